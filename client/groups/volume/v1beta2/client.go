@@ -1,0 +1,60 @@
+// Package v1beta2 is the client of the volume API in version v1beta2. It is kept
+// for drivers built with it: requests name disks by decimal text, and some
+// methods have other names. New code uses
+// [github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1].
+//
+// The methods of [Client] are those of
+// [github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2.VolumeClient],
+// where they are documented; go doc does not list them here.
+package v1beta2
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	v1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+)
+
+// GroupName is the name of the API group.
+const GroupName = "volume"
+
+// Version is the version of the API.
+var Version = apiversion.NewVersionOrPanic("v1beta2")
+
+// Client makes calls to one endpoint, from any number of goroutines. In tests the
+// embedded interface may be set to a fake.
+type Client struct {
+	v1beta2.VolumeClient
+	conn *grpc.ClientConn
+}
+
+// New returns a client of the endpoint that [client.PipePath] names, unless opts
+// say otherwise. ctx covers the making of the client only. The caller closes it.
+func New(ctx context.Context, opts ...client.Option) (*Client, error) {
+	conn, err := client.Connect(ctx, GroupName, Version, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{VolumeClient: v1beta2.NewVolumeClient(conn), conn: conn}, nil
+}
+
+// NewClient is New without a context. It fails at once if nobody serves the API.
+func NewClient() (*Client, error) {
+	return New(context.Background())
+}
+
+// NewClientWithPipePath is NewClient for the endpoint at pipePath.
+func NewClientWithPipePath(pipePath string) (*Client, error) {
+	return New(context.Background(), client.WithPipePath(pipePath))
+}
+
+// Close ends the connection and all calls under way. Closing again does nothing.
+func (w *Client) Close() error {
+	if w.conn != nil {
+		_ = w.conn.Close() // fails only when closed before
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+// Package dial opens the connection between a client and a CSI Proxy endpoint: a
+// named pipe on Windows, a Unix socket elsewhere. Nothing else in this module
+// dials.
+package dial
+
+import (
+	"context"
+	"net"
+	"strings"
+)
+
+// Dial connects to the endpoint at path and gives up when ctx is over. The caller
+// closes the connection.
+//
+// On Windows path is the name of a pipe. A pipe that exists but has no instance
+// free is tried again until ctx is over. Backslashes may be doubled, as in
+// `\\.\\pipe\\csi-proxy-disk-v1`, the spelling that drivers have compiled in.
+//
+// Elsewhere path is the file name of a Unix socket, with or without unix:// in
+// front, the way kubelet and the CSI sidecars write it.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	return dial(ctx, path)
+}
+
+// pipeName brings the spellings of a local pipe's name to the canonical one.
+// Windows does the same with the separators after \\.\ (see
+// https://learn.microsoft.com/dotnet/standard/io/file-path-formats#path-normalization),
+// but it takes a doubled pair in front, left by one escaping too many in a
+// manifest, for a network path. Names outside the \\.\ namespace are left alone.
+func pipeName(path string) string {
+	if !strings.HasPrefix(path, `\\`) {
+		return path
+	}
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '\\' })
+	if len(parts) == 0 || parts[0] != "." {
+		return path
+	}
+	return `\\` + strings.Join(parts, `\`)
+}
+
+// socketName strips the URL scheme from the name of a Unix socket.
+func socketName(path string) string {
+	return strings.TrimPrefix(path, "unix://")
+}
