@@ -1,0 +1,7 @@
+//go:build !windows
+
+package pipe
+
+var CheckDir = checkDir
+
+const MaxPath = maxPath

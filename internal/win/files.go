@@ -1,0 +1,121 @@
+package win
+
+import (
+	"context"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// Files is the part of a machine that deals with directories and links.
+type Files interface {
+	// FileInfo describes path itself: CreateFile with
+	// FILE_FLAG_OPEN_REPARSE_POINT and no access, then FileAttributeTagInfo on
+	// that handle, so attributes and tag are of the same object.
+	FileInfo(ctx context.Context, path string) (FileInfo, error)
+
+	// TargetInfo is FileInfo of what path leads to after following every link.
+	// It fails as opening the path would: 2 or 3 for a dangling link, 21 or 1005
+	// for a mounted volume that cannot be read, 53 for a server that is gone.
+	TargetInfo(ctx context.Context, path string) (FileInfo, error)
+
+	// ReparsePoint reads the link stored at path: FSCTL_GET_REPARSE_POINT.
+	// Code 4390 means path is an ordinary file or directory.
+	ReparsePoint(ctx context.Context, path string) (ReparsePoint, error)
+
+	// ListDirectory calls each for the entries of a directory, a batch at a time,
+	// without "." and "..", in no particular order. It refuses to list through
+	// a link: code 267.
+	ListDirectory(ctx context.Context, path string, each func([]DirEntry) error) error
+
+	// CreateDirectory makes one directory; its parent must exist.
+	CreateDirectory(ctx context.Context, path string) error
+
+	// CreateDirectoryLink makes a symbolic link to a directory, whether or not
+	// the target exists: CreateSymbolicLinkW with SYMBOLIC_LINK_FLAG_DIRECTORY.
+	CreateDirectoryLink(ctx context.Context, path, target string) error
+
+	// Remove deletes exactly this name: a file, an empty directory, or a link
+	// (never what it leads to). A read-only attribute does not prevent it.
+	Remove(ctx context.Context, path string) error
+
+	// DeleteMountPoint turns a mounted folder back into an empty directory and
+	// tells the mount manager: DeleteVolumeMountPointW.
+	DeleteMountPoint(ctx context.Context, path string) error
+}
+
+// FileInfo is what one open of a file tells.
+type FileInfo struct {
+	Directory bool
+	ReadOnly  bool
+	Tag       ReparseTag // 0 for ordinary files and directories
+}
+
+// DirEntry is a name in a directory with the FileInfo that the listing already
+// carries, so that walking a tree needs no call per entry.
+type DirEntry struct {
+	Name string
+	FileInfo
+}
+
+// ReparseTag says who interprets a reparse point. Tags are compared for equality;
+// they are not bit masks, although the original treated them so.
+// https://learn.microsoft.com/windows/win32/fileio/reparse-point-tags
+type ReparseTag uint32
+
+// The tags we interpret.
+const (
+	TagMountPoint ReparseTag = 0xA0000003 // junctions and mounted folders
+	TagSymlink    ReparseTag = 0xA000000C
+)
+
+// NameSurrogate reports whether the tag stands for another named object, so that
+// deleting it must never reach through it. Deduplicated, compressed and cloud
+// files have tags too, but are what they look like.
+func (t ReparseTag) NameSurrogate() bool { return t&0x20000000 != 0 }
+
+// ReparsePoint is a decoded link.
+type ReparsePoint struct {
+	Tag ReparseTag
+	// Substitute is the target as the kernel uses it: \??\C:\dir,
+	// \??\Volume{guid}\, \??\UNC\server\share, or a relative path.
+	Substitute string
+	// Print is the target as shown to people; it may be empty.
+	Print    string
+	Relative bool // only symbolic links
+}
+
+const (
+	ntPrefix     = `\??\`
+	volumePrefix = ntPrefix + `Volume{`
+)
+
+// MountedVolume returns the id \\?\Volume{guid}\ if the link is a mounted folder,
+// which is a mount point whose target is the root of a volume and nothing below.
+func (r ReparsePoint) MountedVolume() (id string, ok bool) {
+	if r.Tag != TagMountPoint || len(r.Substitute) < len(volumePrefix) ||
+		!winpath.Equal(r.Substitute[:len(volumePrefix)], volumePrefix) {
+		return "", false
+	}
+	rest := r.Substitute[len(ntPrefix):]
+	if strings.IndexByte(rest, '}') != len(rest)-2 || !strings.HasSuffix(rest, `}\`) {
+		return "", false
+	}
+	return `\\?\` + rest, true
+}
+
+// Target returns where the link leads in the spelling of Win32: C:\dir,
+// \\server\share, \\?\Volume{guid}\, or a relative path.
+func (r ReparsePoint) Target() string {
+	rest, absolute := strings.CutPrefix(r.Substitute, ntPrefix)
+	switch {
+	case !absolute:
+		return r.Substitute
+	case len(rest) >= 4 && winpath.Equal(rest[:4], `UNC\`):
+		return `\\` + rest[4:]
+	case len(rest) >= 7 && winpath.Equal(rest[:7], `Volume{`):
+		return `\\?\` + rest
+	default:
+		return rest
+	}
+}

@@ -1,0 +1,33 @@
+// Package win is the seam between our logic and a Windows machine: small typed
+// interfaces, one method for about one Windows call, and the values they carry.
+//
+// Two machines stand behind it. internal/win/local is the one we run on;
+// pkg/winsim is an emulated one that runs anywhere. Everything above the seam,
+// from the order of calls to retries and error classes, is therefore exercised
+// on every OS.
+//
+// Rules of the seam:
+//   - Paths are clean in the sense of internal/winpath; the machine adds prefixes
+//     and trailing backslashes as each Windows call wants them.
+//   - Failures are winerr.Codes, exactly what Windows answered, or ctx's error.
+//   - Methods are safe for concurrent use and return promptly when ctx ends.
+//   - A method never follows a link in the last component of a path unless its
+//     comment says so. Links before the last component are followed, as Windows does.
+package win
+
+import (
+	"context"
+	"time"
+)
+
+// Machine is everything our hosts need from a Windows machine.
+type Machine interface {
+	Clock
+	Files
+}
+
+// Clock lets host logic wait without depending on real time.
+type Clock interface {
+	// Sleep waits for d and returns ctx's error if that ends first.
+	Sleep(ctx context.Context, d time.Duration) error
+}

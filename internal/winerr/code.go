@@ -1,0 +1,128 @@
+package winerr
+
+import "fmt"
+
+// Code is a Win32 error code. It is an error on every OS, so the emulated
+// machine and the real one fail alike.
+//
+// https://learn.microsoft.com/windows/win32/debug/system-error-codes
+type Code uint32
+
+// The codes our logic looks at or the emulator gives. Names are Windows' own
+// without the ERROR_ prefix.
+const (
+	InvalidFunction       Code = 1
+	FileNotFound          Code = 2
+	PathNotFound          Code = 3
+	AccessDenied          Code = 5
+	NoMoreFiles           Code = 18
+	WriteProtect          Code = 19
+	NotReady              Code = 21
+	CRC                   Code = 23
+	BadLength             Code = 24
+	SharingViolation      Code = 32
+	LockViolation         Code = 33
+	NotSupported          Code = 50
+	BadNetPath            Code = 53
+	DevNotExist           Code = 55
+	NetnameDeleted        Code = 64
+	BadNetName            Code = 67
+	FileExists            Code = 80
+	InvalidParameter      Code = 87
+	DiskFull              Code = 112
+	SemTimeout            Code = 121
+	InsufficientBuffer    Code = 122
+	InvalidName           Code = 123
+	DirNotEmpty           Code = 145
+	BadPathname           Code = 161
+	BusyCode              Code = 170
+	AlreadyExists         Code = 183
+	FilenameExcedRange    Code = 206
+	MoreData              Code = 234
+	Directory             Code = 267
+	NoSuchDevice          Code = 433
+	UnrecognizedVolume    Code = 1005
+	FileInvalid           Code = 1006
+	IODevice              Code = 1117
+	DeviceNotConnected    Code = 1167
+	NetworkUnreachable    Code = 1231
+	PrivilegeNotHeld      Code = 1314
+	FileCorrupt           Code = 1392
+	DiskCorrupt           Code = 1393
+	Timeout               Code = 1460
+	DeviceRemoved         Code = 1617
+	CantResolveFilename   Code = 1921
+	NotAReparsePoint      Code = 4390
+	InvalidReparseData    Code = 4392
+	ReparseTagInvalid     Code = 4393
+	ReparsePointEncounter Code = 4395
+)
+
+// codes gives each known code its usual Kind and a short text in lower case.
+// Where the same code means different things for different objects, the caller
+// that knows the object says so with New or As.
+var codes = map[Code]struct {
+	kind Kind
+	text string
+}{
+	InvalidFunction:       {Unsupported, "the device does not know this request"},
+	FileNotFound:          {NotFound, "it does not exist"},
+	PathNotFound:          {NotFound, "a directory on the way to it does not exist"},
+	AccessDenied:          {Denied, "access is denied"},
+	NoMoreFiles:           {NotFound, "there are no more files"},
+	WriteProtect:          {InUse, "the disk or volume is read-only"},
+	NotReady:              {Unavailable, "the device is not ready"},
+	CRC:                   {Internal, "data error (cyclic redundancy check)"},
+	BadLength:             {Invalid, "the length of the request is wrong"},
+	SharingViolation:      {Busy, "another process has it open"},
+	LockViolation:         {Busy, "another process has locked a part of it"},
+	NotSupported:          {Unsupported, "the request is not supported"},
+	BadNetPath:            {Unavailable, "the server cannot be reached"},
+	DevNotExist:           {NotFound, "the device is gone"},
+	NetnameDeleted:        {Unavailable, "the connection to the server was lost"},
+	BadNetName:            {NotFound, "the server has no such share"},
+	FileExists:            {Exists, "it already exists"},
+	InvalidParameter:      {Invalid, "a parameter is wrong"},
+	DiskFull:              {NoSpace, "there is not enough space on the disk"},
+	SemTimeout:            {Deadline, "Windows gave up waiting"},
+	InsufficientBuffer:    {Internal, "the buffer is too small"},
+	InvalidName:           {Invalid, "the name is malformed"},
+	DirNotEmpty:           {InUse, "the directory is not empty"},
+	BadPathname:           {Invalid, "the path is malformed"},
+	BusyCode:              {Busy, "the object is busy"},
+	AlreadyExists:         {Exists, "it already exists"},
+	FilenameExcedRange:    {Invalid, "the name is too long"},
+	MoreData:              {Internal, "there is more data than the buffer holds"},
+	Directory:             {Invalid, "it is not a directory"},
+	NoSuchDevice:          {NotFound, "the device is gone"},
+	UnrecognizedVolume:    {InUse, "the volume has no recognised file system"},
+	FileInvalid:           {Internal, "the volume was changed from outside"},
+	IODevice:              {Internal, "the device reported an I/O error"},
+	DeviceNotConnected:    {NotFound, "the device is gone"},
+	NetworkUnreachable:    {Unavailable, "the network cannot be reached"},
+	PrivilegeNotHeld:      {Denied, "a required privilege is not held"},
+	FileCorrupt:           {Internal, "the file or directory is corrupted and unreadable"},
+	DiskCorrupt:           {Internal, "the disk structure is corrupted and unreadable"},
+	Timeout:               {Deadline, "Windows gave up waiting"},
+	DeviceRemoved:         {NotFound, "the device was removed"},
+	CantResolveFilename:   {InUse, "its links lead nowhere or in a circle"},
+	NotAReparsePoint:      {NotFound, "it is not a link"},
+	InvalidReparseData:    {Internal, "the data of the link is malformed"},
+	ReparseTagInvalid:     {Internal, "the tag of the link is invalid"},
+	ReparsePointEncounter: {Denied, "a link stands on the way"},
+}
+
+// Error gives a short text and always the number: it is what operators search for.
+func (c Code) Error() string {
+	if known, ok := codes[c]; ok {
+		return fmt.Sprintf("%s (Windows error %d)", known.text, uint32(c))
+	}
+	return fmt.Sprintf("Windows error %d", uint32(c))
+}
+
+// Kind is the usual class of the code; unknown codes are Internal.
+func (c Code) Kind() Kind { return codes[c].kind }
+
+// Is lets errors.Is compare a bare Code with a Kind, with the standard library's
+// error of the same meaning, and on Windows with a syscall.Errno.
+func (c Code) Is(target error) bool { return c.Kind().Is(target) || c.isErrno(target) }

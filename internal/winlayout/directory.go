@@ -1,0 +1,70 @@
+package winlayout
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// FILE_FULL_DIR_INFO, one per entry, chained by the offset of the next.
+// For entries with FILE_ATTRIBUTE_REPARSE_POINT the EaSize field holds the tag.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_full_dir_information
+const (
+	dirNext       = 0
+	dirAttributes = 56
+	dirNameLength = 60
+	dirEaSize     = 64
+	dirName       = 68
+)
+
+// File attributes as they stand in directory entries and handle information.
+// https://learn.microsoft.com/windows/win32/fileio/file-attribute-constants
+const (
+	attributeReadOnly  = 0x1
+	attributeDirectory = 0x10
+	attributeReparse   = 0x400
+)
+
+// FileInfo makes the seam's value from Windows' attributes and tag.
+func FileInfo(attributes, tag uint32) win.FileInfo {
+	info := win.FileInfo{
+		Directory: attributes&attributeDirectory != 0,
+		ReadOnly:  attributes&attributeReadOnly != 0,
+	}
+	if attributes&attributeReparse != 0 {
+		info.Tag = win.ReparseTag(tag)
+	}
+	return info
+}
+
+// DecodeDirectory reads a buffer of FILE_FULL_DIR_INFO entries, leaving out "."
+// and "..".
+func DecodeDirectory(b []byte) ([]win.DirEntry, error) {
+	var entries []win.DirEntry
+	for {
+		if len(b) < dirName {
+			return entries, fmt.Errorf("directory entry: %w", ErrTruncated)
+		}
+		end := dirName + int(binary.LittleEndian.Uint32(b[dirNameLength:]))
+		if end > len(b) || end < dirName {
+			return entries, fmt.Errorf("name in directory entry: %w", ErrTruncated)
+		}
+		if name := decodeUTF16(b[dirName:end]); name != "." && name != ".." {
+			entries = append(entries, win.DirEntry{
+				Name: name,
+				FileInfo: FileInfo(binary.LittleEndian.Uint32(b[dirAttributes:]),
+					binary.LittleEndian.Uint32(b[dirEaSize:])),
+			})
+		}
+		next := int(binary.LittleEndian.Uint32(b[dirNext:]))
+		switch {
+		case next == 0:
+			return entries, nil
+		case next < dirName || next > len(b):
+			// A step that does not advance would loop for ever.
+			return entries, fmt.Errorf("chain of directory entries: %w", ErrTruncated)
+		}
+		b = b[next:]
+	}
+}

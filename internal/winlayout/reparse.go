@@ -1,0 +1,126 @@
+// Package winlayout encodes and decodes the C structures that Windows calls fill,
+// on byte slices at explicit offsets, so that every layout is tested and fuzzed on
+// every OS. Offsets are those of 64-bit Windows, little-endian.
+//
+// Drivers and file systems fill these buffers, and some of them lie: every length
+// and offset is checked against the bytes that are really there.
+package winlayout
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// ErrTruncated reports a buffer too short for what it claims to hold.
+var ErrTruncated = errors.New("the data ends too early")
+
+// MaxReparseData is the largest reparse buffer Windows stores.
+const MaxReparseData = 16 << 10
+
+// REPARSE_DATA_BUFFER: tag, length of what follows the first eight bytes, then per
+// tag the offsets and lengths of two names relative to a path buffer. Symbolic
+// links have a flags word before it.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_reparse_data_buffer
+const (
+	reparseTag           = 0
+	reparseDataLength    = 4
+	reparseNames         = 8
+	reparseSymlinkFlags  = 16
+	reparseMountBuffer   = 16
+	reparseSymlinkBuffer = 20
+	symlinkRelative      = 1 // SYMLINK_FLAG_RELATIVE
+)
+
+// DecodeReparsePoint reads a REPARSE_DATA_BUFFER. A tag other than those of links
+// yields only the tag.
+func DecodeReparsePoint(b []byte) (win.ReparsePoint, error) {
+	if len(b) < reparseNames {
+		return win.ReparsePoint{}, fmt.Errorf("reparse point: %w", ErrTruncated)
+	}
+	point := win.ReparsePoint{Tag: win.ReparseTag(binary.LittleEndian.Uint32(b[reparseTag:]))}
+	if end := reparseNames + int(binary.LittleEndian.Uint16(b[reparseDataLength:])); end <= len(b) {
+		b = b[:end]
+	} else {
+		return point, fmt.Errorf("reparse point: %w", ErrTruncated)
+	}
+	var buffer int
+	switch point.Tag {
+	case win.TagMountPoint:
+		buffer = reparseMountBuffer
+	case win.TagSymlink:
+		buffer = reparseSymlinkBuffer
+		if len(b) < buffer {
+			return point, fmt.Errorf("reparse point: %w", ErrTruncated)
+		}
+		point.Relative = binary.LittleEndian.Uint32(b[reparseSymlinkFlags:])&symlinkRelative != 0
+	default:
+		return point, nil
+	}
+	if len(b) < buffer {
+		return point, fmt.Errorf("reparse point: %w", ErrTruncated)
+	}
+	name := func(at int) (string, error) {
+		start := buffer + int(binary.LittleEndian.Uint16(b[at:]))
+		end := start + int(binary.LittleEndian.Uint16(b[at+2:]))
+		if end > len(b) || (end-start)%2 != 0 {
+			return "", fmt.Errorf("name in reparse point: %w", ErrTruncated)
+		}
+		return decodeUTF16(b[start:end]), nil
+	}
+	var err error
+	if point.Substitute, err = name(reparseNames); err != nil {
+		return point, err
+	}
+	point.Print, err = name(reparseNames + 4)
+	return point, err
+}
+
+// EncodeReparsePoint builds the REPARSE_DATA_BUFFER of a link.
+func EncodeReparsePoint(point win.ReparsePoint) ([]byte, error) {
+	buffer := reparseMountBuffer
+	if point.Tag == win.TagSymlink {
+		buffer = reparseSymlinkBuffer
+	} else if point.Tag != win.TagMountPoint {
+		return nil, fmt.Errorf("reparse tag %#x is not a link", uint32(point.Tag))
+	}
+	substitute, print := encodeUTF16(point.Substitute), encodeUTF16(point.Print)
+	const terminator = 2 // mount points must end both names with NUL; symlinks may
+	size := buffer + len(substitute) + terminator + len(print) + terminator
+	if size > MaxReparseData {
+		return nil, fmt.Errorf("a link of %d bytes is larger than the %d that Windows stores", size, MaxReparseData)
+	}
+	b := make([]byte, size)
+	binary.LittleEndian.PutUint32(b[reparseTag:], uint32(point.Tag))
+	binary.LittleEndian.PutUint16(b[reparseDataLength:], uint16(size-reparseNames))
+	binary.LittleEndian.PutUint16(b[reparseNames+2:], uint16(len(substitute)))
+	binary.LittleEndian.PutUint16(b[reparseNames+4:], uint16(len(substitute)+terminator))
+	binary.LittleEndian.PutUint16(b[reparseNames+6:], uint16(len(print)))
+	if point.Relative {
+		binary.LittleEndian.PutUint32(b[reparseSymlinkFlags:], symlinkRelative)
+	}
+	copy(b[buffer:], substitute)
+	copy(b[buffer+len(substitute)+terminator:], print)
+	return b, nil
+}
+
+func decodeUTF16(b []byte) string {
+	units := make([]uint16, len(b)/2)
+	for i := range units {
+		units[i] = binary.LittleEndian.Uint16(b[2*i:])
+	}
+	name, _, _ := strings.Cut(string(utf16.Decode(units)), "\x00")
+	return name
+}
+
+func encodeUTF16(s string) []byte {
+	var b []byte
+	for _, unit := range utf16.Encode([]rune(s)) {
+		b = binary.LittleEndian.AppendUint16(b, unit)
+	}
+	return b
+}

@@ -1,0 +1,198 @@
+// Package disk is the library's view of the disks of a Windows node: list them,
+// tell them apart, partition a new one, switch one on and off, ask its size.
+//
+// It deals in whole disks, named by the number Windows gives them. File systems
+// and mount points belong to package volume. Disk numbers are not stable: they
+// may change when the node restarts or a disk is replugged, so look a disk up by
+// its ids or its location first and use the number at once.
+//
+// Start with New and the host of this machine:
+//
+//	disks, err := disk.New(diskapi.New())
+//
+// The package compiles on every system. Elsewhere than on Windows that host
+// fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
+// holds; a host of your own works everywhere.
+//
+// A Disk is safe for concurrent use if its host is; the host of this machine is.
+// Every method may be repeated: a driver that lost an answer asks again.
+package disk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+)
+
+// Interface is what a driver can ask about disks. Failures answer to the errors
+// of the standard library: fs.ErrNotExist for a disk that is not there,
+// fs.ErrInvalid for a wrong request, and so on.
+type Interface interface {
+	// GetDiskState tells whether a disk is online.
+	GetDiskState(context.Context, *GetDiskStateRequest) (*GetDiskStateResponse, error)
+
+	// GetDiskStats tells the size of a disk.
+	GetDiskStats(context.Context, *GetDiskStatsRequest) (*GetDiskStatsResponse, error)
+
+	// ListDiskIDs returns what identifies each disk, by disk number.
+	ListDiskIDs(context.Context, *ListDiskIDsRequest) (*ListDiskIDsResponse, error)
+
+	// ListDiskLocations returns where each disk is attached, by disk number.
+	ListDiskLocations(context.Context, *ListDiskLocationsRequest) (*ListDiskLocationsResponse, error)
+
+	// PartitionDisk gives an empty disk a partition table and one basic
+	// partition over all of it. A disk that has a basic partition is left as it
+	// is, and the call succeeds.
+	PartitionDisk(context.Context, *PartitionDiskRequest) (*PartitionDiskResponse, error)
+
+	// Rescan makes Windows look for disks that came, went or changed size.
+	Rescan(context.Context, *RescanRequest) (*RescanResponse, error)
+
+	// SetDiskState takes a disk online or offline. A disk that already is in
+	// the wanted state stays in it, and the call succeeds.
+	SetDiskState(context.Context, *SetDiskStateRequest) (*SetDiskStateResponse, error)
+}
+
+var _ Interface = (*Disk)(nil)
+
+// Disk implements Interface over a host.
+type Disk struct {
+	host diskapi.HostAPI
+}
+
+// New returns a Disk that works on the given host, which must not be nil.
+func New(hostAPI diskapi.HostAPI) (*Disk, error) {
+	if hostAPI == nil {
+		return nil, winerr.New(winerr.Invalid, "open disk library", "", "the host API is nil")
+	}
+	return &Disk{host: hostAPI}, nil
+}
+
+// GetDiskState implements Interface.
+func (d *Disk) GetDiskState(ctx context.Context, request *GetDiskStateRequest) (*GetDiskStateResponse, error) {
+	h, err := hostctx.Begin(ctx, "get state of a disk", d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	online, err := h.GetDiskState(request.DiskNumber)
+	if err != nil {
+		return nil, winerr.Wrap("get state of", object(request.DiskNumber), err)
+	}
+	return &GetDiskStateResponse{IsOnline: online}, nil
+}
+
+// GetDiskStats implements Interface.
+func (d *Disk) GetDiskStats(ctx context.Context, request *GetDiskStatsRequest) (*GetDiskStatsResponse, error) {
+	h, err := hostctx.Begin(ctx, "get size of a disk", d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	size, err := h.GetDiskStats(request.DiskNumber)
+	if err != nil {
+		return nil, winerr.Wrap("get size of", object(request.DiskNumber), err)
+	}
+	return &GetDiskStatsResponse{TotalBytes: size}, nil
+}
+
+// ListDiskIDs implements Interface.
+func (d *Disk) ListDiskIDs(ctx context.Context, request *ListDiskIDsRequest) (*ListDiskIDsResponse, error) {
+	const op = "list disk ids"
+	h, err := hostctx.Begin(ctx, op, d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.ListDiskIDs()
+	if err != nil {
+		return nil, winerr.Wrap(op, "", err)
+	}
+	ids := make(map[uint32]*DiskIDs, len(found))
+	for number, id := range found {
+		ids[number] = &DiskIDs{Page83: id.Page83, SerialNumber: id.SerialNumber}
+	}
+	return &ListDiskIDsResponse{DiskIDs: ids}, nil
+}
+
+// ListDiskLocations implements Interface.
+func (d *Disk) ListDiskLocations(ctx context.Context, request *ListDiskLocationsRequest) (*ListDiskLocationsResponse, error) {
+	const op = "list disk locations"
+	h, err := hostctx.Begin(ctx, op, d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.ListDiskLocations()
+	if err != nil {
+		return nil, winerr.Wrap(op, "", err)
+	}
+	locations := make(map[uint32]*DiskLocation, len(found))
+	for number, at := range found {
+		locations[number] = &DiskLocation{Adapter: at.Adapter, Bus: at.Bus, Target: at.Target, LUNID: at.LUNID}
+	}
+	return &ListDiskLocationsResponse{DiskLocations: locations}, nil
+}
+
+// PartitionDisk implements Interface. Each step is taken only if its result is
+// missing, so a call that was interrupted half-way is completed by the next one.
+func (d *Disk) PartitionDisk(ctx context.Context, request *PartitionDiskRequest) (*PartitionDiskResponse, error) {
+	h, err := hostctx.Begin(ctx, "partition a disk", d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	number := request.DiskNumber
+
+	initialized, err := h.IsDiskInitialized(number)
+	if err != nil {
+		return nil, winerr.Wrap("look for a partition table on", object(number), err)
+	}
+	if !initialized {
+		if err := h.InitializeDisk(number); err != nil {
+			return nil, winerr.Wrap("initialize", object(number), err)
+		}
+	}
+
+	// A host that knows nothing of contexts may have spent the caller's time.
+	if err := ctx.Err(); err != nil {
+		return nil, winerr.Wrap("partition", object(number), err)
+	}
+
+	partitioned, err := h.BasicPartitionsExist(number)
+	if err != nil {
+		return nil, winerr.Wrap("look for basic partitions on", object(number), err)
+	}
+	if !partitioned {
+		if err := h.CreateBasicPartition(number); err != nil {
+			return nil, winerr.Wrap("create a basic partition on", object(number), err)
+		}
+	}
+	return &PartitionDiskResponse{}, nil
+}
+
+// Rescan implements Interface.
+func (d *Disk) Rescan(ctx context.Context, request *RescanRequest) (*RescanResponse, error) {
+	const op = "rescan disks"
+	h, err := hostctx.Begin(ctx, op, d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Rescan(); err != nil {
+		return nil, winerr.Wrap(op, "", err)
+	}
+	return &RescanResponse{}, nil
+}
+
+// SetDiskState implements Interface.
+func (d *Disk) SetDiskState(ctx context.Context, request *SetDiskStateRequest) (*SetDiskStateResponse, error) {
+	h, err := hostctx.Begin(ctx, "set state of a disk", d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.SetDiskState(request.DiskNumber, request.IsOnline); err != nil {
+		return nil, winerr.Wrap("set state of", object(request.DiskNumber), err)
+	}
+	return &SetDiskStateResponse{}, nil
+}
+
+// object names a disk in errors.
+func object(diskNumber uint32) string { return fmt.Sprintf("disk %d", diskNumber) }

@@ -1,0 +1,68 @@
+// Package api says what package disk needs from the machine below it, and
+// provides that machine.
+//
+// Drivers call package disk and come here only for New, or to write a host of
+// their own for tests. The package clause is older than the directory's name and
+// stays, so that existing imports compile; import it as diskapi.
+//
+// It compiles on every system. The host that New returns is safe for concurrent
+// use.
+package api
+
+// DiskIDs is what identifies a disk beyond its number; a value the device does
+// not report is empty.
+type DiskIDs struct {
+	// Page83 is the identifier from the SCSI device identification page (83h).
+	Page83 string
+	// SerialNumber is the serial number the device reports.
+	SerialNumber string
+}
+
+// DiskLocation is where a disk is attached: decimal numbers as text, empty where
+// the kind of bus has no such part.
+type DiskLocation struct {
+	Adapter string
+	Bus     string
+	Target  string
+	LUNID   string
+}
+
+// HostAPI is a machine with disks, which it numbers. A call on a number that no
+// disk has fails with an error for which errors.Is(err, fs.ErrNotExist) holds.
+//
+// A host may also have a method WithContext(context.Context) HostAPI; package
+// disk then calls the host it returns, bound to the context of the request.
+type HostAPI interface {
+	// ListDiskLocations returns the location of each disk that has one, by
+	// disk number.
+	ListDiskLocations() (map[uint32]DiskLocation, error)
+
+	// IsDiskInitialized tells whether the disk has a partition table.
+	IsDiskInitialized(diskNumber uint32) (bool, error)
+
+	// InitializeDisk writes an empty partition table to a disk that has none.
+	InitializeDisk(diskNumber uint32) error
+
+	// BasicPartitionsExist tells whether the disk has a partition that is not
+	// reserved for the system's own use.
+	BasicPartitionsExist(diskNumber uint32) (bool, error)
+
+	// CreateBasicPartition creates one partition over all free space of an
+	// initialized disk.
+	CreateBasicPartition(diskNumber uint32) error
+
+	// Rescan makes the machine look for disks that came, went or changed size.
+	Rescan() error
+
+	// ListDiskIDs returns the ids of each disk, by disk number.
+	ListDiskIDs() (map[uint32]DiskIDs, error)
+
+	// GetDiskStats returns the size of the disk in bytes.
+	GetDiskStats(diskNumber uint32) (int64, error)
+
+	// SetDiskState takes the disk online or offline.
+	SetDiskState(diskNumber uint32, isOnline bool) error
+
+	// GetDiskState tells whether the disk is online.
+	GetDiskState(diskNumber uint32) (bool, error)
+}

@@ -1,0 +1,210 @@
+// Package filesystem creates, inspects and removes directories and links on a
+// Windows node, as CSI drivers need it for staging and publishing volumes.
+//
+// Start with New and a host:
+//
+//	fs, err := filesystem.New(fsapi.New())
+//
+// where fsapi is the package hostapi below this one. The package checks what it
+// is given and leaves the work to the host. Paths must be absolute, on a local
+// drive, in backslash form; ValidatePathWindows is the exact rule. Which
+// directories may be touched is not limited here: a driver that runs as a
+// HostProcess container has the whole disk, the daemon adds its own limits.
+//
+// Every call may be repeated; a repeated call that finds its work done succeeds.
+// A Filesystem is safe for concurrent use. Elsewhere than on Windows the host
+// fails with errors.ErrUnsupported; pkg/winsim provides one that works.
+package filesystem
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+)
+
+// Interface is the filesystem group. Errors match fs.ErrNotExist, fs.ErrExist,
+// fs.ErrPermission, fs.ErrInvalid and context errors where these apply.
+type Interface interface {
+	// CreateSymlink makes a directory link. It fails if anything but this very
+	// link stands at the target path, or if the target's parent is missing.
+	CreateSymlink(context.Context, *CreateSymlinkRequest) (*CreateSymlinkResponse, error)
+	// IsSymlink is true for a link or mounted folder whose target exists, false
+	// for anything else that exists, and an error if the path is missing.
+	IsSymlink(context.Context, *IsSymlinkRequest) (*IsSymlinkResponse, error)
+	// Mkdir makes a directory and its missing parents.
+	Mkdir(context.Context, *MkdirRequest) (*MkdirResponse, error)
+	// PathExists looks at the name itself and does not follow a link there.
+	PathExists(context.Context, *PathExistsRequest) (*PathExistsResponse, error)
+	// PathValid follows links and also takes network paths.
+	PathValid(context.Context, *PathValidRequest) (*PathValidResponse, error)
+	// Rmdir removes a directory, link or mounted folder; a missing one is a
+	// success.
+	Rmdir(context.Context, *RmdirRequest) (*RmdirResponse, error)
+	// RmdirContents empties a directory; it refuses links and mounted folders.
+	RmdirContents(context.Context, *RmdirContentsRequest) (*RmdirContentsResponse, error)
+}
+
+// Filesystem implements Interface over a host.
+type Filesystem struct {
+	host fsapi.HostAPI
+}
+
+var _ Interface = (*Filesystem)(nil)
+
+// New returns the filesystem group on the given host.
+func New(hostAPI fsapi.HostAPI) (*Filesystem, error) {
+	if hostAPI == nil {
+		return nil, errors.New("filesystem: the host API is nil")
+	}
+	return &Filesystem{host: hostAPI}, nil
+}
+
+// ValidatePathWindows reports whether path is one that the calls of this package
+// accept: absolute, on a local drive, in backslash form, without relative parts,
+// streams, device names or 8.3 aliases. Its errors match fs.ErrInvalid.
+func ValidatePathWindows(path string) error {
+	_, err := cleanPath("check", path)
+	return err
+}
+
+func cleanPath(op, path string) (string, error) {
+	clean, err := winpath.Clean(path)
+	return clean, winerr.As(winerr.Invalid, op, "", err, "")
+}
+
+// prepare makes ready for one call: the path checked, the host bound to ctx.
+func (f *Filesystem) prepare(ctx context.Context, op, path string) (fsapi.HostAPI, string, error) {
+	clean, err := cleanPath(op, path)
+	if err != nil {
+		return nil, "", err
+	}
+	host, err := hostctx.Bind(ctx, op, f.host)
+	return host, clean, err
+}
+
+// CreateSymlink makes a directory link at TargetPath that leads to SourcePath.
+func (f *Filesystem) CreateSymlink(ctx context.Context, request *CreateSymlinkRequest) (*CreateSymlinkResponse, error) {
+	const op = "create link"
+	if request == nil {
+		return nil, missingRequest(op)
+	}
+	source, err := cleanPath(op, request.SourcePath)
+	if err != nil {
+		return nil, err
+	}
+	host, target, err := f.prepare(ctx, op, request.TargetPath)
+	if err != nil {
+		return nil, err
+	}
+	if err := host.CreateSymlink(source, target); err != nil {
+		return nil, err
+	}
+	return &CreateSymlinkResponse{}, nil
+}
+
+// IsSymlink reports whether Path is a link or mounted folder whose target exists.
+func (f *Filesystem) IsSymlink(ctx context.Context, request *IsSymlinkRequest) (*IsSymlinkResponse, error) {
+	const op = "inspect link"
+	if request == nil {
+		return nil, missingRequest(op)
+	}
+	host, path, err := f.prepare(ctx, op, request.Path)
+	if err != nil {
+		return nil, err
+	}
+	isSymlink, err := host.IsSymlink(path)
+	if err != nil {
+		return nil, err
+	}
+	return &IsSymlinkResponse{IsSymlink: isSymlink}, nil
+}
+
+// Mkdir makes a directory and its missing parents.
+func (f *Filesystem) Mkdir(ctx context.Context, request *MkdirRequest) (*MkdirResponse, error) {
+	const op = "create directory"
+	if request == nil {
+		return nil, missingRequest(op)
+	}
+	host, path, err := f.prepare(ctx, op, request.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := host.Mkdir(path); err != nil {
+		return nil, err
+	}
+	return &MkdirResponse{}, nil
+}
+
+// PathExists reports whether anything has the name Path.
+func (f *Filesystem) PathExists(ctx context.Context, request *PathExistsRequest) (*PathExistsResponse, error) {
+	const op = "look up"
+	if request == nil {
+		return nil, missingRequest(op)
+	}
+	host, path, err := f.prepare(ctx, op, request.Path)
+	if err != nil {
+		return nil, err
+	}
+	exists, err := host.PathExists(path)
+	if err != nil {
+		return nil, err
+	}
+	return &PathExistsResponse{Exists: exists}, nil
+}
+
+// PathValid reports whether Path, local or on the network, can be reached.
+func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (*PathValidResponse, error) {
+	const op = "look up"
+	if request == nil {
+		return nil, missingRequest(op)
+	}
+	host, err := hostctx.Bind(ctx, op, f.host)
+	if err != nil {
+		return nil, err
+	}
+	valid, err := host.PathValid(request.Path)
+	if err != nil {
+		return nil, err
+	}
+	return &PathValidResponse{Valid: valid}, nil
+}
+
+// Rmdir removes a directory, a link or a mounted folder.
+func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirResponse, error) {
+	const op = "remove"
+	if request == nil {
+		return nil, missingRequest(op)
+	}
+	host, path, err := f.prepare(ctx, op, request.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := host.Rmdir(path, request.Force); err != nil {
+		return nil, err
+	}
+	return &RmdirResponse{}, nil
+}
+
+// RmdirContents removes everything in a directory and keeps the directory.
+func (f *Filesystem) RmdirContents(ctx context.Context, request *RmdirContentsRequest) (*RmdirContentsResponse, error) {
+	const op = "remove contents of"
+	if request == nil {
+		return nil, missingRequest(op)
+	}
+	host, path, err := f.prepare(ctx, op, request.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := host.RmdirContents(path); err != nil {
+		return nil, err
+	}
+	return &RmdirContentsResponse{}, nil
+}
+
+func missingRequest(op string) error {
+	return winerr.New(winerr.Invalid, op, "", "the request is missing")
+}

@@ -1,0 +1,69 @@
+package filesystem
+
+// PathExistsRequest asks whether Path, an absolute path on a local drive, exists.
+type PathExistsRequest struct {
+	Path string
+}
+
+// PathExistsResponse tells whether anything has the name, a dangling link included.
+type PathExistsResponse struct {
+	Exists bool
+}
+
+// PathValidRequest asks whether Path, local or \\server\share\..., can be reached.
+type PathValidRequest struct {
+	Path string
+}
+
+// PathValidResponse tells whether Path leads to something that can be opened.
+type PathValidResponse struct {
+	Valid bool
+}
+
+// MkdirRequest asks for a directory and its missing parents.
+type MkdirRequest struct {
+	Path string
+}
+
+// MkdirResponse is empty.
+type MkdirResponse struct{}
+
+// RmdirRequest asks to remove a directory, link or mounted folder.
+type RmdirRequest struct {
+	Path string
+	// Force removes a directory that is not empty, and files. What lies behind
+	// a link or a mounted folder is never removed.
+	Force bool
+}
+
+// RmdirResponse is empty.
+type RmdirResponse struct{}
+
+// RmdirContentsRequest asks to empty a directory and keep it.
+type RmdirContentsRequest struct {
+	Path string
+}
+
+// RmdirContentsResponse is empty.
+type RmdirContentsResponse struct{}
+
+// CreateSymlinkRequest asks for a directory link at TargetPath that leads to
+// SourcePath.
+type CreateSymlinkRequest struct {
+	SourcePath string
+	TargetPath string
+}
+
+// CreateSymlinkResponse is empty.
+type CreateSymlinkResponse struct{}
+
+// IsSymlinkRequest asks about the link or mounted folder at Path.
+type IsSymlinkRequest struct {
+	Path string
+}
+
+// IsSymlinkResponse tells whether Path is a link or mounted folder whose target
+// exists.
+type IsSymlinkResponse struct {
+	IsSymlink bool
+}

@@ -1,0 +1,212 @@
+// Package iscsi is the library's view of the iSCSI initiator of a Windows node:
+// register portals, discover the targets behind them, log in and out, and find
+// the disks a login brought.
+//
+// It neither partitions nor mounts these disks: packages disk and volume do. It
+// does not start the initiator's service either; package system can.
+//
+// Start with New and the host of this machine:
+//
+//	initiator, err := iscsi.New(iscsiapi.New())
+//
+// The package compiles on every system. Elsewhere than on Windows that host
+// fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
+// holds; a host of your own works everywhere.
+//
+// An ISCSI is safe for concurrent use if its host is; the host of this machine
+// is. There is one initiator per node: portals and the mutual CHAP secret are
+// shared with every other driver.
+package iscsi
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+)
+
+// Interface is what a driver can ask of the initiator. Failures answer to the
+// errors of the standard library: fs.ErrNotExist for a target that is not there,
+// fs.ErrInvalid for a wrong request, and so on.
+type Interface interface {
+	// AddTargetPortal registers a portal for later discovery. Windows chooses
+	// the initiator instance and the network interface.
+	AddTargetPortal(context.Context, *AddTargetPortalRequest) (*AddTargetPortalResponse, error)
+
+	// ConnectTarget logs in to a target.
+	ConnectTarget(context.Context, *ConnectTargetRequest) (*ConnectTargetResponse, error)
+
+	// DisconnectTarget logs out of a target.
+	DisconnectTarget(context.Context, *DisconnectTargetRequest) (*DisconnectTargetResponse, error)
+
+	// DiscoverTargetPortal asks a portal which targets it offers.
+	DiscoverTargetPortal(context.Context, *DiscoverTargetPortalRequest) (*DiscoverTargetPortalResponse, error)
+
+	// GetTargetDisks returns the disks of a target that is logged in.
+	GetTargetDisks(context.Context, *GetTargetDisksRequest) (*GetTargetDisksResponse, error)
+
+	// ListTargetPortals returns the registered portals.
+	ListTargetPortals(context.Context, *ListTargetPortalsRequest) (*ListTargetPortalsResponse, error)
+
+	// RemoveTargetPortal takes back the registration of a portal.
+	RemoveTargetPortal(context.Context, *RemoveTargetPortalRequest) (*RemoveTargetPortalResponse, error)
+
+	// SetMutualChapSecret sets the secret by which targets prove themselves to
+	// this node. It holds for the whole node, other drivers included.
+	SetMutualChapSecret(context.Context, *SetMutualChapSecretRequest) (*SetMutualChapSecretResponse, error)
+}
+
+var _ Interface = (*ISCSI)(nil)
+
+// ISCSI implements Interface over a host.
+type ISCSI struct {
+	host iscsiapi.HostAPI
+}
+
+// New returns an ISCSI that works on the given host, which must not be nil.
+func New(hostAPI iscsiapi.HostAPI) (*ISCSI, error) {
+	if hostAPI == nil {
+		return nil, winerr.New(winerr.Invalid, "open iSCSI library", "", "the host API is nil")
+	}
+	return &ISCSI{host: hostAPI}, nil
+}
+
+// AddTargetPortal implements Interface.
+func (ic *ISCSI) AddTargetPortal(ctx context.Context, request *AddTargetPortalRequest) (*AddTargetPortalResponse, error) {
+	const op = "add target portal"
+	h, err := hostctx.Begin(ctx, op, ic.host, request)
+	if err != nil {
+		return nil, err
+	}
+	portal, err := toHost(op, request.TargetPortal)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.AddTargetPortal(portal); err != nil {
+		return nil, winerr.Wrap(op, address(portal), err)
+	}
+	return &AddTargetPortalResponse{}, nil
+}
+
+// ConnectTarget implements Interface.
+func (ic *ISCSI) ConnectTarget(ctx context.Context, request *ConnectTargetRequest) (*ConnectTargetResponse, error) {
+	const op = "connect target"
+	h, err := hostctx.Begin(ctx, op, ic.host, request)
+	if err != nil {
+		return nil, err
+	}
+	portal, err := toHostWithIQN(op, request.TargetPortal, request.IQN)
+	if err != nil {
+		return nil, err
+	}
+	authType, err := AuthTypeToString(request.AuthType)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.ConnectTarget(portal, request.IQN, authType, request.ChapUsername, request.ChapSecret); err != nil {
+		return nil, winerr.Wrap(op, request.IQN, err)
+	}
+	return &ConnectTargetResponse{}, nil
+}
+
+// DisconnectTarget implements Interface.
+func (ic *ISCSI) DisconnectTarget(ctx context.Context, request *DisconnectTargetRequest) (*DisconnectTargetResponse, error) {
+	const op = "disconnect target"
+	h, err := hostctx.Begin(ctx, op, ic.host, request)
+	if err != nil {
+		return nil, err
+	}
+	portal, err := toHostWithIQN(op, request.TargetPortal, request.IQN)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.DisconnectTarget(portal, request.IQN); err != nil {
+		return nil, winerr.Wrap(op, request.IQN, err)
+	}
+	return &DisconnectTargetResponse{}, nil
+}
+
+// DiscoverTargetPortal implements Interface.
+func (ic *ISCSI) DiscoverTargetPortal(ctx context.Context, request *DiscoverTargetPortalRequest) (*DiscoverTargetPortalResponse, error) {
+	const op = "discover target portal"
+	h, err := hostctx.Begin(ctx, op, ic.host, request)
+	if err != nil {
+		return nil, err
+	}
+	portal, err := toHost(op, request.TargetPortal)
+	if err != nil {
+		return nil, err
+	}
+	iqns, err := h.DiscoverTargetPortal(portal)
+	if err != nil {
+		return nil, winerr.Wrap(op, address(portal), err)
+	}
+	return &DiscoverTargetPortalResponse{IQNs: iqns}, nil
+}
+
+// GetTargetDisks implements Interface.
+func (ic *ISCSI) GetTargetDisks(ctx context.Context, request *GetTargetDisksRequest) (*GetTargetDisksResponse, error) {
+	const op = "get disks of target"
+	h, err := hostctx.Begin(ctx, op, ic.host, request)
+	if err != nil {
+		return nil, err
+	}
+	portal, err := toHostWithIQN(op, request.TargetPortal, request.IQN)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := h.GetTargetDisks(portal, request.IQN)
+	if err != nil {
+		return nil, winerr.Wrap(op, request.IQN, err)
+	}
+	return &GetTargetDisksResponse{DiskIDs: ids}, nil
+}
+
+// ListTargetPortals implements Interface.
+func (ic *ISCSI) ListTargetPortals(ctx context.Context, request *ListTargetPortalsRequest) (*ListTargetPortalsResponse, error) {
+	const op = "list target portals"
+	h, err := hostctx.Begin(ctx, op, ic.host, request)
+	if err != nil {
+		return nil, err
+	}
+	found, err := h.ListTargetPortals()
+	if err != nil {
+		return nil, winerr.Wrap(op, "", err)
+	}
+	portals := make([]*TargetPortal, len(found))
+	for i, portal := range found {
+		portals[i] = &TargetPortal{TargetAddress: portal.Address, TargetPort: portal.Port}
+	}
+	return &ListTargetPortalsResponse{TargetPortals: portals}, nil
+}
+
+// RemoveTargetPortal implements Interface.
+func (ic *ISCSI) RemoveTargetPortal(ctx context.Context, request *RemoveTargetPortalRequest) (*RemoveTargetPortalResponse, error) {
+	const op = "remove target portal"
+	h, err := hostctx.Begin(ctx, op, ic.host, request)
+	if err != nil {
+		return nil, err
+	}
+	portal, err := toHost(op, request.TargetPortal)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.RemoveTargetPortal(portal); err != nil {
+		return nil, winerr.Wrap(op, address(portal), err)
+	}
+	return &RemoveTargetPortalResponse{}, nil
+}
+
+// SetMutualChapSecret implements Interface.
+func (ic *ISCSI) SetMutualChapSecret(ctx context.Context, request *SetMutualChapSecretRequest) (*SetMutualChapSecretResponse, error) {
+	const op = "set mutual CHAP secret"
+	h, err := hostctx.Begin(ctx, op, ic.host, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.SetMutualChapSecret(request.MutualChapSecret); err != nil {
+		return nil, winerr.Wrap(op, "", err)
+	}
+	return &SetMutualChapSecretResponse{}, nil
+}

@@ -1,0 +1,230 @@
+package iscsi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+)
+
+// fakeHost notes its calls and fails every one if err is set.
+type fakeHost struct {
+	err   error
+	calls []string
+}
+
+func (f *fakeHost) note(words ...any) error {
+	f.calls = append(f.calls, strings.TrimSpace(fmt.Sprintln(words...)))
+	return f.err
+}
+
+func (f *fakeHost) AddTargetPortal(p *iscsiapi.TargetPortal) error {
+	return f.note("add", p.Address, p.Port)
+}
+
+func (f *fakeHost) DiscoverTargetPortal(p *iscsiapi.TargetPortal) ([]string, error) {
+	return []string{"iqn.a", "iqn.b"}, f.note("discover", p.Address, p.Port)
+}
+
+func (f *fakeHost) ListTargetPortals() ([]iscsiapi.TargetPortal, error) {
+	return []iscsiapi.TargetPortal{{Address: "10.0.0.1", Port: 3260}, {Address: "::1", Port: 7}}, f.note("list")
+}
+
+func (f *fakeHost) RemoveTargetPortal(p *iscsiapi.TargetPortal) error {
+	return f.note("remove", p.Address, p.Port)
+}
+
+func (f *fakeHost) ConnectTarget(p *iscsiapi.TargetPortal, iqn, authType, user, secret string) error {
+	return f.note("connect", p.Address, p.Port, iqn, authType, user, secret)
+}
+
+func (f *fakeHost) DisconnectTarget(p *iscsiapi.TargetPortal, iqn string) error {
+	return f.note("disconnect", p.Address, p.Port, iqn)
+}
+
+func (f *fakeHost) GetTargetDisks(p *iscsiapi.TargetPortal, iqn string) ([]string, error) {
+	return []string{"4", "5"}, f.note("disks", p.Address, p.Port, iqn)
+}
+
+func (f *fakeHost) SetMutualChapSecret(secret string) error { return f.note("secret", secret) }
+
+func newISCSI(t *testing.T, host iscsiapi.HostAPI) *iscsi.ISCSI {
+	t.Helper()
+	ic, err := iscsi.New(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ic
+}
+
+// cancelled returns a context that is over.
+func cancelled(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+func TestNew_NilHost(t *testing.T) {
+	if _, err := iscsi.New(nil); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("New(nil) = %v, want an invalid-argument error", err)
+	}
+}
+
+func TestAuthTypeToString(t *testing.T) {
+	for authType, want := range map[iscsi.AuthenticationType]string{
+		iscsi.NONE:         "NONE",
+		iscsi.ONE_WAY_CHAP: "ONEWAYCHAP",
+		iscsi.MUTUAL_CHAP:  "MUTUALCHAP",
+	} {
+		if got, err := iscsi.AuthTypeToString(authType); err != nil || got != want {
+			t.Errorf("AuthTypeToString(%d) = %q, %v, want %q", authType, got, err, want)
+		}
+	}
+	if got, err := iscsi.AuthTypeToString(3); got != "" || !errors.Is(err, winerr.Invalid) {
+		t.Errorf("AuthTypeToString(3) = %q, %v, want kind %v", got, err, winerr.Invalid)
+	}
+}
+
+// portal is a good portal for requests; it leaves the port to us.
+var portal = &iscsi.TargetPortal{TargetAddress: "10.0.0.1"}
+
+// call is one method with a good request and with none.
+type call struct {
+	do, doNil func(context.Context, iscsi.Interface) (any, error)
+	host      string // what the host sees of the good request
+	answer    any
+}
+
+func method[In, Out any](m func(iscsi.Interface, context.Context, *In) (*Out, error), in *In, host string, answer *Out) call {
+	with := func(in *In) func(context.Context, iscsi.Interface) (any, error) {
+		return func(ctx context.Context, ic iscsi.Interface) (any, error) { return m(ic, ctx, in) }
+	}
+	return call{with(in), with(nil), host, answer}
+}
+
+func TestISCSI_EveryMethod(t *testing.T) {
+	calls := map[string]call{
+		"AddTargetPortal": method(iscsi.Interface.AddTargetPortal,
+			&iscsi.AddTargetPortalRequest{TargetPortal: portal},
+			"add 10.0.0.1 3260", &iscsi.AddTargetPortalResponse{}),
+		"ConnectTarget": method(iscsi.Interface.ConnectTarget,
+			&iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: "iqn.a", AuthType: iscsi.MUTUAL_CHAP, ChapUsername: "me", ChapSecret: "xyzzy"},
+			"connect 10.0.0.1 3260 iqn.a MUTUALCHAP me xyzzy", &iscsi.ConnectTargetResponse{}),
+		"DisconnectTarget": method(iscsi.Interface.DisconnectTarget,
+			&iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: "iqn.a"},
+			"disconnect 10.0.0.1 3260 iqn.a", &iscsi.DisconnectTargetResponse{}),
+		"DiscoverTargetPortal": method(iscsi.Interface.DiscoverTargetPortal,
+			&iscsi.DiscoverTargetPortalRequest{TargetPortal: portal},
+			"discover 10.0.0.1 3260", &iscsi.DiscoverTargetPortalResponse{IQNs: []string{"iqn.a", "iqn.b"}}),
+		"GetTargetDisks": method(iscsi.Interface.GetTargetDisks,
+			&iscsi.GetTargetDisksRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: "::1", TargetPort: 7}, IQN: "iqn.a"},
+			"disks ::1 7 iqn.a", &iscsi.GetTargetDisksResponse{DiskIDs: []string{"4", "5"}}),
+		"ListTargetPortals": method(iscsi.Interface.ListTargetPortals,
+			&iscsi.ListTargetPortalsRequest{},
+			"list", &iscsi.ListTargetPortalsResponse{TargetPortals: []*iscsi.TargetPortal{{TargetAddress: "10.0.0.1", TargetPort: 3260}, {TargetAddress: "::1", TargetPort: 7}}}),
+		"RemoveTargetPortal": method(iscsi.Interface.RemoveTargetPortal,
+			&iscsi.RemoveTargetPortalRequest{TargetPortal: portal},
+			"remove 10.0.0.1 3260", &iscsi.RemoveTargetPortalResponse{}),
+		"SetMutualChapSecret": method(iscsi.Interface.SetMutualChapSecret,
+			&iscsi.SetMutualChapSecretRequest{MutualChapSecret: "xyzzy"},
+			"secret xyzzy", &iscsi.SetMutualChapSecretResponse{}),
+	}
+	if got, want := len(calls), reflect.TypeFor[iscsi.Interface]().NumMethod(); got != want {
+		t.Fatalf("%d methods are tested, Interface has %d", got, want)
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			host := &fakeHost{}
+			if _, err := call.doNil(t.Context(), newISCSI(t, host)); !errors.Is(err, winerr.Invalid) {
+				t.Errorf("without a request: %v, want kind %v", err, winerr.Invalid)
+			}
+			if _, err := call.do(cancelled(t), newISCSI(t, host)); !errors.Is(err, context.Canceled) {
+				t.Errorf("with a cancelled context: %v, want %v", err, context.Canceled)
+			}
+			answer, err := call.do(t.Context(), newISCSI(t, host))
+			if err != nil {
+				t.Errorf("good request: %v", err)
+			}
+			if diff := cmp.Diff(call.answer, answer); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if want := []string{call.host}; !slices.Equal(host.calls, want) {
+				t.Errorf("host saw %q, want only the good request, %q", host.calls, want)
+			}
+			for _, cause := range []error{winerr.Timeout, context.DeadlineExceeded, errors.New("lightning struck")} {
+				_, err := call.do(t.Context(), newISCSI(t, &fakeHost{err: cause}))
+				if !errors.Is(err, cause) || winerr.KindOf(err) != winerr.KindOf(cause) {
+					t.Errorf("host fails with %v: got %v of kind %v, want kind %v", cause, err, winerr.KindOf(err), winerr.KindOf(cause))
+				}
+				if err != nil && strings.Contains(err.Error(), "xyzzy") {
+					t.Errorf("err = %q gives a secret away", err)
+				}
+			}
+		})
+	}
+}
+
+func TestISCSI_BadRequest(t *testing.T) {
+	noAddress := &iscsi.TargetPortal{TargetPort: 3260}
+	noSuchPort := &iscsi.TargetPortal{TargetAddress: "10.0.0.1", TargetPort: 65536}
+	tests := map[string]func(context.Context, *iscsi.ISCSI) (any, error){
+		"add without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{})
+		},
+		"add without address": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{TargetPortal: noAddress})
+		},
+		"add with port 65536": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.AddTargetPortal(ctx, &iscsi.AddTargetPortalRequest{TargetPortal: noSuchPort})
+		},
+		"discover without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.DiscoverTargetPortal(ctx, &iscsi.DiscoverTargetPortalRequest{})
+		},
+		"remove without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.RemoveTargetPortal(ctx, &iscsi.RemoveTargetPortalRequest{})
+		},
+		"connect without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{IQN: "iqn.a"})
+		},
+		"connect without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{TargetPortal: portal})
+		},
+		"connect with unknown authentication": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: "iqn.a", AuthType: 3})
+		},
+		"disconnect without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{IQN: "iqn.a"})
+		},
+		"disconnect without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{TargetPortal: portal})
+		},
+		"disks without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.GetTargetDisks(ctx, &iscsi.GetTargetDisksRequest{IQN: "iqn.a"})
+		},
+		"disks without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
+			return ic.GetTargetDisks(ctx, &iscsi.GetTargetDisksRequest{TargetPortal: portal})
+		},
+	}
+	for name, do := range tests {
+		t.Run(name, func(t *testing.T) {
+			host := &fakeHost{}
+			if _, err := do(t.Context(), newISCSI(t, host)); !errors.Is(err, winerr.Invalid) {
+				t.Errorf("err = %v, want kind %v", err, winerr.Invalid)
+			}
+			if len(host.calls) != 0 {
+				t.Errorf("host saw %q, want nothing", host.calls)
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package iscsi
+
+import (
+	"math"
+	"net"
+	"strconv"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+)
+
+// defaultPort is the port IANA assigned to iSCSI (RFC 7143, section 14).
+const defaultPort = 3260
+
+// toHost checks a portal and gives it the default port if it has none.
+func toHost(op string, portal *TargetPortal) (*iscsiapi.TargetPortal, error) {
+	if portal == nil {
+		return nil, winerr.New(winerr.Invalid, op, "", "the target portal is missing; give its address")
+	}
+	if portal.TargetAddress == "" {
+		return nil, winerr.New(winerr.Invalid, op, "", "the address of the target portal is empty")
+	}
+	if portal.TargetPort > math.MaxUint16 {
+		return nil, winerr.New(winerr.Invalid, op, portal.TargetAddress, "port %d does not exist", portal.TargetPort)
+	}
+	port := portal.TargetPort
+	if port == 0 {
+		port = defaultPort
+	}
+	return &iscsiapi.TargetPortal{Address: portal.TargetAddress, Port: port}, nil
+}
+
+// toHostWithIQN is toHost for calls that also name a target.
+func toHostWithIQN(op string, portal *TargetPortal, iqn string) (*iscsiapi.TargetPortal, error) {
+	if iqn == "" {
+		return nil, winerr.New(winerr.Invalid, op, "", "the qualified name (IQN) of the target is empty")
+	}
+	return toHost(op, portal)
+}
+
+// address names a portal in errors.
+func address(portal *iscsiapi.TargetPortal) string {
+	return net.JoinHostPort(portal.Address, strconv.FormatUint(uint64(portal.Port), 10))
+}

@@ -1,0 +1,43 @@
+// Package api says what package system needs from the machine below it, and
+// provides that machine.
+//
+// Drivers call package system and come here only for New, or to write a host of
+// their own for tests. The package clause is older than the directory's name and
+// stays, so that existing imports compile; import it as systemapi.
+//
+// It compiles on every system. The host that New returns is safe for concurrent
+// use.
+package api
+
+// ServiceInfo describes a service in Windows' own words.
+type ServiceInfo struct {
+	// DisplayName is the name people see.
+	DisplayName string
+	// StartType is Boot, System, Auto, Manual or Disabled; Automatic is
+	// understood too.
+	StartType string
+	// Status is Stopped, Start Pending, Stop Pending, Running, Continue
+	// Pending, Pause Pending or Paused; anything else reads as unknown.
+	Status string
+}
+
+// HostAPI is a machine with a serial number and services. A call on a service
+// that is not installed fails with an error for which errors.Is(err,
+// fs.ErrNotExist) holds.
+//
+// A host may also have a method WithContext(context.Context) HostAPI; package
+// system then calls the host it returns, bound to the context of the request.
+type HostAPI interface {
+	// GetBIOSSerialNumber returns the serial number the firmware reports.
+	GetBIOSSerialNumber() (string, error)
+
+	// GetService describes the service with that short name.
+	GetService(name string) (*ServiceInfo, error)
+
+	// StartService starts the service and waits until it runs.
+	StartService(name string) error
+
+	// StopService stops the service, with force also those that depend on it,
+	// and waits until it has stopped.
+	StopService(name string, force bool) error
+}

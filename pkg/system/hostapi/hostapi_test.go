@@ -1,0 +1,29 @@
+package api_test
+
+import (
+	"errors"
+	"reflect"
+	"runtime"
+	"testing"
+
+	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
+)
+
+func TestNew_OtherSystems(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("here the calls would reach a real machine")
+	}
+	host := reflect.ValueOf(systemapi.New())
+	for method := range reflect.TypeFor[systemapi.HostAPI]().Methods() {
+		call := host.MethodByName(method.Name)
+		var in []reflect.Value
+		for parameter := range call.Type().Ins() {
+			in = append(in, reflect.Zero(parameter))
+		}
+		out := call.Call(in)
+		err, _ := reflect.TypeAssert[error](out[len(out)-1])
+		if !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("%s = %v, want an error like %v", method.Name, err, errors.ErrUnsupported)
+		}
+	}
+}

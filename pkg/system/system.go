@@ -1,0 +1,167 @@
+// Package system is the library's view of a Windows node as a machine: its serial
+// number, and the services that storage depends on.
+//
+// It is no general service manager: it neither installs nor configures services.
+// Services are shared by everything on the node, so starting and above all
+// stopping one affects other drivers too.
+//
+// Start with New and the host of this machine:
+//
+//	node, err := system.New(systemapi.New())
+//
+// The package compiles on every system. Elsewhere than on Windows that host
+// fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
+// holds; a host of your own works everywhere.
+//
+// A System is safe for concurrent use if its host is; the host of this machine
+// is. Every method may be repeated: a driver that lost an answer asks again.
+package system
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
+)
+
+// Interface is what a driver can ask about the node. Failures answer to the
+// errors of the standard library: fs.ErrNotExist for a service that is not
+// installed, fs.ErrInvalid for a wrong request, and so on.
+type Interface interface {
+	// GetBIOSSerialNumber returns the serial number of the machine.
+	GetBIOSSerialNumber(context.Context, *GetBIOSSerialNumberRequest) (*GetBIOSSerialNumberResponse, error)
+
+	// GetService tells how a service starts and what it does now.
+	GetService(context.Context, *GetServiceRequest) (*GetServiceResponse, error)
+
+	// StartService starts a service. A service that runs stays as it is, and
+	// the call succeeds.
+	StartService(context.Context, *StartServiceRequest) (*StartServiceResponse, error)
+
+	// StopService stops a service. A service that is stopped stays as it is,
+	// and the call succeeds.
+	StopService(context.Context, *StopServiceRequest) (*StopServiceResponse, error)
+}
+
+var _ Interface = (*System)(nil)
+
+// System implements Interface over a host.
+type System struct {
+	host systemapi.HostAPI
+}
+
+// New returns a System that works on the given host, which must not be nil.
+func New(hostAPI systemapi.HostAPI) (*System, error) {
+	if hostAPI == nil {
+		return nil, winerr.New(winerr.Invalid, "open system library", "", "the host API is nil")
+	}
+	return &System{host: hostAPI}, nil
+}
+
+// GetBIOSSerialNumber implements Interface.
+func (s *System) GetBIOSSerialNumber(ctx context.Context, request *GetBIOSSerialNumberRequest) (*GetBIOSSerialNumberResponse, error) {
+	const op = "get BIOS serial number"
+	h, err := hostctx.Begin(ctx, op, s.host, request)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := h.GetBIOSSerialNumber()
+	if err != nil {
+		return nil, winerr.Wrap(op, "", err)
+	}
+	return &GetBIOSSerialNumberResponse{SerialNumber: serial}, nil
+}
+
+// GetService implements Interface.
+func (s *System) GetService(ctx context.Context, request *GetServiceRequest) (*GetServiceResponse, error) {
+	const op = "get service"
+	h, err := hostctx.Begin(ctx, op, s.host, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkName(op, request.Name); err != nil {
+		return nil, err
+	}
+	info, err := h.GetService(request.Name)
+	if err != nil {
+		return nil, winerr.Wrap(op, request.Name, err)
+	}
+	if info == nil {
+		return nil, winerr.New(winerr.Internal, op, request.Name, "the host gave no answer")
+	}
+	startType, known := startTypes[info.StartType]
+	if !known {
+		return nil, winerr.New(winerr.Internal, op, request.Name, "the host gave the unknown start type %q", info.StartType)
+	}
+	return &GetServiceResponse{
+		DisplayName: info.DisplayName,
+		StartType:   startType,
+		Status:      statuses[info.Status],
+	}, nil
+}
+
+// StartService implements Interface.
+func (s *System) StartService(ctx context.Context, request *StartServiceRequest) (*StartServiceResponse, error) {
+	const op = "start service"
+	h, err := hostctx.Begin(ctx, op, s.host, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkName(op, request.Name); err != nil {
+		return nil, err
+	}
+	if err := h.StartService(request.Name); err != nil {
+		return nil, winerr.Wrap(op, request.Name, err)
+	}
+	return &StartServiceResponse{}, nil
+}
+
+// StopService implements Interface.
+func (s *System) StopService(ctx context.Context, request *StopServiceRequest) (*StopServiceResponse, error) {
+	const op = "stop service"
+	h, err := hostctx.Begin(ctx, op, s.host, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkName(op, request.Name); err != nil {
+		return nil, err
+	}
+	if err := h.StopService(request.Name, request.Force); err != nil {
+		return nil, winerr.Wrap(op, request.Name, err)
+	}
+	return &StopServiceResponse{}, nil
+}
+
+// startTypes translates the words of Win32_Service.StartMode, and the one by
+// which the service controller's .NET face differs from them. There is no value
+// for a word we do not know, and a wrong guess could make a driver change it.
+//
+// https://learn.microsoft.com/windows/win32/cimwin32prov/win32-service
+var startTypes = map[string]StartType{
+	"Boot":      START_TYPE_BOOT,
+	"System":    START_TYPE_SYSTEM,
+	"Auto":      START_TYPE_AUTOMATIC,
+	"Automatic": START_TYPE_AUTOMATIC,
+	"Manual":    START_TYPE_MANUAL,
+	"Disabled":  START_TYPE_DISABLED,
+}
+
+// statuses translates the words of Win32_Service.State. Any other word, the
+// documented "Unknown" included, is the zero value SERVICE_STATUS_UNKNOWN.
+var statuses = map[string]ServiceStatus{
+	"Stopped":          SERVICE_STATUS_STOPPED,
+	"Start Pending":    SERVICE_STATUS_START_PENDING,
+	"Stop Pending":     SERVICE_STATUS_STOP_PENDING,
+	"Running":          SERVICE_STATUS_RUNNING,
+	"Continue Pending": SERVICE_STATUS_CONTINUE_PENDING,
+	"Pause Pending":    SERVICE_STATUS_PAUSE_PENDING,
+	"Paused":           SERVICE_STATUS_PAUSED,
+}
+
+func checkName(op, name string) error {
+	if name == "" {
+		return winerr.New(winerr.Invalid, op, "", "the service name is empty; give its short name, such as MSiSCSI")
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package volume
+
+// FormatVolumeRequest names the volume to format.
+type FormatVolumeRequest struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+}
+
+// FormatVolumeResponse is empty: the volume has a file system.
+type FormatVolumeResponse struct{}
+
+// GetClosestVolumeIDFromTargetPathRequest names a path.
+type GetClosestVolumeIDFromTargetPathRequest struct {
+	// TargetPath is an absolute path of an existing file or folder.
+	TargetPath string
+}
+
+// GetClosestVolumeIDFromTargetPathResponse names the volume that holds the path.
+type GetClosestVolumeIDFromTargetPathResponse struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+}
+
+// GetDiskNumberFromVolumeIDRequest names a volume.
+type GetDiskNumberFromVolumeIDRequest struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+}
+
+// GetDiskNumberFromVolumeIDResponse names the disk of a volume.
+type GetDiskNumberFromVolumeIDResponse struct {
+	// DiskNumber is the number Windows gave the disk; use it at once.
+	DiskNumber uint32
+}
+
+// GetVolumeIDFromTargetPathRequest names a mounted folder or a link to one.
+type GetVolumeIDFromTargetPathRequest struct {
+	// TargetPath is an absolute path.
+	TargetPath string
+}
+
+// GetVolumeIDFromTargetPathResponse names the volume mounted there.
+type GetVolumeIDFromTargetPathResponse struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+}
+
+// GetVolumeStatsRequest names a volume.
+type GetVolumeStatsRequest struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+}
+
+// GetVolumeStatsResponse tells how large and how full a volume is.
+type GetVolumeStatsResponse struct {
+	// TotalBytes is the capacity of the file system in bytes.
+	TotalBytes int64
+	// UsedBytes is the part of it that is in use, in bytes.
+	UsedBytes int64
+}
+
+// IsVolumeFormattedRequest names a volume.
+type IsVolumeFormattedRequest struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+}
+
+// IsVolumeFormattedResponse tells whether a volume has a file system.
+type IsVolumeFormattedResponse struct {
+	// Formatted is false only if Windows found no file system it knows.
+	Formatted bool
+}
+
+// ListVolumesOnDiskRequest names a disk, and maybe one of its partitions.
+type ListVolumesOnDiskRequest struct {
+	// DiskNumber is the number Windows gave the disk.
+	DiskNumber uint32
+	// PartitionNumber restricts the list to one partition; 0 means all.
+	PartitionNumber uint32
+}
+
+// ListVolumesOnDiskResponse holds the volumes found.
+type ListVolumesOnDiskResponse struct {
+	// VolumeIDs are the ids of the volumes.
+	VolumeIDs []string
+}
+
+// MountVolumeRequest names a volume and the folder it should appear at.
+type MountVolumeRequest struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+	// TargetPath is the absolute path of the folder.
+	TargetPath string
+}
+
+// MountVolumeResponse is empty: the volume is mounted at the folder.
+type MountVolumeResponse struct{}
+
+// ResizeVolumeRequest names a volume and the size it should have.
+type ResizeVolumeRequest struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+	// SizeBytes is the wanted size in bytes; 0 means all there is room for. A
+	// size below today's changes nothing.
+	SizeBytes int64
+}
+
+// ResizeVolumeResponse is empty: the volume has at least the wanted size.
+type ResizeVolumeResponse struct{}
+
+// UnmountVolumeRequest names a volume and the folder it should leave.
+type UnmountVolumeRequest struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+	// TargetPath is the absolute path of the folder.
+	TargetPath string
+}
+
+// UnmountVolumeResponse is empty: the volume is not mounted at the folder.
+type UnmountVolumeResponse struct{}
+
+// WriteVolumeCacheRequest names the volume to flush.
+type WriteVolumeCacheRequest struct {
+	// VolumeID is the id of the volume.
+	VolumeID string
+}
+
+// WriteVolumeCacheResponse is empty: what was cached is on the disk.
+type WriteVolumeCacheResponse struct{}

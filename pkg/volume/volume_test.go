@@ -1,0 +1,188 @@
+package volume_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+)
+
+// fakeHost notes its calls and fails every one if err is set.
+type fakeHost struct {
+	err   error
+	calls []string
+}
+
+func (f *fakeHost) note(words ...any) error {
+	f.calls = append(f.calls, strings.TrimSpace(fmt.Sprintln(words...)))
+	return f.err
+}
+
+func (f *fakeHost) ListVolumesOnDisk(disk, partition uint32) ([]string, error) {
+	return []string{"V1", "V2"}, f.note("list", disk, partition)
+}
+
+func (f *fakeHost) MountVolume(id, path string) error { return f.note("mount", id, path) }
+
+func (f *fakeHost) UnmountVolume(id, path string) error { return f.note("unmount", id, path) }
+
+func (f *fakeHost) IsVolumeFormatted(id string) (bool, error) { return true, f.note("formatted", id) }
+
+func (f *fakeHost) FormatVolume(id string) error { return f.note("format", id) }
+
+func (f *fakeHost) ResizeVolume(id string, size int64) error { return f.note("resize", id, size) }
+
+func (f *fakeHost) GetVolumeStats(id string) (total, used int64, err error) {
+	return 100, 40, f.note("stats", id)
+}
+
+func (f *fakeHost) GetDiskNumberFromVolumeID(id string) (uint32, error) {
+	return 3, f.note("disk", id)
+}
+
+func (f *fakeHost) GetVolumeIDFromTargetPath(path string) (string, error) {
+	return "V1", f.note("mounted", path)
+}
+
+func (f *fakeHost) WriteVolumeCache(id string) error { return f.note("flush", id) }
+
+func (f *fakeHost) GetClosestVolumeIDFromTargetPath(path string) (string, error) {
+	return "V2", f.note("closest", path)
+}
+
+func newVolume(t *testing.T, host volumeapi.HostAPI) *volume.Volume {
+	t.Helper()
+	v, err := volume.New(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// cancelled returns a context that is over.
+func cancelled(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+func TestNew_NilHost(t *testing.T) {
+	if _, err := volume.New(nil); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("New(nil) = %v, want an invalid-argument error", err)
+	}
+}
+
+// call is one method with a good request, with none, and with an empty one.
+type call struct {
+	do, doNil, doEmpty func(context.Context, volume.Interface) (any, error)
+	host               string // what the host sees of the good request
+	answer             any
+}
+
+func method[In, Out any](m func(volume.Interface, context.Context, *In) (*Out, error), in *In, host string, answer *Out) call {
+	with := func(in *In) func(context.Context, volume.Interface) (any, error) {
+		return func(ctx context.Context, v volume.Interface) (any, error) { return m(v, ctx, in) }
+	}
+	return call{with(in), with(nil), with(new(In)), host, answer}
+}
+
+func TestVolume_EveryMethod(t *testing.T) {
+	calls := map[string]call{
+		"FormatVolume": method(volume.Interface.FormatVolume,
+			&volume.FormatVolumeRequest{VolumeID: "V1"},
+			"format V1", &volume.FormatVolumeResponse{}),
+		"GetClosestVolumeIDFromTargetPath": method(volume.Interface.GetClosestVolumeIDFromTargetPath,
+			&volume.GetClosestVolumeIDFromTargetPathRequest{TargetPath: `C:\x`},
+			`closest C:\x`, &volume.GetClosestVolumeIDFromTargetPathResponse{VolumeID: "V2"}),
+		"GetDiskNumberFromVolumeID": method(volume.Interface.GetDiskNumberFromVolumeID,
+			&volume.GetDiskNumberFromVolumeIDRequest{VolumeID: "V1"},
+			"disk V1", &volume.GetDiskNumberFromVolumeIDResponse{DiskNumber: 3}),
+		"GetVolumeIDFromTargetPath": method(volume.Interface.GetVolumeIDFromTargetPath,
+			&volume.GetVolumeIDFromTargetPathRequest{TargetPath: `C:\x`},
+			`mounted C:\x`, &volume.GetVolumeIDFromTargetPathResponse{VolumeID: "V1"}),
+		"GetVolumeStats": method(volume.Interface.GetVolumeStats,
+			&volume.GetVolumeStatsRequest{VolumeID: "V1"},
+			"stats V1", &volume.GetVolumeStatsResponse{TotalBytes: 100, UsedBytes: 40}),
+		"IsVolumeFormatted": method(volume.Interface.IsVolumeFormatted,
+			&volume.IsVolumeFormattedRequest{VolumeID: "V1"},
+			"formatted V1", &volume.IsVolumeFormattedResponse{Formatted: true}),
+		"ListVolumesOnDisk": method(volume.Interface.ListVolumesOnDisk,
+			&volume.ListVolumesOnDiskRequest{DiskNumber: 3, PartitionNumber: 2},
+			"list 3 2", &volume.ListVolumesOnDiskResponse{VolumeIDs: []string{"V1", "V2"}}),
+		"MountVolume": method(volume.Interface.MountVolume,
+			&volume.MountVolumeRequest{VolumeID: "V1", TargetPath: `C:\x`},
+			`mount V1 C:\x`, &volume.MountVolumeResponse{}),
+		"ResizeVolume": method(volume.Interface.ResizeVolume,
+			&volume.ResizeVolumeRequest{VolumeID: "V1", SizeBytes: 1 << 40},
+			"resize V1 1099511627776", &volume.ResizeVolumeResponse{}),
+		"UnmountVolume": method(volume.Interface.UnmountVolume,
+			&volume.UnmountVolumeRequest{VolumeID: "V1", TargetPath: `C:\x`},
+			`unmount V1 C:\x`, &volume.UnmountVolumeResponse{}),
+		"WriteVolumeCache": method(volume.Interface.WriteVolumeCache,
+			&volume.WriteVolumeCacheRequest{VolumeID: "V1"},
+			"flush V1", &volume.WriteVolumeCacheResponse{}),
+	}
+	if got, want := len(calls), reflect.TypeFor[volume.Interface]().NumMethod(); got != want {
+		t.Fatalf("%d methods are tested, Interface has %d", got, want)
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			host := &fakeHost{}
+			if _, err := call.doNil(t.Context(), newVolume(t, host)); !errors.Is(err, winerr.Invalid) {
+				t.Errorf("without a request: %v, want kind %v", err, winerr.Invalid)
+			}
+			if name != "ListVolumesOnDisk" { // disk 0 is a disk
+				if _, err := call.doEmpty(t.Context(), newVolume(t, host)); !errors.Is(err, winerr.Invalid) {
+					t.Errorf("with an empty request: %v, want kind %v", err, winerr.Invalid)
+				}
+			}
+			if _, err := call.do(cancelled(t), newVolume(t, host)); !errors.Is(err, context.Canceled) {
+				t.Errorf("with a cancelled context: %v, want %v", err, context.Canceled)
+			}
+			answer, err := call.do(t.Context(), newVolume(t, host))
+			if err != nil {
+				t.Errorf("good request: %v", err)
+			}
+			if diff := cmp.Diff(call.answer, answer); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if want := []string{call.host}; !slices.Equal(host.calls, want) {
+				t.Errorf("host saw %q, want only the good request, %q", host.calls, want)
+			}
+			for _, cause := range []error{winerr.NoSuchDevice, context.DeadlineExceeded, errors.New("lightning struck")} {
+				_, err := call.do(t.Context(), newVolume(t, &fakeHost{err: cause}))
+				if !errors.Is(err, cause) || winerr.KindOf(err) != winerr.KindOf(cause) {
+					t.Errorf("host fails with %v: got %v of kind %v, want kind %v", cause, err, winerr.KindOf(err), winerr.KindOf(cause))
+				}
+			}
+		})
+	}
+}
+
+func TestVolume_BadRequest(t *testing.T) {
+	host := &fakeHost{}
+	v := newVolume(t, host)
+	if _, err := v.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: "V1"}); !errors.Is(err, winerr.Invalid) {
+		t.Errorf("mount without a path: %v, want kind %v", err, winerr.Invalid)
+	}
+	if _, err := v.UnmountVolume(t.Context(), &volume.UnmountVolumeRequest{VolumeID: "V1"}); !errors.Is(err, winerr.Invalid) {
+		t.Errorf("unmount without a path: %v, want kind %v", err, winerr.Invalid)
+	}
+	if _, err := v.ResizeVolume(t.Context(), &volume.ResizeVolumeRequest{VolumeID: "V1", SizeBytes: -1}); !errors.Is(err, winerr.Invalid) {
+		t.Errorf("resize to -1 bytes: %v, want kind %v", err, winerr.Invalid)
+	}
+	if len(host.calls) != 0 {
+		t.Errorf("host saw %q, want nothing", host.calls)
+	}
+}
