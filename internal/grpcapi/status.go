@@ -44,5 +44,18 @@ func Status(err error) error {
 	if !known {
 		code = codes.Internal // OK, the zero value, would make a success of it
 	}
-	return status.Error(code, wireText(err.Error()))
+	return status.Error(code, messageText(err.Error()))
+}
+
+// maxMessage bounds a status message. It travels in a header, and clients of other
+// languages give up on headers of more than 8 KiB; a path alone can be longer.
+const maxMessage = 2 << 10
+
+func messageText(text string) string {
+	if len(text) > maxMessage {
+		const gap = " ... "
+		const end = (maxMessage - len(gap)) / 2
+		text = text[:end] + gap + text[len(text)-end:]
+	}
+	return wireText(text)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -77,5 +78,15 @@ func TestStatus(t *testing.T) {
 	}
 	if got := grpcapi.Status(given); !errors.Is(got, given) {
 		t.Errorf("Status(%v) = %v, want it unchanged", given, got)
+	}
+}
+
+// TestStatus_LongText: the message is a header, and clients refuse long ones.
+func TestStatus_LongText(t *testing.T) {
+	object := `C:\` + strings.Repeat("é", 30_000)
+	err := grpcapi.Status(winerr.New(winerr.NotFound, "open", object, "it is gone"))
+	text := status.Convert(err).Message()
+	if len(text) > 2048+8 || !utf8.ValidString(text) || !strings.HasPrefix(text, `open C:\é`) || !strings.HasSuffix(text, "it is gone") {
+		t.Errorf("%d bytes: %s", len(text), text)
 	}
 }

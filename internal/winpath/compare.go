@@ -12,31 +12,58 @@ import (
 //
 // A character outside ASCII never folds into ASCII, although Unicode would map
 // the dotless i to I: Windows' table does not, and here a false match could let
-// a foreign directory pass for an allowed one.
-func Fold(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf {
-			return rune(upperASCII(byte(r)))
+// a foreign directory pass for an allowed one. Nor do characters beyond 16 bits fold:
+// to NTFS they are two units, and neither has a case.
+func Fold(s string) string { return string(AppendFold(nil, s)) }
+
+// AppendFold appends the folded form of s to dst, for callers that compare often
+// and want no garbage.
+func AppendFold(dst []byte, s string) []byte {
+	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			dst = append(dst, upperASCII(c))
+			i++
+			continue
 		}
-		if upper := unicode.ToUpper(r); upper >= utf8.RuneSelf {
-			return upper
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if upper := unicode.ToUpper(r); upper >= utf8.RuneSelf && r <= 0xFFFF {
+			r = upper
 		}
-		return r
-	}, s)
+		dst = utf8.AppendRune(dst, r)
+		i += size
+	}
+	return dst
 }
 
 // Equal reports whether two names or paths are the same to Windows, spelling of
 // case aside.
-func Equal(a, b string) bool { return a == b || Fold(a) == Fold(b) }
+func Equal(a, b string) bool {
+	rest, ok := cutFold(a, b)
+	return ok && rest == ""
+}
 
 // Contains reports whether path is dir or lies below it, component by component:
 // C:\kubelet does not contain C:\kubelet-evil. Both must be clean.
 func Contains(dir, path string) bool {
-	dir, path = Fold(dir), Fold(path)
-	if dir == path {
-		return true
+	rest, ok := cutFold(path, dir)
+	return ok && (rest == "" || rest[0] == '\\' || strings.HasSuffix(dir, Separator))
+}
+
+// cutFold is strings.CutPrefix on folded strings. The rest is folded, too, if there
+// is anything but ASCII before it.
+func cutFold(s, prefix string) (rest string, ok bool) {
+	for i := range len(prefix) {
+		if i == len(s) {
+			return "", false
+		}
+		if s[i] >= utf8.RuneSelf || prefix[i] >= utf8.RuneSelf {
+			return strings.CutPrefix(Fold(s[i:]), Fold(prefix[i:]))
+		}
+		if upperASCII(s[i]) != upperASCII(prefix[i]) {
+			return "", false
+		}
 	}
-	return strings.HasPrefix(path, strings.TrimSuffix(dir, Separator)+Separator)
+	return s[len(prefix):], true
 }
 
 // SameTarget reports whether two link targets lead to the same place by their

@@ -26,33 +26,43 @@ func checkComponent(name string) string {
 		// Refusing ".." anywhere, not only as a whole component, is what callers
 		// have always met here.
 		return "uses '.' or '..'; give the path without relative parts"
-	case UTF16Len(name) > MaxComponent:
+	case longer(name, MaxComponent):
 		return fmt.Sprintf("is longer than %d characters", MaxComponent)
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
 		// Win32 strips these: "dir." and "dir" would be one directory to Windows
 		// and two to every comparison of strings.
 		return "ends with a dot or a space"
 	}
-	for _, r := range name {
-		switch {
-		case r < 0x20:
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c < 0x20:
 			return "contains a control character"
-		case strings.ContainsRune(`<>"/|?*`, r):
-			return fmt.Sprintf("contains %q, which Windows does not allow in names", r)
-		case r == ':':
+		case strings.IndexByte(`<>"/|?*`, c) >= 0:
+			return fmt.Sprintf("contains %q, which Windows does not allow in names", c)
+		case c == ':':
 			// name:stream and name::$INDEX_ALLOCATION are other ways into a file
 			// or directory.
 			return "contains ':', which names an alternate data stream"
 		}
 	}
-	stem, _, _ := strings.Cut(name, ".")
-	if reserved[strings.ToUpper(strings.TrimRight(stem, " "))] {
+	if isReserved(name) {
 		return "is a reserved device name"
 	}
 	if isShortAlias(name) {
 		return "looks like an 8.3 alias of another name; give the long name"
 	}
 	return ""
+}
+
+func isReserved(name string) bool {
+	stem, _, _ := strings.Cut(name, ".")
+	stem = strings.TrimRight(stem, " ")
+	const longest = len("CONOUT$")
+	if len(stem) > longest {
+		return false
+	}
+	var folded [2 * longest]byte
+	return reserved[string(AppendFold(folded[:0], stem))]
 }
 
 // isShortAlias reports whether name has the shape of a generated 8.3 alias:

@@ -91,7 +91,7 @@ func Clean(path string) (string, error) {
 		return fail("is empty, so it is not an absolute Windows path")
 	case !utf8.ValidString(path):
 		return fail("is not valid UTF-8")
-	case UTF16Len(path) > MaxPath:
+	case longer(path, MaxPath):
 		return fail(fmt.Sprintf("is longer than the %d characters Windows can handle", MaxPath))
 	case strings.HasPrefix(path, `\\`) || strings.HasPrefix(path, `//`):
 		// \\server\share, \\?\ and \\.\ leave the local drives or switch off the
@@ -117,11 +117,18 @@ func Clean(path string) (string, error) {
 			return "", &InvalidError{Path: path, Component: component, Rule: rule}
 		}
 	}
+	if path = path[:3+len(rest)]; path[0] == drive(path)[0] {
+		return path, nil
+	}
 	return drive(path) + rest, nil
 }
 
 // drive returns the root of the drive that path names, its letter in upper case.
-func drive(path string) string { return string(upperASCII(path[0])) + `:\` }
+func drive(path string) string {
+	const roots = `A:\B:\C:\D:\E:\F:\G:\H:\I:\J:\K:\L:\M:\N:\O:\P:\Q:\R:\S:\T:\U:\V:\W:\X:\Y:\Z:\`
+	at := 3 * int(upperASCII(path[0])-'A')
+	return roots[at : at+3]
+}
 
 // Components returns the names below the drive's root; none for the root itself.
 // path must be clean.
@@ -148,6 +155,10 @@ func Parent(path string) (string, bool) {
 func Join(dir, name string) string {
 	return strings.TrimSuffix(dir, Separator) + Separator + name
 }
+
+// longer reports whether s has more than limit UTF-16 code units, which are never more
+// than its bytes.
+func longer(s string, limit int) bool { return len(s) > limit && UTF16Len(s) > limit }
 
 // UTF16Len counts UTF-16 code units, the unit of all Windows limits.
 func UTF16Len(s string) int {

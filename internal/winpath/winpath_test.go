@@ -99,6 +99,7 @@ func TestContains(t *testing.T) {
 		{`C:\`, `C:\x`, true},
 		{`C:\Ärger`, `C:\ärger\x`, true},
 		{`C:\KUBELIT`, `C:\kubelıt\x`, false}, // dotless i
+		{`C:\𐐀`, `C:\𐐨\x`, false},             // Deseret, beyond 16 bits
 	} {
 		if got := Contains(c.dir, c.path); got != c.want {
 			t.Errorf("Contains(%q, %q) = %v, want %v", c.dir, c.path, got, c.want)

@@ -1,0 +1,24 @@
+// Command csi-proxy-sim serves the whole CSI Proxy API of an emulated Windows node, so
+// that drivers can be tested without Windows: on Unix sockets, or on the named pipes of
+// the daemon when it runs on Windows.
+package main
+
+import (
+	"os"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+)
+
+func main() {
+	os.Exit(program().Main(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func program() daemon.Program {
+	var options options
+	return daemon.Program{
+		Name:     "csi-proxy-sim",
+		Summary:  "csi-proxy-sim serves the CSI Proxy API of an emulated Windows node.",
+		Register: options.register,
+		Serve:    options.serve,
+	}
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+// options are the flags that only the simulator has.
+type options struct {
+	model, preset, faults, socketDir string
+	seed                             uint64
+}
+
+func (o *options) register(set *flag.FlagSet) {
+	set.StringVar(&o.model, "model", "", "YAML `file` that describes the node")
+	set.StringVar(&o.preset, "preset", "default", "`name` of a built-in node: "+strings.Join(winsim.Presets(), ", "))
+	set.StringVar(&o.faults, "faults", "", "YAML `file` with faults to inject")
+	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the model's)")
+	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, else the runtime directory)")
+}
+
+func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
+	node, err := o.node()
+	if err != nil {
+		return daemon.UsageError{Err: err}
+	}
+	return serve.Run(ctx, node, serve.Config{
+		SocketDir:   o.socketDir,
+		APIGroups:   flags.APIGroups,
+		WorkingDirs: flags.AllowedDirs(),
+		StopTimeout: flags.StopTimeout,
+	})
+}
+
+// node builds the node that the flags describe.
+func (o *options) node() (*winsim.Node, error) {
+	model, ok := winsim.Preset(o.preset)
+	if !ok {
+		return nil, fmt.Errorf("-preset: there is no %q; known are %s", o.preset, strings.Join(winsim.Presets(), ", "))
+	}
+	if o.model != "" {
+		loaded, err := load(o.model, winsim.LoadModel)
+		if err != nil {
+			return nil, fmt.Errorf("-model: %w", err)
+		}
+		model = loaded
+	}
+	if o.seed != 0 {
+		model.Seed = o.seed
+	}
+	model.RealTime = true
+	node, err := winsim.New(model)
+	if err != nil {
+		return nil, fmt.Errorf("-model: %w", err)
+	}
+	if o.faults == "" {
+		return node, nil
+	}
+	faults, err := load(o.faults, winsim.LoadFaults)
+	if err != nil {
+		return nil, fmt.Errorf("-faults: %w", err)
+	}
+	for _, fault := range faults {
+		if _, err := node.Inject(fault); err != nil {
+			return nil, fmt.Errorf("-faults: %w", err)
+		}
+	}
+	return node, nil
+}
+
+func load[T any](path string, parse func(io.Reader, string) (T, error)) (T, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer file.Close()
+	return parse(file, path)
+}

@@ -1,0 +1,197 @@
+//go:build unix
+
+// Signals to a process and Unix sockets are what is tested here.
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+)
+
+// TestMain lets the test binary play the program, so that it is tested as a process: its
+// signals, its exit code, its sockets.
+func TestMain(m *testing.M) {
+	if os.Getenv("CSI_PROXY_SIM_TEST_MAIN") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// sim is a running simulator.
+type sim struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	output *bytes.Buffer
+}
+
+func command(t *testing.T, args ...string) *sim {
+	t.Helper()
+	s := &sim{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0], args...), output: &bytes.Buffer{}}
+	s.cmd.Env = append(os.Environ(), "CSI_PROXY_SIM_TEST_MAIN=1")
+	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
+	return s
+}
+
+// exit runs the program to its end.
+func (s *sim) exit() (code int, output string) {
+	s.t.Helper()
+	if err := s.cmd.Run(); err != nil && s.cmd.ProcessState == nil {
+		s.t.Fatal(err)
+	}
+	return s.cmd.ProcessState.ExitCode(), s.output.String()
+}
+
+func socketDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func connect(t *testing.T, dir string) *fsv1.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	c, err := fsv1.New(ctx, client.WithWait(), client.WithPipePath(filepath.Join(dir, "csi-proxy-filesystem-v1.sock")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestProcess_KilledAndRestarted: the sockets of a killed simulator are replaced, the
+// client that was connected finds the new one by itself, and an interrupt ends cleanly.
+func TestProcess_KilledAndRestarted(t *testing.T) {
+	dir := socketDir(t)
+	first := command(t, "-socket-dir", dir)
+	if err := first.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, dir)
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.cmd.Wait() // killed, as we wanted
+	if left, _ := filepath.Glob(dir + "/*.sock"); len(left) != 23 {
+		t.Fatalf("a killed simulator leaves %d sockets, want 23", len(left))
+	}
+
+	second := command(t, "-socket-dir", dir, "--v=2")
+	if err := second.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	connect(t, dir) // waits until it serves
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		response, err := c.PathExists(t.Context(), &fsapi.PathExistsRequest{Path: `C:\var\lib\kubelet`})
+		if err == nil && response.Exists {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the old client does not find the new server: %v", err)
+		}
+	}
+
+	third := command(t, "-socket-dir", dir)
+	if code, output := third.exit(); code != daemon.ExitFailure || !strings.Contains(output, "another server") {
+		t.Errorf("a third instance: exit code %d\n%s", code, output)
+	}
+
+	if err := second.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.cmd.Wait(); err != nil {
+		t.Errorf("after an interrupt: %v\n%s", err, second.output)
+	}
+	if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if log := second.output.String(); strings.Count(log, `"Request"`) == 0 {
+		t.Errorf("no request in the log at -v=2:\n%s", log)
+	}
+}
+
+func TestProcess_Exits(t *testing.T) {
+	file := func(content string) string {
+		path := filepath.Join(t.TempDir(), "file.yaml")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	dir := socketDir(t)
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want []string
+	}{
+		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-v value", "default"}},
+		"version":                   {[]string{"-version"}, daemon.ExitOK, []string{"csi-proxy-sim "}},
+		"unknown flag":              {[]string{"-nonsense"}, daemon.ExitUsage, []string{"-nonsense", "-help"}},
+		"argument":                  {[]string{"serve"}, daemon.ExitUsage, []string{`"serve"`}},
+		"unknown group":             {[]string{"-api-groups", "disk,nonsense"}, daemon.ExitUsage, []string{`"nonsense"`, "disk/v1", "volume/v2alpha1"}},
+		"empty group":               {[]string{"-api-groups", "disk,"}, daemon.ExitUsage, []string{"empty entry"}},
+		"no time to stop":           {[]string{"-stop-timeout=0s"}, daemon.ExitUsage, []string{"-stop-timeout"}},
+		"relative working dir":      {[]string{"-working-dir", "var"}, daemon.ExitUsage, []string{"working directory", "not an absolute Windows path"}},
+		"unknown preset":            {[]string{"-preset", "mars"}, daemon.ExitUsage, []string{`"mars"`, "default"}},
+		"missing model":             {[]string{"-model", "/no/such/file"}, daemon.ExitUsage, []string{"-model", "/no/such/file"}},
+		"malformed model":           {[]string{"-model", file("volumes: []\nfilez: []\n")}, daemon.ExitUsage, []string{"file.yaml", "line 2", "filez"}},
+		"model with a bad value":    {[]string{"-model", file("volumes:\n  - id: 1\n    letter: CC\n")}, daemon.ExitUsage, []string{"line 2", "volumes[0].id"}},
+		"malformed faults":          {[]string{"-faults", file("faults:\n  - call: Nonsense\n    error: 5\n")}, daemon.ExitUsage, []string{"file.yaml", "line 2", "faults[0].call", "Nonsense"}},
+		"socket dir below a file":   {[]string{"-socket-dir", "/dev/null/x"}, daemon.ExitFailure, []string{"endpoint disk/v1alpha1", "/dev/null"}},
+		"socket dir of a long name": {[]string{"-socket-dir", dir + strings.Repeat("/x", 60)}, daemon.ExitFailure, []string{"107"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, output := command(t, append([]string{"-socket-dir", dir}, c.args...)...).exit()
+			if code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			for _, part := range c.want {
+				if !strings.Contains(output, part) {
+					t.Errorf("the output does not mention %s:\n%s", part, output)
+				}
+			}
+			if strings.Contains(output, "goroutine") {
+				t.Errorf("a stack for the user:\n%s", output)
+			}
+		})
+	}
+}
+
+// TestProcess_Faults: what the fault file says reaches the clients.
+func TestProcess_Faults(t *testing.T) {
+	dir := socketDir(t)
+	faults := filepath.Join(t.TempDir(), "faults.yaml")
+	if err := os.WriteFile(faults, []byte("faults:\n  - {call: FileInfo, object: '*\\broken', error: 1117}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := command(t, "-socket-dir", dir, "-faults", faults)
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, dir)
+	_, err := c.PathExists(t.Context(), &fsapi.PathExistsRequest{Path: `C:\var\lib\kubelet\broken`})
+	if err == nil || !strings.Contains(err.Error(), "1117") {
+		t.Errorf("got %v, want Windows error 1117", err)
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, s.output)
+	}
+}

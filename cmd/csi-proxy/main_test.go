@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bytes"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+)
+
+func TestMain_Help(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := program().Main([]string{"--help"}, &stdout, &stderr); code != daemon.ExitOK || stderr.Len() > 0 {
+		t.Errorf("exit code %d, stderr %q", code, &stderr)
+	}
+	for _, flag := range []string{"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-stop-timeout", "-version", "-v ", "-log_file", "-logtostderr"} {
+		if !strings.Contains(stdout.String(), flag) {
+			t.Errorf("the help does not mention %s", flag)
+		}
+	}
+}
+
+func TestMain_ElsewhereThanOnWindows(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("this is Windows")
+	}
+	var stdout, stderr bytes.Buffer
+	code := program().Main([]string{"-v=4", "--kubelet-path", `D:\kubelet`}, &stdout, &stderr)
+	if code != daemon.ExitFailure || !strings.Contains(stderr.String(), "csi-proxy-sim") || strings.Count(stderr.String(), "\n") != 1 {
+		t.Errorf("exit code %d, stderr %q; want one sentence that names csi-proxy-sim", code, &stderr)
+	}
+}

@@ -1,0 +1,52 @@
+package daemon
+
+import (
+	"flag"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
+)
+
+// Flags are the serving flags that csi-proxy and csi-proxy-sim share.
+type Flags struct {
+	KubeletPath string
+	WorkingDirs []string
+	APIGroups   []string
+	StopTimeout time.Duration
+	Version     bool
+}
+
+// Register adds the flags to a set, with their defaults.
+func (f *Flags) Register(fs *flag.FlagSet) {
+	fs.StringVar(&f.KubeletPath, "kubelet-path", `C:\var\lib\kubelet`,
+		"`directory` of the kubelet; requests may touch what lies below it")
+	fs.Func("working-dir", "another `directory` that requests may touch (repeatable)", func(value string) error {
+		f.WorkingDirs = append(f.WorkingDirs, value)
+		return nil
+	})
+	fs.Func("api-groups", "`list` of the API groups to serve, separated by commas: disk (all its versions), disk/v1, ... (default all)", func(value string) error {
+		for part := range strings.SplitSeq(value, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				return fmt.Errorf("%q has an empty entry", value)
+			}
+			f.APIGroups = append(f.APIGroups, part)
+		}
+		return nil
+	})
+	fs.DurationVar(&f.StopTimeout, "stop-timeout", server.DefaultStopTimeout,
+		"how long calls in flight may take to finish on stop")
+	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
+}
+
+// AllowedDirs are all directories that requests may touch.
+func (f *Flags) AllowedDirs() []string { return append([]string{f.KubeletPath}, f.WorkingDirs...) }
+
+// Check refuses values that the flag package cannot refuse by itself.
+func (f *Flags) Check() error {
+	if f.StopTimeout <= 0 {
+		return fmt.Errorf("-stop-timeout: %v is not a positive duration", f.StopTimeout)
+	}
+	return nil
+}

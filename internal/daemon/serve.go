@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+)
+
+// Config says what Serve serves, and where.
+type Config struct {
+	Hosts       Hosts
+	WorkingDirs []string
+	APIGroups   []string // see grpcapi.Select
+	Pipe        pipe.Config
+	SocketDir   string // elsewhere than on Windows; empty: where clients look
+	StopTimeout time.Duration
+	Ready       func() // may be nil
+}
+
+// Serve runs the API of a machine until ctx ends.
+func Serve(ctx context.Context, cfg Config) error {
+	endpoints, err := grpcapi.Select(cfg.APIGroups)
+	if err != nil {
+		return UsageError{err}
+	}
+	services, err := Services(cfg.Hosts, cfg.WorkingDirs)
+	if err != nil {
+		return UsageError{err}
+	}
+	return server.Run(ctx, server.Config{
+		Endpoints:   endpoints,
+		Services:    services,
+		StopTimeout: cfg.StopTimeout,
+		Listen: func(e grpcapi.Endpoint) (net.Listener, error) {
+			path, err := endpointPath(e, cfg.SocketDir)
+			if err != nil {
+				return nil, err
+			}
+			return pipe.Listen(path, cfg.Pipe)
+		},
+		Ready: func() {
+			klog.FromContext(ctx).Info("Serving", "version", version.String(), "endpoints", len(endpoints), "workingDirs", cfg.WorkingDirs)
+			if cfg.Ready != nil {
+				cfg.Ready()
+			}
+		},
+	})
+}
+
+// endpointPath is where clients look for an endpoint, in another directory if one is
+// given. Named pipes are in no directory.
+func endpointPath(e grpcapi.Endpoint, socketDir string) (string, error) {
+	v, err := apiversion.NewVersion(e.Version)
+	if err != nil {
+		return "", err
+	}
+	path := client.PipePath(e.Group, v)
+	if socketDir != "" && client.SocketDir() != "" {
+		path = filepath.Join(socketDir, filepath.Base(path))
+	}
+	return path, nil
+}

@@ -1,0 +1,66 @@
+// Package daemon is what the programs that serve the gRPC API have in common: their
+// flags, and how hosts, groups, policy and endpoints are put together.
+package daemon
+
+import (
+	"errors"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
+	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+)
+
+// Hosts are the host sides of all groups, of one machine.
+type Hosts struct {
+	Disk       diskapi.HostAPI
+	Filesystem fsapi.HostAPI
+	ISCSI      iscsiapi.HostAPI
+	SMB        smbapi.HostAPI
+	System     systemapi.HostAPI
+	Volume     volumeapi.HostAPI
+}
+
+// LocalHosts are the hosts of the machine we run on.
+func LocalHosts() Hosts {
+	return Hosts{
+		Disk:       diskapi.New(),
+		Filesystem: fsapi.New(),
+		ISCSI:      iscsiapi.New(),
+		SMB:        smbapi.New(),
+		System:     systemapi.New(),
+		Volume:     volumeapi.New(),
+	}
+}
+
+// Services builds the groups on their hosts, limited to the working directories.
+func Services(hosts Hosts, workingDirs []string) (grpcapi.Services, error) {
+	limits, policyErr := policy.New(workingDirs)
+	files, filesystemErr := filesystem.New(hosts.Filesystem)
+	if err := errors.Join(policyErr, filesystemErr); err != nil {
+		return grpcapi.Services{}, err
+	}
+	disks, diskErr := disk.New(hosts.Disk)
+	targets, iscsiErr := iscsi.New(hosts.ISCSI)
+	shares, smbErr := smb.New(hosts.SMB, files) // it probes shares, which lie outside every working directory
+	machine, systemErr := system.New(hosts.System)
+	volumes, volumeErr := volume.New(hosts.Volume)
+	return grpcapi.Services{
+		Disk:       disks,
+		Filesystem: limits.Filesystem(files),
+		ISCSI:      targets,
+		SMB:        shares,
+		System:     machine,
+		Volume:     volumes,
+	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr)
+}

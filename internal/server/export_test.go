@@ -1,0 +1,9 @@
+package server
+
+import "google.golang.org/protobuf/reflect/protoreflect"
+
+// Loggable is loggable for tests.
+var Loggable = loggable
+
+// IsSecret reports whether fields of this name are kept out of the log.
+func IsSecret(name protoreflect.Name) bool { return secretFields[name] }

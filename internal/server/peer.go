@@ -1,0 +1,54 @@
+package server
+
+import (
+	"context"
+	"net"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/peer"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
+)
+
+// peerCredentials adds the caller's process id to a connection. Who may connect at all
+// is decided by the pipe's security descriptor or the socket's mode; the id is for the
+// log.
+type peerCredentials struct {
+	credentials.TransportCredentials
+}
+
+func newPeerCredentials() credentials.TransportCredentials {
+	return peerCredentials{insecure.NewCredentials()}
+}
+
+// ServerHandshake asks the operating system once per connection.
+func (peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	info := peerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
+	if tracked, ok := conn.(*connection); ok {
+		info.pid, _ = pipe.PeerPID(tracked.NetConn())
+	}
+	return conn, info, nil
+}
+
+func (c peerCredentials) Clone() credentials.TransportCredentials {
+	return peerCredentials{c.TransportCredentials.Clone()}
+}
+
+// peerInfo is what is known of the process at the other end; pid 0 means unknown.
+type peerInfo struct {
+	credentials.CommonAuthInfo
+	pid int
+}
+
+func (peerInfo) AuthType() string { return "local" }
+
+// callerPID returns the process id of the caller of a request, or 0.
+func callerPID(ctx context.Context) int {
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(peerInfo); ok {
+			return info.pid
+		}
+	}
+	return 0
+}

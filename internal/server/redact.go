@@ -1,0 +1,73 @@
+package server
+
+import (
+	"strings"
+	"unicode"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// secretFields are the fields of requests that never appear in a log. A test walks all
+// descriptors and fails if a field that looks secret is missing here.
+var secretFields = map[protoreflect.Name]bool{
+	"password":         true,
+	"chap_secret":      true,
+	"MutualChapSecret": true,
+}
+
+// maxLoggedText bounds how much of one field a caller can put into our log.
+const maxLoggedText = 512
+
+// loggable returns the fields of a request as keys and values for a log line, without
+// its secrets.
+func loggable(request any) []any {
+	message, ok := request.(proto.Message)
+	if !ok {
+		return nil
+	}
+	return appendFields(nil, "", message.ProtoReflect())
+}
+
+// appendFields walks the fields that are set, in the order of their declaration. Fields of
+// a message inside get its name as prefix. Requests have neither lists nor maps; if one
+// ever does, its length is all that is logged.
+func appendFields(values []any, prefix string, m protoreflect.Message) []any {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		if !m.Has(field) {
+			continue
+		}
+		key, value := prefix+string(field.Name()), m.Get(field)
+		switch {
+		case secretFields[field.Name()]:
+			values = append(values, key, "***")
+		case field.IsList():
+			values = append(values, key, value.List().Len())
+		case field.IsMap():
+			values = append(values, key, value.Map().Len())
+		case field.Kind() == protoreflect.MessageKind:
+			values = appendFields(values, key+".", value.Message())
+		case field.Kind() == protoreflect.StringKind:
+			values = append(values, key, oneLine(value.String()))
+		default:
+			values = append(values, key, value.Interface())
+		}
+	}
+	return values
+}
+
+// oneLine makes text from a caller fit for a log: bounded, and without characters that
+// would start a new line or steer a terminal.
+func oneLine(text string) string {
+	if len(text) > maxLoggedText {
+		text = strings.ToValidUTF8(text[:maxLoggedText], "") + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,144 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	fsv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1alpha1"
+	fsv1beta1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1beta1"
+	fsv1beta2 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1beta2"
+	fsv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v2alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestConformance_Filesystem runs the suite through every version's own client.
+func TestConformance_Filesystem(t *testing.T) {
+	for _, version := range []struct {
+		name      string
+		newClient func(pipePath string) (any, error)
+		lacks     []string
+		renamed   map[string]string // methods with another name in this version
+	}{
+		{name: "v1alpha1", newClient: untyped(fsv1alpha1.NewClientWithPipePath), lacks: []string{"RmdirContents"}, renamed: oldNames},
+		{name: "v1beta1", newClient: untyped(fsv1beta1.NewClientWithPipePath), lacks: []string{"RmdirContents"}, renamed: oldNames},
+		{name: "v1beta2", newClient: untyped(fsv1beta2.NewClientWithPipePath), lacks: []string{"RmdirContents"}},
+		{name: "v1", newClient: untyped(fsv1.NewClientWithPipePath), lacks: []string{"RmdirContents"}},
+		{name: "v2alpha1", newClient: untyped(fsv2alpha1.NewClientWithPipePath)},
+	} {
+		t.Run(version.name, func(t *testing.T) {
+			hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode {
+				node := newNode(t)
+				sockets := run(t, node, "filesystem/"+version.name)
+				client, err := version.newClient(sockets + "/csi-proxy-filesystem-" + version.name + ".sock")
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = client.(interface{ Close() error }).Close() })
+				return hosttest.FilesystemNode{
+					API:         remoteFilesystem{client: client, renamed: version.renamed},
+					Root:        `C:\var\lib\kubelet\pods`,
+					WriteFile:   node.WriteFile,
+					ReadFile:    node.ReadFile,
+					MountVolume: func(path string) error { return node.MountFolder(path, dataVolume) },
+					LoseVolume:  func() error { return node.SetVolumeState(dataVolume, winsim.Gone) },
+					Lacks:       version.lacks,
+				}
+			})
+		})
+	}
+}
+
+var oldNames = map[string]string{"CreateSymlink": "LinkPath", "IsSymlink": "IsMountPoint"}
+
+func untyped[C any](newClient func(string) (C, error)) func(string) (any, error) {
+	return func(path string) (any, error) { return newClient(path) }
+}
+
+// remoteFilesystem makes the group's Interface of any version's client. The versions
+// differ in the names of types, methods and fields but not in meaning, so it works by
+// reflection: it finds the method, fills the request by field name and reads the one
+// answer there can be.
+type remoteFilesystem struct {
+	client  any
+	renamed map[string]string
+}
+
+// standardErrors is what each code means to the suite.
+var standardErrors = map[codes.Code]error{
+	codes.InvalidArgument:    fs.ErrInvalid,
+	codes.NotFound:           fs.ErrNotExist,
+	codes.AlreadyExists:      fs.ErrExist,
+	codes.PermissionDenied:   fs.ErrPermission,
+	codes.FailedPrecondition: hosttest.ErrConflict,
+}
+
+func (r remoteFilesystem) call(ctx context.Context, name string, fields map[protoreflect.Name]any) (answer bool, err error) {
+	if old, ok := r.renamed[name]; ok {
+		name = old
+	}
+	method := reflect.ValueOf(r.client).MethodByName(name)
+	request := reflect.New(method.Type().In(1).Elem())
+	message := request.Interface().(proto.Message).ProtoReflect()
+	for field, value := range fields {
+		message.Set(message.Descriptor().Fields().ByName(field), protoreflect.ValueOf(value))
+	}
+	out := method.Call([]reflect.Value{reflect.ValueOf(ctx), request})
+	if err, _ := out[1].Interface().(error); err != nil {
+		return false, fmt.Errorf("%w: %w", standardErrors[status.Code(err)], err)
+	}
+	response := out[0].Interface().(proto.Message).ProtoReflect()
+	response.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if field.Name() == "error" {
+			err = fmt.Errorf("the error field is set: %q", value.String())
+			return false
+		}
+		answer = value.Bool()
+		return true
+	})
+	return answer, err
+}
+
+func (r remoteFilesystem) CreateSymlink(ctx context.Context, in *filesystem.CreateSymlinkRequest) (*filesystem.CreateSymlinkResponse, error) {
+	_, err := r.call(ctx, "CreateSymlink", map[protoreflect.Name]any{"source_path": in.SourcePath, "target_path": in.TargetPath})
+	return &filesystem.CreateSymlinkResponse{}, err
+}
+
+func (r remoteFilesystem) IsSymlink(ctx context.Context, in *filesystem.IsSymlinkRequest) (*filesystem.IsSymlinkResponse, error) {
+	answer, err := r.call(ctx, "IsSymlink", map[protoreflect.Name]any{"path": in.Path})
+	return &filesystem.IsSymlinkResponse{IsSymlink: answer}, err
+}
+
+func (r remoteFilesystem) Mkdir(ctx context.Context, in *filesystem.MkdirRequest) (*filesystem.MkdirResponse, error) {
+	_, err := r.call(ctx, "Mkdir", map[protoreflect.Name]any{"path": in.Path})
+	return &filesystem.MkdirResponse{}, err
+}
+
+func (r remoteFilesystem) PathExists(ctx context.Context, in *filesystem.PathExistsRequest) (*filesystem.PathExistsResponse, error) {
+	answer, err := r.call(ctx, "PathExists", map[protoreflect.Name]any{"path": in.Path})
+	return &filesystem.PathExistsResponse{Exists: answer}, err
+}
+
+func (remoteFilesystem) PathValid(context.Context, *filesystem.PathValidRequest) (*filesystem.PathValidResponse, error) {
+	panic("no version of the API has PathValid")
+}
+
+func (r remoteFilesystem) Rmdir(ctx context.Context, in *filesystem.RmdirRequest) (*filesystem.RmdirResponse, error) {
+	_, err := r.call(ctx, "Rmdir", map[protoreflect.Name]any{"path": in.Path, "force": in.Force})
+	return &filesystem.RmdirResponse{}, err
+}
+
+func (r remoteFilesystem) RmdirContents(ctx context.Context, in *filesystem.RmdirContentsRequest) (*filesystem.RmdirContentsResponse, error) {
+	_, err := r.call(ctx, "RmdirContents", map[protoreflect.Name]any{"path": in.Path})
+	return &filesystem.RmdirContentsResponse{}, err
+}

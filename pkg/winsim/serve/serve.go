@@ -1,0 +1,96 @@
+// Package serve puts the whole gRPC API of an emulated node on its endpoints: Unix
+// sockets in a directory, or named pipes on Windows. Clients cannot tell it from the
+// daemon on a real node.
+//
+// In a test one line serves a node where client.NewClient finds it:
+//
+//	serve.Start(t, node)
+//
+// This is the only package below pkg that imports gRPC; tests that use the library
+// directly do without it.
+package serve
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// Config says how a node is served. The zero value serves everything where clients
+// look for it by default.
+type Config struct {
+	// SocketDir is the directory of the Unix sockets; empty means the one that
+	// client.PipePath uses. Named pipes on Windows do not depend on it.
+	SocketDir string
+	// APIGroups selects groups and versions, such as "disk" or "disk/v1"; empty
+	// means all.
+	APIGroups []string
+	// WorkingDirs are the directories of the node that requests may touch; empty
+	// means C:\var\lib\kubelet.
+	WorkingDirs []string
+	// StopTimeout bounds how long calls in flight may take on stop; 0 means the
+	// daemon's default.
+	StopTimeout time.Duration
+	// Ready is called once every endpoint listens; may be nil.
+	Ready func()
+}
+
+// Run serves the node until ctx ends, then stops gracefully and returns nil. It returns
+// an error that names the endpoint if one cannot be served.
+func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
+	if len(cfg.WorkingDirs) == 0 {
+		cfg.WorkingDirs = []string{`C:\var\lib\kubelet`}
+	}
+	hosts := daemon.LocalHosts() // of groups that the node does not emulate yet
+	hosts.Filesystem = node.Filesystem()
+	return daemon.Serve(ctx, daemon.Config{
+		Hosts:       hosts,
+		WorkingDirs: cfg.WorkingDirs,
+		APIGroups:   cfg.APIGroups,
+		SocketDir:   cfg.SocketDir,
+		StopTimeout: cfg.StopTimeout,
+		Ready:       cfg.Ready,
+	})
+}
+
+// T is the part of testing.TB that Start needs.
+type T interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+	Setenv(key, value string)
+}
+
+// Start serves the node for the rest of a test, and returns when every endpoint
+// listens. It points client.PipePath, and so every NewClient, to this node by setting
+// CSI_PROXY_SOCKET_DIR, and returns that directory; parallel tests, which share an
+// environment, use Run and NewClientWithPipePath instead.
+func Start(t T, node *winsim.Node) (socketDir string) {
+	t.Helper()
+	// Not T's TempDir: it contains the test's name, and names of sockets are short.
+	socketDir, err := os.MkdirTemp("", "winsim")
+	if err != nil {
+		t.Fatalf("serve the emulated node: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(socketDir) })
+	t.Setenv("CSI_PROXY_SOCKET_DIR", socketDir)
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // ends with the test, by Cleanup
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- Run(ctx, node, Config{SocketDir: socketDir, StopTimeout: 5 * time.Second, Ready: func() { close(ready) }})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	select {
+	case <-ready:
+	case err := <-done:
+		done <- err
+		t.Fatalf("serve the emulated node: %v", err)
+	}
+	return socketDir
+}

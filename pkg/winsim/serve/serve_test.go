@@ -1,0 +1,162 @@
+package serve_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	fsv1api "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+const dataVolume = `\\?\Volume{11111111-2222-3333-4444-555555555555}\`
+
+func newNode(t *testing.T) *winsim.Node {
+	t.Helper()
+	model := winsim.Default()
+	model.Volumes = append(model.Volumes, winsim.Volume{ID: dataVolume})
+	node, err := winsim.New(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// run serves a node until the test ends and returns the directory of its sockets.
+func run(t *testing.T, node *winsim.Node, apiGroups ...string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "serve") // short, unlike t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- serve.Run(ctx, node, serve.Config{
+			SocketDir:   dir,
+			APIGroups:   apiGroups,
+			StopTimeout: 10 * time.Second,
+			Ready:       func() { close(ready) },
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		if left, _ := filepath.Glob(dir + "/*"); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		os.RemoveAll(dir)
+	})
+	select {
+	case <-ready:
+	case err := <-done:
+		done <- nil
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func sockets(t *testing.T, dir string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(dir + "/*.sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range paths {
+		paths[i] = filepath.Base(paths[i])
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func TestRun_ServesEveryEndpoint(t *testing.T) {
+	want := strings.Fields(`
+		csi-proxy-disk-v1.sock csi-proxy-disk-v1alpha1.sock csi-proxy-disk-v1beta1.sock
+		csi-proxy-disk-v1beta2.sock csi-proxy-disk-v1beta3.sock
+		csi-proxy-filesystem-v1.sock csi-proxy-filesystem-v1alpha1.sock csi-proxy-filesystem-v1beta1.sock
+		csi-proxy-filesystem-v1beta2.sock csi-proxy-filesystem-v2alpha1.sock
+		csi-proxy-iscsi-v1alpha1.sock csi-proxy-iscsi-v1alpha2.sock
+		csi-proxy-smb-v1.sock csi-proxy-smb-v1alpha1.sock csi-proxy-smb-v1beta1.sock csi-proxy-smb-v1beta2.sock
+		csi-proxy-system-v1alpha1.sock
+		csi-proxy-volume-v1.sock csi-proxy-volume-v1alpha1.sock csi-proxy-volume-v1beta1.sock
+		csi-proxy-volume-v1beta2.sock csi-proxy-volume-v1beta3.sock csi-proxy-volume-v2alpha1.sock`)
+	if got := sockets(t, run(t, newNode(t))); !slices.Equal(got, want) {
+		t.Errorf("sockets: got %v\nwant %v", got, want)
+	}
+}
+
+func TestRun_ServesASubset(t *testing.T) {
+	got := sockets(t, run(t, newNode(t), "system", "disk/v1"))
+	if want := []string{"csi-proxy-disk-v1.sock", "csi-proxy-system-v1alpha1.sock"}; !slices.Equal(got, want) {
+		t.Errorf("sockets: got %v, want %v", got, want)
+	}
+}
+
+func TestRun_Refuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  serve.Config
+		want string
+	}{
+		"an unknown group":               {serve.Config{APIGroups: []string{"dsk"}}, `"dsk"`},
+		"an unknown version":             {serve.Config{APIGroups: []string{"disk/v9"}}, `"disk/v9"`},
+		"a bad working directory":        {serve.Config{WorkingDirs: []string{"/var/lib"}}, "not an absolute Windows path"},
+		"a directory below a file":       {serve.Config{SocketDir: "/dev/null/x"}, "/dev/null/x"},
+		"a directory of too long a name": {serve.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}, "107"},
+	} {
+		err := serve.Run(t.Context(), newNode(t), c.cfg)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got error %v, want one that contains %s", name, err, c.want)
+		}
+	}
+}
+
+// TestRun_RefusesASecondInstance also shows that the first one is not disturbed.
+func TestRun_RefusesASecondInstance(t *testing.T) {
+	dir := run(t, newNode(t))
+	err := serve.Run(t.Context(), newNode(t), serve.Config{SocketDir: dir})
+	if err == nil || !strings.Contains(err.Error(), "endpoint disk/v1alpha1") || !strings.Contains(err.Error(), "another server") {
+		t.Errorf("second instance: %v", err)
+	}
+	if got := sockets(t, dir); len(got) != 23 {
+		t.Errorf("the first instance has %d sockets left", len(got))
+	}
+	exists(t, dir)
+}
+
+func exists(t *testing.T, dir string) {
+	t.Helper()
+	client, err := fsv1.NewClientWithPipePath(filepath.Join(dir, "csi-proxy-filesystem-v1.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	response, err := client.PathExists(t.Context(), &fsv1api.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`})
+	if err != nil || !response.Exists {
+		t.Errorf("PathExists = %v, %v", response, err)
+	}
+}
+
+// TestStart is what a driver's test does.
+func TestStart(t *testing.T) {
+	node := newNode(t)
+	serve.Start(t, node)
+	client, err := fsv1.NewClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Mkdir(t.Context(), &fsv1api.MkdirRequest{Path: `C:\var\lib\kubelet\pods\1`}); err != nil {
+		t.Fatal(err)
+	}
+	if !node.Exists(`C:\var\lib\kubelet\pods\1`) {
+		t.Error("the directory is not on the node")
+	}
+}

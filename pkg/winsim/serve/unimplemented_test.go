@@ -1,0 +1,128 @@
+package serve_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+)
+
+var update = flag.Bool("update", false, "rewrite the files in testdata")
+
+const unimplementedFile = "testdata/unimplemented.txt"
+
+// TestUnimplemented calls every method of every version and compares those that answer
+// Unimplemented with the committed list: a method that comes to life must be taken off
+// it, and none can silently fall back.
+func TestUnimplemented(t *testing.T) {
+	dir := run(t, newNode(t))
+	var got []string
+	methods := 0
+	for _, endpoint := range grpcapi.Endpoints() {
+		conn := dial(t, dir, endpoint)
+		descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(endpoint.ServiceName()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := descriptor.(protoreflect.ServiceDescriptor).Methods()
+		for i := range all.Len() {
+			method := all.Get(i)
+			methods++
+			name := fmt.Sprintf("/%s/%s", endpoint.ServiceName(), method.Name())
+			request, response := plausible(method.Input()), dynamicpb.NewMessage(method.Output())
+			err := conn.Invoke(t.Context(), name, request, response)
+			switch status.Code(err) {
+			case codes.Unimplemented:
+				got = append(got, name)
+				if !strings.Contains(err.Error(), "does not implement it yet") {
+					t.Errorf("%s: %v does not say why", name, err)
+				}
+			case codes.Unknown, codes.Internal:
+				t.Errorf("%s: %v", name, err)
+			default:
+			}
+		}
+	}
+	if methods != 139 {
+		t.Errorf("%d methods were called, want 139", methods)
+	}
+	slices.Sort(got)
+	text := strings.Join(got, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile(unimplementedFile, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(unimplementedFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text != string(want) {
+		t.Errorf("%s differs; run the test with -update if the list has become shorter.\ngot:\n%swant:\n%s", unimplementedFile, text, want)
+	}
+}
+
+func dial(t *testing.T, dir string, endpoint grpcapi.Endpoint) *grpc.ClientConn {
+	t.Helper()
+	path := filepath.Join(dir, fmt.Sprintf("csi-proxy-%s-%s.sock", endpoint.Group, endpoint.Version))
+	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// plausible fills a request with values that pass the checks of its form, so that the
+// call reaches the host.
+func plausible(d protoreflect.MessageDescriptor) *dynamicpb.Message {
+	m := dynamicpb.NewMessage(d)
+	for i := range d.Fields().Len() {
+		field := d.Fields().Get(i)
+		switch field.Kind() {
+		case protoreflect.StringKind:
+			m.Set(field, protoreflect.ValueOfString(plausibleText(string(field.Name()))))
+		case protoreflect.MessageKind:
+			m.Set(field, protoreflect.ValueOfMessage(plausible(field.Message())))
+		case protoreflect.Uint32Kind:
+			m.Set(field, protoreflect.ValueOfUint32(1))
+		default:
+		}
+	}
+	return m
+}
+
+func plausibleText(field string) string {
+	name := strings.ToLower(field)
+	switch {
+	case strings.Contains(name, "volume_id"):
+		return dataVolume
+	case strings.Contains(name, "disk"):
+		return "1"
+	case name == "remote_path":
+		return `\\server\share`
+	case strings.Contains(name, "path") || name == "mount":
+		return `C:\var\lib\kubelet\pods\none`
+	case name == "target_address":
+		return "10.0.0.1"
+	case name == "iqn":
+		return "iqn.2001-04.com.example:storage"
+	case strings.Contains(name, "secret"):
+		return "a-secret-of-16-b"
+	default:
+		return "MSiSCSI"
+	}
+}
