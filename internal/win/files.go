@@ -52,7 +52,8 @@ type FileInfo struct {
 }
 
 // DirEntry is a name in a directory with the FileInfo that the listing already
-// carries, so that walking a tree needs no call per entry.
+// carries, so that walking a tree needs no call per entry. The name is one component
+// of a path: not empty and without a separator.
 type DirEntry struct {
 	Name string
 	FileInfo
@@ -87,6 +88,7 @@ type ReparsePoint struct {
 
 const (
 	ntPrefix     = `\??\`
+	win32Prefix  = `\\?\`
 	volumePrefix = ntPrefix + `Volume{`
 )
 
@@ -97,15 +99,26 @@ func (r ReparsePoint) MountedVolume() (id string, ok bool) {
 		!winpath.Equal(r.Substitute[:len(volumePrefix)], volumePrefix) {
 		return "", false
 	}
-	rest := r.Substitute[len(ntPrefix):]
-	if strings.IndexByte(rest, '}') != len(rest)-2 || !strings.HasSuffix(rest, `}\`) {
+	id, ok = strings.CutSuffix(r.Substitute[len(volumePrefix):], `}\`)
+	if !ok || !isGUID(id) {
 		return "", false
 	}
-	return `\\?\` + rest, true
+	return win32Prefix + `Volume{` + id + `}\`, true
+}
+
+// isGUID reports whether s has the form 8-4-4-4-12 of hexadecimal digits.
+func isGUID(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c == '-') != (i == 8 || i == 13 || i == 18 || i == 23) ||
+			(c != '-' && !strings.ContainsRune("0123456789abcdefABCDEF", rune(c))) {
+			return false
+		}
+	}
+	return len(s) == 36
 }
 
 // Target returns where the link leads in the spelling of Win32: C:\dir,
-// \\server\share, \\?\Volume{guid}\, or a relative path.
+// \\server\share, \\?\Volume{guid}\ and the like, or a relative path.
 func (r ReparsePoint) Target() string {
 	rest, absolute := strings.CutPrefix(r.Substitute, ntPrefix)
 	switch {
@@ -113,9 +126,9 @@ func (r ReparsePoint) Target() string {
 		return r.Substitute
 	case len(rest) >= 4 && winpath.Equal(rest[:4], `UNC\`):
 		return `\\` + rest[4:]
-	case len(rest) >= 7 && winpath.Equal(rest[:7], `Volume{`):
-		return `\\?\` + rest
-	default:
+	case len(rest) >= 2 && rest[1] == ':':
 		return rest
+	default:
+		return win32Prefix + rest // a volume, GLOBALROOT\Device\... and other objects
 	}
 }

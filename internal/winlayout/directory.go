@@ -2,7 +2,9 @@ package winlayout
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
@@ -38,6 +40,11 @@ func FileInfo(attributes, tag uint32) win.FileInfo {
 	return info
 }
 
+// ErrBadName reports a directory entry whose name is not one component of a path.
+// Other systems can write such names into an NTFS volume; to remove "link\file" by
+// that name would remove a file behind the link.
+var ErrBadName = errors.New("an entry's name is empty or contains a separator")
+
 // DecodeDirectory reads a buffer of FILE_FULL_DIR_INFO entries, leaving out "."
 // and "..".
 func DecodeDirectory(b []byte) ([]win.DirEntry, error) {
@@ -47,10 +54,14 @@ func DecodeDirectory(b []byte) ([]win.DirEntry, error) {
 			return entries, fmt.Errorf("directory entry: %w", ErrTruncated)
 		}
 		end := dirName + int(binary.LittleEndian.Uint32(b[dirNameLength:]))
-		if end > len(b) || end < dirName {
+		if end > len(b) || end < dirName || (end-dirName)%2 != 0 {
 			return entries, fmt.Errorf("name in directory entry: %w", ErrTruncated)
 		}
-		if name := decodeUTF16(b[dirName:end]); name != "." && name != ".." {
+		switch name := decodeUTF16(b[dirName:end]); {
+		case name == "." || name == "..":
+		case name == "" || strings.ContainsAny(name, "\\/\x00"):
+			return entries, fmt.Errorf("directory entry %q: %w", name, ErrBadName)
+		default:
 			entries = append(entries, win.DirEntry{
 				Name: name,
 				FileInfo: FileInfo(binary.LittleEndian.Uint32(b[dirAttributes:]),

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
@@ -70,7 +69,8 @@ func DecodeReparsePoint(b []byte) (win.ReparsePoint, error) {
 		if end > len(b) || (end-start)%2 != 0 {
 			return "", fmt.Errorf("name in reparse point: %w", ErrTruncated)
 		}
-		return decodeUTF16(b[start:end]), nil
+		text, _, _ := strings.Cut(decodeUTF16(b[start:end]), "\x00")
+		return text, nil
 	}
 	var err error
 	if point.Substitute, err = name(reparseNames); err != nil {
@@ -100,27 +100,10 @@ func EncodeReparsePoint(point win.ReparsePoint) ([]byte, error) {
 	binary.LittleEndian.PutUint16(b[reparseNames+2:], uint16(len(substitute)))
 	binary.LittleEndian.PutUint16(b[reparseNames+4:], uint16(len(substitute)+terminator))
 	binary.LittleEndian.PutUint16(b[reparseNames+6:], uint16(len(print)))
-	if point.Relative {
+	if point.Tag == win.TagSymlink && point.Relative {
 		binary.LittleEndian.PutUint32(b[reparseSymlinkFlags:], symlinkRelative)
 	}
 	copy(b[buffer:], substitute)
 	copy(b[buffer+len(substitute)+terminator:], print)
 	return b, nil
-}
-
-func decodeUTF16(b []byte) string {
-	units := make([]uint16, len(b)/2)
-	for i := range units {
-		units[i] = binary.LittleEndian.Uint16(b[2*i:])
-	}
-	name, _, _ := strings.Cut(string(utf16.Decode(units)), "\x00")
-	return name
-}
-
-func encodeUTF16(s string) []byte {
-	var b []byte
-	for _, unit := range utf16.Encode([]rune(s)) {
-		b = binary.LittleEndian.AppendUint16(b, unit)
-	}
-	return b
 }

@@ -18,7 +18,7 @@ package filesystem
 
 import (
 	"context"
-	"errors"
+	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
@@ -58,7 +58,7 @@ var _ Interface = (*Filesystem)(nil)
 // New returns the filesystem group on the given host.
 func New(hostAPI fsapi.HostAPI) (*Filesystem, error) {
 	if hostAPI == nil {
-		return nil, errors.New("filesystem: the host API is nil")
+		return nil, winerr.New(winerr.Invalid, "open filesystem library", "", "the host API is nil")
 	}
 	return &Filesystem{host: hostAPI}, nil
 }
@@ -74,6 +74,14 @@ func ValidatePathWindows(path string) error {
 func cleanPath(op, path string) (string, error) {
 	clean, err := winpath.Clean(path)
 	return clean, winerr.As(winerr.Invalid, op, "", err, "")
+}
+
+// cleanAnyPath is cleanPath that lets network paths pass as they are.
+func cleanAnyPath(op, path string) (string, error) {
+	if !strings.HasPrefix(path, `\\`) || strings.HasPrefix(path, `\\?\`) || strings.HasPrefix(path, `\\.\`) {
+		return cleanPath(op, path)
+	}
+	return path, nil
 }
 
 // prepare makes ready for one call: the path checked, the host bound to ctx.
@@ -162,11 +170,15 @@ func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (
 	if request == nil {
 		return nil, missingRequest(op)
 	}
+	path, err := cleanAnyPath(op, request.Path)
+	if err != nil {
+		return nil, err
+	}
 	host, err := hostctx.Bind(ctx, op, f.host)
 	if err != nil {
 		return nil, err
 	}
-	valid, err := host.PathValid(request.Path)
+	valid, err := host.PathValid(path)
 	if err != nil {
 		return nil, err
 	}

@@ -53,15 +53,15 @@ func (h host) IsSymlink(path string) (bool, error) {
 	return err == nil, winerr.Wrap(op, path, err)
 }
 
-// unreachable tells a target that is gone, or whose volume cannot be read, from a
-// failure to find out. After a node crash mount points are often unreadable, and
-// drivers can only clean up if that is an answer rather than an error.
+// unreachable tells a target that is gone or malformed, or whose volume or server does
+// not answer, from a failure to find out. After a node crash mount points are often
+// unreadable, and drivers can only clean up if that is an answer rather than an error.
 func unreachable(err error) bool {
 	if winerr.CodeOf(err) == 0 {
 		return false
 	}
 	switch winerr.KindOf(err) {
-	case winerr.NotFound, winerr.Unavailable, winerr.InUse, winerr.Internal:
+	case winerr.NotFound, winerr.Invalid, winerr.InUse, winerr.Unavailable, winerr.Deadline, winerr.Internal:
 		return true
 	default:
 		return false

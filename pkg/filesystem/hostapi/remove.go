@@ -75,15 +75,17 @@ func (h host) removeEntry(path string, info win.FileInfo, tree bool) error {
 // are removed too, but not for ever: somebody who keeps writing wins.
 func (h host) removeTree(path string) error {
 	const rounds = 5
-	for round := 1; ; round++ {
-		if err := h.removeContents(path); err != nil {
+	for range rounds {
+		// Not a directory: somebody put a link or a file in its place, which goes
+		// as a name, like any other.
+		if err := h.removeContents(path); err != nil && winerr.CodeOf(err) != winerr.Directory {
 			return err
 		}
-		err := h.remove(path)
-		if winerr.CodeOf(err) != winerr.DirNotEmpty || round == rounds {
+		if err := h.remove(path); winerr.CodeOf(err) != winerr.DirNotEmpty {
 			return err
 		}
 	}
+	return winerr.As(winerr.Busy, opRemove, path, winerr.DirNotEmpty, "somebody keeps creating files in it")
 }
 
 // removeContents removes the entries of a directory batch by batch, so that

@@ -1,0 +1,366 @@
+package hosttest
+
+import (
+	"context"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+)
+
+// FilesystemNode is a node under test.
+type FilesystemNode struct {
+	// API is what is tested. Its errors must match those of io/fs.
+	API filesystem.Interface
+	// Root is an existing directory that the suite may fill as it likes.
+	Root string
+
+	// WriteFile and ReadFile reach the node's files past the API.
+	WriteFile func(path, content string) error
+	ReadFile  func(path string) (string, error)
+	// MountVolume shows a formatted volume of the node at a new folder. The
+	// volume may have contents; the suite adds files of its own.
+	MountVolume func(path string) error
+	// LoseVolume makes the mounted volume vanish, as a detached disk does.
+	LoseVolume func() error
+
+	// Lacks names methods that this API does not have at all, because its version
+	// is older than they are.
+	Lacks []string
+}
+
+// ErrConflict is what an error of API must match when a state has to change first: a
+// directory that is not empty, a link where a directory is needed. The standard library
+// has no word for it.
+var ErrConflict error = winerr.InUse
+
+// Filesystem runs the cases of the filesystem group. newNode is called once per case.
+func Filesystem(t *testing.T, newNode func(t *testing.T) FilesystemNode) {
+	t.Helper()
+	for _, c := range filesystemCases {
+		t.Run(c.name, func(t *testing.T) {
+			n := &filesystemNode{FilesystemNode: newNode(t), t: t}
+			for _, method := range c.uses {
+				if slices.Contains(n.Lacks, method) {
+					t.Skipf("this version of the API has no %s", method)
+				}
+			}
+			c.run(n)
+		})
+	}
+}
+
+// filesystemNode gives the cases short names for the calls.
+type filesystemNode struct {
+	FilesystemNode
+	t *testing.T
+}
+
+func (n *filesystemNode) path(names ...string) string {
+	return strings.TrimSuffix(n.Root, `\`) + `\` + strings.Join(names, `\`)
+}
+
+func (n *filesystemNode) ctx() context.Context { return n.t.Context() }
+
+func (n *filesystemNode) mkdir(path string) error {
+	_, err := n.API.Mkdir(n.ctx(), &filesystem.MkdirRequest{Path: path})
+	return err
+}
+
+func (n *filesystemNode) rmdir(path string, force bool) error {
+	_, err := n.API.Rmdir(n.ctx(), &filesystem.RmdirRequest{Path: path, Force: force})
+	return err
+}
+
+func (n *filesystemNode) rmdirContents(path string) error {
+	_, err := n.API.RmdirContents(n.ctx(), &filesystem.RmdirContentsRequest{Path: path})
+	return err
+}
+
+func (n *filesystemNode) link(source, target string) error {
+	_, err := n.API.CreateSymlink(n.ctx(), &filesystem.CreateSymlinkRequest{SourcePath: source, TargetPath: target})
+	return err
+}
+
+func (n *filesystemNode) mustMkdir(path string) {
+	n.t.Helper()
+	if err := n.mkdir(path); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *filesystemNode) mustWrite(path, content string) {
+	n.t.Helper()
+	if err := n.WriteFile(path, content); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *filesystemNode) mustLink(source, target string) {
+	n.t.Helper()
+	if err := n.link(source, target); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *filesystemNode) mustMount(path string) {
+	n.t.Helper()
+	if err := n.MountVolume(path); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *filesystemNode) wantExists(path string, want bool) {
+	n.t.Helper()
+	response, err := n.API.PathExists(n.ctx(), &filesystem.PathExistsRequest{Path: path})
+	if err != nil || response.Exists != want {
+		n.t.Errorf("PathExists(%s) = %v, %v, want %v", path, response, err, want)
+	}
+}
+
+func (n *filesystemNode) wantSymlink(path string, want bool) {
+	n.t.Helper()
+	response, err := n.API.IsSymlink(n.ctx(), &filesystem.IsSymlinkRequest{Path: path})
+	if err != nil || response.IsSymlink != want {
+		n.t.Errorf("IsSymlink(%s) = %v, %v, want %v", path, response, err, want)
+	}
+}
+
+func (n *filesystemNode) wantContent(path, want string) {
+	n.t.Helper()
+	if got, err := n.ReadFile(path); err != nil || got != want {
+		n.t.Errorf("content of %s = %q, %v, want %q", path, got, err, want)
+	}
+}
+
+var filesystemCases = []struct {
+	name string
+	uses []string // methods that not every version has
+	run  func(n *filesystemNode)
+}{
+	{name: "Mkdir makes parents and may be repeated", run: func(n *filesystemNode) {
+		path := n.path("a", "b", "c")
+		twice(n.t, "Mkdir", func() error { return n.mkdir(path) })
+		n.wantExists(path, true)
+		n.wantExists(strings.ToUpper(path), true)
+		n.wantExists(path+`\d`, false)
+	}},
+	{name: "Mkdir takes a trailing backslash and a small drive letter", run: func(n *filesystemNode) {
+		n.mustMkdir(strings.ToLower(n.Root[:1]) + n.Root[1:] + `\x\`)
+		n.wantExists(n.path("x"), true)
+	}},
+	{name: "Mkdir refuses a file in its place", run: func(n *filesystemNode) {
+		n.mustWrite(n.path("file"), "data")
+		wantError(n.t, "Mkdir over a file", n.mkdir(n.path("file")), fs.ErrExist)
+		n.wantContent(n.path("file"), "data")
+	}},
+	{name: "Mkdir accepts a link to a directory in its place", run: func(n *filesystemNode) {
+		n.mustMkdir(n.path("dir"))
+		n.mustLink(n.path("dir"), n.path("link"))
+		n.mustMkdir(n.path("link"))
+		n.wantSymlink(n.path("link"), true)
+	}},
+	{name: "Mkdir works beyond 260 characters", run: func(n *filesystemNode) {
+		path := n.path(strings.Repeat("a", 200), strings.Repeat("b", 200))
+		n.mustMkdir(path)
+		n.wantExists(path, true)
+		if err := n.rmdir(n.path(strings.Repeat("a", 200)), true); err != nil {
+			n.t.Error(err)
+		}
+		n.wantExists(path, false)
+	}},
+	{name: "concurrent Mkdir of one path all succeed", run: func(n *filesystemNode) {
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				if err := n.mkdir(n.path("x", "y", "z")); err != nil {
+					n.t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		n.wantExists(n.path("x", "y", "z"), true)
+	}},
+	{name: "Rmdir of a missing path succeeds", run: func(n *filesystemNode) {
+		for _, force := range []bool{false, true} {
+			twice(n.t, "Rmdir", func() error { return n.rmdir(n.path("no", "such", "dir"), force) })
+		}
+	}},
+	{name: "Rmdir removes an empty directory", run: func(n *filesystemNode) {
+		n.mustMkdir(n.path("dir"))
+		twice(n.t, "Rmdir", func() error { return n.rmdir(n.path("dir"), false) })
+		n.wantExists(n.path("dir"), false)
+		n.wantExists(n.Root, true)
+	}},
+	{name: "Rmdir without force keeps a directory that is not empty", run: func(n *filesystemNode) {
+		n.mustWrite(n.path("dir", "file"), "data")
+		wantError(n.t, "Rmdir", n.rmdir(n.path("dir"), false), ErrConflict)
+		n.wantContent(n.path("dir", "file"), "data")
+	}},
+	{name: "Rmdir without force refuses a file", run: func(n *filesystemNode) {
+		n.mustWrite(n.path("file"), "data")
+		wantError(n.t, "Rmdir", n.rmdir(n.path("file"), false), fs.ErrInvalid)
+		n.wantContent(n.path("file"), "data")
+		if err := n.rmdir(n.path("file"), true); err != nil {
+			n.t.Errorf("with force: %v", err)
+		}
+		n.wantExists(n.path("file"), false)
+	}},
+	{name: "Rmdir with force removes a tree", run: func(n *filesystemNode) {
+		for _, name := range []string{"1", "2", `sub\3`, `sub\deeper\4`} {
+			n.mustWrite(n.path("tree", name), "data")
+		}
+		twice(n.t, "Rmdir", func() error { return n.rmdir(n.path("tree"), true) })
+		n.wantExists(n.path("tree"), false)
+	}},
+	{name: "Rmdir removes a link and keeps its target", run: func(n *filesystemNode) {
+		n.mustWrite(n.path("target", "file"), "data")
+		for _, force := range []bool{false, true} {
+			n.mustLink(n.path("target"), n.path("link"))
+			twice(n.t, "Rmdir", func() error { return n.rmdir(n.path("link"), force) })
+			n.wantExists(n.path("link"), false)
+			n.wantContent(n.path("target", "file"), "data")
+		}
+	}},
+	{name: "Rmdir removes a dangling link", run: func(n *filesystemNode) {
+		n.mustLink(n.path("nothing"), n.path("link"))
+		if err := n.rmdir(n.path("link"), false); err != nil {
+			n.t.Error(err)
+		}
+		n.wantExists(n.path("link"), false)
+	}},
+	{name: "Rmdir of a tree stops at links and mounted folders inside", run: func(n *filesystemNode) {
+		n.mustWrite(n.path("target", "file"), "data")
+		n.mustMkdir(n.path("tree", "sub"))
+		n.mustLink(n.path("target"), n.path("tree", "sub", "link"))
+		n.mustMount(n.path("tree", "sub", "mount"))
+		n.mustWrite(n.path("tree", "sub", "mount", "precious"), "volume data")
+		if err := n.rmdir(n.path("tree"), true); err != nil {
+			n.t.Fatal(err)
+		}
+		n.wantExists(n.path("tree"), false)
+		n.wantContent(n.path("target", "file"), "data")
+		n.mustMount(n.path("again"))
+		n.wantContent(n.path("again", "precious"), "volume data")
+	}},
+	{name: "Rmdir of a mounted folder unmounts and keeps the volume's content", run: func(n *filesystemNode) {
+		for _, force := range []bool{false, true} {
+			n.mustMount(n.path("mount"))
+			n.mustWrite(n.path("mount", "precious"), "volume data")
+			twice(n.t, "Rmdir", func() error { return n.rmdir(n.path("mount"), force) })
+			n.wantExists(n.path("mount"), false)
+		}
+		n.mustMount(n.path("again"))
+		n.wantContent(n.path("again", "precious"), "volume data")
+	}},
+	{name: "Rmdir of a mounted folder works after the volume is gone", run: func(n *filesystemNode) {
+		n.mustMount(n.path("mount"))
+		if err := n.LoseVolume(); err != nil {
+			n.t.Fatal(err)
+		}
+		twice(n.t, "Rmdir", func() error { return n.rmdir(n.path("mount"), true) })
+		n.wantExists(n.path("mount"), false)
+	}},
+	{name: "RmdirContents empties a directory and keeps it", uses: []string{"RmdirContents"}, run: func(n *filesystemNode) {
+		n.mustWrite(n.path("dir", "file"), "data")
+		n.mustWrite(n.path("dir", "sub", "file"), "data")
+		n.mustWrite(n.path("target", "file"), "data")
+		n.mustLink(n.path("target"), n.path("dir", "link"))
+		twice(n.t, "RmdirContents", func() error { return n.rmdirContents(n.path("dir")) })
+		n.wantExists(n.path("dir"), true)
+		n.wantExists(n.path("dir", "file"), false)
+		n.wantExists(n.path("dir", "sub"), false)
+		n.wantExists(n.path("dir", "link"), false)
+		n.wantContent(n.path("target", "file"), "data")
+	}},
+	{name: "RmdirContents refuses links, mounted folders, files and missing paths", uses: []string{"RmdirContents"}, run: func(n *filesystemNode) {
+		n.mustWrite(n.path("target", "file"), "data")
+		n.mustLink(n.path("target"), n.path("link"))
+		n.mustMount(n.path("mount"))
+		n.mustWrite(n.path("mount", "precious"), "volume data")
+		wantError(n.t, "of a link", n.rmdirContents(n.path("link")), ErrConflict)
+		wantError(n.t, "of a mounted folder", n.rmdirContents(n.path("mount")), ErrConflict)
+		wantError(n.t, "of a file", n.rmdirContents(n.path("target", "file")), fs.ErrInvalid)
+		wantError(n.t, "of nothing", n.rmdirContents(n.path("nothing")), fs.ErrNotExist)
+		n.wantContent(n.path("target", "file"), "data")
+		n.wantContent(n.path("mount", "precious"), "volume data")
+	}},
+	{name: "CreateSymlink links a directory and may be repeated", run: func(n *filesystemNode) {
+		n.mustWrite(n.path("source", "file"), "data")
+		twice(n.t, "CreateSymlink", func() error { return n.link(n.path("source"), n.path("link")) })
+		n.wantSymlink(n.path("link"), true)
+		n.wantExists(n.path("link", "file"), true)
+		n.wantContent(n.path("link", "file"), "data")
+	}},
+	{name: "CreateSymlink never replaces what is there", run: func(n *filesystemNode) {
+		n.mustMkdir(n.path("source"))
+		n.mustMkdir(n.path("other"))
+		n.mustMkdir(n.path("dir"))
+		n.mustWrite(n.path("file"), "data")
+		n.mustLink(n.path("other"), n.path("link"))
+		for _, name := range []string{"dir", "file", "link"} {
+			wantError(n.t, "CreateSymlink over a "+name, n.link(n.path("source"), n.path(name)), fs.ErrExist)
+		}
+		n.wantSymlink(n.path("dir"), false)
+		n.wantContent(n.path("file"), "data")
+	}},
+	{name: "CreateSymlink needs the parent of the link", run: func(n *filesystemNode) {
+		n.mustMkdir(n.path("source"))
+		wantError(n.t, "CreateSymlink", n.link(n.path("source"), n.path("missing", "link")), fs.ErrNotExist)
+	}},
+	{name: "IsSymlink has four answers", run: func(n *filesystemNode) {
+		n.mustMkdir(n.path("dir"))
+		n.mustLink(n.path("dir"), n.path("link"))
+		n.mustLink(n.path("nothing"), n.path("dangling"))
+		n.wantSymlink(n.path("dir"), false)
+		n.wantSymlink(n.path("link"), true)
+		n.wantSymlink(n.path("dangling"), false)
+		_, err := n.API.IsSymlink(n.ctx(), &filesystem.IsSymlinkRequest{Path: n.path("nothing")})
+		wantError(n.t, "IsSymlink of nothing", err, fs.ErrNotExist)
+	}},
+	{name: "IsSymlink sees a mounted folder until its volume is gone", run: func(n *filesystemNode) {
+		n.mustMount(n.path("mount"))
+		n.wantSymlink(n.path("mount"), true)
+		n.mustLink(n.path("mount"), n.path("link"))
+		n.wantSymlink(n.path("link"), true)
+		if err := n.LoseVolume(); err != nil {
+			n.t.Fatal(err)
+		}
+		n.wantSymlink(n.path("mount"), false)
+		n.wantSymlink(n.path("link"), false)
+	}},
+	{name: "PathExists does not follow the last link", run: func(n *filesystemNode) {
+		n.mustLink(n.path("nothing"), n.path("dangling"))
+		n.wantExists(n.path("dangling"), true)
+		n.wantExists(n.path("nothing"), false)
+		n.wantExists(n.path("dangling", "below"), false)
+	}},
+	{name: "malformed paths are refused and nothing changes", run: func(n *filesystemNode) {
+		n.mustWrite(n.path("keep", "file"), "data")
+		for _, path := range []string{
+			``, `relative`, `\rooted`, `C:`, `C:relative`, `\\server\share`, `\\?\` + n.path("keep"), `\\.\PhysicalDrive0`,
+			n.path("keep", "..", "keep"), n.path("keep", "."), n.path("keep") + "/file", n.path("keep."), n.path("keep "),
+			n.path("keep:stream"), n.path("keep::$INDEX_ALLOCATION"), n.path("NUL"), n.path("com1.txt"), n.path("KEEP~1"),
+			n.path("a*"), n.path("a?"), n.path("a|b"), n.path("a<b"), n.path("a>b"), n.path(`a"b`), n.path("a\x00b"), n.path("a\nb"),
+			n.path("", "keep"), n.path(strings.Repeat("x", 256)), strings.Repeat(`C:\x`, 10_000),
+		} {
+			wantError(n.t, "Mkdir of "+path, n.mkdir(path), fs.ErrInvalid)
+			wantError(n.t, "Rmdir of "+path, n.rmdir(path, true), fs.ErrInvalid)
+			wantError(n.t, "link at "+path, n.link(n.path("keep"), path), fs.ErrInvalid)
+			wantError(n.t, "link to "+path, n.link(path, n.path("link")), fs.ErrInvalid)
+			_, err := n.API.PathExists(n.ctx(), &filesystem.PathExistsRequest{Path: path})
+			wantError(n.t, "PathExists of "+path, err, fs.ErrInvalid)
+			_, err = n.API.IsSymlink(n.ctx(), &filesystem.IsSymlinkRequest{Path: path})
+			wantError(n.t, "IsSymlink of "+path, err, fs.ErrInvalid)
+			if !slices.Contains(n.Lacks, "RmdirContents") {
+				wantError(n.t, "RmdirContents of "+path, n.rmdirContents(path), fs.ErrInvalid)
+			}
+		}
+		n.wantContent(n.path("keep", "file"), "data")
+		n.wantExists(n.path("link"), false)
+	}},
+}

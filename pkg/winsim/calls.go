@@ -1,0 +1,62 @@
+package winsim
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"sync"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// calls counts the calls made to a node, by the name of the seam's method. One such
+// call stands for about one system call on a real machine, which makes it the unit
+// of our performance budgets.
+type calls struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// Calls returns how often each call was made since the start or the last ResetCalls.
+func (n *Node) Calls() map[string]int {
+	n.calls.mu.Lock()
+	defer n.calls.mu.Unlock()
+	return maps.Clone(n.calls.counts)
+}
+
+// ResetCalls sets all counts to zero.
+func (n *Node) ResetCalls() {
+	n.calls.mu.Lock()
+	defer n.calls.mu.Unlock()
+	clear(n.calls.counts)
+}
+
+func (c *calls) count(call string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = map[string]int{}
+	}
+	c.counts[call]++
+}
+
+// enter begins every emulated call: it counts the call, and lets injected faults
+// delay or fail it.
+func (n *Node) enter(ctx context.Context, call, object string) error {
+	n.calls.count(call)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return n.strike(ctx, call, object)
+}
+
+// callNames are the calls a Fault can name.
+var callNames = func() map[string]bool {
+	names := map[string]bool{}
+	for _, part := range []reflect.Type{reflect.TypeFor[win.Files]()} {
+		for i := range part.NumMethod() {
+			names[part.Method(i).Name] = true
+		}
+	}
+	return names
+}()

@@ -1,0 +1,158 @@
+package winsim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// Fault describes misbehaviour of a node: which calls it hits and what happens to
+// them. The zero values of the conditions match every call.
+type Fault struct {
+	// Call is the name of a call as Calls lists it; empty means any.
+	Call string `yaml:"call"`
+	// Object is a pattern for the call's object, for instance a path: '*' stands
+	// for any characters, case does not matter; empty means any.
+	Object string `yaml:"object"`
+	// Nth is the first matching call to hit, counted from 1.
+	Nth int `yaml:"nth"`
+	// Times limits how many calls are hit; 0 means no limit.
+	Times int `yaml:"times"`
+	// Chance hits a matching call with this probability; 0 means always.
+	Chance float64 `yaml:"chance"`
+
+	// Delay holds the call up, in real time, or until its context ends.
+	Delay time.Duration `yaml:"delay"`
+	// Error is the Windows code the call fails with, instead of doing anything;
+	// 0 lets the call go on.
+	Error uint32 `yaml:"error"`
+	// Do runs before the call, so that a test can change the node between two
+	// calls of one operation.
+	Do func(*Node) `yaml:"-"`
+}
+
+func (f Fault) validate() *ModelError {
+	switch {
+	case f.Call != "" && !callNames[f.Call]:
+		return &ModelError{Field: "call", Problem: fmt.Sprintf("%q is not a call; known are %s", f.Call, strings.Join(slices.Sorted(maps.Keys(callNames)), ", "))}
+	case f.Nth < 0:
+		return &ModelError{Field: "nth", Problem: "it must not be negative"}
+	case f.Times < 0:
+		return &ModelError{Field: "times", Problem: "it must not be negative"}
+	case !(f.Chance >= 0 && f.Chance <= 1): // so that NaN is refused too
+		return &ModelError{Field: "chance", Problem: "it must be between 0 and 1"}
+	case f.Delay < 0:
+		return &ModelError{Field: "delay", Problem: "it must not be negative"}
+	case f.Delay == 0 && f.Error == 0 && f.Do == nil:
+		return &ModelError{Field: "error", Problem: "the fault does nothing: give an error or a delay"}
+	}
+	return nil
+}
+
+// Injection is a Fault at work on a node.
+type Injection struct {
+	faults *faults
+	Fault
+	matched, hit int // guarded by faults.mu
+}
+
+// faults are the injections of a node.
+type faults struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	active []*Injection
+}
+
+// Inject lets a fault loose. It stays until Remove or until its Times are used up.
+func (n *Node) Inject(f Fault) (*Injection, error) {
+	if err := f.validate(); err != nil {
+		return nil, err
+	}
+	injection := &Injection{faults: &n.faults, Fault: f}
+	n.faults.mu.Lock()
+	defer n.faults.mu.Unlock()
+	n.faults.active = append(n.faults.active, injection)
+	return injection, nil
+}
+
+// Remove ends the fault. Removing it twice is harmless.
+func (i *Injection) Remove() {
+	i.faults.mu.Lock()
+	defer i.faults.mu.Unlock()
+	i.faults.active = slices.DeleteFunc(i.faults.active, func(other *Injection) bool { return other == i })
+}
+
+// Hits returns how many calls the fault has hit, so that a test can prove that what
+// it provoked did happen.
+func (i *Injection) Hits() int {
+	i.faults.mu.Lock()
+	defer i.faults.mu.Unlock()
+	return i.hit
+}
+
+// strike applies the faults that match a call: all their delays and hooks in the order
+// of injection, and the first error.
+func (n *Node) strike(ctx context.Context, call, object string) error {
+	var failure error
+	for _, fault := range n.faults.match(call, object) {
+		if fault.Do != nil {
+			fault.Do(n)
+		}
+		if fault.Delay > 0 {
+			if err := sleep(ctx, fault.Delay); err != nil {
+				return err
+			}
+		}
+		if fault.Error != 0 && failure == nil {
+			failure = winerr.Code(fault.Error)
+		}
+	}
+	return failure
+}
+
+func (fs *faults) match(call, object string) []Fault {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	var struck []Fault
+	for _, i := range fs.active {
+		if (i.Call != "" && i.Call != call) || (i.Object != "" && !matchPattern(winpath.Fold(i.Object), winpath.Fold(object))) {
+			continue
+		}
+		i.matched++
+		if i.matched < i.Nth || (i.Times > 0 && i.hit >= i.Times) || (i.Chance > 0 && fs.random.Float64() >= i.Chance) {
+			continue
+		}
+		i.hit++
+		struck = append(struck, i.Fault)
+	}
+	return struck
+}
+
+// matchPattern matches '*' with any run of characters, backslashes included.
+func matchPattern(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == s
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if !strings.HasPrefix(s, first) || !strings.HasSuffix(s[len(first):], last) {
+		return false
+	}
+	s = s[len(first) : len(s)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		at := strings.Index(s, part)
+		if at < 0 {
+			return false
+		}
+		s = s[at+len(part):]
+	}
+	return true
+}

@@ -1,0 +1,481 @@
+package winsim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injection {
+	t.Helper()
+	injection, err := node.Inject(fault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return injection
+}
+
+// look makes count calls to FileInfo and returns what each answered: 0 or a code.
+func look(t *testing.T, node *winsim.Node, path string, count int) []winerr.Code {
+	t.Helper()
+	var codes []winerr.Code
+	for range count {
+		_, err := node.FileInfo(t.Context(), path)
+		if err != nil && winerr.CodeOf(err) == 0 {
+			t.Fatalf("FileInfo(%s): %v, want a bare code", path, err)
+		}
+		codes = append(codes, winerr.CodeOf(err))
+	}
+	return codes
+}
+
+func TestFault_NthAndTimes(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault winsim.Fault
+		want  []winerr.Code
+	}{
+		{"always", winsim.Fault{Error: 5}, []winerr.Code{5, 5, 5, 5, 5}},
+		{"the first two", winsim.Fault{Error: 5, Times: 2}, []winerr.Code{5, 5, 0, 0, 0}},
+		{"from the third", winsim.Fault{Error: 5, Nth: 3}, []winerr.Code{0, 0, 5, 5, 5}},
+		{"only the third", winsim.Fault{Error: 5, Nth: 3, Times: 1}, []winerr.Code{0, 0, 5, 0, 0}},
+		{"a code without a name", winsim.Fault{Error: 4711, Times: 1}, []winerr.Code{4711, 0, 0, 0, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			node := newNode(t, winsim.Default())
+			injection := inject(t, node, c.fault)
+			got := look(t, node, `C:\`, len(c.want))
+			if !slices.Equal(got, c.want) {
+				t.Errorf("five calls answered %d, want %d", got, c.want)
+			}
+			want := len(c.want) - countOf(got, 0)
+			if hits := injection.Hits(); hits != want {
+				t.Errorf("Hits() = %d, want %d", hits, want)
+			}
+		})
+	}
+}
+
+func countOf(codes []winerr.Code, code winerr.Code) (n int) {
+	for _, c := range codes {
+		if c == code {
+			n++
+		}
+	}
+	return n
+}
+
+func TestFault_ByCallAndObject(t *testing.T) {
+	const path = `C:\var\lib\kubelet\pods`
+	for _, c := range []struct {
+		call, object string
+		want         bool
+	}{
+		{"", "", true},
+		{"FileInfo", "", true},
+		{"TargetInfo", "", false},
+		{"", path, true},
+		{"", strings.ToUpper(path), true},
+		{"FileInfo", path, true},
+		{"Remove", path, false},
+		{"", path + `\x`, false},
+		{"", `C:\var\lib\kubelet`, false},
+		{"", `C:\var\*`, true},
+		{"", `C:\VAR\*`, true},
+		{"", `*\pods`, true},
+		{"", `*kubelet*`, true},
+		{"", `C:*lib*pods`, true},
+		{"", `C:\*\*\*\pods`, true},
+		{"", `*`, true},
+		{"", `**`, true},
+		{"", `C:\var\lib\kubelet\pods*`, true},
+		{"", `C:\var\lib\kubelet\pods*s`, false}, // the s is used up
+		{"", `*lib*lib*`, false},
+		{"", `D:*`, false},
+		{"", `C:\var\?ib\*`, false}, // only * is special
+	} {
+		node := newNode(t, winsim.Default())
+		injection := inject(t, node, winsim.Fault{Call: c.call, Object: c.object, Error: 21})
+		want := []winerr.Code{0}
+		if c.want {
+			want = []winerr.Code{21}
+		}
+		if got := look(t, node, path, 1); !slices.Equal(got, want) || (injection.Hits() == 1) != c.want {
+			t.Errorf("call %q, object %q: answered %d with %d hits, want %d", c.call, c.object, got, injection.Hits(), want)
+		}
+	}
+}
+
+// TestFault_ChanceIsReproducible: the same seed gives the same accidents, and they are
+// about as frequent as asked for.
+func TestFault_ChanceIsReproducible(t *testing.T) {
+	run := func(seed uint64) []winerr.Code {
+		model := winsim.Default()
+		model.Seed = seed
+		node := newNode(t, model)
+		inject(t, node, winsim.Fault{Chance: 0.25, Error: 21})
+		return look(t, node, `C:\`, 1000)
+	}
+	first := run(1)
+	if !slices.Equal(first, run(1)) {
+		t.Error("two runs with the same seed differ")
+	}
+	if slices.Equal(first, run(2)) {
+		t.Error("two runs with different seeds are the same")
+	}
+	if hits := countOf(first, 21); hits < 200 || hits > 300 {
+		t.Errorf("%d of 1000 calls failed, want about 250", hits)
+	}
+}
+
+// TestFault_ChanceCountsOnlyItsOwn: calls that do not match do not change the dice.
+func TestFault_ChanceCountsOnlyItsOwn(t *testing.T) {
+	run := func(others bool) []winerr.Code {
+		node := newNode(t, winsim.Default())
+		inject(t, node, winsim.Fault{Object: `C:\var`, Chance: 0.5, Error: 21})
+		var codes []winerr.Code
+		for range 50 {
+			if others {
+				look(t, node, `C:\Windows`, 1)
+			}
+			codes = append(codes, look(t, node, `C:\var`, 1)...)
+		}
+		return codes
+	}
+	if !slices.Equal(run(false), run(true)) {
+		t.Error("calls on another object changed which calls fail")
+	}
+}
+
+func TestFault_DelayEndsWithTheContext(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	ctx, cancel := context.WithCancel(t.Context())
+	injection := inject(t, node, winsim.Fault{Delay: time.Hour, Error: 5, Do: func(*winsim.Node) { cancel() }})
+	inject(t, node, winsim.Fault{Do: func(*winsim.Node) { t.Error("a later fault ran for a caller who has left") }})
+	if _, err := node.FileInfo(ctx, `C:\`); err != context.Canceled {
+		t.Errorf("a call cancelled while it is delayed: %v, want %v", err, context.Canceled)
+	}
+	if hits := injection.Hits(); hits != 1 {
+		t.Errorf("Hits() = %d, want 1", hits)
+	}
+}
+
+func TestFault_DelayThenError(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	inject(t, node, winsim.Fault{Delay: time.Nanosecond, Error: 21, Times: 1})
+	if got, want := look(t, node, `C:\`, 2), []winerr.Code{21, 0}; !slices.Equal(got, want) {
+		t.Errorf("answered %d, want %d", got, want)
+	}
+	inject(t, node, winsim.Fault{Delay: time.Nanosecond})
+	if got, want := look(t, node, `C:\`, 1), []winerr.Code{0}; !slices.Equal(got, want) {
+		t.Errorf("a mere delay answered %d, want %d", got, want)
+	}
+}
+
+func TestFault_CancelledCallIsNotStruck(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	injection := inject(t, node, winsim.Fault{Error: 5})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := node.FileInfo(ctx, `C:\`); !errors.Is(err, context.Canceled) || injection.Hits() != 0 {
+		t.Errorf("%v with %d hits, want %v and none", err, injection.Hits(), context.Canceled)
+	}
+}
+
+// TestFault_DoChangesTheNodeBeforeTheCall: the call sees what the hook did, and the hook
+// may use the node freely.
+func TestFault_DoChangesTheNodeBeforeTheCall(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	inject(t, node, winsim.Fault{Call: "FileInfo", Object: `C:\new`, Times: 1, Do: func(n *winsim.Node) {
+		if n != node {
+			t.Error("the hook got another node")
+		}
+		if err := n.Mkdir(`C:\new`); err != nil {
+			t.Error(err)
+		}
+		if _, err := n.FileInfo(t.Context(), `C:\new`); err != nil {
+			t.Error(err)
+		}
+	}})
+	if got, want := look(t, node, `C:\new`, 1), []winerr.Code{0}; !slices.Equal(got, want) {
+		t.Errorf("answered %d, want %d", got, want)
+	}
+}
+
+// TestFault_SeveralOnOneCall: all hooks run, the first error is the answer.
+func TestFault_SeveralOnOneCall(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	var ran []string
+	note := func(name string) func(*winsim.Node) {
+		return func(*winsim.Node) { ran = append(ran, name) }
+	}
+	injections := []*winsim.Injection{
+		inject(t, node, winsim.Fault{Do: note("first")}),
+		inject(t, node, winsim.Fault{Error: 21, Do: note("second")}),
+		inject(t, node, winsim.Fault{Error: 5, Do: note("third")}),
+	}
+	if got, want := look(t, node, `C:\`, 1), []winerr.Code{21}; !slices.Equal(got, want) {
+		t.Errorf("answered %d, want %d", got, want)
+	}
+	if diff := cmp.Diff([]string{"first", "second", "third"}, ran); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
+	for i, injection := range injections {
+		if injection.Hits() != 1 {
+			t.Errorf("fault %d has %d hits, want 1", i, injection.Hits())
+		}
+	}
+}
+
+func TestInjection_Remove(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	first, second := inject(t, node, winsim.Fault{Error: 5}), inject(t, node, winsim.Fault{Error: 21})
+	answers := look(t, node, `C:\`, 1)
+	first.Remove()
+	first.Remove()
+	answers = append(answers, look(t, node, `C:\`, 1)...)
+	second.Remove()
+	answers = append(answers, look(t, node, `C:\`, 1)...)
+	if want := []winerr.Code{5, 21, 0}; !slices.Equal(answers, want) {
+		t.Errorf("answered %d, want %d", answers, want)
+	}
+	if first.Hits() != 1 || second.Hits() != 2 {
+		t.Errorf("hits %d and %d, want 1 and 2", first.Hits(), second.Hits())
+	}
+}
+
+func TestInject_Refuses(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	for _, c := range []struct {
+		fault winsim.Fault
+		field string
+	}{
+		{winsim.Fault{Call: "Fileinfo", Error: 5}, "call"},
+		{winsim.Fault{Call: "Sleep", Error: 5}, "call"},
+		{winsim.Fault{Nth: -1, Error: 5}, "nth"},
+		{winsim.Fault{Times: -1, Error: 5}, "times"},
+		{winsim.Fault{Chance: -0.1, Error: 5}, "chance"},
+		{winsim.Fault{Chance: 1.1, Error: 5}, "chance"},
+		{winsim.Fault{Chance: math.NaN(), Error: 5}, "chance"},
+		{winsim.Fault{Delay: -1}, "delay"},
+		{winsim.Fault{}, "error"},
+		{winsim.Fault{Call: "FileInfo", Nth: 2, Times: 1}, "error"},
+	} {
+		_, err := node.Inject(c.fault)
+		var problem *winsim.ModelError
+		if !errors.As(err, &problem) || problem.Field != c.field {
+			t.Errorf("Inject(%+v): %v, want an error about %q", c.fault, err, c.field)
+		}
+	}
+	if _, err := node.Inject(winsim.Fault{Call: "Fileinfo", Error: 5}); err == nil || !strings.Contains(err.Error(), "CreateDirectory, CreateDirectoryLink, ") {
+		t.Errorf("%v does not list the calls there are", err)
+	}
+	if got, want := look(t, node, `C:\`, 1), []winerr.Code{0}; !slices.Equal(got, want) {
+		t.Errorf("a refused fault struck: %d", got)
+	}
+}
+
+// TestFault_EveryCall: each of the seam's calls can be failed, fails with the bare code,
+// and does nothing then.
+func TestFault_EveryCall(t *testing.T) {
+	node := newNode(t, withDataVolume())
+	for path, make := range map[string]func(string) error{
+		`C:\empty`: node.Mkdir,
+		`C:\mount`: func(path string) error { return node.MountFolder(path, dataVolume) },
+	} {
+		if err := make(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, ctx := node.Tree(`C:\`), t.Context()
+	for call, run := range map[string]func() error{
+		"FileInfo":     func() error { _, err := node.FileInfo(ctx, `C:\empty`); return err },
+		"TargetInfo":   func() error { _, err := node.TargetInfo(ctx, `C:\empty`); return err },
+		"ReparsePoint": func() error { _, err := node.ReparsePoint(ctx, `C:\mount`); return err },
+		"ListDirectory": func() error {
+			return node.ListDirectory(ctx, `C:\`, func([]win.DirEntry) error {
+				t.Error("a failed listing listed")
+				return nil
+			})
+		},
+		"CreateDirectory":     func() error { return node.CreateDirectory(ctx, `C:\new`) },
+		"CreateDirectoryLink": func() error { return node.CreateDirectoryLink(ctx, `C:\new`, `C:\`) },
+		"Remove":              func() error { return node.Remove(ctx, `C:\empty`) },
+		"DeleteMountPoint":    func() error { return node.DeleteMountPoint(ctx, `C:\mount`) },
+	} {
+		node.ResetCalls()
+		injection := inject(t, node, winsim.Fault{Call: call, Error: 1117, Times: 1})
+		if err := run(); err != error(winerr.IODevice) {
+			t.Errorf("%s: %v, want the bare code 1117", call, err)
+		}
+		if injection.Hits() != 1 {
+			t.Errorf("%s: %d hits, want 1", call, injection.Hits())
+		}
+		if diff := cmp.Diff(map[string]int{call: 1}, node.Calls()); diff != "" {
+			t.Errorf("%s counted as (-want +got):\n%s", call, diff)
+		}
+		if after := node.Tree(`C:\`); after != before {
+			t.Errorf("%s changed the node although it failed:\n%s", call, cmp.Diff(before, after))
+		}
+	}
+}
+
+func TestListDirectory_Batches(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	for i := range 600 {
+		if err := node.Mkdir(fmt.Sprintf(`C:\many\%d`, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var batches []int
+	seen := map[string]bool{}
+	each := func(entries []win.DirEntry) error {
+		batches = append(batches, len(entries))
+		for _, entry := range entries {
+			seen[entry.Name] = true
+		}
+		return nil
+	}
+	if err := node.ListDirectory(t.Context(), `C:\many`, each); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) != 600 || len(batches) < 2 {
+		t.Errorf("%d names in batches of %d, want 600 in more than one", len(seen), batches)
+	}
+	if calls := node.Calls()["ListDirectory"]; calls != len(batches)+1 {
+		t.Errorf("%d calls for %d batches, want one more", calls, len(batches))
+	}
+	// A batch can fail, and the listener can stop.
+	batches = nil
+	inject(t, node, winsim.Fault{Call: "ListDirectory", Nth: 3, Times: 1, Error: 21})
+	if err := node.ListDirectory(t.Context(), `C:\many`, each); err != error(winerr.NotReady) || len(batches) != 1 {
+		t.Errorf("with a failing batch: %v after %d batches, want code 21 after one", err, len(batches))
+	}
+	stop := errors.New("enough")
+	if err := node.ListDirectory(t.Context(), `C:\many`, func([]win.DirEntry) error { return stop }); err != stop {
+		t.Errorf("a listener that stops: %v, want its own error", err)
+	}
+}
+
+func TestCalls_CountAndReset(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	if calls := node.Calls(); len(calls) != 0 {
+		t.Errorf("a new node was called already: %v", calls)
+	}
+	look(t, node, `C:\`, 2)
+	look(t, node, `C:\missing`, 1)
+	if err := node.CreateDirectory(t.Context(), `C:\new`); err != nil {
+		t.Fatal(err)
+	}
+	// What a test does itself does not count.
+	if err := errors.Join(node.Mkdir(`C:\x`), node.WriteFile(`C:\x\y`, ""), node.RemoveAll(`C:\x`), node.Sleep(t.Context(), time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	counts := node.Calls()
+	if diff := cmp.Diff(map[string]int{"FileInfo": 3, "CreateDirectory": 1}, counts); diff != "" {
+		t.Errorf("Calls() (-want +got):\n%s", diff)
+	}
+	counts["FileInfo"] = 100
+	if got := node.Calls()["FileInfo"]; got != 3 {
+		t.Errorf("a caller's change of the map reached the node: %d", got)
+	}
+	node.ResetCalls()
+	if calls := node.Calls(); len(calls) != 0 {
+		t.Errorf("after ResetCalls: %v", calls)
+	}
+}
+
+func TestSleep(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, realTime := range []bool{false, true} {
+		model := winsim.Default()
+		model.RealTime = realTime
+		node := newNode(t, model)
+		if err := node.Sleep(ctx, time.Nanosecond); err != nil {
+			t.Errorf("real time %v: %v", realTime, err)
+		}
+	}
+	cancel()
+	for _, realTime := range []bool{false, true} {
+		model := winsim.Default()
+		model.RealTime = realTime
+		if err := newNode(t, model).Sleep(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+			t.Errorf("real time %v, cancelled: %v", realTime, err)
+		}
+	}
+}
+
+// TestNode_ConcurrentUse lets goroutines loose on one tree, with faults coming and going.
+// The race detector looks on; in the end the node must still make sense.
+func TestNode_ConcurrentUse(t *testing.T) {
+	node := newNode(t, withDataVolume())
+	if err := node.MountFolder(`C:\mount`, dataVolume); err != nil {
+		t.Fatal(err)
+	}
+	const workers, rounds = 8, 50
+	ctx := t.Context()
+	var made atomic.Int64
+	var wg sync.WaitGroup
+	for worker := range workers {
+		wg.Go(func() {
+			own := `C:\mount\` + string(rune('a'+worker))
+			for round := range rounds {
+				// Everybody wants the same name; it is made as often as removed.
+				if node.CreateDirectory(ctx, `C:\mount\shared`) == nil {
+					made.Add(1)
+				}
+				if node.Remove(ctx, `C:\mount\shared`) == nil {
+					made.Add(-1)
+				}
+				if err := errors.Join(node.WriteFile(own+`\file`, own), node.Symlink(own+`\link`, `C:\mount`)); err != nil {
+					t.Error(err)
+				}
+				_ = node.ListDirectory(ctx, `C:\mount\`+string(rune('a'+round%workers)), func([]win.DirEntry) error { return nil })
+				_, _ = node.TargetInfo(ctx, own+`\link\shared`)
+				_, _ = node.ReparsePoint(ctx, own+`\link`)
+				_ = node.Tree(`C:\`)
+				_ = node.Calls()
+				injection, err := node.Inject(winsim.Fault{Call: "DeleteMountPoint", Error: 5, Chance: 0.5})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = node.DeleteMountPoint(ctx, own+`\link`)
+				_ = injection.Hits()
+				injection.Remove()
+				if release, err := node.Hold(own); err == nil {
+					release()
+				}
+				if worker == 0 {
+					_ = node.SetVolumeState(dataVolume, winsim.Healthy)
+				}
+				if content, err := node.ReadFile(own + `\file`); content != own {
+					t.Errorf("%s\\file contains %q, %v", own, content, err)
+				}
+				if err := node.RemoveAll(own); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if exists := node.Exists(`C:\mount\shared`); exists != (made.Load() == 1) || made.Load() < 0 {
+		t.Errorf("the shared directory exists: %v, but was made %d times more than removed", exists, made.Load())
+	}
+	if got := node.Calls()["CreateDirectory"]; got != workers*rounds {
+		t.Errorf("%d calls counted, want %d", got, workers*rounds)
+	}
+}

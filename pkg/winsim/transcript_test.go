@@ -1,0 +1,233 @@
+package winsim_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the expectations in testdata anew")
+
+// words are what transcripts call things that are long to write.
+var words = map[string]string{
+	"$data":    `\\?\Volume{11111111-1111-1111-1111-111111111111}\`,
+	"$raw":     `\\?\Volume{22222222-2222-2222-2222-222222222222}\`,
+	"$offline": `\\?\Volume{33333333-3333-3333-3333-333333333333}\`,
+	"$gone":    `\\?\Volume{44444444-4444-4444-4444-444444444444}\`,
+	"$unknown": `\\?\Volume{55555555-5555-5555-5555-555555555555}\`,
+	"$x255":    strings.Repeat("x", 255),
+	"$x256":    strings.Repeat("x", 256),
+	"$control": "a\x01b",
+	"$empty":   "",
+}
+
+var transcriptModel = winsim.Model{
+	Volumes: []winsim.Volume{
+		{ID: winsim.SystemVolume, Letter: "C"},
+		{ID: "dddddddd-0000-0000-0000-000000000000", Letter: "D"},
+		{ID: words["$data"]},
+		{ID: words["$raw"], State: winsim.Raw},
+		{ID: words["$offline"], State: winsim.NotReady},
+		{ID: words["$gone"], State: winsim.Gone},
+	},
+	Files: []winsim.File{
+		{Path: `C:\locked`, ReadOnly: true},
+		{Path: `C:\locked.txt`, Content: "data", ReadOnly: true},
+	},
+}
+
+// TestTranscripts runs the commands in testdata/*.txt, each file on a node of its own,
+// and compares what they print. The commands are the cases of run below.
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.ReplaceAll(string(text), "\r\n", "\n")
+			got := replay(t, want)
+			if *rewrite && got != want {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("differs (-want +got); run the test with -rewrite to accept it:\n%s", diff)
+			}
+		})
+	}
+}
+
+// replay returns the transcript with what its commands print now: behind "----" on the
+// command's line, or below it with a tab before each line if it is more than one.
+func replay(t *testing.T, transcript string) string {
+	t.Helper()
+	shell := &shell{t: t, node: newNode(t, transcriptModel), held: map[string]func(){}}
+	var out strings.Builder
+	for line := range strings.Lines(transcript) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+			out.WriteString(line + "\n")
+		case strings.HasPrefix(line, "\t"): // what was printed before
+		default:
+			command, _, _ := strings.Cut(line, " ----")
+			result := shell.run(command)
+			if strings.Contains(result, "\n") {
+				result = "\n\t" + strings.ReplaceAll(result, "\n", "\n\t")
+			} else {
+				result = " " + result
+			}
+			out.WriteString(command + " ----" + result + "\n")
+		}
+	}
+	return out.String()
+}
+
+type shell struct {
+	t    *testing.T
+	node *winsim.Node
+	held map[string]func()
+}
+
+// run executes one command and returns what it prints.
+func (s *shell) run(line string) string {
+	s.t.Helper()
+	arguments := strings.Fields(line)
+	for i, argument := range arguments {
+		for word, meaning := range words {
+			argument = strings.ReplaceAll(argument, word, meaning)
+		}
+		arguments[i] = argument
+	}
+	command, path, second := arguments[0], "", ""
+	if len(arguments) > 1 {
+		path = arguments[1]
+	}
+	if len(arguments) > 2 {
+		second = arguments[2]
+	}
+	ctx, n, result := s.t.Context(), s.node, ""
+	var err error
+	switch command {
+	// The seam's calls.
+	case "FileInfo":
+		result, err = describe(n.FileInfo(ctx, path))
+	case "TargetInfo":
+		result, err = describe(n.TargetInfo(ctx, path))
+	case "ReparsePoint":
+		var point win.ReparsePoint
+		if point, err = n.ReparsePoint(ctx, path); err == nil {
+			result = fmt.Sprintf("%#x %s", uint32(point.Tag), point.Substitute)
+			if point.Relative {
+				result += " (relative)"
+			}
+		}
+	case "ListDirectory":
+		names := []string{}
+		err = n.ListDirectory(ctx, path, func(entries []win.DirEntry) error {
+			for _, entry := range entries {
+				names = append(names, entry.Name)
+			}
+			return nil
+		})
+		slices.Sort(names)
+		result = fmt.Sprint(names)
+	case "CreateDirectory":
+		err = n.CreateDirectory(ctx, path)
+	case "CreateDirectoryLink":
+		err = n.CreateDirectoryLink(ctx, path, second)
+	case "Remove":
+		err = n.Remove(ctx, path)
+	case "DeleteMountPoint":
+		err = n.DeleteMountPoint(ctx, path)
+
+	// A test's own access.
+	case "mkdir":
+		err = n.Mkdir(path)
+	case "write":
+		err = n.WriteFile(path, second)
+	case "read":
+		result, err = n.ReadFile(path)
+		result = strconv.Quote(result)
+	case "symlink":
+		err = n.Symlink(path, second)
+	case "junction":
+		err = n.Junction(path, second)
+	case "mount":
+		err = n.MountFolder(path, second)
+	case "state":
+		err = n.SetVolumeState(path, winsim.VolumeState(second))
+	case "exists":
+		result = strconv.FormatBool(n.Exists(path))
+	case "removeall":
+		err = n.RemoveAll(path)
+	case "tree":
+		result = n.Tree(path)
+	case "hold":
+		s.held[path], err = n.Hold(path)
+	case "release":
+		s.held[path]()
+	case "chain": // of n links, each to the one before: path\0 is a directory
+		count, _ := strconv.Atoi(second)
+		err = n.Mkdir(path + `\0`)
+		for i := 1; i <= count && err == nil; i++ {
+			err = n.Symlink(fmt.Sprintf(`%s\%d`, path, i), fmt.Sprintf(`%s\%d`, path, i-1))
+		}
+	default:
+		s.t.Fatalf("unknown command in %q", line)
+	}
+	if code := winerr.Code(0); err != nil {
+		// Bare codes are what the seam answers, anything else is a sentence.
+		result = "error: " + err.Error()
+		if err == error(winerr.CodeOf(err)) {
+			code = winerr.CodeOf(err)
+			result = fmt.Sprintf("error %d", uint32(code))
+		}
+	} else if result == "" {
+		result = "ok"
+	}
+	for word, meaning := range words {
+		if meaning != "" {
+			result = strings.ReplaceAll(result, meaning, word)
+		}
+	}
+	return strings.TrimSpace(result)
+}
+
+func describe(info win.FileInfo, err error) (string, error) {
+	text := "file"
+	if info.Directory {
+		text = "directory"
+	}
+	switch info.Tag {
+	case 0:
+	case win.TagSymlink:
+		text += ", symlink"
+	case win.TagMountPoint:
+		text += ", mount point"
+	default:
+		text += fmt.Sprintf(", tag %#x", uint32(info.Tag))
+	}
+	if info.ReadOnly {
+		text += ", read-only"
+	}
+	return text, err
+}

@@ -1,0 +1,228 @@
+package winsim
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// LoadModel reads a Model in YAML. name, usually the file's name, stands in errors
+// together with the line and the field; they are *ModelErrors.
+//
+//	volumes:
+//	  - {id: 0c51a9e0-0000-0000-0000-100000000000, letter: C}
+//	files:
+//	  - path: C:\var\lib\kubelet\pods
+//	  - path: C:\var\lib\kubelet\link
+//	    symlink: C:\var\lib\kubelet\pods
+func LoadModel(r io.Reader, name string) (Model, error) {
+	var model Model
+	root, err := decode(r, name, &model)
+	if err != nil {
+		return Model{}, err
+	}
+	return model, locate(model.validate(), name, root)
+}
+
+// LoadFaults reads a list of Faults in YAML: a mapping with the one key "faults".
+//
+//	faults:
+//	  - {call: CreateDirectory, object: 'C:\var\*', nth: 2, times: 1, error: 5}
+//	  - {call: FileInfo, chance: 0.01, delay: 50ms}
+func LoadFaults(r io.Reader, name string) ([]Fault, error) {
+	var list struct {
+		Faults []Fault `yaml:"faults"`
+	}
+	root, err := decode(r, name, &list)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range list.Faults {
+		if err := f.validate(); err != nil {
+			err.Field = field("faults", i, err.Field)
+			return nil, locate(err, name, root)
+		}
+	}
+	return list.Faults, nil
+}
+
+// decode reads exactly one YAML document into out, a pointer to a struct, and
+// refuses keys that the struct does not have: a misspelt field must not silently
+// mean its default.
+func decode(r io.Reader, name string, out any) (*yaml.Node, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	var document, second yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return nil, &ModelError{File: name, Problem: "the file is empty"}
+	case err != nil:
+		return nil, syntaxError(name, err)
+	}
+	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
+		return nil, &ModelError{File: name, Line: second.Line, Problem: "there is more than one YAML document"}
+	}
+	root := document.Content[0]
+	if err := check(root, reflect.TypeOf(out).Elem(), ""); err != nil {
+		err.File = name
+		return nil, err
+	}
+	if err := root.Decode(out); err != nil {
+		return nil, syntaxError(name, err)
+	}
+	return root, nil
+}
+
+var yamlLine = regexp.MustCompile(`line (\d+): `)
+
+// syntaxError moves the line number that the YAML library puts into its texts to
+// where our errors have it.
+func syntaxError(name string, err error) *ModelError {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	problem := &ModelError{File: name, Problem: text}
+	if match := yamlLine.FindStringSubmatch(text); match != nil {
+		problem.Line, _ = strconv.Atoi(match[1])
+		problem.Problem = strings.Replace(text, match[0], "", 1)
+	}
+	return problem
+}
+
+// check compares a document with the type it is meant for, before it is decoded,
+// because only here the line and the path of each field are at hand.
+func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
+	problem := func(format string, args ...any) *ModelError {
+		return &ModelError{Line: node.Line, Field: path, Problem: fmt.Sprintf(format, args...)}
+	}
+	if node.Kind == yaml.AliasNode {
+		return problem("anchors and aliases are not supported")
+	}
+	switch want.Kind() {
+	case reflect.Struct:
+		if node.Kind != yaml.MappingNode {
+			return problem("a mapping with the keys %s is expected here", strings.Join(keys(want), ", "))
+		}
+		seen := map[string]bool{}
+		for i := 0; i < len(node.Content); i += 2 {
+			key, value := node.Content[i], node.Content[i+1]
+			inner := strings.TrimPrefix(path+"."+key.Value, ".")
+			fieldType, known := fieldOf(want, key.Value)
+			switch {
+			case key.Kind != yaml.ScalarNode:
+				return &ModelError{Line: key.Line, Field: path, Problem: "a key must be a single word"}
+			case !known:
+				return &ModelError{Line: key.Line, Field: inner, Problem: "there is no such field; known are " + strings.Join(keys(want), ", ")}
+			case seen[key.Value]:
+				return &ModelError{Line: key.Line, Field: inner, Problem: "the field is given twice"}
+			}
+			seen[key.Value] = true
+			if err := check(value, fieldType, inner); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		if node.Kind != yaml.SequenceNode {
+			return problem("a list is expected here")
+		}
+		for i, element := range node.Content {
+			if err := check(element, want.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+	default:
+		if node.Kind != yaml.ScalarNode {
+			return problem("a single value is expected here")
+		}
+		if node.Value == "" || node.ShortTag() == "!!null" {
+			// Silently it would mean the same as no field at all, which for the
+			// content of a file is a directory.
+			return problem("it has no value; give one, or leave the field out")
+		}
+		if err := node.Decode(reflect.New(want).Interface()); err != nil {
+			return problem("%q is not a %s", node.Value, kindName(want))
+		}
+	}
+	return nil
+}
+
+// kindName names a type to people who write YAML.
+func kindName(t reflect.Type) string {
+	if t == reflect.TypeFor[time.Duration]() {
+		return "duration such as 50ms"
+	}
+	return t.String()
+}
+
+// locate adds file and line to an error that names a field of a decoded document.
+func locate(err error, name string, root *yaml.Node) error {
+	var problem *ModelError
+	if !errors.As(err, &problem) {
+		return err
+	}
+	problem.File = name
+	problem.Line = lineOf(root, problem.Field)
+	return problem
+}
+
+// lineOf finds where a field such as files[2].volume stands, or its nearest parent
+// that is there.
+func lineOf(node *yaml.Node, path string) int {
+	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	line := node.Line
+	for _, step := range steps {
+		next := child(node, step)
+		if next == nil {
+			break
+		}
+		node, line = next, cmp.Or(next.Line, line)
+	}
+	return line
+}
+
+// child returns the element of a list with that index, or the value of a mapping with
+// that key, or nil.
+func child(node *yaml.Node, step string) *yaml.Node {
+	if node.Kind == yaml.MappingNode {
+		for i := 0; i < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i+1]
+			}
+		}
+		return nil
+	}
+	if index, err := strconv.Atoi(step); err == nil && index < len(node.Content) {
+		return node.Content[index]
+	}
+	return nil
+}
+
+// keys lists the YAML keys of a struct in their order.
+func keys(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("yaml"); tag != "" && tag != "-" {
+			names = append(names, tag)
+		}
+	}
+	return names
+}
+
+func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
+	for i := range t.NumField() {
+		if tag := t.Field(i).Tag.Get("yaml"); tag == key && tag != "-" {
+			return t.Field(i).Type, true
+		}
+	}
+	return nil, false
+}

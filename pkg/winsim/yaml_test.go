@@ -1,0 +1,341 @@
+package winsim_test
+
+import (
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+const guid1, guid2 = "0c51a9e0-0000-0000-0000-100000000000", "0c51a9e0-0000-0000-0000-200000000000"
+
+func TestLoadModel(t *testing.T) {
+	for _, c := range []struct {
+		name, yaml string
+		want       winsim.Model
+	}{
+		{"nothing in it", "{}", winsim.Model{}},
+		{
+			name: "everything",
+			yaml: `# A node.
+seed: 18446744073709551615
+realTime: true
+volumes:
+  - {id: ` + guid1 + `, letter: c}
+  - id: '\\?\Volume{` + guid2 + `}\'
+    state: not-ready
+files:
+  - path: C:\dir
+  - {path: 'C:\a file', content: "two\nlines", readOnly: true}
+  - {path: C:\empty, emptyFile: true}
+  - path: C:\number
+    content: 42
+  - {path: C:\link, symlink: ..\anything}
+  - {path: C:\junction, junction: C:\dir}
+  - {path: C:\mount, volume: ` + guid2 + `}
+`,
+			want: winsim.Model{
+				Seed:     math.MaxUint64,
+				RealTime: true,
+				Volumes: []winsim.Volume{
+					{ID: guid1, Letter: "c"},
+					{ID: `\\?\Volume{` + guid2 + `}\`, State: winsim.NotReady},
+				},
+				Files: []winsim.File{
+					{Path: `C:\dir`},
+					{Path: `C:\a file`, Content: "two\nlines", ReadOnly: true},
+					{Path: `C:\empty`, EmptyFile: true},
+					{Path: `C:\number`, Content: "42"},
+					{Path: `C:\link`, Symlink: `..\anything`},
+					{Path: `C:\junction`, Junction: `C:\dir`},
+					{Path: `C:\mount`, Volume: guid2},
+				},
+			},
+		},
+		{
+			name: "JSON is YAML",
+			yaml: `{"volumes": [{"id": "` + guid1 + `", "letter": "C"}], "files": [{"path": "C:\\x"}]}`,
+			want: winsim.Model{
+				Volumes: []winsim.Volume{{ID: guid1, Letter: "C"}},
+				Files:   []winsim.File{{Path: `C:\x`}},
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := winsim.LoadModel(strings.NewReader(c.yaml), "node.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("loaded (-want +got):\n%s", diff)
+			}
+			newNode(t, got)
+		})
+	}
+}
+
+// TestLoadModel_Refuses: every error names the file, the line, the field and what is
+// wrong with it.
+func TestLoadModel_Refuses(t *testing.T) {
+	const volumes = "volumes:\n  - {id: " + guid1 + ", letter: C}\n"
+	for _, c := range []struct {
+		name, yaml, want string
+	}{
+		{"empty file", "", "node.yaml: the file is empty"},
+		{"only a comment", "# nothing\n", "node.yaml: the file is empty"},
+		{"only a marker", "---\n", "node.yaml: line 2: a mapping with the keys seed, realTime, volumes, files is expected here"},
+		{"not a mapping", "- a\n- b\n", "node.yaml: line 1: a mapping with the keys seed, "},
+		{"two documents", "seed: 1\n---\nseed: 2\n", "node.yaml: line 2: there is more than one YAML document"},
+		{"syntax error", "seed: 1\nvolumes: [\n", "node.yaml: line 2: did not find expected node content"},
+		{"tabs", "volumes:\n\t- id: x\n", "node.yaml: line 2: found character that cannot start any token"},
+		{"unknown field", "seed: 1\nvolume: []\n", "node.yaml: line 2: volume: there is no such field; known are seed, realTime, volumes, files"},
+		{"unknown field inside", volumes + "files:\n  - path: C:\\x\n    contents: x\n", "node.yaml: line 5: files[0].contents: there is no such field; known are path, content, "},
+		{"field of another case", "Seed: 1\n", "node.yaml: line 1: Seed: there is no such field"},
+		{"duplicate key", "seed: 1\nseed: 2\n", "node.yaml: line 2: seed: the field is given twice"},
+		{"duplicate key inside", volumes + "files:\n  - path: C:\\x\n    path: C:\\y\n", "node.yaml: line 5: files[0].path: the field is given twice"},
+		{"number expected", "seed: many\n", `node.yaml: line 1: seed: "many" is not a uint64`},
+		{"negative", "seed: -1\n", `node.yaml: line 1: seed: "-1" is not a uint64`},
+		{"bool expected", "realTime: 3\n", `node.yaml: line 1: realTime: "3" is not a bool`},
+		{"list expected", "volumes: C\n", "node.yaml: line 1: volumes: a list is expected here"},
+		{"list without anything", "seed: 1\nfiles:\n", "node.yaml: line 2: files: a list is expected here"},
+		{"mapping expected", "volumes:\n  - C\n", "node.yaml: line 2: volumes[0]: a mapping with the keys id, letter, state is expected here"},
+		{"value expected", "seed: [1]\n", "node.yaml: line 1: seed: a single value is expected here"},
+		{"no value", volumes + "files:\n  - path: C:\\x\n    content:\n", "node.yaml: line 5: files[0].content: it has no value; give one, or leave the field out"},
+		{"empty value", volumes + "files:\n  - path: C:\\x\n    content: ''\n", "node.yaml: line 5: files[0].content: it has no value; give one, or leave the field out"},
+		{"null", "seed: ~\n", "node.yaml: line 1: seed: it has no value"},
+		{"alias", "volumes:\n  - &c {id: " + guid1 + ", letter: C}\n  - *c\n", "node.yaml: line 3: volumes[1]: anchors and aliases are not supported"},
+		{"alias in place of all", "&a seed: 1\nvolumes: *a\n", "node.yaml: line 2: volumes: anchors and aliases are not supported"},
+		{"alias as a key", volumes + "files: [{path: &seed 'C:\\x'}]\n*seed : 1\n", "node.yaml: line 4: a key must be a single word"},
+		{"list as a key", "[seed]: 1\n", "node.yaml: line 1: a key must be a single word"},
+		{"merge key", "<<: {seed: 1}\n", "node.yaml: line 1: <<: there is no such field"},
+		{"bad GUID", "volumes:\n  - letter: C\n    id: 1234\n", `node.yaml: line 3: volumes[0].id: "1234" is not a GUID`},
+		{"no GUID", "volumes:\n  - letter: C\n", `node.yaml: line 2: volumes[0].id: "" is not a GUID`},
+		{"duplicate GUID", volumes + "  - id: '{" + strings.ToUpper(guid1) + "}'\n", `node.yaml: line 3: volumes[1].id: "{0C51A9E0-0000-0000-0000-100000000000}" is used twice`},
+		{"bad letter", "volumes:\n  - id: " + guid1 + "\n    letter: 'C:'\n", `node.yaml: line 3: volumes[0].letter: "C:" is not a drive letter`},
+		{"foreign letter", "volumes:\n  - id: " + guid1 + "\n    letter: Ä\n", `node.yaml: line 3: volumes[0].letter: "Ä" is not a drive letter`},
+		{"duplicate letter", volumes + "  - id: " + guid2 + "\n    letter: c\n", `node.yaml: line 4: volumes[1].letter: "c" is used twice`},
+		{"bad state", "volumes:\n  - id: " + guid1 + "\n    state: broken\n", `node.yaml: line 3: volumes[0].state: "broken" is none of "raw", "not-ready", "gone"`},
+		{"bad path", volumes + "files:\n  - path: C:\\ok\n  - path: C:/x\n", `node.yaml: line 5: files[1].path: path "C:/x" is not an absolute Windows path`},
+		{"no path", volumes + "files:\n  - content: x\n", `node.yaml: line 4: files[0].path: path "" is empty`},
+		{"unknown volume", volumes + "files:\n  - path: C:\\x\n    volume: " + guid2 + "\n", `node.yaml: line 5: files[0].volume: "` + guid2 + `" is not among the node's volumes`},
+		{"volume that is no GUID", volumes + "files:\n  - path: C:\\x\n    volume: C\n", `node.yaml: line 5: files[0].volume: "C" is not among the node's volumes`},
+		{"relative junction", volumes + "files:\n  - path: C:\\x\n    junction: ..\\y\n", `node.yaml: line 5: files[0].junction: path "..\y" is not an absolute Windows path`},
+		{"two natures", volumes + "files:\n  - path: C:\\x\n    content: x\n    symlink: C:\\y\n", `node.yaml: line 4: files[0].path: C:\x cannot have more than one of content, emptyFile, symlink, junction and volume`},
+		{"content of an empty file", volumes + "files:\n  - path: C:\\x\n    content: x\n    emptyFile: true\n", `node.yaml: line 4: files[0].path: C:\x cannot have more than one of`},
+		// A value that is spelt like a key must not be taken for it.
+		{"value like a key", volumes + "files:\n  - symlink: volume\n    path: C:\\x\n    readOnly: false\n    volume: " + guid1 + "\n", `node.yaml: line 5: files[0].path: C:\x cannot have more than one of`},
+		{"value like a key further down", volumes + "files:\n  - symlink: path\n    readOnly: false\n    path: x\n", `node.yaml: line 6: files[0].path: path "x" is not an absolute Windows path`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			model, err := winsim.LoadModel(strings.NewReader(c.yaml), "node.yaml")
+			var problem *winsim.ModelError
+			if !errors.As(err, &problem) || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%v and the error\n%v, want\n%s", model, err, c.want)
+			}
+		})
+	}
+}
+
+func TestLoadModel_ReadError(t *testing.T) {
+	_, err := winsim.LoadModel(iotest.ErrReader(io.ErrClosedPipe), "node.yaml")
+	if !errors.Is(err, io.ErrClosedPipe) || !strings.HasPrefix(err.Error(), "node.yaml: ") {
+		t.Errorf("%v, want the reader's error with the file's name", err)
+	}
+}
+
+// TestNew_Refuses: models that are well formed but cannot be built.
+func TestNew_Refuses(t *testing.T) {
+	volumes := []winsim.Volume{{ID: guid1, Letter: "C"}, {ID: guid2, Letter: "D", State: winsim.NotReady}}
+	for _, c := range []struct {
+		name  string
+		model winsim.Model
+		want  string
+	}{
+		{"validated as YAML is", winsim.Model{Volumes: []winsim.Volume{{}}}, `volumes[0].id: "" is not a GUID`},
+		{"no such drive", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `X:\x`}}}, `files[0].path: create X:\: `},
+		{"no drives at all", winsim.Model{Files: []winsim.File{{Path: `C:\x`}}}, `files[0].path: create C:\: `},
+		{"twice the same file", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `C:\x`, EmptyFile: true}, {Path: `C:\X`, Content: "x"}}}, `files[1].path: create C:\X: it already exists`},
+		{"file in the way", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `C:\x`, EmptyFile: true}, {Path: `C:\x\y`}}}, `files[1].path: create C:\x\y: `},
+		{"link to nowhere in the way", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `C:\x`, Symlink: "nowhere"}, {Path: `C:\x\y`}}}, `files[1].path: create C:\x\y: `},
+		{"drive that is not ready", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `D:\x`}}}, `files[0].path: create D:\x: the device is not ready`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := winsim.New(c.model)
+			var problem *winsim.ModelError
+			if !errors.As(err, &problem) || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestNew_MakesWhatTheModelSays(t *testing.T) {
+	node := newNode(t, winsim.Model{
+		Volumes: []winsim.Volume{{ID: guid1, Letter: "c"}, {ID: guid2}},
+		Files: []winsim.File{
+			{Path: `C:\a\b`},
+			{Path: `C:\a`, ReadOnly: true}, // an attribute for what is there already
+			{Path: `C:\a\empty`, EmptyFile: true},
+			{Path: `C:\a\full`, Content: "x", ReadOnly: true},
+			{Path: `C:\link`, Symlink: `a`},
+			{Path: `C:\junction`, Junction: `C:\a`},
+			{Path: `C:\mount`, Volume: strings.ToUpper(guid2)},
+			{Path: `C:\mount\on the volume`, EmptyFile: true},
+			{Path: `C:\link\through the link`},
+		},
+	})
+	const want = `C:\
+C:\a read-only
+C:\a\b
+C:\a\empty ""
+C:\a\full "x" read-only
+C:\a\through the link
+C:\junction => C:\a
+C:\link -> a
+C:\mount => \\?\Volume{0c51a9e0-0000-0000-0000-200000000000}\
+`
+	if diff := cmp.Diff(want, node.Tree(`C:\`)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !node.Exists(`C:\mount\on the volume`) {
+		t.Error("the file on the mounted volume is missing")
+	}
+}
+
+func TestPresets(t *testing.T) {
+	names := winsim.Presets()
+	if len(names) == 0 {
+		t.Error("there are no presets")
+	}
+	for _, name := range names {
+		model, ok := winsim.Preset(name)
+		if !ok {
+			t.Errorf("preset %q is listed but not there", name)
+		}
+		node := newNode(t, model)
+		if tree := node.Tree(`C:\var\lib\kubelet`); !strings.Contains(tree, "pods") {
+			t.Errorf("preset %q has no kubelet directories:\n%s", name, tree)
+		}
+		// A caller's changes are its own.
+		if len(model.Files) > 0 {
+			model.Files[0].Path = "changed"
+		}
+		if again, _ := winsim.Preset(name); cmp.Equal(model, again) {
+			t.Errorf("preset %q changed with the caller's copy", name)
+		}
+	}
+	if model, ok := winsim.Preset("no such preset"); ok {
+		t.Errorf("a preset of no name: %+v", model)
+	}
+}
+
+func TestLoadFaults(t *testing.T) {
+	const yaml = `
+faults:
+  - {call: CreateDirectory, object: 'C:\var\*', nth: 2, times: 1, error: 5}
+  - call: FileInfo
+    chance: 0.25
+    delay: 1m30s
+`
+	want := []winsim.Fault{
+		{Call: "CreateDirectory", Object: `C:\var\*`, Nth: 2, Times: 1, Error: 5},
+		{Call: "FileInfo", Chance: 0.25, Delay: 90 * time.Second},
+	}
+	got, err := winsim.LoadFaults(strings.NewReader(yaml), "faults.yaml")
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if got, err := winsim.LoadFaults(strings.NewReader("faults: []"), "faults.yaml"); err != nil || len(got) != 0 {
+		t.Errorf("an empty list: %v, %v", got, err)
+	}
+}
+
+func TestLoadFaults_Refuses(t *testing.T) {
+	for _, c := range []struct {
+		name, yaml, want string
+	}{
+		{"empty file", "", "faults.yaml: the file is empty"},
+		{"a bare list", "- {call: FileInfo, error: 5}\n", "faults.yaml: line 1: a mapping with the keys faults is expected here"},
+		{"unknown field", "faults:\n  - call: FileInfo\n    code: 5\n", "faults.yaml: line 3: faults[0].code: there is no such field; known are call, object, nth, times, chance, delay, error"},
+		{"a hook", "faults:\n  - do: x\n", "faults.yaml: line 2: faults[0].do: there is no such field"},
+		{"unknown call", "faults:\n  - {error: 5}\n  - error: 5\n    call: Format\n", `faults.yaml: line 4: faults[1].call: "Format" is not a call; known are CreateDirectory, `},
+		{"negative nth", "faults:\n  - {nth: -1, error: 5}\n", "faults.yaml: line 2: faults[0].nth: it must not be negative"},
+		{"too likely", "faults:\n  - error: 5\n    chance: 2\n", "faults.yaml: line 3: faults[0].chance: it must be between 0 and 1"},
+		{"not a likelihood", "faults:\n  - {error: 5, chance: .nan}\n", "faults.yaml: line 2: faults[0].chance: it must be between 0 and 1"},
+		{"delay without unit", "faults:\n  - {delay: 5}\n", `faults.yaml: line 2: faults[0].delay: "5" is not a duration such as 50ms`},
+		{"negative delay", "faults:\n  - {delay: -5s}\n", "faults.yaml: line 2: faults[0].delay: it must not be negative"},
+		{"code too large", "faults:\n  - {error: 4294967296}\n", `faults.yaml: line 2: faults[0].error: "4294967296" is not a uint32`},
+		{"code by name", "faults:\n  - {error: ACCESS_DENIED}\n", `faults.yaml: line 2: faults[0].error: "ACCESS_DENIED" is not a uint32`},
+		{"does nothing", "faults:\n  - {call: FileInfo, error: 5}\n  - {call: FileInfo}\n", "faults.yaml: line 3: faults[1].error: the fault does nothing: give an error or a delay"},
+		{"syntax error", "faults: {\n", "faults.yaml: line 1: did not find expected node content"},
+		{"two documents", "faults: []\n---\nfaults: []\n", "faults.yaml: line 2: there is more than one YAML document"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			faults, err := winsim.LoadFaults(strings.NewReader(c.yaml), "faults.yaml")
+			var problem *winsim.ModelError
+			if !errors.As(err, &problem) || !strings.HasPrefix(err.Error(), c.want) {
+				t.Errorf("%v and the error\n%v, want\n%s", faults, err, c.want)
+			}
+		})
+	}
+}
+
+// FuzzLoadModel: whatever is in the file, there is a node or a *ModelError.
+func FuzzLoadModel(f *testing.F) {
+	f.Add("volumes:\n  - {id: " + guid1 + ", letter: C}\nfiles:\n  - path: C:\\x\\y\n  - {path: C:\\l, symlink: ..\\x}\n  - {path: C:\\m, volume: " + guid1 + "}\n  - path: C:\\m\\l\\z\n")
+	f.Add("seed: &a 1\nfiles: [*a]")
+	f.Add("? [a]\n: b\n---\n{")
+	f.Add("<<: !!binary x\n!!set {a}: \"\\uD800\"")
+	f.Fuzz(func(t *testing.T, text string) {
+		model, err := winsim.LoadModel(strings.NewReader(text), "node.yaml")
+		var problem *winsim.ModelError
+		if err != nil {
+			if !errors.As(err, &problem) || problem.File != "node.yaml" {
+				t.Fatalf("%v is not a *ModelError with the file's name", err)
+			}
+			return
+		}
+		node, err := winsim.New(model)
+		if err != nil {
+			if !errors.As(err, &problem) || problem.Field == "" {
+				t.Fatalf("%v is not a *ModelError with a field", err)
+			}
+			return
+		}
+		for _, file := range model.Files {
+			if !node.Exists(file.Path) {
+				t.Fatalf("%s is missing", file.Path)
+			}
+			_, _ = node.TargetInfo(t.Context(), file.Path)
+		}
+	})
+}
+
+// FuzzLoadFaults: whatever is in the file, there are faults that can be injected or a
+// *ModelError.
+func FuzzLoadFaults(f *testing.F) {
+	f.Add("faults:\n  - {call: CreateDirectory, object: 'C:\\var\\*', nth: 2, times: 1, error: 5}\n  - {chance: 0.01, delay: 50ms}\n")
+	f.Add("faults: [{error: 0x7fffffff, chance: .inf}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		faults, err := winsim.LoadFaults(strings.NewReader(text), "faults.yaml")
+		if problem := (*winsim.ModelError)(nil); err != nil && !errors.As(err, &problem) {
+			t.Fatalf("%v is not a *ModelError", err)
+		}
+		node, err := winsim.New(winsim.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range faults {
+			if _, err := node.Inject(fault); err != nil {
+				t.Fatalf("%+v was loaded but not injected: %v", fault, err)
+			}
+		}
+	})
+}
