@@ -1,0 +1,103 @@
+# Everything one does with this repository. Go and make are enough, nothing needs root,
+# and nothing but Go modules is downloaded. `make` alone lists the targets.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO        ?= go
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+BENCHTIME ?= 1s
+FUZZTIME  ?= 20s
+
+# The programs in cmd: those for Windows nodes, and those that also run here.
+WINDOWS_PROGRAMS := csi-proxy csi-proxy-sim
+NATIVE_PROGRAMS  := csi-proxy-sim
+
+MODULE     := github.com/kubernetes-csi/csi-proxy/v2
+# VERSION says more than the stamp of the go command, which fails in a foreign checkout.
+BUILDFLAGS := -trimpath -buildvcs=false -ldflags "-s -w -X $(MODULE)/internal/version.stamped=$(VERSION)"
+BUILD      := CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -o bin/
+
+# Packages of both modules, joined by go.work. The tools are a module apart, so that
+# their dependencies do not mix with ours.
+PACKAGES := ./... ./client/...
+GO_TOOLS := GOWORK=off $(GO) -C tools
+
+# What 'make generate' runs besides our own protogen, and what comes out of it.
+GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
+	golang.org/x/sys/windows/mkwinsyscall
+GENERATED  := '*.pb.go' '*zsyscall_windows.go'
+
+GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
+
+# -race where it works: it needs a C compiler. The way to know is to build something with
+# it, once and only for a target that asks.
+RACE = $(eval RACE := $(shell $(GO) test -race -c -o /dev/null errors 2>/dev/null && echo -race))$(RACE)
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: native ## Build the programs for Windows nodes, and those that run here, into bin
+	GOOS=windows GOARCH=amd64 $(BUILD) $(WINDOWS_PROGRAMS:%=./cmd/%)
+
+.PHONY: native
+native:
+	$(BUILD) $(NATIVE_PROGRAMS:%=./cmd/%)
+
+.PHONY: demo
+demo: native ## Show a driver's calls to an emulated Windows node, each answer checked
+	$(GO) run ./hack/demo -sim bin/csi-proxy-sim
+
+.PHONY: run
+run: native ## Serve an emulated Windows node until interrupted; ARGS="-help" lists its flags
+	bin/csi-proxy-sim $(ARGS)
+
+.PHONY: test
+test: ## Run all tests, and compile all tests for Windows
+	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
+	$(GO) test $(RACE) -shuffle=on $(PACKAGES)
+	$(GO_TOOLS) test $(RACE) -shuffle=on ./protogen
+	GOOS=windows $(GO) vet $(PACKAGES)
+
+.PHONY: lint
+lint: bin/tools/golangci-lint ## Check style and import rules, for Linux and for Windows
+	GOOS=linux bin/tools/golangci-lint run $(PACKAGES)
+	GOOS=windows bin/tools/golangci-lint run $(PACKAGES)
+	cd tools && GOWORK=off ../bin/tools/golangci-lint run ./protogen
+
+.PHONY: bench
+bench: ## Run all benchmarks, each for BENCHTIME (1s)
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
+		$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' .)))
+
+.PHONY: fuzz
+fuzz: ## Run all fuzz tests, each for FUZZTIME (20s)
+	@$(GREP_TESTS) -Ho '^func Fuzz[[:alnum:]_]*' . | while IFS=: read -r file func; do \
+		echo "$${file%/*} $${func#func }"; \
+		$(GO) test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$${file%/*}" || exit; \
+	done
+
+.PHONY: generate
+generate: ## Write all generated code anew
+	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
+	bin/tools/protogen -plugins bin/tools client/api
+	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
+
+.PHONY: verify
+verify: generate ## Check that generated code and go.mod files are up to date
+	@git --no-pager diff --exit-code -- $(GENERATED) && \
+		[ -z "$$(git ls-files --others --exclude-standard -- $(GENERATED))" ] || \
+		{ echo >&2 "ERROR: generated code was out of date; commit what 'make generate' has written."; exit 1; }
+	@for module in . client tools; do \
+		GOWORK=off $(GO) -C $$module mod tidy -diff || \
+		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
+	done
+
+.PHONY: clean
+clean: ## Remove everything that these targets have built
+	rm -rf bin
+
+bin/tools/golangci-lint: tools/go.mod tools/go.sum
+	$(GO_TOOLS) build -o ../bin/tools/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
