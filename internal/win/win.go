@@ -24,6 +24,8 @@ import (
 type Machine interface {
 	Clock
 	Files
+	Disks
+	Volumes
 }
 
 // Clock lets host logic wait without depending on real time.

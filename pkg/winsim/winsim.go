@@ -35,6 +35,9 @@ import (
 
 // Node is one emulated Windows machine.
 type Node struct {
+	win.Disks   // replaced by methods soon
+	win.Volumes // replaced by methods soon
+
 	calls    calls
 	faults   faults
 	realTime bool

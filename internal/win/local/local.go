@@ -18,7 +18,10 @@ import (
 var ErrNotWindows = fmt.Errorf("storage calls work on Windows only, use the emulated node of pkg/winsim elsewhere: %w", errors.ErrUnsupported)
 
 // machine implements win.Machine.
-type machine struct{}
+type machine struct {
+	win.Disks   // replaced by methods soon
+	win.Volumes // replaced by methods soon
+}
 
 // Machine returns the machine we run on. It holds no state and costs nothing.
 func Machine() win.Machine { return machine{} }

@@ -1,0 +1,64 @@
+// Package keylock locks objects by key: calls on one disk wait for each other, calls on
+// different disks do not. A caller whose context ends stops waiting at once.
+package keylock
+
+import (
+	"context"
+	"sync"
+)
+
+// Locks is a set of locks, one per key. The zero value is ready for use.
+type Locks[K comparable] struct {
+	mu   sync.Mutex
+	held map[K]*lock
+}
+
+// lock is held by whoever has put a value into its channel.
+type lock struct {
+	taken chan struct{} // capacity 1
+	users int           // holder and waiters; guarded by Locks.mu
+}
+
+// Lock waits for the lock of key. The caller must call unlock exactly once. The error is
+// that of ctx.
+func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	mine := l.join(key)
+	select {
+	case mine.taken <- struct{}{}:
+		return func() {
+			<-mine.taken
+			l.leave(key, mine)
+		}, nil
+	case <-ctx.Done():
+		l.leave(key, mine)
+		return nil, ctx.Err()
+	}
+}
+
+func (l *Locks[K]) join(key K) *lock {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held == nil {
+		l.held = map[K]*lock{}
+	}
+	mine := l.held[key]
+	if mine == nil {
+		mine = &lock{taken: make(chan struct{}, 1)}
+		l.held[key] = mine
+	}
+	mine.users++
+	return mine
+}
+
+// leave forgets the lock when nobody uses it any more, so that the set does not grow with
+// every key that was ever seen.
+func (l *Locks[K]) leave(key K, mine *lock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if mine.users--; mine.users == 0 {
+		delete(l.held, key)
+	}
+}

@@ -1,0 +1,161 @@
+package win
+
+import (
+	"context"
+	"fmt"
+)
+
+// Device is what CreateFile opens to reach a disk or volume: \\.\PhysicalDrive3, a device
+// interface path such as \\?\scsi#disk&ven_..., or \\?\Volume{guid} without a trailing
+// backslash.
+type Device string
+
+// PhysicalDrive is the device of the disk with that number.
+func PhysicalDrive(number uint32) Device { return Device(fmt.Sprintf(`\\.\PhysicalDrive%d`, number)) }
+
+// Disks is the part of a machine that deals with disks, one method per control code. Each
+// opens the device with the least access its code needs, and closes it before it returns:
+// an open handle keeps a disk from going offline.
+//
+// A device that is gone answers 2 when it is opened, and 55, 433, 1167 or 1617 later; a
+// driver that does not know a code answers 1 or 50.
+type Disks interface {
+	// DiskDevices lists the interface paths of the disks that are present, in no
+	// particular order: SetupDiGetClassDevs with GUID_DEVINTERFACE_DISK.
+	DiskDevices(ctx context.Context) ([]Device, error)
+
+	// DeviceNumber is IOCTL_STORAGE_GET_DEVICE_NUMBER, for disks and volumes. Volumes
+	// that are not exactly one partition answer 1, 50 or 87.
+	DeviceNumber(ctx context.Context, d Device) (DeviceNumber, error)
+
+	// DeviceDescriptor is IOCTL_STORAGE_QUERY_PROPERTY, StorageDeviceProperty.
+	DeviceDescriptor(ctx context.Context, d Device) (DeviceDescriptor, error)
+
+	// DeviceIdentifiers is IOCTL_STORAGE_QUERY_PROPERTY, StorageDeviceIdProperty: the
+	// identifiers of SCSI page 83, in the device's order.
+	DeviceIdentifiers(ctx context.Context, d Device) ([]DeviceIdentifier, error)
+
+	// DeviceLocation is IOCTL_STORAGE_QUERY_PROPERTY, StorageDeviceLocationProperty: a
+	// text such as "Integrated : Bus 0 : Device 3 : Function 0 : Adapter 1 : Port 0 :
+	// Target 0 : LUN 1". Not every driver has it.
+	DeviceLocation(ctx context.Context, d Device) (string, error)
+
+	// SCSIAddress is IOCTL_SCSI_GET_ADDRESS, and the bus number of the controller.
+	SCSIAddress(ctx context.Context, d Device) (SCSIAddress, error)
+
+	// DiskGeometry is IOCTL_DISK_GET_DRIVE_GEOMETRY_EX. After a disk has grown it may
+	// show the old size until UpdateDriveSize or UpdateDisk.
+	DiskGeometry(ctx context.Context, d Device) (DiskGeometry, error)
+
+	// DiskAttributes is IOCTL_DISK_GET_DISK_ATTRIBUTES.
+	DiskAttributes(ctx context.Context, d Device) (DiskAttributes, error)
+
+	// SetDiskAttributes is IOCTL_DISK_SET_DISK_ATTRIBUTES, persistent: the attributes
+	// named in mask get the value they have in attributes.
+	SetDiskAttributes(ctx context.Context, d Device, attributes, mask DiskAttributes) error
+
+	// DriveLayout is IOCTL_DISK_GET_DRIVE_LAYOUT_EX.
+	DriveLayout(ctx context.Context, d Device) (DriveLayout, error)
+
+	// SetDriveLayout is IOCTL_DISK_SET_DRIVE_LAYOUT_EX: it replaces the whole table.
+	SetDriveLayout(ctx context.Context, d Device, layout DriveLayout) error
+
+	// CreateDisk is IOCTL_DISK_CREATE_DISK with PARTITION_STYLE_GPT. It destroys the
+	// partition table that is there.
+	CreateDisk(ctx context.Context, d Device, diskID GUID) error
+
+	// GrowPartition is IOCTL_DISK_GROW_PARTITION; bytes is the difference, not a size.
+	GrowPartition(ctx context.Context, d Device, partition uint32, bytes int64) error
+
+	// UpdateDisk is IOCTL_DISK_UPDATE_PROPERTIES: Windows reads the table again.
+	UpdateDisk(ctx context.Context, d Device) error
+
+	// UpdateDriveSize is IOCTL_DISK_UPDATE_DRIVE_SIZE: Windows asks for the capacity
+	// again.
+	UpdateDriveSize(ctx context.Context, d Device) error
+
+	// ReadDevice reads from a disk or volume. Offset and length must be multiples of
+	// the sector size.
+	ReadDevice(ctx context.Context, d Device, offset int64, b []byte) error
+
+	// StorageAdapters lists the device instance ids of the storage adapters.
+	StorageAdapters(ctx context.Context) ([]string, error)
+
+	// RescanAdapter makes an adapter look for new and grown disks and waits for it:
+	// CM_Reenumerate_DevNode, synchronous. The empty id is the root of the device tree.
+	RescanAdapter(ctx context.Context, adapter string) error
+}
+
+// DeviceType is the kind of a device, FILE_DEVICE_...
+type DeviceType uint32
+
+// The device types we tell apart: a CD-ROM and a disk can have the same number.
+const (
+	DeviceTypeCDROM DeviceType = 2
+	DeviceTypeDisk  DeviceType = 7
+)
+
+// DeviceNumber is STORAGE_DEVICE_NUMBER.
+type DeviceNumber struct {
+	Type      DeviceType
+	Number    uint32
+	Partition uint32 // 0 for a whole disk
+}
+
+// BusType is STORAGE_BUS_TYPE, how a disk is attached.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddstor/ne-ntddstor-storage_bus_type
+type BusType uint32
+
+// The bus types that matter to us.
+const (
+	BusTypeSCSI              BusType = 1
+	BusTypeISCSI             BusType = 9
+	BusTypeSAS               BusType = 10
+	BusTypeVirtual           BusType = 14
+	BusTypeFileBackedVirtual BusType = 15
+	BusTypeNVMe              BusType = 17
+)
+
+// DeviceDescriptor is the part of STORAGE_DEVICE_DESCRIPTOR that we use.
+type DeviceDescriptor struct {
+	BusType BusType
+	// Serial is the serial number without the spaces around it, or empty. It is not
+	// reformatted in any other way: drivers compare it.
+	Serial string
+}
+
+// DeviceIdentifier is STORAGE_IDENTIFIER.
+type DeviceIdentifier struct {
+	CodeSet     CodeSet
+	Association uint32 // 0: it identifies the device itself
+	Value       []byte
+}
+
+// CodeSet says how the value of an identifier is to be read.
+type CodeSet uint32
+
+// The code sets.
+const (
+	CodeSetBinary CodeSet = 1
+	CodeSetASCII  CodeSet = 2
+	CodeSetUTF8   CodeSet = 3
+)
+
+// SCSIAddress is SCSI_ADDRESS with the number of the controller's bus, which is empty if
+// unknown.
+type SCSIAddress struct {
+	Port, Path, Target, LUN uint8
+	BusNumber               string
+}
+
+// DiskGeometry is the part of DISK_GEOMETRY_EX that we use.
+type DiskGeometry struct {
+	Size           int64 // bytes
+	BytesPerSector uint32
+}
+
+// DiskAttributes are the attributes of a disk, and a mask of them.
+type DiskAttributes struct {
+	Offline  bool
+	ReadOnly bool
+}

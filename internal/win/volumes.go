@@ -1,0 +1,110 @@
+package win
+
+import (
+	"context"
+	"regexp"
+	"strings"
+)
+
+// VolumeID is the name of a volume in the one spelling we use: \\?\Volume{guid}\ with the
+// GUID in lower case and a trailing backslash.
+type VolumeID string
+
+// A volume id of a request is checked against exactly this before it comes near a path, so
+// that nobody can smuggle in \\?\Volume{...}\..\x or another device.
+var volumeID = regexp.MustCompile(`^\\\\\?\\[Vv][Oo][Ll][Uu][Mm][Ee](\{[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\})\\?$`)
+
+// ParseVolumeID brings a volume id into our spelling. Case and the trailing backslash are
+// free; anything else is not an id.
+func ParseVolumeID(text string) (VolumeID, bool) {
+	match := volumeID.FindStringSubmatch(text)
+	if match == nil {
+		return "", false
+	}
+	return VolumeID(`\\?\Volume` + strings.ToLower(match[1]) + `\`), true
+}
+
+// Device is what CreateFile opens to reach the volume itself; with the trailing backslash
+// it would open the root directory.
+func (id VolumeID) Device() Device { return Device(strings.TrimSuffix(string(id), `\`)) }
+
+// Volumes is the part of a machine that deals with volumes and where they are mounted.
+//
+// A volume that is gone answers 2 or 3, one that is offline 21.
+type Volumes interface {
+	// VolumeIDs lists the volumes that have a name, in no particular order:
+	// FindFirstVolume, FindNextVolume.
+	VolumeIDs(ctx context.Context) ([]VolumeID, error)
+
+	// VolumeExtents is IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS.
+	VolumeExtents(ctx context.Context, id VolumeID) ([]Extent, error)
+
+	// FileSystem returns the name of the volume's file system: GetVolumeInformation.
+	// 1005 means that none is recognised. The name can also be "RAW".
+	FileSystem(ctx context.Context, id VolumeID) (string, error)
+
+	// VolumeSpace is GetDiskFreeSpaceEx.
+	VolumeSpace(ctx context.Context, id VolumeID) (Space, error)
+
+	// NTFSVolumeData is FSCTL_GET_NTFS_VOLUME_DATA.
+	NTFSVolumeData(ctx context.Context, id VolumeID) (NTFSVolumeData, error)
+
+	// ExtendVolume is FSCTL_EXTEND_VOLUME; sectors is the new total size.
+	ExtendVolume(ctx context.Context, id VolumeID, sectors int64) error
+
+	// OnlineVolume is IOCTL_VOLUME_ONLINE.
+	OnlineVolume(ctx context.Context, id VolumeID) error
+
+	// FlushVolume writes everything cached to the volume: FlushFileBuffers.
+	FlushVolume(ctx context.Context, id VolumeID) error
+
+	// SetMountPoint shows a volume at an existing, empty directory:
+	// SetVolumeMountPoint. 145 means that the directory is not empty or shows a volume
+	// already. DeleteMountPoint of Files undoes it.
+	SetMountPoint(ctx context.Context, path string, id VolumeID) error
+
+	// VolumeAtRoot returns the volume of a drive's root or mounted folder:
+	// GetVolumeNameForVolumeMountPoint. 4390 means that path is an ordinary directory.
+	VolumeAtRoot(ctx context.Context, path string) (VolumeID, error)
+
+	// VolumeOfPath returns the volume on which path lies after following every link:
+	// GetFinalPathNameByHandle with VOLUME_NAME_GUID. A network path answers 3.
+	VolumeOfPath(ctx context.Context, path string) (VolumeID, error)
+
+	// SystemVolumes returns the volumes of the Windows directory and of the boot
+	// files: nothing may ever be done to their disks.
+	SystemVolumes(ctx context.Context) ([]VolumeID, error)
+
+	// Format formats a volume with NTFS, quickly, destroying what is there:
+	// MSFT_Volume.Format. It takes seconds, and goes on after ctx has ended. The
+	// storage service may not know a new volume yet (FormatError 40003, or NotFound).
+	Format(ctx context.Context, id VolumeID) error
+
+	// FormatLegacy does the same by Win32_Volume.Format.
+	FormatLegacy(ctx context.Context, id VolumeID) error
+
+	// RefreshStorageCache makes the storage service look at disks and volumes again:
+	// MSFT_StorageSetting.UpdateHostStorageCache.
+	RefreshStorageCache(ctx context.Context) error
+}
+
+// Extent is DISK_EXTENT: a part of a disk that belongs to a volume.
+type Extent struct {
+	Disk           uint32
+	Offset, Length int64
+}
+
+// Space is what GetDiskFreeSpaceEx tells, in bytes.
+type Space struct {
+	Total int64
+	Free  int64 // without regard to quotas
+}
+
+// NTFSVolumeData is the part of NTFS_VOLUME_DATA_BUFFER that we use.
+type NTFSVolumeData struct {
+	Sectors         int64 // one less than the file system occupies: the backup boot sector
+	TotalClusters   int64
+	FreeClusters    int64
+	BytesPerSector  uint32
+	BytesPerCluster uint32
+}
