@@ -7,6 +7,7 @@ require github.com/kubernetes-csi/csi-proxy/client v1.3.0
 require (
 	github.com/Microsoft/go-winio v0.6.4 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
+	github.com/go-ole/go-ole v1.3.0 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect

@@ -61,6 +61,6 @@ func Services(hosts Hosts, workingDirs []string) (grpcapi.Services, error) {
 		ISCSI:      targets,
 		SMB:        shares,
 		System:     machine,
-		Volume:     volumes,
+		Volume:     limits.Volume(volumes),
 	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr)
 }

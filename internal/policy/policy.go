@@ -44,8 +44,8 @@ func (p *Policy) Inside(op, path string) error {
 	return err
 }
 
-// Below is Inside for calls that destroy: no working directory is removed or emptied,
-// nor a directory that holds one.
+// Below is Inside for calls that destroy or hide: no working directory is removed, emptied
+// or mounted over, nor a directory that holds one.
 func (p *Policy) Below(op, path string) error {
 	clean, err := p.clean(op, path)
 	if err != nil {
@@ -53,7 +53,7 @@ func (p *Policy) Below(op, path string) error {
 	}
 	for _, dir := range p.workingDirs {
 		if winpath.Contains(clean, dir) {
-			return winerr.New(winerr.Denied, op, clean, "%s is a working directory of csi-proxy, which is never removed or emptied", dir)
+			return winerr.New(winerr.Denied, op, clean, "%s is a working directory of csi-proxy, which is never removed, emptied or mounted over", dir)
 		}
 	}
 	return nil

@@ -13,6 +13,12 @@ type Device string
 // PhysicalDrive is the device of the disk with that number.
 func PhysicalDrive(number uint32) Device { return Device(fmt.Sprintf(`\\.\PhysicalDrive%d`, number)) }
 
+// PartitionDevice is the device of a partition, which exists even while its volume has no
+// name. Where only a VolumeID is taken it stands for one.
+func PartitionDevice(disk, partition uint32) Device {
+	return Device(fmt.Sprintf(`\\?\GLOBALROOT\Device\Harddisk%d\Partition%d`, disk, partition))
+}
+
 // Disks is the part of a machine that deals with disks, one method per control code. Each
 // opens the device with the least access its code needs, and closes it before it returns:
 // an open handle keeps a disk from going offline.

@@ -76,11 +76,13 @@ type Volumes interface {
 	SystemVolumes(ctx context.Context) ([]VolumeID, error)
 
 	// Format formats a volume with NTFS, quickly, destroying what is there:
-	// MSFT_Volume.Format. It takes seconds, and goes on after ctx has ended. The
-	// storage service may not know a new volume yet (FormatError 40003, or NotFound).
+	// MSFT_Volume.Format. It takes seconds, and goes on after ctx has ended. What the
+	// method returns comes as a winerr.StorageCode. The storage service may not know
+	// a new volume yet: winerr.WMINotFound, or winerr.StorageCacheOutOfDate.
 	Format(ctx context.Context, id VolumeID) error
 
-	// FormatLegacy does the same by Win32_Volume.Format.
+	// FormatLegacy does the same by Win32_Volume.Format, which asks Windows and not a
+	// cache. What the method returns comes as a winerr.LegacyFormatCode.
 	FormatLegacy(ctx context.Context, id VolumeID) error
 
 	// RefreshStorageCache makes the storage service look at disks and volumes again:

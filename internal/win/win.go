@@ -9,7 +9,8 @@
 // Rules of the seam:
 //   - Paths are clean in the sense of internal/winpath; the machine adds prefixes
 //     and trailing backslashes as each Windows call wants them.
-//   - Failures are winerr.Codes, exactly what Windows answered, or ctx's error.
+//   - Failures are exactly what Windows answered, or ctx's error: a winerr.Code, HRESULTs
+//     among them, and only from the two ways to format also what their classes return.
 //   - Methods are safe for concurrent use and return promptly when ctx ends.
 //   - A method never follows a link in the last component of a path unless its
 //     comment says so. Links before the last component are followed, as Windows does.
@@ -30,6 +31,9 @@ type Machine interface {
 
 // Clock lets host logic wait without depending on real time.
 type Clock interface {
+	// Now is the time, for deadlines of such waits.
+	Now() time.Time
+
 	// Sleep waits for d and returns ctx's error if that ends first.
 	Sleep(ctx context.Context, d time.Duration) error
 }

@@ -1,6 +1,9 @@
 package winerr
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Code is a Win32 error code. It is an error on every OS, so the emulated
 // machine and the real one fail alike.
@@ -58,13 +61,16 @@ const (
 	ReparsePointEncounter Code = 4395
 )
 
+// The HRESULTs among them. They do not collide with the others, which have 16 bits.
+const (
+	WMINotFound Code = 0x80041002 // WBEM_E_NOT_FOUND: no such instance, or not yet
+	FVELocked   Code = 0x80310000 // FVE_E_LOCKED_VOLUME: BitLocker
+)
+
 // codes gives each known code its usual Kind and a short text in lower case.
 // Where the same code means different things for different objects, the caller
 // that knows the object says so with New or As.
-var codes = map[Code]struct {
-	kind Kind
-	text string
-}{
+var codes = map[Code]meaning{
 	InvalidFunction:       {Unsupported, "the device does not know this request"},
 	FileNotFound:          {NotFound, "it does not exist"},
 	PathNotFound:          {NotFound, "a directory on the way to it does not exist"},
@@ -110,14 +116,16 @@ var codes = map[Code]struct {
 	InvalidReparseData:    {Internal, "the data of the link is malformed"},
 	ReparseTagInvalid:     {Internal, "the tag of the link is invalid"},
 	ReparsePointEncounter: {Denied, "a link stands on the way"},
+	WMINotFound:           {NotFound, "the storage service does not know it"},
+	FVELocked:             {InUse, "the volume is locked by BitLocker"},
 }
 
 // Error gives a short text and always the number: it is what operators search for.
 func (c Code) Error() string {
-	if known, ok := codes[c]; ok {
-		return fmt.Sprintf("%s (Windows error %d)", known.text, uint32(c))
+	if c >= 0x80000000 { // an HRESULT, which people write so
+		return codes[c].describe("Windows error", fmt.Sprintf("%#08x", uint32(c)))
 	}
-	return fmt.Sprintf("Windows error %d", uint32(c))
+	return codes[c].describe("Windows error", strconv.FormatUint(uint64(c), 10))
 }
 
 // Kind is the usual class of the code; unknown codes are Internal.

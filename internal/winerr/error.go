@@ -88,13 +88,16 @@ func As(kind Kind, op, object string, err error, advice string) error {
 }
 
 // KindOf finds the class of any error: that of the outermost *Error, else of the
-// Code it wraps, else of what the standard library says it is, else Internal.
+// Code, StorageCode or LegacyFormatCode it wraps, else of what the standard library says it is, else Internal.
 func KindOf(err error) Kind {
 	if known := (*Error)(nil); errors.As(err, &known) {
 		return known.Kind
 	}
-	if code := Code(0); errors.As(err, &code) {
-		return code.Kind()
+	if coded := (interface {
+		error
+		Kind() Kind
+	})(nil); errors.As(err, &coded) { // a Code, StorageCode or LegacyFormatCode
+		return coded.Kind()
 	}
 	if kind := Kind(0); errors.As(err, &kind) {
 		return kind

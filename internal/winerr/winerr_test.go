@@ -66,6 +66,8 @@ var wantCodes = []struct {
 	{4392, winerr.Internal, "the data of the link is malformed (Windows error 4392)"},
 	{4393, winerr.Internal, "the tag of the link is invalid (Windows error 4393)"},
 	{4395, winerr.Denied, "a link stands on the way (Windows error 4395)"},
+	{0x80041002, winerr.NotFound, "the storage service does not know it (Windows error 0x80041002)"},
+	{0x80310000, winerr.InUse, "the volume is locked by BitLocker (Windows error 0x80310000)"},
 }
 
 func TestCode_KindAndText(t *testing.T) {

@@ -29,30 +29,46 @@ import (
 
 // Interface is what a driver can ask about disks. Failures answer to the errors
 // of the standard library: fs.ErrNotExist for a disk that is not there,
-// fs.ErrInvalid for a wrong request, and so on.
+// fs.ErrPermission for what must not be done to the disk of Windows, fs.ErrInvalid
+// for a wrong request, context.DeadlineExceeded when Windows or the caller's
+// patience took too long.
+//
+// A call whose context ends returns at once. A change that has begun goes on without
+// its caller, who can ask for it again to see how it ended.
 type Interface interface {
 	// GetDiskState tells whether a disk is online.
 	GetDiskState(context.Context, *GetDiskStateRequest) (*GetDiskStateResponse, error)
 
-	// GetDiskStats tells the size of a disk.
+	// GetDiskStats tells the size of a disk, offline or not. After the disk has
+	// grown the new size may take a Rescan to show.
 	GetDiskStats(context.Context, *GetDiskStatsRequest) (*GetDiskStatsResponse, error)
 
-	// ListDiskIDs returns what identifies each disk, by disk number.
+	// ListDiskIDs returns what identifies each disk, by disk number. A disk that
+	// does not answer is left out, so that it does not keep others from being
+	// found.
 	ListDiskIDs(context.Context, *ListDiskIDsRequest) (*ListDiskIDsResponse, error)
 
 	// ListDiskLocations returns where each disk is attached, by disk number.
+	// Disks that are files on another disk are attached nowhere and left out, as
+	// is a disk that does not answer.
 	ListDiskLocations(context.Context, *ListDiskLocationsRequest) (*ListDiskLocationsResponse, error)
 
 	// PartitionDisk gives an empty disk a partition table and one basic
-	// partition over all of it. A disk that has a basic partition is left as it
-	// is, and the call succeeds.
+	// partition over all of it, and waits until Windows has made a volume of it.
+	// The disk is online afterwards.
+	//
+	// A disk that has partitions, of whatever kind, is not written to, and the
+	// call succeeds. The disk of Windows, and a disk that is neither partitioned
+	// nor empty, are refused.
 	PartitionDisk(context.Context, *PartitionDiskRequest) (*PartitionDiskResponse, error)
 
-	// Rescan makes Windows look for disks that came, went or changed size.
+	// Rescan makes Windows look for disks that came, went or changed size, and
+	// waits until it has.
 	Rescan(context.Context, *RescanRequest) (*RescanResponse, error)
 
-	// SetDiskState takes a disk online or offline. A disk that already is in
-	// the wanted state stays in it, and the call succeeds.
+	// SetDiskState takes a disk online or offline, and returns when it is. A disk
+	// that already is in the wanted state stays in it, and the call succeeds. The
+	// disk of Windows is not taken offline.
 	SetDiskState(context.Context, *SetDiskStateRequest) (*SetDiskStateResponse, error)
 }
 
@@ -133,40 +149,52 @@ func (d *Disk) ListDiskLocations(ctx context.Context, request *ListDiskLocations
 	return &ListDiskLocationsResponse{DiskLocations: locations}, nil
 }
 
-// PartitionDisk implements Interface. Each step is taken only if its result is
-// missing, so a call that was interrupted half-way is completed by the next one.
+// PartitionDisk implements Interface.
 func (d *Disk) PartitionDisk(ctx context.Context, request *PartitionDiskRequest) (*PartitionDiskResponse, error) {
 	h, err := hostctx.Begin(ctx, "partition a disk", d.host, request)
 	if err != nil {
 		return nil, err
 	}
-	number := request.DiskNumber
+	if whole, ok := h.(interface{ PartitionDisk(diskNumber uint32) error }); ok {
+		err = winerr.Wrap("partition", object(request.DiskNumber), whole.PartitionDisk(request.DiskNumber))
+	} else {
+		err = partition(ctx, h, request.DiskNumber)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &PartitionDiskResponse{}, nil
+}
 
+// partition is PartitionDisk on a host that can only do it step by step. Each step is
+// taken only if its result is missing, so a call that was interrupted half-way is
+// completed by the next one.
+func partition(ctx context.Context, h diskapi.HostAPI, number uint32) error {
 	initialized, err := h.IsDiskInitialized(number)
 	if err != nil {
-		return nil, winerr.Wrap("look for a partition table on", object(number), err)
+		return winerr.Wrap("look for a partition table on", object(number), err)
 	}
 	if !initialized {
 		if err := h.InitializeDisk(number); err != nil {
-			return nil, winerr.Wrap("initialize", object(number), err)
+			return winerr.Wrap("initialize", object(number), err)
 		}
 	}
 
 	// A host that knows nothing of contexts may have spent the caller's time.
 	if err := ctx.Err(); err != nil {
-		return nil, winerr.Wrap("partition", object(number), err)
+		return winerr.Wrap("partition", object(number), err)
 	}
 
 	partitioned, err := h.BasicPartitionsExist(number)
 	if err != nil {
-		return nil, winerr.Wrap("look for basic partitions on", object(number), err)
+		return winerr.Wrap("look for basic partitions on", object(number), err)
 	}
 	if !partitioned {
 		if err := h.CreateBasicPartition(number); err != nil {
-			return nil, winerr.Wrap("create a basic partition on", object(number), err)
+			return winerr.Wrap("create a basic partition on", object(number), err)
 		}
 	}
-	return &PartitionDiskResponse{}, nil
+	return nil
 }
 
 // Rescan implements Interface.

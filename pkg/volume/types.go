@@ -6,12 +6,12 @@ type FormatVolumeRequest struct {
 	VolumeID string
 }
 
-// FormatVolumeResponse is empty: the volume has a file system.
+// FormatVolumeResponse is empty: the volume has a file system, new or not.
 type FormatVolumeResponse struct{}
 
 // GetClosestVolumeIDFromTargetPathRequest names a path.
 type GetClosestVolumeIDFromTargetPathRequest struct {
-	// TargetPath is an absolute path of an existing file or folder.
+	// TargetPath is an absolute path; it need not exist.
 	TargetPath string
 }
 
@@ -81,7 +81,7 @@ type ListVolumesOnDiskRequest struct {
 
 // ListVolumesOnDiskResponse holds the volumes found.
 type ListVolumesOnDiskResponse struct {
-	// VolumeIDs are the ids of the volumes.
+	// VolumeIDs are the ids of the volumes, in the order of their place on the disk.
 	VolumeIDs []string
 }
 
@@ -100,12 +100,13 @@ type MountVolumeResponse struct{}
 type ResizeVolumeRequest struct {
 	// VolumeID is the id of the volume.
 	VolumeID string
-	// SizeBytes is the wanted size in bytes; 0 means all there is room for. A
-	// size below today's changes nothing.
+	// SizeBytes is the wanted size of the partition in bytes; 0 means all there is
+	// room for, and so does the size of the disk, of which its partition table takes
+	// a part. A size below today's changes nothing.
 	SizeBytes int64
 }
 
-// ResizeVolumeResponse is empty: the volume has at least the wanted size.
+// ResizeVolumeResponse is empty: the volume has the wanted size, to a mebibyte, or more.
 type ResizeVolumeResponse struct{}
 
 // UnmountVolumeRequest names a volume and the folder it should leave.

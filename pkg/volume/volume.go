@@ -6,7 +6,9 @@
 // belong to package disk, links to mounted folders to package filesystem.
 //
 // Volumes are named by id, \\?\Volume{GUID}\, which stays the same as long as the
-// volume exists. Results end in the backslash; requests may leave it out.
+// volume exists. Results end in the backslash; requests may leave it out, and may use
+// upper and lower case as they like. Paths must be absolute, on a local drive, in
+// backslash form, as package filesystem explains.
 //
 // Start with New and the host of this machine:
 //
@@ -17,7 +19,10 @@
 // holds; a host of your own works everywhere.
 //
 // A Volume is safe for concurrent use if its host is; the host of this machine
-// is. Every method may be repeated: a driver that lost an answer asks again.
+// is. Every method may be repeated: a driver that lost an answer asks again. Calls that
+// change one volume wait for each other, and callers who ask for the same change at the
+// same time share one run of it. A caller whose context ends gets its answer at once; what
+// Windows was asked to do goes on, and a repeated call joins it.
 package volume
 
 import (
@@ -26,48 +31,67 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-// Interface is what a driver can ask about volumes. Failures answer to the errors
-// of the standard library: fs.ErrNotExist for a volume that is not there,
-// fs.ErrInvalid for a wrong request, and so on.
+// Interface is what a driver can ask about volumes. Sizes are in bytes. Failures answer
+// to the errors of the standard library: fs.ErrNotExist for a volume that is not there,
+// fs.ErrInvalid for a wrong request, errors.ErrUnsupported for a volume that cannot do it
+// at all, and so on.
 type Interface interface {
-	// FormatVolume puts an empty NTFS file system on a volume.
+	// FormatVolume puts an empty NTFS file system on an empty volume. A volume that
+	// has a file system is left as it is, and the call succeeds: a driver that was
+	// misled by a passing failure must not destroy data. Content that Windows does
+	// not recognise, locked and unreadable volumes, and volumes on the disk of the
+	// system (fs.ErrPermission) are refused.
 	FormatVolume(context.Context, *FormatVolumeRequest) (*FormatVolumeResponse, error)
 
-	// GetClosestVolumeIDFromTargetPath returns the volume that holds a path:
-	// links are followed, then the path is walked upwards to the first mounted
-	// folder or the drive.
+	// GetClosestVolumeIDFromTargetPath returns the volume that holds a path after
+	// following every link. Of a path that does not exist it is the volume that would
+	// hold it. A path that leads to a server is fs.ErrNotExist.
 	GetClosestVolumeIDFromTargetPath(context.Context, *GetClosestVolumeIDFromTargetPathRequest) (*GetClosestVolumeIDFromTargetPathResponse, error)
 
-	// GetDiskNumberFromVolumeID returns the disk that a volume is on.
+	// GetDiskNumberFromVolumeID returns the disk that a volume is on. A volume that
+	// spans several disks is an error.
 	GetDiskNumberFromVolumeID(context.Context, *GetDiskNumberFromVolumeIDRequest) (*GetDiskNumberFromVolumeIDResponse, error)
 
-	// GetVolumeIDFromTargetPath returns the volume mounted at a path, or at
-	// what the path links to.
+	// GetVolumeIDFromTargetPath returns the volume mounted at a path, or at what the
+	// path links to, even if that volume is gone. It is fs.ErrNotExist if there is
+	// no mounted folder at the end, but an ordinary one, a share or nothing.
 	GetVolumeIDFromTargetPath(context.Context, *GetVolumeIDFromTargetPathRequest) (*GetVolumeIDFromTargetPathResponse, error)
 
-	// GetVolumeStats tells how large and how full a volume is.
+	// GetVolumeStats tells how large and how full the file system of a volume is.
 	GetVolumeStats(context.Context, *GetVolumeStatsRequest) (*GetVolumeStatsResponse, error)
 
-	// IsVolumeFormatted tells whether a volume has a file system.
+	// IsVolumeFormatted tells whether a volume has a file system. False means that it
+	// is empty, and can be formatted; if that is not certain the call fails.
 	IsVolumeFormatted(context.Context, *IsVolumeFormattedRequest) (*IsVolumeFormattedResponse, error)
 
-	// ListVolumesOnDisk returns the volumes of a disk or of one partition.
+	// ListVolumesOnDisk returns the volumes of a disk or of one partition, in the
+	// order in which they lie on the disk. A disk that is not there is
+	// fs.ErrNotExist; one without volumes has an empty list.
 	ListVolumesOnDisk(context.Context, *ListVolumesOnDiskRequest) (*ListVolumesOnDiskResponse, error)
 
-	// MountVolume makes a volume appear at a folder.
+	// MountVolume makes a formatted volume appear at a folder, which is created if
+	// its parent exists. If the volume is mounted there the call succeeds; another
+	// volume or a link there is fs.ErrExist. A folder that is not empty is refused.
 	MountVolume(context.Context, *MountVolumeRequest) (*MountVolumeResponse, error)
 
-	// ResizeVolume grows a volume and its file system. It never shrinks them.
+	// ResizeVolume grows a volume and its NTFS file system while they are in use. It
+	// never shrinks them: a smaller size is a success that changes nothing, and so is
+	// growth by less than 1 MiB. A file system that an earlier call left smaller than
+	// its partition is grown in any case.
 	ResizeVolume(context.Context, *ResizeVolumeRequest) (*ResizeVolumeResponse, error)
 
-	// UnmountVolume writes what is cached and takes the volume away from a
-	// folder. The data stays on the volume.
+	// UnmountVolume writes what is cached and takes the volume away from a folder. The
+	// data stays on the volume, and the empty folder stays, too. If nothing is mounted
+	// there, or nothing is there, the call succeeds; another volume or a link there is
+	// an error and stays. A volume that is gone can be unmounted.
 	UnmountVolume(context.Context, *UnmountVolumeRequest) (*UnmountVolumeResponse, error)
 
-	// WriteVolumeCache writes what is cached for a volume to its disk.
+	// WriteVolumeCache writes what is cached for a volume to its disk. A read-only
+	// volume has nothing to be written.
 	WriteVolumeCache(context.Context, *WriteVolumeCacheRequest) (*WriteVolumeCacheResponse, error)
 }
 
@@ -109,12 +133,13 @@ func (v *Volume) GetClosestVolumeIDFromTargetPath(ctx context.Context, request *
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPath(op, request.TargetPath); err != nil {
+	path, err := cleanPath(op, request.TargetPath)
+	if err != nil {
 		return nil, err
 	}
-	id, err := h.GetClosestVolumeIDFromTargetPath(request.TargetPath)
+	id, err := h.GetClosestVolumeIDFromTargetPath(path)
 	if err != nil {
-		return nil, winerr.Wrap(op, request.TargetPath, err)
+		return nil, winerr.Wrap(op, path, err)
 	}
 	return &GetClosestVolumeIDFromTargetPathResponse{VolumeID: id}, nil
 }
@@ -143,12 +168,13 @@ func (v *Volume) GetVolumeIDFromTargetPath(ctx context.Context, request *GetVolu
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPath(op, request.TargetPath); err != nil {
+	path, err := cleanPath(op, request.TargetPath)
+	if err != nil {
 		return nil, err
 	}
-	id, err := h.GetVolumeIDFromTargetPath(request.TargetPath)
+	id, err := h.GetVolumeIDFromTargetPath(path)
 	if err != nil {
-		return nil, winerr.Wrap(op, request.TargetPath, err)
+		return nil, winerr.Wrap(op, path, err)
 	}
 	return &GetVolumeIDFromTargetPathResponse{VolumeID: id}, nil
 }
@@ -210,11 +236,12 @@ func (v *Volume) MountVolume(ctx context.Context, request *MountVolumeRequest) (
 	if err := checkID(op, request.VolumeID); err != nil {
 		return nil, err
 	}
-	if err := checkPath(op, request.TargetPath); err != nil {
+	path, err := cleanPath(op, request.TargetPath)
+	if err != nil {
 		return nil, err
 	}
-	if err := h.MountVolume(request.VolumeID, request.TargetPath); err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID+" at "+request.TargetPath, err)
+	if err := h.MountVolume(request.VolumeID, path); err != nil {
+		return nil, winerr.Wrap(op, request.VolumeID+" at "+path, err)
 	}
 	return &MountVolumeResponse{}, nil
 }
@@ -249,11 +276,12 @@ func (v *Volume) UnmountVolume(ctx context.Context, request *UnmountVolumeReques
 	if err := checkID(op, request.VolumeID); err != nil {
 		return nil, err
 	}
-	if err := checkPath(op, request.TargetPath); err != nil {
+	path, err := cleanPath(op, request.TargetPath)
+	if err != nil {
 		return nil, err
 	}
-	if err := h.UnmountVolume(request.VolumeID, request.TargetPath); err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID+" from "+request.TargetPath, err)
+	if err := h.UnmountVolume(request.VolumeID, path); err != nil {
+		return nil, winerr.Wrap(op, request.VolumeID+" from "+path, err)
 	}
 	return &UnmountVolumeResponse{}, nil
 }
@@ -281,9 +309,7 @@ func checkID(op, id string) error {
 	return nil
 }
 
-func checkPath(op, path string) error {
-	if path == "" {
-		return winerr.New(winerr.Invalid, op, "", "the target path is empty")
-	}
-	return nil
+func cleanPath(op, path string) (string, error) {
+	clean, err := winpath.Clean(path)
+	return clean, winerr.As(winerr.Invalid, op, "", err, "")
 }

@@ -173,16 +173,46 @@ func TestVolume_EveryMethod(t *testing.T) {
 func TestVolume_BadRequest(t *testing.T) {
 	host := &fakeHost{}
 	v := newVolume(t, host)
-	if _, err := v.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: "V1"}); !errors.Is(err, winerr.Invalid) {
-		t.Errorf("mount without a path: %v, want kind %v", err, winerr.Invalid)
-	}
-	if _, err := v.UnmountVolume(t.Context(), &volume.UnmountVolumeRequest{VolumeID: "V1"}); !errors.Is(err, winerr.Invalid) {
-		t.Errorf("unmount without a path: %v, want kind %v", err, winerr.Invalid)
+	for _, path := range []string{``, `x`, `C:x`, `\\server\share`, `\\?\C:\x`, `C:\x\..\y`, `C:/x`, `C:\NUL`, `C:\x:y`, `C:\x.`} {
+		for name, call := range map[string]func() error{
+			"mount": func() error {
+				_, err := v.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: "V1", TargetPath: path})
+				return err
+			},
+			"unmount": func() error {
+				_, err := v.UnmountVolume(t.Context(), &volume.UnmountVolumeRequest{VolumeID: "V1", TargetPath: path})
+				return err
+			},
+			"mounted": func() error {
+				_, err := v.GetVolumeIDFromTargetPath(t.Context(), &volume.GetVolumeIDFromTargetPathRequest{TargetPath: path})
+				return err
+			},
+			"closest": func() error {
+				_, err := v.GetClosestVolumeIDFromTargetPath(t.Context(), &volume.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path})
+				return err
+			},
+		} {
+			if err := call(); !errors.Is(err, fs.ErrInvalid) {
+				t.Errorf("%s at %q: %v, want kind %v", name, path, err, winerr.Invalid)
+			}
+		}
 	}
 	if _, err := v.ResizeVolume(t.Context(), &volume.ResizeVolumeRequest{VolumeID: "V1", SizeBytes: -1}); !errors.Is(err, winerr.Invalid) {
 		t.Errorf("resize to -1 bytes: %v, want kind %v", err, winerr.Invalid)
 	}
 	if len(host.calls) != 0 {
 		t.Errorf("host saw %q, want nothing", host.calls)
+	}
+}
+
+// TestVolume_CleansPaths shows what hosts can rely on.
+func TestVolume_CleansPaths(t *testing.T) {
+	host := &fakeHost{}
+	v := newVolume(t, host)
+	if _, err := v.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: "V1", TargetPath: `c:\x\`}); err != nil {
+		t.Error(err)
+	}
+	if want := []string{`mount V1 C:\x`}; !slices.Equal(host.calls, want) {
+		t.Errorf("host saw %q, want %q", host.calls, want)
 	}
 }

@@ -41,21 +41,21 @@ func (c *calls) count(call string) {
 }
 
 // enter begins every emulated call: it counts the call, and lets injected faults
-// delay or fail it.
-func (n *Node) enter(ctx context.Context, call, object string) error {
+// delay or fail it. The object may have other names under which a fault knows it.
+func (n *Node) enter(ctx context.Context, call, object string, aliases ...string) error {
 	n.calls.count(call)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return n.strike(ctx, call, object)
+	return n.strike(ctx, call, append(aliases, object))
 }
 
 // callNames are the calls a Fault can name.
 var callNames = func() map[string]bool {
 	names := map[string]bool{}
-	for _, part := range []reflect.Type{reflect.TypeFor[win.Files]()} {
-		for i := range part.NumMethod() {
-			names[part.Method(i).Name] = true
+	for _, part := range []reflect.Type{reflect.TypeFor[win.Files](), reflect.TypeFor[win.Disks](), reflect.TypeFor[win.Volumes]()} {
+		for method := range part.Methods() {
+			names[method.Name] = true
 		}
 	}
 	return names

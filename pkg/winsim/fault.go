@@ -29,10 +29,13 @@ type Fault struct {
 	// Chance hits a matching call with this probability; 0 means always.
 	Chance float64 `yaml:"chance"`
 
-	// Delay holds the call up, in real time, or until its context ends.
+	// Delay holds the call up, in real time, until its context ends or the fault is
+	// removed.
 	Delay time.Duration `yaml:"delay"`
 	// Error is the Windows code the call fails with, instead of doing anything;
-	// 0 lets the call go on.
+	// 0 lets the call go on. For Format the codes of MSFT_Volume.Format, 1 to 6 and
+	// from 40000, are meant as such, and for FormatLegacy those of
+	// Win32_Volume.Format, 1 to 18.
 	Error uint32 `yaml:"error"`
 	// Do runs before the call, so that a test can change the node between two
 	// calls of one operation.
@@ -61,7 +64,8 @@ func (f Fault) validate() *ModelError {
 type Injection struct {
 	faults *faults
 	Fault
-	matched, hit int // guarded by faults.mu
+	removed      chan struct{} // closed by Remove
+	matched, hit int           // guarded by faults.mu
 }
 
 // faults are the injections of a node.
@@ -76,18 +80,24 @@ func (n *Node) Inject(f Fault) (*Injection, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
 	}
-	injection := &Injection{faults: &n.faults, Fault: f}
+	injection := &Injection{faults: &n.faults, Fault: f, removed: make(chan struct{})}
 	n.faults.mu.Lock()
 	defer n.faults.mu.Unlock()
 	n.faults.active = append(n.faults.active, injection)
 	return injection, nil
 }
 
-// Remove ends the fault. Removing it twice is harmless.
+// Remove ends the fault, and lets the calls go on that it holds up. Removing it twice is
+// harmless.
 func (i *Injection) Remove() {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
-	i.faults.active = slices.DeleteFunc(i.faults.active, func(other *Injection) bool { return other == i })
+	at := slices.Index(i.faults.active, i)
+	if at < 0 {
+		return
+	}
+	i.faults.active = slices.Delete(i.faults.active, at, at+1)
+	close(i.removed)
 }
 
 // Hits returns how many calls the fault has hit, so that a test can prove that what
@@ -100,30 +110,62 @@ func (i *Injection) Hits() int {
 
 // strike applies the faults that match a call: all their delays and hooks in the order
 // of injection, and the first error.
-func (n *Node) strike(ctx context.Context, call, object string) error {
+func (n *Node) strike(ctx context.Context, call string, objects []string) error {
 	var failure error
-	for _, fault := range n.faults.match(call, object) {
+	for _, fault := range n.faults.match(call, objects) {
 		if fault.Do != nil {
 			fault.Do(n)
 		}
 		if fault.Delay > 0 {
-			if err := sleep(ctx, fault.Delay); err != nil {
+			if err := fault.hold(ctx); err != nil {
 				return err
 			}
 		}
 		if fault.Error != 0 && failure == nil {
-			failure = winerr.Code(fault.Error)
+			failure = failureOf(call, fault.Error)
 		}
 	}
 	return failure
 }
 
-func (fs *faults) match(call, object string) []Fault {
+// hold holds a call up.
+func (i *Injection) hold(ctx context.Context) error {
+	timer := time.NewTimer(i.Delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-i.removed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// failureOf is what a call fails with: the two ways to format have numbers of their own.
+func failureOf(call string, number uint32) error {
+	const (
+		generic = 6     // the last code that all storage management methods share
+		last    = 18    // of Win32_Volume.Format
+		ours    = 40000 // the first code that is not in use as a Win32 code
+		theirs  = 59999
+	)
+	switch {
+	case call == "Format" && (number <= generic || (number >= ours && number <= theirs)):
+		return winerr.StorageCode(number)
+	case call == "FormatLegacy" && number <= last:
+		return winerr.LegacyFormatCode(number)
+	default:
+		return winerr.Code(number)
+	}
+}
+
+func (fs *faults) match(call string, objects []string) []*Injection {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	var struck []Fault
+	var struck []*Injection
 	for _, i := range fs.active {
-		if (i.Call != "" && i.Call != call) || (i.Object != "" && !matchPattern(winpath.Fold(i.Object), winpath.Fold(object))) {
+		if (i.Call != "" && i.Call != call) || (i.Object != "" && !slices.ContainsFunc(objects, i.matches)) {
 			continue
 		}
 		i.matched++
@@ -131,9 +173,13 @@ func (fs *faults) match(call, object string) []Fault {
 			continue
 		}
 		i.hit++
-		struck = append(struck, i.Fault)
+		struck = append(struck, i)
 	}
 	return struck
+}
+
+func (f Fault) matches(object string) bool {
+	return matchPattern(winpath.Fold(f.Object), winpath.Fold(object))
 }
 
 // matchPattern matches '*' with any run of characters, backslashes included.

@@ -28,6 +28,9 @@ func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injecti
 	return injection
 }
 
+// bare reports whether err is want itself: the seam wraps nothing.
+func bare(err, want error) bool { return err == want } //nolint:errorlint // that is the point
+
 // look makes count calls to FileInfo and returns what each answered: 0 or a code.
 func look(t *testing.T, node *winsim.Node, path string, count int) []winerr.Code {
 	t.Helper()
@@ -165,7 +168,7 @@ func TestFault_DelayEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	injection := inject(t, node, winsim.Fault{Delay: time.Hour, Error: 5, Do: func(*winsim.Node) { cancel() }})
 	inject(t, node, winsim.Fault{Do: func(*winsim.Node) { t.Error("a later fault ran for a caller who has left") }})
-	if _, err := node.FileInfo(ctx, `C:\`); err != context.Canceled {
+	if _, err := node.FileInfo(ctx, `C:\`); !bare(err, context.Canceled) {
 		t.Errorf("a call cancelled while it is delayed: %v, want %v", err, context.Canceled)
 	}
 	if hits := injection.Hits(); hits != 1 {
@@ -318,7 +321,7 @@ func TestFault_EveryCall(t *testing.T) {
 	} {
 		node.ResetCalls()
 		injection := inject(t, node, winsim.Fault{Call: call, Error: 1117, Times: 1})
-		if err := run(); err != error(winerr.IODevice) {
+		if err := run(); !bare(err, winerr.IODevice) {
 			t.Errorf("%s: %v, want the bare code 1117", call, err)
 		}
 		if injection.Hits() != 1 {
@@ -361,11 +364,11 @@ func TestListDirectory_Batches(t *testing.T) {
 	// A batch can fail, and the listener can stop.
 	batches = nil
 	inject(t, node, winsim.Fault{Call: "ListDirectory", Nth: 3, Times: 1, Error: 21})
-	if err := node.ListDirectory(t.Context(), `C:\many`, each); err != error(winerr.NotReady) || len(batches) != 1 {
+	if err := node.ListDirectory(t.Context(), `C:\many`, each); !bare(err, winerr.NotReady) || len(batches) != 1 {
 		t.Errorf("with a failing batch: %v after %d batches, want code 21 after one", err, len(batches))
 	}
 	stop := errors.New("enough")
-	if err := node.ListDirectory(t.Context(), `C:\many`, func([]win.DirEntry) error { return stop }); err != stop {
+	if err := node.ListDirectory(t.Context(), `C:\many`, func([]win.DirEntry) error { return stop }); !bare(err, stop) {
 		t.Errorf("a listener that stops: %v, want its own error", err)
 	}
 }

@@ -26,7 +26,7 @@ func (n *Node) info(ctx context.Context, call, path string, follow bool) (win.Fi
 	if err := n.enter(ctx, call, path); err != nil {
 		return win.FileInfo{}, err
 	}
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.existing(path, follow)
 	if err != nil {
@@ -40,7 +40,7 @@ func (n *Node) ReparsePoint(ctx context.Context, path string) (win.ReparsePoint,
 	if err := n.enter(ctx, "ReparsePoint", path); err != nil {
 		return win.ReparsePoint{}, err
 	}
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.existing(path, false)
 	switch {
@@ -78,7 +78,7 @@ func (n *Node) list(ctx context.Context, path string) ([]win.DirEntry, error) {
 	if err := n.enter(ctx, "ListDirectory", path); err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.existing(path, false)
 	switch {
@@ -100,13 +100,13 @@ func (n *Node) CreateDirectory(ctx context.Context, path string) error {
 	if err := n.enter(ctx, "CreateDirectory", path); err != nil {
 		return err
 	}
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.vacant(path)
 	if err != nil {
 		return err
 	}
-	at.add(newDirectory(""))
+	at.add(newDirectory())
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (n *Node) CreateDirectoryLink(ctx context.Context, path, target string) err
 	if err := n.enter(ctx, "CreateDirectoryLink", path); err != nil {
 		return err
 	}
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.vacant(path)
 	if err != nil {
@@ -130,9 +130,9 @@ func (n *Node) Remove(ctx context.Context, path string) error {
 	if err := n.enter(ctx, "Remove", path); err != nil {
 		return err
 	}
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.existing(path, false)
+	at, err := n.changeable(path)
 	switch {
 	case err != nil:
 		return err
@@ -147,29 +147,8 @@ func (n *Node) Remove(ctx context.Context, path string) error {
 	return nil
 }
 
-// DeleteMountPoint dismantles a mounted folder and leaves an empty directory.
-func (n *Node) DeleteMountPoint(ctx context.Context, path string) error {
-	if err := n.enter(ctx, "DeleteMountPoint", path); err != nil {
-		return err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	at, err := n.existing(path, false)
-	if err != nil {
-		return err
-	}
-	if at.entry.link == nil {
-		return winerr.NotAReparsePoint
-	}
-	if _, mounted := at.entry.link.MountedVolume(); !mounted {
-		return winerr.InvalidParameter
-	}
-	at.entry.link = nil
-	return nil
-}
-
 func newLink(link win.ReparsePoint) *entry {
-	e := newDirectory("")
+	e := newDirectory()
 	e.link = &link
 	return e
 }

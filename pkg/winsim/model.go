@@ -14,8 +14,11 @@ type Model struct {
 	Seed uint64 `yaml:"seed"`
 	// RealTime makes the node's own waits take their time. Tests leave it off.
 	RealTime bool `yaml:"realTime"`
-	// Volumes are the volumes of the node. One of them must have a drive letter
-	// for Files to stand on.
+	// Storage says how disks and volumes behave.
+	Storage Storage `yaml:"storage"`
+	// Disks are the disks of the node, with their partitions and the volumes on them.
+	Disks []Disk `yaml:"disks"`
+	// Volumes are the volumes that are not one partition of one of the disks.
 	Volumes []Volume `yaml:"volumes"`
 	// Files are the directories, files and links that exist at the start, made
 	// in this order. Missing parents are created.
@@ -24,13 +27,42 @@ type Model struct {
 
 // Volume is a volume of the node.
 type Volume struct {
-	// ID is the GUID in \\?\Volume{GUID}\, with or without that decoration.
+	// ID is the GUID in \\?\Volume{GUID}\, with or without that decoration. The
+	// default is the one Windows would choose for the partition; a volume that is not
+	// on one needs an ID.
 	ID string `yaml:"id"`
 	// Letter is the drive letter, or empty for a volume without one.
 	Letter string `yaml:"letter"`
 	// State is empty for a healthy volume, or one of the ways to be unusable.
 	State VolumeState `yaml:"state"`
+	// FileSystem is what the volume is formatted with; the default is NTFS.
+	FileSystem FileSystem `yaml:"fileSystem"`
+	// Used is space that is taken in addition to what the files need.
+	Used Size `yaml:"used"`
+	// Files are on the volume at the start; their paths begin at its root.
+	Files []File `yaml:"files"`
+
+	// Size is that of a volume that is on no disk; the default is 10 GiB. Such a
+	// volume knows nothing of disks, like a RAM disk.
+	Size Size `yaml:"size"`
+	// Extents are the parts of disks of a volume that is more than one partition.
+	Extents []Extent `yaml:"extents"`
+	// CDROM makes the volume a CD-ROM, with the device number 0 that also the first
+	// disk has.
+	CDROM bool `yaml:"cdrom"`
 }
+
+// FileSystem is the name of a file system.
+type FileSystem string
+
+// The file systems. FileSystemNone is a volume without a recognised one.
+const (
+	NTFS           FileSystem = "ntfs"
+	ReFS           FileSystem = "refs"
+	FAT32          FileSystem = "fat32"
+	CDFS           FileSystem = "cdfs"
+	FileSystemNone FileSystem = "raw"
+)
 
 // VolumeState says how a volume answers when it is accessed.
 type VolumeState string
@@ -41,11 +73,12 @@ const (
 	Raw      VolumeState = "raw"       // no recognised file system: error 1005
 	NotReady VolumeState = "not-ready" // offline or dying: error 21
 	Gone     VolumeState = "gone"      // no longer there, but still referred to: error 2
+	Locked   VolumeState = "locked"    // by BitLocker: error 0x80310000
 )
 
 func (s VolumeState) known() bool {
 	switch s {
-	case Healthy, Raw, NotReady, Gone:
+	case Healthy, Raw, NotReady, Gone, Locked:
 		return true
 	default:
 		return false
@@ -91,6 +124,22 @@ func field(list string, i int, name string) string {
 	return fmt.Sprintf("%s[%d].%s", list, i, name)
 }
 
+// problem makes the error of a field, named from where the caller stands.
+func problem(field, format string, args ...any) *ModelError {
+	return &ModelError{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// in names the struct in which the field stands.
+func (e *ModelError) in(outer string) *ModelError {
+	e.Field = outer + "." + e.Field
+	return e
+}
+
+// at names the list in which the struct with the field stands.
+func (e *ModelError) at(list string, i int) *ModelError {
+	return e.in(fmt.Sprintf("%s[%d]", list, i))
+}
+
 var guid = regexp.MustCompile(`^(?i)(?:\\\\\?\\Volume)?\{?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\}?\\?$`)
 
 // normalGUID returns the bare GUID of a volume id in lower case, or "".
@@ -102,38 +151,28 @@ func normalGUID(id string) string {
 	return strings.ToLower(match[1])
 }
 
-func (m Model) validate() error {
-	ids, letters := map[string]bool{}, map[string]bool{}
-	for i, v := range m.Volumes {
-		id, letter := normalGUID(v.ID), winpath.Fold(v.Letter)
-		switch {
-		case id == "":
-			return &ModelError{Field: field("volumes", i, "id"), Problem: fmt.Sprintf("%q is not a GUID", v.ID)}
-		case ids[id]:
-			return &ModelError{Field: field("volumes", i, "id"), Problem: fmt.Sprintf("%q is used twice", v.ID)}
-		case letter != "" && (len(letter) != 1 || letter < "A" || letter > "Z"):
-			return &ModelError{Field: field("volumes", i, "letter"), Problem: fmt.Sprintf("%q is not a drive letter", v.Letter)}
-		case letter != "" && letters[letter]:
-			return &ModelError{Field: field("volumes", i, "letter"), Problem: fmt.Sprintf("%q is used twice", v.Letter)}
-		}
-		if !v.State.known() {
-			return &ModelError{Field: field("volumes", i, "state"), Problem: fmt.Sprintf("%q is none of %q, %q, %q", v.State, Raw, NotReady, Gone)}
-		}
-		ids[id], letters[letter] = true, true
+// validate returns what the model describes, or an error that names the wrong field.
+func (m Model) validate() (inventory, error) {
+	if err := m.Storage.validate(); err != nil {
+		return inventory{}, err
+	}
+	inv, err := m.build()
+	if err != nil {
+		return inventory{}, err
 	}
 	for i, f := range m.Files {
-		if err := f.validate(ids); err != nil {
-			err.Field = field("files", i, err.Field)
-			return err
+		if err := winpath.Validate(f.Path); err != nil {
+			return inventory{}, problem("path", "%v", err).at("files", i)
+		}
+		if err := f.validate(func(guid string) bool { return inv.volumes[guid] != nil }); err != nil {
+			return inventory{}, err.at("files", i)
 		}
 	}
-	return nil
+	return inv, nil
 }
 
-func (f File) validate(volumes map[string]bool) *ModelError {
-	if err := winpath.Validate(f.Path); err != nil {
-		return &ModelError{Field: "path", Problem: err.Error()}
-	}
+// validate checks a file whose path is known to be good, on a node that has volumes.
+func (f File) validate(hasVolume func(guid string) bool) *ModelError {
 	natures := 0
 	for _, given := range []bool{f.Content != "", f.EmptyFile, f.Symlink != "", f.Junction != "", f.Volume != ""} {
 		if given {
@@ -148,7 +187,7 @@ func (f File) validate(volumes map[string]bool) *ModelError {
 			return &ModelError{Field: "junction", Problem: err.Error()}
 		}
 	}
-	if f.Volume != "" && !volumes[normalGUID(f.Volume)] {
+	if f.Volume != "" && hasVolume != nil && !hasVolume(normalGUID(f.Volume)) {
 		return &ModelError{Field: "volume", Problem: fmt.Sprintf("%q is not among the node's volumes (state %q makes one that is gone)", f.Volume, Gone)}
 	}
 	return nil

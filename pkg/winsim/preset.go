@@ -1,8 +1,10 @@
 package winsim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
 // SystemVolume is the id of drive C: in the presets.
@@ -10,19 +12,133 @@ const SystemVolume = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
 
 // presets are the models that come with the package, by name.
 var presets = map[string]func() Model{
-	"default": Default,
+	"default":  Default,
+	"azure":    Azure,
+	"ebs-nvme": EBSNVMe,
+	"gce":      GCE,
+	"vsphere":  VSphere,
 }
 
-// Default is a node as kubelet leaves it: drive C: with the kubelet's directories.
+// Default is a node as kubelet leaves it: disk 0 with drive C: and the kubelet's
+// directories, and three blank disks of 10 GiB, 1 GiB and, with sectors of 4096 bytes,
+// 20 GiB, which are numbers 1 to 3.
 func Default() Model {
+	model := node(Disk{Serial: "SYSTEM", Location: location(0, 0), SCSI: &SCSI{BusNumber: "0"}})
+	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096}} {
+		lun := uint8(i)
+		data.Serial = fmt.Sprintf("WINSIM%04d", i+1)
+		data.Page83 = []Identifier{{Text: fmt.Sprintf("WINSIM  disk-%d", i+1)}}
+		data.Location = location(1, lun)
+		data.SCSI = &SCSI{Port: 1, LUN: lun, BusNumber: "0"}
+		model.Disks = append(model.Disks, data)
+	}
+	return model
+}
+
+// Azure is a node with two data disks at LUN 0 and 1. Drivers find them by that number on
+// the adapter that is not the system disk's; the disks have page 83 but no serial number.
+func Azure() Model {
+	hyperV := func(digits string) []Identifier { return []Identifier{{Hex: "60022480" + digits}} }
+	model := node(Disk{Bus: BusSAS, Page83: hyperV("5a1bd4d05f4e7dbb0e6c1b49"), Location: azureLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
+	for lun := range uint8(2) {
+		model.Disks = append(model.Disks, Disk{
+			Size: 32 * GiB, SectorSize: 512, Bus: BusSAS,
+			Page83:   hyperV(fmt.Sprintf("c1f0a2b3d4e5f60718293a%02x", lun)),
+			Location: azureLocation(1, lun),
+			SCSI:     &SCSI{Port: 1, LUN: lun, BusNumber: "0"},
+		})
+	}
+	return model
+}
+
+// azureLocation is as on a generation 2 machine; the controller is on a VMBus, whose
+// numbers look odd.
+func azureLocation(adapter, lun uint8) string {
+	return fmt.Sprintf("Integrated : Bus 0 : Device 63667 : Function 30747 : Adapter %d : Port 0 : Target 0 : LUN %d", adapter, lun)
+}
+
+// GCE is a node of Compute Engine with two persistent disks. Drivers find them by the last
+// word of page 83, which is the name of the disk; two spaces are part of it.
+func GCE() Model {
+	model := node(gceDisk("system", 1))
+	model.Disks = append(model.Disks, gceDisk("pvc-data-1", 2), gceDisk("pvc-data-2", 3))
+	return model
+}
+
+func gceDisk(name string, target uint8) Disk {
+	return Disk{
+		Size: 10 * GiB, Bus: BusSCSI, Serial: name,
+		Page83:   []Identifier{{Text: "Google  " + name}},
+		Location: fmt.Sprintf("PCI Slot 3 : Bus 0 : Device 3 : Function 0 : Adapter 2 : Port 0 : Target %d : LUN 0", target),
+		SCSI:     &SCSI{Port: 2, Target: target, BusNumber: "0"},
+	}
+}
+
+// EBSNVMe is an EC2 node with two EBS volumes. Drivers find them by the serial number,
+// which contains the volume's id without its dash; locations of NVMe disks have no LUN,
+// although the driver answers the SCSI question.
+func EBSNVMe() Model {
+	model := node(ebsDisk("vol0a1b2c3d4e5f60718", 0))
+	model.Disks = append(model.Disks, ebsDisk("vol0123456789abcdef0", 1), ebsDisk("vol0fedcba9876543210", 2))
+	return model
+}
+
+func ebsDisk(volume string, adapter uint8) Disk {
+	return Disk{
+		Size: 16 * GiB, Bus: BusNVMe, Serial: volume + "_00000001.",
+		Page83:   []Identifier{{CodeSet: UTF8, Text: "nvme.1d0f-" + volume}},
+		Location: fmt.Sprintf("PCI Slot %d : Bus 0 : Device %d : Function 0 : Adapter %d", 16+adapter, 30-adapter, adapter),
+		SCSI:     &SCSI{Port: adapter, BusNumber: "0"},
+	}
+}
+
+// VSphere is a virtual machine with two disks. Drivers find them by page 83, which is the
+// disk's UUID; the disks arrive offline and read-only, as Windows Server does it by itself
+// with disks on a shared bus.
+func VSphere() Model {
+	model := node(vmdk("6000c2900000000000000000000000a0", 0))
+	model.Disks = append(model.Disks, vmdk("6000c29b1e5c4f7d8a90b1c2d3e4f5a1", 1), vmdk("6000c29b1e5c4f7d8a90b1c2d3e4f5a2", 2))
+	model.Storage.SANPolicy = OfflineShared
+	return model
+}
+
+func vmdk(uuid string, target uint8) Disk {
+	return Disk{
+		Size: 10 * GiB, Bus: BusSAS, Serial: uuid,
+		Page83:   []Identifier{{Hex: uuid}},
+		Location: fmt.Sprintf("PCI Slot 160 : Bus 3 : Device 0 : Function 0 : Adapter 1 : Port 0 : Target %d : LUN 0", target),
+		SCSI:     &SCSI{Port: 1, Target: target, BusNumber: "3"},
+	}
+}
+
+// node is a machine with a system disk that is attached as given, and with the delays of
+// an idle machine.
+func node(system Disk) Model {
+	system.Size, system.System, system.Layout = 64*GiB, true, LayoutGPT
+	system.Partitions = []Partition{
+		{Type: "efi", Size: 100 * MiB, Volume: &Volume{FileSystem: FAT32}},
+		{Type: "msr", Size: 16 * MiB},
+		{Volume: &Volume{ID: SystemVolume, Letter: "C", Used: 20 * GiB}},
+	}
 	return Model{
-		Volumes: []Volume{{ID: SystemVolume, Letter: "C"}},
+		Storage: Storage{
+			VolumeArrival: 150 * time.Millisecond,
+			ServiceDelay:  300 * time.Millisecond,
+			FormatTime:    800 * time.Millisecond,
+			CreateDiskMSR: MSRNever,
+		},
+		Disks: []Disk{system},
 		Files: []File{
 			{Path: `C:\Windows\System32\drivers\etc\hosts`, Content: "127.0.0.1 localhost\r\n"},
 			{Path: `C:\var\lib\kubelet\plugins`},
 			{Path: `C:\var\lib\kubelet\pods`},
 		},
 	}
+}
+
+// location is the text that most drivers of SCSI adapters give.
+func location(adapter, lun uint8) string {
+	return fmt.Sprintf("Integrated : Bus 0 : Device 3 : Function 0 : Adapter %d : Port 0 : Target 0 : LUN %d", adapter, lun)
 }
 
 // Presets lists the names that Preset takes.

@@ -21,7 +21,7 @@ func (n *Node) Mkdir(path string) error { return n.create(File{Path: path}) }
 
 // WriteFile makes or replaces a file; missing parents are created.
 func (n *Node) WriteFile(path, content string) error {
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.walk(path, true)
 	if err == nil && at.entry != nil && at.entry.children == nil {
@@ -33,7 +33,7 @@ func (n *Node) WriteFile(path, content string) error {
 
 // ReadFile returns the content of a file.
 func (n *Node) ReadFile(path string) (string, error) {
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.existing(path, true)
 	switch {
@@ -66,7 +66,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 	if !state.known() {
 		return winerr.New(winerr.Invalid, "set state of volume", volumeID, "%q is not a state", state)
 	}
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	v := n.volumeByID(volumeID)
 	if v == nil {
@@ -78,7 +78,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 
 // Exists reports whether anything has this name, a dangling link included.
 func (n *Node) Exists(path string) bool {
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.walk(path, false)
 	return err == nil && at.entry != nil
@@ -87,7 +87,7 @@ func (n *Node) Exists(path string) bool {
 // RemoveAll removes a name with everything in it, whatever it is; a missing name is a
 // success.
 func (n *Node) RemoveAll(path string) error {
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.walk(path, false)
 	switch {
@@ -106,7 +106,7 @@ func (n *Node) RemoveAll(path string) error {
 // Hold keeps a file or directory open, as a virus scanner would, so that removing it
 // fails with a sharing violation until release is called. Releasing twice is harmless.
 func (n *Node) Hold(path string) (release func(), err error) {
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.existing(path, false)
 	if err != nil {
@@ -115,7 +115,7 @@ func (n *Node) Hold(path string) (release func(), err error) {
 	held := at.entry
 	held.held++
 	return sync.OnceFunc(func() {
-		n.mu.Lock()
+		n.lock()
 		defer n.mu.Unlock()
 		held.held--
 	}), nil
@@ -124,7 +124,7 @@ func (n *Node) Hold(path string) (release func(), err error) {
 // Tree describes everything below path, one line per entry, without following links:
 // for comparing the state of a node before and after.
 func (n *Node) Tree(path string) string {
-	n.mu.Lock()
+	n.lock()
 	defer n.mu.Unlock()
 	at, err := n.existing(path, false)
 	if err != nil {
@@ -160,25 +160,28 @@ func (n *Node) createLink(f File, target string) error {
 	if target == "" {
 		return winerr.New(winerr.Invalid, "create link", f.Path, "the target is empty")
 	}
-	if err := f.validate(n.volumeIDs()); err != nil {
+	if err := f.validate(n.hasVolume); err != nil {
 		return winerr.New(winerr.Invalid, "create link", f.Path, "%s", err.Problem)
 	}
 	return n.create(f)
 }
 
-func (n *Node) volumeIDs() map[string]bool {
-	n.mu.Lock()
+func (n *Node) hasVolume(guid string) bool {
+	n.lock()
 	defer n.mu.Unlock()
-	ids := map[string]bool{}
-	for _, v := range n.volumes {
-		ids[v.guid] = true
-	}
-	return ids
+	return n.volumes[guid] != nil
 }
 
 // create makes what f describes, with missing parents. An existing directory is kept
 // if a directory is wanted.
 func (n *Node) create(f File) error {
+	n.lock()
+	defer n.mu.Unlock()
+	return n.insert(f.Path, f.entry())
+}
+
+// entry makes what f describes.
+func (f File) entry() *entry {
 	var made *entry
 	switch {
 	case f.Symlink != "":
@@ -190,23 +193,21 @@ func (n *Node) create(f File) error {
 	case f.Content != "" || f.EmptyFile:
 		made = &entry{content: []byte(f.Content)}
 	default:
-		made = newDirectory("")
+		made = newDirectory()
 	}
 	made.readOnly = f.ReadOnly
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.insert(f.Path, made)
+	return made
 }
 
 // insert adds an entry at a path, with missing parents. n.mu is held.
 func (n *Node) insert(path string, e *entry) error {
-	clean, err := winpath.Clean(path)
+	clean, err := clean(path)
 	if err != nil {
 		return winerr.As(winerr.Invalid, "create", "", err, "")
 	}
-	if parent, ok := winpath.Parent(clean); ok {
+	if parent, ok := parentOf(clean); ok {
 		if at, err := n.walk(parent, true); winerr.CodeOf(err) == winerr.PathNotFound || (err == nil && at.entry == nil) {
-			if err := n.insert(parent, newDirectory("")); err != nil {
+			if err := n.insert(parent, newDirectory()); err != nil {
 				return err
 			}
 		}
@@ -226,3 +227,33 @@ func (n *Node) insert(path string, e *entry) error {
 
 // remove takes an entry out of its directory.
 func (at place) remove() { delete(at.parent.children, winpath.Fold(at.name)) }
+
+// clean is winpath.Clean that also takes paths by volume, \\?\Volume{guid}\dir, so that a
+// test can reach into a volume that is not mounted anywhere.
+func clean(path string) (string, error) {
+	root, below := cutVolume(path)
+	if root == "" {
+		return winpath.Clean(path)
+	}
+	cleaned, err := winpath.Clean(`C:` + below)
+	return root + strings.TrimPrefix(cleaned, `C:`), err
+}
+
+// parentOf is winpath.Parent for such paths.
+func parentOf(path string) (string, bool) {
+	root, below := cutVolume(path)
+	if root == "" {
+		return winpath.Parent(path)
+	}
+	parent, ok := winpath.Parent(`C:` + below)
+	return root + strings.TrimPrefix(parent, `C:`), ok
+}
+
+// cutVolume splits \\?\Volume{guid} off a path.
+func cutVolume(path string) (volume, below string) {
+	end := strings.IndexByte(path, '}') + 1
+	if end == 0 || normalGUID(path[:end]) == "" || !strings.HasPrefix(path, `\\?\`) {
+		return "", path
+	}
+	return path[:end], path[end:]
+}

@@ -1,8 +1,10 @@
 package winsim_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +32,15 @@ var words = map[string]string{
 	"$x256":    strings.Repeat("x", 256),
 	"$control": "a\x01b",
 	"$empty":   "",
+}
+
+func init() {
+	for disk := range 8 {
+		words[fmt.Sprintf("$d%d", disk)] = fmt.Sprintf(`\\.\PhysicalDrive%d`, disk)
+		for partition := 1; partition <= 4; partition++ { // of the model
+			words[fmt.Sprintf("$v%d.%d", disk, partition)] = fmt.Sprintf(`\\?\Volume{d%07x-0000-4000-8000-%012x}\`, disk, partition)
+		}
+	}
 }
 
 var transcriptModel = winsim.Model{
@@ -61,7 +72,7 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := strings.ReplaceAll(string(text), "\r\n", "\n")
-			got := replay(t, want)
+			got := replay(t, modelFor(t, file), want)
 			if *rewrite && got != want {
 				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
@@ -75,11 +86,30 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
+// modelFor is the model beside a transcript, or the usual one.
+func modelFor(t *testing.T, file string) winsim.Model {
+	t.Helper()
+	name := strings.TrimSuffix(file, ".txt") + ".yaml"
+	text, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return transcriptModel
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	model, err := winsim.LoadModel(text, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
 // replay returns the transcript with what its commands print now: behind "----" on the
 // command's line, or below it with a tab before each line if it is more than one.
-func replay(t *testing.T, transcript string) string {
+func replay(t *testing.T, model winsim.Model, transcript string) string {
 	t.Helper()
-	shell := &shell{t: t, node: newNode(t, transcriptModel), held: map[string]func(){}}
+	shell := &shell{t: t, node: newNode(t, model), held: map[string]func(){}, fingerprints: map[uint32]string{}}
 	var out strings.Builder
 	for line := range strings.Lines(transcript) {
 		line = strings.TrimSuffix(line, "\n")
@@ -105,6 +135,8 @@ type shell struct {
 	t    *testing.T
 	node *winsim.Node
 	held map[string]func()
+
+	fingerprints map[uint32]string
 }
 
 // run executes one command and returns what it prints.
@@ -192,14 +224,19 @@ func (s *shell) run(line string) string {
 			err = n.Symlink(fmt.Sprintf(`%s\%d`, path, i), fmt.Sprintf(`%s\%d`, path, i-1))
 		}
 	default:
-		s.t.Fatalf("unknown command in %q", line)
+		if result, err = s.storage(command, arguments[1:]); errors.Is(err, errUnknown) {
+			s.t.Fatalf("unknown command in %q", line)
+		}
 	}
 	if code := winerr.Code(0); err != nil {
 		// Bare codes are what the seam answers, anything else is a sentence.
 		result = "error: " + err.Error()
-		if err == error(winerr.CodeOf(err)) {
+		if bare(err, winerr.CodeOf(err)) {
 			code = winerr.CodeOf(err)
 			result = fmt.Sprintf("error %d", uint32(code))
+			if code >= 0x80000000 {
+				result = fmt.Sprintf("error %#x", uint32(code))
+			}
 		}
 	} else if result == "" {
 		result = "ok"

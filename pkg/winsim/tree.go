@@ -8,37 +8,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
-// volume is a file tree with an identity.
-type volume struct {
-	guid   string // lower case
-	letter string // "C" or empty
-	state  VolumeState
-	root   *entry
-}
-
-func newVolume(v Volume) *volume {
-	return &volume{
-		guid:   normalGUID(v.ID),
-		letter: winpath.Fold(v.Letter),
-		state:  v.State,
-		root:   newDirectory(""),
-	}
-}
-
-// failure is what every access to the volume's files answers, if any.
-func (v *volume) failure() error {
-	switch v.state {
-	case Raw:
-		return winerr.UnrecognizedVolume
-	case NotReady:
-		return winerr.NotReady
-	case Gone:
-		return winerr.FileNotFound
-	default:
-		return nil
-	}
-}
-
 // entry is a file or directory. Names keep their case and are found without it.
 type entry struct {
 	name     string
@@ -49,7 +18,7 @@ type entry struct {
 	link     *win.ReparsePoint // nil for ordinary files and directories
 }
 
-func newDirectory(name string) *entry { return &entry{name: name, children: map[string]*entry{}} }
+func newDirectory() *entry { return &entry{children: map[string]*entry{}} }
 
 func (e *entry) info() win.FileInfo {
 	info := win.FileInfo{Directory: e.children != nil, ReadOnly: e.readOnly}
@@ -68,6 +37,7 @@ func (e *entry) child(name string) *entry {
 
 // place is the result of walking a path: where a name is, or would be.
 type place struct {
+	volume *volume
 	parent *entry // nil for the root of a volume
 	name   string
 	entry  *entry // nil if there is none of that name
@@ -98,10 +68,11 @@ func (n *Node) walkUntilLink(path string, followLast bool) (at place, further st
 	if err != nil {
 		return place{}, "", err
 	}
-	if err := v.failure(); err != nil {
+	fs, err := n.mounted(v)
+	if err != nil {
 		return place{}, "", err
 	}
-	at = place{entry: v.root}
+	at = place{volume: v, entry: fs.root}
 	for i, name := range names {
 		last := i == len(names)-1
 		if at.entry.children == nil {
@@ -113,13 +84,13 @@ func (n *Node) walkUntilLink(path string, followLast bool) (at place, further st
 		child := at.entry.child(name)
 		switch {
 		case child == nil && last:
-			return place{parent: at.entry, name: name}, "", nil
+			return place{volume: v, parent: at.entry, name: name}, "", nil
 		case child == nil:
 			return place{}, "", winerr.PathNotFound
 		case isLink(child) && (!last || followLast):
 			return place{}, follow(child.link, root, names[:i], names[i+1:]), nil
 		}
-		at = place{parent: at.entry, name: name, entry: child}
+		at = place{volume: v, parent: at.entry, name: name, entry: child}
 	}
 	return at, "", nil
 }
@@ -156,21 +127,15 @@ func (n *Node) startOf(path string) (v *volume, root string, names []string, err
 }
 
 func (n *Node) volumeByID(id string) *volume {
-	guid := normalGUID(id)
-	for _, v := range n.volumes {
-		if v.guid == guid {
-			return v
-		}
+	if v := n.volumes[normalGUID(id)]; v != nil && !v.nameless {
+		return v
 	}
 	return nil
 }
 
 func (n *Node) volumeByLetter(letter string) *volume {
-	letter = winpath.Fold(letter)
-	for _, v := range n.volumes {
-		if v.letter == letter {
-			return v
-		}
+	if v := n.letters[winpath.Fold(letter)]; v != nil && v.present {
+		return v
 	}
 	return nil
 }
@@ -237,11 +202,48 @@ func (n *Node) vacant(path string) (place, error) {
 	case at.entry != nil:
 		return at, winerr.AlreadyExists
 	}
-	return at, nil
+	return at, at.volume.writable()
+}
+
+// changeable is existing for calls that change what is there.
+func (n *Node) changeable(path string) (place, error) {
+	at, err := n.existing(path, false)
+	if err == nil {
+		err = at.volume.writable()
+	}
+	return at, err
 }
 
 // add puts a new entry where nothing was.
 func (at place) add(e *entry) {
 	e.name = at.name
 	at.parent.children[winpath.Fold(at.name)] = e
+}
+
+// plant adds an entry of the model to a tree, with missing parents; its path begins at the
+// root.
+func (e *entry) plant(f File) *ModelError {
+	clean, err := winpath.Clean(`C:\` + strings.TrimPrefix(f.Path, `\`))
+	if err != nil {
+		return problem("path", "%v", err)
+	}
+	if err := f.validate(nil); err != nil {
+		return err
+	}
+	at := place{entry: e}
+	for _, name := range winpath.Components(clean) {
+		if at.entry.children == nil || at.entry.link != nil {
+			return problem("path", "%s is below something that is not a directory", f.Path)
+		}
+		at = place{parent: at.entry, name: name, entry: at.entry.child(name)}
+		if at.entry == nil {
+			at.entry = newDirectory()
+			at.add(at.entry)
+		}
+	}
+	if at.parent == nil || len(at.entry.children) > 0 || at.entry.children == nil {
+		return problem("path", "%s is there already", f.Path)
+	}
+	at.add(f.entry())
+	return nil
 }

@@ -15,35 +15,51 @@
 // a driver's own client code can be tested on any OS; the program csi-proxy-sim does
 // the same for drivers in other languages.
 //
-// What a node contains is said by a Model, in Go or in YAML. A node counts the calls
-// made to it (Calls), fails or delays them on demand (Inject), and lets a test look
-// at and change its files directly (WriteFile, Symlink, MountFolder and so on).
-// A Node is safe for concurrent use.
+// What a node contains is said by a Model, in Go or in YAML: disks with their partitions,
+// volumes and files, and how slow and moody the machine is (Storage). There are presets for
+// what clouds show. A node counts the calls made to it (Calls), fails or delays them on
+// demand (Inject), and lets a test look at and change its files directly (WriteFile,
+// Symlink, MountFolder and so on), as well as its disks (AttachDisk, GrowDisk, DiskInfo,
+// DiskFingerprint and so on). A Node is safe for concurrent use.
+//
+// Time is the node's own: a wait of a minute, for a volume that arrives late or a format
+// that takes long, is over at once (Sleep, Now), unless the model asks for real time.
+//
+// Its storage behaves as Microsoft documents it and as published code relies on. Where
+// neither says what Windows does, the model lets a test choose.
 //
 // The package never touches the machine it runs on and imports nothing of Windows.
 package winsim
 
 import (
-	"context"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // Node is one emulated Windows machine.
 type Node struct {
-	win.Disks   // replaced by methods soon
-	win.Volumes // replaced by methods soon
+	calls   calls
+	faults  faults
+	storage Storage // never changes
 
-	calls    calls
-	faults   faults
-	realTime bool
+	diskHost   diskapi.HostAPI
+	volumeHost volumeapi.HostAPI
 
-	mu      sync.Mutex // guards everything below
-	volumes []*volume
+	mu    sync.Mutex // guards everything below
+	clock clock
+	inventory
+	unseen    []*disk                     // attached, but not found yet
+	detached  map[uint32]*disk            // by the number they had
+	persisted map[SCSI]win.DiskAttributes // what was set, by address
+	guids     uint32                      // how many were made
+	outOfDate int                         // formats that the storage service still refuses
 }
 
 var _ win.Machine = (*Node)(nil)
@@ -51,14 +67,21 @@ var _ win.Machine = (*Node)(nil)
 // New creates a node as model describes it. The error names the field that is
 // wrong.
 func New(model Model) (*Node, error) {
-	if err := model.validate(); err != nil {
+	inventory, err := model.validate()
+	if err != nil {
 		return nil, err
 	}
-	node := &Node{realTime: model.RealTime}
-	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
-	for _, v := range model.Volumes {
-		node.volumes = append(node.volumes, newVolume(v))
+	node := &Node{
+		storage:   model.Storage,
+		clock:     clock{real: model.RealTime},
+		inventory: inventory,
+		detached:  map[uint32]*disk{},
+		persisted: map[SCSI]win.DiskAttributes{},
+		outOfDate: model.Storage.ServiceOutOfDate,
 	}
+	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
+	node.diskHost, node.volumeHost = diskapi.NewOn(node), volumeapi.NewOn(node)
+	node.boot()
 	for i, f := range model.Files {
 		if err := node.create(f); err != nil {
 			return nil, &ModelError{Field: field("files", i, "path"), Problem: err.Error()}
@@ -71,22 +94,29 @@ func New(model Model) (*Node, error) {
 // filesystem.New.
 func (n *Node) Filesystem() fsapi.HostAPI { return fsapi.NewOn(n) }
 
-// Sleep is the node's clock. Unless the model asks for real time it returns at
-// once, so that tests do not wait for retries.
-func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
-	if !n.realTime {
-		return ctx.Err()
+// Disk returns the host of the disk group on this node, for disk.New. It is always the
+// same one: its calls wait for each other as those on a real machine do.
+func (n *Node) Disk() diskapi.HostAPI { return n.diskHost }
+
+// Volume returns the host of the volume group on this node, for volume.New; the same one
+// always, like Disk. One with other options is made by the package's own NewOn.
+func (n *Node) Volume() volumeapi.HostAPI { return n.volumeHost }
+
+// boot brings the disks into the state in which they arrive, and their volumes up.
+func (n *Node) boot() {
+	for _, d := range n.disks {
+		d.attributes = n.arrivalState(d)
+		d.offlineAgain = n.storage.OfflineAgain
 	}
-	return sleep(ctx, d)
+	for _, v := range n.volumes {
+		if !slices.ContainsFunc(v.extents, func(e extent) bool { return !n.online(e.disk) }) {
+			v.present, v.known = true, true
+		}
+	}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// newGUID makes up a GUID that no other object has.
+func (n *Node) newGUID() win.GUID {
+	n.guids++
+	return win.MustGUID(fmt.Sprintf("a%07x-0000-4000-8000-000000000000", n.guids))
 }

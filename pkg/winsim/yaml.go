@@ -30,7 +30,8 @@ func LoadModel(r io.Reader, name string) (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
-	return model, locate(model.validate(), name, root)
+	_, err = model.validate()
+	return model, locate(err, name, root)
 }
 
 // LoadFaults reads a list of Faults in YAML: a mapping with the one key "faults".
@@ -108,6 +109,9 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 	if node.Kind == yaml.AliasNode {
 		return problem("anchors and aliases are not supported")
 	}
+	if want.Kind() == reflect.Pointer {
+		want = want.Elem()
+	}
 	switch want.Kind() {
 	case reflect.Struct:
 		if node.Kind != yaml.MappingNode {
@@ -158,8 +162,11 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 
 // kindName names a type to people who write YAML.
 func kindName(t reflect.Type) string {
-	if t == reflect.TypeFor[time.Duration]() {
+	switch t {
+	case reflect.TypeFor[time.Duration]():
 		return "duration such as 50ms"
+	case reflect.TypeFor[Size]():
+		return "size such as 10GiB"
 	}
 	return t.String()
 }
@@ -210,8 +217,8 @@ func child(node *yaml.Node, step string) *yaml.Node {
 // keys lists the YAML keys of a struct in their order.
 func keys(t reflect.Type) []string {
 	var names []string
-	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("yaml"); tag != "" && tag != "-" {
+	for field := range t.Fields() {
+		if tag := field.Tag.Get("yaml"); tag != "" && tag != "-" {
 			names = append(names, tag)
 		}
 	}
@@ -219,9 +226,9 @@ func keys(t reflect.Type) []string {
 }
 
 func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
-	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("yaml"); tag == key && tag != "-" {
-			return t.Field(i).Type, true
+	for field := range t.Fields() {
+		if tag := field.Tag.Get("yaml"); tag == key && tag != "-" {
+			return field.Type, true
 		}
 	}
 	return nil, false

@@ -67,6 +67,90 @@ files:
 				Files:   []winsim.File{{Path: `C:\x`}},
 			},
 		},
+		{
+			name: "storage",
+			yaml: `
+storage:
+  sanPolicy: offline-shared
+  offlineAgain: 1
+  attachByRescan: true
+  createDiskMSR: late
+  capacityFollows: rescan
+  capacityDelay: 1s
+  growDelay: 2s
+  volumeArrival: 300ms
+  arrivalTrouble: 20ms
+  arrivalError: 21
+  foreignVolumeIDs: true
+  automount: offline
+  serviceDelay: 4s
+  serviceOutOfDate: 2
+  formatTime: 1m
+disks:
+  - {size: 10GiB}
+  - number: 7
+    size: 1073741824
+    sectorSize: 4096
+    bus: nvme
+    serial: ' 0000_0001. '
+    page83: [{text: Google  disk}, {hex: 6000c29b, codeSet: utf8, association: 1}]
+    location: 'Integrated : Bus 0'
+    scsi: {port: 1, path: 2, target: 3, lun: 4, busNumber: "5"}
+    offline: true
+    readOnly: true
+    looksRaw: 2
+    layout: gpt
+    partitions:
+      - {type: msr}
+      - {type: basic, id: ` + guid1 + `, offset: 16MiB, size: 100MiB, attributes: 0x8000000000000000, name: data, bytes: [{offset: 1080, hex: 53ef}],
+         volume: {id: ` + guid2 + `, letter: E, fileSystem: refs, used: 1MiB, files: [{path: dir\file, content: x}]}}
+    bytes: [{offset: -512, text: LUKS}]
+  - {size: 1MiB, system: true, online: true, dying: true}
+volumes:
+  - {id: dddddddd-0000-0000-0000-000000000000, size: 700MiB, cdrom: true, fileSystem: cdfs, state: locked}
+  - {id: eeeeeeee-0000-0000-0000-000000000000, extents: [{disk: 0, offset: 1MiB, size: 2MiB}, {disk: 7, offset: 500MiB, size: 4MiB}]}
+`,
+			want: winsim.Model{
+				Storage: winsim.Storage{
+					SANPolicy: winsim.OfflineShared, OfflineAgain: 1, AttachByRescan: true,
+					CreateDiskMSR: winsim.MSRLate, CapacityFollows: winsim.CapacityRescan, CapacityDelay: time.Second, GrowDelay: 2 * time.Second,
+					VolumeArrival: 300 * time.Millisecond, ArrivalTrouble: 20 * time.Millisecond, ArrivalError: 21,
+					ForeignVolumeIDs: true, Automount: winsim.AutomountOffline,
+					ServiceDelay: 4 * time.Second, ServiceOutOfDate: 2, FormatTime: time.Minute,
+				},
+				Disks: []winsim.Disk{
+					{Size: 10 * winsim.GiB},
+					{
+						Number: 7, Size: winsim.GiB, SectorSize: 4096, Bus: winsim.BusNVMe, Serial: " 0000_0001. ",
+						Page83:   []winsim.Identifier{{Text: "Google  disk"}, {Hex: "6000c29b", CodeSet: winsim.UTF8, Association: 1}},
+						Location: "Integrated : Bus 0",
+						SCSI:     &winsim.SCSI{Port: 1, Path: 2, Target: 3, LUN: 4, BusNumber: "5"},
+						Offline:  true, ReadOnly: true, LooksRaw: 2,
+						Layout: winsim.LayoutGPT,
+						Partitions: []winsim.Partition{
+							{Type: "msr"},
+							{
+								Type: "basic", ID: guid1, Offset: 16 * winsim.MiB, Size: 100 * winsim.MiB, Attributes: 1 << 63, Name: "data",
+								Bytes: []winsim.Bytes{{Offset: 1080, Hex: "53ef"}},
+								Volume: &winsim.Volume{
+									ID: guid2, Letter: "E", FileSystem: winsim.ReFS, Used: winsim.MiB,
+									Files: []winsim.File{{Path: `dir\file`, Content: "x"}},
+								},
+							},
+						},
+						Bytes: []winsim.Bytes{{Offset: -512, Text: "LUKS"}},
+					},
+					{Size: winsim.MiB, System: true, Online: true, Dying: true},
+				},
+				Volumes: []winsim.Volume{
+					{ID: "dddddddd-0000-0000-0000-000000000000", Size: 700 * winsim.MiB, CDROM: true, FileSystem: winsim.CDFS, State: winsim.Locked},
+					{ID: "eeeeeeee-0000-0000-0000-000000000000", Extents: []winsim.Extent{
+						{Disk: 0, Offset: winsim.MiB, Size: 2 * winsim.MiB},
+						{Disk: 7, Offset: 500 * winsim.MiB, Size: 4 * winsim.MiB},
+					}},
+				},
+			},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := winsim.LoadModel(strings.NewReader(c.yaml), "node.yaml")
@@ -85,17 +169,18 @@ files:
 // wrong with it.
 func TestLoadModel_Refuses(t *testing.T) {
 	const volumes = "volumes:\n  - {id: " + guid1 + ", letter: C}\n"
+	const gptDisk = "disks:\n  - size: 1GiB\n    layout: gpt\n    partitions:\n"
 	for _, c := range []struct {
 		name, yaml, want string
 	}{
 		{"empty file", "", "node.yaml: the file is empty"},
 		{"only a comment", "# nothing\n", "node.yaml: the file is empty"},
-		{"only a marker", "---\n", "node.yaml: line 2: a mapping with the keys seed, realTime, volumes, files is expected here"},
+		{"only a marker", "---\n", "node.yaml: line 2: a mapping with the keys seed, realTime, storage, disks, volumes, files is expected here"},
 		{"not a mapping", "- a\n- b\n", "node.yaml: line 1: a mapping with the keys seed, "},
 		{"two documents", "seed: 1\n---\nseed: 2\n", "node.yaml: line 2: there is more than one YAML document"},
 		{"syntax error", "seed: 1\nvolumes: [\n", "node.yaml: line 2: did not find expected node content"},
 		{"tabs", "volumes:\n\t- id: x\n", "node.yaml: line 2: found character that cannot start any token"},
-		{"unknown field", "seed: 1\nvolume: []\n", "node.yaml: line 2: volume: there is no such field; known are seed, realTime, volumes, files"},
+		{"unknown field", "seed: 1\nvolume: []\n", "node.yaml: line 2: volume: there is no such field; known are seed, realTime, storage, disks, volumes, files"},
 		{"unknown field inside", volumes + "files:\n  - path: C:\\x\n    contents: x\n", "node.yaml: line 5: files[0].contents: there is no such field; known are path, content, "},
 		{"field of another case", "Seed: 1\n", "node.yaml: line 1: Seed: there is no such field"},
 		{"duplicate key", "seed: 1\nseed: 2\n", "node.yaml: line 2: seed: the field is given twice"},
@@ -105,7 +190,7 @@ func TestLoadModel_Refuses(t *testing.T) {
 		{"bool expected", "realTime: 3\n", `node.yaml: line 1: realTime: "3" is not a bool`},
 		{"list expected", "volumes: C\n", "node.yaml: line 1: volumes: a list is expected here"},
 		{"list without anything", "seed: 1\nfiles:\n", "node.yaml: line 2: files: a list is expected here"},
-		{"mapping expected", "volumes:\n  - C\n", "node.yaml: line 2: volumes[0]: a mapping with the keys id, letter, state is expected here"},
+		{"mapping expected", "volumes:\n  - C\n", "node.yaml: line 2: volumes[0]: a mapping with the keys id, letter, state, fileSystem, used, "},
 		{"value expected", "seed: [1]\n", "node.yaml: line 1: seed: a single value is expected here"},
 		{"no value", volumes + "files:\n  - path: C:\\x\n    content:\n", "node.yaml: line 5: files[0].content: it has no value; give one, or leave the field out"},
 		{"empty value", volumes + "files:\n  - path: C:\\x\n    content: ''\n", "node.yaml: line 5: files[0].content: it has no value; give one, or leave the field out"},
@@ -117,10 +202,10 @@ func TestLoadModel_Refuses(t *testing.T) {
 		{"merge key", "<<: {seed: 1}\n", "node.yaml: line 1: <<: there is no such field"},
 		{"bad GUID", "volumes:\n  - letter: C\n    id: 1234\n", `node.yaml: line 3: volumes[0].id: "1234" is not a GUID`},
 		{"no GUID", "volumes:\n  - letter: C\n", `node.yaml: line 2: volumes[0].id: "" is not a GUID`},
-		{"duplicate GUID", volumes + "  - id: '{" + strings.ToUpper(guid1) + "}'\n", `node.yaml: line 3: volumes[1].id: "{0C51A9E0-0000-0000-0000-100000000000}" is used twice`},
+		{"duplicate GUID", volumes + "  - id: '{" + strings.ToUpper(guid1) + "}'\n", `node.yaml: line 3: volumes[1].id: "0c51a9e0-0000-0000-0000-100000000000" is used twice`},
 		{"bad letter", "volumes:\n  - id: " + guid1 + "\n    letter: 'C:'\n", `node.yaml: line 3: volumes[0].letter: "C:" is not a drive letter`},
 		{"foreign letter", "volumes:\n  - id: " + guid1 + "\n    letter: Ä\n", `node.yaml: line 3: volumes[0].letter: "Ä" is not a drive letter`},
-		{"duplicate letter", volumes + "  - id: " + guid2 + "\n    letter: c\n", `node.yaml: line 4: volumes[1].letter: "c" is used twice`},
+		{"duplicate letter", volumes + "  - id: " + guid2 + "\n    letter: c\n", `node.yaml: line 4: volumes[1].letter: "C" is used twice`},
 		{"bad state", "volumes:\n  - id: " + guid1 + "\n    state: broken\n", `node.yaml: line 3: volumes[0].state: "broken" is none of "raw", "not-ready", "gone"`},
 		{"bad path", volumes + "files:\n  - path: C:\\ok\n  - path: C:/x\n", `node.yaml: line 5: files[1].path: path "C:/x" is not an absolute Windows path`},
 		{"no path", volumes + "files:\n  - content: x\n", `node.yaml: line 4: files[0].path: path "" is empty`},
@@ -129,6 +214,60 @@ func TestLoadModel_Refuses(t *testing.T) {
 		{"relative junction", volumes + "files:\n  - path: C:\\x\n    junction: ..\\y\n", `node.yaml: line 5: files[0].junction: path "..\y" is not an absolute Windows path`},
 		{"two natures", volumes + "files:\n  - path: C:\\x\n    content: x\n    symlink: C:\\y\n", `node.yaml: line 4: files[0].path: C:\x cannot have more than one of content, emptyFile, symlink, junction and volume`},
 		{"content of an empty file", volumes + "files:\n  - path: C:\\x\n    content: x\n    emptyFile: true\n", `node.yaml: line 4: files[0].path: C:\x cannot have more than one of`},
+		{"unknown policy", "storage:\n  volumeArrival: 1s\n  sanPolicy: offline\n", `node.yaml: line 3: storage.sanPolicy: "offline" is none of "online-all", "offline-shared", "offline-all"`},
+		{"unknown MSR", "storage: {createDiskMSR: sometimes}\n", `node.yaml: line 1: storage.createDiskMSR: "sometimes" is none of "never", `},
+		{"unknown capacity", "storage: {capacityFollows: you}\n", `node.yaml: line 1: storage.capacityFollows: "you" is none of "update", `},
+		{"unknown automount", "storage: {automount: off}\n", `node.yaml: line 1: storage.automount: "off" is none of "on", `},
+		{"negative time", "storage: {formatTime: -1s}\n", "node.yaml: line 1: storage.formatTime: it must not be negative"},
+		{"negative count", "storage: {offlineAgain: -1}\n", "node.yaml: line 1: storage.offlineAgain: it must not be negative"},
+		{"no size", "disks:\n  - bus: scsi\n", "node.yaml: line 2: disks[0].size: 0 is not the size of a disk: "},
+		{"odd size", "disks:\n  - bus: scsi\n    size: 1000000000\n", "node.yaml: line 3: disks[0].size: 1000000000 is not the size of a disk: "},
+		{"size of another kind", "disks:\n  - size: 10GB\n", `node.yaml: line 2: disks[0].size: "10GB" is not a size such as 10GiB`},
+		{"size beyond all measure", "disks:\n  - size: 100000000TiB\n", `node.yaml: line 2: disks[0].size: "100000000TiB" is not a size such as 10GiB`},
+		{"sector size", "disks:\n  - size: 1GiB\n    sectorSize: 1024\n", "node.yaml: line 3: disks[0].sectorSize: 1024 is neither 512 nor 4096"},
+		{"unknown bus", "disks:\n  - size: 1GiB\n    bus: tram\n", `node.yaml: line 3: disks[0].bus: "tram" is none of "ata", "fibre", `},
+		{"number twice", "disks:\n  - {size: 1GiB, number: 3}\n  - {size: 1GiB, number: 3}\n", "node.yaml: line 3: disks[1].number: 3 is used twice"},
+		{"negative number", "disks:\n  - {size: 1GiB, number: -1}\n", `node.yaml: line 2: disks[0].number: "-1" is not a uint32`},
+		{"empty identifier", "disks:\n  - size: 1GiB\n    page83:\n      - association: 1\n", "node.yaml: line 4: disks[0].page83[0].text: give one of text and hex"},
+		{"two identifiers in one", "disks:\n  - size: 1GiB\n    page83: [{text: a, hex: ab}]\n", "node.yaml: line 3: disks[0].page83[0].text: give one of text and hex"},
+		{"odd digits", "disks:\n  - size: 1GiB\n    page83: [{hex: abc}]\n", `node.yaml: line 3: disks[0].page83[0].hex: "abc" is not a row of hexadecimal bytes`},
+		{"unknown code set", "disks:\n  - size: 1GiB\n    page83: [{text: a, codeSet: ebcdic}]\n", `node.yaml: line 3: disks[0].page83[0].codeSet: "ebcdic" is none of "binary", `},
+		{"scsi by name", "disks:\n  - {size: 1GiB, scsi: first}\n", "node.yaml: line 2: disks[0].scsi: a mapping with the keys port, path, target, lun, busNumber is expected here"},
+		{"online and offline", "disks:\n  - {size: 1GiB, online: true, offline: true}\n", "node.yaml: line 2: disks[0].online: the disk cannot be offline or read-only then"},
+		{"negative looks", "disks:\n  - {size: 1GiB, looksRaw: -1}\n", "node.yaml: line 2: disks[0].looksRaw: it must not be negative"},
+		{"unknown layout", "disks:\n  - {size: 1GiB, layout: apm}\n", `node.yaml: line 2: disks[0].layout: "apm" is none of "raw", "gpt", "mbr", "superfloppy"`},
+		{"partitions of a raw disk", "disks:\n  - size: 1GiB\n    partitions: [{size: 1MiB}]\n", "node.yaml: line 3: disks[0].partitions: a raw disk has none; give a layout"},
+		{"superfloppy without volume", "disks:\n  - {size: 1GiB, layout: superfloppy}\n", "node.yaml: line 2: disks[0].partitions: a superfloppy has one, "},
+		{"too many partitions", "disks:\n  - {size: 1GiB, layout: mbr, partitions: [{size: 1MiB}, {size: 1MiB}, {size: 1MiB}, {size: 1MiB}, {size: 1MiB}]}\n", "node.yaml: line 2: disks[0].partitions: there is room for 4 only"},
+		{"partition type", gptDisk + "      - type: data\n", `node.yaml: line 5: disks[0].partitions[0].type: "data" is neither a GUID nor one of basic, `},
+		{"MBR type", "disks:\n  - {size: 1GiB, layout: mbr, partitions: [{type: basic}]}\n", `node.yaml: line 2: disks[0].partitions[0].type: "basic" is not the type of an MBR partition, such as 0x07`},
+		{"partition too large", gptDisk + "      - size: 1GiB\n", "node.yaml: line 5: disks[0].partitions[0].offset: 1073741824 bytes at 1048576 are not free on the disk"},
+		{"no room for another", gptDisk + "      - {}\n      - {}\n", "node.yaml: line 6: disks[0].partitions[1].offset: "},
+		{"overlapping partitions", gptDisk + "      - {size: 100MiB}\n      - {offset: 100MiB, size: 100MiB}\n", "node.yaml: line 6: disks[0].partitions[1].offset: 104857600 bytes at 104857600 are not free"},
+		{"partitions out of order", gptDisk + "      - {offset: 100MiB, size: 1MiB}\n      - {offset: 10MiB, size: 1MiB}\n", "node.yaml: line 6: disks[0].partitions[1].offset: "},
+		{"partition between sectors", gptDisk + "      - {offset: 1048577, size: 1MiB}\n", "node.yaml: line 5: disks[0].partitions[0].offset: "},
+		{"partition id", gptDisk + "      - id: 7\n", `node.yaml: line 5: disks[0].partitions[0].id: "7" is not a GUID`},
+		{"volume id", gptDisk + "      - volume: {id: 7}\n", `node.yaml: line 5: disks[0].partitions[0].volume.id: "7" is not a GUID`},
+		{"volume id of MBR", "disks:\n  - {size: 1GiB, layout: mbr, partitions: [{volume: {id: 7}}]}\n", `node.yaml: line 2: disks[0].partitions[0].volume.id: "7" is not a GUID`},
+		{"volume id twice", gptDisk + "      - {size: 1MiB, volume: {id: " + guid1 + "}}\n      - {size: 1MiB, volume: {id: " + guid1 + "}}\n", `node.yaml: line 6: disks[0].partitions[1].volume.id: "` + guid1 + `" is used twice`},
+		{"volume id of a partition", gptDisk + "      - {size: 1MiB, volume: {id: " + guid1 + ", letter: D}}\n" + volumes, `node.yaml: line 7: volumes[0].id: "` + guid1 + `" is used twice`},
+		{"letter of a partition", gptDisk + "      - {size: 1MiB, volume: {letter: C}}\n" + volumes, `node.yaml: line 7: volumes[0].letter: "C" is used twice`},
+		{"size of a partition's volume", gptDisk + "      - volume: {size: 1MiB}\n", "node.yaml: line 5: disks[0].partitions[0].volume.size: size, extents and cdrom are of volumes that are not a partition"},
+		{"unknown file system", gptDisk + "      - volume:\n          fileSystem: ext4\n", `node.yaml: line 6: disks[0].partitions[0].volume.fileSystem: "ext4" is none of "ntfs", `},
+		{"files without file system", gptDisk + "      - volume: {fileSystem: raw, files: [{path: x}]}\n", "node.yaml: line 5: disks[0].partitions[0].volume.files: there is no file system for them"},
+		{"bad file", gptDisk + "      - volume:\n          files:\n            - path: C:\\x\n", "node.yaml: line 7: disks[0].partitions[0].volume.files[0].path: path "},
+		{"file twice", gptDisk + "      - volume:\n          files:\n            - {path: x, content: y}\n            - path: X\n", "node.yaml: line 8: disks[0].partitions[0].volume.files[1].path: X is there already"},
+		{"file below a file", gptDisk + "      - volume:\n          files:\n            - {path: x, content: y}\n            - path: x\\y\n", `node.yaml: line 8: disks[0].partitions[0].volume.files[1].path: x\y is below something that is not a directory`},
+		{"bytes beyond the end", "disks:\n  - size: 1GiB\n    bytes: [{offset: -1, text: ab}]\n", "node.yaml: line 3: disks[0].bytes[0].offset: 2 bytes at -1 are not inside"},
+		{"bytes before the start", gptDisk + "      - {size: 1MiB, bytes: [{offset: -2MiB, text: ab}]}\n", "node.yaml: line 5: disks[0].partitions[0].bytes[0].offset: 2 bytes at -2MiB are not inside"},
+		{"no bytes", "disks:\n  - size: 1GiB\n    bytes: [{offset: 1}]\n", "node.yaml: line 3: disks[0].bytes[0].text: give one of text and hex"},
+		{"extent of no disk", "volumes:\n  - id: " + guid1 + "\n    extents: [{disk: 1, size: 1MiB}]\n", "node.yaml: line 3: volumes[0].extents[0].disk: there is no disk 1"},
+		{"extent beyond the end", "disks: [{size: 1GiB}]\nvolumes:\n  - id: " + guid1 + "\n    extents: [{offset: 1GiB, size: 1MiB}]\n", "node.yaml: line 4: volumes[0].extents[0].offset: 1MiB at 1GiB are not sectors of the disk"},
+		{"extent over a volume", gptDisk + "      - {size: 1MiB, volume: {}}\nvolumes:\n  - id: " + guid1 + "\n    extents: [{offset: 1MiB, size: 1MiB}]\n", "node.yaml: line 8: volumes[0].extents[0].offset: another volume begins there"},
+		{"size and extents", "disks: [{size: 1GiB}]\nvolumes:\n  - {id: " + guid1 + ", size: 1MiB, extents: [{size: 1MiB}]}\n", "node.yaml: line 3: volumes[0].size: it follows from the extents"},
+		{"volume size", "volumes:\n  - {id: " + guid1 + ", size: 1}\n", "node.yaml: line 2: volumes[0].size: 1 is not the size of a volume: "},
+		{"used", "volumes:\n  - {id: " + guid1 + ", used: -1}\n", "node.yaml: line 2: volumes[0].used: it must not be negative"},
+		{"CD-ROM with extents", "disks: [{size: 1GiB}]\nvolumes:\n  - {id: " + guid1 + ", cdrom: true, extents: [{size: 1MiB}]}\n", "node.yaml: line 3: volumes[0].cdrom: a CD-ROM has no extents"},
 		// A value that is spelt like a key must not be taken for it.
 		{"value like a key", volumes + "files:\n  - symlink: volume\n    path: C:\\x\n    readOnly: false\n    volume: " + guid1 + "\n", `node.yaml: line 5: files[0].path: C:\x cannot have more than one of`},
 		{"value like a key further down", volumes + "files:\n  - symlink: path\n    readOnly: false\n    path: x\n", `node.yaml: line 6: files[0].path: path "x" is not an absolute Windows path`},
@@ -265,7 +404,7 @@ func TestLoadFaults_Refuses(t *testing.T) {
 		{"a bare list", "- {call: FileInfo, error: 5}\n", "faults.yaml: line 1: a mapping with the keys faults is expected here"},
 		{"unknown field", "faults:\n  - call: FileInfo\n    code: 5\n", "faults.yaml: line 3: faults[0].code: there is no such field; known are call, object, nth, times, chance, delay, error"},
 		{"a hook", "faults:\n  - do: x\n", "faults.yaml: line 2: faults[0].do: there is no such field"},
-		{"unknown call", "faults:\n  - {error: 5}\n  - error: 5\n    call: Format\n", `faults.yaml: line 4: faults[1].call: "Format" is not a call; known are CreateDirectory, `},
+		{"unknown call", "faults:\n  - {error: 5}\n  - error: 5\n    call: Frmt\n", `faults.yaml: line 4: faults[1].call: "Frmt" is not a call; known are CreateDirectory, `},
 		{"negative nth", "faults:\n  - {nth: -1, error: 5}\n", "faults.yaml: line 2: faults[0].nth: it must not be negative"},
 		{"too likely", "faults:\n  - error: 5\n    chance: 2\n", "faults.yaml: line 3: faults[0].chance: it must be between 0 and 1"},
 		{"not a likelihood", "faults:\n  - {error: 5, chance: .nan}\n", "faults.yaml: line 2: faults[0].chance: it must be between 0 and 1"},
@@ -290,6 +429,8 @@ func TestLoadFaults_Refuses(t *testing.T) {
 // FuzzLoadModel: whatever is in the file, there is a node or a *ModelError.
 func FuzzLoadModel(f *testing.F) {
 	f.Add("volumes:\n  - {id: " + guid1 + ", letter: C}\nfiles:\n  - path: C:\\x\\y\n  - {path: C:\\l, symlink: ..\\x}\n  - {path: C:\\m, volume: " + guid1 + "}\n  - path: C:\\m\\l\\z\n")
+	f.Add("disks:\n  - {size: 1GiB, layout: gpt, sectorSize: 4096, partitions: [{type: msr}, {volume: {letter: C, files: [{path: x\\y}]}}], bytes: [{offset: -1, text: x}]}\n  - {size: 2MiB, layout: mbr, partitions: [{offset: 1MiB, type: 0x0c}]}\n  - {size: 1MiB, layout: superfloppy, partitions: [{volume: {fileSystem: fat32}}]}\nvolumes: [{id: " + guid2 + ", extents: [{offset: 20MiB, size: 1MiB}]}]\nfiles: [{path: C:\\z}]\n")
+	f.Add("storage: {automount: nameless, sanPolicy: offline-all}\ndisks: [{size: 1GiB, layout: gpt, partitions: [{volume: {letter: C}}]}]")
 	f.Add("seed: &a 1\nfiles: [*a]")
 	f.Add("? [a]\n: b\n---\n{")
 	f.Add("<<: !!binary x\n!!set {a}: \"\\uD800\"")

@@ -2,14 +2,12 @@ package local
 
 import (
 	"context"
-	"errors"
-	"strings"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
@@ -30,29 +28,20 @@ func open(path string, access, flags uint32) (windows.Handle, error) {
 		return 0, winerr.InvalidName
 	}
 	handle, err := windows.CreateFile(name, access, shareAll, nil, windows.OPEN_EXISTING, flags, 0)
-	return handle, code(err)
-}
-
-// code turns the error of a system call into the seam's.
-func code(err error) error {
-	if errno := syscall.Errno(0); errors.As(err, &errno) {
-		return winerr.Code(errno)
-	}
-	return err
+	return handle, winapi.Error(err)
 }
 
 func (machine) FileInfo(ctx context.Context, path string) (win.FileInfo, error) {
-	return fileInfo(ctx, path, openItself)
+	return within(ctx, reachFile, path, func() (win.FileInfo, error) { return fileInfo(path, openItself) })
 }
 
 func (machine) TargetInfo(ctx context.Context, path string) (win.FileInfo, error) {
-	return fileInfo(ctx, path, windows.FILE_FLAG_BACKUP_SEMANTICS)
+	return within(ctx, reachFile, path, func() (win.FileInfo, error) {
+		return fileInfo(path, windows.FILE_FLAG_BACKUP_SEMANTICS)
+	})
 }
 
-func fileInfo(ctx context.Context, path string, flags uint32) (win.FileInfo, error) {
-	if err := ctx.Err(); err != nil {
-		return win.FileInfo{}, err
-	}
+func fileInfo(path string, flags uint32) (win.FileInfo, error) {
 	handle, err := open(path, windows.FILE_READ_ATTRIBUTES, flags)
 	if err != nil {
 		return win.FileInfo{}, err
@@ -64,15 +53,16 @@ func fileInfo(ctx context.Context, path string, flags uint32) (win.FileInfo, err
 	err = windows.GetFileInformationByHandleEx(handle, windows.FileAttributeTagInfo,
 		(*byte)(unsafe.Pointer(&tagInfo)), uint32(unsafe.Sizeof(tagInfo)))
 	if err != nil {
-		return win.FileInfo{}, code(err)
+		return win.FileInfo{}, winapi.Error(err)
 	}
 	return winlayout.FileInfo(tagInfo.attributes, tagInfo.tag), nil
 }
 
 func (machine) ReparsePoint(ctx context.Context, path string) (win.ReparsePoint, error) {
-	if err := ctx.Err(); err != nil {
-		return win.ReparsePoint{}, err
-	}
+	return within(ctx, reachFile, path, func() (win.ReparsePoint, error) { return reparsePoint(path) })
+}
+
+func reparsePoint(path string) (win.ReparsePoint, error) {
 	handle, err := open(path, windows.FILE_READ_ATTRIBUTES, openItself)
 	if err != nil {
 		return win.ReparsePoint{}, err
@@ -83,7 +73,7 @@ func (machine) ReparsePoint(ctx context.Context, path string) (win.ReparsePoint,
 	err = windows.DeviceIoControl(handle, windows.FSCTL_GET_REPARSE_POINT, nil, 0,
 		&buffer[0], uint32(len(buffer)), &n, nil)
 	if err != nil {
-		return win.ReparsePoint{}, code(err)
+		return win.ReparsePoint{}, winapi.Error(err)
 	}
 	point, err := winlayout.DecodeReparsePoint(buffer[:n])
 	if err != nil {
@@ -93,6 +83,10 @@ func (machine) ReparsePoint(ctx context.Context, path string) (win.ReparsePoint,
 }
 
 func (machine) ListDirectory(ctx context.Context, path string, each func([]win.DirEntry) error) error {
+	return stream(ctx, reachFile, path, func(yield func([]win.DirEntry) bool) error { return listDirectory(path, yield) }, each)
+}
+
+func listDirectory(path string, yield func([]win.DirEntry) bool) error {
 	handle, err := open(path, windows.FILE_LIST_DIRECTORY, openItself)
 	if err != nil {
 		return err
@@ -102,44 +96,35 @@ func (machine) ListDirectory(ctx context.Context, path string, each func([]win.D
 	words := make([]uint64, 64<<10/8)
 	buffer := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
 	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		err := windows.GetFileInformationByHandleEx(handle, windows.FileFullDirectoryInfo, &buffer[0], uint32(len(buffer)))
-		switch code(err) {
+		switch winapi.Error(err) {
 		case nil:
 		case winerr.NoMoreFiles:
 			return nil
 		case winerr.InvalidParameter:
 			return winerr.Directory // a file, or a link that was not followed
 		default:
-			return code(err)
+			return winapi.Error(err)
 		}
 		entries, err := winlayout.DecodeDirectory(buffer)
 		if err != nil {
 			return winerr.FileCorrupt
 		}
-		if err := each(entries); err != nil {
-			return err
+		if !yield(entries) {
+			return nil
 		}
 	}
 }
 
 func (machine) CreateDirectory(ctx context.Context, path string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	name, err := windows.UTF16PtrFromString(winpath.Long(path))
 	if err != nil {
 		return winerr.InvalidName
 	}
-	return code(windows.CreateDirectory(name, nil))
+	return act(ctx, reachFile, path, func() error { return winapi.Error(windows.CreateDirectory(name, nil)) })
 }
 
 func (machine) CreateDirectoryLink(ctx context.Context, path, target string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	name, err := windows.UTF16PtrFromString(winpath.Long(path))
 	if err != nil {
 		return winerr.InvalidName
@@ -148,7 +133,9 @@ func (machine) CreateDirectoryLink(ctx context.Context, path, target string) err
 	if err != nil {
 		return winerr.InvalidName
 	}
-	return code(windows.CreateSymbolicLink(name, leadsTo, windows.SYMBOLIC_LINK_FLAG_DIRECTORY))
+	return act(ctx, reachFile, path, func() error {
+		return winapi.Error(windows.CreateSymbolicLink(name, leadsTo, windows.SYMBOLIC_LINK_FLAG_DIRECTORY))
+	})
 }
 
 // Remove marks the name for deletion on a handle that was opened without following
@@ -156,9 +143,10 @@ func (machine) CreateDirectoryLink(ctx context.Context, path, target string) err
 // POSIX semantics free the name at once even while others hold the file open; file
 // systems without them get the plain disposition.
 func (machine) Remove(ctx context.Context, path string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+	return act(ctx, reachFile, path, func() error { return remove(path) })
+}
+
+func remove(path string) error {
 	handle, err := open(path, windows.DELETE|windows.FILE_WRITE_ATTRIBUTES, openItself)
 	if winerr.CodeOf(err) == winerr.AccessDenied {
 		handle, err = open(path, windows.DELETE, openItself)
@@ -172,11 +160,11 @@ func (machine) Remove(ctx context.Context, path string) error {
 		windows.FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE)
 	err = windows.SetFileInformationByHandle(handle, windows.FileDispositionInfoEx,
 		(*byte)(unsafe.Pointer(&flags)), uint32(unsafe.Sizeof(flags)))
-	switch code(err) {
+	switch winapi.Error(err) {
 	case winerr.InvalidParameter, winerr.InvalidFunction, winerr.NotSupported:
 		return removePlain(handle)
 	default:
-		return code(err)
+		return winapi.Error(err)
 	}
 }
 
@@ -185,7 +173,7 @@ func (machine) Remove(ctx context.Context, path string) error {
 func removePlain(handle windows.Handle) error {
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(handle, &info); err != nil {
-		return code(err)
+		return winapi.Error(err)
 	}
 	if info.FileAttributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
 		// FILE_BASIC_INFO; zero times mean "leave as they are".
@@ -200,21 +188,9 @@ func removePlain(handle windows.Handle) error {
 		err := windows.SetFileInformationByHandle(handle, windows.FileBasicInfo,
 			(*byte)(unsafe.Pointer(&basic)), uint32(unsafe.Sizeof(basic)))
 		if err != nil {
-			return code(err)
+			return winapi.Error(err)
 		}
 	}
 	remove := byte(1)
-	return code(windows.SetFileInformationByHandle(handle, windows.FileDispositionInfo, &remove, 1))
-}
-
-func (machine) DeleteMountPoint(ctx context.Context, path string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	// The mount point functions, unlike CreateFile, want a trailing backslash.
-	name, err := windows.UTF16PtrFromString(strings.TrimSuffix(winpath.Long(path), `\`) + `\`)
-	if err != nil {
-		return winerr.InvalidName
-	}
-	return code(windows.DeleteVolumeMountPoint(name))
+	return winapi.Error(windows.SetFileInformationByHandle(handle, windows.FileDispositionInfo, &remove, 1))
 }

@@ -1,50 +1,144 @@
 package api
 
-import "github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
 
 var _ HostAPI = DiskAPI{}
 
-// DiskAPI is the machine this program runs on. Use New to get one.
-type DiskAPI struct{}
+// DiskAPI is a machine with disks. New and NewOn return one; the zero value is the
+// machine this program runs on, like New's.
+//
+// Calls that change one disk wait for each other, and the same call made twice at the same
+// time is carried out once. Calls on different disks run at the same time.
+type DiskAPI struct {
+	ctx  context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
+	host *host
+}
 
-// New returns the machine this program runs on. Calls it cannot serve fail with
-// an error for which errors.Is(err, errors.ErrUnsupported) holds.
+// New returns the machine this program runs on. Elsewhere than on Windows its methods
+// fail with an error for which errors.Is(err, errors.ErrUnsupported) holds.
+//
+// It is cheap, and all that it returns share their locks: drivers make a new one for
+// every call.
 func New() DiskAPI { return DiskAPI{} }
 
+// NewOn returns the disks of a given machine. Outside this module the only machines to
+// be had are emulated ones: NewOn(node) with a *winsim.Node. Calls through two results
+// for the same machine do not know of each other.
+func NewOn(m win.Machine) DiskAPI { return DiskAPI{host: &host{m: m}} }
+
+// WithContext returns the same machine, its calls bounded by ctx.
+func (d DiskAPI) WithContext(ctx context.Context) HostAPI {
+	d.ctx = ctx
+	return d
+}
+
+// thisMachine is made when it is first used: importing a package does no work.
+var thisMachine = sync.OnceValue(func() *host { return &host{m: local.Machine()} })
+
+// bound returns what the methods below work with, also for the zero value.
+func (d DiskAPI) bound() (context.Context, *host) {
+	if d.ctx == nil {
+		d.ctx = context.Background() //nolint:forbidigo // the published HostAPI has no context; WithContext brings one
+	}
+	if d.host == nil {
+		d.host = thisMachine()
+	}
+	return d.ctx, d.host
+}
+
 // ListDiskLocations implements HostAPI.
-func (DiskAPI) ListDiskLocations() (map[uint32]DiskLocation, error) {
-	return nil, winerr.NotYet("list disk locations")
+func (d DiskAPI) ListDiskLocations() (map[uint32]DiskLocation, error) {
+	ctx, h := d.bound()
+	return h.listLocations(ctx)
 }
 
 // IsDiskInitialized implements HostAPI.
-func (DiskAPI) IsDiskInitialized(uint32) (bool, error) {
-	return false, winerr.NotYet("look for a partition table")
+func (d DiskAPI) IsDiskInitialized(diskNumber uint32) (bool, error) {
+	ctx, h := d.bound()
+	return h.isInitialized(ctx, diskNumber)
 }
 
 // InitializeDisk implements HostAPI.
-func (DiskAPI) InitializeDisk(uint32) error { return winerr.NotYet("initialize disk") }
+func (d DiskAPI) InitializeDisk(diskNumber uint32) error {
+	ctx, h := d.bound()
+	return h.change(ctx, opInitialize, diskNumber, h.initialize)
+}
 
 // BasicPartitionsExist implements HostAPI.
-func (DiskAPI) BasicPartitionsExist(uint32) (bool, error) {
-	return false, winerr.NotYet("look for basic partitions")
+func (d DiskAPI) BasicPartitionsExist(diskNumber uint32) (bool, error) {
+	ctx, h := d.bound()
+	return h.hasPartitions(ctx, diskNumber)
 }
 
 // CreateBasicPartition implements HostAPI.
-func (DiskAPI) CreateBasicPartition(uint32) error { return winerr.NotYet("create basic partition") }
+func (d DiskAPI) CreateBasicPartition(diskNumber uint32) error {
+	ctx, h := d.bound()
+	return h.change(ctx, opCreatePartition, diskNumber, h.createPartition)
+}
+
+// PartitionDisk makes an empty disk ready for a file system: it takes the disk online,
+// writes a partition table, creates one partition over all of it and waits for its
+// volume. A disk that has partitions is only taken online.
+//
+// Package disk prefers this method to the four calls of HostAPI that amount to the same:
+// nobody gets at the disk between its steps.
+func (d DiskAPI) PartitionDisk(diskNumber uint32) error {
+	ctx, h := d.bound()
+	return h.change(ctx, opPartition, diskNumber, h.partition)
+}
 
 // Rescan implements HostAPI.
-func (DiskAPI) Rescan() error { return winerr.NotYet("rescan disks") }
+func (d DiskAPI) Rescan() error {
+	ctx, h := d.bound()
+	return h.rescan(ctx)
+}
 
 // ListDiskIDs implements HostAPI.
-func (DiskAPI) ListDiskIDs() (map[uint32]DiskIDs, error) {
-	return nil, winerr.NotYet("list disk ids")
+func (d DiskAPI) ListDiskIDs() (map[uint32]DiskIDs, error) {
+	ctx, h := d.bound()
+	return h.listIDs(ctx)
 }
 
 // GetDiskStats implements HostAPI.
-func (DiskAPI) GetDiskStats(uint32) (int64, error) { return 0, winerr.NotYet("get disk size") }
+func (d DiskAPI) GetDiskStats(diskNumber uint32) (int64, error) {
+	ctx, h := d.bound()
+	geometry, err := h.m.DiskGeometry(ctx, win.PhysicalDrive(diskNumber))
+	return geometry.Size, winerr.Wrap("get size of", name(diskNumber), err)
+}
 
 // SetDiskState implements HostAPI.
-func (DiskAPI) SetDiskState(uint32, bool) error { return winerr.NotYet("set disk state") }
+func (d DiskAPI) SetDiskState(diskNumber uint32, isOnline bool) error {
+	ctx, h := d.bound()
+	if isOnline {
+		return h.change(ctx, opOnline, diskNumber, h.takeOnline)
+	}
+	return h.change(ctx, opOffline, diskNumber, h.takeOffline)
+}
 
 // GetDiskState implements HostAPI.
-func (DiskAPI) GetDiskState(uint32) (bool, error) { return false, winerr.NotYet("get disk state") }
+func (d DiskAPI) GetDiskState(diskNumber uint32) (bool, error) {
+	ctx, h := d.bound()
+	attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(diskNumber))
+	if err != nil {
+		return false, winerr.Wrap("get state of", name(diskNumber), err)
+	}
+	return !attributes.Offline, nil
+}
+
+// host is a machine, and what its callers must share.
+type host struct {
+	m       win.Machine
+	changes changes
+	rescans rescans
+}
+
+// name is how errors call a disk.
+func name(disk uint32) string { return fmt.Sprintf("disk %d", disk) }

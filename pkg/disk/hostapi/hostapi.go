@@ -29,18 +29,24 @@ type DiskLocation struct {
 
 // HostAPI is a machine with disks, which it numbers. A call on a number that no
 // disk has fails with an error for which errors.Is(err, fs.ErrNotExist) holds.
+// Every call may be repeated.
 //
 // A host may also have a method WithContext(context.Context) HostAPI; package
-// disk then calls the host it returns, bound to the context of the request.
+// disk then calls the host it returns, bound to the context of the request. And it
+// may have a method PartitionDisk(diskNumber uint32) error, which package disk then
+// calls instead of the four methods that look for and create a partition.
 type HostAPI interface {
 	// ListDiskLocations returns the location of each disk that has one, by
-	// disk number.
+	// disk number. A disk that does not answer is left out.
 	ListDiskLocations() (map[uint32]DiskLocation, error)
 
-	// IsDiskInitialized tells whether the disk has a partition table.
+	// IsDiskInitialized tells whether the disk has a partition table, or a file
+	// system where that would be. A disk that cannot be read is an error.
 	IsDiskInitialized(diskNumber uint32) (bool, error)
 
-	// InitializeDisk writes an empty partition table to a disk that has none.
+	// InitializeDisk writes an empty partition table to a disk that has none. It
+	// leaves a disk alone that has one, and refuses a disk that seems to have none
+	// but is not empty.
 	InitializeDisk(diskNumber uint32) error
 
 	// BasicPartitionsExist tells whether the disk has a partition that is not
@@ -48,19 +54,20 @@ type HostAPI interface {
 	BasicPartitionsExist(diskNumber uint32) (bool, error)
 
 	// CreateBasicPartition creates one partition over all free space of an
-	// initialized disk.
+	// initialized disk, unless BasicPartitionsExist, and waits for its volume.
 	CreateBasicPartition(diskNumber uint32) error
 
 	// Rescan makes the machine look for disks that came, went or changed size.
 	Rescan() error
 
-	// ListDiskIDs returns the ids of each disk, by disk number.
+	// ListDiskIDs returns the ids of each disk, by disk number. A disk that does
+	// not answer is left out.
 	ListDiskIDs() (map[uint32]DiskIDs, error)
 
 	// GetDiskStats returns the size of the disk in bytes.
 	GetDiskStats(diskNumber uint32) (int64, error)
 
-	// SetDiskState takes the disk online or offline.
+	// SetDiskState takes the disk online or offline, and returns when it is.
 	SetDiskState(diskNumber uint32, isOnline bool) error
 
 	// GetDiskState tells whether the disk is online.

@@ -1,46 +1,132 @@
 package api
 
-import "github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
 
-// host is the machine this program runs on.
-type host struct{}
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/flight"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
 
-var _ HostAPI = host{}
-
-// New returns the machine this program runs on. Calls it cannot serve fail with
-// an error for which errors.Is(err, errors.ErrUnsupported) holds.
-func New() HostAPI { return host{} }
-
-func (host) ListVolumesOnDisk(uint32, uint32) ([]string, error) {
-	return nil, winerr.NotYet("list volumes")
+// host implements HostAPI over the seam.
+type host struct {
+	m          win.Machine
+	shared     *shared
+	formatOver bool
+	ctx        context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
 }
 
-func (host) MountVolume(string, string) error { return winerr.NotYet("mount volume") }
-
-func (host) UnmountVolume(string, string) error { return winerr.NotYet("unmount volume") }
-
-func (host) IsVolumeFormatted(string) (bool, error) {
-	return false, winerr.NotYet("look for a file system")
+// shared is what all hosts of a machine must have in common. The zero value is ready.
+type shared struct {
+	// locks are held by whoever changes a volume or what is mounted at a folder. Who
+	// needs both takes the volume's first.
+	locks keylock.Locks[string]
+	// works are the changes under way.
+	works flight.Group[work]
+	// flushes counts the flushes that have begun.
+	flushes atomic.Uint64
 }
 
-func (host) FormatVolume(string) error { return winerr.NotYet("format volume") }
-
-func (host) ResizeVolume(string, int64) error { return winerr.NotYet("resize volume") }
-
-func (host) GetVolumeStats(string) (int64, int64, error) {
-	return 0, 0, winerr.NotYet("get volume stats")
+// work names a change to a volume. Callers who want the same while it is under way share
+// one run of it, and its result.
+type work struct {
+	op     string
+	volume win.VolumeID
+	path   string // where to mount or unmount
+	size   int64  // to grow to
+	over   bool   // format over what is there
+	round  uint64 // of flushing
 }
 
-func (host) GetDiskNumberFromVolumeID(string) (uint32, error) {
-	return 0, winerr.NotYet("get disk of volume")
+// workLimit bounds a change whose callers may all have left. Windows may need minutes to
+// flush to a slow disk; nothing of ours takes that long.
+const workLimit = 10 * time.Minute
+
+// WithContext returns the same host, its calls bounded by ctx.
+func (h host) WithContext(ctx context.Context) HostAPI {
+	h.ctx = ctx
+	return h
 }
 
-func (host) GetVolumeIDFromTargetPath(string) (string, error) {
-	return "", winerr.NotYet("get mounted volume")
+// change runs a change, or joins it if it is under way. A caller whose context ends leaves
+// at once, while the change goes on and keeps its locks until it has really ended: what
+// Windows was asked to do cannot be called back, and must not be asked for twice.
+func (h host) change(w work, do func(ctx context.Context) error) error {
+	err := h.shared.works.Do(h.ctx, w, workLimit, func(ctx context.Context) error {
+		keys := []string{string(w.volume)}
+		if w.path != "" {
+			keys = append(keys, winpath.Fold(w.path))
+		}
+		for _, key := range keys {
+			unlock, err := h.shared.locks.Lock(ctx, key)
+			if err != nil {
+				return err
+			}
+			defer unlock()
+		}
+		return do(ctx)
+	})
+	return winerr.Wrap(w.op, w.object(), err)
 }
 
-func (host) WriteVolumeCache(string) error { return winerr.NotYet("write volume cache") }
-
-func (host) GetClosestVolumeIDFromTargetPath(string) (string, error) {
-	return "", winerr.NotYet("get closest volume")
+func (w work) object() string {
+	if w.path == "" {
+		return string(w.volume)
+	}
+	return string(w.volume) + " at " + w.path
 }
+
+// patience is how long Windows may take to notice what has happened to a disk or volume,
+// or to show what it was told to do. Usually that is a fraction of a second.
+const patience = 10 * time.Second
+
+// poll tries until it is done, with growing pauses, and gives up when the pauses add up to
+// our patience; done is false then.
+func (h host) poll(ctx context.Context, try func() (done bool, err error)) (done bool, err error) {
+	const longest = 500 * time.Millisecond
+	for waited, pause := time.Duration(0), 20*time.Millisecond; ; pause = min(2*pause, longest) {
+		if done, err = try(); done || err != nil || waited >= patience {
+			return done, err
+		}
+		if err := h.m.Sleep(ctx, pause); err != nil {
+			return false, err
+		}
+		waited += pause
+	}
+}
+
+// parseID reads the volume id of a request. It is the only way for an id to get near a
+// call: one known driver sends a disk number in its place.
+func parseID(op, text string) (win.VolumeID, error) {
+	id, ok := win.ParseVolumeID(text)
+	if !ok {
+		return "", winerr.New(winerr.Invalid, op, "",
+			`%.100q is not a volume id; an id looks like \\?\Volume{GUID}\, and ListVolumesOnDisk and GetVolumeIDFromTargetPath return it`, text)
+	}
+	return id, nil
+}
+
+// failed describes a failed call on a volume.
+func failed(op string, id win.VolumeID, err error) error {
+	switch code := winerr.CodeOf(err); {
+	case code == winerr.NotReady:
+		return winerr.As(winerr.Unavailable, op, string(id), err, "its disk may be offline; SetDiskState takes it online")
+	case code == winerr.UnrecognizedVolume:
+		return winerr.As(winerr.InUse, op, string(id), err, "FormatVolume makes one")
+	case code == winerr.FVELocked:
+		return winerr.As(winerr.InUse, op, string(id), err, "unlock it first")
+	case errors.Is(err, winerr.NotFound):
+		return winerr.As(winerr.NotFound, op, string(id), err, "the volume is gone, or its disk is offline")
+	default:
+		return winerr.Wrap(op, string(id), err)
+	}
+}
+
+// answered reports whether err is an answer of Windows, rather than the end of the
+// caller's patience or a machine that cannot be asked at all.
+func answered(err error) bool { return winerr.CodeOf(err) != 0 }

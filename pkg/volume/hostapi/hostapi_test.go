@@ -2,10 +2,13 @@ package api_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -18,13 +21,62 @@ func TestNew_OtherSystems(t *testing.T) {
 		call := host.MethodByName(method.Name)
 		var in []reflect.Value
 		for parameter := range call.Type().Ins() {
-			in = append(in, reflect.Zero(parameter))
+			switch {
+			case parameter.Kind() != reflect.String:
+				in = append(in, reflect.Zero(parameter))
+			case len(in) == 0 && !strings.HasSuffix(method.Name, "FromTargetPath"):
+				in = append(in, reflect.ValueOf(id))
+			default:
+				in = append(in, reflect.ValueOf(`C:\x`))
+			}
 		}
 		out := call.Call(in)
 		err, _ := reflect.TypeAssert[error](out[len(out)-1])
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("%s = %v, want an error like %v", method.Name, err, errors.ErrUnsupported)
 		}
+	}
+}
+
+// TestVolumeID_Malformed sends what is no volume id to every method that takes one: the
+// node is not even asked.
+func TestVolumeID_Malformed(t *testing.T) {
+	node := nodeWith(t, formatted())
+	host := volumeapi.NewOn(node)
+	node.ResetCalls()
+	for _, text := range []string{
+		"", "2", "C:", `C:\`, `\\.\PhysicalDrive1`, `\\?\Volume{}\`, `Volume{ffff0000-0000-4000-8000-000000000000}`,
+		id + `..\x`, id + `\`, `\\?\GLOBALROOT\Device\Harddisk1\Partition2`, id[:len(id)-2], "\x00" + id, id + "\n",
+	} {
+		for name, call := range map[string]func() error{
+			"MountVolume":       func() error { return host.MountVolume(text, pods+`\x`) },
+			"UnmountVolume":     func() error { return host.UnmountVolume(text, pods+`\x`) },
+			"IsVolumeFormatted": func() error { _, err := host.IsVolumeFormatted(text); return err },
+			"FormatVolume":      func() error { return host.FormatVolume(text) },
+			"ResizeVolume":      func() error { return host.ResizeVolume(text, 0) },
+			"GetVolumeStats":    func() error { _, _, err := host.GetVolumeStats(text); return err },
+			"GetDiskNumberFromVolumeID": func() error {
+				_, err := host.GetDiskNumberFromVolumeID(text)
+				return err
+			},
+			"WriteVolumeCache": func() error { return host.WriteVolumeCache(text) },
+		} {
+			wantKind(t, name+" of "+text, call(), winerr.Invalid, `\\?\Volume{GUID}\`)
+		}
+	}
+	if calls := node.Calls(); len(calls) != 0 {
+		t.Errorf("the node was asked: %v", calls)
+	}
+}
+
+// TestVolumeID_Spelling shows that case and the last backslash of an id do not matter.
+func TestVolumeID_Spelling(t *testing.T) {
+	node := nodeWith(t, formatted())
+	host := volumeapi.NewOn(node)
+	for i, text := range []string{id, strings.TrimSuffix(id, `\`), strings.ToUpper(id)} {
+		path := fmt.Sprintf(`%s\%d`, pods, i)
+		must(t, host.MountVolume(text, path))
+		wantMounted(t, host, path, id)
 	}
 }
 

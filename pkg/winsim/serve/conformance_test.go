@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"reflect"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
@@ -28,10 +26,9 @@ func TestConformance_Filesystem(t *testing.T) {
 		name      string
 		newClient func(pipePath string) (any, error)
 		lacks     []string
-		renamed   map[string]string // methods with another name in this version
 	}{
-		{name: "v1alpha1", newClient: untyped(fsv1alpha1.NewClientWithPipePath), lacks: []string{"RmdirContents"}, renamed: oldNames},
-		{name: "v1beta1", newClient: untyped(fsv1beta1.NewClientWithPipePath), lacks: []string{"RmdirContents"}, renamed: oldNames},
+		{name: "v1alpha1", newClient: untyped(fsv1alpha1.NewClientWithPipePath), lacks: []string{"RmdirContents"}},
+		{name: "v1beta1", newClient: untyped(fsv1beta1.NewClientWithPipePath), lacks: []string{"RmdirContents"}},
 		{name: "v1beta2", newClient: untyped(fsv1beta2.NewClientWithPipePath), lacks: []string{"RmdirContents"}},
 		{name: "v1", newClient: untyped(fsv1.NewClientWithPipePath), lacks: []string{"RmdirContents"}},
 		{name: "v2alpha1", newClient: untyped(fsv2alpha1.NewClientWithPipePath)},
@@ -39,14 +36,9 @@ func TestConformance_Filesystem(t *testing.T) {
 		t.Run(version.name, func(t *testing.T) {
 			hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode {
 				node := newNode(t)
-				sockets := run(t, node, "filesystem/"+version.name)
-				client, err := version.newClient(sockets + "/csi-proxy-filesystem-" + version.name + ".sock")
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = client.(interface{ Close() error }).Close() })
+				api := dialRemote(t, version.newClient, run(t, node, "filesystem/"+version.name), "filesystem", version.name)
 				return hosttest.FilesystemNode{
-					API:         remoteFilesystem{client: client, renamed: version.renamed},
+					API:         remoteFilesystem{api},
 					Root:        `C:\var\lib\kubelet\pods`,
 					WriteFile:   node.WriteFile,
 					ReadFile:    node.ReadFile,
@@ -59,20 +51,8 @@ func TestConformance_Filesystem(t *testing.T) {
 	}
 }
 
-var oldNames = map[string]string{"CreateSymlink": "LinkPath", "IsSymlink": "IsMountPoint"}
-
-func untyped[C any](newClient func(string) (C, error)) func(string) (any, error) {
-	return func(path string) (any, error) { return newClient(path) }
-}
-
-// remoteFilesystem makes the group's Interface of any version's client. The versions
-// differ in the names of types, methods and fields but not in meaning, so it works by
-// reflection: it finds the method, fills the request by field name and reads the one
-// answer there can be.
-type remoteFilesystem struct {
-	client  any
-	renamed map[string]string
-}
+// remoteFilesystem makes the group's Interface of any version's client.
+type remoteFilesystem struct{ remote }
 
 // standardErrors is what each code means to the suite.
 var standardErrors = map[codes.Code]error{
@@ -83,22 +63,13 @@ var standardErrors = map[codes.Code]error{
 	codes.FailedPrecondition: hosttest.ErrConflict,
 }
 
-func (r remoteFilesystem) call(ctx context.Context, name string, fields map[protoreflect.Name]any) (answer bool, err error) {
-	if old, ok := r.renamed[name]; ok {
-		name = old
-	}
-	method := reflect.ValueOf(r.client).MethodByName(name)
-	request := reflect.New(method.Type().In(1).Elem())
-	message := request.Interface().(proto.Message).ProtoReflect()
-	for field, value := range fields {
-		message.Set(message.Descriptor().Fields().ByName(field), protoreflect.ValueOf(value))
-	}
-	out := method.Call([]reflect.Value{reflect.ValueOf(ctx), request})
-	if err, _ := out[1].Interface().(error); err != nil {
+// ask makes a call and reads the one answer there can be.
+func (r remoteFilesystem) ask(ctx context.Context, method string, values fields) (answer bool, err error) {
+	out, err := r.call(ctx, method, values)
+	if err != nil {
 		return false, fmt.Errorf("%w: %w", standardErrors[status.Code(err)], err)
 	}
-	response := out[0].Interface().(proto.Message).ProtoReflect()
-	response.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+	out.message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		if field.Name() == "error" {
 			err = fmt.Errorf("the error field is set: %q", value.String())
 			return false
@@ -110,22 +81,22 @@ func (r remoteFilesystem) call(ctx context.Context, name string, fields map[prot
 }
 
 func (r remoteFilesystem) CreateSymlink(ctx context.Context, in *filesystem.CreateSymlinkRequest) (*filesystem.CreateSymlinkResponse, error) {
-	_, err := r.call(ctx, "CreateSymlink", map[protoreflect.Name]any{"source_path": in.SourcePath, "target_path": in.TargetPath})
+	_, err := r.ask(ctx, "CreateSymlink", fields{"source_path": in.SourcePath, "target_path": in.TargetPath})
 	return &filesystem.CreateSymlinkResponse{}, err
 }
 
 func (r remoteFilesystem) IsSymlink(ctx context.Context, in *filesystem.IsSymlinkRequest) (*filesystem.IsSymlinkResponse, error) {
-	answer, err := r.call(ctx, "IsSymlink", map[protoreflect.Name]any{"path": in.Path})
+	answer, err := r.ask(ctx, "IsSymlink", fields{"path": in.Path})
 	return &filesystem.IsSymlinkResponse{IsSymlink: answer}, err
 }
 
 func (r remoteFilesystem) Mkdir(ctx context.Context, in *filesystem.MkdirRequest) (*filesystem.MkdirResponse, error) {
-	_, err := r.call(ctx, "Mkdir", map[protoreflect.Name]any{"path": in.Path})
+	_, err := r.ask(ctx, "Mkdir", fields{"path": in.Path})
 	return &filesystem.MkdirResponse{}, err
 }
 
 func (r remoteFilesystem) PathExists(ctx context.Context, in *filesystem.PathExistsRequest) (*filesystem.PathExistsResponse, error) {
-	answer, err := r.call(ctx, "PathExists", map[protoreflect.Name]any{"path": in.Path})
+	answer, err := r.ask(ctx, "PathExists", fields{"path": in.Path})
 	return &filesystem.PathExistsResponse{Exists: answer}, err
 }
 
@@ -134,11 +105,11 @@ func (remoteFilesystem) PathValid(context.Context, *filesystem.PathValidRequest)
 }
 
 func (r remoteFilesystem) Rmdir(ctx context.Context, in *filesystem.RmdirRequest) (*filesystem.RmdirResponse, error) {
-	_, err := r.call(ctx, "Rmdir", map[protoreflect.Name]any{"path": in.Path, "force": in.Force})
+	_, err := r.ask(ctx, "Rmdir", fields{"path": in.Path, "force": in.Force})
 	return &filesystem.RmdirResponse{}, err
 }
 
 func (r remoteFilesystem) RmdirContents(ctx context.Context, in *filesystem.RmdirContentsRequest) (*filesystem.RmdirContentsResponse, error) {
-	_, err := r.call(ctx, "RmdirContents", map[protoreflect.Name]any{"path": in.Path})
+	_, err := r.ask(ctx, "RmdirContents", fields{"path": in.Path})
 	return &filesystem.RmdirContentsResponse{}, err
 }

@@ -45,7 +45,9 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 		cfg.WorkingDirs = []string{`C:\var\lib\kubelet`}
 	}
 	hosts := daemon.LocalHosts() // of groups that the node does not emulate yet
+	hosts.Disk = node.Disk()
 	hosts.Filesystem = node.Filesystem()
+	hosts.Volume = node.Volume()
 	return daemon.Serve(ctx, daemon.Config{
 		Hosts:       hosts,
 		WorkingDirs: cfg.WorkingDirs,

@@ -1,0 +1,89 @@
+// Package cim calls methods of WMI classes, for the few things that Windows offers in no
+// other way: formatting a volume is one.
+//
+// WMI is reached through COM, and nothing of COM leaves this package: requests and answers
+// are Go values, failures carry winerr codes. Importing it does nothing. COM is started by
+// the first call, on OS threads of its own, which keep their connections.
+//
+// A call to WMI cannot be interrupted either. When a caller's context ends first, the
+// thread is left alone with its call, and another takes its place.
+package cim
+
+import "context"
+
+// Namespaces.
+const (
+	// V2 has the classes of old: Win32_Volume, Win32_BIOS.
+	V2 = `root\cimv2`
+	// Storage has the storage management classes: MSFT_Volume, MSFT_Disk.
+	Storage = `root\Microsoft\Windows\Storage`
+)
+
+// Object is what a request is about: a class, or those of its instances that have Value
+// in Property.
+type Object struct {
+	Namespace string
+	Class     string
+	Property  string
+	Value     string
+}
+
+// Call calls a method of an object, with parameters by their names; those that are not
+// given keep their defaults. It returns what the method returns, which means something
+// else in each class. The object must be a class, for static methods, or one instance.
+//
+// Parameters can be strings, booleans and unsigned numbers.
+//
+// An instance that does not exist is winerr.WMINotFound. After any other error the method
+// may have done its work or not.
+func Call(ctx context.Context, object Object, method string, parameters map[string]any) (uint32, error) {
+	in, err := variants(parameters)
+	if err != nil {
+		return 0, err
+	}
+	var result uint32
+	err = threads.do(ctx, func(c connection) (err error) {
+		result, err = c.call(object, method, in)
+		return err
+	})
+	if err != nil {
+		return 0, err // result still belongs to the thread
+	}
+	return result, nil
+}
+
+// Query returns properties of all instances of an object: strings, booleans, int64, or
+// nil. Numbers of 64 bits are strings, as WMI gives them to scripts.
+func Query(ctx context.Context, object Object, properties ...string) ([]map[string]any, error) {
+	var instances []map[string]any
+	err := threads.do(ctx, func(c connection) (err error) {
+		instances, err = c.query(object, properties)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return instances, nil
+}
+
+// Abandoned returns how many calls their callers have given up on since the start of the
+// program.
+func Abandoned() int64 {
+	n, _ := threads.counts()
+	return n
+}
+
+// Stuck returns how many of them have not come back, and keep an OS thread each.
+func Stuck() int {
+	_, n := threads.counts()
+	return n
+}
+
+// connection is a thread's connection to WMI. It is used and closed on that thread.
+type connection interface {
+	call(object Object, method string, in map[string]any) (uint32, error)
+	query(object Object, properties []string) ([]map[string]any, error)
+	close()
+}
+
+var threads = newPool(connect)

@@ -1,0 +1,211 @@
+package cim
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+const (
+	// maxThreads is how many calls run at the same time. One thread would do most of the
+	// time, but then a disk that is slow to format would hold up all others.
+	maxThreads = 4
+	// maxStuck is how many abandoned calls may not have come back. With so many WMI is
+	// of no use, and further calls fail at once.
+	maxStuck = 3
+)
+
+// errStuck is the answer while too many calls are stuck.
+var errStuck = fmt.Errorf("%w: %d earlier calls to WMI have not come back", winerr.Unavailable, maxStuck)
+
+// pool is OS threads with a connection each. They start when they are needed, and stay.
+type pool struct {
+	connect func() (connection, error) // called on the thread
+
+	mu        sync.Mutex
+	work      sync.Cond // the queue is not empty, or the pool is closed
+	queue     []*request
+	threads   int // those that serve
+	idle      int // and have nothing to do
+	stuck     int // those that serve no more, because their callers have left them
+	abandoned int64
+	closed    bool
+}
+
+func newPool(connect func() (connection, error)) *pool {
+	p := &pool{connect: connect}
+	p.work.L = &p.mu
+	return p
+}
+
+// request is one call on its way to a thread and back.
+type request struct {
+	run   func(connection) error
+	done  chan error // with room, since nobody may be there to receive
+	state state      // guarded by the pool
+}
+
+type state int
+
+const (
+	queued state = iota
+	running
+	finished
+	abandoned
+)
+
+// do runs f on a thread, and waits for it or for the end of ctx. What f writes can be read
+// only if it has succeeded; otherwise it may still be at it.
+func (p *pool) do(ctx context.Context, f func(connection) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	r := &request{run: f, done: make(chan error, 1)}
+	if err := p.enqueue(r); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.done:
+		return err
+	case <-ctx.Done():
+		if p.leave(r) {
+			return ctx.Err()
+		}
+		return <-r.done
+	}
+}
+
+// enqueue hands a request to the threads, and starts one if all are busy.
+func (p *pool) enqueue(r *request) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stuck >= maxStuck {
+		return errStuck
+	}
+	p.queue = append(p.queue, r)
+	if p.idle < len(p.queue) && p.threads < maxThreads {
+		p.threads++
+		p.startThread()
+	}
+	p.work.Signal()
+	return nil
+}
+
+// startThread is called with the lock held.
+func (p *pool) startThread() {
+	p.idle++
+	go p.serve()
+}
+
+// leave gives up on a request. If a thread is at it already, another one takes the place
+// of that thread. It returns false if the request has just been finished.
+func (p *pool) leave(r *request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch r.state {
+	case queued:
+		p.queue = slices.DeleteFunc(p.queue, func(other *request) bool { return other == r })
+	case running:
+		r.state = abandoned
+		p.abandoned++
+		p.stuck++
+		p.startThread()
+	default:
+		return false
+	}
+	return true
+}
+
+// serve is the life of a thread.
+func (p *pool) serve() {
+	// Never unlocked: with the goroutine ends the thread, and all that COM has left there.
+	runtime.LockOSThread()
+	var c connection
+	for r := p.next(); r != nil; r = p.next() {
+		var err error
+		if c, err = p.attend(c, r); !p.finish(r) {
+			defer p.unstuck() // after close, which may hang too
+			break
+		}
+		r.done <- err
+	}
+	if c != nil {
+		c.close()
+	}
+}
+
+// next waits for a request. Nil means that there will be no more.
+func (p *pool) next() *request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.queue) == 0 {
+		if p.closed {
+			return nil
+		}
+		p.work.Wait()
+	}
+	r := p.queue[0]
+	p.queue = p.queue[1:]
+	p.idle--
+	r.state = running
+	return r
+}
+
+// finish makes the thread ready for another request, before anybody knows the result of
+// this one: whoever comes next shall get the same thread. It returns false if the caller
+// has left.
+func (p *pool) finish(r *request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.state == abandoned {
+		return false
+	}
+	r.state = finished
+	p.idle++
+	return true
+}
+
+func (p *pool) unstuck() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stuck--
+}
+
+// attend runs a request, and returns the connection for the next one.
+func (p *pool) attend(c connection, r *request) (next connection, err error) {
+	// go-ole panics when it is given something it does not know. What is left of the
+	// connection then is anybody's guess, so it is not used again.
+	defer func() {
+		if cause := recover(); cause != nil {
+			next, err = nil, fmt.Errorf("panic while calling WMI: %v", cause)
+		}
+	}()
+	if _, stuck := p.counts(); stuck >= maxStuck { // fewer were when the request came
+		return c, errStuck
+	}
+	if c == nil {
+		if c, err = p.connect(); err != nil {
+			return nil, err
+		}
+	}
+	return c, r.run(c)
+}
+
+// counts returns how many calls were abandoned, and how many have not come back.
+func (p *pool) counts() (abandoned int64, stuck int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.abandoned, p.stuck
+}
+
+// close ends the threads that are idle, and the others when they are.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.work.Broadcast()
+}

@@ -1,0 +1,189 @@
+package local
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+)
+
+// DiskDevices does not touch the disks: Windows keeps the list.
+func (machine) DiskDevices(ctx context.Context) ([]win.Device, error) {
+	return promptly(ctx, func() ([]win.Device, error) {
+		interfaces, err := winapi.DeviceInterfaces(winapi.DiskClass)
+		if err != nil {
+			return nil, err
+		}
+		devices := make([]win.Device, len(interfaces))
+		for i, device := range interfaces {
+			devices[i] = win.Device(device.Path)
+		}
+		return devices, nil
+	})
+}
+
+// DeviceNumber and the four methods after it ask for what a driver knows since the disk
+// has arrived. No request goes to the disk, so they do not hang even if it is dead.
+func (machine) DeviceNumber(ctx context.Context, d win.Device) (win.DeviceNumber, error) {
+	return promptly(ctx, func() (win.DeviceNumber, error) {
+		query := winapi.Query{Code: winapi.StorageGetDeviceNumber, Size: winlayout.DeviceNumberSize}
+		return ask(d, winapi.NoAccess, query, winlayout.DecodeDeviceNumber)
+	})
+}
+
+func (machine) DeviceDescriptor(ctx context.Context, d win.Device) (win.DeviceDescriptor, error) {
+	return promptly(ctx, func() (win.DeviceDescriptor, error) {
+		return ask(d, winapi.NoAccess, property(winlayout.DeviceProperty, 1024), winlayout.DecodeDeviceDescriptor)
+	})
+}
+
+func (machine) DeviceIdentifiers(ctx context.Context, d win.Device) ([]win.DeviceIdentifier, error) {
+	return promptly(ctx, func() ([]win.DeviceIdentifier, error) {
+		return ask(d, winapi.NoAccess, property(winlayout.DeviceIDProperty, 4096), winlayout.DecodeDeviceIdentifiers)
+	})
+}
+
+func (machine) DeviceLocation(ctx context.Context, d win.Device) (string, error) {
+	return promptly(ctx, func() (string, error) {
+		return ask(d, winapi.NoAccess, property(winlayout.DeviceLocationProperty, 1024), winlayout.DecodeDeviceLocation)
+	})
+}
+
+// property asks for a property whose description has about so many bytes.
+func property(id winlayout.PropertyID, size int) winapi.Query {
+	return winapi.Query{
+		Code: winapi.StorageQueryProperty,
+		In:   winlayout.EncodePropertyQuery(id),
+		Size: size,
+		Need: winlayout.DescriptorSize,
+	}
+}
+
+func (machine) SCSIAddress(ctx context.Context, d win.Device) (win.SCSIAddress, error) {
+	return promptly(ctx, func() (win.SCSIAddress, error) {
+		query := winapi.Query{Code: winapi.SCSIGetAddress, Size: winlayout.SCSIAddressSize}
+		address, err := ask(d, winapi.NoAccess, query, winlayout.DecodeSCSIAddress)
+		if err == nil {
+			address.BusNumber = busNumber(d)
+		}
+		return address, err
+	})
+}
+
+// busNumber returns the number of the bus on which the controller of a disk sits. It is
+// known for interface paths; \\.\PhysicalDrive3 is no name in the device tree.
+func busNumber(d win.Device) string {
+	if !strings.Contains(string(d), "#") {
+		return ""
+	}
+	disk, err := winapi.InterfaceNode(string(d))
+	if err != nil {
+		return ""
+	}
+	controller, err := disk.Parent()
+	if err != nil {
+		return ""
+	}
+	number, err := controller.BusNumber()
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatUint(uint64(number), 10)
+}
+
+// DiskGeometry may make the driver ask the disk for its capacity.
+func (machine) DiskGeometry(ctx context.Context, d win.Device) (win.DiskGeometry, error) {
+	return within(ctx, askDisk, string(d), func() (win.DiskGeometry, error) {
+		query := winapi.Query{Code: winapi.DiskGetDriveGeometryEx, Size: winlayout.DiskGeometrySize}
+		return ask(d, winapi.NoAccess, query, winlayout.DecodeDiskGeometry)
+	})
+}
+
+// DiskAttributes is answered by the partition manager, from memory.
+func (machine) DiskAttributes(ctx context.Context, d win.Device) (win.DiskAttributes, error) {
+	return promptly(ctx, func() (win.DiskAttributes, error) {
+		query := winapi.Query{Code: winapi.DiskGetDiskAttributes, Size: winlayout.DiskAttributesSize}
+		return ask(d, winapi.NoAccess, query, winlayout.DecodeDiskAttributes)
+	})
+}
+
+// SetDiskAttributes waits for the volumes of a disk that goes offline.
+func (machine) SetDiskAttributes(ctx context.Context, d win.Device, attributes, mask win.DiskAttributes) error {
+	return act(ctx, changeDisk, string(d), func() error {
+		return tell(d, winapi.ReadWrite, winapi.DiskSetDiskAttributes, winlayout.EncodeDiskAttributes(attributes, mask))
+	})
+}
+
+// DriveLayout may read the table from the disk, and needs access for reading although its
+// control code does not.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_get_drive_layout_ex
+func (machine) DriveLayout(ctx context.Context, d win.Device) (win.DriveLayout, error) {
+	return within(ctx, askDisk, string(d), func() (win.DriveLayout, error) {
+		query := winapi.Query{Code: winapi.DiskGetDriveLayoutEx, Size: winlayout.DriveLayoutSize}
+		return ask(d, winapi.Read, query, winlayout.DecodeDriveLayout)
+	})
+}
+
+// SetDriveLayout writes the table to the disk. It refuses all but GPT tables: of an MBR
+// table the seam does not carry everything, so that what was read could not be written
+// back as it was.
+func (machine) SetDriveLayout(ctx context.Context, d win.Device, layout win.DriveLayout) error {
+	if layout.Style != win.StyleGPT {
+		return winerr.NotSupported
+	}
+	table, err := winlayout.EncodeDriveLayout(layout)
+	if err != nil {
+		return winerr.InvalidParameter
+	}
+	return act(ctx, changeDisk, string(d), func() error {
+		return tell(d, winapi.ReadWrite, winapi.DiskSetDriveLayoutEx, table)
+	})
+}
+
+// CreateDisk writes to the disk, and so do the following methods, or they read from it.
+func (machine) CreateDisk(ctx context.Context, d win.Device, diskID win.GUID) error {
+	return act(ctx, changeDisk, string(d), func() error {
+		return tell(d, winapi.ReadWrite, winapi.DiskCreateDisk, winlayout.EncodeCreateDisk(diskID))
+	})
+}
+
+func (machine) GrowPartition(ctx context.Context, d win.Device, partition uint32, bytes int64) error {
+	return act(ctx, changeDisk, string(d), func() error {
+		return tell(d, winapi.ReadWrite, winapi.DiskGrowPartition, winlayout.EncodeGrowPartition(partition, bytes))
+	})
+}
+
+func (machine) UpdateDisk(ctx context.Context, d win.Device) error {
+	return act(ctx, changeDisk, string(d), func() error {
+		return tell(d, winapi.NoAccess, winapi.DiskUpdateProperties, nil)
+	})
+}
+
+// UpdateDriveSize is answered with a DISK_GEOMETRY, which says less than DiskGeometry.
+func (machine) UpdateDriveSize(ctx context.Context, d win.Device) error {
+	return act(ctx, changeDisk, string(d), func() error {
+		query := winapi.Query{Code: winapi.DiskUpdateDriveSize, Size: winlayout.DiskGeometrySize}
+		_, err := ask(d, winapi.ReadWrite, query, func([]byte) (struct{}, error) { return struct{}{}, nil })
+		return err
+	})
+}
+
+// ReadDevice reads into a buffer of its own, because the caller may be gone by the time
+// the data comes.
+func (machine) ReadDevice(ctx context.Context, d win.Device, offset int64, b []byte) error {
+	length := len(b)
+	data, err := within(ctx, askDisk, string(d), func() ([]byte, error) {
+		device, err := winapi.Open(string(d), winapi.Read)
+		if err != nil {
+			return nil, err
+		}
+		defer device.Close()
+		return device.Read(offset, length)
+	})
+	copy(b, data)
+	return err
+}

@@ -1,0 +1,39 @@
+package local
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+)
+
+// StorageAdapters does not touch the adapters: Windows keeps the list.
+func (machine) StorageAdapters(ctx context.Context) ([]string, error) {
+	return promptly(ctx, func() ([]string, error) {
+		interfaces, err := winapi.DeviceInterfaces(winapi.StoragePortClass)
+		if err != nil {
+			return nil, err
+		}
+		var adapters []string
+		for _, adapter := range interfaces {
+			if !slices.Contains(adapters, adapter.InstanceID) {
+				adapters = append(adapters, adapter.InstanceID)
+			}
+		}
+		return adapters, nil
+	})
+}
+
+// RescanAdapter waits for every target of the adapter. One that does not answer takes as
+// long as the driver's patience, often a minute.
+func (machine) RescanAdapter(ctx context.Context, adapter string) error {
+	return act(ctx, scanAdapter, adapter, func() error {
+		// Without the privilege the scan itself fails, which says enough.
+		_ = winapi.LoadDriverPrivilege.Enable()
+		node, err := winapi.LocateDeviceNode(adapter)
+		if err != nil {
+			return err
+		}
+		return node.Reenumerate()
+	})
+}

@@ -1,0 +1,203 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+func (machine) VolumeIDs(ctx context.Context) ([]win.VolumeID, error) {
+	return within(ctx, askMounts, "all volumes", volumeIDs)
+}
+
+func volumeIDs() ([]win.VolumeID, error) {
+	names, err := winapi.VolumeNames()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]win.VolumeID, 0, len(names))
+	for _, name := range names {
+		if id, ok := win.ParseVolumeID(name); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// VolumeExtents is answered by the volume manager, from memory.
+func (machine) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent, error) {
+	return promptly(ctx, func() ([]win.Extent, error) {
+		query := winapi.Query{
+			Code: winapi.VolumeGetVolumeDiskExtents,
+			Size: winlayout.VolumeExtentsSize,
+			Need: winlayout.ExtentsSize,
+		}
+		return ask(id.Device(), winapi.NoAccess, query, winlayout.DecodeVolumeExtents)
+	})
+}
+
+// FileSystem makes Windows mount the file system, if it is not, and read from the disk.
+func (machine) FileSystem(ctx context.Context, id win.VolumeID) (string, error) {
+	return within(ctx, reachVolume, string(id), func() (string, error) { return winapi.FileSystem(string(id)) })
+}
+
+func (machine) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, error) {
+	return within(ctx, reachVolume, string(id), func() (win.Space, error) {
+		total, free, err := winapi.DiskSpace(string(id))
+		if err == nil && max(total, free) > math.MaxInt64 {
+			err = fmt.Errorf("%w: %d bytes, %d of them free", errInvalidData, total, free)
+		}
+		if err != nil {
+			return win.Space{}, err
+		}
+		return win.Space{Total: int64(total), Free: int64(free)}, nil
+	})
+}
+
+// NTFSVolumeData has to reach the file system, which a volume opened without access does
+// not have. The same is true of ExtendVolume.
+func (machine) NTFSVolumeData(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
+	return within(ctx, reachVolume, string(id), func() (win.NTFSVolumeData, error) {
+		query := winapi.Query{Code: winapi.GetNTFSVolumeData, Size: winlayout.NTFSVolumeDataSize}
+		return ask(id.Device(), winapi.Read, query, winlayout.DecodeNTFSVolumeData)
+	})
+}
+
+func (machine) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64) error {
+	return act(ctx, reachVolume, string(id), func() error {
+		// LocalSystem does not need the privilege; others fail without it.
+		_ = winapi.ManageVolumePrivilege.Enable()
+		return tell(id.Device(), winapi.ReadWrite, winapi.ExtendVolume, winlayout.EncodeExtendVolume(sectors))
+	})
+}
+
+func (machine) OnlineVolume(ctx context.Context, id win.VolumeID) error {
+	return act(ctx, reachVolume, string(id), func() error {
+		return tell(id.Device(), winapi.ReadWrite, winapi.VolumeOnline, nil)
+	})
+}
+
+func (machine) FlushVolume(ctx context.Context, id win.VolumeID) error {
+	return act(ctx, flushVolume, string(id), func() error {
+		device, err := winapi.Open(string(id.Device()), winapi.ReadWrite)
+		if err != nil {
+			return err
+		}
+		defer device.Close()
+		return device.Flush()
+	})
+}
+
+// SetMountPoint writes to the volume of the directory and asks the mount manager, and so
+// does DeleteMountPoint.
+func (machine) SetMountPoint(ctx context.Context, path string, id win.VolumeID) error {
+	return act(ctx, askMounts, path, func() error { return winapi.SetMountPoint(mountPath(path), string(id)) })
+}
+
+func (machine) DeleteMountPoint(ctx context.Context, path string) error {
+	return act(ctx, askMounts, path, func() error { return winapi.DeleteMountPoint(mountPath(path)) })
+}
+
+func (machine) VolumeAtRoot(ctx context.Context, path string) (win.VolumeID, error) {
+	return within(ctx, askMounts, path, func() (win.VolumeID, error) { return volumeAt(path) })
+}
+
+func volumeAt(path string) (win.VolumeID, error) {
+	name, err := winapi.VolumeAt(mountPath(path))
+	if err != nil {
+		return "", err
+	}
+	return volumeOf(name)
+}
+
+// mountPath puts a path into its long form only if it has to: the functions about mount
+// points document the short one.
+func mountPath(path string) string {
+	const maxDirectory = 247 // as for CreateDirectory
+	if len(path) < maxDirectory {
+		return path
+	}
+	return winpath.Long(path)
+}
+
+// VolumeOfPath opens the path, which may lead to another machine.
+func (machine) VolumeOfPath(ctx context.Context, path string) (win.VolumeID, error) {
+	return within(ctx, reachFile, path, func() (win.VolumeID, error) { return volumeOfPath(path) })
+}
+
+func volumeOfPath(path string) (win.VolumeID, error) {
+	handle, err := open(path, windows.FILE_READ_ATTRIBUTES, windows.FILE_FLAG_BACKUP_SEMANTICS)
+	if err != nil {
+		return "", err
+	}
+	defer windows.CloseHandle(handle)
+	final, err := winapi.FinalPath(handle)
+	if err != nil {
+		return "", err
+	}
+	return volumeOf(final)
+}
+
+// volumeOf returns the volume with which a path begins.
+func volumeOf(path string) (win.VolumeID, error) {
+	if end := strings.Index(path, `}`); end >= 0 {
+		if id, ok := win.ParseVolumeID(path[:end+1]); ok {
+			return id, nil
+		}
+	}
+	return "", fmt.Errorf("%w: %q is on no volume", errInvalidData, path)
+}
+
+// SystemVolumes opens the Windows directory.
+func (machine) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
+	return within(ctx, reachFile, "the Windows directory", func() ([]win.VolumeID, error) {
+		directory, err := winapi.WindowsDirectory()
+		if err != nil {
+			return nil, err
+		}
+		own, err := volumeOfPath(directory)
+		if err != nil { // the drive is there whatever lies over its directories
+			own, err = volumeAt(filepath.VolumeName(directory))
+		}
+		if err != nil {
+			return nil, err
+		}
+		volumes := []win.VolumeID{own}
+		if start, err := startVolume(); err == nil && start != own {
+			volumes = append(volumes, start)
+		}
+		return volumes, nil
+	})
+}
+
+// startVolume finds the volume of the partition from which the machine starts. It has no
+// name on some machines, and on most of them it is on the same disk as Windows.
+func startVolume() (win.VolumeID, error) {
+	partition, err := winapi.SystemPartition()
+	if err != nil {
+		return "", err
+	}
+	ids, err := volumeIDs()
+	if err != nil {
+		return "", err
+	}
+	found := slices.IndexFunc(ids, func(id win.VolumeID) bool {
+		device, err := winapi.DeviceOf(strings.TrimPrefix(string(id.Device()), `\\?\`))
+		return err == nil && winpath.Equal(device, partition)
+	})
+	if found < 0 {
+		return "", winerr.FileNotFound
+	}
+	return ids[found], nil
+}

@@ -1,0 +1,277 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// A context cannot interrupt a call to Windows: whoever reads from a disk that is dying
+// waits until the driver gives up. Calls that can hang therefore run on a goroutine of
+// their own, which owns the handles and buffers of the call. If the caller's context ends
+// first, the call is abandoned: the caller returns, and the goroutine finishes alone.
+//
+// An abandoned call keeps an OS thread until it comes back. So nobody starts another one
+// of its kind on the same object meanwhile, and there is a limit for each kind as a whole.
+
+// kind is a kind of calls that hang for the same reason. Its text completes "calls to".
+type kind string
+
+// maxStuck is on how many objects calls of one kind may be stuck. When it is reached so
+// many disks or servers are dead, and further calls fail at once.
+const maxStuck = 32
+
+// patience is how long a call waits for one that is stuck on the same object. Most come
+// back soon: their callers were merely impatient.
+const patience = time.Second
+
+// stuck are the calls that were abandoned and have not come back.
+var stuck = struct {
+	sync.Mutex
+	calls map[kind]map[string][]*call // by object
+}{calls: map[kind]map[string][]*call{}}
+
+var abandoned atomic.Int64
+
+// Abandoned returns how many calls to Windows their callers have given up on since the
+// start of the program, those to WMI included.
+func Abandoned() int64 { return abandoned.Load() + cim.Abandoned() }
+
+// Stuck returns how many of them have not come back, and keep an OS thread each.
+func Stuck() int {
+	stuck.Lock()
+	defer stuck.Unlock()
+	n := cim.Stuck()
+	for _, objects := range stuck.calls {
+		for _, calls := range objects {
+			n += len(calls)
+		}
+	}
+	return n
+}
+
+// call is a call to Windows on a goroutine of its own.
+type call struct {
+	kind     kind
+	object   string
+	done     chan struct{} // closed when it has come back
+	panicked any           // only after done
+	// state is set by whoever is first: the call that comes back, or the caller that
+	// gives up.
+	state atomic.Int32
+}
+
+const (
+	hasReturned  = 1
+	wasAbandoned = 2
+)
+
+// begin runs f on another goroutine, unless calls like it are stuck.
+func begin(ctx context.Context, k kind, object string, f func()) (*call, error) {
+	if err := admit(ctx, k, object); err != nil {
+		return nil, err
+	}
+	c := &call{kind: k, object: object, done: make(chan struct{})}
+	go func() {
+		defer c.end()
+		f()
+	}()
+	return c, nil
+}
+
+// admit waits a moment for a call that is stuck on the same object.
+func admit(ctx context.Context, k kind, object string) error {
+	earlier, objects := stuckOn(k, object)
+	if earlier == nil && objects < maxStuck {
+		return nil
+	}
+	if earlier == nil {
+		return fmt.Errorf("%w: calls to %s have not come back from Windows, on %d objects", winerr.Unavailable, k, objects)
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for ; earlier != nil; earlier, _ = stuckOn(k, object) {
+		select {
+		case <-earlier.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+			return fmt.Errorf("%w: an earlier call to %s has not come back from Windows", winerr.Unavailable, k)
+		}
+	}
+	return nil
+}
+
+// stuckOn returns one of the calls that are stuck on an object, if there is one, and on
+// how many objects such calls are stuck.
+func stuckOn(k kind, object string) (earlier *call, objects int) {
+	stuck.Lock()
+	defer stuck.Unlock()
+	if calls := stuck.calls[k][object]; len(calls) > 0 {
+		earlier = calls[0]
+	}
+	return earlier, len(stuck.calls[k])
+}
+
+// end is the last thing the goroutine does. A panic belongs to the caller, in whose
+// goroutine it can be dealt with.
+func (c *call) end() {
+	if p := recover(); p != nil {
+		c.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+	}
+	if !c.state.CompareAndSwap(0, hasReturned) {
+		c.cameBack()
+	}
+	close(c.done)
+}
+
+// result waits for the call, or until ctx ends. Nil means that f has returned, and what
+// it wrote can be read; otherwise that still belongs to f.
+func (c *call) result(ctx context.Context) error {
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		if c.abandon() {
+			return ctx.Err()
+		}
+		<-c.done
+	}
+	if c.panicked != nil {
+		panic(c.panicked)
+	}
+	return nil
+}
+
+// abandon gives up on the call. It returns false if the call has just come back.
+func (c *call) abandon() bool {
+	stuck.Lock()
+	defer stuck.Unlock()
+	if !c.state.CompareAndSwap(0, wasAbandoned) {
+		return false
+	}
+	abandoned.Add(1)
+	objects := stuck.calls[c.kind]
+	if objects == nil {
+		objects = map[string][]*call{}
+		stuck.calls[c.kind] = objects
+	}
+	objects[c.object] = append(objects[c.object], c)
+	return true
+}
+
+// cameBack takes an abandoned call off the list.
+func (c *call) cameBack() {
+	stuck.Lock()
+	defer stuck.Unlock()
+	objects := stuck.calls[c.kind]
+	others := slices.DeleteFunc(objects[c.object], func(other *call) bool { return other == c })
+	if objects[c.object] = others; len(others) == 0 {
+		delete(objects, c.object)
+	}
+}
+
+// within runs f, a call to Windows about an object, and returns what it returns, or ctx's
+// error if that ends first. F must not write to anything of the caller's.
+func within[T any](ctx context.Context, k kind, object string, f func() (T, error)) (T, error) {
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	if ctx.Done() == nil { // nothing can end it
+		return f()
+	}
+	var result struct {
+		value T
+		err   error
+	}
+	c, err := begin(ctx, k, object, func() { result.value, result.err = f() })
+	if err != nil {
+		return none, err
+	}
+	if err := c.result(ctx); err != nil {
+		return none, err
+	}
+	return result.value, result.err
+}
+
+// act is within for calls that return nothing.
+func act(ctx context.Context, k kind, object string, f func() error) error {
+	_, err := within(ctx, k, object, func() (struct{}, error) { return struct{}{}, f() })
+	return err
+}
+
+// promptly is for the calls that do not hang: those that are answered from memory.
+func promptly[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	if err := ctx.Err(); err != nil {
+		var none T
+		return none, err
+	}
+	return f()
+}
+
+// stream is within for calls that return one thing after the other: f hands them to
+// yield, and each receives them in the caller's goroutine while f waits. F ends when
+// yield returns false.
+func stream[T any](ctx context.Context, k kind, object string, f func(yield func(T) bool) error, each func(T) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var (
+		values  = make(chan T)
+		resume  = make(chan struct{})
+		left    = make(chan struct{}) // closed when the caller takes no more
+		failure error
+	)
+	c, err := begin(ctx, k, object, func() {
+		failure = f(func(value T) bool {
+			select {
+			case values <- value:
+			case <-left:
+				return false
+			}
+			select {
+			case <-resume:
+				return true
+			case <-left:
+				return false
+			}
+		})
+	})
+	if err != nil {
+		return err
+	}
+	leave := sync.OnceFunc(func() { close(left) })
+	defer leave()
+	for {
+		select {
+		case value := <-values:
+			err := each(value)
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				leave()
+				<-c.done // soon, f is not with Windows; then what it opened is closed
+				return err
+			}
+			resume <- struct{}{}
+		case <-c.done:
+			if err := c.result(ctx); err != nil {
+				return err
+			}
+			return failure
+		case <-ctx.Done():
+			if c.abandon() {
+				return ctx.Err()
+			}
+			<-c.done
+		}
+	}
+}

@@ -1,0 +1,10 @@
+// Package winapi extends golang.org/x/sys/windows by the storage calls that it lacks, in
+// the form Go programs expect: devices that are opened, asked and closed, lists as slices,
+// failures as winerr codes. The raw functions stay private, and nothing that is returned
+// lies in memory of the system.
+//
+// All of it works on Windows only, except for what can be checked elsewhere: numbers, and
+// decisions about buffers.
+package winapi
+
+//go:generate mkwinsyscall -output zsyscall_windows.go device_interface_windows.go device_node_windows.go privilege_windows.go

@@ -1,0 +1,4 @@
+package winapi
+
+// AlignedBuffer is alignedBuffer.
+var AlignedBuffer = alignedBuffer

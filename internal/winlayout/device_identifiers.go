@@ -1,0 +1,54 @@
+package winlayout
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// STORAGE_DEVICE_ID_DESCRIPTOR: how many identifiers there are, and the first.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddstor/ns-ntddstor-_storage_device_id_descriptor
+const (
+	idCount = 8
+	idFirst = 12
+)
+
+// STORAGE_IDENTIFIER: the offset of the next counts from the start of this one.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/storduid/ns-storduid-_storage_identifier
+const (
+	identifierCodeSet     = 0
+	identifierSize        = 8
+	identifierNext        = 10
+	identifierAssociation = 12
+	identifierValue       = 16
+)
+
+// DecodeDeviceIdentifiers reads a STORAGE_DEVICE_ID_DESCRIPTOR, in the device's order.
+// Where the chain of identifiers breaks it ends: those before are as good as ever, and
+// the first that identifies the device is the one that counts.
+func DecodeDeviceIdentifiers(b []byte) ([]win.DeviceIdentifier, error) {
+	b, err := descriptor(b, idFirst, "STORAGE_DEVICE_ID_DESCRIPTOR")
+	if err != nil {
+		return nil, err
+	}
+	var identifiers []win.DeviceIdentifier
+	count := uint32At(b, idCount)
+	for b = b[idFirst:]; count > 0 && len(b) >= identifierValue; count-- {
+		end := identifierValue + int(binary.LittleEndian.Uint16(b[identifierSize:]))
+		if end > len(b) {
+			break
+		}
+		identifiers = append(identifiers, win.DeviceIdentifier{
+			CodeSet:     win.CodeSet(uint32At(b, identifierCodeSet)),
+			Association: uint32At(b, identifierAssociation),
+			Value:       bytes.Clone(b[identifierValue:end]),
+		})
+		next := int(binary.LittleEndian.Uint16(b[identifierNext:]))
+		if next < identifierValue || next > len(b) {
+			break // 0 on the last one; less than an identifier would go in circles
+		}
+		b = b[next:]
+	}
+	return identifiers, nil
+}

@@ -1,0 +1,97 @@
+package winlayout
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// PARTITION_INFORMATION_EX, with a union of PARTITION_INFORMATION_GPT and
+// PARTITION_INFORMATION_MBR at its end.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_ex
+const (
+	partitionStyle      = 0
+	partitionOffset     = 8
+	partitionLength     = 16
+	partitionNumber     = 24
+	partitionRewrite    = 28
+	partitionGPTType    = 32
+	partitionGPTID      = 48
+	partitionGPTFlags   = 64
+	partitionGPTName    = 72
+	partitionMBRType    = 32
+	partitionMBRBoot    = 33
+	partitionMBRKnown   = 34
+	partitionMBRHidden  = 36
+	partitionSize       = 144
+	partitionNameUnits  = 36
+	partitionNameLength = 2 * partitionNameUnits
+)
+
+// sectorOfMBR is the unit of HiddenSectors. Disks with other sectors than this have a GPT.
+const sectorOfMBR = 512
+
+// decodePartition reads one entry of a table in that style.
+func decodePartition(b []byte, style win.PartitionStyle) (win.Partition, error) {
+	if err := need(b, partitionSize, "PARTITION_INFORMATION_EX"); err != nil {
+		return win.Partition{}, err
+	}
+	partition := win.Partition{
+		Offset: int64At(b, partitionOffset),
+		Length: int64At(b, partitionLength),
+		Number: uint32At(b, partitionNumber),
+	}
+	if !isRange(partition.Offset, partition.Length) {
+		return win.Partition{}, fmt.Errorf("%d bytes from %d: %w", partition.Length, partition.Offset, ErrMalformed)
+	}
+	if own := win.PartitionStyle(uint32At(b, partitionStyle)); own != style {
+		return win.Partition{}, fmt.Errorf("%v in a table of style %v: %w", own, style, ErrMalformed)
+	}
+	switch style {
+	case win.StyleGPT:
+		partition.Type = decodeGUID(b[partitionGPTType:])
+		partition.ID = decodeGUID(b[partitionGPTID:])
+		partition.Attributes = binary.LittleEndian.Uint64(b[partitionGPTFlags:])
+		partition.Name, _, _ = strings.Cut(decodeUTF16(b[partitionGPTName:partitionGPTName+partitionNameLength]), "\x00")
+	case win.StyleMBR:
+		partition.MBRType = b[partitionMBRType]
+		partition.MBRBoot = b[partitionMBRBoot] != 0
+	case win.StyleRaw:
+	}
+	return partition, nil
+}
+
+// encodePartition writes one entry of a table in that style. RewritePartition is set for
+// all of them, as the documentation demands.
+func encodePartition(b []byte, style win.PartitionStyle, partition win.Partition) error {
+	if !isRange(partition.Offset, partition.Length) {
+		return fmt.Errorf("%d bytes from %d: %w", partition.Length, partition.Offset, ErrMalformed)
+	}
+	binary.LittleEndian.PutUint32(b[partitionStyle:], uint32(style))
+	binary.LittleEndian.PutUint64(b[partitionOffset:], uint64(partition.Offset))
+	binary.LittleEndian.PutUint64(b[partitionLength:], uint64(partition.Length))
+	binary.LittleEndian.PutUint32(b[partitionNumber:], partition.Number)
+	b[partitionRewrite] = 1
+	if style == win.StyleMBR {
+		b[partitionMBRType] = partition.MBRType
+		if partition.MBRBoot {
+			b[partitionMBRBoot] = 1
+		}
+		if partition.MBRType != 0 {
+			b[partitionMBRKnown] = 1
+		}
+		binary.LittleEndian.PutUint32(b[partitionMBRHidden:], uint32(partition.Offset/sectorOfMBR))
+		return nil
+	}
+	name := encodeUTF16(partition.Name)
+	if len(name) > partitionNameLength || strings.Contains(partition.Name, "\x00") {
+		return fmt.Errorf("the name %q has more than %d characters, or a NUL", partition.Name, partitionNameUnits)
+	}
+	encodeGUID(b[partitionGPTType:], partition.Type)
+	encodeGUID(b[partitionGPTID:], partition.ID)
+	binary.LittleEndian.PutUint64(b[partitionGPTFlags:], partition.Attributes)
+	copy(b[partitionGPTName:], name)
+	return nil
+}

@@ -1,0 +1,232 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// realTime is the default node on the clock of the test's bubble.
+func realTime() winsim.Model {
+	model := winsim.Default()
+	model.RealTime = true
+	return model
+}
+
+func TestPartitionDisk_HundredCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, realTime())
+		h := bound(t.Context(), node)
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if err := h.PartitionDisk(blank); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		wantPartition(t, node, blank)
+		if calls := node.Calls(); calls["CreateDisk"] != 1 || calls["SetDriveLayout"] != 1 {
+			t.Errorf("more was written than one table with one partition: %v", calls)
+		}
+	})
+}
+
+// TestPartitionDisk_HundredCallersFail: everybody gets the one answer.
+func TestPartitionDisk_HundredCallersFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, realTime())
+		inject(t, node, winsim.Fault{Call: "CreateDisk", Error: 1117, Delay: time.Second})
+		h := bound(t.Context(), node)
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if err := h.PartitionDisk(blank); winerr.CodeOf(err) != winerr.IODevice {
+					t.Errorf("got %v, want code 1117", err)
+				}
+			})
+		}
+		wg.Wait()
+		if got := node.Calls()["CreateDisk"]; got != 1 {
+			t.Errorf("%d attempts for 100 callers, want 1", got)
+		}
+	})
+}
+
+// TestPublishedMethods_HundredCallers: the locks alone keep the disk safe.
+func TestPublishedMethods_HundredCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, realTime())
+		h := bound(t.Context(), node)
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if err := published(h, blank); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		wantPartition(t, node, blank)
+		if calls := node.Calls(); calls["CreateDisk"] != 1 || calls["SetDriveLayout"] != 1 {
+			t.Errorf("more was written than one table with one partition: %v", calls)
+		}
+	})
+}
+
+// TestPartitionDisk_HundredDisks: one that hangs for 10 s delays only its own callers.
+func TestPartitionDisk_HundredDisks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := realTime()
+		for range 100 {
+			model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB})
+		}
+		node := newNode(t, model)
+		inject(t, node, winsim.Fault{Call: "CreateDisk", Object: device(50), Delay: 10 * time.Second})
+		h := bound(t.Context(), node)
+		start := time.Now()
+		var wg sync.WaitGroup
+		for disk := uint32(4); disk < 104; disk++ {
+			for range 2 {
+				wg.Go(func() {
+					if err := h.PartitionDisk(disk); err != nil {
+						t.Error(err)
+					}
+					took := time.Since(start)
+					if hung := took >= 10*time.Second; hung != (disk == 50) || (!hung && took > time.Second) {
+						t.Errorf("disk %d took %s", disk, took)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		for disk := uint32(4); disk < 104; disk++ {
+			wantPartition(t, node, disk)
+		}
+	})
+}
+
+// TestPartitionDisk_CallersLeave: those who lose patience get their answer at once, the
+// work goes on, and is not begun again.
+func TestPartitionDisk_CallersLeave(t *testing.T) {
+	for _, call := range []string{"SystemVolumes", "DiskAttributes", "DriveLayout", "CreateDisk", "SetDriveLayout", "OnlineVolume"} {
+		t.Run("in "+call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := newNode(t, realTime())
+				hang := inject(t, node, winsim.Fault{Call: call, Delay: time.Minute, Times: 1})
+				h := diskapi.NewOn(node)
+				for range 3 {
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					start := time.Now()
+					err := h.WithContext(ctx).(diskapi.DiskAPI).PartitionDisk(blank)
+					if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 10*time.Second {
+						t.Errorf("%v after %s", err, time.Since(start))
+					}
+					cancel()
+				}
+				if err := h.WithContext(t.Context()).(diskapi.DiskAPI).PartitionDisk(blank); err != nil {
+					t.Error(err)
+				}
+				wantPartition(t, node, blank)
+				if calls := node.Calls(); hang.Hits() != 1 || calls["CreateDisk"] != 1 || calls["SetDriveLayout"] != 1 {
+					t.Errorf("the work was begun again: %v", calls)
+				}
+			})
+		})
+	}
+}
+
+// TestSetDiskState_WaitsForTheDisk: calls on one disk come one after another. Whoever
+// gives up waiting leaves at once, and what was wanted is not done behind their back.
+func TestSetDiskState_WaitsForTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, realTime())
+		inject(t, node, winsim.Fault{Call: "CreateDisk", Delay: 20 * time.Second})
+		h := bound(t.Context(), node)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := h.PartitionDisk(blank); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Second) // it hangs
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() {
+			err := h.WithContext(ctx).SetDiskState(blank, false)
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("the caller who left: %v", err)
+			}
+		})
+		synctest.Wait()
+		start := time.Now()
+		cancel()
+		if err := h.SetDiskState(blank1G, false); err != nil { // another disk
+			t.Error(err)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("another disk had to wait %s", took)
+		}
+		wg.Wait()
+		synctest.Wait()
+		wantPartition(t, node, blank) // and the disk is online
+	})
+}
+
+// TestSetDiskState_CarriedThrough: what has begun ends, and the next caller waits for it.
+func TestSetDiskState_CarriedThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, realTime())
+		inject(t, node, winsim.Fault{Call: "SetDiskAttributes", Delay: 20 * time.Second, Times: 1})
+		h := diskapi.NewOn(node)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := h.WithContext(ctx).SetDiskState(blank, false); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the caller without patience: %v", err)
+		}
+		if err := h.WithContext(t.Context()).SetDiskState(blank, false); err != nil {
+			t.Errorf("the retry: %v", err)
+		}
+		if got := node.Calls()["SetDiskAttributes"]; got != 1 {
+			t.Errorf("the disk was changed %d times, want once", got)
+		}
+		if !attributes(t, node, blank).Offline {
+			t.Error("the disk is online")
+		}
+	})
+}
+
+// TestNew_SharesLocks: drivers make a new client for each call.
+func TestNew_SharesLocks(t *testing.T) {
+	if diskapi.New() != (diskapi.DiskAPI{}) {
+		t.Error("New returns something else than the zero value, which shares one state")
+	}
+}
+
+// TestPartitionDisk_SickVolumeElsewhere: looking for our volume among all others does not
+// hang with one of them.
+func TestPartitionDisk_SickVolumeElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sick = `\\?\Volume{5ccccccc-0000-0000-0000-000000000000}`
+		model := withDisk(gpt(winsim.Partition{Volume: &winsim.Volume{ID: sick}}))
+		model.RealTime, model.Storage.ForeignVolumeIDs = true, true
+		node := newNode(t, model)
+		hang := inject(t, node, winsim.Fault{Call: "VolumeExtents", Object: sick + "*", Delay: time.Hour})
+		start := time.Now()
+		if err := bound(t.Context(), node).PartitionDisk(blank); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 10*time.Second || hang.Hits() != 1 {
+			t.Errorf("it took %s, and the volume was asked %d times", took, hang.Hits())
+		}
+		hang.Remove()
+		wantPartition(t, node, blank)
+	})
+}

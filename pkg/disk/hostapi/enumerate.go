@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+const (
+	// atOnce is how many devices are asked at the same time. Healthy disks answer in
+	// microseconds, so this is not for speed but for the sick one among many.
+	atOnce = 8
+
+	// patience is how long one disk may keep a list waiting. A disk whose controller
+	// is resetting answers after 10 to 60 seconds, or never.
+	patience = 5 * time.Second
+)
+
+// eachDisk asks every disk that is present and returns the answers by disk number. A disk
+// without an answer is left out: the caller looks for another one more often than not,
+// and if it is the one, will look again.
+//
+// Numbers come from the device, not from counting \\.\PhysicalDrive0 up: they have gaps
+// and no upper bound.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_storage_get_device_number
+func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.Context, win.Device) (T, bool, error)) (map[uint32]T, error) {
+	devices, err := h.m.DiskDevices(ctx)
+	if err != nil {
+		return nil, winerr.Wrap(op, "", err)
+	}
+	answers := make([]struct {
+		number uint32
+		value  T
+		ok     bool
+	}, len(devices))
+	failures := inParallel(ctx, len(devices), patience, func(ctx context.Context, i int) error {
+		number, err := h.m.DeviceNumber(ctx, devices[i])
+		if err != nil || number.Type != win.DeviceTypeDisk {
+			return err
+		}
+		answers[i].number = number.Number
+		answers[i].value, answers[i].ok, err = ask(ctx, devices[i])
+		return err
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, winerr.Wrap(op, "", err)
+	}
+
+	log := klog.FromContext(ctx)
+	disks := make(map[uint32]T, len(devices))
+	for i, answer := range answers {
+		if err := failures[i]; err != nil {
+			log.V(2).Info("A disk is left out of a list because it does not answer", "operation", op, "device", devices[i], "err", err)
+			continue
+		}
+		if _, twice := disks[answer.number]; answer.ok && !twice {
+			disks[answer.number] = answer.value
+		}
+	}
+	return disks, nil
+}
+
+// inParallel calls do for 0 to n-1, several at a time and each with a time limit of its
+// own, and returns their errors when all are done.
+func inParallel(ctx context.Context, n int, limit time.Duration, do func(ctx context.Context, i int) error) []error {
+	failures := make([]error, n)
+	slots := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			ctx, cancel := context.WithTimeout(ctx, limit)
+			defer cancel()
+			failures[i] = recovered(func() error { return do(ctx, i) })
+		})
+	}
+	wg.Wait()
+	return failures
+}
+
+// recovered makes an error of a panic: on a goroutine of ours it would end the program.
+func recovered(do func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return do()
+}

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+const (
+	mib = 1 << 20
+
+	// minPartition is the least that NTFS can be put on.
+	minPartition = 8 * mib
+
+	// Windows 10 and Server 2016 and later fill the first 16 MiB with a Microsoft
+	// reserved partition, from the first byte they may use. Users expect the data in
+	// partition 2, and disk tools the reserved one.
+	// https://learn.microsoft.com/windows-hardware/manufacture/desktop/configure-uefigpt-based-hard-drive-partitions
+	msrEnd     = 16 * mib
+	msrMinDisk = 128 * mib // a smaller disk goes without
+
+	hidden uint64 = 0x4000000000000000 // GPT attribute: the mount manager ignores it
+)
+
+// partitioned reports whether there is a partition that is not reserved for Windows' own
+// use. That includes those of other systems, of dynamic disks and of types we have never
+// heard of: such a disk is taken.
+// https://learn.microsoft.com/windows-hardware/drivers/storage/msft-partition
+func partitioned(layout win.DriveLayout) bool {
+	switch layout.Style {
+	case win.StyleRaw:
+		return false
+	case win.StyleGPT:
+		return slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool {
+			return p.Type != win.PartitionMSR && p.Type != win.GUID{}
+		})
+	case win.StyleMBR:
+		return slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool {
+			switch p.MBRType {
+			case 0x05, 0x0f, 0x85: // extended: a box for other partitions
+				return false
+			default:
+				return used(p)
+			}
+		})
+	default:
+		return true
+	}
+}
+
+// mountable returns the partitions that Windows makes volumes of. It also does so of a few
+// others, at times.
+func mountable(layout win.DriveLayout) (found []win.Partition) {
+	for _, p := range layout.Partitions {
+		switch {
+		case layout.Style == win.StyleGPT && p.Type == win.PartitionBasicData && p.Attributes&hidden == 0:
+			found = append(found, p)
+		case layout.Style == win.StyleMBR:
+			switch p.MBRType {
+			case 0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e: // FAT, NTFS, exFAT
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// addPartition returns the table with one more partition, as large as possible, and that
+// partition. It fails with the number of bytes there were for it if they are too few.
+//
+// The table must have nothing but reserved partitions. Offset and length are multiples of
+// 1 MiB, as New-Partition makes them: up to 1 MiB remains free at the end.
+func addPartition(layout win.DriveLayout, diskSize int64) (win.DriveLayout, win.Partition, error) {
+	table := layout
+	table.Partitions = slices.Clone(layout.Partitions)
+	add := func(p win.Partition) win.Partition {
+		p.ID = win.NewGUID()
+		p.Number = uint32(len(table.Partitions)) + 1
+		table.Partitions = append(table.Partitions, p)
+		return p
+	}
+	reserved := slices.ContainsFunc(table.Partitions, func(p win.Partition) bool { return p.Type == win.PartitionMSR })
+	if !reserved && diskSize >= msrMinDisk && table.UsableOffset < msrEnd {
+		add(win.Partition{
+			Type: win.PartitionMSR, Name: "Microsoft reserved partition",
+			Offset: table.UsableOffset, Length: msrEnd - table.UsableOffset,
+		})
+	}
+	start, end := largestGap(table)
+	start = (start + mib - 1) / mib * mib
+	end = end / mib * mib
+	if end-start < minPartition {
+		return table, win.Partition{}, fmt.Errorf("the largest free part has %d bytes, and a partition needs %d", max(0, end-start), minPartition)
+	}
+	return table, add(win.Partition{
+		Type: win.PartitionBasicData, Name: "Basic data partition", Attributes: win.NoDriveLetter,
+		Offset: start, Length: end - start,
+	}), nil
+}
+
+// largestGap returns the longest range of bytes that no partition uses.
+func largestGap(layout win.DriveLayout) (start, end int64) {
+	byOffset := slices.SortedFunc(slices.Values(layout.Partitions), func(a, b win.Partition) int { return cmp.Compare(a.Offset, b.Offset) })
+	byOffset = append(byOffset, win.Partition{Offset: layout.UsableEnd()})
+	free := layout.UsableOffset
+	for _, p := range byOffset {
+		if p.Offset-free > end-start {
+			start, end = free, p.Offset
+		}
+		free = max(free, p.End())
+	}
+	return start, end
+}
+
+// describe puts a table into one line of an error.
+func describe(layout win.DriveLayout) string {
+	var b strings.Builder
+	b.WriteString(layout.Style.String())
+	for _, p := range layout.Partitions {
+		if used(p) {
+			fmt.Fprintf(&b, ", partition %d at %d with %d bytes", p.Number, p.Offset, p.Length)
+		}
+	}
+	return b.String()
+}

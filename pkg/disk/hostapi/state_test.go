@@ -1,0 +1,156 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+func TestDiskState(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	h := diskapi.NewOn(node)
+	for _, online := range []bool{true, false, false, true, true} {
+		if err := h.SetDiskState(blank, online); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := h.GetDiskState(blank); err != nil || got != online {
+			t.Errorf("online = %v, %v, want %v", got, err, online)
+		}
+	}
+	if got := node.Calls()["SetDiskAttributes"]; got != 2 {
+		t.Errorf("the disk was changed %d times, want 2", got)
+	}
+}
+
+func TestSetDiskState_OnlineStaysReadOnly(t *testing.T) {
+	node := newNode(t, winsim.VSphere()) // disks arrive offline and read-only
+	if err := diskapi.NewOn(node).SetDiskState(blank, true); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := attributes(t, node, blank), (win.DiskAttributes{ReadOnly: true}); got != want {
+		t.Errorf("the disk is %+v, want %+v", got, want)
+	}
+}
+
+// TestSetDiskState_PutOfflineAgain: Windows may undo the change when it gets round to the
+// arrival of the disk.
+func TestSetDiskState_PutOfflineAgain(t *testing.T) {
+	for _, c := range []struct {
+		times int
+		holds bool
+	}{{1, true}, {3, true}, {1000, false}} {
+		node := newNode(t, withStorage(func(s *winsim.Storage) { s.SANPolicy, s.OfflineAgain = winsim.OfflineAll, c.times }))
+		start := node.Now()
+		err := diskapi.NewOn(node).SetDiskState(blank, true)
+		took := node.Now().Sub(start)
+		if c.holds {
+			if err != nil || attributes(t, node, blank).Offline {
+				t.Errorf("undone %d times: %v, %+v", c.times, err, attributes(t, node, blank))
+			}
+			continue
+		}
+		wantKind(t, "undone for ever", err, winerr.Busy)
+		if err != nil && !strings.Contains(err.Error(), "disk 1") {
+			t.Errorf("%v does not name the disk", err)
+		}
+		if took > 6*time.Second {
+			t.Errorf("it took %s to give up", took)
+		}
+	}
+}
+
+func TestSetDiskState_Failures(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault winsim.Fault
+		kind  winerr.Kind
+		ok    bool
+	}{
+		{"in use for a moment", winsim.Fault{Call: "SetDiskAttributes", Error: 32, Times: 2}, 0, true},
+		{"busy for a moment", winsim.Fault{Call: "SetDiskAttributes", Error: 170, Times: 2}, 0, true},
+		{"in use for ever", winsim.Fault{Call: "SetDiskAttributes", Error: 32}, winerr.Busy, false},
+		{"denied", winsim.Fault{Call: "SetDiskAttributes", Error: 5}, winerr.Denied, false},
+		{"gone", winsim.Fault{Call: "SetDiskAttributes", Error: 1167}, winerr.NotFound, false},
+		{"cannot be looked at", winsim.Fault{Call: "DiskAttributes", Error: 1117}, winerr.Internal, false},
+		{"cannot be looked at again", winsim.Fault{Call: "DiskAttributes", Error: 1117, Nth: 3}, winerr.Internal, false},
+		{"Windows does not know its volumes", winsim.Fault{Call: "SystemVolumes", Error: 2}, winerr.Unavailable, false},
+		{"Windows does not know its disk", winsim.Fault{Call: "VolumeExtents", Error: 87}, winerr.Unavailable, false},
+		{"no update", winsim.Fault{Call: "UpdateDisk", Error: 1}, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			node := newNode(t, winsim.Default())
+			fault := inject(t, node, c.fault)
+			err := diskapi.NewOn(node).SetDiskState(blank, false)
+			if c.ok {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			wantKind(t, "SetDiskState", err, c.kind)
+			if winerr.CodeOf(err) != winerr.Code(c.fault.Error) || !strings.Contains(err.Error(), "disk 1") {
+				t.Errorf("%v does not name the disk and the code", err)
+			}
+			fault.Remove()
+			if err := diskapi.NewOn(node).SetDiskState(blank, false); err != nil {
+				t.Errorf("again: %v", err)
+			}
+		})
+	}
+}
+
+func TestSetDiskState_SystemDisk(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	h := diskapi.NewOn(node)
+	if err := h.SetDiskState(systemDisk, true); err != nil {
+		t.Errorf("online, as it is: %v", err)
+	}
+	wantKind(t, "offline", h.SetDiskState(systemDisk, false), winerr.Denied)
+	if changes(node) != 0 {
+		t.Errorf("calls were made: %v", node.Calls())
+	}
+}
+
+func TestNumberedCalls_MissingDisk(t *testing.T) {
+	h := diskapi.NewOn(newNode(t, winsim.Default()))
+	for name, call := range map[string]func() error{
+		"IsDiskInitialized":    func() error { _, err := h.IsDiskInitialized(missing); return err },
+		"InitializeDisk":       func() error { return h.InitializeDisk(missing) },
+		"BasicPartitionsExist": func() error { _, err := h.BasicPartitionsExist(missing); return err },
+		"CreateBasicPartition": func() error { return h.CreateBasicPartition(missing) },
+		"PartitionDisk":        func() error { return h.PartitionDisk(missing) },
+		"GetDiskStats":         func() error { _, err := h.GetDiskStats(missing); return err },
+		"GetDiskState":         func() error { _, err := h.GetDiskState(missing); return err },
+		"SetDiskState":         func() error { return h.SetDiskState(missing, false) },
+	} {
+		err := call()
+		wantKind(t, name, err, winerr.NotFound)
+		if err != nil && !strings.Contains(err.Error(), "disk 99: it does not exist (Windows error 2)") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestGetDiskStats(t *testing.T) {
+	node := newNode(t, withStorage(func(s *winsim.Storage) { s.CapacityFollows = winsim.CapacityRescan }))
+	h := diskapi.NewOn(node)
+	for disk, want := range map[uint32]int64{blank: 10 << 30, blank1G: 1 << 30, blank4K: 20 << 30} {
+		if got, err := h.GetDiskStats(disk); err != nil || got != want {
+			t.Errorf("disk %d has %d bytes, %v, want %d", disk, got, err, want)
+		}
+	}
+	if err := node.GrowDisk(blank, 12*winsim.GiB); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Rescan(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.GetDiskStats(blank); err != nil || got != 12<<30 {
+		t.Errorf("after it has grown: %d, %v", got, err)
+	}
+}

@@ -1,0 +1,51 @@
+package api
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// refuseSystemDisk fails if Windows or its boot files are on the disk. Whoever cannot find
+// that out must leave every disk alone, so failures are passed on.
+func (h *host) refuseSystemDisk(ctx context.Context, op string, disk uint32) error {
+	const advice = "Windows would not say which disks it runs from, so nothing was changed"
+	volumes, err := h.m.SystemVolumes(ctx)
+	if err != nil {
+		return winerr.As(kindOfOther(err), op, name(disk), err, advice)
+	}
+	for _, volume := range volumes {
+		extents, err := h.m.VolumeExtents(ctx, volume)
+		if err != nil {
+			return winerr.As(kindOfOther(err), op, name(disk), err, advice)
+		}
+		for _, extent := range extents {
+			if extent.Disk == disk {
+				return winerr.New(winerr.Denied, op, name(disk), "Windows runs from it (volume %s)", volume)
+			}
+		}
+	}
+	return nil
+}
+
+// kindOfOther is the kind of a failure that concerns another object than the one the
+// caller named: that one has not been found to be missing or wrong.
+func kindOfOther(err error) winerr.Kind {
+	switch kind := winerr.KindOf(err); kind {
+	case winerr.NotFound, winerr.Invalid:
+		return winerr.Unavailable
+	default:
+		return kind
+	}
+}
+
+// kindOfOurs is the kind of a failure of a call whose parameters are of our making: if one
+// is wrong, the caller cannot help it.
+func kindOfOurs(err error) winerr.Kind {
+	switch kind := winerr.KindOf(err); kind {
+	case winerr.Invalid:
+		return winerr.Internal
+	default:
+		return kind
+	}
+}

@@ -1,0 +1,356 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
+)
+
+// DiskNode is a node under test. Fields that cannot be had stay empty; the cases that need
+// them are skipped.
+type DiskNode struct {
+	// API is what is tested. Its errors must match those of io/fs.
+	API disk.Interface
+
+	// Empty is a disk without anything on it, of EmptySize bytes, 128 MiB at least,
+	// in whatever state new disks arrive. The suite may do with it as it likes.
+	Empty     uint32
+	EmptySize int64
+	// Others are more of the kind.
+	Others []uint32
+	// Used are disks with partitions or data of some kind, by a name for it, that
+	// PartitionDisk must accept and leave alone.
+	Used map[string]uint32
+	// Suspect are disks that show no partitions but are not empty, by a name for why.
+	// PartitionDisk must refuse them.
+	Suspect map[string]uint32
+	// System is the disk of Windows.
+	System *uint32
+	// Missing is a number that no disk has.
+	Missing uint32
+
+	// Content returns something that changes when a byte of the disk does.
+	Content func(number uint32) (string, error)
+	// Volumes lists the ids of the volumes on a disk, past the API.
+	Volumes func(number uint32) ([]string, error)
+	// Grow makes the disk larger, as its backend would.
+	Grow func(number uint32, size int64) error
+	// IDs and Locations are what some disks must be listed with.
+	IDs       map[uint32]disk.DiskIDs
+	Locations map[uint32]disk.DiskLocation
+
+	// Lacks names methods that this API does not have at all, because its version is
+	// older than they are.
+	Lacks []string
+}
+
+// Disk runs the cases of the disk group. newNode is called once per case.
+func Disk(t *testing.T, newNode func(t *testing.T) DiskNode) {
+	t.Helper()
+	for _, c := range diskCases {
+		t.Run(c.name, func(t *testing.T) {
+			n := &diskNode{DiskNode: newNode(t), t: t}
+			for _, method := range c.uses {
+				if slices.Contains(n.Lacks, method) {
+					t.Skipf("this version of the API has no %s", method)
+				}
+			}
+			c.run(n)
+		})
+	}
+}
+
+// diskNode gives the cases short names for the calls.
+type diskNode struct {
+	DiskNode
+	t *testing.T
+}
+
+func (n *diskNode) ctx() context.Context { return n.t.Context() }
+
+func (n *diskNode) need(what string, have bool) {
+	n.t.Helper()
+	if !have {
+		n.t.Skipf("this node has no %s", what)
+	}
+}
+
+func (n *diskNode) partition(number uint32) error {
+	_, err := n.API.PartitionDisk(n.ctx(), &disk.PartitionDiskRequest{DiskNumber: number})
+	return err
+}
+
+func (n *diskNode) setState(number uint32, online bool) error {
+	_, err := n.API.SetDiskState(n.ctx(), &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online})
+	return err
+}
+
+func (n *diskNode) rescan() error {
+	_, err := n.API.Rescan(n.ctx(), &disk.RescanRequest{})
+	return err
+}
+
+func (n *diskNode) mustPartition(number uint32) {
+	n.t.Helper()
+	twice(n.t, "PartitionDisk", func() error { return n.partition(number) })
+}
+
+func (n *diskNode) wantOnline(number uint32, want bool) {
+	n.t.Helper()
+	if slices.Contains(n.Lacks, "GetDiskState") {
+		return
+	}
+	response, err := n.API.GetDiskState(n.ctx(), &disk.GetDiskStateRequest{DiskNumber: number})
+	if err != nil || response.IsOnline != want {
+		n.t.Errorf("GetDiskState(%d) = %v, %v, want %v", number, response, err, want)
+	}
+}
+
+func (n *diskNode) wantSize(number uint32, want int64) {
+	n.t.Helper()
+	response, err := n.API.GetDiskStats(n.ctx(), &disk.GetDiskStatsRequest{DiskNumber: number})
+	if err != nil || response.TotalBytes != want {
+		n.t.Errorf("GetDiskStats(%d) = %v, %v, want %d", number, response, err, want)
+	}
+}
+
+// volumes returns the volumes of a disk in order, or none if the node cannot tell.
+func (n *diskNode) volumes(number uint32) []string {
+	n.t.Helper()
+	ids, err := n.Volumes(number)
+	if err != nil {
+		n.t.Fatalf("list the volumes of disk %d: %v", number, err)
+	}
+	return slices.Sorted(slices.Values(ids))
+}
+
+func (n *diskNode) wantVolumes(number uint32, want int) {
+	n.t.Helper()
+	if n.Volumes == nil {
+		return
+	}
+	if got := n.volumes(number); len(got) != want {
+		n.t.Errorf("disk %d has the volumes %q, want %d", number, got, want)
+	}
+}
+
+// unchanged checks that something leaves the content of a disk as it is.
+func (n *diskNode) unchanged(number uint32, do func()) {
+	n.t.Helper()
+	content := func() string {
+		if n.Content == nil {
+			return ""
+		}
+		content, err := n.Content(number)
+		if err != nil {
+			n.t.Fatalf("content of disk %d: %v", number, err)
+		}
+		return content
+	}
+	before := content()
+	do()
+	if content() != before {
+		n.t.Errorf("disk %d was written to", number)
+	}
+}
+
+var diskCases = []struct {
+	name string
+	uses []string // methods that not every version has
+	run  func(n *diskNode)
+}{
+	{name: "ListDiskIDs identifies disks", uses: []string{"ListDiskIDs"}, run: func(n *diskNode) {
+		response, err := n.API.ListDiskIDs(n.ctx(), &disk.ListDiskIDsRequest{})
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		if response.DiskIDs[n.Empty] == nil || response.DiskIDs[n.Missing] != nil {
+			n.t.Errorf("the disks are %d, want %d among them and %d not",
+				slices.Sorted(maps.Keys(response.DiskIDs)), n.Empty, n.Missing)
+		}
+		for number, want := range n.IDs {
+			if got := response.DiskIDs[number]; got == nil || *got != want {
+				n.t.Errorf("disk %d is %+v, want %+v", number, got, want)
+			}
+		}
+	}},
+	{name: "ListDiskLocations locates disks", run: func(n *diskNode) {
+		response, err := n.API.ListDiskLocations(n.ctx(), &disk.ListDiskLocationsRequest{})
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		for number, want := range n.Locations {
+			if got := response.DiskLocations[number]; got == nil || *got != want {
+				n.t.Errorf("disk %d is at %+v, want %+v", number, got, want)
+			}
+		}
+	}},
+	{name: "PartitionDisk makes an empty disk ready", run: func(n *diskNode) {
+		n.mustPartition(n.Empty)
+		n.wantOnline(n.Empty, true)
+		n.wantVolumes(n.Empty, 1)
+		n.unchanged(n.Empty, func() { n.mustPartition(n.Empty) })
+	}},
+	{name: "concurrent PartitionDisk of one disk all succeed", run: func(n *diskNode) {
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				if err := n.partition(n.Empty); err != nil {
+					n.t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		n.wantVolumes(n.Empty, 1)
+	}},
+	{name: "concurrent PartitionDisk of several disks all succeed", run: func(n *diskNode) {
+		var wg sync.WaitGroup
+		for _, number := range append(n.Others, n.Empty) {
+			wg.Go(func() {
+				if err := n.partition(number); err != nil {
+					n.t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, number := range append(n.Others, n.Empty) {
+			n.wantVolumes(number, 1)
+		}
+	}},
+	{name: "PartitionDisk takes a partitioned disk online", uses: []string{"SetDiskState"}, run: func(n *diskNode) {
+		n.need("way to list volumes", n.Volumes != nil)
+		n.mustPartition(n.Empty)
+		before := n.volumes(n.Empty)
+		twice(n.t, "SetDiskState", func() error { return n.setState(n.Empty, false) })
+		n.unchanged(n.Empty, func() { n.mustPartition(n.Empty) })
+		n.wantOnline(n.Empty, true)
+		if got := n.volumes(n.Empty); !slices.Equal(got, before) {
+			n.t.Errorf("the volumes are %q, want %q", got, before)
+		}
+	}},
+	{name: "PartitionDisk leaves disks with partitions alone", run: func(n *diskNode) {
+		n.need("disks with partitions", len(n.Used) > 0)
+		for name, number := range n.Used {
+			n.t.Run(name, func(t *testing.T) {
+				n := &diskNode{n.DiskNode, t}
+				n.unchanged(number, func() { n.mustPartition(number) })
+			})
+		}
+	}},
+	{name: "PartitionDisk refuses disks that are not empty", run: func(n *diskNode) {
+		n.need("suspect disks", len(n.Suspect) > 0)
+		for name, number := range n.Suspect {
+			n.t.Run(name, func(t *testing.T) {
+				n := &diskNode{n.DiskNode, t}
+				n.unchanged(number, func() {
+					for range 2 {
+						wantError(t, "PartitionDisk", n.partition(number), ErrConflict)
+					}
+				})
+			})
+		}
+	}},
+	{name: "PartitionDisk refuses the disk of Windows", run: func(n *diskNode) {
+		n.need("system disk", n.System != nil)
+		n.unchanged(*n.System, func() {
+			for range 2 {
+				wantError(n.t, "PartitionDisk", n.partition(*n.System), fs.ErrPermission)
+			}
+		})
+	}},
+	{name: "SetDiskState switches a disk off and on", uses: []string{"SetDiskState"}, run: func(n *diskNode) {
+		n.mustPartition(n.Empty)
+		n.unchanged(n.Empty, func() {
+			twice(n.t, "SetDiskState", func() error { return n.setState(n.Empty, false) })
+			n.wantOnline(n.Empty, false)
+			n.wantVolumes(n.Empty, 0)
+			twice(n.t, "SetDiskState", func() error { return n.setState(n.Empty, true) })
+			n.wantOnline(n.Empty, true)
+		})
+	}},
+	{name: "SetDiskState refuses to switch the disk of Windows off", uses: []string{"SetDiskState"}, run: func(n *diskNode) {
+		n.need("system disk", n.System != nil)
+		for range 2 {
+			wantError(n.t, "SetDiskState", n.setState(*n.System, false), fs.ErrPermission)
+		}
+		n.wantOnline(*n.System, true)
+		twice(n.t, "SetDiskState to online", func() error { return n.setState(*n.System, true) })
+	}},
+	{name: "GetDiskStats tells the size of a disk, offline or not", uses: []string{"GetDiskStats"}, run: func(n *diskNode) {
+		n.wantSize(n.Empty, n.EmptySize)
+		if !slices.Contains(n.Lacks, "SetDiskState") {
+			for _, online := range []bool{true, false} {
+				twice(n.t, "SetDiskState", func() error { return n.setState(n.Empty, online) })
+				n.wantSize(n.Empty, n.EmptySize)
+			}
+		}
+	}},
+	{name: "Rescan makes a larger disk show", uses: []string{"GetDiskStats"}, run: func(n *diskNode) {
+		n.need("way to make a disk larger", n.Grow != nil)
+		if err := n.Grow(n.Empty, 2*n.EmptySize); err != nil {
+			n.t.Fatal(err)
+		}
+		twice(n.t, "Rescan", n.rescan)
+		n.wantSize(n.Empty, 2*n.EmptySize)
+	}},
+	{name: "concurrent Rescans all succeed", run: func(n *diskNode) {
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				if err := n.rescan(); err != nil {
+					n.t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}},
+	{name: "a disk that is not there is not found", run: func(n *diskNode) {
+		for name, err := range n.numbered(n.ctx(), n.Missing) {
+			wantError(n.t, name, err, fs.ErrNotExist)
+		}
+	}},
+	{name: "a caller who has left changes nothing", run: func(n *diskNode) {
+		ctx, cancel := context.WithCancel(n.ctx())
+		cancel()
+		n.unchanged(n.Empty, func() {
+			for name, err := range n.numbered(ctx, n.Empty) {
+				if err == nil || errors.Is(err, fs.ErrNotExist) {
+					n.t.Errorf("%s without a caller: %v", name, err)
+				}
+			}
+		})
+	}},
+}
+
+// numbered makes every call that takes the number of a disk.
+func (n *diskNode) numbered(ctx context.Context, number uint32) map[string]error {
+	results := map[string]error{}
+	call := func(name string, do func() error) {
+		if !slices.Contains(n.Lacks, name) {
+			results[name] = do()
+		}
+	}
+	call("PartitionDisk", func() error {
+		_, err := n.API.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: number})
+		return err
+	})
+	call("GetDiskStats", func() error {
+		_, err := n.API.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: number})
+		return err
+	})
+	call("GetDiskState", func() error {
+		_, err := n.API.GetDiskState(ctx, &disk.GetDiskStateRequest{DiskNumber: number})
+		return err
+	})
+	call("SetDiskState", func() error {
+		_, err := n.API.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: false})
+		return err
+	})
+	return results
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+const opFlush = "write cache of volume"
+
+// WriteVolumeCache may take minutes on a slow disk. A flush that is under way may have
+// passed by what was written since it began, so it is not joined; the next one waits for
+// its turn, and everybody who comes before it begins shares it.
+func (h host) WriteVolumeCache(volumeID string) error {
+	id, err := parseID(opFlush, volumeID)
+	if err != nil {
+		return err
+	}
+	return h.change(work{op: opFlush, volume: id, round: h.shared.flushes.Load()}, func(ctx context.Context) error {
+		h.shared.flushes.Add(1)
+		if err := h.flush(ctx, id); err != nil {
+			return failed(opFlush, id, err)
+		}
+		return nil
+	})
+}
+
+// flush writes everything cached to a volume. A volume that takes no writes has nothing to
+// be written, nor has one whose file system does not know the request.
+// https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers
+func (h host) flush(ctx context.Context, id win.VolumeID) error {
+	err := h.m.FlushVolume(ctx, id)
+	switch winerr.CodeOf(err) {
+	case winerr.WriteProtect, winerr.InvalidFunction:
+		return nil
+	case winerr.AccessDenied:
+		if h.readOnly(ctx, id) {
+			return nil
+		}
+		return err
+	default:
+		return err
+	}
+}
+
+// readOnly reports whether a volume is known to be on a read-only disk. Flushing needs the
+// right to write, which such a volume may refuse as if it were the caller's fault.
+func (h host) readOnly(ctx context.Context, id win.VolumeID) bool {
+	number, err := h.m.DeviceNumber(ctx, id.Device())
+	if err != nil || number.Type != win.DeviceTypeDisk {
+		return false
+	}
+	attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(number.Number))
+	return err == nil && attributes.ReadOnly
+}

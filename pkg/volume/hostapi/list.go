@@ -1,0 +1,169 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+const opList = "list volumes of"
+
+func (h host) ListVolumesOnDisk(diskNumber, partitionNumber uint32) ([]string, error) {
+	volumes, err := h.volumesOn(h.ctx, diskNumber, partitionNumber)
+	if err != nil {
+		object, advice := fmt.Sprintf("disk %d", diskNumber), ""
+		if errors.Is(err, winerr.NotFound) {
+			advice = "ListDiskIDs tells which disks there are"
+		}
+		return nil, winerr.As(winerr.KindOf(err), opList, object, err, advice)
+	}
+	ids := make([]string, 0, len(volumes))
+	for _, v := range volumes {
+		ids = append(ids, string(v.id))
+	}
+	return ids, nil
+}
+
+// volumesOn returns the volumes of a disk, or of one of its partitions if that is not 0,
+// in the order in which they lie there.
+func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]place, error) {
+	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
+	if err != nil {
+		// Volumes can be found without the table, if only there is a disk.
+		if !answered(err) || errors.Is(err, winerr.NotFound) {
+			return nil, err
+		}
+		if _, err := h.m.DeviceNumber(ctx, win.PhysicalDrive(disk)); err != nil {
+			return nil, err
+		}
+	}
+	volumes, complete, err := h.volumesByName(ctx, disk, partition, layout)
+	if err != nil {
+		return nil, err
+	}
+	if !complete {
+		if volumes, err = h.volumesBySearch(ctx, disk); err != nil {
+			return nil, err
+		}
+	}
+	return arrange(volumes, layout, partition), nil
+}
+
+// place is where on a disk a volume lies: in one partition, or in extents.
+type place struct {
+	id        win.VolumeID
+	partition uint32       // 0 for a volume that is the whole disk
+	extents   []win.Extent // on this disk, of volumes that are not one partition
+}
+
+// volumesByName finds the volumes of a GPT disk by the name that Windows gives them as a
+// rule, which is the GUID of their partition. It asks nobody but them, so it does not
+// matter how many other volumes there are and how they do. It is not complete if one of
+// them has another name or if there are partitions of an unknown kind.
+func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout win.DriveLayout) (volumes []place, complete bool, err error) {
+	for _, p := range layout.Partitions {
+		if layout.Style != win.StyleGPT {
+			return nil, false, nil
+		}
+		if p.Type == win.PartitionMSR || (partition != 0 && p.Number != partition) {
+			continue // reserved ones have no volume
+		}
+		if p.Type != win.PartitionBasicData && p.Type != win.PartitionEFI && p.Type != win.PartitionRecovery {
+			return nil, false, nil
+		}
+		id := win.VolumeID(`\\?\Volume{` + p.ID.String() + `}\`)
+		// Copies of a disk have the same GUIDs, and only one of them has the name.
+		switch at, err := h.m.DeviceNumber(ctx, id.Device()); {
+		case at == (win.DeviceNumber{Type: win.DeviceTypeDisk, Number: disk, Partition: p.Number}):
+			volumes = append(volumes, place{id: id, partition: p.Number})
+		case err == nil || answered(err):
+			return nil, false, nil
+		default:
+			return nil, false, err
+		}
+	}
+	return volumes, len(volumes) > 0, nil
+}
+
+// volumesBySearch asks all volumes where they are.
+func (h host) volumesBySearch(ctx context.Context, disk uint32) ([]place, error) {
+	ids, err := h.m.VolumeIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var volumes []place
+	for _, id := range ids {
+		at, ok, err := h.locate(ctx, id, disk)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			volumes = append(volumes, at)
+		}
+	}
+	return volumes, nil
+}
+
+// locate finds out whether and where a volume lies on a disk. Volumes come and go while
+// they are listed, and one on a dying disk must not hide the others, so a volume that
+// does not answer is left out.
+func (h host) locate(ctx context.Context, id win.VolumeID, disk uint32) (at place, ok bool, err error) {
+	number, err := h.m.DeviceNumber(ctx, id.Device())
+	switch {
+	case err == nil:
+		// CD-ROM 0 and disk 0 have the same number.
+		return place{id: id, partition: number.Partition}, number.Type == win.DeviceTypeDisk && number.Number == disk, nil
+	case !answered(err):
+		return place{}, false, err
+	case errors.Is(err, winerr.NotFound):
+		return place{}, false, nil
+	}
+	all, extentsErr := h.m.VolumeExtents(ctx, id)
+	switch {
+	case extentsErr != nil && !answered(extentsErr):
+		return place{}, false, extentsErr
+	case extentsErr != nil:
+		klog.FromContext(ctx).V(2).Info("A volume does not tell which disk it is on and is left out", "volume", id, "error", extentsErr, "before", err)
+		return place{}, false, nil
+	}
+	at.id = id
+	for _, extent := range all {
+		if extent.Disk == disk {
+			at.extents = append(at.extents, extent)
+		}
+	}
+	return at, at.extents != nil, nil
+}
+
+// arrange sorts volumes by where they begin, which unlike Windows' order is stable, and
+// leaves out those that have no part in the partition, unless that is 0.
+func arrange(volumes []place, layout win.DriveLayout, partition uint32) []place {
+	partitions := map[uint32]win.Partition{}
+	for _, p := range layout.Partitions {
+		partitions[p.Number] = p
+	}
+	volumes = slices.DeleteFunc(volumes, func(at place) bool {
+		if partition == 0 || at.extents == nil {
+			return partition != 0 && at.partition != partition
+		}
+		p := partitions[partition]
+		return !slices.ContainsFunc(at.extents, func(e win.Extent) bool { return p.Offset <= e.Offset && e.Offset < p.End() })
+	})
+	start := func(at place) int64 {
+		if at.extents == nil {
+			return partitions[at.partition].Offset
+		}
+		return slices.MinFunc(at.extents, func(a, b win.Extent) int { return cmp.Compare(a.Offset, b.Offset) }).Offset
+	}
+	slices.SortFunc(volumes, func(a, b place) int {
+		return cmp.Or(cmp.Compare(start(a), start(b)), cmp.Compare(a.partition, b.partition), cmp.Compare(a.id, b.id))
+	})
+	return volumes
+}

@@ -1,0 +1,204 @@
+package api_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// manyVolumes has on disk 1 two volumes and a part of a third, on disk 2 the rest of that
+// one, on disk 3 nothing, and a CD-ROM with the number of disk 0.
+func manyVolumes() winsim.Model {
+	model := modelWith(
+		winsim.Disk{Size: 4 * winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{
+			{Type: "msr"},
+			{Size: winsim.GiB, Volume: &winsim.Volume{ID: volumeID(1)}},
+			{Size: winsim.GiB, Volume: &winsim.Volume{ID: volumeID(2), FileSystem: winsim.FileSystemNone}},
+			{Type: "ldm-data"},
+		}},
+		winsim.Disk{Size: 4 * winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "ldm-data"}}},
+		winsim.Disk{Size: winsim.GiB},
+	)
+	model.Volumes = []winsim.Volume{
+		{ID: volumeID(3), Extents: []winsim.Extent{{Disk: 1, Offset: 3 * winsim.GiB, Size: winsim.GiB / 2}, {Disk: 2, Offset: winsim.GiB, Size: winsim.GiB}}},
+		{ID: volumeID(4), FileSystem: winsim.CDFS, CDROM: true},
+		{ID: volumeID(5)}, // a RAM disk
+	}
+	return model
+}
+
+func TestListVolumesOnDisk(t *testing.T) {
+	host := volumeapi.NewOn(newNode(t, manyVolumes()))
+	for _, c := range []struct {
+		disk, partition uint32
+		want            []string
+	}{
+		{1, 0, []string{volumeID(1), volumeID(2), volumeID(3)}},
+		{1, 1, nil}, // reserved
+		{1, 2, []string{volumeID(1)}},
+		{1, 3, []string{volumeID(2)}},
+		{1, 4, []string{volumeID(3)}},
+		{1, 5, nil}, // none of that number
+		{2, 0, []string{volumeID(3)}},
+		{2, 1, []string{volumeID(3)}},
+		{3, 0, nil},
+	} {
+		t.Run(fmt.Sprintf("disk %d partition %d", c.disk, c.partition), func(t *testing.T) {
+			got, err := host.ListVolumesOnDisk(c.disk, c.partition)
+			if err != nil || got == nil || !slices.Equal(got, c.want) {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+		})
+	}
+	// The EFI partition and drive C:, but not the CD-ROM.
+	got, err := host.ListVolumesOnDisk(0, 0)
+	if err != nil || len(got) != 2 || got[1] != winsim.SystemVolume {
+		t.Errorf("on disk 0: %q, %v", got, err)
+	}
+}
+
+func TestListVolumesOnDisk_UnknownDisk(t *testing.T) {
+	host := volumeapi.NewOn(newNode(t, manyVolumes()))
+	_, err := host.ListVolumesOnDisk(7, 0)
+	wantKind(t, "list", err, winerr.NotFound, "disk 7")
+}
+
+func TestListVolumesOnDisk_VolumesThatDoNotAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault winsim.Fault
+		want  []string // of disk 1
+	}{
+		"gone before it was asked": {
+			winsim.Fault{Call: "DeviceNumber", Object: volumeID(2), Error: uint32(winerr.FileNotFound)},
+			[]string{volumeID(1), volumeID(3)},
+		},
+		"detached before it was asked": {
+			winsim.Fault{Call: "DeviceNumber", Object: volumeID(4), Times: 1, Do: func(n *winsim.Node) { _ = n.DetachDisk(2) }},
+			[]string{volumeID(1), volumeID(2)}, // the third is on disk 2, too
+		},
+		"offline, but it knows its extents": {
+			winsim.Fault{Call: "DeviceNumber", Object: volumeID(2), Error: uint32(winerr.NotReady)},
+			[]string{volumeID(1), volumeID(2), volumeID(3)},
+		},
+		"I/O error": {
+			winsim.Fault{Object: volumeID(2), Error: uint32(winerr.IODevice)},
+			[]string{volumeID(1), volumeID(3)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := newNode(t, manyVolumes())
+			fault := inject(t, node, c.fault)
+			got, err := volumeapi.NewOn(node).ListVolumesOnDisk(1, 0)
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+			if fault.Hits() == 0 {
+				t.Error("the fault did not happen")
+			}
+		})
+	}
+}
+
+// TestListVolumesOnDisk_OddTables has disks on which volumes cannot be found by the GUIDs
+// of their partitions.
+func TestListVolumesOnDisk_OddTables(t *testing.T) {
+	twin := gpt(winsim.GiB, winsim.Volume{ID: volumeID(2)})
+	twin.Partitions[1].ID = volumeID(1)[len(`\\?\Volume`) : len(volumeID(1))-1]
+	looksRaw := gpt(winsim.GiB, winsim.Volume{ID: volumeID(5)})
+	looksRaw.LooksRaw = 1
+	node := newNode(t, modelWith(
+		gpt(winsim.GiB, winsim.Volume{ID: volumeID(1)}),
+		twin, // a copy of disk 1
+		winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: volumeID(3)}}}},
+		winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutSuperfloppy, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: volumeID(4)}}}},
+		looksRaw,
+	))
+	host := volumeapi.NewOn(node)
+	check := func() {
+		t.Helper()
+		for disk := range 5 {
+			got, err := host.ListVolumesOnDisk(uint32(disk+1), 0)
+			if want := []string{volumeID(disk + 1)}; err != nil || !slices.Equal(got, want) {
+				t.Errorf("on disk %d: %q, %v, want %q", disk+1, got, err, want)
+			}
+		}
+	}
+	check()
+	inject(t, node, winsim.Fault{Call: "DriveLayout", Error: uint32(winerr.NotSupported)})
+	check()
+}
+
+// TestListVolumesOnDisk_OtherDisksHang shows that one disk does not hold up the others.
+func TestListVolumesOnDisk_OtherDisksHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, twoVolumes())
+		inject(t, node, winsim.Fault{Object: volumeID(2), Delay: 10 * time.Second})
+		begin := time.Now()
+		got, err := volumeapi.NewOn(node).ListVolumesOnDisk(firstDisk, 0)
+		if err != nil || !slices.Equal(got, []string{id}) || time.Since(begin) != 0 {
+			t.Errorf("got %q, %v after %v", got, err, time.Since(begin))
+		}
+	})
+}
+
+// TestVolumes_ManyDisks shows what grows with the number of disks, and what does not.
+func TestVolumes_ManyDisks(t *testing.T) {
+	const disks = 1000
+	all := make([]winsim.Disk, disks)
+	for i := range all {
+		all[i] = gpt(winsim.GiB, winsim.Volume{ID: volumeID(i)})
+	}
+	all[501].Partitions[1].ID = "deadbeef-0000-4000-8000-000000000000" // a name that Windows did not keep
+	node := newNode(t, modelWith(all...))
+	host := volumeapi.NewOn(node)
+	path := pods + `\x`
+	must(t, node.MountFolder(path, volumeID(500)))
+	for name, c := range map[string]struct {
+		calls int
+		do    func() (any, error)
+		want  any
+	}{
+		"ListVolumesOnDisk": {2, func() (any, error) {
+			ids, err := host.ListVolumesOnDisk(501, 0)
+			return strings.Join(ids, " "), err
+		}, volumeID(500)},
+		"ListVolumesOnDisk, by search": {disks + 5, func() (any, error) {
+			ids, err := host.ListVolumesOnDisk(502, 0)
+			return strings.Join(ids, " "), err
+		}, volumeID(501)},
+		"GetVolumeIDFromTargetPath": {1, func() (any, error) { return host.GetVolumeIDFromTargetPath(path) }, volumeID(500)},
+		"GetDiskNumberFromVolumeID": {1, func() (any, error) { return host.GetDiskNumberFromVolumeID(volumeID(500)) }, uint32(501)},
+	} {
+		node.ResetCalls()
+		got, err := c.do()
+		if err != nil || got != c.want {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
+		}
+		if n := sum(node.Calls()); n != c.calls {
+			t.Errorf("%s makes %d calls with %d disks, want %d", name, n, disks, c.calls)
+		}
+	}
+}
+
+func TestGetDiskNumberFromVolumeID(t *testing.T) {
+	node := newNode(t, manyVolumes())
+	host := volumeapi.NewOn(node)
+	if got, err := host.GetDiskNumberFromVolumeID(volumeID(2)); err != nil || got != 1 {
+		t.Errorf("got %d, %v, want 1", got, err)
+	}
+	_, err := host.GetDiskNumberFromVolumeID(volumeID(3))
+	wantKind(t, "several disks", err, winerr.Unsupported, volumeID(3))
+	_, err = host.GetDiskNumberFromVolumeID(volumeID(4))
+	wantKind(t, "CD-ROM", err, winerr.InUse, volumeID(4))
+	_, err = host.GetDiskNumberFromVolumeID(volumeID(5))
+	wantKind(t, "no disk", err, winerr.InUse, volumeID(5))
+	_, err = host.GetDiskNumberFromVolumeID(volumeID(6))
+	wantKind(t, "no such volume", err, winerr.NotFound, volumeID(6))
+}

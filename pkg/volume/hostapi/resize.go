@@ -1,0 +1,184 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+const (
+	opResize = "resize volume"
+
+	mebibyte = 1 << 20
+)
+
+func (h host) ResizeVolume(volumeID string, sizeBytes int64) error {
+	id, err := parseID(opResize, volumeID)
+	if err != nil {
+		return err
+	}
+	if sizeBytes < 0 {
+		return winerr.New(winerr.Invalid, opResize, string(id), "the size of %d bytes is negative; 0 asks for all there is", sizeBytes)
+	}
+	return h.change(work{op: opResize, volume: id, size: sizeBytes}, func(ctx context.Context) error {
+		return h.resize(ctx, id, sizeBytes)
+	})
+}
+
+// resize grows the partition of a volume, and then the file system to fill it. An earlier
+// attempt may have ended between the two, so the second step does not depend on the first
+// one having had something to do.
+func (h host) resize(ctx context.Context, id win.VolumeID, size int64) error {
+	at, err := h.partitionOf(ctx, id)
+	if err != nil {
+		return err
+	}
+	ntfs, err := h.ntfs(ctx, id)
+	if err != nil {
+		return err
+	}
+	length, err := h.growPartition(ctx, id, at, size, ntfs)
+	if err != nil {
+		return err
+	}
+	return h.growFileSystem(ctx, id, length, ntfs)
+}
+
+// partitionOf returns the partition that a volume is.
+func (h host) partitionOf(ctx context.Context, id win.VolumeID) (win.DeviceNumber, error) {
+	at, err := h.m.DeviceNumber(ctx, id.Device())
+	if err != nil && !unknown(err) {
+		return at, failed(opResize, id, err)
+	}
+	if err == nil && at.Type == win.DeviceTypeDisk {
+		return at, nil
+	}
+	disks, err := h.disksOf(ctx, opResize, id)
+	if err != nil {
+		return at, err
+	}
+	return at, winerr.New(winerr.Unsupported, opResize, string(id),
+		"only a volume that is one partition of one disk can grow; this one is dynamic or spans disks (%d)", disks)
+}
+
+// ntfs returns the measures of a volume's file system, which must be NTFS.
+func (h host) ntfs(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
+	data, err := h.m.NTFSVolumeData(ctx, id)
+	switch {
+	case unknown(err):
+		name, nameErr := h.m.FileSystem(ctx, id)
+		if nameErr != nil {
+			return data, failed(opResize, id, nameErr)
+		}
+		return data, winerr.As(winerr.Unsupported, opResize, string(id), err, fmt.Sprintf("its file system is %s, and only NTFS can grow", name))
+	case err != nil:
+		return data, failed(opResize, id, err)
+	case data.BytesPerSector == 0 || data.BytesPerCluster < data.BytesPerSector || data.BytesPerCluster%data.BytesPerSector != 0:
+		return data, winerr.New(winerr.Internal, opResize, string(id), "Windows reports clusters of %d bytes and sectors of %d", data.BytesPerCluster, data.BytesPerSector)
+	}
+	return data, nil
+}
+
+// growPartition makes the partition as large as wanted, if it is not, and returns its
+// length. Windows refuses as invalid what does not fit the table as it is now, so a
+// refusal is answered with a fresh look at the table, once.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
+func (h host) growPartition(ctx context.Context, id win.VolumeID, at win.DeviceNumber, size int64, ntfs win.NTFSVolumeData) (int64, error) {
+	disk := win.PhysicalDrive(at.Number)
+	for refused := false; ; refused = true {
+		room, err := h.awaitRoom(ctx, id, at, size, ntfs)
+		if err != nil {
+			return 0, err
+		}
+		target, err := room.target(id, size)
+		if err != nil {
+			return 0, err
+		}
+		grow := target - room.length
+		if grow < mebibyte {
+			klog.FromContext(ctx).V(2).Info("The partition is large enough", "volume", id, "size", room.length, "wanted", size)
+			return room.length, nil
+		}
+		if room.readOnly {
+			return 0, winerr.As(winerr.InUse, opResize, string(id), winerr.WriteProtect, "")
+		}
+		if err := h.refuseReadOnly(ctx, id, disk); err != nil {
+			return 0, err
+		}
+		err = h.m.GrowPartition(ctx, disk, at.Partition, grow)
+		switch {
+		case err == nil:
+			return h.awaitLength(ctx, id, at, target)
+		case winerr.CodeOf(err) != winerr.InvalidParameter:
+			return 0, failed(opResize, id, err)
+		case refused:
+			return 0, winerr.As(winerr.InUse, opResize, string(id), err,
+				fmt.Sprintf("Windows does not let partition %d of disk %d grow by %d bytes", at.Partition, at.Number, grow))
+		}
+	}
+}
+
+// refuseReadOnly fails if a disk takes no writes: nothing shall be changed halfway.
+func (h host) refuseReadOnly(ctx context.Context, id win.VolumeID, disk win.Device) error {
+	attributes, err := h.m.DiskAttributes(ctx, disk)
+	if err != nil {
+		return failed(opResize, id, err)
+	}
+	if attributes.ReadOnly {
+		return winerr.As(winerr.InUse, opResize, string(id), winerr.WriteProtect, "")
+	}
+	return nil
+}
+
+// awaitLength waits until the partition table shows that a partition has grown.
+func (h host) awaitLength(ctx context.Context, id win.VolumeID, at win.DeviceNumber, target int64) (int64, error) {
+	var length int64
+	done, err := h.poll(ctx, func() (bool, error) {
+		room, err := h.measure(ctx, id, at)
+		length = room.length
+		return length >= target, err
+	})
+	if err == nil && !done {
+		err = winerr.New(winerr.Unavailable, opResize, string(id), "its partition was told to grow to %d bytes, but still has %d", target, length)
+	}
+	return length, winerr.Wrap(opResize, string(id), err)
+}
+
+// growFileSystem makes the file system fill the partition. The volume stays in use all the
+// time.
+//
+// The request takes the total number of sectors. It is refused as invalid as long as the
+// volume manager has not noticed that the partition has grown, and it may extend by a
+// sector less than asked for, so that the result is compared with tolerance.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
+func (h host) growFileSystem(ctx context.Context, id win.VolumeID, length int64, ntfs win.NTFSVolumeData) error {
+	perCluster := int64(ntfs.BytesPerCluster / ntfs.BytesPerSector)
+	sectors := min(length/int64(ntfs.BytesPerCluster), maxClusters) * perCluster
+	var failure error
+	done, err := h.poll(ctx, func() (done bool, err error) {
+		if ntfs.Sectors+1 >= sectors-perCluster {
+			return true, nil
+		}
+		failure = h.m.ExtendVolume(ctx, id, sectors)
+		if failure != nil && winerr.CodeOf(failure) != winerr.InvalidParameter {
+			return false, failed(opResize, id, failure)
+		}
+		ntfs, err = h.ntfs(ctx, id)
+		return ntfs.Sectors+1 >= sectors-perCluster, err
+	})
+	switch {
+	case err != nil:
+		return winerr.Wrap(opResize, string(id), err)
+	case done:
+		return nil
+	}
+	lag := fmt.Sprintf("its file system has %d sectors and should have %d", ntfs.Sectors+1, sectors)
+	if failure != nil {
+		return winerr.As(winerr.Unavailable, opResize, string(id), failure, lag)
+	}
+	return winerr.New(winerr.Unavailable, opResize, string(id), "%s", lag)
+}

@@ -1,0 +1,138 @@
+package api_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+func mounted(t *testing.T) (*winsim.Node, volumeapi.HostAPI) {
+	t.Helper()
+	node := newNode(t, twoVolumes())
+	must(t, node.MountFolder(target, id))
+	return node, volumeapi.NewOn(node)
+}
+
+// wantEmptyFolder checks that an unmount kept the folder, and nothing but the folder.
+func wantEmptyFolder(t *testing.T, node *winsim.Node) {
+	t.Helper()
+	if got, want := node.Tree(target), target+"\n"; got != want {
+		t.Errorf("after the unmount there is %q, want %q", got, want)
+	}
+}
+
+func TestUnmountVolume(t *testing.T) {
+	node, host := mounted(t)
+	for range 2 {
+		must(t, host.UnmountVolume(id, target))
+		wantEmptyFolder(t, node)
+	}
+	wantCalls(t, node, "FlushVolume", 1)
+	wantCalls(t, node, "DeleteMountPoint", 1)
+	must(t, host.MountVolume(id, target))
+	if got, err := node.ReadFile(target + `\precious`); err != nil || got != "data" {
+		t.Errorf("after mounting again: %q, %v", got, err)
+	}
+}
+
+func TestUnmountVolume_NotMounted(t *testing.T) {
+	for name, prepare := range map[string]func(*winsim.Node) error{
+		"nothing there":       func(*winsim.Node) error { return nil },
+		"no parent":           func(n *winsim.Node) error { return n.RemoveAll(pods) },
+		"an ordinary folder":  func(n *winsim.Node) error { return n.Mkdir(target) },
+		"a folder with files": func(n *winsim.Node) error { return n.WriteFile(target+`\x`, "data") },
+		"a file":              func(n *winsim.Node) error { return n.WriteFile(target, "data") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := nodeWith(t, formatted())
+			must(t, prepare(node))
+			before := node.Tree(`C:\`)
+			must(t, volumeapi.NewOn(node).UnmountVolume(id, target))
+			if after := node.Tree(`C:\`); after != before {
+				t.Errorf("something changed:\n%s", after)
+			}
+		})
+	}
+}
+
+func TestUnmountVolume_SomethingElse(t *testing.T) {
+	for name, prepare := range map[string]func(*winsim.Node) error{
+		"another volume": func(n *winsim.Node) error { return n.MountFolder(target, volumeID(2)) },
+		"a junction":     func(n *winsim.Node) error { return n.Junction(target, pods) },
+		"a link":         func(n *winsim.Node) error { return n.Symlink(target, pods) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := newNode(t, twoVolumes())
+			must(t, prepare(node))
+			before := node.Tree(`C:\`)
+			wantKind(t, "UnmountVolume", volumeapi.NewOn(node).UnmountVolume(id, target), winerr.InUse, target)
+			if after := node.Tree(`C:\`); after != before {
+				t.Errorf("something changed:\n%s", after)
+			}
+		})
+	}
+	node := nodeWith(t, formatted())
+	wantKind(t, "a drive", volumeapi.NewOn(node).UnmountVolume(winsim.SystemVolume, `C:\`), winerr.Invalid, `C:\`)
+	wantCalls(t, node, "DeleteMountPoint", 0)
+}
+
+func TestUnmountVolume_VolumeInTrouble(t *testing.T) {
+	for name, trouble := range map[string]func(*winsim.Node) error{
+		"gone":     func(n *winsim.Node) error { return n.SetVolumeState(id, winsim.Gone) },
+		"offline":  func(n *winsim.Node) error { return n.SetVolumeState(id, winsim.NotReady) },
+		"raw":      func(n *winsim.Node) error { return n.SetVolumeState(id, winsim.Raw) },
+		"locked":   func(n *winsim.Node) error { return n.SetVolumeState(id, winsim.Locked) },
+		"detached": func(n *winsim.Node) error { return n.DetachDisk(firstDisk) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, host := mounted(t)
+			must(t, trouble(node))
+			for range 2 {
+				must(t, host.UnmountVolume(id, target))
+				wantEmptyFolder(t, node)
+			}
+		})
+	}
+}
+
+func TestUnmountVolume_CannotFlush(t *testing.T) {
+	node, host := mounted(t)
+	fault := inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.IODevice)})
+	wantKind(t, "UnmountVolume", host.UnmountVolume(id, target), winerr.Internal, target)
+	wantMounted(t, host, target, id)
+	fault.Remove()
+	must(t, host.UnmountVolume(id, target))
+	wantEmptyFolder(t, node)
+}
+
+// TestUnmountVolume_MountManagerRefuses takes away the way Windows means one to go.
+func TestUnmountVolume_MountManagerRefuses(t *testing.T) {
+	for _, code := range []winerr.Code{winerr.FileNotFound, winerr.InvalidParameter, winerr.NotReady, winerr.NotAReparsePoint, winerr.InvalidFunction} {
+		node, host := mounted(t)
+		inject(t, node, winsim.Fault{Call: "DeleteMountPoint", Error: uint32(code)})
+		must(t, host.UnmountVolume(id, target))
+		wantEmptyFolder(t, node)
+	}
+	for _, c := range []struct {
+		code winerr.Code
+		kind winerr.Kind
+	}{{winerr.AccessDenied, winerr.Denied}, {winerr.SharingViolation, winerr.Busy}} {
+		node, host := mounted(t)
+		inject(t, node, winsim.Fault{Call: "DeleteMountPoint", Error: uint32(c.code)})
+		wantKind(t, "UnmountVolume", host.UnmountVolume(id, target), c.kind, target)
+		wantMounted(t, host, target, id)
+	}
+}
+
+// TestUnmountVolume_Races lets somebody else unmount, and mount something else.
+func TestUnmountVolume_Races(t *testing.T) {
+	node, host := mounted(t)
+	inject(t, node, winsim.Fault{Call: "DeleteMountPoint", Times: 1, Error: uint32(winerr.InvalidParameter), Do: func(n *winsim.Node) {
+		must(t, errors.Join(n.RemoveAll(target), n.MountFolder(target, volumeID(2))))
+	}})
+	must(t, host.UnmountVolume(id, target))
+	wantMounted(t, host, target, volumeID(2))
+}

@@ -1,0 +1,88 @@
+package winsim
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// adapterID is the device instance id of the adapter to which a disk is attached.
+func adapterID(bus Bus, scsi *SCSI) string {
+	port := uint8(0)
+	if scsi != nil {
+		port = scsi.Port
+	}
+	return fmt.Sprintf(`PCI\VEN_WINSIM&DEV_%s\%d`, strings.ToUpper(string(cmp.Or(bus, BusSCSI))), port)
+}
+
+// StorageAdapters lists the adapters that have disks, visible or not.
+func (n *Node) StorageAdapters(ctx context.Context) ([]string, error) {
+	if err := n.enter(ctx, "StorageAdapters", ""); err != nil {
+		return nil, err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	return n.adapters(), nil
+}
+
+func (n *Node) adapters() []string {
+	ids := map[string]bool{}
+	for _, d := range n.disks {
+		ids[d.adapter] = true
+	}
+	for _, d := range n.unseen {
+		ids[d.adapter] = true
+	}
+	return slices.Sorted(maps.Keys(ids))
+}
+
+// RescanAdapter finds disks that were attached, and new sizes.
+func (n *Node) RescanAdapter(ctx context.Context, adapter string) error {
+	if err := n.enter(ctx, "RescanAdapter", adapter); err != nil {
+		return err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	if adapter != "" && !slices.Contains(n.adapters(), adapter) {
+		return winerr.NoSuchDevice
+	}
+	found := func(d *disk) bool { return adapter == "" || d.adapter == adapter }
+	for _, d := range n.unseen {
+		if found(d) {
+			n.enumerate(d)
+		}
+	}
+	n.unseen = slices.DeleteFunc(n.unseen, found)
+	for _, d := range n.disks {
+		if found(d) {
+			n.notice(d)
+		}
+	}
+	return nil
+}
+
+// enumerate makes Windows see an attached disk. Where another volume has the name or
+// letter of one of its volumes, as with a copy of a disk, the mount manager finds another
+// name. n.mu is held.
+func (n *Node) enumerate(d *disk) {
+	n.register(d)
+	n.notice(d)
+	for _, v := range n.volumesOn(d) {
+		if other := n.volumes[v.guid]; other != nil && other != v && other.present {
+			v.guid = n.newGUID().String()
+		}
+		n.volumes[v.guid] = v
+		if other := n.letters[v.letter]; other != nil && other != v && other.present {
+			v.letter = ""
+		}
+		if v.letter != "" {
+			n.letters[v.letter] = v
+		}
+	}
+	n.surface(d, n.storage.VolumeArrival)
+}

@@ -1,0 +1,125 @@
+package winsim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// The methods below are what a storage backend does to a node. They are not counted as
+// calls and no fault hits them.
+
+// AttachDisk attaches a disk and returns its number: the one given, if it is not 0, or
+// else the lowest that is free.
+func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
+	n.lock()
+	defer n.mu.Unlock()
+	number = m.Number
+	if number == 0 {
+		number = n.freeNumber()
+	}
+	if n.attached(number) != nil {
+		return 0, winerr.New(winerr.Exists, "attach disk", fmt.Sprint(number), "the number is taken")
+	}
+	d, problem := m.build(number)
+	if problem != nil {
+		return 0, winerr.As(winerr.Invalid, "attach disk", "", problem, "")
+	}
+	d.attributes = n.arrivalState(d)
+	for _, v := range n.volumesOn(d) {
+		n.introduce(v)
+	}
+	n.plug(d)
+	return number, nil
+}
+
+// plug connects a disk. n.mu is held.
+func (n *Node) plug(d *disk) {
+	d.offlineAgain = n.storage.OfflineAgain
+	submerge(n.volumesOn(d)...)
+	if n.storage.AttachByRescan {
+		n.unseen = append(n.unseen, d)
+	} else {
+		n.enumerate(d)
+	}
+}
+
+// DetachDisk takes a disk away, without a word to Windows, as a backend does. Its content
+// is kept for ReattachDisk.
+func (n *Node) DetachDisk(number uint32) error {
+	n.lock()
+	defer n.mu.Unlock()
+	d := n.attached(number)
+	if d == nil {
+		return noDisk("detach disk", number)
+	}
+	n.unseen = slices.DeleteFunc(n.unseen, func(other *disk) bool { return other == d })
+	submerge(n.volumesOn(d)...)
+	delete(n.disks, number)
+	for _, name := range d.names() {
+		delete(n.devices, name)
+	}
+	n.detached[number] = d
+	return nil
+}
+
+// ReattachDisk attaches again the disk that was last detached under a number, with its
+// content. It gets the lowest number that is free.
+func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
+	n.lock()
+	defer n.mu.Unlock()
+	d := n.detached[number]
+	if d == nil {
+		return 0, noDisk("reattach disk", number)
+	}
+	delete(n.detached, number)
+	d.number = n.freeNumber()
+	d.path = interfacePath(d.bus, d.number)
+	d.attributes = n.arrivalState(d)
+	n.plug(d)
+	return d.number, nil
+}
+
+// GrowDisk makes a disk larger. Windows sees it when the model's CapacityFollows says.
+func (n *Node) GrowDisk(number uint32, size Size) error {
+	n.lock()
+	defer n.mu.Unlock()
+	d := n.attached(number)
+	switch {
+	case d == nil:
+		return noDisk("grow disk", number)
+	case int64(size) < d.size || !size.plausible():
+		return winerr.New(winerr.Invalid, "grow disk", fmt.Sprint(number), "%s is less than its size, or not a multiple of 4096 bytes", size)
+	}
+	d.size = int64(size)
+	if n.storage.CapacityFollows == CapacityAtOnce {
+		n.notice(d)
+	}
+	return nil
+}
+
+// attached finds a disk, also one that Windows does not see yet.
+func (n *Node) attached(number uint32) *disk {
+	if d := n.disks[number]; d != nil {
+		return d
+	}
+	for _, d := range n.unseen {
+		if d.number == number {
+			return d
+		}
+	}
+	return nil
+}
+
+func (n *Node) freeNumber() uint32 {
+	number := uint32(0)
+	for n.attached(number) != nil {
+		number++
+	}
+	return number
+}
+
+func noDisk(op string, number uint32) error {
+	return winerr.New(winerr.NotFound, op, fmt.Sprint(number), "there is no such disk")
+}

@@ -1,0 +1,237 @@
+package winsim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// inventory is what a node has, by the names under which it is looked for.
+type inventory struct {
+	disks       map[uint32]*disk
+	devices     map[string]*disk   // by folded path, \\.\PhysicalDriveN and the interface
+	volumes     map[string]*volume // by GUID, also those that are gone
+	letters     map[string]*volume
+	spanning    []*volume // those that are not one partition
+	systemDisks []*disk
+}
+
+// build makes what the model describes. The error names the field that is wrong.
+func (m Model) build() (inventory, *ModelError) {
+	inv := inventory{disks: map[uint32]*disk{}, devices: map[string]*disk{}, volumes: map[string]*volume{}, letters: map[string]*volume{}}
+	numbers, err := diskNumbers(m.Disks)
+	if err != nil {
+		return inv, err
+	}
+	for i, model := range m.Disks {
+		d, err := model.build(numbers[i])
+		if err == nil {
+			err = inv.addVolumes(d)
+		}
+		if err != nil {
+			return inv, err.at("disks", i)
+		}
+		inv.register(d)
+	}
+	for i, model := range m.Volumes {
+		v, err := model.build(inv.disks)
+		if err == nil {
+			err = inv.addVolume(v)
+		}
+		if err != nil {
+			return inv, err.at("volumes", i)
+		}
+		inv.spanning = append(inv.spanning, v)
+	}
+	return inv, nil
+}
+
+// diskNumbers gives disks without a number the lowest free ones.
+func diskNumbers(disks []Disk) ([]uint32, *ModelError) {
+	taken := map[uint32]bool{}
+	for i, d := range disks {
+		if d.Number != 0 && taken[d.Number] {
+			return nil, problem("number", "%d is used twice", d.Number).at("disks", i)
+		}
+		taken[d.Number] = d.Number != 0
+	}
+	numbers, next := make([]uint32, len(disks)), uint32(0)
+	for i, d := range disks {
+		if numbers[i] = d.Number; d.Number != 0 {
+			continue
+		}
+		for taken[next] {
+			next++
+		}
+		numbers[i], taken[next] = next, true
+	}
+	return numbers, nil
+}
+
+// addVolumes registers the volumes on a disk.
+func (inv *inventory) addVolumes(d *disk) *ModelError {
+	for i, p := range d.table.partitions {
+		if p.volume == nil {
+			continue
+		}
+		if err := inv.addVolume(p.volume); err != nil {
+			return err.in("volume").at("partitions", i)
+		}
+	}
+	return nil
+}
+
+// register makes a disk visible.
+func (inv *inventory) register(d *disk) {
+	inv.disks[d.number] = d
+	if d.system && !slices.Contains(inv.systemDisks, d) {
+		inv.systemDisks = append(inv.systemDisks, d)
+	}
+	for _, name := range d.names() {
+		inv.devices[name] = d
+	}
+}
+
+// names are what the disk is found by.
+func (d *disk) names() []string {
+	return []string{winpath.Fold(string(win.PhysicalDrive(d.number))), winpath.Fold(d.path)}
+}
+
+func (inv *inventory) addVolume(v *volume) *ModelError {
+	if inv.volumes[v.guid] != nil {
+		return problem("id", "%q is used twice", v.guid)
+	}
+	if v.letter != "" && inv.letters[v.letter] != nil {
+		return problem("letter", "%q is used twice", v.letter)
+	}
+	inv.volumes[v.guid] = v
+	if v.letter != "" {
+		inv.letters[v.letter] = v
+	}
+	return nil
+}
+
+// occupy makes the volume of a partition and puts what the model says on it.
+func (d *disk) occupy(p *partition, m Partition) *ModelError {
+	volume := Volume{FileSystem: FileSystemNone}
+	if m.Volume != nil {
+		volume = *m.Volume
+	}
+	if m.Volume != nil || p.surfaced(d.table.style) {
+		guid := cmp.Or(normalGUID(volume.ID), d.volumeGUID(p).String())
+		if err := volume.validate(); err != nil {
+			return err.in("volume")
+		}
+		switch {
+		case volume.ID != "" && normalGUID(volume.ID) == "":
+			return problem("volume.id", "%q is not a GUID", volume.ID)
+		case volume.Size != 0 || len(volume.Extents) > 0 || volume.CDROM:
+			return problem("volume.size", "size, extents and cdrom are of volumes that are not a partition")
+		}
+		p.volume = newVolume(volume, guid)
+		p.volume.extents = []extent{{d, p.Offset, p.Length}}
+		if err := p.volume.apply(volume); err != nil {
+			return err.in("volume")
+		}
+	}
+	for i, bytes := range m.Bytes {
+		if err := bytes.put(d.content, p.Offset, p.Length); err != nil {
+			return err.at("bytes", i)
+		}
+	}
+	return nil
+}
+
+// volumeGUID is the name that the mount manager gives to the volume of a partition. That
+// of a GPT partition is its own GUID, unless there is one of that name already.
+func (d *disk) volumeGUID(p *partition) win.GUID {
+	if d.table.style == win.StyleGPT {
+		return p.ID
+	}
+	return mbrVolumeGUID(cmp.Or(d.table.signature, 0xf0000000+d.number), p.Offset)
+}
+
+// build makes a volume that is not one partition.
+func (m Volume) build(disks map[uint32]*disk) (*volume, *ModelError) {
+	guid := normalGUID(m.ID)
+	if guid == "" {
+		return nil, problem("id", "%q is not a GUID", m.ID)
+	}
+	if err := m.validate(); err != nil {
+		return nil, err
+	}
+	v := newVolume(m, guid)
+	for i, e := range m.Extents {
+		d := disks[e.Disk]
+		switch {
+		case d == nil:
+			return nil, problem("disk", "there is no disk %d", e.Disk).at("extents", i)
+		case e.Offset < 0 || e.Size <= 0 || int64(e.Offset) > d.size-int64(e.Size) || int64(e.Offset|e.Size)%d.sector != 0:
+			return nil, problem("offset", "%s at %s are not sectors of the disk", e.Size, e.Offset).at("extents", i)
+		}
+		v.extents = append(v.extents, extent{d, int64(e.Offset), int64(e.Size)})
+	}
+	if first := v.extents; len(first) > 0 && first[0].disk.fileSystems[first[0].offset] != nil {
+		return nil, problem("offset", "another volume begins there").at("extents", 0)
+	}
+	if len(v.extents) == 0 {
+		size := int64(cmp.Or(m.Size, 10*GiB))
+		nameless := &disk{nameless: true, sector: 512, size: size, seen: size, content: sparse{}, fileSystems: map[int64]*fileSystem{}}
+		v.extents = []extent{{nameless, 0, size}}
+	}
+	return v, v.apply(m)
+}
+
+// apply formats and fills the volume as the model says.
+func (v *volume) apply(m Volume) *ModelError {
+	kind, sector := cmp.Or(m.FileSystem, NTFS), v.extents[0].disk.sector
+	if boot := bootSector(kind, m.State == Locked, sector); boot != nil {
+		v.write(boot)
+	}
+	if kind == FileSystemNone {
+		if len(m.Files) > 0 {
+			return problem("files", "there is no file system for them")
+		}
+		return nil
+	}
+	fs := newFileSystem(kind, v.length(), sector)
+	fs.used += int64(m.Used)
+	v.setFileSystem(fs)
+	for i, f := range m.Files {
+		if err := fs.root.plant(f); err != nil {
+			return err.at("files", i)
+		}
+	}
+	return nil
+}
+
+func (m Volume) validate() *ModelError {
+	letter := winpath.Fold(m.Letter)
+	switch {
+	case letter != "" && (len(letter) != 1 || letter < "A" || letter > "Z"):
+		return problem("letter", "%q is not a drive letter", m.Letter)
+	case !m.State.known():
+		return problem("state", "%q is none of %s", m.State, quoted([]VolumeState{Raw, NotReady, Gone, Locked}))
+	case m.Used < 0:
+		return problem("used", "it must not be negative")
+	case m.Size != 0 && !m.Size.plausible():
+		return problem("size", "%s is not the size of a volume: it must be a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
+	case m.Size != 0 && len(m.Extents) > 0:
+		return problem("size", "it follows from the extents")
+	case m.CDROM && len(m.Extents) > 0:
+		return problem("cdrom", "a CD-ROM has no extents")
+	}
+	return oneOf("fileSystem", m.FileSystem, NTFS, ReFS, FAT32, CDFS, FileSystemNone)
+}
+
+// sortedDisks returns the disks by number.
+func (inv *inventory) sortedDisks() []*disk {
+	disks := make([]*disk, 0, len(inv.disks))
+	for _, d := range inv.disks {
+		disks = append(disks, d)
+	}
+	slices.SortFunc(disks, func(a, b *disk) int { return cmp.Compare(a.number, b.number) })
+	return disks
+}

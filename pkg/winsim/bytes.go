@@ -1,0 +1,107 @@
+package winsim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash"
+	"maps"
+	"slices"
+)
+
+// sparse is the content of a disk: only blocks that are not zero exist, so that two
+// disks with the same content are equal.
+type sparse map[int64][]byte
+
+const blockSize = 4096
+
+// read fills b with what is at offset.
+func (s sparse) read(offset int64, b []byte) {
+	for done := 0; done < len(b); {
+		block, from := (offset+int64(done))/blockSize, (offset+int64(done))%blockSize
+		size := min(len(b)-done, blockSize-int(from))
+		if data, ok := s[block]; ok {
+			copy(b[done:done+size], data[from:])
+		} else {
+			clear(b[done : done+size])
+		}
+		done += size
+	}
+}
+
+// write puts b at offset.
+func (s sparse) write(offset int64, b []byte) {
+	for len(b) > 0 {
+		block, from := offset/blockSize, offset%blockSize
+		size := min(len(b), blockSize-int(from))
+		data, ok := s[block]
+		if zero := isZero(b[:size]); ok || !zero {
+			if !ok {
+				data = make([]byte, blockSize)
+				s[block] = data
+			}
+			copy(data[from:], b[:size])
+			if zero && isZero(data) {
+				delete(s, block)
+			}
+		}
+		offset, b = offset+int64(size), b[size:]
+	}
+}
+
+// isZero reports whether a block or a part of one has only zeros.
+func isZero(b []byte) bool { return bytes.Equal(b, zeros[:len(b)]) }
+
+var zeros [blockSize]byte
+
+// fill adds everything to a hash.
+func (s sparse) fill(h hash.Hash) {
+	for _, block := range slices.Sorted(maps.Keys(s)) {
+		_ = binary.Write(h, binary.LittleEndian, block) // hashes never fail
+		h.Write(s[block])
+	}
+}
+
+// put writes the bytes of a model into the part of a disk that begins at base.
+func (b Bytes) put(content sparse, base, length int64) *ModelError {
+	value, err := textOrHex(b.Text, b.Hex)
+	if err != nil {
+		return err
+	}
+	at := int64(b.Offset)
+	if at < 0 {
+		at += length
+	}
+	if at < 0 || at > length-int64(len(value)) {
+		return problem("offset", "%d bytes at %s are not inside", len(value), b.Offset)
+	}
+	content.write(base+at, value)
+	return nil
+}
+
+// The signatures by which Windows and others know a file system.
+const (
+	bootSignature = "\x55\xaa"
+	bootAt        = 510 // whatever the sector size
+)
+
+// bootSector is the first sector of a file system, as far as anybody looks at it, or nil
+// for one without.
+func bootSector(kind FileSystem, locked bool, sector int64) []byte {
+	boot := make([]byte, sector)
+	switch {
+	case locked:
+		copy(boot, "\xeb\x58\x90-FVE-FS-")
+	case kind == NTFS:
+		copy(boot, "\xeb\x52\x90NTFS    ")
+	case kind == ReFS:
+		copy(boot, "\x00\x00\x00ReFS\x00\x00\x00\x00")
+	case kind == FAT32:
+		copy(boot, "\xeb\x58\x90MSDOS5.0")
+		copy(boot[82:], "FAT32   ")
+	default:
+		return nil
+	}
+	binary.LittleEndian.PutUint16(boot[11:], uint16(sector))
+	copy(boot[bootAt:], bootSignature)
+	return boot
+}

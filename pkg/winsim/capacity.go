@@ -1,0 +1,48 @@
+package winsim
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// UpdateDisk makes Windows read the partition table again, and the size before that
+// unless the model says otherwise. A GPT that was written for a smaller disk is moved: its
+// copy belongs at the end.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_properties
+func (n *Node) UpdateDisk(ctx context.Context, device win.Device) error {
+	return n.update(ctx, "UpdateDisk", device)
+}
+
+// UpdateDriveSize makes Windows look at the size again.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_drive_size
+func (n *Node) UpdateDriveSize(ctx context.Context, device win.Device) error {
+	return n.update(ctx, "UpdateDriveSize", device)
+}
+
+func (n *Node) update(ctx context.Context, call string, device win.Device) error {
+	d, unlock, err := n.openFor(ctx, call, device)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if n.storage.CapacityFollows != CapacityRescan {
+		n.notice(d)
+	}
+	return nil
+}
+
+// notice lets Windows see the size of a disk. n.mu is held.
+func (n *Node) notice(d *disk) {
+	d.seen = d.size
+	if d.table.style != win.StyleGPT || d.table.size == d.seen {
+		return
+	}
+	n.after(n.storage.CapacityDelay, func() {
+		if d.table.style == win.StyleGPT && d.table.size != d.seen && d.writable() == nil {
+			d.eraseTable()
+			d.table.size = d.seen
+			d.writeTable()
+		}
+	})
+}

@@ -1,0 +1,225 @@
+package winsim
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// The methods below are the seam's; their contract stands in internal/win.
+
+// DiskDevices lists the disks.
+func (n *Node) DiskDevices(ctx context.Context) ([]win.Device, error) {
+	if err := n.enter(ctx, "DiskDevices", ""); err != nil {
+		return nil, err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	devices := make([]win.Device, 0, len(n.disks))
+	for _, d := range n.sortedDisks() {
+		devices = append(devices, win.Device(d.path))
+	}
+	return devices, nil
+}
+
+// DeviceNumber tells disk and partition of a device.
+func (n *Node) DeviceNumber(ctx context.Context, device win.Device) (win.DeviceNumber, error) {
+	if isVolume(device) {
+		return n.volumeNumber(ctx, device)
+	}
+	d, unlock, err := n.openFor(ctx, "DeviceNumber", device)
+	if err != nil {
+		return win.DeviceNumber{}, err
+	}
+	defer unlock()
+	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: d.number}, nil
+}
+
+// volumeNumber is DeviceNumber of a volume. Only one that is a partition of a disk has a
+// number; the volume manager does not know the question for others.
+func (n *Node) volumeNumber(ctx context.Context, device win.Device) (win.DeviceNumber, error) {
+	v, unlock, err := n.openVolume(ctx, "DeviceNumber", device)
+	if err != nil {
+		return win.DeviceNumber{}, err
+	}
+	defer unlock()
+	if v.cdrom {
+		return win.DeviceNumber{Type: win.DeviceTypeCDROM, Partition: 0xffffffff}, nil
+	}
+	p := v.partition()
+	if p == nil {
+		return win.DeviceNumber{}, winerr.InvalidFunction
+	}
+	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: v.extents[0].disk.number, Partition: p.Number}, nil
+}
+
+// DeviceDescriptor tells bus and serial number.
+func (n *Node) DeviceDescriptor(ctx context.Context, device win.Device) (win.DeviceDescriptor, error) {
+	d, unlock, err := n.openFor(ctx, "DeviceDescriptor", device)
+	if err != nil {
+		return win.DeviceDescriptor{}, err
+	}
+	defer unlock()
+	descriptor := d.descriptor
+	descriptor.Serial = strings.Trim(descriptor.Serial, " ")
+	return descriptor, nil
+}
+
+// DeviceIdentifiers lists the identifiers of page 83.
+func (n *Node) DeviceIdentifiers(ctx context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
+	d, unlock, err := n.openFor(ctx, "DeviceIdentifiers", device)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if len(d.identifiers) == 0 {
+		return nil, winerr.InvalidFunction // as VHDs and USB sticks answer
+	}
+	identifiers := make([]win.DeviceIdentifier, len(d.identifiers))
+	for i, identifier := range d.identifiers {
+		identifier.Value = []byte(string(identifier.Value)) // the caller may keep and change it
+		identifiers[i] = identifier
+	}
+	return identifiers, nil
+}
+
+// DeviceLocation tells where the disk is attached, in words.
+func (n *Node) DeviceLocation(ctx context.Context, device win.Device) (string, error) {
+	d, unlock, err := n.openFor(ctx, "DeviceLocation", device)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if d.location == "" {
+		return "", winerr.NotSupported
+	}
+	return d.location, nil
+}
+
+// SCSIAddress tells where the disk is attached, in numbers.
+func (n *Node) SCSIAddress(ctx context.Context, device win.Device) (win.SCSIAddress, error) {
+	d, unlock, err := n.openFor(ctx, "SCSIAddress", device)
+	if err != nil {
+		return win.SCSIAddress{}, err
+	}
+	defer unlock()
+	if d.scsi == nil {
+		return win.SCSIAddress{}, winerr.NotSupported
+	}
+	a := d.scsi
+	return win.SCSIAddress{Port: a.Port, Path: a.Path, Target: a.Target, LUN: a.LUN, BusNumber: a.BusNumber}, nil
+}
+
+// DiskGeometry tells the size that Windows knows.
+func (n *Node) DiskGeometry(ctx context.Context, device win.Device) (win.DiskGeometry, error) {
+	d, unlock, err := n.openFor(ctx, "DiskGeometry", device)
+	if err != nil {
+		return win.DiskGeometry{}, err
+	}
+	defer unlock()
+	return win.DiskGeometry{Size: d.seen, BytesPerSector: uint32(d.sector)}, nil
+}
+
+// ReadDevice reads the bytes of a disk or volume. What files contain is not among them.
+func (n *Node) ReadDevice(ctx context.Context, device win.Device, offset int64, b []byte) error {
+	if isVolume(device) {
+		return n.readVolume(ctx, device, offset, b)
+	}
+	d, unlock, err := n.openFor(ctx, "ReadDevice", device)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return d.read(0, d.seen, offset, b)
+}
+
+func (n *Node) readVolume(ctx context.Context, device win.Device, offset int64, b []byte) error {
+	v, unlock, err := n.openVolume(ctx, "ReadDevice", device)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	first := v.extents[0]
+	if v.offline {
+		return winerr.NotReady
+	}
+	return first.disk.read(first.offset, first.length, offset, b)
+}
+
+// read reads from the part of a disk that begins at base.
+func (d *disk) read(base, length, offset int64, b []byte) error {
+	if offset < 0 || offset > length-int64(len(b)) || offset%d.sector != 0 || int64(len(b))%d.sector != 0 {
+		return winerr.InvalidParameter
+	}
+	d.content.read(base+offset, b)
+	return nil
+}
+
+// isVolume tells the devices of volumes from those of disks.
+func isVolume(device win.Device) bool {
+	_, ok := win.ParseVolumeID(string(device))
+	return ok || partitionDevice.MatchString(string(device))
+}
+
+var partitionDevice = regexp.MustCompile(`^(?i)\\\\\?\\GLOBALROOT\\Device\\Harddisk(\d{1,9})\\Partition(\d{1,9})$`)
+
+// volumeAt finds the volume that a device names: by the volume's id, or by the numbers of
+// disk and partition. n.mu is held.
+func (n *Node) volumeAt(device win.Device) *volume {
+	numbers := partitionDevice.FindStringSubmatch(string(device))
+	if numbers == nil {
+		return n.volumeByID(string(device))
+	}
+	disk, _ := strconv.ParseUint(numbers[1], 10, 32) // digits, and few enough
+	partition, _ := strconv.ParseUint(numbers[2], 10, 32)
+	if d := n.disks[uint32(disk)]; d != nil && partition > 0 && partition <= uint64(len(d.table.partitions)) {
+		return d.table.partitions[partition-1].volume
+	}
+	return nil
+}
+
+// openFor begins a call that asks a disk. The caller unlocks.
+func (n *Node) openFor(ctx context.Context, call string, device win.Device) (_ *disk, unlock func(), _ error) {
+	if err := n.enter(ctx, call, string(device), n.aliases(device)...); err != nil {
+		return nil, nil, err
+	}
+	n.lock()
+	d, err := n.openDisk(device)
+	if err != nil {
+		n.mu.Unlock()
+		return nil, nil, err
+	}
+	return d, n.mu.Unlock, nil
+}
+
+// openVolume begins a call that asks a volume's device. The caller unlocks.
+func (n *Node) openVolume(ctx context.Context, call string, device win.Device) (_ *volume, unlock func(), _ error) {
+	if err := n.enter(ctx, call, string(device), n.aliases(device)...); err != nil {
+		return nil, nil, err
+	}
+	n.lock()
+	v := n.volumeAt(device)
+	if err := v.device(); err != nil {
+		n.mu.Unlock()
+		return nil, nil, err
+	}
+	return v, n.mu.Unlock, nil
+}
+
+// aliases are other names of a device under which a fault may know it: the number of a
+// disk, the id of a volume.
+func (n *Node) aliases(device win.Device) []string {
+	if id, ok := win.ParseVolumeID(string(device)); ok {
+		return []string{string(id), string(id.Device())}
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	if d := n.diskOf(device); d != nil {
+		return []string{string(win.PhysicalDrive(d.number)), d.path}
+	}
+	return nil
+}

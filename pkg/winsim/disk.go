@@ -1,0 +1,158 @@
+package winsim
+
+import (
+	"fmt"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// disk is a disk: what the backend keeps, and what Windows knows of it.
+type disk struct {
+	number      uint32
+	path        string // of its device interface
+	adapter     string
+	descriptor  win.DeviceDescriptor
+	identifiers []win.DeviceIdentifier
+	location    string
+	scsi        *SCSI
+	sector      int64
+	bus         Bus
+	system      bool
+	trusted     bool // exempt from the SAN policy
+	dying       bool
+	nameless    bool // carries a volume of the model that is on no disk; nobody sees it
+
+	size  int64 // that it has
+	seen  int64 // that Windows shows
+	table table
+
+	attributes   win.DiskAttributes
+	offlineAgain int // how often it still is to be put offline again
+	looksRaw     int // how many answers are still to be wrong
+
+	// The content. File systems are found by where they begin: they outlive the
+	// partition table, and come back with it.
+	content     sparse
+	fileSystems map[int64]*fileSystem
+}
+
+// table is the partition table of a disk.
+type table struct {
+	style      win.PartitionStyle
+	id         win.GUID // GPT
+	signature  uint32   // MBR
+	size       int64    // GPT: the size of the disk for which it was written
+	partitions []*partition
+}
+
+// partition is a partition, and the volume that Windows makes of it, if any.
+type partition struct {
+	win.Partition
+	volume *volume
+}
+
+// build makes the disk that the model describes.
+func (m Disk) build(number uint32) (*disk, *ModelError) {
+	if err := m.validate(); err != nil {
+		return nil, err
+	}
+	d := &disk{
+		number:      number,
+		descriptor:  win.DeviceDescriptor{BusType: busTypes[m.Bus], Serial: m.Serial},
+		location:    m.Location,
+		scsi:        m.SCSI,
+		sector:      512,
+		bus:         m.Bus,
+		system:      m.System,
+		trusted:     m.Online,
+		dying:       m.Dying,
+		size:        int64(m.Size),
+		attributes:  win.DiskAttributes{Offline: m.Offline, ReadOnly: m.ReadOnly},
+		looksRaw:    m.LooksRaw,
+		table:       table{style: win.StyleRaw},
+		content:     sparse{},
+		fileSystems: map[int64]*fileSystem{},
+	}
+	if m.SectorSize != 0 {
+		d.sector = int64(m.SectorSize)
+	}
+	d.seen = d.size
+	d.path = interfacePath(m.Bus, number)
+	d.adapter = adapterID(m.Bus, m.SCSI)
+	for i, identifier := range m.Page83 {
+		built, err := identifier.build()
+		if err != nil {
+			return nil, err.at("page83", i)
+		}
+		d.identifiers = append(d.identifiers, built)
+	}
+	if err := d.partition(m); err != nil {
+		return nil, err
+	}
+	for i, bytes := range m.Bytes {
+		if err := bytes.put(d.content, 0, d.size); err != nil {
+			return nil, err.at("bytes", i)
+		}
+	}
+	return d, nil
+}
+
+func (m Disk) validate() *ModelError {
+	if _, ok := busTypes[m.Bus]; !ok {
+		return oneOf("bus", m.Bus, BusATA, BusFibre, BusFileBacked, BusISCSI, BusNVMe, BusRAID, BusSAS, BusSATA, BusSCSI, BusSpaces, BusUSB, BusVirtual)
+	}
+	switch {
+	case m.SectorSize != 0 && m.SectorSize != 512 && m.SectorSize != 4096:
+		return problem("sectorSize", "%d is neither 512 nor 4096", m.SectorSize)
+	case !m.Size.plausible():
+		return problem("size", "%s is not the size of a disk: it must be a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
+	case m.LooksRaw < 0:
+		return problem("looksRaw", "it must not be negative")
+	case m.Online && (m.Offline || m.ReadOnly):
+		return problem("online", "the disk cannot be offline or read-only then")
+	}
+	return oneOf("layout", m.Layout, LayoutRaw, LayoutGPT, LayoutMBR, LayoutSuperfloppy)
+}
+
+// interfacePath is how SetupDi names the disk. Unlike a real one it contains the number,
+// so that people can read logs.
+func interfacePath(bus Bus, number uint32) string {
+	enumerator := "scsi"
+	if bus == BusNVMe {
+		enumerator = "nvme"
+	}
+	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&000000#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, number)
+}
+
+// diskOf finds the disk that a device names. n.mu is held.
+func (n *Node) diskOf(device win.Device) *disk {
+	if d, ok := n.devices[winpath.Fold(string(device))]; ok {
+		return d
+	}
+	return nil
+}
+
+// openDisk finds a disk as CreateFile does, and lets it fail if it is dying. n.mu is held.
+func (n *Node) openDisk(device win.Device) (*disk, error) {
+	d := n.diskOf(device)
+	switch {
+	case d == nil:
+		return nil, winerr.FileNotFound
+	case d.dying:
+		return nil, winerr.IODevice
+	}
+	return d, nil
+}
+
+// writable is what a request that changes the disk answers, if it cannot.
+func (d *disk) writable() error {
+	switch {
+	case d.attributes.Offline:
+		return winerr.NotReady
+	case d.attributes.ReadOnly:
+		return winerr.WriteProtect
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package winsim
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// Format is MSFT_Volume.Format: the storage service looks the volume up in a cache of its
+// own.
+// https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
+func (n *Node) Format(ctx context.Context, id win.VolumeID) error {
+	if err := n.enter(ctx, "Format", string(id), string(id.Device())); err != nil {
+		return err
+	}
+	return n.format(ctx, id, n.refuseFormat, winerr.StorageIOError)
+}
+
+// refuseFormat says why the storage service does not format. n.mu is held.
+func (n *Node) refuseFormat(v *volume) error {
+	switch known := v.device() == nil && (v.known || !n.clock.now().Before(v.arrived.Add(n.storage.ServiceDelay))); {
+	case !known:
+		return winerr.WMINotFound
+	case n.outOfDate > 0:
+		n.outOfDate--
+		return winerr.StorageCacheOutOfDate
+	case n.needed(v):
+		return winerr.StorageSystemPartition
+	case v.formatting:
+		return winerr.StorageInUse
+	case v.offline:
+		return winerr.StorageIOError
+	case v.writable() != nil:
+		return winerr.StorageReadOnly
+	}
+	return nil
+}
+
+// FormatLegacy is Win32_Volume.Format, which finds what is there.
+// https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
+func (n *Node) FormatLegacy(ctx context.Context, id win.VolumeID) error {
+	if err := n.enter(ctx, "FormatLegacy", string(id), string(id.Device())); err != nil {
+		return err
+	}
+	return n.format(ctx, id, n.refuseLegacyFormat, winerr.LegacyFormatIOError)
+}
+
+// refuseLegacyFormat is refuseFormat in other words.
+func (n *Node) refuseLegacyFormat(v *volume) error {
+	switch {
+	case v.device() != nil:
+		return winerr.WMINotFound
+	case n.needed(v):
+		return winerr.LegacyFormatAccessDenied
+	case v.formatting:
+		return winerr.LegacyFormatLockFailed
+	case v.offline:
+		return winerr.LegacyFormatNotMounted
+	case v.writable() != nil:
+		return winerr.LegacyFormatWriteProtected
+	}
+	return nil
+}
+
+// needed reports whether it is a volume of the system.
+func (n *Node) needed(v *volume) bool {
+	return slices.Contains(n.systemVolumes(), v)
+}
+
+// format formats a volume unless refuse says why not. The provider goes on, whatever
+// becomes of its caller; interrupted is its answer if the volume did not stay.
+func (n *Node) format(ctx context.Context, id win.VolumeID, refuse func(*volume) error, interrupted error) error {
+	n.lock()
+	v := n.volumeByID(string(id))
+	if err := refuse(v); err != nil {
+		n.mu.Unlock()
+		return err
+	}
+	result := interrupted // guarded by n.mu
+	v.formatting = true
+	absences := v.absences
+	n.after(n.storage.FormatTime, func() {
+		v.formatting = false
+		if v.absences == absences {
+			v.makeNTFS()
+			result = nil
+		}
+	})
+	n.mu.Unlock()
+	if err := n.Sleep(ctx, n.storage.FormatTime); err != nil {
+		return err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	return result
+}
+
+// makeNTFS puts an empty NTFS on a volume.
+func (v *volume) makeNTFS() {
+	sector := v.extents[0].disk.sector
+	v.write(bootSector(NTFS, false, sector))
+	v.setFileSystem(newFileSystem(NTFS, v.length(), sector))
+	if v.state == Raw || v.state == Locked {
+		v.state = Healthy
+	}
+}
+
+// RefreshStorageCache makes the storage service know every volume.
+func (n *Node) RefreshStorageCache(ctx context.Context) error {
+	if err := n.enter(ctx, "RefreshStorageCache", ""); err != nil {
+		return err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	n.outOfDate = 0
+	for _, v := range n.volumes {
+		v.known = v.known || v.present
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package winsim
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// DiskInfo is a disk as it is at one moment.
+type DiskInfo struct {
+	Number     uint32
+	Size       Size // that it has; Windows may still show less
+	SectorSize uint32
+	Offline    bool
+	ReadOnly   bool
+	Layout     Layout
+	Partitions []PartitionInfo
+}
+
+// PartitionInfo is a partition of a disk, with its volume if there is one.
+type PartitionInfo struct {
+	Number       uint32
+	Type         string // as in a model
+	ID           string // the GUID of a GPT partition
+	Offset, Size Size
+
+	VolumeID   string     // \\?\Volume{guid}\, while Windows shows it
+	Letter     string     // of its drive, if it has one
+	FileSystem FileSystem // FileSystemNone if there is none
+}
+
+// DiskInfo describes a disk.
+func (n *Node) DiskInfo(number uint32) (DiskInfo, error) {
+	n.lock()
+	defer n.mu.Unlock()
+	d := n.attached(number)
+	if d == nil {
+		return DiskInfo{}, noDisk("describe disk", number)
+	}
+	info := DiskInfo{
+		Number:     d.number,
+		Size:       Size(d.size),
+		SectorSize: uint32(d.sector),
+		Offline:    d.attributes.Offline,
+		ReadOnly:   d.attributes.ReadOnly,
+		Layout:     d.table.kind(),
+	}
+	for _, p := range d.table.partitions {
+		info.Partitions = append(info.Partitions, p.info(d.table.style))
+	}
+	return info, nil
+}
+
+func (t table) kind() Layout {
+	switch {
+	case t.style == win.StyleGPT:
+		return LayoutGPT
+	case t.style == win.StyleRaw:
+		return LayoutRaw
+	case len(t.partitions) == 1 && t.partitions[0].Offset == 0:
+		return LayoutSuperfloppy
+	default:
+		return LayoutMBR
+	}
+}
+
+func (p *partition) info(style win.PartitionStyle) PartitionInfo {
+	info := PartitionInfo{Number: p.Number, Offset: Size(p.Offset), Size: Size(p.Length), FileSystem: FileSystemNone}
+	if style == win.StyleGPT {
+		info.ID, info.Type = p.ID.String(), p.Type.String()
+		for name, id := range partitionTypes {
+			if id == p.Type {
+				info.Type = name
+			}
+		}
+	} else {
+		info.Type = fmt.Sprintf("%#02x", p.MBRType)
+	}
+	if v := p.volume; v != nil {
+		if v.present && !v.nameless {
+			info.VolumeID, info.Letter = string(v.id()), v.letter
+		}
+		if fs := v.fileSystem(); fs != nil {
+			info.FileSystem = fs.kind
+		}
+	}
+	return info
+}
+
+// DiskFingerprint changes when a byte on the disk does: of the partition table, of what
+// lies anywhere else, of the files of its volumes. Whether the disk is online or read-only
+// does not count.
+func (n *Node) DiskFingerprint(number uint32) (string, error) {
+	n.lock()
+	defer n.mu.Unlock()
+	d := n.attached(number)
+	if d == nil {
+		return "", noDisk("read disk", number)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%+v\n", d.layout())
+	d.content.fill(h)
+	for _, offset := range slices.Sorted(maps.Keys(d.fileSystems)) {
+		fs := d.fileSystems[offset]
+		fmt.Fprintf(h, "%d %s %d %d\n", offset, fs.kind, fs.sectors, fs.used)
+		var tree strings.Builder
+		fs.root.describe(&tree, "")
+		h.Write([]byte(tree.String()))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,244 @@
+package winsim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// lateMSR is when the reserved partition of a new table appears, if it is late.
+const lateMSR = 100 * time.Millisecond
+
+// DriveLayout tells the partition table.
+func (n *Node) DriveLayout(ctx context.Context, device win.Device) (win.DriveLayout, error) {
+	d, unlock, err := n.openFor(ctx, "DriveLayout", device)
+	if err != nil {
+		return win.DriveLayout{}, err
+	}
+	defer unlock()
+	if d.looksRaw > 0 {
+		d.looksRaw--
+		return win.DriveLayout{Style: win.StyleRaw}, nil
+	}
+	return d.layout(), nil
+}
+
+// layout is the table as Windows shows it.
+func (d *disk) layout() win.DriveLayout {
+	layout := win.DriveLayout{Style: d.table.style}
+	for _, p := range d.table.partitions {
+		layout.Partitions = append(layout.Partitions, p.Partition)
+	}
+	switch d.table.style {
+	case win.StyleGPT:
+		from, to := d.bounds()
+		layout.DiskID, layout.MaxPartitions = d.table.id, maxPartitions
+		layout.UsableOffset, layout.UsableLength = from, to-from
+	case win.StyleMBR:
+		// Windows shows the whole table, unused entries too.
+		layout.Signature = d.table.signature
+		for len(layout.Partitions) < mbrEntries {
+			layout.Partitions = append(layout.Partitions, win.Partition{})
+		}
+	case win.StyleRaw:
+	}
+	return layout
+}
+
+// CreateDisk writes an empty GPT, whatever was there before. What the partitions contained
+// is still on the disk.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_create_disk
+func (n *Node) CreateDisk(ctx context.Context, device win.Device, diskID win.GUID) error {
+	d, unlock, err := n.openFor(ctx, "CreateDisk", device)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := d.writable(); err != nil {
+		return err
+	}
+	if diskID == (win.GUID{}) {
+		diskID = n.newGUID()
+	}
+	n.setTable(d, table{style: win.StyleGPT, id: diskID, size: d.seen})
+	switch n.storage.CreateDiskMSR {
+	case MSRAtOnce:
+		n.addMSR(d)
+	case MSRLate:
+		n.after(lateMSR, func() {
+			if d.table.style == win.StyleGPT && d.table.id == diskID {
+				n.addMSR(d)
+			}
+		})
+	case MSRNever, "":
+	}
+	return nil
+}
+
+// addMSR adds a reserved partition at the start of the disk, if there is none and the
+// space is free. n.mu is held.
+func (n *Node) addMSR(d *disk) {
+	from, _ := d.bounds()
+	msr := &partition{Partition: win.Partition{
+		Offset: from, Length: msrEnd - from,
+		Type: win.PartitionMSR, ID: n.newGUID(), Name: "Microsoft reserved partition",
+	}}
+	partitions := append(slices.Clone(d.table.partitions), msr)
+	if d.misfit(partitions) < 0 && !slices.ContainsFunc(d.table.partitions, func(p *partition) bool { return p.Type == win.PartitionMSR }) {
+		d.table.partitions = partitions
+		d.table.number()
+		d.writeTable()
+	}
+}
+
+// SetDriveLayout replaces the whole table. Partitions that are there already, by id and
+// offset, keep their volumes; the volumes of new ones arrive later.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
+func (n *Node) SetDriveLayout(ctx context.Context, device win.Device, layout win.DriveLayout) error {
+	d, unlock, err := n.openFor(ctx, "SetDriveLayout", device)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := d.writable(); err != nil {
+		return err
+	}
+	if layout.Style != d.table.style || layout.Style == win.StyleRaw {
+		return winerr.InvalidParameter
+	}
+	changed := d.table
+	changed.partitions = nil
+	ids := map[win.GUID]bool{}
+	for _, p := range layout.Partitions {
+		if p.Length == 0 && p.Type == (win.GUID{}) && p.MBRType == 0 {
+			continue // an unused entry
+		}
+		if layout.Style == win.StyleGPT && p.ID == (win.GUID{}) {
+			p.ID = n.newGUID()
+		}
+		if ids[p.ID] && layout.Style == win.StyleGPT {
+			return winerr.InvalidParameter
+		}
+		ids[p.ID] = true
+		changed.partitions = append(changed.partitions, &partition{Partition: p, volume: d.volumeOf(p)})
+	}
+	limit := maxPartitions
+	if layout.Style == win.StyleMBR {
+		limit = mbrEntries
+		changed.signature = layout.Signature
+	}
+	if len(changed.partitions) > limit || d.misfit(changed.partitions) >= 0 {
+		return winerr.InvalidParameter
+	}
+	n.setTable(d, changed)
+	return nil
+}
+
+// volumeOf returns the volume of the same partition in the present table, or nil.
+func (d *disk) volumeOf(same win.Partition) *volume {
+	for _, p := range d.table.partitions {
+		if p.ID == same.ID && p.Offset == same.Offset {
+			return p.volume
+		}
+	}
+	return nil
+}
+
+// setTable puts another table on a disk: volumes of partitions that are no more leave,
+// those of new ones arrive. n.mu is held.
+func (n *Node) setTable(d *disk, changed table) {
+	kept := map[*volume]bool{}
+	for _, p := range changed.partitions {
+		kept[p.volume] = true
+	}
+	for _, p := range d.table.partitions {
+		if p.volume != nil && !kept[p.volume] {
+			submerge(p.volume)
+		}
+	}
+	if d.table.style == win.StyleGPT {
+		d.eraseTable()
+	}
+	d.table = changed
+	d.table.number()
+	d.writeTable()
+	for _, p := range d.table.partitions {
+		switch {
+		case p.volume != nil:
+			n.stretch(p.volume)
+		case p.surfaced(d.table.style):
+			p.volume = n.addPartitionVolume(d, p)
+		}
+	}
+	n.surface(d, n.storage.VolumeArrival)
+}
+
+// addPartitionVolume makes the mount manager name a new volume: after its partition, or if
+// that name is taken otherwise. n.mu is held.
+func (n *Node) addPartitionVolume(d *disk, p *partition) *volume {
+	guid := d.volumeGUID(p).String()
+	if taken := n.volumes[guid]; n.storage.ForeignVolumeIDs || (taken != nil && taken.present) {
+		guid = n.newGUID().String()
+	}
+	v := &volume{guid: guid, extents: []extent{{d, p.Offset, p.Length}}}
+	n.introduce(v)
+	n.volumes[guid] = v
+	if p.Attributes&win.NoDriveLetter == 0 && !v.offline {
+		n.assignLetter(v)
+	}
+	return v
+}
+
+// assignLetter gives a volume the first free letter, as automount does unless the
+// partition forbids it. n.mu is held.
+func (n *Node) assignLetter(v *volume) {
+	for letter := 'D'; letter <= 'Z'; letter++ {
+		if n.letters[string(letter)] == nil {
+			v.letter = string(letter)
+			n.letters[v.letter] = v
+			return
+		}
+	}
+}
+
+// stretch makes a volume as long as its partition. n.mu is held.
+func (n *Node) stretch(v *volume) {
+	n.after(n.storage.GrowDelay, func() {
+		if p := v.partition(); p != nil {
+			v.extents[0].length = p.Length
+		}
+	})
+}
+
+// GrowPartition makes a partition longer, if the space behind it is free.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
+func (n *Node) GrowPartition(ctx context.Context, device win.Device, number uint32, bytes int64) error {
+	d, unlock, err := n.openFor(ctx, "GrowPartition", device)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := d.writable(); err != nil {
+		return err
+	}
+	i := slices.IndexFunc(d.table.partitions, func(p *partition) bool { return p.Number == number })
+	if i < 0 || bytes <= 0 {
+		return winerr.InvalidParameter
+	}
+	grown := slices.Clone(d.table.partitions)
+	longer := *grown[i]
+	longer.Length += bytes
+	grown[i] = &longer
+	if d.misfit(grown) >= 0 {
+		return winerr.InvalidParameter
+	}
+	d.table.partitions = grown
+	d.writeTable()
+	if longer.volume != nil {
+		n.stretch(longer.volume)
+	}
+	return nil
+}

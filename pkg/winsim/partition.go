@@ -1,0 +1,217 @@
+package winsim
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+const (
+	mebibyte = int64(MiB)
+	// msrEnd is where the reserved partition ends that Windows 10, Server 2016 and
+	// later make: it begins with the usable space.
+	msrEnd = 16 * mebibyte
+	// maxPartitions is the size of a GPT, in entries of 128 bytes.
+	maxPartitions = 128
+)
+
+func alignUp(x, to int64) int64   { return (x + to - 1) / to * to }
+func alignDown(x, to int64) int64 { return x / to * to }
+
+// usable is the part of a GPT disk that partitions may use. Before it are the protective
+// MBR, the header and the entries, behind it the entries and the header again: 34 and 33
+// sectors of 512 bytes, or 6 and 5 of 4096.
+func usable(size, sector int64) (from, to int64) {
+	entries := alignUp(maxPartitions*128, sector)
+	return 2*sector + entries, alignDown(size, sector) - entries - sector
+}
+
+// bounds is the part of the disk that partitions of its table may use.
+func (d *disk) bounds() (from, to int64) {
+	if d.table.style == win.StyleGPT {
+		return usable(d.table.size, d.sector)
+	}
+	// An MBR counts sectors with 32 bits.
+	return d.sector, alignDown(min(d.seen, d.sector<<32), d.sector)
+}
+
+// misfit returns the index of the first partition that the disk has no room for, or -1.
+func (d *disk) misfit(partitions []*partition) int {
+	from, to := d.bounds()
+	for i, p := range partitions {
+		if p.Offset < from || p.Length <= 0 || p.Offset > to-p.Length || p.Offset%d.sector != 0 || p.Length%d.sector != 0 {
+			return i
+		}
+		for _, other := range partitions[:i] {
+			if p.Offset < other.End() && other.Offset < p.End() {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// number sorts the partitions and numbers them, so that whoever relies on a number across
+// a change of the table is found out.
+func (t *table) number() {
+	slices.SortFunc(t.partitions, func(a, b *partition) int { return cmp.Compare(a.Offset, b.Offset) })
+	for i, p := range t.partitions {
+		p.Number = uint32(i) + 1
+	}
+}
+
+// partition makes the table that the model describes.
+func (d *disk) partition(m Disk) *ModelError {
+	switch m.Layout {
+	case "", LayoutRaw:
+		if len(m.Partitions) > 0 {
+			return problem("partitions", "a raw disk has none; give a layout")
+		}
+		return nil
+	case LayoutGPT:
+		d.table = table{style: win.StyleGPT, id: diskGUID(d.number), size: d.size}
+	case LayoutMBR:
+		d.table = table{style: win.StyleMBR, signature: 0xd0000000 + d.number}
+	case LayoutSuperfloppy:
+		return d.superfloppy(m)
+	}
+	at := int64(0)
+	for i, p := range m.Partitions {
+		built, err := p.build(d, i, at)
+		if err != nil {
+			return err.at("partitions", i)
+		}
+		d.table.partitions = append(d.table.partitions, built)
+		if d.misfit(d.table.partitions) >= 0 || built.Offset < at {
+			return problem("offset", "%d bytes at %d are not free on the disk, not made of whole sectors, or not behind the partition before", built.Length, built.Offset).at("partitions", i)
+		}
+		if err := d.occupy(built, p); err != nil {
+			return err.at("partitions", i)
+		}
+		at = built.End()
+	}
+	if d.table.style == win.StyleMBR && len(d.table.partitions) > mbrEntries {
+		return problem("partitions", "there is room for %d only", mbrEntries)
+	}
+	d.table.number()
+	d.writeTable()
+	return nil
+}
+
+// superfloppy makes a disk that is one file system.
+func (d *disk) superfloppy(m Disk) *ModelError {
+	if len(m.Partitions) != 1 || m.Partitions[0].Volume == nil || m.Partitions[0].Offset != 0 || m.Partitions[0].Size != 0 {
+		return problem("partitions", "a superfloppy has one, with a volume and without offset and size")
+	}
+	d.table = table{style: win.StyleMBR}
+	whole := &partition{Partition: win.Partition{Length: d.size, MBRType: mbrBasic}}
+	d.table.partitions = []*partition{whole}
+	d.table.number()
+	if err := d.occupy(whole, m.Partitions[0]); err != nil {
+		return err.at("partitions", 0)
+	}
+	return nil
+}
+
+// build makes a partition of the model; at is where the one before it ends.
+func (m Partition) build(d *disk, index int, at int64) (*partition, *ModelError) {
+	p := &partition{Partition: win.Partition{Offset: int64(m.Offset), Length: int64(m.Size), Attributes: m.Attributes, Name: m.Name}}
+	if err := m.setType(p, d.table.style); err != nil {
+		return nil, err
+	}
+	from, to := d.bounds()
+	msr := d.table.style == win.StyleGPT && p.Type == win.PartitionMSR
+	if p.Offset == 0 {
+		p.Offset = alignUp(max(at, from), mebibyte)
+		if msr && at == 0 {
+			p.Offset = from
+		}
+	}
+	if p.Length == 0 {
+		p.Length = alignDown(to-p.Offset, mebibyte)
+		if msr {
+			p.Length = max(msrEnd-p.Offset, mebibyte)
+		}
+	}
+	if d.table.style != win.StyleGPT {
+		return p, nil
+	}
+	return p, m.setID(p, d.number, index)
+}
+
+// setID gives a GPT partition its GUID.
+func (m Partition) setID(p *partition, disk uint32, index int) *ModelError {
+	p.ID = partitionGUID(disk, index)
+	field, text := "id", m.ID
+	if text == "" && m.Volume != nil {
+		field, text = "volume.id", m.Volume.ID
+	}
+	if text == "" {
+		return nil
+	}
+	id, err := win.ParseGUID(normalGUID(text))
+	if err != nil {
+		return problem(field, "%q is not a GUID", text)
+	}
+	p.ID = id
+	return nil
+}
+
+func (m Partition) setType(p *partition, style win.PartitionStyle) *ModelError {
+	if style != win.StyleGPT {
+		number, err := strconv.ParseUint(cmp.Or(m.Type, "0x07"), 0, 8)
+		if err != nil || number == 0 {
+			return problem("type", "%q is not the type of an MBR partition, such as 0x07", m.Type)
+		}
+		p.MBRType = uint8(number)
+		return nil
+	}
+	known, ok := partitionTypes[cmp.Or(m.Type, "basic")]
+	if !ok {
+		var err error
+		if known, err = win.ParseGUID(m.Type); err != nil || known == (win.GUID{}) {
+			return problem("type", "%q is neither a GUID nor one of basic, msr, efi, recovery, ldm-metadata, ldm-data, linux", m.Type)
+		}
+	}
+	p.Type = known
+	return nil
+}
+
+// surfaced reports whether Windows makes a volume of the partition. It makes none of
+// reserved, dynamic and foreign ones, nor of what the mount manager is told to ignore.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt
+func (p *partition) surfaced(style win.PartitionStyle) bool {
+	const hidden = 0x4000000000000000
+	if style == win.StyleMBR {
+		return p.MBRType == mbrBasic || p.MBRType == 0x06 || p.MBRType == 0x0b || p.MBRType == 0x0c || p.MBRType == 0x0e || p.MBRType == 0x01 || p.MBRType == 0x04
+	}
+	switch p.Type {
+	case win.PartitionBasicData, win.PartitionEFI, win.PartitionRecovery:
+		return p.Attributes&hidden == 0
+	default:
+		return false
+	}
+}
+
+// diskGUID and partitionGUID make ids that tests can write down.
+func diskGUID(disk uint32) win.GUID {
+	return win.MustGUID(fmt.Sprintf("d%07x-0000-4000-8000-d15c00000000", disk&0xfffffff))
+}
+
+func partitionGUID(disk uint32, index int) win.GUID {
+	return win.MustGUID(fmt.Sprintf("d%07x-0000-4000-8000-%012x", disk&0xfffffff, index+1))
+}
+
+// mbrVolumeGUID is how Windows 10 and later name a volume on an MBR disk: by the disk's
+// signature and the partition's offset, the latter with its bytes in the order of memory.
+func mbrVolumeGUID(signature uint32, offset int64) win.GUID {
+	var id win.GUID
+	binary.BigEndian.PutUint32(id[:], signature)
+	binary.LittleEndian.PutUint64(id[8:], uint64(offset)&math.MaxInt64)
+	return id
+}

@@ -1,0 +1,125 @@
+package serve_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// remote calls any version of a group through that version's own client. The versions
+// differ in the names of types, methods and fields, and in whether disk numbers are
+// numbers or text, but not in meaning; so a caller names things as the newest version
+// does, and remote finds what this version calls them.
+type remote struct {
+	client any
+}
+
+// dialRemote connects to an endpoint with a published constructor.
+func dialRemote(t *testing.T, newClient func(pipePath string) (any, error), dir, group, version string) remote {
+	t.Helper()
+	client, err := newClient(filepath.Join(dir, fmt.Sprintf("csi-proxy-%s-%s.sock", group, version)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.(interface{ Close() error }).Close() })
+	return remote{client}
+}
+
+// untyped makes constructors of different clients fit one table.
+func untyped[C any](newClient func(string) (C, error)) func(string) (any, error) {
+	return func(path string) (any, error) { return newClient(path) }
+}
+
+// olderNames are what older versions call a method or field.
+var olderNames = map[string][]string{
+	"CreateSymlink": {"LinkPath"},
+	"IsSymlink":     {"IsMountPoint"},
+
+	"GetDiskState": {"GetAttachState"},
+	"GetDiskStats": {"DiskStats"},
+	"SetDiskState": {"SetAttachState"},
+
+	"GetDiskNumberFromVolumeID": {"GetVolumeDiskNumber"},
+	"GetVolumeIDFromTargetPath": {"GetVolumeIDFromMount"},
+	"GetVolumeStats":            {"VolumeStats"},
+	"UnmountVolume":             {"DismountVolume"},
+
+	"disk_number": {"diskID", "disk_id", "diskNumber"},
+	"is_online":   {"isOnline"},
+	"size_bytes":  {"size"},
+	"target_path": {"path", "mount"},
+	"total_bytes": {"diskSize", "volumeSize"},
+	"used_bytes":  {"volumeUsedSize"},
+}
+
+// has reports whether this version has a method at all.
+func (r remote) has(method string) bool { return r.method(method).IsValid() }
+
+func (r remote) method(name string) reflect.Value {
+	for _, name := range append([]string{name}, olderNames[name]...) {
+		if method := reflect.ValueOf(r.client).MethodByName(name); method.IsValid() {
+			return method
+		}
+	}
+	return reflect.Value{}
+}
+
+// fields are a request's fields by their newest names.
+type fields map[string]any
+
+func (r remote) call(ctx context.Context, name string, values fields) (response, error) {
+	method := r.method(name)
+	request := reflect.New(method.Type().In(1).Elem())
+	message := request.Interface().(proto.Message).ProtoReflect()
+	for name, value := range values {
+		if field := findField(message, name); field != nil {
+			message.Set(field, fieldValue(field, value))
+		}
+	}
+	out := method.Call([]reflect.Value{reflect.ValueOf(ctx), request})
+	if err, _ := reflect.TypeAssert[error](out[1]); err != nil {
+		return response{}, err
+	}
+	return response{out[0].Interface().(proto.Message).ProtoReflect()}, nil
+}
+
+func findField(m protoreflect.Message, name string) protoreflect.FieldDescriptor {
+	for _, name := range append([]string{name}, olderNames[name]...) {
+		if field := m.Descriptor().Fields().ByName(protoreflect.Name(name)); field != nil {
+			return field
+		}
+	}
+	return nil
+}
+
+// fieldValue writes numbers as text where the version wants text.
+func fieldValue(field protoreflect.FieldDescriptor, value any) protoreflect.Value {
+	if number, ok := value.(uint32); ok && field.Kind() == protoreflect.StringKind {
+		value = strconv.FormatUint(uint64(number), 10)
+	}
+	return protoreflect.ValueOf(value)
+}
+
+// response reads fields by their newest names.
+type response struct{ message protoreflect.Message }
+
+// get returns a field's value; integers of all kinds become int64, lists stay lists.
+func (r response) get(t *testing.T, name string) any {
+	t.Helper()
+	field := findField(r.message, name)
+	if field == nil {
+		t.Fatalf("%s has no field %s", r.message.Descriptor().FullName(), name)
+	}
+	switch value := r.message.Get(field).Interface().(type) {
+	case uint32:
+		return int64(value)
+	default:
+		return value
+	}
+}

@@ -1,0 +1,55 @@
+package winsim
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Size is a number of bytes. In YAML it is a number, or one with a unit: 512MiB, 10GiB.
+type Size int64
+
+// Units of sizes.
+const (
+	KiB Size = 1 << 10
+	MiB Size = 1 << 20
+	GiB Size = 1 << 30
+	TiB Size = 1 << 40
+)
+
+var units = []struct {
+	name string
+	size Size
+}{{"KiB", KiB}, {"MiB", MiB}, {"GiB", GiB}, {"TiB", TiB}}
+
+// UnmarshalText reads a size.
+func (s *Size) UnmarshalText(text []byte) error {
+	number, unit := string(text), Size(1)
+	for _, u := range units {
+		if rest, ok := strings.CutSuffix(number, u.name); ok {
+			number, unit = strings.TrimSpace(rest), u.size
+			break
+		}
+	}
+	count, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || count > math.MaxInt64/int64(unit) || count < math.MinInt64/int64(unit) {
+		return fmt.Errorf("%q is not a size", text)
+	}
+	*s = Size(count) * unit
+	return nil
+}
+
+// String writes a size as it is read, with the largest unit that fits.
+func (s Size) String() string {
+	for _, u := range slices.Backward(units) {
+		if s != 0 && s%u.size == 0 {
+			return fmt.Sprintf("%d%s", int64(s/u.size), u.name)
+		}
+	}
+	return strconv.FormatInt(int64(s), 10)
+}
+
+// plausible reports whether a disk or volume can have the size, whatever its sectors.
+func (s Size) plausible() bool { return s >= MiB && s <= 1024*TiB && s%4096 == 0 }

@@ -1,0 +1,113 @@
+package winsim
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"unicode/utf16"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+const (
+	mbrBasic      = 0x07 // NTFS and other installable file systems
+	mbrProtective = 0xee
+	mbrEntries    = 4
+)
+
+// writeTable puts the partition table on the disk, so that whoever looks at the sectors
+// sees what Windows would have written.
+func (d *disk) writeTable() {
+	switch d.table.style {
+	case win.StyleMBR:
+		d.writeMBR(d.table.signature, d.table.partitions)
+	case win.StyleGPT:
+		all := &partition{Partition: win.Partition{Offset: d.sector, Length: d.table.size - d.sector, MBRType: mbrProtective}}
+		d.writeMBR(0, []*partition{all})
+		d.writeGPT()
+	case win.StyleRaw:
+	}
+}
+
+// eraseTable takes the sectors of a GPT away.
+func (d *disk) eraseTable() {
+	from, to := usable(d.table.size, d.sector)
+	d.content.write(0, make([]byte, from))
+	d.content.write(to, make([]byte, d.table.size-to))
+}
+
+func (d *disk) writeMBR(signature uint32, partitions []*partition) {
+	mbr := make([]byte, d.sector)
+	binary.LittleEndian.PutUint32(mbr[440:], signature)
+	for i, p := range partitions {
+		entry := mbr[446+16*i:]
+		if p.MBRBoot {
+			entry[0] = 0x80
+		}
+		entry[4] = p.MBRType
+		binary.LittleEndian.PutUint32(entry[8:], clamp32(p.Offset/d.sector))
+		binary.LittleEndian.PutUint32(entry[12:], clamp32(p.Length/d.sector))
+	}
+	copy(mbr[bootAt:], bootSignature)
+	d.content.write(0, mbr)
+}
+
+func clamp32(x int64) uint32 { return uint32(min(x, 1<<32-1)) }
+
+// writeGPT writes both copies of a GPT.
+// https://uefi.org/specs/UEFI/2.10/05_GUID_Partition_Table_Format.html
+func (d *disk) writeGPT() {
+	entries := make([]byte, alignUp(maxPartitions*128, d.sector))
+	for i, p := range d.table.partitions {
+		entry := entries[128*i:]
+		putGUID(entry, p.Type)
+		putGUID(entry[16:], p.ID)
+		binary.LittleEndian.PutUint64(entry[32:], uint64(p.Offset/d.sector))
+		binary.LittleEndian.PutUint64(entry[40:], uint64(p.End()/d.sector-1))
+		binary.LittleEndian.PutUint64(entry[48:], p.Attributes)
+		for at, unit := range utf16.Encode([]rune(p.Name)) {
+			if at < 36 {
+				binary.LittleEndian.PutUint16(entry[56+2*at:], unit)
+			}
+		}
+	}
+	first, end := usable(d.table.size, d.sector)
+	last := alignDown(d.table.size, d.sector) - d.sector
+	d.content.write(2*d.sector, entries)
+	d.content.write(end, entries)
+	d.content.write(d.sector, d.headerGPT(d.sector, last, 2*d.sector, first, end, entries))
+	d.content.write(last, d.headerGPT(last, d.sector, end, first, end, entries))
+}
+
+func (d *disk) headerGPT(here, other, entriesAt, first, end int64, entries []byte) []byte {
+	sectors := func(offset int64) uint64 { return uint64(offset / d.sector) }
+	const headerSize = 92
+	var b bytes.Buffer
+	b.WriteString("EFI PART")
+	for _, field := range []any{
+		uint32(0x00010000), uint32(headerSize), uint32(0), uint32(0),
+		sectors(here), sectors(other), sectors(first), sectors(end) - 1,
+		memoryGUID(d.table.id),
+		sectors(entriesAt), uint32(maxPartitions), uint32(128), crc32.ChecksumIEEE(entries[:maxPartitions*128]),
+	} {
+		_ = binary.Write(&b, binary.LittleEndian, field) // into memory
+	}
+	header := make([]byte, d.sector)
+	copy(header, b.Bytes())
+	binary.LittleEndian.PutUint32(header[16:], crc32.ChecksumIEEE(header[:headerSize]))
+	return header
+}
+
+func putGUID(b []byte, id win.GUID) {
+	m := memoryGUID(id)
+	copy(b, m[:])
+}
+
+// memoryGUID is a GUID in the order of memory: its first three parts are numbers.
+func memoryGUID(id win.GUID) (m [16]byte) {
+	binary.LittleEndian.PutUint32(m[:], binary.BigEndian.Uint32(id[:]))
+	binary.LittleEndian.PutUint16(m[4:], binary.BigEndian.Uint16(id[4:]))
+	binary.LittleEndian.PutUint16(m[6:], binary.BigEndian.Uint16(id[6:]))
+	copy(m[8:], id[8:])
+	return m
+}

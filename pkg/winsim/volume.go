@@ -1,0 +1,189 @@
+package winsim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// volume is a volume as the mount manager knows it: it remembers names and letters of
+// volumes that are gone for the moment.
+type volume struct {
+	guid    string // lower case
+	letter  string // "C" or empty
+	state   VolumeState
+	cdrom   bool
+	extents []extent
+
+	present  bool // Windows has its device
+	expected bool // an arrival is on its way
+	absences int  // how often it left, so that an old arrival is not taken for a new one
+	offline  bool // until IOCTL_VOLUME_ONLINE
+	nameless bool // until then
+	arrived  time.Time
+	known    bool // to the storage service, whatever its age
+
+	formatting bool
+}
+
+// extent is a part of a disk.
+type extent struct {
+	disk           *disk
+	offset, length int64
+}
+
+func newVolume(m Volume, guid string) *volume {
+	return &volume{guid: guid, letter: winpath.Fold(m.Letter), state: m.State, cdrom: m.CDROM}
+}
+
+func (v *volume) id() win.VolumeID { return win.VolumeID(`\\?\Volume{` + v.guid + `}\`) }
+
+// length is the size of the volume's device.
+func (v *volume) length() (total int64) {
+	for _, e := range v.extents {
+		total += e.length
+	}
+	return total
+}
+
+// fileSystem returns what Windows recognises on the volume, or nil.
+func (v *volume) fileSystem() *fileSystem {
+	first := v.extents[0]
+	if fs := first.disk.fileSystems[first.offset]; fs != nil && fs.sectors*fs.sector <= v.length() {
+		return fs
+	}
+	return nil
+}
+
+func (v *volume) setFileSystem(fs *fileSystem) {
+	v.extents[0].disk.fileSystems[v.extents[0].offset] = fs
+}
+
+// write puts bytes at the start of the volume.
+func (v *volume) write(b []byte) { v.extents[0].disk.content.write(v.extents[0].offset, b) }
+
+// on reports whether a part of the volume is on the disk.
+func (v *volume) on(d *disk) bool {
+	return slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk == d })
+}
+
+// writable is what a request that changes the volume answers, if it cannot.
+func (v *volume) writable() error {
+	for _, e := range v.extents {
+		if err := e.disk.writable(); err != nil {
+			return err
+		}
+	}
+	if p := v.partition(); v.cdrom || (p != nil && p.Attributes&readOnlyPartition != 0) {
+		return winerr.WriteProtect
+	}
+	return nil
+}
+
+// readOnlyPartition is GPT_BASIC_DATA_ATTRIBUTE_READ_ONLY.
+const readOnlyPartition = 0x1000000000000000
+
+// partition returns the partition that the volume is, or nil.
+func (v *volume) partition() *partition {
+	for _, p := range v.extents[0].disk.table.partitions {
+		if p.volume == v {
+			return p
+		}
+	}
+	return nil
+}
+
+// device is what opening the volume's device answers, and any question to it; v may be nil.
+func (v *volume) device() error {
+	switch {
+	case v == nil || v.state == Gone || !v.present:
+		return winerr.FileNotFound
+	case slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk.dying }):
+		return winerr.IODevice
+	case v.state == NotReady:
+		return winerr.NotReady
+	}
+	return nil
+}
+
+// mounted returns the file system, which is what every access to the volume's files
+// needs. n.mu is held.
+func (n *Node) mounted(v *volume) (*fileSystem, error) {
+	if err := v.device(); err != nil {
+		return nil, err
+	}
+	fs := v.fileSystem()
+	switch {
+	case v.state == Locked:
+		return nil, winerr.FVELocked
+	case v.offline:
+		return nil, winerr.NotReady
+	case n.storage.ArrivalTrouble > 0 && n.clock.now().Before(v.arrived.Add(n.storage.ArrivalTrouble)):
+		return nil, n.arrivalError()
+	case v.state == Raw || fs == nil:
+		return nil, winerr.UnrecognizedVolume
+	}
+	return fs, nil
+}
+
+func (n *Node) arrivalError() winerr.Code {
+	if n.storage.ArrivalError != 0 {
+		return winerr.Code(n.storage.ArrivalError)
+	}
+	return winerr.UnrecognizedVolume
+}
+
+// surface lets the volumes of a disk arrive, if the disk is there and online. n.mu is
+// held.
+func (n *Node) surface(d *disk, delay time.Duration) {
+	for _, v := range n.volumesOn(d) {
+		if v.present || v.expected || slices.ContainsFunc(v.extents, func(e extent) bool { return !n.online(e.disk) }) {
+			continue
+		}
+		absences := v.absences
+		v.expected = true
+		n.after(delay, func() {
+			if v.absences == absences {
+				v.present, v.expected, v.arrived = true, false, n.clock.now()
+			}
+		})
+	}
+}
+
+// submerge takes volumes away.
+func submerge(volumes ...*volume) {
+	for _, v := range volumes {
+		v.present, v.expected, v.known = false, false, false
+		v.absences++
+	}
+}
+
+// introduce does with a volume that Windows has never seen what the automount policy says.
+func (n *Node) introduce(v *volume) {
+	v.offline = n.storage.Automount == AutomountOffline || n.storage.Automount == AutomountNameless
+	v.nameless = n.storage.Automount == AutomountNameless
+}
+
+// volumesOn returns the volumes on a disk, there or not.
+func (n *Node) volumesOn(d *disk) []*volume {
+	var volumes []*volume
+	for _, p := range d.table.partitions {
+		if p.volume != nil {
+			volumes = append(volumes, p.volume)
+		}
+	}
+	for _, v := range n.spanning {
+		if v.on(d) {
+			volumes = append(volumes, v)
+		}
+	}
+	return volumes
+}
+
+// online reports whether Windows shows the volumes of a disk.
+func (n *Node) online(d *disk) bool {
+	return d.nameless || (n.disks[d.number] == d && !d.attributes.Offline)
+}
