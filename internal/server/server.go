@@ -33,6 +33,10 @@ const (
 	// are constructed; grpc-go would keep those, and wait for them when it stops,
 	// for 120 seconds.
 	connectionTimeout = 5 * time.Second
+	// streamWorkers are goroutines kept ready per endpoint. A fresh goroutine per call
+	// grows its stack anew each time, which costs a tenth of a short call's time; calls
+	// beyond this number get a fresh one as usual. BenchmarkUnary shows the difference.
+	streamWorkers = 4
 )
 
 // DefaultStopTimeout is how long calls in flight may take to finish on stop.
@@ -140,6 +144,7 @@ func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener ne
 		grpc.MaxRecvMsgSize(maxRequestBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxConcurrentStreams),
+		grpc.NumStreamWorkers(streamWorkers),
 		// Clients of other languages keep idle connections alive with pings; they
 		// are local and harmless.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
