@@ -54,8 +54,8 @@ func (n *Node) enter(ctx context.Context, call, object string) error {
 var callNames = func() map[string]bool {
 	names := map[string]bool{}
 	for _, part := range []reflect.Type{reflect.TypeFor[win.Files]()} {
-		for i := range part.NumMethod() {
-			names[part.Method(i).Name] = true
+		for method := range part.Methods() {
+			names[method.Name] = true
 		}
 	}
 	return names

@@ -165,7 +165,7 @@ func TestFault_DelayEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	injection := inject(t, node, winsim.Fault{Delay: time.Hour, Error: 5, Do: func(*winsim.Node) { cancel() }})
 	inject(t, node, winsim.Fault{Do: func(*winsim.Node) { t.Error("a later fault ran for a caller who has left") }})
-	if _, err := node.FileInfo(ctx, `C:\`); err != context.Canceled {
+	if _, err := node.FileInfo(ctx, `C:\`); any(err) != any(context.Canceled) {
 		t.Errorf("a call cancelled while it is delayed: %v, want %v", err, context.Canceled)
 	}
 	if hits := injection.Hits(); hits != 1 {
@@ -306,7 +306,7 @@ func TestFault_EveryCall(t *testing.T) {
 		"TargetInfo":   func() error { _, err := node.TargetInfo(ctx, `C:\empty`); return err },
 		"ReparsePoint": func() error { _, err := node.ReparsePoint(ctx, `C:\mount`); return err },
 		"ListDirectory": func() error {
-			return node.ListDirectory(ctx, `C:\`, func([]win.DirEntry) error {
+			return node.ListDirectory(ctx, `C:\`, func(win.Tree, []win.DirEntry) error {
 				t.Error("a failed listing listed")
 				return nil
 			})
@@ -318,7 +318,7 @@ func TestFault_EveryCall(t *testing.T) {
 	} {
 		node.ResetCalls()
 		injection := inject(t, node, winsim.Fault{Call: call, Error: 1117, Times: 1})
-		if err := run(); err != error(winerr.IODevice) {
+		if err := run(); any(err) != any(winerr.IODevice) {
 			t.Errorf("%s: %v, want the bare code 1117", call, err)
 		}
 		if injection.Hits() != 1 {
@@ -342,7 +342,7 @@ func TestListDirectory_Batches(t *testing.T) {
 	}
 	var batches []int
 	seen := map[string]bool{}
-	each := func(entries []win.DirEntry) error {
+	each := func(_ win.Tree, entries []win.DirEntry) error {
 		batches = append(batches, len(entries))
 		for _, entry := range entries {
 			seen[entry.Name] = true
@@ -361,11 +361,11 @@ func TestListDirectory_Batches(t *testing.T) {
 	// A batch can fail, and the listener can stop.
 	batches = nil
 	inject(t, node, winsim.Fault{Call: "ListDirectory", Nth: 3, Times: 1, Error: 21})
-	if err := node.ListDirectory(t.Context(), `C:\many`, each); err != error(winerr.NotReady) || len(batches) != 1 {
+	if err := node.ListDirectory(t.Context(), `C:\many`, each); any(err) != any(winerr.NotReady) || len(batches) != 1 {
 		t.Errorf("with a failing batch: %v after %d batches, want code 21 after one", err, len(batches))
 	}
 	stop := errors.New("enough")
-	if err := node.ListDirectory(t.Context(), `C:\many`, func([]win.DirEntry) error { return stop }); err != stop {
+	if err := node.ListDirectory(t.Context(), `C:\many`, func(win.Tree, []win.DirEntry) error { return stop }); any(err) != any(stop) {
 		t.Errorf("a listener that stops: %v, want its own error", err)
 	}
 }
@@ -443,7 +443,7 @@ func TestNode_ConcurrentUse(t *testing.T) {
 				if err := errors.Join(node.WriteFile(own+`\file`, own), node.Symlink(own+`\link`, `C:\mount`)); err != nil {
 					t.Error(err)
 				}
-				_ = node.ListDirectory(ctx, `C:\mount\`+string(rune('a'+round%workers)), func([]win.DirEntry) error { return nil })
+				_ = node.ListDirectory(ctx, `C:\mount\`+string(rune('a'+round%workers)), func(win.Tree, []win.DirEntry) error { return nil })
 				_, _ = node.TargetInfo(ctx, own+`\link\shared`)
 				_, _ = node.ReparsePoint(ctx, own+`\link`)
 				_ = node.Tree(`C:\`)

@@ -190,7 +190,7 @@ func (n *Node) create(f File) error {
 	case f.Content != "" || f.EmptyFile:
 		made = &entry{content: []byte(f.Content)}
 	default:
-		made = newDirectory("")
+		made = newDirectory()
 	}
 	made.readOnly = f.ReadOnly
 	n.mu.Lock()
@@ -206,7 +206,7 @@ func (n *Node) insert(path string, e *entry) error {
 	}
 	if parent, ok := winpath.Parent(clean); ok {
 		if at, err := n.walk(parent, true); winerr.CodeOf(err) == winerr.PathNotFound || (err == nil && at.entry == nil) {
-			if err := n.insert(parent, newDirectory("")); err != nil {
+			if err := n.insert(parent, newDirectory()); err != nil {
 				return err
 			}
 		}

@@ -142,7 +142,7 @@ func (s *shell) run(line string) string {
 		}
 	case "ListDirectory":
 		names := []string{}
-		err = n.ListDirectory(ctx, path, func(entries []win.DirEntry) error {
+		err = n.ListDirectory(ctx, path, func(_ win.Tree, entries []win.DirEntry) error {
 			for _, entry := range entries {
 				names = append(names, entry.Name)
 			}
@@ -194,14 +194,12 @@ func (s *shell) run(line string) string {
 	default:
 		s.t.Fatalf("unknown command in %q", line)
 	}
-	if code := winerr.Code(0); err != nil {
-		// Bare codes are what the seam answers, anything else is a sentence.
+	switch code := winerr.CodeOf(err); {
+	case any(err) == any(code): // bare, as the seam answers
+		result = fmt.Sprintf("error %d", uint32(code))
+	case err != nil:
 		result = "error: " + err.Error()
-		if err == error(winerr.CodeOf(err)) {
-			code = winerr.CodeOf(err)
-			result = fmt.Sprintf("error %d", uint32(code))
-		}
-	} else if result == "" {
+	case result == "":
 		result = "ok"
 	}
 	for word, meaning := range words {

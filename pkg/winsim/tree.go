@@ -21,7 +21,7 @@ func newVolume(v Volume) *volume {
 		guid:   normalGUID(v.ID),
 		letter: winpath.Fold(v.Letter),
 		state:  v.State,
-		root:   newDirectory(""),
+		root:   newDirectory(),
 	}
 }
 
@@ -49,7 +49,7 @@ type entry struct {
 	link     *win.ReparsePoint // nil for ordinary files and directories
 }
 
-func newDirectory(name string) *entry { return &entry{name: name, children: map[string]*entry{}} }
+func newDirectory() *entry { return &entry{children: map[string]*entry{}} }
 
 func (e *entry) info() win.FileInfo {
 	info := win.FileInfo{Directory: e.children != nil, ReadOnly: e.readOnly}

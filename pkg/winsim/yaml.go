@@ -210,8 +210,8 @@ func child(node *yaml.Node, step string) *yaml.Node {
 // keys lists the YAML keys of a struct in their order.
 func keys(t reflect.Type) []string {
 	var names []string
-	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("yaml"); tag != "" && tag != "-" {
+	for field := range t.Fields() {
+		if tag := field.Tag.Get("yaml"); tag != "" && tag != "-" {
 			names = append(names, tag)
 		}
 	}
@@ -219,9 +219,9 @@ func keys(t reflect.Type) []string {
 }
 
 func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
-	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("yaml"); tag == key && tag != "-" {
-			return t.Field(i).Type, true
+	for field := range t.Fields() {
+		if tag := field.Tag.Get("yaml"); tag == key && tag != "-" {
+			return field.Type, true
 		}
 	}
 	return nil, false

@@ -58,10 +58,14 @@ func fileInfo(ctx context.Context, path string, flags uint32) (win.FileInfo, err
 		return win.FileInfo{}, err
 	}
 	defer windows.CloseHandle(handle)
+	return tagInfoOf(handle)
+}
+
+func tagInfoOf(handle windows.Handle) (win.FileInfo, error) {
 	// FILE_ATTRIBUTE_TAG_INFO
 	// https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_attribute_tag_info
 	var tagInfo struct{ attributes, tag uint32 }
-	err = windows.GetFileInformationByHandleEx(handle, windows.FileAttributeTagInfo,
+	err := windows.GetFileInformationByHandleEx(handle, windows.FileAttributeTagInfo,
 		(*byte)(unsafe.Pointer(&tagInfo)), uint32(unsafe.Sizeof(tagInfo)))
 	if err != nil {
 		return win.FileInfo{}, code(err)
@@ -78,9 +82,13 @@ func (machine) ReparsePoint(ctx context.Context, path string) (win.ReparsePoint,
 		return win.ReparsePoint{}, err
 	}
 	defer windows.CloseHandle(handle)
+	return reparsePoint(handle)
+}
+
+func reparsePoint(handle windows.Handle) (win.ReparsePoint, error) {
 	buffer := make([]byte, winlayout.MaxReparseData)
 	var n uint32
-	err = windows.DeviceIoControl(handle, windows.FSCTL_GET_REPARSE_POINT, nil, 0,
+	err := windows.DeviceIoControl(handle, windows.FSCTL_GET_REPARSE_POINT, nil, 0,
 		&buffer[0], uint32(len(buffer)), &n, nil)
 	if err != nil {
 		return win.ReparsePoint{}, code(err)
@@ -92,12 +100,26 @@ func (machine) ReparsePoint(ctx context.Context, path string) (win.ReparsePoint,
 	return point, nil
 }
 
-func (machine) ListDirectory(ctx context.Context, path string, each func([]win.DirEntry) error) error {
-	handle, err := open(path, windows.FILE_LIST_DIRECTORY, openItself)
+func (machine) ListDirectory(ctx context.Context, path string, each func(win.Tree, []win.DirEntry) error) error {
+	handle, err := open(path, listAccess, openItself)
 	if err != nil {
 		return err
 	}
 	defer windows.CloseHandle(handle)
+	return list(ctx, handle, each)
+}
+
+// listAccess is what listing a directory, and looking whether it is one, needs.
+const listAccess = windows.FILE_LIST_DIRECTORY | windows.FILE_READ_ATTRIBUTES
+
+func list(ctx context.Context, handle windows.Handle, each func(win.Tree, []win.DirEntry) error) error {
+	info, err := tagInfoOf(handle)
+	if err != nil {
+		return err
+	}
+	if !info.Directory || info.Tag.NameSurrogate() {
+		return winerr.Directory
+	}
 	// 64-bit words, because Windows wants the buffer aligned to eight bytes.
 	words := make([]uint64, 64<<10/8)
 	buffer := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
@@ -119,7 +141,7 @@ func (machine) ListDirectory(ctx context.Context, path string, each func([]win.D
 		if err != nil {
 			return winerr.FileCorrupt
 		}
-		if err := each(entries); err != nil {
+		if err := each(directory(handle), entries); err != nil {
 			return err
 		}
 	}
@@ -167,10 +189,14 @@ func (machine) Remove(ctx context.Context, path string) error {
 		return err
 	}
 	defer windows.CloseHandle(handle)
+	return remove(handle)
+}
+
+func remove(handle windows.Handle) error {
 	flags := uint32(windows.FILE_DISPOSITION_DELETE |
 		windows.FILE_DISPOSITION_POSIX_SEMANTICS |
 		windows.FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE)
-	err = windows.SetFileInformationByHandle(handle, windows.FileDispositionInfoEx,
+	err := windows.SetFileInformationByHandle(handle, windows.FileDispositionInfoEx,
 		(*byte)(unsafe.Pointer(&flags)), uint32(unsafe.Sizeof(flags)))
 	switch code(err) {
 	case winerr.InvalidParameter, winerr.InvalidFunction, winerr.NotSupported:
