@@ -49,7 +49,7 @@ type Config struct {
 	// Services answer the calls.
 	Services grpcapi.Services
 	// Listen opens the listener of an endpoint. The server closes it.
-	Listen func(grpcapi.Endpoint) (net.Listener, error)
+	Listen func(context.Context, grpcapi.Endpoint) (net.Listener, error)
 	// Observer is told of every request; may be nil.
 	Observer Observer
 	// Ready is called once, when every endpoint listens; may be nil.
@@ -73,7 +73,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	logger := klog.FromContext(ctx)
 
-	endpoints, err := listen(logger, cfg)
+	endpoints, err := listen(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ type endpoint struct {
 }
 
 // listen opens all endpoints or none.
-func listen(logger klog.Logger, cfg Config) (_ []*endpoint, err error) {
+func listen(ctx context.Context, cfg Config) (_ []*endpoint, err error) {
 	var endpoints []*endpoint
 	defer func() {
 		if err != nil {
@@ -127,11 +127,11 @@ func listen(logger klog.Logger, cfg Config) (_ []*endpoint, err error) {
 		}
 	}()
 	for _, e := range cfg.Endpoints {
-		listener, err := cfg.Listen(e)
+		listener, err := cfg.Listen(ctx, e)
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %s: %w", e.Name(), err)
 		}
-		endpoints = append(endpoints, newEndpoint(logger, cfg, e, listener))
+		endpoints = append(endpoints, newEndpoint(klog.FromContext(ctx), cfg, e, listener))
 	}
 	return endpoints, nil
 }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -30,8 +31,8 @@ func (d directory) open(ctx context.Context, name string, access uint32) (window
 	var status windows.IO_STATUS_BLOCK
 	err = windows.NtCreateFile(&handle, access|windows.SYNCHRONIZE, &attributes, &status, nil, 0, shareAll,
 		windows.FILE_OPEN, windows.FILE_OPEN_REPARSE_POINT|windows.FILE_OPEN_FOR_BACKUP_INTENT|windows.FILE_SYNCHRONOUS_IO_NONALERT, 0, 0)
-	if status, ok := err.(windows.NTStatus); ok { //nolint:errorlint // exactly what NtCreateFile returns
-		return 0, winerr.Code(status.Errno())
+	if failure := windows.NTStatus(0); errors.As(err, &failure) {
+		return 0, winerr.Code(failure.Errno())
 	}
 	return handle, code(err)
 }

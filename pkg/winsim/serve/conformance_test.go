@@ -38,6 +38,7 @@ func TestConformance_Filesystem(t *testing.T) {
 	} {
 		t.Run(version.name, func(t *testing.T) {
 			hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode {
+				t.Helper()
 				node := newNode(t)
 				sockets := run(t, node, "filesystem/"+version.name)
 				client, err := version.newClient(sockets + "/csi-proxy-filesystem-" + version.name + ".sock")
@@ -94,7 +95,7 @@ func (r remoteFilesystem) call(ctx context.Context, name string, fields map[prot
 		message.Set(message.Descriptor().Fields().ByName(field), protoreflect.ValueOf(value))
 	}
 	out := method.Call([]reflect.Value{reflect.ValueOf(ctx), request})
-	if err, _ := out[1].Interface().(error); err != nil {
+	if err, _ := reflect.TypeAssert[error](out[1]); err != nil {
 		return false, fmt.Errorf("%w: %w", standardErrors[status.Code(err)], err)
 	}
 	response := out[0].Interface().(proto.Message).ProtoReflect()
