@@ -13,10 +13,10 @@ FUZZTIME  ?= 20s
 WINDOWS_PROGRAMS := csi-proxy csi-proxy-sim
 NATIVE_PROGRAMS  := csi-proxy-sim
 
-MODULE     := github.com/kubernetes-csi/csi-proxy/v2
 # VERSION says more than the stamp of the go command, which fails in a foreign checkout.
-BUILDFLAGS := -trimpath -buildvcs=false -ldflags "-s -w -X $(MODULE)/internal/version.stamped=$(VERSION)"
-BUILD      := CGO_ENABLED=0 $(GO) build $(BUILDFLAGS) -o bin/
+LDFLAGS    := -s -w -X github.com/kubernetes-csi/csi-proxy/v2/internal/version.stamped=$(VERSION)
+BUILDFLAGS := -trimpath -buildvcs=false -ldflags "$(LDFLAGS)"
+STATIC_GO  := CGO_ENABLED=0 $(GO)
 
 # Packages of both modules, joined by go.work. The tools are a module apart, so that
 # their dependencies do not mix with ours.
@@ -40,15 +40,15 @@ help: ## Show this list
 
 .PHONY: build
 build: native ## Build the programs for Windows nodes, and those that run here, into bin
-	GOOS=windows GOARCH=amd64 $(BUILD) $(WINDOWS_PROGRAMS:%=./cmd/%)
+	GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=./cmd/%)
 
 .PHONY: native
 native:
-	$(BUILD) $(NATIVE_PROGRAMS:%=./cmd/%)
+	$(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=./cmd/%)
 
 .PHONY: demo
 demo: native ## Show a driver's calls to an emulated Windows node, each answer checked
-	$(GO) run ./hack/demo -sim bin/csi-proxy-sim
+	$(STATIC_GO) run $(BUILDFLAGS) ./hack/demo -sim bin/csi-proxy-sim
 
 .PHONY: run
 run: native ## Serve an emulated Windows node until interrupted; ARGS="-help" lists its flags
@@ -59,7 +59,7 @@ test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
 	$(GO) test $(RACE) -shuffle=on $(PACKAGES)
 	$(GO_TOOLS) test $(RACE) -shuffle=on ./protogen
-	GOOS=windows $(GO) vet $(PACKAGES)
+	GOOS=windows $(GO) vet -trimpath $(PACKAGES)
 
 .PHONY: lint
 lint: bin/tools/golangci-lint ## Check style and import rules, for Linux and for Windows
@@ -88,7 +88,7 @@ generate: ## Write all generated code anew
 .PHONY: verify
 verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
-		[ -z "$$(git ls-files --others --exclude-standard -- $(GENERATED))" ] || \
+		! git ls-files --others --exclude-standard -- $(GENERATED) | grep . || \
 		{ echo >&2 "ERROR: generated code was out of date; commit what 'make generate' has written."; exit 1; }
 	@for module in . client tools; do \
 		GOWORK=off $(GO) -C $$module mod tidy -diff || \

@@ -208,7 +208,7 @@ func TestGroups_Calls(t *testing.T) {
 			results := reflect.ValueOf(c).Method(i).Call([]reflect.Value{
 				reflect.ValueOf(ctx), reflect.New(method.Type.In(2).Elem()),
 			})
-			err, _ := results[1].Interface().(error)
+			err, _ := reflect.TypeAssert[error](results[1])
 			if got := status.Convert(err).Message(); got != service+method.Name {
 				t.Errorf("%s: %s arrives as %q, want %q", g, method.Name, got, service+method.Name)
 			}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
-	fsapi "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 )
@@ -99,7 +99,7 @@ func TestProcess_KilledAndRestarted(t *testing.T) {
 	}
 	connect(t, dir) // waits until it serves
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		response, err := c.PathExists(t.Context(), &fsapi.PathExistsRequest{Path: `C:\var\lib\kubelet`})
+		response, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`})
 		if err == nil && response.Exists {
 			break
 		}
@@ -186,7 +186,7 @@ func TestProcess_Faults(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := connect(t, dir)
-	_, err := c.PathExists(t.Context(), &fsapi.PathExistsRequest{Path: `C:\var\lib\kubelet\broken`})
+	_, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\broken`})
 	if err == nil || !strings.Contains(err.Error(), "1117") {
 		t.Errorf("got %v, want Windows error 1117", err)
 	}

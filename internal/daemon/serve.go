@@ -41,12 +41,12 @@ func Serve(ctx context.Context, cfg Config) error {
 		Endpoints:   endpoints,
 		Services:    services,
 		StopTimeout: cfg.StopTimeout,
-		Listen: func(e grpcapi.Endpoint) (net.Listener, error) {
+		Listen: func(ctx context.Context, e grpcapi.Endpoint) (net.Listener, error) {
 			path, err := endpointPath(e, cfg.SocketDir)
 			if err != nil {
 				return nil, err
 			}
-			return pipe.Listen(path, cfg.Pipe)
+			return pipe.Listen(ctx, path, cfg.Pipe)
 		},
 		Ready: func() {
 			klog.FromContext(ctx).Info("Serving", "version", version.String(), "endpoints", len(endpoints), "workingDirs", cfg.WorkingDirs)

@@ -73,7 +73,7 @@ func (m module) run(goos string, args ...string) string {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), "go", args...)
 	cmd.Dir = m.dir
-	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOWORK=off", "GOFLAGS=-mod=mod")
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOWORK=off", "GOFLAGS=-mod=mod -trimpath", "CGO_ENABLED=0")
 	cmd.Stderr = m.t.Output()
 	output, err := cmd.Output()
 	if err != nil {

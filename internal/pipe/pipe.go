@@ -6,7 +6,10 @@
 // process: a second instance fails with an error that names the first.
 package pipe
 
-import "net"
+import (
+	"context"
+	"net"
+)
 
 // Config says how to listen. The zero Config is the right one for most.
 type Config struct {
@@ -36,7 +39,7 @@ const DefaultSecurityDescriptor = "D:P" + // an access list that inherits nothin
 // listenOp is the operation that errors of Listen name.
 const listenOp = "listen on"
 
-// Listen listens on the endpoint at path. Every error is a *winerr.Error: Exists if
+// Listen listens on the endpoint at path; ctx covers the making of the listener only. Every error is a *winerr.Error: Exists if
 // the endpoint has an owner already, Denied if this user may not create it, Invalid
 // if path or cfg are no good.
 //
@@ -45,8 +48,8 @@ const listenOp = "listen on"
 // Elsewhere path is a Unix socket. Its directory is created, for this user only, if
 // it does not exist. A socket left behind by a server that has died is replaced,
 // and closing the listener removes it.
-func Listen(path string, cfg Config) (net.Listener, error) {
-	return listen(path, cfg)
+func Listen(ctx context.Context, path string, cfg Config) (net.Listener, error) {
+	return listen(ctx, path, cfg)
 }
 
 // PeerPID returns the process at the other end of a connection that a listener of

@@ -32,7 +32,7 @@ func TestListen_RefusesBusyServer(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	_, err = pipe.Listen(path, pipe.Config{})
+	_, err = pipe.Listen(t.Context(), path, pipe.Config{})
 	wantError(t, err, winerr.Exists, path, "stop it first")
 	if _, err := os.Lstat(path); err != nil {
 		t.Errorf("the socket is gone: %v", err)

@@ -20,7 +20,7 @@ import (
 // mustListen listens until the test is over.
 func mustListen(t testing.TB, path string) net.Listener {
 	t.Helper()
-	listener, err := pipe.Listen(path, pipe.Config{})
+	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestListen_SecondIsRefused(t *testing.T) {
 	path := newPath(t)
 	serve(t, mustListen(t, path), echo)
 	for range 2 {
-		_, err := pipe.Listen(path, pipe.Config{})
+		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 		wantError(t, err, winerr.Exists, path, pidOfThis(t), "stop")
 		if !errors.Is(err, fs.ErrExist) {
 			t.Errorf("%v is not fs.ErrExist", err)
@@ -117,7 +117,7 @@ func TestListen_SecondIsRefused(t *testing.T) {
 func TestListen_AgainAfterClose(t *testing.T) {
 	path := newPath(t)
 	for range 5 {
-		listener, err := pipe.Listen(path, pipe.Config{})
+		listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func wantOneWinner(t *testing.T, path string) {
 	for range many {
 		group.Go(func() {
 			<-start
-			listener, err := pipe.Listen(path, pipe.Config{})
+			listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
 			if err != nil {
 				failures <- err
 				return

@@ -27,7 +27,7 @@ const maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 // ownerTimeout bounds the look at a socket that is already there.
 const ownerTimeout = time.Second
 
-func listen(path string, _ Config) (net.Listener, error) {
+func listen(ctx context.Context, path string, _ Config) (net.Listener, error) {
 	switch {
 	case path == "":
 		return nil, winerr.New(winerr.Invalid, listenOp, path, "the path is empty")
@@ -56,7 +56,7 @@ func listen(path string, _ Config) (net.Listener, error) {
 	if err := makeRoom(path); err != nil {
 		return nil, err
 	}
-	return bind(path)
+	return bind(ctx, path)
 }
 
 // openDir opens the directory of the socket at path and creates it if needed. It
@@ -152,8 +152,8 @@ func makeRoom(path string) error {
 	return nil
 }
 
-func bind(path string) (net.Listener, error) {
-	netListener, err := new(net.ListenConfig).Listen(context.Background(), "unix", path)
+func bind(ctx context.Context, path string) (net.Listener, error) {
+	netListener, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, fail(path, err)
 	}

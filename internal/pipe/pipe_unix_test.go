@@ -105,7 +105,7 @@ func TestListen_ExistingDirectory(t *testing.T) {
 			if err := os.Chmod(dir, test.mode); err != nil {
 				t.Fatal(err)
 			}
-			listener, err := pipe.Listen(path, pipe.Config{})
+			listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
 			if err == nil {
 				listener.Close()
 			}
@@ -154,7 +154,7 @@ func TestListen_DirectoryOfAnother(t *testing.T) {
 	if err := os.Chown(filepath.Dir(path), 12345, -1); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pipe.Listen(path, pipe.Config{})
+	_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 	wantError(t, err, winerr.Denied, path, "owner uid 12345", "chown")
 }
 
@@ -165,7 +165,7 @@ func TestListen_DirectoryIsLink(t *testing.T) {
 		if err := os.Symlink(target, filepath.Join(top, name)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := pipe.Listen(path, pipe.Config{})
+		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 		wantError(t, err, winerr.Invalid, path, "link")
 	}
 	if entries, err := os.ReadDir(real); err != nil || len(entries) != 0 {
@@ -179,7 +179,7 @@ func TestListen_DirectoryIsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{filepath.Join(file, "test.sock"), filepath.Join(file, "below", "test.sock")} {
-		_, err := pipe.Listen(path, pipe.Config{})
+		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 		wantError(t, err, winerr.Invalid, path, file)
 	}
 }
@@ -194,7 +194,7 @@ func TestListen_DirectoryNotWritable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, path := range []string{filepath.Join(top, "test.sock"), filepath.Join(top, "below", "test.sock")} {
-			_, err := pipe.Listen(path, pipe.Config{})
+			_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 			wantError(t, err, winerr.Denied, path, "this user may write to")
 		}
 	})
@@ -203,7 +203,7 @@ func TestListen_DirectoryNotWritable(t *testing.T) {
 		if _, err := os.Stat("/sys/kernel"); err != nil {
 			t.Skipf("needs Linux' sysfs: %v", err)
 		}
-		_, err := pipe.Listen(path, pipe.Config{})
+		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
 		wantError(t, err, winerr.Denied, path, "this user may write to")
 	})
 }
@@ -212,14 +212,14 @@ func TestListen_Path(t *testing.T) {
 	dir := newDir(t)
 	longest := filepath.Join(dir, strings.Repeat("x", pipe.MaxPath-len(dir)-1))
 	mustListen(t, longest)
-	_, err := pipe.Listen(longest+"x", pipe.Config{})
+	_, err := pipe.Listen(t.Context(), longest+"x", pipe.Config{})
 	wantError(t, err, winerr.Invalid, longest+"x", fmt.Sprint(pipe.MaxPath), "shorter directory")
 	if runtime.GOOS == "linux" && pipe.MaxPath != 107 {
 		t.Errorf("the limit is %d, want 107", pipe.MaxPath)
 	}
 
 	for _, path := range []string{"", "@abstract", dir + "/nul\x00byte"} {
-		if listener, err := pipe.Listen(path, pipe.Config{}); !errors.Is(err, winerr.Invalid) {
+		if listener, err := pipe.Listen(t.Context(), path, pipe.Config{}); !errors.Is(err, winerr.Invalid) {
 			t.Errorf("%q: got %v, %v, want an error of kind %q", path, listener, err, winerr.Invalid)
 		}
 	}
@@ -262,7 +262,7 @@ func TestListen_RefusesWhatIsNoSocket(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = pipe.Listen(path, pipe.Config{})
+			_, err = pipe.Listen(t.Context(), path, pipe.Config{})
 			wantError(t, err, winerr.Exists, path, "not a socket", before.Mode().String())
 			after, err := os.Lstat(path)
 			if err != nil || !os.SameFile(before, after) || before.Mode() != after.Mode() ||
@@ -280,7 +280,7 @@ func TestListen_RefusesSocketOfAnotherType(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	_, err = pipe.Listen(path, pipe.Config{})
+	_, err = pipe.Listen(t.Context(), path, pipe.Config{})
 	wantError(t, err, winerr.Exists, path, "stop it first")
 	if modeOf(t, path).Type() != fs.ModeSocket {
 		t.Error("the socket was replaced")

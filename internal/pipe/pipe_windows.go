@@ -26,7 +26,7 @@ const (
 	ownerTimeout = time.Second
 )
 
-func listen(path string, cfg Config) (net.Listener, error) {
+func listen(ctx context.Context, path string, cfg Config) (net.Listener, error) {
 	sddl := cmp.Or(cfg.SecurityDescriptor, DefaultSecurityDescriptor)
 	if err := validateSecurityDescriptor(sddl); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func listen(path string, cfg Config) (net.Listener, error) {
 		OutputBufferSize:   bufferSize,
 	})
 	if err != nil {
-		return nil, listenError(path, err)
+		return nil, listenError(ctx, path, err)
 	}
 	return listener, nil
 }
@@ -50,7 +50,7 @@ func listen(path string, cfg Config) (net.Listener, error) {
 // the number of instances, a taken name is ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS
 // or ERROR_PIPE_BUSY. See
 // https://learn.microsoft.com/windows/win32/api/namedpipeapi/nf-namedpipeapi-createnamedpipew
-func listenError(path string, err error) error {
+func listenError(ctx context.Context, path string, err error) error {
 	errno := windows.Errno(0)
 	if !errors.As(err, &errno) {
 		return winerr.Wrap(listenOp, path, err)
@@ -61,7 +61,7 @@ func listenError(path string, err error) error {
 	default:
 		return winerr.Wrap(listenOp, path, code)
 	}
-	pid, err := owner(path)
+	pid, err := owner(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return winerr.As(winerr.Denied, listenOp, path, code, "run as LocalSystem or as an administrator")
 	}
@@ -78,8 +78,8 @@ func listenError(path string, err error) error {
 // gains nothing. The error is fs.ErrNotExist if there is no such pipe.
 //
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getnamedpipeserverprocessid
-func owner(path string) (pid uint32, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), ownerTimeout)
+func owner(ctx context.Context, path string) (pid uint32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
 	defer cancel()
 	conn, err := winio.DialPipeContext(ctx, path)
 	if err != nil {

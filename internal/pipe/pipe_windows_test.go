@@ -40,7 +40,7 @@ func pidOfThis(testing.TB) string { return fmt.Sprintf("(pid %d)", os.Getpid()) 
 
 func TestListen_InvalidName(t *testing.T) {
 	const path = `C:\csi-proxy-is-no-pipe`
-	if listener, err := pipe.Listen(path, pipe.Config{}); err == nil {
+	if listener, err := pipe.Listen(t.Context(), path, pipe.Config{}); err == nil {
 		listener.Close()
 		t.Errorf("listens on %s", path)
 	}
@@ -48,7 +48,7 @@ func TestListen_InvalidName(t *testing.T) {
 
 func TestListen_SecurityDescriptor(t *testing.T) {
 	const admitsUsers = pipe.DefaultSecurityDescriptor + "(A;;0x12019b;;;S-1-5-93-2-2)"
-	listener, err := pipe.Listen(newPath(t), pipe.Config{SecurityDescriptor: admitsUsers})
+	listener, err := pipe.Listen(t.Context(), newPath(t), pipe.Config{SecurityDescriptor: admitsUsers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestListen_SecurityDescriptor(t *testing.T) {
 		if err := pipe.ValidateSecurityDescriptor(sddl); !errors.Is(err, winerr.Invalid) {
 			t.Errorf("%s: got %v, want an error of kind %q", sddl, err, winerr.Invalid)
 		}
-		if listener, err := pipe.Listen(newPath(t), pipe.Config{SecurityDescriptor: sddl}); err == nil {
+		if listener, err := pipe.Listen(t.Context(), newPath(t), pipe.Config{SecurityDescriptor: sddl}); err == nil {
 			listener.Close()
 			t.Errorf("listens with %s", sddl)
 		}

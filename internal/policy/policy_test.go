@@ -1,7 +1,6 @@
 package policy_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -81,7 +80,7 @@ func TestFilesystem_GuardsEveryMethod(t *testing.T) {
 	guarded := newPolicy(t, `C:\var\lib\kubelet`).Filesystem(inner)
 	const outside, inside = `C:\Windows\System32`, `C:\var\lib\kubelet\x`
 	before := node.Tree(`C:\`)
-	ctx := context.Background()
+	ctx := t.Context()
 	node.ResetCalls()
 	for name, call := range map[string]func() error{
 		"CreateSymlink to": func() error {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
-	fsv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
@@ -37,9 +37,9 @@ func TestRun_LogsOneLinePerRequest(t *testing.T) {
 		}
 		return true, nil
 	})
-	client := fsv1.NewFilesystemClient(r.conn("v1"))
+	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
 	for _, path := range []string{"C:\\one", "panic", "two\nlines"} {
-		_, _ = client.PathExists(t.Context(), &fsv1.PathExistsRequest{Path: path})
+		_, _ = client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: path})
 	}
 	r.mustStop(5 * time.Second)
 	log := logged(r.logger)
@@ -105,8 +105,8 @@ func TestLoggable(t *testing.T) {
 		request any
 		want    string
 	}{
-		{&fsv1.RmdirRequest{Path: `C:\x`, Force: true}, `[path C:\x force true]`},
-		{&fsv1.RmdirRequest{}, `[]`},
+		{&filesystemv1.RmdirRequest{Path: `C:\x`, Force: true}, `[path C:\x force true]`},
+		{&filesystemv1.RmdirRequest{}, `[]`},
 		{&smbv1.NewSmbGlobalMappingRequest{RemotePath: `\\s\x`, Username: "u", Password: secret}, `[remote_path \\s\x username u password ***]`},
 		{&iscsiv1alpha2.SetMutualChapSecretRequest{MutualChapSecret: secret}, `[MutualChapSecret ***]`},
 		{
@@ -116,7 +116,7 @@ func TestLoggable(t *testing.T) {
 			},
 			`[target_portal.target_address 10.0.0.1 target_portal.target_port 3260 auth_type 1 chap_secret ***]`,
 		},
-		{&fsv1.PathExistsRequest{Path: strings.Repeat("é", 1000)}, `[path ` + strings.Repeat("é", 256) + `...]`},
+		{&filesystemv1.PathExistsRequest{Path: strings.Repeat("é", 1000)}, `[path ` + strings.Repeat("é", 256) + `...]`},
 		{"not a message", `[]`},
 		{nil, `[]`},
 	} {

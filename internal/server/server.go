@@ -33,6 +33,10 @@ const (
 	// are constructed; grpc-go would keep those, and wait for them when it stops,
 	// for 120 seconds.
 	connectionTimeout = 5 * time.Second
+	// streamWorkers are goroutines kept ready per endpoint. A fresh goroutine per call
+	// grows its stack anew each time, which costs a tenth of a short call's time; calls
+	// beyond this number get a fresh one as usual. BenchmarkUnary shows the difference.
+	streamWorkers = 4
 )
 
 // DefaultStopTimeout is how long calls in flight may take to finish on stop.
@@ -45,7 +49,7 @@ type Config struct {
 	// Services answer the calls.
 	Services grpcapi.Services
 	// Listen opens the listener of an endpoint. The server closes it.
-	Listen func(grpcapi.Endpoint) (net.Listener, error)
+	Listen func(context.Context, grpcapi.Endpoint) (net.Listener, error)
 	// Observer is told of every request; may be nil.
 	Observer Observer
 	// Ready is called once, when every endpoint listens; may be nil.
@@ -69,7 +73,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	logger := klog.FromContext(ctx)
 
-	endpoints, err := listen(logger, cfg)
+	endpoints, err := listen(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -113,7 +117,7 @@ type endpoint struct {
 }
 
 // listen opens all endpoints or none.
-func listen(logger klog.Logger, cfg Config) (_ []*endpoint, err error) {
+func listen(ctx context.Context, cfg Config) (_ []*endpoint, err error) {
 	var endpoints []*endpoint
 	defer func() {
 		if err != nil {
@@ -123,11 +127,11 @@ func listen(logger klog.Logger, cfg Config) (_ []*endpoint, err error) {
 		}
 	}()
 	for _, e := range cfg.Endpoints {
-		listener, err := cfg.Listen(e)
+		listener, err := cfg.Listen(ctx, e)
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %s: %w", e.Name(), err)
 		}
-		endpoints = append(endpoints, newEndpoint(logger, cfg, e, listener))
+		endpoints = append(endpoints, newEndpoint(klog.FromContext(ctx), cfg, e, listener))
 	}
 	return endpoints, nil
 }
@@ -140,6 +144,7 @@ func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener ne
 		grpc.MaxRecvMsgSize(maxRequestBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxConcurrentStreams),
+		grpc.NumStreamWorkers(streamWorkers),
 		// Clients of other languages keep idle connections alive with pings; they
 		// are local and harmless.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),

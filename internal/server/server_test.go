@@ -21,8 +21,8 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/klog/v2"
 
-	fsv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
-	fsv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	filesystemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
@@ -67,8 +67,8 @@ func start(t *testing.T, pathExists func(context.Context, string) (bool, error),
 	cfg := server.Config{
 		Endpoints: endpoints,
 		Services:  grpcapi.Services{Filesystem: stubFilesystem{pathExists: pathExists}},
-		Listen: func(e grpcapi.Endpoint) (net.Listener, error) {
-			return pipe.Listen(filepath.Join(dir, e.Version), pipe.Config{})
+		Listen: func(ctx context.Context, e grpcapi.Endpoint) (net.Listener, error) {
+			return pipe.Listen(ctx, filepath.Join(dir, e.Version), pipe.Config{})
 		},
 		Ready:       func() { close(ready) },
 		StopTimeout: 10 * time.Second,
@@ -76,7 +76,7 @@ func start(t *testing.T, pathExists func(context.Context, string) (bool, error),
 	for _, f := range adjust {
 		f(&cfg)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{t: t, dir: dir, logger: logger(t), stop: cancel, result: make(chan error, 1)}
 	ctx = klog.NewContext(ctx, r.logger)
 	go func() { r.result <- server.Run(ctx, cfg); close(r.result) }()
@@ -118,10 +118,10 @@ func (r *running) mustServe() {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
 	defer cancel()
-	if _, err := fsv1.NewFilesystemClient(r.conn("v1")).PathExists(ctx, &fsv1.PathExistsRequest{Path: "x"}); err != nil {
+	if _, err := filesystemv1.NewFilesystemClient(r.conn("v1")).PathExists(ctx, &filesystemv1.PathExistsRequest{Path: "x"}); err != nil {
 		r.t.Errorf("v1 does not answer: %v", err)
 	}
-	if _, err := fsv1alpha1.NewFilesystemClient(r.conn("v1alpha1")).PathExists(ctx, &fsv1alpha1.PathExistsRequest{Path: "x"}); err != nil {
+	if _, err := filesystemv1alpha1.NewFilesystemClient(r.conn("v1alpha1")).PathExists(ctx, &filesystemv1alpha1.PathExistsRequest{Path: "x"}); err != nil {
 		r.t.Errorf("v1alpha1 does not answer: %v", err)
 	}
 }
@@ -190,7 +190,7 @@ func TestRun_ListenFailureClosesTheOthers(t *testing.T) {
 	endpoints := grpcapi.Endpoints()
 	err := server.Run(t.Context(), server.Config{
 		Endpoints: endpoints,
-		Listen: func(e grpcapi.Endpoint) (net.Listener, error) {
+		Listen: func(_ context.Context, e grpcapi.Endpoint) (net.Listener, error) {
 			if len(opened) == 3 {
 				return nil, cause
 			}
@@ -214,8 +214,8 @@ func TestRun_FirstFailureStopsAllAndNamesTheEndpoint(t *testing.T) {
 	var listeners sync.Map
 	r := start(t, always, func(cfg *server.Config) {
 		listen := cfg.Listen
-		cfg.Listen = func(e grpcapi.Endpoint) (net.Listener, error) {
-			listener, err := listen(e)
+		cfg.Listen = func(ctx context.Context, e grpcapi.Endpoint) (net.Listener, error) {
+			listener, err := listen(ctx, e)
 			listeners.Store(e.Version, listener)
 			return listener, err
 		}
@@ -239,7 +239,7 @@ func TestRun_ErrorsGetTheirCodeAndText(t *testing.T) {
 	r := start(t, func(_ context.Context, path string) (bool, error) {
 		return false, winerr.Wrap("look up", path, winerr.SharingViolation)
 	})
-	_, err := fsv1.NewFilesystemClient(r.conn("v1")).PathExists(t.Context(), &fsv1.PathExistsRequest{Path: `C:\x`})
+	_, err := filesystemv1.NewFilesystemClient(r.conn("v1")).PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\x`})
 	if status.Code(err) != codes.Aborted || !strings.Contains(err.Error(), `C:\x`) || !strings.Contains(err.Error(), "32") {
 		t.Errorf("got %v, want Aborted with the object and the Windows code", err)
 	}
@@ -252,7 +252,7 @@ func TestRun_APanicIsOneCallsError(t *testing.T) {
 		}
 		return true, nil
 	})
-	_, err := fsv1.NewFilesystemClient(r.conn("v1")).PathExists(t.Context(), &fsv1.PathExistsRequest{Path: "panic"})
+	_, err := filesystemv1.NewFilesystemClient(r.conn("v1")).PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "panic"})
 	if status.Code(err) != codes.Internal || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v, want Internal without details", err)
 	}
@@ -269,7 +269,7 @@ func TestRun_StopWaitsForCallsInFlight(t *testing.T) {
 	})
 	answered := make(chan error, 1)
 	go func() {
-		_, err := fsv1.NewFilesystemClient(r.conn("v1")).PathExists(context.Background(), &fsv1.PathExistsRequest{})
+		_, err := filesystemv1.NewFilesystemClient(r.conn("v1")).PathExists(t.Context(), &filesystemv1.PathExistsRequest{})
 		answered <- err
 	}()
 	<-entered
@@ -299,7 +299,7 @@ func TestRun_StopIsBounded(t *testing.T) {
 	}, func(cfg *server.Config) { cfg.StopTimeout = 50 * time.Millisecond })
 	answered := make(chan error, 1)
 	go func() {
-		_, err := fsv1.NewFilesystemClient(r.conn("v1")).PathExists(context.Background(), &fsv1.PathExistsRequest{})
+		_, err := filesystemv1.NewFilesystemClient(r.conn("v1")).PathExists(t.Context(), &filesystemv1.PathExistsRequest{})
 		answered <- err
 	}()
 	<-entered
@@ -323,7 +323,7 @@ func TestRun_ClientThatDisappears(t *testing.T) {
 	})
 	conn := r.conn("v1")
 	go func() {
-		_, _ = fsv1.NewFilesystemClient(conn).PathExists(context.Background(), &fsv1.PathExistsRequest{Path: "wait"})
+		_, _ = filesystemv1.NewFilesystemClient(conn).PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "wait"})
 	}()
 	<-entered
 	_ = conn.Close()
@@ -370,12 +370,12 @@ func TestRun_GarbageBytes(t *testing.T) {
 
 func TestRun_OversizedMessage(t *testing.T) {
 	r := start(t, always)
-	client := fsv1.NewFilesystemClient(r.conn("v1"))
-	_, err := client.PathExists(t.Context(), &fsv1.PathExistsRequest{Path: strings.Repeat("x", 2<<20)})
+	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
+	_, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", 2<<20)})
 	if status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("got %v, want ResourceExhausted", err)
 	}
-	if _, err := client.PathExists(t.Context(), &fsv1.PathExistsRequest{Path: "x"}); err != nil {
+	if _, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "x"}); err != nil {
 		t.Errorf("the same connection afterwards: %v", err)
 	}
 }
@@ -383,7 +383,7 @@ func TestRun_OversizedMessage(t *testing.T) {
 func TestRun_UnknownMethodAndService(t *testing.T) {
 	r := start(t, always)
 	for _, method := range []string{"/v1.Filesystem/Nothing", "/v1.Nothing/PathExists", "/v1alpha1.Filesystem/PathExists"} {
-		err := r.conn("v1").Invoke(t.Context(), method, &fsv1.PathExistsRequest{}, &fsv1.PathExistsResponse{})
+		err := r.conn("v1").Invoke(t.Context(), method, &filesystemv1.PathExistsRequest{}, &filesystemv1.PathExistsResponse{})
 		if status.Code(err) != codes.Unimplemented {
 			t.Errorf("%s: %v, want Unimplemented", method, err)
 		}
@@ -425,8 +425,8 @@ func TestRun_Observer(t *testing.T) {
 		return true, nil
 	}, func(cfg *server.Config) { cfg.Observer = seen })
 	for _, path := range []string{"x", "missing", "panic"} {
-		_, _ = fsv1.NewFilesystemClient(r.conn("v1")).PathExists(t.Context(), &fsv1.PathExistsRequest{Path: path})
-		_, _ = fsv1alpha1.NewFilesystemClient(r.conn("v1alpha1")).PathExists(t.Context(), &fsv1alpha1.PathExistsRequest{Path: path})
+		_, _ = filesystemv1.NewFilesystemClient(r.conn("v1")).PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: path})
+		_, _ = filesystemv1alpha1.NewFilesystemClient(r.conn("v1alpha1")).PathExists(t.Context(), &filesystemv1alpha1.PathExistsRequest{Path: path})
 	}
 	r.mustStop(5 * time.Second)
 	for _, method := range []string{"/v1.Filesystem/PathExists", "/v1alpha1.Filesystem/PathExists"} {
@@ -450,7 +450,7 @@ func TestRun_LeaksNothing(t *testing.T) {
 		r := start(t, always)
 		r.rawConn("v1")
 		conn := r.conn("v1")
-		_, _ = fsv1.NewFilesystemClient(conn).PathExists(t.Context(), &fsv1.PathExistsRequest{})
+		_, _ = filesystemv1.NewFilesystemClient(conn).PathExists(t.Context(), &filesystemv1.PathExistsRequest{})
 		_ = conn.Close()
 		r.mustStop(5 * time.Second)
 	}

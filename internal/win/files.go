@@ -19,14 +19,8 @@ type Files interface {
 	// for a mounted volume that cannot be read, 53 for a server that is gone.
 	TargetInfo(ctx context.Context, path string) (FileInfo, error)
 
-	// ReparsePoint reads the link stored at path: FSCTL_GET_REPARSE_POINT.
-	// Code 4390 means path is an ordinary file or directory.
-	ReparsePoint(ctx context.Context, path string) (ReparsePoint, error)
-
-	// ListDirectory calls each for the entries of a directory, a batch at a time,
-	// without "." and "..", in no particular order. It refuses to list through
-	// a link: code 267.
-	ListDirectory(ctx context.Context, path string, each func([]DirEntry) error) error
+	// Tree by path.
+	Tree
 
 	// CreateDirectory makes one directory; its parent must exist.
 	CreateDirectory(ctx context.Context, path string) error
@@ -34,14 +28,29 @@ type Files interface {
 	// CreateDirectoryLink makes a symbolic link to a directory, whether or not
 	// the target exists: CreateSymbolicLinkW with SYMBOLIC_LINK_FLAG_DIRECTORY.
 	CreateDirectoryLink(ctx context.Context, path, target string) error
+}
+
+// Tree is what removing a tree needs. A machine offers it by path; an open directory
+// offers it by the names of its entries, and then means the directory that was opened,
+// whatever its path leads to by now. A removal that went by paths could be led out of
+// its tree by whoever replaces a directory with a link at the right moment.
+type Tree interface {
+	// ReparsePoint reads the link stored at name: FSCTL_GET_REPARSE_POINT.
+	// Code 4390 means it is an ordinary file or directory.
+	ReparsePoint(ctx context.Context, name string) (ReparsePoint, error)
+
+	// ListDirectory opens a directory and calls each for its entries, a batch at
+	// a time, without "." and "..", in no particular order. It refuses to list
+	// through a link: code 267. The open directory is valid during each.
+	ListDirectory(ctx context.Context, name string, each func(dir Tree, entries []DirEntry) error) error
 
 	// Remove deletes exactly this name: a file, an empty directory, or a link
 	// (never what it leads to). A read-only attribute does not prevent it.
-	Remove(ctx context.Context, path string) error
+	Remove(ctx context.Context, name string) error
 
 	// DeleteMountPoint turns a mounted folder back into an empty directory and
 	// tells the mount manager: DeleteVolumeMountPointW.
-	DeleteMountPoint(ctx context.Context, path string) error
+	DeleteMountPoint(ctx context.Context, name string) error
 }
 
 // FileInfo is what one open of a file tells.

@@ -38,6 +38,7 @@ func TestReparsePoint_MountedVolume(t *testing.T) {
 		{win.TagMountPoint, `\??\Volume{3a1c2b4d00000000000000501f00000000}\`, ""},
 		{win.TagMountPoint, `\??\Volume{3a1c2b4d-0000-0000-0000-501f0000000}\`, ""},
 		{win.TagMountPoint, `\??\Volume{3a1c2b4d-0000-0000-0000-501f00000000-}\`, ""},
+		{win.TagMountPoint, `\??\Volume{3a1c2b4d-0000-0000-0000-501f000000000}\`, ""},
 		{win.TagMountPoint, `\??\Volume{ga1c2b4d-0000-0000-0000-501f00000000}\`, ""},
 		{win.TagMountPoint, `\??\Volume{3a1c2b4d-0000-0000-0000-501f000000\0}\`, ""},
 		{win.TagMountPoint, `\\?\Volume{` + guid + `}\`, ""},

@@ -6,7 +6,8 @@
 // it knows the operation and the object. The edge turns the Kind into a gRPC
 // status code; nothing in between does.
 //
-// Kinds are errors themselves, so callers ask
+// An *Error is of exactly one Kind, whatever its cause is of. Kinds are errors
+// themselves, so callers ask
 //
 //	errors.Is(err, winerr.NotFound)
 //

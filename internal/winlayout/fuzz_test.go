@@ -11,8 +11,8 @@ import (
 // FuzzDecodeReparsePoint: no buffer makes the decoder panic, and a link that decodes
 // can be written and read again.
 func FuzzDecodeReparsePoint(f *testing.F) {
-	for _, c := range reparseCaptures {
-		f.Add(capture(f, c.name))
+	for _, c := range reparseBuffers {
+		f.Add(buffer(f, c.name))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		point, err := winlayout.DecodeReparsePoint(b)
@@ -39,7 +39,7 @@ func FuzzDecodeReparsePoint(f *testing.F) {
 // FuzzDecodeDirectory: no buffer makes the decoder panic or run for ever, and every name
 // is one component.
 func FuzzDecodeDirectory(f *testing.F) {
-	f.Add(capture(f, "directory"))
+	f.Add(buffer(f, "directory"))
 	f.Add(dirEntry(0, "x"))
 	f.Add(append(dirEntry(70, "x"), dirEntry(0, `link\file`)...))
 	f.Fuzz(func(t *testing.T, b []byte) {

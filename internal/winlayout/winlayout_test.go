@@ -91,11 +91,11 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// capture reads a buffer written down in testdata as rows of hexadecimal bytes. The
+// buffer reads a buffer written down in testdata as rows of hexadecimal bytes. The
 // buffers have the exact form that Windows gives them: mklink and CreateSymbolicLinkW
 // store the printed name first and end neither name, junctions and mounted folders
 // have the substitute name first and end both with NUL.
-func capture(t testing.TB, name string) []byte {
+func buffer(t testing.TB, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name+".hex"))
 	if err != nil {
@@ -110,7 +110,7 @@ func capture(t testing.TB, name string) []byte {
 
 const mountedVolume = `\\?\Volume{3a1c2b4d-0000-0000-0000-501f00000000}\`
 
-var reparseCaptures = []struct {
+var reparseBuffers = []struct {
 	name   string
 	want   win.ReparsePoint
 	target string
@@ -148,10 +148,10 @@ var reparseCaptures = []struct {
 	},
 }
 
-func TestDecodeReparsePoint_Captures(t *testing.T) {
-	for _, c := range reparseCaptures {
+func TestDecodeReparsePoint_Buffers(t *testing.T) {
+	for _, c := range reparseBuffers {
 		t.Run(c.name, func(t *testing.T) {
-			b := capture(t, c.name)
+			b := buffer(t, c.name)
 			got, err := winlayout.DecodeReparsePoint(b)
 			if err != nil {
 				t.Fatal(err)
@@ -174,8 +174,8 @@ func TestDecodeReparsePoint_Captures(t *testing.T) {
 }
 
 func TestDecodeReparsePoint_TruncatedAnywhere(t *testing.T) {
-	for _, c := range reparseCaptures {
-		b := capture(t, c.name)
+	for _, c := range reparseBuffers {
+		b := buffer(t, c.name)
 		for n := range b {
 			if _, err := winlayout.DecodeReparsePoint(b[:n:n]); !errors.Is(err, winlayout.ErrTruncated) {
 				t.Errorf("%s cut to %d of %d bytes: %v, want ErrTruncated", c.name, n, len(b), err)
@@ -211,7 +211,7 @@ func TestDecodeReparsePoint_Lies(t *testing.T) {
 		{"print offset", 12, 0xFFFE},
 		{"print length", 14, 0xFFFE},
 	} {
-		b := capture(t, "symlink-absolute")
+		b := buffer(t, "symlink-absolute")
 		binary.LittleEndian.PutUint16(b[c.offset:], c.value)
 		if point, err := winlayout.DecodeReparsePoint(b); !errors.Is(err, winlayout.ErrTruncated) {
 			t.Errorf("%s: %+v, %v, want ErrTruncated", c.name, point, err)
@@ -227,7 +227,7 @@ func TestEncodeReparsePoint_RoundTrip(t *testing.T) {
 		{Tag: win.TagSymlink, Substitute: "half a pair: \xed\xa0\xbd.", Relative: true},
 		{Tag: win.TagMountPoint, Substitute: `\??\` + strings.Repeat("x", 4000), Print: strings.Repeat("y", 4000)},
 	}
-	for _, c := range reparseCaptures {
+	for _, c := range reparseBuffers {
 		if c.target != "" {
 			points = append(points, c.want)
 		}
@@ -248,12 +248,12 @@ func TestEncodeReparsePoint_RoundTrip(t *testing.T) {
 // TestEncodeReparsePoint_AsWindowsDoes: the layout of mount points is fixed, so ours
 // must be the same bytes.
 func TestEncodeReparsePoint_AsWindowsDoes(t *testing.T) {
-	for _, c := range reparseCaptures {
+	for _, c := range reparseBuffers {
 		if c.want.Tag != win.TagMountPoint {
 			continue
 		}
 		got, err := winlayout.EncodeReparsePoint(c.want)
-		if diff := cmp.Diff(capture(t, c.name), got); err != nil || diff != "" {
+		if diff := cmp.Diff(buffer(t, c.name), got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", c.name, err, diff)
 		}
 	}
@@ -310,7 +310,7 @@ var wantDirectory = []win.DirEntry{
 }
 
 func TestDecodeDirectory_Capture(t *testing.T) {
-	b := capture(t, "directory")
+	b := buffer(t, "directory")
 	got, err := winlayout.DecodeDirectory(b)
 	if diff := cmp.Diff(wantDirectory, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -321,7 +321,7 @@ func TestDecodeDirectory_Capture(t *testing.T) {
 }
 
 func TestDecodeDirectory_TruncatedAnywhere(t *testing.T) {
-	b := capture(t, "directory")
+	b := buffer(t, "directory")
 	for n := range b {
 		got, err := winlayout.DecodeDirectory(b[:n:n])
 		if !errors.Is(err, winlayout.ErrTruncated) {

@@ -84,27 +84,18 @@ func cleanAnyPath(op, path string) (string, error) {
 	return path, nil
 }
 
-// prepare makes ready for one call: the path checked, the host bound to ctx.
-func (f *Filesystem) prepare(ctx context.Context, op, path string) (fsapi.HostAPI, string, error) {
-	clean, err := cleanPath(op, path)
-	if err != nil {
-		return nil, "", err
-	}
-	host, err := hostctx.Bind(ctx, op, f.host)
-	return host, clean, err
-}
-
 // CreateSymlink makes a directory link at TargetPath that leads to SourcePath.
 func (f *Filesystem) CreateSymlink(ctx context.Context, request *CreateSymlinkRequest) (*CreateSymlinkResponse, error) {
 	const op = "create link"
-	if request == nil {
-		return nil, missingRequest(op)
+	host, err := hostctx.Begin(ctx, op, f.host, request)
+	if err != nil {
+		return nil, err
 	}
 	source, err := cleanPath(op, request.SourcePath)
 	if err != nil {
 		return nil, err
 	}
-	host, target, err := f.prepare(ctx, op, request.TargetPath)
+	target, err := cleanPath(op, request.TargetPath)
 	if err != nil {
 		return nil, err
 	}
@@ -117,10 +108,11 @@ func (f *Filesystem) CreateSymlink(ctx context.Context, request *CreateSymlinkRe
 // IsSymlink reports whether Path is a link or mounted folder whose target exists.
 func (f *Filesystem) IsSymlink(ctx context.Context, request *IsSymlinkRequest) (*IsSymlinkResponse, error) {
 	const op = "inspect link"
-	if request == nil {
-		return nil, missingRequest(op)
+	host, err := hostctx.Begin(ctx, op, f.host, request)
+	if err != nil {
+		return nil, err
 	}
-	host, path, err := f.prepare(ctx, op, request.Path)
+	path, err := cleanPath(op, request.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -134,10 +126,11 @@ func (f *Filesystem) IsSymlink(ctx context.Context, request *IsSymlinkRequest) (
 // Mkdir makes a directory and its missing parents.
 func (f *Filesystem) Mkdir(ctx context.Context, request *MkdirRequest) (*MkdirResponse, error) {
 	const op = "create directory"
-	if request == nil {
-		return nil, missingRequest(op)
+	host, err := hostctx.Begin(ctx, op, f.host, request)
+	if err != nil {
+		return nil, err
 	}
-	host, path, err := f.prepare(ctx, op, request.Path)
+	path, err := cleanPath(op, request.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -150,10 +143,11 @@ func (f *Filesystem) Mkdir(ctx context.Context, request *MkdirRequest) (*MkdirRe
 // PathExists reports whether anything has the name Path.
 func (f *Filesystem) PathExists(ctx context.Context, request *PathExistsRequest) (*PathExistsResponse, error) {
 	const op = "look up"
-	if request == nil {
-		return nil, missingRequest(op)
+	host, err := hostctx.Begin(ctx, op, f.host, request)
+	if err != nil {
+		return nil, err
 	}
-	host, path, err := f.prepare(ctx, op, request.Path)
+	path, err := cleanPath(op, request.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -167,14 +161,11 @@ func (f *Filesystem) PathExists(ctx context.Context, request *PathExistsRequest)
 // PathValid reports whether Path, local or on the network, can be reached.
 func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (*PathValidResponse, error) {
 	const op = "look up"
-	if request == nil {
-		return nil, missingRequest(op)
-	}
-	path, err := cleanAnyPath(op, request.Path)
+	host, err := hostctx.Begin(ctx, op, f.host, request)
 	if err != nil {
 		return nil, err
 	}
-	host, err := hostctx.Bind(ctx, op, f.host)
+	path, err := cleanAnyPath(op, request.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -188,10 +179,11 @@ func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (
 // Rmdir removes a directory, a link or a mounted folder.
 func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirResponse, error) {
 	const op = "remove"
-	if request == nil {
-		return nil, missingRequest(op)
+	host, err := hostctx.Begin(ctx, op, f.host, request)
+	if err != nil {
+		return nil, err
 	}
-	host, path, err := f.prepare(ctx, op, request.Path)
+	path, err := cleanPath(op, request.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -204,10 +196,11 @@ func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirRe
 // RmdirContents removes everything in a directory and keeps the directory.
 func (f *Filesystem) RmdirContents(ctx context.Context, request *RmdirContentsRequest) (*RmdirContentsResponse, error) {
 	const op = "remove contents of"
-	if request == nil {
-		return nil, missingRequest(op)
+	host, err := hostctx.Begin(ctx, op, f.host, request)
+	if err != nil {
+		return nil, err
 	}
-	host, path, err := f.prepare(ctx, op, request.Path)
+	path, err := cleanPath(op, request.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -215,8 +208,4 @@ func (f *Filesystem) RmdirContents(ctx context.Context, request *RmdirContentsRe
 		return nil, err
 	}
 	return &RmdirContentsResponse{}, nil
-}
-
-func missingRequest(op string) error {
-	return winerr.New(winerr.Invalid, op, "", "the request is missing")
 }

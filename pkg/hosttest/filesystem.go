@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"slices"
 	"strings"
@@ -163,6 +164,17 @@ var filesystemCases = []struct {
 		n.mustLink(n.path("dir"), n.path("link"))
 		n.mustMkdir(n.path("link"))
 		n.wantSymlink(n.path("link"), true)
+	}},
+	{name: "Mkdir refuses a dangling link in its place, and below it", run: func(n *filesystemNode) {
+		n.mustLink(n.path("nothing"), n.path("link"))
+		for _, path := range []string{n.path("link"), n.path("link", "below")} {
+			err := n.mkdir(path)
+			wantError(n.t, "Mkdir", err, fs.ErrExist)
+			if errors.Is(err, fs.ErrNotExist) {
+				n.t.Errorf("Mkdir: %v is of two kinds", err)
+			}
+		}
+		n.wantExists(n.path("nothing"), false)
 	}},
 	{name: "Mkdir works beyond 260 characters", run: func(n *filesystemNode) {
 		path := n.path(strings.Repeat("a", 200), strings.Repeat("b", 200))

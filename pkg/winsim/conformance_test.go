@@ -28,6 +28,7 @@ func newNode(t *testing.T, model winsim.Model) *winsim.Node {
 
 func TestConformance_Filesystem(t *testing.T) {
 	hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode {
+		t.Helper()
 		node := newNode(t, withDataVolume())
 		api, err := filesystem.New(node.Filesystem())
 		if err != nil {

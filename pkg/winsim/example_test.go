@@ -2,83 +2,239 @@ package winsim_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log"
+	"io/fs"
+	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// A blank disk of the default node becomes a volume, as a driver's NodeStageVolume does it.
-func Example() {
-	node, err := winsim.New(winsim.Default())
+// must ends an example that cannot go on. Tests use t.Fatal.
+func must(err error) {
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
-	disks, err := disk.New(node.Disk())
-	if err != nil {
-		log.Fatal(err)
-	}
-	volumes, err := volume.New(node.Volume())
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx := context.Background()
-	if _, err := disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: 1}); err != nil {
-		log.Fatal(err)
-	}
-	list, err := volumes.ListVolumesOnDisk(ctx, &volume.ListVolumesOnDiskRequest{DiskNumber: 1})
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, id := range list.VolumeIDs {
-		if _, err := volumes.FormatVolume(ctx, &volume.FormatVolumeRequest{VolumeID: id}); err != nil {
-			log.Fatal(err)
-		}
-	}
-	info, err := node.DiskInfo(1)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, p := range info.Partitions {
-		fmt.Println(p.Number, p.Type, p.FileSystem, p.Size)
-	}
-	// Output:
-	// 1 msr raw 16367KiB
-	// 2 basic ntfs 10223MiB
 }
 
-// A node that is hard to please: the volume is late, the storage service does not know it
-// and the first attempt to format fails.
-func ExampleNode_Inject() {
+// A node, and the library on it: what a driver's test needs. The paths, the errors and
+// the code that runs are those of a Windows node.
+func Example() {
+	ctx := context.Background()
+
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	files, err := filesystem.New(node.Filesystem())
+	must(err)
+	_, err = files.Mkdir(ctx, &filesystem.MkdirRequest{Path: `C:\var\lib\kubelet\pods\1`})
+	must(err)
+
+	_, err = files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{
+		SourcePath: `C:\var\lib\kubelet\plugins`,
+		TargetPath: `C:\var\lib\kubelet\pods\1\volume`,
+	})
+	must(err)
+	fmt.Print(node.Tree(`C:\var\lib\kubelet`))
+	// Output:
+	// C:\var\lib\kubelet
+	// C:\var\lib\kubelet\plugins
+	// C:\var\lib\kubelet\pods
+	// C:\var\lib\kubelet\pods\1
+	// C:\var\lib\kubelet\pods\1\volume -> C:\var\lib\kubelet\plugins
+}
+
+// A test arranges the node directly. Such changes are not counted as calls, and no fault
+// hits them.
+func ExampleNode_MountFolder() {
+	ctx := context.Background()
+	const volume = `\\?\Volume{11111111-2222-3333-4444-555555555555}\`
 	model := winsim.Default()
-	model.Storage.VolumeArrival = 20e9
-	model.Storage.ServiceDelay = 60e9
+	model.Volumes = append(model.Volumes, winsim.Volume{ID: volume})
 	node, err := winsim.New(model)
-	if err != nil {
-		log.Fatal(err)
+	must(err)
+	files, err := filesystem.New(node.Filesystem())
+	must(err)
+
+	const stage = `C:\var\lib\kubelet\plugins\stage`
+	must(node.MountFolder(stage, volume))
+	must(node.WriteFile(stage+`\data`, "precious"))
+	isMount := func() bool {
+		answer, err := files.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: stage})
+		must(err)
+		return answer.IsSymlink
 	}
-	fault, err := node.Inject(winsim.Fault{Call: "Format", Times: 1, Error: 6})
-	if err != nil {
-		log.Fatal(err)
+	fmt.Println("mounted:", isMount())
+
+	// The disk is detached while it is mounted, as happens when a node is drained badly.
+	must(node.SetVolumeState(volume, winsim.Gone))
+	fmt.Println("mounted after the disk was lost:", isMount())
+
+	// Cleaning up works all the same, and the volume keeps its files.
+	_, err = files.Rmdir(ctx, &filesystem.RmdirRequest{Path: stage, Force: true})
+	must(err)
+	must(node.SetVolumeState(volume, winsim.Healthy))
+	must(node.MountFolder(stage, volume))
+	content, err := node.ReadFile(stage + `\data`)
+	must(err)
+	fmt.Println("after mounting again:", content)
+	// Output:
+	// mounted: true
+	// mounted after the disk was lost: false
+	// after mounting again: precious
+}
+
+// Faults show how a driver behaves when Windows does not. The names of calls are those
+// that Calls lists.
+func ExampleNode_Inject() {
+	ctx := context.Background()
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	files, err := filesystem.New(node.Filesystem())
+	must(err)
+	mkdir := func(name string) error {
+		_, err := files.Mkdir(ctx, &filesystem.MkdirRequest{Path: `C:\var\lib\kubelet\pods\` + name})
+		return err
 	}
-	disks, volumes := node.Disk(), node.Volume()
-	for _, step := range []func() error{
-		func() error { return disks.InitializeDisk(1) },
-		func() error { return disks.CreateBasicPartition(1) },
-		func() error {
-			ids, err := volumes.ListVolumesOnDisk(1, 0)
-			if err != nil {
-				return err
-			}
-			return volumes.FormatVolume(ids[0])
-		},
-	} {
-		if err := step(); err != nil {
-			log.Fatal(err)
-		}
+
+	fault, err := node.Inject(winsim.Fault{
+		Call:   "CreateDirectory",
+		Object: `*\pods\*`,
+		Nth:    2, // the first call goes well
+		Times:  1, // and so do those after the second
+		Error:  5, // ERROR_ACCESS_DENIED
+	})
+	must(err)
+	fmt.Println(mkdir("1"))
+	err = mkdir("2")
+	fmt.Println(err)
+	fmt.Println("for programs:", errors.Is(err, fs.ErrPermission))
+	fmt.Println(mkdir("3"))
+	fmt.Println("hits:", fault.Hits())
+	// Output:
+	// <nil>
+	// create directory C:\var\lib\kubelet\pods\2: access is denied (Windows error 5)
+	// for programs: true
+	// <nil>
+	// hits: 1
+}
+
+// A hook changes the node in the middle of an operation, at a point that no test could
+// hit by timing.
+func ExampleNode_Inject_hook() {
+	ctx := context.Background()
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	files, err := filesystem.New(node.Filesystem())
+	must(err)
+	const dir = `C:\var\lib\kubelet\pods\1`
+	must(node.WriteFile(dir+`\volume\file`, "data"))
+
+	// Just before the directory itself is removed, somebody writes into it once more.
+	_, err = node.Inject(winsim.Fault{Call: "Remove", Object: dir, Times: 1, Do: func(n *winsim.Node) {
+		must(n.WriteFile(dir+`\late.log`, "text"))
+	}})
+	must(err)
+	_, err = files.Rmdir(ctx, &filesystem.RmdirRequest{Path: dir, Force: true})
+	fmt.Println(err, node.Exists(dir))
+	// Output: <nil> false
+}
+
+// A virus scanner keeps a file open. The library tries again for a while before it
+// reports that; the node's clock does not make a test wait.
+func ExampleNode_Hold() {
+	ctx := context.Background()
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	files, err := filesystem.New(node.Filesystem())
+	must(err)
+	const dir = `C:\var\lib\kubelet\pods\1`
+	must(node.WriteFile(dir+`\file`, "data"))
+	remove := func() error {
+		_, err := files.Rmdir(ctx, &filesystem.RmdirRequest{Path: dir, Force: true})
+		return err
 	}
-	fmt.Println("formatted in spite of", fault.Hits(), "failure")
-	// Output: formatted in spite of 1 failure
+
+	release, err := node.Hold(dir + `\file`)
+	must(err)
+	fmt.Println(remove())
+	release()
+	fmt.Println(remove())
+	// Output:
+	// remove C:\var\lib\kubelet\pods\1\file: another process has it open (Windows error 32)
+	// <nil>
+}
+
+// A call of the node stands for about one system call on Windows, so their number is what
+// an operation costs.
+func ExampleNode_Calls() {
+	ctx := context.Background()
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	files, err := filesystem.New(node.Filesystem())
+	must(err)
+	must(node.Symlink(`C:\link`, `C:\var`))
+
+	node.ResetCalls()
+	_, err = files.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: `C:\link`})
+	must(err)
+	fmt.Println(node.Calls())
+	// Output: map[FileInfo:1 TargetInfo:1]
+}
+
+// The same in YAML, as csi-proxy-sim -model takes it. A mistake is reported with its
+// place.
+func ExampleLoadModel() {
+	const yaml = `
+volumes:
+  - {id: 0c51a9e0-0000-0000-0000-100000000000, letter: C}
+  - {id: 11111111-2222-3333-4444-555555555555, state: not-ready}
+files:
+  - path: C:\var\lib\kubelet\pods
+  - {path: C:\Windows\win.ini, content: "[fonts]"}
+  - {path: C:\var\lib\kubelet\.keep, emptyFile: true}
+  - {path: C:\var\lib\kubelet\link, symlink: pods}
+  - {path: C:\var\lib\kubelet\mount, volume: 11111111-2222-3333-4444-555555555555}
+`
+	model, err := winsim.LoadModel(strings.NewReader(yaml), "node.yaml")
+	must(err)
+	node, err := winsim.New(model)
+	must(err)
+	fmt.Print(node.Tree(`C:\`))
+
+	_, err = winsim.LoadModel(strings.NewReader("files:\n  - path: C:/var\n"), "wrong.yaml")
+	fmt.Println(err)
+	// Output:
+	// C:\
+	// C:\var
+	// C:\var\lib
+	// C:\var\lib\kubelet
+	// C:\var\lib\kubelet\.keep ""
+	// C:\var\lib\kubelet\link -> pods
+	// C:\var\lib\kubelet\mount => \\?\Volume{11111111-2222-3333-4444-555555555555}\
+	// C:\var\lib\kubelet\pods
+	// C:\Windows
+	// C:\Windows\win.ini "[fonts]"
+	// wrong.yaml: line 2: files[0].path: path "C:/var" is not an absolute Windows path (it must start with a drive letter as in C:\, with backslashes only)
+}
+
+// Faults in YAML, as csi-proxy-sim -faults takes them.
+func ExampleLoadFaults() {
+	const yaml = `
+faults:
+  - {call: Remove, object: 'C:\var\lib\kubelet\*', times: 2, error: 32}
+  - {chance: 0.1, delay: 20ms}
+`
+	faults, err := winsim.LoadFaults(strings.NewReader(yaml), "faults.yaml")
+	must(err)
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	for _, fault := range faults {
+		_, err := node.Inject(fault)
+		must(err)
+		fmt.Printf("call %q: error %d, delay %s\n", fault.Call, fault.Error, fault.Delay)
+	}
+	// Output:
+	// call "Remove": error 32, delay 0s
+	// call "": error 0, delay 20ms
 }

@@ -309,7 +309,7 @@ func TestFault_EveryCall(t *testing.T) {
 		"TargetInfo":   func() error { _, err := node.TargetInfo(ctx, `C:\empty`); return err },
 		"ReparsePoint": func() error { _, err := node.ReparsePoint(ctx, `C:\mount`); return err },
 		"ListDirectory": func() error {
-			return node.ListDirectory(ctx, `C:\`, func([]win.DirEntry) error {
+			return node.ListDirectory(ctx, `C:\`, func(win.Tree, []win.DirEntry) error {
 				t.Error("a failed listing listed")
 				return nil
 			})
@@ -345,7 +345,7 @@ func TestListDirectory_Batches(t *testing.T) {
 	}
 	var batches []int
 	seen := map[string]bool{}
-	each := func(entries []win.DirEntry) error {
+	each := func(_ win.Tree, entries []win.DirEntry) error {
 		batches = append(batches, len(entries))
 		for _, entry := range entries {
 			seen[entry.Name] = true
@@ -368,7 +368,7 @@ func TestListDirectory_Batches(t *testing.T) {
 		t.Errorf("with a failing batch: %v after %d batches, want code 21 after one", err, len(batches))
 	}
 	stop := errors.New("enough")
-	if err := node.ListDirectory(t.Context(), `C:\many`, func([]win.DirEntry) error { return stop }); !bare(err, stop) {
+	if err := node.ListDirectory(t.Context(), `C:\many`, func(win.Tree, []win.DirEntry) error { return stop }); !bare(err, stop) {
 		t.Errorf("a listener that stops: %v, want its own error", err)
 	}
 }
@@ -446,7 +446,7 @@ func TestNode_ConcurrentUse(t *testing.T) {
 				if err := errors.Join(node.WriteFile(own+`\file`, own), node.Symlink(own+`\link`, `C:\mount`)); err != nil {
 					t.Error(err)
 				}
-				_ = node.ListDirectory(ctx, `C:\mount\`+string(rune('a'+round%workers)), func([]win.DirEntry) error { return nil })
+				_ = node.ListDirectory(ctx, `C:\mount\`+string(rune('a'+round%workers)), func(win.Tree, []win.DirEntry) error { return nil })
 				_, _ = node.TargetInfo(ctx, own+`\link\shared`)
 				_, _ = node.ReparsePoint(ctx, own+`\link`)
 				_ = node.Tree(`C:\`)

@@ -2,12 +2,9 @@ package winsim
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
 // The methods below are the seam's; their contract stands in internal/win.
@@ -37,62 +34,23 @@ func (n *Node) info(ctx context.Context, call, path string, follow bool) (win.Fi
 
 // ReparsePoint reads a link.
 func (n *Node) ReparsePoint(ctx context.Context, path string) (win.ReparsePoint, error) {
-	if err := n.enter(ctx, "ReparsePoint", path); err != nil {
-		return win.ReparsePoint{}, err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.existing(path, false)
-	switch {
-	case err != nil:
-		return win.ReparsePoint{}, err
-	case at.entry.link == nil:
-		return win.ReparsePoint{}, winerr.NotAReparsePoint
-	}
-	return *at.entry.link, nil
+	return n.directory().ReparsePoint(ctx, path)
 }
-
-// listBatch is how many entries one emulated call returns, about what fits into a
-// buffer of 64 KiB on Windows.
-const listBatch = 256
 
 // ListDirectory lists a directory in batches. Opening it counts as one call, and so
 // does each batch. Changes made after the opening are not seen; NTFS leaves that open.
-func (n *Node) ListDirectory(ctx context.Context, path string, each func([]win.DirEntry) error) error {
-	entries, err := n.list(ctx, path)
-	if err != nil {
-		return err
-	}
-	for batch := range slices.Chunk(entries, listBatch) {
-		if err := n.enter(ctx, "ListDirectory", path); err != nil {
-			return err
-		}
-		if err := each(batch); err != nil {
-			return err
-		}
-	}
-	return nil
+func (n *Node) ListDirectory(ctx context.Context, path string, each func(win.Tree, []win.DirEntry) error) error {
+	return n.directory().ListDirectory(ctx, path, each)
 }
 
-func (n *Node) list(ctx context.Context, path string) ([]win.DirEntry, error) {
-	if err := n.enter(ctx, "ListDirectory", path); err != nil {
-		return nil, err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.existing(path, false)
-	switch {
-	case err != nil:
-		return nil, err
-	case at.entry.children == nil || isLink(at.entry):
-		return nil, winerr.Directory
-	}
-	var entries []win.DirEntry
-	for _, key := range slices.Sorted(maps.Keys(at.entry.children)) {
-		child := at.entry.children[key]
-		entries = append(entries, win.DirEntry{Name: child.name, FileInfo: child.info()})
-	}
-	return entries, nil
+// Remove deletes one name.
+func (n *Node) Remove(ctx context.Context, path string) error {
+	return n.directory().Remove(ctx, path)
+}
+
+// DeleteMountPoint dismantles a mounted folder and leaves an empty directory.
+func (n *Node) DeleteMountPoint(ctx context.Context, path string) error {
+	return n.directory().DeleteMountPoint(ctx, path)
 }
 
 // CreateDirectory makes one directory.
@@ -122,28 +80,6 @@ func (n *Node) CreateDirectoryLink(ctx context.Context, path, target string) err
 		return err
 	}
 	at.add(newLink(symlinkTo(target)))
-	return nil
-}
-
-// Remove deletes one name.
-func (n *Node) Remove(ctx context.Context, path string) error {
-	if err := n.enter(ctx, "Remove", path); err != nil {
-		return err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.changeable(path)
-	switch {
-	case err != nil:
-		return err
-	case at.parent == nil:
-		return winerr.AccessDenied
-	case at.entry.held > 0:
-		return winerr.SharingViolation
-	case !isLink(at.entry) && len(at.entry.children) > 0:
-		return winerr.DirNotEmpty
-	}
-	at.remove()
 	return nil
 }
 

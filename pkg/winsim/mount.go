@@ -84,7 +84,7 @@ func (n *Node) SetMountPoint(ctx context.Context, path string, id win.VolumeID) 
 	if err := v.device(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
 		return err
 	}
-	at, err := n.changeable(path)
+	at, err := n.directory().changeable(path)
 	switch {
 	case err != nil:
 		return err
@@ -98,27 +98,6 @@ func (n *Node) SetMountPoint(ctx context.Context, path string, id win.VolumeID) 
 		return winerr.InvalidFunction // no reparse points
 	}
 	at.entry.link = &win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\Volume{` + v.guid + `}\`}
-	return nil
-}
-
-// DeleteMountPoint dismantles a mounted folder and leaves an empty directory.
-func (n *Node) DeleteMountPoint(ctx context.Context, path string) error {
-	if err := n.enter(ctx, "DeleteMountPoint", path); err != nil {
-		return err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.changeable(path)
-	if err != nil {
-		return err
-	}
-	if at.entry.link == nil {
-		return winerr.NotAReparsePoint
-	}
-	if _, mounted := at.entry.link.MountedVolume(); !mounted {
-		return winerr.InvalidParameter
-	}
-	at.entry.link = nil
 	return nil
 }
 

@@ -174,7 +174,7 @@ func (s *shell) run(line string) string {
 		}
 	case "ListDirectory":
 		names := []string{}
-		err = n.ListDirectory(ctx, path, func(entries []win.DirEntry) error {
+		err = n.ListDirectory(ctx, path, func(_ win.Tree, entries []win.DirEntry) error {
 			for _, entry := range entries {
 				names = append(names, entry.Name)
 			}
@@ -228,17 +228,14 @@ func (s *shell) run(line string) string {
 			s.t.Fatalf("unknown command in %q", line)
 		}
 	}
-	if code := winerr.Code(0); err != nil {
-		// Bare codes are what the seam answers, anything else is a sentence.
+	switch code := winerr.CodeOf(err); {
+	case bare(err, code) && code >= 0x80000000:
+		result = fmt.Sprintf("error %#x", uint32(code))
+	case bare(err, code): // as the seam answers
+		result = fmt.Sprintf("error %d", uint32(code))
+	case err != nil:
 		result = "error: " + err.Error()
-		if bare(err, winerr.CodeOf(err)) {
-			code = winerr.CodeOf(err)
-			result = fmt.Sprintf("error %d", uint32(code))
-			if code >= 0x80000000 {
-				result = fmt.Sprintf("error %#x", uint32(code))
-			}
-		}
-	} else if result == "" {
+	case result == "":
 		result = "ok"
 	}
 	for word, meaning := range words {

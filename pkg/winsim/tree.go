@@ -205,15 +205,6 @@ func (n *Node) vacant(path string) (place, error) {
 	return at, at.volume.writable()
 }
 
-// changeable is existing for calls that change what is there.
-func (n *Node) changeable(path string) (place, error) {
-	at, err := n.existing(path, false)
-	if err == nil {
-		err = at.volume.writable()
-	}
-	return at, err
-}
-
 // add puts a new entry where nothing was.
 func (at place) add(e *entry) {
 	e.name = at.name

@@ -27,7 +27,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
@@ -69,7 +68,7 @@ func run(ctx context.Context, plugins, dir string) error {
 		// Servers need not embed UnimplementedXServer: the fakes in drivers' tests do not.
 		{name: "protoc-gen-go-grpc", params: []string{"require_unimplemented_servers=false"}},
 	} {
-		req.Parameter = proto.String(strings.Join(append(plugin.params, src.params...), ","))
+		req.Parameter = new(strings.Join(append(plugin.params, src.params...), ","))
 		files, err := runPlugin(ctx, filepath.Join(plugins, plugin.name), req)
 		if err != nil {
 			return err

@@ -20,7 +20,7 @@ func (machine) ReparsePoint(context.Context, string) (win.ReparsePoint, error) {
 	return win.ReparsePoint{}, ErrNotWindows
 }
 
-func (machine) ListDirectory(context.Context, string, func([]win.DirEntry) error) error {
+func (machine) ListDirectory(context.Context, string, func(win.Tree, []win.DirEntry) error) error {
 	return ErrNotWindows
 }
 

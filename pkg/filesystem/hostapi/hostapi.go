@@ -5,7 +5,8 @@
 // with an error that matches errors.ErrUnsupported; tests use the emulated node of
 // pkg/winsim instead, and drivers may pass a HostAPI of their own.
 //
-// Paths must be absolute and clean: pkg/filesystem checks them before it calls.
+// Paths must be absolute and clean: pkg/filesystem checks them before it calls. Only
+// PathValid also takes network paths.
 // All hosts made here are safe for concurrent use.
 package api
 

@@ -22,11 +22,11 @@ func (h host) Rmdir(path string, force bool) error {
 	case err != nil:
 		return winerr.Wrap(opRemove, path, err)
 	case info.Directory || info.Tag.NameSurrogate():
-		return h.removeEntry(path, info, force)
+		return h.byPath(path).remove(info, force)
 	case !force:
 		return winerr.New(winerr.Invalid, opRemove, path, "it is a file, not a directory; set force to remove it")
 	default:
-		return h.remove(path)
+		return h.byPath(path).removeName()
 	}
 }
 
@@ -45,7 +45,7 @@ func (h host) RmdirContents(path string) error {
 	case !info.Directory:
 		return winerr.New(winerr.Invalid, op, path, "it is a file, not a directory")
 	}
-	return h.removeContents(path)
+	return h.byPath(path).removeContents()
 }
 
 // refuseRoot keeps a whole drive from being wiped by one wrong argument.
@@ -56,44 +56,56 @@ func refuseRoot(op, path string) error {
 	return winerr.New(winerr.Denied, op, path, "it is the root of a drive")
 }
 
-// removeEntry removes one name. Only a real directory is entered, and only when
-// the whole tree is to go; a link goes without what it leads to.
-func (h host) removeEntry(path string, info win.FileInfo, tree bool) error {
+// doomed is a name on its way out: in the directory that was listed, so that nobody can
+// lead the removal elsewhere by replacing a directory with a link, or by its path.
+type doomed struct {
+	host
+	in   win.Tree
+	name string // in that directory
+	path string // for messages
+}
+
+func (h host) byPath(path string) doomed { return doomed{h, h.m, path, path} }
+
+// remove removes one name. Only a real directory is entered, and only when the whole
+// tree is to go; a link goes without what it leads to.
+func (d doomed) remove(info win.FileInfo, tree bool) error {
 	switch {
 	case info.Tag == win.TagMountPoint:
-		if err := h.dismantleMount(path); err != nil {
+		if err := d.dismantleMount(); err != nil {
 			return err
 		}
 	case info.Tag.NameSurrogate() || !info.Directory || !tree:
 	default:
-		return h.removeTree(path)
+		return d.removeTree()
 	}
-	return h.remove(path)
+	return d.removeName()
 }
 
 // removeTree empties a directory and removes it. Entries that appear meanwhile
 // are removed too, but not for ever: somebody who keeps writing wins.
-func (h host) removeTree(path string) error {
+func (d doomed) removeTree() error {
 	const rounds = 5
 	for range rounds {
 		// Not a directory: somebody put a link or a file in its place, which goes
 		// as a name, like any other.
-		if err := h.removeContents(path); err != nil && winerr.CodeOf(err) != winerr.Directory {
+		if err := d.removeContents(); err != nil && winerr.CodeOf(err) != winerr.Directory {
 			return err
 		}
-		if err := h.remove(path); winerr.CodeOf(err) != winerr.DirNotEmpty {
+		if err := d.removeName(); winerr.CodeOf(err) != winerr.DirNotEmpty {
 			return err
 		}
 	}
-	return winerr.As(winerr.Busy, opRemove, path, winerr.DirNotEmpty, "somebody keeps creating files in it")
+	return winerr.As(winerr.Busy, opRemove, d.path, winerr.DirNotEmpty, "somebody keeps creating files in it")
 }
 
 // removeContents removes the entries of a directory batch by batch, so that
 // memory does not grow with the size of the tree.
-func (h host) removeContents(path string) error {
-	err := h.m.ListDirectory(h.ctx, path, func(entries []win.DirEntry) error {
+func (d doomed) removeContents() error {
+	err := d.in.ListDirectory(d.ctx, d.name, func(dir win.Tree, entries []win.DirEntry) error {
 		for _, entry := range entries {
-			if err := h.removeEntry(winpath.Join(path, entry.Name), entry.FileInfo, true); err != nil {
+			inner := doomed{d.host, dir, entry.Name, winpath.Join(d.path, entry.Name)}
+			if err := inner.remove(entry.FileInfo, true); err != nil {
 				return err
 			}
 		}
@@ -102,45 +114,45 @@ func (h host) removeContents(path string) error {
 	if errors.Is(err, winerr.NotFound) {
 		return nil // somebody else removed it: that is what was wanted
 	}
-	return winerr.Wrap("list directory", path, err)
+	return winerr.Wrap("list directory", d.path, err)
 }
 
 // dismantleMount tells the mount manager that the folder no longer shows a
 // volume, so that its database stays clean. Failing that, removing the folder
 // itself also undoes the mount, so a dead volume does not keep its folder.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-deletevolumemountpointw
-func (h host) dismantleMount(path string) error {
-	point, err := h.m.ReparsePoint(h.ctx, path)
+func (d doomed) dismantleMount() error {
+	point, err := d.in.ReparsePoint(d.ctx, d.name)
 	if err == nil {
 		if _, mounted := point.MountedVolume(); !mounted {
 			return nil // a junction
 		}
-		err = h.m.DeleteMountPoint(h.ctx, path)
+		err = d.in.DeleteMountPoint(d.ctx, d.name)
 	}
 	if winerr.CodeOf(err) == 0 && err != nil {
-		return winerr.Wrap("unmount", path, err) // the caller has left
+		return winerr.Wrap("unmount", d.path, err) // the caller has left
 	}
 	return nil
 }
 
-// remove deletes one name. Virus scanners and indexers hold new files open for
+// removeName deletes one name. Virus scanners and indexers hold new files open for
 // some milliseconds, and a name whose last handle is just closing answers "access
 // denied", so both are tried again for a while.
-func (h host) remove(path string) error {
+func (d doomed) removeName() error {
 	const patience = 2 * time.Second
 	wait, waited := 5*time.Millisecond, time.Duration(0)
 	for {
-		err := h.m.Remove(h.ctx, path)
+		err := d.in.Remove(d.ctx, d.name)
 		switch code := winerr.CodeOf(err); {
 		case err == nil || errors.Is(err, winerr.NotFound):
 			return nil
 		case code == winerr.DirNotEmpty:
-			return winerr.As(winerr.InUse, opRemove, path, err, "set force to remove it with its contents")
+			return winerr.As(winerr.InUse, opRemove, d.path, err, "set force to remove it with its contents")
 		case waited >= patience || (code != winerr.SharingViolation && code != winerr.AccessDenied):
-			return winerr.Wrap(opRemove, path, err)
+			return winerr.Wrap(opRemove, d.path, err)
 		}
-		if err := h.m.Sleep(h.ctx, wait); err != nil {
-			return winerr.Wrap(opRemove, path, err)
+		if err := d.m.Sleep(d.ctx, wait); err != nil {
+			return winerr.Wrap(opRemove, d.path, err)
 		}
 		waited += wait
 		wait = min(2*wait, 250*time.Millisecond)

@@ -59,9 +59,11 @@ func (h host) awaitRoom(ctx context.Context, id win.VolumeID, at win.DeviceNumbe
 			}
 		}
 		var err error
-		r, err = h.measure(ctx, id, at)
+		if r, err = h.measure(ctx, id, at); err != nil {
+			return false, err
+		}
 		r.end = min(r.end, r.offset+maxClusters*int64(ntfs.BytesPerCluster))
-		return !r.lags() || (size > 0 && size <= r.most()), err
+		return !r.lags() || (size > 0 && size <= r.most()), nil
 	})
 	if err != nil || done {
 		return r, winerr.Wrap(opResize, string(id), err)

@@ -35,6 +35,7 @@ func TestConformance_Filesystem(t *testing.T) {
 	} {
 		t.Run(version.name, func(t *testing.T) {
 			hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode {
+				t.Helper()
 				node := newNode(t)
 				api := dialRemote(t, version.newClient, run(t, node, "filesystem/"+version.name), "filesystem", version.name)
 				return hosttest.FilesystemNode{

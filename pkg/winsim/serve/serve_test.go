@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	fsv1api "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
@@ -35,7 +35,7 @@ func run(t *testing.T, node *winsim.Node, apiGroups ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- serve.Run(ctx, node, serve.Config{
@@ -138,7 +138,7 @@ func exists(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	response, err := client.PathExists(t.Context(), &fsv1api.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`})
+	response, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`})
 	if err != nil || !response.Exists {
 		t.Errorf("PathExists = %v, %v", response, err)
 	}
@@ -153,7 +153,7 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := client.Mkdir(t.Context(), &fsv1api.MkdirRequest{Path: `C:\var\lib\kubelet\pods\1`}); err != nil {
+	if _, err := client.Mkdir(t.Context(), &filesystemv1.MkdirRequest{Path: `C:\var\lib\kubelet\pods\1`}); err != nil {
 		t.Fatal(err)
 	}
 	if !node.Exists(`C:\var\lib\kubelet\pods\1`) {

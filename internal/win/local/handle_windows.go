@@ -1,0 +1,142 @@
+package local
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+)
+
+// What is done with the handle of a file or directory, however it was opened.
+
+func fileInfo(handle windows.Handle) (win.FileInfo, error) {
+	// FILE_ATTRIBUTE_TAG_INFO
+	// https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_attribute_tag_info
+	var tagInfo struct{ attributes, tag uint32 }
+	err := windows.GetFileInformationByHandleEx(handle, windows.FileAttributeTagInfo,
+		(*byte)(unsafe.Pointer(&tagInfo)), uint32(unsafe.Sizeof(tagInfo)))
+	if err != nil {
+		return win.FileInfo{}, winapi.Error(err)
+	}
+	return winlayout.FileInfo(tagInfo.attributes, tagInfo.tag), nil
+}
+
+func reparsePoint(handle windows.Handle) (win.ReparsePoint, error) {
+	buffer := make([]byte, winlayout.MaxReparseData)
+	var n uint32
+	err := windows.DeviceIoControl(handle, windows.FSCTL_GET_REPARSE_POINT, nil, 0,
+		&buffer[0], uint32(len(buffer)), &n, nil)
+	if err != nil {
+		return win.ReparsePoint{}, winapi.Error(err)
+	}
+	point, err := winlayout.DecodeReparsePoint(buffer[:n])
+	if err != nil {
+		return point, winerr.InvalidReparseData
+	}
+	return point, nil
+}
+
+// listAccess is what listing a directory, and looking whether it is one, needs.
+const listAccess = windows.FILE_LIST_DIRECTORY | windows.FILE_READ_ATTRIBUTES
+
+// batch is a part of a directory's entries, and the directory while it is open.
+type batch struct {
+	dir     directory
+	entries []win.DirEntry
+}
+
+// list reads the entries of an open directory until yield has enough.
+func list(handle windows.Handle, yield func(batch) bool) error {
+	info, err := fileInfo(handle)
+	if err != nil {
+		return err
+	}
+	if !info.Directory || info.Tag.NameSurrogate() {
+		return winerr.Directory
+	}
+	// 64-bit words, because Windows wants the buffer aligned to eight bytes.
+	words := make([]uint64, 64<<10/8)
+	buffer := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
+	for {
+		err := windows.GetFileInformationByHandleEx(handle, windows.FileFullDirectoryInfo, &buffer[0], uint32(len(buffer)))
+		switch winapi.Error(err) {
+		case nil:
+		case winerr.NoMoreFiles:
+			return nil
+		case winerr.InvalidParameter:
+			return winerr.Directory // a file, or a link that was not followed
+		default:
+			return winapi.Error(err)
+		}
+		entries, err := winlayout.DecodeDirectory(buffer)
+		if err != nil {
+			return winerr.FileCorrupt
+		}
+		if !yield(batch{directory(handle), entries}) {
+			return nil
+		}
+	}
+}
+
+// openToRemove opens a name with the rights to remove it, and with those to clear a
+// read-only attribute if they are to be had, and removes it.
+func openToRemove(open func(access uint32) (windows.Handle, error)) error {
+	handle, err := open(windows.DELETE | windows.FILE_WRITE_ATTRIBUTES)
+	if winerr.CodeOf(err) == winerr.AccessDenied {
+		handle, err = open(windows.DELETE)
+	}
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(handle)
+	return remove(handle)
+}
+
+// remove marks the name for deletion on a handle that was opened without following
+// links: https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_disposition_info
+// POSIX semantics free the name at once even while others hold the file open; file
+// systems without them get the plain disposition.
+func remove(handle windows.Handle) error {
+	flags := uint32(windows.FILE_DISPOSITION_DELETE |
+		windows.FILE_DISPOSITION_POSIX_SEMANTICS |
+		windows.FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE)
+	err := windows.SetFileInformationByHandle(handle, windows.FileDispositionInfoEx,
+		(*byte)(unsafe.Pointer(&flags)), uint32(unsafe.Sizeof(flags)))
+	switch winapi.Error(err) {
+	case winerr.InvalidParameter, winerr.InvalidFunction, winerr.NotSupported:
+		return removePlain(handle)
+	default:
+		return winapi.Error(err)
+	}
+}
+
+// removePlain deletes on file systems that know only FILE_DISPOSITION_INFO, where a
+// read-only attribute must be cleared first.
+func removePlain(handle windows.Handle) error {
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(handle, &info); err != nil {
+		return winapi.Error(err)
+	}
+	if info.FileAttributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
+		// FILE_BASIC_INFO; zero times mean "leave as they are".
+		basic := struct {
+			times      [4]int64
+			attributes uint32
+			_          uint32
+		}{attributes: info.FileAttributes &^ windows.FILE_ATTRIBUTE_READONLY}
+		if basic.attributes == 0 {
+			basic.attributes = windows.FILE_ATTRIBUTE_NORMAL
+		}
+		err := windows.SetFileInformationByHandle(handle, windows.FileBasicInfo,
+			(*byte)(unsafe.Pointer(&basic)), uint32(unsafe.Sizeof(basic)))
+		if err != nil {
+			return winapi.Error(err)
+		}
+	}
+	remove := byte(1)
+	return winapi.Error(windows.SetFileInformationByHandle(handle, windows.FileDispositionInfo, &remove, 1))
+}

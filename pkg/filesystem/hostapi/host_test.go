@@ -1,0 +1,381 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// check fails the test if arranging the node failed.
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injection {
+	t.Helper()
+	injection, err := node.Inject(fault)
+	check(t, err)
+	return injection
+}
+
+// TestBudgets: how many of the seam's calls each operation makes. One stands for about one
+// system call; raising a number here needs a reason.
+func TestBudgets(t *testing.T) {
+	for _, c := range []struct {
+		operation
+		want map[string]int
+	}{
+		{asks("PathExists", work+`\dir`, fsapi.HostAPI.PathExists), map[string]int{"FileInfo": 1}},
+		{asks("PathExists of nothing", work+`\nothing`, fsapi.HostAPI.PathExists), map[string]int{"FileInfo": 1}},
+		{asks("PathValid", work+`\link`, fsapi.HostAPI.PathValid), map[string]int{"TargetInfo": 1}},
+		{asks("IsSymlink of a directory", work+`\dir`, fsapi.HostAPI.IsSymlink), map[string]int{"FileInfo": 1}},
+		{asks("IsSymlink of a link", work+`\link`, fsapi.HostAPI.IsSymlink), map[string]int{"FileInfo": 1, "TargetInfo": 1}},
+		{asks("IsSymlink of a mounted folder", work+`\mount`, fsapi.HostAPI.IsSymlink), map[string]int{"FileInfo": 1, "TargetInfo": 1}},
+		{changes("Mkdir with a parent", work+`\new`, fsapi.HostAPI.Mkdir), map[string]int{"CreateDirectory": 1}},
+		{changes("Mkdir with two missing parents", work+`\a\b\c`, fsapi.HostAPI.Mkdir), map[string]int{"CreateDirectory": 5}},
+		{changes("Mkdir of what exists", work+`\dir`, fsapi.HostAPI.Mkdir), map[string]int{"CreateDirectory": 1, "TargetInfo": 1}},
+		{changes("CreateSymlink", work+`\new`, linkAside), map[string]int{"CreateDirectoryLink": 1}},
+		{changes("CreateSymlink again", work+`\link`, linkAside), map[string]int{"CreateDirectoryLink": 1, "ReparsePoint": 1}},
+		{changes("Rmdir of nothing", work+`\nothing`, rmdir), map[string]int{"FileInfo": 1}},
+		{changes("Rmdir of an empty directory", work+`\dir`, rmdir), map[string]int{"FileInfo": 1, "Remove": 1}},
+		{changes("Rmdir of an empty directory with force", work+`\dir`, forceRmdir), map[string]int{"FileInfo": 1, "ListDirectory": 1, "Remove": 1}},
+		{changes("Rmdir of a link", work+`\link`, rmdir), map[string]int{"FileInfo": 1, "Remove": 1}},
+		{changes("Rmdir of a link with force", work+`\link`, forceRmdir), map[string]int{"FileInfo": 1, "Remove": 1}},
+		{changes("Rmdir of a junction", work+`\tree\junction`, forceRmdir), map[string]int{"FileInfo": 1, "ReparsePoint": 1, "Remove": 1}},
+		{changes("Rmdir of a mounted folder", work+`\mount`, forceRmdir), map[string]int{"FileInfo": 1, "ReparsePoint": 1, "DeleteMountPoint": 1, "Remove": 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			node := newNode(t)
+			if _, err := c.run(node.Filesystem()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, node.Calls()); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRmdir_SharingViolationThatPasses(t *testing.T) {
+	const path = work + `\tree\sub\file`
+	t.Run("a scanner lets go", func(t *testing.T) {
+		node := newNode(t)
+		release, err := node.Hold(path)
+		check(t, err)
+		third := inject(t, node, winsim.Fault{Call: "Remove", Object: path, Nth: 3, Times: 1, Do: func(*winsim.Node) { release() }})
+		if err := node.Filesystem().Rmdir(work+`\tree`, true); err != nil || third.Hits() != 1 {
+			t.Errorf("%v with %d third attempts, want success at that", err, third.Hits())
+		}
+		if node.Exists(work + `\tree`) {
+			t.Errorf("it is still there:\n%s", node.Tree(work))
+		}
+	})
+	for _, code := range []uint32{32, 5} {
+		t.Run(fmt.Sprintf("code %d twice", code), func(t *testing.T) {
+			node := newNode(t)
+			fault := inject(t, node, winsim.Fault{Call: "Remove", Object: path, Times: 2, Error: code})
+			if err := node.Filesystem().Rmdir(work+`\tree`, true); err != nil || fault.Hits() != 2 {
+				t.Errorf("%v after %d faults, want success after 2", err, fault.Hits())
+			}
+		})
+	}
+}
+
+func TestRmdir_SharingViolationThatStays(t *testing.T) {
+	for code, kind := range map[uint32]winerr.Kind{32: winerr.Busy, 5: winerr.Denied} {
+		node := newNode(t)
+		const path = work + `\tree\sub\file`
+		fault := inject(t, node, winsim.Fault{Call: "Remove", Object: path, Error: code})
+		err := node.Filesystem().Rmdir(work+`\tree`, true)
+		if !errors.Is(err, kind) || !strings.Contains(err.Error(), path) {
+			t.Errorf("code %d: %v, want an error that is %q and names %s", code, err, kind, path)
+		}
+		if hits := fault.Hits(); hits < 5 || hits > 20 {
+			t.Errorf("code %d: %d attempts, want a bounded number", code, hits)
+		}
+		if !node.Exists(path) {
+			t.Errorf("code %d: %s is gone", code, path)
+		}
+	}
+}
+
+func TestRmdir_CancelledBetweenAttempts(t *testing.T) {
+	node := newNode(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	fault := inject(t, node, winsim.Fault{Call: "Remove", Error: 32})
+	inject(t, node, winsim.Fault{Call: "Remove", Nth: 3, Do: func(*winsim.Node) { cancel() }})
+	err := bind(ctx, node).Rmdir(work+`\dir`, false)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), work+`\dir`) || fault.Hits() != 3 {
+		t.Errorf("%v after %d attempts, want an error that is %q after 3", err, fault.Hits(), context.Canceled)
+	}
+}
+
+// TestRmdir_NeverRemovesARoot: one wrong argument must not wipe a drive.
+func TestRmdir_NeverRemovesARoot(t *testing.T) {
+	node := newNode(t)
+	before, host := node.Tree(`C:\`), node.Filesystem()
+	for name, err := range map[string]error{
+		"Rmdir":              host.Rmdir(`C:\`, false),
+		"Rmdir with force":   host.Rmdir(`C:\`, true),
+		"RmdirContents":      host.RmdirContents(`C:\`),
+		"Rmdir of no drive":  host.Rmdir(`X:\`, true),
+		"contents of no one": host.RmdirContents(`X:\`),
+	} {
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "root of a drive") {
+			t.Errorf("%s: %v, want an error that is %q and says why", name, err, fs.ErrPermission)
+		}
+	}
+	if calls := node.Calls(); len(calls) != 0 || node.Tree(`C:\`) != before {
+		t.Errorf("the node was asked %v and contains\n%s", calls, node.Tree(`C:\`))
+	}
+}
+
+// TestRmdir_SwappedForALink replaces a directory by a link to C:\sibling in the middle of
+// the removal, as whoever can write there may try. What the link leads to must survive.
+func TestRmdir_SwappedForALink(t *testing.T) {
+	swap := func(path string, kind func(n *winsim.Node, path, target string) error) func(*winsim.Node) {
+		return func(n *winsim.Node) {
+			check(t, n.RemoveAll(path), kind(n, path, aside))
+		}
+	}
+	for _, c := range []struct {
+		name string
+		call string // before which it happens
+		nth  int
+		path string // what is replaced
+	}{
+		{"the root before it is listed", "ListDirectory", 1, work + `\tree`},
+		{"a subdirectory before it is listed", "ListDirectory", 2, work + `\tree\sub`},
+		{"a subdirectory before it is removed", "Remove", 2, work + `\tree\sub`},
+		{"the root before it is removed", "Remove", 3, work + `\tree`},
+		{"a subdirectory before its file is removed", "Remove", 1, work + `\tree\sub`},
+		{"the root before a file below it is removed", "Remove", 1, work + `\tree`},
+	} {
+		for kind, link := range map[string]func(n *winsim.Node, path, target string) error{
+			"symlink": (*winsim.Node).Symlink, "junction": (*winsim.Node).Junction,
+			"mount": func(n *winsim.Node, path, _ string) error { return n.MountFolder(path, volume) },
+		} {
+			t.Run(c.name+" for a "+kind, func(t *testing.T) {
+				node := newNode(t)
+				// C:\work\tree\sub\file is the only thing in it.
+				check(t, node.RemoveAll(work+`\tree`), node.WriteFile(work+`\tree\sub\file`, "data"))
+				before := outside(node)
+				fault := inject(t, node, winsim.Fault{Call: c.call, Nth: c.nth, Times: 1, Do: swap(c.path, link)})
+				err := node.Filesystem().Rmdir(work+`\tree`, true)
+				if fault.Hits() != 1 {
+					t.Fatal("it was not replaced")
+				}
+				if got := outside(node); got != before {
+					t.Errorf("the target of the link was touched:\n%s", cmp.Diff(before, got))
+				}
+				if err != nil || node.Exists(work+`\tree`) {
+					t.Errorf("%v, and what is left is\n%s", err, node.Tree(work+`\tree`))
+				}
+			})
+		}
+	}
+}
+
+// TestRmdir_SomebodyKeepsWriting: files that appear while the tree goes are removed too,
+// but not for ever.
+func TestRmdir_SomebodyKeepsWriting(t *testing.T) {
+	for _, c := range []struct {
+		times int
+		done  bool
+	}{{1, true}, {4, true}, {0, false}} {
+		node := newNode(t)
+		fault := inject(t, node, winsim.Fault{Call: "Remove", Object: work + `\tree`, Times: c.times, Do: func(n *winsim.Node) {
+			check(t, n.WriteFile(work+`\tree\late\file`, "data"))
+		}})
+		err := node.Filesystem().Rmdir(work+`\tree`, true)
+		if c.done && (err != nil || node.Exists(work+`\tree`)) {
+			t.Errorf("after %d late files: %v", c.times, err)
+		}
+		if !c.done && (!errors.Is(err, winerr.Busy) || winerr.CodeOf(err) != winerr.DirNotEmpty || strings.Contains(err.Error(), "force") || fault.Hits() > 10) {
+			t.Errorf("with a file in each of %d rounds: %v, want an error that is %q and does not ask for force", fault.Hits(), err, winerr.Busy)
+		}
+	}
+}
+
+func TestRmdir_NotEmptyAsksForForce(t *testing.T) {
+	node := newNode(t)
+	before := node.Tree(`C:\`)
+	err := node.Filesystem().Rmdir(work+`\tree`, false)
+	if !errors.Is(err, winerr.InUse) || winerr.CodeOf(err) != winerr.DirNotEmpty || !strings.Contains(err.Error(), "force") {
+		t.Errorf("%v, want an error that is %q and says how to remove it", err, winerr.InUse)
+	}
+	if got := node.Tree(`C:\`); got != before {
+		t.Errorf("something was removed:\n%s", cmp.Diff(before, got))
+	}
+}
+
+// bigTree fills C:\work\big with 20,000 files in 20 directories.
+func bigTree(t *testing.T, node *winsim.Node) (path string, entries int) {
+	t.Helper()
+	path = work + `\big`
+	for dir := range 20 {
+		for file := range 1000 {
+			check(t, node.WriteFile(fmt.Sprintf(`%s\%d\%d`, path, dir, file), ""))
+		}
+		entries += 1001
+	}
+	return path, entries + 1
+}
+
+func TestRmdir_LargeTree(t *testing.T) {
+	node := newNode(t)
+	path, entries := bigTree(t, node)
+	if err := node.Filesystem().Rmdir(path, true); err != nil || node.Exists(path) {
+		t.Fatalf("it is still there: %v", err)
+	}
+	if removes := node.Calls()["Remove"]; removes != entries {
+		t.Errorf("%d calls to remove %d entries", removes, entries)
+	}
+}
+
+func TestRmdir_LargeTreeCancelled(t *testing.T) {
+	node := newNode(t)
+	path, _ := bigTree(t, node)
+	before := outside(node)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const enough = 5000
+	inject(t, node, winsim.Fault{Call: "Remove", Nth: enough, Times: 1, Do: func(*winsim.Node) { cancel() }})
+	err := bind(ctx, node).Rmdir(path, true)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v, want an error that is %q and names %s", err, context.Canceled, path)
+	}
+	if removes := node.Calls()["Remove"]; removes > enough+1 {
+		t.Errorf("%d calls to Remove after the caller left", removes-enough)
+	}
+	if !node.Exists(path) || outside(node) != before {
+		t.Error("more is gone than was asked for, or time for")
+	}
+	if err := node.Filesystem().Rmdir(path, true); err != nil || node.Exists(path) {
+		t.Errorf("repeated: %v", err)
+	}
+}
+
+// TestIsSymlink_UnreadableTarget: whatever keeps the target from being opened, except for
+// our own rights and luck, means that the link does not lead anywhere.
+func TestIsSymlink_UnreadableTarget(t *testing.T) {
+	for target, want := range map[string]bool{
+		aside:                            true,
+		`..\sibling`:                     true,
+		aside + `\file`:                  true,
+		`C:\nothing`:                     false,
+		`C:\no\thing`:                    false,
+		`X:\`:                            false,
+		`\\server\share`:                 false,
+		`link`:                           false, // a circle
+		`C:\malformed|`:                  false,
+		`\\?\GLOBALROOT\Device\Harddisk`: false,
+	} {
+		node := newNode(t)
+		check(t, node.RemoveAll(work+`\link`), node.Symlink(work+`\link`, target))
+		if got, err := node.Filesystem().IsSymlink(work + `\link`); err != nil || got != want {
+			t.Errorf("link to %s: %v, %v, want %v", target, got, err, want)
+		}
+		if got, err := node.Filesystem().PathValid(work + `\link`); err != nil || got != want {
+			t.Errorf("link to %s: PathValid %v, %v, want %v", target, got, err, want)
+		}
+	}
+	for state, want := range map[winsim.VolumeState]bool{winsim.Healthy: true, winsim.Raw: false, winsim.NotReady: false, winsim.Gone: false} {
+		node := newNode(t)
+		check(t, node.SetVolumeState(volume, state))
+		if got, err := node.Filesystem().IsSymlink(work + `\mount`); err != nil || got != want {
+			t.Errorf("mounted folder of a volume in state %q: %v, %v, want %v", state, got, err, want)
+		}
+	}
+}
+
+func TestMkdir_WhatStandsInTheWay(t *testing.T) {
+	for _, c := range []struct {
+		path string
+		kind error
+		text string
+	}{
+		{work + `\file`, fs.ErrExist, work + `\file: a file stands there`},
+		{work + `\file\x\y`, fs.ErrExist, work + `\file: a file stands there`},
+		{work + `\dangling`, fs.ErrExist, `remove it with Rmdir`},
+		{work + `\dangling\x`, fs.ErrExist, `remove it with Rmdir`},
+		{`X:\x`, fs.ErrNotExist, `X:\: a directory on the way to it does not exist (Windows error 3); this node has no such drive`},
+	} {
+		node := newNode(t)
+		check(t, node.Symlink(work+`\dangling`, `C:\nothing`))
+		before := node.Tree(`C:\`)
+		err := node.Filesystem().Mkdir(c.path)
+		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v, want an error that is %q and says %q", c.path, err, c.kind, c.text)
+		}
+		if errors.Is(err, fs.ErrExist) && errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v is of two kinds", c.path, err)
+		}
+		if got := node.Tree(`C:\`); got != before {
+			t.Errorf("%s: something was made:\n%s", c.path, cmp.Diff(before, got))
+		}
+	}
+	host := newNode(t).Filesystem()
+	for _, path := range []string{`C:\`, work + `\link`, work + `\mount`, work + `\tree\junction`} {
+		if err := host.Mkdir(path); err != nil {
+			t.Errorf("%s is a directory, or leads to one: %v", path, err)
+		}
+	}
+}
+
+func TestCreateSymlink_SameTargetInOtherSpelling(t *testing.T) {
+	for existing, same := range map[string]bool{
+		aside:                  true,
+		`c:\SIBLING`:           true,
+		aside + `\`:            true,
+		`\\?\` + aside:         true,
+		aside + `\sub`:         false,
+		`..\sibling`:           false, // the same place, but not the same link
+		`\\server\sibling`:     false,
+		`\\?\UNC\server\share`: false,
+	} {
+		node := newNode(t)
+		check(t, node.Symlink(work+`\new`, existing))
+		before := node.Tree(work)
+		err := node.Filesystem().CreateSymlink(aside, work+`\new`)
+		if same && err != nil {
+			t.Errorf("over a link to %s: %v, want success", existing, err)
+		}
+		if !same && (!errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), work+`\new`)) {
+			t.Errorf("over a link to %s: %v, want an error that is %q", existing, err, fs.ErrExist)
+		}
+		if got := node.Tree(work); got != before {
+			t.Errorf("over a link to %s:\n%s", existing, cmp.Diff(before, got))
+		}
+	}
+}
+
+// TestCreateSymlink_OverOtherThings: a mounted folder or junction to the very directory is
+// not the link that was asked for.
+func TestCreateSymlink_OverOtherThings(t *testing.T) {
+	node := newNode(t)
+	check(t, node.Junction(work+`\junction`, aside))
+	before := node.Tree(work)
+	for _, name := range []string{"junction", "mount", "dir", "file", "tree"} {
+		err := node.Filesystem().CreateSymlink(aside, work+`\`+name)
+		if !errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "Rmdir") {
+			t.Errorf("over the %s: %v, want an error that is %q and says what to do", name, err, fs.ErrExist)
+		}
+	}
+	if got := node.Tree(work); got != before {
+		t.Errorf("something changed:\n%s", cmp.Diff(before, got))
+	}
+}

@@ -1,0 +1,38 @@
+//go:build !windows
+
+package api_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+)
+
+// TestNew_ElsewhereThanOnWindows: importing and making a host works anywhere, using it
+// says where it does.
+func TestNew_ElsewhereThanOnWindows(t *testing.T) {
+	host := fsapi.New()
+	bound := host.(interface {
+		WithContext(ctx context.Context) fsapi.HostAPI
+	}).WithContext(t.Context())
+	for _, host := range []fsapi.HostAPI{host, bound} {
+		for name, call := range map[string]func() error{
+			"PathExists":       func() error { _, err := host.PathExists(`C:\x`); return err },
+			"PathValid":        func() error { _, err := host.PathValid(`\\server\share`); return err },
+			"Mkdir":            func() error { return host.Mkdir(`C:\x`) },
+			"Rmdir":            func() error { return host.Rmdir(`C:\x`, false) },
+			"Rmdir with force": func() error { return host.Rmdir(`C:\x`, true) },
+			"RmdirContents":    func() error { return host.RmdirContents(`C:\x`) },
+			"CreateSymlink":    func() error { return host.CreateSymlink(`C:\x`, `C:\y`) },
+			"IsSymlink":        func() error { _, err := host.IsSymlink(`C:\x`); return err },
+		} {
+			err := call()
+			if !errors.Is(err, errors.ErrUnsupported) || !strings.Contains(err.Error(), "winsim") {
+				t.Errorf("%s: %v, want an error that is %q and says what to use instead", name, err, errors.ErrUnsupported)
+			}
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package winsim_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// A blank disk of the default node becomes a volume, as a driver's NodeStageVolume does it.
+func Example_storage() {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		log.Fatal(err)
+	}
+	disks, err := disk.New(node.Disk())
+	if err != nil {
+		log.Fatal(err)
+	}
+	volumes, err := volume.New(node.Volume())
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	if _, err := disks.PartitionDisk(ctx, &disk.PartitionDiskRequest{DiskNumber: 1}); err != nil {
+		log.Fatal(err)
+	}
+	list, err := volumes.ListVolumesOnDisk(ctx, &volume.ListVolumesOnDiskRequest{DiskNumber: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, id := range list.VolumeIDs {
+		if _, err := volumes.FormatVolume(ctx, &volume.FormatVolumeRequest{VolumeID: id}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	info, err := node.DiskInfo(1)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, p := range info.Partitions {
+		fmt.Println(p.Number, p.Type, p.FileSystem, p.Size)
+	}
+	// Output:
+	// 1 msr raw 16367KiB
+	// 2 basic ntfs 10223MiB
+}
+
+// A node that is hard to please: the volume is late, the storage service does not know it
+// and the first attempt to format fails.
+func ExampleNode_Inject_storage() {
+	model := winsim.Default()
+	model.Storage.VolumeArrival = 20e9
+	model.Storage.ServiceDelay = 60e9
+	node, err := winsim.New(model)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fault, err := node.Inject(winsim.Fault{Call: "Format", Times: 1, Error: 6})
+	if err != nil {
+		log.Fatal(err)
+	}
+	disks, volumes := node.Disk(), node.Volume()
+	for _, step := range []func() error{
+		func() error { return disks.InitializeDisk(1) },
+		func() error { return disks.CreateBasicPartition(1) },
+		func() error {
+			ids, err := volumes.ListVolumesOnDisk(1, 0)
+			if err != nil {
+				return err
+			}
+			return volumes.FormatVolume(ids[0])
+		},
+	} {
+		if err := step(); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("formatted in spite of", fault.Hits(), "failure")
+	// Output: formatted in spite of 1 failure
+}
