@@ -364,7 +364,7 @@ func TestFiles(t *testing.T) {
 
 	// The entries can be removed while they are listed.
 	var names []string
-	err = machine.ListDirectory(ctx, dir, func(entries []win.DirEntry) error {
+	err = machine.ListDirectory(ctx, dir, func(_ win.Tree, entries []win.DirEntry) error {
 		for _, entry := range entries {
 			names = append(names, entry.Name)
 			if err := machine.Remove(ctx, filepath.Join(dir, entry.Name)); err != nil {
