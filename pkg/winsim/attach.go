@@ -92,11 +92,16 @@ func (n *Node) GrowDisk(number uint32, size Size) error {
 	case int64(size) < d.size || !size.plausible():
 		return winerr.New(winerr.Invalid, "grow disk", fmt.Sprint(number), "%s is less than its size, or not a multiple of 4096 bytes", size)
 	}
-	d.size = int64(size)
+	n.grow(d, int64(size))
+	return nil
+}
+
+// grow makes a disk larger, if it is not. n.mu is held.
+func (n *Node) grow(d *disk, size int64) {
+	d.size = max(d.size, size)
 	if n.storage.CapacityFollows == CapacityAtOnce {
 		n.notice(d)
 	}
-	return nil
 }
 
 // attached finds a disk, also one that Windows does not see yet.

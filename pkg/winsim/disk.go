@@ -25,6 +25,7 @@ type disk struct {
 	nameless    bool // carries a volume of the model that is on no disk; nobody sees it
 
 	size  int64 // that it has
+	grows int64 // to this size when it is formatted; 0: never
 	seen  int64 // that Windows shows
 	table table
 
@@ -69,6 +70,7 @@ func (m Disk) build(number uint32) (*disk, *ModelError) {
 		trusted:     m.Online,
 		dying:       m.Dying,
 		size:        int64(m.Size),
+		grows:       int64(m.GrowsTo),
 		attributes:  win.DiskAttributes{Offline: m.Offline, ReadOnly: m.ReadOnly},
 		looksRaw:    m.LooksRaw,
 		table:       table{style: win.StyleRaw},
@@ -108,6 +110,8 @@ func (m Disk) validate() *ModelError {
 		return problem("sectorSize", "%d is neither 512 nor 4096", m.SectorSize)
 	case !m.Size.plausible():
 		return problem("size", "%s is not the size of a disk: it must be a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
+	case m.GrowsTo != 0 && (m.GrowsTo < m.Size || !m.GrowsTo.plausible()):
+		return problem("growsTo", "%s is less than the size, or not a multiple of 4096 bytes", m.GrowsTo)
 	case m.LooksRaw < 0:
 		return problem("looksRaw", "it must not be negative")
 	case m.Online && (m.Offline || m.ReadOnly):

@@ -85,6 +85,9 @@ func (n *Node) format(ctx context.Context, id win.VolumeID, refuse func(*volume)
 		v.formatting = false
 		if v.absences == absences {
 			v.makeNTFS()
+			for _, e := range v.extents {
+				n.grow(e.disk, e.disk.grows)
+			}
 			result = nil
 		}
 	})

@@ -13,6 +13,10 @@ type Disk struct {
 	// the lowest numbers that are free, in their order; the first gets 0.
 	Number uint32 `yaml:"number"`
 	Size   Size   `yaml:"size"`
+	// GrowsTo is the size to which the disk grows as soon as it has been formatted, as
+	// if its owner asked for more space then; 0 means never. Windows sees it as it sees
+	// what GrowDisk does.
+	GrowsTo Size `yaml:"growsTo"`
 	// SectorSize is 512, the default, or 4096.
 	SectorSize uint32 `yaml:"sectorSize"`
 	// Bus is how the disk is attached; the default is SCSI.

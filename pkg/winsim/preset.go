@@ -20,11 +20,11 @@ var presets = map[string]func() Model{
 }
 
 // Default is a node as kubelet leaves it: disk 0 with drive C: and the kubelet's
-// directories, and three blank disks of 10 GiB, 1 GiB and, with sectors of 4096 bytes,
-// 20 GiB, which are numbers 1 to 3.
+// directories, and three blank disks, which are numbers 1 to 3: 10 GiB, 1 GiB, and 20 GiB
+// with sectors of 4096 bytes, which grow to 24 GiB once they are formatted.
 func Default() Model {
 	model := node(Disk{Serial: "SYSTEM", Location: location(0, 0), SCSI: &SCSI{BusNumber: "0"}})
-	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096}} {
+	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {
 		lun := uint8(i)
 		data.Serial = fmt.Sprintf("WINSIM%04d", i+1)
 		data.Page83 = []Identifier{{Text: fmt.Sprintf("WINSIM  disk-%d", i+1)}}

@@ -362,12 +362,17 @@ func TestFiles(t *testing.T) {
 	skipOnWine(t, err, winerr.InvalidFunction)
 	wantCode(t, "a directory as a link", err, winerr.NotAReparsePoint)
 
-	// The entries can be removed while they are listed.
+	// The entries can be removed while they are listed, by path and by name.
 	var names []string
-	err = machine.ListDirectory(ctx, dir, func(_ win.Tree, entries []win.DirEntry) error {
+	err = machine.ListDirectory(ctx, dir, func(open win.Tree, entries []win.DirEntry) error {
 		for _, entry := range entries {
+			remove := machine.Remove
+			name := filepath.Join(dir, entry.Name)
+			if len(names)%2 == 0 {
+				remove, name = open.Remove, entry.Name
+			}
 			names = append(names, entry.Name)
-			if err := machine.Remove(ctx, filepath.Join(dir, entry.Name)); err != nil {
+			if err := remove(ctx, name); err != nil {
 				return err
 			}
 		}
