@@ -1,7 +1,7 @@
 // Demo shows what CSI Proxy does for a driver, on any machine: it starts csi-proxy-sim,
-// an emulated Windows node, and stages, publishes and removes volumes' directories with
-// the clients that drivers use, old versions of the API included. It checks every answer
-// and exits with 1 at the first wrong one.
+// an emulated Windows node, and takes a blank disk through the whole life of a volume with
+// the clients that drivers use. It checks every answer and exits with 1 at the first wrong
+// one.
 //
 //	go run ./hack/demo -sim bin/csi-proxy-sim
 package main
@@ -90,7 +90,7 @@ func run(ctx context.Context, program string) error {
 // takeSteps connects to the node and takes one step after the other, until an answer is
 // not the one it should be.
 func takeSteps(ctx context.Context) error {
-	const line = "%9s  %-8s  %-49s  %s\n"
+	const line = "%11s  %-10s  %-47s  %s\n"
 	fmt.Printf(line, "time", "API", "call, with paths in "+kubelet, "answer")
 	start := time.Now()
 	clients, err := connect(ctx)
@@ -108,7 +108,7 @@ func takeSteps(ctx context.Context) error {
 		}
 		fmt.Printf(line, since(start), step.api, step.call, answer)
 		if err != nil {
-			fmt.Printf("%21s%s\n", "", status.Convert(err).Message())
+			fmt.Printf("%25s%s\n", "", status.Convert(err).Message())
 		}
 		if answer != step.want {
 			return fmt.Errorf("%s of %s: the answer is %s, not %s", step.call, step.api, answer, step.want)

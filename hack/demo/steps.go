@@ -2,64 +2,58 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
-	filesystemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
-	filesystemv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta1"
-	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
-	clientv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
-	clientv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1alpha1"
-	clientv1beta1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1beta1"
-	clientv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v2alpha1"
+	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
+	filesystemclient "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	volumeclient "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
 )
 
-// A driver stages a volume once on a node, below plugins, and publishes it to each pod
-// as a link, below pods. Volume a belongs to the oldest of three drivers on this node,
-// b to a younger one, c to the youngest.
+// A driver stages a volume once on a node, below plugins, and publishes it to each pod as
+// a link, below pods.
 const (
 	kubelet = `C:\var\lib\kubelet`
-	stagedA = kubelet + `\plugins\a`
-	stagedB = kubelet + `\plugins\b`
-	stagedC = kubelet + `\plugins\c`
+	staged  = kubelet + `\plugins\demo\globalmount`
 	pod     = kubelet + `\pods\web`
-	podA    = pod + `\a`
-	podB    = pod + `\b`
-	podC    = pod + `\c`
-	outside = `C:\Windows\System32\c`
+	data    = pod + `\data`
+
+	// The blank disk whose life is shown. The simulator's default node has it, and makes
+	// it larger once it is formatted, as if somebody had asked for more space.
+	blank  = 3
+	system = 0
 )
 
-// clients are those of the filesystem group in four versions.
+// clients are those of the three groups that a driver for disks needs.
 type clients struct {
-	v1alpha1 *clientv1alpha1.Client
-	v1beta1  *clientv1beta1.Client
-	v1       *clientv1.Client
-	v2alpha1 *clientv2alpha1.Client
+	disk   *diskclient.Client
+	volume *volumeclient.Client
+	files  *filesystemclient.Client
 }
 
 // connect waits until the node answers.
 func connect(ctx context.Context) (c clients, err error) {
-	if c.v1alpha1, err = clientv1alpha1.New(ctx, client.WithWait()); err != nil {
+	if c.disk, err = diskclient.New(ctx, client.WithWait()); err != nil {
 		return c, err
 	}
-	if c.v1beta1, err = clientv1beta1.New(ctx, client.WithWait()); err != nil {
+	if c.volume, err = volumeclient.New(ctx, client.WithWait()); err != nil {
 		return c, err
 	}
-	if c.v1, err = clientv1.New(ctx, client.WithWait()); err != nil {
-		return c, err
-	}
-	c.v2alpha1, err = clientv2alpha1.New(ctx, client.WithWait())
+	c.files, err = filesystemclient.New(ctx, client.WithWait())
 	return c, err
 }
 
 func (c clients) close() {
-	c.v1alpha1.Close()
-	c.v1beta1.Close()
-	c.v1.Close()
-	c.v2alpha1.Close()
+	c.disk.Close()
+	c.volume.Close()
+	c.files.Close()
 }
 
-// step is one call and the answer it should get: "done", "yes", "no" or a gRPC code.
+// step is one call and the answer it should get: "done", "yes", "no", a size or number, or
+// a gRPC code.
 type step struct {
 	api, call, want string
 	do              func() (answer string, err error)
@@ -74,98 +68,131 @@ func yesOrNo(yes bool, err error) (string, error) {
 	return "no", err
 }
 
+func gibibytes(bytes int64, err error) (string, error) {
+	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)), err
+}
+
+// steps are the life of a volume, in the order in which drivers live it. Kubelet repeats
+// what it is not sure of, so some steps are taken twice: work that is done already is a
+// success.
 func (c clients) steps(ctx context.Context) []step {
+	var id string // of the volume, once there is one
+	partition := func(disk uint32) func() (string, error) {
+		return func() (string, error) {
+			return done(c.disk.PartitionDisk(ctx, &diskv1.PartitionDiskRequest{DiskNumber: disk}))
+		}
+	}
+	setState := func(disk uint32, online bool) func() (string, error) {
+		return func() (string, error) {
+			return done(c.disk.SetDiskState(ctx, &diskv1.SetDiskStateRequest{DiskNumber: disk, IsOnline: online}))
+		}
+	}
+	diskSize := func() (string, error) {
+		r, err := c.disk.GetDiskStats(ctx, &diskv1.GetDiskStatsRequest{DiskNumber: blank})
+		return gibibytes(r.GetTotalBytes(), err)
+	}
+	volumeSize := func() (string, error) {
+		r, err := c.volume.GetVolumeStats(ctx, &volumev1.GetVolumeStatsRequest{VolumeId: id})
+		return gibibytes(r.GetTotalBytes(), err)
+	}
+	formatted := func() (string, error) {
+		r, err := c.volume.IsVolumeFormatted(ctx, &volumev1.IsVolumeFormattedRequest{VolumeId: id})
+		return yesOrNo(r.GetFormatted(), err)
+	}
+	format := func() (string, error) {
+		return done(c.volume.FormatVolume(ctx, &volumev1.FormatVolumeRequest{VolumeId: id}))
+	}
+	mount := func() (string, error) {
+		return done(c.volume.MountVolume(ctx, &volumev1.MountVolumeRequest{VolumeId: id, TargetPath: staged}))
+	}
+	unmount := func() (string, error) {
+		return done(c.volume.UnmountVolume(ctx, &volumev1.UnmountVolumeRequest{VolumeId: id, TargetPath: staged}))
+	}
+	leadsToVolume := func(path string) func() (string, error) {
+		return func() (string, error) {
+			r, err := c.volume.GetVolumeIDFromTargetPath(ctx, &volumev1.GetVolumeIDFromTargetPathRequest{TargetPath: path})
+			return yesOrNo(r.GetVolumeId() == id, err)
+		}
+	}
+	mkdir := func(path string) func() (string, error) {
+		return func() (string, error) {
+			return done(c.files.Mkdir(ctx, &filesystemv1.MkdirRequest{Path: path}))
+		}
+	}
+	exists := func(path string) func() (string, error) {
+		return func() (string, error) {
+			r, err := c.files.PathExists(ctx, &filesystemv1.PathExistsRequest{Path: path})
+			return yesOrNo(r.GetExists(), err)
+		}
+	}
+
 	return []step{
-		// The oldest version: links are mount points, and requests say whose path it is.
-		{"v1alpha1", `Mkdir plugins\a`, "done", func() (string, error) {
-			return done(c.v1alpha1.Mkdir(ctx, &filesystemv1alpha1.MkdirRequest{Path: stagedA, Context: filesystemv1alpha1.PathContext_PLUGIN}))
+		{"disk", "ListDiskIDs", "4 disks", func() (string, error) {
+			r, err := c.disk.ListDiskIDs(ctx, &diskv1.ListDiskIDsRequest{})
+			return fmt.Sprintf("%d disks", len(r.GetDiskIDs())), err
 		}},
-		{"v1alpha1", `Mkdir pods\web`, "done", func() (string, error) {
-			return done(c.v1alpha1.Mkdir(ctx, &filesystemv1alpha1.MkdirRequest{Path: pod, Context: filesystemv1alpha1.PathContext_POD}))
+		{"disk", "GetDiskStats of disk 3, which is blank", "20.0 GiB", diskSize},
+		{"disk", "PartitionDisk 3", "done", partition(blank)},
+		{"disk", "PartitionDisk 3 again", "done", partition(blank)},
+		{"disk", "SetDiskState of disk 3: online", "done", setState(blank, true)},
+		{"volume", "ListVolumesOnDisk 3", "1 volume", func() (string, error) {
+			r, err := c.volume.ListVolumesOnDisk(ctx, &volumev1.ListVolumesOnDiskRequest{DiskNumber: blank})
+			if len(r.GetVolumeIds()) != 1 {
+				return fmt.Sprintf("%d volumes", len(r.GetVolumeIds())), err
+			}
+			id = r.GetVolumeIds()[0]
+			return "1 volume", err
 		}},
-		{"v1alpha1", `LinkPath pods\web\a to plugins\a`, "done", func() (string, error) {
-			return done(c.v1alpha1.LinkPath(ctx, &filesystemv1alpha1.LinkPathRequest{SourcePath: stagedA, TargetPath: podA}))
-		}},
-		{"v1alpha1", `IsMountPoint pods\web\a`, "yes", func() (string, error) {
-			r, err := c.v1alpha1.IsMountPoint(ctx, &filesystemv1alpha1.IsMountPointRequest{Path: podA})
-			return yesOrNo(r.GetIsMountPoint(), err)
-		}},
+		{"volume", "IsVolumeFormatted", "no", formatted},
+		{"volume", "FormatVolume", "done", format},
+		{"volume", "FormatVolume again, which changes nothing", "done", format},
+		{"volume", "IsVolumeFormatted", "yes", formatted},
 
-		{"v1beta1", `Mkdir plugins\b`, "done", func() (string, error) {
-			return done(c.v1beta1.Mkdir(ctx, &filesystemv1beta1.MkdirRequest{Path: stagedB, Context: filesystemv1beta1.PathContext_PLUGIN}))
+		{"filesystem", `Mkdir plugins\demo`, "done", mkdir(kubelet + `\plugins\demo`)},
+		{"volume", `MountVolume at plugins\demo\globalmount`, "done", mount},
+		{"volume", `MountVolume at plugins\demo\globalmount again`, "done", mount},
+		{"volume", `GetVolumeIDFromTargetPath: this volume?`, "yes", leadsToVolume(staged)},
+		{"filesystem", `Mkdir pods\web`, "done", mkdir(pod)},
+		{"filesystem", `CreateSymlink pods\web\data to the mount`, "done", func() (string, error) {
+			return done(c.files.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: staged, TargetPath: data}))
 		}},
-		{"v1beta1", `LinkPath pods\web\b to plugins\b`, "done", func() (string, error) {
-			return done(c.v1beta1.LinkPath(ctx, &filesystemv1beta1.LinkPathRequest{SourcePath: stagedB, TargetPath: podB}))
-		}},
-		{"v1beta1", `IsMountPoint pods\web\b`, "yes", func() (string, error) {
-			r, err := c.v1beta1.IsMountPoint(ctx, &filesystemv1beta1.IsMountPointRequest{Path: podB})
-			return yesOrNo(r.GetIsMountPoint(), err)
-		}},
-
-		{"v1", `Mkdir plugins\c`, "done", func() (string, error) {
-			return done(c.v1.Mkdir(ctx, &filesystemv1.MkdirRequest{Path: stagedC}))
-		}},
-		{"v1", `IsSymlink plugins\c`, "no", func() (string, error) {
-			r, err := c.v1.IsSymlink(ctx, &filesystemv1.IsSymlinkRequest{Path: stagedC})
+		{"filesystem", `IsSymlink pods\web\data`, "yes", func() (string, error) {
+			r, err := c.files.IsSymlink(ctx, &filesystemv1.IsSymlinkRequest{Path: data})
 			return yesOrNo(r.GetIsSymlink(), err)
 		}},
-		{"v1", `CreateSymlink pods\web\c to plugins\c`, "done", func() (string, error) {
-			return done(c.v1.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: stagedC, TargetPath: podC}))
-		}},
-		{"v1", `IsSymlink pods\web\c`, "yes", func() (string, error) {
-			r, err := c.v1.IsSymlink(ctx, &filesystemv1.IsSymlinkRequest{Path: podC})
-			return yesOrNo(r.GetIsSymlink(), err)
-		}},
-		{"v1", `IsSymlink pods\web\a, made through v1alpha1`, "yes", func() (string, error) {
-			r, err := c.v1.IsSymlink(ctx, &filesystemv1.IsSymlinkRequest{Path: podA})
-			return yesOrNo(r.GetIsSymlink(), err)
+		{"volume", `GetVolumeIDFromTargetPath of the link`, "yes", leadsToVolume(data)},
+		{"volume", "WriteVolumeCache", "done", func() (string, error) {
+			return done(c.volume.WriteVolumeCache(ctx, &volumev1.WriteVolumeCacheRequest{VolumeId: id}))
 		}},
 
-		// Kubelet repeats what it is not sure of. Work that is done already is a success,
-		// other people's work is never replaced.
-		{"v1", `Mkdir plugins\c again`, "done", func() (string, error) {
-			return done(c.v1.Mkdir(ctx, &filesystemv1.MkdirRequest{Path: stagedC}))
+		// The disk has grown meanwhile; the volume follows while it is in use.
+		{"volume", "GetVolumeStats", "20.0 GiB", volumeSize},
+		{"disk", "Rescan", "done", func() (string, error) {
+			return done(c.disk.Rescan(ctx, &diskv1.RescanRequest{}))
 		}},
-		{"v1", `CreateSymlink pods\web\c to plugins\c again`, "done", func() (string, error) {
-			return done(c.v1.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: stagedC, TargetPath: podC}))
+		{"disk", "GetDiskStats of disk 3", "24.0 GiB", diskSize},
+		{"volume", "ResizeVolume to all there is", "done", func() (string, error) {
+			return done(c.volume.ResizeVolume(ctx, &volumev1.ResizeVolumeRequest{VolumeId: id}))
 		}},
-		{"v1", `CreateSymlink pods\web\c to plugins\b`, "AlreadyExists", func() (string, error) {
-			return done(c.v1.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: stagedB, TargetPath: podC}))
-		}},
+		{"volume", "GetVolumeStats", "24.0 GiB", volumeSize},
 
-		// Paths come from whoever can create a pod, so the proxy judges each of them.
-		{"v1", "Mkdir " + outside, "PermissionDenied", func() (string, error) {
-			return done(c.v1.Mkdir(ctx, &filesystemv1.MkdirRequest{Path: outside}))
-		}},
-		{"v1", `Rmdir pods\..\..\..\..\Windows, with force`, "InvalidArgument", func() (string, error) {
-			return done(c.v1.Rmdir(ctx, &filesystemv1.RmdirRequest{Path: kubelet + `\pods\..\..\..\..\Windows`, Force: true}))
-		}},
+		// Requests carry what whoever can create a pod has written, so each is judged.
+		{"filesystem", `Mkdir C:\Windows\System32\x`, "PermissionDenied", mkdir(`C:\Windows\System32\x`)},
+		{"filesystem", `Mkdir pods\..\..\x`, "InvalidArgument", mkdir(kubelet + `\pods\..\..\x`)},
+		{"disk", "PartitionDisk 0, the system's", "PermissionDenied", partition(system)},
+		{"disk", "SetDiskState of disk 0: offline", "PermissionDenied", setState(system, false)},
 
-		// Removing a link never touches what it leads to.
-		{"v1", `Rmdir pods\web\c, with force`, "done", func() (string, error) {
-			return done(c.v1.Rmdir(ctx, &filesystemv1.RmdirRequest{Path: podC, Force: true}))
+		{"filesystem", `Rmdir pods\web\data, with force`, "done", func() (string, error) {
+			return done(c.files.Rmdir(ctx, &filesystemv1.RmdirRequest{Path: data, Force: true}))
 		}},
-		{"v1", `PathExists pods\web\c`, "no", func() (string, error) {
-			r, err := c.v1.PathExists(ctx, &filesystemv1.PathExistsRequest{Path: podC})
-			return yesOrNo(r.GetExists(), err)
-		}},
-		{"v1", `PathExists plugins\c`, "yes", func() (string, error) {
-			r, err := c.v1.PathExists(ctx, &filesystemv1.PathExistsRequest{Path: stagedC})
-			return yesOrNo(r.GetExists(), err)
-		}},
-		{"v2alpha1", `RmdirContents pods\web`, "done", func() (string, error) {
-			return done(c.v2alpha1.RmdirContents(ctx, &filesystemv2alpha1.RmdirContentsRequest{Path: pod}))
-		}},
-		{"v1beta1", `PathExists pods\web\b`, "no", func() (string, error) {
-			r, err := c.v1beta1.PathExists(ctx, &filesystemv1beta1.PathExistsRequest{Path: podB})
-			return yesOrNo(r.GetExists(), err)
-		}},
-		{"v1alpha1", `Rmdir plugins\a`, "done", func() (string, error) {
-			return done(c.v1alpha1.Rmdir(ctx, &filesystemv1alpha1.RmdirRequest{Path: stagedA}))
-		}},
-		{"v1alpha1", `PathExists plugins\a`, "no", func() (string, error) {
-			r, err := c.v1alpha1.PathExists(ctx, &filesystemv1alpha1.PathExistsRequest{Path: stagedA})
-			return yesOrNo(r.GetExists(), err)
+		{"filesystem", `PathExists pods\web\data`, "no", exists(data)},
+		{"volume", "UnmountVolume", "done", unmount},
+		{"volume", "UnmountVolume again", "done", unmount},
+		{"filesystem", `PathExists plugins\demo\globalmount`, "yes", exists(staged)},
+		{"disk", "SetDiskState of disk 3: offline", "done", setState(blank, false)},
+		{"disk", "GetDiskState of disk 3: online?", "no", func() (string, error) {
+			r, err := c.disk.GetDiskState(ctx, &diskv1.GetDiskStateRequest{DiskNumber: blank})
+			return yesOrNo(r.GetIsOnline(), err)
 		}},
 	}
 }
