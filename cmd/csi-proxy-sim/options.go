@@ -37,6 +37,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
 		APIGroups:   flags.APIGroups,
 		WorkingDirs: flags.AllowedDirs(),
 		StopTimeout: flags.StopTimeout,
+		FormatOver:  flags.FormatOver,
 	})
 }
 

@@ -14,7 +14,7 @@ func TestMain_Help(t *testing.T) {
 	if code := program().Main([]string{"--help"}, &stdout, &stderr); code != daemon.ExitOK || stderr.Len() > 0 {
 		t.Errorf("exit code %d, stderr %q", code, &stderr)
 	}
-	for _, flag := range []string{"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-stop-timeout", "-version", "-v ", "-log_file", "-logtostderr"} {
+	for _, flag := range []string{"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-stop-timeout", "-format-existing", "-version", "-v ", "-log_file", "-logtostderr"} {
 		if !strings.Contains(stdout.String(), flag) {
 			t.Errorf("the help does not mention %s", flag)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // options are the flags that only the daemon has.
@@ -27,8 +28,12 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
 	if err := pipe.ValidateSecurityDescriptor(o.securityDescriptor); err != nil {
 		return daemon.UsageError{Err: err}
 	}
+	hosts := daemon.LocalHosts()
+	if flags.FormatOver {
+		hosts.Volume = volumeapi.New(volumeapi.FormatOverExisting())
+	}
 	return daemon.Serve(ctx, daemon.Config{
-		Hosts:       daemon.LocalHosts(),
+		Hosts:       hosts,
 		WorkingDirs: flags.AllowedDirs(),
 		APIGroups:   flags.APIGroups,
 		Pipe:        pipe.Config{SecurityDescriptor: o.securityDescriptor},

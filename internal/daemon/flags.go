@@ -15,6 +15,7 @@ type Flags struct {
 	WorkingDirs []string
 	APIGroups   []string
 	StopTimeout time.Duration
+	FormatOver  bool
 	Version     bool
 }
 
@@ -37,6 +38,8 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 	})
 	fs.DurationVar(&f.StopTimeout, "stop-timeout", server.DefaultStopTimeout,
 		"how long calls in flight may take to finish on stop")
+	fs.BoolVar(&f.FormatOver, "format-existing", false,
+		"let FormatVolume format volumes that have a file system already, which destroys it")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
 }
 

@@ -142,14 +142,14 @@ var volumeCases = []struct {
 		n.wantContent(n.path("link", "file"), "data")
 		n.wantContent(n.path("file"), "data")
 	}},
-	{name: "MountVolume needs a formatted volume and a parent", run: func(n *volumeNode) {
+	{name: "MountVolume needs a formatted volume, and makes parents", run: func(n *volumeNode) {
 		id := n.newVolume(n.Empty[0])
 		wantError(n.t, "without a file system", n.mount(id, n.path("mount")), ErrConflict)
 		n.must(n.format(id))
-		wantError(n.t, "without a parent", n.mount(id, n.path("no", "such", "folder")), fs.ErrNotExist)
 		wantError(n.t, "of no volume", n.mount(n.Missing, n.path("mount")), fs.ErrNotExist)
 		wantError(n.t, "at a drive", n.mount(id, `X:\`), fs.ErrInvalid)
-		n.must(n.mount(id, n.path("mount")))
+		twice(n.t, "MountVolume below missing folders", func() error { return n.mount(id, n.path("no", "such", "folder")) })
+		n.wantMounted(n.path("no", "such", "folder"), id)
 	}},
 	{name: "UnmountVolume of what is not mounted", run: func(n *volumeNode) {
 		id, other := n.newFormatted(n.Empty[0]), n.newFormatted(n.Empty[1])

@@ -73,8 +73,8 @@ type Interface interface {
 	// fs.ErrNotExist; one without volumes has an empty list.
 	ListVolumesOnDisk(context.Context, *ListVolumesOnDiskRequest) (*ListVolumesOnDiskResponse, error)
 
-	// MountVolume makes a formatted volume appear at a folder, which is created if
-	// its parent exists. If the volume is mounted there the call succeeds; another
+	// MountVolume makes a formatted volume appear at a folder, which is created with
+	// its parents if it is missing. If the volume is mounted there the call succeeds; another
 	// volume or a link there is fs.ErrExist. A folder that is not empty is refused.
 	MountVolume(context.Context, *MountVolumeRequest) (*MountVolumeResponse, error)
 

@@ -80,7 +80,7 @@ func (h host) refuseSystemDisk(ctx context.Context, op string, id win.VolumeID) 
 		}
 		for _, disk := range systemDisks {
 			if slices.Contains(disks, disk) {
-				return winerr.New(winerr.Denied, op, string(id), "disk %d holds the system, and nothing on it is formatted", disk)
+				return winerr.New(winerr.Denied, op, string(id), "disk %d holds the system, and nothing on it is changed", disk)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
 const opMount = "mount volume"
@@ -69,18 +70,33 @@ func (h host) checkMounted(ctx context.Context, w work, at standing) error {
 	return winerr.New(winerr.Exists, w.op, w.object(), "%s stands there: The requested access path is already in use", at.describe())
 }
 
-// makeFolder makes the folder to mount at. Its parent must exist, as for a link: a whole
-// tree that appears is more likely a mistake than a wish.
+// makeFolder makes the folder to mount at, and its missing parents.
 func (h host) makeFolder(ctx context.Context, w work) (made bool, err error) {
-	err = h.m.CreateDirectory(ctx, w.path)
-	switch {
-	case errors.Is(err, winerr.Exists):
-		return false, nil // somebody was faster; it is the folder that counts
-	case winerr.CodeOf(err) == winerr.PathNotFound:
-		return false, winerr.As(winerr.NotFound, w.op, w.object(), err, "create the folder's parent with Mkdir first")
-	default:
-		return err == nil, winerr.Wrap(w.op, w.object(), err)
+	made, err = h.makeDirectory(ctx, w.path)
+	if winerr.CodeOf(err) == winerr.PathNotFound {
+		return false, winerr.As(winerr.NotFound, w.op, w.object(), err, "this node has no such drive")
 	}
+	return made, winerr.Wrap(w.op, w.object(), err)
+}
+
+// makeDirectory makes a directory with its parents. That somebody was faster is fine: it
+// is the directory that counts.
+func (h host) makeDirectory(ctx context.Context, path string) (made bool, err error) {
+	err = h.m.CreateDirectory(ctx, path)
+	if winerr.CodeOf(err) == winerr.PathNotFound {
+		parent, ok := winpath.Parent(path)
+		if !ok {
+			return false, err
+		}
+		if _, err := h.makeDirectory(ctx, parent); err != nil {
+			return false, err
+		}
+		err = h.m.CreateDirectory(ctx, path)
+	}
+	if errors.Is(err, winerr.Exists) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // notMounted finds out why the mount failed, and takes back the folder if it was made for

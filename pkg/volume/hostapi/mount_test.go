@@ -89,7 +89,7 @@ func TestMountVolume_Refuses(t *testing.T) {
 		"an offline volume":              {winsim.Volume{ID: id, State: winsim.NotReady}, target, winerr.Unavailable, id},
 		"a volume that is gone":          {winsim.Volume{ID: id, State: winsim.Gone}, target, winerr.NotFound, id},
 		"an unknown volume":              {winsim.Volume{ID: volumeID(2)}, target, winerr.NotFound, id},
-		"a folder without parent":        {formatted(), target + `\missing\x`, winerr.NotFound, "Mkdir"},
+		"a folder on no drive":           {formatted(), `X:\missing\x`, winerr.NotFound, "drive"},
 		"a drive that is there":          {formatted(), `C:\`, winerr.Invalid, `C:\`},
 		"a drive that is not":            {formatted(), `X:\`, winerr.Invalid, `X:\`},
 	} {

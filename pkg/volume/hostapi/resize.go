@@ -37,6 +37,9 @@ func (h host) resize(ctx context.Context, id win.VolumeID, size int64) error {
 	if err != nil {
 		return err
 	}
+	if err := h.refuseSystemDisk(ctx, opResize, id); err != nil {
+		return err
+	}
 	ntfs, err := h.ntfs(ctx, id)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1beta3"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
 type clientVersion struct {
@@ -220,5 +221,25 @@ func TestOldDiskNumbers(t *testing.T) {
 	}
 	if after, err := node.DiskFingerprint(1); err != nil || after != before {
 		t.Errorf("disk 1 was changed: %v", err)
+	}
+}
+
+// TestFormatOver: formatting never destroys a file system, unless that was switched on.
+func TestFormatOver(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		node := newNode(t)
+		dir := runWith(t, node, serve.Config{APIGroups: []string{"disk/v1", "volume/v1"}, FormatOver: over})
+		life := life{
+			t: t, node: node, number: 1,
+			disk:   dialRemote(t, untyped(diskv1.NewClientWithPipePath), dir, "disk", "v1"),
+			volume: dialRemote(t, untyped(volumev1.NewClientWithPipePath), dir, "volume", "v1"),
+		}
+		life.partition()
+		life.format()
+		life.mount()
+		life.on(life.volume, "FormatVolume", life.onVolume())
+		if kept := node.Exists(mountPath + `\file`); kept == over {
+			t.Errorf("with FormatOver %v the content is kept: %v", over, kept)
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -34,6 +35,8 @@ type Config struct {
 	// StopTimeout bounds how long calls in flight may take on stop; 0 means the
 	// daemon's default.
 	StopTimeout time.Duration
+	// FormatOver lets FormatVolume format volumes that have a file system already.
+	FormatOver bool
 	// Ready is called once every endpoint listens; may be nil.
 	Ready func()
 }
@@ -48,6 +51,9 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	hosts.Disk = node.Disk()
 	hosts.Filesystem = node.Filesystem()
 	hosts.Volume = node.Volume()
+	if cfg.FormatOver {
+		hosts.Volume = volumeapi.NewOn(node, volumeapi.FormatOverExisting())
+	}
 	return daemon.Serve(ctx, daemon.Config{
 		Hosts:       hosts,
 		WorkingDirs: cfg.WorkingDirs,

@@ -31,20 +31,19 @@ func newNode(t *testing.T) *winsim.Node {
 // run serves a node until the test ends and returns the directory of its sockets.
 func run(t *testing.T, node *winsim.Node, apiGroups ...string) string {
 	t.Helper()
+	return runWith(t, node, serve.Config{APIGroups: apiGroups})
+}
+
+func runWith(t *testing.T, node *winsim.Node, cfg serve.Config) string {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "serve") // short, unlike t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- serve.Run(ctx, node, serve.Config{
-			SocketDir:   dir,
-			APIGroups:   apiGroups,
-			StopTimeout: 10 * time.Second,
-			Ready:       func() { close(ready) },
-		})
-	}()
+	cfg.SocketDir, cfg.StopTimeout, cfg.Ready = dir, 10*time.Second, func() { close(ready) }
+	go func() { done <- serve.Run(ctx, node, cfg) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
