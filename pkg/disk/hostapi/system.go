@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"slices"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
@@ -15,17 +17,32 @@ func (h *host) refuseSystemDisk(ctx context.Context, op string, disk uint32) err
 		return winerr.As(kindOfOther(err), op, name(disk), err, advice)
 	}
 	for _, volume := range volumes {
-		extents, err := h.m.VolumeExtents(ctx, volume)
+		disks, err := h.disksOf(ctx, volume)
 		if err != nil {
 			return winerr.As(kindOfOther(err), op, name(disk), err, advice)
 		}
-		for _, extent := range extents {
-			if extent.Disk == disk {
-				return winerr.New(winerr.Denied, op, name(disk), "Windows runs from it (volume %s)", volume)
-			}
+		if slices.Contains(disks, disk) {
+			return winerr.New(winerr.Denied, op, name(disk), "Windows runs from it (volume %s)", volume)
 		}
 	}
 	return nil
+}
+
+// disksOf returns the disks that a volume lies on, at least one.
+func (h *host) disksOf(ctx context.Context, volume win.VolumeID) ([]uint32, error) {
+	extents, err := h.m.VolumeExtents(ctx, volume)
+	if err != nil {
+		return nil, err
+	}
+	disks := make([]uint32, 0, len(extents))
+	for _, extent := range extents {
+		disks = append(disks, extent.Disk)
+	}
+	if len(disks) > 0 {
+		return disks, nil
+	}
+	number, err := h.m.DeviceNumber(ctx, volume.Device())
+	return append(disks, number.Number), err
 }
 
 // kindOfOther is the kind of a failure that concerns another object than the one the
