@@ -9,13 +9,16 @@ import (
 
 // Locks is a set of locks, one per key. The zero value is ready for use.
 type Locks[K comparable] struct {
+	// Limit is how many may hold the lock of one key at once; 0 means one.
+	Limit int
+
 	mu   sync.Mutex
 	held map[K]*lock
 }
 
 // lock is held by whoever has put a value into its channel.
 type lock struct {
-	taken chan struct{} // capacity 1
+	taken chan struct{} // as large as the limit
 	users int           // holder and waiters; guarded by Locks.mu
 }
 
@@ -46,7 +49,7 @@ func (l *Locks[K]) join(key K) *lock {
 	}
 	mine := l.held[key]
 	if mine == nil {
-		mine = &lock{taken: make(chan struct{}, 1)}
+		mine = &lock{taken: make(chan struct{}, max(1, l.Limit))}
 		l.held[key] = mine
 	}
 	mine.users++

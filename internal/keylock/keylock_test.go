@@ -33,6 +33,37 @@ func TestLock_ExcludesPerKey(t *testing.T) {
 	}
 }
 
+func TestLock_Limit(t *testing.T) {
+	locks := Locks[string]{Limit: 2}
+	var unlocks []func()
+	for range 2 {
+		unlock, err := locks.Lock(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlocks = append(unlocks, unlock)
+	}
+	third := make(chan error, 1)
+	go func() {
+		unlock, err := locks.Lock(t.Context(), "a")
+		if err == nil {
+			unlock()
+		}
+		third <- err
+	}()
+	select {
+	case err := <-third:
+		t.Errorf("a third has the lock: %v", err)
+	default:
+	}
+	for _, unlock := range unlocks {
+		unlock()
+	}
+	if err := <-third; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLock_OtherKeysAreFree(t *testing.T) {
 	var locks Locks[string]
 	unlockA, err := locks.Lock(t.Context(), "a")

@@ -20,8 +20,8 @@ var presets = map[string]func() Model{
 }
 
 // Default is a node as kubelet leaves it: disk 0 with drive C: and the kubelet's
-// directories, and three blank disks, which are numbers 1 to 3: 10 GiB, 1 GiB, and 20 GiB
-// with sectors of 4096 bytes, which grow to 24 GiB once they are formatted.
+// directories, and three blank disks, which are numbers 1 to 3: 10 GiB, 1 GiB, and 20 GiB.
+// The last one has sectors of 4096 bytes, and grows to 24 GiB once it is formatted.
 func Default() Model {
 	model := node(Disk{Serial: "SYSTEM", Location: location(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {

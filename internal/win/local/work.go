@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
@@ -23,6 +24,19 @@ import (
 
 // kind is a kind of calls that hang for the same reason. Its text completes "calls to".
 type kind string
+
+// maxRunning is how many calls of one kind may run on one object at once; others wait.
+// Without it a crowd that asks a dead disk at the same moment would take a thread each,
+// and the Go runtime ends a program that has too many.
+const maxRunning = 16
+
+// place is what calls wait for each other at.
+type place struct {
+	kind   kind
+	object string
+}
+
+var running = keylock.Locks[place]{Limit: maxRunning}
 
 // maxStuck is on how many objects calls of one kind may be stuck. When it is reached so
 // many disks or servers are dead, and further calls fail at once.
@@ -61,6 +75,7 @@ func Stuck() int {
 type call struct {
 	kind     kind
 	object   string
+	leave    func()        // gives up the place
 	done     chan struct{} // closed when it has come back
 	panicked any           // only after done
 	// state is set by whoever is first: the call that comes back, or the caller that
@@ -78,7 +93,11 @@ func begin(ctx context.Context, k kind, object string, f func()) (*call, error) 
 	if err := admit(ctx, k, object); err != nil {
 		return nil, err
 	}
-	c := &call{kind: k, object: object, done: make(chan struct{})}
+	leave, err := running.Lock(ctx, place{k, object})
+	if err != nil {
+		return nil, err
+	}
+	c := &call{kind: k, object: object, leave: leave, done: make(chan struct{})}
 	go func() {
 		defer c.end()
 		f()
@@ -129,6 +148,7 @@ func (c *call) end() {
 	if !c.state.CompareAndSwap(0, hasReturned) {
 		c.cameBack()
 	}
+	c.leave()
 	close(c.done)
 }
 

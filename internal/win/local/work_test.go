@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -237,5 +238,40 @@ func TestStream_ReceiverPanics(t *testing.T) {
 		}()
 		_ = stream(soon(t), testKind, "x", func(yield func(int) bool) error { yield(1); return nil },
 			func(int) error { panic("made of cheese") })
+	})
+}
+
+// TestWork_CrowdOnOneObject: a dead disk gets a few threads, however many ask for it, and
+// the callers can leave.
+func TestWork_CrowdOnOneObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 500
+		release := make(chan struct{})
+		var begun atomic.Int32
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range callers {
+			wg.Go(func() {
+				err := act(ctx, "a dead disk in a test", "disk", func() error {
+					begun.Add(1)
+					<-release
+					return nil
+				})
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := begun.Load(); n != maxRunning {
+			t.Errorf("%d calls were begun, want %d", n, maxRunning)
+		}
+		cancel()
+		wg.Wait()
+		close(release)
+		synctest.Wait()
+		if n := Stuck(); n != 0 {
+			t.Errorf("%d calls are stuck", n)
+		}
 	})
 }

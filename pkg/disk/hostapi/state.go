@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	opOnline  = "take online"
-	opOffline = "take offline"
+	opOnline  = "online"
+	opOffline = "offline"
 )
 
 // takeOnline switches a disk on. It leaves a disk that is read-only so: on one with data
