@@ -44,6 +44,7 @@ func (e UsageError) Unwrap() error { return e.Err }
 func (p Program) Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the root of all contexts
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 	defer klog.Flush()
 
 	var flags Flags

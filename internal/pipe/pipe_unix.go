@@ -50,8 +50,9 @@ func listen(ctx context.Context, path string, _ Config) (net.Listener, error) {
 	// and a socket looks dead until the fourth, listening. Without a lock two
 	// processes that start together could each remove the other's. Closing the
 	// directory releases it.
-	if err := flock(dir); err != nil {
-		return nil, fail(path, fmt.Errorf("lock its directory: %w", err))
+	if err := flock(ctx, dir); err != nil {
+		return nil, winerr.As(winerr.Busy, listenOp, path, fmt.Errorf("another process has locked its directory %s: %w", dir.Name(), err),
+			"choose a directory of your own")
 	}
 	if err := makeRoom(path); err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func openDir(path string) (*os.File, error) {
 	// nothing that is put there in the meantime.
 	dir, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		return nil, winerr.As(winerr.Invalid, listenOp, path, fmt.Errorf("%s is not a directory, or a link to one", name),
+		return nil, winerr.As(winerr.Invalid, listenOp, path, fmt.Errorf("%s is not a directory (a link to one will not do)", name),
 			"name the directory itself, or choose another")
 	} else if err != nil {
 		return nil, fail(path, err)
@@ -101,13 +102,23 @@ func checkDir(name string, mode fs.FileMode, owner, uid int) error {
 	return nil
 }
 
-// flock waits for the exclusive lock of a file. Everyone who takes this one holds it
-// for the moment it takes to make a socket.
-func flock(file *os.File) error {
+// lockTimeout bounds the wait for the lock. Servers hold it for the moment it takes to make
+// a socket, but everyone who may read the directory can take it for longer.
+const lockTimeout = 2 * time.Second
+
+// flock waits for the exclusive lock of a file.
+func flock(ctx context.Context, file *os.File) error {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
 	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX)
-		if !errors.Is(err, unix.EINTR) {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }

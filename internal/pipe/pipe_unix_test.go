@@ -3,6 +3,7 @@
 package pipe_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -310,4 +311,23 @@ func TestListener_Close_LeavesSocketOfAnother(t *testing.T) {
 	serve(t, mustListen(t, path), echo)
 	first.Close()
 	wantEcho(t, path)
+}
+
+// TestListen_DirectoryLockedByOthers: nobody can keep a server from starting without a word.
+func TestListen_DirectoryLockedByOthers(t *testing.T) {
+	dir := newDir(t)
+	lock, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = pipe.Listen(ctx, filepath.Join(dir, "s"), pipe.Config{})
+	if !errors.Is(err, winerr.Busy) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("got %v, want it busy and the directory named", err)
+	}
 }

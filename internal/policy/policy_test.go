@@ -111,6 +111,14 @@ func TestFilesystem_GuardsEveryMethod(t *testing.T) {
 			_, err := guarded.RmdirContents(ctx, &filesystem.RmdirContentsRequest{Path: outside})
 			return err
 		},
+		"Rmdir of the working directory": func() error {
+			_, err := guarded.Rmdir(ctx, &filesystem.RmdirRequest{Path: `C:\var\lib\kubelet`, Force: true})
+			return err
+		},
+		"RmdirContents of the working directory": func() error {
+			_, err := guarded.RmdirContents(ctx, &filesystem.RmdirContentsRequest{Path: `C:\var\lib\kubelet\`})
+			return err
+		},
 	} {
 		if err := call(); !errors.Is(err, winerr.Denied) || !strings.Contains(err.Error(), `C:\var\lib\kubelet`) {
 			t.Errorf("%s outside: %v, want it denied with the allowed directories named", name, err)

@@ -31,10 +31,14 @@ func (c *connections) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// closeSilent closes the connections on which no byte has arrived yet.
+// closeSilent closes the connections that have not said enough to be HTTP/2.
 func (c *connections) closeSilent() {
-	c.closeIf(func(conn *connection) bool { return !conn.spoke.Load() })
+	c.closeIf(func(conn *connection) bool { return conn.received.Load() < greeting })
 }
+
+// greeting is how many bytes an HTTP/2 client sends at least before anything else: the
+// preface and the header of its settings.
+const greeting = int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + 9)
 
 func (c *connections) closeAll() {
 	c.closeIf(func(*connection) bool { return true })
@@ -54,11 +58,11 @@ func (c *connections) closeIf(match func(*connection) bool) {
 	}
 }
 
-// connection is an accepted connection that knows whether its client ever spoke.
+// connection is an accepted connection that knows whether its client ever greeted.
 type connection struct {
 	net.Conn
-	owner *connections
-	spoke atomic.Bool
+	owner    *connections
+	received atomic.Int64 // bytes, counted only up to the greeting
 }
 
 // NetConn returns the connection underneath, whose type knows the peer's process.
@@ -66,8 +70,8 @@ func (c *connection) NetConn() net.Conn { return c.Conn }
 
 func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n > 0 && !c.spoke.Load() {
-		c.spoke.Store(true)
+	if n > 0 && c.received.Load() < greeting {
+		c.received.Add(int64(n))
 	}
 	return n, err
 }

@@ -31,7 +31,8 @@ const requestVerbosity = 2
 // chain of them, because a chain costs an allocation per link and call.
 type edge struct {
 	logger   klog.Logger
-	observer Observer // may be nil
+	observer Observer        // may be nil
+	streams  context.Context //nolint:containedctx // the life of the endpoint, which ends its streams
 }
 
 // unary observes and logs a call. Panics are caught twice: around the handler, so that the
@@ -74,12 +75,24 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 	return resp, nil
 }
 
-// stream guards streams; the only ones are health watches.
+// stream guards streams, and ends them when the endpoint stops. The only ones are health
+// watches.
 func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	var none any
 	defer e.recoverPanic(info.FullMethod, &none, &err)
-	return handler(srv, stream)
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(e.streams, cancel)()
+	return handler(srv, endingStream{stream, ctx})
 }
+
+// endingStream is a stream with another context.
+type endingStream struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // that is what it is for
+}
+
+func (s endingStream) Context() context.Context { return s.ctx }
 
 // recoverPanic is deferred. It logs the stack, which the caller has no use for and must
 // not see.

@@ -6,6 +6,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,19 +29,20 @@ const (
 	maxRequestBytes      = 1 << 20
 	maxHeaderBytes       = 16 << 10
 	maxConcurrentStreams = 1000
-	// connectionTimeout bounds how long a connection may stay silent before its
-	// HTTP/2 preface. Old clients leave one silent connection behind each time they
-	// are constructed; grpc-go would keep those, and wait for them when it stops,
-	// for 120 seconds.
-	connectionTimeout = 5 * time.Second
 	// streamWorkers are goroutines kept ready per endpoint. A fresh goroutine per call
 	// grows its stack anew each time, which costs a tenth of a short call's time; calls
 	// beyond this number get a fresh one as usual. BenchmarkUnary shows the difference.
 	streamWorkers = 4
 )
 
-// DefaultStopTimeout is how long calls in flight may take to finish on stop.
-const DefaultStopTimeout = 20 * time.Second
+const (
+	// DefaultStopTimeout is how long calls in flight may take to finish on stop.
+	DefaultStopTimeout = 20 * time.Second
+	// DefaultConnectionTimeout is short, because old clients leave one silent
+	// connection behind each time they are constructed; grpc-go would keep those, and
+	// wait for them when it stops, for 120 seconds.
+	DefaultConnectionTimeout = 5 * time.Second
+)
 
 // Config says what to serve and where.
 type Config struct {
@@ -56,6 +58,9 @@ type Config struct {
 	Ready func()
 	// StopTimeout bounds the graceful part of the stop; 0 means DefaultStopTimeout.
 	StopTimeout time.Duration
+	// ConnectionTimeout bounds how long a connection may stay silent before its HTTP/2
+	// preface; 0 means DefaultConnectionTimeout.
+	ConnectionTimeout time.Duration
 }
 
 // Run serves until ctx ends or an endpoint fails, whichever is first; then it stops
@@ -68,9 +73,8 @@ func Run(ctx context.Context, cfg Config) error {
 	if len(cfg.Endpoints) == 0 {
 		return errors.New("no API group is selected, so there is nothing to serve")
 	}
-	if cfg.StopTimeout <= 0 {
-		cfg.StopTimeout = DefaultStopTimeout
-	}
+	cfg.StopTimeout = cmp.Or(cfg.StopTimeout, DefaultStopTimeout)
+	cfg.ConnectionTimeout = cmp.Or(cfg.ConnectionTimeout, DefaultConnectionTimeout)
 	logger := klog.FromContext(ctx)
 
 	endpoints, err := listen(ctx, cfg)
@@ -114,6 +118,7 @@ type endpoint struct {
 	server      *grpc.Server
 	health      *health.Server
 	connections *connections
+	endStreams  context.CancelFunc
 }
 
 // listen opens all endpoints or none.
@@ -137,10 +142,11 @@ func listen(ctx context.Context, cfg Config) (_ []*endpoint, err error) {
 }
 
 func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener net.Listener) *endpoint {
-	edge := &edge{logger: logger, observer: cfg.Observer}
+	streams, endStreams := context.WithCancel(context.Background()) //nolint:forbidigo // ends with the endpoint, by stop
+	edge := &edge{logger: logger, observer: cfg.Observer, streams: streams}
 	s := grpc.NewServer(
 		grpc.Creds(newPeerCredentials()),
-		grpc.ConnectionTimeout(connectionTimeout),
+		grpc.ConnectionTimeout(cfg.ConnectionTimeout),
 		grpc.MaxRecvMsgSize(maxRequestBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxConcurrentStreams),
@@ -155,29 +161,40 @@ func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener ne
 	h := health.NewServer()
 	h.SetServingStatus(e.ServiceName(), healthv1.HealthCheckResponse_SERVING)
 	healthv1.RegisterHealthServer(s, h)
-	return &endpoint{name: e.Name(), server: s, health: h, connections: track(listener)}
+	return &endpoint{name: e.Name(), server: s, health: h, connections: track(listener), endStreams: endStreams}
 }
 
 // stop lets calls in flight finish, but not longer than timeout.
 func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
+	// Watchers of the health are told; then their streams, which have no end of their
+	// own, are ended, or the graceful stop would wait for them.
+	const farewell = 100 * time.Millisecond
 	e.health.Shutdown()
-	// Connections that never spoke cannot have calls in flight; without this the
-	// graceful stop would wait for their handshakes.
-	e.connections.closeSilent()
+	time.AfterFunc(farewell, e.endStreams)
+
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		e.server.GracefulStop()
 	}()
-	timer := time.NewTimer(timeout)
+	timer, sweep := time.NewTimer(timeout), time.NewTicker(farewell)
 	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		logger.Info("Calls did not finish in time, closing their connections", "endpoint", e.name, "timeout", timeout)
-		// Closing the connections cancels the contexts of their calls. A call that is
-		// stuck in Windows all the same is left behind: done would wait for it.
-		e.connections.closeAll()
-		e.server.Stop()
+	defer sweep.Stop()
+	for {
+		// Connections that never spoke cannot have calls in flight; without this the
+		// graceful stop would wait for their handshakes.
+		e.connections.closeSilent()
+		select {
+		case <-done:
+			return
+		case <-sweep.C:
+		case <-timer.C:
+			logger.Info("Calls did not finish in time, closing their connections", "endpoint", e.name, "timeout", timeout)
+			// Closing the connections cancels the contexts of their calls. A call that
+			// is stuck in Windows all the same is left behind: done would wait for it.
+			e.connections.closeAll()
+			e.server.Stop()
+			return
+		}
 	}
 }

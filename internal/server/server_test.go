@@ -176,6 +176,8 @@ func TestRun_Health(t *testing.T) {
 	if last, err := watch.Recv(); err != nil || last.Status != healthv1.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("state on stop: %v, %v", last, err)
 	}
+	// And does not hold it up.
+	r.mustStop(3 * time.Second)
 }
 
 func TestRun_NeedsEndpoints(t *testing.T) {
@@ -204,6 +206,7 @@ func TestRun_ListenFailureClosesTheOthers(t *testing.T) {
 		t.Errorf("got %v, want the cause and %s", err, endpoints[3].Name())
 	}
 	for _, listener := range opened {
+		_ = listener.(*net.UnixListener).SetDeadline(time.Now().Add(10 * time.Second))
 		if _, err := listener.Accept(); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("a listener was left open: %v", err)
 		}
@@ -344,6 +347,29 @@ func TestRun_SilentConnections(t *testing.T) {
 	}
 	r.mustServe()
 	r.mustStop(2 * time.Second) // far less than grpc-go's 120 s
+}
+
+// TestRun_SilentConnectionIsClosed: a client that never speaks does not keep its place.
+func TestRun_SilentConnectionIsClosed(t *testing.T) {
+	r := start(t, always, func(cfg *server.Config) { cfg.ConnectionTimeout = 50 * time.Millisecond })
+	conn := r.rawConn("v1")
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second)) // far less than grpc-go's 120 s
+	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the connection was not closed")
+	}
+	r.mustServe()
+}
+
+// TestRun_HalfAGreeting does not hold up the stop either.
+func TestRun_HalfAGreeting(t *testing.T) {
+	r := start(t, always)
+	for range 20 {
+		if _, err := io.WriteString(r.rawConn("v1"), "PRI * HTTP/2.0\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.mustServe()
+	r.mustStop(3 * time.Second)
 }
 
 func TestRun_GarbageBytes(t *testing.T) {

@@ -21,7 +21,7 @@ var reserved = func() map[string]bool {
 func checkComponent(name string) string {
 	switch {
 	case name == "":
-		return "is empty (two backslashes in a row)"
+		return "has two backslashes in a row"
 	case name == "." || strings.Contains(name, ".."):
 		// Refusing ".." anywhere, not only as a whole component, is what callers
 		// have always met here.

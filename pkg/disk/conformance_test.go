@@ -37,6 +37,7 @@ const (
 	damagedDisk
 	linuxDisk
 	dyingDisk
+	fileDisk
 )
 
 func conformanceNode(t *testing.T, change func(*winsim.Storage)) hosttest.DiskNode {
@@ -52,6 +53,7 @@ func conformanceNode(t *testing.T, change func(*winsim.Storage)) hosttest.DiskNo
 		winsim.Disk{Number: damagedDisk, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: formatted, LooksRaw: 1 << 20},
 		winsim.Disk{Number: linuxDisk, Size: winsim.GiB, Bytes: []winsim.Bytes{{Offset: 1080, Hex: "53ef"}}},
 		winsim.Disk{Number: dyingDisk, Size: winsim.GiB, Dying: true},
+		winsim.Disk{Number: fileDisk, Size: winsim.GiB, Bus: winsim.BusFileBacked, Location: `C:\vm\disk.vhdx`},
 	)
 	node, err := winsim.New(model)
 	if err != nil {
@@ -91,5 +93,6 @@ func conformanceNode(t *testing.T, change func(*winsim.Storage)) hosttest.DiskNo
 			1: {Adapter: "1", Bus: "0", Target: "0", LUNID: "0"},
 			3: {Adapter: "1", Bus: "0", Target: "0", LUNID: "2"},
 		},
+		Unlocated: []uint32{fileDisk},
 	}
 }

@@ -44,6 +44,9 @@ type DiskNode struct {
 	// IDs and Locations are what some disks must be listed with.
 	IDs       map[uint32]disk.DiskIDs
 	Locations map[uint32]disk.DiskLocation
+	// Unlocated are disks that are attached nowhere, because they are files on another
+	// disk. They must be listed with their ids and without a location.
+	Unlocated []uint32
 
 	// Lacks names methods that this API does not have at all, because its version is
 	// older than they are.
@@ -179,6 +182,11 @@ var diskCases = []struct {
 				n.t.Errorf("disk %d is %+v, want %+v", number, got, want)
 			}
 		}
+		for _, number := range n.Unlocated {
+			if response.DiskIDs[number] == nil {
+				n.t.Errorf("disk %d is not listed", number)
+			}
+		}
 	}},
 	{name: "ListDiskLocations locates disks", run: func(n *diskNode) {
 		response, err := n.API.ListDiskLocations(n.ctx(), &disk.ListDiskLocationsRequest{})
@@ -188,6 +196,11 @@ var diskCases = []struct {
 		for number, want := range n.Locations {
 			if got := response.DiskLocations[number]; got == nil || *got != want {
 				n.t.Errorf("disk %d is at %+v, want %+v", number, got, want)
+			}
+		}
+		for _, number := range n.Unlocated {
+			if got := response.DiskLocations[number]; got != nil {
+				n.t.Errorf("disk %d is at %+v, want no location", number, got)
 			}
 		}
 	}},

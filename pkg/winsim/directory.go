@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
@@ -13,19 +14,23 @@ import (
 // directory is win.Tree on an open directory, or on the whole node if none is open.
 type directory struct {
 	node   *Node
-	open   *entry  // nil: names are paths
-	volume *volume // of the open directory
-	path   string  // of the open directory when it was opened, for counting and faults
+	open   *entry     // nil: names are paths
+	volume *volume    // of the open directory
+	above  *directory // in which it was found, if that was open
+	name   string     // there; without one, its path
 }
 
 func (n *Node) directory() directory { return directory{node: n} }
 
-// object is what faults know an entry by.
+// object is what faults know an entry by: its path when it was found. It is put together
+// anew each time, because the paths of a deep tree take more memory than the tree.
 func (d directory) object(name string) string {
-	if d.open == nil {
-		return name
+	names := []string{name}
+	for at := &d; at != nil && at.open != nil; at = at.above {
+		names = append(names, at.name)
 	}
-	return winpath.Join(d.path, name)
+	slices.Reverse(names)
+	return strings.Join(names, winpath.Separator)
 }
 
 // find looks an entry up. The node's mutex is held.
@@ -75,7 +80,7 @@ func (d directory) ListDirectory(ctx context.Context, name string, each func(win
 		return err
 	}
 	for batch := range slices.Chunk(entries, listBatch) {
-		if err := d.node.enter(ctx, "ListDirectory", opened.path); err != nil {
+		if err := d.node.enter(ctx, "ListDirectory", d.object(name)); err != nil {
 			return err
 		}
 		if err := each(opened, batch); err != nil {
@@ -86,8 +91,7 @@ func (d directory) ListDirectory(ctx context.Context, name string, each func(win
 }
 
 func (d directory) list(ctx context.Context, name string) (opened directory, entries []win.DirEntry, err error) {
-	path := d.object(name)
-	if err := d.node.enter(ctx, "ListDirectory", path); err != nil {
+	if err := d.node.enter(ctx, "ListDirectory", d.object(name)); err != nil {
 		return directory{}, nil, err
 	}
 	d.node.lock()
@@ -103,7 +107,7 @@ func (d directory) list(ctx context.Context, name string) (opened directory, ent
 		child := at.entry.children[key]
 		entries = append(entries, win.DirEntry{Name: child.name, FileInfo: child.info()})
 	}
-	return directory{node: d.node, open: at.entry, volume: at.volume, path: path}, entries, nil
+	return directory{node: d.node, open: at.entry, volume: at.volume, above: &d, name: name}, entries, nil
 }
 
 func (d directory) Remove(ctx context.Context, name string) error {

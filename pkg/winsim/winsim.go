@@ -38,6 +38,7 @@ import (
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -84,7 +85,11 @@ func New(model Model) (*Node, error) {
 	node.boot()
 	for i, f := range model.Files {
 		if err := node.create(f); err != nil {
-			return nil, &ModelError{Field: field("files", i, "path"), Problem: err.Error()}
+			problem := err.Error()
+			if letter := winpath.Fold(f.Path[:1]); node.letters[letter] == nil {
+				problem = fmt.Sprintf("the node has no drive %s:", letter)
+			}
+			return nil, &ModelError{Field: field("files", i, "path"), Problem: problem}
 		}
 	}
 	return node, nil

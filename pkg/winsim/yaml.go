@@ -30,7 +30,8 @@ func LoadModel(r io.Reader, name string) (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
-	_, err = model.validate()
+	// Some mistakes show only when the node is made, such as a file where a directory is.
+	_, err = New(model)
 	return model, locate(err, name, root)
 }
 

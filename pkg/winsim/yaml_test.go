@@ -298,8 +298,8 @@ func TestNew_Refuses(t *testing.T) {
 		want  string
 	}{
 		{"validated as YAML is", winsim.Model{Volumes: []winsim.Volume{{}}}, `volumes[0].id: "" is not a GUID`},
-		{"no such drive", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `X:\x`}}}, `files[0].path: create X:\: `},
-		{"no drives at all", winsim.Model{Files: []winsim.File{{Path: `C:\x`}}}, `files[0].path: create C:\: `},
+		{"no such drive", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `X:\x`}}}, `files[0].path: the node has no drive X:`},
+		{"no drives at all", winsim.Model{Files: []winsim.File{{Path: `C:\x`}}}, `files[0].path: the node has no drive C:`},
 		{"twice the same file", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `C:\x`, EmptyFile: true}, {Path: `C:\X`, Content: "x"}}}, `files[1].path: create C:\X: it already exists`},
 		{"file in the way", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `C:\x`, EmptyFile: true}, {Path: `C:\x\y`}}}, `files[1].path: create C:\x\y: `},
 		{"link to nowhere in the way", winsim.Model{Volumes: volumes, Files: []winsim.File{{Path: `C:\x`, Symlink: "nowhere"}, {Path: `C:\x\y`}}}, `files[1].path: create C:\x\y: `},

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -58,28 +59,41 @@ func list(handle windows.Handle, yield func(batch) bool) error {
 	if !info.Directory || info.Tag.NameSurrogate() {
 		return winerr.Directory
 	}
-	// 64-bit words, because Windows wants the buffer aligned to eight bytes.
-	words := make([]uint64, 64<<10/8)
-	buffer := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
 	for {
-		err := windows.GetFileInformationByHandleEx(handle, windows.FileFullDirectoryInfo, &buffer[0], uint32(len(buffer)))
-		switch winapi.Error(err) {
-		case nil:
-		case winerr.NoMoreFiles:
+		entries, err := listNext(handle)
+		switch {
+		case winerr.CodeOf(err) == winerr.NoMoreFiles:
 			return nil
-		case winerr.InvalidParameter:
-			return winerr.Directory // a file, or a link that was not followed
-		default:
-			return winapi.Error(err)
-		}
-		entries, err := winlayout.DecodeDirectory(buffer)
-		if err != nil {
-			return winerr.FileCorrupt
-		}
-		if !yield(batch{directory(handle), entries}) {
+		case err != nil:
+			return err
+		case !yield(batch{directory(handle), entries}):
 			return nil
 		}
 	}
+}
+
+// listBuffers are lent to listNext for one call each, because whoever removes a tree lists
+// many directories one within the other. 64-bit words, because Windows wants the buffer
+// aligned to eight bytes.
+var listBuffers = sync.Pool{New: func() any { return new([64 << 10 / 8]uint64) }}
+
+func listNext(handle windows.Handle) ([]win.DirEntry, error) {
+	words := listBuffers.Get().(*[64 << 10 / 8]uint64)
+	defer listBuffers.Put(words)
+	buffer := unsafe.Slice((*byte)(unsafe.Pointer(words)), int(unsafe.Sizeof(*words)))
+	err := windows.GetFileInformationByHandleEx(handle, windows.FileFullDirectoryInfo, &buffer[0], uint32(len(buffer)))
+	switch winapi.Error(err) {
+	case nil:
+	case winerr.InvalidParameter:
+		return nil, winerr.Directory // a file, or a link that was not followed
+	default:
+		return nil, winapi.Error(err)
+	}
+	entries, err := winlayout.DecodeDirectory(buffer)
+	if err != nil {
+		return nil, winerr.FileCorrupt
+	}
+	return entries, nil
 }
 
 // openToRemove opens a name with the rights to remove it, and with those to clear a

@@ -56,12 +56,15 @@ func (h host) IsSymlink(path string) (bool, error) {
 // unreachable tells a target that is gone or malformed, or whose volume or server does
 // not answer, from a failure to find out. After a node crash mount points are often
 // unreadable, and drivers can only clean up if that is an answer rather than an error.
+// Whatever may pass by itself, such as a lack of memory, is not an answer: a driver would
+// take a healthy mount for a broken one.
 func unreachable(err error) bool {
-	if winerr.CodeOf(err) == 0 {
-		return false
-	}
-	switch winerr.KindOf(err) {
-	case winerr.NotFound, winerr.Invalid, winerr.InUse, winerr.Unavailable, winerr.Deadline, winerr.Internal:
+	switch winerr.CodeOf(err) {
+	case winerr.FileNotFound, winerr.PathNotFound, winerr.InvalidName, winerr.BadPathname,
+		winerr.CantResolveFilename, winerr.InvalidReparseData, winerr.ReparseTagInvalid, // the link
+		winerr.NotReady, winerr.UnrecognizedVolume, winerr.FileCorrupt, winerr.DiskCorrupt, winerr.FVELocked, // its volume
+		winerr.DevNotExist, winerr.NoSuchDevice, winerr.DeviceNotConnected, winerr.DeviceRemoved, // its disk
+		winerr.BadNetPath, winerr.BadNetName, winerr.NetnameDeleted, winerr.NetworkUnreachable: // its server
 		return true
 	default:
 		return false
@@ -87,7 +90,7 @@ func (h host) Mkdir(path string) error {
 	info, err := h.m.TargetInfo(h.ctx, path)
 	switch {
 	case unreachable(err):
-		return winerr.As(winerr.Exists, op, path, err, "a link stands there whose target cannot be reached; remove it with Rmdir")
+		return winerr.New(winerr.Exists, op, path, "a link stands there whose target cannot be reached: %w; remove the link with Rmdir", err)
 	case err != nil:
 		return winerr.Wrap(op, path, err)
 	case !info.Directory:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -310,8 +311,8 @@ func TestMkdir_WhatStandsInTheWay(t *testing.T) {
 	}{
 		{work + `\file`, fs.ErrExist, work + `\file: a file stands there`},
 		{work + `\file\x\y`, fs.ErrExist, work + `\file: a file stands there`},
-		{work + `\dangling`, fs.ErrExist, `remove it with Rmdir`},
-		{work + `\dangling\x`, fs.ErrExist, `remove it with Rmdir`},
+		{work + `\dangling`, fs.ErrExist, `with Rmdir`},
+		{work + `\dangling\x`, fs.ErrExist, `with Rmdir`},
 		{`X:\x`, fs.ErrNotExist, `X:\: a directory on the way to it does not exist (Windows error 3); this node has no such drive`},
 	} {
 		node := newNode(t)
@@ -377,5 +378,39 @@ func TestCreateSymlink_OverOtherThings(t *testing.T) {
 	}
 	if got := node.Tree(work); got != before {
 		t.Errorf("something changed:\n%s", cmp.Diff(before, got))
+	}
+}
+
+// TestRmdir_DeepTree: the memory a removal needs grows with the depth of the tree, not with
+// its square, as it would if every level kept its path.
+func TestRmdir_DeepTree(t *testing.T) {
+	node := newNode(t)
+	host := node.Filesystem()
+	deep := work + `\deep` + strings.Repeat(`\directory-name-0123`, 800)
+	if err := node.Mkdir(deep); err != nil {
+		t.Fatal(err)
+	}
+	var peak uint64
+	_, err := node.Inject(winsim.Fault{Call: "Remove", Times: 1, Do: func(*winsim.Node) {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		peak = stats.HeapAlloc
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	if err := host.Rmdir(work+`\deep`, true); err != nil {
+		t.Fatal(err)
+	}
+	if node.Exists(work + `\deep`) {
+		t.Error("something is left")
+	}
+	// 800 paths of 8 KB on average would be more than 6 MB.
+	if grown := int64(peak) - int64(before.HeapAlloc); grown > 4<<20 {
+		t.Errorf("at the deepest point %d more bytes were in use", grown)
 	}
 }

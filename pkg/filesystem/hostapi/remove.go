@@ -2,6 +2,8 @@ package api
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -60,12 +62,36 @@ func refuseRoot(op, path string) error {
 // lead the removal elsewhere by replacing a directory with a link, or by its path.
 type doomed struct {
 	host
-	in   win.Tree
-	name string // in that directory
-	path string // for messages
+	in    win.Tree
+	name  string  // in that directory; without one, its path
+	above *doomed // the directory, if it was listed
+	depth int
 }
 
-func (h host) byPath(path string) doomed { return doomed{h, h.m, path, path} }
+// maxDepth ends the descent into trees that are deeper than any path can name. Each level
+// keeps a directory open, and some memory.
+const maxDepth = 20_000
+
+func (h host) byPath(path string) doomed { return doomed{host: h, in: h.m, name: path} }
+
+// path is put together only for messages: a tree can be so deep that its paths would take
+// more memory than everything else.
+func (d doomed) path() string {
+	var names []string
+	for ; d.above != nil; d = *d.above {
+		names = append(names, d.name)
+	}
+	slices.Reverse(names)
+	return strings.Join(append([]string{d.name}, names...), winpath.Separator)
+}
+
+// fail wraps an error of the machine.
+func (d doomed) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return winerr.Wrap(op, d.path(), err)
+}
 
 // remove removes one name. Only a real directory is entered, and only when the whole
 // tree is to go; a link goes without what it leads to.
@@ -96,15 +122,18 @@ func (d doomed) removeTree() error {
 			return err
 		}
 	}
-	return winerr.As(winerr.Busy, opRemove, d.path, winerr.DirNotEmpty, "somebody keeps creating files in it")
+	return winerr.As(winerr.Busy, opRemove, d.path(), winerr.DirNotEmpty, "somebody keeps creating files in it")
 }
 
-// removeContents removes the entries of a directory batch by batch, so that
-// memory does not grow with the size of the tree.
+// removeContents removes the entries of a directory batch by batch, so that memory does
+// not grow with the number of files, only with the depth of the tree.
 func (d doomed) removeContents() error {
+	if d.depth >= maxDepth {
+		return winerr.New(winerr.InUse, opRemove, d.path(), "directories are nested more than %d deep there; remove them from the inside", maxDepth)
+	}
 	err := d.in.ListDirectory(d.ctx, d.name, func(dir win.Tree, entries []win.DirEntry) error {
 		for _, entry := range entries {
-			inner := doomed{d.host, dir, entry.Name, winpath.Join(d.path, entry.Name)}
+			inner := doomed{host: d.host, in: dir, name: entry.Name, above: &d, depth: d.depth + 1}
 			if err := inner.remove(entry.FileInfo, true); err != nil {
 				return err
 			}
@@ -114,7 +143,7 @@ func (d doomed) removeContents() error {
 	if errors.Is(err, winerr.NotFound) {
 		return nil // somebody else removed it: that is what was wanted
 	}
-	return winerr.Wrap("list directory", d.path, err)
+	return d.fail("list directory", err)
 }
 
 // dismantleMount tells the mount manager that the folder no longer shows a
@@ -130,7 +159,7 @@ func (d doomed) dismantleMount() error {
 		err = d.in.DeleteMountPoint(d.ctx, d.name)
 	}
 	if winerr.CodeOf(err) == 0 && err != nil {
-		return winerr.Wrap("unmount", d.path, err) // the caller has left
+		return d.fail("unmount", err) // the caller has left
 	}
 	return nil
 }
@@ -147,12 +176,12 @@ func (d doomed) removeName() error {
 		case err == nil || errors.Is(err, winerr.NotFound):
 			return nil
 		case code == winerr.DirNotEmpty:
-			return winerr.As(winerr.InUse, opRemove, d.path, err, "set force to remove it with its contents")
+			return winerr.As(winerr.InUse, opRemove, d.path(), err, "set force to remove it with its contents")
 		case waited >= patience || (code != winerr.SharingViolation && code != winerr.AccessDenied):
-			return winerr.Wrap(opRemove, d.path, err)
+			return d.fail(opRemove, err)
 		}
 		if err := d.m.Sleep(d.ctx, wait); err != nil {
-			return winerr.Wrap(opRemove, d.path, err)
+			return d.fail(opRemove, err)
 		}
 		waited += wait
 		wait = min(2*wait, 250*time.Millisecond)

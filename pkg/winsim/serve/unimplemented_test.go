@@ -62,6 +62,15 @@ func TestUnimplemented(t *testing.T) {
 	slices.Sort(got)
 	text := strings.Join(got, "\n") + "\n"
 	if *update {
+		before, err := os.ReadFile(unimplementedFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range got {
+			if !slices.Contains(strings.Fields(string(before)), name) {
+				t.Fatalf("%s has fallen back: the list can only become shorter", name)
+			}
+		}
 		if err := os.WriteFile(unimplementedFile, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
