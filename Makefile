@@ -59,7 +59,7 @@ test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
 	$(GO) test $(RACE) -shuffle=on $(PACKAGES)
 	$(GO_TOOLS) test $(RACE) -shuffle=on ./protogen
-	GOOS=windows $(GO) vet -trimpath $(PACKAGES)
+	GOOS=windows $(GO) vet -trimpath -tags=vhdx $(PACKAGES)
 
 .PHONY: lint
 lint: bin/tools/golangci-lint ## Check style and import rules, for Linux and for Windows
