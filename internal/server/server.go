@@ -142,7 +142,7 @@ func listen(ctx context.Context, cfg Config) (_ []*endpoint, err error) {
 }
 
 func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener net.Listener) *endpoint {
-	streams, endStreams := context.WithCancel(context.Background()) //nolint:forbidigo // ends with the endpoint, by stop
+	streams, endStreams := context.WithCancel(context.Background()) //nolint:forbidigo,gosec // ends with the endpoint: stop calls it
 	edge := &edge{logger: logger, observer: cfg.Observer, streams: streams}
 	s := grpc.NewServer(
 		grpc.Creds(newPeerCredentials()),

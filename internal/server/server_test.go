@@ -104,9 +104,9 @@ func (r *running) conn(version string) *grpc.ClientConn {
 	return conn
 }
 
-func (r *running) rawConn(version string) net.Conn {
+func (r *running) rawConn() net.Conn {
 	r.t.Helper()
-	conn, err := net.Dial("unix", r.path(version))
+	conn, err := net.Dial("unix", r.path("v1"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestRun_ClientThatDisappears(t *testing.T) {
 func TestRun_SilentConnections(t *testing.T) {
 	r := start(t, always)
 	for range 50 {
-		r.rawConn("v1")
+		r.rawConn()
 	}
 	r.mustServe()
 	r.mustStop(2 * time.Second) // far less than grpc-go's 120 s
@@ -352,7 +352,7 @@ func TestRun_SilentConnections(t *testing.T) {
 // TestRun_SilentConnectionIsClosed: a client that never speaks does not keep its place.
 func TestRun_SilentConnectionIsClosed(t *testing.T) {
 	r := start(t, always, func(cfg *server.Config) { cfg.ConnectionTimeout = 50 * time.Millisecond })
-	conn := r.rawConn("v1")
+	conn := r.rawConn()
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second)) // far less than grpc-go's 120 s
 	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the connection was not closed")
@@ -364,7 +364,7 @@ func TestRun_SilentConnectionIsClosed(t *testing.T) {
 func TestRun_HalfAGreeting(t *testing.T) {
 	r := start(t, always)
 	for range 20 {
-		if _, err := io.WriteString(r.rawConn("v1"), "PRI * HTTP/2.0\r\n"); err != nil {
+		if _, err := io.WriteString(r.rawConn(), "PRI * HTTP/2.0\r\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -380,7 +380,7 @@ func TestRun_GarbageBytes(t *testing.T) {
 		"preface and garbage": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("\xff", 4096),
 		"a torn preface":      "PRI * HTTP/2.0\r\n",
 	} {
-		conn := r.rawConn("v1")
+		conn := r.rawConn()
 		if _, err := io.WriteString(conn, garbage); err != nil {
 			t.Logf("%s: %v", name, err) // closed while we were writing: as good
 		}
@@ -474,7 +474,7 @@ func TestRun_Observer(t *testing.T) {
 func TestRun_LeaksNothing(t *testing.T) {
 	once := func() {
 		r := start(t, always)
-		r.rawConn("v1")
+		r.rawConn()
 		conn := r.conn("v1")
 		_, _ = filesystemv1.NewFilesystemClient(conn).PathExists(t.Context(), &filesystemv1.PathExistsRequest{})
 		_ = conn.Close()
