@@ -35,14 +35,16 @@ type Object struct {
 // Parameters can be strings, booleans and unsigned numbers.
 //
 // An instance that does not exist is winerr.WMINotFound. After any other error the method
-// may have done its work or not.
+// may have done its work or not. If its caller has left, others about an instance with the
+// same Value are refused until it comes back, as winerr.Unavailable: the same volume goes
+// by different properties in different classes, but by the same name.
 func Call(ctx context.Context, object Object, method string, parameters map[string]any) (uint32, error) {
 	in, err := variants(parameters)
 	if err != nil {
 		return 0, err
 	}
 	var result uint32
-	err = threads.do(ctx, func(c connection) (err error) {
+	err = threads.do(ctx, object.Value, func(c connection) (err error) {
 		result, err = c.call(object, method, in)
 		return err
 	})
@@ -56,7 +58,7 @@ func Call(ctx context.Context, object Object, method string, parameters map[stri
 // nil. Numbers of 64 bits are strings, as WMI gives them to scripts.
 func Query(ctx context.Context, object Object, properties ...string) ([]map[string]any, error) {
 	var instances []map[string]any
-	err := threads.do(ctx, func(c connection) (err error) {
+	err := threads.do(ctx, "", func(c connection) (err error) {
 		instances, err = c.query(object, properties)
 		return err
 	})

@@ -52,7 +52,7 @@ func (c closeNotifier) close() {
 }
 
 func callOn(ctx context.Context, p *pool, object Object, method string, in map[string]any) (result uint32, err error) {
-	err = p.do(ctx, func(c connection) (err error) {
+	err = p.do(ctx, "", func(c connection) (err error) {
 		result, err = c.call(object, method, in)
 		return err
 	})
@@ -125,7 +125,7 @@ func TestCall_Exception(t *testing.T) {
 
 func TestCall_UnknownMember(t *testing.T) {
 	on(t, &fakeWMI{}, func(p *pool) {
-		err := p.do(t.Context(), func(c connection) error {
+		err := p.do(t.Context(), "", func(c connection) error {
 			_, err := new(scope).get(c.(closeNotifier).connection.(*client).locator, "Nonsense")
 			return err
 		})
@@ -202,7 +202,7 @@ func TestCall_Hangs(t *testing.T) {
 func TestQuery_Fake(t *testing.T) {
 	on(t, &fakeWMI{}, func(p *pool) {
 		var got []map[string]any
-		err := p.do(t.Context(), func(c connection) (err error) {
+		err := p.do(t.Context(), "", func(c connection) (err error) {
 			got, err = c.query(someVolume, []string{"ReturnValue", "Size", "FileSystemLabel"})
 			return err
 		})

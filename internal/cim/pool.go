@@ -19,8 +19,12 @@ const (
 	maxStuck = 3
 )
 
-// errStuck is the answer while too many calls are stuck.
-var errStuck = fmt.Errorf("%w: %d earlier calls to WMI have not come back", winerr.Unavailable, maxStuck)
+var (
+	// errStuck is the answer while too many calls are stuck.
+	errStuck = fmt.Errorf("%w: %d earlier calls to WMI have not come back", winerr.Unavailable, maxStuck)
+	// errSameStuck is the answer while one is stuck that is about the same.
+	errSameStuck = fmt.Errorf("%w: an earlier call to WMI about it has not come back", winerr.Unavailable)
+)
 
 // pool is OS threads with a connection each. They start when they are needed, and stay.
 type pool struct {
@@ -29,21 +33,23 @@ type pool struct {
 	mu        sync.Mutex
 	work      sync.Cond // the queue is not empty, or the pool is closed
 	queue     []*request
-	threads   int // those that serve
-	idle      int // and have nothing to do
-	stuck     int // those that serve no more, because their callers have left them
+	threads   int            // those that serve
+	idle      int            // and have nothing to do
+	stuck     int            // those that serve no more, because their callers have left them
+	stuckOn   map[string]int // of those, by what they are about; 0 is not kept
 	abandoned int64
 	closed    bool
 }
 
 func newPool(connect func() (connection, error)) *pool {
-	p := &pool{connect: connect}
+	p := &pool{connect: connect, stuckOn: map[string]int{}}
 	p.work.L = &p.mu
 	return p
 }
 
 // request is one call on its way to a thread and back.
 type request struct {
+	about string // what it may change, empty if it changes nothing
 	run   func(connection) error
 	done  chan error // with room, since nobody may be there to receive
 	state state      // guarded by the pool
@@ -60,11 +66,14 @@ const (
 
 // do runs f on a thread, and waits for it or for the end of ctx. What f writes can be read
 // only if it has succeeded; otherwise it may still be at it.
-func (p *pool) do(ctx context.Context, f func(connection) error) error {
+//
+// About names what f may change. While a call about it that was abandoned has not come
+// back, further ones fail: nobody knows what that one will still do.
+func (p *pool) do(ctx context.Context, about string, f func(connection) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r := &request{run: f, done: make(chan error, 1)}
+	r := &request{about: about, run: f, done: make(chan error, 1)}
 	if err := p.enqueue(r); err != nil {
 		return err
 	}
@@ -83,8 +92,8 @@ func (p *pool) do(ctx context.Context, f func(connection) error) error {
 func (p *pool) enqueue(r *request) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stuck >= maxStuck {
-		return errStuck
+	if err := p.refuse(r); err != nil {
+		return err
 	}
 	p.queue = append(p.queue, r)
 	if p.idle < len(p.queue) && p.threads < maxThreads {
@@ -93,6 +102,18 @@ func (p *pool) enqueue(r *request) error {
 	}
 	p.work.Signal()
 	return nil
+}
+
+// refuse says why a request cannot run now, if so. It is called with the lock held.
+func (p *pool) refuse(r *request) error {
+	switch {
+	case r.about != "" && p.stuckOn[r.about] > 0:
+		return errSameStuck
+	case p.stuck >= maxStuck:
+		return errStuck
+	default:
+		return nil
+	}
 }
 
 // startThread is called with the lock held.
@@ -113,6 +134,7 @@ func (p *pool) leave(r *request) bool {
 		r.state = abandoned
 		p.abandoned++
 		p.stuck++
+		p.stuckOn[r.about]++
 		p.startThread()
 	default:
 		return false
@@ -128,7 +150,7 @@ func (p *pool) serve() {
 	for r := p.next(); r != nil; r = p.next() {
 		var err error
 		if c, err = p.attend(c, r); !p.finish(r) {
-			defer p.unstuck() // after close, which may hang too
+			defer p.unstuck(r) // after close, which may hang too
 			break
 		}
 		r.done <- err
@@ -169,10 +191,13 @@ func (p *pool) finish(r *request) bool {
 	return true
 }
 
-func (p *pool) unstuck() {
+func (p *pool) unstuck(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stuck--
+	if p.stuckOn[r.about]--; p.stuckOn[r.about] == 0 {
+		delete(p.stuckOn, r.about)
+	}
 }
 
 // attend runs a request, and returns the connection for the next one.
@@ -184,8 +209,8 @@ func (p *pool) attend(c connection, r *request) (next connection, err error) {
 			next, err = nil, fmt.Errorf("panic while calling WMI: %v", cause)
 		}
 	}()
-	if _, stuck := p.counts(); stuck >= maxStuck { // fewer were when the request came
-		return c, errStuck
+	if err := p.recheck(r); err != nil {
+		return c, err
 	}
 	if c == nil {
 		if c, err = p.connect(); err != nil {
@@ -193,6 +218,14 @@ func (p *pool) attend(c connection, r *request) (next connection, err error) {
 		}
 	}
 	return c, r.run(c)
+}
+
+// recheck is refuse for a request whose turn has come: it may have waited in the queue
+// while others got stuck.
+func (p *pool) recheck(r *request) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refuse(r)
 }
 
 // counts returns how many calls were abandoned, and how many have not come back.

@@ -44,7 +44,7 @@ func TestPool_KeepsItsConnection(t *testing.T) {
 		p, open := newFakePool()
 		defer p.close()
 		for range 10 {
-			if err := p.do(t.Context(), nothing); err != nil {
+			if err := p.do(t.Context(), "", nothing); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,7 +63,7 @@ func TestPool_Parallel(t *testing.T) {
 		var now, most atomic.Int32
 		for range 20 {
 			callers.Go(func() {
-				err := p.do(t.Context(), func(connection) error {
+				err := p.do(t.Context(), "", func(connection) error {
 					most.Store(max(most.Load(), now.Add(1)))
 					time.Sleep(time.Second)
 					now.Add(-1)
@@ -85,12 +85,12 @@ func TestPool_ReturnsErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newFakePool()
 		defer p.close()
-		if err := p.do(t.Context(), func(connection) error { return winerr.WMINotFound }); !errors.Is(err, winerr.WMINotFound) {
+		if err := p.do(t.Context(), "", func(connection) error { return winerr.WMINotFound }); !errors.Is(err, winerr.WMINotFound) {
 			t.Errorf("%v, want %v", err, winerr.WMINotFound)
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := p.do(ended, func(connection) error { t.Error("it was called"); return nil }); !errors.Is(err, context.Canceled) {
+		if err := p.do(ended, "", func(connection) error { t.Error("it was called"); return nil }); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want that the context has ended", err)
 		}
 	})
@@ -108,7 +108,7 @@ func TestPool_ConnectsLater(t *testing.T) {
 		})
 		defer p.close()
 		for _, want := range []error{winerr.Unsupported, winerr.Unsupported, nil, nil} {
-			if err := p.do(t.Context(), nothing); !errors.Is(err, want) {
+			if err := p.do(t.Context(), "", nothing); !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
 			}
 		}
@@ -122,11 +122,11 @@ func TestPool_Panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, open := newFakePool()
 		defer p.close()
-		err := p.do(t.Context(), func(connection) error { panic("unknown type") })
+		err := p.do(t.Context(), "", func(connection) error { panic("unknown type") })
 		if err == nil || !strings.Contains(err.Error(), "unknown type") {
 			t.Errorf("%v, want the panic", err)
 		}
-		if err := p.do(t.Context(), nothing); err != nil {
+		if err := p.do(t.Context(), "", nothing); err != nil {
 			t.Errorf("after a panic: %v", err)
 		}
 		if threads, stuck := threadsOf(p); threads != 1 || stuck != 0 || open.Load() != 2 {
@@ -146,7 +146,7 @@ func TestPool_Abandon(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			start := time.Now()
-			err := p.do(ctx, func(connection) error { <-hang; return nil })
+			err := p.do(ctx, "", func(connection) error { <-hang; return nil })
 			if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != time.Second {
 				t.Errorf("%v after %v, want the deadline after 1s", err, took)
 			}
@@ -157,12 +157,12 @@ func TestPool_Abandon(t *testing.T) {
 				t.Errorf("%d threads and %d stuck after %d calls hung", threads, stuck, i+1)
 			}
 			if i+1 < maxStuck {
-				if err := p.do(t.Context(), nothing); err != nil {
+				if err := p.do(t.Context(), "", nothing); err != nil {
 					t.Errorf("a call after %d hung: %v", i+1, err)
 				}
 			}
 		}
-		if err := p.do(t.Context(), nothing); !errors.Is(err, winerr.Unavailable) {
+		if err := p.do(t.Context(), "", nothing); !errors.Is(err, winerr.Unavailable) {
 			t.Errorf("a call after %d hung: %v, want %v", maxStuck, err, winerr.Unavailable)
 		}
 		if n, _ := p.counts(); n != maxStuck {
@@ -173,11 +173,55 @@ func TestPool_Abandon(t *testing.T) {
 		if _, stuck := threadsOf(p); stuck != 0 {
 			t.Errorf("%d stuck after all came back", stuck)
 		}
-		if err := p.do(t.Context(), nothing); err != nil {
+		if err := p.do(t.Context(), "", nothing); err != nil {
 			t.Errorf("a call after all came back: %v", err)
 		}
 		if n := open.Load(); n != 1 {
 			t.Errorf("%d connections open, want those of the stuck threads to be closed", n)
+		}
+	})
+}
+
+// TestPool_AbandonBlocksTheSame: what a call that was abandoned is about belongs to that
+// call until it comes back, also for those who waited meanwhile.
+func TestPool_AbandonBlocksTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _ := newFakePool()
+		defer p.close()
+		hang := make(chan struct{})
+		var callers sync.WaitGroup
+		for i := range maxThreads { // so that the next ones wait in the queue
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+100*i)*time.Second)
+				defer cancel()
+				about := []string{"volume", "b", "c", "d"}[i]
+				err := p.do(ctx, about, func(connection) error { <-hang; return nil })
+				if i == 0 && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v, want the deadline", err)
+				}
+			})
+		}
+		synctest.Wait()
+		called := func(connection) error { return errors.New("it was called") }
+		callers.Go(func() {
+			if err := p.do(t.Context(), "volume", called); !errors.Is(err, errSameStuck) {
+				t.Errorf("one that waited: %v, want %v", err, errSameStuck)
+			}
+		})
+		time.Sleep(2 * time.Second)
+		if err := p.do(t.Context(), "volume", called); !errors.Is(err, winerr.Unavailable) {
+			t.Errorf("one that came later: %v, want %v", err, winerr.Unavailable)
+		}
+		for _, about := range []string{"", "another volume"} {
+			if err := p.do(t.Context(), about, nothing); err != nil {
+				t.Errorf("one about %q: %v", about, err)
+			}
+		}
+		close(hang)
+		callers.Wait()
+		synctest.Wait()
+		if err := p.do(t.Context(), "volume", nothing); err != nil || len(p.stuckOn) != 0 {
+			t.Errorf("after it came back: %v, %d remembered", err, len(p.stuckOn))
 		}
 	})
 }
@@ -194,13 +238,13 @@ func TestPool_WaitingCallers(t *testing.T) {
 			callers.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(10+i)*time.Second)
 				defer cancel()
-				_ = p.do(ctx, func(connection) error { <-hang; return nil })
+				_ = p.do(ctx, "", func(connection) error { <-hang; return nil })
 			})
 		}
 		synctest.Wait()
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := p.do(short, func(connection) error { t.Error("it was called"); return nil }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := p.do(short, "", func(connection) error { t.Error("it was called"); return nil }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with all threads busy: %v, want the deadline", err)
 		}
 		if n, _ := p.counts(); n != 0 {
@@ -208,7 +252,7 @@ func TestPool_WaitingCallers(t *testing.T) {
 		}
 		// It gets the thread that comes in place of the first that hangs, and then finds
 		// fewer stuck than too many.
-		if err := p.do(t.Context(), nothing); err != nil {
+		if err := p.do(t.Context(), "", nothing); err != nil {
 			t.Errorf("a call that waited: %v", err)
 		}
 		callers.Wait()
@@ -226,7 +270,7 @@ func TestPool_Race(t *testing.T) {
 			for range 200 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Microsecond)
 				value := 0
-				if p.do(ctx, func(connection) error { value++; return nil }) == nil && value != 1 {
+				if p.do(ctx, "", func(connection) error { value++; return nil }) == nil && value != 1 {
 					t.Errorf("success, but the value is %d", value)
 				}
 				cancel()

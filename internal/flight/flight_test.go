@@ -9,6 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
 func TestDo_JoinsWorkOfTheSameKey(t *testing.T) {
@@ -85,9 +90,15 @@ func TestDo_LimitEndsTheWork(t *testing.T) {
 
 func TestDo_PanicIsAnError(t *testing.T) {
 	var group Group[string]
-	err := group.Do(t.Context(), "k", time.Minute, func(context.Context) error { panic("oops") })
-	if err == nil || !strings.Contains(err.Error(), "oops") {
-		t.Errorf("got %v", err)
+	var log strings.Builder
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))
+	ctx := klog.NewContext(t.Context(), logger)
+	err := group.Do(ctx, "k", time.Minute, func(context.Context) error { panic("oops\ngoroutine 7: the stack of another") })
+	if err == nil || err.Error() != "internal error: panic: oops" || winerr.KindOf(err) != winerr.Internal {
+		t.Errorf("got %v, want one line", err)
+	}
+	if got := log.String(); !strings.Contains(got, "TestDo_PanicIsAnError") || !strings.Contains(got, "goroutine 7") {
+		t.Errorf("the log lacks the stacks:\n%s", got)
 	}
 	if len(group.works) != 0 {
 		t.Error("the work is remembered")

@@ -11,9 +11,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
 )
 
-// DiskDevices does not touch the disks: Windows keeps the list.
+// DiskDevices does not touch the disks: Windows keeps the list. But whoever reads it waits
+// while devices come and go.
 func (machine) DiskDevices(ctx context.Context) ([]win.Device, error) {
-	return promptly(ctx, func() ([]win.Device, error) {
+	return within(ctx, listDevices, "disks", func() ([]win.Device, error) {
 		interfaces, err := winapi.DeviceInterfaces(winapi.DiskClass)
 		if err != nil {
 			return nil, err
@@ -26,29 +27,32 @@ func (machine) DiskDevices(ctx context.Context) ([]win.Device, error) {
 	})
 }
 
-// DeviceNumber and the four methods after it ask for what a driver knows since the disk
-// has arrived. No request goes to the disk, so they do not hang even if it is dead.
+// DeviceNumber and most of the methods after it ask for what a driver knows since the disk
+// has arrived, so that a dead disk should not keep them. But opening a device waits while
+// Windows adds or removes it, and what a driver keeps is its own affair. They have a kind
+// of their own: who waits for data of a disk is not in their way.
 func (machine) DeviceNumber(ctx context.Context, d win.Device) (win.DeviceNumber, error) {
-	return promptly(ctx, func() (win.DeviceNumber, error) {
+	return within(ctx, askDriver, string(d), func() (win.DeviceNumber, error) {
 		query := winapi.Query{Code: winapi.StorageGetDeviceNumber, Size: winlayout.DeviceNumberSize}
 		return ask(d, winapi.NoAccess, query, winlayout.DecodeDeviceNumber)
 	})
 }
 
 func (machine) DeviceDescriptor(ctx context.Context, d win.Device) (win.DeviceDescriptor, error) {
-	return promptly(ctx, func() (win.DeviceDescriptor, error) {
+	return within(ctx, askDriver, string(d), func() (win.DeviceDescriptor, error) {
 		return ask(d, winapi.NoAccess, property(winlayout.DeviceProperty, 1024), winlayout.DecodeDeviceDescriptor)
 	})
 }
 
+// DeviceIdentifiers may make the driver ask the disk for its page 83.
 func (machine) DeviceIdentifiers(ctx context.Context, d win.Device) ([]win.DeviceIdentifier, error) {
-	return promptly(ctx, func() ([]win.DeviceIdentifier, error) {
+	return within(ctx, askDisk, string(d), func() ([]win.DeviceIdentifier, error) {
 		return ask(d, winapi.NoAccess, property(winlayout.DeviceIDProperty, 4096), winlayout.DecodeDeviceIdentifiers)
 	})
 }
 
 func (machine) DeviceLocation(ctx context.Context, d win.Device) (string, error) {
-	return promptly(ctx, func() (string, error) {
+	return within(ctx, askDriver, string(d), func() (string, error) {
 		return ask(d, winapi.NoAccess, property(winlayout.DeviceLocationProperty, 1024), winlayout.DecodeDeviceLocation)
 	})
 }
@@ -64,7 +68,7 @@ func property(id winlayout.PropertyID, size int) winapi.Query {
 }
 
 func (machine) SCSIAddress(ctx context.Context, d win.Device) (win.SCSIAddress, error) {
-	return promptly(ctx, func() (win.SCSIAddress, error) {
+	return within(ctx, askDriver, string(d), func() (win.SCSIAddress, error) {
 		query := winapi.Query{Code: winapi.SCSIGetAddress, Size: winlayout.SCSIAddressSize}
 		address, err := ask(d, winapi.NoAccess, query, winlayout.DecodeSCSIAddress)
 		if err == nil {
@@ -103,9 +107,9 @@ func (machine) DiskGeometry(ctx context.Context, d win.Device) (win.DiskGeometry
 	})
 }
 
-// DiskAttributes is answered by the partition manager, from memory.
+// DiskAttributes is answered by the partition manager.
 func (machine) DiskAttributes(ctx context.Context, d win.Device) (win.DiskAttributes, error) {
-	return promptly(ctx, func() (win.DiskAttributes, error) {
+	return within(ctx, askDriver, string(d), func() (win.DiskAttributes, error) {
 		query := winapi.Query{Code: winapi.DiskGetDiskAttributes, Size: winlayout.DiskAttributesSize}
 		return ask(d, winapi.NoAccess, query, winlayout.DecodeDiskAttributes)
 	})

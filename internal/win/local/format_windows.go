@@ -9,7 +9,8 @@ import (
 )
 
 // Windows has no function to format a volume, so this is what we need WMI for. Package cim
-// deals with calls that hang.
+// deals with calls that hang: while a format of a volume that was abandoned has not come
+// back, it refuses both ways to format that volume.
 
 // Format is https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
 func (machine) Format(ctx context.Context, id win.VolumeID) error {

@@ -1,10 +1,12 @@
 package local
 
-// The kinds of calls that can hang. What is not of these kinds is answered by a driver or
-// by Windows from memory.
+// The kinds of calls that can hang: all that open a device, a volume or a file, or ask
+// Windows about them.
 const (
 	reachFile   kind = "reach a file"          // the volume or server it is on does not answer
 	askMounts   kind = "ask the mount manager" // it does one thing at a time, and waits for volumes
+	listDevices kind = "list devices"          // Windows is adding or removing one
+	askDriver   kind = "ask a driver"          // the same, and the driver is stuck
 	askDisk     kind = "ask a disk"
 	changeDisk  kind = "change a disk"
 	reachVolume kind = "reach a volume"

@@ -7,9 +7,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
 )
 
-// StorageAdapters does not touch the adapters: Windows keeps the list.
+// StorageAdapters reads a list that Windows keeps, as DiskDevices does.
 func (machine) StorageAdapters(ctx context.Context) ([]string, error) {
-	return promptly(ctx, func() ([]string, error) {
+	return within(ctx, listDevices, "storage adapters", func() ([]string, error) {
 		interfaces, err := winapi.DeviceInterfaces(winapi.StoragePortClass)
 		if err != nil {
 			return nil, err

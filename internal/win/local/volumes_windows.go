@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
@@ -35,9 +33,10 @@ func volumeIDs() ([]win.VolumeID, error) {
 	return ids, nil
 }
 
-// VolumeExtents is answered by the volume manager, from memory.
+// VolumeExtents is answered by the volume manager. No request goes to the file system, so
+// that one that hangs is not in the way.
 func (machine) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent, error) {
-	return promptly(ctx, func() ([]win.Extent, error) {
+	return within(ctx, askDriver, string(id), func() ([]win.Extent, error) {
 		query := winapi.Query{
 			Code: winapi.VolumeGetVolumeDiskExtents,
 			Size: winlayout.VolumeExtentsSize,
@@ -174,30 +173,21 @@ func (machine) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
 			return nil, err
 		}
 		volumes := []win.VolumeID{own}
-		if start, err := startVolume(); err == nil && start != own {
+		start, err := windowsStart.volume()
+		if err != nil {
+			return nil, err
+		}
+		if start != "" && start != own {
 			volumes = append(volumes, start)
 		}
 		return volumes, nil
 	})
 }
 
-// startVolume finds the volume of the partition from which the machine starts. It has no
-// name on some machines, and on most of them it is on the same disk as Windows.
-func startVolume() (win.VolumeID, error) {
-	partition, err := winapi.SystemPartition()
-	if err != nil {
-		return "", err
-	}
-	ids, err := volumeIDs()
-	if err != nil {
-		return "", err
-	}
-	found := slices.IndexFunc(ids, func(id win.VolumeID) bool {
-		device, err := winapi.DeviceOf(strings.TrimPrefix(string(id.Device()), `\\?\`))
-		return err == nil && winpath.Equal(device, partition)
-	})
-	if found < 0 {
-		return "", winerr.FileNotFound
-	}
-	return ids[found], nil
+var windowsStart = start{
+	partition: winapi.SystemPartition,
+	volumes:   volumeIDs,
+	device: func(id win.VolumeID) (string, error) {
+		return winapi.DeviceOf(strings.TrimPrefix(string(id.Device()), `\\?\`))
+	},
 }

@@ -30,13 +30,20 @@ type kind string
 // and the Go runtime ends a program that has too many.
 const maxRunning = 16
 
+// maxRunningOfKind is how many calls of one kind may run at once on all objects together,
+// so that many dead disks cannot take all threads either.
+const maxRunningOfKind = 256
+
 // place is what calls wait for each other at.
 type place struct {
 	kind   kind
 	object string
 }
 
-var running = keylock.Locks[place]{Limit: maxRunning}
+var (
+	running       = keylock.Locks[place]{Limit: maxRunning}
+	runningOfKind = keylock.Locks[kind]{Limit: maxRunningOfKind}
+)
 
 // maxStuck is on how many objects calls of one kind may be stuck. When it is reached so
 // many disks or servers are dead, and further calls fail at once.
@@ -76,6 +83,7 @@ type call struct {
 	kind     kind
 	object   string
 	leave    func()        // gives up the place
+	rest     func()        // gives up the share in the kind; nil while it has none
 	done     chan struct{} // closed when it has come back
 	panicked any           // only after done
 	// state is set by whoever is first: the call that comes back, or the caller that
@@ -89,7 +97,7 @@ const (
 )
 
 // begin runs f on another goroutine, unless calls like it are stuck.
-func begin(ctx context.Context, k kind, object string, f func()) (*call, error) {
+func begin(ctx context.Context, k kind, object string, f func(*call)) (*call, error) {
 	if err := admit(ctx, k, object); err != nil {
 		return nil, err
 	}
@@ -98,17 +106,35 @@ func begin(ctx context.Context, k kind, object string, f func()) (*call, error) 
 		return nil, err
 	}
 	c := &call{kind: k, object: object, leave: leave, done: make(chan struct{})}
+	if err := c.resume(ctx); err != nil {
+		leave()
+		return nil, err
+	}
 	go func() {
 		defer c.end()
-		f()
+		f(c)
 	}()
 	return c, nil
 }
 
+// resume waits until calls of this kind are few enough.
+func (c *call) resume(ctx context.Context) (err error) {
+	c.rest, err = runningOfKind.Lock(ctx, c.kind)
+	return err
+}
+
+// pause lets others run while the call is not with Windows.
+func (c *call) pause() {
+	if c.rest != nil {
+		c.rest()
+		c.rest = nil
+	}
+}
+
 // admit waits a moment for a call that is stuck on the same object.
 func admit(ctx context.Context, k kind, object string) error {
-	earlier, objects := stuckOn(k, object)
-	if earlier == nil && objects < maxStuck {
+	earlier, objects, calls := stuckOn(k, object)
+	if earlier == nil && objects < maxStuck && calls < maxRunningOfKind {
 		return nil
 	}
 	if earlier == nil {
@@ -116,7 +142,7 @@ func admit(ctx context.Context, k kind, object string) error {
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	for ; earlier != nil; earlier, _ = stuckOn(k, object) {
+	for ; earlier != nil; earlier, _, _ = stuckOn(k, object) {
 		select {
 		case <-earlier.done:
 		case <-ctx.Done():
@@ -129,14 +155,17 @@ func admit(ctx context.Context, k kind, object string) error {
 }
 
 // stuckOn returns one of the calls that are stuck on an object, if there is one, and on
-// how many objects such calls are stuck.
-func stuckOn(k kind, object string) (earlier *call, objects int) {
+// how many objects such calls are stuck, and how many calls.
+func stuckOn(k kind, object string) (earlier *call, objects, all int) {
 	stuck.Lock()
 	defer stuck.Unlock()
 	if calls := stuck.calls[k][object]; len(calls) > 0 {
 		earlier = calls[0]
 	}
-	return earlier, len(stuck.calls[k])
+	for _, calls := range stuck.calls[k] {
+		all += len(calls)
+	}
+	return earlier, len(stuck.calls[k]), all
 }
 
 // end is the last thing the goroutine does. A panic belongs to the caller, in whose
@@ -148,6 +177,7 @@ func (c *call) end() {
 	if !c.state.CompareAndSwap(0, hasReturned) {
 		c.cameBack()
 	}
+	c.pause()
 	c.leave()
 	close(c.done)
 }
@@ -211,7 +241,7 @@ func within[T any](ctx context.Context, k kind, object string, f func() (T, erro
 		value T
 		err   error
 	}
-	c, err := begin(ctx, k, object, func() { result.value, result.err = f() })
+	c, err := begin(ctx, k, object, func(*call) { result.value, result.err = f() })
 	if err != nil {
 		return none, err
 	}
@@ -227,18 +257,12 @@ func act(ctx context.Context, k kind, object string, f func() error) error {
 	return err
 }
 
-// promptly is for the calls that do not hang: those that are answered from memory.
-func promptly[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	if err := ctx.Err(); err != nil {
-		var none T
-		return none, err
-	}
-	return f()
-}
-
 // stream is within for calls that return one thing after the other: f hands them to
 // yield, and each receives them in the caller's goroutine while f waits. F ends when
 // yield returns false.
+//
+// While f waits it does not count as running: each may make calls of the same kind, and a
+// crowd of callers would otherwise wait for each other.
 func stream[T any](ctx context.Context, k kind, object string, f func(yield func(T) bool) error, each func(T) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -249,8 +273,10 @@ func stream[T any](ctx context.Context, k kind, object string, f func(yield func
 		left    = make(chan struct{}) // closed when the caller takes no more
 		failure error
 	)
-	c, err := begin(ctx, k, object, func() {
+	c, err := begin(ctx, k, object, func(c *call) {
+		var ended error
 		failure = f(func(value T) bool {
+			c.pause()
 			select {
 			case values <- value:
 			case <-left:
@@ -258,11 +284,15 @@ func stream[T any](ctx context.Context, k kind, object string, f func(yield func
 			}
 			select {
 			case <-resume:
-				return true
+				ended = c.resume(ctx)
+				return ended == nil
 			case <-left:
 				return false
 			}
 		})
+		if ended != nil {
+			failure = ended
+		}
 	})
 	if err != nil {
 		return err

@@ -43,9 +43,6 @@ func TestWithin_Returns(t *testing.T) {
 		if err := act(ended, testKind, "x", func() error { t.Error("it was called"); return nil }); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v, want that the context has ended", err)
 		}
-		if _, err := promptly(ended, func() (int, error) { t.Error("it was called"); return 0, nil }); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, want that the context has ended", err)
-		}
 		if Abandoned() != before || Stuck() != 0 {
 			t.Errorf("%d abandoned, %d stuck", Abandoned()-before, Stuck())
 		}
@@ -269,6 +266,128 @@ func TestWork_CrowdOnOneObject(t *testing.T) {
 		cancel()
 		wg.Wait()
 		close(release)
+		synctest.Wait()
+		if n := Stuck(); n != 0 {
+			t.Errorf("%d calls are stuck", n)
+		}
+	})
+}
+
+// TestWork_CrowdOnManyObjects: many dead disks get no more than so many threads together.
+func TestWork_CrowdOnManyObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const deadDisks kind = "dead disks in a test"
+		release := make(chan struct{})
+		var begun atomic.Int32
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 2 * maxRunningOfKind {
+			wg.Go(func() {
+				err := act(ctx, deadDisks, fmt.Sprint(i), func() error {
+					begun.Add(1)
+					<-release
+					return nil
+				})
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := begun.Load(); n != maxRunningOfKind {
+			t.Errorf("%d calls were begun, want %d", n, maxRunningOfKind)
+		}
+		if err := act(soon(t), "another kind", "disk", func() error { return nil }); err != nil {
+			t.Errorf("a call of another kind: %v", err)
+		}
+		cancel()
+		wg.Wait()
+		if n := Stuck(); n != maxRunningOfKind {
+			t.Errorf("%d calls are stuck, want %d", n, maxRunningOfKind)
+		}
+		close(release)
+		synctest.Wait()
+		if n := Stuck(); n != 0 {
+			t.Errorf("%d calls are stuck", n)
+		}
+		if err := act(soon(t), deadDisks, "disk", func() error { return nil }); err != nil {
+			t.Errorf("after all came back: %v", err)
+		}
+	})
+}
+
+// TestWork_CrowdOnFewObjects: with all threads of a kind stuck, others do not wait.
+func TestWork_CrowdOnFewObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		ctx := soon(t)
+		var wg sync.WaitGroup
+		for i := range maxRunningOfKind {
+			wg.Go(func() {
+				if err := act(ctx, testKind, fmt.Sprint(i%(maxStuck/2)), func() error { <-release; return nil }); err == nil {
+					t.Error("it came back")
+				}
+			})
+		}
+		wg.Wait()
+		start := time.Now()
+		err := act(t.Context(), testKind, "alive", func() error { t.Error("it was called"); return nil })
+		if took := time.Since(start); !errors.Is(err, winerr.Unavailable) || took != 0 {
+			t.Errorf("%v after %v, want %v at once", err, took, winerr.Unavailable)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
+
+// TestStream_CrowdCallsTheSameKind: those who receive make calls of the kind of the stream.
+func TestStream_CrowdCallsTheSameKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := soon(t)
+		var wg sync.WaitGroup
+		for i := range 2 * maxRunningOfKind {
+			wg.Go(func() {
+				object := fmt.Sprint(i)
+				err := stream(ctx, testKind, object, func(yield func(int) bool) error {
+					for n := range 3 {
+						if !yield(n) {
+							return nil
+						}
+					}
+					return nil
+				}, func(int) error {
+					time.Sleep(time.Millisecond)
+					return act(ctx, testKind, "below "+object, func() error { return nil })
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// TestStream_EndsWhileItCannotGoOn: a stream that is kept from going on has not finished.
+func TestStream_EndsWhileItCannotGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var wg sync.WaitGroup
+		err := stream(soon(t), testKind, "x", func(yield func(int) bool) error {
+			yield(1)
+			return nil
+		}, func(int) error {
+			for i := range maxRunningOfKind {
+				wg.Go(func() { _ = act(t.Context(), testKind, fmt.Sprint(i), func() error { <-release; return nil }) })
+			}
+			synctest.Wait()
+			return nil
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the deadline", err)
+		}
+		close(release)
+		wg.Wait()
 		synctest.Wait()
 		if n := Stuck(); n != 0 {
 			t.Errorf("%d calls are stuck", n)
