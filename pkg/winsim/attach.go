@@ -26,6 +26,7 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 	if problem != nil {
 		return 0, winerr.As(winerr.Invalid, "attach disk", "", problem, "")
 	}
+	d.path = interfacePath(d.bus, number, n.departures)
 	d.attributes = n.arrivalState(d)
 	for _, v := range n.volumesOn(d) {
 		n.introduce(v)
@@ -61,6 +62,7 @@ func (n *Node) DetachDisk(number uint32) error {
 		delete(n.devices, name)
 	}
 	n.detached[number] = d
+	n.departures++
 	return nil
 }
 
@@ -75,7 +77,7 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 	}
 	delete(n.detached, number)
 	d.number = n.freeNumber()
-	d.path = interfacePath(d.bus, d.number)
+	d.path = interfacePath(d.bus, d.number, n.departures)
 	d.attributes = n.arrivalState(d)
 	n.plug(d)
 	return d.number, nil

@@ -81,7 +81,7 @@ func (m Disk) build(number uint32) (*disk, *ModelError) {
 		d.sector = int64(m.SectorSize)
 	}
 	d.seen = d.size
-	d.path = interfacePath(m.Bus, number)
+	d.path = interfacePath(m.Bus, number, 0)
 	d.adapter = adapterID(m.Bus, m.SCSI)
 	for i, identifier := range m.Page83 {
 		built, err := identifier.build()
@@ -121,13 +121,14 @@ func (m Disk) validate() *ModelError {
 }
 
 // interfacePath is how SetupDi names the disk. Unlike a real one it contains the number,
-// so that people can read logs.
-func interfacePath(bus Bus, number uint32) string {
+// so that people can read logs. The generation tells disks apart that had the same number
+// one after another: whoever holds on to the path of one does not get at the next.
+func interfacePath(bus Bus, number, generation uint32) string {
 	enumerator := "scsi"
 	if bus == BusNVMe {
 		enumerator = "nvme"
 	}
-	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&000000#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, number)
+	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&%06x#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, number, generation)
 }
 
 // diskOf finds the disk that a device names. n.mu is held.

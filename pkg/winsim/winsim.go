@@ -56,11 +56,12 @@ type Node struct {
 	mu    sync.Mutex // guards everything below
 	clock clock
 	inventory
-	unseen    []*disk                     // attached, but not found yet
-	detached  map[uint32]*disk            // by the number they had
-	persisted map[SCSI]win.DiskAttributes // what was set, by address
-	guids     uint32                      // how many were made
-	outOfDate int                         // formats that the storage service still refuses
+	unseen     []*disk                     // attached, but not found yet
+	detached   map[uint32]*disk            // by the number they had
+	departures uint32                      // how often a disk was detached
+	persisted  map[SCSI]win.DiskAttributes // what was set, by address
+	guids      uint32                      // how many were made
+	outOfDate  int                         // formats that the storage service still refuses
 }
 
 var _ win.Machine = (*Node)(nil)

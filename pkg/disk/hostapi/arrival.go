@@ -25,24 +25,24 @@ const (
 )
 
 // awaitNewVolume waits for the volume of a partition that we have created.
-func (h *host) awaitNewVolume(ctx context.Context, disk uint32, p win.Partition) error {
+func (h *host) awaitNewVolume(ctx context.Context, disk target, p win.Partition) error {
 	missing, err := h.awaitVolumes(ctx, disk, []win.Partition{p}, arrivalLimit)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
 	table := "unknown"
-	if layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk)); err == nil {
+	if layout, err := h.m.DriveLayout(ctx, disk.device); err == nil {
 		table = describe(layout)
 	}
-	return winerr.New(winerr.Deadline, opAwait, name(disk),
+	return winerr.New(winerr.Deadline, opAwait, disk.name(),
 		"Windows has not made a volume of the new partition {%s} within %s; the table is %s; call again to wait longer", p.ID, arrivalLimit, table)
 }
 
 // settle waits for the volumes of a disk that has partitions.
-func (h *host) settle(ctx context.Context, disk uint32, layout win.DriveLayout) error {
+func (h *host) settle(ctx context.Context, disk target, layout win.DriveLayout) error {
 	missing, err := h.awaitVolumes(ctx, disk, mountable(layout), settleLimit)
 	if len(missing) > 0 && err == nil {
-		klog.FromContext(ctx).V(2).Info("Windows makes no volume of some partitions", "disk", disk, "table", describe(layout), "missing", len(missing))
+		klog.FromContext(ctx).V(2).Info("Windows makes no volume of some partitions", "disk", disk.number, "table", describe(layout), "missing", len(missing))
 	}
 	return err
 }
@@ -54,7 +54,7 @@ func (h *host) settle(ctx context.Context, disk uint32, layout win.DriveLayout) 
 // Partitions become volumes in the background: the partition manager reports them, Plug
 // and Play starts their devices, the mount manager names them. There are notifications of
 // that, but to miss one is easier than to ask.
-func (h *host) awaitVolumes(ctx context.Context, disk uint32, partitions []win.Partition, limit time.Duration) (missing []win.Partition, err error) {
+func (h *host) awaitVolumes(ctx context.Context, disk target, partitions []win.Partition, limit time.Duration) (missing []win.Partition, err error) {
 	const (
 		firstWait   = 20 * time.Millisecond
 		longestWait = 250 * time.Millisecond
@@ -65,7 +65,7 @@ func (h *host) awaitVolumes(ctx context.Context, disk uint32, partitions []win.P
 	waited, nextNudge := time.Duration(0), firstNudge
 	for wait := firstWait; ; wait = min(2*wait, longestWait) {
 		if err := a.look(ctx, waited); err != nil {
-			return nil, winerr.As(kindOfOther(err), opAwait, name(disk), err, "")
+			return nil, winerr.As(kindOfOther(err), opAwait, disk.name(), err, "")
 		}
 		if len(a.missing) == 0 || waited >= limit {
 			return a.missing, nil
@@ -75,7 +75,7 @@ func (h *host) awaitVolumes(ctx context.Context, disk uint32, partitions []win.P
 			a.nudge(ctx)
 		}
 		if err := h.m.Sleep(ctx, wait); err != nil {
-			return nil, winerr.Wrap(opAwait, name(disk), err)
+			return nil, winerr.Wrap(opAwait, disk.name(), err)
 		}
 		waited += wait
 	}
@@ -84,7 +84,7 @@ func (h *host) awaitVolumes(ctx context.Context, disk uint32, partitions []win.P
 // arrival is a wait for volumes.
 type arrival struct {
 	*host
-	disk    uint32
+	disk    target
 	missing []win.Partition
 
 	elsewhere map[win.VolumeID]bool // volumes that need not be asked again
@@ -136,7 +136,7 @@ func (a *arrival) found(ctx context.Context, id win.VolumeID) {
 func (a *arrival) match(ctx context.Context, id win.VolumeID, extents []win.Extent) bool {
 	before := len(a.missing)
 	a.missing = slices.DeleteFunc(a.missing, func(p win.Partition) bool {
-		return slices.ContainsFunc(extents, func(e win.Extent) bool { return e.Disk == a.disk && e.Offset == p.Offset })
+		return slices.ContainsFunc(extents, func(e win.Extent) bool { return e.Disk == a.disk.number && e.Offset == p.Offset })
 	})
 	if len(a.missing) == before {
 		return false
@@ -152,12 +152,12 @@ func (a *arrival) match(ctx context.Context, id win.VolumeID, extents []win.Exte
 // may not have been read, and where automatic mounting is switched off the volume may not
 // even have got a name.
 func (a *arrival) nudge(ctx context.Context) {
-	device := win.PhysicalDrive(a.disk)
+	device := a.disk.device
 	if now, err := a.m.DiskAttributes(ctx, device); err == nil && now.Offline {
 		_ = a.m.SetDiskAttributes(ctx, device, win.DiskAttributes{}, win.DiskAttributes{Offline: true})
 	}
 	_ = a.m.UpdateDisk(ctx, device)
 	for _, p := range a.missing {
-		_ = a.m.OnlineVolume(ctx, win.VolumeID(win.PartitionDevice(a.disk, p.Number)))
+		_ = a.m.OnlineVolume(ctx, win.VolumeID(win.PartitionDevice(a.disk.number, p.Number)))
 	}
 }

@@ -72,7 +72,7 @@ var budgets = []struct {
 	{
 		"PartitionDisk, blank", atOnce,
 		func(h diskapi.DiskAPI) error { return h.PartitionDisk(blank) },
-		"22: CreateDisk, DiskAttributes 3, DiskGeometry 2, DriveLayout 5, OnlineVolume, ReadDevice 3, SetDriveLayout, SystemVolumes, UpdateDisk 2, VolumeExtents 3",
+		"49: CreateDisk, DeviceDescriptor 5, DeviceIdentifiers 5, DeviceNumber 4, DiskAttributes 3, DiskDevices, DiskGeometry 5, DriveLayout 8, OnlineVolume, ReadDevice 9, SetDriveLayout, SystemVolumes, UpdateDisk 2, VolumeExtents 3",
 	},
 	{
 		"PartitionDisk, partitioned", partitioned,

@@ -2,44 +2,96 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/signature"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
-// refuseData fails if a disk that Windows shows without a partition table does not look
-// empty: if its first or last sectors cannot be read, or carry a sign of a partition table
-// or of a file system that Windows does not know. Volumes of Linux pods do.
-func (h *host) refuseData(ctx context.Context, disk uint32, geometry win.DiskGeometry) error {
-	const head = 68 << 10 // up to the end of what signatures looks at
+// ends is how much at either end of a disk has to be zero before a partition table is
+// written: where all of them, and most of what is written without one, begin.
+const ends = 8 << 10
+
+// refuseData fails if a disk that Windows shows without a partition table is not empty: if
+// its ends cannot be read or are not zero, or if there is a sign of a file system or the
+// like further in, where Linux puts some.
+func (h *host) refuseData(ctx context.Context, disk target, geometry win.DiskGeometry) error {
+	const advice = "if nothing on it is needed, clean it with diskpart"
+	head, tail := make([]byte, signature.HeadLength), make([]byte, signature.TailLength)
+	if err := h.m.ReadDevice(ctx, disk.device, 0, head); err != nil {
+		return winerr.Wrap("read the first sectors of", disk.name(), err)
+	}
 	sector := sectorSize(geometry)
-	first := make([]byte, (head+sector-1)/sector*sector)
-	if err := h.m.ReadDevice(ctx, win.PhysicalDrive(disk), 0, first); err != nil {
-		return winerr.Wrap("read the first sectors of", name(disk), err)
+	if err := h.m.ReadDevice(ctx, disk.device, geometry.Size/sector*sector-signature.TailLength, tail); err != nil {
+		return winerr.Wrap("read the last sectors of", disk.name(), err)
 	}
-	last := make([]byte, sector)
-	if err := h.m.ReadDevice(ctx, win.PhysicalDrive(disk), geometry.Size/sector*sector-sector, last); err != nil {
-		return winerr.Wrap("read the last sector of", name(disk), err)
+	first, last := head[:ends], tail[len(tail)-ends:]
+	if found := cmp.Or(tableSign(first[:min(2*sector, ends)]), tableSign(last)); found != "" {
+		return winerr.New(winerr.InUse, opInitialize, disk.name(),
+			"its partition table is damaged: Windows sees none, but there is %s; "+advice, found)
 	}
-	found := tableSign(first[:2*sector])
-	if found == "" {
-		found = tableSign(last)
+	if found := cmp.Or(signature.InHead(head), signature.InTail(tail)); found != "" {
+		return winerr.New(winerr.InUse, opInitialize, disk.name(), "it is not blank: there are traces of %s; "+advice, found)
 	}
-	if found != "" {
-		return winerr.New(winerr.InUse, opInitialize, name(disk),
-			"its partition table is damaged: Windows sees none, but there is %s; if nothing on it is needed, clean it with diskpart", found)
-	}
-	for _, s := range signatures {
-		if bytes.HasPrefix(first[s.offset:], s.magic) {
-			return winerr.New(winerr.InUse, opInitialize, name(disk),
-				"it carries %s; if nothing on it is needed, clean it with diskpart", s.what)
-		}
+	if !signature.Blank(first) || !signature.Blank(last) {
+		return winerr.New(winerr.InUse, opInitialize, disk.name(),
+			"it is not blank: its first or last %d bytes are not all zero; "+advice, ends)
 	}
 	return nil
 }
+
+// entries looks for partitions in the sectors of a GPT, and says what is there unless it
+// is nothing but reserved partitions.
+// https://uefi.org/specs/UEFI/2.10/05_GUID_Partition_Table_Format.html
+func (h *host) entries(ctx context.Context, disk target, geometry win.DiskGeometry) (found string, err error) {
+	const (
+		damaged = "no valid header of it on the disk"
+		most    = 1 << 20 // 16 KiB are usual
+	)
+	sector := sectorSize(geometry)
+	header := make([]byte, sector)
+	if err := h.m.ReadDevice(ctx, disk.device, sector, header); err != nil {
+		return "", err
+	}
+	if !bytes.HasPrefix(header, []byte(gptMagic)) {
+		return damaged, nil
+	}
+	at := binary.LittleEndian.Uint64(header[72:])
+	count, size := uint64(binary.LittleEndian.Uint32(header[80:])), uint64(binary.LittleEndian.Uint32(header[84:]))
+	if at < 2 || at > uint64(most/sector) || size < 128 || count == 0 || count*size > most {
+		return damaged, nil
+	}
+	array := make([]byte, (int64(count*size)+sector-1)/sector*sector)
+	if err := h.m.ReadDevice(ctx, disk.device, int64(at)*sector, array); err != nil {
+		return "", err
+	}
+	reserved := inMemory(win.PartitionMSR)
+	for i := range count {
+		entry := array[i*size : (i+1)*size]
+		if !bytes.HasPrefix(entry, reserved) && !signature.Blank(entry) {
+			return fmt.Sprintf("entry %d of it on the disk", i+1), nil
+		}
+	}
+	return "", nil
+}
+
+// inMemory is a GUID in the order of memory and disks: its first three parts are numbers.
+func inMemory(id win.GUID) []byte {
+	b := bytes.Clone(id[:])
+	slices.Reverse(b[0:4])
+	slices.Reverse(b[4:6])
+	slices.Reverse(b[6:8])
+	return b
+}
+
+const gptMagic = "EFI PART"
 
 // tableSign names the sign of a partition table in some sectors. Disks move between
 // controllers that show sectors of 512 and of 4096 bytes, so it looks at every 512.
@@ -47,7 +99,7 @@ func (h *host) refuseData(ctx context.Context, disk uint32, geometry win.DiskGeo
 func tableSign(sectors []byte) string {
 	for ; len(sectors) >= 512; sectors = sectors[512:] {
 		switch {
-		case bytes.HasPrefix(sectors, []byte("EFI PART")):
+		case bytes.HasPrefix(sectors, []byte(gptMagic)):
 			return "the header of a GPT"
 		case bootSignature(sectors):
 			return "a boot signature (55 AA)"
@@ -60,30 +112,17 @@ func tableSign(sectors []byte) string {
 // of a file system does.
 func bootSignature(sector []byte) bool { return sector[510] == 0x55 && sector[511] == 0xaa }
 
-// signatures are the marks of what other systems write to a disk without partitioning it.
-var signatures = []struct {
-	offset int
-	magic  []byte
-	what   string
-}{
-	{0, []byte("XFSB"), "an XFS file system"},
-	{0, []byte("LUKS\xba\xbe"), "a LUKS encrypted volume"},
-	{512, []byte("LABELONE"), "an LVM physical volume"},
-	{1080, []byte("\x53\xef"), "an ext2, ext3 or ext4 file system"},
-	{64<<10 + 64, []byte("_BHRfS_M"), "a Btrfs file system"},
-}
-
 // warnOfOldVolume logs when a new partition begins where an old file system began: a disk
 // that was used before, and wiped no further than its partition table. Windows mounts that
 // file system again. We do not wipe it, because should the disk ever have been blank by
 // mistake only, this brings the data back.
-func (h *host) warnOfOldVolume(ctx context.Context, disk uint32, geometry win.DiskGeometry, p win.Partition) {
-	sector := make([]byte, sectorSize(geometry))
-	if h.m.ReadDevice(ctx, win.PhysicalDrive(disk), p.Offset, sector) != nil || !bootSignature(sector) {
+func (h *host) warnOfOldVolume(ctx context.Context, disk target, p win.Partition) {
+	sector := make([]byte, 4096) // of any size
+	if h.m.ReadDevice(ctx, disk.device, p.Offset, sector) != nil || !bootSignature(sector) {
 		return
 	}
 	klog.FromContext(ctx).Info("The new partition begins with the boot sector of an old file system, which Windows may mount again",
-		"disk", disk, "partition", p.ID, "fileSystem", string(bytes.TrimRight(sector[3:11], " \x00")))
+		"disk", disk.number, "partition", p.ID, "fileSystem", string(bytes.TrimRight(sector[3:11], " \x00")))
 }
 
 // sectorSize is the unit of reading, which no sane disk leaves out.

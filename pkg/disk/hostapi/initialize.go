@@ -20,7 +20,7 @@ const (
 const minDiskSize = 32 << 20
 
 func (h *host) isInitialized(ctx context.Context, disk uint32) (bool, error) {
-	_, initialized, err := h.inspect(ctx, opInspect, disk)
+	_, initialized, err := h.inspect(ctx, opInspect, numbered(disk))
 	return initialized, err
 }
 
@@ -28,24 +28,23 @@ func (h *host) isInitialized(ctx context.Context, disk uint32) (bool, error) {
 // file system without one: Windows shows that as an MBR table with a partition at 0.
 //
 // Some drivers call a disk without any table MBR. Only its first sector can tell.
-func (h *host) inspect(ctx context.Context, op string, disk uint32) (layout win.DriveLayout, initialized bool, err error) {
-	device := win.PhysicalDrive(disk)
-	layout, err = h.m.DriveLayout(ctx, device)
+func (h *host) inspect(ctx context.Context, op string, disk target) (layout win.DriveLayout, initialized bool, err error) {
+	layout, err = h.m.DriveLayout(ctx, disk.device)
 	switch {
 	case err != nil:
-		return layout, false, winerr.Wrap(op, name(disk), err)
+		return layout, false, winerr.Wrap(op, disk.name(), err)
 	case layout.Style == win.StyleRaw:
 		return layout, false, nil
 	case layout.Style != win.StyleMBR || layout.Signature != 0 || slices.ContainsFunc(layout.Partitions, used):
 		return layout, true, nil
 	}
-	geometry, err := h.m.DiskGeometry(ctx, device)
+	geometry, err := h.m.DiskGeometry(ctx, disk.device)
 	if err != nil {
-		return layout, false, winerr.Wrap(op, name(disk), err)
+		return layout, false, winerr.Wrap(op, disk.name(), err)
 	}
 	sector := make([]byte, sectorSize(geometry))
-	if err := h.m.ReadDevice(ctx, device, 0, sector); err != nil {
-		return layout, false, winerr.Wrap(op, name(disk), err)
+	if err := h.m.ReadDevice(ctx, disk.device, 0, sector); err != nil {
+		return layout, false, winerr.Wrap(op, disk.name(), err)
 	}
 	return layout, bootSignature(sector), nil
 }
@@ -60,72 +59,97 @@ func (h *host) initialize(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opInitialize, disk); err != nil {
 		return err
 	}
-	_, initialized, err := h.inspect(ctx, opInitialize, disk)
+	_, initialized, err := h.inspect(ctx, opInitialize, numbered(disk))
 	if err != nil || initialized {
 		return err
 	}
-	if err := h.online(ctx, opInitialize, disk); err != nil {
+	if err := h.online(ctx, opInitialize, numbered(disk)); err != nil {
 		return err
 	}
-	_, err = h.writeTable(ctx, disk)
+	t, err := h.pinned(ctx, opInitialize, disk)
+	if err != nil {
+		return err
+	}
+	_, _, err = h.writeTable(ctx, t)
 	return err
 }
 
-// writeTable is initialize after the first look: the disk is online, is not that of
-// Windows, and seemed to have no table. It returns the table that the disk then has.
+// secondLook is the pause between two looks at a disk that seems to be empty: disks that
+// have just arrived, and disks that answer with errors, pass for blank.
+const secondLook = 500 * time.Millisecond
+
+// writeTable is initialize after the first look: the disk is pinned, online, is not that
+// of Windows, and seemed to have no table. It returns the table that the disk then has, and
+// whether it is a new one.
 //
-// It destroys what is there. Therefore it looks again, and closer: disks that have just
-// arrived, and disks that answer with errors, pass for blank.
-func (h *host) writeTable(ctx context.Context, disk uint32) (win.DriveLayout, error) {
-	const secondLook = 500 * time.Millisecond
-	device := win.PhysicalDrive(disk)
-	geometry, err := h.m.DiskGeometry(ctx, device)
-	if err != nil {
-		return win.DriveLayout{}, winerr.Wrap(opInitialize, name(disk), err)
-	}
-	if geometry.Size < minDiskSize {
-		return win.DriveLayout{}, winerr.New(winerr.Invalid, opInitialize, name(disk),
-			"it has %d bytes, and Windows puts a partition table on no disk below %d", geometry.Size, minDiskSize)
-	}
-	if err := h.m.Sleep(ctx, secondLook); err != nil {
-		return win.DriveLayout{}, winerr.Wrap(opInitialize, name(disk), err)
+// It destroys what is there. Therefore it looks again, and closer, and nothing comes
+// between the last look and the destruction. A disk that is read-only becomes writable only
+// after it was found to be empty: if it has data, somebody may want it so.
+func (h *host) writeTable(ctx context.Context, disk target) (layout win.DriveLayout, created bool, err error) {
+	if disk.size < minDiskSize {
+		return layout, false, winerr.New(winerr.Invalid, opInitialize, disk.name(),
+			"it has %d bytes, and Windows puts a partition table on no disk below %d", disk.size, minDiskSize)
 	}
 	layout, initialized, err := h.inspect(ctx, opInitialize, disk)
 	if err != nil || initialized {
-		return layout, err
+		return layout, false, err
 	}
-	if err := h.refuseData(ctx, disk, geometry); err != nil {
-		return layout, err
+	if err := h.m.Sleep(ctx, secondLook); err != nil {
+		return layout, false, winerr.Wrap(opInitialize, disk.name(), err)
 	}
-	if err := h.makeWritable(ctx, opInitialize, disk); err != nil {
-		return layout, err
+	layout, initialized, err = h.lookForData(ctx, &disk)
+	if err != nil || initialized {
+		return layout, false, err
 	}
-	if err := h.m.CreateDisk(ctx, device, win.NewGUID()); err != nil {
-		return layout, winerr.As(kindOfOurs(err), opInitialize, name(disk), err, "")
+	if err := h.makeWritable(ctx, opInitialize, disk); err != nil { // which may take seconds
+		return layout, false, err
 	}
-	_ = h.m.UpdateDisk(ctx, device) // Windows reads the table by itself, only later
-	return h.awaitTable(ctx, disk)
+	layout, initialized, err = h.lookForData(ctx, &disk)
+	if err != nil || initialized {
+		return layout, false, err
+	}
+	id := win.NewGUID()
+	if err := h.m.CreateDisk(ctx, disk.device, id); err != nil {
+		return layout, false, winerr.As(kindOfOurs(err), opInitialize, disk.name(), err, "")
+	}
+	_ = h.m.UpdateDisk(ctx, disk.device) // Windows reads the table by itself, only later
+	layout, err = h.awaitTable(ctx, disk, id)
+	return layout, true, err
 }
 
-// awaitTable waits until Windows has read the new table.
-func (h *host) awaitTable(ctx context.Context, disk uint32) (win.DriveLayout, error) {
+// lookForData reports whether a disk has a partition table, and fails if it has none but
+// is not empty either, or is not the disk it was.
+func (h *host) lookForData(ctx context.Context, disk *target) (layout win.DriveLayout, initialized bool, err error) {
+	geometry, err := h.recognize(ctx, opInitialize, disk)
+	if err != nil {
+		return layout, false, err
+	}
+	layout, initialized, err = h.inspect(ctx, opInitialize, *disk)
+	if err != nil || initialized {
+		return layout, initialized, err
+	}
+	return layout, false, h.refuseData(ctx, *disk, geometry)
+}
+
+// awaitTable waits until Windows has read the new table, which has the given id.
+func (h *host) awaitTable(ctx context.Context, disk target, id win.GUID) (win.DriveLayout, error) {
 	const (
 		step  = 50 * time.Millisecond
 		limit = 10 * time.Second
 	)
 	for waited := time.Duration(0); ; waited += step {
-		layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
+		layout, err := h.m.DriveLayout(ctx, disk.device)
 		switch {
 		case err != nil:
-			return layout, winerr.Wrap(opInitialize, name(disk), err)
-		case layout.Style == win.StyleGPT:
+			return layout, winerr.Wrap(opInitialize, disk.name(), err)
+		case layout.Style == win.StyleGPT && layout.DiskID == id:
 			return layout, nil
 		case waited >= limit:
-			return layout, winerr.New(winerr.Deadline, opInitialize, name(disk),
-				"%s after a GPT was written, Windows still calls the disk %s; rescan and try again", limit, layout.Style)
+			return layout, winerr.New(winerr.Deadline, opInitialize, disk.name(),
+				"%s after the GPT {%s} was written, Windows still shows %s {%s}; rescan and try again", limit, id, layout.Style, layout.DiskID)
 		}
 		if err := h.m.Sleep(ctx, step); err != nil {
-			return layout, winerr.Wrap(opInitialize, name(disk), err)
+			return layout, winerr.Wrap(opInitialize, disk.name(), err)
 		}
 	}
 }

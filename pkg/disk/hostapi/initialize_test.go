@@ -54,11 +54,20 @@ var suspect = map[string]struct {
 	"large sectors, written with small ones": {
 		winsim.Disk{SectorSize: 4096, Bytes: []winsim.Bytes{{Offset: 512, Text: "EFI PART"}}}, "header of a GPT",
 	},
-	"ext4":  {winsim.Disk{Bytes: []winsim.Bytes{{Offset: 1080, Hex: "53ef"}}}, "ext4"},
-	"XFS":   {winsim.Disk{Bytes: []winsim.Bytes{{Text: "XFSB"}}}, "XFS"},
-	"Btrfs": {winsim.Disk{Bytes: []winsim.Bytes{{Offset: 64*winsim.KiB + 64, Text: "_BHRfS_M"}}}, "Btrfs"},
-	"LVM":   {winsim.Disk{Bytes: []winsim.Bytes{{Offset: 512, Text: "LABELONE"}}}, "LVM"},
-	"LUKS":  {winsim.Disk{Bytes: []winsim.Bytes{{Hex: "4c554b53babe"}}}, "LUKS"},
+	"ext4":                                   {winsim.Disk{Bytes: []winsim.Bytes{{Offset: 1080, Hex: "53ef"}}}, "ext4"},
+	"XFS":                                    {winsim.Disk{Bytes: []winsim.Bytes{{Text: "XFSB"}}}, "XFS"},
+	"Btrfs":                                  {winsim.Disk{Bytes: []winsim.Bytes{{Offset: 64*winsim.KiB + 64, Text: "_BHRfS_M"}}}, "Btrfs"},
+	"LVM":                                    {winsim.Disk{Bytes: []winsim.Bytes{{Offset: 512, Text: "LABELONE"}}}, "LVM"},
+	"LUKS":                                   {winsim.Disk{Bytes: []winsim.Bytes{{Hex: "4c554b53babe"}}}, "LUKS"},
+	"swap":                                   {winsim.Disk{Bytes: []winsim.Bytes{{Offset: 4086, Text: "SWAPSPACE2"}}}, "swap"},
+	"RAID":                                   {winsim.Disk{Bytes: []winsim.Bytes{{Offset: -8192, Hex: "fc4e2ba9"}}}, "Linux RAID"},
+	"ZFS":                                    {winsim.Disk{Bytes: []winsim.Bytes{{Offset: 128 * winsim.KiB, Hex: "0cb1ba0000000000"}}}, "ZFS"},
+	"ISO":                                    {winsim.Disk{SectorSize: 4096, Bytes: []winsim.Bytes{{Offset: 32769, Text: "CD001"}}}, "ISO 9660"},
+	"the copy of a header for large sectors": {winsim.Disk{Bytes: []winsim.Bytes{{Offset: -4096, Text: "EFI PART"}}}, "header of a GPT"},
+	"the copy of an NTFS boot sector":        {winsim.Disk{Bytes: []winsim.Bytes{{Offset: -512, Hex: "eb52904e54465320202020"}}}, "NTFS"},
+	"something unknown":                      {winsim.Disk{Bytes: []winsim.Bytes{{Text: "a raw database"}}}, "not blank"},
+	"something unknown, further in":          {winsim.Disk{SectorSize: 4096, Bytes: []winsim.Bytes{{Offset: 8191, Hex: "01"}}}, "not blank"},
+	"something unknown at the end":           {winsim.Disk{Size: 32 * winsim.MiB, Bytes: []winsim.Bytes{{Offset: -8192, Hex: "01"}}}, "not blank"},
 }
 
 func TestPartition_SuspectDisk(t *testing.T) {

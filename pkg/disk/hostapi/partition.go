@@ -29,17 +29,29 @@ func (h *host) partition(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opPartition, disk); err != nil {
 		return err
 	}
-	if err := h.online(ctx, opPartition, disk); err != nil {
+	if err := h.online(ctx, opPartition, numbered(disk)); err != nil {
 		return err
 	}
-	layout, initialized, err := h.inspect(ctx, opPartition, disk)
-	if err == nil && !initialized {
-		layout, err = h.writeTable(ctx, disk)
-	}
+	layout, initialized, err := h.inspect(ctx, opPartition, numbered(disk))
 	if err != nil {
 		return err
 	}
-	return h.ensurePartition(ctx, disk, layout)
+	if initialized {
+		return h.ensurePartition(ctx, disk, layout)
+	}
+	t, err := h.pinned(ctx, opPartition, disk)
+	if err != nil {
+		return err
+	}
+	layout, created, err := h.writeTable(ctx, t)
+	switch {
+	case err != nil:
+		return err
+	case created:
+		return h.fillTable(ctx, t, layout.DiskID)
+	default:
+		return h.ensurePartition(ctx, disk, layout)
+	}
 }
 
 // createPartition is CreateBasicPartition. The disk is locked.
@@ -55,18 +67,49 @@ func (h *host) createPartition(ctx context.Context, disk uint32) error {
 }
 
 // ensurePartition creates a partition if the disk has none but reserved ones, and waits
-// for the volumes of the partitions there are.
+// for the volumes of the partitions there are. The table is one that was there before.
+//
+// One that is empty may be what our own interrupted call has left. It may also be one that
+// Windows could not read, so it has to be empty twice, as a disk without a table has.
 func (h *host) ensurePartition(ctx context.Context, disk uint32, layout win.DriveLayout) error {
+	if done, err := h.refuseTable(ctx, numbered(disk), layout); done || err != nil {
+		return err
+	}
+	t, err := h.pinned(ctx, opCreatePartition, disk)
+	if err != nil {
+		return err
+	}
+	if layout, err = h.m.DriveLayout(ctx, t.device); err != nil {
+		return winerr.Wrap(opCreatePartition, name(disk), err)
+	}
+	if done, err := h.refuseTable(ctx, t, layout); done || err != nil {
+		return err
+	}
+	if err := h.m.Sleep(ctx, secondLook); err != nil {
+		return winerr.Wrap(opCreatePartition, name(disk), err)
+	}
+	return h.fillTable(ctx, t, layout.DiskID)
+}
+
+// refuseTable fails if no partition can be created in a table, and is done, with the
+// volumes, if there is one.
+func (h *host) refuseTable(ctx context.Context, disk target, layout win.DriveLayout) (done bool, err error) {
 	switch {
 	case partitioned(layout):
-		return h.settle(ctx, disk, layout)
+		return true, h.settle(ctx, disk, layout)
 	case layout.Style == win.StyleRaw:
-		return winerr.New(winerr.InUse, opCreatePartition, name(disk), "it has no partition table; initialize it first")
+		return false, winerr.New(winerr.InUse, opCreatePartition, disk.name(), "it has no partition table; initialize it first")
 	case layout.Style != win.StyleGPT:
-		return winerr.New(winerr.InUse, opCreatePartition, name(disk),
+		return false, winerr.New(winerr.InUse, opCreatePartition, disk.name(),
 			"it has an empty %s partition table, which was not written by us; if nothing on it is needed, clean it with diskpart", layout.Style)
 	}
-	layout, created, err := h.addPartition(ctx, disk)
+	return false, nil
+}
+
+// fillTable creates the partition in the empty GPT with the given id, and waits for its
+// volume.
+func (h *host) fillTable(ctx context.Context, disk target, id win.GUID) error {
+	layout, created, err := h.addPartition(ctx, disk, id)
 	switch {
 	case err != nil:
 		return err
@@ -77,53 +120,73 @@ func (h *host) ensurePartition(ctx context.Context, disk uint32, layout win.Driv
 	}
 }
 
-// addPartition creates the partition on a disk with a GPT. It returns none if somebody
-// else was faster, and the table as it is then.
+// addPartition creates the partition on a disk with the GPT that has the given id. It
+// returns none if somebody else was faster, and the table as it is then.
 //
 // Windows may add a reserved partition of its own to a new table, some time after it was
 // created. Nothing tells when it has; therefore the table is read immediately before it is
 // written, what is there is kept, and a table that Windows refuses because it has changed
 // in between is made anew.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
-func (h *host) addPartition(ctx context.Context, disk uint32) (layout win.DriveLayout, created *win.Partition, err error) {
+func (h *host) addPartition(ctx context.Context, disk target, id win.GUID) (layout win.DriveLayout, created *win.Partition, err error) {
 	const attempts = 3
-	device := win.PhysicalDrive(disk)
 	fail := func(err error) (win.DriveLayout, *win.Partition, error) {
-		return layout, nil, winerr.Wrap(opCreatePartition, name(disk), err)
+		return layout, nil, winerr.Wrap(opCreatePartition, disk.name(), err)
 	}
-	geometry, err := h.m.DiskGeometry(ctx, device)
-	if err != nil {
+	if layout, err = h.lookForPartitions(ctx, &disk, id); err != nil || partitioned(layout) {
 		return fail(err)
 	}
-	if err := h.makeWritable(ctx, opCreatePartition, disk); err != nil {
+	if err := h.makeWritable(ctx, opCreatePartition, disk); err != nil { // which may take seconds
 		return fail(err)
 	}
 	for range attempts {
-		if layout, err = h.m.DriveLayout(ctx, device); err != nil {
+		if layout, err = h.lookForPartitions(ctx, &disk, id); err != nil || partitioned(layout) {
 			return fail(err)
 		}
-		if partitioned(layout) {
-			return layout, nil, nil
-		}
-		table, wanted, err := addPartition(layout, geometry.Size)
+		table, wanted, err := addPartition(layout, disk.size)
 		if err != nil {
-			return fail(winerr.As(winerr.NoSpace, opCreatePartition, name(disk), err, ""))
+			return fail(winerr.As(winerr.NoSpace, opCreatePartition, disk.name(), err, ""))
 		}
-		if err := h.m.SetDriveLayout(ctx, device, table); winerr.CodeOf(err) == winerr.InvalidParameter {
-			klog.FromContext(ctx).V(4).Info("Windows refuses a partition table", "disk", disk, "table", describe(table))
+		if err := h.m.SetDriveLayout(ctx, disk.device, table); winerr.CodeOf(err) == winerr.InvalidParameter {
+			klog.FromContext(ctx).V(4).Info("Windows refuses a partition table", "disk", disk.number, "table", describe(table))
 			continue
 		} else if err != nil {
-			return fail(winerr.As(kindOfOurs(err), opCreatePartition, name(disk), err, ""))
+			return fail(winerr.As(kindOfOurs(err), opCreatePartition, disk.name(), err, ""))
 		}
-		_ = h.m.UpdateDisk(ctx, device) // Windows makes the volume by itself, only later
-		if layout, err = h.m.DriveLayout(ctx, device); err != nil {
+		_ = h.m.UpdateDisk(ctx, disk.device) // Windows makes the volume by itself, only later
+		if layout, err = h.m.DriveLayout(ctx, disk.device); err != nil {
 			return fail(err)
 		}
 		if i := slices.IndexFunc(layout.Partitions, func(p win.Partition) bool { return p.ID == wanted.ID }); i >= 0 {
-			h.warnOfOldVolume(ctx, disk, geometry, wanted)
+			h.warnOfOldVolume(ctx, disk, wanted)
 			return layout, &layout.Partitions[i], nil
 		}
 	}
-	return fail(winerr.New(winerr.Internal, opCreatePartition, name(disk),
+	return fail(winerr.New(winerr.Internal, opCreatePartition, disk.name(),
 		"Windows refused or lost the new partition %d times (%w); the table is %s", attempts, winerr.InvalidParameter, describe(layout)))
+}
+
+// lookForPartitions reads the table of a disk. It fails unless that is the GPT with the
+// given id, and has either partitions, or none in the sectors of the disk either.
+func (h *host) lookForPartitions(ctx context.Context, disk *target, id win.GUID) (layout win.DriveLayout, err error) {
+	geometry, err := h.recognize(ctx, opCreatePartition, disk)
+	if err != nil {
+		return layout, err
+	}
+	entries, err := h.entries(ctx, *disk, geometry)
+	if err != nil {
+		return layout, winerr.Wrap(opCreatePartition, disk.name(), err)
+	}
+	layout, err = h.m.DriveLayout(ctx, disk.device)
+	switch {
+	case err != nil:
+		return layout, winerr.Wrap(opCreatePartition, disk.name(), err)
+	case layout.Style != win.StyleGPT || layout.DiskID != id:
+		return layout, winerr.New(winerr.Busy, opCreatePartition, disk.name(),
+			"its partition table was GPT {%s}, and now is %s {%s}; look what else writes to it", id, layout.Style, layout.DiskID)
+	case !partitioned(layout) && entries != "":
+		return layout, winerr.New(winerr.InUse, opCreatePartition, disk.name(),
+			"Windows shows an empty partition table, but there is %s; if nothing on it is needed, clean it with diskpart", entries)
+	}
+	return layout, nil
 }

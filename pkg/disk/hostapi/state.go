@@ -17,10 +17,10 @@ const (
 // takeOnline switches a disk on. It leaves a disk that is read-only so: on one with data
 // that may be somebody's wish, and an empty one becomes writable when it is initialized.
 func (h *host) takeOnline(ctx context.Context, disk uint32) error {
-	return h.online(ctx, opOnline, disk)
+	return h.online(ctx, opOnline, numbered(disk))
 }
 
-func (h *host) online(ctx context.Context, op string, disk uint32) error {
+func (h *host) online(ctx context.Context, op string, disk target) error {
 	return h.switchTo(ctx, op, disk, win.DiskAttributes{}, win.DiskAttributes{Offline: true})
 }
 
@@ -33,11 +33,11 @@ func (h *host) takeOffline(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opOffline, disk); err != nil {
 		return err
 	}
-	return h.switchTo(ctx, opOffline, disk, win.DiskAttributes{Offline: true}, win.DiskAttributes{Offline: true})
+	return h.switchTo(ctx, opOffline, numbered(disk), win.DiskAttributes{Offline: true}, win.DiskAttributes{Offline: true})
 }
 
 // makeWritable switches a disk on, for writing.
-func (h *host) makeWritable(ctx context.Context, op string, disk uint32) error {
+func (h *host) makeWritable(ctx context.Context, op string, disk target) error {
 	return h.switchTo(ctx, op, disk, win.DiskAttributes{}, win.DiskAttributes{Offline: true, ReadOnly: true})
 }
 
@@ -48,40 +48,39 @@ func (h *host) makeWritable(ctx context.Context, op string, disk uint32) error {
 // the SAN policy says when it comes to it, after us. So a change has to be seen twice, and
 // is asked for again if it was undone.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_disk_attributes
-func (h *host) switchTo(ctx context.Context, op string, disk uint32, want, mask win.DiskAttributes) error {
+func (h *host) switchTo(ctx context.Context, op string, disk target, want, mask win.DiskAttributes) error {
 	const (
 		step   = 50 * time.Millisecond
 		repeat = time.Second // how often to ask
 		limit  = 5 * time.Second
 	)
-	device := win.PhysicalDrive(disk)
 	var refusal error
 	for waited, seen := time.Duration(0), 0; ; waited += step {
-		now, err := h.m.DiskAttributes(ctx, device)
+		now, err := h.m.DiskAttributes(ctx, disk.device)
 		switch {
 		case err != nil:
-			return winerr.Wrap(op, name(disk), err)
+			return winerr.Wrap(op, disk.name(), err)
 		case masked(now, mask) == masked(want, mask):
 			if seen++; seen == 2 || waited == 0 {
 				return nil
 			}
 		case waited >= limit && refusal != nil:
-			return winerr.As(winerr.Busy, op, name(disk), refusal, "close what has the disk or its volumes open")
+			return winerr.As(winerr.Busy, op, disk.name(), refusal, "close what has the disk or its volumes open")
 		case waited >= limit:
-			return winerr.New(winerr.Busy, op, name(disk),
+			return winerr.New(winerr.Busy, op, disk.name(),
 				"Windows keeps undoing it; look for another disk with the same signature, and at the SAN policy")
 		case seen > 0 || waited%repeat == 0: // undone, or without effect for a while
-			refusal = h.m.SetDiskAttributes(ctx, device, want, mask)
+			refusal = h.m.SetDiskAttributes(ctx, disk.device, want, mask)
 			if refusal != nil && !errors.Is(refusal, winerr.Busy) {
-				return winerr.Wrap(op, name(disk), refusal)
+				return winerr.Wrap(op, disk.name(), refusal)
 			}
 			// For the volumes to come or go at once. They do in any case.
-			_ = h.m.UpdateDisk(ctx, device)
+			_ = h.m.UpdateDisk(ctx, disk.device)
 			seen = 0
 			continue // most often it shows immediately
 		}
 		if err := h.m.Sleep(ctx, step); err != nil {
-			return winerr.Wrap(op, name(disk), err)
+			return winerr.Wrap(op, disk.name(), err)
 		}
 	}
 }

@@ -17,8 +17,7 @@ func (h host) WriteVolumeCache(volumeID string) error {
 	if err != nil {
 		return err
 	}
-	return h.change(work{op: opFlush, volume: id, round: h.shared.flushes.Load()}, func(ctx context.Context) error {
-		h.shared.flushes.Add(1)
+	return h.change(work{op: opFlush, volume: id, fresh: true}, func(ctx context.Context) error {
 		if err := h.flush(ctx, id); err != nil {
 			return failed(opFlush, id, err)
 		}

@@ -28,40 +28,36 @@ func (h host) FormatVolume(volumeID string) error {
 	})
 }
 
-// format puts an empty NTFS on a volume. The caller may have looked at the volume before,
-// but that was before the volume was locked: the look that counts is taken here.
+// errKept is the end of a format that found a file system on the volume.
+var errKept = errors.New("the volume has a file system")
+
+// format puts an empty NTFS on a volume.
 func (h host) format(ctx context.Context, id win.VolumeID) error {
 	if err := h.refuseSystemDisk(ctx, opFormat, id); err != nil {
 		return err
 	}
-	if !h.formatOver {
-		done, err := h.formatted(ctx, opFormat, id)
-		if err != nil {
-			return err
-		}
-		if done {
-			klog.FromContext(ctx).V(2).Info("The volume has a file system and is not formatted", "volume", id)
-			return nil
-		}
-	}
-	if err := h.overwrite(ctx, id); err != nil {
+	switch err := h.formatEmpty(ctx, id); {
+	case errors.Is(err, errKept):
+		klog.FromContext(ctx).V(2).Info("The volume has a file system and is not formatted", "volume", id)
+		return nil
+	case err != nil:
 		return winerr.Wrap(opFormat, string(id), err)
 	}
 	return h.awaitNTFS(ctx, id)
 }
 
-// overwrite formats a volume whatever is on it.
+// formatEmpty formats a volume if there is nothing on it.
 //
 // Windows has no documented function for that, only methods of WMI classes. The storage
 // service behind the first one works from a cache and may need a while to notice a new
 // volume; the second one is older, but asks Windows itself.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
 // https://learn.microsoft.com/previous-versions/windows/desktop/vdswmi/format-method-in-class-win32-volume
-func (h host) overwrite(ctx context.Context, id win.VolumeID) error {
+func (h host) formatEmpty(ctx context.Context, id win.VolumeID) error {
 	var failure error
-	noticed, err := h.poll(ctx, func() (bool, error) {
-		if failure = h.formatFree(ctx, id, h.m.Format); !unnoticed(failure) {
-			return true, nil
+	noticed, err := h.poll(ctx, func() (noticed bool, err error) {
+		if failure, err = h.formatFree(ctx, id, h.m.Format); err != nil || !unnoticed(failure) {
+			return true, err
 		}
 		// The refresh is a help, not a condition.
 		if err := h.m.RefreshStorageCache(ctx); err != nil && ctx.Err() != nil {
@@ -76,7 +72,10 @@ func (h host) overwrite(ctx context.Context, id win.VolumeID) error {
 		return failure
 	}
 	klog.FromContext(ctx).Info("The storage service cannot format the volume, trying Win32_Volume", "volume", id, "error", failure)
-	return h.formatFree(ctx, id, h.m.FormatLegacy)
+	if failure, err = h.formatFree(ctx, id, h.m.FormatLegacy); err != nil {
+		return err
+	}
+	return failure
 }
 
 // unnoticed reports whether the storage service does not know the volume yet.
@@ -103,24 +102,38 @@ func missing(err error) bool {
 }
 
 // formatFree formats a volume by one of the two ways, and waits a little for others to
-// let go of it: virus scanners and indexers open every volume that arrives.
-func (h host) formatFree(ctx context.Context, id win.VolumeID, format func(context.Context, win.VolumeID) error) error {
+// let go of it: virus scanners and indexers open every volume that arrives. The failure is
+// that of the format; err says that there must be no other attempt.
+func (h host) formatFree(ctx context.Context, id win.VolumeID, format func(context.Context, win.VolumeID) error) (failure, err error) {
 	const (
 		tries = 3
 		pause = time.Second
 	)
 	for try := 1; ; try++ {
-		err := format(ctx, id)
-		if !errors.Is(err, winerr.Busy) || try == tries {
-			return err
+		if err := h.refuseToFormat(ctx, id); err != nil {
+			return nil, err
+		}
+		if failure = format(ctx, id); !errors.Is(failure, winerr.Busy) || try == tries {
+			return failure, nil
 		}
 		if err := h.m.Sleep(ctx, pause); err != nil {
-			return err
-		}
-		if name, err := h.m.FileSystem(ctx, id); err == nil && !winpath.Equal(name, rawName) && !h.formatOver {
-			return nil // who had it open has formatted it
+			return nil, err
 		}
 	}
+}
+
+// refuseToFormat fails unless there is nothing on a volume. It is asked before each single
+// attempt: who had the volume open during the last one, or came while we waited, may have
+// formatted it and begun to use it.
+func (h host) refuseToFormat(ctx context.Context, id win.VolumeID) error {
+	if h.formatOver {
+		return nil
+	}
+	done, err := h.formatted(ctx, opFormat, id)
+	if err == nil && done {
+		return errKept
+	}
+	return err
 }
 
 // awaitNTFS waits until Windows has let go of the old content and recognises the new file

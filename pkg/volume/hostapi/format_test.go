@@ -227,6 +227,89 @@ func TestFormatVolume_SomebodyElseFormats(t *testing.T) {
 	wantCalls(t, node, "Format", 1)
 }
 
+// TestFormatVolume_LooksBeforeEachAttempt lets somebody else format and use the volume
+// while we wait for one thing or another.
+func TestFormatVolume_LooksBeforeEachAttempt(t *testing.T) {
+	const other = pods + `\second`
+	unknown := winsim.Fault{Call: "Format", Error: uint32(winerr.WMINotFound)}
+	for name, c := range map[string]struct {
+		faults []winsim.Fault // the last one lets the other in
+		look   uint32         // error of the first look after that
+		state  winsim.VolumeState
+		fails  bool
+		kind   winerr.Kind // if it fails
+	}{
+		"before the service is asked again": {
+			faults: []winsim.Fault{unknown, {Call: "RefreshStorageCache"}},
+		},
+		"before the older way": {
+			faults: []winsim.Fault{{Call: "Format", Error: uint32(winerr.StorageNotSupported)}},
+		},
+		"before the older way is tried again": {
+			faults: []winsim.Fault{unknown, {Call: "FormatLegacy", Error: uint32(winerr.LegacyFormatLockFailed)}},
+		},
+		"busy, then unreadable": {
+			faults: []winsim.Fault{{Call: "Format", Error: uint32(winerr.StorageInUse)}},
+			look:   uint32(winerr.IODevice), fails: true, kind: winerr.Internal,
+		},
+		"busy, then not recognised at first": {
+			faults: []winsim.Fault{{Call: "Format", Error: uint32(winerr.StorageInUse)}},
+			look:   uint32(winerr.UnrecognizedVolume),
+		},
+		"busy, then gone": { // which the storage service may say, too, but then it is not final
+			faults: []winsim.Fault{{Call: "Format", Error: uint32(winerr.StorageInUse)}},
+			look:   uint32(winerr.FileNotFound), fails: true, kind: winerr.NotFound,
+		},
+		"busy, then in use": {
+			faults: []winsim.Fault{{Call: "Format", Error: uint32(winerr.StorageInUse)}},
+			look:   uint32(winerr.SharingViolation), fails: true, kind: winerr.Busy,
+		},
+		"busy, then encrypted": {
+			faults: []winsim.Fault{{Call: "Format", Error: uint32(winerr.StorageInUse)}},
+			state:  winsim.Locked, fails: true, kind: winerr.InUse,
+		},
+		"busy, then damaged": {
+			faults: []winsim.Fault{{Call: "Format", Error: uint32(winerr.StorageInUse)}},
+			state:  winsim.Raw, fails: true, kind: winerr.InUse,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := nodeWith(t, unformatted())
+			let := c.faults[len(c.faults)-1]
+			for _, fault := range c.faults[:len(c.faults)-1] {
+				inject(t, node, fault)
+			}
+			var before string
+			var once sync.Once
+			let.Times = 1
+			let.Do = func(n *winsim.Node) {
+				once.Do(func() {
+					must(t, n.FormatLegacy(t.Context(), win.VolumeID(id)))
+					must(t, n.MountFolder(other, id))
+					must(t, n.WriteFile(other+`\precious`, "data"))
+					if c.state != "" {
+						must(t, n.SetVolumeState(id, c.state))
+					}
+					if c.look != 0 {
+						inject(t, n, winsim.Fault{Call: "FileSystem", Times: 1, Error: c.look})
+					}
+					before = fingerprint(t, n)
+				})
+			}
+			inject(t, node, let)
+			err := volumeapi.NewOn(node).FormatVolume(id)
+			if c.fails {
+				wantKind(t, "FormatVolume", err, c.kind, id)
+			} else {
+				must(t, err)
+			}
+			if before == "" || fingerprint(t, node) != before {
+				t.Error("what somebody else has made of the volume is lost")
+			}
+		})
+	}
+}
+
 func TestFormatVolume_NotSeenAfterwards(t *testing.T) {
 	node := nodeWith(t, unformatted())
 	inject(t, node, winsim.Fault{Call: "FileSystem", Nth: 3, Times: 5, Error: uint32(winerr.UnrecognizedVolume)})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/signature"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
@@ -72,11 +73,11 @@ func (h host) fileSystem(ctx context.Context, op string, id win.VolumeID) (strin
 // refuseForeign fails if there is something on a volume in which Windows recognises no
 // file system.
 func (h host) refuseForeign(ctx context.Context, op string, id win.VolumeID) error {
-	head := make([]byte, headLength)
+	head := make([]byte, signature.HeadLength)
 	if err := h.m.ReadDevice(ctx, id.Device(), 0, head); err != nil {
 		return winerr.Wrap(op, string(id), err)
 	}
-	if found := signatureOf(head); found != "" {
+	if found := signature.InHead(head); found != "" {
 		return &winerr.Error{
 			Op: op, Object: string(id), Kind: winerr.InUse,
 			Err:    errors.New("its content is unrecognised but not empty: there are traces of " + found),

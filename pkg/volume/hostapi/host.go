@@ -3,14 +3,10 @@ package api
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/flight"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
 // host implements HostAPI over the seam.
@@ -23,24 +19,18 @@ type host struct {
 
 // shared is what all hosts of a machine must have in common. The zero value is ready.
 type shared struct {
-	// locks are held by whoever changes a volume or what is mounted at a folder. Who
-	// needs both takes the volume's first.
-	locks keylock.Locks[string]
-	// works are the changes under way.
-	works flight.Group[work]
-	// flushes counts the flushes that have begun.
-	flushes atomic.Uint64
+	changes queues
 }
 
-// work names a change to a volume. Callers who want the same while it is under way share
-// one run of it, and its result.
+// work names a change to a volume. Callers who want the same may share one run of it, and
+// its result.
 type work struct {
 	op     string
 	volume win.VolumeID
 	path   string // where to mount or unmount
 	size   int64  // to grow to
 	over   bool   // format over what is there
-	round  uint64 // of flushing
+	fresh  bool   // shared only by those who come before it begins
 }
 
 // workLimit bounds a change whose callers may all have left. Windows may need minutes to
@@ -53,25 +43,12 @@ func (h host) WithContext(ctx context.Context) HostAPI {
 	return h
 }
 
-// change runs a change, or joins it if it is under way. A caller whose context ends leaves
-// at once, while the change goes on and keeps its locks until it has really ended: what
-// Windows was asked to do cannot be called back, and must not be asked for twice.
+// change does something to a volume when it is its turn. A caller whose context ends
+// leaves at once. What has begun by then goes on and keeps others waiting until it has
+// really ended: what Windows was asked to do cannot be called back, and must not be asked
+// for twice. What has not begun never does, if nobody else waits for it.
 func (h host) change(w work, do func(ctx context.Context) error) error {
-	err := h.shared.works.Do(h.ctx, w, workLimit, func(ctx context.Context) error {
-		keys := []string{string(w.volume)}
-		if w.path != "" {
-			keys = append(keys, winpath.Fold(w.path))
-		}
-		for _, key := range keys {
-			unlock, err := h.shared.locks.Lock(ctx, key)
-			if err != nil {
-				return err
-			}
-			defer unlock()
-		}
-		return do(ctx)
-	})
-	return winerr.Wrap(w.op, w.object(), err)
+	return winerr.Wrap(w.op, w.object(), h.shared.changes.do(h.ctx, w, do))
 }
 
 func (w work) object() string {

@@ -34,7 +34,7 @@ func (h host) ListVolumesOnDisk(diskNumber, partitionNumber uint32) ([]string, e
 // volumesOn returns the volumes of a disk, or of one of its partitions if that is not 0,
 // in the order in which they lie there.
 func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]place, error) {
-	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
+	layout, err := h.table(ctx, disk)
 	if err != nil {
 		// Volumes can be found without the table, if only there is a disk.
 		if !answered(err) || errors.Is(err, winerr.NotFound) {
@@ -43,17 +43,35 @@ func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]place, e
 		if _, err := h.m.DeviceNumber(ctx, win.PhysicalDrive(disk)); err != nil {
 			return nil, err
 		}
+		layout = win.DriveLayout{}
+	} else if !partitioned(layout) {
+		return nil, nil // without asking volumes of other disks
 	}
 	volumes, complete, err := h.volumesByName(ctx, disk, partition, layout)
 	if err != nil {
 		return nil, err
 	}
 	if !complete {
-		if volumes, err = h.volumesBySearch(ctx, disk); err != nil {
+		if volumes, err = h.volumesBySearch(ctx, disk, expected(layout, partition)); err != nil {
 			return nil, err
 		}
 	}
 	return arrange(volumes, layout, partition), nil
+}
+
+// table reads the partition table of a disk. One that has just arrived may look as if it
+// had none, so that has to be said twice.
+func (h host) table(ctx context.Context, disk uint32) (win.DriveLayout, error) {
+	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
+	if err == nil && !partitioned(layout) && layout.Style == win.StyleRaw {
+		layout, err = h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
+	}
+	return layout, err
+}
+
+// partitioned reports whether there is more in a table than empty slots.
+func partitioned(layout win.DriveLayout) bool {
+	return slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool { return p.Length > 0 })
 }
 
 // place is where on a disk a volume lies: in one partition, or in extents.
@@ -68,10 +86,10 @@ type place struct {
 // matter how many other volumes there are and how they do. It is not complete if one of
 // them has another name or if there are partitions of an unknown kind.
 func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout win.DriveLayout) (volumes []place, complete bool, err error) {
+	if layout.Style != win.StyleGPT {
+		return nil, false, nil
+	}
 	for _, p := range layout.Partitions {
-		if layout.Style != win.StyleGPT {
-			return nil, false, nil
-		}
 		if p.Type == win.PartitionMSR || (partition != 0 && p.Number != partition) {
 			continue // reserved ones have no volume
 		}
@@ -89,26 +107,24 @@ func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout 
 			return nil, false, err
 		}
 	}
-	return volumes, len(volumes) > 0, nil
+	return volumes, true, nil
 }
 
-// volumesBySearch asks all volumes where they are.
-func (h host) volumesBySearch(ctx context.Context, disk uint32) ([]place, error) {
-	ids, err := h.m.VolumeIDs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var volumes []place
-	for _, id := range ids {
-		at, ok, err := h.locate(ctx, id, disk)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			volumes = append(volumes, at)
+// expected returns the numbers of the partitions that should have a volume each, or nil if
+// that cannot be said.
+func expected(layout win.DriveLayout, partition uint32) map[uint32]bool {
+	numbers := map[uint32]bool{}
+	for _, p := range layout.Partitions {
+		switch {
+		case !used(layout.Style, p) || p.Type == win.PartitionMSR || p.MBRType == mbrExtended || p.MBRType == mbrExtendedLBA:
+			continue
+		case p.Type == win.PartitionLDMData || p.Type == win.PartitionLDMMetadata || p.MBRType == mbrLDM:
+			return nil // there may be any number of volumes
+		case partition == 0 || p.Number == partition:
+			numbers[p.Number] = true
 		}
 	}
-	return volumes, nil
+	return numbers
 }
 
 // locate finds out whether and where a volume lies on a disk. Volumes come and go while

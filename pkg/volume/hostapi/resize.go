@@ -51,21 +51,47 @@ func (h host) resize(ctx context.Context, id win.VolumeID, size int64) error {
 	return h.growFileSystem(ctx, id, length, ntfs)
 }
 
+// location is the partition that a volume is. Numbers are given again when disks come and
+// go; together with where it begins they tell one partition from another.
+type location struct {
+	disk, partition uint32
+	offset          int64
+}
+
 // partitionOf returns the partition that a volume is.
-func (h host) partitionOf(ctx context.Context, id win.VolumeID) (win.DeviceNumber, error) {
-	at, err := h.m.DeviceNumber(ctx, id.Device())
+func (h host) partitionOf(ctx context.Context, id win.VolumeID) (location, error) {
+	number, err := h.m.DeviceNumber(ctx, id.Device())
 	if err != nil && !unknown(err) {
-		return at, failed(opResize, id, err)
+		return location{}, failed(opResize, id, err)
 	}
-	if err == nil && at.Type == win.DeviceTypeDisk {
-		return at, nil
+	if err != nil || number.Type != win.DeviceTypeDisk {
+		disks, err := h.disksOf(ctx, opResize, id)
+		if err != nil {
+			return location{}, err
+		}
+		return location{}, winerr.New(winerr.Unsupported, opResize, string(id),
+			"only a volume that is one partition of one disk can grow; this one is dynamic or spans disks (%d)", disks)
 	}
-	disks, err := h.disksOf(ctx, opResize, id)
-	if err != nil {
-		return at, err
+	extents, err := h.m.VolumeExtents(ctx, id)
+	switch {
+	case err != nil:
+		return location{}, failed(opResize, id, err)
+	case len(extents) != 1 || extents[0].Disk != number.Number:
+		return location{}, winerr.New(winerr.Unavailable, opResize, string(id),
+			"it is partition %d of disk %d, but its extents are %+v", number.Partition, number.Number, extents)
 	}
-	return at, winerr.New(winerr.Unsupported, opResize, string(id),
-		"only a volume that is one partition of one disk can grow; this one is dynamic or spans disks (%d)", disks)
+	return location{number.Number, number.Partition, extents[0].Offset}, nil
+}
+
+// checkStill fails if a volume is not where it was any more. Its disk may have been
+// detached, and another one may have got the number.
+func (h host) checkStill(ctx context.Context, id win.VolumeID, at location) error {
+	now, err := h.partitionOf(ctx, id)
+	if err == nil && now != at {
+		err = winerr.New(winerr.Unavailable, opResize, string(id),
+			"it was partition %d of disk %d and is partition %d of disk %d now", at.partition, at.disk, now.partition, now.disk)
+	}
+	return err
 }
 
 // ntfs returns the measures of a volume's file system, which must be NTFS.
@@ -90,8 +116,8 @@ func (h host) ntfs(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, er
 // length. Windows refuses as invalid what does not fit the table as it is now, so a
 // refusal is answered with a fresh look at the table, once.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
-func (h host) growPartition(ctx context.Context, id win.VolumeID, at win.DeviceNumber, size int64, ntfs win.NTFSVolumeData) (int64, error) {
-	disk := win.PhysicalDrive(at.Number)
+func (h host) growPartition(ctx context.Context, id win.VolumeID, at location, size int64, ntfs win.NTFSVolumeData) (int64, error) {
+	disk := win.PhysicalDrive(at.disk)
 	for refused := false; ; refused = true {
 		room, err := h.awaitRoom(ctx, id, at, size, ntfs)
 		if err != nil {
@@ -112,7 +138,10 @@ func (h host) growPartition(ctx context.Context, id win.VolumeID, at win.DeviceN
 		if err := h.refuseReadOnly(ctx, id, disk); err != nil {
 			return 0, err
 		}
-		err = h.m.GrowPartition(ctx, disk, at.Partition, grow)
+		if err := h.checkStill(ctx, id, at); err != nil {
+			return 0, err
+		}
+		err = h.m.GrowPartition(ctx, disk, at.partition, grow)
 		switch {
 		case err == nil:
 			return h.awaitLength(ctx, id, at, target)
@@ -120,7 +149,7 @@ func (h host) growPartition(ctx context.Context, id win.VolumeID, at win.DeviceN
 			return 0, failed(opResize, id, err)
 		case refused:
 			return 0, winerr.As(winerr.InUse, opResize, string(id), err,
-				fmt.Sprintf("Windows does not let partition %d of disk %d grow by %d bytes", at.Partition, at.Number, grow))
+				fmt.Sprintf("Windows does not let partition %d of disk %d grow by %d bytes", at.partition, at.disk, grow))
 		}
 	}
 }
@@ -138,7 +167,7 @@ func (h host) refuseReadOnly(ctx context.Context, id win.VolumeID, disk win.Devi
 }
 
 // awaitLength waits until the partition table shows that a partition has grown.
-func (h host) awaitLength(ctx context.Context, id win.VolumeID, at win.DeviceNumber, target int64) (int64, error) {
+func (h host) awaitLength(ctx context.Context, id win.VolumeID, at location, target int64) (int64, error) {
 	var length int64
 	done, err := h.poll(ctx, func() (bool, error) {
 		room, err := h.measure(ctx, id, at)

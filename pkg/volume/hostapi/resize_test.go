@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -294,16 +295,92 @@ func (m otherLayout) DriveLayout(context.Context, win.Device) (win.DriveLayout, 
 	return m.layout, nil
 }
 
+// TestResizeVolume_AnotherDisk gives the number of the volume's disk to another one, which
+// has a partition of the same number that could grow.
+func TestResizeVolume_AnotherDisk(t *testing.T) {
+	for _, msr := range []winsim.Size{15 * winsim.MiB, 31 * winsim.MiB} { // the same place, and another
+		for _, call := range []string{"SystemVolumes", "NTFSVolumeData", "UpdateDisk", "DiskGeometry", "DriveLayout", "DiskAttributes"} {
+			t.Run(fmt.Sprint(call, " ", msr), func(t *testing.T) {
+				node, host := grown(t, nil)
+				var before string
+				inject(t, node, winsim.Fault{Call: call, Times: 1, Do: func(n *winsim.Node) {
+					must(t, n.DetachDisk(firstDisk))
+					number, err := n.AttachDisk(winsim.Disk{Number: firstDisk, Size: 4 * winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{
+						{Type: "msr", Size: msr},
+						{Size: winsim.GiB, Volume: &winsim.Volume{ID: volumeID(2)}},
+					}})
+					must(t, err)
+					if number != firstDisk {
+						t.Errorf("the disk has number %d", number)
+					}
+					must(t, n.Sleep(t.Context(), time.Second))
+					before = fingerprint(t, n)
+				}})
+				if err := host.ResizeVolume(id, 0); err == nil {
+					t.Error("a volume that is gone has grown")
+				}
+				if fingerprint(t, node) != before {
+					t.Error("the other disk has changed")
+				}
+				wantCalls(t, node, "GrowPartition", 0)
+			})
+		}
+	}
+}
+
+// moves is a machine that has another opinion on where a volume is from the nth time on.
+type moves struct {
+	*winsim.Node
+	extents []win.Extent
+	number  win.DeviceNumber
+	asked   *int
+	nth     int
+}
+
+func (m moves) VolumeExtents(ctx context.Context, v win.VolumeID) ([]win.Extent, error) {
+	if *m.asked++; *m.asked >= m.nth {
+		return m.extents, nil
+	}
+	return m.Node.VolumeExtents(ctx, v)
+}
+
+func (m moves) DeviceNumber(ctx context.Context, d win.Device) (win.DeviceNumber, error) {
+	if *m.asked+1 >= m.nth && m.number.Type != 0 && d == win.VolumeID(id).Device() {
+		return m.number, nil
+	}
+	return m.Node.DeviceNumber(ctx, d)
+}
+
+func TestResizeVolume_NotWhereItWas(t *testing.T) {
+	const begins, length = 16 * mib, of1GiB
+	for name, m := range map[string]moves{
+		"begins elsewhere":           {nth: 1, extents: []win.Extent{{Disk: firstDisk, Offset: begins + mib, Length: length}}},
+		"is on another disk":         {nth: 1, extents: []win.Extent{{Disk: 2, Offset: begins, Length: length}}},
+		"has several extents":        {nth: 1, extents: []win.Extent{{Disk: firstDisk, Offset: begins, Length: length}, {Disk: 2}}},
+		"has none":                   {nth: 1},
+		"begins elsewhere now":       {nth: 2, extents: []win.Extent{{Disk: firstDisk, Offset: begins + mib, Length: length}}},
+		"is on another disk now":     {nth: 2, extents: []win.Extent{{Disk: 2, Offset: begins, Length: length}}, number: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: 2, Partition: 2}},
+		"is another partition today": {nth: 2, extents: []win.Extent{{Disk: firstDisk, Offset: begins, Length: length}}, number: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: firstDisk, Partition: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node, _ := grown(t, nil)
+			m.Node, m.asked = node, new(int)
+			wantKind(t, name, volumeapi.NewOn(m).ResizeVolume(id, 0), winerr.Unavailable, id)
+			wantCalls(t, node, "GrowPartition", 0)
+		})
+	}
+}
+
 func TestResizeVolume_PartitionThatCannotGrow(t *testing.T) {
 	for text, layout := range map[string]win.DriveLayout{
 		"logical drive": {Style: win.StyleMBR, Partitions: []win.Partition{
 			{Offset: mib, Length: 1000 * mib, MBRType: 0x0f},
-			{Offset: 2 * mib, Length: 10 * mib, MBRType: 7, Number: 2},
+			{Offset: 16 * mib, Length: 10 * mib, MBRType: 7, Number: 2},
 			{},
 			{},
 		}},
 		"dynamic disk": {Style: win.StyleGPT, UsableLength: 1 << 30, Partitions: []win.Partition{
-			{Offset: mib, Length: 10 * mib, Type: win.PartitionLDMData, Number: 2},
+			{Offset: 16 * mib, Length: 10 * mib, Type: win.PartitionLDMData, Number: 2},
 		}},
 		"not in the disk's partition table": {Style: win.StyleGPT, UsableLength: 1 << 30, Partitions: []win.Partition{
 			{Offset: mib, Length: 10 * mib, Type: win.PartitionBasicData, Number: 1},

@@ -25,11 +25,12 @@ const (
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt
 const gptReadOnly = 0x1000000000000000
 
-// Types of MBR partitions that hold others.
+// Types of MBR partitions that hold others, and of dynamic disks.
 // https://learn.microsoft.com/windows/win32/fileio/disk-partition-types
 const (
 	mbrExtended    = 0x05
 	mbrExtendedLBA = 0x0F
+	mbrLDM         = 0x42
 )
 
 // room is how far a partition can grow. All are bytes, offsets on the disk but for length.
@@ -48,8 +49,8 @@ type room struct {
 // A disk that was enlarged behind Windows' back shows it only when asked to look, and its
 // partition table follows only when it is read again; then Windows moves the second table
 // to the new end, which takes a while.
-func (h host) awaitRoom(ctx context.Context, id win.VolumeID, at win.DeviceNumber, size int64, ntfs win.NTFSVolumeData) (room, error) {
-	disk := win.PhysicalDrive(at.Number)
+func (h host) awaitRoom(ctx context.Context, id win.VolumeID, at location, size int64, ntfs win.NTFSVolumeData) (room, error) {
+	disk := win.PhysicalDrive(at.disk)
 	var r room
 	done, err := h.poll(ctx, func() (bool, error) {
 		for _, update := range []func(context.Context, win.Device) error{h.m.UpdateDriveSize, h.m.UpdateDisk} {
@@ -72,12 +73,12 @@ func (h host) awaitRoom(ctx context.Context, id win.VolumeID, at win.DeviceNumbe
 		return r, err // the second table cannot be moved
 	}
 	return r, winerr.New(winerr.Unavailable, opResize, string(id),
-		"disk %d has %d bytes, but its partition table still ends at %d", at.Number, r.diskSize, r.usableEnd)
+		"disk %d has %d bytes, but its partition table still ends at %d", at.disk, r.diskSize, r.usableEnd)
 }
 
 // measure looks at the partition and what surrounds it.
-func (h host) measure(ctx context.Context, id win.VolumeID, at win.DeviceNumber) (room, error) {
-	disk := win.PhysicalDrive(at.Number)
+func (h host) measure(ctx context.Context, id win.VolumeID, at location) (room, error) {
+	disk := win.PhysicalDrive(at.disk)
 	geometry, err := h.m.DiskGeometry(ctx, disk)
 	if err != nil {
 		return room{}, failed(opResize, id, err)
@@ -86,8 +87,12 @@ func (h host) measure(ctx context.Context, id win.VolumeID, at win.DeviceNumber)
 	if err != nil {
 		return room{}, failed(opResize, id, err)
 	}
-	r, err := newRoom(geometry, layout, at.Partition)
-	if err != nil {
+	r, err := newRoom(geometry, layout, at.partition)
+	switch {
+	case err == nil && r.offset != at.offset:
+		return room{}, winerr.New(winerr.Unavailable, opResize, string(id),
+			"it begins at %d, but partition %d of disk %d at %d", at.offset, at.partition, at.disk, r.offset)
+	case err != nil:
 		return room{}, winerr.As(winerr.Unsupported, opResize, string(id), err, "")
 	}
 	return r, nil

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// target is a disk that is being changed: the number by which the caller and errors know
+// it, and the device that is asked.
+type target struct {
+	number uint32
+	device win.Device
+	identity
+}
+
+// identity is what tells a disk from another in the same place. What a disk does not
+// report, or not at the moment, is empty.
+type identity struct {
+	size           int64
+	serial, page83 string
+}
+
+func (t target) name() string { return name(t.number) }
+
+// numbered is whatever disk has the number at the time of each call. That is good enough
+// for looking, and for what is asked of the number.
+func numbered(disk uint32) target { return target{number: disk, device: win.PhysicalDrive(disk)} }
+
+// pinned is the one disk that has the number now. Numbers are given again: when a disk
+// leaves and another comes in the middle of a change, calls by number go to that other one.
+// A device interface is gone with its disk.
+//
+// Since all disks have to be asked for their numbers, this is for those changes that
+// destroy something. One that does not answer is waited for only if ours is not found.
+func (h *host) pinned(ctx context.Context, op string, disk uint32) (target, error) {
+	t := target{number: disk}
+	devices, err := h.m.DiskDevices(ctx)
+	if err != nil {
+		return t, winerr.Wrap(op, t.name(), err)
+	}
+	search, found := context.WithCancel(ctx)
+	defer found()
+	var mu sync.Mutex
+	failures := inParallel(search, len(devices), patience, func(ctx context.Context, i int) error {
+		number, err := h.m.DeviceNumber(ctx, devices[i])
+		if err != nil || number.Type != win.DeviceTypeDisk || number.Number != disk {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		t.device = devices[i]
+		found()
+		return nil
+	})
+	if t.device != "" {
+		_, err := h.recognize(ctx, op, &t)
+		return t, err
+	}
+	for _, err := range failures {
+		if err != nil { // it may be the one
+			return t, winerr.As(kindOfOther(err), op, t.name(), err, "")
+		}
+	}
+	return t, winerr.Wrap(op, t.name(), winerr.FileNotFound)
+}
+
+// recognize fails if a disk is not the one it was. The interfaces of some buses are named
+// after the place only, and the next disk in it has the same.
+//
+// It completes the identity, and returns the geometry of the disk.
+func (h *host) recognize(ctx context.Context, op string, t *target) (win.DiskGeometry, error) {
+	geometry, err := h.m.DiskGeometry(ctx, t.device)
+	if err != nil {
+		return geometry, winerr.Wrap(op, t.name(), err)
+	}
+	now := identity{size: geometry.Size}
+	if descriptor, err := h.m.DeviceDescriptor(ctx, t.device); err == nil {
+		now.serial = descriptor.Serial
+	}
+	if identifiers, err := h.m.DeviceIdentifiers(ctx, t.device); err == nil {
+		now.page83 = page83(identifiers)
+	}
+	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
+	if before := t.identity; before.size != 0 &&
+		(now.size != before.size || differ(now.serial, before.serial) || differ(now.page83, before.page83)) {
+		return geometry, winerr.New(winerr.Busy, op, t.name(),
+			"it had %d bytes and the serial number %q, and now has %d and %q; find the disk again by its ids", before.size, before.serial, now.size, now.serial)
+	}
+	t.size = now.size
+	if t.serial == "" {
+		t.serial = now.serial
+	}
+	if t.page83 == "" {
+		t.page83 = now.page83
+	}
+	return geometry, nil
+}

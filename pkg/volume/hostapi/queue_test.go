@@ -1,0 +1,130 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// leaves calls with a deadline that passes.
+func leaves(t *testing.T, host volumeapi.HostAPI, call func(volumeapi.HostAPI) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := call(bind(ctx, host)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the deadline", err)
+	}
+}
+
+// TestChange_Abandoned lets a change hang, and the callers of others that wait for it leave.
+func TestChange_Abandoned(t *testing.T) {
+	for name, c := range map[string]struct {
+		call string // that must not be made
+		do   func(volumeapi.HostAPI) error
+	}{
+		"mount":   {"SetMountPoint", func(h volumeapi.HostAPI) error { return h.MountVolume(id, pods+`\second`) }},
+		"unmount": {"DeleteMountPoint", func(h volumeapi.HostAPI) error { return h.UnmountVolume(id, mount) }},
+		"resize":  {"GrowPartition", func(h volumeapi.HostAPI) error { return h.ResizeVolume(id, 0) }},
+		"format":  {"Format", func(h volumeapi.HostAPI) error { return h.FormatVolume(id) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node, _ := grown(t, nil)
+				host := volumeapi.NewOn(node, volumeapi.FormatOverExisting())
+				must(t, host.MountVolume(id, mount))
+				node.ResetCalls()
+				inject(t, node, winsim.Fault{Call: "FlushVolume", Times: 1, Delay: time.Minute})
+				leaves(t, host, func(h volumeapi.HostAPI) error { return h.WriteVolumeCache(id) })
+				leaves(t, host, c.do)
+				leaves(t, host, c.do)
+				time.Sleep(time.Hour)
+				wantCalls(t, node, c.call, 0)
+
+				// It can be asked for again.
+				must(t, c.do(host))
+				wantCalls(t, node, c.call, 1)
+			})
+		})
+	}
+
+	t.Run("flush", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			node := nodeWith(t, formatted())
+			host := volumeapi.NewOn(node)
+			flush := func(h volumeapi.HostAPI) error { return h.WriteVolumeCache(id) }
+			inject(t, node, winsim.Fault{Call: "FlushVolume", Times: 1, Delay: time.Minute})
+			for range 3 {
+				leaves(t, host, flush)
+			}
+			time.Sleep(time.Hour)
+			wantCalls(t, node, "FlushVolume", 1)
+		})
+	})
+}
+
+// TestChange_InOrder mounts after an unmount that waits behind a mount that hangs: what the
+// second mount was told must hold, whoever else still waits.
+func TestChange_InOrder(t *testing.T) {
+	for name, patient := range map[string]bool{"its caller waits": true, "its caller leaves": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := nodeWith(t, formatted())
+				host := volumeapi.NewOn(node)
+				inject(t, node, winsim.Fault{Call: "SetMountPoint", Times: 1, Delay: time.Minute})
+				leaves(t, host, func(h volumeapi.HostAPI) error { return h.MountVolume(id, mount) })
+				unmount := func(h volumeapi.HostAPI) error { return h.UnmountVolume(id, mount) }
+				var wg sync.WaitGroup
+				if patient {
+					wg.Go(func() {
+						if err := unmount(host); err != nil {
+							t.Error(err)
+						}
+					})
+					synctest.Wait()
+				} else {
+					leaves(t, host, unmount)
+				}
+				must(t, host.MountVolume(id, mount))
+				wantMounted(t, host, mount, id)
+				wg.Wait()
+				time.Sleep(time.Hour)
+				wantMounted(t, host, mount, id)
+				mounts := 1 // joined, with nobody in between
+				if patient {
+					mounts = 2
+				}
+				wantCalls(t, node, "SetMountPoint", mounts)
+			})
+		})
+	}
+}
+
+// TestChange_OtherVolumeAtTheFolder shows that the order holds for folders, too.
+func TestChange_OtherVolumeAtTheFolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, twoVolumes())
+		host := volumeapi.NewOn(node)
+		must(t, host.MountVolume(id, mount))
+		inject(t, node, winsim.Fault{Call: "DeleteMountPoint", Times: 1, Delay: time.Minute})
+		leaves(t, host, func(h volumeapi.HostAPI) error { return h.UnmountVolume(id, mount) })
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := host.MountVolume(volumeID(2), mount); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		// Another spelling is the same folder. By its turn it shows the other volume.
+		if err := host.UnmountVolume(id, `c:`+mount[2:]); err == nil {
+			t.Error("the first volume was unmounted from a folder that shows the second")
+		}
+		wg.Wait()
+		wantMounted(t, host, mount, volumeID(2))
+	})
+}

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+const (
+	// atOnce is how many volumes are asked at the same time. Healthy ones answer in
+	// microseconds, so this is not for speed but for the sick one among many.
+	atOnce = 8
+
+	// hangLimit is how long one volume may keep a list waiting. A disk whose controller
+	// is resetting answers after 10 to 60 seconds, or never.
+	hangLimit = 5 * time.Second
+)
+
+// search asks volumes whether they are on a disk.
+type search struct {
+	host
+	disk uint32
+	stop context.CancelFunc
+
+	mu       sync.Mutex
+	ids      []win.VolumeID  // not asked yet
+	expected map[uint32]bool // partitions whose volume is not found yet; may be nil
+	found    []place
+	complete bool // what is found is all there is
+	failure  error
+}
+
+// volumesBySearch asks all volumes where they are, until each of the expected partitions
+// has its volume. A volume that hangs holds up only those who look for one that is not
+// found elsewhere, and not for long.
+func (h host) volumesBySearch(ctx context.Context, disk uint32, expected map[uint32]bool) ([]place, error) {
+	ids, err := h.m.VolumeIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	each, stop := context.WithCancel(ctx)
+	defer stop()
+	s := search{host: h, disk: disk, stop: stop, ids: ids, expected: expected}
+	var wg sync.WaitGroup
+	for range min(atOnce, len(ids)) {
+		wg.Go(func() {
+			for id, ok := s.next(each); ok; id, ok = s.next(each) {
+				s.ask(each, id)
+			}
+		})
+	}
+	wg.Wait()
+	switch {
+	case s.complete:
+		return s.found, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	default:
+		return s.found, s.failure
+	}
+}
+
+// next returns a volume to be asked.
+func (s *search) next(ctx context.Context) (id win.VolumeID, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ids) == 0 || ctx.Err() != nil {
+		return "", false
+	}
+	id, s.ids = s.ids[0], s.ids[1:]
+	return id, true
+}
+
+// ask asks one volume.
+func (s *search) ask(ctx context.Context, id win.VolumeID) {
+	limited, cancel := context.WithTimeout(ctx, hangLimit)
+	defer cancel()
+	at, ok, err := s.locateSafely(limited, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case ctx.Err() != nil: // nobody waits for the answer
+	case errors.Is(err, context.DeadlineExceeded):
+		klog.FromContext(ctx).V(2).Info("A volume hangs when asked which disk it is on and is left out", "volume", id, "error", err)
+	case err != nil:
+		s.failure = err
+		s.stop()
+	case ok:
+		s.found = append(s.found, at)
+		if s.expected[at.partition] && at.extents == nil {
+			delete(s.expected, at.partition)
+			if s.complete = len(s.expected) == 0; s.complete {
+				s.stop()
+			}
+		}
+	}
+}
+
+// locateSafely makes an error of a panic: on a goroutine of ours it would end the program.
+func (s *search) locateSafely(ctx context.Context, id win.VolumeID) (at place, ok bool, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			text := fmt.Sprint(r)
+			klog.FromContext(ctx).Error(fmt.Errorf("panic: %s", text), "Looking for a volume panicked", "volume", id, "stack", string(debug.Stack()))
+			line, _, _ := strings.Cut(text, "\n") // it reaches clients
+			err = fmt.Errorf("%w: panic: %s", winerr.Internal, line)
+		}
+	}()
+	return s.locate(ctx, id, s.disk)
+}
