@@ -8,8 +8,11 @@ import (
 )
 
 const (
-	// clusterSize is what NTFS chooses up to 16 TiB.
-	clusterSize = 4096
+	// smallestCluster is what NTFS chooses up to 16 TiB; maxClusters is how many it can
+	// count, which makes it choose larger ones above.
+	// https://learn.microsoft.com/windows-server/storage/file-server/ntfs-overview
+	smallestCluster = 4096
+	maxClusters     = 1<<32 - 1
 	// formatOverhead is what an empty NTFS takes for itself, mostly for its log, or an
 	// eighth of a small volume. Real ones vary with the version and size; nothing
 	// should depend on the number.
@@ -21,13 +24,19 @@ type fileSystem struct {
 	kind    FileSystem
 	sector  int64
 	sectors int64 // that it occupies, the backup boot sector of NTFS included
+	cluster int64
 	used    int64 // bytes besides those of files
 	root    *entry
 }
 
 func newFileSystem(kind FileSystem, length, sector int64) *fileSystem {
+	cluster := int64(smallestCluster)
+	for length/cluster > maxClusters {
+		cluster *= 2
+	}
 	return &fileSystem{
 		kind:    kind,
+		cluster: cluster,
 		sector:  sector,
 		sectors: length / sector,
 		used:    min(formatOverhead, length/8),
@@ -39,22 +48,22 @@ func newFileSystem(kind FileSystem, length, sector int64) *fileSystem {
 // counts one sector less than it occupies, and only whole clusters.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-ntfs_volume_data_buffer
 func (fs *fileSystem) data() win.NTFSVolumeData {
-	total := (fs.sectors - 1) * fs.sector / clusterSize
-	used := fs.used/clusterSize + fs.root.clusters()
+	total := (fs.sectors - 1) * fs.sector / fs.cluster
+	used := fs.used/fs.cluster + fs.root.clusters(fs.cluster)
 	return win.NTFSVolumeData{
 		Sectors:         fs.sectors - 1,
 		TotalClusters:   total,
 		FreeClusters:    max(0, total-used),
 		BytesPerSector:  uint32(fs.sector),
-		BytesPerCluster: clusterSize,
+		BytesPerCluster: uint32(fs.cluster),
 	}
 }
 
 // clusters is about what a tree occupies: files their content, everything else nothing.
-func (e *entry) clusters() int64 {
-	sum := alignUp(int64(len(e.content)), clusterSize) / clusterSize
+func (e *entry) clusters(size int64) int64 {
+	sum := alignUp(int64(len(e.content)), size) / size
 	for _, child := range e.children {
-		sum += child.clusters()
+		sum += child.clusters(size)
 	}
 	return sum
 }
@@ -77,7 +86,7 @@ func (n *Node) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, err
 	}
 	defer unlock()
 	data := fs.data()
-	return win.Space{Total: data.TotalClusters * clusterSize, Free: data.FreeClusters * clusterSize}, nil
+	return win.Space{Total: data.TotalClusters * fs.cluster, Free: data.FreeClusters * fs.cluster}, nil
 }
 
 // NTFSVolumeData tells how NTFS counts the volume.
@@ -109,7 +118,7 @@ func (n *Node) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64)
 	switch {
 	case fs.kind != NTFS && fs.kind != ReFS:
 		return winerr.InvalidFunction
-	case sectors > v.length()/fs.sector || sectors-fs.sectors < clusterSize/fs.sector:
+	case sectors > v.length()/fs.sector || sectors-fs.sectors < fs.cluster/fs.sector || sectors*fs.sector/fs.cluster > maxClusters:
 		return winerr.InvalidParameter
 	}
 	fs.sectors = sectors
