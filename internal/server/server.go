@@ -32,7 +32,7 @@ const (
 	// streamWorkers are goroutines kept ready per endpoint. A fresh goroutine per call
 	// grows its stack anew each time, which costs a tenth of a short call's time; calls
 	// beyond this number get a fresh one as usual. BenchmarkUnary shows the difference.
-	streamWorkers = 4
+	streamWorkers = 16
 )
 
 const (
