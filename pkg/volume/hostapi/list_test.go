@@ -81,8 +81,8 @@ func TestListVolumesOnDisk_VolumesThatDoNotAnswer(t *testing.T) {
 			[]string{volumeID(1), volumeID(3)},
 		},
 		"detached before it was asked": {
-			winsim.Fault{Call: "DeviceNumber", Object: volumeID(4), Times: 1, Do: func(n *winsim.Node) { _ = n.DetachDisk(2) }},
-			[]string{volumeID(1), volumeID(2)}, // the third is on disk 2, too
+			winsim.Fault{Call: "DeviceNumber", Object: volumeID(3), Times: 1, Do: func(n *winsim.Node) { _ = n.DetachDisk(2) }},
+			[]string{volumeID(1), volumeID(2)}, // the third is half on disk 2
 		},
 		"offline, but it knows its extents": {
 			winsim.Fault{Call: "DeviceNumber", Object: volumeID(2), Error: uint32(winerr.NotReady)},
