@@ -11,10 +11,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
-// Bind returns host bound to ctx, or host itself if it cannot be bound. It fails
-// when ctx is already over, so that no work begins for a caller who has left; op
-// names that work in the error.
-func Bind[H any](ctx context.Context, op string, host H) (H, error) {
+// Begin is how every method of a group starts. It returns host bound to ctx, or host
+// itself if it cannot be bound. It refuses a missing request, and fails when ctx is already
+// over, so that no work begins for a caller who has left; op names that work in the error.
+func Begin[H, R any](ctx context.Context, op string, host H, request *R) (H, error) {
+	if request == nil {
+		return host, winerr.New(winerr.Invalid, op, "", "the request is missing")
+	}
 	if err := ctx.Err(); err != nil {
 		return host, winerr.Wrap(op, "", err)
 	}
@@ -22,13 +25,4 @@ func Bind[H any](ctx context.Context, op string, host H) (H, error) {
 		return bindable.WithContext(ctx), nil
 	}
 	return host, nil
-}
-
-// Begin is how every method of a group starts: it refuses a missing request and binds the
-// host.
-func Begin[H, R any](ctx context.Context, op string, host H, request *R) (H, error) {
-	if request == nil {
-		return host, winerr.New(winerr.Invalid, op, "", "the request is missing")
-	}
-	return Bind(ctx, op, host)
 }

@@ -12,6 +12,8 @@ import (
 
 type hostAPI interface{ Name() string }
 
+type request struct{}
+
 // plain is a host that knows nothing of contexts.
 type plain struct{}
 
@@ -31,22 +33,22 @@ type otherwise struct{ plain }
 
 func (otherwise) WithContext(string) hostAPI { panic("called") }
 
-func TestBind(t *testing.T) {
+func TestBegin_Binds(t *testing.T) {
 	ctx := t.Context()
-	if host, err := hostctx.Bind[hostAPI](ctx, "test", plain{}); err != nil || host != hostAPI(plain{}) {
+	if host, err := hostctx.Begin[hostAPI](ctx, "test", plain{}, &request{}); err != nil || host != hostAPI(plain{}) {
 		t.Errorf("a host without WithContext: %v, %v, want the host itself", host, err)
 	}
-	if host, err := hostctx.Bind[hostAPI](ctx, "test", otherwise{}); err != nil || host != hostAPI(otherwise{}) {
+	if host, err := hostctx.Begin[hostAPI](ctx, "test", otherwise{}, &request{}); err != nil || host != hostAPI(otherwise{}) {
 		t.Errorf("a host with another WithContext: %v, %v, want the host itself", host, err)
 	}
 	original := bindable{}
-	host, err := hostctx.Bind[hostAPI](ctx, "test", original)
+	host, err := hostctx.Begin[hostAPI](ctx, "test", original, &request{})
 	if err != nil || host.(bindable).ctx != ctx || original.ctx != nil {
 		t.Errorf("a host with WithContext: %v, %v, want it bound to the context", host, err)
 	}
 }
 
-func TestBind_ContextIsOver(t *testing.T) {
+func TestBegin_ContextIsOver(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	expired, cancel := context.WithTimeout(t.Context(), 0)
@@ -54,7 +56,7 @@ func TestBind_ContextIsOver(t *testing.T) {
 	<-expired.Done()
 	for _, host := range []hostAPI{plain{}, bindable{}} {
 		for want, ctx := range map[error]context.Context{context.Canceled: cancelled, context.DeadlineExceeded: expired} {
-			if _, err := hostctx.Bind(ctx, "format volume", host); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), "format volume: ") {
+			if _, err := hostctx.Begin(ctx, "format volume", host, &request{}); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), "format volume: ") {
 				t.Errorf("%s host: %v, want an error that is %q and names the work", host.Name(), err, want)
 			}
 		}
@@ -62,7 +64,6 @@ func TestBind_ContextIsOver(t *testing.T) {
 }
 
 func TestBegin(t *testing.T) {
-	type request struct{}
 	host, err := hostctx.Begin[hostAPI](t.Context(), "format volume", bindable{}, &request{})
 	if err != nil || host.(bindable).ctx != t.Context() {
 		t.Errorf("%v, %v, want the host bound to the context", host, err)
