@@ -68,7 +68,9 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 // above, and where a panic becomes that call's Internal error.
 func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	defer e.recoverPanic(info.FullMethod, &resp, &err)
-	resp, err = handler(ctx, req)
+	if err = checkDecoded(req); err == nil {
+		resp, err = handler(ctx, req)
+	}
 	if err != nil {
 		return nil, grpcapi.Status(err)
 	}

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"k8s.io/klog/v2"
@@ -65,6 +68,35 @@ func TestRun_LogsOneLinePerRequest(t *testing.T) {
 		t.Errorf("want three requests and the stack of the panic:\n%s", log)
 	}
 }
+
+// TestRun_LogsUndecodableRequests: what gRPC cannot decode is an invalid argument like any
+// other, with a line of its own.
+func TestRun_LogsUndecodableRequests(t *testing.T) {
+	r := start(t, func(context.Context, string) (bool, error) { return true, nil })
+	for _, request := range []string{"\x0a\x02\xff\xfe", "\x0a\xff", "\x07", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"} {
+		var response []byte
+		err := r.conn("v1").Invoke(t.Context(), "/v1.Filesystem/PathExists", []byte(request), &response, grpc.ForceCodec(rawCodec{}))
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%q: %v, want InvalidArgument", request, err)
+		}
+	}
+	// A field that is not known is not a mistake: the client may be newer than we are.
+	var response []byte
+	if err := r.conn("v1").Invoke(t.Context(), "/v1.Filesystem/PathExists", []byte("\xa0\x06\x01"), &response, grpc.ForceCodec(rawCodec{})); err != nil {
+		t.Errorf("a request with an unknown field: %v", err)
+	}
+	r.mustStop(5 * time.Second)
+	if n := strings.Count(logged(r.logger), `code="InvalidArgument"`); n != 4 {
+		t.Errorf("%d requests are logged, want 4:\n%s", n, logged(r.logger))
+	}
+}
+
+// rawCodec sends bytes as they are.
+type rawCodec struct{}
+
+func (rawCodec) Name() string                    { return "proto" }
+func (rawCodec) Marshal(v any) ([]byte, error)   { return v.([]byte), nil }
+func (rawCodec) Unmarshal(b []byte, v any) error { *v.(*[]byte) = b; return nil }
 
 // TestSecretFields_AreComplete walks every message of the API: whoever adds a field with
 // a secret must say so.

@@ -146,6 +146,7 @@ func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener ne
 	edge := &edge{logger: logger, observer: cfg.Observer, streams: streams}
 	s := grpc.NewServer(
 		grpc.Creds(newPeerCredentials()),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.ConnectionTimeout(cfg.ConnectionTimeout),
 		grpc.MaxRecvMsgSize(maxRequestBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),

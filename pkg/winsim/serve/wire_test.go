@@ -56,8 +56,9 @@ func TestWire_Filesystem(t *testing.T) {
 		{"v1", "/v1.Filesystem/Mkdir", str(1, `C:\Windows\x`), "", codes.PermissionDenied},
 		{"v1", "/v1.Filesystem/Mkdir", str(1, "relative"), "", codes.InvalidArgument},
 		{"v1", "/v1.Filesystem/Mkdir", nil, "", codes.InvalidArgument},
-		{"v1", "/v1.Filesystem/Mkdir", []byte{0x0a, 0xff}, "", codes.Internal},     // not protobuf: gRPC itself answers
-		{"v1", "/v1.Filesystem/Mkdir", str(1, "C:\\\xff\xfe"), "", codes.Internal}, // not UTF-8: the same
+		{"v1", "/v1.Filesystem/Mkdir", []byte{0x0a, 0xff}, "", codes.InvalidArgument},                 // not protobuf
+		{"v1", "/v1.Filesystem/Mkdir", str(1, "C:\\\xff\xfe"), "", codes.InvalidArgument},             // not UTF-8
+		{"v1alpha1", "/v1alpha1.Filesystem/Mkdir", str(1, "C:\\\xff\xfe"), "", codes.InvalidArgument}, // an alias
 	} {
 		t.Run(fmt.Sprintf("%s %s", step.method, step.code), func(t *testing.T) {
 			path := filepath.Join(dir, "csi-proxy-filesystem-"+step.endpoint+".sock")

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"strings"
+
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // the codec that is wrapped
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// codec decodes requests as gRPC does, except that it lets those pass that it cannot
+// decode, such as those with text that is not UTF-8, without content and with a mark. gRPC
+// itself would answer Internal, as if it were our fault, and no interceptor of ours would
+// get to log and count it.
+type codec struct{ encoding.CodecV2 }
+
+func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+
+// undecodable is the mark: unknown fields that no decoder can leave behind, because they
+// begin with a wire type that does not exist. The reason follows it.
+const undecodable = "\x07"
+
+// Unmarshal decodes a request.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	err := c.CodecV2.Unmarshal(data, v)
+	message, ok := v.(proto.Message)
+	if err == nil || !ok {
+		return err
+	}
+	proto.Reset(message)
+	message.ProtoReflect().SetUnknown([]byte(undecodable + err.Error()))
+	return nil
+}
+
+// checkDecoded fails for a request with the mark.
+func checkDecoded(request any) error {
+	message, ok := request.(proto.Message)
+	if !ok {
+		return nil
+	}
+	unknown := message.ProtoReflect().GetUnknown()
+	if len(unknown) == 0 {
+		return nil
+	}
+	if reason, marked := strings.CutPrefix(string(unknown), undecodable); marked {
+		return winerr.New(winerr.Invalid, "decode request", "", "%s", reason)
+	}
+	return nil
+}
