@@ -76,7 +76,7 @@ bench: ## Run all benchmarks, each for BENCHTIME (1s)
 fuzz: ## Run all fuzz tests, each for FUZZTIME (20s)
 	@$(GREP_TESTS) -Ho '^func Fuzz[[:alnum:]_]*' . | while IFS=: read -r file func; do \
 		echo "$${file%/*} $${func#func }"; \
-		$(GO) test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) "$${file%/*}" || exit; \
+		$(GO) test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${file%/*}" || exit; \
 	done
 
 .PHONY: generate

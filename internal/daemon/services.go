@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -45,22 +44,21 @@ func LocalHosts() Hosts {
 
 // Services builds the groups on their hosts, limited to the working directories.
 func Services(hosts Hosts, workingDirs []string) (grpcapi.Services, error) {
-	limits, policyErr := policy.New(workingDirs)
-	files, filesystemErr := filesystem.New(hosts.Filesystem)
-	if err := errors.Join(policyErr, filesystemErr); err != nil {
+	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...))
+	if err != nil {
 		return grpcapi.Services{}, err
 	}
 	disks, diskErr := disk.New(hosts.Disk)
 	targets, iscsiErr := iscsi.New(hosts.ISCSI)
-	shares, smbErr := smb.New(hosts.SMB, files) // it probes shares, which lie outside every working directory
+	shares, smbErr := smb.New(hosts.SMB, files)
 	machine, systemErr := system.New(hosts.System)
-	volumes, volumeErr := volume.New(hosts.Volume)
+	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...))
 	return grpcapi.Services{
 		Disk:       disks,
-		Filesystem: limits.Filesystem(files),
+		Filesystem: files,
 		ISCSI:      targets,
 		SMB:        shares,
 		System:     machine,
-		Volume:     limits.Volume(volumes),
+		Volume:     volumes,
 	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr)
 }

@@ -7,41 +7,65 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
-// Files is the part of a machine that deals with directories and links.
+// Files is the part of a machine that deals with directories and links. What changes
+// something is done in an open directory.
 type Files interface {
-	// FileInfo describes path itself: CreateFile with
-	// FILE_FLAG_OPEN_REPARSE_POINT and no access, then FileAttributeTagInfo on
-	// that handle, so attributes and tag are of the same object.
-	FileInfo(ctx context.Context, path string) (FileInfo, error)
+	// FileInfo describes what stands at a path, links included: one open without access,
+	// then FileAttributeTagInfo on that handle, so attributes and tag are of the same
+	// object.
+	FileInfo(ctx context.Context, path Path) (FileInfo, error)
 
-	// TargetInfo is FileInfo of what path leads to after following every link.
-	// It fails as opening the path would: 2 or 3 for a dangling link, 21 or 1005
-	// for a mounted volume that cannot be read, 53 for a server that is gone.
-	TargetInfo(ctx context.Context, path string) (FileInfo, error)
+	// TargetInfo is FileInfo, except that of a mounted folder it describes what the
+	// folder shows, and that it refuses any other link: code 4395. It fails as opening
+	// the volume would: 2 if it is gone, 21 or 1005 if it cannot be read.
+	TargetInfo(ctx context.Context, path Path) (FileInfo, error)
 
-	// Tree by path.
-	Tree
+	// ReparsePoint reads the link stored at a path: FSCTL_GET_REPARSE_POINT. Code 4390
+	// means that it is an ordinary file or directory.
+	ReparsePoint(ctx context.Context, path Path) (ReparsePoint, error)
 
-	// CreateDirectory makes one directory; its parent must exist.
-	CreateDirectory(ctx context.Context, path string) error
-
-	// CreateDirectoryLink makes a symbolic link to a directory, whether or not
-	// the target exists: CreateSymbolicLinkW with SYMBOLIC_LINK_FLAG_DIRECTORY.
-	CreateDirectoryLink(ctx context.Context, path, target string) error
+	// OpenDirectory opens a directory, which the caller closes. It refuses links, code
+	// 4395, and files, code 267.
+	OpenDirectory(ctx context.Context, path Path) (Directory, error)
 }
 
-// Tree is what removing a tree needs. A machine offers it by path; an open directory
-// offers it by the names of its entries, and then means the directory that was opened,
-// whatever its path leads to by now. A removal that went by paths could be led out of
-// its tree by whoever replaces a directory with a link at the right moment.
+// Directory is an open directory. Names are those of its entries, one component each, and
+// an entry that is a link is never followed. It means the directory that was opened,
+// whatever its path leads to by now: nobody can lead a call elsewhere by replacing a
+// directory with a link after it was looked at.
+type Directory interface {
+	Tree
+
+	// FileInfo describes an entry.
+	FileInfo(ctx context.Context, name string) (FileInfo, error)
+
+	// Open opens a directory in this one. It refuses links, code 4395, and files, code 267.
+	Open(ctx context.Context, name string) (Directory, error)
+
+	// CreateDirectory makes a directory.
+	CreateDirectory(ctx context.Context, name string) error
+
+	// CreateDirectoryLink makes a symbolic link to a directory, whether or not the
+	// target exists.
+	CreateDirectoryLink(ctx context.Context, name, target string) error
+
+	// SetMountPoint makes an empty directory show a volume, and tells the mount manager.
+	// Code 145 means that it is not empty, or is a link already.
+	SetMountPoint(ctx context.Context, name string, volume VolumeID) error
+
+	// Close closes the directory. Calls that are still running when their callers have
+	// left keep it open until they end.
+	Close()
+}
+
+// Tree is what removing a tree needs of an open directory.
 type Tree interface {
-	// ReparsePoint reads the link stored at name: FSCTL_GET_REPARSE_POINT.
-	// Code 4390 means it is an ordinary file or directory.
+	// ReparsePoint is Files.ReparsePoint of an entry.
 	ReparsePoint(ctx context.Context, name string) (ReparsePoint, error)
 
-	// ListDirectory opens a directory and calls each for its entries, a batch at
-	// a time, without "." and "..", in no particular order. It refuses to list
-	// through a link: code 267. The open directory is valid during each.
+	// ListDirectory opens a directory in this one and calls each for its entries, a batch
+	// at a time, without "." and "..", in no particular order. It refuses to list
+	// through a link, and files: code 267. The open directory is valid during each.
 	ListDirectory(ctx context.Context, name string, each func(dir Tree, entries []DirEntry) error) error
 
 	// Remove deletes exactly this name: a file, an empty directory, or a link
@@ -49,7 +73,7 @@ type Tree interface {
 	Remove(ctx context.Context, name string) error
 
 	// DeleteMountPoint turns a mounted folder back into an empty directory and
-	// tells the mount manager: DeleteVolumeMountPointW.
+	// tells the mount manager.
 	DeleteMountPoint(ctx context.Context, name string) error
 }
 

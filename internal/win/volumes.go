@@ -58,18 +58,13 @@ type Volumes interface {
 	// FlushVolume writes everything cached to the volume: FlushFileBuffers.
 	FlushVolume(ctx context.Context, id VolumeID) error
 
-	// SetMountPoint shows a volume at an existing, empty directory:
-	// SetVolumeMountPoint. 145 means that the directory is not empty or shows a volume
-	// already. DeleteMountPoint of Files undoes it.
-	SetMountPoint(ctx context.Context, path string, id VolumeID) error
+	// VolumeOfDrive returns the volume of a drive, which is given by its root:
+	// GetVolumeNameForVolumeMountPoint.
+	VolumeOfDrive(ctx context.Context, root string) (VolumeID, error)
 
-	// VolumeAtRoot returns the volume of a drive's root or mounted folder:
-	// GetVolumeNameForVolumeMountPoint. 4390 means that path is an ordinary directory.
-	VolumeAtRoot(ctx context.Context, path string) (VolumeID, error)
-
-	// VolumeOfPath returns the volume on which path lies after following every link:
+	// VolumeOfPath returns the volume on which the file at a path lies:
 	// GetFinalPathNameByHandle with VOLUME_NAME_GUID. A network path answers 3.
-	VolumeOfPath(ctx context.Context, path string) (VolumeID, error)
+	VolumeOfPath(ctx context.Context, path Path) (VolumeID, error)
 
 	// SystemVolumes returns the volumes of the Windows directory and of the boot
 	// files: nothing may ever be done to their disks.

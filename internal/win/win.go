@@ -12,8 +12,7 @@
 //   - Failures are exactly what Windows answered, or ctx's error: a winerr.Code, HRESULTs
 //     among them, and only from the two ways to format also what their classes return.
 //   - Methods are safe for concurrent use and return promptly when ctx ends.
-//   - A method never follows a link in the last component of a path unless its
-//     comment says so. Links before the last component are followed, as Windows does.
+//   - Which links are followed on the way to a file is said by its Path.
 package win
 
 import (

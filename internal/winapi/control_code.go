@@ -12,6 +12,7 @@ const (
 	fileSystem = 0x09 << 16 // FILE_DEVICE_FILE_SYSTEM
 	storage    = 0x2D << 16 // IOCTL_STORAGE_BASE
 	volume     = 0x56 << 16 // IOCTL_VOLUME_BASE
+	mountMgr   = 0x6D << 16 // MOUNTMGRCONTROLTYPE
 
 	anyAccess = 0 << 14 // FILE_ANY_ACCESS
 	readWrite = 3 << 14 // FILE_READ_ACCESS | FILE_WRITE_ACCESS
@@ -23,6 +24,7 @@ const (
 
 // The control codes we send. Those with anyAccess work on devices opened with NoAccess.
 // https://learn.microsoft.com/windows/win32/api/winioctl/
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/
 const (
 	SCSIGetAddress ControlCode = controller | anyAccess | 0x406<<number // IOCTL_SCSI_GET_ADDRESS
 
@@ -44,4 +46,7 @@ const (
 
 	VolumeGetVolumeDiskExtents ControlCode = volume | anyAccess | 0<<number // IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS
 	VolumeOnline               ControlCode = volume | readWrite | 2<<number // IOCTL_VOLUME_ONLINE
+
+	MountManagerMountPointCreated ControlCode = mountMgr | readWrite | 6<<number // IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_CREATED
+	MountManagerMountPointDeleted ControlCode = mountMgr | readWrite | 7<<number // IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_DELETED
 )

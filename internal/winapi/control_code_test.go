@@ -7,7 +7,7 @@ import (
 )
 
 // TestControlCodes has the numbers as a C compiler printed them from winioctl.h and
-// ntddscsi.h.
+// ntddscsi.h, and those of mountmgr.h as others have listed them.
 func TestControlCodes(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -29,6 +29,8 @@ func TestControlCodes(t *testing.T) {
 		{"IOCTL_STORAGE_QUERY_PROPERTY", winapi.StorageQueryProperty, 0x002D1400},
 		{"IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS", winapi.VolumeGetVolumeDiskExtents, 0x00560000},
 		{"IOCTL_VOLUME_ONLINE", winapi.VolumeOnline, 0x0056C008},
+		{"IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_CREATED", winapi.MountManagerMountPointCreated, 0x006DC018},
+		{"IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_DELETED", winapi.MountManagerMountPointDeleted, 0x006DC01C},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s is %#08x, want %#08x", c.name, uint32(c.got), uint32(c.want))

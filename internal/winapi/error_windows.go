@@ -9,10 +9,15 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
-// Error makes a winerr.Code of what a function of golang.org/x/sys/windows returns.
+// Error makes a winerr.Code of what a function of golang.org/x/sys/windows returns. An
+// NTSTATUS becomes the code that Win32 has for it.
 func Error(err error) error {
-	errno := syscall.Errno(0)
+	errno, status := syscall.Errno(0), windows.NTStatus(0)
 	switch {
+	case errors.As(err, &status) && status == windows.STATUS_REPARSE_POINT_ENCOUNTERED:
+		return winerr.ReparsePointEncounter // not every Windows, nor Wine, translates it
+	case errors.As(err, &status):
+		return winerr.Code(status.Errno())
 	case !errors.As(err, &errno):
 		return err
 	case errno == syscall.EINVAL: // Go's own, for a function that fails without a reason

@@ -28,6 +28,9 @@ var (
 	// ManageVolumePrivilege is SE_MANAGE_VOLUME_NAME, for requests to file systems by
 	// administrators other than LocalSystem.
 	ManageVolumePrivilege = newPrivilege("SeManageVolumePrivilege")
+	// CreateSymbolicLinkPrivilege is SE_CREATE_SYMBOLIC_LINK_NAME, without which file
+	// systems refuse to make symbolic links.
+	CreateSymbolicLinkPrivilege = newPrivilege("SeCreateSymbolicLinkPrivilege")
 )
 
 // Enable enables the privilege for this process, once and for all. Where it is not held

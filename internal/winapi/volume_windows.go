@@ -59,10 +59,10 @@ func DiskSpace(root string) (total, free uint64, err error) {
 }
 
 // VolumeAt returns the name of the volume whose root is shown at path, which is that of a
-// drive or a directory.
+// drive or a directory. Unlike CreateFile the function wants it to end with a backslash.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumenameforvolumemountpointw
 func VolumeAt(path string) (string, error) {
-	p, err := mountPoint(path)
+	p, err := utf16Ptr(strings.TrimSuffix(path, `\`) + `\`)
 	if err != nil {
 		return "", err
 	}
@@ -71,36 +71,6 @@ func VolumeAt(path string) (string, error) {
 		return "", Error(err)
 	}
 	return windows.UTF16ToString(name[:]), nil
-}
-
-// SetMountPoint shows a volume, given as \\?\Volume{guid}\, at an empty directory.
-// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
-func SetMountPoint(path, volume string) error {
-	p, err := mountPoint(path)
-	if err != nil {
-		return err
-	}
-	name, err := utf16Ptr(volume)
-	if err != nil {
-		return err
-	}
-	return Error(windows.SetVolumeMountPoint(p, name))
-}
-
-// DeleteMountPoint undoes SetMountPoint.
-// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-deletevolumemountpointw
-func DeleteMountPoint(path string) error {
-	p, err := mountPoint(path)
-	if err != nil {
-		return err
-	}
-	return Error(windows.DeleteVolumeMountPoint(p))
-}
-
-// mountPoint converts a path for the functions about mount points. Unlike CreateFile they
-// want it to end with a backslash.
-func mountPoint(path string) (*uint16, error) {
-	return utf16Ptr(strings.TrimSuffix(path, `\`) + `\`)
 }
 
 // FinalPath returns the path of an open file after following every link, from the volume

@@ -107,3 +107,41 @@ func EncodeReparsePoint(point win.ReparsePoint) ([]byte, error) {
 	copy(b[buffer+len(substitute)+terminator:], print)
 	return b, nil
 }
+
+// EncodeReparseTag builds the REPARSE_DATA_BUFFER that removes a reparse point: its header.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_delete_reparse_point
+func EncodeReparseTag(tag win.ReparseTag) []byte {
+	b := make([]byte, reparseNames)
+	binary.LittleEndian.PutUint32(b[reparseTag:], uint32(tag))
+	return b
+}
+
+// What stands before names in Win32, and in the kernel.
+const (
+	win32Prefix   = `\\?\`
+	networkPrefix = `\\`
+	kernelPrefix  = `\??\`
+	kernelNetwork = kernelPrefix + `UNC\`
+)
+
+// SymlinkTo is the symbolic link that CreateSymbolicLinkW makes to a target, which is given
+// in the spelling of Win32: C:\dir, \\server\share, \\?\Volume{guid}\, or a relative path.
+func SymlinkTo(target string) win.ReparsePoint {
+	link := win.ReparsePoint{Tag: win.TagSymlink, Print: target}
+	switch {
+	case strings.HasPrefix(target, win32Prefix):
+		link.Substitute = kernelPrefix + target[len(win32Prefix):]
+	case strings.HasPrefix(target, networkPrefix):
+		link.Substitute = kernelNetwork + target[len(networkPrefix):]
+	case len(target) >= 3 && target[1:3] == `:\`:
+		link.Substitute = kernelPrefix + target
+	default:
+		link.Substitute, link.Relative = target, true
+	}
+	return link
+}
+
+// MountedFolder is the mount point that SetVolumeMountPointW makes. It shows people no name.
+func MountedFolder(id win.VolumeID) win.ReparsePoint {
+	return win.ReparsePoint{Tag: win.TagMountPoint, Substitute: kernelPrefix + strings.TrimPrefix(string(id), win32Prefix)}
+}

@@ -70,6 +70,32 @@ func ExampleNew() {
 	}
 }
 
+// A driver that passes on paths from pods can keep its calls to kubelet's directory. A link
+// that somebody put there does not lead them out of it.
+func ExampleWorkingDirs() {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := node.Symlink(`C:\var\lib\kubelet\pods\evil`, `C:\Windows`); err != nil {
+		fmt.Println(err)
+		return
+	}
+	files, err := filesystem.New(node.Filesystem(), filesystem.WorkingDirs(`C:\var\lib\kubelet`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, path := range []string{`C:\Windows\System32`, `C:\var\lib\kubelet\pods\evil\System32`} {
+		_, err := files.Rmdir(context.Background(), &filesystem.RmdirRequest{Path: path, Force: true})
+		fmt.Println(errors.Is(err, fs.ErrPermission))
+	}
+	// Output:
+	// true
+	// true
+}
+
 // Errors say what was wrong to people, and of what kind it was to programs.
 func ExampleValidatePathWindows() {
 	err := filesystem.ValidatePathWindows(`C:\var\lib\..\kubelet`)

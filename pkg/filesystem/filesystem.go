@@ -8,8 +8,8 @@
 // where fsapi is the package hostapi below this one. The package checks what it
 // is given and leaves the work to the host. Paths must be absolute, on a local
 // drive, in backslash form; ValidatePathWindows is the exact rule. Which
-// directories may be touched is not limited here: a driver that runs as a
-// HostProcess container has the whole disk, the daemon adds its own limits.
+// directories may be touched is not limited unless New is given WorkingDirs: a driver
+// that runs as a HostProcess container has the whole disk. The daemon always limits it.
 //
 // Every call may be repeated; a repeated call that finds its work done succeeds.
 // A Filesystem is safe for concurrent use. Elsewhere than on Windows the host
@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
@@ -56,11 +57,35 @@ type Filesystem struct {
 var _ Interface = (*Filesystem)(nil)
 
 // New returns the filesystem group on the given host.
-func New(hostAPI fsapi.HostAPI) (*Filesystem, error) {
+func New(hostAPI fsapi.HostAPI, options ...Option) (*Filesystem, error) {
+	const op = "open filesystem library"
 	if hostAPI == nil {
-		return nil, winerr.New(winerr.Invalid, "open filesystem library", "", "the host API is nil")
+		return nil, winerr.New(winerr.Invalid, op, "", "the host API is nil")
 	}
-	return &Filesystem{host: hostAPI}, nil
+	f := &Filesystem{host: hostAPI}
+	for _, option := range options {
+		if err := option(f); err != nil {
+			return nil, winerr.As(winerr.Invalid, op, "", err, "")
+		}
+	}
+	return f, nil
+}
+
+// Option changes how the group behaves.
+type Option func(*Filesystem) error
+
+// WorkingDirs lets the calls touch only what lies in the given directories: by the
+// spelling of its path, and by where the links on the way lead. A link out of them is not
+// followed; nothing is created or removed below a mounted volume, which pods write to; and
+// the directories themselves are never removed or emptied. Calls that want more fail with
+// an error that matches fs.ErrPermission. PathValid is not limited on network paths.
+//
+// The host must be one of package hostapi or winsim.
+func WorkingDirs(dirs ...string) Option {
+	return func(f *Filesystem) (err error) {
+		f.host, err = policy.Limit(f.host, dirs)
+		return err
+	}
 }
 
 // ValidatePathWindows reports whether path is one that the calls of this package

@@ -330,6 +330,18 @@ func TestNew_NilHost(t *testing.T) {
 	}
 }
 
+func TestWorkingDirs_Refuses(t *testing.T) {
+	for name, option := range map[string]filesystem.Option{
+		"none":         filesystem.WorkingDirs(),
+		"relative":     filesystem.WorkingDirs(`kubelet`),
+		"foreign host": filesystem.WorkingDirs(`C:\var\lib\kubelet`),
+	} {
+		if _, err := filesystem.New(&fakeHost{}, option); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+}
+
 func TestValidatePathWindows(t *testing.T) {
 	for _, path := range []string{`C:\`, `c:\var\lib\kubelet\`, `D:\` + strings.Repeat(`dir\`, 100)} {
 		if err := filesystem.ValidatePathWindows(path); err != nil {

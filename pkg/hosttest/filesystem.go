@@ -29,6 +29,10 @@ type FilesystemNode struct {
 	// LoseVolume makes the mounted volume vanish, as a detached disk does.
 	LoseVolume func() error
 
+	// LongestPath is how many characters a path on this node may have, if that is less
+	// than the 32,000 of Windows: Wine has the limits of the system below it.
+	LongestPath int
+
 	// Lacks names methods that this API does not have at all, because its version
 	// is older than they are.
 	Lacks []string
@@ -138,6 +142,16 @@ func (n *filesystemNode) wantContent(path, want string) {
 	}
 }
 
+// longPath is a path of exactly that length below top.
+func longPath(top string, length int) string {
+	const each = 200
+	path := top
+	for len(path)+1+each < length {
+		path += `\` + strings.Repeat("a", each-1)
+	}
+	return path + `\` + strings.Repeat("b", length-len(path)-1)
+}
+
 var filesystemCases = []struct {
 	name string
 	uses []string // methods that not every version has
@@ -176,14 +190,47 @@ var filesystemCases = []struct {
 		}
 		n.wantExists(n.path("nothing"), false)
 	}},
-	{name: "Mkdir works beyond 260 characters", run: func(n *filesystemNode) {
-		path := n.path(strings.Repeat("a", 200), strings.Repeat("b", 200))
-		n.mustMkdir(path)
-		n.wantExists(path, true)
-		if err := n.rmdir(n.path(strings.Repeat("a", 200)), true); err != nil {
-			n.t.Error(err)
+	{name: "paths of up to 32,000 characters work", run: func(n *filesystemNode) {
+		n.mustWrite(n.path("source", "file"), "data")
+		for _, length := range []int{259, 260, 261, 1000, 4000, 32_000} {
+			if n.LongestPath > 0 && length > n.LongestPath {
+				n.t.Logf("paths of %d characters are beyond this node", length)
+				continue
+			}
+			top := n.path("long")
+			path := longPath(top, length-len(`\link`))
+			n.mustMkdir(path)
+			n.mustMkdir(path)
+			n.wantExists(path, true)
+			n.wantExists(strings.ToUpper(path), true)
+			n.mustLink(n.path("source"), path+`\link`)
+			n.wantSymlink(path+`\link`, true)
+			n.wantExists(path+`\link\file`, true)
+			if err := n.rmdir(path+`\link`, false); err != nil {
+				n.t.Errorf("%d characters: %v", length, err)
+			}
+			n.wantExists(path+`\link`, false)
+			if err := n.rmdir(top, true); err != nil {
+				n.t.Errorf("%d characters: %v", length, err)
+			}
+			n.wantExists(top, false)
 		}
-		n.wantExists(path, false)
+		n.wantContent(n.path("source", "file"), "data")
+	}},
+	{name: "components of more than 255 characters are refused with that reason", run: func(n *filesystemNode) {
+		n.mustMkdir(n.path(strings.Repeat("x", 255)))
+		for _, name := range []string{strings.Repeat("x", 256), strings.Repeat("\U0001F4BE", 128)} { // two units each
+			err := n.mkdir(n.path(name))
+			wantError(n.t, "Mkdir", err, fs.ErrInvalid)
+			if err == nil || !strings.Contains(err.Error(), "255") {
+				n.t.Errorf("%v does not give the reason", err)
+			}
+		}
+	}},
+	{name: "no path is longer than Windows can handle", run: func(n *filesystemNode) {
+		err := n.mkdir(longPath(n.path("long"), 33_000))
+		wantError(n.t, "Mkdir", err, fs.ErrInvalid)
+		n.wantExists(n.path("long"), false)
 	}},
 	{name: "concurrent Mkdir of one path all succeed", run: func(n *filesystemNode) {
 		var wg sync.WaitGroup

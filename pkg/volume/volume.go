@@ -30,6 +30,7 @@ import (
 	"fmt"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -103,11 +104,33 @@ type Volume struct {
 }
 
 // New returns a Volume that works on the given host, which must not be nil.
-func New(hostAPI volumeapi.HostAPI) (*Volume, error) {
+func New(hostAPI volumeapi.HostAPI, options ...Option) (*Volume, error) {
+	const op = "open volume library"
 	if hostAPI == nil {
-		return nil, winerr.New(winerr.Invalid, "open volume library", "", "the host API is nil")
+		return nil, winerr.New(winerr.Invalid, op, "", "the host API is nil")
 	}
-	return &Volume{host: hostAPI}, nil
+	v := &Volume{host: hostAPI}
+	for _, option := range options {
+		if err := option(v); err != nil {
+			return nil, winerr.As(winerr.Invalid, op, "", err, "")
+		}
+	}
+	return v, nil
+}
+
+// Option changes how the group behaves.
+type Option func(*Volume) error
+
+// WorkingDirs lets the calls that take a path touch only what lies in the given
+// directories, as the option of package filesystem does. Volumes are neither mounted over
+// such a directory nor below a mounted volume.
+//
+// The host must be one of package hostapi or winsim.
+func WorkingDirs(dirs ...string) Option {
+	return func(v *Volume) (err error) {
+		v.host, err = policy.Limit(v.host, dirs)
+		return err
+	}
 }
 
 // FormatVolume implements Interface.

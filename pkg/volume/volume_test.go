@@ -83,6 +83,18 @@ func TestNew_NilHost(t *testing.T) {
 	}
 }
 
+func TestWorkingDirs_Refuses(t *testing.T) {
+	for name, option := range map[string]volume.Option{
+		"none":         volume.WorkingDirs(),
+		"relative":     volume.WorkingDirs(`kubelet`),
+		"foreign host": volume.WorkingDirs(`C:\var\lib\kubelet`),
+	} {
+		if _, err := volume.New(&fakeHost{}, option); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+}
+
 // call is one method with a good request, with none, and with an empty one.
 type call struct {
 	do, doNil, doEmpty func(context.Context, volume.Interface) (any, error)

@@ -198,9 +198,10 @@ func (v *volume) apply(m Volume) *ModelError {
 	}
 	fs := newFileSystem(kind, v.length(), sector)
 	fs.used += int64(m.Used)
+	fs.shortNames = fs.shortNames && !m.NoShortNames
 	v.setFileSystem(fs)
 	for i, f := range m.Files {
-		if err := fs.root.plant(f); err != nil {
+		if err := fs.plant(f); err != nil {
 			return err.at("files", i)
 		}
 	}

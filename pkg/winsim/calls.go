@@ -43,20 +43,30 @@ func (c *calls) count(call string) {
 // enter begins every emulated call: it counts the call, and lets injected faults
 // delay or fail it. The object may have other names under which a fault knows it.
 func (n *Node) enter(ctx context.Context, call, object string, aliases ...string) error {
+	return n.enterAt(ctx, call, func() []string { return append(aliases, object) })
+}
+
+// enterAt is enter for objects whose names are only put together if a fault asks for
+// them: that of a file can have thousands of components.
+func (n *Node) enterAt(ctx context.Context, call string, names func() []string) error {
 	n.calls.count(call)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return n.strike(ctx, call, append(aliases, object))
+	return n.strike(ctx, call, names)
 }
 
 // callNames are the calls a Fault can name.
 var callNames = func() map[string]bool {
 	names := map[string]bool{}
-	for _, part := range []reflect.Type{reflect.TypeFor[win.Files](), reflect.TypeFor[win.Disks](), reflect.TypeFor[win.Volumes]()} {
+	for _, part := range []reflect.Type{
+		reflect.TypeFor[win.Files](), reflect.TypeFor[win.Directory](), reflect.TypeFor[win.Disks](), reflect.TypeFor[win.Volumes](),
+	} {
 		for method := range part.Methods() {
 			names[method.Name] = true
 		}
 	}
+	delete(names, "Open") // counts as OpenDirectory
+	delete(names, "Close")
 	return names
 }()

@@ -2,151 +2,206 @@ package winsim
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
-// directory is win.Tree on an open directory, or on the whole node if none is open.
+// directory is an open directory.
 type directory struct {
 	node   *Node
-	open   *entry     // nil: names are paths
-	volume *volume    // of the open directory
-	above  *directory // in which it was found, if that was open
-	name   string     // there; without one, its path
+	opened place
+	closed *bool
+
+	// What it is called in faults: the directory in which it was found and its name
+	// there, or without one a path.
+	above *directory
+	name  string
+	path  win.Path
 }
 
-func (n *Node) directory() directory { return directory{node: n} }
+// open opens what a place holds, as the given directory.
+func (at place) open(d directory) (win.Directory, error) {
+	switch {
+	case isLink(at.entry):
+		return nil, winerr.ReparsePointEncounter
+	case at.entry.children == nil:
+		return nil, winerr.Directory
+	}
+	d.opened, d.closed = at, new(bool)
+	d.node.openDirectories++
+	return d, nil
+}
+
+// Close closes the directory. Closing it twice is a mistake of ours, which tests must see.
+func (d directory) Close() {
+	d.node.lock()
+	defer d.node.mu.Unlock()
+	if *d.closed {
+		panic("winsim: the directory " + d.object("") + " is closed twice")
+	}
+	*d.closed = true
+	d.node.openDirectories--
+}
+
+// OpenDirectories returns how many directories are open, so that a test can prove that
+// none was forgotten.
+func (n *Node) OpenDirectories() int {
+	n.lock()
+	defer n.mu.Unlock()
+	return n.openDirectories
+}
 
 // object is what faults know an entry by: its path when it was found. It is put together
 // anew each time, because the paths of a deep tree take more memory than the tree.
 func (d directory) object(name string) string {
 	names := []string{name}
-	for at := &d; at != nil && at.open != nil; at = at.above {
+	at := &d
+	for ; at.above != nil; at = at.above {
 		names = append(names, at.name)
 	}
+	names = append(names, strings.TrimSuffix(at.path.String(), winpath.Separator))
 	slices.Reverse(names)
 	return strings.Join(names, winpath.Separator)
 }
 
-// find looks an entry up. The node's mutex is held.
-func (d directory) find(name string) (place, error) {
-	if d.open == nil {
-		return d.node.existing(name, false)
-	}
-	at := place{volume: d.volume, parent: d.open, name: name, entry: d.open.children[winpath.Fold(name)]}
-	if at.entry == nil {
-		return at, winerr.FileNotFound
-	}
-	return at, nil
+// enter is Node.enterAt for an entry.
+func (d directory) enter(ctx context.Context, call, name string, aliases ...string) error {
+	return d.node.enterAt(ctx, call, func() []string { return append(aliases, d.object(name)) })
 }
 
-// changeable is find for calls that change what they find.
-func (d directory) changeable(name string) (place, error) {
+// begin begins a call on an entry, which need not exist. The caller unlocks the node if
+// there is no error.
+func (d directory) begin(ctx context.Context, call, name string, aliases ...string) (place, error) {
+	if err := d.enter(ctx, call, name, aliases...); err != nil {
+		return place{}, err
+	}
+	d.node.lock()
+	if *d.closed {
+		d.node.mu.Unlock()
+		panic("winsim: " + call + " in the directory " + d.object("") + ", which is closed")
+	}
 	at, err := d.find(name)
-	if err == nil {
-		err = at.volume.writable()
+	if err != nil {
+		d.node.mu.Unlock()
 	}
 	return at, err
 }
 
-func (d directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
-	if err := d.node.enter(ctx, "ReparsePoint", d.object(name)); err != nil {
-		return win.ReparsePoint{}, err
+// find is what an entry is at this moment. n.mu is held.
+func (d directory) find(name string) (place, error) {
+	if err := d.usable(); err != nil {
+		return place{}, err
 	}
-	d.node.lock()
-	defer d.node.mu.Unlock()
-	at, err := d.find(name)
-	switch {
-	case err != nil:
-		return win.ReparsePoint{}, err
-	case at.entry.link == nil:
-		return win.ReparsePoint{}, winerr.NotAReparsePoint
-	}
-	return *at.entry.link, nil
+	return d.opened.in(d.opened.entry, name, true)
 }
 
-// listBatch is how many entries one emulated call returns, about what fits into a
-// buffer of 64 KiB on Windows.
-const listBatch = 256
+// usable is what any request to the open directory answers if its volume is not what it
+// was when it was opened.
+func (d directory) usable() error {
+	fs, err := d.node.mounted(d.opened.volume)
+	if err == nil && fs != d.opened.fs {
+		err = winerr.FileInvalid
+	}
+	return err
+}
 
-func (d directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
-	opened, entries, err := d.list(ctx, name)
+// beginWith is begin for an entry that must exist.
+func (d directory) beginWith(ctx context.Context, call, name string) (place, error) {
+	at, err := d.begin(ctx, call, name)
+	if err == nil && at.entry == nil {
+		d.node.mu.Unlock()
+		err = winerr.FileNotFound
+	}
+	return at, err
+}
+
+func (d directory) FileInfo(ctx context.Context, name string) (win.FileInfo, error) {
+	at, err := d.beginWith(ctx, "FileInfo", name)
+	if err != nil {
+		return win.FileInfo{}, err
+	}
+	defer d.node.mu.Unlock()
+	d.node.observe("FileInfo", at, false)
+	return at.entry.info(), nil
+}
+
+func (d directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
+	at, err := d.beginWith(ctx, "ReparsePoint", name)
+	if err != nil {
+		return win.ReparsePoint{}, err
+	}
+	defer d.node.mu.Unlock()
+	d.node.observe("ReparsePoint", at, false)
+	return at.entry.file().link.read()
+}
+
+func (d directory) Open(ctx context.Context, name string) (win.Directory, error) {
+	at, err := d.beginWith(ctx, "OpenDirectory", name)
+	if err != nil {
+		return nil, err
+	}
+	defer d.node.mu.Unlock()
+	d.node.observe("OpenDirectory", at, false)
+	return at.open(directory{node: d.node, above: &d, name: name})
+}
+
+// CreateDirectory makes one directory.
+func (d directory) CreateDirectory(ctx context.Context, name string) error {
+	return d.create(ctx, "CreateDirectory", name, newDirectory())
+}
+
+// CreateDirectoryLink makes a directory symbolic link.
+func (d directory) CreateDirectoryLink(ctx context.Context, name, target string) error {
+	return d.create(ctx, "CreateDirectoryLink", name, newLink(winlayout.SymlinkTo(target)))
+}
+
+func (d directory) create(ctx context.Context, call, name string, e *entry) error {
+	at, err := d.begin(ctx, call, name)
 	if err != nil {
 		return err
 	}
-	for batch := range slices.Chunk(entries, listBatch) {
-		if err := d.node.enter(ctx, "ListDirectory", d.object(name)); err != nil {
-			return err
-		}
-		if err := each(opened, batch); err != nil {
-			return err
-		}
+	defer d.node.mu.Unlock()
+	switch {
+	case at.entry != nil:
+		return winerr.AlreadyExists
+	case !at.suffix.canBeDirectory():
+		return winerr.Directory
+	case d.opened.entry.removed:
+		return winerr.AccessDenied // a directory that is only still there because it is open
 	}
+	if err := at.volume.writable(); err != nil {
+		return err
+	}
+	if err := e.link.fitsOn(at.fs); err != nil {
+		return err
+	}
+	at.add(e)
+	at.entry = e
+	d.node.observe(call, at, true)
 	return nil
 }
 
-func (d directory) list(ctx context.Context, name string) (opened directory, entries []win.DirEntry, err error) {
-	if err := d.node.enter(ctx, "ListDirectory", d.object(name)); err != nil {
-		return directory{}, nil, err
-	}
-	d.node.lock()
-	defer d.node.mu.Unlock()
-	at, err := d.find(name)
-	switch {
-	case err != nil:
-		return directory{}, nil, err
-	case at.entry.children == nil || isLink(at.entry):
-		return directory{}, nil, winerr.Directory
-	}
-	for _, key := range slices.Sorted(maps.Keys(at.entry.children)) {
-		child := at.entry.children[key]
-		entries = append(entries, win.DirEntry{Name: child.name, FileInfo: child.info()})
-	}
-	return directory{node: d.node, open: at.entry, volume: at.volume, above: &d, name: name}, entries, nil
-}
-
+// Remove deletes one name.
 func (d directory) Remove(ctx context.Context, name string) error {
-	if err := d.node.enter(ctx, "Remove", d.object(name)); err != nil {
+	at, err := d.beginWith(ctx, "Remove", name)
+	if err != nil {
 		return err
 	}
-	d.node.lock()
 	defer d.node.mu.Unlock()
-	at, err := d.changeable(name)
-	switch {
+	switch err := at.volume.writable(); {
 	case err != nil:
 		return err
-	case at.parent == nil:
-		return winerr.AccessDenied
-	case at.entry.held > 0:
+	case at.entry.inUse():
 		return winerr.SharingViolation
 	case !isLink(at.entry) && len(at.entry.children) > 0:
 		return winerr.DirNotEmpty
 	}
+	d.node.observe("Remove", at, true)
 	at.remove()
-	return nil
-}
-
-func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
-	if err := d.node.enter(ctx, "DeleteMountPoint", d.object(name)); err != nil {
-		return err
-	}
-	d.node.lock()
-	defer d.node.mu.Unlock()
-	at, err := d.changeable(name)
-	if err != nil {
-		return err
-	}
-	if at.entry.link == nil {
-		return winerr.NotAReparsePoint
-	}
-	if _, mounted := at.entry.link.MountedVolume(); !mounted {
-		return winerr.InvalidParameter
-	}
-	at.entry.link = nil
 	return nil
 }

@@ -179,7 +179,7 @@ func ExampleNode_Calls() {
 	_, err = files.IsSymlink(ctx, &filesystem.IsSymlinkRequest{Path: `C:\link`})
 	must(err)
 	fmt.Println(node.Calls())
-	// Output: map[FileInfo:1 TargetInfo:1]
+	// Output: map[FileInfo:1 ReparsePoint:1]
 }
 
 // The same in YAML, as csi-proxy-sim -model takes it. A mistake is reported with its
@@ -237,4 +237,85 @@ faults:
 	// Output:
 	// call "Remove": error 32, delay 0s
 	// call "": error 0, delay 20ms
+}
+
+// An attacker exchanges a directory for a link just after it was looked at. Who has it open
+// goes on in the directory, not behind the link.
+func ExampleNode_Swap() {
+	ctx := context.Background()
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	files, err := filesystem.New(node.Filesystem())
+	must(err)
+	const dir, trap = `C:\var\lib\kubelet\pods\1`, `C:\var\lib\kubelet\pods\trap`
+	must(node.WriteFile(dir+`\volume\file`, "data"))
+	must(node.WriteFile(`C:\precious\file`, "precious"))
+	must(node.Junction(trap, `C:\precious`))
+
+	// Before the first entry is removed, the directory is a junction, and the trap is the
+	// directory.
+	swapped, err := node.Inject(winsim.Fault{Call: "Remove", Times: 1, Do: func(n *winsim.Node) {
+		must(n.Swap(dir, trap))
+	}})
+	must(err)
+	_, err = files.RmdirContents(ctx, &filesystem.RmdirContentsRequest{Path: dir})
+	fmt.Println(err, swapped.Hits())
+	fmt.Print(node.Tree(trap))
+	fmt.Print(node.Tree(`C:\precious`))
+	// Output:
+	// <nil> 1
+	// C:\var\lib\kubelet\pods\trap
+	// C:\precious
+	// C:\precious\file "precious"
+}
+
+// The same with a link that is made for the purpose.
+func ExampleNode_SwapForLink() {
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	must(node.Mkdir(`C:\stage\volume`))
+	old, err := node.SwapForLink(`C:\stage\volume`, `C:\Windows`)
+	must(err)
+	fmt.Print(node.Tree(`C:\stage`))
+	must(node.Swap(`C:\stage\volume`, old))
+	fmt.Print(node.Tree(`C:\stage`))
+	// Output:
+	// C:\stage
+	// C:\stage\volume -> C:\Windows
+	// C:\stage\volume.swapped
+	// C:\stage
+	// C:\stage\volume
+	// C:\stage\volume.swapped -> C:\Windows
+}
+
+// Every file of which the operation got hold is reported with the place where it really is.
+func ExampleNode_Observe() {
+	ctx := context.Background()
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	files, err := filesystem.New(node.Filesystem())
+	must(err)
+	must(node.Mkdir(`C:\data\dir`))
+	must(node.Symlink(`C:\link`, `C:\data`))
+	node.Observe(func(touch winsim.Touch) {
+		if touch.Changed {
+			fmt.Println(touch.Call, touch.Path)
+		}
+	})
+	_, err = files.Rmdir(ctx, &filesystem.RmdirRequest{Path: `C:\link\dir`})
+	must(err)
+	// Output: Remove C:\data\dir
+}
+
+// A name that does not fit 8.3 can be reached by another one, and so can streams.
+func ExampleNode_ShortName() {
+	node, err := winsim.New(winsim.Default())
+	must(err)
+	must(node.WriteFile(`C:\Program Files\readme.txt:notes`, "hidden"))
+	short, err := node.ShortName(`C:\Program Files`)
+	must(err)
+	content, err := node.ReadFile(`C:\` + short + `\README.TXT:Notes:$DATA`)
+	must(err)
+	fmt.Println(short, content)
+	// Output: PROGRA~1 hidden
 }

@@ -110,9 +110,9 @@ func (i *Injection) Hits() int {
 
 // strike applies the faults that match a call: all their delays and hooks in the order
 // of injection, and the first error.
-func (n *Node) strike(ctx context.Context, call string, objects []string) error {
+func (n *Node) strike(ctx context.Context, call string, names func() []string) error {
 	var failure error
-	for _, fault := range n.faults.match(call, objects) {
+	for _, fault := range n.faults.match(call, names) {
 		if fault.Do != nil {
 			fault.Do(n)
 		}
@@ -160,12 +160,16 @@ func failureOf(call string, number uint32) error {
 	}
 }
 
-func (fs *faults) match(call string, objects []string) []*Injection {
+func (fs *faults) match(call string, names func() []string) []*Injection {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
+	if len(fs.active) == 0 {
+		return nil
+	}
+	objects := sync.OnceValue(names)
 	var struck []*Injection
 	for _, i := range fs.active {
-		if (i.Call != "" && i.Call != call) || (i.Object != "" && !slices.ContainsFunc(objects, i.matches)) {
+		if (i.Call != "" && i.Call != call) || (i.Object != "" && !slices.ContainsFunc(objects(), i.matches)) {
 			continue
 		}
 		i.matched++

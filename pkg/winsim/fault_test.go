@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -31,12 +32,23 @@ func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injecti
 // bare reports whether err is want itself: the seam wraps nothing.
 func bare(err, want error) bool { return err == want } //nolint:errorlint // that is the point
 
+// open opens a directory until the end of the test.
+func open(t *testing.T, node *winsim.Node, path string) win.Directory {
+	t.Helper()
+	dir, err := node.OpenDirectory(t.Context(), win.Following(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.Close)
+	return dir
+}
+
 // look makes count calls to FileInfo and returns what each answered: 0 or a code.
 func look(t *testing.T, node *winsim.Node, path string, count int) []winerr.Code {
 	t.Helper()
 	var codes []winerr.Code
 	for range count {
-		_, err := node.FileInfo(t.Context(), path)
+		_, err := node.FileInfo(t.Context(), win.Anywhere(path))
 		if err != nil && winerr.CodeOf(err) == 0 {
 			t.Fatalf("FileInfo(%s): %v, want a bare code", path, err)
 		}
@@ -168,7 +180,7 @@ func TestFault_DelayEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	injection := inject(t, node, winsim.Fault{Delay: time.Hour, Error: 5, Do: func(*winsim.Node) { cancel() }})
 	inject(t, node, winsim.Fault{Do: func(*winsim.Node) { t.Error("a later fault ran for a caller who has left") }})
-	if _, err := node.FileInfo(ctx, `C:\`); !bare(err, context.Canceled) {
+	if _, err := node.FileInfo(ctx, win.Anywhere(`C:\`)); !bare(err, context.Canceled) {
 		t.Errorf("a call cancelled while it is delayed: %v, want %v", err, context.Canceled)
 	}
 	if hits := injection.Hits(); hits != 1 {
@@ -193,7 +205,7 @@ func TestFault_CancelledCallIsNotStruck(t *testing.T) {
 	injection := inject(t, node, winsim.Fault{Error: 5})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := node.FileInfo(ctx, `C:\`); !errors.Is(err, context.Canceled) || injection.Hits() != 0 {
+	if _, err := node.FileInfo(ctx, win.Anywhere(`C:\`)); !errors.Is(err, context.Canceled) || injection.Hits() != 0 {
 		t.Errorf("%v with %d hits, want %v and none", err, injection.Hits(), context.Canceled)
 	}
 }
@@ -209,7 +221,7 @@ func TestFault_DoChangesTheNodeBeforeTheCall(t *testing.T) {
 		if err := n.Mkdir(`C:\new`); err != nil {
 			t.Error(err)
 		}
-		if _, err := n.FileInfo(t.Context(), `C:\new`); err != nil {
+		if _, err := n.FileInfo(t.Context(), win.Anywhere(`C:\new`)); err != nil {
 			t.Error(err)
 		}
 	}})
@@ -303,22 +315,38 @@ func TestFault_EveryCall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before, ctx := node.Tree(`C:\`), t.Context()
-	for call, run := range map[string]func() error{
-		"FileInfo":     func() error { _, err := node.FileInfo(ctx, `C:\empty`); return err },
-		"TargetInfo":   func() error { _, err := node.TargetInfo(ctx, `C:\empty`); return err },
-		"ReparsePoint": func() error { _, err := node.ReparsePoint(ctx, `C:\mount`); return err },
+	before, root, ctx := node.Tree(`C:\`), open(t, node, `C:\`), t.Context()
+	empty, mount := win.Anywhere(`C:\empty`), win.Anywhere(`C:\mount`)
+	calls := map[string]func() error{
+		"FileInfo":      func() error { _, err := node.FileInfo(ctx, empty); return err },
+		"TargetInfo":    func() error { _, err := node.TargetInfo(ctx, empty); return err },
+		"ReparsePoint":  func() error { _, err := node.ReparsePoint(ctx, mount); return err },
+		"OpenDirectory": func() error { _, err := node.OpenDirectory(ctx, empty); return err },
+
+		"FileInfo in a directory":     func() error { _, err := root.FileInfo(ctx, "empty"); return err },
+		"ReparsePoint in a directory": func() error { _, err := root.ReparsePoint(ctx, "mount"); return err },
+		"OpenDirectory in one":        func() error { _, err := root.Open(ctx, "empty"); return err },
 		"ListDirectory": func() error {
-			return node.ListDirectory(ctx, `C:\`, func(win.Tree, []win.DirEntry) error {
+			return root.ListDirectory(ctx, "empty", func(win.Tree, []win.DirEntry) error {
 				t.Error("a failed listing listed")
 				return nil
 			})
 		},
-		"CreateDirectory":     func() error { return node.CreateDirectory(ctx, `C:\new`) },
-		"CreateDirectoryLink": func() error { return node.CreateDirectoryLink(ctx, `C:\new`, `C:\`) },
-		"Remove":              func() error { return node.Remove(ctx, `C:\empty`) },
-		"DeleteMountPoint":    func() error { return node.DeleteMountPoint(ctx, `C:\mount`) },
-	} {
+		"CreateDirectory":     func() error { return root.CreateDirectory(ctx, "new") },
+		"CreateDirectoryLink": func() error { return root.CreateDirectoryLink(ctx, "new", `C:\`) },
+		"Remove":              func() error { return root.Remove(ctx, "empty") },
+		"SetMountPoint":       func() error { return root.SetMountPoint(ctx, "empty", dataID) },
+		"DeleteMountPoint":    func() error { return root.DeleteMountPoint(ctx, "mount") },
+	}
+	for _, part := range []reflect.Type{reflect.TypeFor[win.Files](), reflect.TypeFor[win.Directory]()} {
+		for method := range part.Methods() {
+			if name := method.Name; calls[name] == nil && name != "Open" && name != "Close" {
+				t.Errorf("there is no test of %s", name)
+			}
+		}
+	}
+	for name, run := range calls {
+		call, _, _ := strings.Cut(name, " ")
 		node.ResetCalls()
 		injection := inject(t, node, winsim.Fault{Call: call, Error: 1117, Times: 1})
 		if err := run(); !bare(err, winerr.IODevice) {
@@ -352,7 +380,8 @@ func TestListDirectory_Batches(t *testing.T) {
 		}
 		return nil
 	}
-	if err := node.ListDirectory(t.Context(), `C:\many`, each); err != nil {
+	root := open(t, node, `C:\`)
+	if err := root.ListDirectory(t.Context(), "many", each); err != nil {
 		t.Fatal(err)
 	}
 	if len(seen) != 600 || len(batches) < 2 {
@@ -364,11 +393,11 @@ func TestListDirectory_Batches(t *testing.T) {
 	// A batch can fail, and the listener can stop.
 	batches = nil
 	inject(t, node, winsim.Fault{Call: "ListDirectory", Nth: 3, Times: 1, Error: 21})
-	if err := node.ListDirectory(t.Context(), `C:\many`, each); !bare(err, winerr.NotReady) || len(batches) != 1 {
+	if err := root.ListDirectory(t.Context(), "many", each); !bare(err, winerr.NotReady) || len(batches) != 1 {
 		t.Errorf("with a failing batch: %v after %d batches, want code 21 after one", err, len(batches))
 	}
 	stop := errors.New("enough")
-	if err := node.ListDirectory(t.Context(), `C:\many`, func(win.Tree, []win.DirEntry) error { return stop }); !bare(err, stop) {
+	if err := root.ListDirectory(t.Context(), "many", func(win.Tree, []win.DirEntry) error { return stop }); !bare(err, stop) {
 		t.Errorf("a listener that stops: %v, want its own error", err)
 	}
 }
@@ -380,7 +409,7 @@ func TestCalls_CountAndReset(t *testing.T) {
 	}
 	look(t, node, `C:\`, 2)
 	look(t, node, `C:\missing`, 1)
-	if err := node.CreateDirectory(t.Context(), `C:\new`); err != nil {
+	if err := open(t, node, `C:\`).CreateDirectory(t.Context(), "new"); err != nil {
 		t.Fatal(err)
 	}
 	// What a test does itself does not count.
@@ -388,7 +417,7 @@ func TestCalls_CountAndReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts := node.Calls()
-	if diff := cmp.Diff(map[string]int{"FileInfo": 3, "CreateDirectory": 1}, counts); diff != "" {
+	if diff := cmp.Diff(map[string]int{"FileInfo": 3, "OpenDirectory": 1, "CreateDirectory": 1}, counts); diff != "" {
 		t.Errorf("Calls() (-want +got):\n%s", diff)
 	}
 	counts["FileInfo"] = 100
@@ -429,26 +458,27 @@ func TestNode_ConcurrentUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	const workers, rounds = 8, 50
-	ctx := t.Context()
+	ctx, mount := t.Context(), open(t, node, `C:\mount`)
 	var made atomic.Int64
 	var wg sync.WaitGroup
 	for worker := range workers {
 		wg.Go(func() {
-			own := `C:\mount\` + string(rune('a'+worker))
+			name := string(rune('a' + worker))
+			own := `C:\mount\` + name
 			for round := range rounds {
 				// Everybody wants the same name; it is made as often as removed.
-				if node.CreateDirectory(ctx, `C:\mount\shared`) == nil {
+				if mount.CreateDirectory(ctx, "shared") == nil {
 					made.Add(1)
 				}
-				if node.Remove(ctx, `C:\mount\shared`) == nil {
+				if mount.Remove(ctx, "shared") == nil {
 					made.Add(-1)
 				}
 				if err := errors.Join(node.WriteFile(own+`\file`, own), node.Symlink(own+`\link`, `C:\mount`)); err != nil {
 					t.Error(err)
 				}
-				_ = node.ListDirectory(ctx, `C:\mount\`+string(rune('a'+round%workers)), func(win.Tree, []win.DirEntry) error { return nil })
-				_, _ = node.TargetInfo(ctx, own+`\link\shared`)
-				_, _ = node.ReparsePoint(ctx, own+`\link`)
+				_ = mount.ListDirectory(ctx, string(rune('a'+round%workers)), func(win.Tree, []win.DirEntry) error { return nil })
+				_, _ = node.TargetInfo(ctx, win.Anywhere(own+`\link\shared`))
+				_, _ = node.ReparsePoint(ctx, win.Anywhere(own+`\link`))
 				_ = node.Tree(`C:\`)
 				_ = node.Calls()
 				injection, err := node.Inject(winsim.Fault{Call: "DeleteMountPoint", Error: 5, Chance: 0.5})
@@ -456,7 +486,10 @@ func TestNode_ConcurrentUse(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				_ = node.DeleteMountPoint(ctx, own+`\link`)
+				if dir, err := mount.Open(ctx, name); err == nil {
+					_ = dir.DeleteMountPoint(ctx, "link")
+					dir.Close()
+				}
 				_ = injection.Hits()
 				injection.Remove()
 				if release, err := node.Hold(own); err == nil {

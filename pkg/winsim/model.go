@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
@@ -39,6 +40,8 @@ type Volume struct {
 	FileSystem FileSystem `yaml:"fileSystem"`
 	// Used is space that is taken in addition to what the files need.
 	Used Size `yaml:"used"`
+	// NoShortNames keeps NTFS from making 8.3 names, as fsutil 8dot3name set does.
+	NoShortNames bool `yaml:"noShortNames"`
 	// Files are on the volume at the start; their paths begin at its root.
 	Files []File `yaml:"files"`
 
@@ -88,13 +91,21 @@ func (s VolumeState) known() bool {
 // File is one entry of the node's file tree: a directory, unless one of the other
 // fields makes it something else.
 type File struct {
-	Path      string `yaml:"path"`
-	Content   string `yaml:"content"`   // makes it a file with this content
-	EmptyFile bool   `yaml:"emptyFile"` // makes it a file without content
-	Symlink   string `yaml:"symlink"`   // makes it a directory symbolic link to this target
-	Junction  string `yaml:"junction"`  // makes it a junction to this directory
-	Volume    string `yaml:"volume"`    // makes it a mounted folder of the volume with this ID
-	ReadOnly  bool   `yaml:"readOnly"`  // sets the read-only attribute
+	Path        string `yaml:"path"`
+	Content     string `yaml:"content"`     // makes it a file with this content
+	EmptyFile   bool   `yaml:"emptyFile"`   // makes it a file without content
+	Symlink     string `yaml:"symlink"`     // makes it a directory symbolic link to this target
+	FileSymlink string `yaml:"fileSymlink"` // makes it a symbolic link that is a file
+	Junction    string `yaml:"junction"`    // makes it a junction to this directory
+	Volume      string `yaml:"volume"`      // makes it a mounted folder of the volume with this ID
+	ReadOnly    bool   `yaml:"readOnly"`    // sets the read-only attribute
+
+	// Tag gives a file or directory a reparse point that is not one of the above, such
+	// as 0x80000013 of a deduplicated file.
+	Tag uint32 `yaml:"tag"`
+	// TagData are the bytes of that reparse point behind its header of 8, in
+	// hexadecimal digits. Only those of a link are looked at, which can be malformed.
+	TagData string `yaml:"tagData"`
 }
 
 // ModelError names the field of a model, or of a list of faults, that is wrong.
@@ -161,7 +172,7 @@ func (m Model) validate() (inventory, error) {
 		return inventory{}, err
 	}
 	for i, f := range m.Files {
-		if err := winpath.Validate(f.Path); err != nil {
+		if err := f.checkPath(); err != nil {
 			return inventory{}, problem("path", "%v", err).at("files", i)
 		}
 		if err := f.validate(func(guid string) bool { return inv.volumes[guid] != nil }); err != nil {
@@ -171,24 +182,40 @@ func (m Model) validate() (inventory, error) {
 	return inv, nil
 }
 
+// checkPath accepts clean paths, and those with \\?\, which can name anything.
+func (f File) checkPath() error {
+	if strings.HasPrefix(f.Path, `\\?\`) {
+		return nil
+	}
+	return winpath.Validate(f.Path)
+}
+
 // validate checks a file whose path is known to be good, on a node that has volumes.
 func (f File) validate(hasVolume func(guid string) bool) *ModelError {
 	natures := 0
-	for _, given := range []bool{f.Content != "", f.EmptyFile, f.Symlink != "", f.Junction != "", f.Volume != ""} {
+	for _, given := range []bool{f.Content != "", f.EmptyFile, f.Symlink != "", f.FileSymlink != "", f.Junction != "", f.Volume != ""} {
 		if given {
 			natures++
 		}
 	}
-	if natures > 1 {
-		return &ModelError{Field: "path", Problem: fmt.Sprintf("%s cannot have more than one of content, emptyFile, symlink, junction and volume", f.Path)}
+	switch {
+	case natures > 1:
+		return problem("path", "%s cannot have more than one of content, emptyFile, symlink, fileSymlink, junction and volume", f.Path)
+	case f.Tag != 0 && f.Symlink+f.FileSymlink+f.Junction+f.Volume != "":
+		return problem("tag", "a link has its own")
+	case f.Tag == 0 && f.TagData != "":
+		return problem("tagData", "there is no tag")
 	}
-	if f.Junction != "" {
+	if _, err := taggedBy(win.ReparseTag(f.Tag), f.TagData); err != nil {
+		return err
+	}
+	if f.Junction != "" && !strings.HasPrefix(f.Junction, `\\?\`) {
 		if err := winpath.Validate(f.Junction); err != nil {
-			return &ModelError{Field: "junction", Problem: err.Error()}
+			return problem("junction", "%v", err)
 		}
 	}
 	if f.Volume != "" && hasVolume != nil && !hasVolume(normalGUID(f.Volume)) {
-		return &ModelError{Field: "volume", Problem: fmt.Sprintf("%q is not among the node's volumes (state %q makes one that is gone)", f.Volume, Gone)}
+		return problem("volume", "%q is not among the node's volumes (state %q makes one that is gone)", f.Volume, Gone)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
 )
 
 // VolumeIDs lists the volumes that are there.
@@ -71,89 +72,90 @@ func (n *Node) FlushVolume(ctx context.Context, id win.VolumeID) error {
 // SetMountPoint makes an empty directory a mounted folder. Only the name of the volume is
 // written there, so it stays when the volume is gone.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
-func (n *Node) SetMountPoint(ctx context.Context, path string, id win.VolumeID) error {
-	if err := n.enter(ctx, "SetMountPoint", path, string(id)); err != nil {
+func (d directory) SetMountPoint(ctx context.Context, name string, id win.VolumeID) error {
+	at, err := d.begin(ctx, "SetMountPoint", name, string(id))
+	if err != nil {
 		return err
 	}
-	n.lock()
-	defer n.mu.Unlock()
+	defer d.node.mu.Unlock()
 	if _, ok := win.ParseVolumeID(string(id)); !ok {
 		return winerr.InvalidParameter
 	}
-	v := n.volumeByID(string(id))
+	v := d.node.volumeByID(string(id))
 	if err := v.device(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
 		return err
 	}
-	at, err := n.directory().changeable(path)
-	switch {
+	switch err := at.volume.writable(); {
+	case at.entry == nil:
+		return winerr.FileNotFound
 	case err != nil:
 		return err
-	case at.parent == nil:
-		return winerr.DirNotEmpty // a drive letter that is in use
+	case at.entry.inUse():
+		return winerr.SharingViolation
+	case at.entry.file().link != nil:
+		return winerr.DirNotEmpty
 	case at.entry.children == nil:
 		return winerr.Directory
-	case at.entry.link != nil || len(at.entry.children) > 0:
+	case len(at.entry.children) > 0:
 		return winerr.DirNotEmpty
-	case at.volume.fileSystem().kind == FAT32:
-		return winerr.InvalidFunction // no reparse points
 	}
-	at.entry.link = &win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\Volume{` + v.guid + `}\`}
+	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id())}
+	if err := mounted.fitsOn(at.fs); err != nil {
+		return err
+	}
+	d.node.observe("SetMountPoint", at, true)
+	at.entry.link = mounted
 	return nil
 }
 
-// VolumeAtRoot names the volume of a drive or mounted folder. It asks the mount manager,
-// which does not know volumes that are gone.
+// DeleteMountPoint dismantles a mounted folder and leaves an empty directory.
+func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
+	at, err := d.beginWith(ctx, "DeleteMountPoint", name)
+	if err != nil {
+		return err
+	}
+	defer d.node.mu.Unlock()
+	switch err := at.volume.writable(); {
+	case err != nil:
+		return err
+	case at.entry.inUse():
+		return winerr.SharingViolation
+	}
+	point, err := at.entry.file().link.read()
+	if err != nil {
+		return err
+	}
+	if _, mounted := point.MountedVolume(); !mounted {
+		return winerr.InvalidParameter
+	}
+	d.node.observe("DeleteMountPoint", at, true)
+	at.entry.file().link = nil
+	return nil
+}
+
+// VolumeOfDrive names the volume of a drive.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumenameforvolumemountpointw
-func (n *Node) VolumeAtRoot(ctx context.Context, path string) (win.VolumeID, error) {
-	if err := n.enter(ctx, "VolumeAtRoot", path); err != nil {
+func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, error) {
+	if err := n.enter(ctx, "VolumeOfDrive", root); err != nil {
 		return "", err
 	}
 	n.lock()
 	defer n.mu.Unlock()
-	v, _, names, err := n.startOf(path)
-	if err != nil {
+	v, _, names, err := n.startOf(root)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if len(names) > 0 {
-		if v, err = n.volumeAtFolder(path); err != nil {
-			return "", err
-		}
-	}
-	if v == nil || !v.present || v.state == Gone {
+	case v.state == Gone:
 		return "", winerr.FileNotFound
+	case names != "":
+		return "", winerr.NotAReparsePoint // not the root of a drive
 	}
 	return v.id(), nil
 }
 
-func (n *Node) volumeAtFolder(path string) (*volume, error) {
-	at, err := n.existing(path, false)
-	switch {
-	case err != nil:
-		return nil, err
-	case at.entry.children == nil:
-		return nil, winerr.Directory
-	case at.entry.link == nil || at.entry.link.Tag != win.TagMountPoint:
-		return nil, winerr.NotAReparsePoint
-	}
-	id, mounted := at.entry.link.MountedVolume()
-	if !mounted {
-		return nil, winerr.InvalidParameter // a junction
-	}
-	return n.volumeByID(id), nil
-}
-
-// VolumeOfPath names the volume on which a path ends up.
-func (n *Node) VolumeOfPath(ctx context.Context, path string) (win.VolumeID, error) {
-	if err := n.enter(ctx, "VolumeOfPath", path); err != nil {
-		return "", err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.existing(path, true)
-	if err != nil {
-		return "", err
-	}
-	return at.volume.id(), nil
+// VolumeOfPath names the volume on which a file lies.
+func (n *Node) VolumeOfPath(ctx context.Context, path win.Path) (win.VolumeID, error) {
+	return ask(ctx, n, "VolumeOfPath", path, func(at place) (win.VolumeID, error) { return at.volume.id(), nil })
 }
 
 // SystemVolumes names the volumes that Windows needs.

@@ -27,6 +27,8 @@ type fileSystem struct {
 	cluster int64
 	used    int64 // bytes besides those of files
 	root    *entry
+
+	shortNames bool // are made for names that do not fit 8.3
 }
 
 func newFileSystem(kind FileSystem, length, sector int64) *fileSystem {
@@ -41,6 +43,8 @@ func newFileSystem(kind FileSystem, length, sector int64) *fileSystem {
 		sectors: length / sector,
 		used:    min(formatOverhead, length/8),
 		root:    newDirectory(),
+
+		shortNames: kind == NTFS || kind == FAT32,
 	}
 }
 
@@ -62,6 +66,9 @@ func (fs *fileSystem) data() win.NTFSVolumeData {
 // clusters is about what a tree occupies: files their content, everything else nothing.
 func (e *entry) clusters(size int64) int64 {
 	sum := alignUp(int64(len(e.content)), size) / size
+	for _, stream := range e.streams {
+		sum += stream.clusters(size)
+	}
 	for _, child := range e.children {
 		sum += child.clusters(size)
 	}

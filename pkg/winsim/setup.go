@@ -10,20 +10,30 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
 // The methods below are how a test arranges and inspects a node. They are not counted
 // as calls and no fault hits them.
 
+// Their paths are those of a program on the node: Win32 turns slashes, resolves dots by
+// their spelling, drops dots and spaces at the end, and takes some names for devices, which
+// is refused here. With \\?\ before it, a path is taken as it is; it can also begin with a
+// volume, \\?\Volume{guid}\dir. Names with a colon are streams.
+
 // Mkdir makes a directory and its missing parents; links on the way are followed.
 func (n *Node) Mkdir(path string) error { return n.create(File{Path: path}) }
 
-// WriteFile makes or replaces a file; missing parents are created.
+// WriteFile makes or replaces a file or a stream; missing parents are created.
 func (n *Node) WriteFile(path, content string) error {
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.walk(path, true)
+	name, err := literal(path)
+	if err != nil {
+		return winerr.As(winerr.Invalid, "create", "", err, "")
+	}
+	at, err := n.walk(name, true)
 	if err == nil && at.entry != nil && at.entry.children == nil {
 		at.entry.content = []byte(content)
 		return nil
@@ -31,11 +41,15 @@ func (n *Node) WriteFile(path, content string) error {
 	return n.insert(path, &entry{content: []byte(content)})
 }
 
-// ReadFile returns the content of a file.
+// ReadFile returns the content of a file or stream.
 func (n *Node) ReadFile(path string) (string, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.existing(path, true)
+	name, err := literal(path)
+	if err != nil {
+		return "", winerr.As(winerr.Invalid, "read", "", err, "")
+	}
+	at, err := n.existing(name, true)
 	switch {
 	case err != nil:
 		return "", winerr.Wrap("read", path, err)
@@ -51,7 +65,13 @@ func (n *Node) Symlink(path, target string) error {
 	return n.createLink(File{Path: path, Symlink: target}, target)
 }
 
-// Junction makes a junction at path to an absolute path on a local drive.
+// FileSymlink makes a symbolic link at path that is a file, as mklink without /D does.
+func (n *Node) FileSymlink(path, target string) error {
+	return n.createLink(File{Path: path, FileSymlink: target}, target)
+}
+
+// Junction makes a junction at path to an absolute path on a local drive, or to one that
+// begins with \\?\.
 func (n *Node) Junction(path, target string) error {
 	return n.createLink(File{Path: path, Junction: target}, target)
 }
@@ -80,37 +100,38 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 func (n *Node) Exists(path string) bool {
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.walk(path, false)
-	return err == nil && at.entry != nil
+	_, err := n.locate("look up", path)
+	return err == nil
 }
 
 // RemoveAll removes a name with everything in it, whatever it is; a missing name is a
 // success.
 func (n *Node) RemoveAll(path string) error {
+	const op = "remove"
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.walk(path, false)
+	at, err := n.locate(op, path)
 	switch {
-	case errors.Is(err, winerr.NotFound) || (err == nil && at.entry == nil):
+	case errors.Is(err, winerr.NotFound):
 		return nil
 	case err == nil && at.parent == nil:
-		err = winerr.AccessDenied
-	}
-	if err != nil {
-		return winerr.Wrap("remove", path, err)
+		return winerr.Wrap(op, path, winerr.AccessDenied)
+	case err != nil:
+		return err
 	}
 	at.remove()
 	return nil
 }
 
-// Hold keeps a file or directory open, as a virus scanner would, so that removing it
-// fails with a sharing violation until release is called. Releasing twice is harmless.
+// Hold keeps a file or directory open, as a virus scanner would, so that removing it, and
+// making or dismantling a mounted folder of it, fails with a sharing violation until release
+// is called. Releasing twice is harmless.
 func (n *Node) Hold(path string) (release func(), err error) {
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.existing(path, false)
+	at, err := n.locate("hold", path)
 	if err != nil {
-		return nil, winerr.Wrap("hold", path, err)
+		return nil, err
 	}
 	held := at.entry
 	held.held++
@@ -126,9 +147,9 @@ func (n *Node) Hold(path string) (release func(), err error) {
 func (n *Node) Tree(path string) string {
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.existing(path, false)
+	at, err := n.locate("list", path)
 	if err != nil {
-		return fmt.Sprintf("%s: %v\n", path, err)
+		return err.Error() + "\n"
 	}
 	var b strings.Builder
 	at.entry.describe(&b, path)
@@ -137,21 +158,34 @@ func (n *Node) Tree(path string) string {
 
 func (e *entry) describe(b *strings.Builder, path string) {
 	b.WriteString(path)
-	switch {
-	case e.link != nil && e.link.Tag == win.TagSymlink:
-		fmt.Fprintf(b, " -> %s", e.link.Target())
-	case e.link != nil:
-		fmt.Fprintf(b, " => %s", e.link.Target())
-	case e.children == nil:
+	if e.children == nil && !isLink(e) {
 		fmt.Fprintf(b, " %q", e.content)
+	}
+	if e.link != nil {
+		b.WriteString(e.link.describe())
 	}
 	if e.readOnly {
 		b.WriteString(" read-only")
 	}
 	b.WriteString("\n")
+	for _, key := range slices.Sorted(maps.Keys(e.streams)) {
+		stream := e.streams[key]
+		fmt.Fprintf(b, "%s:%s %q\n", path, stream.name, stream.content)
+	}
 	for _, key := range slices.Sorted(maps.Keys(e.children)) {
 		child := e.children[key]
 		child.describe(b, winpath.Join(path, child.name))
+	}
+}
+
+func (l *link) describe() string {
+	switch {
+	case l.malformed || l.Tag != win.TagSymlink && l.Tag != win.TagMountPoint:
+		return fmt.Sprintf(" tag %#x", uint32(l.Tag))
+	case l.Tag == win.TagSymlink:
+		return " -> " + l.Target()
+	default:
+		return " => " + l.Target()
 	}
 }
 
@@ -180,80 +214,76 @@ func (n *Node) create(f File) error {
 	return n.insert(f.Path, f.entry())
 }
 
-// entry makes what f describes.
+// entry makes what f, which is valid, describes.
 func (f File) entry() *entry {
 	var made *entry
 	switch {
 	case f.Symlink != "":
 		made = newLink(symlinkTo(f.Symlink))
+	case f.FileSymlink != "":
+		made = &entry{link: &link{ReparsePoint: symlinkTo(f.FileSymlink)}}
 	case f.Junction != "":
-		made = newLink(win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + f.Junction, Print: f.Junction})
+		made = newLink(win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + strings.TrimPrefix(f.Junction, `\\?\`), Print: f.Junction})
 	case f.Volume != "":
-		made = newLink(win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\Volume{` + normalGUID(f.Volume) + `}\`})
+		made = newLink(winlayout.MountedFolder(win.VolumeID(`\\?\Volume{` + normalGUID(f.Volume) + `}\`)))
 	case f.Content != "" || f.EmptyFile:
 		made = &entry{content: []byte(f.Content)}
 	default:
 		made = newDirectory()
 	}
+	if f.Tag != 0 {
+		made.link, _ = taggedBy(win.ReparseTag(f.Tag), f.TagData)
+	}
 	made.readOnly = f.ReadOnly
 	return made
 }
 
-// insert adds an entry at a path, with missing parents. n.mu is held.
+// insert adds an entry at a path of a program, with missing parents. An existing directory
+// is kept if a directory is wanted. n.mu is held.
 func (n *Node) insert(path string, e *entry) error {
-	clean, err := clean(path)
+	const op = "create"
+	name, err := literal(path)
 	if err != nil {
-		return winerr.As(winerr.Invalid, "create", "", err, "")
+		return winerr.As(winerr.Invalid, op, "", err, "")
 	}
-	if parent, ok := parentOf(clean); ok {
-		if at, err := n.walk(parent, true); winerr.CodeOf(err) == winerr.PathNotFound || (err == nil && at.entry == nil) {
-			if err := n.insert(parent, newDirectory()); err != nil {
-				return err
-			}
-		}
+	at, err := n.walkMaking(name)
+	if err == nil {
+		err = at.accept(e)
 	}
-	at, err := n.vacant(clean)
-	wantsDirectory := e.link == nil && e.children != nil
-	if at.entry != nil && wantsDirectory && at.entry.children != nil {
+	return winerr.Wrap(op, path, err)
+}
+
+// accept puts an entry at a place.
+func (at place) accept(e *entry) error {
+	isDirectory := e.children != nil
+	switch {
+	case at.entry != nil && at.entry.children != nil && isDirectory && e.link == nil:
 		at.entry.readOnly = at.entry.readOnly || e.readOnly
 		return nil
+	case at.parent == nil:
+		return winerr.AccessDenied // the root of a drive
+	case at.entry != nil:
+		return winerr.AlreadyExists
+	case isDirectory && !at.suffix.canBeDirectory():
+		return winerr.Directory
+	case !isDirectory && at.suffix.kind == indexSuffix, e.link != nil && at.suffix.kind == namedStream:
+		return winerr.InvalidParameter
 	}
-	if err != nil {
-		return winerr.Wrap("create", clean, err)
+	if err := at.volume.writable(); err != nil {
+		return err
 	}
-	at.add(e)
+	if err := e.link.fitsOn(at.fs); err != nil {
+		return err
+	}
+	if at.suffix.kind != namedStream {
+		at.add(e)
+		return nil
+	}
+	file := at.suffix.of
+	if file == nil {
+		file = &entry{}
+		at.add(file)
+	}
+	file.addStream(at.suffix.stream, e.content)
 	return nil
-}
-
-// remove takes an entry out of its directory.
-func (at place) remove() { delete(at.parent.children, winpath.Fold(at.name)) }
-
-// clean is winpath.Clean that also takes paths by volume, \\?\Volume{guid}\dir, so that a
-// test can reach into a volume that is not mounted anywhere.
-func clean(path string) (string, error) {
-	root, below := cutVolume(path)
-	if root == "" {
-		return winpath.Clean(path)
-	}
-	cleaned, err := winpath.Clean(`C:` + below)
-	return root + strings.TrimPrefix(cleaned, `C:`), err
-}
-
-// parentOf is winpath.Parent for such paths.
-func parentOf(path string) (string, bool) {
-	root, below := cutVolume(path)
-	if root == "" {
-		return winpath.Parent(path)
-	}
-	parent, ok := winpath.Parent(`C:` + below)
-	return root + strings.TrimPrefix(parent, `C:`), ok
-}
-
-// cutVolume splits \\?\Volume{guid} off a path.
-func cutVolume(path string) (volume, below string) {
-	end := strings.IndexByte(path, '}') + 1
-	if end == 0 || normalGUID(path[:end]) == "" || !strings.HasPrefix(path, `\\?\`) {
-		return "", path
-	}
-	return path[:end], path[end:]
 }

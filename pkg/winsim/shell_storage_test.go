@@ -269,11 +269,11 @@ func (s *shell) askVolume(command string, argument func(int) string, _ []string)
 		if data, err = n.NTFSVolumeData(ctx, id); err == nil {
 			result = fmt.Sprintf("%d sectors of %d, %d of %d clusters of %d free", data.Sectors, data.BytesPerSector, data.FreeClusters, data.TotalClusters, data.BytesPerCluster)
 		}
-	case "VolumeAtRoot":
-		id, err = n.VolumeAtRoot(ctx, argument(0))
+	case "VolumeOfDrive":
+		id, err = n.VolumeOfDrive(ctx, argument(0))
 		result = string(id)
 	case "VolumeOfPath":
-		id, err = n.VolumeOfPath(ctx, argument(0))
+		id, err = n.VolumeOfPath(ctx, win.Following(argument(0)))
 		result = string(id)
 	default:
 		err = errUnknown
@@ -292,8 +292,6 @@ func (s *shell) changeVolume(command string, argument func(int) string, _ []stri
 		err = n.OnlineVolume(ctx, id)
 	case "FlushVolume":
 		err = n.FlushVolume(ctx, id)
-	case "SetMountPoint":
-		err = n.SetMountPoint(ctx, argument(0), win.VolumeID(argument(1)))
 	case "Format":
 		err = n.Format(ctx, id)
 	case "FormatLegacy":

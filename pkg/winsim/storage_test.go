@@ -71,9 +71,8 @@ func storageCalls(ctx context.Context, node *winsim.Node) map[string]func() erro
 		"ExtendVolume":        func() error { return node.ExtendVolume(ctx, dataID, 1<<20) },
 		"OnlineVolume":        func() error { return node.OnlineVolume(ctx, dataID) },
 		"FlushVolume":         func() error { return node.FlushVolume(ctx, dataID) },
-		"SetMountPoint":       func() error { return node.SetMountPoint(ctx, `C:\empty`, dataID) },
-		"VolumeAtRoot":        func() error { _, err := node.VolumeAtRoot(ctx, `C:\`); return err },
-		"VolumeOfPath":        func() error { _, err := node.VolumeOfPath(ctx, `C:\`); return err },
+		"VolumeOfDrive":       func() error { _, err := node.VolumeOfDrive(ctx, `C:\`); return err },
+		"VolumeOfPath":        func() error { _, err := node.VolumeOfPath(ctx, win.Following(`C:\`)); return err },
 		"SystemVolumes":       func() error { _, err := node.SystemVolumes(ctx); return err },
 		"Format":              func() error { return node.Format(ctx, dataID) },
 		"FormatLegacy":        func() error { return node.FormatLegacy(ctx, dataID) },
@@ -288,7 +287,7 @@ func TestDiskFingerprint(t *testing.T) {
 		}, false},
 		"update": {func(n *winsim.Node) error { return n.UpdateDisk(t.Context(), win.PhysicalDrive(2)) }, false},
 		"mount": {func(n *winsim.Node) error {
-			return n.SetMountPoint(t.Context(), `C:\empty`, dataID)
+			return open(t, n, `C:\`).SetMountPoint(t.Context(), "empty", dataID)
 		}, false},
 		"another disk": {func(n *winsim.Node) error { return n.CreateDisk(t.Context(), win.PhysicalDrive(1), win.GUID{}) }, false},
 		"a file":       {func(n *winsim.Node) error { return n.WriteFile(dataVolume+"file", "datA") }, true},

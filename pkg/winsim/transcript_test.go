@@ -161,35 +161,26 @@ func (s *shell) run(line string) string {
 	switch command {
 	// The seam's calls.
 	case "FileInfo":
-		result, err = describe(n.FileInfo(ctx, path))
+		result, err = describe(n.FileInfo(ctx, pathOf(path)))
+	case "Follow":
+		result, err = describe(n.FileInfo(ctx, win.Following(path)))
 	case "TargetInfo":
-		result, err = describe(n.TargetInfo(ctx, path))
+		result, err = describe(n.TargetInfo(ctx, pathOf(path)))
 	case "ReparsePoint":
 		var point win.ReparsePoint
-		if point, err = n.ReparsePoint(ctx, path); err == nil {
+		if point, err = n.ReparsePoint(ctx, pathOf(path)); err == nil {
 			result = fmt.Sprintf("%#x %s", uint32(point.Tag), point.Substitute)
 			if point.Relative {
 				result += " (relative)"
 			}
 		}
-	case "ListDirectory":
-		names := []string{}
-		err = n.ListDirectory(ctx, path, func(_ win.Tree, entries []win.DirEntry) error {
-			for _, entry := range entries {
-				names = append(names, entry.Name)
-			}
-			return nil
-		})
-		slices.Sort(names)
-		result = fmt.Sprint(names)
-	case "CreateDirectory":
-		err = n.CreateDirectory(ctx, path)
-	case "CreateDirectoryLink":
-		err = n.CreateDirectoryLink(ctx, path, second)
-	case "Remove":
-		err = n.Remove(ctx, path)
-	case "DeleteMountPoint":
-		err = n.DeleteMountPoint(ctx, path)
+	case "OpenDirectory":
+		var dir win.Directory
+		if dir, err = n.OpenDirectory(ctx, pathOf(path)); err == nil {
+			dir.Close()
+		}
+	case "ListDirectory", "CreateDirectory", "CreateDirectoryLink", "Remove", "SetMountPoint", "DeleteMountPoint":
+		result, err = s.inDirectory(command, pathOf(path), second)
 
 	// A test's own access.
 	case "mkdir":
@@ -201,6 +192,8 @@ func (s *shell) run(line string) string {
 		result = strconv.Quote(result)
 	case "symlink":
 		err = n.Symlink(path, second)
+	case "filesymlink":
+		err = n.FileSymlink(path, second)
 	case "junction":
 		err = n.Junction(path, second)
 	case "mount":
@@ -217,6 +210,13 @@ func (s *shell) run(line string) string {
 		s.held[path], err = n.Hold(path)
 	case "release":
 		s.held[path]()
+	case "shortname":
+		result, err = n.ShortName(path)
+		result = strconv.Quote(result)
+	case "setshortname":
+		err = n.SetShortName(path, second)
+	case "swap":
+		err = n.Swap(path, second)
 	case "chain": // of n links, each to the one before: path\0 is a directory
 		count, _ := strconv.Atoi(second)
 		err = n.Mkdir(path + `\0`)
@@ -244,6 +244,50 @@ func (s *shell) run(line string) string {
 		}
 	}
 	return strings.TrimSpace(result)
+}
+
+// pathOf reads a path of the seam. Links are followed up to a '^' that takes the place of a
+// backslash, or up to the last name.
+func pathOf(text string) win.Path {
+	if base, rest, ok := strings.Cut(text, "^"); ok {
+		return win.Path{Base: base, Rest: rest}
+	}
+	return win.Anywhere(text)
+}
+
+// inDirectory runs a call of the seam in the directory in which a path ends.
+func (s *shell) inDirectory(command string, path win.Path, second string) (result string, err error) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	dir, name := path.Split()
+	opened, err := s.node.OpenDirectory(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	defer opened.Close()
+	switch command {
+	case "ListDirectory":
+		names := []string{}
+		err = opened.ListDirectory(ctx, name, func(_ win.Tree, entries []win.DirEntry) error {
+			for _, entry := range entries {
+				names = append(names, entry.Name)
+			}
+			return nil
+		})
+		slices.Sort(names)
+		result = fmt.Sprint(names)
+	case "CreateDirectory":
+		err = opened.CreateDirectory(ctx, name)
+	case "CreateDirectoryLink":
+		err = opened.CreateDirectoryLink(ctx, name, second)
+	case "Remove":
+		err = opened.Remove(ctx, name)
+	case "SetMountPoint":
+		err = opened.SetMountPoint(ctx, name, win.VolumeID(second))
+	case "DeleteMountPoint":
+		err = opened.DeleteMountPoint(ctx, name)
+	}
+	return result, err
 }
 
 func describe(info win.FileInfo, err error) (string, error) {

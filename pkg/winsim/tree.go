@@ -8,171 +8,91 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
-// entry is a file or directory. Names keep their case and are found without it.
+// entry is a file or directory, or a named stream of one. Names keep their case and are
+// found without it.
 type entry struct {
-	name     string
-	readOnly bool
-	held     int               // open without sharing deletion: Remove answers 32
-	children map[string]*entry // nil for a file; keys are folded names
-	content  []byte            // of a file
-	link     *win.ReparsePoint // nil for ordinary files and directories
+	name      string
+	shortName string // generated besides, or ""
+	parent    *entry // nil for the root of a volume; of a stream the file it belongs to
+	readOnly  bool
+	isStream  bool
+	removed   bool              // it has no name any more, but may be open
+	held      int               // open without sharing: Remove answers 32
+	children  map[string]*entry // nil for a file; keys are folded names
+	aliases   map[string]*entry // the same by their short names
+	streams   map[string]*entry // named ones; keys are folded names
+	content   []byte            // of a file
+	link      *link             // nil without a reparse point
 }
 
 func newDirectory() *entry { return &entry{children: map[string]*entry{}} }
 
+// file is the file or directory that a stream belongs to; everything else is one itself.
+func (e *entry) file() *entry {
+	if e.isStream {
+		return e.parent
+	}
+	return e
+}
+
+// info is of the file even if a stream of it was opened, except that no stream is a
+// directory.
 func (e *entry) info() win.FileInfo {
-	info := win.FileInfo{Directory: e.children != nil, ReadOnly: e.readOnly}
-	if e.link != nil {
-		info.Tag = e.link.Tag
+	file := e.file()
+	info := win.FileInfo{Directory: e.children != nil, ReadOnly: file.readOnly}
+	if file.link != nil {
+		info.Tag = file.link.Tag
 	}
 	return info
 }
 
-// child finds a name in a directory. It makes no garbage: it runs for every component
-// of every path.
+// child finds a name in a directory, the long one or the short one. It makes no garbage:
+// it runs for every component of every path.
 func (e *entry) child(name string) *entry {
-	var folded [128]byte
-	return e.children[string(winpath.AppendFold(folded[:0], name))]
+	var buffer [128]byte
+	folded := winpath.AppendFold(buffer[:0], name)
+	if found := e.children[string(folded)]; found != nil {
+		return found
+	}
+	return e.aliases[string(folded)]
+}
+
+// inUse reports whether somebody has it open, or one of its streams.
+// https://learn.microsoft.com/windows/win32/fileio/file-streams
+func (e *entry) inUse() bool {
+	for _, stream := range e.streams {
+		if stream.held > 0 {
+			return true
+		}
+	}
+	return e.held > 0
 }
 
 // place is the result of walking a path: where a name is, or would be.
 type place struct {
 	volume *volume
-	parent *entry // nil for the root of a volume
+	fs     *fileSystem
+	parent *entry // nil for the root of a volume; of a named stream its file
 	name   string
 	entry  *entry // nil if there is none of that name
+	suffix suffix // what the name said besides
 }
 
-// maxLinks is how many links Windows follows in one path.
-// https://learn.microsoft.com/windows/win32/fileio/reparse-points
-const maxLinks = 63
-
-// walk resolves a path the way Windows does: links on the way are followed, the last
-// component's link only on demand. A missing last component is not an error: the
-// place then has no entry. n.mu is held.
-func (n *Node) walk(path string, followLast bool) (place, error) {
-	for range maxLinks + 1 {
-		at, further, err := n.walkUntilLink(path, followLast)
-		if err != nil || further == "" {
-			return at, err
-		}
-		path = further
+// in is the place of a name in a directory. Last tells whether names follow it in a path.
+func (at place) in(dir *entry, name string, last bool) (place, error) {
+	at = place{volume: at.volume, fs: at.fs, parent: dir, name: name}
+	if strings.IndexByte(name, ':') >= 0 {
+		return at.withSuffix(last)
 	}
-	return place{}, winerr.CantResolveFilename
+	if err := checkName(name); err != nil {
+		return place{}, err
+	}
+	at.entry = dir.child(name)
+	return at, nil
 }
 
-// walkUntilLink goes along path up to the first link that must be followed and
-// returns the path to go on with, or the place if there was no such link.
-func (n *Node) walkUntilLink(path string, followLast bool) (at place, further string, err error) {
-	v, root, names, err := n.startOf(path)
-	if err != nil {
-		return place{}, "", err
-	}
-	fs, err := n.mounted(v)
-	if err != nil {
-		return place{}, "", err
-	}
-	at = place{volume: v, entry: fs.root}
-	for i, name := range names {
-		last := i == len(names)-1
-		if at.entry.children == nil {
-			return place{}, "", winerr.PathNotFound // a file on the way
-		}
-		if err := checkName(name); err != nil {
-			return place{}, "", err
-		}
-		child := at.entry.child(name)
-		switch {
-		case child == nil && last:
-			return place{volume: v, parent: at.entry, name: name}, "", nil
-		case child == nil:
-			return place{}, "", winerr.PathNotFound
-		case isLink(child) && (!last || followLast):
-			return place{}, follow(child.link, root, names[:i], names[i+1:]), nil
-		}
-		at = place{volume: v, parent: at.entry, name: name, entry: child}
-	}
-	return at, "", nil
-}
-
-// startOf splits a path into the volume it begins on, the spelling of that volume's
-// root, and the names below it.
-func (n *Node) startOf(path string) (v *volume, root string, names []string, err error) {
-	rest := ""
-	switch {
-	case len(path) > 11 && winpath.Equal(path[:11], `\\?\Volume{`):
-		end := strings.IndexByte(path, '}') + 1
-		if end == 0 {
-			return nil, "", nil, winerr.InvalidName
-		}
-		root, rest = path[:end]+`\`, path[end:]
-		v = n.volumeByID(root)
-	case strings.HasPrefix(path, `\\?\`):
-		return nil, "", nil, winerr.PathNotFound // devices and other objects
-	case strings.HasPrefix(path, `\\`):
-		return nil, "", nil, winerr.BadNetPath // no server is emulated here
-	case len(path) >= 2 && path[1] == ':':
-		root, rest = path[:2]+`\`, path[2:]
-		v = n.volumeByLetter(path[:1])
-	default:
-		return nil, "", nil, winerr.InvalidName
-	}
-	if v == nil {
-		return nil, "", nil, winerr.PathNotFound
-	}
-	if rest = strings.Trim(rest, `\`); rest != "" {
-		names = strings.Split(rest, `\`)
-	}
-	return v, root, names, nil
-}
-
-func (n *Node) volumeByID(id string) *volume {
-	if v := n.volumes[normalGUID(id)]; v != nil && !v.nameless {
-		return v
-	}
-	return nil
-}
-
-func (n *Node) volumeByLetter(letter string) *volume {
-	if v := n.letters[winpath.Fold(letter)]; v != nil && v.present {
-		return v
-	}
-	return nil
-}
-
-// isLink tells links from files with other reparse tags, such as deduplicated ones,
-// which are what they look like.
-func isLink(e *entry) bool {
-	return e.link != nil && (e.link.Tag == win.TagSymlink || e.link.Tag == win.TagMountPoint)
-}
-
-// follow returns the path that a link at root+before leads to, with the names that
-// came after it. Relative targets start at the link's directory, or at the root of its
-// volume if they begin with a backslash; ".." in a target is resolved by its spelling,
-// as Windows does.
-func follow(link *win.ReparsePoint, root string, before, after []string) string {
-	target := link.Target()
-	var names []string
-	switch {
-	case !link.Relative:
-		root = ""
-	case !strings.HasPrefix(target, `\`):
-		names = append(names, before...)
-	}
-	for part := range strings.SplitSeq(target, `\`) {
-		switch {
-		case link.Relative && (part == "" || part == "."):
-		case link.Relative && part == "..":
-			names = names[:max(0, len(names)-1)]
-		default:
-			names = append(names, part)
-		}
-	}
-	joined := strings.TrimRight(root+strings.Join(names, `\`), `\`) + `\`
-	return joined + strings.Join(after, `\`)
-}
-
-// checkName refuses what NTFS would refuse.
+// checkName refuses what NTFS would refuse. Win32 refuses more, and so does not reach
+// "NUL" or "dir." without the prefix \\?\.
 func checkName(name string) error {
 	isBad := func(r rune) bool { return r < 0x20 || strings.ContainsRune(`<>"/|?*:`, r) }
 	if name == "" || name == "." || name == ".." ||
@@ -182,38 +102,43 @@ func checkName(name string) error {
 	return nil
 }
 
-// existing is walk for calls that need something to be there.
-func (n *Node) existing(path string, followLast bool) (place, error) {
-	at, err := n.walk(path, followLast)
-	if err == nil && at.entry == nil {
-		err = winerr.FileNotFound
-	}
-	return at, err
-}
-
-// vacant is walk for calls that need the name to be free.
-func (n *Node) vacant(path string) (place, error) {
-	at, err := n.walk(path, false)
-	switch {
-	case err != nil:
-		return at, err
-	case at.parent == nil:
-		return at, winerr.AccessDenied // the root of a drive
-	case at.entry != nil:
-		return at, winerr.AlreadyExists
-	}
-	return at, at.volume.writable()
-}
-
-// add puts a new entry where nothing was.
+// add puts an entry where nothing was.
 func (at place) add(e *entry) {
-	e.name = at.name
+	e.name, e.parent, e.removed = at.name, at.parent, false
 	at.parent.children[winpath.Fold(at.name)] = e
+	if at.fs.shortNames {
+		at.parent.giveShortName(e, at.parent.newShortName(e.name))
+	}
+}
+
+// detach takes an entry out of its directory, by whatever name it was found.
+func (at place) detach() {
+	if at.entry.isStream {
+		delete(at.parent.streams, winpath.Fold(at.entry.name))
+		return
+	}
+	at.parent.giveShortName(at.entry, "")
+	delete(at.parent.children, winpath.Fold(at.entry.name))
+}
+
+// remove takes an entry out of its directory for good, with all that is in it.
+func (at place) remove() {
+	at.detach()
+	at.entry.markRemoved()
+}
+
+func (e *entry) markRemoved() {
+	e.removed = true
+	for _, child := range e.children {
+		child.markRemoved()
+	}
+	clear(e.children)
+	e.aliases = nil
 }
 
 // plant adds an entry of the model to a tree, with missing parents; its path begins at the
 // root.
-func (e *entry) plant(f File) *ModelError {
+func (fs *fileSystem) plant(f File) *ModelError {
 	clean, err := winpath.Clean(`C:\` + strings.TrimPrefix(f.Path, `\`))
 	if err != nil {
 		return problem("path", "%v", err)
@@ -221,19 +146,22 @@ func (e *entry) plant(f File) *ModelError {
 	if err := f.validate(nil); err != nil {
 		return err
 	}
-	at := place{entry: e}
+	at := place{fs: fs, entry: fs.root}
 	for _, name := range winpath.Components(clean) {
-		if at.entry.children == nil || at.entry.link != nil {
-			return problem("path", "%s is below something that is not a directory", f.Path)
-		}
-		at = place{parent: at.entry, name: name, entry: at.entry.child(name)}
 		if at.entry == nil {
 			at.entry = newDirectory()
 			at.add(at.entry)
 		}
+		if at.entry.children == nil || isLink(at.entry) {
+			return problem("path", "%s is below something that is not a directory", f.Path)
+		}
+		at = place{fs: fs, parent: at.entry, name: name, entry: at.entry.child(name)}
 	}
-	if at.parent == nil || len(at.entry.children) > 0 || at.entry.children == nil {
+	switch {
+	case at.parent == nil || at.entry != nil && (len(at.entry.children) > 0 || at.entry.children == nil || isLink(at.entry)):
 		return problem("path", "%s is there already", f.Path)
+	case at.entry != nil:
+		at.remove()
 	}
 	at.add(f.entry())
 	return nil

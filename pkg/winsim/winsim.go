@@ -35,6 +35,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -62,6 +63,9 @@ type Node struct {
 	persisted  map[SCSI]win.DiskAttributes // what was set, by address
 	guids      uint32                      // how many were made
 	outOfDate  int                         // formats that the storage service still refuses
+
+	openDirectories int
+	observers       []func(Touch)
 }
 
 var _ win.Machine = (*Node)(nil)
@@ -87,8 +91,8 @@ func New(model Model) (*Node, error) {
 	for i, f := range model.Files {
 		if err := node.create(f); err != nil {
 			problem := err.Error()
-			if letter := winpath.Fold(f.Path[:1]); node.letters[letter] == nil {
-				problem = fmt.Sprintf("the node has no drive %s:", letter)
+			if path := strings.TrimPrefix(f.Path, `\\?\`); isDrivePath(path) && node.letters[winpath.Fold(path[:1])] == nil {
+				problem = fmt.Sprintf("the node has no drive %s:", winpath.Fold(path[:1]))
 			}
 			return nil, &ModelError{Field: field("files", i, "path"), Problem: problem}
 		}

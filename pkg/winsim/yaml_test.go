@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -28,7 +29,7 @@ func TestLoadModel(t *testing.T) {
 seed: 18446744073709551615
 realTime: true
 volumes:
-  - {id: ` + guid1 + `, letter: c}
+  - {id: ` + guid1 + `, letter: c, noShortNames: true}
   - id: '\\?\Volume{` + guid2 + `}\'
     state: not-ready
 files:
@@ -40,12 +41,15 @@ files:
   - {path: C:\link, symlink: ..\anything}
   - {path: C:\junction, junction: C:\dir}
   - {path: C:\mount, volume: ` + guid2 + `}
+  - {path: C:\filelink, fileSymlink: dir}
+  - {path: C:\dedup, content: x, tag: 0x80000013, tagData: 01 02}
+  - {path: '\\?\C:\NUL', emptyFile: true}
 `,
 			want: winsim.Model{
 				Seed:     math.MaxUint64,
 				RealTime: true,
 				Volumes: []winsim.Volume{
-					{ID: guid1, Letter: "c"},
+					{ID: guid1, Letter: "c", NoShortNames: true},
 					{ID: `\\?\Volume{` + guid2 + `}\`, State: winsim.NotReady},
 				},
 				Files: []winsim.File{
@@ -56,6 +60,9 @@ files:
 					{Path: `C:\link`, Symlink: `..\anything`},
 					{Path: `C:\junction`, Junction: `C:\dir`},
 					{Path: `C:\mount`, Volume: guid2},
+					{Path: `C:\filelink`, FileSymlink: "dir"},
+					{Path: `C:\dedup`, Content: "x", Tag: 0x80000013, TagData: "01 02"},
+					{Path: `\\?\C:\NUL`, EmptyFile: true},
 				},
 			},
 		},
@@ -212,7 +219,13 @@ func TestLoadModel_Refuses(t *testing.T) {
 		{"unknown volume", volumes + "files:\n  - path: C:\\x\n    volume: " + guid2 + "\n", `node.yaml: line 5: files[0].volume: "` + guid2 + `" is not among the node's volumes`},
 		{"volume that is no GUID", volumes + "files:\n  - path: C:\\x\n    volume: C\n", `node.yaml: line 5: files[0].volume: "C" is not among the node's volumes`},
 		{"relative junction", volumes + "files:\n  - path: C:\\x\n    junction: ..\\y\n", `node.yaml: line 5: files[0].junction: path "..\y" is not an absolute Windows path`},
-		{"two natures", volumes + "files:\n  - path: C:\\x\n    content: x\n    symlink: C:\\y\n", `node.yaml: line 4: files[0].path: C:\x cannot have more than one of content, emptyFile, symlink, junction and volume`},
+		{"two natures", volumes + "files:\n  - path: C:\\x\n    content: x\n    symlink: C:\\y\n", `node.yaml: line 4: files[0].path: C:\x cannot have more than one of content, emptyFile, symlink, fileSymlink, junction and volume`},
+		{"tag of a link", volumes + "files:\n  - path: C:\\x\n    symlink: y\n    tag: 0x80000013\n", `node.yaml: line 6: files[0].tag: a link has its own`},
+		{"data without a tag", volumes + "files:\n  - path: C:\\x\n    tagData: ff\n", `node.yaml: line 5: files[0].tagData: there is no tag`},
+		{"odd data", volumes + "files:\n  - {path: C:\\x, tag: 1, tagData: fff}\n", `node.yaml: line 4: files[0].tagData: "fff" is not a row of hexadecimal bytes`},
+		{"too much data", volumes + "files:\n  - {path: C:\\x, tag: 1, tagData: " + strings.Repeat("ff", 16<<10) + "}\n", `node.yaml: line 4: files[0].tagData: 16384 bytes are more than the 16376 that Windows stores`},
+		{"literal path of no drive", volumes + "files:\n  - path: '\\\\?\\X:\\x.'\n", `node.yaml: line 4: files[0].path: the node has no drive X:`},
+		{"literal path of nonsense", volumes + "files:\n  - path: '\\\\?\\C:\\..'\n", `node.yaml: line 4: files[0].path: create \\?\C:\..: the name is malformed`},
 		{"content of an empty file", volumes + "files:\n  - path: C:\\x\n    content: x\n    emptyFile: true\n", `node.yaml: line 4: files[0].path: C:\x cannot have more than one of`},
 		{"unknown policy", "storage:\n  volumeArrival: 1s\n  sanPolicy: offline\n", `node.yaml: line 3: storage.sanPolicy: "offline" is none of "online-all", "offline-shared", "offline-all"`},
 		{"unknown MSR", "storage: {createDiskMSR: sometimes}\n", `node.yaml: line 1: storage.createDiskMSR: "sometimes" is none of "never", `},
@@ -454,7 +467,7 @@ func FuzzLoadModel(f *testing.F) {
 			if !node.Exists(file.Path) {
 				t.Fatalf("%s is missing", file.Path)
 			}
-			_, _ = node.TargetInfo(t.Context(), file.Path)
+			_, _ = node.TargetInfo(t.Context(), win.Anywhere(file.Path))
 		}
 	})
 }

@@ -26,6 +26,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -202,7 +203,7 @@ func newBench(t *testing.T, sectorSize uint32) *bench {
 	if err := os.Mkdir(b.root, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	id, err := machine.VolumeOfPath(t.Context(), b.root)
+	id, err := machine.VolumeOfPath(t.Context(), win.Following(b.root))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,93 +2,182 @@ package local
 
 import (
 	"context"
-	"errors"
-	"unsafe"
+	"strings"
 
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
-// directory is win.Tree on an open directory. Entries are opened relative to its
-// handle, so no name but the entry's own is looked up, and that one not followed.
+// directory is win.Directory. Entries are opened relative to its handle, so no name but the
+// entry's own is looked up, and that one not followed.
 //
-// Its calls are not left to a worker: one that was abandoned could go on to use the
-// handle after it was closed, when the number already means something else.
-type directory windows.Handle
+// What can hang is the volume it lies on, so calls in a directory wait for each other there
+// and not at each entry.
+type directory struct {
+	*shared
+	object string // in the sense of work.go
+	handle windows.Handle
+}
 
-// open opens an entry itself, never what it leads to. The caller closes the handle.
-// https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile
-func (d directory) open(ctx context.Context, name string, access uint32) (windows.Handle, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	objectName, err := windows.NewNTUnicodeString(name)
+// openDirectory opens a directory by a function that returns a handle, and closes it again
+// if check does not like it. A caller that has left meanwhile has closed it, too.
+func openDirectory(ctx context.Context, object string, open func() (windows.Handle, error), check func(win.FileInfo) error) (*directory, error) {
+	d := &directory{object: object}
+	d.shared = newShared(func() {
+		if d.handle != 0 {
+			windows.CloseHandle(d.handle)
+		}
+	})
+	err := act(ctx, reachFile, object, func() error {
+		return d.use(func() (err error) {
+			if d.handle, err = open(); err != nil {
+				return err
+			}
+			info, err := fileInfo(d.handle)
+			if err != nil {
+				return err
+			}
+			return check(info)
+		})
+	})
 	if err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// isDirectory refuses links and files.
+func isDirectory(info win.FileInfo) error {
+	switch {
+	case info.Tag.NameSurrogate():
+		return winerr.ReparsePointEncounter
+	case !info.Directory:
+		return winerr.Directory
+	default:
+		return nil
+	}
+}
+
+// isListable is isDirectory with one answer for both, which is that of the seam.
+func isListable(info win.FileInfo) error {
+	if isDirectory(info) != nil {
+		return winerr.Directory
+	}
+	return nil
+}
+
+// at opens an entry itself, never what it leads to. The caller closes the handle.
+func (d *directory) at(name string, how opening) (handle windows.Handle, err error) {
+	if strings.ContainsAny(name, `\/`) {
 		return 0, winerr.InvalidName
 	}
-	attributes := windows.OBJECT_ATTRIBUTES{RootDirectory: windows.Handle(d), ObjectName: objectName}
-	attributes.Length = uint32(unsafe.Sizeof(attributes))
-	var handle windows.Handle
-	var status windows.IO_STATUS_BLOCK
-	err = windows.NtCreateFile(&handle, access|windows.SYNCHRONIZE, &attributes, &status, nil, 0, shareAll,
-		windows.FILE_OPEN, windows.FILE_OPEN_REPARSE_POINT|windows.FILE_OPEN_FOR_BACKUP_INTENT|windows.FILE_SYNCHRONOUS_IO_NONALERT, 0, 0)
-	if failure := windows.NTStatus(0); errors.As(err, &failure) {
-		return 0, winerr.Code(failure.Errno())
-	}
-	return handle, winapi.Error(err)
-}
-
-func (d directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
-	handle, err := d.open(ctx, name, windows.FILE_READ_ATTRIBUTES)
-	if err != nil {
-		return win.ReparsePoint{}, err
-	}
-	defer windows.CloseHandle(handle)
-	return reparsePoint(handle)
-}
-
-func (d directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
-	handle, err := d.open(ctx, name, listAccess)
-	if err != nil {
+	err = d.use(func() error {
+		handle, err = openAt(d.handle, name, how)
 		return err
-	}
-	defer windows.CloseHandle(handle)
-	var failure error
-	err = list(handle, func(b batch) bool {
-		if failure = each(b.dir, b.entries); failure == nil {
-			failure = ctx.Err()
-		}
-		return failure == nil
 	})
-	if failure != nil {
-		return failure
+	return handle, err
+}
+
+func (d *directory) entry(name string) string { return winpath.Join(d.object, name) }
+
+// askEntry opens an entry, asks the handle and closes it.
+func askEntry[T any](ctx context.Context, d *directory, name string, ask func(windows.Handle) (T, error)) (T, error) {
+	return within(ctx, reachFile, d.object, func() (T, error) {
+		handle, err := d.at(name, opening{access: look})
+		if err != nil {
+			var none T
+			return none, err
+		}
+		defer windows.CloseHandle(handle)
+		return ask(handle)
+	})
+}
+
+func (d *directory) FileInfo(ctx context.Context, name string) (win.FileInfo, error) {
+	return askEntry(ctx, d, name, fileInfo)
+}
+
+func (d *directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
+	return askEntry(ctx, d, name, reparsePoint)
+}
+
+func (d *directory) Open(ctx context.Context, name string) (win.Directory, error) {
+	dir, err := openDirectory(ctx, d.entry(name), func() (windows.Handle, error) {
+		return d.at(name, opening{access: look})
+	}, isDirectory)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return dir, nil
 }
 
-func (d directory) Remove(ctx context.Context, name string) error {
-	return openToRemove(func(access uint32) (windows.Handle, error) { return d.open(ctx, name, access) })
-}
-
-// DeleteMountPoint asks the open folder where it is now, because the function that
-// tells the mount manager takes only paths.
-func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
-	handle, err := d.open(ctx, name, windows.FILE_READ_ATTRIBUTES)
+// ListDirectory opens a directory that counts as the same object: a tree can be so deep that
+// the paths in it would take more memory than everything else.
+func (d *directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
+	dir, err := openDirectory(ctx, d.object, func() (windows.Handle, error) {
+		return d.at(name, opening{access: look | windows.FILE_LIST_DIRECTORY})
+	}, isListable)
 	if err != nil {
 		return err
 	}
-	defer windows.CloseHandle(handle)
-	path := make([]uint16, 32768)
-	n, err := windows.GetFinalPathNameByHandle(handle, &path[0], uint32(len(path)), 0)
-	if err != nil {
-		return winapi.Error(err)
+	defer dir.Close()
+	for {
+		entries, err := dir.listNext(ctx)
+		switch {
+		case winerr.CodeOf(err) == winerr.NoMoreFiles:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := each(dir, entries); err != nil {
+			return err
+		}
 	}
-	if int(n) >= len(path)-1 {
-		return winerr.FilenameExcedRange
-	}
-	path[n], path[n+1] = '\\', 0 // the functions for mount points want a trailing backslash
-	return winapi.Error(windows.DeleteVolumeMountPoint(&path[0]))
+}
+
+func (d *directory) listNext(ctx context.Context) ([]win.DirEntry, error) {
+	return within(ctx, reachFile, d.object, func() (entries []win.DirEntry, err error) {
+		err = d.use(func() error {
+			entries, err = listNext(d.handle)
+			return err
+		})
+		return entries, err
+	})
+}
+
+// CreateDirectory asks for what CreateDirectoryW asks for.
+func (d *directory) CreateDirectory(ctx context.Context, name string) error {
+	return act(ctx, reachFile, d.object, func() error {
+		handle, err := d.at(name, opening{
+			access:      windows.FILE_LIST_DIRECTORY | windows.SYNCHRONIZE,
+			disposition: windows.FILE_CREATE,
+			options:     windows.FILE_DIRECTORY_FILE,
+		})
+		if err != nil {
+			return err
+		}
+		windows.CloseHandle(handle)
+		return nil
+	})
+}
+
+// Remove opens a name with the rights to remove it, and with those to clear a read-only
+// attribute if they are to be had. Whoever may only delete what is in the directory may do
+// nothing else with the entry, not even wait for it.
+func (d *directory) Remove(ctx context.Context, name string) error {
+	return act(ctx, reachFile, d.object, func() error {
+		handle, err := d.at(name, opening{access: windows.DELETE | windows.FILE_READ_ATTRIBUTES | windows.FILE_WRITE_ATTRIBUTES})
+		if winerr.CodeOf(err) == winerr.AccessDenied {
+			handle, err = d.at(name, opening{access: windows.DELETE})
+		}
+		if err != nil {
+			return err
+		}
+		defer windows.CloseHandle(handle)
+		return remove(handle)
+	})
 }

@@ -8,26 +8,18 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-func (machine) FileInfo(context.Context, string) (win.FileInfo, error) {
+func (machine) FileInfo(context.Context, win.Path) (win.FileInfo, error) {
 	return win.FileInfo{}, ErrNotWindows
 }
 
-func (machine) TargetInfo(context.Context, string) (win.FileInfo, error) {
+func (machine) TargetInfo(context.Context, win.Path) (win.FileInfo, error) {
 	return win.FileInfo{}, ErrNotWindows
 }
 
-func (machine) ReparsePoint(context.Context, string) (win.ReparsePoint, error) {
+func (machine) ReparsePoint(context.Context, win.Path) (win.ReparsePoint, error) {
 	return win.ReparsePoint{}, ErrNotWindows
 }
 
-func (machine) ListDirectory(context.Context, string, func(win.Tree, []win.DirEntry) error) error {
-	return ErrNotWindows
+func (machine) OpenDirectory(context.Context, win.Path) (win.Directory, error) {
+	return nil, ErrNotWindows
 }
-
-func (machine) CreateDirectory(context.Context, string) error { return ErrNotWindows }
-
-func (machine) CreateDirectoryLink(context.Context, string, string) error { return ErrNotWindows }
-
-func (machine) Remove(context.Context, string) error { return ErrNotWindows }
-
-func (machine) DeleteMountPoint(context.Context, string) error { return ErrNotWindows }

@@ -20,10 +20,22 @@ func fileInfo(handle windows.Handle) (win.FileInfo, error) {
 	var tagInfo struct{ attributes, tag uint32 }
 	err := windows.GetFileInformationByHandleEx(handle, windows.FileAttributeTagInfo,
 		(*byte)(unsafe.Pointer(&tagInfo)), uint32(unsafe.Sizeof(tagInfo)))
-	if err != nil {
+	switch winapi.Error(err) {
+	case nil:
+		return winlayout.FileInfo(tagInfo.attributes, tagInfo.tag), nil
+	case winerr.InvalidParameter: // FAT has no tags, and does not know the question
+		attributes, err := fileAttributes(handle)
+		return winlayout.FileInfo(attributes, 0), err
+	default:
 		return win.FileInfo{}, winapi.Error(err)
 	}
-	return winlayout.FileInfo(tagInfo.attributes, tagInfo.tag), nil
+}
+
+// https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getfileinformationbyhandle
+func fileAttributes(handle windows.Handle) (uint32, error) {
+	var info windows.ByHandleFileInformation
+	err := windows.GetFileInformationByHandle(handle, &info)
+	return info.FileAttributes, winapi.Error(err)
 }
 
 func reparsePoint(handle windows.Handle) (win.ReparsePoint, error) {
@@ -39,37 +51,6 @@ func reparsePoint(handle windows.Handle) (win.ReparsePoint, error) {
 		return point, winerr.InvalidReparseData
 	}
 	return point, nil
-}
-
-// listAccess is what listing a directory, and looking whether it is one, needs.
-const listAccess = windows.FILE_LIST_DIRECTORY | windows.FILE_READ_ATTRIBUTES
-
-// batch is a part of a directory's entries, and the directory while it is open.
-type batch struct {
-	dir     directory
-	entries []win.DirEntry
-}
-
-// list reads the entries of an open directory until yield has enough.
-func list(handle windows.Handle, yield func(batch) bool) error {
-	info, err := fileInfo(handle)
-	if err != nil {
-		return err
-	}
-	if !info.Directory || info.Tag.NameSurrogate() {
-		return winerr.Directory
-	}
-	for {
-		entries, err := listNext(handle)
-		switch {
-		case winerr.CodeOf(err) == winerr.NoMoreFiles:
-			return nil
-		case err != nil:
-			return err
-		case !yield(batch{directory(handle), entries}):
-			return nil
-		}
-	}
 }
 
 // listBuffers are lent to listNext for one call each, because whoever removes a tree lists
@@ -96,20 +77,6 @@ func listNext(handle windows.Handle) ([]win.DirEntry, error) {
 	return entries, nil
 }
 
-// openToRemove opens a name with the rights to remove it, and with those to clear a
-// read-only attribute if they are to be had, and removes it.
-func openToRemove(open func(access uint32) (windows.Handle, error)) error {
-	handle, err := open(windows.DELETE | windows.FILE_WRITE_ATTRIBUTES)
-	if winerr.CodeOf(err) == winerr.AccessDenied {
-		handle, err = open(windows.DELETE)
-	}
-	if err != nil {
-		return err
-	}
-	defer windows.CloseHandle(handle)
-	return remove(handle)
-}
-
 // remove marks the name for deletion on a handle that was opened without following
 // links: https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_disposition_info
 // POSIX semantics free the name at once even while others hold the file open; file
@@ -131,17 +98,17 @@ func remove(handle windows.Handle) error {
 // removePlain deletes on file systems that know only FILE_DISPOSITION_INFO, where a
 // read-only attribute must be cleared first.
 func removePlain(handle windows.Handle) error {
-	var info windows.ByHandleFileInformation
-	if err := windows.GetFileInformationByHandle(handle, &info); err != nil {
-		return winapi.Error(err)
+	attributes, err := fileAttributes(handle)
+	if err != nil {
+		return err
 	}
-	if info.FileAttributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
+	if attributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
 		// FILE_BASIC_INFO; zero times mean "leave as they are".
 		basic := struct {
 			times      [4]int64
 			attributes uint32
 			_          uint32
-		}{attributes: info.FileAttributes &^ windows.FILE_ATTRIBUTE_READONLY}
+		}{attributes: attributes &^ windows.FILE_ATTRIBUTE_READONLY}
 		if basic.attributes == 0 {
 			basic.attributes = windows.FILE_ATTRIBUTE_NORMAL
 		}

@@ -3,7 +3,6 @@ package local_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -55,7 +54,7 @@ func systemDrive(t *testing.T) string {
 // systemVolume is the volume of that drive.
 func systemVolume(t *testing.T) win.VolumeID {
 	t.Helper()
-	id, err := machine.VolumeAtRoot(timeLimit(t), systemDrive(t))
+	id, err := machine.VolumeOfDrive(timeLimit(t), systemDrive(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,15 +86,21 @@ func TestVolumeIDs(t *testing.T) {
 	t.Logf("%q", ids)
 }
 
-func TestVolumeAtRoot(t *testing.T) {
-	ctx := timeLimit(t)
+func TestVolumeOfDrive(t *testing.T) {
 	if id := systemVolume(t); id == "" {
 		t.Error("the drive of Windows has no volume")
 	}
-	_, err := machine.VolumeAtRoot(ctx, t.TempDir())
-	wantCode(t, "an ordinary directory", err, winerr.NotAReparsePoint)
-	_, err = machine.VolumeAtRoot(ctx, systemDrive(t)+`does\not\exist`)
-	wantCode(t, "nothing", err, winerr.FileNotFound, winerr.PathNotFound, winerr.NotAReparsePoint)
+	drives, err := windows.GetLogicalDrives()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 26 {
+		if drives&(1<<i) == 0 {
+			_, err := machine.VolumeOfDrive(timeLimit(t), string(rune('A'+i))+`:\`)
+			wantCode(t, "a drive that does not exist", err, winerr.FileNotFound, winerr.PathNotFound)
+			break
+		}
+	}
 }
 
 func TestVolumeOfPath(t *testing.T) {
@@ -105,12 +110,20 @@ func TestVolumeOfPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{systemDrive(t), directory, filepath.Join(directory, "system32", "kernel32.dll")} {
-		id, err := machine.VolumeOfPath(ctx, path)
-		if want := systemVolume(t); err != nil || id != want {
-			t.Errorf("%s: %q, %v, want %q", path, id, err, want)
+		for _, p := range []win.Path{win.Following(path), win.Anywhere(path), win.Beneath(systemDrive(t), path)} {
+			id, err := machine.VolumeOfPath(ctx, p)
+			if want := systemVolume(t); err != nil || id != want {
+				t.Errorf("%q: %q, %v, want %q", p, id, err, want)
+			}
 		}
 	}
-	_, err = machine.VolumeOfPath(ctx, filepath.Join(directory, "does", "not", "exist"))
+	if volumeHasFiles(t) {
+		id, err := machine.VolumeOfPath(ctx, win.Path{Base: string(systemVolume(t)), Rest: directory[len(systemDrive(t)):]})
+		if want := systemVolume(t); err != nil || id != want {
+			t.Errorf("from the volume on: %q, %v, want %q", id, err, want)
+		}
+	}
+	_, err = machine.VolumeOfPath(ctx, win.Following(filepath.Join(directory, "does", "not", "exist")))
 	wantCode(t, "nothing", err, winerr.FileNotFound, winerr.PathNotFound)
 }
 
@@ -194,13 +207,6 @@ func TestVolumes_ChangesToNothing(t *testing.T) {
 	wantCode(t, "bring a volume online that does not exist", machine.OnlineVolume(ctx, noVolume), winerr.FileNotFound)
 	partition := win.VolumeID(win.PartitionDevice(4000, 1))
 	wantCode(t, "bring a partition online that does not exist", machine.OnlineVolume(ctx, partition), winerr.FileNotFound, winerr.PathNotFound)
-	err := machine.SetMountPoint(ctx, t.TempDir(), noVolume)
-	if err == nil {
-		t.Error("a volume that does not exist was mounted")
-	}
-	t.Logf("mount a volume that does not exist: %v", err)
-	skipOnWine(t, err, 120)
-	wantCode(t, "mount a volume that does not exist", err, winerr.FileNotFound, winerr.PathNotFound, winerr.InvalidParameter)
 }
 
 func TestDiskDevices(t *testing.T) {
@@ -336,55 +342,6 @@ func TestRefreshStorageCache(t *testing.T) {
 	}
 	skipWithoutRights(t, err)
 	if err != nil {
-		t.Error(err)
-	}
-}
-
-func TestFiles(t *testing.T) {
-	ctx, dir := timeLimit(t), t.TempDir()
-	for _, name := range []string{"a", "b", "c"} {
-		if err := machine.CreateDirectory(ctx, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	wantCode(t, "create again", machine.CreateDirectory(ctx, filepath.Join(dir, "a")), winerr.AlreadyExists)
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o444); err != nil {
-		t.Fatal(err)
-	}
-	info, err := machine.FileInfo(ctx, filepath.Join(dir, "file"))
-	if err != nil || info.Directory || !info.ReadOnly {
-		t.Errorf("%+v, %v, want a read-only file", info, err)
-	}
-	if info, err := machine.TargetInfo(ctx, filepath.Join(dir, "a")); err != nil || !info.Directory {
-		t.Errorf("%+v, %v, want a directory", info, err)
-	}
-	_, err = machine.ReparsePoint(ctx, filepath.Join(dir, "a"))
-	skipOnWine(t, err, winerr.InvalidFunction)
-	wantCode(t, "a directory as a link", err, winerr.NotAReparsePoint)
-
-	// The entries can be removed while they are listed, by path and by name.
-	var names []string
-	err = machine.ListDirectory(ctx, dir, func(open win.Tree, entries []win.DirEntry) error {
-		for _, entry := range entries {
-			remove := machine.Remove
-			name := filepath.Join(dir, entry.Name)
-			if len(names)%2 == 0 {
-				remove, name = open.Remove, entry.Name
-			}
-			names = append(names, entry.Name)
-			if err := remove(ctx, name); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if slices.Sort(names); err != nil || !slices.Equal(names, []string{"a", "b", "c", "file"}) {
-		t.Errorf("%q, %v", names, err)
-	}
-	_, err = machine.FileInfo(ctx, filepath.Join(dir, "a"))
-	wantCode(t, "removed", err, winerr.FileNotFound)
-	wantCode(t, "list nothing", machine.ListDirectory(ctx, filepath.Join(dir, "a"), nil), winerr.FileNotFound)
-	if err := machine.Remove(ctx, dir); err != nil { // the handle of the listing is closed
 		t.Error(err)
 	}
 }

@@ -84,11 +84,11 @@ func (machine) OnlineVolume(context.Context, win.VolumeID) error { return ErrNot
 
 func (machine) FlushVolume(context.Context, win.VolumeID) error { return ErrNotWindows }
 
-func (machine) SetMountPoint(context.Context, string, win.VolumeID) error { return ErrNotWindows }
+func (machine) VolumeOfDrive(context.Context, string) (win.VolumeID, error) { return "", ErrNotWindows }
 
-func (machine) VolumeAtRoot(context.Context, string) (win.VolumeID, error) { return "", ErrNotWindows }
-
-func (machine) VolumeOfPath(context.Context, string) (win.VolumeID, error) { return "", ErrNotWindows }
+func (machine) VolumeOfPath(context.Context, win.Path) (win.VolumeID, error) {
+	return "", ErrNotWindows
+}
 
 func (machine) SystemVolumes(context.Context) ([]win.VolumeID, error) { return nil, ErrNotWindows }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
 func (machine) VolumeIDs(ctx context.Context) ([]win.VolumeID, error) {
@@ -98,49 +97,24 @@ func (machine) FlushVolume(ctx context.Context, id win.VolumeID) error {
 	})
 }
 
-// SetMountPoint writes to the volume of the directory and asks the mount manager, and so
-// does DeleteMountPoint.
-func (machine) SetMountPoint(ctx context.Context, path string, id win.VolumeID) error {
-	return act(ctx, askMounts, path, func() error { return winapi.SetMountPoint(mountPath(path), string(id)) })
+func (machine) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, error) {
+	return within(ctx, askMounts, root, func() (win.VolumeID, error) { return volumeOfDrive(root) })
 }
 
-func (machine) DeleteMountPoint(ctx context.Context, path string) error {
-	return act(ctx, askMounts, path, func() error { return winapi.DeleteMountPoint(mountPath(path)) })
-}
-
-func (machine) VolumeAtRoot(ctx context.Context, path string) (win.VolumeID, error) {
-	return within(ctx, askMounts, path, func() (win.VolumeID, error) { return volumeAt(path) })
-}
-
-func volumeAt(path string) (win.VolumeID, error) {
-	name, err := winapi.VolumeAt(mountPath(path))
+func volumeOfDrive(root string) (win.VolumeID, error) {
+	name, err := winapi.VolumeAt(root)
 	if err != nil {
 		return "", err
 	}
 	return volumeOf(name)
 }
 
-// mountPath puts a path into its long form only if it has to: the functions about mount
-// points document the short one.
-func mountPath(path string) string {
-	const maxDirectory = 247 // as for CreateDirectory
-	if len(path) < maxDirectory {
-		return path
-	}
-	return winpath.Long(path)
-}
-
 // VolumeOfPath opens the path, which may lead to another machine.
-func (machine) VolumeOfPath(ctx context.Context, path string) (win.VolumeID, error) {
-	return within(ctx, reachFile, path, func() (win.VolumeID, error) { return volumeOfPath(path) })
+func (machine) VolumeOfPath(ctx context.Context, path win.Path) (win.VolumeID, error) {
+	return askPath(ctx, path, volumeOfFile)
 }
 
-func volumeOfPath(path string) (win.VolumeID, error) {
-	handle, err := open(path, windows.FILE_READ_ATTRIBUTES, windows.FILE_FLAG_BACKUP_SEMANTICS)
-	if err != nil {
-		return "", err
-	}
-	defer windows.CloseHandle(handle)
+func volumeOfFile(handle windows.Handle) (win.VolumeID, error) {
 	final, err := winapi.FinalPath(handle)
 	if err != nil {
 		return "", err
@@ -165,9 +139,9 @@ func (machine) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
 		if err != nil {
 			return nil, err
 		}
-		own, err := volumeOfPath(directory)
+		own, err := opened(win.Following(directory), volumeOfFile)
 		if err != nil { // the drive is there whatever lies over its directories
-			own, err = volumeAt(filepath.VolumeName(directory))
+			own, err = volumeOfDrive(filepath.VolumeName(directory))
 		}
 		if err != nil {
 			return nil, err

@@ -82,8 +82,7 @@ func Stuck() int {
 type call struct {
 	kind     kind
 	object   string
-	leave    func()        // gives up the place
-	rest     func()        // gives up the share in the kind; nil while it has none
+	leave    func()        // gives up the place, and the share in the kind
 	done     chan struct{} // closed when it has come back
 	panicked any           // only after done
 	// state is set by whoever is first: the call that comes back, or the caller that
@@ -97,38 +96,26 @@ const (
 )
 
 // begin runs f on another goroutine, unless calls like it are stuck.
-func begin(ctx context.Context, k kind, object string, f func(*call)) (*call, error) {
+func begin(ctx context.Context, k kind, object string, f func()) (*call, error) {
 	if err := admit(ctx, k, object); err != nil {
 		return nil, err
 	}
-	leave, err := running.Lock(ctx, place{k, object})
+	leavePlace, err := running.Lock(ctx, place{k, object})
 	if err != nil {
 		return nil, err
 	}
-	c := &call{kind: k, object: object, leave: leave, done: make(chan struct{})}
-	if err := c.resume(ctx); err != nil {
-		leave()
+	leaveKind, err := runningOfKind.Lock(ctx, k)
+	if err != nil {
+		leavePlace()
 		return nil, err
 	}
+	c := &call{kind: k, object: object, done: make(chan struct{})}
+	c.leave = func() { leaveKind(); leavePlace() }
 	go func() {
 		defer c.end()
-		f(c)
+		f()
 	}()
 	return c, nil
-}
-
-// resume waits until calls of this kind are few enough.
-func (c *call) resume(ctx context.Context) (err error) {
-	c.rest, err = runningOfKind.Lock(ctx, c.kind)
-	return err
-}
-
-// pause lets others run while the call is not with Windows.
-func (c *call) pause() {
-	if c.rest != nil {
-		c.rest()
-		c.rest = nil
-	}
 }
 
 // admit waits a moment for a call that is stuck on the same object.
@@ -177,7 +164,6 @@ func (c *call) end() {
 	if !c.state.CompareAndSwap(0, hasReturned) {
 		c.cameBack()
 	}
-	c.pause()
 	c.leave()
 	close(c.done)
 }
@@ -241,7 +227,7 @@ func within[T any](ctx context.Context, k kind, object string, f func() (T, erro
 		value T
 		err   error
 	}
-	c, err := begin(ctx, k, object, func(*call) { result.value, result.err = f() })
+	c, err := begin(ctx, k, object, func() { result.value, result.err = f() })
 	if err != nil {
 		return none, err
 	}
@@ -255,73 +241,4 @@ func within[T any](ctx context.Context, k kind, object string, f func() (T, erro
 func act(ctx context.Context, k kind, object string, f func() error) error {
 	_, err := within(ctx, k, object, func() (struct{}, error) { return struct{}{}, f() })
 	return err
-}
-
-// stream is within for calls that return one thing after the other: f hands them to
-// yield, and each receives them in the caller's goroutine while f waits. F ends when
-// yield returns false.
-//
-// While f waits it does not count as running: each may make calls of the same kind, and a
-// crowd of callers would otherwise wait for each other.
-func stream[T any](ctx context.Context, k kind, object string, f func(yield func(T) bool) error, each func(T) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var (
-		values  = make(chan T)
-		resume  = make(chan struct{})
-		left    = make(chan struct{}) // closed when the caller takes no more
-		failure error
-	)
-	c, err := begin(ctx, k, object, func(c *call) {
-		var ended error
-		failure = f(func(value T) bool {
-			c.pause()
-			select {
-			case values <- value:
-			case <-left:
-				return false
-			}
-			select {
-			case <-resume:
-				ended = c.resume(ctx)
-				return ended == nil
-			case <-left:
-				return false
-			}
-		})
-		if ended != nil {
-			failure = ended
-		}
-	})
-	if err != nil {
-		return err
-	}
-	leave := sync.OnceFunc(func() { close(left) })
-	defer leave()
-	for {
-		select {
-		case value := <-values:
-			err := each(value)
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				leave()
-				<-c.done // soon, f is not with Windows; then what it opened is closed
-				return err
-			}
-			resume <- struct{}{}
-		case <-c.done:
-			if err := c.result(ctx); err != nil {
-				return err
-			}
-			return failure
-		case <-ctx.Done():
-			if c.abandon() {
-				return ctx.Err()
-			}
-			<-c.done
-		}
-	}
 }

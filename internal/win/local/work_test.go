@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -145,99 +144,7 @@ func TestWithin_Race(t *testing.T) {
 	}
 }
 
-func TestStream(t *testing.T) {
-	failure := errors.New("failure")
-	for _, c := range []struct {
-		name        string
-		values      int
-		end         error // of the one who sends
-		refuse      int   // the value that the receiver does not want
-		want, taken int
-		wantErr     error
-	}{
-		{"all", 3, nil, -1, 3, 3, nil},
-		{"none", 0, nil, -1, 0, 0, nil},
-		{"failure at once", 0, failure, -1, 0, 0, failure},
-		{"failure later", 2, failure, -1, 2, 2, failure},
-		{"refused", 3, nil, 1, 2, 1, winerr.Busy},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var got []int
-			closed, taken := false, 0
-			err := stream(soon(t), testKind, "x", func(yield func(int) bool) error {
-				defer func() { closed = true }()
-				for i := range c.values {
-					if len(got) != i {
-						t.Errorf("%s: value %d is made while others wait", c.name, i)
-					}
-					if !yield(i) {
-						return nil
-					}
-					taken++
-				}
-				return c.end
-			}, func(i int) error {
-				got = append(got, i)
-				if i == c.refuse {
-					return winerr.Busy
-				}
-				return nil
-			})
-			if !errors.Is(err, c.wantErr) || len(got) != c.want || taken != c.taken || !closed || !slices.IsSorted(got) {
-				t.Errorf("%s: %v after %v, %d taken, closed: %v", c.name, err, got, taken, closed)
-			}
-		})
-	}
-}
-
-func TestStream_Abandons(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		before, back, after := Abandoned(), make(chan struct{}), false
-		err := stream(soon(t), testKind, "x", func(yield func(int) bool) error {
-			yield(1)
-			<-back
-			after = yield(2)
-			return nil
-		}, func(int) error { return nil })
-		if !errors.Is(err, context.DeadlineExceeded) || Abandoned() != before+1 || Stuck() != 1 {
-			t.Errorf("%v, %d abandoned, %d stuck", err, Abandoned()-before, Stuck())
-		}
-		close(back)
-		synctest.Wait()
-		if after || Stuck() != 0 {
-			t.Errorf("the one who sends was told to go on: %v; %d stuck", after, Stuck())
-		}
-	})
-}
-
 // TestStream_EndsWhileReceiving: whoever receives may take longer than the context.
-func TestStream_EndsWhileReceiving(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		before, n := Abandoned(), 0
-		err := stream(soon(t), testKind, "x", func(yield func(int) bool) error {
-			for yield(1) {
-			}
-			return nil
-		}, func(int) error { n++; time.Sleep(2 * time.Second); return nil })
-		if !errors.Is(err, context.DeadlineExceeded) || n != 1 || Abandoned() != before || Stuck() != 0 {
-			t.Errorf("%v after %d values, %d abandoned, %d stuck; want the deadline, and nothing left", err, n, Abandoned()-before, Stuck())
-		}
-	})
-}
-
-func TestStream_ReceiverPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		defer func() {
-			if p := recover(); p != "made of cheese" {
-				t.Errorf("recovered %v", p)
-			}
-			synctest.Wait() // the one who sends must not wait for ever
-		}()
-		_ = stream(soon(t), testKind, "x", func(yield func(int) bool) error { yield(1); return nil },
-			func(int) error { panic("made of cheese") })
-	})
-}
-
 // TestWork_CrowdOnOneObject: a dead disk gets a few threads, however many ask for it, and
 // the callers can leave.
 func TestWork_CrowdOnOneObject(t *testing.T) {
@@ -341,56 +248,4 @@ func TestWork_CrowdOnFewObjects(t *testing.T) {
 }
 
 // TestStream_CrowdCallsTheSameKind: those who receive make calls of the kind of the stream.
-func TestStream_CrowdCallsTheSameKind(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := soon(t)
-		var wg sync.WaitGroup
-		for i := range 2 * maxRunningOfKind {
-			wg.Go(func() {
-				object := fmt.Sprint(i)
-				err := stream(ctx, testKind, object, func(yield func(int) bool) error {
-					for n := range 3 {
-						if !yield(n) {
-							return nil
-						}
-					}
-					return nil
-				}, func(int) error {
-					time.Sleep(time.Millisecond)
-					return act(ctx, testKind, "below "+object, func() error { return nil })
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-	})
-}
-
 // TestStream_EndsWhileItCannotGoOn: a stream that is kept from going on has not finished.
-func TestStream_EndsWhileItCannotGoOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		var wg sync.WaitGroup
-		err := stream(soon(t), testKind, "x", func(yield func(int) bool) error {
-			yield(1)
-			return nil
-		}, func(int) error {
-			for i := range maxRunningOfKind {
-				wg.Go(func() { _ = act(t.Context(), testKind, fmt.Sprint(i), func() error { <-release; return nil }) })
-			}
-			synctest.Wait()
-			return nil
-		})
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v, want the deadline", err)
-		}
-		close(release)
-		wg.Wait()
-		synctest.Wait()
-		if n := Stuck(); n != 0 {
-			t.Errorf("%d calls are stuck", n)
-		}
-	})
-}

@@ -287,4 +287,7 @@ func (o observed) checkRetry(t *testing.T, where string, node *winsim.Node) {
 	if got := outside(node); got != o.outside {
 		t.Errorf("%s: repeated it reached outside:\n%s", where, cmp.Diff(o.outside, got))
 	}
+	if open := node.OpenDirectories(); open != 0 {
+		t.Errorf("%s: %d directories stay open", where, open)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
@@ -11,8 +12,9 @@ import (
 
 // host implements HostAPI over the seam.
 type host struct {
-	m   win.Machine
-	ctx context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
+	m     win.Machine
+	files policy.Reach    // of that machine
+	ctx   context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
 }
 
 // WithContext returns the same host, its calls bounded by ctx.
@@ -21,120 +23,136 @@ func (h host) WithContext(ctx context.Context) HostAPI {
 	return h
 }
 
+// Within returns the same host, limited by a policy.
+func (h host) Within(p *policy.Policy) HostAPI {
+	h.files = p.Reach(h.m)
+	return h
+}
+
 func (h host) PathExists(path string) (bool, error) {
-	_, err := h.m.FileInfo(h.ctx, path)
+	const op = "look up"
+	_, err := h.files.Info(h.ctx, op, path)
 	if errors.Is(err, winerr.NotFound) {
-		return false, nil
-	}
-	return err == nil, winerr.Wrap("look up", path, err)
-}
-
-func (h host) PathValid(path string) (bool, error) {
-	_, err := h.m.TargetInfo(h.ctx, path)
-	if unreachable(err) {
-		return false, nil
-	}
-	return err == nil, winerr.Wrap("look up", path, err)
-}
-
-func (h host) IsSymlink(path string) (bool, error) {
-	const op = "inspect link"
-	info, err := h.m.FileInfo(h.ctx, path)
-	if err != nil {
-		return false, winerr.Wrap(op, path, err)
-	}
-	if info.Tag != win.TagSymlink && info.Tag != win.TagMountPoint {
-		return false, nil
-	}
-	_, err = h.m.TargetInfo(h.ctx, path)
-	if unreachable(err) {
 		return false, nil
 	}
 	return err == nil, winerr.Wrap(op, path, err)
 }
 
-// unreachable tells a target that is gone or malformed, or whose volume or server does
-// not answer, from a failure to find out. After a node crash mount points are often
-// unreadable, and drivers can only clean up if that is an answer rather than an error.
-// Whatever may pass by itself, such as a lack of memory, is not an answer: a driver would
-// take a healthy mount for a broken one.
-func unreachable(err error) bool {
-	switch winerr.CodeOf(err) {
-	case winerr.FileNotFound, winerr.PathNotFound, winerr.InvalidName, winerr.BadPathname,
-		winerr.CantResolveFilename, winerr.InvalidReparseData, winerr.ReparseTagInvalid, // the link
-		winerr.NotReady, winerr.UnrecognizedVolume, winerr.FileCorrupt, winerr.DiskCorrupt, winerr.FVELocked, // its volume
-		winerr.DevNotExist, winerr.NoSuchDevice, winerr.DeviceNotConnected, winerr.DeviceRemoved, // its disk
-		winerr.BadNetPath, winerr.BadNetName, winerr.NetnameDeleted, winerr.NetworkUnreachable: // its server
-		return true
-	default:
-		return false
+func (h host) PathValid(path string) (bool, error) {
+	const op = "look up"
+	_, err := h.files.Target(h.ctx, op, path)
+	if policy.Unreachable(err) {
+		return false, nil
 	}
+	return err == nil, winerr.Wrap(op, path, err)
+}
+
+// IsSymlink reads the link first, which tells at once that most paths are none.
+func (h host) IsSymlink(path string) (bool, error) {
+	const op = "inspect link"
+	place, link, err := h.files.Link(h.ctx, op, path)
+	switch {
+	case winerr.CodeOf(err) == winerr.NotAReparsePoint:
+		return false, nil
+	case err != nil:
+		return false, winerr.Wrap(op, path, err)
+	case link.Tag != win.TagSymlink && link.Tag != win.TagMountPoint:
+		return false, nil
+	}
+	_, err = h.files.LinkTarget(h.ctx, op, path, place, link)
+	if policy.Unreachable(err) {
+		return false, nil
+	}
+	return err == nil, winerr.Wrap(op, path, err)
 }
 
 func (h host) Mkdir(path string) error {
 	const op = "create directory"
-	err := h.m.CreateDirectory(h.ctx, path)
-	if winerr.CodeOf(err) == winerr.PathNotFound {
-		parent, ok := winpath.Parent(path)
-		if !ok {
-			return winerr.As(winerr.NotFound, op, path, err, "this node has no such drive")
-		}
-		if err := h.Mkdir(parent); err != nil {
-			return err
-		}
-		err = h.m.CreateDirectory(h.ctx, path)
+	if _, hasParent := winpath.Parent(path); !hasParent {
+		return h.checkDrive(op, path)
 	}
-	if err == nil || !h.taken(path, err) {
-		return winerr.Wrap(op, path, err)
-	}
-	info, err := h.m.TargetInfo(h.ctx, path)
+	entry, made, err := h.files.Make(h.ctx, op, path, policy.Create)
 	switch {
-	case unreachable(err):
-		return winerr.New(winerr.Exists, op, path, "a link stands there whose target cannot be reached: %w; remove the link with Rmdir", err)
+	case winerr.CodeOf(err) == winerr.PathNotFound:
+		return winerr.As(winerr.NotFound, op, path, err, "this node has no such drive")
 	case err != nil:
 		return winerr.Wrap(op, path, err)
+	}
+	defer entry.Close()
+	if made {
+		return nil
+	}
+	switch info, err := entry.Dir.FileInfo(h.ctx, entry.Name); {
+	case err != nil:
+		return winerr.Wrap(op, path, err)
+	case info.Tag == win.TagSymlink || info.Tag == win.TagMountPoint:
+		return h.checkLeadsToDirectory(op, path)
 	case !info.Directory:
 		return winerr.New(winerr.Exists, op, path, "a file stands there")
 	}
 	return nil
 }
 
-// taken reports whether err from CreateDirectory means that something has this
-// name already. The root of a drive answers "access denied" instead.
-func (h host) taken(path string, err error) bool {
-	_, hasParent := winpath.Parent(path)
-	return errors.Is(err, winerr.Exists) || (!hasParent && winerr.CodeOf(err) == winerr.AccessDenied)
+// checkDrive is what making the root of a drive comes to.
+func (h host) checkDrive(op, path string) error {
+	_, err := h.files.Target(h.ctx, op, path)
+	if errors.Is(err, winerr.NotFound) {
+		return winerr.As(winerr.NotFound, op, path, err, "this node has no such drive")
+	}
+	return winerr.Wrap(op, path, err)
+}
+
+// checkLeadsToDirectory accepts a link in place of a directory if it serves as one.
+func (h host) checkLeadsToDirectory(op, path string) error {
+	info, err := h.files.Target(h.ctx, op, path)
+	switch {
+	case policy.Unreachable(err):
+		return winerr.New(winerr.Exists, op, path, "a link stands there whose target cannot be reached: %w; remove the link with Rmdir", err)
+	case err != nil:
+		return winerr.Wrap(op, path, err)
+	case !info.Directory:
+		return winerr.New(winerr.Exists, op, path, "a link to a file stands there")
+	}
+	return nil
 }
 
 func (h host) CreateSymlink(oldname, newname string) error {
 	const op = "create link"
-	err := h.m.CreateDirectoryLink(h.ctx, newname, oldname)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, winerr.Exists):
-		return h.checkSameLink(oldname, newname, err)
-	case winerr.CodeOf(err) == winerr.PathNotFound:
-		return winerr.As(winerr.NotFound, op, newname, err, "create its parent directory with Mkdir first")
-	default:
+	if err := h.files.CheckShown(h.ctx, op, oldname); err != nil {
 		return winerr.Wrap(op, newname, err)
 	}
-}
-
-// checkSameLink decides what stands at newname after creation failed with
-// existing: the link that was asked for, which makes a retry a success, or
-// something else, which is never replaced.
-func (h host) checkSameLink(oldname, newname string, existing error) error {
-	const op = "create link"
-	point, err := h.m.ReparsePoint(h.ctx, newname)
+	entry, err := h.files.Open(h.ctx, op, newname, policy.Link)
 	switch {
-	case winerr.CodeOf(err) == winerr.NotAReparsePoint:
-		return winerr.As(winerr.Exists, op, newname, existing, "it is not a link; remove it with Rmdir first")
+	case errors.Is(err, winerr.NotFound):
+		return winerr.As(winerr.NotFound, op, newname, err, "create its parent directory with Mkdir first")
 	case err != nil:
 		return winerr.Wrap(op, newname, err)
+	}
+	defer entry.Close()
+	err = entry.Dir.CreateDirectoryLink(h.ctx, entry.Name, oldname)
+	switch {
+	case errors.Is(err, winerr.Exists):
+		return h.checkSameLink(oldname, entry, err)
+	case winerr.CodeOf(err) == winerr.FilenameExcedRange:
+		return winerr.As(winerr.Invalid, op, newname, err, "the path that it should lead to is too long for a link")
+	}
+	return winerr.Wrap(op, newname, err)
+}
+
+// checkSameLink decides what stands at an entry after creation failed with existing: the
+// link that was asked for, which makes a retry a success, or something else, which is never
+// replaced.
+func (h host) checkSameLink(oldname string, entry policy.Entry, existing error) error {
+	const op = "create link"
+	point, err := entry.Dir.ReparsePoint(h.ctx, entry.Name)
+	switch {
+	case winerr.CodeOf(err) == winerr.NotAReparsePoint:
+		return winerr.As(winerr.Exists, op, entry.Path, existing, "it is not a link; remove it with Rmdir first")
+	case err != nil:
+		return winerr.Wrap(op, entry.Path, err)
 	case point.Tag == win.TagSymlink && winpath.SameTarget(point.Target(), oldname):
 		return nil
 	}
-	return winerr.New(winerr.Exists, op, newname,
+	return winerr.New(winerr.Exists, op, entry.Path,
 		"a link to %s stands there, not to %s; remove it with Rmdir first", point.Target(), oldname)
 }

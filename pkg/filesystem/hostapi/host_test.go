@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -31,42 +32,71 @@ func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injecti
 	return injection
 }
 
-// TestBudgets: how many of the seam's calls each operation makes. One stands for about one
-// system call; raising a number here needs a reason.
+// TestBudgets: how many of the seam's calls each operation makes, without limits and within
+// working directories. One stands for about one system call; raising a number here needs a
+// reason.
 func TestBudgets(t *testing.T) {
+	type calls = map[string]int
+	linkInside := func(host fsapi.HostAPI, path string) error { return host.CreateSymlink(work+`\dir`, path) }
 	for _, c := range []struct {
 		operation
-		want map[string]int
+		want   calls
+		limits calls // if they cost more
 	}{
-		{asks("PathExists", work+`\dir`, fsapi.HostAPI.PathExists), map[string]int{"FileInfo": 1}},
-		{asks("PathExists of nothing", work+`\nothing`, fsapi.HostAPI.PathExists), map[string]int{"FileInfo": 1}},
-		{asks("PathValid", work+`\link`, fsapi.HostAPI.PathValid), map[string]int{"TargetInfo": 1}},
-		{asks("IsSymlink of a directory", work+`\dir`, fsapi.HostAPI.IsSymlink), map[string]int{"FileInfo": 1}},
-		{asks("IsSymlink of a link", work+`\link`, fsapi.HostAPI.IsSymlink), map[string]int{"FileInfo": 1, "TargetInfo": 1}},
-		{asks("IsSymlink of a mounted folder", work+`\mount`, fsapi.HostAPI.IsSymlink), map[string]int{"FileInfo": 1, "TargetInfo": 1}},
-		{changes("Mkdir with a parent", work+`\new`, fsapi.HostAPI.Mkdir), map[string]int{"CreateDirectory": 1}},
-		{changes("Mkdir with two missing parents", work+`\a\b\c`, fsapi.HostAPI.Mkdir), map[string]int{"CreateDirectory": 5}},
-		{changes("Mkdir of what exists", work+`\dir`, fsapi.HostAPI.Mkdir), map[string]int{"CreateDirectory": 1, "TargetInfo": 1}},
-		{changes("CreateSymlink", work+`\new`, linkAside), map[string]int{"CreateDirectoryLink": 1}},
-		{changes("CreateSymlink again", work+`\link`, linkAside), map[string]int{"CreateDirectoryLink": 1, "ReparsePoint": 1}},
-		{changes("Rmdir of nothing", work+`\nothing`, rmdir), map[string]int{"FileInfo": 1}},
-		{changes("Rmdir of an empty directory", work+`\dir`, rmdir), map[string]int{"FileInfo": 1, "Remove": 1}},
-		{changes("Rmdir of an empty directory with force", work+`\dir`, forceRmdir), map[string]int{"FileInfo": 1, "ListDirectory": 1, "Remove": 1}},
-		{changes("Rmdir of a link", work+`\link`, rmdir), map[string]int{"FileInfo": 1, "Remove": 1}},
-		{changes("Rmdir of a link with force", work+`\link`, forceRmdir), map[string]int{"FileInfo": 1, "Remove": 1}},
-		{changes("Rmdir of a junction", work+`\tree\junction`, forceRmdir), map[string]int{"FileInfo": 1, "ReparsePoint": 1, "Remove": 1}},
-		{changes("Rmdir of a mounted folder", work+`\mount`, forceRmdir), map[string]int{"FileInfo": 1, "ReparsePoint": 1, "DeleteMountPoint": 1, "Remove": 1}},
+		{asks("PathExists", work+`\dir`, fsapi.HostAPI.PathExists), calls{"FileInfo": 1}, nil},
+		{asks("PathExists of nothing", work+`\nothing`, fsapi.HostAPI.PathExists), calls{"FileInfo": 1}, nil},
+		{asks("PathExists of a link", work+`\inner`, fsapi.HostAPI.PathExists), calls{"FileInfo": 1}, nil},
+		{asks("PathExists below a link", work+`\inner\file`, fsapi.HostAPI.PathExists), calls{"FileInfo": 1}, calls{"FileInfo": 3, "ReparsePoint": 1}},
+		{asks("PathValid", work+`\inner`, fsapi.HostAPI.PathValid), calls{"FileInfo": 1}, calls{"TargetInfo": 2, "FileInfo": 1, "ReparsePoint": 1}},
+		{asks("IsSymlink of a directory", work+`\dir`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1}, nil},
+		{asks("IsSymlink of a link", work+`\inner`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1, "FileInfo": 1}, calls{"ReparsePoint": 1, "TargetInfo": 1}},
+		{asks("IsSymlink of a mounted folder", work+`\mount`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1, "FileInfo": 1}, calls{"ReparsePoint": 1, "TargetInfo": 1}},
+		{asks("IsSymlink of a link to a mounted folder", work+`\published`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1, "FileInfo": 1}, calls{"ReparsePoint": 1, "TargetInfo": 1}},
+		{asks("IsSymlink of a dangling link", work+`\dangling`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1, "FileInfo": 1}, calls{"ReparsePoint": 1, "TargetInfo": 1}},
+		{changes("Mkdir with a parent", work+`\new`, fsapi.HostAPI.Mkdir), calls{"OpenDirectory": 1, "CreateDirectory": 1}, nil},
+		{changes("Mkdir with two missing parents", work+`\a\b\c`, fsapi.HostAPI.Mkdir), calls{"OpenDirectory": 5, "CreateDirectory": 3}, nil},
+		{changes("Mkdir of what exists", work+`\dir`, fsapi.HostAPI.Mkdir), calls{"OpenDirectory": 1, "CreateDirectory": 1, "FileInfo": 1}, nil},
+		{changes("CreateSymlink", work+`\new`, linkInside), calls{"OpenDirectory": 1, "CreateDirectoryLink": 1}, calls{"OpenDirectory": 1, "CreateDirectoryLink": 1, "ReparsePoint": 1}},
+		{changes("CreateSymlink again", work+`\inner`, linkInside), calls{"OpenDirectory": 1, "CreateDirectoryLink": 1, "ReparsePoint": 1}, calls{"OpenDirectory": 1, "CreateDirectoryLink": 1, "ReparsePoint": 2}},
+		{changes("Rmdir of nothing", work+`\nothing`, rmdir), calls{"OpenDirectory": 1, "FileInfo": 1}, nil},
+		{changes("Rmdir of an empty directory", work+`\dir`, rmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "Remove": 1}, nil},
+		{changes("Rmdir of an empty directory with force", work+`\dir`, forceRmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "ListDirectory": 1, "Remove": 1}, nil},
+		{changes("Rmdir of a link", work+`\link`, rmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "Remove": 1}, nil},
+		{changes("Rmdir of a link with force", work+`\link`, forceRmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "Remove": 1}, nil},
+		{changes("Rmdir of a junction", work+`\tree\junction`, forceRmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "ReparsePoint": 1, "Remove": 1}, nil},
+		{changes("Rmdir of a mounted folder", work+`\mount`, forceRmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "ReparsePoint": 1, "DeleteMountPoint": 1, "Remove": 1}, nil},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			node := newNode(t)
-			if _, err := c.run(node.Filesystem()); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, node.Calls()); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
-		})
+		for name, want := range map[string]calls{"without limits": c.want, "within limits": c.limits} {
+			t.Run(c.name+" "+name, func(t *testing.T) {
+				node := newNode(t)
+				check(t, node.Symlink(work+`\inner`, work+`\dir`), node.Symlink(work+`\published`, work+`\mount`), node.Symlink(work+`\dangling`, work+`\nothing`))
+				host := node.Filesystem()
+				if name == "within limits" {
+					host = limited(t, host)
+					if want == nil {
+						want = c.want
+					}
+				}
+				if _, err := c.run(host); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, node.Calls()); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+				if open := node.OpenDirectories(); open != 0 {
+					t.Errorf("%d directories stay open", open)
+				}
+			})
+		}
 	}
+}
+
+// limited is a host that may only touch C:\work.
+func limited(t *testing.T, host fsapi.HostAPI) fsapi.HostAPI {
+	t.Helper()
+	limited, err := policy.Limit(host, []string{work})
+	check(t, err)
+	return limited
 }
 
 func TestRmdir_SharingViolationThatPasses(t *testing.T) {
@@ -247,6 +277,60 @@ func TestRmdir_LargeTree(t *testing.T) {
 	}
 }
 
+// TestRmdir_FlatMemory removes 100,000 entries and looks at the heap on the way: what
+// grows with the number of entries would show.
+func TestRmdir_FlatMemory(t *testing.T) {
+	node := newNode(t)
+	path := work + `\big`
+	for dir := range 100 {
+		for file := range 999 {
+			check(t, node.WriteFile(fmt.Sprintf(`%s\%d\%d`, path, dir, file), ""))
+		}
+	}
+	heap := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before, peak, removed := heap(), uint64(0), 0
+	inject(t, node, winsim.Fault{Call: "Remove", Do: func(*winsim.Node) {
+		if removed++; removed%10_000 == 0 {
+			peak = max(peak, heap())
+		}
+	}})
+	check(t, node.Filesystem().Rmdir(path, true))
+	const slack = 4 << 20
+	if removed != 100_001 || peak > before+slack {
+		t.Errorf("%d entries were removed, and the heap grew from %d to %d bytes", removed, before, peak)
+	}
+}
+
+// TestMkdir_ManyNames makes and removes a directory below 16,000 others. It would take
+// minutes if the time grew with the square of their number.
+func TestMkdir_ManyNames(t *testing.T) {
+	for name, host := range map[string]func(*winsim.Node) fsapi.HostAPI{
+		"without limits": (*winsim.Node).Filesystem,
+		"within limits":  func(n *winsim.Node) fsapi.HostAPI { return limited(t, n.Filesystem()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := newNode(t)
+			host, path := host(node), work+strings.Repeat(`\x`, 15_990)
+			check(t, host.Mkdir(path))
+			if exists, err := host.PathExists(path); err != nil || !exists {
+				t.Errorf("%v, %v", exists, err)
+			}
+			if calls := node.Calls(); calls["OpenDirectory"] > 17_000+20 || calls["CreateDirectory"] > 17_000 {
+				t.Errorf("%v calls", calls)
+			}
+			check(t, host.Rmdir(work+`\x`, true))
+			if node.Exists(work+`\x`) || node.OpenDirectories() != 0 {
+				t.Error("something stays behind")
+			}
+		})
+	}
+}
+
 func TestRmdir_LargeTreeCancelled(t *testing.T) {
 	node := newNode(t)
 	path, _ := bigTree(t, node)
@@ -310,10 +394,12 @@ func TestMkdir_WhatStandsInTheWay(t *testing.T) {
 		text string
 	}{
 		{work + `\file`, fs.ErrExist, work + `\file: a file stands there`},
-		{work + `\file\x\y`, fs.ErrExist, work + `\file: a file stands there`},
+		{work + `\file\x`, fs.ErrExist, work + `\file is a file`},
+		{work + `\file\x\y`, fs.ErrExist, work + `\file is a file`},
+		{work + `\file\x\y\z`, fs.ErrExist, work + `\file is a file`},
 		{work + `\dangling`, fs.ErrExist, `with Rmdir`},
 		{work + `\dangling\x`, fs.ErrExist, `with Rmdir`},
-		{`X:\x`, fs.ErrNotExist, `X:\: a directory on the way to it does not exist (Windows error 3); this node has no such drive`},
+		{`X:\x`, fs.ErrNotExist, `X:\x: a directory on the way to it does not exist (Windows error 3); this node has no such drive`},
 	} {
 		node := newNode(t)
 		check(t, node.Symlink(work+`\dangling`, `C:\nothing`))

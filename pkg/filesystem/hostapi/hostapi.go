@@ -13,6 +13,7 @@ package api
 import (
 	"context"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 )
@@ -47,4 +48,7 @@ func New() HostAPI { return NewOn(local.Machine()) }
 
 // NewOn returns the host of a given machine. Outside this module the only
 // machines to be had are emulated ones: NewOn(node) with a *winsim.Node.
-func NewOn(m win.Machine) HostAPI { return host{m: m, ctx: context.Background()} } //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+func NewOn(m win.Machine) HostAPI {
+	var unlimited *policy.Policy
+	return host{m: m, files: unlimited.Reach(m), ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+}

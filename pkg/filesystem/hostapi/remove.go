@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
@@ -17,18 +18,21 @@ func (h host) Rmdir(path string, force bool) error {
 	if err := refuseRoot(opRemove, path); err != nil {
 		return err
 	}
-	info, err := h.m.FileInfo(h.ctx, path)
-	switch {
-	case errors.Is(err, winerr.NotFound):
+	entry, info, err := h.find(opRemove, path)
+	if errors.Is(err, winerr.NotFound) {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return winerr.Wrap(opRemove, path, err)
+	}
+	defer entry.Close()
+	switch {
 	case info.Directory || info.Tag.NameSurrogate():
-		return h.byPath(path).remove(info, force)
+		return h.doomed(entry).remove(info, force)
 	case !force:
 		return winerr.New(winerr.Invalid, opRemove, path, "it is a file, not a directory; set force to remove it")
 	default:
-		return h.byPath(path).removeName()
+		return h.doomed(entry).removeName()
 	}
 }
 
@@ -37,17 +41,30 @@ func (h host) RmdirContents(path string) error {
 	if err := refuseRoot(op, path); err != nil {
 		return err
 	}
-	info, err := h.m.FileInfo(h.ctx, path)
-	switch {
-	case err != nil:
+	entry, info, err := h.find(op, path)
+	if err != nil {
 		return winerr.Wrap(op, path, err)
+	}
+	defer entry.Close()
+	switch {
 	case info.Tag.NameSurrogate():
 		// The contents would be those of another directory or of a whole volume.
 		return winerr.New(winerr.InUse, op, path, "it is a link or a mounted folder; unmount or remove it with Rmdir")
 	case !info.Directory:
 		return winerr.New(winerr.Invalid, op, path, "it is a file, not a directory")
 	}
-	return h.byPath(path).removeContents()
+	return h.doomed(entry).removeContents()
+}
+
+// find opens the directory of what is to be removed and looks at it.
+func (h host) find(op, path string) (entry policy.Entry, info win.FileInfo, err error) {
+	if entry, err = h.files.Open(h.ctx, op, path, policy.Remove); err != nil {
+		return entry, info, err
+	}
+	if info, err = entry.Dir.FileInfo(h.ctx, entry.Name); err != nil {
+		entry.Close()
+	}
+	return entry, info, err
 }
 
 // refuseRoot keeps a whole drive from being wiped by one wrong argument.
@@ -58,13 +75,14 @@ func refuseRoot(op, path string) error {
 	return winerr.New(winerr.Denied, op, path, "it is the root of a drive")
 }
 
-// doomed is a name on its way out: in the directory that was listed, so that nobody can
-// lead the removal elsewhere by replacing a directory with a link, or by its path.
+// doomed is a name on its way out, in an open directory, so that nobody can lead the
+// removal elsewhere by replacing a directory with a link.
 type doomed struct {
 	host
 	in    win.Tree
-	name  string  // in that directory; without one, its path
-	above *doomed // the directory, if it was listed
+	name  string  // in that directory
+	whole string  // its path, if no directory above it is doomed
+	above *doomed // the directory, if it is doomed, too
 	depth int
 }
 
@@ -72,7 +90,9 @@ type doomed struct {
 // keeps a directory open, and some memory.
 const maxDepth = 20_000
 
-func (h host) byPath(path string) doomed { return doomed{host: h, in: h.m, name: path} }
+func (h host) doomed(e policy.Entry) doomed {
+	return doomed{host: h, in: e.Dir, name: e.Name, whole: e.Path}
+}
 
 // path is put together only for messages: a tree can be so deep that its paths would take
 // more memory than everything else.
@@ -82,7 +102,7 @@ func (d doomed) path() string {
 		names = append(names, d.name)
 	}
 	slices.Reverse(names)
-	return strings.Join(append([]string{d.name}, names...), winpath.Separator)
+	return strings.Join(append([]string{d.whole}, names...), winpath.Separator)
 }
 
 // fail wraps an error of the machine.

@@ -52,6 +52,11 @@ func newNode(t testing.TB, model winsim.Model) *winsim.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if open := node.OpenDirectories(); open != 0 {
+			t.Errorf("%d directories stay open", open)
+		}
+	})
 	return node
 }
 

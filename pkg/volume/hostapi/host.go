@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
@@ -14,6 +15,7 @@ type host struct {
 	m          win.Machine
 	shared     *shared
 	formatOver bool
+	limits     *policy.Policy  // of what its callers may touch
 	ctx        context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
 }
 
@@ -27,10 +29,11 @@ type shared struct {
 type work struct {
 	op     string
 	volume win.VolumeID
-	path   string // where to mount or unmount
-	size   int64  // to grow to
-	over   bool   // format over what is there
-	fresh  bool   // shared only by those who come before it begins
+	path   string         // where to mount or unmount
+	limits *policy.Policy // of those who want it
+	size   int64          // to grow to
+	over   bool           // format over what is there
+	fresh  bool           // shared only by those who come before it begins
 }
 
 // workLimit bounds a change whose callers may all have left. Windows may need minutes to
@@ -42,6 +45,15 @@ func (h host) WithContext(ctx context.Context) HostAPI {
 	h.ctx = ctx
 	return h
 }
+
+// Within returns the same host, limited by a policy.
+func (h host) Within(p *policy.Policy) HostAPI {
+	h.limits = p
+	return h
+}
+
+// files is the way to the machine's files.
+func (h host) files() policy.Reach { return h.limits.Reach(h.m) }
 
 // change does something to a volume when it is its turn. A caller whose context ends
 // leaves at once. What has begun by then goes on and keeps others waiting until it has

@@ -2,7 +2,10 @@ package api
 
 import (
 	"errors"
+	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
@@ -21,10 +24,17 @@ const (
 func (h host) GetVolumeIDFromTargetPath(targetPath string) (string, error) {
 	path := targetPath
 	for range maxHops {
-		if isRoot(path) {
+		if _, hasParent := winpath.Parent(path); !hasParent {
+			if err := h.limits.Check(opLookup, path, policy.Read); err != nil {
+				return "", err
+			}
 			return h.volumeOfDrive(opLookup, targetPath, path)
 		}
-		next, err := h.follow(h.ctx, path)
+		place, link, err := h.files().Link(h.ctx, opLookup, path)
+		var next policy.Hop
+		if err == nil {
+			next, err = policy.LeadsTo(place, link)
+		}
 		switch {
 		case errors.Is(err, winerr.NotFound): // nothing there, or an ordinary folder
 			// aws-ebs takes "because it does not exist" for "not mounted yet", and any
@@ -34,69 +44,75 @@ func (h host) GetVolumeIDFromTargetPath(targetPath string) (string, error) {
 				"no mounted volume can be found because it does not exist: %s: %w", path, err)
 		case err != nil:
 			return "", winerr.Wrap(opLookup, targetPath, err)
-		case next.remote != "":
-			return "", notLocal(opLookup, targetPath, path, next)
-		case next.volume != "" && next.below:
-			return "", winerr.New(winerr.NotFound, opLookup, targetPath, "%s leads to a folder of volume %s, not to the volume itself", path, next.volume)
-		case next.volume != "":
-			return string(next.volume), nil
+		case next.Remote != "":
+			return "", notLocal(opLookup, targetPath, next.Remote)
+		case len(next.Below) > 0:
+			return "", winerr.New(winerr.NotFound, opLookup, targetPath, "%s leads to a folder of volume %s, not to the volume itself", path, next.Volume)
+		case next.Volume != "":
+			return string(next.Volume), nil
 		}
-		path = next.path
+		path = next.Path
 	}
-	return "", tooManyHops(opLookup, targetPath)
+	return "", winerr.As(winerr.InUse, opLookup, targetPath, winerr.CantResolveFilename, "")
 }
 
-// GetClosestVolumeIDFromTargetPath leaves it to Windows to find the volume of a path.
-// Where Windows cannot, because the path does not exist yet or a volume on the way does
-// not answer, links are followed and the path is walked upwards until something is known.
+// GetClosestVolumeIDFromTargetPath leaves it to Windows to find the volume of a path, if
+// nothing limits where links may lead. Where Windows cannot, because the path does not
+// exist yet or a volume on the way does not answer, links are followed and the path is
+// walked upwards until something is known.
 func (h host) GetClosestVolumeIDFromTargetPath(targetPath string) (string, error) {
-	path := targetPath
-	for hops := 0; hops < maxHops; {
-		id, err := h.m.VolumeOfPath(h.ctx, path)
+	if h.limits == nil {
+		switch id, err := h.m.VolumeOfPath(h.ctx, win.Following(targetPath)); {
+		case err == nil:
+			return string(id), nil
+		case !answered(err) || errors.Is(err, winerr.Denied):
+			return "", winerr.Wrap(opClosest, targetPath, err)
+		}
+	}
+	at, err := h.files().Resolve(h.ctx, opClosest, targetPath, policy.Enter)
+	if err != nil {
+		return "", winerr.Wrap(opClosest, targetPath, err)
+	}
+	if id, ok := win.ParseVolumeID(at.Base); ok {
+		return string(id), nil
+	}
+	if strings.HasPrefix(at.Base, `\\`) {
+		return "", notLocal(opClosest, targetPath, at.String())
+	}
+	return h.volumeOf(targetPath, at)
+}
+
+// volumeOf returns the volume of what exists of a path on a drive.
+func (h host) volumeOf(targetPath string, at win.Path) (string, error) {
+	for {
+		id, err := h.m.VolumeOfPath(h.ctx, at)
 		switch {
 		case err == nil:
 			return string(id), nil
 		case !answered(err) || errors.Is(err, winerr.Denied):
 			return "", winerr.Wrap(opClosest, targetPath, err)
-		case isRoot(path):
-			return h.volumeOfDrive(opClosest, targetPath, path)
 		}
-		next, err := h.follow(h.ctx, path)
-		switch {
-		case err != nil && !answered(err):
-			return "", winerr.Wrap(opClosest, targetPath, err)
-		case err != nil:
-			path, _ = winpath.Parent(path) // no link there, or none that can be read
-		case next.remote != "":
-			return "", notLocal(opClosest, targetPath, path, next)
-		case next.volume != "":
-			return string(next.volume), nil
-		default:
-			path = next.path
-			hops++
+		if at.Rest != "" {
+			at, _ = at.Split()
+			continue
 		}
+		parent, ok := winpath.Parent(at.Base)
+		if !ok {
+			return h.volumeOfDrive(opClosest, targetPath, at.Base)
+		}
+		at = win.Following(parent)
 	}
-	return "", tooManyHops(opClosest, targetPath)
-}
-
-func isRoot(path string) bool {
-	_, hasParent := winpath.Parent(path)
-	return !hasParent
 }
 
 // volumeOfDrive returns the volume that has a drive letter.
 func (h host) volumeOfDrive(op, targetPath, root string) (string, error) {
-	id, err := h.m.VolumeAtRoot(h.ctx, root)
+	id, err := h.m.VolumeOfDrive(h.ctx, root)
 	if errors.Is(err, winerr.NotFound) {
 		return "", winerr.As(winerr.NotFound, op, targetPath, err, "this node has no drive "+root)
 	}
 	return string(id), winerr.Wrap(op, targetPath, err)
 }
 
-func notLocal(op, targetPath, path string, next hop) error {
-	return winerr.New(winerr.NotFound, op, targetPath, "%s leads to %s, which is not a local volume", path, next.remote)
-}
-
-func tooManyHops(op, targetPath string) error {
-	return winerr.As(winerr.InUse, op, targetPath, winerr.CantResolveFilename, "")
+func notLocal(op, targetPath, remote string) error {
+	return winerr.New(winerr.NotFound, op, targetPath, "it leads to %s, which is not a local volume", remote)
 }

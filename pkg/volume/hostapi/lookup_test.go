@@ -167,9 +167,23 @@ func TestGetClosestVolumeIDFromTargetPath_Denied(t *testing.T) {
 // otherTag is a machine on which nothing but a file with a tag of another kind exists.
 type otherTag struct{ *winsim.Node }
 
-func (m otherTag) ReparsePoint(context.Context, string) (win.ReparsePoint, error) {
+func (m otherTag) ReparsePoint(context.Context, win.Path) (win.ReparsePoint, error) {
 	const dedup = 0x80000013
 	return win.ReparsePoint{Tag: dedup}, nil
+}
+
+func (m otherTag) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
+	dir, err := m.Node.OpenDirectory(ctx, path)
+	return otherTagDirectory{m, dir}, err
+}
+
+type otherTagDirectory struct {
+	m otherTag
+	win.Directory
+}
+
+func (d otherTagDirectory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
+	return d.m.ReparsePoint(ctx, win.Path{Rest: name})
 }
 
 func TestGetVolumeIDFromTargetPath_OtherTag(t *testing.T) {

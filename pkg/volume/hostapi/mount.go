@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
 const opMount = "mount volume"
@@ -17,8 +17,8 @@ func (h host) MountVolume(volumeID, targetPath string) error {
 	if err != nil {
 		return err
 	}
-	w := work{op: opMount, volume: id, path: targetPath}
-	if err := refuseRoot(w); err != nil {
+	w := work{op: opMount, volume: id, path: targetPath, limits: h.limits}
+	if err := checkFolder(w, policy.Mount); err != nil {
 		return err
 	}
 	return h.change(w, func(ctx context.Context) error { return h.mount(ctx, w) })
@@ -26,12 +26,13 @@ func (h host) MountVolume(volumeID, targetPath string) error {
 
 // mount shows a volume at a folder, which it makes if there is none. Whatever else stands
 // there is never replaced.
-// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
+// https://learn.microsoft.com/windows/win32/fileio/volume-mount-points
 func (h host) mount(ctx context.Context, w work) error {
-	at, err := h.look(ctx, w.path)
+	entry, at, err := h.find(ctx, w, policy.Mount)
 	if err != nil {
 		return winerr.Wrap(w.op, w.object(), err)
 	}
+	defer func() { entry.Close() }() // which may be another one by then
 	if !at.missing && !at.ordinary() {
 		return h.checkMounted(ctx, w, at)
 	}
@@ -45,21 +46,35 @@ func (h host) mount(ctx context.Context, w work) error {
 	}
 	made := false
 	if at.missing {
-		if made, err = h.makeFolder(ctx, w); err != nil {
+		if made, err = h.makeFolder(ctx, w, &entry); err != nil {
 			return err
 		}
 	}
-	if err := h.m.SetMountPoint(ctx, w.path, w.volume); err != nil {
-		return h.notMounted(ctx, w, made, err)
+	if err := h.setMountPoint(ctx, w, entry); err != nil {
+		return h.notMounted(ctx, w, entry, made, err)
 	}
-	return h.verifyMount(ctx, w)
+	return nil
+}
+
+// setMountPoint waits for whoever has the folder open just now: scanners do for some
+// milliseconds.
+func (h host) setMountPoint(ctx context.Context, w work, entry policy.Entry) error {
+	var failure error
+	_, err := h.poll(ctx, func() (done bool, err error) {
+		failure = entry.Dir.SetMountPoint(ctx, entry.Name, w.volume)
+		return winerr.CodeOf(failure) != winerr.SharingViolation, nil
+	})
+	if err != nil {
+		return err
+	}
+	return failure
 }
 
 // checkMounted decides what a mounted folder or link at the path means: success if it
 // already shows the volume.
 func (h host) checkMounted(ctx context.Context, w work, at standing) error {
 	if at.volume != "" {
-		switch same, err := h.sameVolume(ctx, at.volume, w.volume); {
+		switch same, err := h.files().SameVolume(ctx, at.volume, w.volume); {
 		case err != nil:
 			return winerr.Wrap(w.op, w.object(), err)
 		case same:
@@ -70,44 +85,33 @@ func (h host) checkMounted(ctx context.Context, w work, at standing) error {
 	return winerr.New(winerr.Exists, w.op, w.object(), "%s stands there: The requested access path is already in use", at.describe())
 }
 
-// makeFolder makes the folder to mount at, and its missing parents.
-func (h host) makeFolder(ctx context.Context, w work) (made bool, err error) {
-	made, err = h.makeDirectory(ctx, w.path)
+// makeFolder makes the folder to mount at, and its missing parents. That somebody was
+// faster is fine: it is the folder that counts.
+func (h host) makeFolder(ctx context.Context, w work, entry *policy.Entry) (made bool, err error) {
+	if entry.Dir != nil {
+		err = entry.Dir.CreateDirectory(ctx, entry.Name)
+		made = err == nil
+		if errors.Is(err, winerr.Exists) {
+			err = nil
+		}
+		return made, winerr.Wrap(w.op, w.object(), err)
+	}
+	*entry, made, err = h.files().Make(ctx, w.op, w.path, policy.Mount)
 	if winerr.CodeOf(err) == winerr.PathNotFound {
 		return false, winerr.As(winerr.NotFound, w.op, w.object(), err, "this node has no such drive")
 	}
 	return made, winerr.Wrap(w.op, w.object(), err)
 }
 
-// makeDirectory makes a directory with its parents. That somebody was faster is fine: it
-// is the directory that counts.
-func (h host) makeDirectory(ctx context.Context, path string) (made bool, err error) {
-	err = h.m.CreateDirectory(ctx, path)
-	if winerr.CodeOf(err) == winerr.PathNotFound {
-		parent, ok := winpath.Parent(path)
-		if !ok {
-			return false, err
-		}
-		if _, err := h.makeDirectory(ctx, parent); err != nil {
-			return false, err
-		}
-		err = h.m.CreateDirectory(ctx, path)
-	}
-	if errors.Is(err, winerr.Exists) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // notMounted finds out why the mount failed, and takes back the folder if it was made for
 // the mount.
-func (h host) notMounted(ctx context.Context, w work, made bool, failure error) error {
-	at, err := h.look(ctx, w.path)
+func (h host) notMounted(ctx context.Context, w work, entry policy.Entry, made bool, failure error) error {
+	at, err := h.look(ctx, entry)
 	if err != nil {
 		return winerr.Wrap(w.op, w.object(), failure)
 	}
 	if made && at.ordinary() {
-		if err := h.m.Remove(ctx, w.path); err != nil {
+		if err := entry.Dir.Remove(ctx, entry.Name); err != nil {
 			klog.FromContext(ctx).Info("The folder made for a mount stays behind", "path", w.path, "error", err)
 		}
 	}
@@ -123,22 +127,4 @@ func (h host) notMounted(ctx context.Context, w work, made bool, failure error) 
 	default:
 		return winerr.Wrap(w.op, w.object(), failure)
 	}
-}
-
-// verifyMount asks the mount manager for what the folder shows now.
-func (h host) verifyMount(ctx context.Context, w work) error {
-	shown, err := h.m.VolumeAtRoot(ctx, w.path)
-	if err != nil && !answered(err) {
-		return winerr.Wrap(w.op, w.object(), err)
-	}
-	if err != nil {
-		return winerr.As(winerr.Unavailable, w.op, w.object(), err, "the mount succeeded, but cannot be seen")
-	}
-	switch same, err := h.sameVolume(ctx, shown, w.volume); {
-	case err != nil:
-		return winerr.Wrap(w.op, w.object(), err)
-	case !same:
-		return winerr.New(winerr.Internal, w.op, w.object(), "the mount succeeded, but the folder shows volume %s", shown)
-	}
-	return nil
 }

@@ -170,18 +170,20 @@ func remount(n *winsim.Node, volume string) error {
 	return errors.Join(n.RemoveAll(target), n.MountFolder(target, volume))
 }
 
-func TestMountVolume_NotSeenAfterwards(t *testing.T) {
-	node := newNode(t, twoVolumes())
+// TestMountVolume_FolderInUse lets a scanner have the folder open for a moment, and for ever.
+func TestMountVolume_FolderInUse(t *testing.T) {
+	node := nodeWith(t, formatted())
 	host := volumeapi.NewOn(node)
-	fault := inject(t, node, winsim.Fault{Call: "VolumeAtRoot", Error: uint32(winerr.NotReady)})
-	wantKind(t, "not seen", host.MountVolume(id, target), winerr.Unavailable, target)
-	fault.Remove()
+	fault := inject(t, node, winsim.Fault{Call: "SetMountPoint", Error: uint32(winerr.SharingViolation), Times: 3})
 	must(t, host.MountVolume(id, target))
-
-	inject(t, node, winsim.Fault{Call: "VolumeAtRoot", Do: func(n *winsim.Node) {
-		must(t, errors.Join(n.RemoveAll(target+"2"), n.MountFolder(target+"2", volumeID(2))))
-	}})
-	wantKind(t, "another volume", host.MountVolume(id, target+"2"), winerr.Internal, volumeID(2))
+	if fault.Hits() != 3 {
+		t.Errorf("%d attempts failed, want 3", fault.Hits())
+	}
+	fault = inject(t, node, winsim.Fault{Call: "SetMountPoint", Error: uint32(winerr.SharingViolation)})
+	wantKind(t, "in use for ever", host.MountVolume(id, target+"2"), winerr.Busy, target+"2")
+	if node.Exists(target+"2") || fault.Hits() > 50 {
+		t.Errorf("the folder stays behind, or there were too many attempts: %d", fault.Hits())
+	}
 }
 
 // twoNames is a machine on which a volume has a second name.

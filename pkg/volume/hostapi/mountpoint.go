@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
@@ -19,10 +20,27 @@ type standing struct {
 // ordinary is an existing file or directory that is no link.
 func (s standing) ordinary() bool { return s == standing{} }
 
-// look finds out what stands at a path from the path's own data, so that it does not
-// matter whether what is mounted or linked there can be reached.
-func (h host) look(ctx context.Context, path string) (standing, error) {
-	point, err := h.m.ReparsePoint(ctx, path)
+// find opens the folder in which a path's last name stands, if there is such a folder, and
+// looks at what does.
+func (h host) find(ctx context.Context, w work, access policy.Access) (policy.Entry, standing, error) {
+	entry, err := h.files().Open(ctx, w.op, w.path, access)
+	switch {
+	case errors.Is(err, winerr.NotFound):
+		return entry, standing{missing: true}, nil
+	case err != nil:
+		return entry, standing{}, err
+	}
+	at, err := h.look(ctx, entry)
+	if err != nil {
+		entry.Close()
+	}
+	return entry, at, err
+}
+
+// look finds out what stands at an entry from its own data, so that it does not matter
+// whether what is mounted or linked there can be reached.
+func (h host) look(ctx context.Context, at policy.Entry) (standing, error) {
+	point, err := at.Dir.ReparsePoint(ctx, at.Name)
 	switch {
 	case winerr.CodeOf(err) == winerr.NotAReparsePoint:
 		return standing{}, nil
@@ -48,27 +66,13 @@ func (s standing) describe() string {
 	return "a link to " + s.link
 }
 
-// sameVolume reports whether two ids name one volume. It can have several, and then only
-// where it lies tells.
-// https://learn.microsoft.com/windows/win32/fileio/naming-a-volume
-func (h host) sameVolume(ctx context.Context, a, b win.VolumeID) (bool, error) {
-	if a == b {
-		return true, nil
-	}
-	var at [2]win.DeviceNumber
-	for i, id := range []win.VolumeID{a, b} {
-		var err error
-		if at[i], err = h.m.DeviceNumber(ctx, id.Device()); err != nil && !answered(err) {
-			return false, err
-		}
-	}
-	return at[0] == at[1] && at[0].Type == win.DeviceTypeDisk, nil // the type is 0 if it failed
-}
-
-// refuseRoot keeps the calls on folders from giving and taking drive letters, which the
-// same functions of Windows do.
+// checkFolder judges the path of a call by its spelling, and keeps the calls on folders from
+// giving and taking drive letters, which the same functions of Windows do.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
-func refuseRoot(w work) error {
+func checkFolder(w work, access policy.Access) error {
+	if err := w.limits.Check(w.op, w.path, access); err != nil {
+		return err
+	}
 	if _, ok := winpath.Parent(w.path); ok {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
@@ -16,8 +17,8 @@ func (h host) UnmountVolume(volumeID, targetPath string) error {
 	if err != nil {
 		return err
 	}
-	w := work{op: opUnmount, volume: id, path: targetPath}
-	if err := refuseRoot(w); err != nil {
+	w := work{op: opUnmount, volume: id, path: targetPath, limits: h.limits}
+	if err := checkFolder(w, policy.Unmount); err != nil {
 		return err
 	}
 	return h.change(w, func(ctx context.Context) error { return h.unmount(ctx, w) })
@@ -28,11 +29,12 @@ func (h host) UnmountVolume(volumeID, targetPath string) error {
 // Windows says about folders without a volume, and with one that is gone, is not clear.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-deletevolumemountpointw
 func (h host) unmount(ctx context.Context, w work) error {
-	at, err := h.look(ctx, w.path)
-	switch {
-	case err != nil:
+	entry, at, err := h.find(ctx, w, policy.Unmount)
+	if err != nil {
 		return winerr.Wrap(w.op, w.object(), err)
-	case at.missing || at.ordinary():
+	}
+	defer entry.Close()
+	if at.missing || at.ordinary() {
 		klog.FromContext(ctx).V(2).Info("No volume is mounted there", "volume", w.volume, "path", w.path)
 		return nil
 	}
@@ -42,11 +44,11 @@ func (h host) unmount(ctx context.Context, w work) error {
 	if err := h.flushToUnmount(ctx, w); err != nil {
 		return err
 	}
-	failure := h.m.DeleteMountPoint(ctx, w.path)
+	failure := entry.Dir.DeleteMountPoint(ctx, entry.Name)
 	if failure != nil && !answered(failure) {
 		return winerr.Wrap(w.op, w.object(), failure)
 	}
-	switch now, err := h.look(ctx, w.path); {
+	switch now, err := h.look(ctx, entry); {
 	case err != nil:
 		return winerr.Wrap(w.op, w.object(), err)
 	case now != at:
@@ -54,13 +56,13 @@ func (h host) unmount(ctx context.Context, w work) error {
 	case errors.Is(failure, winerr.Denied) || errors.Is(failure, winerr.Busy):
 		return winerr.Wrap(w.op, w.object(), failure)
 	}
-	return h.removeMountPoint(ctx, w)
+	return h.removeMountPoint(ctx, w, entry)
 }
 
 // checkShown fails if it is not the volume that the path shows.
 func (h host) checkShown(ctx context.Context, w work, at standing) error {
 	if at.volume != "" {
-		switch same, err := h.sameVolume(ctx, at.volume, w.volume); {
+		switch same, err := h.files().SameVolume(ctx, at.volume, w.volume); {
 		case err != nil:
 			return winerr.Wrap(w.op, w.object(), err)
 		case same:
@@ -91,11 +93,11 @@ func (h host) flushToUnmount(ctx context.Context, w work) error {
 // knows: removing the mounted folder removes only the folder. The record that stays in the
 // mount manager's database does no harm. Callers remove the folder next, or use it again,
 // so an empty one takes its place.
-func (h host) removeMountPoint(ctx context.Context, w work) error {
-	if err := h.m.Remove(ctx, w.path); err != nil {
+func (h host) removeMountPoint(ctx context.Context, w work, entry policy.Entry) error {
+	if err := entry.Dir.Remove(ctx, entry.Name); err != nil {
 		return winerr.Wrap(w.op, w.object(), err)
 	}
-	err := h.m.CreateDirectory(ctx, w.path)
+	err := entry.Dir.CreateDirectory(ctx, entry.Name)
 	if errors.Is(err, winerr.Exists) {
 		return nil
 	}

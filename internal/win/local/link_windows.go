@@ -1,0 +1,58 @@
+package local
+
+import (
+	"context"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+)
+
+// CreateDirectoryLink makes a directory and turns it into a link, as CreateSymbolicLinkW
+// does, which takes only paths. Others can do no more than list the directory meanwhile.
+//
+// The privilege has to be there when the directory is opened: the file system remembers it
+// with the handle. Where it is not held, a machine in developer mode makes links anyway.
+// https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/4aeefef8-92c3-4abc-af7a-a610caf8a165
+func (d *directory) CreateDirectoryLink(ctx context.Context, name, target string) error {
+	if strings.Contains(target, "\x00") {
+		return winerr.InvalidName
+	}
+	link, err := winlayout.EncodeReparsePoint(winlayout.SymlinkTo(target))
+	if err != nil {
+		return winerr.FilenameExcedRange // both names together are too long
+	}
+	return act(ctx, reachFile, d.object, func() error {
+		privilege := winapi.CreateSymbolicLinkPrivilege.Enable()
+		handle, err := d.at(name, opening{
+			access:      look | windows.FILE_WRITE_ATTRIBUTES | windows.DELETE,
+			share:       windows.FILE_SHARE_READ,
+			disposition: windows.FILE_CREATE,
+			options:     windows.FILE_DIRECTORY_FILE,
+		})
+		if err != nil {
+			return err
+		}
+		defer windows.CloseHandle(handle)
+		err = control(handle, windows.FSCTL_SET_REPARSE_POINT, link)
+		if err == nil {
+			return nil
+		}
+		_ = remove(handle) // what is left otherwise is an empty directory
+		if privilege != nil && winerr.CodeOf(err) == winerr.AccessDenied {
+			return privilege
+		}
+		return err
+	})
+}
+
+// control sends a request without an answer to the file system of an open file.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_set_reparse_point
+func control(handle windows.Handle, code uint32, in []byte) error {
+	var n uint32 // must be given, although nothing is returned
+	return winapi.Error(windows.DeviceIoControl(handle, code, unsafe.SliceData(in), uint32(len(in)), nil, 0, &n, nil))
+}

@@ -1,0 +1,115 @@
+package local
+
+import (
+	"context"
+	"strings"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+)
+
+// A mounted folder is an empty directory whose reparse point leads to the root of a volume.
+// SetVolumeMountPointW writes it and tells the mount manager, but takes a path, and by that
+// could be led to another directory than the one that was looked at.
+
+// mounting opens a folder so that no other call of this kind can: the file system replaces
+// a mount point by another one without a word. Access to attributes only would not take part
+// in sharing.
+var mounting = opening{
+	access: look | windows.FILE_WRITE_ATTRIBUTES | windows.FILE_WRITE_DATA,
+	share:  windows.FILE_SHARE_READ,
+}
+
+// SetMountPoint writes to the volume of the directory and asks the mount manager, and so
+// does DeleteMountPoint.
+func (d *directory) SetMountPoint(ctx context.Context, name string, volume win.VolumeID) error {
+	return act(ctx, askMounts, d.entry(name), func() error {
+		if err := volumeExists(volume); err != nil {
+			return err
+		}
+		handle, err := d.at(name, mounting)
+		if err != nil {
+			return err
+		}
+		defer windows.CloseHandle(handle)
+		info, err := fileInfo(handle)
+		switch {
+		case err != nil:
+			return err
+		case info.Tag != 0:
+			return winerr.DirNotEmpty // as SetVolumeMountPointW calls it
+		case !info.Directory:
+			return winerr.Directory
+		}
+		point, err := winlayout.EncodeReparsePoint(winlayout.MountedFolder(volume))
+		if err != nil {
+			return winerr.InvalidParameter
+		}
+		if err := control(handle, windows.FSCTL_SET_REPARSE_POINT, point); err != nil {
+			return err
+		}
+		notifyMountManager(winapi.MountManagerMountPointCreated, handle, volume)
+		return nil
+	})
+}
+
+func volumeExists(id win.VolumeID) error {
+	device, err := winapi.Open(string(id.Device()), winapi.NoAccess)
+	if err != nil {
+		return err
+	}
+	device.Close()
+	return nil
+}
+
+func (d *directory) DeleteMountPoint(ctx context.Context, name string) error {
+	return act(ctx, askMounts, d.entry(name), func() error {
+		handle, err := d.at(name, mounting)
+		if err != nil {
+			return err
+		}
+		defer windows.CloseHandle(handle)
+		point, err := reparsePoint(handle)
+		if err != nil {
+			return err
+		}
+		id, ok := point.MountedVolume()
+		if !ok {
+			return winerr.InvalidParameter // a link, but to something else
+		}
+		if err := control(handle, windows.FSCTL_DELETE_REPARSE_POINT, winlayout.EncodeReparseTag(point.Tag)); err != nil {
+			return err
+		}
+		notifyMountManager(winapi.MountManagerMountPointDeleted, handle, win.VolumeID(id))
+		return nil
+	})
+}
+
+// notifyMountManager tells the mount manager of a change to a mounted folder, as the Win32
+// functions do, so that it can list the folders of a volume and keep them when a disk moves
+// to another machine.
+//
+// A failure is not reported. The folder itself is what shows the volume, and it is as the
+// caller wants it; to report that as failed would make callers undo or repeat what was done.
+// Without the message, tools such as mountvol do not list the folder, and the mount manager
+// finds out when it next looks through the volume.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/ni-mountmgr-ioctl_mountmgr_volume_mount_point_created
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/ni-mountmgr-ioctl_mountmgr_volume_mount_point_deleted
+func notifyMountManager(code winapi.ControlCode, folder windows.Handle, volume win.VolumeID) {
+	path, err := winapi.FinalPath(folder)
+	if err != nil {
+		return
+	}
+	change, err := winlayout.EncodeVolumeMountPoint(kernelName(path), kernelName(string(volume.Device())))
+	if err != nil {
+		return
+	}
+	_ = tell(`\\.\MountPointManager`, winapi.ReadWrite, code, change)
+}
+
+// kernelName is the name in the kernel of what \\?\ stands before.
+func kernelName(path string) string { return `\??\` + strings.TrimPrefix(path, `\\?\`) }

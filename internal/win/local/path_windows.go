@@ -1,0 +1,110 @@
+package local
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
+
+// look is the access for asking a file about itself. It never conflicts with what others
+// have opened the file for.
+const look = windows.FILE_READ_ATTRIBUTES | windows.SYNCHRONIZE
+
+// openPath opens what a path names. The caller closes the handle.
+func openPath(path win.Path, access uint32) (windows.Handle, error) {
+	if path.Rest == "" {
+		return follow(path.Base, access)
+	}
+	base, err := follow(path.Base, look)
+	if err != nil {
+		return 0, err
+	}
+	defer windows.CloseHandle(base)
+	return openAt(base, path.Rest, opening{access: access})
+}
+
+// follow opens what a path leads to after every link. Directories can only be opened with
+// backup semantics.
+// https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew
+func follow(path string, access uint32) (windows.Handle, error) {
+	name, err := windows.UTF16PtrFromString(winpath.Long(path))
+	if err != nil {
+		return 0, winerr.InvalidName
+	}
+	handle, err := windows.CreateFile(name, access, shareAll, nil, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+	if err != nil {
+		return 0, winapi.Error(err)
+	}
+	return handle, nil
+}
+
+// opening says how NtCreateFile opens or makes a file. What is left out means: one that is
+// there, and share it with everybody.
+type opening struct {
+	access      uint32 // requests to a file system, and listing, take SYNCHRONIZE
+	share       uint32
+	disposition uint32
+	options     uint32
+}
+
+// openAt opens what stands at names below an open directory, where no link is followed: one
+// before the last name is ERROR_REPARSE_POINT_ENCOUNTERED, and one of the last name is
+// opened itself. The caller closes the handle.
+//
+// NTFS compares names with regard to case unless it is told not to. That most machines tell
+// it for everybody, by the registry's obcaseinsensitive, is not ours to rely on.
+// https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile
+// https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_object_attributes
+func openAt(dir windows.Handle, names string, how opening) (windows.Handle, error) {
+	name, err := unicodeString(names)
+	if err != nil {
+		return 0, err
+	}
+	attributes := windows.OBJECT_ATTRIBUTES{
+		RootDirectory: dir,
+		ObjectName:    name,
+		Attributes:    windows.OBJ_DONT_REPARSE | windows.OBJ_CASE_INSENSITIVE,
+	}
+	attributes.Length = uint32(unsafe.Sizeof(attributes))
+	if how.share == 0 {
+		how.share = shareAll
+	}
+	if how.disposition == 0 {
+		how.disposition = windows.FILE_OPEN
+	}
+	how.options |= windows.FILE_OPEN_REPARSE_POINT | windows.FILE_OPEN_FOR_BACKUP_INTENT
+	if how.access&windows.SYNCHRONIZE != 0 {
+		how.options |= windows.FILE_SYNCHRONOUS_IO_NONALERT
+	}
+	var handle windows.Handle
+	var status windows.IO_STATUS_BLOCK
+	err = windows.NtCreateFile(&handle, how.access, &attributes, &status, nil, windows.FILE_ATTRIBUTE_NORMAL,
+		how.share, how.disposition, how.options, 0, 0)
+	if err != nil {
+		return 0, winapi.Error(err)
+	}
+	return handle, nil
+}
+
+// unicodeString converts names for NtCreateFile. They need no NUL at their end, so that
+// unlike with windows.NewNTUnicodeString the longest fit, which have 32,767 units.
+// https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_unicode_string
+func unicodeString(names string) (*windows.NTUnicodeString, error) {
+	units, err := windows.UTF16FromString(names)
+	if err != nil || len(units) == 1 {
+		return nil, winerr.InvalidName // no name at all would be the directory itself
+	}
+	const most = 1<<15 - 1
+	n := len(units) - 1
+	if n > most {
+		return nil, winerr.FilenameExcedRange
+	}
+	return &windows.NTUnicodeString{Length: uint16(2 * n), MaximumLength: uint16(2 * n), Buffer: &units[0]}, nil
+}

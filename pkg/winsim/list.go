@@ -1,0 +1,81 @@
+package winsim
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// listBatch is how many entries one emulated call returns, about what fits into a
+// buffer of 64 KiB on Windows.
+const listBatch = 256
+
+// ListDirectory lists a directory in batches. Opening it counts as one call, and so does
+// each batch. Entries that are added after the opening are not listed, and those that are
+// removed before their batch are not either; NTFS leaves both open.
+func (d directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
+	listed, keys, err := d.list(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer listed.endList()
+	for batch := range slices.Chunk(keys, listBatch) {
+		if err := d.enter(ctx, "ListDirectory", name); err != nil {
+			return err
+		}
+		entries, err := listed.describe(batch)
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			continue
+		}
+		if err := each(listed, entries); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// list opens a directory for listing, and returns the keys of its entries in the order of
+// NTFS. They are all that is kept of them: a directory can have very many.
+func (d directory) list(ctx context.Context, name string) (listed directory, keys []string, err error) {
+	at, err := d.beginWith(ctx, "ListDirectory", name)
+	if err != nil {
+		return directory{}, nil, err
+	}
+	defer d.node.mu.Unlock()
+	if at.entry.children == nil || isLink(at.entry) {
+		return directory{}, nil, winerr.Directory
+	}
+	d.node.observe("ListDirectory", at, false)
+	keys = slices.AppendSeq(make([]string, 0, len(at.entry.children)), maps.Keys(at.entry.children))
+	slices.Sort(keys)
+	return directory{node: d.node, opened: at, closed: new(bool), above: &d, name: name}, keys, nil
+}
+
+// describe describes those entries of the directory that are still there.
+func (d directory) describe(keys []string) ([]win.DirEntry, error) {
+	d.node.lock()
+	defer d.node.mu.Unlock()
+	if err := d.usable(); err != nil {
+		return nil, err
+	}
+	entries := make([]win.DirEntry, 0, len(keys))
+	for _, key := range keys {
+		if child := d.opened.entry.children[key]; child != nil {
+			entries = append(entries, win.DirEntry{Name: child.name, FileInfo: child.info()})
+		}
+	}
+	return entries, nil
+}
+
+// endList closes a directory that is open for listing.
+func (d directory) endList() {
+	d.node.lock()
+	defer d.node.mu.Unlock()
+	*d.closed = true
+}

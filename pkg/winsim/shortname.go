@@ -1,0 +1,150 @@
+package winsim
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// A name that does not fit 8.3 gets a second one that does, unless the volume is told not
+// to. The rules are those of RtlGenerate8dot3Name, except for the checksum, which is not
+// documented.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/nf-ntifs-rtlgenerate8dot3name
+// https://learn.microsoft.com/windows-server/administration/windows-commands/fsutil-8dot3name
+
+const (
+	shortStem      = 8
+	shortExtension = 3
+)
+
+// ShortName returns the generated 8.3 name of a file or directory, such as PROGRA~1; ""
+// if it has none, because its own name fits or because its volume makes none.
+func (n *Node) ShortName(path string) (string, error) {
+	n.lock()
+	defer n.mu.Unlock()
+	at, err := n.locate("read the short name of", path)
+	if err != nil {
+		return "", err
+	}
+	return at.entry.shortName, nil
+}
+
+// SetShortName gives a file or directory another short name, as fsutil file setshortname
+// does; it need not look generated. An empty one removes it.
+func (n *Node) SetShortName(path, short string) error {
+	const op = "set the short name of"
+	n.lock()
+	defer n.mu.Unlock()
+	at, err := n.locate(op, path)
+	switch {
+	case err != nil:
+		return err
+	case at.parent == nil || at.entry.isStream:
+		return winerr.New(winerr.Invalid, op, path, "it has no name of its own")
+	case short != "" && !fits8dot3(short):
+		return winerr.New(winerr.Invalid, op, path, "%q is not an 8.3 name", short)
+	}
+	if owner := at.parent.child(short); owner != nil && owner != at.entry {
+		return winerr.New(winerr.Exists, op, path, "%s has that name", owner.name)
+	}
+	at.parent.giveShortName(at.entry, winpath.Fold(short))
+	return nil
+}
+
+// giveShortName gives an entry of the directory another short name, or none.
+func (e *entry) giveShortName(child *entry, short string) {
+	if child.shortName != "" {
+		delete(e.aliases, child.shortName)
+	}
+	if child.shortName = short; short == "" {
+		return
+	}
+	if e.aliases == nil {
+		e.aliases = map[string]*entry{}
+	}
+	e.aliases[short] = child
+}
+
+// newShortName makes a short name up that is free in the directory; "" if none is needed.
+func (e *entry) newShortName(name string) string {
+	if fits8dot3(name) {
+		return ""
+	}
+	stem, extension := shortParts(name)
+	free := func(short string) bool { return e.children[short] == nil && e.aliases[short] == nil }
+	if stem != "" {
+		for i := 1; i <= 4; i++ {
+			if short := numbered(stem, i, extension); free(short) {
+				return short
+			}
+		}
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(name))
+	sum := hash.Sum32()
+	stem = fmt.Sprintf("%s%04X", stem[:min(2, len(stem))], uint16(sum^sum>>16))
+	const attempts = 1000000 // after which Windows gives up, too
+	for i := 1; i < attempts; i++ {
+		if short := numbered(stem, i, extension); free(short) {
+			return short
+		}
+	}
+	return ""
+}
+
+// numbered is a short name with its number.
+func numbered(stem string, number int, extension string) string {
+	tail := "~" + strconv.Itoa(number)
+	return stem[:min(len(stem), shortStem-len(tail))] + tail + extension
+}
+
+// shortParts returns the characters of a name that its short name is made of; the
+// extension with its dot.
+func shortParts(name string) (stem, extension string) {
+	name = strings.TrimLeft(name, ". ")
+	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+		if extension = shortCharacters(name[dot+1:], shortExtension); extension != "" {
+			extension = "." + extension
+		}
+		name = name[:dot]
+	}
+	return shortCharacters(name, shortStem-len("~1")), extension
+}
+
+func shortCharacters(s string, most int) string {
+	short := make([]byte, 0, most)
+	for _, r := range s {
+		switch {
+		case len(short) == most:
+			return string(short)
+		case r == ' ' || r == '.':
+		case fitsShort(r):
+			short = append(short, winpath.Fold(string(r))...)
+		default:
+			short = append(short, '_')
+		}
+	}
+	return string(short)
+}
+
+// fits8dot3 reports whether a name is a short one itself, case aside.
+func fits8dot3(name string) bool {
+	stem, extension, dotted := strings.Cut(name, ".")
+	if stem == "" || len(stem) > shortStem || len(extension) > shortExtension || dotted && extension == "" {
+		return false
+	}
+	for _, r := range stem + extension {
+		if !fitsShort(r) {
+			return false
+		}
+	}
+	return true
+}
+
+func fitsShort(r rune) bool {
+	return r > ' ' && r < 0x7f && !strings.ContainsRune(`"*+,./:;<=>?[\]|`, r)
+}

@@ -1,0 +1,112 @@
+package winsim
+
+import (
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// NTFS reads a name as file:stream:type. So there are other names for a file,
+// file::$DATA, and for a directory, dir::$INDEX_ALLOCATION, and each can have any number of
+// named streams, which are files inside. The seam's names should not have a colon; where a
+// check was forgotten, these show what becomes of it.
+// https://learn.microsoft.com/openspecs/windows_protocols/ms-fscc/c54dec26-1551-4d3a-a0ea-4fa40f848eb3
+// https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/8ada5fbe-db4e-49fd-aef6-20d54b748e40
+
+// suffix is what a name says besides that of the file.
+type suffix struct {
+	kind   streamKind
+	stream string // the name of a named one
+	of     *entry // the file that has it, or would; nil if that is missing, too
+}
+
+type streamKind uint8
+
+const (
+	noSuffix    streamKind = iota
+	dataSuffix             // file::$DATA
+	indexSuffix            // dir::$INDEX_ALLOCATION, dir:$I30:$INDEX_ALLOCATION
+	namedStream            // file:stream, file:stream:$DATA
+)
+
+// innerTypes are the stream types that NTFS knows but lets nobody open.
+var innerTypes = map[string]bool{
+	"$STANDARD_INFORMATION": true, "$ATTRIBUTE_LIST": true, "$FILE_NAME": true, "$OBJECT_ID": true,
+	"$SECURITY_DESCRIPTOR": true, "$VOLUME_NAME": true, "$VOLUME_INFORMATION": true, "$INDEX_ROOT": true,
+	"$BITMAP": true, "$REPARSE_POINT": true, "$EA_INFORMATION": true, "$EA": true, "$LOGGED_UTILITY_STREAM": true,
+}
+
+// directorySuffixes are those that a directory may have before the names of what is in it.
+var directorySuffixes = map[string]bool{
+	":$I30": true, "::$INDEX_ALLOCATION": true, ":$I30:$INDEX_ALLOCATION": true, "::$BITMAP": true,
+	":$I30:$BITMAP": true, "::$ATTRIBUTE_LIST": true, "::$REPARSE_POINT": true,
+}
+
+// withSuffix is place.in for a name with a colon.
+func (at place) withSuffix(last bool) (place, error) {
+	file, rest, _ := strings.Cut(at.name, ":")
+	if err := checkName(file); err != nil {
+		return place{}, err
+	}
+	if at.fs.kind != NTFS && at.fs.kind != ReFS {
+		return place{}, winerr.InvalidName // no streams
+	}
+	suffix, err := parseSuffix(rest, last)
+	if err != nil {
+		return place{}, err
+	}
+	at.name, at.entry, at.suffix = file, at.parent.child(file), suffix
+	switch {
+	case at.entry == nil:
+		return at, nil
+	case suffix.kind == indexSuffix && at.entry.children == nil && last:
+		return place{}, winerr.Directory
+	case suffix.kind == dataSuffix && at.entry.children != nil:
+		return place{}, winerr.AccessDenied // STATUS_FILE_IS_A_DIRECTORY
+	case suffix.kind == namedStream:
+		at.parent, at.name, at.suffix.of = at.entry, suffix.stream, at.entry
+		at.entry = at.parent.streams[winpath.Fold(suffix.stream)]
+	}
+	return at, nil
+}
+
+// parseSuffix reads what follows the first colon of a name.
+func parseSuffix(text string, last bool) (suffix, error) {
+	if !last {
+		if directorySuffixes[winpath.Fold(":"+text)] {
+			return suffix{kind: indexSuffix}, nil
+		}
+		return suffix{}, winerr.InvalidName
+	}
+	stream, kind, typed := strings.Cut(text, ":")
+	if strings.ContainsFunc(stream, func(r rune) bool { return r == 0 || r == '/' }) || winpath.UTF16Len(stream) > winpath.MaxComponent {
+		return suffix{}, winerr.InvalidName
+	}
+	kind = winpath.Fold(kind)
+	switch {
+	case !typed && stream != "" || kind == "$DATA" && stream != "":
+		return suffix{kind: namedStream, stream: stream}, nil
+	case kind == "$DATA":
+		return suffix{kind: dataSuffix}, nil
+	case kind == "$INDEX_ALLOCATION" && (stream == "" || winpath.Equal(stream, "$I30")):
+		return suffix{kind: indexSuffix}, nil
+	case kind == "$INDEX_ALLOCATION":
+		return suffix{}, winerr.InvalidParameter
+	case innerTypes[kind]:
+		return suffix{}, winerr.AccessDenied
+	default:
+		return suffix{}, winerr.InvalidName
+	}
+}
+
+// canBeDirectory reports whether a new name can be that of a directory.
+func (s suffix) canBeDirectory() bool { return s.kind == noSuffix || s.kind == indexSuffix }
+
+// addStream adds a named stream to a file or directory.
+func (e *entry) addStream(name string, content []byte) {
+	if e.streams == nil {
+		e.streams = map[string]*entry{}
+	}
+	e.streams[winpath.Fold(name)] = &entry{name: name, parent: e, isStream: true, content: content}
+}

@@ -1,0 +1,169 @@
+package winsim
+
+import (
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// maxLinks is how many links Windows follows in one path.
+// https://learn.microsoft.com/windows/win32/fileio/reparse-points
+const maxLinks = 63
+
+// walk is the way along a path, as Windows goes it: links are followed, that of the last
+// name only on demand. A missing last name is not an error: the place then has no entry.
+type walk struct {
+	n          *Node
+	followLast bool
+	// mayMake is how much of the path, from its end, is made if it is missing. What a
+	// link leads to is not.
+	mayMake int
+}
+
+// walk goes along a path. n.mu is held.
+func (n *Node) walk(path string, followLast bool) (place, error) {
+	return (&walk{n: n, followLast: followLast}).along(path)
+}
+
+// walkMaking goes along a path and makes the directories that are missing on the way.
+func (n *Node) walkMaking(path string) (place, error) {
+	return (&walk{n: n, mayMake: len(path)}).along(path)
+}
+
+func (w *walk) along(path string) (place, error) {
+	for range maxLinks + 1 {
+		at, further, err := w.untilLink(path)
+		if err != nil || further == "" {
+			return at, err
+		}
+		path = further
+	}
+	return place{}, winerr.CantResolveFilename
+}
+
+// untilLink goes along path up to the first link that must be followed and returns the
+// path to go on with, or the place if there was no such link.
+func (w *walk) untilLink(path string) (at place, further string, err error) {
+	v, root, names, err := w.n.startOf(path)
+	if err != nil {
+		return place{}, "", err
+	}
+	fs, err := w.n.mounted(v)
+	if err != nil {
+		return place{}, "", err
+	}
+	at = place{volume: v, fs: fs, entry: fs.root}
+	for rest := names; rest != ""; {
+		name, after, more := strings.Cut(rest, winpath.Separator)
+		if at.entry.children == nil {
+			return place{}, "", winerr.PathNotFound // a file on the way
+		}
+		if at, err = at.in(at.entry, name, !more); err != nil {
+			return place{}, "", err
+		}
+		switch {
+		case at.entry == nil && !more:
+			return at, "", nil
+		case at.entry == nil && len(rest) <= w.mayMake:
+			if err := v.writable(); err != nil {
+				return place{}, "", err
+			}
+			at.entry = newDirectory()
+			at.add(at.entry)
+		case at.entry == nil:
+			return place{}, "", winerr.PathNotFound
+		case isLink(at.entry) && (more || w.followLast):
+			w.mayMake = min(w.mayMake, len(after))
+			further, err = at.entry.link.follow(root, names[:len(names)-len(rest)], after)
+			return place{}, further, err
+		}
+		rest = after
+	}
+	return at, "", nil
+}
+
+// startOf splits a path into the volume it begins on, the spelling of that volume's
+// root, and the names below it.
+func (n *Node) startOf(path string) (v *volume, root, names string, err error) {
+	switch {
+	case len(path) > 11 && winpath.Equal(path[:11], `\\?\Volume{`):
+		end := strings.IndexByte(path, '}') + 1
+		if end == 0 {
+			return nil, "", "", winerr.InvalidName
+		}
+		root, names = path[:end]+`\`, path[end:]
+		v = n.volumeByID(root)
+	case strings.HasPrefix(path, `\\?\`):
+		return nil, "", "", winerr.PathNotFound // devices and other objects
+	case strings.HasPrefix(path, `\\`):
+		return nil, "", "", winerr.BadNetPath // no server is emulated here
+	case len(path) >= 2 && path[1] == ':':
+		root, names = path[:2]+`\`, path[2:]
+		v = n.volumeByLetter(path[:1])
+	default:
+		return nil, "", "", winerr.InvalidName
+	}
+	if v == nil {
+		return nil, "", "", winerr.PathNotFound
+	}
+	return v, root, strings.Trim(names, winpath.Separator), nil
+}
+
+func (n *Node) volumeByID(id string) *volume {
+	if v := n.volumes[normalGUID(id)]; v != nil && !v.nameless {
+		return v
+	}
+	return nil
+}
+
+func (n *Node) volumeByLetter(letter string) *volume {
+	if v := n.letters[winpath.Fold(letter)]; v != nil && v.present {
+		return v
+	}
+	return nil
+}
+
+// existing is walk for calls that need something to be there.
+func (n *Node) existing(path string, followLast bool) (place, error) {
+	at, err := n.walk(path, followLast)
+	if err == nil && at.entry == nil {
+		err = winerr.FileNotFound
+	}
+	return at, err
+}
+
+// longestPath is how many UTF-16 units of a path the kernel can take.
+// https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
+const longestPath = 32767
+
+// resolve goes along a path of the seam. A missing last name is not an error. n.mu is held.
+func (n *Node) resolve(path win.Path) (place, error) {
+	for _, part := range []string{path.Base, path.Rest} {
+		if len(part) > longestPath && winpath.UTF16Len(part) > longestPath {
+			return place{}, winerr.FilenameExcedRange
+		}
+	}
+	at, err := n.existing(path.Base, true)
+	if err != nil {
+		return place{}, err
+	}
+	for rest, more := path.Rest, path.Rest != ""; more; {
+		var name string
+		name, rest, more = strings.Cut(rest, winpath.Separator)
+		switch {
+		case isLink(at.entry):
+			return place{}, winerr.ReparsePointEncounter
+		case at.entry.children == nil:
+			return place{}, winerr.PathNotFound // a file on the way
+		}
+		if at, err = at.in(at.entry, name, !more); err != nil {
+			return place{}, err
+		}
+		if at.entry == nil && more {
+			return place{}, winerr.PathNotFound
+		}
+	}
+	return at, nil
+}

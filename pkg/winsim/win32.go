@@ -1,0 +1,103 @@
+package winsim
+
+import (
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// literal returns the path that Win32 makes of what a program says: slashes turned, dots
+// resolved by their spelling, dots and spaces at the end dropped. The prefix \\?\ switches
+// all of that off.
+// https://learn.microsoft.com/dotnet/standard/io/file-path-formats#path-normalization
+func literal(path string) (string, error) {
+	if name, ok := strings.CutPrefix(path, `\\?\`); ok {
+		switch {
+		case isDrivePath(name):
+			return name, nil
+		case len(name) >= 4 && winpath.Equal(name[:4], `UNC\`):
+			return `\\` + name[4:], nil
+		default:
+			return path, nil // a volume or another object
+		}
+	}
+	turned := strings.ReplaceAll(path, "/", winpath.Separator)
+	switch {
+	case strings.HasPrefix(turned, `\\.\`):
+		return "", &winpath.InvalidError{Path: path, Rule: "is that of a device"}
+	case strings.HasPrefix(turned, `\\`):
+		return turned, nil
+	case !isDrivePath(turned):
+		return "", &winpath.InvalidError{Path: path, Rule: `is not an absolute Windows path (it must start with a drive letter as in C:\)`}
+	}
+	names, err := normalNames(turned[len(`C:\`):])
+	if err != nil {
+		err.Path = path
+		return "", err
+	}
+	return turned[:len(`C:\`)] + strings.Join(names, winpath.Separator), nil
+}
+
+func isDrivePath(path string) bool { return len(path) >= 3 && path[1:3] == `:\` }
+
+// normalNames normalises what stands behind the root. Before the end of a path only one
+// dot behind a name is dropped, and no space.
+// https://learn.microsoft.com/dotnet/standard/io/file-path-formats#trim-characters
+func normalNames(path string) ([]string, *winpath.InvalidError) {
+	var names []string
+	for rest, more := path, true; more; {
+		var name string
+		name, rest, more = strings.Cut(rest, winpath.Separator)
+		switch {
+		case name == "..":
+			names = names[:max(0, len(names)-1)]
+			continue
+		case !more:
+			name = strings.TrimRight(name, ". ")
+		case !strings.HasSuffix(name, ".."):
+			name = strings.TrimSuffix(name, ".")
+		}
+		if name == "" {
+			continue
+		}
+		if isDevice(name) {
+			return nil, &winpath.InvalidError{Component: name, Rule: `is a reserved device name; with \\?\ before the path it is a file`}
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// isDevice reports whether Win32 takes a name for a device: one of those, whatever its
+// extension or stream.
+// https://learn.microsoft.com/windows/win32/fileio/naming-a-file#naming-conventions
+func isDevice(name string) bool {
+	if end := strings.IndexAny(name, ".:"); end >= 0 {
+		name = name[:end]
+	}
+	name = winpath.Fold(strings.TrimRight(name, " "))
+	switch name {
+	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
+		return true
+	}
+	if digit, ok := strings.CutPrefix(name, "COM"); ok {
+		return isDeviceDigit(digit)
+	}
+	digit, ok := strings.CutPrefix(name, "LPT")
+	return ok && isDeviceDigit(digit)
+}
+
+func isDeviceDigit(s string) bool {
+	return s != "" && strings.TrimLeft(s, "0123456789¹²³") == "" && len([]rune(s)) == 1
+}
+
+// locate finds what stands at a path of a program. n.mu is held.
+func (n *Node) locate(op, path string) (place, error) {
+	name, err := literal(path)
+	if err != nil {
+		return place{}, winerr.As(winerr.Invalid, op, "", err, "")
+	}
+	at, err := n.existing(name, false)
+	return at, winerr.Wrap(op, path, err)
+}
