@@ -22,6 +22,10 @@
 // Symlink, MountFolder and so on), as well as its disks (AttachDisk, GrowDisk, DiskInfo,
 // DiskFingerprint and so on). A Node is safe for concurrent use.
 //
+// Files have all the names that NTFS has for them, 8.3 aliases and streams included, and can
+// change behind an operation's back (Swap). What the operation really touched is reported
+// (Observe).
+//
 // Time is the node's own: a wait of a minute, for a volume that arrives late or a format
 // that takes long, is over at once (Sleep, Now), unless the model asks for real time.
 //
