@@ -24,13 +24,16 @@ func (e Entry) Close() {
 }
 
 // Open opens the directory in which the last name of a path stands. The path must have
-// one: the root of a drive is in no directory.
+// one: the root of a drive is in no directory. Below a file there is nothing, as Windows
+// says of whole paths: code 3.
 func (r Reach) Open(ctx context.Context, op, path string, access Access) (Entry, error) {
 	e := Entry{Path: path}
-	err := r.try(ctx, call{op, path, access}, false, func(at win.Path) (err error) {
+	err := r.try(ctx, call{op, path, access}, func(at win.Path) (err error) {
 		dir, name := at.Split()
 		e.Name = name
-		e.Dir, err = r.m.OpenDirectory(ctx, dir)
+		if e.Dir, err = r.m.OpenDirectory(ctx, dir); winerr.CodeOf(err) == winerr.Directory {
+			return winerr.PathNotFound
+		}
 		return err
 	})
 	return e, err
@@ -42,7 +45,7 @@ func (r Reach) Open(ctx context.Context, op, path string, access Access) (Entry,
 func (r Reach) Make(ctx context.Context, op, path string, access Access) (e Entry, made bool, err error) {
 	c := call{op, path, access}
 	e = Entry{Path: path}
-	err = r.try(ctx, c, false, func(at win.Path) (err error) {
+	err = r.try(ctx, c, func(at win.Path) (err error) {
 		dir, name := at.Split()
 		e.Name = name
 		if e.Dir, err = r.openMaking(ctx, c, dir); err != nil {
@@ -152,5 +155,5 @@ func (w wayDown) enter(ctx context.Context, dir win.Directory, n int) (win.Direc
 // leadsNowhere is the failure to make a directory below a link whose target is not there.
 // What a link leads to is never made.
 func (c call) leadsNowhere(link win.Path, err error) error {
-	return winerr.New(winerr.Exists, c.op, c.path, "the target of the link %s on the way cannot be reached: %w; remove the link with Rmdir", link, err)
+	return winerr.New(winerr.Exists, c.op, c.path, "the target of the link %s cannot be reached: %w; remove the link with Rmdir", link, err)
 }

@@ -109,7 +109,7 @@ func (r Reach) step(ctx context.Context, c call, link win.Path, point win.Repars
 	case err != nil && r.policy == nil:
 		return win.Path{}, err
 	case err != nil:
-		return win.Path{}, c.denied("the link %s on the way is not followed: %w", link, err)
+		return win.Path{}, c.denied("the link %s is not followed: %w", link, winerr.Cause(err))
 	case hop.Volume != "":
 		if err := r.mayEnter(ctx, c, link, hop.Volume); err != nil {
 			return win.Path{}, err
@@ -117,8 +117,8 @@ func (r Reach) step(ctx context.Context, c call, link win.Path, point win.Repars
 		return win.Path{Base: string(hop.Volume)}.Join(hop.Below...).Join(after...), nil
 	case hop.Remote == "":
 		way, err := r.wayFrom(c, hop.Path, after)
-		if reason := (*winerr.Error)(nil); errors.As(err, &reason) && r.policy != nil {
-			return win.Path{}, c.denied("the link %s on the way leads to %s: %w", link, hop.Path, reason.Err)
+		if err != nil && r.policy != nil {
+			return win.Path{}, c.denied("the link %s leads to %s: %w", link, hop.Path, winerr.Cause(err))
 		}
 		if err != nil {
 			return win.Path{}, err
@@ -127,7 +127,7 @@ func (r Reach) step(ctx context.Context, c call, link win.Path, point win.Repars
 	case r.policy == nil || (rules[c.access].shares && !onVolume && (len(after) == 0 || c.access == Show)):
 		return win.Path{Base: hop.Remote}.Join(after...), nil
 	default:
-		return win.Path{}, c.denied("the link %s on the way leads to %s, outside the working directories", link, hop.Remote)
+		return win.Path{}, c.denied("the link %s leads to %s, outside the working directories", link, hop.Remote)
 	}
 }
 
@@ -168,19 +168,17 @@ func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, id win.Volum
 		return nil
 	}
 	if !rules[c.access].volumes {
-		return c.denied("%s on the way shows volume %s, and below a mounted volume nothing is created or removed", link, id)
+		return c.denied("%s shows volume %s, and below a mounted volume nothing is created or removed", link, id)
 	}
 	own, err := r.ownVolumes(ctx)
 	if err != nil {
 		return winerr.Wrap(c.op, c.path, err)
 	}
-	for _, other := range own {
-		switch same, err := r.SameVolume(ctx, id, other); {
-		case err != nil:
-			return winerr.Wrap(c.op, c.path, err)
-		case same:
-			return c.denied("%s on the way shows volume %s, on which Windows or a working directory lies", link, id)
-		}
+	switch own, err := r.isOneOf(ctx, id, own); {
+	case err != nil:
+		return winerr.Wrap(c.op, c.path, err)
+	case own:
+		return c.denied("%s shows volume %s, on which Windows or a working directory lies", link, id)
 	}
 	return nil
 }
@@ -204,19 +202,35 @@ func (r Reach) ownVolumes(ctx context.Context) ([]win.VolumeID, error) {
 	return own, nil
 }
 
-// SameVolume reports whether two ids name one volume. It can have several, and then only
-// where it lies tells.
-// https://learn.microsoft.com/windows/win32/fileio/naming-a-volume
+// SameVolume reports whether two ids name one volume.
 func (r Reach) SameVolume(ctx context.Context, a, b win.VolumeID) (bool, error) {
-	if a == b {
+	return r.isOneOf(ctx, a, []win.VolumeID{b})
+}
+
+// isOneOf reports whether an id names one of the volumes. A volume can have several ids, and
+// then only where it lies tells.
+// https://learn.microsoft.com/windows/win32/fileio/naming-a-volume
+func (r Reach) isOneOf(ctx context.Context, id win.VolumeID, others []win.VolumeID) (bool, error) {
+	if slices.Contains(others, id) {
 		return true, nil
 	}
-	var at [2]win.DeviceNumber
-	for i, id := range []win.VolumeID{a, b} {
-		var err error
-		if at[i], err = r.m.DeviceNumber(ctx, id.Device()); err != nil && winerr.CodeOf(err) == 0 {
-			return false, err
+	at, err := r.whereabouts(ctx, id)
+	if err != nil || at.Type != win.DeviceTypeDisk {
+		return false, err
+	}
+	for _, other := range others {
+		if there, err := r.whereabouts(ctx, other); err != nil || there == at {
+			return err == nil, err
 		}
 	}
-	return at[0] == at[1] && at[0].Type == win.DeviceTypeDisk, nil // the type is 0 if it failed
+	return false, nil
+}
+
+// whereabouts is where a volume lies, or zero if Windows does not tell.
+func (r Reach) whereabouts(ctx context.Context, id win.VolumeID) (win.DeviceNumber, error) {
+	at, err := r.m.DeviceNumber(ctx, id.Device())
+	if winerr.CodeOf(err) != 0 {
+		return win.DeviceNumber{}, nil
+	}
+	return at, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -93,7 +94,6 @@ func TestWaysOut_TheLinkItself(t *testing.T) {
 			switch {
 			case kind == "through the volume, upwards": // see above
 			case kind == "share" && errors.Is(want, winerr.Denied): // see TestShares
-			case kind == "symlink by device" && errors.Is(err, winerr.Unsupported): // it is not followed
 			case want == nil && err != nil, want != nil && !errors.Is(err, want):
 				t.Errorf("%s of a %s: %v, want %v", call, kind, err, want)
 			}
@@ -305,6 +305,90 @@ func TestWorkingDirectoryBehindALink(t *testing.T) {
 		}
 		if !w.node.Exists(`C:\really\here\made`) {
 			t.Error("the link was made elsewhere")
+		}
+	}
+}
+
+// TestWorkingDirectoryBehindALink_Itself: it can be asked about like any directory.
+func TestWorkingDirectoryBehindALink_Itself(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.node.RemoveAll(work), w.node.Mkdir(`C:\really\here\x`), w.node.Junction(work, `C:\really\here`))
+	for _, call := range []string{"PathExists", "PathValid", "IsSymlink", "Mkdir", "GetClosestVolumeIDFromTargetPath", "CreateSymlink to"} {
+		if err := pathCalls[call](w, work); err != nil {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	check(t, w.node.RemoveAll(work+`\made`), w.node.Symlink(work+`\x\back`, work))
+	check(t, pathCalls["IsSymlink"](w, work+`\x\back`), pathCalls["Mkdir"](w, work+`\x\back\y`))
+	if !w.node.Exists(`C:\really\here\y`) {
+		t.Error("the directory was made elsewhere")
+	}
+}
+
+// TestNestedWorkingDirectories: the link that an operator put between two working directories
+// leads to the inner one, and to nothing else.
+func TestNestedWorkingDirectories(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.node.Mkdir(`C:\outer\x`), w.node.Mkdir(`C:\elsewhere\inner`), w.node.Mkdir(`C:\elsewhere\other`), w.node.Junction(`C:\outer\link`, `C:\elsewhere`))
+	for _, dirs := range [][]string{{`C:\outer`, `C:\outer\link\inner`}, {`C:\outer\link\inner`, `C:\outer`}} {
+		files, err := filesystem.New(w.node.Filesystem(), filesystem.WorkingDirs(dirs...))
+		check(t, err)
+		mkdir := func(path string) error {
+			_, err := files.Mkdir(t.Context(), &filesystem.MkdirRequest{Path: path})
+			return err
+		}
+		check(t, mkdir(`C:\outer\x\y`), mkdir(`C:\outer\link\inner\y`))
+		if err := mkdir(`C:\outer\link\other\y`); !errors.Is(err, winerr.Denied) {
+			t.Errorf("with the working directories %q: %v", dirs, err)
+		}
+	}
+}
+
+// TestOwnVolumes_OfWorkingDirectories: a working directory on a data volume does not open the
+// rest of that volume.
+func TestOwnVolumes_OfWorkingDirectories(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.node.WriteFile(dataVolume+`kubelet\x\file`, ""), w.node.WriteFile(dataVolume+`secret\file`, ""))
+	check(t, w.node.Junction(`C:\kubelet`, work+`\mounted\kubelet`), w.node.Symlink(`C:\kubelet\link`, dataVolume))
+	files, err := filesystem.New(w.node.Filesystem(), filesystem.WorkingDirs(`C:\kubelet`))
+	check(t, err)
+	for path, want := range map[string]error{`C:\kubelet\x\file`: nil, `C:\kubelet\link\secret\file`: winerr.Denied} {
+		_, err := files.PathExists(t.Context(), &filesystem.PathExistsRequest{Path: path})
+		if (want == nil && err != nil) || (want != nil && !errors.Is(err, want)) {
+			t.Errorf("PathExists of %s: %v, want %v", path, err, want)
+		}
+	}
+}
+
+// TestBelowAFile: there is nothing.
+func TestBelowAFile(t *testing.T) {
+	w := newWorld(t)
+	for _, path := range []string{work + `\file\x`, work + `\file\x\y`} {
+		check(t, w.run("PathExists", path), w.run("Rmdir", path), w.run("Rmdir with force", path), w.run("UnmountVolume", path))
+		for call, want := range map[string]error{"Mkdir": fs.ErrExist, "MountVolume": fs.ErrExist, "RmdirContents": fs.ErrNotExist, "CreateSymlink at": fs.ErrNotExist, "IsSymlink": fs.ErrNotExist} {
+			if err := w.run(call, path); !errors.Is(err, want) {
+				t.Errorf("%s of %s: %v, want %v", call, path, err, want)
+			}
+		}
+	}
+}
+
+// TestCorruptLinks: what a crash left behind is a state, and can be removed.
+func TestCorruptLinks(t *testing.T) {
+	const link = work + `\link`
+	for _, code := range []winerr.Code{winerr.InvalidReparseData, winerr.ReparseTagInvalid, winerr.FileCorrupt, winerr.DiskCorrupt} {
+		for call, want := range map[string]error{
+			"PathExists": nil, "IsSymlink": nil, "Rmdir": nil, "CreateSymlink at": winerr.Exists, "CreateSymlink to": nil,
+			"MountVolume": winerr.Exists, "UnmountVolume": winerr.InUse, "GetVolumeIDFromTargetPath": winerr.InUse,
+		} {
+			w := newWorld(t)
+			check(t, w.node.MountFolder(link, dataVolume))
+			_, err := w.node.Inject(winsim.Fault{Call: "ReparsePoint", Object: link, Error: uint32(code)})
+			check(t, err)
+			err = w.run(call, link)
+			if (want == nil && err != nil) || (want != nil && (!errors.Is(err, want) || !strings.Contains(err.Error(), "Rmdir"))) {
+				t.Errorf("%s with %v: %v, want %v and the way out", call, code, err, want)
+			}
 		}
 	}
 }

@@ -20,6 +20,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -75,13 +76,15 @@ var rules = [...]struct {
 	// volume was written by pods, so nothing is made or removed there: they have the
 	// volume themselves.
 	volumes bool
+	// last means that a link at the end of the path is followed.
+	last bool
 	// shares means that the way may end at a link to a share. It is not checked what
 	// lies there: that is another machine.
 	shares bool
 }{
 	Read:    {volumes: true},
-	Enter:   {volumes: true, shares: true},
-	Show:    {volumes: true, shares: true},
+	Enter:   {last: true, volumes: true, shares: true},
+	Show:    {last: true, volumes: true, shares: true},
 	Create:  {makes: true},
 	Link:    {intact: true},
 	Mount:   {intact: true, makes: true},
@@ -116,10 +119,19 @@ func (p *Policy) place(op, path string, access Access) (win.Path, error) {
 			}
 		}
 	}
-	if winpath.Equal(dir, path) {
+	switch {
+	case !winpath.Equal(dir, path):
+		return win.Beneath(dir, path), nil
+	case rules[access].last:
+		return win.Following(path), nil
+	default:
 		return win.Anywhere(path), nil
 	}
-	return win.Beneath(dir, path), nil
+}
+
+// has reports whether a clean path is that of a working directory.
+func (p *Policy) has(path string) bool {
+	return slices.ContainsFunc(p.workingDirs, func(dir string) bool { return winpath.Equal(dir, path) })
 }
 
 // holding returns the innermost working directory that holds a path: the outer one might

@@ -36,23 +36,22 @@ func (c call) denied(format string, args ...any) error {
 const maxLinks = 63
 
 // try gives the way to a path to f. As long as f fails because a link is in the way, and
-// the policy lets the call follow the link, f is given the way on. The last name of the way
-// may be such a link as well if last is set.
-func (r Reach) try(ctx context.Context, c call, last bool, f func(win.Path) error) error {
+// the policy lets the call follow the link, f is given the way on.
+func (r Reach) try(ctx context.Context, c call, f func(win.Path) error) error {
 	at, err := r.policy.place(c.op, c.path, c.access)
 	if err != nil {
 		return err
 	}
-	return r.tryFrom(ctx, c, at, last, f)
+	return r.tryFrom(ctx, c, at, f)
 }
 
-func (r Reach) tryFrom(ctx context.Context, c call, at win.Path, last bool, f func(win.Path) error) error {
+func (r Reach) tryFrom(ctx context.Context, c call, at win.Path, f func(win.Path) error) error {
 	for range maxLinks {
 		err := f(at)
 		if winerr.CodeOf(err) != winerr.ReparsePointEncounter {
 			return err
 		}
-		if at, err = r.around(ctx, c, at, last); err != nil {
+		if at, err = r.around(ctx, c, at, rules[c.access].last); err != nil {
 			return err
 		}
 	}
@@ -121,7 +120,7 @@ func (r Reach) firstLink(ctx context.Context, base string, names []string, suspe
 
 // Info describes what stands at a path.
 func (r Reach) Info(ctx context.Context, op, path string) (info win.FileInfo, err error) {
-	err = r.try(ctx, call{op, path, Read}, false, func(at win.Path) error {
+	err = r.try(ctx, call{op, path, Read}, func(at win.Path) error {
 		info, err = r.m.FileInfo(ctx, at)
 		return err
 	})
@@ -131,7 +130,7 @@ func (r Reach) Info(ctx context.Context, op, path string) (info win.FileInfo, er
 // Link reads the link that stands at a path, and tells where that is: its target can be
 // relative. Code 4390 means that it is an ordinary file or directory.
 func (r Reach) Link(ctx context.Context, op, path string) (place win.Path, link win.ReparsePoint, err error) {
-	err = r.try(ctx, call{op, path, Read}, false, func(at win.Path) error {
+	err = r.try(ctx, call{op, path, Read}, func(at win.Path) error {
 		place = at
 		link, err = r.m.ReparsePoint(ctx, at)
 		return err
@@ -145,7 +144,7 @@ func (r Reach) Target(ctx context.Context, op, path string) (info win.FileInfo, 
 	if r.policy == nil || isRemote(path) {
 		return r.m.FileInfo(ctx, win.Following(path))
 	}
-	err = r.try(ctx, call{op, path, Enter}, true, func(at win.Path) error {
+	err = r.try(ctx, call{op, path, Enter}, func(at win.Path) error {
 		info, err = r.m.TargetInfo(ctx, at)
 		return err
 	})
@@ -154,7 +153,7 @@ func (r Reach) Target(ctx context.Context, op, path string) (info win.FileInfo, 
 
 // LinkTarget is Target of a path at which Link found a link.
 func (r Reach) LinkTarget(ctx context.Context, op, path string, place win.Path, link win.ReparsePoint) (info win.FileInfo, err error) {
-	if r.policy == nil {
+	if r.policy == nil || r.policy.has(path) {
 		return r.Target(ctx, op, path)
 	}
 	if _, mounted := link.MountedVolume(); mounted {
@@ -165,7 +164,7 @@ func (r Reach) LinkTarget(ctx context.Context, op, path string, place win.Path, 
 	if err != nil {
 		return info, err
 	}
-	err = r.tryFrom(ctx, c, at, true, func(at win.Path) error {
+	err = r.tryFrom(ctx, c, at, func(at win.Path) error {
 		info, err = r.m.TargetInfo(ctx, at)
 		return err
 	})
@@ -225,12 +224,25 @@ func (r Reach) CheckShown(ctx context.Context, op, path string) error {
 // pass by itself, such as a lack of memory, is not an answer: a driver would take a healthy
 // mount for a broken one.
 func Unreachable(err error) bool {
+	if Unreadable(err) {
+		return true
+	}
 	switch winerr.CodeOf(err) {
-	case winerr.FileNotFound, winerr.PathNotFound, winerr.InvalidName, winerr.BadPathname,
-		winerr.CantResolveFilename, winerr.InvalidReparseData, winerr.ReparseTagInvalid, // the link
-		winerr.NotReady, winerr.UnrecognizedVolume, winerr.FileCorrupt, winerr.DiskCorrupt, winerr.FVELocked, // its volume
+	case winerr.FileNotFound, winerr.PathNotFound, winerr.InvalidName, winerr.BadPathname, winerr.CantResolveFilename, // the link
+		winerr.NotReady, winerr.UnrecognizedVolume, winerr.FVELocked, // its volume
 		winerr.DevNotExist, winerr.NoSuchDevice, winerr.DeviceNotConnected, winerr.DeviceRemoved, // its disk
 		winerr.BadNetPath, winerr.BadNetName, winerr.NetnameDeleted, winerr.NetworkUnreachable: // its server
+		return true
+	default:
+		return false
+	}
+}
+
+// Unreadable tells a link that is there, but whose data makes no sense, as a node crash can
+// leave it behind.
+func Unreadable(err error) bool {
+	switch winerr.CodeOf(err) {
+	case winerr.InvalidReparseData, winerr.ReparseTagInvalid, winerr.FileCorrupt, winerr.DiskCorrupt:
 		return true
 	default:
 		return false

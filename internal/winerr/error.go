@@ -87,6 +87,15 @@ func As(kind Kind, op, object string, err error, advice string) error {
 	return &Error{Op: op, Object: object, Kind: kind, Err: err, Advice: advice}
 }
 
+// Cause returns what err says without operation and object, to be part of the sentence of
+// another error about the same.
+func Cause(err error) error {
+	if known := (*Error)(nil); errors.As(err, &known) && known.Err != nil {
+		return known.Err
+	}
+	return err
+}
+
 // KindOf finds the class of any error: that of the outermost *Error, else of the
 // Code, StorageCode or LegacyFormatCode it wraps, else of what the standard library says it is, else Internal.
 func KindOf(err error) Kind {

@@ -144,7 +144,6 @@ func TestWithin_Race(t *testing.T) {
 	}
 }
 
-// TestStream_EndsWhileReceiving: whoever receives may take longer than the context.
 // TestWork_CrowdOnOneObject: a dead disk gets a few threads, however many ask for it, and
 // the callers can leave.
 func TestWork_CrowdOnOneObject(t *testing.T) {
@@ -246,6 +245,3 @@ func TestWork_CrowdOnFewObjects(t *testing.T) {
 		synctest.Wait()
 	})
 }
-
-// TestStream_CrowdCallsTheSameKind: those who receive make calls of the kind of the stream.
-// TestStream_EndsWhileItCannotGoOn: a stream that is kept from going on has not finished.

@@ -111,8 +111,8 @@ var operations = []operation{
 }
 
 // faultCodes are the ways a call fails in the sweep: denied, held open, gone, its parent
-// gone, the device not ready, the device broken.
-var faultCodes = []uint32{5, 32, 2, 3, 21, 1117}
+// gone, the device not ready, the device broken, the link corrupt.
+var faultCodes = []uint32{5, 32, 2, 3, 21, 1117, 4392}
 
 // TestFaults fails each call of each operation in turn, and checks that nothing outside is
 // touched, that the error names the object and the code, and that the operation can simply

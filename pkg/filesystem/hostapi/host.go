@@ -52,7 +52,7 @@ func (h host) IsSymlink(path string) (bool, error) {
 	const op = "inspect link"
 	place, link, err := h.files.Link(h.ctx, op, path)
 	switch {
-	case winerr.CodeOf(err) == winerr.NotAReparsePoint:
+	case winerr.CodeOf(err) == winerr.NotAReparsePoint || policy.Unreadable(err):
 		return false, nil
 	case err != nil:
 		return false, winerr.Wrap(op, path, err)
@@ -107,7 +107,7 @@ func (h host) checkLeadsToDirectory(op, path string) error {
 	info, err := h.files.Target(h.ctx, op, path)
 	switch {
 	case policy.Unreachable(err):
-		return winerr.New(winerr.Exists, op, path, "a link stands there whose target cannot be reached: %w; remove the link with Rmdir", err)
+		return winerr.New(winerr.Exists, op, path, "a link stands there whose target cannot be reached: %w; remove the link with Rmdir", winerr.Cause(err))
 	case err != nil:
 		return winerr.Wrap(op, path, err)
 	case !info.Directory:
@@ -148,6 +148,8 @@ func (h host) checkSameLink(oldname string, entry policy.Entry, existing error) 
 	switch {
 	case winerr.CodeOf(err) == winerr.NotAReparsePoint:
 		return winerr.As(winerr.Exists, op, entry.Path, existing, "it is not a link; remove it with Rmdir first")
+	case policy.Unreadable(err):
+		return winerr.New(winerr.Exists, op, entry.Path, "a link stands there that cannot be read: %w; remove it with Rmdir first", err)
 	case err != nil:
 		return winerr.Wrap(op, entry.Path, err)
 	case point.Tag == win.TagSymlink && winpath.SameTarget(point.Target(), oldname):

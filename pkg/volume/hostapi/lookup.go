@@ -42,6 +42,10 @@ func (h host) GetVolumeIDFromTargetPath(targetPath string) (string, error) {
 			// releases ran.
 			return "", winerr.New(winerr.NotFound, opLookup, targetPath,
 				"no mounted volume can be found because it does not exist: %s: %w", path, err)
+		case policy.Unreadable(err):
+			return "", winerr.As(winerr.InUse, opLookup, targetPath, err, "remove it with Rmdir")
+		case err != nil && h.limits != nil && (errors.Is(err, winerr.Unsupported) || errors.Is(err, winerr.Denied)):
+			return "", winerr.New(winerr.Denied, opLookup, targetPath, "%s: %w", path, winerr.Cause(err))
 		case err != nil:
 			return "", winerr.Wrap(opLookup, targetPath, err)
 		case next.Remote != "":

@@ -13,6 +13,7 @@ import (
 // standing is what stands at a path.
 type standing struct {
 	missing bool
+	broken  bool         // a link that cannot be read
 	volume  win.VolumeID // of a mounted folder
 	link    string       // target of any other link
 }
@@ -46,6 +47,8 @@ func (h host) look(ctx context.Context, at policy.Entry) (standing, error) {
 		return standing{}, nil
 	case errors.Is(err, winerr.NotFound):
 		return standing{missing: true}, nil
+	case policy.Unreadable(err):
+		return standing{broken: true}, nil
 	case err != nil:
 		return standing{}, err
 	case point.Tag != win.TagMountPoint && point.Tag != win.TagSymlink:
@@ -60,10 +63,14 @@ func (h host) look(ctx context.Context, at policy.Entry) (standing, error) {
 
 // describe completes "... stands there".
 func (s standing) describe() string {
-	if s.volume != "" {
+	switch {
+	case s.broken:
+		return "a link that cannot be read, which Rmdir removes,"
+	case s.volume != "":
 		return "a mounted folder of volume " + string(s.volume)
+	default:
+		return "a link to " + s.link
 	}
-	return "a link to " + s.link
 }
 
 // checkFolder judges the path of a call by its spelling, and keeps the calls on folders from
