@@ -229,8 +229,8 @@ func (r Reach) isOneOf(ctx context.Context, id win.VolumeID, others []win.Volume
 // whereabouts is where a volume lies, or zero if Windows does not tell.
 func (r Reach) whereabouts(ctx context.Context, id win.VolumeID) (win.DeviceNumber, error) {
 	at, err := r.m.DeviceNumber(ctx, id.Device())
-	if winerr.CodeOf(err) != 0 {
-		return win.DeviceNumber{}, nil
+	if err != nil && winerr.CodeOf(err) == 0 {
+		return win.DeviceNumber{}, err // the caller has left
 	}
-	return at, err
+	return at, nil
 }

@@ -329,7 +329,7 @@ func TestWorkingDirectoryBehindALink_Itself(t *testing.T) {
 // leads to the inner one, and to nothing else.
 func TestNestedWorkingDirectories(t *testing.T) {
 	w := newWorld(t)
-	check(t, w.node.Mkdir(`C:\outer\x`), w.node.Mkdir(`C:\elsewhere\inner`), w.node.Mkdir(`C:\elsewhere\other`), w.node.Junction(`C:\outer\link`, `C:\elsewhere`))
+	check(t, w.node.Mkdir(`C:\outer\x`), w.node.Mkdir(`C:\elsewhere\inner`), w.node.Mkdir(`C:\elsewhere\aside`), w.node.Junction(`C:\outer\link`, `C:\elsewhere`))
 	for _, dirs := range [][]string{{`C:\outer`, `C:\outer\link\inner`}, {`C:\outer\link\inner`, `C:\outer`}} {
 		files, err := filesystem.New(w.node.Filesystem(), filesystem.WorkingDirs(dirs...))
 		check(t, err)
@@ -338,7 +338,7 @@ func TestNestedWorkingDirectories(t *testing.T) {
 			return err
 		}
 		check(t, mkdir(`C:\outer\x\y`), mkdir(`C:\outer\link\inner\y`))
-		if err := mkdir(`C:\outer\link\other\y`); !errors.Is(err, winerr.Denied) {
+		if err := mkdir(`C:\outer\link\aside\y`); !errors.Is(err, winerr.Denied) {
 			t.Errorf("with the working directories %q: %v", dirs, err)
 		}
 	}
