@@ -33,11 +33,12 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
 		return daemon.UsageError{Err: err}
 	}
 	return serve.Run(ctx, node, serve.Config{
-		SocketDir:   o.socketDir,
-		APIGroups:   flags.APIGroups,
-		WorkingDirs: flags.AllowedDirs(),
-		StopTimeout: flags.StopTimeout,
-		FormatOver:  flags.FormatOver,
+		SocketDir:       o.socketDir,
+		APIGroups:       flags.APIGroups,
+		WorkingDirs:     flags.AllowedDirs(),
+		AllowedServices: flags.AllowedServices,
+		StopTimeout:     flags.StopTimeout,
+		FormatOver:      flags.FormatOver,
 	})
 }
 

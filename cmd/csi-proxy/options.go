@@ -33,10 +33,11 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
 		hosts.Volume = volumeapi.New(volumeapi.FormatOverExisting())
 	}
 	return daemon.Serve(ctx, daemon.Config{
-		Hosts:       hosts,
-		WorkingDirs: flags.AllowedDirs(),
-		APIGroups:   flags.APIGroups,
-		Pipe:        pipe.Config{SecurityDescriptor: o.securityDescriptor},
-		StopTimeout: flags.StopTimeout,
+		Hosts:           hosts,
+		WorkingDirs:     flags.AllowedDirs(),
+		AllowedServices: flags.AllowedServices,
+		APIGroups:       flags.APIGroups,
+		Pipe:            pipe.Config{SecurityDescriptor: o.securityDescriptor},
+		StopTimeout:     flags.StopTimeout,
 	})
 }

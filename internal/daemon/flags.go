@@ -7,16 +7,18 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
 )
 
 // Flags are the serving flags that csi-proxy and csi-proxy-sim share.
 type Flags struct {
-	KubeletPath string
-	WorkingDirs []string
-	APIGroups   []string
-	StopTimeout time.Duration
-	FormatOver  bool
-	Version     bool
+	KubeletPath     string
+	WorkingDirs     []string
+	AllowedServices []string
+	APIGroups       []string
+	StopTimeout     time.Duration
+	FormatOver      bool
+	Version         bool
 }
 
 // Register adds the flags to a set, with their defaults.
@@ -26,6 +28,19 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 	fs.Func("working-dir", "another `directory` that requests may touch (repeatable)", func(value string) error {
 		f.WorkingDirs = append(f.WorkingDirs, value)
 		return nil
+	})
+	f.AllowedServices = servicelist.Default()
+	fs.Func("allowed-services", fmt.Sprintf("`list` of the services that requests may start and stop, separated by commas; %s is all but those the node depends on, an empty list none (default %s)",
+		servicelist.All, strings.Join(f.AllowedServices, ",")), func(value string) error {
+		f.AllowedServices = nil
+		if value == "" {
+			return nil
+		}
+		for name := range strings.SplitSeq(value, ",") {
+			f.AllowedServices = append(f.AllowedServices, strings.TrimSpace(name))
+		}
+		_, err := servicelist.New(f.AllowedServices)
+		return err
 	})
 	fs.Func("api-groups", "`list` of the API groups to serve, separated by commas: disk (all its versions), disk/v1, ... (default all)", func(value string) error {
 		for part := range strings.SplitSeq(value, ",") {

@@ -20,11 +20,14 @@ import (
 type Config struct {
 	Hosts       Hosts
 	WorkingDirs []string
-	APIGroups   []string // see grpcapi.Select
-	Pipe        pipe.Config
-	SocketDir   string // elsewhere than on Windows; empty: where clients look
-	StopTimeout time.Duration
-	Ready       func() // may be nil
+	// AllowedServices are those that requests may start and stop, see
+	// system.AllowedServices; empty means none.
+	AllowedServices []string
+	APIGroups       []string // see grpcapi.Select
+	Pipe            pipe.Config
+	SocketDir       string // elsewhere than on Windows; empty: where clients look
+	StopTimeout     time.Duration
+	Ready           func() // may be nil
 }
 
 // Serve runs the API of a machine until ctx ends.
@@ -33,7 +36,7 @@ func Serve(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return UsageError{err}
 	}
-	services, err := Services(cfg.Hosts, cfg.WorkingDirs)
+	services, err := Services(cfg.Hosts, cfg.WorkingDirs, cfg.AllowedServices)
 	if err != nil {
 		return UsageError{err}
 	}
@@ -49,7 +52,7 @@ func Serve(ctx context.Context, cfg Config) error {
 			return pipe.Listen(ctx, path, cfg.Pipe)
 		},
 		Ready: func() {
-			klog.FromContext(ctx).Info("Serving", "version", version.String(), "endpoints", len(endpoints), "workingDirs", cfg.WorkingDirs)
+			klog.FromContext(ctx).Info("Serving", "version", version.String(), "endpoints", len(endpoints), "workingDirs", cfg.WorkingDirs, "allowedServices", cfg.AllowedServices)
 			if cfg.Ready != nil {
 				cfg.Ready()
 			}

@@ -42,8 +42,9 @@ func LocalHosts() Hosts {
 	}
 }
 
-// Services builds the groups on their hosts, limited to the working directories.
-func Services(hosts Hosts, workingDirs []string) (grpcapi.Services, error) {
+// Services builds the groups on their hosts, limited to the working directories and to the
+// services that may be started and stopped.
+func Services(hosts Hosts, workingDirs, allowedServices []string) (grpcapi.Services, error) {
 	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...))
 	if err != nil {
 		return grpcapi.Services{}, err
@@ -51,7 +52,7 @@ func Services(hosts Hosts, workingDirs []string) (grpcapi.Services, error) {
 	disks, diskErr := disk.New(hosts.Disk)
 	targets, iscsiErr := iscsi.New(hosts.ISCSI)
 	shares, smbErr := smb.New(hosts.SMB, files)
-	machine, systemErr := system.New(hosts.System)
+	machine, systemErr := system.New(hosts.System, system.AllowedServices(allowedServices...))
 	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...))
 	return grpcapi.Services{
 		Disk:       disks,

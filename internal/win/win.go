@@ -26,6 +26,7 @@ type Machine interface {
 	Files
 	Disks
 	Volumes
+	System
 }
 
 // Clock lets host logic wait without depending on real time.

@@ -1,4 +1,4 @@
-// Package winapi extends golang.org/x/sys/windows by the storage calls that it lacks, in
+// Package winapi extends golang.org/x/sys/windows by the calls that it lacks for storage, in
 // the form Go programs expect: devices that are opened, asked and closed, lists as slices,
 // failures as winerr codes. The raw functions stay private, and nothing that is returned
 // lies in memory of the system.
@@ -7,4 +7,4 @@
 // decisions about buffers.
 package winapi
 
-//go:generate mkwinsyscall -output zsyscall_windows.go device_interface_windows.go device_node_windows.go privilege_windows.go
+//go:generate mkwinsyscall -output zsyscall_windows.go device_interface_windows.go device_node_windows.go firmware_windows.go privilege_windows.go

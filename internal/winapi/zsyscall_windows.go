@@ -40,6 +40,7 @@ func errnoErr(e syscall.Errno) error {
 var (
 	modadvapi32 = windows.NewLazySystemDLL("advapi32.dll")
 	modcfgmgr32 = windows.NewLazySystemDLL("cfgmgr32.dll")
+	modkernel32 = windows.NewLazySystemDLL("kernel32.dll")
 	modsetupapi = windows.NewLazySystemDLL("setupapi.dll")
 
 	procAdjustTokenPrivileges            = modadvapi32.NewProc("AdjustTokenPrivileges")
@@ -47,6 +48,7 @@ var (
 	procCM_Get_Parent                    = modcfgmgr32.NewProc("CM_Get_Parent")
 	procCM_Locate_DevNodeW               = modcfgmgr32.NewProc("CM_Locate_DevNodeW")
 	procCM_Reenumerate_DevNode           = modcfgmgr32.NewProc("CM_Reenumerate_DevNode")
+	procGetSystemFirmwareTable           = modkernel32.NewProc("GetSystemFirmwareTable")
 	procSetupDiEnumDeviceInterfaces      = modsetupapi.NewProc("SetupDiEnumDeviceInterfaces")
 	procSetupDiGetDeviceInstanceIdW      = modsetupapi.NewProc("SetupDiGetDeviceInstanceIdW")
 	procSetupDiGetDeviceInterfaceDetailW = modsetupapi.NewProc("SetupDiGetDeviceInterfaceDetailW")
@@ -87,6 +89,15 @@ func cmLocateDevNode(node *DeviceNode, id *uint16, flags uint32) (ret configRet)
 func cmReenumerateDevNode(node DeviceNode, flags uint32) (ret configRet) {
 	r0, _, _ := syscall.SyscallN(procCM_Reenumerate_DevNode.Addr(), uintptr(node), uintptr(flags))
 	ret = configRet(r0)
+	return
+}
+
+func getSystemFirmwareTable(provider uint32, table uint32, buffer *byte, size uint32) (needed uint32, err error) {
+	r0, _, e1 := syscall.SyscallN(procGetSystemFirmwareTable.Addr(), uintptr(provider), uintptr(table), uintptr(unsafe.Pointer(buffer)), uintptr(size))
+	needed = uint32(r0)
+	if needed == 0 {
+		err = errnoErr(e1)
+	}
 	return
 }
 

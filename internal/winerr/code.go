@@ -61,6 +61,27 @@ const (
 	ReparsePointEncounter Code = 4395
 )
 
+// Those of the service manager.
+const (
+	DependentServicesRunning Code = 1051
+	InvalidServiceControl    Code = 1052
+	ServiceRequestTimeout    Code = 1053
+	ServiceDatabaseLocked    Code = 1055
+	ServiceAlreadyRunning    Code = 1056
+	ServiceDisabled          Code = 1058
+	ServiceDoesNotExist      Code = 1060
+	ServiceCannotAcceptCtrl  Code = 1061
+	ServiceNotActive         Code = 1062
+	ServiceSpecificError     Code = 1066
+	ProcessAborted           Code = 1067
+	ServiceDependencyFail    Code = 1068
+	ServiceLogonFailed       Code = 1069
+	ServiceMarkedForDelete   Code = 1072
+	ServiceDependencyDeleted Code = 1075
+	ServiceNeverStarted      Code = 1077
+	ShutdownInProgress       Code = 1115
+)
+
 // The HRESULTs among them. They do not collide with the others, which have 16 bits.
 const (
 	WMINotFound Code = 0x80041002 // WBEM_E_NOT_FOUND: no such instance, or not yet
@@ -118,6 +139,24 @@ var codes = map[Code]meaning{
 	ReparsePointEncounter: {Denied, "a link stands on the way"},
 	WMINotFound:           {NotFound, "the storage service does not know it"},
 	FVELocked:             {InUse, "the volume is locked by BitLocker"},
+
+	DependentServicesRunning: {InUse, "services that depend on it are running"},
+	InvalidServiceControl:    {InUse, "the service does not accept this request"},
+	ServiceRequestTimeout:    {Deadline, "the service did not answer in time"},
+	ServiceDatabaseLocked:    {Busy, "the list of services is locked"},
+	ServiceAlreadyRunning:    {Exists, "the service is running already"},
+	ServiceDisabled:          {InUse, "the service is disabled"},
+	ServiceDoesNotExist:      {NotFound, "there is no such service"},
+	ServiceCannotAcceptCtrl:  {Busy, "the service is starting or stopping"},
+	ServiceNotActive:         {InUse, "the service is not running"},
+	ServiceSpecificError:     {Internal, "the service reported an error of its own"},
+	ProcessAborted:           {Internal, "its process ended unexpectedly"},
+	ServiceDependencyFail:    {InUse, "a service that it depends on did not start"},
+	ServiceLogonFailed:       {InUse, "the account of the service cannot log on"},
+	ServiceMarkedForDelete:   {InUse, "the service is about to be deleted"},
+	ServiceDependencyDeleted: {InUse, "a service that it depends on is not installed"},
+	ServiceNeverStarted:      {InUse, "it has not been started since the start of the machine"},
+	ShutdownInProgress:       {Unavailable, "the machine is shutting down"},
 }
 
 // Error gives a short text and always the number: it is what operators search for.

@@ -14,13 +14,16 @@
 // holds; a host of your own works everywhere.
 //
 // A System is safe for concurrent use if its host is; the host of this machine
-// is. Every method may be repeated: a driver that lost an answer asks again.
+// is. Every method may be repeated: a driver that lost an answer asks again. Calls that
+// start or stop one service wait for each other. A caller whose context ends gets its
+// answer at once; what Windows was asked to do goes on, and a repeated call waits for it.
 package system
 
 import (
 	"context"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 )
@@ -29,18 +32,23 @@ import (
 // errors of the standard library: fs.ErrNotExist for a service that is not
 // installed, fs.ErrInvalid for a wrong request, and so on.
 type Interface interface {
-	// GetBIOSSerialNumber returns the serial number of the machine.
+	// GetBIOSSerialNumber returns the serial number of the machine, or an empty text
+	// if it has none.
 	GetBIOSSerialNumber(context.Context, *GetBIOSSerialNumberRequest) (*GetBIOSSerialNumberResponse, error)
 
 	// GetService tells how a service starts and what it does now.
 	GetService(context.Context, *GetServiceRequest) (*GetServiceResponse, error)
 
-	// StartService starts a service. A service that runs stays as it is, and
-	// the call succeeds.
+	// StartService starts a service with what it depends on, and waits until it runs:
+	// until the deadline of the context, or 30 seconds if it has none. A service that
+	// runs stays as it is, and the call succeeds. One that is disabled, or stops again
+	// by itself, is an error.
 	StartService(context.Context, *StartServiceRequest) (*StartServiceResponse, error)
 
-	// StopService stops a service. A service that is stopped stays as it is,
-	// and the call succeeds.
+	// StopService stops a service, and waits as StartService does until it has. A
+	// service that is stopped stays as it is, and the call succeeds. If services that
+	// depend on it run they are stopped as well, with Force; without, it is an error that
+	// names them.
 	StopService(context.Context, *StopServiceRequest) (*StopServiceResponse, error)
 }
 
@@ -48,15 +56,26 @@ var _ Interface = (*System)(nil)
 
 // System implements Interface over a host.
 type System struct {
-	host systemapi.HostAPI
+	host       systemapi.HostAPI
+	allowed    *servicelist.List // nil if there is no limit
+	hostLimits bool              // the host has the list, too
 }
 
+const opOpen = "open system library"
+
 // New returns a System that works on the given host, which must not be nil.
-func New(hostAPI systemapi.HostAPI) (*System, error) {
+func New(hostAPI systemapi.HostAPI, options ...Option) (*System, error) {
 	if hostAPI == nil {
-		return nil, winerr.New(winerr.Invalid, "open system library", "", "the host API is nil")
+		return nil, winerr.New(winerr.Invalid, opOpen, "", "the host API is nil")
 	}
-	return &System{host: hostAPI}, nil
+	s := &System{host: hostAPI}
+	for _, option := range options {
+		if err := option(s); err != nil {
+			return nil, err
+		}
+	}
+	s.limit()
+	return s, nil
 }
 
 // GetBIOSSerialNumber implements Interface.
@@ -111,6 +130,9 @@ func (s *System) StartService(ctx context.Context, request *StartServiceRequest)
 	if err := checkName(op, request.Name); err != nil {
 		return nil, err
 	}
+	if err := s.guard(op, request.Name, false); err != nil {
+		return nil, err
+	}
 	if err := h.StartService(request.Name); err != nil {
 		return nil, winerr.Wrap(op, request.Name, err)
 	}
@@ -125,6 +147,9 @@ func (s *System) StopService(ctx context.Context, request *StopServiceRequest) (
 		return nil, err
 	}
 	if err := checkName(op, request.Name); err != nil {
+		return nil, err
+	}
+	if err := s.guard(op, request.Name, request.Force); err != nil {
 		return nil, err
 	}
 	if err := h.StopService(request.Name, request.Force); err != nil {
@@ -159,9 +184,11 @@ var statuses = map[string]ServiceStatus{
 	"Paused":           SERVICE_STATUS_PAUSED,
 }
 
+// checkName refuses what cannot be the name of a service. The text of the error has no more
+// than the beginning of such a name, which can be anything.
 func checkName(op, name string) error {
-	if name == "" {
-		return winerr.New(winerr.Invalid, op, "", "the service name is empty; give its short name, such as MSiSCSI")
+	if problem := servicelist.Check(name); problem != "" {
+		return winerr.New(winerr.Invalid, op, "", "%.100q is not the name of a service: %s", name, problem)
 	}
 	return nil
 }

@@ -5,7 +5,8 @@ type GetBIOSSerialNumberRequest struct{}
 
 // GetBIOSSerialNumberResponse holds the serial number of the machine.
 type GetBIOSSerialNumberResponse struct {
-	// SerialNumber is the text the firmware reports, unchanged.
+	// SerialNumber is the text the firmware reports without the spaces after it, or
+	// empty.
 	SerialNumber string
 }
 

@@ -16,6 +16,8 @@ type inventory struct {
 	letters     map[string]*volume
 	spanning    []*volume // those that are not one partition
 	systemDisks []*disk
+	services    services
+	firmware    firmware // never changes
 }
 
 // build makes what the model describes. The error names the field that is wrong.

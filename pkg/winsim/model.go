@@ -24,6 +24,10 @@ type Model struct {
 	// Files are the directories, files and links that exist at the start, made
 	// in this order. Missing parents are created.
 	Files []File `yaml:"files"`
+	// Firmware says which machine this is.
+	Firmware Firmware `yaml:"firmware"`
+	// Services are the services that are installed.
+	Services []Service `yaml:"services"`
 }
 
 // Volume is a volume of the node.
@@ -168,8 +172,14 @@ func (m Model) validate() (inventory, error) {
 		return inventory{}, err
 	}
 	inv, err := m.build()
+	if err == nil {
+		inv.services, err = buildServices(m.Services)
+	}
 	if err != nil {
 		return inventory{}, err
+	}
+	if inv.firmware, err = m.Firmware.build(); err != nil {
+		return inventory{}, err.in("firmware")
 	}
 	for i, f := range m.Files {
 		if err := f.checkPath(); err != nil {

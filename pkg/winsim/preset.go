@@ -32,6 +32,7 @@ func Default() Model {
 		data.SCSI = &SCSI{Port: 1, LUN: lun, BusNumber: "0"}
 		model.Disks = append(model.Disks, data)
 	}
+	model.Firmware = Firmware{Manufacturer: "winsim", Product: "Emulated node", Serial: "WINSIM-NODE-1"}
 	return model
 }
 
@@ -48,6 +49,7 @@ func Azure() Model {
 			SCSI:     &SCSI{Port: 1, LUN: lun, BusNumber: "0"},
 		})
 	}
+	model.Firmware = Firmware{Manufacturer: "Microsoft Corporation", Product: "Virtual Machine", Serial: "0000-0005-4413-3846-5230-9047-47"}
 	return model
 }
 
@@ -62,6 +64,7 @@ func azureLocation(adapter, lun uint8) string {
 func GCE() Model {
 	model := node(gceDisk("system", 1))
 	model.Disks = append(model.Disks, gceDisk("pvc-data-1", 2), gceDisk("pvc-data-2", 3))
+	model.Firmware = Firmware{Manufacturer: "Google", Product: "Google Compute Engine", Serial: "GoogleCloud-0A1B2C3D4E5F60718293A4B5C6D7E8F9"}
 	return model
 }
 
@@ -80,6 +83,7 @@ func gceDisk(name string, target uint8) Disk {
 func EBSNVMe() Model {
 	model := node(ebsDisk("vol0a1b2c3d4e5f60718", 0))
 	model.Disks = append(model.Disks, ebsDisk("vol0123456789abcdef0", 1), ebsDisk("vol0fedcba9876543210", 2))
+	model.Firmware = Firmware{Manufacturer: "Amazon EC2", Product: "m5.large", Serial: "ec2a1b2c-3d4e-5f60-7182-93a4b5c6d7e8"}
 	return model
 }
 
@@ -94,11 +98,13 @@ func ebsDisk(volume string, adapter uint8) Disk {
 
 // VSphere is a virtual machine with two disks. Drivers find them by page 83, which is the
 // disk's UUID; the disks arrive offline and read-only, as Windows Server does it by itself
-// with disks on a shared bus.
+// with disks on a shared bus. The machine they know by the serial number of its firmware:
+// "VMware-", and then its UUID in pairs of hexadecimal digits.
 func VSphere() Model {
 	model := node(vmdk("6000c2900000000000000000000000a0", 0))
 	model.Disks = append(model.Disks, vmdk("6000c29b1e5c4f7d8a90b1c2d3e4f5a1", 1), vmdk("6000c29b1e5c4f7d8a90b1c2d3e4f5a2", 2))
 	model.Storage.SANPolicy = OfflineShared
+	model.Firmware = Firmware{Manufacturer: "VMware, Inc.", Product: "VMware7,1", Serial: "VMware-42 1a 3b 5c 7d 9e b0 c1-d2 e3 f4 05 16 27 38 49"}
 	return model
 }
 
@@ -133,7 +139,35 @@ func node(system Disk) Model {
 			{Path: `C:\var\lib\kubelet\plugins`},
 			{Path: `C:\var\lib\kubelet\pods`},
 		},
+		Services: nodeServices(),
 	}
+}
+
+// nodeServices are those of the services of a Windows node that storage uses, that the node
+// depends on, and that show what depends on them.
+func nodeServices() []Service {
+	list := []Service{
+		{Name: "RpcEptMapper", DisplayName: "RPC Endpoint Mapper", StartType: StartAutomatic},
+		{Name: "DcomLaunch", DisplayName: "DCOM Server Process Launcher", StartType: StartAutomatic},
+		{Name: "RpcSs", DisplayName: "Remote Procedure Call (RPC)", StartType: StartAutomatic, DependsOn: []string{"RpcEptMapper", "DcomLaunch"}},
+		{Name: "nsi", DisplayName: "Network Store Interface Service", StartType: StartAutomatic},
+		{Name: "mrxsmb20", DisplayName: "SMB 2.0 MiniRedirector", StartType: StartManual},
+		{Name: "LanmanWorkstation", DisplayName: "Workstation", StartType: StartAutomatic, DependsOn: []string{"mrxsmb20", "nsi"}},
+		{Name: "SessionEnv", DisplayName: "Remote Desktop Configuration", StartType: StartManual, State: ServiceRunning, DependsOn: []string{"RpcSs", "LanmanWorkstation"}},
+		{Name: "MSiSCSI", DisplayName: "Microsoft iSCSI Initiator Service", StartType: StartManual},
+		{Name: "vds", DisplayName: "Virtual Disk", StartType: StartManual, DependsOn: []string{"RpcSs"}},
+		{Name: "smphost", DisplayName: "Microsoft Storage Spaces SMP", StartType: StartManual, DependsOn: []string{"RpcSs"}},
+		{Name: "defragsvc", DisplayName: "Optimize drives", StartType: StartManual, DependsOn: []string{"RpcSs"}},
+		{Name: "vmcompute", DisplayName: "Hyper-V Host Compute Service", StartType: StartAutomatic, DependsOn: []string{"RpcSs"}},
+		{Name: "hns", DisplayName: "Host Network Service", StartType: StartAutomatic, DependsOn: []string{"nsi", "RpcSs"}},
+		{Name: "containerd", DisplayName: "containerd", StartType: StartAutomatic},
+		{Name: "kubelet", DisplayName: "kubelet", StartType: StartAutomatic, DependsOn: []string{"containerd"}},
+		{Name: "csi-proxy", DisplayName: "CSI Proxy", StartType: StartAutomatic, Proxy: true},
+	}
+	for i := range list {
+		list[i].StartTime, list[i].StopTime = 200*time.Millisecond, 100*time.Millisecond
+	}
+	return list
 }
 
 // location is the text that most drivers of SCSI adapters give.

@@ -16,7 +16,7 @@ import (
 // errUnknown is the answer to a command that is not there.
 var errUnknown = errors.New("unknown command")
 
-// storage runs the commands of disks and volumes.
+// storage runs the commands of disks, volumes and services.
 func (s *shell) storage(command string, arguments []string) (string, error) {
 	argument := func(i int) string {
 		if i < len(arguments) {
@@ -24,7 +24,7 @@ func (s *shell) storage(command string, arguments []string) (string, error) {
 		}
 		return ""
 	}
-	for _, run := range []func(string, func(int) string, []string) (string, error){s.askDisk, s.changeDisk, s.askVolume, s.changeVolume, s.backend} {
+	for _, run := range []func(string, func(int) string, []string) (string, error){s.askDisk, s.changeDisk, s.askVolume, s.changeVolume, s.backend, s.services} {
 		if result, err := run(command, argument, arguments); !errors.Is(err, errUnknown) {
 			return result, err
 		}

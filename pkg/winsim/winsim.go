@@ -16,11 +16,12 @@
 // the same for drivers in other languages.
 //
 // What a node contains is said by a Model, in Go or in YAML: disks with their partitions,
-// volumes and files, and how slow and moody the machine is (Storage). There are presets for
-// what clouds show. A node counts the calls made to it (Calls), fails or delays them on
+// volumes and files, how slow and moody the machine is (Storage), its services and its
+// firmware. There are presets for what clouds show. A node counts the calls made to it (Calls), fails or delays them on
 // demand (Inject), and lets a test look at and change its files directly (WriteFile,
 // Symlink, MountFolder and so on), as well as its disks (AttachDisk, GrowDisk, DiskInfo,
-// DiskFingerprint and so on). A Node is safe for concurrent use.
+// DiskFingerprint and so on) and its services (ServiceInfo, SetServiceState, AddService). A
+// Node is safe for concurrent use.
 //
 // Files have all the names that NTFS has for them, 8.3 aliases and streams included, and can
 // change behind an operation's back (Swap). What the operation really touched is reported
@@ -46,6 +47,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -56,6 +58,7 @@ type Node struct {
 	storage Storage // never changes
 
 	diskHost   diskapi.HostAPI
+	systemHost systemapi.HostAPI
 	volumeHost volumeapi.HostAPI
 
 	mu    sync.Mutex // guards everything below
@@ -91,6 +94,7 @@ func New(model Model) (*Node, error) {
 	}
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
 	node.diskHost, node.volumeHost = diskapi.NewOn(node), volumeapi.NewOn(node)
+	node.systemHost = systemapi.NewOn(node)
 	node.boot()
 	for i, f := range model.Files {
 		if err := node.create(f); err != nil {
@@ -112,11 +116,16 @@ func (n *Node) Filesystem() fsapi.HostAPI { return fsapi.NewOn(n) }
 // same one: its calls wait for each other as those on a real machine do.
 func (n *Node) Disk() diskapi.HostAPI { return n.diskHost }
 
+// System returns the host of the system group on this node, for system.New; the same one
+// always, like Disk.
+func (n *Node) System() systemapi.HostAPI { return n.systemHost }
+
 // Volume returns the host of the volume group on this node, for volume.New; the same one
 // always, like Disk. One with other options is made by the package's own NewOn.
 func (n *Node) Volume() volumeapi.HostAPI { return n.volumeHost }
 
-// boot brings the disks into the state in which they arrive, and their volumes up.
+// boot brings the disks into the state in which they arrive, their volumes up, and the
+// services out of their pending states.
 func (n *Node) boot() {
 	for _, d := range n.disks {
 		d.attributes = n.arrivalState(d)
@@ -126,6 +135,9 @@ func (n *Node) boot() {
 		if !slices.ContainsFunc(v.extents, func(e extent) bool { return !n.online(e.disk) }) {
 			v.present, v.known = true, true
 		}
+	}
+	for _, s := range n.services.all {
+		n.goOn(s)
 	}
 }
 

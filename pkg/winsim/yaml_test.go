@@ -182,7 +182,7 @@ func TestLoadModel_Refuses(t *testing.T) {
 	}{
 		{"empty file", "", "node.yaml: the file is empty"},
 		{"only a comment", "# nothing\n", "node.yaml: the file is empty"},
-		{"only a marker", "---\n", "node.yaml: line 2: a mapping with the keys seed, realTime, storage, disks, volumes, files is expected here"},
+		{"only a marker", "---\n", "node.yaml: line 2: a mapping with the keys seed, realTime, storage, disks, volumes, files, firmware, services is expected here"},
 		{"not a mapping", "- a\n- b\n", "node.yaml: line 1: a mapping with the keys seed, "},
 		{"two documents", "seed: 1\n---\nseed: 2\n", "node.yaml: line 2: there is more than one YAML document"},
 		{"syntax error", "seed: 1\nvolumes: [\n", "node.yaml: line 2: did not find expected node content"},
@@ -281,6 +281,23 @@ func TestLoadModel_Refuses(t *testing.T) {
 		{"volume size", "volumes:\n  - {id: " + guid1 + ", size: 1}\n", "node.yaml: line 2: volumes[0].size: 1 is not the size of a volume: "},
 		{"used", "volumes:\n  - {id: " + guid1 + ", used: -1}\n", "node.yaml: line 2: volumes[0].used: it must not be negative"},
 		{"CD-ROM with extents", "disks: [{size: 1GiB}]\nvolumes:\n  - {id: " + guid1 + ", cdrom: true, extents: [{size: 1MiB}]}\n", "node.yaml: line 3: volumes[0].cdrom: a CD-ROM has no extents"},
+		{"service without a name", "services:\n  - {name: a}\n  - {displayName: b}\n", `node.yaml: line 3: services[1].name: "" is not the name of a service: it is empty`},
+		{"service with a bad name", "services:\n  - name: 'a\\b'\n", `node.yaml: line 2: services[0].name: "a\\b" is not the name of a service: it contains a slash`},
+		{"service twice", "services:\n  - name: a\n  - name: A\n", `node.yaml: line 3: services[1].name: "A" is used twice`},
+		{"service that depends on nothing", "services:\n  - name: a\n    dependsOn: [b]\n", `node.yaml: line 3: services[0].dependsOn: "b" is not among the node's services`},
+		{"service that depends on itself", "services:\n  - name: a\n    dependsOn: [a]\n", `node.yaml: line 3: services[0].dependsOn: a would depend on itself`},
+		{"services in a circle", "services:\n  - {name: x, dependsOn: [a]}\n  - name: a\n    dependsOn: [b]\n  - {name: b, dependsOn: [c]}\n  - {name: c, dependsOn: [a]}\n", `node.yaml: line 4: services[1].dependsOn: a would depend on itself`},
+		{"dependencies as text", "services:\n  - {name: a, dependsOn: b}\n", `node.yaml: line 2: services[0].dependsOn: a list is expected here`},
+		{"start type", "services:\n  - name: a\n    startType: auto\n", `node.yaml: line 3: services[0].startType: "auto" is none of `},
+		{"state of a service", "services:\n  - name: a\n    state: started\n", `node.yaml: line 3: services[0].state: "started" is none of `},
+		{"negative start time", "services:\n  - {name: a, startTime: -1s}\n", `node.yaml: line 2: services[0].startTime: it must not be negative`},
+		{"negative stop time", "services:\n  - {name: a, stopTime: -1s}\n", `node.yaml: line 2: services[0].stopTime: it must not be negative`},
+		{"exit code of its own without 1066", "services:\n  - {name: a, exitCode: 5, specificExitCode: 7}\n", `node.yaml: line 2: services[0].specificExitCode: it counts only with exitCode 1066`},
+		{"service runs without what it needs", "services:\n  - {name: a, state: stopped}\n  - {name: b, startType: automatic, dependsOn: [a]}\n", `node.yaml: line 3: services[1].state: it is running, but a, which it depends on, is stopped`},
+		{"firmware table", "firmware:\n  table: xyz\n", `node.yaml: line 2: firmware.table: "xyz" is not a row of hexadecimal bytes`},
+		{"firmware table and serial number", "firmware:\n  serial: x\n  table: 00\n", `node.yaml: line 3: firmware.table: give the whole table or serial, not both`},
+		{"serial number in Greek", "firmware: {serial: α}\n", `node.yaml: line 1: firmware.serial: "α" has characters that firmware cannot show`},
+		{"unknown field of firmware", "firmware: {serialNumber: x}\n", `node.yaml: line 1: firmware.serialNumber: there is no such field; known are manufacturer, product, serial, table, wmiSerial`},
 		// A value that is spelt like a key must not be taken for it.
 		{"value like a key", volumes + "files:\n  - symlink: volume\n    path: C:\\x\n    readOnly: false\n    volume: " + guid1 + "\n", `node.yaml: line 5: files[0].path: C:\x cannot have more than one of`},
 		{"value like a key further down", volumes + "files:\n  - symlink: path\n    readOnly: false\n    path: x\n", `node.yaml: line 6: files[0].path: path "x" is not an absolute Windows path`},
@@ -417,7 +434,7 @@ func TestLoadFaults_Refuses(t *testing.T) {
 		{"a bare list", "- {call: FileInfo, error: 5}\n", "faults.yaml: line 1: a mapping with the keys faults is expected here"},
 		{"unknown field", "faults:\n  - call: FileInfo\n    code: 5\n", "faults.yaml: line 3: faults[0].code: there is no such field; known are call, object, nth, times, chance, delay, error"},
 		{"a hook", "faults:\n  - do: x\n", "faults.yaml: line 2: faults[0].do: there is no such field"},
-		{"unknown call", "faults:\n  - {error: 5}\n  - error: 5\n    call: Frmt\n", `faults.yaml: line 4: faults[1].call: "Frmt" is not a call; known are CreateDirectory, `},
+		{"unknown call", "faults:\n  - {error: 5}\n  - error: 5\n    call: Frmt\n", `faults.yaml: line 4: faults[1].call: "Frmt" is not a call; known are ActiveDependents, `},
 		{"negative nth", "faults:\n  - {nth: -1, error: 5}\n", "faults.yaml: line 2: faults[0].nth: it must not be negative"},
 		{"too likely", "faults:\n  - error: 5\n    chance: 2\n", "faults.yaml: line 3: faults[0].chance: it must be between 0 and 1"},
 		{"not a likelihood", "faults:\n  - {error: 5, chance: .nan}\n", "faults.yaml: line 2: faults[0].chance: it must be between 0 and 1"},
@@ -444,6 +461,7 @@ func FuzzLoadModel(f *testing.F) {
 	f.Add("volumes:\n  - {id: " + guid1 + ", letter: C}\nfiles:\n  - path: C:\\x\\y\n  - {path: C:\\l, symlink: ..\\x}\n  - {path: C:\\m, volume: " + guid1 + "}\n  - path: C:\\m\\l\\z\n")
 	f.Add("disks:\n  - {size: 1GiB, layout: gpt, sectorSize: 4096, partitions: [{type: msr}, {volume: {letter: C, files: [{path: x\\y}]}}], bytes: [{offset: -1, text: x}]}\n  - {size: 2MiB, layout: mbr, partitions: [{offset: 1MiB, type: 0x0c}]}\n  - {size: 1MiB, layout: superfloppy, partitions: [{volume: {fileSystem: fat32}}]}\nvolumes: [{id: " + guid2 + ", extents: [{offset: 20MiB, size: 1MiB}]}]\nfiles: [{path: C:\\z}]\n")
 	f.Add("storage: {automount: nameless, sanPolicy: offline-all}\ndisks: [{size: 1GiB, layout: gpt, partitions: [{volume: {letter: C}}]}]")
+	f.Add("services: [{name: a, dependsOn: [b, B], startType: automatic}, {name: b, state: start-pending, startTime: 1s, exitCode: 1066, specificExitCode: 1}]\nfirmware: {table: 00030300 ffffffff 0108, wmiSerial: x}")
 	f.Add("seed: &a 1\nfiles: [*a]")
 	f.Add("? [a]\n: b\n---\n{")
 	f.Add("<<: !!binary x\n!!set {a}: \"\\uD800\"")

@@ -1,7 +1,7 @@
 package local
 
 // The kinds of calls that can hang: all that open a device, a volume or a file, or ask
-// Windows about them.
+// Windows about them, and those that another process answers.
 const (
 	reachFile   kind = "reach a file"          // the volume or server it is on does not answer
 	askMounts   kind = "ask the mount manager" // it does one thing at a time, and waits for volumes
@@ -12,4 +12,7 @@ const (
 	reachVolume kind = "reach a volume"
 	flushVolume kind = "flush a volume" // it takes as long as there is something to write
 	scanAdapter kind = "scan an adapter"
+
+	askServices    kind = "ask the service manager" // it is busy with the list of services
+	controlService kind = "control a service"       // and it waits for the service
 )

@@ -1,22 +1,52 @@
 package api
 
-import "github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+import (
+	"context"
 
-// host is the machine this program runs on.
-type host struct{}
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
 
-var _ HostAPI = host{}
-
-// New returns the machine this program runs on. Calls it cannot serve fail with
-// an error for which errors.Is(err, errors.ErrUnsupported) holds.
-func New() HostAPI { return host{} }
-
-func (host) GetBIOSSerialNumber() (string, error) {
-	return "", winerr.NotYet("get BIOS serial number")
+// host implements HostAPI over the seam.
+type host struct {
+	m      win.Machine
+	shared *shared
+	list   *servicelist.List // nil if every service may be started and stopped
+	ctx    context.Context   //nolint:containedctx // HostAPI's published methods take none, see WithContext
 }
 
-func (host) GetService(string) (*ServiceInfo, error) { return nil, winerr.NotYet("get service") }
+// shared is what all hosts of a machine must have in common. The zero value is ready.
+type shared struct {
+	services keylock.Locks[string] // by folded name
+}
 
-func (host) StartService(string) error { return winerr.NotYet("start service") }
+// WithContext returns the same host, its calls bounded by ctx.
+func (h host) WithContext(ctx context.Context) HostAPI {
+	h.ctx = ctx
+	return h
+}
 
-func (host) StopService(string, bool) error { return winerr.NotYet("stop service") }
+// OnlyServices returns the same host, which starts and stops only services that the list
+// allows. It holds also for those that a forced stop would stop.
+func (h host) OnlyServices(list *servicelist.List) HostAPI {
+	h.list = list
+	return h
+}
+
+// change starts or stops a service while nobody else does so. Unlike changes of disks it
+// ends with its caller: what the service manager was asked to do goes on by itself, and
+// whoever comes next finds the service in the state it has reached.
+func (h host) change(op, name string, do func(ctx context.Context) error) error {
+	if err := h.list.Guard(op, name); err != nil {
+		return err
+	}
+	unlock, err := h.shared.services.Lock(h.ctx, winpath.Fold(name))
+	if err != nil {
+		return winerr.Wrap(op, name, err)
+	}
+	defer unlock()
+	return do(h.ctx)
+}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -32,6 +33,9 @@ type Config struct {
 	// WorkingDirs are the directories of the node that requests may touch; empty
 	// means C:\var\lib\kubelet.
 	WorkingDirs []string
+	// AllowedServices are the services of the node that requests may start and stop;
+	// "*" stands for all but those that no request may, nil for the daemon's default.
+	AllowedServices []string
 	// StopTimeout bounds how long calls in flight may take on stop; 0 means the
 	// daemon's default.
 	StopTimeout time.Duration
@@ -47,20 +51,25 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	if len(cfg.WorkingDirs) == 0 {
 		cfg.WorkingDirs = []string{`C:\var\lib\kubelet`}
 	}
+	if cfg.AllowedServices == nil {
+		cfg.AllowedServices = servicelist.Default()
+	}
 	hosts := daemon.LocalHosts() // of groups that the node does not emulate yet
 	hosts.Disk = node.Disk()
 	hosts.Filesystem = node.Filesystem()
+	hosts.System = node.System()
 	hosts.Volume = node.Volume()
 	if cfg.FormatOver {
 		hosts.Volume = volumeapi.NewOn(node, volumeapi.FormatOverExisting())
 	}
 	return daemon.Serve(ctx, daemon.Config{
-		Hosts:       hosts,
-		WorkingDirs: cfg.WorkingDirs,
-		APIGroups:   cfg.APIGroups,
-		SocketDir:   cfg.SocketDir,
-		StopTimeout: cfg.StopTimeout,
-		Ready:       cfg.Ready,
+		Hosts:           hosts,
+		WorkingDirs:     cfg.WorkingDirs,
+		AllowedServices: cfg.AllowedServices,
+		APIGroups:       cfg.APIGroups,
+		SocketDir:       cfg.SocketDir,
+		StopTimeout:     cfg.StopTimeout,
+		Ready:           cfg.Ready,
 	})
 }
 

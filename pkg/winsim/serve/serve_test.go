@@ -107,6 +107,7 @@ func TestRun_Refuses(t *testing.T) {
 		"an unknown group":               {serve.Config{APIGroups: []string{"dsk"}}, `"dsk"`},
 		"an unknown version":             {serve.Config{APIGroups: []string{"disk/v9"}}, `"disk/v9"`},
 		"a bad working directory":        {serve.Config{WorkingDirs: []string{"/var/lib"}}, "not an absolute Windows path"},
+		"a protected service":            {serve.Config{AllowedServices: []string{"kubelet"}}, "never starts or stops"},
 		"a directory below a file":       {serve.Config{SocketDir: "/dev/null/x"}, "/dev/null/x"},
 		"a directory of too long a name": {serve.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}, "107"},
 	} {

@@ -1,0 +1,186 @@
+// Package smbios reads and writes what the firmware tells about a machine, in the form in
+// which Windows hands it out: RawSMBIOSData, a header and then the structures of the
+// System Management BIOS specification.
+//
+// Firmware and hypervisors are known to lie about lengths, so nothing here believes one: a
+// table is read as far as it makes sense. All of it is pure functions on bytes.
+//
+// https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-getsystemfirmwaretable
+// https://www.dmtf.org/standards/smbios
+package smbios
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+)
+
+// RawSMBIOSData
+const (
+	rawMajor  = 1
+	rawMinor  = 2
+	rawLength = 4
+	rawHeader = 8
+)
+
+// The header of each structure: its type, the length of its formatted area with the header,
+// and a handle of two bytes.
+const (
+	structureType   = 0
+	structureLength = 1
+	structureHandle = 2
+	structureHeader = 4
+)
+
+// The types of structures that matter here.
+const (
+	typeBIOS   = 0
+	typeSystem = 1
+	typeEnd    = 127
+)
+
+// System Information: each byte is the number of a string.
+const (
+	systemManufacturer = 4
+	systemProduct      = 5
+	systemSerial       = 7
+	systemUUID         = 8
+	systemSize         = 27
+)
+
+// SerialNumber returns the serial number of the machine: that of the first System
+// Information structure, without the spaces after it. It is empty if there is none.
+func SerialNumber(raw []byte) string {
+	for s := range structures(raw) {
+		if s.formatted[structureType] != typeSystem {
+			continue
+		}
+		if len(s.formatted) <= systemSerial {
+			return "" // as old as SMBIOS 2.0, and cut short
+		}
+		return strings.TrimRight(latin1(s.text(s.formatted[systemSerial])), " ")
+	}
+	return ""
+}
+
+// structure is one structure of a table.
+type structure struct {
+	formatted []byte // at least the header
+	strings   []byte // each ended by a NUL, but perhaps the last
+}
+
+// structures goes through a table until its end, or to where it stops making sense.
+func structures(raw []byte) func(yield func(structure) bool) {
+	return func(yield func(structure) bool) {
+		if len(raw) < rawHeader {
+			return
+		}
+		table := raw[rawHeader:]
+		if length := binary.LittleEndian.Uint32(raw[rawLength:]); uint64(length) < uint64(len(table)) {
+			table = table[:length]
+		}
+		for len(table) >= structureHeader && table[structureType] != typeEnd {
+			length := int(table[structureLength])
+			if length < structureHeader || length > len(table) {
+				return
+			}
+			s := structure{formatted: table[:length]}
+			s.strings, table = cutStrings(table[length:])
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// cutStrings splits the strings of a structure off what follows. They are ended by a NUL
+// of their own, and that by another; without strings there are two NULs.
+func cutStrings(b []byte) (text, rest []byte) {
+	end := bytes.Index(b, []byte{0, 0})
+	if end < 0 {
+		return b, nil
+	}
+	return b[:end], b[end+2:]
+}
+
+// text returns the string with a number. Number 0 is no string, and so are numbers that
+// are larger than there are strings.
+func (s structure) text(number uint8) []byte {
+	rest := s.strings
+	for ; number > 1; number-- {
+		var found bool
+		if _, rest, found = bytes.Cut(rest, []byte{0}); !found {
+			return nil
+		}
+	}
+	if number == 0 {
+		return nil
+	}
+	text, _, _ := bytes.Cut(rest, []byte{0})
+	return text
+}
+
+// latin1 reads bytes as text. The specification promises ASCII; what is above is taken for
+// Latin-1, so that each byte remains one character.
+func latin1(b []byte) string {
+	text := make([]rune, 0, len(b))
+	for _, c := range b {
+		text = append(text, rune(c))
+	}
+	return string(text)
+}
+
+// System is what a System Information structure says. Strings may be empty.
+type System struct {
+	Manufacturer string
+	Product      string
+	Serial       string
+	UUID         [16]byte
+}
+
+// Encode builds a table with one System Information structure, between two others as in
+// real ones. Characters that are no byte, or end a string, become question marks.
+func Encode(s System) []byte {
+	table := encodeStructure(typeBIOS, make([]byte, 18-structureHeader), nil)
+
+	area := make([]byte, systemSize-structureHeader)
+	copy(area[systemUUID-structureHeader:], s.UUID[:])
+	var texts []string
+	for _, field := range []struct {
+		at   int
+		text string
+	}{{systemManufacturer, s.Manufacturer}, {systemProduct, s.Product}, {systemSerial, s.Serial}} {
+		if field.text != "" {
+			texts = append(texts, field.text)
+			area[field.at-structureHeader] = byte(len(texts))
+		}
+	}
+	table = append(table, encodeStructure(typeSystem, area, texts)...)
+	table = append(table, encodeStructure(typeEnd, nil, nil)...)
+
+	raw := make([]byte, rawHeader)
+	raw[rawMajor], raw[rawMinor] = 3, 3
+	binary.LittleEndian.PutUint32(raw[rawLength:], uint32(len(table)))
+	return slices.Concat(raw, table)
+}
+
+func encodeStructure(kind byte, area []byte, texts []string) []byte {
+	b := make([]byte, structureHeader, structureHeader+len(area))
+	b[structureType], b[structureLength] = kind, byte(structureHeader+len(area))
+	binary.LittleEndian.PutUint16(b[structureHandle:], uint16(kind))
+	b = append(b, area...)
+	for _, text := range texts {
+		for _, r := range text {
+			if r == 0 || r > 0xFF {
+				r = '?'
+			}
+			b = append(b, byte(r))
+		}
+		b = append(b, 0)
+	}
+	if len(texts) == 0 {
+		b = append(b, 0)
+	}
+	return append(b, 0)
+}

@@ -1,0 +1,88 @@
+package win
+
+import (
+	"context"
+	"time"
+)
+
+// System is the part of a machine that deals with its firmware and its services.
+//
+// Services go by their short names, in which case does not matter; display names are not
+// understood. A service that is not installed answers 1060 to every call. Each call opens
+// the service with the rights it needs and no others, and closes it before it returns.
+type System interface {
+	// FirmwareTable returns the SMBIOS tables as RawSMBIOSData, which package smbios
+	// reads: GetSystemFirmwareTable with the provider 'RSMB'.
+	FirmwareTable(ctx context.Context) ([]byte, error)
+
+	// BIOSSerialNumber is SerialNumber of WMI's Win32_BIOS. It may be empty.
+	BIOSSerialNumber(ctx context.Context) (string, error)
+
+	// ServiceConfig is QueryServiceConfig.
+	ServiceConfig(ctx context.Context, name string) (ServiceConfig, error)
+
+	// ServiceStatus is QueryServiceStatusEx.
+	ServiceStatus(ctx context.Context, name string) (ServiceStatus, error)
+
+	// StartService asks the service manager to start a service, and those it depends on
+	// before it. It returns when the service is starting: StartService. 1056 means that
+	// it is started already, also if it is paused.
+	StartService(ctx context.Context, name string) error
+
+	// StopService asks a service to stop, and returns when it has taken note:
+	// ControlService with SERVICE_CONTROL_STOP. 1051 means that services that depend on
+	// it are active, 1061 that it cannot be asked now, 1062 that it is stopped.
+	StopService(ctx context.Context, name string) error
+
+	// ActiveDependents lists the services that depend on this one, also by way of
+	// others, and are not stopped: EnumDependentServices. They can be stopped in the
+	// order of the list.
+	ActiveDependents(ctx context.Context, name string) ([]string, error)
+}
+
+// ServiceConfig is the part of QUERY_SERVICE_CONFIG that we use.
+// https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-query_service_configw
+type ServiceConfig struct {
+	DisplayName string
+	StartType   StartType
+}
+
+// StartType says when Windows starts a service, SERVICE_..._START.
+type StartType uint32
+
+// The start types. The first two are of drivers.
+const (
+	StartBoot      StartType = 0
+	StartSystem    StartType = 1
+	StartAutomatic StartType = 2
+	StartManual    StartType = 3
+	StartDisabled  StartType = 4
+)
+
+// ServiceStatus is the part of SERVICE_STATUS_PROCESS that we use.
+// https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process
+type ServiceStatus struct {
+	State ServiceState
+	// ExitCode is the Windows code with which the service has stopped. 1066 means that
+	// it has a code of its own, SpecificExitCode.
+	ExitCode         uint32
+	SpecificExitCode uint32
+	// WaitHint is how long the service says it needs for what is pending.
+	WaitHint time.Duration
+	// OwnProcess says that the service runs in the process that asks.
+	OwnProcess bool
+}
+
+// ServiceState is what a service does now.
+type ServiceState uint32
+
+// The states.
+const (
+	ServiceStopped         ServiceState = 1
+	ServiceStartPending    ServiceState = 2
+	ServiceStopPending     ServiceState = 3
+	ServiceRunning         ServiceState = 4
+	ServiceContinuePending ServiceState = 5
+	ServicePausePending    ServiceState = 6
+	ServicePaused          ServiceState = 7
+)

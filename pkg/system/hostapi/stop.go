@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+const opStop = "stop service"
+
+// StopService stops a service and waits until it has stopped, with force also those that
+// depend on it.
+func (h host) StopService(name string, force bool) error {
+	return h.change(opStop, name, func(ctx context.Context) error { return h.stop(ctx, name, force) })
+}
+
+// stop stops a service. Nothing is asked about those that depend on it until Windows says
+// that they are in the way. They may come back while others are being stopped, for others
+// use them, so that is done up to three times.
+// https://learn.microsoft.com/windows/win32/services/stopping-a-service
+func (h host) stop(ctx context.Context, name string, force bool) error {
+	const rounds = 3
+	w := h.newWait()
+	for round := 1; ; round++ {
+		err := h.stopOne(ctx, w, name)
+		if winerr.CodeOf(err) != winerr.DependentServicesRunning {
+			return failed(opStop, name, err)
+		}
+		dependents, listErr := h.m.ActiveDependents(ctx, name)
+		switch list := strings.Join(dependents, ", "); {
+		case listErr != nil:
+			return failed(opStop, name, listErr)
+		case len(dependents) > 0 && !force:
+			return winerr.As(winerr.InUse, opStop, name, fmt.Errorf("%w: %s", err, list), "stop them first, or set force")
+		case round > rounds:
+			return winerr.As(winerr.Busy, opStop, name, fmt.Errorf("%w again and again: %s", err, list), "find out what starts them")
+		}
+		if err := h.mayStop(ctx, name, dependents); err != nil {
+			return err
+		}
+		if err := h.stopDependents(ctx, w, name, dependents); err != nil {
+			return err
+		}
+	}
+}
+
+// mayStop checks all services that a forced stop would stop, before it stops the first.
+func (h host) mayStop(ctx context.Context, name string, dependents []string) error {
+	if h.list == nil {
+		return nil
+	}
+	for _, dependent := range dependents {
+		refusal := h.list.Refusal(dependent)
+		if refusal == "" {
+			status, err := h.m.ServiceStatus(ctx, dependent)
+			switch {
+			case err != nil && winerr.CodeOf(err) != winerr.ServiceDoesNotExist:
+				return failed(opStop, name, fmt.Errorf("look at %s, which depends on it: %w", dependent, err))
+			case err == nil && status.OwnProcess:
+				refusal = itself
+			}
+		}
+		if refusal != "" {
+			return winerr.New(winerr.Denied, opStop, name, "%s, which depends on it, would be stopped, too: %s", dependent, refusal)
+		}
+	}
+	return nil
+}
+
+const itself = "this is csi-proxy itself"
+
+// stopDependents stops services in the order in which Windows has listed them: those on
+// which nobody depends come first. If one cannot be stopped because of others that came
+// back, the rest has to wait for another round.
+//
+// Each is locked while it is being stopped. Nobody can wait for us meanwhile and have that
+// lock, since locks are taken in the direction of dependents only.
+func (h host) stopDependents(ctx context.Context, w *wait, name string, dependents []string) error {
+	for _, dependent := range dependents {
+		unlock, err := h.shared.services.Lock(ctx, winpath.Fold(dependent))
+		if err != nil {
+			return winerr.Wrap(opStop, name, err)
+		}
+		err = h.stopOne(ctx, w, dependent)
+		unlock()
+		switch winerr.CodeOf(err) {
+		case winerr.DependentServicesRunning:
+			return nil
+		case winerr.ServiceDoesNotExist: // uninstalled meanwhile
+		default:
+			if err != nil {
+				return failed(opStop, name, fmt.Errorf("%s, which depends on it: %w", dependent, err))
+			}
+		}
+	}
+	return nil
+}
+
+// stopOne asks a service to stop, and waits until it has. Failures are Windows' own, or
+// those of the wait.
+// https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice
+func (h host) stopOne(ctx context.Context, w *wait, name string) error {
+	for asked := false; ; {
+		status, err := h.m.ServiceStatus(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case status.State == win.ServiceStopped:
+			return nil
+		case h.list != nil && status.OwnProcess:
+			return fmt.Errorf("%w: %s", winerr.Denied, itself)
+		case status.State != win.ServiceStopPending && !asked:
+			switch err := h.m.StopService(ctx, name); winerr.CodeOf(err) {
+			case winerr.ServiceNotActive:
+				return nil
+			case winerr.ServiceCannotAcceptCtrl: // it is starting, for instance; ask again
+			default:
+				if err != nil {
+					return err
+				}
+				asked = true
+				continue // some have stopped at once
+			}
+		}
+		if err := w.pause(ctx, status); err != nil {
+			return err
+		}
+	}
+}

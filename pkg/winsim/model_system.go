@@ -1,0 +1,265 @@
+package winsim
+
+import (
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/smbios"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// Firmware is what the firmware tells about the machine.
+type Firmware struct {
+	Manufacturer string `yaml:"manufacturer"`
+	Product      string `yaml:"product"`
+	// Serial is the serial number, spaces after it included; may be empty.
+	Serial string `yaml:"serial"`
+	// Table is the whole table in hexadecimal digits, as GetSystemFirmwareTable hands
+	// it out, in place of one that is made of the fields above. It may be nonsense.
+	Table string `yaml:"table"`
+	// WMISerial is what Win32_BIOS says. The default is what the table says.
+	WMISerial string `yaml:"wmiSerial"`
+}
+
+// firmware is a Firmware as the node has it.
+type firmware struct {
+	table     []byte
+	wmiSerial string
+}
+
+func (f Firmware) build() (firmware, *ModelError) {
+	built := firmware{wmiSerial: f.WMISerial}
+	for _, part := range []struct{ field, text string }{
+		{"manufacturer", f.Manufacturer}, {"product", f.Product}, {"serial", f.Serial},
+	} {
+		switch {
+		case part.text != "" && f.Table != "":
+			return firmware{}, problem("table", "give the whole table or %s, not both", part.field)
+		case strings.ContainsFunc(part.text, func(r rune) bool { return r == 0 || r > 0xFF }):
+			return firmware{}, problem(part.field, "%.100q has characters that firmware cannot show", part.text)
+		}
+	}
+	if f.Table != "" {
+		table, err := hex.DecodeString(strings.ReplaceAll(f.Table, " ", ""))
+		if err != nil {
+			return firmware{}, problem("table", "%.40q is not a row of hexadecimal bytes", f.Table)
+		}
+		built.table = table
+	} else {
+		built.table = smbios.Encode(smbios.System{Manufacturer: f.Manufacturer, Product: f.Product, Serial: f.Serial})
+	}
+	if built.wmiSerial == "" {
+		built.wmiSerial = smbios.SerialNumber(built.table)
+	}
+	return built, nil
+}
+
+// Service is a service of the node.
+type Service struct {
+	// Name is the short name, unique without regard to case.
+	Name string `yaml:"name"`
+	// DisplayName is the name for people; the default is Name.
+	DisplayName string `yaml:"displayName"`
+	// StartType is when Windows starts the service; the default is StartManual.
+	StartType StartType `yaml:"startType"`
+	// State is what the service does at the start. By default those run that Windows
+	// starts by itself, and what they depend on; the others are stopped.
+	State ServiceState `yaml:"state"`
+	// DependsOn are the names of services of the node that must run before this one.
+	DependsOn []string `yaml:"dependsOn"`
+
+	// StartTime and StopTime are for how long it is pending.
+	StartTime time.Duration `yaml:"startTime"`
+	StopTime  time.Duration `yaml:"stopTime"`
+	// ExitCode makes the service stop with this Windows code when it should begin to
+	// run. With 1066 SpecificExitCode is a code of its own.
+	ExitCode         uint32 `yaml:"exitCode"`
+	SpecificExitCode uint32 `yaml:"specificExitCode"`
+	// RefusesStop makes it answer 1052 when it is asked to stop.
+	RefusesStop bool `yaml:"refusesStop"`
+	// Proxy says that this is the service as which CSI Proxy itself runs, under
+	// whatever name.
+	Proxy bool `yaml:"proxy"`
+}
+
+// StartType says when Windows starts a service.
+type StartType string
+
+// The start types. The first two are of drivers.
+const (
+	StartBoot      StartType = "boot"
+	StartSystem    StartType = "system"
+	StartAutomatic StartType = "automatic"
+	StartManual    StartType = "manual"
+	StartDisabled  StartType = "disabled"
+)
+
+var startTypes = map[StartType]win.StartType{
+	StartBoot:      win.StartBoot,
+	StartSystem:    win.StartSystem,
+	StartAutomatic: win.StartAutomatic,
+	StartManual:    win.StartManual,
+	StartDisabled:  win.StartDisabled,
+}
+
+// byItself reports whether Windows starts such services without being asked.
+func (t StartType) byItself() bool {
+	return t == StartBoot || t == StartSystem || t == StartAutomatic
+}
+
+// ServiceState is what a service does.
+type ServiceState string
+
+// The states.
+const (
+	ServiceStopped         ServiceState = "stopped"
+	ServiceStartPending    ServiceState = "start-pending"
+	ServiceStopPending     ServiceState = "stop-pending"
+	ServiceRunning         ServiceState = "running"
+	ServiceContinuePending ServiceState = "continue-pending"
+	ServicePausePending    ServiceState = "pause-pending"
+	ServicePaused          ServiceState = "paused"
+)
+
+var serviceStates = map[ServiceState]win.ServiceState{
+	ServiceStopped:         win.ServiceStopped,
+	ServiceStartPending:    win.ServiceStartPending,
+	ServiceStopPending:     win.ServiceStopPending,
+	ServiceRunning:         win.ServiceRunning,
+	ServiceContinuePending: win.ServiceContinuePending,
+	ServicePausePending:    win.ServicePausePending,
+	ServicePaused:          win.ServicePaused,
+}
+
+func (s ServiceState) check(field string) *ModelError {
+	return oneOf(field, s, ServiceStopped, ServiceStartPending, ServiceStopPending, ServiceRunning,
+		ServiceContinuePending, ServicePausePending, ServicePaused)
+}
+
+// build makes the service without what it depends on.
+func (s Service) build() (*service, *ModelError) {
+	if flaw := servicelist.Check(s.Name); flaw != "" {
+		return nil, problem("name", "%.100q is not the name of a service: %s", s.Name, flaw)
+	}
+	for _, err := range []*ModelError{
+		oneOf("startType", s.StartType, StartBoot, StartSystem, StartAutomatic, StartManual, StartDisabled),
+		s.State.check("state"),
+		notNegative("startTime", s.StartTime),
+		notNegative("stopTime", s.StopTime),
+	} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	if s.SpecificExitCode != 0 && s.ExitCode != 1066 {
+		return nil, problem("specificExitCode", "it counts only with exitCode 1066")
+	}
+	if s.DisplayName == "" {
+		s.DisplayName = s.Name
+	}
+	if s.StartType == "" {
+		s.StartType = StartManual
+	}
+	return &service{Service: s, state: s.State}, nil
+}
+
+// services are those of a node.
+type services struct {
+	byName map[string]*service // by folded name
+	all    []*service          // in the order of the model
+}
+
+// buildServices makes the services, and brings them into the state they have at the start.
+func buildServices(models []Service) (services, *ModelError) {
+	built := services{byName: map[string]*service{}}
+	for i, model := range models {
+		s, err := model.build()
+		if err == nil {
+			err = built.register(s)
+		}
+		if err != nil {
+			return services{}, err.at("services", i)
+		}
+	}
+	for i, s := range built.all {
+		if err := built.resolve(s); err != nil {
+			return services{}, err.at("services", i)
+		}
+	}
+	for i, s := range built.all {
+		if s.needsItself(map[*service]bool{}, s) {
+			return services{}, problem("dependsOn", "%s would depend on itself", s.Name).at("services", i)
+		}
+	}
+	for _, s := range built.all {
+		if s.state == "" && s.StartType.byItself() {
+			s.runAtStart()
+		}
+	}
+	for i, s := range built.all {
+		if s.state == "" {
+			s.state = ServiceStopped
+		}
+		if s.state == ServiceStopped || s.state == ServiceStartPending {
+			continue
+		}
+		for _, needed := range s.needs {
+			if needed.state == ServiceStopped {
+				return services{}, problem("state", "it is %s, but %s, which it depends on, is stopped", s.state, needed.Name).at("services", i)
+			}
+		}
+	}
+	return built, nil
+}
+
+// register adds a service under its name.
+func (all *services) register(s *service) *ModelError {
+	key := winpath.Fold(s.Name)
+	if all.byName[key] != nil {
+		return problem("name", "%q is used twice", s.Name)
+	}
+	all.byName[key] = s
+	all.all = append(all.all, s)
+	return nil
+}
+
+// resolve finds what a service depends on.
+func (all *services) resolve(s *service) *ModelError {
+	for _, name := range s.DependsOn {
+		needed := all.byName[winpath.Fold(name)]
+		if needed == nil {
+			return problem("dependsOn", "%q is not among the node's services", name)
+		}
+		s.needs = append(s.needs, needed)
+	}
+	return nil
+}
+
+// needsItself reports whether a service depends on itself by way of others.
+func (s *service) needsItself(seen map[*service]bool, origin *service) bool {
+	for _, needed := range s.needs {
+		if needed == origin {
+			return true
+		}
+		if !seen[needed] {
+			seen[needed] = true
+			if needed.needsItself(seen, origin) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// runAtStart makes a service run, and what it depends on unless the model says otherwise.
+func (s *service) runAtStart() {
+	s.state = ServiceRunning
+	for _, needed := range s.needs {
+		if needed.state == "" {
+			needed.runAtStart()
+		}
+	}
+}

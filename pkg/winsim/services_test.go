@@ -1,0 +1,96 @@
+package winsim_test
+
+import (
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/smbios"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+func serialOf(t *testing.T, model winsim.Model) string {
+	t.Helper()
+	got, err := newSystem(t, newNode(t, model)).GetBIOSSerialNumber(t.Context(), &system.GetBIOSSerialNumberRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.SerialNumber
+}
+
+// TestPresets_SerialNumber: drivers tell clouds by how the serial number begins.
+func TestPresets_SerialNumber(t *testing.T) {
+	for name, want := range map[string]string{
+		"default":  `^WINSIM-`,
+		"azure":    `^[0-9]{4}(-[0-9]{4}){5}-[0-9]{2}$`,
+		"gce":      `^GoogleCloud-[0-9A-F]{32}$`,
+		"ebs-nvme": `^ec2[0-9a-f]{5}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`,
+		"vsphere":  `^VMware-[0-9a-f]{2}( [0-9a-f]{2}){7}-[0-9a-f]{2}( [0-9a-f]{2}){7}$`,
+	} {
+		model, ok := winsim.Preset(name)
+		if !ok {
+			t.Fatalf("there is no preset %s", name)
+		}
+		if got := serialOf(t, model); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("%s: %q does not match %s", name, got, want)
+		}
+	}
+	// What the vSphere driver makes of it: 32 digits after the prefix.
+	uuid, found := strings.CutPrefix(serialOf(t, winsim.VSphere()), "VMware-")
+	digits := strings.NewReplacer(" ", "", "-", "").Replace(uuid)
+	if b, err := hex.DecodeString(digits); !found || err != nil || len(b) != 16 {
+		t.Errorf("%q is not a UUID: %v", digits, err)
+	}
+}
+
+func TestFirmware(t *testing.T) {
+	raw := hex.EncodeToString(smbios.Encode(smbios.System{Serial: "raw"}))
+	for name, c := range map[string]struct {
+		firmware winsim.Firmware
+		want     string
+	}{
+		"nothing":                    {winsim.Firmware{}, ""},
+		"spaces after it":            {winsim.Firmware{Serial: "x  "}, "x"},
+		"raw bytes":                  {winsim.Firmware{Table: raw}, "raw"},
+		"nonsense":                   {winsim.Firmware{Table: "ff fe"}, ""},
+		"nonsense, but WMI knows it": {winsim.Firmware{Table: "ff fe", WMISerial: "from WMI "}, "from WMI"},
+		"none, but WMI knows it":     {winsim.Firmware{Manufacturer: "x", WMISerial: "from WMI"}, "from WMI"},
+		"both":                       {winsim.Firmware{Serial: "table", WMISerial: "from WMI"}, "table"},
+	} {
+		if got := serialOf(t, winsim.Model{Firmware: c.firmware}); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestPresets_Services: what storage uses is there, and what must never be stopped runs.
+func TestPresets_Services(t *testing.T) {
+	for _, preset := range winsim.Presets() {
+		model, _ := winsim.Preset(preset)
+		node := newNode(t, model)
+		for name, want := range map[string]winsim.ServiceState{
+			"MSiSCSI": winsim.ServiceStopped, "vds": winsim.ServiceStopped, "smphost": winsim.ServiceStopped, "defragsvc": winsim.ServiceStopped,
+			"LanmanWorkstation": winsim.ServiceRunning, "RpcSs": winsim.ServiceRunning, "kubelet": winsim.ServiceRunning, "csi-proxy": winsim.ServiceRunning,
+		} {
+			if info, err := node.ServiceInfo(name); err != nil || info.State != want {
+				t.Errorf("%s: %s is %+v, %v, want it %s", preset, name, info, err, want)
+			}
+		}
+	}
+}
+
+// TestServices_Clock: starting a service takes the node's time and not ours.
+func TestServices_Clock(t *testing.T) {
+	model := winsim.Model{Services: []winsim.Service{{Name: "slow", StartTime: 20 * time.Second}}}
+	node := newNode(t, model)
+	before := node.Now()
+	if _, err := newSystem(t, node).StartService(t.Context(), &system.StartServiceRequest{Name: "slow"}); err != nil {
+		t.Fatal(err)
+	}
+	if took := node.Now().Sub(before); took != 20*time.Second {
+		t.Errorf("it took %v, want 20s", took)
+	}
+}
