@@ -26,6 +26,7 @@ type Machine interface {
 	Files
 	Disks
 	Volumes
+	ISCSI
 	System
 }
 

@@ -40,19 +40,33 @@ func errnoErr(e syscall.Errno) error {
 var (
 	modadvapi32 = windows.NewLazySystemDLL("advapi32.dll")
 	modcfgmgr32 = windows.NewLazySystemDLL("cfgmgr32.dll")
+	modiscsidsc = windows.NewLazySystemDLL("iscsidsc.dll")
 	modkernel32 = windows.NewLazySystemDLL("kernel32.dll")
 	modsetupapi = windows.NewLazySystemDLL("setupapi.dll")
 
-	procAdjustTokenPrivileges            = modadvapi32.NewProc("AdjustTokenPrivileges")
-	procCM_Get_DevNode_PropertyW         = modcfgmgr32.NewProc("CM_Get_DevNode_PropertyW")
-	procCM_Get_Parent                    = modcfgmgr32.NewProc("CM_Get_Parent")
-	procCM_Locate_DevNodeW               = modcfgmgr32.NewProc("CM_Locate_DevNodeW")
-	procCM_Reenumerate_DevNode           = modcfgmgr32.NewProc("CM_Reenumerate_DevNode")
-	procGetSystemFirmwareTable           = modkernel32.NewProc("GetSystemFirmwareTable")
-	procSetupDiEnumDeviceInterfaces      = modsetupapi.NewProc("SetupDiEnumDeviceInterfaces")
-	procSetupDiGetDeviceInstanceIdW      = modsetupapi.NewProc("SetupDiGetDeviceInstanceIdW")
-	procSetupDiGetDeviceInterfaceDetailW = modsetupapi.NewProc("SetupDiGetDeviceInterfaceDetailW")
-	procSetupDiOpenDeviceInterfaceW      = modsetupapi.NewProc("SetupDiOpenDeviceInterfaceW")
+	procAdjustTokenPrivileges             = modadvapi32.NewProc("AdjustTokenPrivileges")
+	procCM_Get_DevNode_PropertyW          = modcfgmgr32.NewProc("CM_Get_DevNode_PropertyW")
+	procCM_Get_Parent                     = modcfgmgr32.NewProc("CM_Get_Parent")
+	procCM_Locate_DevNodeW                = modcfgmgr32.NewProc("CM_Locate_DevNodeW")
+	procCM_Reenumerate_DevNode            = modcfgmgr32.NewProc("CM_Reenumerate_DevNode")
+	procAddIScsiSendTargetPortalW         = modiscsidsc.NewProc("AddIScsiSendTargetPortalW")
+	procGetDevicesForIScsiSessionW        = modiscsidsc.NewProc("GetDevicesForIScsiSessionW")
+	procGetIScsiSessionListW              = modiscsidsc.NewProc("GetIScsiSessionListW")
+	procLoginIScsiTargetW                 = modiscsidsc.NewProc("LoginIScsiTargetW")
+	procLogoutIScsiTarget                 = modiscsidsc.NewProc("LogoutIScsiTarget")
+	procRefreshIScsiSendTargetPortalW     = modiscsidsc.NewProc("RefreshIScsiSendTargetPortalW")
+	procRemoveIScsiPersistentTargetW      = modiscsidsc.NewProc("RemoveIScsiPersistentTargetW")
+	procRemoveIScsiSendTargetPortalW      = modiscsidsc.NewProc("RemoveIScsiSendTargetPortalW")
+	procReportIScsiPersistentLoginsW      = modiscsidsc.NewProc("ReportIScsiPersistentLoginsW")
+	procReportIScsiSendTargetPortalsW     = modiscsidsc.NewProc("ReportIScsiSendTargetPortalsW")
+	procReportIScsiTargetPortalsW         = modiscsidsc.NewProc("ReportIScsiTargetPortalsW")
+	procReportIScsiTargetsW               = modiscsidsc.NewProc("ReportIScsiTargetsW")
+	procSetIScsiInitiatorCHAPSharedSecret = modiscsidsc.NewProc("SetIScsiInitiatorCHAPSharedSecret")
+	procGetSystemFirmwareTable            = modkernel32.NewProc("GetSystemFirmwareTable")
+	procSetupDiEnumDeviceInterfaces       = modsetupapi.NewProc("SetupDiEnumDeviceInterfaces")
+	procSetupDiGetDeviceInstanceIdW       = modsetupapi.NewProc("SetupDiGetDeviceInstanceIdW")
+	procSetupDiGetDeviceInterfaceDetailW  = modsetupapi.NewProc("SetupDiGetDeviceInterfaceDetailW")
+	procSetupDiOpenDeviceInterfaceW       = modsetupapi.NewProc("SetupDiOpenDeviceInterfaceW")
 )
 
 func adjustTokenPrivileges(token windows.Token, disableAll bool, privileges *windows.Tokenprivileges, size uint32, previous *windows.Tokenprivileges, required *uint32) (success bool, err error) {
@@ -89,6 +103,96 @@ func cmLocateDevNode(node *DeviceNode, id *uint16, flags uint32) (ret configRet)
 func cmReenumerateDevNode(node DeviceNode, flags uint32) (ret configRet) {
 	r0, _, _ := syscall.SyscallN(procCM_Reenumerate_DevNode.Addr(), uintptr(node), uintptr(flags))
 	ret = configRet(r0)
+	return
+}
+
+func addSendTargetPortal(initiator *uint16, port uint32, options *byte, security uint64, portal *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procAddIScsiSendTargetPortalW.Addr(), uintptr(unsafe.Pointer(initiator)), uintptr(port), uintptr(unsafe.Pointer(options)), uintptr(security), uintptr(unsafe.Pointer(portal)))
+	status = isdscStatus(r0)
+	return
+}
+
+func getDevicesForSession(session *byte, count *uint32, devices *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procGetDevicesForIScsiSessionW.Addr(), uintptr(unsafe.Pointer(session)), uintptr(unsafe.Pointer(count)), uintptr(unsafe.Pointer(devices)))
+	status = isdscStatus(r0)
+	return
+}
+
+func getSessionList(size *uint32, count *uint32, sessions *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procGetIScsiSessionListW.Addr(), uintptr(unsafe.Pointer(size)), uintptr(unsafe.Pointer(count)), uintptr(unsafe.Pointer(sessions)))
+	status = isdscStatus(r0)
+	return
+}
+
+func loginTarget(target *uint16, informational bool, initiator *uint16, port uint32, portal *byte, security uint64, mappings *byte, options *byte, keySize uint32, key *byte, persistent bool, session *byte, connection *byte) (status isdscStatus) {
+	var _p0 uint32
+	if informational {
+		_p0 = 1
+	}
+	var _p1 uint32
+	if persistent {
+		_p1 = 1
+	}
+	r0, _, _ := syscall.SyscallN(procLoginIScsiTargetW.Addr(), uintptr(unsafe.Pointer(target)), uintptr(_p0), uintptr(unsafe.Pointer(initiator)), uintptr(port), uintptr(unsafe.Pointer(portal)), uintptr(security), uintptr(unsafe.Pointer(mappings)), uintptr(unsafe.Pointer(options)), uintptr(keySize), uintptr(unsafe.Pointer(key)), uintptr(_p1), uintptr(unsafe.Pointer(session)), uintptr(unsafe.Pointer(connection)))
+	status = isdscStatus(r0)
+	return
+}
+
+func logoutTarget(session *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procLogoutIScsiTarget.Addr(), uintptr(unsafe.Pointer(session)))
+	status = isdscStatus(r0)
+	return
+}
+
+func refreshSendTargetPortal(initiator *uint16, port uint32, portal *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procRefreshIScsiSendTargetPortalW.Addr(), uintptr(unsafe.Pointer(initiator)), uintptr(port), uintptr(unsafe.Pointer(portal)))
+	status = isdscStatus(r0)
+	return
+}
+
+func removePersistentTarget(initiator *uint16, port uint32, target *uint16, portal *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procRemoveIScsiPersistentTargetW.Addr(), uintptr(unsafe.Pointer(initiator)), uintptr(port), uintptr(unsafe.Pointer(target)), uintptr(unsafe.Pointer(portal)))
+	status = isdscStatus(r0)
+	return
+}
+
+func removeSendTargetPortal(initiator *uint16, port uint32, portal *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procRemoveIScsiSendTargetPortalW.Addr(), uintptr(unsafe.Pointer(initiator)), uintptr(port), uintptr(unsafe.Pointer(portal)))
+	status = isdscStatus(r0)
+	return
+}
+
+func reportPersistentLogins(count *uint32, logins *byte, size *uint32) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procReportIScsiPersistentLoginsW.Addr(), uintptr(unsafe.Pointer(count)), uintptr(unsafe.Pointer(logins)), uintptr(unsafe.Pointer(size)))
+	status = isdscStatus(r0)
+	return
+}
+
+func reportSendTargetPortals(count *uint32, portals *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procReportIScsiSendTargetPortalsW.Addr(), uintptr(unsafe.Pointer(count)), uintptr(unsafe.Pointer(portals)))
+	status = isdscStatus(r0)
+	return
+}
+
+func reportTargetPortals(initiator *uint16, target *uint16, tag *uint16, count *uint32, portals *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procReportIScsiTargetPortalsW.Addr(), uintptr(unsafe.Pointer(initiator)), uintptr(unsafe.Pointer(target)), uintptr(unsafe.Pointer(tag)), uintptr(unsafe.Pointer(count)), uintptr(unsafe.Pointer(portals)))
+	status = isdscStatus(r0)
+	return
+}
+
+func reportTargets(ask bool, size *uint32, names *byte) (status isdscStatus) {
+	var _p0 uint32
+	if ask {
+		_p0 = 1
+	}
+	r0, _, _ := syscall.SyscallN(procReportIScsiTargetsW.Addr(), uintptr(_p0), uintptr(unsafe.Pointer(size)), uintptr(unsafe.Pointer(names)))
+	status = isdscStatus(r0)
+	return
+}
+
+func setCHAPSharedSecret(length uint32, secret *byte) (status isdscStatus) {
+	r0, _, _ := syscall.SyscallN(procSetIScsiInitiatorCHAPSharedSecret.Addr(), uintptr(length), uintptr(unsafe.Pointer(secret)))
+	status = isdscStatus(r0)
 	return
 }
 

@@ -162,13 +162,21 @@ var codes = map[Code]meaning{
 // Error gives a short text and always the number: it is what operators search for.
 func (c Code) Error() string {
 	if c >= 0x80000000 { // an HRESULT, which people write so
-		return codes[c].describe("Windows error", fmt.Sprintf("%#08x", uint32(c)))
+		return c.meaning().describe("Windows error", fmt.Sprintf("%#08x", uint32(c)))
 	}
-	return codes[c].describe("Windows error", strconv.FormatUint(uint64(c), 10))
+	return c.meaning().describe("Windows error", strconv.FormatUint(uint64(c), 10))
+}
+
+// meaning is what we know of the code.
+func (c Code) meaning() meaning {
+	if m, ok := codes[c]; ok {
+		return m
+	}
+	return iscsiCodes[c]
 }
 
 // Kind is the usual class of the code; unknown codes are Internal.
-func (c Code) Kind() Kind { return codes[c].kind }
+func (c Code) Kind() Kind { return c.meaning().kind }
 
 // Is lets errors.Is compare a bare Code with a Kind, with the standard library's
 // error of the same meaning, and on Windows with a syscall.Errno.

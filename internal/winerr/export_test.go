@@ -13,3 +13,6 @@ func KnownStorageCodes() []StorageCode { return slices.Sorted(maps.Keys(storageC
 
 // KnownLegacyFormatCodes returns every code that has a kind and a text.
 func KnownLegacyFormatCodes() []LegacyFormatCode { return slices.Sorted(maps.Keys(legacyFormatCodes)) }
+
+// KnownISCSICodes returns every status of the iSCSI initiator that has a kind and a text.
+func KnownISCSICodes() []Code { return slices.Sorted(maps.Keys(iscsiCodes)) }

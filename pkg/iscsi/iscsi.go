@@ -30,20 +30,23 @@ import (
 // errors of the standard library: fs.ErrNotExist for a target that is not there,
 // fs.ErrInvalid for a wrong request, and so on.
 type Interface interface {
-	// AddTargetPortal registers a portal for later discovery. Windows chooses
-	// the initiator instance and the network interface.
+	// AddTargetPortal registers a portal, for good, and asks it for its targets.
+	// Windows chooses the initiator instance and the network interface.
 	AddTargetPortal(context.Context, *AddTargetPortalRequest) (*AddTargetPortalResponse, error)
 
-	// ConnectTarget logs in to a target.
+	// ConnectTarget logs in to a target that was discovered. A target with a
+	// session is a success. The session does not outlive a restart of the node.
 	ConnectTarget(context.Context, *ConnectTargetRequest) (*ConnectTargetResponse, error)
 
-	// DisconnectTarget logs out of a target.
+	// DisconnectTarget logs out of all sessions of a target, and makes Windows
+	// forget logins that it would repeat.
 	DisconnectTarget(context.Context, *DisconnectTargetRequest) (*DisconnectTargetResponse, error)
 
-	// DiscoverTargetPortal asks a portal which targets it offers.
+	// DiscoverTargetPortal asks a registered portal which targets it offers.
 	DiscoverTargetPortal(context.Context, *DiscoverTargetPortalRequest) (*DiscoverTargetPortalResponse, error)
 
-	// GetTargetDisks returns the disks of a target that is logged in.
+	// GetTargetDisks returns the disks of a target that is logged in, when Windows
+	// has set them up.
 	GetTargetDisks(context.Context, *GetTargetDisksRequest) (*GetTargetDisksResponse, error)
 
 	// ListTargetPortals returns the registered portals.
@@ -104,7 +107,11 @@ func (ic *ISCSI) ConnectTarget(ctx context.Context, request *ConnectTargetReques
 	if err != nil {
 		return nil, err
 	}
-	if err := h.ConnectTarget(portal, request.IQN, authType, request.ChapUsername, request.ChapSecret); err != nil {
+	user, secret, err := credentials(op, request)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.ConnectTarget(portal, request.IQN, authType, user, secret); err != nil {
 		return nil, winerr.Wrap(op, request.IQN, err)
 	}
 	return &ConnectTargetResponse{}, nil
@@ -203,6 +210,9 @@ func (ic *ISCSI) SetMutualChapSecret(ctx context.Context, request *SetMutualChap
 	const op = "set mutual CHAP secret"
 	h, err := hostctx.Begin(ctx, op, ic.host, request)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkSecret(op, "", request.MutualChapSecret); err != nil {
 		return nil, err
 	}
 	if err := h.SetMutualChapSecret(request.MutualChapSecret); err != nil {

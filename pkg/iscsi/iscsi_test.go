@@ -96,6 +96,11 @@ func TestAuthTypeToString(t *testing.T) {
 	}
 }
 
+const (
+	target = "iqn.2001-04.com.example:storage"
+	secret = "xyzzy-xyzzy-1"
+)
+
 // portal is a good portal for requests; it leaves the port to us.
 var portal = &iscsi.TargetPortal{TargetAddress: "10.0.0.1"}
 
@@ -119,17 +124,17 @@ func TestISCSI_EveryMethod(t *testing.T) {
 			&iscsi.AddTargetPortalRequest{TargetPortal: portal},
 			"add 10.0.0.1 3260", &iscsi.AddTargetPortalResponse{}),
 		"ConnectTarget": method(iscsi.Interface.ConnectTarget,
-			&iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: "iqn.a", AuthType: iscsi.MUTUAL_CHAP, ChapUsername: "me", ChapSecret: "xyzzy"},
-			"connect 10.0.0.1 3260 iqn.a MUTUALCHAP me xyzzy", &iscsi.ConnectTargetResponse{}),
+			&iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.MUTUAL_CHAP, ChapUsername: "me", ChapSecret: secret},
+			"connect 10.0.0.1 3260 "+target+" MUTUALCHAP me "+secret, &iscsi.ConnectTargetResponse{}),
 		"DisconnectTarget": method(iscsi.Interface.DisconnectTarget,
-			&iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: "iqn.a"},
-			"disconnect 10.0.0.1 3260 iqn.a", &iscsi.DisconnectTargetResponse{}),
+			&iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: target},
+			"disconnect 10.0.0.1 3260 "+target, &iscsi.DisconnectTargetResponse{}),
 		"DiscoverTargetPortal": method(iscsi.Interface.DiscoverTargetPortal,
 			&iscsi.DiscoverTargetPortalRequest{TargetPortal: portal},
 			"discover 10.0.0.1 3260", &iscsi.DiscoverTargetPortalResponse{IQNs: []string{"iqn.a", "iqn.b"}}),
 		"GetTargetDisks": method(iscsi.Interface.GetTargetDisks,
-			&iscsi.GetTargetDisksRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: "::1", TargetPort: 7}, IQN: "iqn.a"},
-			"disks ::1 7 iqn.a", &iscsi.GetTargetDisksResponse{DiskIDs: []string{"4", "5"}}),
+			&iscsi.GetTargetDisksRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: "::1", TargetPort: 7}, IQN: target},
+			"disks ::1 7 "+target, &iscsi.GetTargetDisksResponse{DiskIDs: []string{"4", "5"}}),
 		"ListTargetPortals": method(iscsi.Interface.ListTargetPortals,
 			&iscsi.ListTargetPortalsRequest{},
 			"list", &iscsi.ListTargetPortalsResponse{TargetPortals: []*iscsi.TargetPortal{{TargetAddress: "10.0.0.1", TargetPort: 3260}, {TargetAddress: "::1", TargetPort: 7}}}),
@@ -137,8 +142,8 @@ func TestISCSI_EveryMethod(t *testing.T) {
 			&iscsi.RemoveTargetPortalRequest{TargetPortal: portal},
 			"remove 10.0.0.1 3260", &iscsi.RemoveTargetPortalResponse{}),
 		"SetMutualChapSecret": method(iscsi.Interface.SetMutualChapSecret,
-			&iscsi.SetMutualChapSecretRequest{MutualChapSecret: "xyzzy"},
-			"secret xyzzy", &iscsi.SetMutualChapSecretResponse{}),
+			&iscsi.SetMutualChapSecretRequest{MutualChapSecret: secret},
+			"secret "+secret, &iscsi.SetMutualChapSecretResponse{}),
 	}
 	if got, want := len(calls), reflect.TypeFor[iscsi.Interface]().NumMethod(); got != want {
 		t.Fatalf("%d methods are tested, Interface has %d", got, want)
@@ -167,7 +172,7 @@ func TestISCSI_EveryMethod(t *testing.T) {
 				if !errors.Is(err, cause) || winerr.KindOf(err) != winerr.KindOf(cause) {
 					t.Errorf("host fails with %v: got %v of kind %v, want kind %v", cause, err, winerr.KindOf(err), winerr.KindOf(cause))
 				}
-				if err != nil && strings.Contains(err.Error(), "xyzzy") {
+				if err != nil && strings.Contains(err.Error(), secret) {
 					t.Errorf("err = %q gives a secret away", err)
 				}
 			}
@@ -195,22 +200,22 @@ func TestISCSI_BadRequest(t *testing.T) {
 			return ic.RemoveTargetPortal(ctx, &iscsi.RemoveTargetPortalRequest{})
 		},
 		"connect without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{IQN: "iqn.a"})
+			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{IQN: target})
 		},
 		"connect without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
 			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{TargetPortal: portal})
 		},
 		"connect with unknown authentication": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: "iqn.a", AuthType: 3})
+			return ic.ConnectTarget(ctx, &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: 3})
 		},
 		"disconnect without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{IQN: "iqn.a"})
+			return ic.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{IQN: target})
 		},
 		"disconnect without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
 			return ic.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{TargetPortal: portal})
 		},
 		"disks without portal": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
-			return ic.GetTargetDisks(ctx, &iscsi.GetTargetDisksRequest{IQN: "iqn.a"})
+			return ic.GetTargetDisks(ctx, &iscsi.GetTargetDisksRequest{IQN: target})
 		},
 		"disks without target": func(ctx context.Context, ic *iscsi.ISCSI) (any, error) {
 			return ic.GetTargetDisks(ctx, &iscsi.GetTargetDisksRequest{TargetPortal: portal})
@@ -226,5 +231,96 @@ func TestISCSI_BadRequest(t *testing.T) {
 				t.Errorf("host saw %q, want nothing", host.calls)
 			}
 		})
+	}
+}
+
+// TestISCSI_AttackersFields sends what a user could have put into a volume. Nothing of it may
+// reach the host, and the errors must not be as long as what was sent, nor have its secrets.
+func TestISCSI_AttackersFields(t *testing.T) {
+	const huge = 10 << 20
+	bad := map[string]string{
+		"huge": strings.Repeat("a", huge), "NUL": "10.0.0.1\x00", "newline": "10.0.0.1\nhost", "space": "10.0.0.1 ", "command": "$(shutdown)", "path": `..\..\x`, "not text": "\xff\xfe",
+	}
+	for name, text := range bad {
+		for method, do := range map[string]func(*iscsi.ISCSI) (any, error){
+			"AddTargetPortal": func(ic *iscsi.ISCSI) (any, error) {
+				return ic.AddTargetPortal(t.Context(), &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}})
+			},
+			"address of ConnectTarget": func(ic *iscsi.ISCSI) (any, error) {
+				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: text}, IQN: target})
+			},
+			"ConnectTarget": func(ic *iscsi.ISCSI) (any, error) {
+				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target + text + "\n"})
+			},
+			"DisconnectTarget": func(ic *iscsi.ISCSI) (any, error) {
+				return ic.DisconnectTarget(t.Context(), &iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: text})
+			},
+			"GetTargetDisks": func(ic *iscsi.ISCSI) (any, error) {
+				return ic.GetTargetDisks(t.Context(), &iscsi.GetTargetDisksRequest{TargetPortal: portal, IQN: text})
+			},
+			"secret": func(ic *iscsi.ISCSI) (any, error) {
+				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.ONE_WAY_CHAP, ChapSecret: "xyzzy" + text + "\x00"})
+			},
+			"SetMutualChapSecret": func(ic *iscsi.ISCSI) (any, error) {
+				return ic.SetMutualChapSecret(t.Context(), &iscsi.SetMutualChapSecretRequest{MutualChapSecret: "xyzzy" + text + "\x00"})
+			},
+			"user": func(ic *iscsi.ISCSI) (any, error) {
+				return ic.ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.MUTUAL_CHAP, ChapUsername: text + "\n", ChapSecret: secret})
+			},
+		} {
+			host := &fakeHost{}
+			_, err := do(newISCSI(t, host))
+			if !errors.Is(err, winerr.Invalid) || len(host.calls) != 0 {
+				t.Errorf("%s in %s: %.200v, and the host saw %.200q", name, method, err, host.calls)
+				continue
+			}
+			if text := err.Error(); len(text) > 1000 || strings.Contains(text, "xyzzy") {
+				t.Errorf("%s in %s: the error is %.200q", name, method, text)
+			}
+		}
+	}
+}
+
+func TestISCSI_Secrets(t *testing.T) {
+	for text, good := range map[string]bool{
+		"":                       false,
+		"xyzzy-xyzzy":            false, // 11
+		"xyzzy-xyzzy-":           true,
+		"xyzzy-xyzzy-xyzz":       true,
+		"xyzzy-xyzzy-xyzzy":      false, // 17
+		"xyzzy\n\"'$` xyzzy":     true,
+		"\xff\xfe\xfdxyzzyxyzzy": true,  // bytes that both sides agree on
+		"ünïcödé":                false, // 11 bytes
+	} {
+		host := &fakeHost{}
+		_, err := newISCSI(t, host).SetMutualChapSecret(t.Context(), &iscsi.SetMutualChapSecretRequest{MutualChapSecret: text})
+		if (err == nil) != good {
+			t.Errorf("mutual secret of %d bytes: %v", len(text), err)
+		}
+		_, err = newISCSI(t, host).ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, AuthType: iscsi.ONE_WAY_CHAP, ChapSecret: text})
+		if (err == nil) != good {
+			t.Errorf("secret of %d bytes: %v", len(text), err)
+		}
+	}
+}
+
+// TestISCSI_NoAuthSendsNoSecret: what nobody asks for stays here, and is not even looked at.
+func TestISCSI_NoAuthSendsNoSecret(t *testing.T) {
+	host := &fakeHost{}
+	_, err := newISCSI(t, host).ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, ChapUsername: "me\n", ChapSecret: "short"})
+	if want := []string{"connect 10.0.0.1 3260 " + target + " NONE"}; err != nil || !slices.Equal(host.calls, want) {
+		t.Errorf("%v, the host saw %q, want %q", err, host.calls, want)
+	}
+}
+
+func TestISCSI_AddressSpelling(t *testing.T) {
+	host := &fakeHost{}
+	for _, address := range []string{"[2001:DB8:0::1]", "2001:db8::1"} {
+		if _, err := newISCSI(t, host).AddTargetPortal(t.Context(), &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: address, TargetPort: 65535}}); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := "add 2001:db8::1 65535"; host.calls[0] != want || host.calls[1] != want {
+		t.Errorf("the host saw %q", host.calls)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 )
@@ -17,23 +18,27 @@ func toHost(op string, portal *TargetPortal) (*iscsiapi.TargetPortal, error) {
 	if portal == nil {
 		return nil, winerr.New(winerr.Invalid, op, "", "the target portal is missing; give its address")
 	}
-	if portal.TargetAddress == "" {
-		return nil, winerr.New(winerr.Invalid, op, "", "the address of the target portal is empty")
+	address, err := win.ParseAddress(portal.TargetAddress)
+	if err != nil {
+		return nil, winerr.As(winerr.Invalid, op, "", err, "")
 	}
 	if portal.TargetPort > math.MaxUint16 {
-		return nil, winerr.New(winerr.Invalid, op, portal.TargetAddress, "port %d does not exist", portal.TargetPort)
+		return nil, winerr.New(winerr.Invalid, op, address, "port %d does not exist", portal.TargetPort)
 	}
 	port := portal.TargetPort
 	if port == 0 {
 		port = defaultPort
 	}
-	return &iscsiapi.TargetPortal{Address: portal.TargetAddress, Port: port}, nil
+	return &iscsiapi.TargetPortal{Address: address, Port: port}, nil
 }
 
 // toHostWithIQN is toHost for calls that also name a target.
 func toHostWithIQN(op string, portal *TargetPortal, iqn string) (*iscsiapi.TargetPortal, error) {
 	if iqn == "" {
 		return nil, winerr.New(winerr.Invalid, op, "", "the qualified name (IQN) of the target is empty")
+	}
+	if err := win.CheckTargetName(iqn); err != nil {
+		return nil, winerr.As(winerr.Invalid, op, "", err, "")
 	}
 	return toHost(op, portal)
 }

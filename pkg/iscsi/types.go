@@ -31,7 +31,7 @@ func AuthTypeToString(authType AuthenticationType) (string, error) {
 
 // TargetPortal is the network address of a server that offers targets.
 type TargetPortal struct {
-	// TargetAddress is a host name or an IP address.
+	// TargetAddress is a host name or an IP address, of up to 255 bytes.
 	TargetAddress string
 	// TargetPort is a TCP port; 0 means 3260, the usual one.
 	TargetPort uint32
@@ -50,14 +50,17 @@ type AddTargetPortalResponse struct{}
 type ConnectTargetRequest struct {
 	// TargetPortal is the portal to log in through. It must not be nil.
 	TargetPortal *TargetPortal
-	// IQN is the qualified name of the target.
+	// IQN is the name of the target: iqn.2001-04.com.example:storage, or one that
+	// begins with eui. or naa. Case does not matter.
 	IQN string
 	// AuthType is NONE unless set.
 	AuthType AuthenticationType
-	// ChapUsername is the name the initiator gives with CHAP.
+	// ChapUsername is the name the initiator gives with CHAP: up to 255 printable
+	// ASCII characters. Empty means the initiator's own name. It is ignored without
+	// CHAP.
 	ChapUsername string
-	// ChapSecret is the secret by which the initiator proves itself with CHAP.
-	// It is never logged.
+	// ChapSecret is the secret by which the initiator proves itself with CHAP: 12 to
+	// 16 bytes. It is never logged, and ignored without CHAP.
 	ChapSecret string
 }
 
@@ -121,8 +124,7 @@ type RemoveTargetPortalResponse struct{}
 
 // SetMutualChapSecretRequest holds the node's secret for mutual CHAP.
 type SetMutualChapSecretRequest struct {
-	// MutualChapSecret has 12 to 16 bytes; with IPsec 1 is enough. It is never
-	// logged.
+	// MutualChapSecret has 12 to 16 bytes. It is never logged.
 	MutualChapSecret string
 }
 

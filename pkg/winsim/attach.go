@@ -55,15 +55,20 @@ func (n *Node) DetachDisk(number uint32) error {
 	if d == nil {
 		return noDisk("detach disk", number)
 	}
+	n.unplug(d)
+	n.detached[number] = d
+	return nil
+}
+
+// unplug takes a disk away. n.mu is held.
+func (n *Node) unplug(d *disk) {
 	n.unseen = slices.DeleteFunc(n.unseen, func(other *disk) bool { return other == d })
 	submerge(n.volumesOn(d)...)
-	delete(n.disks, number)
+	delete(n.disks, d.number)
 	for _, name := range d.names() {
 		delete(n.devices, name)
 	}
-	n.detached[number] = d
 	n.departures++
-	return nil
 }
 
 // ReattachDisk attaches again the disk that was last detached under a number, with its

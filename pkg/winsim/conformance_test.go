@@ -66,9 +66,9 @@ func systemNode(api system.Interface) hosttest.SystemNode {
 	return hosttest.SystemNode{
 		API:     api,
 		Serial:  &serial,
-		Service: "MSiSCSI",
+		Service: "vds",
 		Known: system.GetServiceResponse{
-			DisplayName: "Microsoft iSCSI Initiator Service",
+			DisplayName: "Virtual Disk",
 			StartType:   system.START_TYPE_MANUAL,
 			Status:      system.SERVICE_STATUS_STOPPED,
 		},

@@ -21,6 +21,8 @@ type Model struct {
 	Disks []Disk `yaml:"disks"`
 	// Volumes are the volumes that are not one partition of one of the disks.
 	Volumes []Volume `yaml:"volumes"`
+	// ISCSI is the node's iSCSI initiator, and the portals and targets around it.
+	ISCSI ISCSI `yaml:"iscsi"`
 	// Files are the directories, files and links that exist at the start, made
 	// in this order. Missing parents are created.
 	Files []File `yaml:"files"`

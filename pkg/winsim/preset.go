@@ -21,7 +21,8 @@ var presets = map[string]func() Model{
 
 // Default is a node as kubelet leaves it: disk 0 with drive C: and the kubelet's
 // directories, and three blank disks, which are numbers 1 to 3: 10 GiB, 1 GiB, and 20 GiB.
-// The last one has sectors of 4096 bytes, and grows to 24 GiB once it is formatted.
+// The last one has sectors of 4096 bytes, and grows to 24 GiB once it is formatted. The
+// iSCSI portal 10.0.0.10:3260 offers two targets, and the initiator's service runs.
 func Default() Model {
 	model := node(Disk{Serial: "SYSTEM", Location: location(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {
@@ -33,7 +34,27 @@ func Default() Model {
 		model.Disks = append(model.Disks, data)
 	}
 	model.Firmware = Firmware{Manufacturer: "winsim", Product: "Emulated node", Serial: "WINSIM-NODE-1"}
+	model.ISCSI = demoTargets()
+	initiator := slices.IndexFunc(model.Services, func(s Service) bool { return s.Name == iscsiService })
+	model.Services[initiator].StartType = StartAutomatic
 	return model
+}
+
+// demoTargets is a portal with two targets, one of which wants CHAP. Their disks are nowhere to
+// be seen before a login.
+func demoTargets() ISCSI {
+	return ISCSI{
+		PnPDelay: 200 * time.Millisecond,
+		Portals:  []ISCSIPortal{{Address: "10.0.0.10", Port: 3260}},
+		Targets: []ISCSITarget{
+			{IQN: "iqn.2025-01.com.example:open", LUNs: []Disk{{Size: 5 * GiB, Serial: "WINSIM-OPEN-0"}}},
+			{
+				IQN:  "iqn.2025-01.com.example:guarded",
+				CHAP: &CHAP{User: "winsim", Secret: "winsim-secret-1", MutualSecret: "winsim-mutual-1"},
+				LUNs: []Disk{{Size: 2 * GiB, Serial: "WINSIM-GUARDED-0"}, {Size: GiB, Serial: "WINSIM-GUARDED-1"}},
+			},
+		},
+	}
 }
 
 // Azure is a node with two data disks at LUN 0 and 1. Drivers find them by that number on
@@ -154,7 +175,7 @@ func nodeServices() []Service {
 		{Name: "mrxsmb20", DisplayName: "SMB 2.0 MiniRedirector", StartType: StartManual},
 		{Name: "LanmanWorkstation", DisplayName: "Workstation", StartType: StartAutomatic, DependsOn: []string{"mrxsmb20", "nsi"}},
 		{Name: "SessionEnv", DisplayName: "Remote Desktop Configuration", StartType: StartManual, State: ServiceRunning, DependsOn: []string{"RpcSs", "LanmanWorkstation"}},
-		{Name: "MSiSCSI", DisplayName: "Microsoft iSCSI Initiator Service", StartType: StartManual},
+		{Name: iscsiService, DisplayName: "Microsoft iSCSI Initiator Service", StartType: StartManual},
 		{Name: "vds", DisplayName: "Virtual Disk", StartType: StartManual, DependsOn: []string{"RpcSs"}},
 		{Name: "smphost", DisplayName: "Microsoft Storage Spaces SMP", StartType: StartManual, DependsOn: []string{"RpcSs"}},
 		{Name: "defragsvc", DisplayName: "Optimize drives", StartType: StartManual, DependsOn: []string{"RpcSs"}},

@@ -24,7 +24,7 @@ func (s *shell) storage(command string, arguments []string) (string, error) {
 		}
 		return ""
 	}
-	for _, run := range []func(string, func(int) string, []string) (string, error){s.askDisk, s.changeDisk, s.askVolume, s.changeVolume, s.backend, s.services} {
+	for _, run := range []func(string, func(int) string, []string) (string, error){s.askDisk, s.changeDisk, s.askVolume, s.changeVolume, s.backend, s.askInitiator, s.changeInitiator, s.services} {
 		if result, err := run(command, argument, arguments); !errors.Is(err, errUnknown) {
 			return result, err
 		}

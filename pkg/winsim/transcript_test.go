@@ -31,6 +31,9 @@ var words = map[string]string{
 	"$x255":    strings.Repeat("x", 255),
 	"$x256":    strings.Repeat("x", 256),
 	"$control": "a\x01b",
+	"$open":    "iqn.2025-01.com.example:open",
+	"$guarded": "iqn.2025-01.com.example:guarded",
+	"$nobody":  "iqn.2025-01.com.example:nobody",
 	"$empty":   "",
 }
 

@@ -20,8 +20,9 @@
 // firmware. There are presets for what clouds show. A node counts the calls made to it (Calls), fails or delays them on
 // demand (Inject), and lets a test look at and change its files directly (WriteFile,
 // Symlink, MountFolder and so on), as well as its disks (AttachDisk, GrowDisk, DiskInfo,
-// DiskFingerprint and so on) and its services (ServiceInfo, SetServiceState, AddService). A
-// Node is safe for concurrent use.
+// DiskFingerprint and so on), its iSCSI world (ISCSISessions, SetISCSIPortalDown and so on)
+// and its services (ServiceInfo, SetServiceState, AddService). A Node is safe for concurrent
+// use.
 //
 // Files have all the names that NTFS has for them, 8.3 aliases and streams included, and can
 // change behind an operation's back (Swap). What the operation really touched is reported
@@ -47,6 +48,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
@@ -58,6 +60,7 @@ type Node struct {
 	storage Storage // never changes
 
 	diskHost   diskapi.HostAPI
+	iscsiHost  iscsiapi.HostAPI
 	systemHost systemapi.HostAPI
 	volumeHost volumeapi.HostAPI
 
@@ -70,6 +73,7 @@ type Node struct {
 	persisted  map[SCSI]win.DiskAttributes // what was set, by address
 	guids      uint32                      // how many were made
 	outOfDate  int                         // formats that the storage service still refuses
+	iscsi      initiator
 
 	openDirectories int
 	observers       []func(Touch)
@@ -84,6 +88,10 @@ func New(model Model) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	initiator, problem := model.ISCSI.build()
+	if problem != nil {
+		return nil, problem.in("iscsi")
+	}
 	node := &Node{
 		storage:   model.Storage,
 		clock:     clock{real: model.RealTime},
@@ -91,11 +99,13 @@ func New(model Model) (*Node, error) {
 		detached:  map[uint32]*disk{},
 		persisted: map[SCSI]win.DiskAttributes{},
 		outOfDate: model.Storage.ServiceOutOfDate,
+		iscsi:     initiator,
 	}
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
-	node.diskHost, node.volumeHost = diskapi.NewOn(node), volumeapi.NewOn(node)
+	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.systemHost = systemapi.NewOn(node)
 	node.boot()
+	node.bootISCSI()
 	for i, f := range model.Files {
 		if err := node.create(f); err != nil {
 			problem := err.Error()
@@ -123,6 +133,10 @@ func (n *Node) System() systemapi.HostAPI { return n.systemHost }
 // Volume returns the host of the volume group on this node, for volume.New; the same one
 // always, like Disk. One with other options is made by the package's own NewOn.
 func (n *Node) Volume() volumeapi.HostAPI { return n.volumeHost }
+
+// ISCSI returns the host of the iSCSI group on this node, for iscsi.New; the same one always,
+// like Disk.
+func (n *Node) ISCSI() iscsiapi.HostAPI { return n.iscsiHost }
 
 // boot brings the disks into the state in which they arrive, their volumes up, and the
 // services out of their pending states.

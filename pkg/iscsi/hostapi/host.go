@@ -1,36 +1,167 @@
 package api
 
-import "github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
 
-// host is the machine this program runs on.
-type host struct{}
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/queue"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
 
-var _ HostAPI = host{}
-
-// New returns the machine this program runs on. Calls it cannot serve fail with
-// an error for which errors.Is(err, errors.ErrUnsupported) holds.
-func New() HostAPI { return host{} }
-
-func (host) AddTargetPortal(*TargetPortal) error { return winerr.NotYet("add target portal") }
-
-func (host) DiscoverTargetPortal(*TargetPortal) ([]string, error) {
-	return nil, winerr.NotYet("discover target portal")
+// host implements HostAPI over the seam.
+type host struct {
+	m      win.Machine
+	shared *shared
+	ctx    context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
 }
 
-func (host) ListTargetPortals() ([]TargetPortal, error) {
-	return nil, winerr.NotYet("list target portals")
+// shared is what all hosts of a machine must have in common. The zero value is ready.
+type shared struct {
+	changes queue.Queues[change]
 }
 
-func (host) RemoveTargetPortal(*TargetPortal) error { return winerr.NotYet("remove target portal") }
-
-func (host) ConnectTarget(_ *TargetPortal, _, _, _, _ string) error {
-	return winerr.NotYet("connect target")
+// WithContext returns the same host, its calls bounded by ctx.
+func (h host) WithContext(ctx context.Context) HostAPI {
+	h.ctx = ctx
+	return h
 }
 
-func (host) DisconnectTarget(*TargetPortal, string) error { return winerr.NotYet("disconnect target") }
-
-func (host) GetTargetDisks(*TargetPortal, string) ([]string, error) {
-	return nil, winerr.NotYet("get disks of target")
+// change names something that is done to a portal or a target. Those who want the same share
+// one run of it: a login that outlives its caller is joined by the retry.
+type change struct {
+	op     string
+	object object
+	// as tells apart those who want the same by different means: a login that fails because
+	// of its secret must not be the answer to somebody who has the right one.
+	as fingerprint
+	// fresh is for questions: what is under way may have been answered already.
+	fresh bool
 }
 
-func (host) SetMutualChapSecret(string) error { return winerr.NotYet("set mutual CHAP secret") }
+// object is what changes wait for each other at.
+type object string
+
+func portalObject(portal win.TargetPortal) object { return object("portal " + portal.Key()) }
+
+func targetObject(target string) object { return object("target " + win.FoldTarget(target)) }
+
+// sharedSecret is the one secret of the machine.
+const sharedSecret object = "shared secret"
+
+// Objects implements queue.Change.
+func (c change) Objects() []string { return []string{string(c.object)} }
+
+// Fresh implements queue.Change.
+func (c change) Fresh() bool { return c.fresh }
+
+// workLimit bounds a change whose callers may all have left. A logout can take minutes.
+const workLimit = 5 * time.Minute
+
+// change does something when it is its turn. A caller whose context ends leaves at once. What
+// has begun by then goes on and keeps others waiting until it has really ended; what has not
+// begun never does, if nobody else waits for it.
+func (h host) change(c change, name string, do func(ctx context.Context) error) error {
+	return winerr.Wrap(c.op, name, h.shared.changes.Do(h.ctx, c, workLimit, do))
+}
+
+// timeLeft is how long to wait for something that may never come: limit, or less if the caller
+// will not wait that long. It ends before the caller's deadline, so that the caller learns what
+// was waited for.
+func (h host) timeLeft(limit time.Duration) time.Duration {
+	deadline, ok := h.ctx.Deadline()
+	if !ok {
+		return limit
+	}
+	return min(limit, max(0, time.Until(deadline)*9/10))
+}
+
+// parsePortal reads the portal of a request.
+func parsePortal(op string, portal *TargetPortal) (win.TargetPortal, error) {
+	switch {
+	case portal == nil:
+		return win.TargetPortal{}, winerr.New(winerr.Invalid, op, "", "the target portal is missing")
+	case portal.Port == 0 || portal.Port > math.MaxUint16:
+		return win.TargetPortal{}, winerr.New(winerr.Invalid, op, "", "port %d of the target portal does not exist", portal.Port)
+	}
+	return win.TargetPortal{Address: portal.Address, Port: uint16(portal.Port)}, nil
+}
+
+// failed describes a failed call to the initiator.
+func failed(op, name string, err error) error {
+	switch kind := winerr.KindOf(err); {
+	case serviceDown(err):
+		return winerr.As(winerr.InUse, op, name, err, `start the service MSiSCSI first, with StartService("MSiSCSI") of the System group for instance`)
+	case winerr.CodeOf(err) != 0 && kind == winerr.Unavailable:
+		return winerr.As(kind, op, name, err, "check the portal's address and port, and that the server runs")
+	default:
+		return winerr.Wrap(op, name, err)
+	}
+}
+
+// serviceDown reports whether the service of the initiator does not run, which is how Windows
+// comes. We do not start it: whether it may run is the administrator's decision.
+func serviceDown(err error) bool {
+	const rpcServerUnavailable winerr.Code = 1722 // RPC_S_SERVER_UNAVAILABLE
+	switch winerr.CodeOf(err) {
+	case winerr.ISCSIServiceNotRunning, winerr.ISCSIServiceDidNotRespond, rpcServerUnavailable:
+		return true
+	default:
+		return false
+	}
+}
+
+// sessions returns the sessions of a target. The list may grow while the machine makes room
+// for it, during a failover for instance.
+func (h host) sessions(ctx context.Context, target string) ([]win.Session, error) {
+	const (
+		tries = 5
+		pause = 100 * time.Millisecond
+	)
+	for try := 1; ; try++ {
+		all, err := h.m.Sessions(ctx)
+		if err == nil {
+			return sessionsOf(all, target), nil
+		}
+		if !winerr.IsBufferTooSmall(err) || try == tries {
+			return nil, err
+		}
+		if err := h.m.Sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func sessionsOf(all []win.Session, target string) (own []win.Session) {
+	for _, session := range all {
+		if session.IsOf(target) {
+			own = append(own, session)
+		}
+	}
+	return own
+}
+
+// errUnknown is the answer about a target that was not discovered. At least one driver,
+// democratic-csi, looks for its last word.
+var errUnknown = errors.New("the target is not known (ObjectNotFound)")
+
+// checkKnown fails unless the target was discovered, at whatever portal: arrays tell targets to
+// be at other addresses than the one at which they are asked.
+func (h host) checkKnown(ctx context.Context, op string, portal win.TargetPortal, target string) error {
+	known, err := h.m.ReportTargets(ctx)
+	if err != nil {
+		return failed(op, target, err)
+	}
+	if slices.ContainsFunc(known, func(name string) bool { return win.SameTarget(name, target) }) {
+		return nil
+	}
+	return unknown(op, portal, target, errUnknown)
+}
+
+// unknown is the error about a target that was not discovered.
+func unknown(op string, portal win.TargetPortal, target string, err error) error {
+	return winerr.As(winerr.NotFound, op, target, err, "AddTargetPortal and DiscoverTargetPortal make the targets of portal "+portal.String()+" known")
+}

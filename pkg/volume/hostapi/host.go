@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
 // host implements HostAPI over the seam.
@@ -21,7 +23,7 @@ type host struct {
 
 // shared is what all hosts of a machine must have in common. The zero value is ready.
 type shared struct {
-	changes queues
+	changes queue.Queues[work]
 }
 
 // work names a change to a volume. Callers who want the same may share one run of it, and
@@ -35,6 +37,18 @@ type work struct {
 	over   bool           // format over what is there
 	fresh  bool           // shared only by those who come before it begins
 }
+
+// Objects implements queue.Change: a volume, and the folder at which it is mounted.
+func (w work) Objects() []string {
+	objects := []string{string(w.volume)}
+	if w.path != "" {
+		objects = append(objects, winpath.Fold(w.path))
+	}
+	return objects
+}
+
+// Fresh implements queue.Change.
+func (w work) Fresh() bool { return w.fresh }
 
 // workLimit bounds a change whose callers may all have left. Windows may need minutes to
 // flush to a slow disk; nothing of ours takes that long.
@@ -60,7 +74,7 @@ func (h host) files() policy.Reach { return h.limits.Reach(h.m) }
 // really ended: what Windows was asked to do cannot be called back, and must not be asked
 // for twice. What has not begun never does, if nobody else waits for it.
 func (h host) change(w work, do func(ctx context.Context) error) error {
-	return winerr.Wrap(w.op, w.object(), h.shared.changes.do(h.ctx, w, do))
+	return winerr.Wrap(w.op, w.object(), h.shared.changes.Do(h.ctx, w, workLimit, do))
 }
 
 func (w work) object() string {

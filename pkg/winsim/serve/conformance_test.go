@@ -62,6 +62,8 @@ var standardErrors = map[codes.Code]error{
 	codes.AlreadyExists:      fs.ErrExist,
 	codes.PermissionDenied:   fs.ErrPermission,
 	codes.FailedPrecondition: hosttest.ErrConflict,
+	codes.Unavailable:        hosttest.ErrUnavailable,
+	codes.Aborted:            hosttest.ErrBusy,
 }
 
 // ask makes a call and reads the one answer there can be.

@@ -76,17 +76,27 @@ type fields map[string]any
 func (r remote) call(ctx context.Context, name string, values fields) (response, error) {
 	method := r.method(name)
 	request := reflect.New(method.Type().In(1).Elem())
-	message := request.Interface().(proto.Message).ProtoReflect()
-	for name, value := range values {
-		if field := findField(message, name); field != nil {
-			message.Set(field, fieldValue(field, value))
-		}
-	}
+	fill(request.Interface().(proto.Message).ProtoReflect(), values)
 	out := method.Call([]reflect.Value{reflect.ValueOf(ctx), request})
 	if err, _ := reflect.TypeAssert[error](out[1]); err != nil {
 		return response{}, err
 	}
 	return response{out[0].Interface().(proto.Message).ProtoReflect()}, nil
+}
+
+// fill sets the fields that this version has. A message inside is given as fields, too.
+func fill(message protoreflect.Message, values fields) {
+	for name, value := range values {
+		field := findField(message, name)
+		if field == nil {
+			continue
+		}
+		if inner, ok := value.(fields); ok {
+			fill(message.Mutable(field).Message(), inner)
+			continue
+		}
+		message.Set(field, fieldValue(field, value))
+	}
 }
 
 func findField(m protoreflect.Message, name string) protoreflect.FieldDescriptor {
@@ -100,6 +110,9 @@ func findField(m protoreflect.Message, name string) protoreflect.FieldDescriptor
 
 // fieldValue writes numbers as text where the version wants text.
 func fieldValue(field protoreflect.FieldDescriptor, value any) protoreflect.Value {
+	if number, ok := value.(uint32); ok && field.Kind() == protoreflect.EnumKind {
+		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(number))
+	}
 	if number, ok := value.(uint32); ok && field.Kind() == protoreflect.StringKind {
 		value = strconv.FormatUint(uint64(number), 10)
 	}

@@ -57,6 +57,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	hosts := daemon.LocalHosts() // of groups that the node does not emulate yet
 	hosts.Disk = node.Disk()
 	hosts.Filesystem = node.Filesystem()
+	hosts.ISCSI = node.ISCSI()
 	hosts.System = node.System()
 	hosts.Volume = node.Volume()
 	if cfg.FormatOver {

@@ -26,9 +26,9 @@ func TestConformance_System(t *testing.T) {
 		return hosttest.SystemNode{
 			API:     remoteSystem{dialSystem(t, nodeWithServices(t), "*")},
 			Serial:  &serial,
-			Service: "MSiSCSI",
+			Service: "vds",
 			Known: system.GetServiceResponse{
-				DisplayName: "Microsoft iSCSI Initiator Service",
+				DisplayName: "Virtual Disk",
 				StartType:   system.START_TYPE_MANUAL,
 				Status:      system.SERVICE_STATUS_STOPPED,
 			},

@@ -1,0 +1,43 @@
+package iscsi
+
+import (
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// What Windows takes for CHAP. Secrets below 12 bytes are for connections that IPsec protects,
+// which this API cannot ask for.
+// https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-setiscsiinitiatorchapsharedsecret
+const (
+	minSecret = 12
+	maxSecret = 16
+	maxUser   = 255 // of a value in a login (RFC 7143, section 6.1)
+)
+
+// credentials returns user and secret of a login if it uses CHAP, and nothing otherwise: a
+// secret that nobody asks for must not travel further. Their values never get into errors.
+func credentials(op string, request *ConnectTargetRequest) (user, secret string, err error) {
+	if request.AuthType == NONE {
+		return "", "", nil
+	}
+	switch user = request.ChapUsername; {
+	case len(user) > maxUser:
+		return "", "", winerr.New(winerr.Invalid, op, request.IQN, "the CHAP user name has %d bytes; at most %d are allowed", len(user), maxUser)
+	case strings.ContainsFunc(user, func(r rune) bool { return r < ' ' || r > '~' }):
+		return "", "", winerr.New(winerr.Invalid, op, request.IQN, "the CHAP user name has other characters than printable ASCII ones")
+	}
+	return user, request.ChapSecret, checkSecret(op, request.IQN, request.ChapSecret)
+}
+
+// checkSecret checks a CHAP secret. Its bytes are sent as they are, so that both sides may
+// agree on any, but Windows would end it at a NUL.
+func checkSecret(op, object, secret string) error {
+	switch {
+	case len(secret) < minSecret || len(secret) > maxSecret:
+		return winerr.New(winerr.Invalid, op, object, "the CHAP secret has %d bytes; it must have %d to %d", len(secret), minSecret, maxSecret)
+	case strings.Contains(secret, "\x00"):
+		return winerr.New(winerr.Invalid, op, object, "the CHAP secret contains a NUL")
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+const opConnect = "connect target"
+
+func (h host) ConnectTarget(portal *TargetPortal, iqn, authType, chapUser, chapSecret string) error {
+	at, err := parsePortal(opConnect, portal)
+	if err != nil {
+		return err
+	}
+	auth, ok := authTypes[authType]
+	if !ok {
+		return winerr.New(winerr.Invalid, opConnect, iqn, "%.100q is none of NONE, ONEWAYCHAP and MUTUALCHAP", authType)
+	}
+	if auth == win.NoAuth {
+		chapUser, chapSecret = "", "" // what nobody asks for is not sent
+	}
+	as := fingerprintOf(at.Key(), authType, chapUser, chapSecret)
+	return h.change(change{op: opConnect, object: targetObject(iqn), as: as}, iqn, func(ctx context.Context) error {
+		secret := win.NewSecret(chapSecret)
+		defer secret.Wipe()
+		return h.connect(ctx, win.Login{Target: iqn, Portal: at, Auth: auth, User: chapUser, Secret: secret})
+	})
+}
+
+// authTypes are the types by the names that package iscsi gives them.
+var authTypes = map[string]win.AuthType{"NONE": win.NoAuth, "ONEWAYCHAP": win.OneWayCHAP, "MUTUALCHAP": win.MutualCHAP}
+
+// connect logs in, for this run of Windows: after a restart the driver does it again, and a
+// login that Windows repeats by itself would bring disks that nobody knows of.
+// https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-loginiscsitargetw
+func (h host) connect(ctx context.Context, login win.Login) error {
+	sessions, err := h.sessions(ctx, login.Target)
+	if err != nil {
+		return failed(opConnect, login.Target, err)
+	}
+	if slices.ContainsFunc(sessions, func(s win.Session) bool { return s.Connections > 0 }) {
+		return nil
+	}
+	err = h.login(ctx, login)
+	if errors.Is(err, winerr.NotFound) {
+		err = h.loginAsKnown(ctx, login, err)
+	}
+	switch {
+	case errors.Is(err, winerr.Exists): // a session that connects again, or somebody was faster
+		klog.FromContext(ctx).V(2).Info("The target has a session already", "target", login.Target, "reason", err)
+		return nil
+	case errors.Is(err, winerr.NotFound):
+		return unknown(opConnect, login.Portal, login.Target, err)
+	case winerr.CodeOf(err) != 0 && errors.Is(err, winerr.Denied):
+		return winerr.As(winerr.Denied, opConnect, login.Target, err, denied(login.Auth))
+	case err != nil:
+		return failed(opConnect, login.Target, err)
+	}
+	return nil
+}
+
+// login logs in. Windows is known to answer 122 to logins that succeed when they are repeated.
+func (h host) login(ctx context.Context, login win.Login) error {
+	const (
+		tries = 10
+		pause = 200 * time.Millisecond
+	)
+	for try := 1; ; try++ {
+		if _, err := h.m.Login(ctx, login); !winerr.IsBufferTooSmall(err) || try == tries {
+			return err
+		}
+		if err := h.m.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// loginAsKnown repeats a login that has failed because Windows does not know the target, if it
+// knows it in another spelling: case does not matter in names of targets, but nobody says that
+// LoginIScsiTargetW thinks so, too.
+func (h host) loginAsKnown(ctx context.Context, login win.Login, failure error) error {
+	known, err := h.m.ReportTargets(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range known {
+		if name != login.Target && win.SameTarget(name, login.Target) {
+			login.Target = name
+			return h.login(ctx, login)
+		}
+	}
+	return failure
+}
+
+// denied says what to look at when a target refuses a login.
+func denied(auth win.AuthType) string {
+	switch auth {
+	case win.OneWayCHAP:
+		return "check CHAP user and secret"
+	case win.MutualCHAP:
+		return "check CHAP user and secret, and the secret of the target, which SetMutualChapSecret sets"
+	default:
+		return "the target may want CHAP, or admit other initiators only"
+	}
+}
+
+// fingerprint stands for texts that must not be kept, in the name of a change.
+type fingerprint [sha256.Size]byte
+
+// salt makes fingerprints worthless outside this process.
+var salt = sync.OnceValue(func() (s [sha256.Size]byte) {
+	_, _ = rand.Read(s[:]) // never fails
+	return s
+})
+
+// fingerprintOf is the same for the same texts. They are told apart by their lengths.
+func fingerprintOf(texts ...string) fingerprint {
+	salt := salt()
+	hash := sha256.New()
+	hash.Write(salt[:])
+	for _, text := range texts {
+		hash.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
+		hash.Write([]byte(text))
+	}
+	return fingerprint(hash.Sum(nil))
+}

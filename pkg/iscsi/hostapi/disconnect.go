@@ -1,0 +1,103 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+const opDisconnect = "disconnect target"
+
+// logoutPatience is how long others may take to let go of the disks of a target.
+const logoutPatience = time.Minute
+
+func (h host) DisconnectTarget(portal *TargetPortal, iqn string) error {
+	at, err := parsePortal(opDisconnect, portal)
+	if err != nil {
+		return err
+	}
+	patience := h.timeLeft(logoutPatience)
+	return h.change(change{op: opDisconnect, object: targetObject(iqn)}, iqn, func(ctx context.Context) error {
+		return h.disconnect(ctx, at, iqn, patience)
+	})
+}
+
+// disconnect logs out of all sessions of a target, whatever portal they go through: the caller
+// will take the target away. What Windows would log in to again when it starts goes first.
+func (h host) disconnect(ctx context.Context, portal win.TargetPortal, target string, patience time.Duration) error {
+	if err := h.forgetLogins(ctx, target); err != nil {
+		return failed(opDisconnect, target, err)
+	}
+	sessions, err := h.sessions(ctx, target)
+	if err != nil {
+		return failed(opDisconnect, target, err)
+	}
+	if len(sessions) == 0 {
+		return h.checkKnown(ctx, opDisconnect, portal, target)
+	}
+	const longest = 4 * time.Second
+	end := h.m.Now().Add(patience)
+	for pause := 500 * time.Millisecond; ; pause = min(2*pause, longest) {
+		busy, err := h.logout(ctx, sessions)
+		if err != nil {
+			return failed(opDisconnect, target, err)
+		}
+		if sessions, err = h.sessions(ctx, target); err != nil {
+			return failed(opDisconnect, target, err)
+		}
+		left := end.Sub(h.m.Now())
+		switch {
+		case len(sessions) == 0:
+			return nil
+		case left <= 0 && busy != nil:
+			return winerr.As(winerr.Busy, opDisconnect, target, busy, "unmount the volumes of its disks, and close what has them open")
+		case left <= 0:
+			return winerr.New(winerr.Busy, opDisconnect, target, "Windows still lists a session after logging out of it")
+		}
+		if err := h.m.Sleep(ctx, min(pause, left)); err != nil {
+			return err
+		}
+	}
+}
+
+// forgetLogins drops the logins to a target that Windows repeats at each start.
+// https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-removeiscsipersistenttargetw
+func (h host) forgetLogins(ctx context.Context, target string) error {
+	logins, err := h.m.PersistentLogins(ctx)
+	if err != nil {
+		return err
+	}
+	for _, login := range logins {
+		if !win.SameTarget(login.Target, target) {
+			continue
+		}
+		if err := h.m.RemovePersistentTarget(ctx, login); err != nil && !errors.Is(err, winerr.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// logout tries to end sessions, every one, also when another one cannot be ended. Busy is the
+// reason why one is to be tried again. Windows first makes sure that all disks of a session
+// can be removed.
+// https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-logoutiscsitarget
+func (h host) logout(ctx context.Context, sessions []win.Session) (busy, err error) {
+	var failure error
+	for _, session := range sessions {
+		switch err := h.m.Logout(ctx, session.ID); {
+		case err == nil || errors.Is(err, winerr.NotFound): // it has ended by itself
+		case errors.Is(err, winerr.Busy):
+			klog.FromContext(ctx).V(4).Info("A session is in use", "target", session.TargetName, "reason", err)
+			busy = err
+		default:
+			failure = errors.Join(failure, err)
+		}
+	}
+	return busy, failure
+}

@@ -1,0 +1,132 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// fault makes a call fail.
+func fault(call string, code winerr.Code) winsim.Fault {
+	return winsim.Fault{Call: call, Error: uint32(code)}
+}
+
+func TestAddTargetPortal(t *testing.T) {
+	node, host := newNode(t, winsim.Default())
+	for range 2 {
+		must(t, host.AddTargetPortal(portal()))
+	}
+	wantCalls(t, node, "AddSendTargetPortal", 1)
+
+	t.Run("somebody else is faster", func(t *testing.T) {
+		node, host := newNode(t, winsim.Default())
+		inject(t, node, fault("AddSendTargetPortal", winerr.ISCSIPortalAlreadyExists))
+		must(t, host.AddTargetPortal(portal()))
+	})
+	t.Run("nobody answers", func(t *testing.T) {
+		_, host := newNode(t, winsim.Default())
+		err := host.AddTargetPortal(&iscsiapi.TargetPortal{Address: "10.9.9.9", Port: 3260})
+		wantKind(t, "add", err, winerr.Unavailable, "10.9.9.9:3260", "0xefff0003", "check")
+	})
+	t.Run("spelled in another way", func(t *testing.T) {
+		m := winsim.Default()
+		m.ISCSI.Portals = append(m.ISCSI.Portals, winsim.ISCSIPortal{Address: "2001:db8:0::1", Registered: true})
+		node, host := newNode(t, m)
+		must(t, host.AddTargetPortal(&iscsiapi.TargetPortal{Address: "2001:DB8::1", Port: 3260}))
+		wantCalls(t, node, "AddSendTargetPortal", 0)
+		must(t, host.RemoveTargetPortal(&iscsiapi.TargetPortal{Address: "2001:DB8::0001", Port: 3260}))
+		wantCalls(t, node, "RemoveSendTargetPortal", 1)
+	})
+}
+
+func TestRemoveTargetPortal_SomebodyElseIsFaster(t *testing.T) {
+	node, host := newNode(t, model())
+	inject(t, node, fault("RemoveSendTargetPortal", winerr.ISCSIPortalNotFound))
+	must(t, host.RemoveTargetPortal(portal()))
+}
+
+func TestDiscoverTargetPortal(t *testing.T) {
+	m := model()
+	m.ISCSI.Portals = append(m.ISCSI.Portals, winsim.ISCSIPortal{Address: "10.0.0.11", Registered: true}, winsim.ISCSIPortal{Address: "storage.example.com", Registered: true})
+	m.ISCSI.Targets[1].Portals = []string{"10.0.0.11"}
+	m.ISCSI.Targets[0].Portals = []string{"10.0.0.10"}
+
+	node, host := newNode(t, m)
+	got, err := host.DiscoverTargetPortal(portal())
+	if must(t, err); !slices.Equal(got, []string{target}) {
+		t.Errorf("the portal offers %q", got)
+	}
+	wantCalls(t, node, "RefreshSendTargetPortal", 1)
+	wantCalls(t, node, "ReportTargetPortals", 2)
+
+	t.Run("by name", func(t *testing.T) {
+		// Targets tell addresses, never names: all of that port may be this portal's.
+		_, host := newNode(t, m)
+		got, err := host.DiscoverTargetPortal(&iscsiapi.TargetPortal{Address: "storage.example.com", Port: 3260})
+		if must(t, err); !slices.Equal(got, []string{target, guarded}) {
+			t.Errorf("the portal offers %q", got)
+		}
+	})
+	t.Run("a target goes meanwhile", func(t *testing.T) {
+		node, host := newNode(t, m)
+		inject(t, node, fault("ReportTargetPortals", winerr.ISCSITargetNotFound))
+		if got, err := host.DiscoverTargetPortal(portal()); err != nil || len(got) != 0 {
+			t.Errorf("the portal offers %q, %v", got, err)
+		}
+	})
+	t.Run("unknown portal", func(t *testing.T) {
+		_, host := newNode(t, winsim.Default())
+		_, err := host.DiscoverTargetPortal(portal())
+		wantKind(t, "discover", err, winerr.NotFound, "10.0.0.10:3260", "AddTargetPortal")
+	})
+}
+
+// TestDiscoverTargetPortal_Fresh: who asks while the portal is being asked wants to hear what
+// it says from now on, and shares that with others.
+func TestDiscoverTargetPortal_Fresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node, host := newNode(t, model())
+		inject(t, node, winsim.Fault{Call: "RefreshSendTargetPortal", Times: 1, Delay: time.Minute})
+		done := make(chan error)
+		for range 4 {
+			go func() {
+				_, err := host.DiscoverTargetPortal(portal())
+				done <- err
+			}()
+			synctest.Wait()
+		}
+		for range 4 {
+			must(t, <-done)
+		}
+		wantCalls(t, node, "RefreshSendTargetPortal", 2)
+	})
+}
+
+// TestPortal_CallerLeaves: a portal that does not answer holds up nobody but those who want
+// something of it.
+func TestPortal_CallerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node, host := newNode(t, winsim.Default())
+		hangs := inject(t, node, winsim.Fault{Call: "AddSendTargetPortal", Times: 1, Delay: time.Minute})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := bind(ctx, host).AddTargetPortal(portal()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the deadline", err)
+		}
+		other := &iscsiapi.TargetPortal{Address: "10.0.0.11", Port: 3260}
+		must(t, host.RemoveTargetPortal(other))
+		begin := time.Now()
+		must(t, host.AddTargetPortal(portal())) // joins
+		if waited := time.Since(begin); waited != 59*time.Second || hangs.Hits() != 1 {
+			t.Errorf("the retry took %v", waited)
+		}
+		wantCalls(t, node, "AddSendTargetPortal", 1)
+	})
+}

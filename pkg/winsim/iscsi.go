@@ -1,0 +1,278 @@
+package winsim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// initiator is what the service MSiSCSI keeps, and the servers that it can reach. n.mu guards
+// it.
+type initiator struct {
+	name     string
+	secret   string // by which targets prove themselves; empty while none is set
+	pnpDelay time.Duration
+	portals  []*iscsiPortal
+	targets  []*iscsiTarget
+	logins   []win.PersistentLogin
+	sessions []*iscsiSession
+	begun    uint64 // how many sessions there were
+}
+
+// iscsiService is the service without which the initiator does not answer. A node without
+// services is one on which somebody has started it.
+const iscsiService = "MSiSCSI"
+
+// iscsiPortal is a server's address, and what the node knows of it.
+type iscsiPortal struct {
+	win.TargetPortal
+	down       bool
+	delay      time.Duration
+	registered bool
+	known      []*iscsiTarget // what it offered when it was last asked
+}
+
+type iscsiTarget struct {
+	iqn     string
+	portals []*iscsiPortal
+	chap    *CHAP
+	luns    []*disk
+	met     bool // Windows has seen its disks before
+	busy    int  // logouts that are still to fail
+	held    int  // who has its disks open
+}
+
+type iscsiSession struct {
+	id     win.SessionID
+	target *iscsiTarget
+	portal *iscsiPortal
+}
+
+func (in *initiator) portal(portal win.TargetPortal) *iscsiPortal {
+	for _, p := range in.portals {
+		if p.Same(portal) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (in *initiator) target(iqn string) *iscsiTarget {
+	for _, t := range in.targets {
+		if win.SameTarget(t.iqn, iqn) {
+			return t
+		}
+	}
+	return nil
+}
+
+// offeredBy returns the targets that a portal offers.
+func (in *initiator) offeredBy(p *iscsiPortal) (targets []*iscsiTarget) {
+	for _, t := range in.targets {
+		if slices.Contains(t.portals, p) {
+			targets = append(targets, t)
+		}
+	}
+	return targets
+}
+
+// discovered returns the portals at which a target was found, in the order of the model.
+func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
+	for _, p := range in.portals {
+		if p.registered && slices.Contains(p.known, t) {
+			portals = append(portals, p)
+		}
+	}
+	return portals
+}
+
+// initiator begins a call to the initiator. The caller unlocks.
+func (n *Node) initiator(ctx context.Context, call, object string, aliases ...string) (_ *initiator, unlock func(), _ error) {
+	if err := n.enter(ctx, call, object, aliases...); err != nil {
+		return nil, nil, err
+	}
+	n.lock()
+	if s, err := n.service(iscsiService); err == nil && s.state != ServiceRunning {
+		n.mu.Unlock()
+		return nil, nil, winerr.ISCSIServiceNotRunning
+	}
+	return &n.iscsi, n.mu.Unlock, nil
+}
+
+// reach waits for a portal to answer, in the middle of a call. The caller unlocks.
+func (n *Node) reach(ctx context.Context, portal win.TargetPortal) (_ *iscsiPortal, unlock func(), _ error) {
+	n.lock()
+	p := n.iscsi.portal(portal)
+	n.mu.Unlock()
+	if p == nil {
+		return nil, nil, winerr.ISCSIConnectionFailed
+	}
+	if err := n.Sleep(ctx, p.delay); err != nil {
+		return nil, nil, err
+	}
+	n.lock()
+	if p.down {
+		n.mu.Unlock()
+		return nil, nil, winerr.ISCSIConnectionFailed
+	}
+	return p, n.mu.Unlock, nil
+}
+
+// The methods below are the seam's; their contract stands in internal/win.
+
+// ReportSendTargetPortals lists the registered portals.
+func (n *Node) ReportSendTargetPortals(ctx context.Context) ([]win.SendTargetPortal, error) {
+	in, unlock, err := n.initiator(ctx, "ReportSendTargetPortals", "")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var portals []win.SendTargetPortal
+	for _, p := range in.portals {
+		if p.registered {
+			portals = append(portals, p.report())
+		}
+	}
+	return portals, nil
+}
+
+func (p *iscsiPortal) report() win.SendTargetPortal {
+	return win.SendTargetPortal{Portal: p.TargetPortal, InitiatorInstance: initiatorInstance, InitiatorPort: win.AnyInitiatorPort}
+}
+
+// AddSendTargetPortal registers a portal if it answers.
+func (n *Node) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+	in, unlock, err := n.initiator(ctx, "AddSendTargetPortal", portal.String(), portal.Key())
+	if err != nil {
+		return err
+	}
+	p := in.portal(portal)
+	registered := p != nil && p.registered
+	unlock()
+	if registered {
+		return winerr.ISCSIPortalAlreadyExists
+	}
+	return n.discover(ctx, portal)
+}
+
+// RefreshSendTargetPortal asks a registered portal again.
+func (n *Node) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+	in, unlock, err := n.initiator(ctx, "RefreshSendTargetPortal", portal.String(), portal.Key())
+	if err != nil {
+		return err
+	}
+	p := in.portal(portal)
+	registered := p != nil && p.registered
+	unlock()
+	if !registered {
+		return winerr.ISCSIPortalNotFound
+	}
+	return n.discover(ctx, portal)
+}
+
+// discover asks a portal for its targets.
+func (n *Node) discover(ctx context.Context, portal win.TargetPortal) error {
+	p, unlock, err := n.reach(ctx, portal)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	p.registered, p.known = true, n.iscsi.offeredBy(p)
+	return nil
+}
+
+// RemoveSendTargetPortal forgets a portal, and the targets that only it offers. Sessions stay.
+func (n *Node) RemoveSendTargetPortal(ctx context.Context, portal win.SendTargetPortal) error {
+	in, unlock, err := n.initiator(ctx, "RemoveSendTargetPortal", portal.Portal.String(), portal.Portal.Key())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	p := in.portal(portal.Portal)
+	if p == nil || !p.registered || portal != p.report() {
+		return winerr.ISCSIPortalNotFound
+	}
+	p.registered, p.known = false, nil
+	return nil
+}
+
+// ReportTargets lists the targets that were discovered.
+func (n *Node) ReportTargets(ctx context.Context) ([]string, error) {
+	in, unlock, err := n.initiator(ctx, "ReportTargets", "")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var names []string
+	for _, t := range in.targets {
+		if len(in.discovered(t)) > 0 {
+			names = append(names, t.iqn)
+		}
+	}
+	return names, nil
+}
+
+// ReportTargetPortals lists the portals at which a target was discovered.
+func (n *Node) ReportTargetPortals(ctx context.Context, target string) ([]win.TargetPortal, error) {
+	in, unlock, err := n.initiator(ctx, "ReportTargetPortals", target)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	t := in.target(target)
+	if t == nil || len(in.discovered(t)) == 0 {
+		return nil, winerr.ISCSITargetNotFound
+	}
+	var portals []win.TargetPortal
+	for _, p := range in.discovered(t) {
+		portals = append(portals, p.TargetPortal)
+	}
+	return portals, nil
+}
+
+// PersistentLogins lists what Windows logs in to when it starts.
+func (n *Node) PersistentLogins(ctx context.Context) ([]win.PersistentLogin, error) {
+	in, unlock, err := n.initiator(ctx, "PersistentLogins", "")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return slices.Clone(in.logins), nil
+}
+
+// RemovePersistentTarget makes Windows not log in any more when it starts.
+func (n *Node) RemovePersistentTarget(ctx context.Context, login win.PersistentLogin) error {
+	in, unlock, err := n.initiator(ctx, "RemovePersistentTarget", login.Target)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	at := slices.Index(in.logins, login)
+	if at < 0 {
+		return winerr.ISCSITargetNotFound
+	}
+	in.logins = slices.Delete(in.logins, at, at+1)
+	return nil
+}
+
+// SetInitiatorCHAPSharedSecret keeps the secret, and is as particular about it as Windows.
+func (n *Node) SetInitiatorCHAPSharedSecret(ctx context.Context, secret win.Secret) error {
+	in, unlock, err := n.initiator(ctx, "SetInitiatorCHAPSharedSecret", "")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if length := len(secret.Bytes()); length < 12 || length > 16 {
+		return winerr.ISCSIInvalidCHAPSecret
+	}
+	in.secret = string(secret.Bytes())
+	return nil
+}
+
+func (s *iscsiSession) name() string {
+	return fmt.Sprintf("%x-%x", s.id.AdapterUnique, s.id.AdapterSpecific)
+}

@@ -1,0 +1,200 @@
+package winsim
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// Login begins a session with a target that was discovered. Its disks appear later.
+func (n *Node) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
+	in, unlock, err := n.initiator(ctx, "Login", login.Target, login.Portal.String())
+	if err != nil {
+		return win.SessionID{}, err
+	}
+	err = in.admits(login)
+	unlock()
+	if err != nil {
+		return win.SessionID{}, err
+	}
+	p, unlock, err := n.reach(ctx, login.Portal)
+	if err != nil {
+		return win.SessionID{}, err
+	}
+	defer unlock()
+	// While the portal took its time somebody else may have been faster.
+	if err := in.admits(login); err != nil {
+		return win.SessionID{}, err
+	}
+	t := in.target(login.Target)
+	if err := in.authenticate(t, login); err != nil {
+		return win.SessionID{}, err
+	}
+	return n.begin(t, p).id, nil
+}
+
+// admits is what Windows knows by itself about a login.
+func (in *initiator) admits(login win.Login) error {
+	t, p := in.target(login.Target), in.portal(login.Portal)
+	switch {
+	case t == nil || len(in.discovered(t)) == 0:
+		return winerr.ISCSITargetNotFound
+	case slices.ContainsFunc(in.sessions, func(s *iscsiSession) bool { return s.target == t }):
+		return winerr.ISCSITargetAlreadyLoggedIn // only with MPIO there may be a second one
+	case p != nil && !slices.Contains(t.portals, p):
+		return winerr.ISCSINotFound
+	}
+	return nil
+}
+
+// authenticate is what initiator and target find out about each other.
+// https://learn.microsoft.com/windows/win32/api/iscsidsc/ne-iscsidsc-iscsi_auth_types
+func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
+	user := login.User
+	if user == "" {
+		user = in.name
+	}
+	expected := CHAP{}
+	if t.chap != nil {
+		if expected = *t.chap; expected.User == "" {
+			expected.User = in.name
+		}
+	}
+	switch {
+	case (t.chap != nil) != (login.Auth != win.NoAuth):
+		return winerr.ISCSIAuthenticationFailure
+	case t.chap != nil && (user != expected.User || string(login.Secret.Bytes()) != expected.Secret):
+		return winerr.ISCSIAuthenticationFailure
+	case login.Auth == win.MutualCHAP && in.secret == "":
+		return winerr.ISCSINoAuthInfo
+	case login.Auth == win.MutualCHAP && in.secret != expected.MutualSecret:
+		return winerr.ISCSIAuthenticationFailure
+	}
+	return nil
+}
+
+// begin starts a session and lets its disks come. n.mu is held.
+func (n *Node) begin(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
+	n.iscsi.begun++
+	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + n.iscsi.begun}, target: t, portal: p}
+	n.iscsi.sessions = append(n.iscsi.sessions, s)
+	n.after(n.iscsi.pnpDelay, func() {
+		if slices.Contains(n.iscsi.sessions, s) {
+			n.plugLUNs(t)
+		}
+	})
+	return s
+}
+
+// plugLUNs makes the disks of a target appear, those that are not there. n.mu is held.
+func (n *Node) plugLUNs(t *iscsiTarget) {
+	for _, d := range t.luns {
+		if n.attached(d.number) == d {
+			continue
+		}
+		d.number = n.freeNumber()
+		d.path = interfacePath(d.bus, d.number, n.departures)
+		d.attributes = n.arrivalState(d)
+		if !t.met {
+			for _, v := range n.volumesOn(d) {
+				n.introduce(v)
+			}
+		}
+		n.plug(d)
+	}
+	t.met = true
+}
+
+// Sessions lists all sessions. One whose portal is down has no connection.
+func (n *Node) Sessions(ctx context.Context) ([]win.Session, error) {
+	in, unlock, err := n.initiator(ctx, "Sessions", "")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var sessions []win.Session
+	for _, s := range in.sessions {
+		session := win.Session{ID: s.id, TargetNodeName: s.target.iqn, TargetName: s.target.iqn, Connections: 1}
+		if s.portal.down {
+			session.Connections = 0
+		}
+		sessions = append(sessions, session)
+	}
+	return sessions, nil
+}
+
+// DevicesForSession lists the disks of a session, those included that have not come yet.
+func (n *Node) DevicesForSession(ctx context.Context, id win.SessionID) ([]win.SessionDevice, error) {
+	s, unlock, err := n.session(ctx, "DevicesForSession", id)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var devices []win.SessionDevice
+	for lun, d := range s.target.luns {
+		device := win.SessionDevice{LUN: uint8(lun), Device: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: win.NoDeviceNumber}}
+		if n.disks[d.number] == d {
+			device.Device.Number, device.LegacyName = d.number, string(win.PhysicalDrive(d.number))
+		}
+		devices = append(devices, device)
+	}
+	return devices, nil
+}
+
+// Logout ends a session, and with the last one of a target takes its disks away.
+func (n *Node) Logout(ctx context.Context, id win.SessionID) error {
+	s, unlock, err := n.session(ctx, "Logout", id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	t := s.target
+	if t.busy > 0 || t.held > 0 {
+		t.busy = max(0, t.busy-1)
+		return winerr.ISCSIDeviceBusy
+	}
+	n.iscsi.sessions = slices.DeleteFunc(n.iscsi.sessions, func(other *iscsiSession) bool { return other == s })
+	if slices.ContainsFunc(n.iscsi.sessions, func(other *iscsiSession) bool { return other.target == t }) {
+		return nil
+	}
+	for _, d := range t.luns {
+		if n.attached(d.number) == d {
+			n.unplug(d)
+		}
+	}
+	return nil
+}
+
+// session begins a call about a session, which faults know by its target, too. The caller
+// unlocks.
+func (n *Node) session(ctx context.Context, call string, id win.SessionID) (_ *iscsiSession, unlock func(), _ error) {
+	wanted := iscsiSession{id: id}
+	object, aliases := wanted.name(), []string(nil)
+	if s := n.findSession(id); s != nil {
+		aliases = []string{s.target.iqn}
+	}
+	in, unlock, err := n.initiator(ctx, call, object, aliases...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range in.sessions {
+		if s.id == id {
+			return s, unlock, nil
+		}
+	}
+	unlock()
+	return nil, nil, winerr.ISCSIInvalidSessionID
+}
+
+func (n *Node) findSession(id win.SessionID) *iscsiSession {
+	n.lock()
+	defer n.mu.Unlock()
+	for _, s := range n.iscsi.sessions {
+		if s.id == id {
+			return s
+		}
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package winsim
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// ISCSI is the node's iSCSI initiator, and the world that it can reach.
+type ISCSI struct {
+	// Initiator is the node's own name, which it also gives as CHAP user if it is told none.
+	Initiator string `yaml:"initiator"`
+	// PnPDelay is how long after a login its disks appear.
+	PnPDelay time.Duration `yaml:"pnpDelay"`
+	// Portals are the servers' addresses, Targets what they offer.
+	Portals []ISCSIPortal `yaml:"portals"`
+	Targets []ISCSITarget `yaml:"targets"`
+	// Logins are what Windows has logged in to when it started, and does at each start.
+	Logins []ISCSILogin `yaml:"logins"`
+}
+
+// ISCSIPortal is an address at which a server offers targets.
+type ISCSIPortal struct {
+	Address string `yaml:"address"`
+	Port    uint16 `yaml:"port"` // the default is 3260
+	// Down makes it unreachable, with 0xefff0003; Delay is how long it takes to answer.
+	Down  bool          `yaml:"down"`
+	Delay time.Duration `yaml:"delay"`
+	// Registered says that the node knows the portal and its targets from the start.
+	Registered bool `yaml:"registered"`
+}
+
+// ISCSITarget is a target. Its disks appear on the node with a login, and are gone after the
+// logout; what was written to them stays.
+type ISCSITarget struct {
+	IQN string `yaml:"iqn"`
+	// Portals are those that offer it, such as 10.0.0.10:3260; the default is all of them.
+	Portals []string `yaml:"portals"`
+	// CHAP is what the target wants to see; without it everybody may log in.
+	CHAP *CHAP `yaml:"chap"`
+	// LUNs are the disks, LUN 0 first. Their bus is iSCSI, and they get a number when they
+	// appear.
+	LUNs []Disk `yaml:"luns"`
+	// BusyLogouts is how many logouts fail with 0xefff0040, as if a disk were in use.
+	BusyLogouts int `yaml:"busyLogouts"`
+}
+
+// CHAP are the credentials of a target.
+type CHAP struct {
+	// User and Secret are what the initiator has to give. No user means the initiator's name.
+	User   string `yaml:"user"`
+	Secret string `yaml:"secret"`
+	// MutualSecret is that by which the target proves itself, if it can.
+	MutualSecret string `yaml:"mutualSecret"`
+}
+
+// ISCSILogin is a login to a target through a portal.
+type ISCSILogin struct {
+	Target string `yaml:"target"`
+	Portal string `yaml:"portal"`
+}
+
+const (
+	// defaultInitiator is how Windows names itself: its own domain, and the computer's name.
+	defaultInitiator = "iqn.1991-05.com.microsoft:winsim"
+	// initiatorInstance is the one adapter of software initiators.
+	initiatorInstance = `ROOT\ISCSIPRT\0000_0`
+	// defaultPortalPort is that of iSCSI.
+	defaultPortalPort = 3260
+	// iscsiAdapter is the number of that adapter in SCSI addresses.
+	iscsiAdapter = 9
+)
+
+// build makes the initiator that the model describes. The error names the field that is wrong.
+func (m ISCSI) build() (initiator, *ModelError) {
+	in := initiator{name: cmp.Or(m.Initiator, defaultInitiator), pnpDelay: m.PnPDelay}
+	if err := win.CheckTargetName(in.name); err != nil {
+		return in, problem("initiator", "%v", err)
+	}
+	if err := notNegative("pnpDelay", m.PnPDelay); err != nil {
+		return in, err
+	}
+	for i, portal := range m.Portals {
+		p, err := portal.build()
+		if err == nil && in.portal(p.TargetPortal) != nil {
+			err = problem("address", "%s is used twice", p)
+		}
+		if err != nil {
+			return in, err.at("portals", i)
+		}
+		in.portals = append(in.portals, p)
+	}
+	for i, model := range m.Targets {
+		t, err := model.build(in.portals, i)
+		if err == nil && in.target(t.iqn) != nil {
+			err = problem("iqn", "%q is used twice", t.iqn)
+		}
+		if err != nil {
+			return in, err.at("targets", i)
+		}
+		in.targets = append(in.targets, t)
+	}
+	for _, p := range in.portals {
+		if p.registered {
+			p.known = in.offeredBy(p)
+		}
+	}
+	for i, login := range m.Logins {
+		if err := in.addLogin(login); err != nil {
+			return in, err.at("logins", i)
+		}
+	}
+	return in, nil
+}
+
+func (m ISCSIPortal) build() (*iscsiPortal, *ModelError) {
+	address, err := win.ParseAddress(m.Address)
+	if err != nil {
+		return nil, problem("address", "%v", err)
+	}
+	portal := win.TargetPortal{Address: address, Port: cmp.Or(m.Port, defaultPortalPort)}
+	return &iscsiPortal{TargetPortal: portal, down: m.Down, delay: m.Delay, registered: m.Registered}, notNegative("delay", m.Delay)
+}
+
+// build makes the target with that index in the model.
+func (m ISCSITarget) build(portals []*iscsiPortal, index int) (*iscsiTarget, *ModelError) {
+	if err := win.CheckTargetName(m.IQN); err != nil {
+		return nil, problem("iqn", "%v", err)
+	}
+	if err := notNegative("busyLogouts", m.BusyLogouts); err != nil {
+		return nil, err
+	}
+	t := &iscsiTarget{iqn: m.IQN, chap: m.CHAP, busy: m.BusyLogouts, portals: portals}
+	if len(m.Portals) > 0 {
+		t.portals = nil
+	}
+	for i, text := range m.Portals {
+		p := findPortal(portals, text)
+		if p == nil {
+			return nil, problem(fmt.Sprintf("portals[%d]", i), "%q is not among the portals", text)
+		}
+		t.portals = append(t.portals, p)
+	}
+	if len(t.portals) == 0 {
+		return nil, problem("portals", "there is no portal that could offer it")
+	}
+	if m.CHAP != nil {
+		if err := m.CHAP.validate(); err != nil {
+			return nil, err.in("chap")
+		}
+	}
+	for lun, model := range m.LUNs {
+		d, err := model.buildLUN(index, lun)
+		if err != nil {
+			return nil, err.at("luns", lun)
+		}
+		t.luns = append(t.luns, d)
+	}
+	return t, nil
+}
+
+// validate wants secrets that Windows takes, too: others cannot be asked for.
+func (m CHAP) validate() *ModelError {
+	const least, most = 12, 16
+	if len(m.Secret) < least || len(m.Secret) > most {
+		return problem("secret", "it must have %d to %d bytes", least, most)
+	}
+	if m.MutualSecret != "" && (len(m.MutualSecret) < least || len(m.MutualSecret) > most) {
+		return problem("mutualSecret", "it must have %d to %d bytes", least, most)
+	}
+	return nil
+}
+
+// buildLUN makes a disk of a target. Until it appears its number is one that no disk has, so
+// that what is derived from the number is its own.
+func (m Disk) buildLUN(target, lun int) (*disk, *ModelError) {
+	const maxLUN = 255
+	switch {
+	case lun > maxLUN:
+		return nil, problem("size", "a target has at most %d disks", maxLUN+1)
+	case m.Number != 0:
+		return nil, problem("number", "the disk gets one when it appears")
+	case m.Bus != "" && m.Bus != BusISCSI:
+		return nil, problem("bus", "it is iscsi")
+	case m.SCSI != nil:
+		return nil, problem("scsi", "it follows from the target")
+	case m.System:
+		return nil, problem("system", "Windows does not start from it")
+	}
+	m.Bus, m.SCSI = BusISCSI, &SCSI{Port: iscsiAdapter, Target: uint8(target), LUN: uint8(lun)}
+	const beyondDisks = 1 << 20
+	return m.build(uint32(beyondDisks + target<<8 + lun))
+}
+
+func (in *initiator) addLogin(m ISCSILogin) *ModelError {
+	t := in.target(m.Target)
+	if t == nil {
+		return problem("target", "%q is not among the targets", m.Target)
+	}
+	p := findPortal(t.portals, m.Portal)
+	if p == nil {
+		return problem("portal", "%q does not offer the target", m.Portal)
+	}
+	in.logins = append(in.logins, win.PersistentLogin{
+		Target: t.iqn, InitiatorInstance: initiatorInstance, InitiatorPort: win.AnyInitiatorPort, Portal: p.TargetPortal,
+	})
+	return nil
+}
+
+// findPortal finds the portal that a text means, with or without the usual port.
+func findPortal(portals []*iscsiPortal, text string) *iscsiPortal {
+	address, port := text, uint64(defaultPortalPort)
+	if host, number, err := net.SplitHostPort(text); err == nil {
+		address = host
+		if port, err = strconv.ParseUint(number, 10, 16); err != nil {
+			return nil
+		}
+	}
+	wanted := win.TargetPortal{Address: address, Port: uint16(port)}
+	if i := slices.IndexFunc(portals, func(p *iscsiPortal) bool { return p.Same(wanted) }); i >= 0 {
+		return portals[i]
+	}
+	return nil
+}
