@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"unicode"
 
 	diskv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
@@ -79,6 +80,9 @@ func findDisk(name string, disks map[uint32]*disk.DiskIDs) (uint32, error) {
 	object := quote(name)
 	if name == "" { // which would fit every disk that lacks an id
 		return 0, winerr.New(winerr.Invalid, op, object, "the name is empty")
+	}
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return 0, winerr.New(winerr.Invalid, op, object, "the name has control characters, which no id of a disk has")
 	}
 	for _, fits := range nameRules {
 		var found []uint32

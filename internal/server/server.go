@@ -26,7 +26,10 @@ import (
 // Limits on what one client can demand. Requests are a few paths and numbers; the
 // limits leave room for the longest legal paths and no more.
 const (
-	maxRequestBytes      = 1 << 20
+	maxRequestBytes = 1 << 20
+	// maxMessageBytes is what gRPC reads: larger requests it refuses by itself, without a
+	// line in the log.
+	maxMessageBytes      = 16 << 20
 	maxHeaderBytes       = 16 << 10
 	maxConcurrentStreams = 1000
 	// streamWorkers are goroutines kept ready per endpoint. A fresh goroutine per call
@@ -148,7 +151,7 @@ func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener ne
 		grpc.Creds(newPeerCredentials()),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.ConnectionTimeout(cfg.ConnectionTimeout),
-		grpc.MaxRecvMsgSize(maxRequestBytes),
+		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxConcurrentStreams),
 		grpc.NumStreamWorkers(streamWorkers),

@@ -397,9 +397,11 @@ func TestRun_GarbageBytes(t *testing.T) {
 func TestRun_OversizedMessage(t *testing.T) {
 	r := start(t, always)
 	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
-	_, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", 2<<20)})
-	if status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("got %v, want ResourceExhausted", err)
+	for size, want := range map[int]codes.Code{2 << 20: codes.InvalidArgument, 10 << 20: codes.InvalidArgument, 20 << 20: codes.ResourceExhausted} {
+		_, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", size)})
+		if status.Code(err) != want {
+			t.Errorf("%d bytes: %v, want %v", size, err, want)
+		}
 	}
 	if _, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "x"}); err != nil {
 		t.Errorf("the same connection afterwards: %v", err)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"strings"
 
 	"google.golang.org/grpc/encoding"
@@ -12,7 +13,8 @@ import (
 )
 
 // codec decodes requests as gRPC does, except that it lets those pass that it cannot
-// decode, such as those with text that is not UTF-8, without content and with a mark. gRPC
+// decode, such as those with text that is not UTF-8, and those that are too large, without
+// content and with a mark. gRPC
 // itself would answer Internal, as if it were our fault, and no interceptor of ours would
 // get to log and count it.
 type codec struct{ encoding.CodecV2 }
@@ -23,12 +25,20 @@ func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 // begin with a wire type that does not exist. The reason follows it.
 const undecodable = "\x07"
 
+var errTooLarge = fmt.Errorf("it has more than %d bytes", maxRequestBytes)
+
 // Unmarshal decodes a request.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
-	err := c.CodecV2.Unmarshal(data, v)
 	message, ok := v.(proto.Message)
-	if err == nil || !ok {
-		return err
+	if !ok {
+		return c.CodecV2.Unmarshal(data, v)
+	}
+	err := errTooLarge
+	if data.Len() <= maxRequestBytes {
+		err = c.CodecV2.Unmarshal(data, v)
+	}
+	if err == nil {
+		return nil
 	}
 	proto.Reset(message)
 	message.ProtoReflect().SetUnknown([]byte(undecodable + err.Error()))

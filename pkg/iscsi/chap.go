@@ -19,6 +19,9 @@ const (
 // secret that nobody asks for must not travel further. Their values never get into errors.
 func credentials(op string, request *ConnectTargetRequest) (user, secret string, err error) {
 	if request.AuthType == NONE {
+		if strings.Contains(request.ChapUsername+request.ChapSecret, "\x00") {
+			return "", "", winerr.New(winerr.Invalid, op, request.IQN, "the CHAP user name or secret contains a NUL")
+		}
 		return "", "", nil
 	}
 	switch user = request.ChapUsername; {
