@@ -1,6 +1,6 @@
 // Demo shows what CSI Proxy does for a driver, on any machine: it starts csi-proxy-sim,
-// an emulated Windows node, and takes a blank disk through the whole life of a volume with
-// the clients that drivers use. It checks every answer and exits with 1 at the first wrong
+// an emulated Windows node, and takes volumes through their whole life with the clients that
+// drivers use. It checks every answer and exits with 1 at the first wrong
 // one.
 //
 //	go run ./hack/demo -sim bin/csi-proxy-sim
@@ -100,19 +100,37 @@ func takeSteps(ctx context.Context) error {
 	defer clients.close()
 	fmt.Printf(line, since(start), "", "connect", "done")
 
-	for _, step := range clients.steps(ctx) {
-		start := time.Now()
-		answer, err := step.do()
-		if err != nil {
-			answer = status.Code(err).String()
+	for _, life := range []struct {
+		title string
+		steps []step
+	}{
+		{"A volume on a disk", clients.diskSteps(ctx)},
+		{"A volume on the disk of an iSCSI target", clients.iscsiSteps(ctx)},
+	} {
+		fmt.Printf("\n%25s%s\n", "", life.title)
+		for _, step := range life.steps {
+			if err := step.take(line); err != nil {
+				return err
+			}
 		}
-		fmt.Printf(line, since(start), step.api, step.call, answer)
-		if err != nil {
-			fmt.Printf("%25s%s\n", "", status.Convert(err).Message())
-		}
-		if answer != step.want {
-			return fmt.Errorf("%s of %s: the answer is %s, not %s", step.call, step.api, answer, step.want)
-		}
+	}
+	return nil
+}
+
+// take takes a step, prints it as a line and compares the answer with the one that it should
+// get.
+func (s step) take(line string) error {
+	start := time.Now()
+	answer, err := s.do()
+	if err != nil {
+		answer = status.Code(err).String()
+	}
+	fmt.Printf(line, since(start), s.api, s.call, answer)
+	if err != nil {
+		fmt.Printf("%25s%s\n", "", status.Convert(err).Message())
+	}
+	if answer != s.want {
+		return fmt.Errorf("%s of %s: the answer is %s, not %s", s.call, s.api, answer, s.want)
 	}
 	return nil
 }

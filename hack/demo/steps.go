@@ -10,6 +10,7 @@ import (
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	filesystemclient "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	iscsiclient "github.com/kubernetes-csi/csi-proxy/client/groups/iscsi/v1alpha2"
 	volumeclient "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
 )
 
@@ -27,11 +28,12 @@ const (
 	system = 0
 )
 
-// clients are those of the three groups that a driver for disks needs.
+// clients are those of the groups that drivers need.
 type clients struct {
 	disk   *diskclient.Client
 	volume *volumeclient.Client
 	files  *filesystemclient.Client
+	iscsi  *iscsiclient.Client
 }
 
 // connect waits until the node answers.
@@ -42,7 +44,10 @@ func connect(ctx context.Context) (c clients, err error) {
 	if c.volume, err = volumeclient.New(ctx, client.WithWait()); err != nil {
 		return c, err
 	}
-	c.files, err = filesystemclient.New(ctx, client.WithWait())
+	if c.files, err = filesystemclient.New(ctx, client.WithWait()); err != nil {
+		return c, err
+	}
+	c.iscsi, err = iscsiclient.New(ctx, client.WithWait())
 	return c, err
 }
 
@@ -50,6 +55,7 @@ func (c clients) close() {
 	c.disk.Close()
 	c.volume.Close()
 	c.files.Close()
+	c.iscsi.Close()
 }
 
 // step is one call and the answer it should get: "done", "yes", "no", a size or number, or
@@ -72,10 +78,17 @@ func gibibytes(bytes int64, err error) (string, error) {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)), err
 }
 
-// steps are the life of a volume, in the order in which drivers live it. Kubelet repeats
-// what it is not sure of, so some steps are taken twice: work that is done already is a
-// success.
-func (c clients) steps(ctx context.Context) []step {
+func (c clients) countDisks(ctx context.Context) func() (string, error) {
+	return func() (string, error) {
+		r, err := c.disk.ListDiskIDs(ctx, &diskv1.ListDiskIDsRequest{})
+		return fmt.Sprintf("%d disks", len(r.GetDiskIDs())), err
+	}
+}
+
+// diskSteps are the life of a volume on a disk, in the order in which drivers live it. Kubelet
+// repeats what it is not sure of, so some steps are taken twice: work that is done already is
+// a success.
+func (c clients) diskSteps(ctx context.Context) []step {
 	var id string // of the volume, once there is one
 	partition := func(disk uint32) func() (string, error) {
 		return func() (string, error) {
@@ -127,10 +140,7 @@ func (c clients) steps(ctx context.Context) []step {
 	}
 
 	return []step{
-		{"disk", "ListDiskIDs", "4 disks", func() (string, error) {
-			r, err := c.disk.ListDiskIDs(ctx, &diskv1.ListDiskIDsRequest{})
-			return fmt.Sprintf("%d disks", len(r.GetDiskIDs())), err
-		}},
+		{"disk", "ListDiskIDs", "4 disks", c.countDisks(ctx)},
 		{"disk", "GetDiskStats of disk 3, which is blank", "20.0 GiB", diskSize},
 		{"disk", "PartitionDisk 3", "done", partition(blank)},
 		{"disk", "PartitionDisk 3 again", "done", partition(blank)},
