@@ -52,6 +52,7 @@ func Status(err error) error {
 const maxMessage = 2 << 10
 
 func messageText(text string) string {
+	text = lineText(wireText(text))
 	if len(text) > maxMessage {
 		const gap = " ... "
 		const end = (maxMessage - len(gap)) / 2

@@ -36,7 +36,42 @@ func (r Reach) Open(ctx context.Context, op, path string, access Access) (Entry,
 		}
 		return err
 	})
-	return e, err
+	if err != nil {
+		return e, err
+	}
+	if err := r.keepIntact(ctx, call{op, path, access}, e); err != nil {
+		e.Close()
+		return Entry{Path: path}, err
+	}
+	return e, nil
+}
+
+// keepIntact makes sure that an entry is no working directory, and holds none, under
+// whatever names: an operator's link can lead to one inside another, and files can have 8.3
+// names that look like any other. Place has compared the spellings; with one working
+// directory that is enough, because what lies in a directory does not hold it.
+func (r Reach) keepIntact(ctx context.Context, c call, e Entry) error {
+	if r.policy == nil || len(r.policy.workingDirs) < 2 || !rules[c.access].intact {
+		return nil
+	}
+	entry, err := e.Dir.Location(ctx, e.Name)
+	if errors.Is(err, winerr.NotFound) {
+		return nil
+	}
+	for _, dir := range r.policy.workingDirs {
+		if err != nil {
+			return err
+		}
+		var location string
+		location, err = r.m.Location(ctx, win.Following(dir))
+		switch {
+		case errors.Is(err, winerr.NotFound):
+			err = nil
+		case err == nil && winpath.Contains(entry, location):
+			return c.denied("the working directory %s lies there, which is never replaced, removed, emptied or mounted over", dir)
+		}
+	}
+	return err
 }
 
 // Make opens the directory in which the last name of a path stands, and makes what is

@@ -84,7 +84,7 @@ var rules = [...]struct {
 }{
 	Read:    {volumes: true},
 	Enter:   {last: true, volumes: true, shares: true},
-	Show:    {last: true, volumes: true, shares: true},
+	Show:    {intact: true, last: true, volumes: true, shares: true},
 	Create:  {makes: true},
 	Link:    {intact: true},
 	Mount:   {intact: true, makes: true},
@@ -107,15 +107,15 @@ func (p *Policy) place(op, path string, access Access) (win.Path, error) {
 	}
 	dir, ok := p.holding(path)
 	if !ok {
-		return win.Path{}, winerr.New(winerr.Denied, op, path,
-			"it is outside the working directories (%s); the flags -kubelet-path and -working-dir of csi-proxy, or the option WorkingDirs of the library, add one",
-			strings.Join(p.workingDirs, ", "))
+		return win.Path{}, winerr.As(winerr.Denied, op, path,
+			fmt.Errorf("it is outside the working directories (%s)", strings.Join(p.workingDirs, ", ")),
+			"the flags -kubelet-path and -working-dir of csi-proxy, or the option WorkingDirs of the library, add one")
 	}
 	if rules[access].intact {
 		for _, other := range p.workingDirs {
 			if winpath.Contains(path, other) {
 				return win.Path{}, winerr.New(winerr.Denied, op, path,
-					"%s is a working directory, which is never removed, emptied, replaced or mounted over", other)
+					"%s is a working directory, which is never shown, replaced, removed, emptied or mounted over", other)
 			}
 		}
 	}
@@ -123,10 +123,20 @@ func (p *Policy) place(op, path string, access Access) (win.Path, error) {
 	case !winpath.Equal(dir, path):
 		return win.Beneath(dir, path), nil
 	case rules[access].last:
-		return win.Following(path), nil
+		return win.Following(dir), nil
 	default:
-		return win.Anywhere(path), nil
+		return win.Anywhere(dir), nil
 	}
+}
+
+// contains reports whether a path, which need not be clean, lies in a working directory.
+func (p *Policy) contains(path string) bool {
+	clean, err := winpath.Clean(path)
+	if err != nil {
+		return false
+	}
+	_, ok := p.holding(clean)
+	return ok
 }
 
 // has reports whether a clean path is that of a working directory.

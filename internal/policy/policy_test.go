@@ -22,7 +22,7 @@ var everyAccess = []policy.Access{policy.Read, policy.Enter, policy.Show, policy
 
 // keeps tells which accesses leave a working directory alone.
 func keeps(a policy.Access) bool {
-	return a == policy.Link || a == policy.Mount || a == policy.Unmount || a == policy.Remove
+	return a == policy.Show || a == policy.Link || a == policy.Mount || a == policy.Unmount || a == policy.Remove
 }
 
 func TestCheck(t *testing.T) {

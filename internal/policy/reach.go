@@ -98,7 +98,7 @@ func (r Reach) firstLink(ctx context.Context, base string, names []string, suspe
 		case errors.Is(err, winerr.NotFound):
 			return false, false, nil
 		}
-		return err == nil && info.Tag != 0, false, err
+		return err == nil && info.Tag.NameSurrogate(), false, err
 	}
 	if suspects == 0 {
 		return 0, nil
@@ -185,8 +185,10 @@ func (r Reach) Resolve(ctx context.Context, op, path string, access Access) (win
 		}
 		point, err := r.m.ReparsePoint(ctx, at)
 		switch code := winerr.CodeOf(err); {
-		case err == nil && isLink(point.Tag):
+		case err == nil && point.Tag.NameSurrogate():
 			at, err = r.step(ctx, c, at, point, nil)
+		case Unreadable(err) && access == Show:
+			return at, c.denied("the link %s cannot be read: %w; remove it with Rmdir", at, err)
 		case err == nil || code == winerr.NotAReparsePoint || Unreachable(err):
 			return at, nil
 		case code == winerr.ReparsePointEncounter:

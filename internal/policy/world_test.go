@@ -16,6 +16,8 @@ const (
 	work       = `C:\var\lib\kubelet`
 	dataVolume = `\\?\Volume{11111111-2222-3333-4444-555555555555}\`
 	dataDisk   = 1
+	hostVolume = `\\?\Volume{99999999-2222-3333-4444-555555555555}\` // drive D:, which is not for us
+	hostDisk   = 2
 )
 
 // world is a node with a data volume, and groups that are limited to C:\var\lib\kubelet.
@@ -39,10 +41,14 @@ func model() winsim.Model {
 		{Path: `\a\b\c\file`, Content: "data"},
 		{Path: `\out`, Symlink: `C:\Windows`},
 		{Path: `\up`, Symlink: `..\..\..\Windows`},
+		{Path: `\rooted`, Symlink: `\Windows`},
 		{Path: `\share`, Symlink: `\\server\share`},
 		{Path: `\back`, Symlink: work + `\a`},
 	}}}}
-	for _, dir := range []string{work, `C:\Windows`, `C:\var\lib\kubelet-evil`} {
+	m.Disks[hostDisk].Layout = winsim.LayoutGPT
+	m.Disks[hostDisk].Partitions = []winsim.Partition{{Volume: &winsim.Volume{ID: hostVolume, Letter: "D"}}}
+	for _, dir := range []string{work, `C:\Windows`, `C:\var\lib\kubelet-evil`, `D:\`} {
+		dir = strings.TrimSuffix(dir, `\`)
 		m.Files = append(m.Files,
 			winsim.File{Path: dir + `\a\b\c\file`, Content: "data"},
 			winsim.File{Path: dir + `\a\b\empty`},
@@ -56,7 +62,12 @@ func model() winsim.Model {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	node, err := winsim.New(model())
+	return newWorldOf(t, model())
+}
+
+func newWorldOf(t testing.TB, m winsim.Model) *world {
+	t.Helper()
+	node, err := winsim.New(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +163,17 @@ func allowed(call string, touch winsim.Touch) bool {
 	if strings.HasPrefix(touch.Path, strings.TrimSuffix(dataVolume, `\`)) {
 		return !touch.Changed || call == "UnmountVolume"
 	}
+	// Whether a volume that a folder shows is alive can be asked of any.
+	if touch.Call == "TargetInfo" && touch.Path == `D:\` {
+		return !touch.Changed
+	}
 	// A working directory is an entry of the directory above it.
 	return !touch.Changed && winpath.Contains(touch.Path, work)
 }
 
 // outside is the state of all that is not the working directory's.
 func (w *world) outside() string {
-	return w.node.Tree(`C:\Windows`) + w.node.Tree(`C:\var\lib\kubelet-evil`) + w.node.Tree(dataVolume)
+	return w.node.Tree(`D:\`) + w.node.Tree(`C:\Windows`) + w.node.Tree(`C:\var\lib\kubelet-evil`) + w.node.Tree(dataVolume)
 }
 
 func check(t testing.TB, errs ...error) {

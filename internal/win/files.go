@@ -24,6 +24,11 @@ type Files interface {
 	// means that it is an ordinary file or directory.
 	ReparsePoint(ctx context.Context, path Path) (ReparsePoint, error)
 
+	// Location tells where what stands at a path really is, by the volume it lies on and the
+	// long names that lead to it there, as \\?\Volume{guid}\dir: GetFinalPathNameByHandle with
+	// VOLUME_NAME_GUID. A network path answers 3.
+	Location(ctx context.Context, path Path) (string, error)
+
 	// OpenDirectory opens a directory, which the caller closes. It refuses links, code
 	// 4395, and files, code 267.
 	OpenDirectory(ctx context.Context, path Path) (Directory, error)
@@ -38,6 +43,9 @@ type Directory interface {
 
 	// FileInfo describes an entry.
 	FileInfo(ctx context.Context, name string) (FileInfo, error)
+
+	// Location is Files.Location of an entry.
+	Location(ctx context.Context, name string) (string, error)
 
 	// Open opens a directory in this one. It refuses links, code 4395, and files, code 267.
 	Open(ctx context.Context, name string) (Directory, error)

@@ -62,9 +62,10 @@ type Volumes interface {
 	// GetVolumeNameForVolumeMountPoint.
 	VolumeOfDrive(ctx context.Context, root string) (VolumeID, error)
 
-	// VolumeOfPath returns the volume on which the file at a path lies:
-	// GetFinalPathNameByHandle with VOLUME_NAME_GUID. A network path answers 3.
-	VolumeOfPath(ctx context.Context, path Path) (VolumeID, error)
+	// VolumePaths returns the names under which a volume is known besides its id: roots of
+	// drives, and mounted folders of which the mount manager was told.
+	// GetVolumePathNamesForVolumeName. A volume that is gone answers 2.
+	VolumePaths(ctx context.Context, id VolumeID) ([]string, error)
 
 	// SystemVolumes returns the volumes of the Windows directory and of the boot
 	// files: nothing may ever be done to their disks.
@@ -104,4 +105,9 @@ type NTFSVolumeData struct {
 	FreeClusters    int64
 	BytesPerSector  uint32
 	BytesPerCluster uint32
+}
+
+// VolumeOf returns the volume with which a location or another path by volume begins.
+func VolumeOf(location string) (id VolumeID, ok bool) {
+	return ParseVolumeID(location[:strings.IndexByte(location, '}')+1])
 }

@@ -1,6 +1,7 @@
 package winapi
 
 import (
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/windows"
@@ -71,6 +72,39 @@ func VolumeAt(path string) (string, error) {
 		return "", Error(err)
 	}
 	return windows.UTF16ToString(name[:]), nil
+}
+
+// VolumePaths lists the drives and folders at which a volume is known; root is \\?\Volume{guid}\.
+// https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
+func VolumePaths(root string) ([]string, error) {
+	p, err := utf16Ptr(root)
+	if err != nil {
+		return nil, err
+	}
+	for size := uint32(512); ; {
+		names, needed := make([]uint16, size), uint32(0)
+		err := Error(windows.GetVolumePathNamesForVolumeName(p, &names[0], size, &needed))
+		switch {
+		case err == nil:
+			return splitMultiString(names), nil
+		case winerr.CodeOf(err) != winerr.MoreData || size > 1<<22:
+			return nil, err
+		}
+		size = max(needed, 2*size)
+	}
+}
+
+// splitMultiString reads texts that end with NUL each, and with another one in the end.
+func splitMultiString(units []uint16) (texts []string) {
+	for len(units) > 0 && units[0] != 0 {
+		end := slices.Index(units, 0)
+		if end < 0 {
+			end = len(units)
+		}
+		texts = append(texts, windows.UTF16ToString(units[:end]))
+		units = units[min(end+1, len(units)):]
+	}
+	return texts
 }
 
 // FinalPath returns the path of an open file after following every link, from the volume

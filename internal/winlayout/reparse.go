@@ -18,6 +18,8 @@ import (
 // ErrTruncated reports a buffer too short for what it claims to hold.
 var ErrTruncated = errors.New("the data ends too early")
 
+var errNUL = errors.New("name in reparse point: it contains a NUL")
+
 // MaxReparseData is the largest reparse buffer Windows stores.
 const MaxReparseData = 16 << 10
 
@@ -69,7 +71,10 @@ func DecodeReparsePoint(b []byte) (win.ReparsePoint, error) {
 		if end > len(b) || (end-start)%2 != 0 {
 			return "", fmt.Errorf("name in reparse point: %w", ErrTruncated)
 		}
-		text, _, _ := strings.Cut(decodeUTF16(b[start:end]), "\x00")
+		text := strings.TrimRight(decodeUTF16(b[start:end]), "\x00")
+		if strings.Contains(text, "\x00") { // the kernel does not end names at NUL, others do
+			return "", errNUL
+		}
 		return text, nil
 	}
 	var err error

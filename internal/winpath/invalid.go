@@ -16,12 +16,12 @@ type InvalidError struct {
 
 func (e *InvalidError) Error() string {
 	if e.Component != "" {
-		return fmt.Sprintf("path %s: component %s %s", quote(e.Path), quote(e.Component), e.Rule)
+		return fmt.Sprintf("path %s: component %s %s", Quote(e.Path), Quote(e.Component), e.Rule)
 	}
-	return fmt.Sprintf("path %s %s", quote(e.Path), e.Rule)
+	return fmt.Sprintf("path %s %s", Quote(e.Path), e.Rule)
 }
 
-// quote makes of a caller's string something to show in errors and logs: bounded,
+// Quote makes of a caller's string something to show in errors and logs: bounded,
 // on one line, in the order in which it is stored, and without an early end.
 //
 // Line breaks would forge log lines, controls of text direction (U+202E) show one
@@ -29,7 +29,7 @@ func (e *InvalidError) Error() string {
 // names differ. All of them are written as <U+202E>, bytes that are not UTF-8 as
 // <0xFF>: angle brackets cannot be part of a name on Windows. Backslashes stay
 // single, unlike with %q, so that a path can be read and searched for.
-func quote(s string) string {
+func Quote(s string) string {
 	const most = 300
 	var b strings.Builder
 	b.WriteByte('"')

@@ -41,8 +41,8 @@ func TestQuote(t *testing.T) {
 		strings.Repeat(`\`, 301): `"` + strings.Repeat(`\`, 300) + `"... (301 bytes)`,
 		strings.Repeat("日", 200): `"` + strings.Repeat("日", 100) + `"... (600 bytes)`,
 	} {
-		if got := quote(in); got != want {
-			t.Errorf("quote(%.60q) = %s, want %s", in, got, want)
+		if got := Quote(in); got != want {
+			t.Errorf("Quote(%.60q) = %s, want %s", in, got, want)
 		}
 	}
 }

@@ -130,6 +130,16 @@ func (d directory) FileInfo(ctx context.Context, name string) (win.FileInfo, err
 	return at.entry.info(), nil
 }
 
+func (d directory) Location(ctx context.Context, name string) (string, error) {
+	at, err := d.beginWith(ctx, "Location", name)
+	if err != nil {
+		return "", err
+	}
+	defer d.node.mu.Unlock()
+	d.node.observe("Location", at, false)
+	return at.location()
+}
+
 func (d directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
 	at, err := d.beginWith(ctx, "ReparsePoint", name)
 	if err != nil {

@@ -332,11 +332,13 @@ func TestFault_EveryCall(t *testing.T) {
 				return nil
 			})
 		},
-		"CreateDirectory":     func() error { return root.CreateDirectory(ctx, "new") },
-		"CreateDirectoryLink": func() error { return root.CreateDirectoryLink(ctx, "new", `C:\`) },
-		"Remove":              func() error { return root.Remove(ctx, "empty") },
-		"SetMountPoint":       func() error { return root.SetMountPoint(ctx, "empty", dataID) },
-		"DeleteMountPoint":    func() error { return root.DeleteMountPoint(ctx, "mount") },
+		"Location":             func() error { _, err := node.Location(ctx, win.Following(`C:\`)); return err },
+		"Location of an entry": func() error { _, err := root.Location(ctx, "empty"); return err },
+		"CreateDirectory":      func() error { return root.CreateDirectory(ctx, "new") },
+		"CreateDirectoryLink":  func() error { return root.CreateDirectoryLink(ctx, "new", `C:\`) },
+		"Remove":               func() error { return root.Remove(ctx, "empty") },
+		"SetMountPoint":        func() error { return root.SetMountPoint(ctx, "empty", dataID) },
+		"DeleteMountPoint":     func() error { return root.DeleteMountPoint(ctx, "mount") },
 	}
 	for _, part := range []reflect.Type{reflect.TypeFor[win.Files](), reflect.TypeFor[win.Directory]()} {
 		for method := range part.Methods() {

@@ -50,6 +50,13 @@ func (n *Node) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoin
 	})
 }
 
+// Location tells where a file really is.
+func (n *Node) Location(ctx context.Context, path win.Path) (string, error) {
+	return ask(ctx, n, "Location", path, place.location)
+}
+
+func (at place) location() (string, error) { return pathFrom(string(at.volume.id()), at.entry), nil }
+
 // OpenDirectory opens a directory. It stays that directory when its path leads elsewhere.
 func (n *Node) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
 	return ask(ctx, n, "OpenDirectory", path, func(at place) (win.Directory, error) {

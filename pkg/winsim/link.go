@@ -14,6 +14,7 @@ import (
 type link struct {
 	win.ReparsePoint
 	malformed bool // its data make no sense
+	announced bool // the mount manager was told of it
 }
 
 // isLink tells what stands for something else, as the name surrogate bit says, from files
@@ -48,8 +49,8 @@ const errCantAccessFile winerr.Code = 1920
 
 // follow returns the path that a link at root+before leads to, with the names that
 // came after it. Relative targets start at the link's directory, or at the root of its
-// volume if they begin with a backslash; ".." in a target is resolved by its spelling,
-// as Windows does.
+// volume if they begin with a backslash; ".." in a target is resolved by its spelling.
+// Windows resolves some links before a ".." first, depending on how they were reached.
 func (l *link) follow(root, before, after string) (string, error) {
 	switch {
 	case l.malformed:

@@ -9,6 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
 // VolumeIDs lists the volumes that are there.
@@ -99,13 +100,53 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 	case len(at.entry.children) > 0:
 		return winerr.DirNotEmpty
 	}
-	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id())}
+	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id()), announced: true}
 	if err := mounted.fitsOn(at.fs); err != nil {
 		return err
 	}
 	d.node.observe("SetMountPoint", at, true)
 	at.entry.link = mounted
+	d.node.announce(at)
 	return nil
+}
+
+// mountedFolder is one of which the mount manager was told.
+type mountedFolder struct {
+	on   *volume
+	link *link
+	at   *entry
+}
+
+// announce tells the mount manager of a mounted folder, if its maker does.
+func (n *Node) announce(at place) {
+	if l := at.entry.link; l != nil && l.announced {
+		n.mountedFolders = append(n.mountedFolders, mountedFolder{at.volume, l, at.entry})
+	}
+}
+
+// VolumePaths lists the drive and the mounted folders of a volume.
+// https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
+func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, error) {
+	if err := n.enter(ctx, "VolumePaths", string(id)); err != nil {
+		return nil, err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	v := n.volumeByID(string(id))
+	if v == nil || !v.present || v.state == Gone {
+		return nil, winerr.FileNotFound
+	}
+	var paths []string
+	if v.letter != "" {
+		paths = append(paths, v.letter+`:\`)
+	}
+	n.mountedFolders = slices.DeleteFunc(n.mountedFolders, func(f mountedFolder) bool { return f.at.removed || f.at.link != f.link })
+	for _, f := range n.mountedFolders {
+		if shown, _ := f.link.MountedVolume(); winpath.Equal(shown, string(v.id())) {
+			paths = append(paths, whereabouts(f.on, f.at)+`\`)
+		}
+	}
+	return paths, nil
 }
 
 // DeleteMountPoint dismantles a mounted folder and leaves an empty directory.
@@ -151,11 +192,6 @@ func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, er
 		return "", winerr.NotAReparsePoint // not the root of a drive
 	}
 	return v.id(), nil
-}
-
-// VolumeOfPath names the volume on which a file lies.
-func (n *Node) VolumeOfPath(ctx context.Context, path win.Path) (win.VolumeID, error) {
-	return ask(ctx, n, "VolumeOfPath", path, func(at place) (win.VolumeID, error) { return at.volume.id(), nil })
 }
 
 // SystemVolumes names the volumes that Windows needs.

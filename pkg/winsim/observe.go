@@ -38,8 +38,16 @@ func (n *Node) observe(call string, at place, changed bool) {
 	}
 }
 
-// whereabouts tells where an entry really is.
+// whereabouts tells where an entry really is, by a drive letter if there is one.
 func whereabouts(v *volume, e *entry) string {
+	if v.letter != "" {
+		return pathFrom(v.letter+`:\`, e)
+	}
+	return pathFrom(string(v.id()), e)
+}
+
+// pathFrom is the path of an entry from the root of its volume.
+func pathFrom(root string, e *entry) string {
 	stream := ""
 	if e.isStream {
 		stream, e = ":"+e.name, e.parent
@@ -49,9 +57,5 @@ func whereabouts(v *volume, e *entry) string {
 		names = append(names, e.name)
 	}
 	slices.Reverse(names)
-	root := string(v.id())
-	if v.letter != "" {
-		root = v.letter + `:\`
-	}
 	return root + strings.Join(names, winpath.Separator) + stream
 }

@@ -226,6 +226,7 @@ func (f File) entry() *entry {
 		made = newLink(win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + strings.TrimPrefix(f.Junction, `\\?\`), Print: f.Junction})
 	case f.Volume != "":
 		made = newLink(winlayout.MountedFolder(win.VolumeID(`\\?\Volume{` + normalGUID(f.Volume) + `}\`)))
+		made.link.announced = true // as mountvol does; a junction to a volume is not
 	case f.Content != "" || f.EmptyFile:
 		made = &entry{content: []byte(f.Content)}
 	default:
@@ -249,6 +250,10 @@ func (n *Node) insert(path string, e *entry) error {
 	at, err := n.walkMaking(name)
 	if err == nil {
 		err = at.accept(e)
+	}
+	if err == nil {
+		at.entry = e
+		n.announce(at)
 	}
 	return winerr.Wrap(op, path, err)
 }

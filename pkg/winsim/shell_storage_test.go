@@ -272,9 +272,12 @@ func (s *shell) askVolume(command string, argument func(int) string, _ []string)
 	case "VolumeOfDrive":
 		id, err = n.VolumeOfDrive(ctx, argument(0))
 		result = string(id)
-	case "VolumeOfPath":
-		id, err = n.VolumeOfPath(ctx, win.Following(argument(0)))
-		result = string(id)
+	case "Location":
+		result, err = n.Location(ctx, win.Following(argument(0)))
+	case "VolumePaths":
+		var paths []string
+		paths, err = n.VolumePaths(ctx, id)
+		result = fmt.Sprint(paths)
 	default:
 		err = errUnknown
 	}

@@ -72,7 +72,7 @@ func storageCalls(ctx context.Context, node *winsim.Node) map[string]func() erro
 		"OnlineVolume":        func() error { return node.OnlineVolume(ctx, dataID) },
 		"FlushVolume":         func() error { return node.FlushVolume(ctx, dataID) },
 		"VolumeOfDrive":       func() error { _, err := node.VolumeOfDrive(ctx, `C:\`); return err },
-		"VolumeOfPath":        func() error { _, err := node.VolumeOfPath(ctx, win.Following(`C:\`)); return err },
+		"VolumePaths":         func() error { _, err := node.VolumePaths(ctx, dataID); return err },
 		"SystemVolumes":       func() error { _, err := node.SystemVolumes(ctx); return err },
 		"Format":              func() error { return node.Format(ctx, dataID) },
 		"FormatLegacy":        func() error { return node.FormatLegacy(ctx, dataID) },

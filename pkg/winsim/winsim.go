@@ -76,6 +76,7 @@ type Node struct {
 	iscsi      initiator
 
 	openDirectories int
+	mountedFolders  []mountedFolder
 	observers       []func(Touch)
 }
 

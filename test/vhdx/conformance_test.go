@@ -203,10 +203,11 @@ func newBench(t *testing.T, sectorSize uint32) *bench {
 	if err := os.Mkdir(b.root, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	id, err := machine.VolumeOfPath(t.Context(), win.Following(b.root))
+	location, err := machine.Location(t.Context(), win.Following(b.root))
 	if err != nil {
 		t.Fatal(err)
 	}
+	id, _ := win.VolumeOf(location)
 	if name, err := machine.FileSystem(t.Context(), id); err != nil || name != "NTFS" {
 		t.Fatalf("-vhdx-dir=%s is on a volume with %s, %v; mounted folders need NTFS", *directoryFlag, name, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
@@ -18,20 +19,20 @@ import (
 // and not at each entry.
 type directory struct {
 	*shared
-	object string // in the sense of work.go
+	hangs  place // where calls in it wait
 	handle windows.Handle
 }
 
 // openDirectory opens a directory by a function that returns a handle, and closes it again
 // if check does not like it. A caller that has left meanwhile has closed it, too.
-func openDirectory(ctx context.Context, object string, open func() (windows.Handle, error), check func(win.FileInfo) error) (*directory, error) {
-	d := &directory{object: object}
+func openDirectory(ctx context.Context, hangs place, open func() (windows.Handle, error), check func(win.FileInfo) error) (*directory, error) {
+	d := &directory{hangs: hangs}
 	d.shared = newShared(func() {
 		if d.handle != 0 {
 			windows.CloseHandle(d.handle)
 		}
 	})
-	err := act(ctx, reachFile, object, func() error {
+	err := act(ctx, hangs.kind, hangs.object, func() error {
 		return d.use(func() (err error) {
 			if d.handle, err = open(); err != nil {
 				return err
@@ -82,11 +83,17 @@ func (d *directory) at(name string, how opening) (handle windows.Handle, err err
 	return handle, err
 }
 
-func (d *directory) entry(name string) string { return winpath.Join(d.object, name) }
+// entry names an entry for whoever waits there. On a volume or server all wait together.
+func (d *directory) entry(name string) string {
+	if d.hangs.kind != reachFile {
+		return d.hangs.object
+	}
+	return winpath.Join(d.hangs.object, name)
+}
 
 // askEntry opens an entry, asks the handle and closes it.
 func askEntry[T any](ctx context.Context, d *directory, name string, ask func(windows.Handle) (T, error)) (T, error) {
-	return within(ctx, reachFile, d.object, func() (T, error) {
+	return within(ctx, d.hangs.kind, d.hangs.object, func() (T, error) {
 		handle, err := d.at(name, opening{access: look})
 		if err != nil {
 			var none T
@@ -101,12 +108,16 @@ func (d *directory) FileInfo(ctx context.Context, name string) (win.FileInfo, er
 	return askEntry(ctx, d, name, fileInfo)
 }
 
+func (d *directory) Location(ctx context.Context, name string) (string, error) {
+	return askEntry(ctx, d, name, winapi.FinalPath)
+}
+
 func (d *directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
 	return askEntry(ctx, d, name, reparsePoint)
 }
 
 func (d *directory) Open(ctx context.Context, name string) (win.Directory, error) {
-	dir, err := openDirectory(ctx, d.entry(name), func() (windows.Handle, error) {
+	dir, err := openDirectory(ctx, place{d.hangs.kind, d.entry(name)}, func() (windows.Handle, error) {
 		return d.at(name, opening{access: look})
 	}, isDirectory)
 	if err != nil {
@@ -118,7 +129,7 @@ func (d *directory) Open(ctx context.Context, name string) (win.Directory, error
 // ListDirectory opens a directory that counts as the same object: a tree can be so deep that
 // the paths in it would take more memory than everything else.
 func (d *directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
-	dir, err := openDirectory(ctx, d.object, func() (windows.Handle, error) {
+	dir, err := openDirectory(ctx, d.hangs, func() (windows.Handle, error) {
 		return d.at(name, opening{access: look | windows.FILE_LIST_DIRECTORY})
 	}, isListable)
 	if err != nil {
@@ -140,7 +151,7 @@ func (d *directory) ListDirectory(ctx context.Context, name string, each func(wi
 }
 
 func (d *directory) listNext(ctx context.Context) ([]win.DirEntry, error) {
-	return within(ctx, reachFile, d.object, func() (entries []win.DirEntry, err error) {
+	return within(ctx, d.hangs.kind, d.hangs.object, func() (entries []win.DirEntry, err error) {
 		err = d.use(func() error {
 			entries, err = listNext(d.handle)
 			return err
@@ -151,7 +162,7 @@ func (d *directory) listNext(ctx context.Context) ([]win.DirEntry, error) {
 
 // CreateDirectory asks for what CreateDirectoryW asks for.
 func (d *directory) CreateDirectory(ctx context.Context, name string) error {
-	return act(ctx, reachFile, d.object, func() error {
+	return act(ctx, d.hangs.kind, d.hangs.object, func() error {
 		handle, err := d.at(name, opening{
 			access:      windows.FILE_LIST_DIRECTORY | windows.SYNCHRONIZE,
 			disposition: windows.FILE_CREATE,
@@ -169,7 +180,7 @@ func (d *directory) CreateDirectory(ctx context.Context, name string) error {
 // attribute if they are to be had. Whoever may only delete what is in the directory may do
 // nothing else with the entry, not even wait for it.
 func (d *directory) Remove(ctx context.Context, name string) error {
-	return act(ctx, reachFile, d.object, func() error {
+	return act(ctx, d.hangs.kind, d.hangs.object, func() error {
 		handle, err := d.at(name, opening{access: windows.DELETE | windows.FILE_READ_ATTRIBUTES | windows.FILE_WRITE_ATTRIBUTES})
 		if winerr.CodeOf(err) == winerr.AccessDenied {
 			handle, err = d.at(name, opening{access: windows.DELETE})

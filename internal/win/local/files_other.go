@@ -23,3 +23,5 @@ func (machine) ReparsePoint(context.Context, win.Path) (win.ReparsePoint, error)
 func (machine) OpenDirectory(context.Context, win.Path) (win.Directory, error) {
 	return nil, ErrNotWindows
 }
+
+func (machine) Location(context.Context, win.Path) (string, error) { return "", ErrNotWindows }

@@ -2,16 +2,34 @@ package local
 
 import (
 	"context"
+	"strings"
 
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 )
 
 // askPath opens what a path names, asks the handle and closes it.
 func askPath[T any](ctx context.Context, path win.Path, ask func(windows.Handle) (T, error)) (T, error) {
-	return within(ctx, reachFile, path.String(), func() (T, error) { return opened(path, ask) })
+	at := hangsAt(path)
+	return within(ctx, at.kind, at.object, func() (T, error) { return opened(path, ask) })
+}
+
+// hangsAt tells what a call that opens a path waits for if it hangs: a server, whatever is
+// asked of it, a volume that is named, or the path itself. Many files of one dead server count
+// as one, so that they do not keep others from their files.
+func hangsAt(path win.Path) place {
+	if _, ok := win.ParseVolumeID(path.Base); ok {
+		return place{reachVolume, path.Base}
+	}
+	if rest, ok := strings.CutPrefix(path.Base, `\\`); ok {
+		server, _, _ := strings.Cut(rest, winpath.Separator)
+		return place{reachServer, winpath.Fold(server)}
+	}
+	return place{reachFile, path.String()}
 }
 
 func opened[T any](path win.Path, ask func(windows.Handle) (T, error)) (T, error) {
@@ -28,29 +46,14 @@ func (machine) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error
 	return askPath(ctx, path, fileInfo)
 }
 
-func (machine) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	return askPath(ctx, path, targetInfo)
-}
-
-// targetInfo opens the volume of a mounted folder by its id, not through the folder, which
+// TargetInfo opens the volume of a mounted folder by its id, not through the folder, which
 // could lead elsewhere by now.
-func targetInfo(handle windows.Handle) (win.FileInfo, error) {
-	info, err := fileInfo(handle)
-	if err != nil || !info.Tag.NameSurrogate() {
-		return info, err
+func (machine) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
+	at, err := askPath(ctx, path, target)
+	if err != nil || at.volume == "" {
+		return at.info, err
 	}
-	if info.Tag != win.TagMountPoint {
-		return win.FileInfo{}, winerr.ReparsePointEncounter
-	}
-	point, err := reparsePoint(handle)
-	if err != nil {
-		return win.FileInfo{}, err
-	}
-	id, ok := point.MountedVolume()
-	if !ok {
-		return win.FileInfo{}, winerr.ReparsePointEncounter
-	}
-	info, err = opened(win.Following(id), fileInfo)
+	info, err := askPath(ctx, win.Following(at.volume), fileInfo)
 	if winerr.CodeOf(err) == winerr.PathNotFound {
 		// To the kernel the volume is a directory on the way to its root.
 		return win.FileInfo{}, winerr.FileNotFound
@@ -58,12 +61,41 @@ func targetInfo(handle windows.Handle) (win.FileInfo, error) {
 	return info, err
 }
 
+// mounted is a file, or a volume that is shown in its place.
+type mounted struct {
+	info   win.FileInfo
+	volume string
+}
+
+func target(handle windows.Handle) (mounted, error) {
+	info, err := fileInfo(handle)
+	if err != nil || !info.Tag.NameSurrogate() {
+		return mounted{info: info}, err
+	}
+	if info.Tag != win.TagMountPoint {
+		return mounted{}, winerr.ReparsePointEncounter
+	}
+	point, err := reparsePoint(handle)
+	if err != nil {
+		return mounted{}, err
+	}
+	id, ok := point.MountedVolume()
+	if !ok {
+		return mounted{}, winerr.ReparsePointEncounter
+	}
+	return mounted{volume: id}, nil
+}
+
+func (machine) Location(ctx context.Context, path win.Path) (string, error) {
+	return askPath(ctx, path, winapi.FinalPath)
+}
+
 func (machine) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
 	return askPath(ctx, path, reparsePoint)
 }
 
 func (machine) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
-	dir, err := openDirectory(ctx, path.String(), func() (windows.Handle, error) { return openPath(path, look) }, isDirectory)
+	dir, err := openDirectory(ctx, hangsAt(path), func() (windows.Handle, error) { return openPath(path, look) }, isDirectory)
 	if err != nil {
 		return nil, err
 	}

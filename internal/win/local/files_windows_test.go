@@ -213,7 +213,7 @@ func TestFiles_Path(t *testing.T) {
 		wantCode(t, fmt.Sprintf("link %q", path), err, want)
 		_, err = machine.OpenDirectory(ctx, path)
 		wantCode(t, fmt.Sprintf("open %q", path), err, want)
-		_, err = machine.VolumeOfPath(ctx, path)
+		_, err = machine.Location(ctx, path)
 		wantCode(t, fmt.Sprintf("volume of %q", path), err, want)
 	}
 	_, err := machine.FileInfo(ctx, win.Following(string(noVolume)))
@@ -433,7 +433,7 @@ func TestFiles_Junction(t *testing.T) {
 		wantCode(t, "link behind a link", err, winerr.ReparsePointEncounter)
 		_, err = machine.OpenDirectory(ctx, path)
 		wantCode(t, "open behind a link", err, winerr.ReparsePointEncounter)
-		_, err = machine.VolumeOfPath(ctx, path)
+		_, err = machine.Location(ctx, path)
 		wantCode(t, "volume behind a link", err, winerr.ReparsePointEncounter)
 	}
 	_, err := machine.TargetInfo(ctx, win.Path{Base: root, Rest: "link"})

@@ -3,7 +3,8 @@ package local
 // The kinds of calls that can hang: all that open a device, a volume or a file, ask Windows
 // about them, or reach for a target, and those that another process answers.
 const (
-	reachFile   kind = "reach a file"          // the volume or server it is on does not answer
+	reachFile   kind = "reach a file" // the volume it is on does not answer
+	reachServer kind = "reach a server"
 	askMounts   kind = "ask the mount manager" // it does one thing at a time, and waits for volumes
 	listDevices kind = "list devices"          // Windows is adding or removing one
 	askDriver   kind = "ask a driver"          // the same, and the driver is stuck

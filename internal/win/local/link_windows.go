@@ -26,7 +26,7 @@ func (d *directory) CreateDirectoryLink(ctx context.Context, name, target string
 	if err != nil {
 		return winerr.FilenameExcedRange // both names together are too long
 	}
-	return act(ctx, reachFile, d.object, func() error {
+	return act(ctx, d.hangs.kind, d.hangs.object, func() error {
 		privilege := winapi.CreateSymbolicLinkPrivilege.Enable()
 		handle, err := d.at(name, opening{
 			access:      look | windows.FILE_WRITE_ATTRIBUTES | windows.DELETE,

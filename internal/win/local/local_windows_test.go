@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func TestVolumeOfDrive(t *testing.T) {
 	}
 }
 
-func TestVolumeOfPath(t *testing.T) {
+func TestLocation(t *testing.T) {
 	ctx := timeLimit(t)
 	directory, err := windows.GetSystemWindowsDirectory()
 	if err != nil {
@@ -111,20 +112,30 @@ func TestVolumeOfPath(t *testing.T) {
 	}
 	for _, path := range []string{systemDrive(t), directory, filepath.Join(directory, "system32", "kernel32.dll")} {
 		for _, p := range []win.Path{win.Following(path), win.Anywhere(path), win.Beneath(systemDrive(t), path)} {
-			id, err := machine.VolumeOfPath(ctx, p)
-			if want := systemVolume(t); err != nil || id != want {
-				t.Errorf("%q: %q, %v, want %q", p, id, err, want)
+			location, err := machine.Location(ctx, p)
+			if want := string(systemVolume(t)) + path[len(systemDrive(t)):]; err != nil || !strings.EqualFold(location, want) {
+				t.Errorf("%q: %q, %v, want %q", p, location, err, want)
 			}
 		}
 	}
 	if volumeHasFiles(t) {
-		id, err := machine.VolumeOfPath(ctx, win.Path{Base: string(systemVolume(t)), Rest: directory[len(systemDrive(t)):]})
-		if want := systemVolume(t); err != nil || id != want {
-			t.Errorf("from the volume on: %q, %v, want %q", id, err, want)
+		rest := directory[len(systemDrive(t)):]
+		location, err := machine.Location(ctx, win.Path{Base: string(systemVolume(t)), Rest: rest})
+		if want := string(systemVolume(t)) + rest; err != nil || !strings.EqualFold(location, want) {
+			t.Errorf("from the volume on: %q, %v, want %q", location, err, want)
 		}
 	}
-	_, err = machine.VolumeOfPath(ctx, win.Following(filepath.Join(directory, "does", "not", "exist")))
+	_, err = machine.Location(ctx, win.Following(filepath.Join(directory, "does", "not", "exist")))
 	wantCode(t, "nothing", err, winerr.FileNotFound, winerr.PathNotFound)
+}
+
+func TestVolumePaths(t *testing.T) {
+	paths, err := machine.VolumePaths(timeLimit(t), systemVolume(t))
+	if err != nil || !slices.ContainsFunc(paths, func(p string) bool { return strings.EqualFold(p, systemDrive(t)) }) {
+		t.Errorf("%q, %v, want %q among them", paths, err, systemDrive(t))
+	}
+	_, err = machine.VolumePaths(timeLimit(t), noVolume)
+	wantCode(t, "a volume that does not exist", err, winerr.FileNotFound)
 }
 
 func TestSystemVolumes(t *testing.T) {

@@ -31,14 +31,15 @@ func openPath(path win.Path, access uint32) (windows.Handle, error) {
 }
 
 // follow opens what a path leads to after every link. Directories can only be opened with
-// backup semantics.
+// backup semantics. Who serves a named pipe at the end of a link may not act in our name.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew
 func follow(path string, access uint32) (windows.Handle, error) {
 	name, err := windows.UTF16PtrFromString(winpath.Long(path))
 	if err != nil {
 		return 0, winerr.InvalidName
 	}
-	handle, err := windows.CreateFile(name, access, shareAll, nil, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+	handle, err := windows.CreateFile(name, access, shareAll, nil, windows.OPEN_EXISTING,
+		windows.FILE_FLAG_BACKUP_SEMANTICS|windows.SECURITY_SQOS_PRESENT|windows.SECURITY_IDENTIFICATION, 0)
 	if err != nil {
 		return 0, winapi.Error(err)
 	}

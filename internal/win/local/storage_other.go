@@ -86,8 +86,8 @@ func (machine) FlushVolume(context.Context, win.VolumeID) error { return ErrNotW
 
 func (machine) VolumeOfDrive(context.Context, string) (win.VolumeID, error) { return "", ErrNotWindows }
 
-func (machine) VolumeOfPath(context.Context, win.Path) (win.VolumeID, error) {
-	return "", ErrNotWindows
+func (machine) VolumePaths(context.Context, win.VolumeID) ([]string, error) {
+	return nil, ErrNotWindows
 }
 
 func (machine) SystemVolumes(context.Context) ([]win.VolumeID, error) { return nil, ErrNotWindows }

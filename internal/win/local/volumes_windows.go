@@ -109,27 +109,18 @@ func volumeOfDrive(root string) (win.VolumeID, error) {
 	return volumeOf(name)
 }
 
-// VolumeOfPath opens the path, which may lead to another machine.
-func (machine) VolumeOfPath(ctx context.Context, path win.Path) (win.VolumeID, error) {
-	return askPath(ctx, path, volumeOfFile)
-}
-
-func volumeOfFile(handle windows.Handle) (win.VolumeID, error) {
-	final, err := winapi.FinalPath(handle)
-	if err != nil {
-		return "", err
-	}
-	return volumeOf(final)
+// VolumePaths asks the mount manager.
+func (machine) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, error) {
+	return within(ctx, askMounts, string(id), func() ([]string, error) { return winapi.VolumePaths(string(id)) })
 }
 
 // volumeOf returns the volume with which a path begins.
 func volumeOf(path string) (win.VolumeID, error) {
-	if end := strings.Index(path, `}`); end >= 0 {
-		if id, ok := win.ParseVolumeID(path[:end+1]); ok {
-			return id, nil
-		}
+	id, ok := win.VolumeOf(path)
+	if !ok {
+		return "", fmt.Errorf("%w: %q is on no volume", errInvalidData, path)
 	}
-	return "", fmt.Errorf("%w: %q is on no volume", errInvalidData, path)
+	return id, nil
 }
 
 // SystemVolumes opens the Windows directory.
@@ -139,7 +130,13 @@ func (machine) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
 		if err != nil {
 			return nil, err
 		}
-		own, err := opened(win.Following(directory), volumeOfFile)
+		own, err := opened(win.Following(directory), func(handle windows.Handle) (win.VolumeID, error) {
+			location, err := winapi.FinalPath(handle)
+			if err != nil {
+				return "", err
+			}
+			return volumeOf(location)
+		})
 		if err != nil { // the drive is there whatever lies over its directories
 			own, err = volumeOfDrive(filepath.VolumeName(directory))
 		}

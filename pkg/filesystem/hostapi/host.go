@@ -85,7 +85,7 @@ func (h host) Mkdir(path string) error {
 	switch info, err := entry.Dir.FileInfo(h.ctx, entry.Name); {
 	case err != nil:
 		return winerr.Wrap(op, path, err)
-	case info.Tag == win.TagSymlink || info.Tag == win.TagMountPoint:
+	case info.Tag.NameSurrogate():
 		return h.checkLeadsToDirectory(op, path)
 	case !info.Directory:
 		return winerr.New(winerr.Exists, op, path, "a file stands there")

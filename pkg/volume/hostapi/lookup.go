@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
@@ -48,6 +49,8 @@ func (h host) GetVolumeIDFromTargetPath(targetPath string) (string, error) {
 			return "", winerr.New(winerr.Denied, opLookup, targetPath, "%s: %w", path, winerr.Cause(err))
 		case err != nil:
 			return "", winerr.Wrap(opLookup, targetPath, err)
+		case next.Guessed && h.limits != nil:
+			return "", winerr.New(winerr.Denied, opLookup, targetPath, "the link %s is not followed: its target is relative and does not simply lead down", path)
 		case next.Remote != "":
 			return "", notLocal(opLookup, targetPath, next.Remote)
 		case len(next.Below) > 0:
@@ -66,7 +69,7 @@ func (h host) GetVolumeIDFromTargetPath(targetPath string) (string, error) {
 // walked upwards until something is known.
 func (h host) GetClosestVolumeIDFromTargetPath(targetPath string) (string, error) {
 	if h.limits == nil {
-		switch id, err := h.m.VolumeOfPath(h.ctx, win.Following(targetPath)); {
+		switch id, err := h.volumeAt(win.Following(targetPath)); {
 		case err == nil:
 			return string(id), nil
 		case !answered(err) || errors.Is(err, winerr.Denied):
@@ -86,10 +89,23 @@ func (h host) GetClosestVolumeIDFromTargetPath(targetPath string) (string, error
 	return h.volumeOf(targetPath, at)
 }
 
+// volumeAt returns the volume on which the file at a path lies.
+func (h host) volumeAt(path win.Path) (win.VolumeID, error) {
+	location, err := h.m.Location(h.ctx, path)
+	if err != nil {
+		return "", err
+	}
+	id, ok := win.VolumeOf(location)
+	if !ok {
+		return "", fmt.Errorf("%w: Windows says that it is at %q", winerr.Internal, location)
+	}
+	return id, nil
+}
+
 // volumeOf returns the volume of what exists of a path on a drive.
 func (h host) volumeOf(targetPath string, at win.Path) (string, error) {
 	for {
-		id, err := h.m.VolumeOfPath(h.ctx, at)
+		id, err := h.volumeAt(at)
 		switch {
 		case err == nil:
 			return string(id), nil

@@ -159,7 +159,7 @@ func TestGetClosestVolumeIDFromTargetPath(t *testing.T) {
 
 func TestGetClosestVolumeIDFromTargetPath_Denied(t *testing.T) {
 	node := links(t, winsim.Healthy)
-	inject(t, node, winsim.Fault{Call: "VolumeOfPath", Error: uint32(winerr.AccessDenied)})
+	inject(t, node, winsim.Fault{Call: "Location", Error: uint32(winerr.AccessDenied)})
 	_, err := volumeapi.NewOn(node).GetClosestVolumeIDFromTargetPath(mount)
 	wantKind(t, "denied", err, winerr.Denied, mount)
 }

@@ -44,6 +44,9 @@ func (h host) mount(ctx context.Context, w work) error {
 	case name == "":
 		return failed(w.op, w.volume, winerr.UnrecognizedVolume)
 	}
+	if err := h.refuseSystemVolume(ctx, w); err != nil {
+		return err
+	}
 	made := false
 	if at.missing {
 		if made, err = h.makeFolder(ctx, w, &entry); err != nil {
@@ -52,6 +55,22 @@ func (h host) mount(ctx context.Context, w work) error {
 	}
 	if err := h.setMountPoint(ctx, w, entry); err != nil {
 		return h.notMounted(ctx, w, entry, made, err)
+	}
+	return nil
+}
+
+// refuseSystemVolume keeps the volumes that Windows needs out of folders: whoever gets such a
+// folder gets the node.
+func (h host) refuseSystemVolume(ctx context.Context, w work) error {
+	system, err := h.m.SystemVolumes(ctx)
+	if err != nil {
+		return winerr.As(winerr.KindOf(err), w.op, w.object(), err, "so the volumes of the system cannot be told from others")
+	}
+	switch same, err := h.files().SameVolume(ctx, w.volume, system...); {
+	case err != nil:
+		return winerr.Wrap(w.op, w.object(), err)
+	case same:
+		return winerr.New(winerr.Denied, w.op, w.object(), "Windows runs from this volume")
 	}
 	return nil
 }
