@@ -39,6 +39,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
 		AllowedServices: flags.AllowedServices,
 		StopTimeout:     flags.StopTimeout,
 		FormatOver:      flags.FormatOver,
+		NoPrivacy:       !flags.Privacy,
 	})
 }
 

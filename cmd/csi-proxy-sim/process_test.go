@@ -141,7 +141,7 @@ func TestProcess_Exits(t *testing.T) {
 		code int
 		want []string
 	}{
-		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-v value", "default"}},
+		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-require-privacy", "-v value", "default"}},
 		"version":                   {[]string{"-version"}, daemon.ExitOK, []string{"csi-proxy-sim "}},
 		"unknown flag":              {[]string{"-nonsense"}, daemon.ExitUsage, []string{"-nonsense", "-help"}},
 		"argument":                  {[]string{"serve"}, daemon.ExitUsage, []string{`"serve"`}},

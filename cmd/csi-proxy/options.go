@@ -36,6 +36,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
 		Hosts:           hosts,
 		WorkingDirs:     flags.AllowedDirs(),
 		AllowedServices: flags.AllowedServices,
+		NoPrivacy:       !flags.Privacy,
 		APIGroups:       flags.APIGroups,
 		Pipe:            pipe.Config{SecurityDescriptor: o.securityDescriptor},
 		StopTimeout:     flags.StopTimeout,

@@ -1,5 +1,5 @@
 // Package cim calls methods of WMI classes, for the few things that Windows offers in no
-// other way: formatting a volume is one.
+// other way: formatting a volume is one, connecting to a share for the whole machine another.
 //
 // WMI is reached through COM, and nothing of COM leaves this package: requests and answers
 // are Go values, failures carry winerr codes. Importing it does nothing. COM is started by
@@ -9,7 +9,10 @@
 // thread is left alone with its call, and another takes its place.
 package cim
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // Namespaces.
 const (
@@ -17,6 +20,8 @@ const (
 	V2 = `root\cimv2`
 	// Storage has the storage management classes: MSFT_Volume, MSFT_Disk.
 	Storage = `root\Microsoft\Windows\Storage`
+	// SMB has the classes of the SMB client: MSFT_SmbGlobalMapping.
+	SMB = `root\Microsoft\Windows\SMB`
 )
 
 // Object is what a request is about: a class, or those of its instances that have Value
@@ -26,6 +31,9 @@ type Object struct {
 	Class     string
 	Property  string
 	Value     string
+	// About is what calls to it can hang on, such as a server; empty means Value, and for
+	// a query nothing.
+	About string
 }
 
 // Call calls a method of an object, with parameters by their names; those that are not
@@ -35,16 +43,16 @@ type Object struct {
 // Parameters can be strings, booleans and unsigned numbers.
 //
 // An instance that does not exist is winerr.WMINotFound. After any other error the method
-// may have done its work or not. If its caller has left, others about an instance with the
-// same Value are refused until it comes back, as winerr.Unavailable: the same volume goes
-// by different properties in different classes, but by the same name.
+// may have done its work or not. If its caller has left, others that are About the same are
+// refused until it comes back, as winerr.Unavailable. For instances that is their Value: the
+// same volume goes by different properties in different classes, but by the same name.
 func Call(ctx context.Context, object Object, method string, parameters map[string]any) (uint32, error) {
 	in, err := variants(parameters)
 	if err != nil {
 		return 0, err
 	}
 	var result uint32
-	err = threads.do(ctx, object.Value, func(c connection) (err error) {
+	err = threadsFor(object).do(ctx, cmp.Or(object.About, object.Value), func(c connection) (err error) {
 		result, err = c.call(object, method, in)
 		return err
 	})
@@ -58,7 +66,7 @@ func Call(ctx context.Context, object Object, method string, parameters map[stri
 // nil. Numbers of 64 bits are strings, as WMI gives them to scripts.
 func Query(ctx context.Context, object Object, properties ...string) ([]map[string]any, error) {
 	var instances []map[string]any
-	err := threads.do(ctx, "", func(c connection) (err error) {
+	err := threadsFor(object).do(ctx, object.About, func(c connection) (err error) {
 		instances, err = c.query(object, properties)
 		return err
 	})
@@ -71,14 +79,16 @@ func Query(ctx context.Context, object Object, properties ...string) ([]map[stri
 // Abandoned returns how many calls their callers have given up on since the start of the
 // program.
 func Abandoned() int64 {
-	n, _ := threads.counts()
-	return n
+	storage, _ := threads.counts()
+	network, _ := networkThreads.counts()
+	return storage + network
 }
 
 // Stuck returns how many of them have not come back, and keep an OS thread each.
 func Stuck() int {
-	_, n := threads.counts()
-	return n
+	_, storage := threads.counts()
+	_, network := networkThreads.counts()
+	return storage + network
 }
 
 // connection is a thread's connection to WMI. It is used and closed on that thread.
@@ -88,4 +98,17 @@ type connection interface {
 	close()
 }
 
-var threads = newPool(connect)
+// Calls that wait for other machines have threads of their own, and more of them: a server
+// that is gone takes one for as long as a minute, and must not keep volumes from being
+// formatted.
+var (
+	threads        = newPool(connect, maxThreads, maxStuck)
+	networkThreads = newPool(connect, 16, 12)
+)
+
+func threadsFor(object Object) *pool {
+	if object.Namespace == SMB {
+		return networkThreads
+	}
+	return threads
+}

@@ -16,14 +16,14 @@ func TestWQL(t *testing.T) {
 		object Object
 		want   string
 	}{
-		{Object{V2, "Win32_BIOS", "", ""}, `SELECT * FROM Win32_BIOS`},
+		{Object{Namespace: V2, Class: "Win32_BIOS"}, `SELECT * FROM Win32_BIOS`},
 		{
-			Object{Storage, "MSFT_Volume", "UniqueId", `\\?\Volume{3a1c2b4d-0000-0000-0000-501f00000000}\`},
+			Object{Namespace: Storage, Class: "MSFT_Volume", Property: "UniqueId", Value: `\\?\Volume{3a1c2b4d-0000-0000-0000-501f00000000}\`},
 			`SELECT * FROM MSFT_Volume WHERE UniqueId = '\\\\?\\Volume{3a1c2b4d-0000-0000-0000-501f00000000}\\'`,
 		},
-		{Object{V2, "Win32_Share", "Name", `x' OR Name <> '`}, `SELECT * FROM Win32_Share WHERE Name = 'x\' OR Name <> \''`},
-		{Object{V2, "Win32_Share", "Name", `x\' OR 1=1`}, `SELECT * FROM Win32_Share WHERE Name = 'x\\\' OR 1=1'`},
-		{Object{V2, "Win32_Share", "Name", ""}, `SELECT * FROM Win32_Share WHERE Name = ''`},
+		{Object{Namespace: V2, Class: "Win32_Share", Property: "Name", Value: `x' OR Name <> '`}, `SELECT * FROM Win32_Share WHERE Name = 'x\' OR Name <> \''`},
+		{Object{Namespace: V2, Class: "Win32_Share", Property: "Name", Value: `x\' OR 1=1`}, `SELECT * FROM Win32_Share WHERE Name = 'x\\\' OR 1=1'`},
+		{Object{Namespace: V2, Class: "Win32_Share", Property: "Name", Value: ""}, `SELECT * FROM Win32_Share WHERE Name = ''`},
 	} {
 		if got := wql(c.object); got != c.want {
 			t.Errorf("%+v:\n%s, want\n%s", c.object, got, c.want)

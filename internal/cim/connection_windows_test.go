@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	someVolume = Object{Storage, "MSFT_Volume", "UniqueId", `\\?\Volume{1}\`}
+	someVolume = Object{Namespace: Storage, Class: "MSFT_Volume", Property: "UniqueId", Value: `\\?\Volume{1}\`}
 	someClass  = Object{Namespace: Storage, Class: "MSFT_StorageSetting"}
 )
 
@@ -32,7 +32,7 @@ func on(t *testing.T, w *fakeWMI, f func(p *pool)) {
 		}
 		open.Add(1)
 		return closeNotifier{c, &open}, nil
-	})
+	}, maxThreads, maxStuck)
 	f(p)
 	p.close()
 	open.Wait()
@@ -95,7 +95,7 @@ func TestCall_Class(t *testing.T) {
 
 func TestCall_NotFound(t *testing.T) {
 	on(t, &fakeWMI{}, func(p *pool) {
-		_, err := callOn(t.Context(), p, Object{Storage, "MSFT_Volume", "UniqueId", "nobody"}, "Format", nil)
+		_, err := callOn(t.Context(), p, Object{Namespace: Storage, Class: "MSFT_Volume", Property: "UniqueId", Value: "nobody"}, "Format", nil)
 		if !errors.Is(err, winerr.WMINotFound) || !errors.Is(err, winerr.NotFound) {
 			t.Errorf("%v, want %v", err, winerr.WMINotFound)
 		}
@@ -231,14 +231,14 @@ func TestQuery_Machine(t *testing.T) {
 }
 
 func TestQuery_Where(t *testing.T) {
-	got, err := Query(t.Context(), Object{V2, "Win32_LogicalDisk", "DeviceID", "C:"}, "DeviceID", "Size")
+	got, err := Query(t.Context(), Object{Namespace: V2, Class: "Win32_LogicalDisk", Property: "DeviceID", Value: "C:"}, "DeviceID", "Size")
 	if err != nil || len(got) != 1 {
 		t.Fatalf("%v, %v, want one drive", got, err)
 	}
 	if _, isText := got[0]["Size"].(string); got[0]["DeviceID"] != "C:" || !isText {
 		t.Errorf("drive %v", got[0])
 	}
-	got, err = Query(t.Context(), Object{V2, "Win32_LogicalDisk", "DeviceID", `x' OR DeviceID='C:`}, "DeviceID")
+	got, err = Query(t.Context(), Object{Namespace: V2, Class: "Win32_LogicalDisk", Property: "DeviceID", Value: `x' OR DeviceID='C:`}, "DeviceID")
 	if onWine() && winerr.CodeOf(err) == 0x80041017 { // WBEM_E_INVALID_QUERY
 		t.Skip("Wine does not know that quotes can be escaped")
 	}
@@ -276,7 +276,7 @@ func TestCall_Machine(t *testing.T) {
 }
 
 func TestCall_NoInstance(t *testing.T) {
-	_, err := Call(t.Context(), Object{V2, "Win32_Volume", "DeviceID", `\\?\Volume{00000000-0000-0000-0000-000000000000}\`},
+	_, err := Call(t.Context(), Object{Namespace: V2, Class: "Win32_Volume", Property: "DeviceID", Value: `\\?\Volume{00000000-0000-0000-0000-000000000000}\`},
 		"Format", map[string]any{"FileSystem": "NTFS", "QuickFormat": true})
 	if !errors.Is(err, winerr.WMINotFound) {
 		t.Errorf("%v, want %v", err, winerr.WMINotFound)

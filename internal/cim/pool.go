@@ -10,6 +10,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
+// The limits of the threads for storage.
 const (
 	// maxThreads is how many calls run at the same time. One thread would do most of the
 	// time, but then a disk that is slow to format would hold up all others.
@@ -19,16 +20,14 @@ const (
 	maxStuck = 3
 )
 
-var (
-	// errStuck is the answer while too many calls are stuck.
-	errStuck = fmt.Errorf("%w: %d earlier calls to WMI have not come back", winerr.Unavailable, maxStuck)
-	// errSameStuck is the answer while one is stuck that is about the same.
-	errSameStuck = fmt.Errorf("%w: an earlier call to WMI about it has not come back", winerr.Unavailable)
-)
+// errSameStuck is the answer while a call is stuck that is about the same.
+var errSameStuck = fmt.Errorf("%w: an earlier call to WMI about it has not come back", winerr.Unavailable)
 
 // pool is OS threads with a connection each. They start when they are needed, and stay.
 type pool struct {
-	connect func() (connection, error) // called on the thread
+	connect    func() (connection, error) // called on the thread
+	maxThreads int
+	maxStuck   int
 
 	mu        sync.Mutex
 	work      sync.Cond // the queue is not empty, or the pool is closed
@@ -41,8 +40,8 @@ type pool struct {
 	closed    bool
 }
 
-func newPool(connect func() (connection, error)) *pool {
-	p := &pool{connect: connect, stuckOn: map[string]int{}}
+func newPool(connect func() (connection, error), maxThreads, maxStuck int) *pool {
+	p := &pool{connect: connect, maxThreads: maxThreads, maxStuck: maxStuck, stuckOn: map[string]int{}}
 	p.work.L = &p.mu
 	return p
 }
@@ -96,7 +95,7 @@ func (p *pool) enqueue(r *request) error {
 		return err
 	}
 	p.queue = append(p.queue, r)
-	if p.idle < len(p.queue) && p.threads < maxThreads {
+	if p.idle < len(p.queue) && p.threads < p.maxThreads {
 		p.threads++
 		p.startThread()
 	}
@@ -109,8 +108,8 @@ func (p *pool) refuse(r *request) error {
 	switch {
 	case r.about != "" && p.stuckOn[r.about] > 0:
 		return errSameStuck
-	case p.stuck >= maxStuck:
-		return errStuck
+	case p.stuck >= p.maxStuck:
+		return fmt.Errorf("%w: %d earlier calls to WMI have not come back", winerr.Unavailable, p.stuck)
 	default:
 		return nil
 	}

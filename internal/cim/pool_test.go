@@ -27,7 +27,7 @@ func newFakePool() (*pool, *atomic.Int32) {
 	return newPool(func() (connection, error) {
 		open.Add(1)
 		return fakeConnection{&open}, nil
-	}), &open
+	}, maxThreads, maxStuck), &open
 }
 
 // threadsOf returns how many threads of a pool serve, and how many are stuck.
@@ -105,7 +105,7 @@ func TestPool_ConnectsLater(t *testing.T) {
 				return nil, failure(uint32(errClassNotReg), 0, "")
 			}
 			return fakeConnection{new(atomic.Int32)}, nil
-		})
+		}, maxThreads, maxStuck)
 		defer p.close()
 		for _, want := range []error{winerr.Unsupported, winerr.Unsupported, nil, nil} {
 			if err := p.do(t.Context(), "", nothing); !errors.Is(err, want) {
@@ -283,5 +283,14 @@ func TestPool_Race(t *testing.T) {
 	}
 	if threads, _ := threadsOf(p); int(open.Load()) > threads {
 		t.Errorf("%d connections on %d threads", open.Load(), threads)
+	}
+}
+
+// TestThreadsFor: servers that are gone must not keep volumes from being formatted.
+func TestThreadsFor(t *testing.T) {
+	storage := threadsFor(Object{Namespace: Storage, Class: "MSFT_Volume"})
+	network := threadsFor(Object{Namespace: SMB, Class: "MSFT_SmbGlobalMapping"})
+	if storage == network || network.maxThreads <= storage.maxThreads || network.maxStuck >= network.maxThreads {
+		t.Errorf("shares have %d threads, of which %d may be stuck; storage has %d", network.maxThreads, network.maxStuck, storage.maxThreads)
 	}
 }

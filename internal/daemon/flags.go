@@ -18,6 +18,7 @@ type Flags struct {
 	APIGroups       []string
 	StopTimeout     time.Duration
 	FormatOver      bool
+	Privacy         bool
 	Version         bool
 }
 
@@ -55,6 +56,8 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		"how long calls in flight may take to finish on stop")
 	fs.BoolVar(&f.FormatOver, "format-existing", false,
 		"let FormatVolume format volumes that have a file system already, which destroys it")
+	fs.BoolVar(&f.Privacy, "require-privacy", true,
+		"map shares only of SMB servers that encrypt; old servers need it to be false")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
 }
 

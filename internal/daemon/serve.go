@@ -23,6 +23,7 @@ type Config struct {
 	// AllowedServices are those that requests may start and stop, see
 	// system.AllowedServices; empty means none.
 	AllowedServices []string
+	NoPrivacy       bool     // SMB servers need not encrypt
 	APIGroups       []string // see grpcapi.Select
 	Pipe            pipe.Config
 	SocketDir       string // elsewhere than on Windows; empty: where clients look
@@ -36,7 +37,7 @@ func Serve(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return UsageError{err}
 	}
-	services, err := Services(cfg.Hosts, cfg.WorkingDirs, cfg.AllowedServices)
+	services, err := Services(cfg)
 	if err != nil {
 		return UsageError{err}
 	}

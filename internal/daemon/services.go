@@ -42,17 +42,17 @@ func LocalHosts() Hosts {
 	}
 }
 
-// Services builds the groups on their hosts, limited to the working directories and to the
-// services that may be started and stopped.
-func Services(hosts Hosts, workingDirs, allowedServices []string) (grpcapi.Services, error) {
+// Services builds the groups on their hosts, limited as the configuration says.
+func Services(cfg Config) (grpcapi.Services, error) {
+	hosts, workingDirs := cfg.Hosts, cfg.WorkingDirs
 	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...))
 	if err != nil {
 		return grpcapi.Services{}, err
 	}
 	disks, diskErr := disk.New(hosts.Disk)
 	targets, iscsiErr := iscsi.New(hosts.ISCSI)
-	shares, smbErr := smb.New(hosts.SMB, files)
-	machine, systemErr := system.New(hosts.System, system.AllowedServices(allowedServices...))
+	shares, smbErr := smb.New(hosts.SMB, files, smb.WorkingDirs(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy))
+	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
 	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...))
 	return grpcapi.Services{
 		Disk:       disks,

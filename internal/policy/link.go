@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/unc"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
@@ -166,9 +167,16 @@ func (r Reach) unlimitedStep(c call, hop Hop, err error, after []string) (win.Pa
 }
 
 // mayVisit checks that a link to a share may be followed. Links on a mounted volume are
-// not: a pod can have made them, to have the node log in to a server of its choice.
-// Junctions to shares do not exist.
+// not: a pod can have made them, to have the node log in to a server of its choice. Junctions
+// to shares do not exist. Administrative shares can be those of this very node.
 func mayVisit(c call, link win.Path, point win.ReparsePoint, remote string, after []string) error {
+	share, err := unc.Parse(c.op, remote)
+	if err == nil {
+		err = share.CheckMappable(c.op)
+	}
+	if err != nil {
+		return c.denied("the link %s leads to %s: %w", link, winpath.Quote(remote), winerr.Cause(err))
+	}
 	if !rules[c.access].shares || isVolume(link.Base) || point.Tag != win.TagSymlink || (len(after) > 0 && c.access != Show) {
 		return c.denied("the link %s leads to %s, outside the working directories", link, winpath.Quote(remote))
 	}

@@ -50,6 +50,9 @@ func New(workingDirs []string) (*Policy, error) {
 	return policy, nil
 }
 
+// WorkingDirs are the directories that a caller may touch.
+func (p *Policy) WorkingDirs() []string { return slices.Clone(p.workingDirs) }
+
 // Access is what a call does with the file that a path names.
 type Access uint8
 

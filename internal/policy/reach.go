@@ -233,7 +233,10 @@ func Unreachable(err error) bool {
 	case winerr.FileNotFound, winerr.PathNotFound, winerr.InvalidName, winerr.BadPathname, winerr.CantResolveFilename, // the link
 		winerr.NotReady, winerr.UnrecognizedVolume, winerr.FVELocked, // its volume
 		winerr.DevNotExist, winerr.NoSuchDevice, winerr.DeviceNotConnected, winerr.DeviceRemoved, // its disk
-		winerr.BadNetPath, winerr.BadNetName, winerr.NetnameDeleted, winerr.NetworkUnreachable: // its server
+		winerr.BadNetPath, winerr.BadNetName, winerr.NetnameDeleted, winerr.NetworkUnreachable, winerr.HostUnreachable,
+		winerr.RemoteNotList, winerr.UnexpectedNetErr, // its server
+		winerr.LogonFailure, winerr.InvalidPassword, winerr.CredentialConflict, winerr.PasswordExpired, winerr.PasswordMustChange,
+		winerr.AccountDisabled, winerr.AccountExpired, winerr.AccountLockedOut: // which knows nobody here any more
 		return true
 	default:
 		return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -18,6 +19,8 @@ const (
 	dataDisk   = 1
 	hostVolume = `\\?\Volume{99999999-2222-3333-4444-555555555555}\` // drive D:, which is not for us
 	hostDisk   = 2
+
+	mappedShare = `\\files\data`
 )
 
 // world is a node with a data volume, and groups that are limited to C:\var\lib\kubelet.
@@ -27,6 +30,7 @@ type world struct {
 	node *winsim.Node
 	fs   filesystem.Interface
 	vol  volume.Interface
+	smb  smb.Interface
 
 	touches []winsim.Touch
 }
@@ -78,6 +82,9 @@ func newWorldOf(t testing.TB, m winsim.Model) *world {
 	if w.vol, err = volume.New(node.Volume(), volume.WorkingDirs(work)); err != nil {
 		t.Fatal(err)
 	}
+	if w.smb, err = smb.New(node.SMB(), w.fs, smb.WorkingDirs(work)); err != nil {
+		t.Fatal(err)
+	}
 	node.Observe(func(touch winsim.Touch) { w.touches = append(w.touches, touch) })
 	return w
 }
@@ -118,6 +125,12 @@ var pathCalls = map[string]func(w *world, path string) error{
 	},
 	"CreateSymlink to": func(w *world, path string) error {
 		_, err := w.fs.CreateSymlink(w.t.Context(), &filesystem.CreateSymlinkRequest{SourcePath: path, TargetPath: work + `\made`})
+		return err
+	},
+	"NewSMBGlobalMapping at": func(w *world, path string) error {
+		_, err := w.smb.NewSMBGlobalMapping(w.t.Context(), &smb.NewSMBGlobalMappingRequest{
+			RemotePath: mappedShare, LocalPath: path, Username: "csi", Password: "csi-Pa55",
+		})
 		return err
 	},
 	"MountVolume": func(w *world, path string) error {
@@ -165,6 +178,9 @@ func allowed(call string, touch winsim.Touch) bool {
 	}
 	// Whether a volume that a folder shows is alive can be asked of any.
 	if touch.Call == "TargetInfo" && touch.Path == `D:\` {
+		return !touch.Changed
+	}
+	if call == "NewSMBGlobalMapping at" && strings.HasPrefix(touch.Path, mappedShare) {
 		return !touch.Changed
 	}
 	// A working directory is an entry of the directory above it.

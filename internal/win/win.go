@@ -28,6 +28,7 @@ type Machine interface {
 	Volumes
 	ISCSI
 	System
+	SMB
 }
 
 // Clock lets host logic wait without depending on real time.

@@ -14,51 +14,79 @@ type Code uint32
 // The codes our logic looks at or the emulator gives. Names are Windows' own
 // without the ERROR_ prefix.
 const (
-	InvalidFunction       Code = 1
-	FileNotFound          Code = 2
-	PathNotFound          Code = 3
-	AccessDenied          Code = 5
-	NoMoreFiles           Code = 18
-	WriteProtect          Code = 19
-	NotReady              Code = 21
-	CRC                   Code = 23
-	BadLength             Code = 24
-	SharingViolation      Code = 32
-	LockViolation         Code = 33
-	NotSupported          Code = 50
-	BadNetPath            Code = 53
-	DevNotExist           Code = 55
-	NetnameDeleted        Code = 64
-	BadNetName            Code = 67
-	FileExists            Code = 80
-	InvalidParameter      Code = 87
-	DiskFull              Code = 112
-	SemTimeout            Code = 121
-	InsufficientBuffer    Code = 122
-	InvalidName           Code = 123
-	DirNotEmpty           Code = 145
-	BadPathname           Code = 161
-	BusyCode              Code = 170
-	AlreadyExists         Code = 183
-	FilenameExcedRange    Code = 206
-	MoreData              Code = 234
-	Directory             Code = 267
-	NoSuchDevice          Code = 433
-	UnrecognizedVolume    Code = 1005
-	FileInvalid           Code = 1006
-	IODevice              Code = 1117
-	DeviceNotConnected    Code = 1167
-	NetworkUnreachable    Code = 1231
-	PrivilegeNotHeld      Code = 1314
-	FileCorrupt           Code = 1392
-	DiskCorrupt           Code = 1393
-	Timeout               Code = 1460
-	DeviceRemoved         Code = 1617
-	CantResolveFilename   Code = 1921
-	NotAReparsePoint      Code = 4390
-	InvalidReparseData    Code = 4392
-	ReparseTagInvalid     Code = 4393
-	ReparsePointEncounter Code = 4395
+	InvalidFunction         Code = 1
+	FileNotFound            Code = 2
+	PathNotFound            Code = 3
+	AccessDenied            Code = 5
+	NoMoreFiles             Code = 18
+	WriteProtect            Code = 19
+	NotReady                Code = 21
+	CRC                     Code = 23
+	BadLength               Code = 24
+	SharingViolation        Code = 32
+	LockViolation           Code = 33
+	NotSupported            Code = 50
+	RemoteNotList           Code = 51
+	BadNetPath              Code = 53
+	DevNotExist             Code = 55
+	BadNetResp              Code = 58
+	UnexpectedNetErr        Code = 59
+	NetnameDeleted          Code = 64
+	NetworkAccessDenied     Code = 65
+	BadNetName              Code = 67
+	FileExists              Code = 80
+	AlreadyAssigned         Code = 85
+	InvalidPassword         Code = 86
+	InvalidParameter        Code = 87
+	DiskFull                Code = 112
+	SemTimeout              Code = 121
+	InsufficientBuffer      Code = 122
+	InvalidName             Code = 123
+	DirNotEmpty             Code = 145
+	BadPathname             Code = 161
+	BusyCode                Code = 170
+	AlreadyExists           Code = 183
+	FilenameExcedRange      Code = 206
+	MoreData                Code = 234
+	Directory               Code = 267
+	NoSuchDevice            Code = 433
+	UnrecognizedVolume      Code = 1005
+	FileInvalid             Code = 1006
+	IODevice                Code = 1117
+	DeviceNotConnected      Code = 1167
+	DeviceAlreadyRemembered Code = 1202
+	CredentialConflict      Code = 1219
+	NoNetwork               Code = 1222
+	ConnectionRefused       Code = 1225
+	NetworkUnreachable      Code = 1231
+	HostUnreachable         Code = 1232
+	ConnectionAborted       Code = 1236
+	DowngradeDetected       Code = 1265
+	GuestLogonBlocked       Code = 1272
+	NoLogonServers          Code = 1311
+	PrivilegeNotHeld        Code = 1314
+	LogonFailure            Code = 1326
+	AccountRestriction      Code = 1327
+	InvalidLogonHours       Code = 1328
+	InvalidWorkstation      Code = 1329
+	PasswordExpired         Code = 1330
+	AccountDisabled         Code = 1331
+	LogonTypeNotGranted     Code = 1385
+	FileCorrupt             Code = 1392
+	DiskCorrupt             Code = 1393
+	Timeout                 Code = 1460
+	SymlinkClassDisabled    Code = 1463
+	DeviceRemoved           Code = 1617
+	AccountExpired          Code = 1793
+	PasswordMustChange      Code = 1907
+	AccountLockedOut        Code = 1909
+	CantResolveFilename     Code = 1921
+	WorkstationNotStarted   Code = 2138
+	NotConnected            Code = 2250
+	NotAReparsePoint        Code = 4390
+	InvalidReparseData      Code = 4392
+	ReparseTagInvalid       Code = 4393
+	ReparsePointEncounter   Code = 4395
 )
 
 // Those of the service manager.
@@ -92,53 +120,81 @@ const (
 // Where the same code means different things for different objects, the caller
 // that knows the object says so with New or As.
 var codes = map[Code]meaning{
-	InvalidFunction:       {Unsupported, "the device does not know this request"},
-	FileNotFound:          {NotFound, "it does not exist"},
-	PathNotFound:          {NotFound, "a directory on the way to it does not exist"},
-	AccessDenied:          {Denied, "access is denied"},
-	NoMoreFiles:           {NotFound, "there are no more files"},
-	WriteProtect:          {InUse, "the disk or volume is read-only"},
-	NotReady:              {Unavailable, "the device is not ready"},
-	CRC:                   {Internal, "data error (cyclic redundancy check)"},
-	BadLength:             {Invalid, "the length of the request is wrong"},
-	SharingViolation:      {Busy, "another process has it open"},
-	LockViolation:         {Busy, "another process has locked a part of it"},
-	NotSupported:          {Unsupported, "the request is not supported"},
-	BadNetPath:            {Unavailable, "the server cannot be reached"},
-	DevNotExist:           {NotFound, "the device is gone"},
-	NetnameDeleted:        {Unavailable, "the connection to the server was lost"},
-	BadNetName:            {NotFound, "the server has no such share"},
-	FileExists:            {Exists, "it already exists"},
-	InvalidParameter:      {Invalid, "a parameter is wrong"},
-	DiskFull:              {NoSpace, "there is not enough space on the disk"},
-	SemTimeout:            {Deadline, "Windows gave up waiting"},
-	InsufficientBuffer:    {Internal, "the buffer is too small"},
-	InvalidName:           {Invalid, "the name is malformed"},
-	DirNotEmpty:           {InUse, "the directory is not empty"},
-	BadPathname:           {Invalid, "the path is malformed"},
-	BusyCode:              {Busy, "the object is busy"},
-	AlreadyExists:         {Exists, "it already exists"},
-	FilenameExcedRange:    {Invalid, "the name is too long"},
-	MoreData:              {Internal, "there is more data than the buffer holds"},
-	Directory:             {Invalid, "it is not a directory"},
-	NoSuchDevice:          {NotFound, "the device is gone"},
-	UnrecognizedVolume:    {InUse, "the volume has no recognised file system"},
-	FileInvalid:           {Internal, "the volume was changed from outside"},
-	IODevice:              {Internal, "the device reported an I/O error"},
-	DeviceNotConnected:    {NotFound, "the device is gone"},
-	NetworkUnreachable:    {Unavailable, "the network cannot be reached"},
-	PrivilegeNotHeld:      {Denied, "a required privilege is not held"},
-	FileCorrupt:           {Internal, "the file or directory is corrupted and unreadable"},
-	DiskCorrupt:           {Internal, "the disk structure is corrupted and unreadable"},
-	Timeout:               {Deadline, "Windows gave up waiting"},
-	DeviceRemoved:         {NotFound, "the device was removed"},
-	CantResolveFilename:   {InUse, "its links lead nowhere or in a circle"},
-	NotAReparsePoint:      {NotFound, "it is not a link"},
-	InvalidReparseData:    {Internal, "the data of the link is malformed"},
-	ReparseTagInvalid:     {Internal, "the tag of the link is invalid"},
-	ReparsePointEncounter: {Denied, "a link stands on the way"},
-	WMINotFound:           {NotFound, "the storage service does not know it"},
-	FVELocked:             {InUse, "the volume is locked by BitLocker"},
+	InvalidFunction:         {Unsupported, "the device does not know this request"},
+	FileNotFound:            {NotFound, "it does not exist"},
+	PathNotFound:            {NotFound, "a directory on the way to it does not exist"},
+	AccessDenied:            {Denied, "access is denied"},
+	NoMoreFiles:             {NotFound, "there are no more files"},
+	WriteProtect:            {InUse, "the disk or volume is read-only"},
+	NotReady:                {Unavailable, "the device is not ready"},
+	CRC:                     {Internal, "data error (cyclic redundancy check)"},
+	BadLength:               {Invalid, "the length of the request is wrong"},
+	SharingViolation:        {Busy, "another process has it open"},
+	LockViolation:           {Busy, "another process has locked a part of it"},
+	NotSupported:            {Unsupported, "the request is not supported"},
+	RemoteNotList:           {Unavailable, "the server does not answer"},
+	BadNetPath:              {Unavailable, "the server cannot be reached"},
+	DevNotExist:             {NotFound, "the device is gone"},
+	BadNetResp:              {Unavailable, "the server gave an answer that makes no sense"},
+	UnexpectedNetErr:        {Unavailable, "the network failed unexpectedly"},
+	NetnameDeleted:          {Unavailable, "the connection to the server was lost"},
+	NetworkAccessDenied:     {Denied, "network access is denied"},
+	BadNetName:              {NotFound, "the server has no such share"},
+	FileExists:              {Exists, "it already exists"},
+	AlreadyAssigned:         {Exists, "a connection to it exists"},
+	InvalidPassword:         {Denied, "the password is wrong"},
+	InvalidParameter:        {Invalid, "a parameter is wrong"},
+	DiskFull:                {NoSpace, "there is not enough space on the disk"},
+	SemTimeout:              {Deadline, "Windows gave up waiting"},
+	InsufficientBuffer:      {Internal, "the buffer is too small"},
+	InvalidName:             {Invalid, "the name is malformed"},
+	DirNotEmpty:             {InUse, "the directory is not empty"},
+	BadPathname:             {Invalid, "the path is malformed"},
+	BusyCode:                {Busy, "the object is busy"},
+	AlreadyExists:           {Exists, "it already exists"},
+	FilenameExcedRange:      {Invalid, "the name is too long"},
+	MoreData:                {Internal, "there is more data than the buffer holds"},
+	Directory:               {Invalid, "it is not a directory"},
+	NoSuchDevice:            {NotFound, "the device is gone"},
+	UnrecognizedVolume:      {InUse, "the volume has no recognised file system"},
+	FileInvalid:             {Internal, "the volume was changed from outside"},
+	IODevice:                {Internal, "the device reported an I/O error"},
+	DeviceNotConnected:      {NotFound, "the device is gone"},
+	DeviceAlreadyRemembered: {Exists, "Windows remembers an earlier connection to it"},
+	CredentialConflict:      {InUse, "Windows holds another connection to this server, with other credentials"},
+	NoNetwork:               {Unavailable, "there is no network"},
+	ConnectionRefused:       {Unavailable, "the server refuses connections"},
+	NetworkUnreachable:      {Unavailable, "the network cannot be reached"},
+	HostUnreachable:         {Unavailable, "the server cannot be reached"},
+	ConnectionAborted:       {Unavailable, "the connection to the server was aborted"},
+	DowngradeDetected:       {Denied, "a downgrade attack was detected, or no domain controller can be reached"},
+	GuestLogonBlocked:       {Denied, "this node's policy forbids guest access to shares"},
+	NoLogonServers:          {Unavailable, "no domain controller can be reached to check the credentials"},
+	PrivilegeNotHeld:        {Denied, "a required privilege is not held"},
+	LogonFailure:            {Denied, "the user name or password is wrong"},
+	AccountRestriction:      {Denied, "the account is restricted; an empty password or the time of day may be why"},
+	InvalidLogonHours:       {Denied, "the account may not log on at this time"},
+	InvalidWorkstation:      {Denied, "the account may not log on from this node"},
+	PasswordExpired:         {Denied, "the password of the account has expired"},
+	AccountDisabled:         {Denied, "the account is disabled"},
+	LogonTypeNotGranted:     {Denied, "the account may not log on over the network"},
+	FileCorrupt:             {Internal, "the file or directory is corrupted and unreadable"},
+	DiskCorrupt:             {Internal, "the disk structure is corrupted and unreadable"},
+	Timeout:                 {Deadline, "Windows gave up waiting"},
+	SymlinkClassDisabled:    {InUse, "links that lead from a share to elsewhere are not followed"},
+	DeviceRemoved:           {NotFound, "the device was removed"},
+	AccountExpired:          {Denied, "the account has expired"},
+	PasswordMustChange:      {Denied, "the password of the account must be changed before it can be used"},
+	AccountLockedOut:        {Denied, "the account is locked"},
+	CantResolveFilename:     {InUse, "its links lead nowhere or in a circle"},
+	WorkstationNotStarted:   {Unavailable, "the Workstation service is not running"},
+	NotConnected:            {NotFound, "there is no such connection"},
+	NotAReparsePoint:        {NotFound, "it is not a link"},
+	InvalidReparseData:      {Internal, "the data of the link is malformed"},
+	ReparseTagInvalid:       {Internal, "the tag of the link is invalid"},
+	ReparsePointEncounter:   {Denied, "a link stands on the way"},
+	WMINotFound:             {NotFound, "the storage service does not know it"},
+	FVELocked:               {InUse, "the volume is locked by BitLocker"},
 
 	DependentServicesRunning: {InUse, "services that depend on it are running"},
 	InvalidServiceControl:    {InUse, "the service does not accept this request"},

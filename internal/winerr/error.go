@@ -126,9 +126,3 @@ func CodeOf(err error) Code {
 	}
 	return 0
 }
-
-// NotYet is the answer of operations whose turn has not come in this build. The
-// complete list is pinned by a test in pkg/winsim/serve, so it can only shrink.
-func NotYet(op string) error {
-	return New(Unsupported, op, "", "this build of csi-proxy does not implement it yet")
-}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
@@ -33,11 +32,17 @@ var wantCodes = []struct {
 	{32, winerr.Busy, "another process has it open (Windows error 32)"},
 	{33, winerr.Busy, "another process has locked a part of it (Windows error 33)"},
 	{50, winerr.Unsupported, "the request is not supported (Windows error 50)"},
+	{51, winerr.Unavailable, "the server does not answer (Windows error 51)"},
 	{53, winerr.Unavailable, "the server cannot be reached (Windows error 53)"},
 	{55, winerr.NotFound, "the device is gone (Windows error 55)"},
+	{58, winerr.Unavailable, "the server gave an answer that makes no sense (Windows error 58)"},
+	{59, winerr.Unavailable, "the network failed unexpectedly (Windows error 59)"},
 	{64, winerr.Unavailable, "the connection to the server was lost (Windows error 64)"},
+	{65, winerr.Denied, "network access is denied (Windows error 65)"},
 	{67, winerr.NotFound, "the server has no such share (Windows error 67)"},
 	{80, winerr.Exists, "it already exists (Windows error 80)"},
+	{85, winerr.Exists, "a connection to it exists (Windows error 85)"},
+	{86, winerr.Denied, "the password is wrong (Windows error 86)"},
 	{87, winerr.Invalid, "a parameter is wrong (Windows error 87)"},
 	{112, winerr.NoSpace, "there is not enough space on the disk (Windows error 112)"},
 	{121, winerr.Deadline, "Windows gave up waiting (Windows error 121)"},
@@ -72,13 +77,35 @@ var wantCodes = []struct {
 	{1115, winerr.Unavailable, "the machine is shutting down (Windows error 1115)"},
 	{1117, winerr.Internal, "the device reported an I/O error (Windows error 1117)"},
 	{1167, winerr.NotFound, "the device is gone (Windows error 1167)"},
+	{1202, winerr.Exists, "Windows remembers an earlier connection to it (Windows error 1202)"},
+	{1219, winerr.InUse, "Windows holds another connection to this server, with other credentials (Windows error 1219)"},
+	{1222, winerr.Unavailable, "there is no network (Windows error 1222)"},
+	{1225, winerr.Unavailable, "the server refuses connections (Windows error 1225)"},
 	{1231, winerr.Unavailable, "the network cannot be reached (Windows error 1231)"},
+	{1232, winerr.Unavailable, "the server cannot be reached (Windows error 1232)"},
+	{1236, winerr.Unavailable, "the connection to the server was aborted (Windows error 1236)"},
+	{1265, winerr.Denied, "a downgrade attack was detected, or no domain controller can be reached (Windows error 1265)"},
+	{1272, winerr.Denied, "this node's policy forbids guest access to shares (Windows error 1272)"},
+	{1311, winerr.Unavailable, "no domain controller can be reached to check the credentials (Windows error 1311)"},
 	{1314, winerr.Denied, "a required privilege is not held (Windows error 1314)"},
+	{1326, winerr.Denied, "the user name or password is wrong (Windows error 1326)"},
+	{1327, winerr.Denied, "the account is restricted; an empty password or the time of day may be why (Windows error 1327)"},
+	{1328, winerr.Denied, "the account may not log on at this time (Windows error 1328)"},
+	{1329, winerr.Denied, "the account may not log on from this node (Windows error 1329)"},
+	{1330, winerr.Denied, "the password of the account has expired (Windows error 1330)"},
+	{1331, winerr.Denied, "the account is disabled (Windows error 1331)"},
+	{1385, winerr.Denied, "the account may not log on over the network (Windows error 1385)"},
 	{1392, winerr.Internal, "the file or directory is corrupted and unreadable (Windows error 1392)"},
 	{1393, winerr.Internal, "the disk structure is corrupted and unreadable (Windows error 1393)"},
 	{1460, winerr.Deadline, "Windows gave up waiting (Windows error 1460)"},
+	{1463, winerr.InUse, "links that lead from a share to elsewhere are not followed (Windows error 1463)"},
 	{1617, winerr.NotFound, "the device was removed (Windows error 1617)"},
+	{1793, winerr.Denied, "the account has expired (Windows error 1793)"},
+	{1907, winerr.Denied, "the password of the account must be changed before it can be used (Windows error 1907)"},
+	{1909, winerr.Denied, "the account is locked (Windows error 1909)"},
 	{1921, winerr.InUse, "its links lead nowhere or in a circle (Windows error 1921)"},
+	{2138, winerr.Unavailable, "the Workstation service is not running (Windows error 2138)"},
+	{2250, winerr.NotFound, "there is no such connection (Windows error 2250)"},
 	{4390, winerr.NotFound, "it is not a link (Windows error 4390)"},
 	{4392, winerr.Internal, "the data of the link is malformed (Windows error 4392)"},
 	{4393, winerr.Internal, "the tag of the link is invalid (Windows error 4393)"},
@@ -294,15 +321,5 @@ func TestNew_KeepsWrappedErrors(t *testing.T) {
 	err := winerr.New(winerr.Busy, "format", "volume 1", "gave up: %w", winerr.NotReady)
 	if winerr.CodeOf(err) != winerr.NotReady || winerr.KindOf(err) != winerr.Busy {
 		t.Errorf("code %d and kind %q, want 21 and busy", winerr.CodeOf(err), winerr.KindOf(err))
-	}
-}
-
-func TestNotYet(t *testing.T) {
-	err := winerr.NotYet("format volume")
-	if !errors.Is(err, errors.ErrUnsupported) || !errors.Is(err, winerr.Unsupported) {
-		t.Errorf("%v is not of the kind %q", err, winerr.Unsupported)
-	}
-	if !strings.HasPrefix(err.Error(), "format volume: ") || !strings.Contains(err.Error(), "not implement") {
-		t.Errorf("text %q does not say what is missing", err)
 	}
 }

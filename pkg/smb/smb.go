@@ -10,20 +10,30 @@
 //
 //	shares, err := smb.New(smbapi.New(), files)
 //
+// Remote paths are \\server\share or a directory in a share, with either kind of slash.
+// Refused are devices, web servers, administrative shares such as \\server\C$, and ".." in
+// any place. Local paths are as package filesystem explains.
+//
 // The package compiles on every system. Elsewhere than on Windows that host
 // fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
 // holds; a host of your own works everywhere.
 //
 // An SMB is safe for concurrent use if its host and its filesystem client are;
 // those of this machine are. Every method may be repeated: a driver that lost an
-// answer asks again.
+// answer asks again. Calls about one server wait for each other, and those who ask for the
+// same at the same time share one run of it. A caller whose context ends gets its answer at
+// once; what Windows was asked to do goes on, and a repeated call joins it.
 package smb
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/unc"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
 	fs "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )
@@ -34,10 +44,15 @@ import (
 type Interface interface {
 	// NewSMBGlobalMapping connects the node to a share and, if asked to, links
 	// a folder to it. A mapping that works is kept with the credentials it was
-	// made with; one that does not answer is made anew.
+	// made with; one that does not is made anew. The link is a directory symbolic link; if
+	// it is there the call succeeds, and anything else there is fs.ErrExist. The server's
+	// refusal of the credentials, and a folder outside the working directories, are
+	// fs.ErrPermission; a share that the server does not have is fs.ErrNotExist.
 	NewSMBGlobalMapping(context.Context, *NewSMBGlobalMappingRequest) (*NewSMBGlobalMappingResponse, error)
 
-	// RemoveSMBGlobalMapping disconnects the node from a share.
+	// RemoveSMBGlobalMapping disconnects the node from a share, unless a link still uses
+	// it: one that this process has made, or with WorkingDirs any in those directories. The
+	// call succeeds in any case, also if the share is not mapped. Links are not removed.
 	RemoveSMBGlobalMapping(context.Context, *RemoveSMBGlobalMappingRequest) (*RemoveSMBGlobalMappingResponse, error)
 }
 
@@ -49,9 +64,9 @@ type SMB struct {
 	fs   fs.Interface
 }
 
-// New returns an SMB that works on the given host and asks fsClient whether a
-// share answers. Neither may be nil.
-func New(hostAPI smbapi.HostAPI, fsClient fs.Interface) (*SMB, error) {
+// New returns an SMB that works on the given host. If the host is not a smbapi.Mapper,
+// fsClient is asked whether a share answers. Neither may be nil.
+func New(hostAPI smbapi.HostAPI, fsClient fs.Interface, options ...Option) (*SMB, error) {
 	const op = "open SMB library"
 	if hostAPI == nil {
 		return nil, winerr.New(winerr.Invalid, op, "", "the host API is nil")
@@ -59,7 +74,45 @@ func New(hostAPI smbapi.HostAPI, fsClient fs.Interface) (*SMB, error) {
 	if fsClient == nil {
 		return nil, winerr.New(winerr.Invalid, op, "", "the filesystem client is nil")
 	}
-	return &SMB{host: hostAPI, fs: fsClient}, nil
+	s := &SMB{host: hostAPI, fs: fsClient}
+	for _, option := range options {
+		if err := option(s); err != nil {
+			return nil, winerr.As(winerr.Invalid, op, "", err, "")
+		}
+	}
+	return s, nil
+}
+
+// Option changes how the group behaves.
+type Option func(*SMB) error
+
+// WorkingDirs lets links be made only in the given directories, as the option of package
+// filesystem does, and makes every link in them that leads to a share count when the mapping
+// of that share is to be removed.
+//
+// The host must be one of package hostapi or winsim.
+func WorkingDirs(dirs ...string) Option {
+	return func(s *SMB) (err error) {
+		s.host, err = policy.Limit(s.host, dirs)
+		return err
+	}
+}
+
+// RequirePrivacy says whether servers must encrypt what they send and receive, as they must
+// without this option. Old ones cannot, and are refused.
+//
+// The host must be one of package hostapi or winsim.
+func RequirePrivacy(required bool) Option {
+	return func(s *SMB) error {
+		host, ok := s.host.(interface {
+			WithPrivacy(required bool) smbapi.HostAPI
+		})
+		if !ok {
+			return fmt.Errorf("a host of type %T cannot be told whether to require encryption", s.host)
+		}
+		s.host = host.WithPrivacy(required)
+		return nil
+	}
 }
 
 // NewSMBGlobalMapping implements Interface.
@@ -69,25 +122,45 @@ func (s *SMB) NewSMBGlobalMapping(ctx context.Context, request *NewSMBGlobalMapp
 	if err != nil {
 		return nil, err
 	}
-	remote, err := parseRemote(op, request.RemotePath)
+	remote, err := unc.Parse(op, request.RemotePath)
 	if err != nil {
 		return nil, err
 	}
+	if err := remote.CheckMappable(op); err != nil {
+		return nil, err
+	}
+	if err := checkAccount(op, request.Username, request.Password); err != nil {
+		return nil, err
+	}
 	// Before the mapping, so that a wrong path leaves nothing behind.
+	local := ""
 	if request.LocalPath != "" {
-		if err := fs.ValidatePathWindows(request.LocalPath); err != nil {
-			return nil, winerr.Wrap("link folder", request.LocalPath, err)
+		if local, err = winpath.Clean(request.LocalPath); err != nil {
+			return nil, winerr.As(winerr.Invalid, opLink, "", err, "")
 		}
 	}
-	if err := s.connect(ctx, h, remote.share, request); err != nil {
-		return nil, winerr.Wrap(op, remote.share, err)
+	if mapper, ok := h.(smbapi.Mapper); ok {
+		err = mapper.MapSMBShare(remote.Directory(), local, request.Username, request.Password)
+	} else {
+		err = s.mapAndLink(ctx, h, remote, local, request)
 	}
-	if request.LocalPath != "" {
-		if err := h.NewSMBLink(remote.path, request.LocalPath); err != nil {
-			return nil, winerr.Wrap("link folder", request.LocalPath+" to "+remote.path, err)
-		}
+	if err != nil {
+		return nil, winerr.Wrap(op, remote.Share(), err)
 	}
 	return &NewSMBGlobalMappingResponse{}, nil
+}
+
+const opLink = "link folder"
+
+// mapAndLink maps a share on a host that knows only single steps.
+func (s *SMB) mapAndLink(ctx context.Context, h smbapi.HostAPI, remote unc.Path, local string, request *NewSMBGlobalMappingRequest) error {
+	if err := s.connect(ctx, h, remote.Share(), request); err != nil {
+		return err
+	}
+	if local == "" {
+		return nil
+	}
+	return winerr.Wrap(opLink, local+" to "+remote.Directory(), h.NewSMBLink(remote.Directory(), local))
 }
 
 // connect makes sure that a working mapping of the share exists.
@@ -122,12 +195,12 @@ func (s *SMB) RemoveSMBGlobalMapping(ctx context.Context, request *RemoveSMBGlob
 	if err != nil {
 		return nil, err
 	}
-	remote, err := parseRemote(op, request.RemotePath)
+	remote, err := unc.Parse(op, request.RemotePath)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.RemoveSMBGlobalMapping(remote.share); err != nil {
-		return nil, winerr.Wrap(op, remote.share, err)
+	if err := h.RemoveSMBGlobalMapping(remote.Share()); err != nil {
+		return nil, winerr.Wrap(op, remote.Share(), err)
 	}
 	return &RemoveSMBGlobalMappingResponse{}, nil
 }

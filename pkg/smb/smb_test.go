@@ -12,6 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	fs "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // fakeHost notes its calls and fails those whose first word is in fail.
@@ -94,7 +95,7 @@ func TestSMB_NewSMBGlobalMapping(t *testing.T) {
 	}{
 		{
 			name: "new share", remote: remote, local: local,
-			want: []string{`mapped? \\server\share`, `map \\server\share DOM\me xyzzy`, `link \\Server\Share\Sub ` + local},
+			want: []string{`mapped? \\server\share`, `map \\server\share DOM\me xyzzy`, `link \\Server\Share\Sub\ ` + local},
 		},
 		{
 			name: "no link wanted", remote: remote,
@@ -106,7 +107,7 @@ func TestSMB_NewSMBGlobalMapping(t *testing.T) {
 		},
 		{
 			name: "mapped share that answers", mapped: true, files: answering(true, nil), remote: remote, local: local,
-			want: []string{`mapped? \\server\share`, `link \\Server\Share\Sub ` + local},
+			want: []string{`mapped? \\server\share`, `link \\Server\Share\Sub\ ` + local},
 		},
 		{
 			name: "mapped share that is dead", mapped: true, files: answering(false, nil), remote: remote,
@@ -192,13 +193,30 @@ func TestSMB_RemoveSMBGlobalMapping(t *testing.T) {
 func TestSMB_BadRequest(t *testing.T) {
 	host := &fakeHost{}
 	s := newSMB(t, host, fakeFiles{})
-	for _, remote := range []string{"", "server", `\\`, `\\server`, `\\server\`, `\\\share`, `server\share`, `C:\x\y`, `\\?\C:\x`, `\\.\pipe\x`} {
+	for _, remote := range []string{"", "server", `\\`, `\\server`, `\\server\`, `\\\share`, `server\share`, `C:\x\y`, `\\?\C:\x`, `\\.\pipe\x`, `\\server\share\..\x`, `\\server\` + strings.Repeat("s", 10<<20)} {
 		if _, err := s.NewSMBGlobalMapping(t.Context(), &smb.NewSMBGlobalMappingRequest{RemotePath: remote}); !errors.Is(err, winerr.Invalid) {
 			t.Errorf("map %q: %v, want kind %v", remote, err, winerr.Invalid)
 		}
 		if _, err := s.RemoveSMBGlobalMapping(t.Context(), &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote}); !errors.Is(err, winerr.Invalid) {
 			t.Errorf("unmap %q: %v, want kind %v", remote, err, winerr.Invalid)
 		}
+	}
+	for name, account := range map[string][2]string{
+		"a long user":              {strings.Repeat("u", 10<<20), ""},
+		"a user of many bytes":     {strings.Repeat("\u20ac", 514), ""},
+		"a user with a line break": {"a\r\nb", ""},
+		"a user that is not UTF-8": {"\xff", ""},
+		"a long password":          {"u", strings.Repeat("p", 10<<20)},
+		"a password with NUL":      {"u", "xyzzy\x00"},
+		"bytes for a password":     {"u", "xyzzy\xff"},
+	} {
+		_, err := s.NewSMBGlobalMapping(t.Context(), &smb.NewSMBGlobalMappingRequest{RemotePath: `\\server\share`, Username: account[0], Password: account[1]})
+		if !errors.Is(err, winerr.Invalid) || len(err.Error()) > 1000 || strings.Contains(err.Error(), "xyzzy") {
+			t.Errorf("%s: %.200v, want a short error of kind %v", name, err, winerr.Invalid)
+		}
+	}
+	if _, err := s.NewSMBGlobalMapping(t.Context(), &smb.NewSMBGlobalMappingRequest{RemotePath: `\\server\C$`}); !errors.Is(err, iofs.ErrPermission) {
+		t.Errorf("a drive of a server: %v, want %v", err, iofs.ErrPermission)
 	}
 	relative := &smb.NewSMBGlobalMappingRequest{RemotePath: `\\server\share`, LocalPath: `x\..\y`}
 	if _, err := s.NewSMBGlobalMapping(t.Context(), relative); !errors.Is(err, winerr.Invalid) {
@@ -218,5 +236,21 @@ func TestSMB_BadRequest(t *testing.T) {
 	}
 	if len(host.calls) != 0 {
 		t.Errorf("host saw %q, want nothing", host.calls)
+	}
+}
+
+// TestOptions_ForeignHost: hosts of drivers cannot be limited, and say so.
+func TestOptions_ForeignHost(t *testing.T) {
+	for name, option := range map[string]smb.Option{"WorkingDirs": smb.WorkingDirs(`C:\x`), "RequirePrivacy": smb.RequirePrivacy(false)} {
+		if _, err := smb.New(&fakeHost{}, fakeFiles{}, option); !errors.Is(err, iofs.ErrInvalid) || !strings.Contains(err.Error(), "fakeHost") {
+			t.Errorf("%s: %v, want an error that names the host", name, err)
+		}
+	}
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := smb.New(node.SMB(), fakeFiles{}, smb.WorkingDirs("x")); !errors.Is(err, iofs.ErrInvalid) {
+		t.Errorf("a relative working directory: %v", err)
 	}
 }

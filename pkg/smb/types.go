@@ -8,10 +8,10 @@ type NewSMBGlobalMappingRequest struct {
 	// LocalPath is the absolute path of a link to make to RemotePath. Empty
 	// means no link.
 	LocalPath string
-	// Username is the account, as DOMAIN\user where there is a domain. Empty
-	// means guest.
+	// Username is the account, as DOMAIN\user or user@domain where there is a domain.
+	// Empty means guest, whatever the password is.
 	Username string
-	// Password is the account's password. It is never logged.
+	// Password is the account's password, of any characters but NUL. It is never logged.
 	Password string
 }
 
@@ -25,5 +25,5 @@ type RemoveSMBGlobalMappingRequest struct {
 	RemotePath string
 }
 
-// RemoveSMBGlobalMappingResponse is empty: the mapping is gone.
+// RemoveSMBGlobalMappingResponse is empty: the mapping is gone, or a link needs it.
 type RemoveSMBGlobalMappingResponse struct{}

@@ -18,6 +18,7 @@ type inventory struct {
 	systemDisks []*disk
 	services    services
 	firmware    firmware // never changes
+	network     network
 }
 
 // build makes what the model describes. The error names the field that is wrong.

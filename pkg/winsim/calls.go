@@ -61,7 +61,7 @@ var callNames = func() map[string]bool {
 	names := map[string]bool{}
 	for _, part := range []reflect.Type{
 		reflect.TypeFor[win.Files](), reflect.TypeFor[win.Directory](), reflect.TypeFor[win.Disks](), reflect.TypeFor[win.Volumes](),
-		reflect.TypeFor[win.ISCSI](), reflect.TypeFor[win.System](),
+		reflect.TypeFor[win.ISCSI](), reflect.TypeFor[win.SMB](), reflect.TypeFor[win.System](),
 	} {
 		for method := range part.Methods() {
 			names[method.Name] = true

@@ -55,7 +55,12 @@ func (n *Node) Location(ctx context.Context, path win.Path) (string, error) {
 	return ask(ctx, n, "Location", path, place.location)
 }
 
-func (at place) location() (string, error) { return pathFrom(string(at.volume.id()), at.entry), nil }
+func (at place) location() (string, error) {
+	if at.volume.share != nil {
+		return "", winerr.PathNotFound
+	}
+	return pathFrom(string(at.volume.id()), at.entry), nil
+}
 
 // OpenDirectory opens a directory. It stays that directory when its path leads elsewhere.
 func (n *Node) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
@@ -68,6 +73,9 @@ func (n *Node) OpenDirectory(ctx context.Context, path win.Path) (win.Directory,
 func ask[T any](ctx context.Context, n *Node, call string, path win.Path, read func(place) (T, error)) (T, error) {
 	var none T
 	if err := n.enterAt(ctx, call, func() []string { return []string{path.String()} }); err != nil {
+		return none, err
+	}
+	if err := n.travel(ctx, path.Base); err != nil {
 		return none, err
 	}
 	n.lock()

@@ -30,6 +30,8 @@ type Model struct {
 	Firmware Firmware `yaml:"firmware"`
 	// Services are the services that are installed.
 	Services []Service `yaml:"services"`
+	// SMBServers are the servers whose shares the node can reach.
+	SMBServers []SMBServer `yaml:"smbServers"`
 }
 
 // Volume is a volume of the node.
@@ -190,6 +192,9 @@ func (m Model) validate() (inventory, error) {
 		if err := f.validate(func(guid string) bool { return inv.volumes[guid] != nil }); err != nil {
 			return inventory{}, err.at("files", i)
 		}
+	}
+	if inv.network, err = newNetwork(m.SMBServers); err != nil {
+		return inventory{}, err
 	}
 	return inv, nil
 }

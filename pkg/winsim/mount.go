@@ -188,7 +188,7 @@ func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, er
 		return "", err
 	case v.state == Gone:
 		return "", winerr.FileNotFound
-	case names != "":
+	case names != "" || v.share != nil:
 		return "", winerr.NotAReparsePoint // not the root of a drive
 	}
 	return v.id(), nil

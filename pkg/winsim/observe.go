@@ -12,7 +12,8 @@ type Touch struct {
 	// Call is the name of the call as Calls lists it.
 	Call string
 	// Path is where the file really is, whatever links led there: on a drive,
-	// C:\dir\file, or on a volume without a letter, \\?\Volume{guid}\dir\file.
+	// C:\dir\file, on a volume without a letter, \\?\Volume{guid}\dir\file, or on a
+	// share, \\server\share\dir\file.
 	Path string
 	// Changed tells calls that made, changed or removed it from those that looked.
 	Changed bool
@@ -38,12 +39,16 @@ func (n *Node) observe(call string, at place, changed bool) {
 	}
 }
 
-// whereabouts tells where an entry really is, by a drive letter if there is one.
+// whereabouts tells where an entry really is: on a share, or by a drive letter if there is one.
 func whereabouts(v *volume, e *entry) string {
-	if v.letter != "" {
+	switch {
+	case v.share != nil:
+		return pathFrom(v.share.name()+`\`, e)
+	case v.letter != "":
 		return pathFrom(v.letter+`:\`, e)
+	default:
+		return pathFrom(string(v.id()), e)
 	}
-	return pathFrom(string(v.id()), e)
 }
 
 // pathFrom is the path of an entry from the root of its volume.

@@ -22,7 +22,8 @@ var presets = map[string]func() Model{
 // Default is a node as kubelet leaves it: disk 0 with drive C: and the kubelet's
 // directories, and three blank disks, which are numbers 1 to 3: 10 GiB, 1 GiB, and 20 GiB.
 // The last one has sectors of 4096 bytes, and grows to 24 GiB once it is formatted. The
-// iSCSI portal 10.0.0.10:3260 offers two targets, and the initiator's service runs.
+// iSCSI portal 10.0.0.10:3260 offers two targets, and the initiator's service runs. The
+// server \\files has the share data, for the user csi with the password "csi-Pa55".
 func Default() Model {
 	model := node(Disk{Serial: "SYSTEM", Location: location(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {
@@ -37,6 +38,11 @@ func Default() Model {
 	model.ISCSI = demoTargets()
 	initiator := slices.IndexFunc(model.Services, func(s Service) bool { return s.Name == iscsiService })
 	model.Services[initiator].StartType = StartAutomatic
+	model.SMBServers = []SMBServer{{
+		Name:     "files",
+		Shares:   []SMBShare{{Name: "data"}},
+		Accounts: []SMBAccount{{User: "csi", Password: "csi-Pa55"}},
+	}}
 	return model
 }
 

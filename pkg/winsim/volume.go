@@ -17,6 +17,7 @@ type volume struct {
 	state   VolumeState
 	cdrom   bool
 	extents []extent
+	share   *share // what the files are of, if they are not on this machine
 
 	present  bool // Windows has its device
 	expected bool // an arrival is on its way
@@ -114,6 +115,11 @@ func (v *volume) device() error {
 func (n *Node) mounted(v *volume) (*fileSystem, error) {
 	if err := v.device(); err != nil {
 		return nil, err
+	}
+	if v.share != nil {
+		if err := n.mayReach(v.share); err != nil {
+			return nil, err
+		}
 	}
 	fs := v.fileSystem()
 	switch {

@@ -75,6 +75,9 @@ func (w *walk) untilLink(path string) (at place, further string, err error) {
 		case at.entry == nil:
 			return place{}, "", winerr.PathNotFound
 		case isLink(at.entry) && (more || w.followLast):
+			if v.share != nil {
+				return place{}, "", winerr.SymlinkClassDisabled
+			}
 			w.mayMake = min(w.mayMake, len(after))
 			further, err = at.entry.link.follow(root, names[:len(names)-len(rest)], after)
 			return place{}, further, err
@@ -98,7 +101,7 @@ func (n *Node) startOf(path string) (v *volume, root, names string, err error) {
 	case strings.HasPrefix(path, `\\?\`):
 		return nil, "", "", winerr.PathNotFound // devices and other objects
 	case strings.HasPrefix(path, `\\`):
-		return nil, "", "", winerr.BadNetPath // no server is emulated here
+		return n.startOnShare(path)
 	case len(path) >= 2 && path[1] == ':':
 		root, names = path[:2]+`\`, path[2:]
 		v = n.volumeByLetter(path[:1])

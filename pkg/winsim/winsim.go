@@ -17,7 +17,7 @@
 //
 // What a node contains is said by a Model, in Go or in YAML: disks with their partitions,
 // volumes and files, how slow and moody the machine is (Storage), its services and its
-// firmware. There are presets for what clouds show. A node counts the calls made to it (Calls), fails or delays them on
+// firmware, and the SMB servers that it can reach. There are presets for what clouds show. A node counts the calls made to it (Calls), fails or delays them on
 // demand (Inject), and lets a test look at and change its files directly (WriteFile,
 // Symlink, MountFolder and so on), as well as its disks (AttachDisk, GrowDisk, DiskInfo,
 // DiskFingerprint and so on), its iSCSI world (ISCSISessions, SetISCSIPortalDown and so on)
@@ -49,6 +49,7 @@ import (
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
@@ -63,6 +64,7 @@ type Node struct {
 	iscsiHost  iscsiapi.HostAPI
 	systemHost systemapi.HostAPI
 	volumeHost volumeapi.HostAPI
+	smbHost    smbapi.HostAPI // until Reboot, which makes a new one
 
 	mu    sync.Mutex // guards everything below
 	clock clock
@@ -104,7 +106,7 @@ func New(model Model) (*Node, error) {
 	}
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
-	node.systemHost = systemapi.NewOn(node)
+	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
 	node.boot()
 	node.bootISCSI()
 	for i, f := range model.Files {
@@ -138,6 +140,14 @@ func (n *Node) Volume() volumeapi.HostAPI { return n.volumeHost }
 // ISCSI returns the host of the iSCSI group on this node, for iscsi.New; the same one always,
 // like Disk.
 func (n *Node) ISCSI() iscsiapi.HostAPI { return n.iscsiHost }
+
+// SMB returns the host of the SMB group on this node, for smb.New; the same one until Reboot,
+// like Disk.
+func (n *Node) SMB() smbapi.HostAPI {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.smbHost
+}
 
 // boot brings the disks into the state in which they arrive, their volumes up, and the
 // services out of their pending states.

@@ -182,7 +182,7 @@ func TestLoadModel_Refuses(t *testing.T) {
 	}{
 		{"empty file", "", "node.yaml: the file is empty"},
 		{"only a comment", "# nothing\n", "node.yaml: the file is empty"},
-		{"only a marker", "---\n", "node.yaml: line 2: a mapping with the keys seed, realTime, storage, disks, volumes, iscsi, files, firmware, services is expected here"},
+		{"only a marker", "---\n", "node.yaml: line 2: a mapping with the keys seed, realTime, storage, disks, volumes, iscsi, files, firmware, services, smbServers is expected here"},
 		{"not a mapping", "- a\n- b\n", "node.yaml: line 1: a mapping with the keys seed, "},
 		{"two documents", "seed: 1\n---\nseed: 2\n", "node.yaml: line 2: there is more than one YAML document"},
 		{"syntax error", "seed: 1\nvolumes: [\n", "node.yaml: line 2: did not find expected node content"},

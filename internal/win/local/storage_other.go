@@ -97,3 +97,13 @@ func (machine) Format(context.Context, win.VolumeID) error { return ErrNotWindow
 func (machine) FormatLegacy(context.Context, win.VolumeID) error { return ErrNotWindows }
 
 func (machine) RefreshStorageCache(context.Context) error { return ErrNotWindows }
+
+func (machine) SMBMapping(context.Context, string) (win.SMBMapping, error) {
+	return win.SMBMapping{}, ErrNotWindows
+}
+
+func (machine) SMBMappings(context.Context) ([]win.SMBMapping, error) { return nil, ErrNotWindows }
+
+func (machine) CreateSMBMapping(context.Context, win.SMBMappingRequest) error { return ErrNotWindows }
+
+func (machine) RemoveSMBMapping(context.Context, string, bool) error { return ErrNotWindows }

@@ -1,20 +1,198 @@
 package api
 
-import "github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"sync"
+	"time"
 
-// host is the machine this program runs on.
-type host struct{}
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/queue"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/unc"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
 
-var _ HostAPI = host{}
+const (
+	opMap   = "map share"
+	opLink  = "link folder"
+	opUnmap = "unmap share"
+)
 
-// New returns the machine this program runs on. Calls it cannot serve fail with
-// an error for which errors.Is(err, errors.ErrUnsupported) holds.
-func New() HostAPI { return host{} }
+// host implements HostAPI over the seam.
+type host struct {
+	m       win.Machine
+	shared  *shared
+	privacy bool            // servers must encrypt
+	limits  *policy.Policy  // of what its callers may touch
+	ctx     context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
+}
 
-func (host) IsSMBMapped(string) (bool, error) { return false, winerr.NotYet("look for SMB mapping") }
+// shared is what all hosts of a machine must have in common. The zero value is ready.
+type shared struct {
+	changes queue.Queues[change]
+	links   links
+	scans   scans
+}
 
-func (host) NewSMBLink(string, string) error { return winerr.NotYet("link folder to share") }
+// WithContext returns the same host, its calls bounded by ctx.
+func (h host) WithContext(ctx context.Context) HostAPI {
+	h.ctx = ctx
+	return h
+}
 
-func (host) NewSMBGlobalMapping(string, string, string) error { return winerr.NotYet("map share") }
+// Within returns the same host, limited by a policy.
+func (h host) Within(p *policy.Policy) HostAPI {
+	h.limits = p
+	return h
+}
 
-func (host) RemoveSMBGlobalMapping(string) error { return winerr.NotYet("unmap share") }
+// WithPrivacy returns the same host, which maps shares of servers that do not encrypt only if
+// that is not required.
+func (h host) WithPrivacy(required bool) HostAPI {
+	h.privacy = required
+	return h
+}
+
+// change is a change of a server's mappings, or of links to its shares. Windows has one
+// session and one user per server, so changes of one server wait for each other.
+type change struct {
+	op      string
+	server  string
+	remote  string
+	local   string
+	account [sha256.Size]byte
+	privacy bool
+	limits  *policy.Policy // of those who want it
+}
+
+// Objects implements queue.Change.
+func (c change) Objects() []string { return []string{c.server} }
+
+// Fresh implements queue.Change: links may have gone since a removal began, and were perhaps
+// what kept it from removing.
+func (c change) Fresh() bool { return c.op == opUnmap }
+
+func (c change) object() string {
+	if c.local == "" {
+		return c.remote
+	}
+	return c.local + " to " + c.remote
+}
+
+// workLimit bounds a change whose callers may all have left. Windows gives up on a server
+// after about a minute.
+const workLimit = 2 * time.Minute
+
+// change does something when it is its turn. A caller whose context ends leaves at once. What
+// has begun by then goes on, and a retry joins it; what has not begun never does, if nobody
+// else waits for it.
+func (h host) change(c change, do func(ctx context.Context) error) error {
+	c.privacy, c.limits = h.privacy, h.limits
+	return winerr.Wrap(c.op, c.object(), h.shared.changes.Do(h.ctx, c, workLimit, do))
+}
+
+// account tells accounts apart in a change, without keeping the password there: only those
+// who give the same may share a run.
+func account(user, password string) [sha256.Size]byte {
+	key := processKey()
+	hash := sha256.New()
+	hash.Write(key[:])
+	for _, text := range []string{user, password} {
+		sum := sha256.Sum256([]byte(text))
+		hash.Write(sum[:])
+	}
+	return [sha256.Size]byte(hash.Sum(nil))
+}
+
+// processKey makes accounts mean nothing outside this process.
+var processKey = sync.OnceValue(func() (key [sha256.Size]byte) {
+	_, _ = rand.Read(key[:]) // never fails
+	return key
+})
+
+func (h host) IsSMBMapped(remotePath string) (bool, error) {
+	const op = "look for SMB mapping"
+	remote, err := unc.Parse(op, remotePath)
+	if err != nil {
+		return false, err
+	}
+	mapping, err := h.m.SMBMapping(h.ctx, remote.Share())
+	if notMapped(err) {
+		return false, nil
+	}
+	return err == nil && mapping.Status == win.SMBOK, winerr.Wrap(op, remote.Share(), err)
+}
+
+func (h host) NewSMBGlobalMapping(remotePath, username, password string) error {
+	return h.MapSMBShare(remotePath, "", username, password)
+}
+
+// MapSMBShare implements Mapper.
+func (h host) MapSMBShare(remotePath, localPath, username, password string) error {
+	remote, local, err := h.check(opMap, remotePath, localPath)
+	if err != nil {
+		return err
+	}
+	c := change{op: opMap, server: remote.Server(), remote: remote.Directory(), local: local, account: account(username, password)}
+	return h.change(c, func(ctx context.Context) error {
+		folder, err := h.openFolder(ctx, remote, local)
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
+		secret := win.NewSecret(password)
+		defer secret.Wipe()
+		request := win.SMBMappingRequest{Remote: remote.Share(), User: username, Password: secret, RequirePrivacy: h.privacy}
+		if err := h.connect(ctx, remote, request); err != nil {
+			return err
+		}
+		h.shared.links.wanted(remote)
+		if err := h.link(ctx, remote, folder); err != nil {
+			return err
+		}
+		h.tidy(ctx, remote)
+		return nil
+	})
+}
+
+func (h host) NewSMBLink(remotePath, localPath string) error {
+	remote, local, err := h.check(opLink, remotePath, localPath)
+	switch {
+	case err != nil:
+		return err
+	case local == "":
+		return winerr.New(winerr.Invalid, opLink, "", "the local path is empty")
+	}
+	return h.change(change{op: opLink, server: remote.Server(), remote: remote.Directory(), local: local}, func(ctx context.Context) error {
+		folder, err := h.openFolder(ctx, remote, local)
+		if err != nil {
+			return err
+		}
+		defer folder.Close()
+		h.shared.links.wanted(remote)
+		return h.link(ctx, remote, folder)
+	})
+}
+
+// check judges both paths of a request by their spelling, before anything is done for it.
+func (h host) check(op, remotePath, localPath string) (remote unc.Path, local string, err error) {
+	if remote, err = unc.Parse(op, remotePath); err != nil {
+		return remote, "", err
+	}
+	if err := remote.CheckMappable(op); err != nil || localPath == "" {
+		return remote, "", err
+	}
+	if local, err = winpath.Clean(localPath); err != nil {
+		return remote, "", winerr.As(winerr.Invalid, opLink, "", err, "")
+	}
+	if err := h.limits.Check(opLink, local, policy.Link); err != nil {
+		return remote, "", err
+	}
+	if _, ok := winpath.Parent(local); !ok {
+		return remote, "", winerr.New(winerr.Exists, opLink, local, "it is the root of a drive, which cannot be a link")
+	}
+	return remote, local, nil
+}

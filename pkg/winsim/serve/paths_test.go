@@ -20,11 +20,12 @@ import (
 )
 
 // pathFields are the fields of requests that hold a path on the node.
-var pathFields = map[protoreflect.Name]bool{"path": true, "source_path": true, "target_path": true, "mount": true}
+var pathFields = map[protoreflect.Name]bool{"path": true, "source_path": true, "target_path": true, "mount": true, "local_path": true}
 
 // keepsWorkingDir are the methods that never touch a working directory itself.
 var keepsWorkingDir = map[protoreflect.Name]bool{
 	"Rmdir": true, "RmdirContents": true, "MountVolume": true, "UnmountVolume": true, "DismountVolume": true, "LinkPath": true, "CreateSymlink": true,
+	"NewSmbGlobalMapping": true,
 }
 
 // TestHostilePaths sends every path of the collection in every field that takes one, of
@@ -45,11 +46,14 @@ func TestHostilePaths(t *testing.T) {
 			method := methods.Get(i)
 			for j := range method.Input().Fields().Len() {
 				field := method.Input().Fields().Get(j)
-				if endpoint.Group == "smb" || !pathFields[field.Name()] {
+				if !pathFields[field.Name()] {
 					continue
 				}
 				fields++
 				for _, c := range winpathtest.Corpus() {
+					if field.Name() == "local_path" && c.Path == "" {
+						continue // no link is wanted
+					}
 					checkVerdict(t, conn, endpoint.ServiceName(), method, field, c)
 					if err := errors.Join(node.RemoveAll(winpathtest.WorkingDir), node.Mkdir(winpathtest.WorkingDir)); err != nil {
 						t.Fatal(err)
@@ -58,8 +62,8 @@ func TestHostilePaths(t *testing.T) {
 			}
 		}
 	}
-	if fields != 49 {
-		t.Errorf("%d fields hold a path, want 49", fields)
+	if fields != 53 {
+		t.Errorf("%d fields hold a path, want 53", fields)
 	}
 	if after := node.Tree(`C:\Windows`); after != before {
 		t.Errorf("something outside has changed:\n%s", after)

@@ -41,6 +41,8 @@ type Config struct {
 	StopTimeout time.Duration
 	// FormatOver lets FormatVolume format volumes that have a file system already.
 	FormatOver bool
+	// NoPrivacy lets SMB servers be used that do not encrypt.
+	NoPrivacy bool
 	// Ready is called once every endpoint listens; may be nil.
 	Ready func()
 }
@@ -59,6 +61,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	hosts.Filesystem = node.Filesystem()
 	hosts.ISCSI = node.ISCSI()
 	hosts.System = node.System()
+	hosts.SMB = node.SMB()
 	hosts.Volume = node.Volume()
 	if cfg.FormatOver {
 		hosts.Volume = volumeapi.NewOn(node, volumeapi.FormatOverExisting())
@@ -67,6 +70,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 		Hosts:           hosts,
 		WorkingDirs:     cfg.WorkingDirs,
 		AllowedServices: cfg.AllowedServices,
+		NoPrivacy:       cfg.NoPrivacy,
 		APIGroups:       cfg.APIGroups,
 		SocketDir:       cfg.SocketDir,
 		StopTimeout:     cfg.StopTimeout,

@@ -1,11 +1,8 @@
 package serve_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -20,16 +17,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
 )
 
-var update = flag.Bool("update", false, "rewrite the files in testdata")
-
-const unimplementedFile = "testdata/unimplemented.txt"
-
-// TestUnimplemented calls every method of every version and compares those that answer
-// Unimplemented with the committed list: a method that comes to life must be taken off
-// it, and none can silently fall back.
-func TestUnimplemented(t *testing.T) {
+// TestImplemented calls every method of every version: none may answer that it does nothing,
+// and none that something went wrong with us.
+func TestImplemented(t *testing.T) {
 	dir := run(t, newNode(t))
-	var got []string
 	methods := 0
 	for _, endpoint := range grpcapi.Endpoints() {
 		conn := dial(t, dir, endpoint)
@@ -45,12 +36,7 @@ func TestUnimplemented(t *testing.T) {
 			request, response := plausible(method.Input()), dynamicpb.NewMessage(method.Output())
 			err := conn.Invoke(t.Context(), name, request, response)
 			switch status.Code(err) {
-			case codes.Unimplemented:
-				got = append(got, name)
-				if !strings.Contains(err.Error(), "does not implement it yet") {
-					t.Errorf("%s: %v does not say why", name, err)
-				}
-			case codes.Unknown, codes.Internal:
+			case codes.Unimplemented, codes.Unknown, codes.Internal:
 				t.Errorf("%s: %v", name, err)
 			default:
 			}
@@ -58,29 +44,6 @@ func TestUnimplemented(t *testing.T) {
 	}
 	if methods != 139 {
 		t.Errorf("%d methods were called, want 139", methods)
-	}
-	slices.Sort(got)
-	text := strings.Join(got, "\n") + "\n"
-	if *update {
-		before, err := os.ReadFile(unimplementedFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range got {
-			if !slices.Contains(strings.Fields(string(before)), name) {
-				t.Fatalf("%s has fallen back: the list can only become shorter", name)
-			}
-		}
-		if err := os.WriteFile(unimplementedFile, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(unimplementedFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text != string(want) {
-		t.Errorf("%s differs; run the test with -update if the list has become shorter.\ngot:\n%swant:\n%s", unimplementedFile, text, want)
 	}
 }
 
@@ -122,7 +85,11 @@ func plausibleText(field string) string {
 	case strings.Contains(name, "disk"):
 		return "1"
 	case name == "remote_path":
-		return `\\server\share`
+		return `\\files\data`
+	case name == "username":
+		return "csi"
+	case name == "password":
+		return "csi-Pa55"
 	case strings.Contains(name, "path") || name == "mount":
 		return `C:\var\lib\kubelet\pods\none`
 	case name == "target_address":

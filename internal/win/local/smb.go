@@ -1,0 +1,31 @@
+package local
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// serverOf cuts the share off.
+func serverOf(remote string) string {
+	server, _, _ := strings.Cut(strings.TrimPrefix(remote, `\\`), `\`)
+	return `\\` + server
+}
+
+// smbError is the error of a method of an SMB class. The provider is documented neither to
+// return codes nor to throw them, and is seen to do both; and it may find out that a mapping
+// is not there before or after WMI does.
+func smbError(result uint32, err error) error {
+	const win32 = 0x80070000 // HRESULT_FROM_WIN32
+	if err == nil && result != 0 {
+		if result&0xFFFF0000 == win32 {
+			result &= 0xFFFF
+		}
+		err = winerr.Code(result)
+	}
+	if errors.Is(err, winerr.WMINotFound) || winerr.CodeOf(err) == winerr.NotConnected {
+		return winerr.FileNotFound
+	}
+	return err
+}

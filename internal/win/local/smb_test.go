@@ -1,0 +1,42 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+func TestServerOf(t *testing.T) {
+	for remote, want := range map[string]string{`\\server\share`: `\\server`, `\\10.0.0.5\a\b`: `\\10.0.0.5`} {
+		if got := serverOf(remote); got != want {
+			t.Errorf("%s: %s, want %s", remote, got, want)
+		}
+	}
+}
+
+// TestSMBError: codes are the same whichever way they come.
+func TestSMBError(t *testing.T) {
+	failure := errors.New("lightning")
+	for _, c := range []struct {
+		result uint32
+		err    error
+		want   error
+	}{
+		{0, nil, nil},
+		{53, nil, winerr.BadNetPath},
+		{0x80070035, nil, winerr.BadNetPath},
+		{0x800704C3, nil, winerr.CredentialConflict},
+		{0, winerr.LogonFailure, winerr.LogonFailure},
+		{0, fmt.Errorf("WMI: %w", winerr.WMINotFound), winerr.FileNotFound},
+		{2250, nil, winerr.FileNotFound},
+		{0x80041002, nil, winerr.FileNotFound},
+		{0x80041001, nil, winerr.Code(0x80041001)},
+		{0, failure, failure},
+	} {
+		if got := smbError(c.result, c.err); got != c.want {
+			t.Errorf("%#x, %v: %v, want %v", c.result, c.err, got, c.want)
+		}
+	}
+}

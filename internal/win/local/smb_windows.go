@@ -1,0 +1,82 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+)
+
+// Windows documents no function for global mappings, so they need WMI. Package cim deals with
+// calls that hang: while one about a server that was abandoned has not come back, it refuses
+// others about that server.
+
+// globalMappings are https://learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbglobalmapping
+func globalMappings(about string) cim.Object {
+	return cim.Object{Namespace: cim.SMB, Class: "MSFT_SmbGlobalMapping", About: about}
+}
+
+// globalMapping is that of one share.
+func globalMapping(remote string) cim.Object {
+	mapping := globalMappings(serverOf(remote))
+	mapping.Property, mapping.Value = "RemotePath", remote
+	return mapping
+}
+
+// SMBMapping asks for a share by its name, which WMI compares without case. A share can have
+// several mappings, of which those with a drive letter are not ours; one that works will do.
+func (machine) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, error) {
+	found, err := smbMappings(ctx, globalMapping(remote))
+	if err != nil {
+		return win.SMBMapping{}, err
+	}
+	if len(found) == 0 {
+		return win.SMBMapping{}, winerr.FileNotFound
+	}
+	for _, mapping := range found {
+		if mapping.Status == win.SMBOK {
+			return mapping, nil
+		}
+	}
+	return found[0], nil
+}
+
+func (machine) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
+	return smbMappings(ctx, globalMappings(""))
+}
+
+func smbMappings(ctx context.Context, object cim.Object) ([]win.SMBMapping, error) {
+	const remotePath, status = "RemotePath", "Status"
+	instances, err := cim.Query(ctx, object, remotePath, status)
+	if err != nil {
+		return nil, smbError(0, err)
+	}
+	mappings := make([]win.SMBMapping, 0, len(instances))
+	for _, instance := range instances {
+		remote, isText := instance[remotePath].(string)
+		number, isNumber := instance[status].(int64)
+		if !isText || !isNumber {
+			return nil, fmt.Errorf("%w: a mapping of %v has the status %v", errInvalidData, instance[remotePath], instance[status])
+		}
+		mappings = append(mappings, win.SMBMapping{Remote: remote, Status: win.SMBStatus(number)})
+	}
+	return mappings, nil
+}
+
+// CreateSMBMapping leaves all that it does not name to Windows. That includes whether a mapping
+// outlasts a restart: host logic copes with what is left of it then.
+func (machine) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
+	parameters := map[string]any{"RemotePath": request.Remote, "RequirePrivacy": request.RequirePrivacy}
+	if request.User != "" {
+		credential := credential(request.User, request.Password)
+		parameters["Credential"] = string(credential) // all that WMI takes; the copy cannot be wiped
+		clear(credential)
+	}
+	return smbError(cim.Call(ctx, globalMappings(serverOf(request.Remote)), "Create", parameters))
+}
+
+func (machine) RemoveSMBMapping(ctx context.Context, remote string, force bool) error {
+	return smbError(cim.Call(ctx, globalMapping(remote), "Remove", map[string]any{"Force": force}))
+}

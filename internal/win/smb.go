@@ -1,0 +1,59 @@
+package win
+
+import "context"
+
+// SMB is the part of a machine that connects it to shares. A global mapping holds the
+// credentials for one share, and all that runs on the machine uses it, containers included.
+//
+// Remote paths are those of a share, \\server\share in lower case, and mappings go by them: a
+// question about one costs the same however many there are.
+// https://learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbglobalmapping
+//
+// A server that does not answer makes these calls hang for up to a minute, and then fail with
+// 53 or one of its relatives.
+type SMB interface {
+	// SMBMapping returns the mapping of a share. Code 2 means that there is none.
+	SMBMapping(ctx context.Context, remote string) (SMBMapping, error)
+
+	// SMBMappings lists all mappings, in no particular order.
+	SMBMappings(ctx context.Context) ([]SMBMapping, error)
+
+	// CreateSMBMapping connects to a share: MSFT_SmbGlobalMapping.Create. 85 and 1202 mean
+	// that it has a mapping, 1219 that there is a connection to its server with other
+	// credentials, or with some that Windows has not kept.
+	CreateSMBMapping(ctx context.Context, request SMBMappingRequest) error
+
+	// RemoveSMBMapping removes a mapping: MSFT_SmbGlobalMapping.Remove. With force also
+	// one that is in use. Code 2 means that there is none.
+	RemoveSMBMapping(ctx context.Context, remote string, force bool) error
+}
+
+// SMBMapping is a global mapping.
+type SMBMapping struct {
+	Remote string // as it was given to Create
+	Status SMBStatus
+}
+
+// SMBMappingRequest is what a mapping is made of.
+type SMBMappingRequest struct {
+	Remote   string
+	User     string // DOMAIN\user, user@domain or user; empty means guest
+	Password Secret // is not used after the call has ended, nor without a user
+	// RequirePrivacy refuses servers that do not encrypt.
+	RequirePrivacy bool
+}
+
+// SMBStatus is what Windows last knew of the connection behind a mapping.
+// https://learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbmapping
+type SMBStatus uint32
+
+// The states.
+const (
+	SMBOK           SMBStatus = 0
+	SMBPaused       SMBStatus = 1
+	SMBDisconnected SMBStatus = 2
+	SMBNetworkError SMBStatus = 3
+	SMBConnecting   SMBStatus = 4
+	SMBReconnecting SMBStatus = 5
+	SMBUnavailable  SMBStatus = 6
+)

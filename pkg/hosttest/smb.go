@@ -1,0 +1,247 @@
+package hosttest
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
+)
+
+// SMBNode is a node under test, with a server in its network. Fields that cannot be had stay
+// empty; the cases that need them are skipped.
+type SMBNode struct {
+	// API is what is tested. Its errors must match those of io/fs.
+	API smb.Interface
+	// Root is an existing directory that the suite may fill as it likes.
+	Root string
+
+	// Share is an empty share, \\server\share, that nothing else on the node uses, and
+	// Other another one of the same server. Both are for Username with Password.
+	Share, Other       string
+	Username, Password string
+	// MissingShare is one that the server does not have.
+	MissingShare string
+
+	// WriteFile and ReadFile reach the node's files past the API, and RemoveLink removes a
+	// link, as Rmdir of package filesystem does.
+	WriteFile  func(path, content string) error
+	ReadFile   func(path string) (string, error)
+	RemoveLink func(path string) error
+	// Mapped tells past the API whether the node has a mapping of a share, working or not.
+	Mapped func(share string) (bool, error)
+
+	// ChangePassword changes the password of Username on the server.
+	ChangePassword func(password string) error
+	// Reboot restarts the node. What serves API may live through it.
+	Reboot func() error
+}
+
+// SMB runs the cases of the SMB group. newNode is called once per case.
+func SMB(t *testing.T, newNode func(t *testing.T) SMBNode) {
+	t.Helper()
+	for _, c := range smbCases {
+		t.Run(c.name, func(t *testing.T) { c.run(&smbNode{SMBNode: newNode(t), t: t}) })
+	}
+}
+
+// smbNode gives the cases short names for the calls.
+type smbNode struct {
+	SMBNode
+	t *testing.T
+}
+
+func (n *smbNode) path(name string) string { return strings.TrimSuffix(n.Root, `\`) + `\` + name }
+
+func (n *smbNode) ctx() context.Context { return n.t.Context() }
+
+func (n *smbNode) mapAs(user, password, remote, local string) error {
+	_, err := n.API.NewSMBGlobalMapping(n.ctx(), &smb.NewSMBGlobalMappingRequest{
+		RemotePath: remote, LocalPath: local, Username: user, Password: password,
+	})
+	return err
+}
+
+func (n *smbNode) mapTo(remote, local string) error {
+	return n.mapAs(n.Username, n.Password, remote, local)
+}
+
+func (n *smbNode) unmap(remote string) error {
+	_, err := n.API.RemoveSMBGlobalMapping(n.ctx(), &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote})
+	return err
+}
+
+func (n *smbNode) must(err error) {
+	n.t.Helper()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+func (n *smbNode) need(what string, have bool) {
+	n.t.Helper()
+	if !have {
+		n.t.Skipf("this node has no %s", what)
+	}
+}
+
+func (n *smbNode) wantMapped(share string, want bool) {
+	n.t.Helper()
+	if n.Mapped == nil {
+		return
+	}
+	if got, err := n.Mapped(share); err != nil || got != want {
+		n.t.Errorf("%s is mapped: %v, %v, want %v", share, got, err, want)
+	}
+}
+
+func (n *smbNode) wantContent(path, want string) {
+	n.t.Helper()
+	if got, err := n.ReadFile(path); err != nil || got != want {
+		n.t.Errorf("content of %s = %q, %v, want %q", path, got, err, want)
+	}
+}
+
+var smbCases = []struct {
+	name string
+	run  func(n *smbNode)
+}{
+	{"a share's life", func(n *smbNode) {
+		stage := n.path("stage")
+		twice(n.t, "NewSMBGlobalMapping", func() error { return n.mapTo(n.Share, stage) })
+		n.must(n.WriteFile(stage+`\file`, "share data"))
+		n.wantContent(stage+`\file`, "share data")
+		n.must(n.RemoveLink(stage))
+		twice(n.t, "RemoveSMBGlobalMapping", func() error { return n.unmap(n.Share) })
+		n.wantMapped(n.Share, false)
+		n.must(n.mapTo(n.Share, stage))
+		n.wantContent(stage+`\file`, "share data")
+	}},
+	{"a mapping without a link", func(n *smbNode) {
+		twice(n.t, "NewSMBGlobalMapping", func() error { return n.mapTo(n.Share, "") })
+		n.wantMapped(n.Share, true)
+		twice(n.t, "RemoveSMBGlobalMapping", func() error { return n.unmap(n.Share) })
+		n.wantMapped(n.Share, false)
+	}},
+	{"one share in many spellings", func(n *smbNode) {
+		for i, remote := range []string{n.Share, n.Share + `\`, strings.ToUpper(n.Share), strings.ReplaceAll(n.Share, `\`, "/"), n.Share + "/sub//dir/"} {
+			n.must(n.mapTo(remote, n.path(string(rune('a'+i)))))
+		}
+		n.must(n.WriteFile(n.path("a")+`\sub\dir\file`, "data"))
+		n.wantContent(n.path("c")+`\sub\dir\file`, "data")
+		n.wantContent(n.path("e")+`\file`, "data")
+	}},
+	{"two volumes on one share", func(n *smbNode) {
+		one, two := n.path("one"), n.path("two")
+		n.must(n.mapTo(n.Share+`\one`, one))
+		n.must(n.mapTo(n.Share+`\two`, two))
+		n.must(n.WriteFile(n.Share+`\two\file`, "data"))
+		n.must(n.RemoveLink(one))
+		twice(n.t, "RemoveSMBGlobalMapping of the first", func() error { return n.unmap(n.Share + `\one`) })
+		n.wantContent(two+`\file`, "data")
+		n.must(n.RemoveLink(two))
+		twice(n.t, "RemoveSMBGlobalMapping of the second", func() error { return n.unmap(n.Share + `\two`) })
+		n.wantMapped(n.Share, false)
+	}},
+	{"the link is removed after the mapping", func(n *smbNode) {
+		// In this order, until something else is asked of the server.
+		n.must(n.mapTo(n.Share, n.path("stage")))
+		twice(n.t, "RemoveSMBGlobalMapping", func() error { return n.unmap(n.Share) })
+		n.wantMapped(n.Share, true)
+		n.must(n.RemoveLink(n.path("stage")))
+		n.must(n.mapTo(n.Other, n.path("other")))
+		n.wantMapped(n.Share, false)
+		n.wantMapped(n.Other, true)
+	}},
+	{"RemoveSMBGlobalMapping of what is not mapped", func(n *smbNode) {
+		twice(n.t, "RemoveSMBGlobalMapping", func() error { return n.unmap(n.Share) })
+		twice(n.t, "RemoveSMBGlobalMapping of no share", func() error { return n.unmap(n.MissingShare) })
+	}},
+	{"a link never replaces anything", func(n *smbNode) {
+		n.must(n.WriteFile(n.path("dir")+`\file`, "data"))
+		n.must(n.mapTo(n.Other, n.path("other")))
+		wantError(n.t, "over a directory", n.mapTo(n.Share, n.path("dir")), fs.ErrExist)
+		wantError(n.t, "over a file", n.mapTo(n.Share, n.path("dir")+`\file`), fs.ErrExist)
+		wantError(n.t, "over another link", n.mapTo(n.Share, n.path("other")), fs.ErrExist)
+		wantError(n.t, "over a link to the share above", n.mapTo(n.Other+`\sub`, n.path("other")), fs.ErrExist)
+		n.wantContent(n.path("dir")+`\file`, "data")
+		n.wantMapped(n.Share, false)
+	}},
+	{"a link needs a directory", func(n *smbNode) {
+		wantError(n.t, "below nothing", n.mapTo(n.Share, n.path("missing")+`\link`), fs.ErrNotExist)
+		n.wantMapped(n.Share, false)
+	}},
+	{"credentials are checked", func(n *smbNode) {
+		wantError(n.t, "a wrong password", n.mapAs(n.Username, n.Password+"x", n.Share, n.path("a")), fs.ErrPermission)
+		wantError(n.t, "a wrong user", n.mapAs("nobody"+n.Username, n.Password, n.Share, n.path("b")), fs.ErrPermission)
+		n.wantMapped(n.Share, false)
+		n.must(n.mapTo(n.Share, n.path("c")))
+	}},
+	{"a share that the server does not have", func(n *smbNode) {
+		wantError(n.t, "NewSMBGlobalMapping", n.mapTo(n.MissingShare, n.path("a")), fs.ErrNotExist)
+		n.wantMapped(n.MissingShare, false)
+	}},
+	{"malformed requests", func(n *smbNode) {
+		for _, remote := range []string{"", "server", `\\server`, `C:\x`, `\\?\UNC\server\share`, `\\.\pipe\x`, n.Share + `\..\x`, n.Share + `\a\..`, "\\\\server\\sh\x00are", n.Share + "\nx"} {
+			wantError(n.t, "map "+remote, n.mapTo(remote, ""), fs.ErrInvalid)
+			wantError(n.t, "unmap "+remote, n.unmap(remote), fs.ErrInvalid)
+		}
+		for _, local := range []string{"x", `x\y`, `\\server\share`, n.path(`a\..\b`), n.path("NUL"), n.path("a:b")} {
+			wantError(n.t, "link at "+local, n.mapTo(n.Share, local), fs.ErrInvalid)
+		}
+		wantError(n.t, "a user with a line break", n.mapAs("a\nb", n.Password, n.Share, ""), fs.ErrInvalid)
+		wantError(n.t, "a long user", n.mapAs(strings.Repeat("u", 1<<10), n.Password, n.Share, ""), fs.ErrInvalid)
+		wantError(n.t, "a long password", n.mapAs(n.Username, strings.Repeat("p", 1<<14), n.Share, ""), fs.ErrInvalid)
+		wantError(n.t, "a drive of the server", n.mapTo(`\\server\C$`, ""), fs.ErrPermission)
+		n.wantMapped(n.Share, false)
+	}},
+	{"a changed password", func(n *smbNode) {
+		n.need("way to change a password", n.ChangePassword != nil)
+		stage := n.path("stage")
+		n.must(n.mapTo(n.Share, stage))
+		n.must(n.WriteFile(stage+`\file`, "data"))
+		for _, password := range []string{`it's "quoted" $(x) %PATH% :\;`, "пароль \U0001F511"} {
+			n.must(n.ChangePassword(password))
+			wantError(n.t, "the old password", n.mapTo(n.Share, stage), fs.ErrPermission)
+			twice(n.t, "the new password", func() error { return n.mapAs(n.Username, password, n.Share, stage) })
+			n.wantContent(stage+`\file`, "data")
+		}
+	}},
+	{"a restart", func(n *smbNode) {
+		n.need("way to restart", n.Reboot != nil)
+		n.must(n.mapTo(n.Share, n.path("a")))
+		n.must(n.mapTo(n.Other, n.path("b")))
+		n.must(n.WriteFile(n.path("a")+`\file`, "a"))
+		n.must(n.WriteFile(n.path("b")+`\file`, "b"))
+		n.must(n.Reboot())
+		for _, name := range []string{"a", "b"} {
+			if content, err := n.ReadFile(n.path(name) + `\file`); err == nil {
+				n.t.Fatalf("after the restart %q can be read, so this case shows nothing", content)
+			}
+		}
+		twice(n.t, "the first share", func() error { return n.mapTo(n.Share, n.path("a")) })
+		twice(n.t, "the second share", func() error { return n.mapTo(n.Other, n.path("b")) })
+		n.wantContent(n.path("a")+`\file`, "a")
+		n.wantContent(n.path("b")+`\file`, "b")
+	}},
+	{"concurrent calls", func(n *smbNode) {
+		var wait sync.WaitGroup
+		for i := range 16 {
+			wait.Go(func() {
+				if err := n.mapTo(n.Share, n.path(string(rune('a'+i/2)))); err != nil {
+					n.t.Errorf("call %d: %v", i, err)
+				}
+			})
+			wait.Go(func() {
+				if err := n.unmap(n.Share); err != nil {
+					n.t.Errorf("removal %d: %v", i, err)
+				}
+			})
+		}
+		wait.Wait()
+		n.must(n.WriteFile(n.path("a")+`\file`, "data"))
+		n.wantContent(n.path("h")+`\file`, "data")
+	}},
+}

@@ -1,0 +1,278 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestRemove_AfterRestart: links that a process before this one has made count, if it is known
+// where to look for them.
+func TestRemove_AfterRestart(t *testing.T) {
+	node := newNode(t)
+	must(t, mapTo(limited(t, node), share, stage), mapTo(limited(t, node), `\\files\more`, ""))
+	must(t, node.Symlink(work+`\pods\p\volumes\kubernetes.io~csi\v\mount`, stage))
+	host := limited(t, node)
+	must(t, host.RemoveSMBGlobalMapping(share), host.RemoveSMBGlobalMapping(`\\files\more`))
+	wantMapped(t, node, share, true)
+	wantMapped(t, node, `\\files\more`, false)
+
+	// The scan is not repeated.
+	node.ResetCalls()
+	must(t, host.RemoveSMBGlobalMapping(share), host.RemoveSMBGlobalMapping(share))
+	if made(node, "ListDirectory") != 0 || made(node, "ReparsePoint") != 2 {
+		t.Errorf("two more removals made the calls %v", node.Calls())
+	}
+	must(t, node.RemoveAll(stage), host.RemoveSMBGlobalMapping(share))
+	wantMapped(t, node, share, false)
+
+	// Without working directories only links of this process count.
+	must(t, mapTo(limited(t, node), share, stage), smbapi.NewOn(node).RemoveSMBGlobalMapping(share))
+	wantMapped(t, node, share, false)
+}
+
+// TestRemove_LinkLeadsElsewhere: a link that was replaced is none of this share any more.
+func TestRemove_LinkLeadsElsewhere(t *testing.T) {
+	for name, replace := range map[string]func(*winsim.Node) error{
+		"directory":     func(n *winsim.Node) error { return n.Mkdir(stage) },
+		"another share": func(n *winsim.Node) error { return n.Symlink(stage, `\\files\more\`) },
+		"local link":    func(n *winsim.Node) error { return n.Symlink(stage, work) },
+		"nothing":       func(*winsim.Node) error { return nil },
+	} {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage), node.RemoveAll(stage), replace(node), host.RemoveSMBGlobalMapping(share))
+		if isMapped(t, node, share) {
+			t.Errorf("%s in its place: the share is still mapped", name)
+		}
+	}
+}
+
+// TestRemove_Unsure: if it cannot be told whether a link uses the share, the mapping stays.
+func TestRemove_Unsure(t *testing.T) {
+	t.Run("the link cannot be read", func(t *testing.T) {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(`\\files\more`))
+		fault := inject(t, node, winsim.Fault{Call: "ReparsePoint", Error: 1117})
+		must(t, host.RemoveSMBGlobalMapping(share))
+		wantMapped(t, node, share, true)
+		fault.Remove()
+		must(t, node.RemoveAll(stage), host.RemoveSMBGlobalMapping(share))
+		wantMapped(t, node, share, false)
+	})
+	t.Run("the scan fails", func(t *testing.T) {
+		node := newNode(t)
+		must(t, mapTo(limited(t, node), share, ""))
+		host := limited(t, node)
+		fault := inject(t, node, winsim.Fault{Call: "ListDirectory", Nth: 5, Error: 1117})
+		must(t, host.RemoveSMBGlobalMapping(share))
+		wantMapped(t, node, share, true)
+		// It is not repeated at once, but later.
+		hits := fault.Hits()
+		must(t, host.RemoveSMBGlobalMapping(share))
+		if wantMapped(t, node, share, true); fault.Hits() != hits {
+			t.Error("the scan was repeated at once")
+		}
+		fault.Remove()
+		must(t, node.Sleep(t.Context(), 11*60e9), host.RemoveSMBGlobalMapping(share))
+		wantMapped(t, node, share, false)
+	})
+	t.Run("there are too many files", func(t *testing.T) {
+		node := newNode(t)
+		must(t, mapTo(limited(t, node), share, ""))
+		for i := range smbapi.ScanEntries/1000 + 1 {
+			for j := range 1000 {
+				must(t, node.Mkdir(fmt.Sprintf(work+`\x\%d\%d`, i, j)))
+			}
+		}
+		must(t, limited(t, node).RemoveSMBGlobalMapping(share))
+		wantMapped(t, node, share, true)
+	})
+}
+
+// TestScan_Bounds: what pods write is not gone through, nor what lies very deep, and no link
+// is followed.
+func TestScan_Bounds(t *testing.T) {
+	node := newNode(t)
+	pod := work + `\pods\p\volumes\`
+	must(t,
+		node.WriteFile(pod+`kubernetes.io~empty-dir\cache\a\b`, ""),
+		node.WriteFile(work+`\1\2\3\4\5\6\7\8\9\a`, ""),
+		node.Symlink(work+`\windows`, `C:\Windows`),
+		node.Symlink(pod+`kubernetes.io~csi\v\mount`, share+`\`))
+	var seen []string
+	node.Observe(func(touch winsim.Touch) {
+		if touch.Call == "ListDirectory" {
+			seen = append(seen, touch.Path)
+		}
+	})
+	must(t, mapTo(limited(t, node), share, ""), limited(t, node).RemoveSMBGlobalMapping(share))
+	wantMapped(t, node, share, true)
+	for _, path := range seen {
+		if strings.Contains(path, "empty-dir") || strings.Contains(path, `\8`) || !strings.HasPrefix(path, work) {
+			t.Errorf("%s was listed", path)
+		}
+	}
+}
+
+// TestLinks_Forgotten: a driver that never asks for removals does not make us remember all
+// links there ever were.
+func TestLinks_Forgotten(t *testing.T) {
+	node := newNode(t)
+	host := smbapi.NewOn(node)
+	for i := range 3000 {
+		link := many(work+`\plugins\`, i)
+		must(t, mapTo(host, share, link), node.RemoveAll(link))
+	}
+	if n := smbapi.KnownLinks(host); n > 300 {
+		t.Errorf("%d links are remembered, of which none is left", n)
+	}
+}
+
+// TestCosts: what a call costs does not depend on how many mappings there are, nor on how
+// many links lead to a share.
+func TestCosts(t *testing.T) {
+	costs := func(mappings int) (costs [4]string) {
+		model := winsim.Default()
+		for i := range mappings {
+			model.SMBServers[0].Shares = append(model.SMBServers[0].Shares, winsim.SMBShare{Name: many("s", i)})
+		}
+		node, err := winsim.New(model)
+		must(t, err)
+		host := limited(t, node)
+		for i := range mappings {
+			must(t, mapTo(host, `\\files\`+many("s", i), many(work+`\plugins\s`, i)), mapTo(host, share, many(work+`\plugins\l`, i)))
+		}
+		must(t, mapTo(host, share, work+`\plugins\first`), host.RemoveSMBGlobalMapping(share)) // and the scan
+		last := `\\files\` + many("s", mappings-1)
+		for i, do := range []func() error{
+			func() error { return mapTo(host, share, work+`\plugins\again`) },
+			func() error { return host.RemoveSMBGlobalMapping(share) },
+			func() error { return host.RemoveSMBGlobalMapping(last) },
+			func() error { return mapTo(host, last, many(work+`\plugins\s`, mappings-1)) },
+		} {
+			if i == 2 {
+				must(t, node.RemoveAll(many(work+`\plugins\s`, mappings-1)))
+			}
+			node.ResetCalls()
+			must(t, do())
+			costs[i] = fmt.Sprint(node.Calls())
+		}
+		return costs
+	}
+	few, lots := costs(1), costs(700)
+	if few != lots {
+		t.Errorf("with one mapping %v,\nwith 700 %v", few, lots)
+	}
+	t.Log(few)
+}
+
+// TestOutside: a link out of the working directories is refused before anything is mapped.
+func TestOutside(t *testing.T) {
+	node := newNode(t)
+	must(t, node.Symlink(work+`\out`, `C:\Windows`), node.Symlink(work+`\share`, `\\spare\data`),
+		node.Junction(work+`\in`, work+`\pods`), node.MountFolder(work+`\system`, winsim.SystemVolume))
+	before := node.Tree(`C:\Windows`)
+	host := limited(t, node)
+	for _, path := range []string{`C:\Windows\link`, work, `C:\var`, `C:\`, `D:\x`, work + `-evil\x`, work + `\out\link`, work + `\share\link`, work + `\system\link`} {
+		if err := mapTo(host, share, path); winerr.KindOf(err) != winerr.Denied {
+			t.Errorf("%s: %v, want %v", path, err, winerr.Denied)
+		}
+		if err := host.NewSMBLink(share, path); winerr.KindOf(err) != winerr.Denied {
+			t.Errorf("only a link at %s: %v, want %v", path, err, winerr.Denied)
+		}
+	}
+	if made(node, "SMBMapping")+made(node, "CreateSMBMapping")+made(node, "CreateDirectoryLink") != 0 {
+		t.Errorf("calls were made: %v", node.Calls())
+	}
+	if after := node.Tree(`C:\Windows`); after != before {
+		t.Errorf("outside this changed:\n%s", after)
+	}
+	must(t, mapTo(host, share, work+`\in\link`))
+	wantKind(t, "the root of a drive", mapTo(smbapi.NewOn(node), share, `C:\`), winerr.Exists, 0)
+}
+
+// TestSwaps exchanges each directory on the way to the link for a link, before each of the
+// calls to Windows: nothing outside is ever touched.
+func TestSwaps(t *testing.T) {
+	const dir = work + `\plugins\a`
+	tried := 0
+	for nth := 1; ; nth++ {
+		hit := false
+		for _, at := range []string{work + `\plugins`, dir, dir + `\link`} {
+			for _, target := range []string{`C:\Windows`, `C:\Windows\a`, `\Windows`, `\\spare\data`, `..\..\..\Windows`} {
+				node := newNode(t)
+				must(t, node.Mkdir(dir), node.Mkdir(`C:\Windows\a`))
+				before := node.Tree(`C:\Windows`)
+				node.Observe(func(touch winsim.Touch) {
+					if touch.Changed && !strings.HasPrefix(touch.Path, work+`\`) {
+						t.Errorf("before call %d, with %s at %s: %s changed %s", nth, target, at, touch.Call, touch.Path)
+					}
+				})
+				fault := inject(t, node, winsim.Fault{Nth: nth, Times: 1, Do: func(n *winsim.Node) {
+					must(t, n.RemoveAll(at), n.Symlink(at, target))
+				}})
+				_ = mapTo(limited(t, node), share, dir+`\link`)
+				if after := node.Tree(`C:\Windows`); after != before {
+					t.Errorf("before call %d, with %s at %s: outside this changed:\n%s", nth, target, at, after)
+				}
+				hit = hit || fault.Hits() > 0
+				tried++
+			}
+		}
+		if !hit {
+			break
+		}
+	}
+	if tried < 60 {
+		t.Errorf("only %d exchanges were tried", tried)
+	}
+}
+
+// TestSweep fails every call of every operation in turn, once and from there on. When the
+// trouble is over a retry must succeed, and the share can be used.
+func TestSweep(t *testing.T) {
+	operations := map[string]struct {
+		prepare func(*winsim.Node, smbapi.HostAPI) error
+		do      func(smbapi.HostAPI) error
+	}{
+		"map": {nil, func(h smbapi.HostAPI) error { return mapTo(h, share, stage) }},
+		"map after a restart": {func(n *winsim.Node, h smbapi.HostAPI) error {
+			defer n.Reboot()
+			return mapTo(h, share, stage)
+		}, func(h smbapi.HostAPI) error { return mapTo(h, share, stage) }},
+		"unmap": {func(_ *winsim.Node, h smbapi.HostAPI) error { return mapTo(h, share, "") }, func(h smbapi.HostAPI) error { return h.RemoveSMBGlobalMapping(share) }},
+	}
+	for name, o := range operations {
+		for _, code := range []uint32{2, 5, 21, 31, 53, 64, 67, 85, 1219, 1326, 4395} {
+			for _, times := range []int{1, 0} {
+				for nth := 1; ; nth++ {
+					node := newNode(t)
+					if o.prepare != nil {
+						must(t, o.prepare(node, limited(t, node)))
+					}
+					host := limited(t, node)
+					fault := inject(t, node, winsim.Fault{Nth: nth, Times: times, Error: code})
+					err := o.do(host)
+					if fault.Hits() == 0 {
+						must(t, err)
+						break
+					}
+					fault.Remove()
+					if err := o.do(host); err != nil {
+						t.Errorf("%s: call %d failed with %d (%d times): the retry failed: %v", name, nth, code, times, err)
+					}
+					must(t, mapTo(host, share, stage))
+					if err := node.WriteFile(stage+`\file`, "data"); err != nil {
+						t.Errorf("%s: call %d failed with %d: the share cannot be used: %v", name, nth, code, err)
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package winsim
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// network is the servers that a node can reach, and its mappings of their shares.
+type network struct {
+	byName   map[string]*server  // by folded name or alias
+	mappings map[string]*mapping // by folded \\server\share
+}
+
+// server is a file server.
+type server struct {
+	SMBServer
+	shares map[string]*share // by folded name
+	logons []SMBLogon
+}
+
+// share is a share and its files, on a volume that the node does not know.
+type share struct {
+	server *server
+	label  string
+	volume *volume
+}
+
+// SMBLogon is what somebody told a server to be let in.
+type SMBLogon struct {
+	Share          string
+	User, Password string // of a guest both are empty
+	Encrypted      bool
+	Refused        bool
+}
+
+func newShare(s *server, m SMBShare) (*share, *ModelError) {
+	v, err := Volume{ID: "5ba4e000-0000-0000-0000-000000000000", Files: m.Files}.build(nil)
+	if err != nil {
+		return nil, err
+	}
+	v.present = true
+	made := &share{server: s, label: m.Name, volume: v}
+	v.share = made
+	return made, nil
+}
+
+// name is \\server\share.
+func (s *share) name() string { return `\\` + s.server.Name + `\` + s.label }
+
+// splitUNC splits \\server\share\names.
+func splitUNC(path string) (server, share, names string) {
+	server, rest, _ := strings.Cut(strings.TrimPrefix(path, `\\`), `\`)
+	share, names, _ = strings.Cut(rest, `\`)
+	return server, share, names
+}
+
+// travel is the time that it takes to ask the server of a network path.
+func (n *Node) travel(ctx context.Context, path string) error {
+	if !strings.HasPrefix(path, `\\`) || strings.HasPrefix(path, `\\?\`) {
+		return nil
+	}
+	name, _, _ := splitUNC(path)
+	n.lock()
+	s := n.network.byName[winpath.Fold(name)]
+	n.mu.Unlock()
+	if s == nil || s.Delay == 0 {
+		return nil
+	}
+	return n.Sleep(ctx, s.Delay)
+}
+
+// startOnShare is startOf for network paths. Without a mapping of this very spelling of the
+// server's name the node has no credentials to show.
+func (n *Node) startOnShare(path string) (v *volume, root, names string, err error) {
+	serverName, shareName, names := splitUNC(path)
+	s := n.network.byName[winpath.Fold(serverName)]
+	switch {
+	case s == nil || s.Down:
+		return nil, "", "", winerr.BadNetPath
+	case shareName == "":
+		return nil, "", "", winerr.BadPathname
+	}
+	root = `\\` + serverName + `\` + shareName
+	if err := n.network.admit(root); err != nil {
+		return nil, "", "", err
+	}
+	found := s.shares[winpath.Fold(shareName)]
+	if found == nil {
+		return nil, "", "", winerr.BadNetName
+	}
+	return found.volume, root + `\`, strings.Trim(names, winpath.Separator), nil
+}
+
+// admit is what a server says to the credentials that the node has for a share.
+func (n *network) admit(root string) error {
+	m := n.mappings[winpath.Fold(root)]
+	if m == nil || m.stale {
+		return winerr.LogonFailure
+	}
+	err := n.byName[winpath.Fold(m.server)].check(m.user, m.password)
+	m.idle = m.idle && err != nil
+	return err
+}
+
+// mayReach is what an access to an open file of a share answers: it goes by any of the names
+// of the server.
+func (n *Node) mayReach(s *share) error {
+	if s.server.Down {
+		return winerr.BadNetPath
+	}
+	if s.server.shares[winpath.Fold(s.label)] != s {
+		return winerr.BadNetName
+	}
+	var failure error = winerr.LogonFailure
+	for _, name := range append([]string{s.server.Name}, s.server.Aliases...) {
+		err := n.network.admit(`\\` + name + `\` + s.label)
+		if err == nil {
+			return nil
+		}
+		failure = err
+	}
+	return failure
+}
+
+// check is what the server says to a user and password.
+func (s *server) check(user, password string) error {
+	if user == "" {
+		if s.Guest {
+			return nil
+		}
+		return winerr.AccessDenied
+	}
+	i := slices.IndexFunc(s.Accounts, func(a SMBAccount) bool { return a.is(user) })
+	if i < 0 {
+		return winerr.LogonFailure
+	}
+	account := s.Accounts[i]
+	right := account.Password == password
+	switch account.State {
+	case SMBAccountLocked: // whatever the password, as with the next two
+		return winerr.AccountLockedOut
+	case SMBAccountDisabled:
+		return winerr.AccountDisabled
+	case SMBAccountExpired:
+		return winerr.AccountExpired
+	case SMBAccountPasswordExpired:
+		if right {
+			return winerr.PasswordExpired
+		}
+	}
+	if !right {
+		return winerr.LogonFailure
+	}
+	return nil
+}
+
+// is reports whether a user name means this account.
+func (a SMBAccount) is(user string) bool {
+	if !strings.ContainsAny(a.User, `\@`) {
+		if i := strings.LastIndexByte(user, '\\'); i >= 0 {
+			user = user[i+1:]
+		}
+		user, _, _ = strings.Cut(user, "@")
+	}
+	return winpath.Equal(a.User, user)
+}
+
+// ChangeSMBServer changes a server while the node runs: it goes down or comes back, gets other
+// shares, other accounts, another password. Its names stay. Shares that are kept keep their
+// files; for new ones Files is looked at.
+func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
+	const op = "change SMB server"
+	n.lock()
+	defer n.mu.Unlock()
+	s := n.network.byName[winpath.Fold(name)]
+	if s == nil {
+		return winerr.New(winerr.NotFound, op, name, "the node's network has no such server")
+	}
+	model := s.SMBServer
+	model.Shares, model.Accounts = slices.Clone(model.Shares), slices.Clone(model.Accounts)
+	change(&model)
+	model.Name, model.Aliases = s.Name, s.Aliases
+	if err := s.configure(model); err != nil {
+		return winerr.New(winerr.Invalid, op, name, "%w", err)
+	}
+	return nil
+}
+
+// SMBLogons returns what was told to a server to be let in, in the order of time.
+func (n *Node) SMBLogons(name string) []SMBLogon {
+	n.lock()
+	defer n.mu.Unlock()
+	if s := n.network.byName[winpath.Fold(name)]; s != nil {
+		return slices.Clone(s.logons)
+	}
+	return nil
+}

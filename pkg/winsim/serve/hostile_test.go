@@ -1,0 +1,97 @@
+package serve_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+)
+
+// hostileTexts are values that no text field can want.
+var hostileTexts = map[string]string{
+	"NUL":           "a\x00b",
+	"control":       "a\nb\x1b[2J",
+	"10 MB":         strings.Repeat("x", 10<<20),
+	"64 KiB":        strings.Repeat("x", 64<<10),
+	"only NULs":     strings.Repeat("\x00", 100),
+	"not UTF-16":    "\uFFFF\uFFFE",
+	"a format verb": "%s%n%d%!",
+}
+
+// TestHostileFields sends every method of every version its request with one field that is
+// missing, empty or nonsense. No answer may blame us: Internal, Unknown, or none at all.
+func TestHostileFields(t *testing.T) {
+	dir := run(t, newNode(t))
+	sent := 0
+	for _, endpoint := range grpcapi.Endpoints() {
+		conn := dial(t, dir, endpoint)
+		descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(endpoint.ServiceName()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		methods := descriptor.(protoreflect.ServiceDescriptor).Methods()
+		for i := range methods.Len() {
+			method := methods.Get(i)
+			name := fmt.Sprintf("/%s/%s", endpoint.ServiceName(), method.Name())
+			for what, c := range hostile(method.Input()) {
+				err := conn.Invoke(t.Context(), name, c.request, dynamicpb.NewMessage(method.Output()))
+				code := status.Code(err)
+				sent++
+				if code == codes.Internal || code == codes.Unknown || code == codes.DeadlineExceeded || (c.invalid && code != codes.InvalidArgument) {
+					t.Errorf("%s with %s: %.300v", name, what, err)
+				}
+			}
+		}
+	}
+	if sent < 139 {
+		t.Errorf("only %d requests were sent", sent)
+	}
+}
+
+type hostileRequest struct {
+	request *dynamicpb.Message
+	invalid bool // it must be refused as such
+}
+
+// hostile are requests of a type, each with one field that is wrong.
+func hostile(d protoreflect.MessageDescriptor) map[string]hostileRequest {
+	requests := map[string]hostileRequest{"nothing": {request: dynamicpb.NewMessage(d)}}
+	for i := range d.Fields().Len() {
+		field := d.Fields().Get(i)
+		with := func(what string, invalid bool, value protoreflect.Value) {
+			request := plausible(d)
+			request.Set(field, value)
+			requests[fmt.Sprintf("%s in %s", what, field.Name())] = hostileRequest{request, invalid}
+		}
+		without := plausible(d)
+		without.Clear(field)
+		requests[fmt.Sprintf("no %s", field.Name())] = hostileRequest{request: without, invalid: field.Kind() == protoreflect.MessageKind}
+		switch field.Kind() {
+		case protoreflect.StringKind:
+			for what, text := range hostileTexts {
+				with(what, what == "NUL" || what == "10 MB" || what == "only NULs", protoreflect.ValueOfString(text))
+			}
+		case protoreflect.MessageKind:
+			for what, inner := range hostile(field.Message()) {
+				with(what, false, protoreflect.ValueOfMessage(inner.request))
+			}
+		case protoreflect.Uint32Kind:
+			with("the largest number", false, protoreflect.ValueOfUint32(math.MaxUint32))
+		case protoreflect.Int64Kind:
+			with("the largest number", false, protoreflect.ValueOfInt64(math.MaxInt64))
+			with("the smallest number", false, protoreflect.ValueOfInt64(math.MinInt64))
+		case protoreflect.EnumKind:
+			with("an unknown value", false, protoreflect.ValueOfEnum(77))
+		default:
+		}
+	}
+	return requests
+}

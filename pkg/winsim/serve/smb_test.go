@@ -1,0 +1,315 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+
+	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1"
+	smbv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1alpha1"
+	smbv1beta1 "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1beta1"
+	smbv1beta2 "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1beta2"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+var smbVersions = []clientVersion{
+	{"v1alpha1", untyped(smbv1alpha1.NewClientWithPipePath)},
+	{"v1beta1", untyped(smbv1beta1.NewClientWithPipePath)},
+	{"v1beta2", untyped(smbv1beta2.NewClientWithPipePath)},
+	{"v1", untyped(smbv1.NewClientWithPipePath)},
+}
+
+// newSMBNode is the usual node with a second share on its server.
+func newSMBNode(t *testing.T) *winsim.Node {
+	t.Helper()
+	node := newNode(t)
+	err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Shares = append(s.Shares, winsim.SMBShare{Name: "More"}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// TestConformance_SMB runs the suite through every version's own client.
+func TestConformance_SMB(t *testing.T) {
+	for _, version := range smbVersions {
+		t.Run(version.name, func(t *testing.T) {
+			hosttest.SMB(t, func(t *testing.T) hosttest.SMBNode {
+				t.Helper()
+				node := newSMBNode(t)
+				api := dialRemote(t, version.newClient, run(t, node, "smb/"+version.name), "smb", version.name)
+				return hosttest.SMBNode{
+					API:          remoteSMB{api},
+					Root:         `C:\var\lib\kubelet\plugins`,
+					Share:        `\\files\data`,
+					Other:        `\\files\more`,
+					Username:     "csi",
+					Password:     "csi-Pa55",
+					MissingShare: `\\files\none`,
+					WriteFile:    node.WriteFile,
+					ReadFile:     node.ReadFile,
+					RemoveLink:   node.RemoveAll,
+					Mapped: func(share string) (bool, error) {
+						_, err := node.SMBMapping(t.Context(), share)
+						if errors.Is(err, fs.ErrNotExist) {
+							return false, nil
+						}
+						return err == nil, err
+					},
+					ChangePassword: func(password string) error {
+						return node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = password })
+					},
+					Reboot: func() error {
+						node.Reboot()
+						return nil
+					},
+				}
+			})
+		})
+	}
+}
+
+// remoteSMB makes the group's Interface of any version's client.
+type remoteSMB struct{ remote }
+
+func (r remoteSMB) ask(ctx context.Context, method string, values fields) error {
+	out, err := r.call(ctx, method, values)
+	if err != nil {
+		return fmt.Errorf("%w: %w", standardErrors[status.Code(err)], err)
+	}
+	if field := findField(out.message, "error"); field != nil && out.message.Has(field) {
+		return fmt.Errorf("the error field is set: %q", out.message.Get(field).String())
+	}
+	return nil
+}
+
+func (r remoteSMB) NewSMBGlobalMapping(ctx context.Context, in *smb.NewSMBGlobalMappingRequest) (*smb.NewSMBGlobalMappingResponse, error) {
+	return &smb.NewSMBGlobalMappingResponse{}, r.ask(ctx, "NewSmbGlobalMapping", fields{
+		"remote_path": in.RemotePath, "local_path": in.LocalPath, "username": in.Username, "password": in.Password,
+	})
+}
+
+func (r remoteSMB) RemoveSMBGlobalMapping(ctx context.Context, in *smb.RemoveSMBGlobalMappingRequest) (*smb.RemoveSMBGlobalMappingResponse, error) {
+	return &smb.RemoveSMBGlobalMappingResponse{}, r.ask(ctx, "RemoveSmbGlobalMapping", fields{"remote_path": in.RemotePath})
+}
+
+// TestSMB_Codes: what drivers see of the ways in which a share cannot be had.
+func TestSMB_Codes(t *testing.T) {
+	const share = `\\files\data`
+	for _, c := range []struct {
+		name    string
+		change  func(*winsim.SMBServer)
+		privacy bool
+		remote  string
+		code    codes.Code
+		text    []string
+	}{
+		{"wrong password", func(s *winsim.SMBServer) { s.Accounts[0].Password = "x" }, true, share, codes.PermissionDenied, []string{"1326", "check both", "DOMAIN"}},
+		{"locked account", func(s *winsim.SMBServer) { s.Accounts[0].State = winsim.SMBAccountLocked }, true, share, codes.PermissionDenied, []string{"1909", "unlock"}},
+		{"expired password", func(s *winsim.SMBServer) { s.Accounts[0].State = winsim.SMBAccountPasswordExpired }, true, share, codes.PermissionDenied, []string{"1330"}},
+		{"disabled account", func(s *winsim.SMBServer) { s.Accounts[0].State = winsim.SMBAccountDisabled }, true, share, codes.PermissionDenied, []string{"1331"}},
+		{"server down", func(s *winsim.SMBServer) { s.Down = true }, true, share, codes.Unavailable, []string{"53", "445"}},
+		{"unknown server", func(*winsim.SMBServer) {}, true, `\\nowhere\data`, codes.Unavailable, []string{"53"}},
+		{"unknown share", func(*winsim.SMBServer) {}, true, `\\files\none`, codes.NotFound, []string{"67", "DFS"}},
+		{"no encryption", func(s *winsim.SMBServer) { s.NoEncryption = true }, true, share, codes.FailedPrecondition, []string{"65", "-require-privacy"}},
+		{"no encryption needed", func(s *winsim.SMBServer) { s.NoEncryption = true }, false, share, codes.OK, nil},
+		{"administrative share", func(*winsim.SMBServer) {}, true, `\\files\C$`, codes.PermissionDenied, []string{"administrative"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			node := newSMBNode(t)
+			if err := node.ChangeSMBServer("files", c.change); err != nil {
+				t.Fatal(err)
+			}
+			dir := runWith(t, node, serve.Config{APIGroups: []string{"smb/v1"}, NoPrivacy: !c.privacy})
+			api := dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1")
+			_, err := api.call(t.Context(), "NewSmbGlobalMapping", fields{"remote_path": c.remote, "username": "csi", "password": "csi-Pa55"})
+			if status.Code(err) != c.code {
+				t.Errorf("%v, want the code %v", err, c.code)
+			}
+			for _, part := range c.text {
+				if err != nil && !strings.Contains(err.Error(), part) {
+					t.Errorf("%v does not mention %s", err, part)
+				}
+			}
+			if err != nil && (strings.Contains(err.Error(), "csi-Pa55") || strings.Contains(err.Error(), "ResourceExists")) {
+				t.Errorf("%v shows the password, or looks like a success to democratic-csi", err)
+			}
+		})
+	}
+}
+
+// lockedBuffer is a log that is written and read at the same time.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestSMB_Passwords: a password of any characters arrives as it is, and is seen nowhere else,
+// whatever goes wrong and however much is logged.
+func TestSMB_Passwords(t *testing.T) {
+	var log lockedBuffer
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+	for name, value := range map[string]string{"v": "10", "logtostderr": "false", "stderrthreshold": "FATAL"} {
+		if err := flags.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	klog.SetOutput(&log)
+	t.Cleanup(func() {
+		klog.Flush()
+		_ = flags.Set("v", "0")
+		_ = flags.Set("logtostderr", "true")
+	})
+	passwords := []string{`it's "q" $Env:X $(calc) %PATH%`, `a:b\c\\d\:e`, "пароль-\U0001F511-é", " spaced\tout\nlines ", `secret-in-plain-sight`}
+	for _, password := range passwords {
+		node := newSMBNode(t)
+		dir := run(t, node, "smb/v1")
+		api := dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1")
+		request := fields{"remote_path": `\\files\data`, "local_path": `C:\var\lib\kubelet\pods\link`, "username": `AZURE\csi`, "password": password}
+		attempt := func() {
+			_, err := api.call(t.Context(), "NewSmbGlobalMapping", request)
+			if err != nil {
+				_, _ = log.Write([]byte(err.Error() + "\n"))
+			}
+		}
+		attempt() // the password is wrong
+		if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = password }); err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range []uint32{5, 87, 1219, 31} {
+			fault, err := node.Inject(winsim.Fault{Call: "CreateSMBMapping", Error: code})
+			if err != nil {
+				t.Fatal(err)
+			}
+			attempt()
+			fault.Remove()
+		}
+		attempt()
+		logons := node.SMBLogons("files")
+		if len(logons) != 2 || logons[0].Password != password || !logons[0].Refused || logons[1].Password != password || logons[1].User != `AZURE\csi` || logons[1].Refused || !logons[1].Encrypted {
+			t.Errorf("the server was told %+v, want %q twice", logons, password)
+		}
+	}
+	klog.Flush()
+	text := log.String()
+	if !strings.Contains(text, `\\\\files\\data`) || strings.Count(text, "\n") < 10 {
+		t.Errorf("this is no log:\n%s", text)
+	}
+	for _, password := range passwords {
+		for _, form := range []string{password, fmt.Sprintf("%q", password), strings.Trim(fmt.Sprintf("%q", password), `"`), fmt.Sprintf("%x", password), strings.TrimSpace(password)} {
+			if strings.Contains(text, form) {
+				t.Errorf("%q is in the log, or in an error:\n%s", password, text)
+			}
+		}
+	}
+}
+
+// TestSMB_Driver makes the calls of csi-driver-smb in its order, before and after the node is
+// restarted, and on a node where the daemon is restarted alone.
+func TestSMB_Driver(t *testing.T) {
+	const (
+		parent  = `C:\var\lib\kubelet\plugins\kubernetes.io\csi\smb.csi.k8s.io\1`
+		staged  = parent + `\globalmount`
+		pod     = `C:\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv`
+		mounted = pod + `\mount`
+	)
+	node := newSMBNode(t)
+	if err := node.Mkdir(pod); err != nil {
+		t.Fatal(err)
+	}
+	// daemon is what a driver is connected to.
+	type daemon struct{ fs, smb remote }
+	start := func() daemon {
+		dir := run(t, node, "filesystem/v1", "smb/v1")
+		return daemon{
+			dialRemote(t, untyped(fsv1.NewClientWithPipePath), dir, "filesystem", "v1"),
+			dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1"),
+		}
+	}
+	d := start()
+	call := func(r remote, method string, values fields) response {
+		t.Helper()
+		out, err := r.call(t.Context(), method, values)
+		if err != nil {
+			t.Fatalf("%s: %v", method, err)
+		}
+		return out
+	}
+	exists := func(path string) bool {
+		t.Helper()
+		return call(d.fs, "PathExists", fields{"path": path}).get(t, "exists") == true
+	}
+	stage := func() {
+		t.Helper()
+		if exists(staged) {
+			if call(d.fs, "IsSymlink", fields{"path": staged}).get(t, "is_symlink") == true {
+				return // as it should be
+			}
+			call(d.fs, "Rmdir", fields{"path": staged, "force": true})
+		}
+		if !exists(parent) {
+			call(d.fs, "Mkdir", fields{"path": parent})
+		}
+		call(d.smb, "NewSmbGlobalMapping", fields{
+			"remote_path": `\\files\data`, "local_path": staged, "username": `AZURE\csi`, "password": "csi-Pa55",
+		})
+	}
+	publish := func() {
+		t.Helper()
+		if exists(mounted) {
+			call(d.fs, "Rmdir", fields{"path": mounted, "force": true})
+		}
+		call(d.fs, "CreateSymlink", fields{"source_path": staged, "target_path": mounted})
+	}
+	use := func() {
+		t.Helper()
+		stage()
+		publish()
+		if err := node.WriteFile(mounted+`\file`, "data"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use()
+	use()
+	node.Reboot()
+	d = start()
+	use()
+	d = start()
+	call(d.fs, "Rmdir", fields{"path": mounted, "force": true})
+	call(d.smb, "RemoveSmbGlobalMapping", fields{"remote_path": `\\files\data\`})
+	call(d.fs, "Rmdir", fields{"path": staged, "force": true})
+	if _, err := node.SMBMapping(t.Context(), `\\files\data`); err != nil {
+		t.Errorf("the mapping was removed while its link was there: %v", err)
+	}
+	call(d.smb, "RemoveSmbGlobalMapping", fields{"remote_path": `\\files\more`})
+	if _, err := node.SMBMapping(t.Context(), `\\files\data`); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the mapping is left behind: %v", err)
+	}
+}

@@ -1,0 +1,140 @@
+package winsim
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// mapping is a global mapping of the node.
+type mapping struct {
+	remote         string
+	server         string // as it is spelled there
+	user, password string
+	// stale is what a restart leaves: the mapping is listed, but its credentials are lost,
+	// and Windows takes any for others.
+	stale bool
+	// idle is set while Windows has ended the session, which the next access makes anew.
+	idle bool
+}
+
+// status is what Windows shows. It does not know that a password was changed.
+func (n *network) status(m *mapping) win.SMBStatus {
+	if m.stale || m.idle || n.byName[winpath.Fold(m.server)].Down {
+		return win.SMBDisconnected
+	}
+	return win.SMBOK
+}
+
+// SMBMapping describes one mapping.
+func (n *Node) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, error) {
+	if err := n.enter(ctx, "SMBMapping", remote); err != nil {
+		return win.SMBMapping{}, err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	m := n.network.mappings[winpath.Fold(remote)]
+	if m == nil {
+		return win.SMBMapping{}, winerr.FileNotFound
+	}
+	return win.SMBMapping{Remote: m.remote, Status: n.network.status(m)}, nil
+}
+
+// SMBMappings lists all mappings.
+func (n *Node) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
+	if err := n.enter(ctx, "SMBMappings", ""); err != nil {
+		return nil, err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	mappings := make([]win.SMBMapping, 0, len(n.network.mappings))
+	for _, m := range n.network.mappings {
+		mappings = append(mappings, win.SMBMapping{Remote: m.remote, Status: n.network.status(m)})
+	}
+	slices.SortFunc(mappings, func(a, b win.SMBMapping) int { return cmp.Compare(a.Remote, b.Remote) })
+	return mappings, nil
+}
+
+// CreateSMBMapping connects the node to a share.
+func (n *Node) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
+	if err := n.enter(ctx, "CreateSMBMapping", request.Remote); err != nil {
+		return err
+	}
+	if err := n.travel(ctx, request.Remote); err != nil {
+		return err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	return n.network.connect(request)
+}
+
+func (n *network) connect(request win.SMBMappingRequest) error {
+	serverName, shareName, _ := splitUNC(request.Remote)
+	made := &mapping{remote: request.Remote, server: serverName, user: request.User, password: string(request.Password.Bytes())}
+	if made.user == "" {
+		made.password = "" // nobody asks a guest
+	}
+	if err := n.conflict(made); err != nil {
+		return err
+	}
+	s := n.byName[winpath.Fold(serverName)]
+	if s == nil || s.Down {
+		return winerr.BadNetPath
+	}
+	err := s.check(made.user, made.password)
+	s.logons = append(s.logons, SMBLogon{
+		Share: shareName, User: made.user, Password: made.password, Encrypted: request.RequirePrivacy, Refused: err != nil,
+	})
+	switch {
+	case err != nil:
+		return err
+	case request.RequirePrivacy && s.NoEncryption:
+		return winerr.NetworkAccessDenied
+	case s.shares[winpath.Fold(shareName)] == nil:
+		return winerr.BadNetName
+	}
+	n.mappings[winpath.Fold(request.Remote)] = made
+	return nil
+}
+
+// conflict is what Windows says by itself, before it asks a server: it has one mapping per
+// share, and one user per server. What it no longer knows the user of conflicts with all.
+func (n *network) conflict(made *mapping) error {
+	if same := n.mappings[winpath.Fold(made.remote)]; same != nil && !same.stale {
+		return winerr.AlreadyAssigned
+	}
+	for _, other := range n.mappings {
+		if winpath.Equal(other.server, made.server) && (other.stale || !winpath.Equal(other.user, made.user)) {
+			return winerr.CredentialConflict
+		}
+	}
+	return nil
+}
+
+// RemoveSMBMapping disconnects the node from a share.
+func (n *Node) RemoveSMBMapping(ctx context.Context, remote string, _ bool) error {
+	if err := n.enter(ctx, "RemoveSMBMapping", remote); err != nil {
+		return err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	if n.network.mappings[winpath.Fold(remote)] == nil {
+		return winerr.FileNotFound
+	}
+	delete(n.network.mappings, winpath.Fold(remote))
+	return nil
+}
+
+// EndSMBSessions ends all sessions with servers, as Windows does with those that nobody has
+// used for a while. Mappings are listed as disconnected until somebody opens something.
+func (n *Node) EndSMBSessions() {
+	n.lock()
+	defer n.mu.Unlock()
+	for _, m := range n.network.mappings {
+		m.idle = true
+	}
+}
