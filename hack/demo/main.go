@@ -106,6 +106,7 @@ func takeSteps(ctx context.Context) error {
 	}{
 		{"A volume on a disk", clients.diskSteps(ctx)},
 		{"A volume on the disk of an iSCSI target", clients.iscsiSteps(ctx)},
+		{"A volume on an SMB share", clients.smbSteps(ctx)},
 	} {
 		fmt.Printf("\n%25s%s\n", "", life.title)
 		for _, step := range life.steps {

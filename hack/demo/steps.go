@@ -11,6 +11,7 @@ import (
 	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	filesystemclient "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	iscsiclient "github.com/kubernetes-csi/csi-proxy/client/groups/iscsi/v1alpha2"
+	smbclient "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1"
 	volumeclient "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
 )
 
@@ -34,6 +35,7 @@ type clients struct {
 	volume *volumeclient.Client
 	files  *filesystemclient.Client
 	iscsi  *iscsiclient.Client
+	smb    *smbclient.Client
 }
 
 // connect waits until the node answers.
@@ -47,7 +49,10 @@ func connect(ctx context.Context) (c clients, err error) {
 	if c.files, err = filesystemclient.New(ctx, client.WithWait()); err != nil {
 		return c, err
 	}
-	c.iscsi, err = iscsiclient.New(ctx, client.WithWait())
+	if c.iscsi, err = iscsiclient.New(ctx, client.WithWait()); err != nil {
+		return c, err
+	}
+	c.smb, err = smbclient.New(ctx, client.WithWait())
 	return c, err
 }
 
@@ -56,6 +61,7 @@ func (c clients) close() {
 	c.volume.Close()
 	c.files.Close()
 	c.iscsi.Close()
+	c.smb.Close()
 }
 
 // step is one call and the answer it should get: "done", "yes", "no", a size or number, or
