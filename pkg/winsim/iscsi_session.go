@@ -159,12 +159,17 @@ func (n *Node) Logout(ctx context.Context, id win.SessionID) error {
 	if slices.ContainsFunc(n.iscsi.sessions, func(other *iscsiSession) bool { return other.target == t }) {
 		return nil
 	}
+	n.unplugLUNs(t)
+	return nil
+}
+
+// unplugLUNs takes the disks of a target away. n.mu is held.
+func (n *Node) unplugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
 		if n.attached(d.number) == d {
 			n.unplug(d)
 		}
 	}
-	return nil
 }
 
 // session begins a call about a session, which faults know by its target, too. The caller

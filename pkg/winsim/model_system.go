@@ -194,15 +194,8 @@ func buildServices(models []Service) (services, *ModelError) {
 			return services{}, problem("dependsOn", "%s would depend on itself", s.Name).at("services", i)
 		}
 	}
-	for _, s := range built.all {
-		if s.state == "" && s.StartType.byItself() {
-			s.runAtStart()
-		}
-	}
+	built.runAtStart()
 	for i, s := range built.all {
-		if s.state == "" {
-			s.state = ServiceStopped
-		}
 		if s.state == ServiceStopped || s.state == ServiceStartPending {
 			continue
 		}
@@ -252,6 +245,21 @@ func (s *service) needsItself(seen map[*service]bool, origin *service) bool {
 		}
 	}
 	return false
+}
+
+// runAtStart brings the services that have no state yet into the one in which Windows starts
+// them.
+func (all *services) runAtStart() {
+	for _, s := range all.all {
+		if s.state == "" && s.StartType.byItself() {
+			s.runAtStart()
+		}
+	}
+	for _, s := range all.all {
+		if s.state == "" {
+			s.state = ServiceStopped
+		}
+	}
 }
 
 // runAtStart makes a service run, and what it depends on unless the model says otherwise.

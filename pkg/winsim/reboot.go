@@ -1,11 +1,19 @@
 package winsim
 
-import smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+import (
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+)
 
-// Reboot restarts the node as far as that shows in what this package emulates: mappings of
-// shares are still listed, but as disconnected and without their credentials, so that the
-// shares cannot be opened, and mapping them again fails with 1219. Disks, volumes and files,
-// links among them, are what they were.
+// Reboot restarts the node as far as that shows in what this package emulates:
+//
+//   - Mappings of shares are still listed, but as disconnected and without their credentials, so
+//     that the shares cannot be opened, and mapping them again fails with 1219.
+//   - iSCSI sessions are gone, and their disks with them, except for those that Windows logs in
+//     to when it starts. Disks that come back can have other numbers.
+//   - Those services run that Windows starts by itself, and what they depend on.
+//
+// Disks, volumes and files, links among them, are what they were.
 //
 // Programs end with their machine: hosts that were made before know what they should have
 // forgotten. Make new ones.
@@ -15,5 +23,25 @@ func (n *Node) Reboot() {
 	for _, m := range n.network.mappings {
 		m.stale, m.password = true, ""
 	}
-	n.smbHost = smbapi.NewOn(n)
+	n.endISCSISessions()
+	n.bootISCSI()
+	n.restartServices()
+	n.smbHost, n.iscsiHost = smbapi.NewOn(n), iscsiapi.NewOn(n)
+}
+
+// endISCSISessions ends all sessions, whoever has their disks open.
+func (n *Node) endISCSISessions() {
+	n.iscsi.sessions = nil
+	for _, t := range n.iscsi.targets {
+		n.unplugLUNs(t)
+	}
+}
+
+// restartServices brings all services into the state in which Windows starts them.
+func (n *Node) restartServices() {
+	for _, s := range n.services.all {
+		s.state, s.launched, s.exit, s.specific = "", false, 0, 0
+		s.changes++ // what was planned does not happen
+	}
+	n.services.runAtStart()
 }

@@ -137,9 +137,13 @@ func (n *Node) System() systemapi.HostAPI { return n.systemHost }
 // always, like Disk. One with other options is made by the package's own NewOn.
 func (n *Node) Volume() volumeapi.HostAPI { return n.volumeHost }
 
-// ISCSI returns the host of the iSCSI group on this node, for iscsi.New; the same one always,
-// like Disk.
-func (n *Node) ISCSI() iscsiapi.HostAPI { return n.iscsiHost }
+// ISCSI returns the host of the iSCSI group on this node, for iscsi.New; the same one until
+// Reboot, like Disk.
+func (n *Node) ISCSI() iscsiapi.HostAPI {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.iscsiHost
+}
 
 // SMB returns the host of the SMB group on this node, for smb.New; the same one until Reboot,
 // like Disk.
