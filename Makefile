@@ -15,7 +15,9 @@ NATIVE_PROGRAMS  := csi-proxy-sim
 
 # VERSION says more than the stamp of the go command, which fails in a foreign checkout.
 LDFLAGS    := -s -w -X github.com/kubernetes-csi/csi-proxy/v2/internal/version.stamped=$(VERSION)
-BUILDFLAGS := -trimpath -buildvcs=false -ldflags "$(LDFLAGS)"
+# Without grpcnotrace gRPC links golang.org/x/net/trace, whose templates keep the linker from
+# dropping methods that nobody calls: a fifth of the binary.
+BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace -ldflags "$(LDFLAGS)"
 STATIC_GO  := CGO_ENABLED=0 $(GO)
 
 # Packages of both modules, joined by go.work. The tools are a module apart, so that

@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/metrics"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
@@ -27,12 +30,12 @@ func (o *options) register(set *flag.FlagSet) {
 	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, else the runtime directory)")
 }
 
-func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
+func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
 	node, err := o.node()
 	if err != nil {
 		return daemon.UsageError{Err: err}
 	}
-	return serve.Run(ctx, node, serve.Config{
+	cfg := serve.Config{
 		SocketDir:       o.socketDir,
 		APIGroups:       flags.APIGroups,
 		WorkingDirs:     flags.AllowedDirs(),
@@ -40,7 +43,21 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
 		StopTimeout:     flags.StopTimeout,
 		FormatOver:      flags.FormatOver,
 		NoPrivacy:       !flags.Privacy,
+		Ready:           notify.Ready,
+	}
+	if flags.MetricsAddress == "" {
+		return serve.Run(ctx, node, cfg)
+	}
+	m := metrics.New(metrics.Config{ // without calls to Windows: there are none
+		Version: version.String(),
+		SMBMappings: func(ctx context.Context) (int, error) {
+			mappings, err := node.SMBMappings(ctx)
+			return len(mappings), err
+		},
 	})
+	cfg.Observer = m
+	cfg.Ready = func() { m.Ready(); notify.Ready() }
+	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })
 }
 
 // node builds the node that the flags describe.

@@ -7,6 +7,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -109,7 +112,7 @@ func TestProcess_KilledAndRestarted(t *testing.T) {
 	}
 
 	third := command(t, "-socket-dir", dir)
-	if code, output := third.exit(); code != daemon.ExitFailure || !strings.Contains(output, "another server") {
+	if code, output := third.exit(); code != daemon.ExitTaken || !strings.Contains(output, "another server") {
 		t.Errorf("a third instance: exit code %d\n%s", code, output)
 	}
 
@@ -147,6 +150,9 @@ func TestProcess_Exits(t *testing.T) {
 		"argument":                  {[]string{"serve"}, daemon.ExitUsage, []string{`"serve"`}},
 		"unknown group":             {[]string{"-api-groups", "disk,nonsense"}, daemon.ExitUsage, []string{`"nonsense"`, "disk/v1", "volume/v2alpha1"}},
 		"empty group":               {[]string{"-api-groups", "disk,"}, daemon.ExitUsage, []string{"empty entry"}},
+		"metrics without a port":    {[]string{"-metrics-bind-address=localhost"}, daemon.ExitUsage, []string{"-metrics-bind-address", "127.0.0.1:"}},
+		"metrics on a wrong host":   {[]string{"-metrics-bind-address=999.0.0.1:80"}, daemon.ExitFailure, []string{"serve metrics", "999.0.0.1"}},
+		"a service":                 {[]string{"-windows-service"}, daemon.ExitUsage, []string{"-windows-service"}},
 		"no time to stop":           {[]string{"-stop-timeout=0s"}, daemon.ExitUsage, []string{"-stop-timeout"}},
 		"relative working dir":      {[]string{"-working-dir", "var"}, daemon.ExitUsage, []string{"working directory", "not an absolute Windows path"}},
 		"unknown preset":            {[]string{"-preset", "mars"}, daemon.ExitUsage, []string{`"mars"`, "default"}},
@@ -194,4 +200,66 @@ func TestProcess_Faults(t *testing.T) {
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v\n%s", err, s.output)
 	}
+}
+
+// TestProcess_Metrics: requests are counted, and the health is told.
+func TestProcess_Metrics(t *testing.T) {
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := probe.Addr().String()
+	probe.Close()
+	dir := socketDir(t)
+	s := command(t, "-socket-dir", dir, "-metrics-bind-address", address)
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, dir)
+	if _, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`}); err != nil {
+		t.Error(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; { // the other endpoints may still be on their way
+		if code, _ := get(t, address, "/readyz"); code == http.StatusOK {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it does not become ready")
+		}
+	}
+	_, metrics := get(t, address, "/metrics")
+	for _, line := range []string{
+		`csi_proxy_requests_total{code="OK",group="filesystem",method="PathExists",version="v1"} 1`,
+		`csi_proxy_build_info{`,
+		`go_goroutines `,
+	} {
+		if !strings.Contains(metrics, "\n"+line) {
+			t.Errorf("there is no line %s in\n%s", line, metrics)
+		}
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v\n%s", err, s.output)
+	}
+	if log := s.output.String(); strings.Contains(log, "password") {
+		t.Errorf("a warning about a loopback address:\n%s", log)
+	}
+}
+
+func get(t *testing.T, address, path string) (code int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
 }

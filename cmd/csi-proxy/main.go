@@ -6,19 +6,23 @@ import (
 	"os"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
 )
 
 func main() {
 	os.Exit(program().Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// program is the daemon with its own flag; what it does depends on the OS.
+// program is the daemon, with what it has of its own.
 func program() daemon.Program {
 	var options options
 	return daemon.Program{
-		Name:     "csi-proxy",
-		Summary:  "csi-proxy serves privileged storage operations of this Windows node to CSI drivers.",
-		Register: options.register,
-		Serve:    options.serve,
+		Name:       "csi-proxy",
+		Summary:    "csi-proxy serves privileged storage operations of this Windows node to CSI drivers.",
+		Register:   options.register,
+		Refuse:     refuse,
+		Facts:      facts,
+		Serve:      options.serve,
+		RunService: service.Run,
 	}
 }

@@ -2,9 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 )
@@ -14,7 +19,10 @@ func TestMain_Help(t *testing.T) {
 	if code := program().Main([]string{"--help"}, &stdout, &stderr); code != daemon.ExitOK || stderr.Len() > 0 {
 		t.Errorf("exit code %d, stderr %q", code, &stderr)
 	}
-	for _, flag := range []string{"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-stop-timeout", "-format-existing", "-allowed-services", "-version", "-v ", "-log_file", "-logtostderr"} {
+	for _, flag := range []string{
+		"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-stop-timeout", "-format-existing", "-allowed-services", "-version", "-windows-service",
+		"-metrics-bind-address", "127.0.0.1", "-v ", "-log_file ", "-log_file_max_size MiB", "(default 300)", "-log_file_max_backups", "-logtostderr", "-alsologtostderr", "-stderrthreshold", "-vmodule",
+	} {
 		if !strings.Contains(stdout.String(), flag) {
 			t.Errorf("the help does not mention %s", flag)
 		}
@@ -25,10 +33,23 @@ func TestMain_ElsewhereThanOnWindows(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("this is Windows")
 	}
-	var stdout, stderr bytes.Buffer
-	code := program().Main([]string{"-v=4", "--kubelet-path", `D:\kubelet`}, &stdout, &stderr)
-	if code != daemon.ExitFailure || !strings.Contains(stderr.String(), "csi-proxy-sim") || strings.Count(stderr.String(), "\n") != 1 {
-		t.Errorf("exit code %d, stderr %q; want one sentence that names csi-proxy-sim", code, &stderr)
+	t.Cleanup(klog.CaptureState().Restore)
+	t.Chdir(t.TempDir())
+	for _, line := range []string{
+		`-v=4 --kubelet-path D:\kubelet`,
+		// As they are in use, the second by OpenShift.
+		`-windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log -logtostderr=false`,
+		`-log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=4`,
+	} {
+		var stdout, stderr bytes.Buffer
+		code := program().Main(strings.Fields(line), &stdout, &stderr)
+		const want = "csi-proxy: the nodes it serves are Windows machines; csi-proxy-sim serves an emulated one on this system\n"
+		if code != daemon.ExitFailure || stderr.String() != want || stdout.Len() > 0 {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q; want %d and %q", line, code, &stdout, &stderr, daemon.ExitFailure, want)
+		}
+	}
+	if left, _ := filepath.Glob("*"); len(left) > 0 {
+		t.Errorf("it has created %q", left)
 	}
 }
 
@@ -52,6 +73,38 @@ func TestMain_AllowedServices(t *testing.T) {
 		}
 		if code := program().Main([]string{"-allowed-services=" + value}, &stdout, &stderr); code != wantCode || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%q: exit code %d, stderr %q; want %d and %q", value, code, &stderr, wantCode, want)
+		}
+	}
+}
+
+// TestManual: the operator's manual has every flag, exit code and metric.
+func TestManual(t *testing.T) {
+	read := func(path string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	manual := read("docs/operations.md")
+	var help, stderr bytes.Buffer
+	program().Main([]string{"-help"}, &help, &stderr)
+	for line := range strings.Lines(help.String()) {
+		if flag, found := strings.CutPrefix(line, "  -"); found {
+			if name := strings.Fields(flag)[0]; !strings.Contains(manual, "`-"+name+"`") {
+				t.Errorf("the flag -%s is missing", name)
+			}
+		}
+	}
+	for line := range strings.Lines(read("internal/metrics/testdata/names.txt")) {
+		fields := strings.Fields(line)
+		if row := fmt.Sprintf("| `%s` | %s |", fields[0], fields[1]); !strings.Contains(manual, row) {
+			t.Errorf("the metric is missing: %s", row)
+		}
+	}
+	for _, code := range []int{daemon.ExitOK, daemon.ExitFailure, daemon.ExitUsage, daemon.ExitTaken} {
+		if !strings.Contains(manual, fmt.Sprintf("\n| %d | ", code)) {
+			t.Errorf("the exit code %d is missing", code)
 		}
 	}
 }

@@ -7,7 +7,11 @@ import (
 	"runtime"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/metrics"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -21,10 +25,25 @@ func (o *options) register(set *flag.FlagSet) {
 		"who may connect to the named pipes, in `SDDL`")
 }
 
-func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
+// refuse says where the daemon has nothing to do.
+func refuse() error {
 	if runtime.GOOS != "windows" {
 		return errors.New("the nodes it serves are Windows machines; csi-proxy-sim serves an emulated one on this system")
 	}
+	return nil
+}
+
+// facts are what explains most of what operators ask about disks: those that are new to a
+// machine come online by themselves or not.
+func facts() []any {
+	policy, err := local.ReadSANPolicy()
+	if err != nil {
+		return []any{"sanPolicy", "unknown", "sanPolicyError", err}
+	}
+	return []any{"sanPolicy", policy}
+}
+
+func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
 	if err := pipe.ValidateSecurityDescriptor(o.securityDescriptor); err != nil {
 		return daemon.UsageError{Err: err}
 	}
@@ -32,7 +51,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
 	if flags.FormatOver {
 		hosts.Volume = volumeapi.New(volumeapi.FormatOverExisting())
 	}
-	return daemon.Serve(ctx, daemon.Config{
+	cfg := daemon.Config{
 		Hosts:           hosts,
 		WorkingDirs:     flags.AllowedDirs(),
 		AllowedServices: flags.AllowedServices,
@@ -40,5 +59,21 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags) error {
 		APIGroups:       flags.APIGroups,
 		Pipe:            pipe.Config{SecurityDescriptor: o.securityDescriptor},
 		StopTimeout:     flags.StopTimeout,
+		Progress:        notify.Progress,
+		Ready:           notify.Ready,
+	}
+	if flags.MetricsAddress == "" {
+		return daemon.Serve(ctx, cfg)
+	}
+	m := metrics.New(metrics.Config{
+		Version: version.String(), Abandoned: local.Abandoned, Stuck: local.Stuck,
+		SMBMappings: func(ctx context.Context) (int, error) {
+			mappings, err := local.Machine().SMBMappings(ctx)
+			return len(mappings), err
+		},
 	})
+	local.Observe(m.WindowsCall)
+	cfg.Observer = m
+	cfg.Ready = func() { m.Ready(); notify.Ready() }
+	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return daemon.Serve(ctx, cfg) })
 }

@@ -69,6 +69,10 @@ const (
 // About names what f may change. While a call about it that was abandoned has not come
 // back, further ones fail: nobody knows what that one will still do.
 func (p *pool) do(ctx context.Context, about string, f func(connection) error) error {
+	return observed(func() error { return p.wait(ctx, about, f) })
+}
+
+func (p *pool) wait(ctx context.Context, about string, f func(connection) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

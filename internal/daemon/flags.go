@@ -3,6 +3,7 @@ package daemon
 import (
 	"flag"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ type Flags struct {
 	APIGroups       []string
 	StopTimeout     time.Duration
 	FormatOver      bool
+	MetricsAddress  string
 	Privacy         bool
 	Version         bool
 }
@@ -56,6 +58,8 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		"how long calls in flight may take to finish on stop")
 	fs.BoolVar(&f.FormatOver, "format-existing", false,
 		"let FormatVolume format volumes that have a file system already, which destroys it")
+	fs.StringVar(&f.MetricsAddress, "metrics-bind-address", "",
+		"`host:port` on which to serve /metrics, /healthz and /readyz; 127.0.0.1:9761 or another address of this machine only is recommended, since there is no password (default off)")
 	fs.BoolVar(&f.Privacy, "require-privacy", true,
 		"map shares only of SMB servers that encrypt; old servers need it to be false")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
@@ -68,6 +72,9 @@ func (f *Flags) AllowedDirs() []string { return append([]string{f.KubeletPath}, 
 func (f *Flags) Check() error {
 	if f.StopTimeout <= 0 {
 		return fmt.Errorf("-stop-timeout: %v is not a positive duration", f.StopTimeout)
+	}
+	if _, port, err := net.SplitHostPort(f.MetricsAddress); f.MetricsAddress != "" && (err != nil || port == "") {
+		return fmt.Errorf("-metrics-bind-address: %q is not an address like 127.0.0.1:9761", f.MetricsAddress)
 	}
 	return nil
 }

@@ -8,30 +8,50 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
-// Exit codes of the programs.
+// Exit codes of the programs. As a Windows service they fail with the same code, as their
+// service-specific exit code.
 const (
 	ExitOK      = 0
 	ExitFailure = 1 // it could not start, or an endpoint failed
 	ExitUsage   = 2 // the command line is wrong
+	ExitTaken   = 3 // another process has one of the endpoints
 )
 
-// Program is a command that serves the API in the foreground.
+// Program is a command that serves the API, in a console or as a Windows service.
 type Program struct {
 	Name    string
 	Summary string // what stands above the flags in -help
 
 	// Register adds the program's own flags to those all have in common.
 	Register func(*flag.FlagSet)
+	// Refuse says why the program cannot run on this system, if it cannot; it may be nil.
+	Refuse func() error
+	// Facts are about the machine, for the first line of the log, as keys and values; it
+	// may be nil.
+	Facts func() []any
 	// Serve runs until ctx ends. A UsageError is about the command line.
-	Serve func(ctx context.Context, flags *Flags) error
+	Serve func(ctx context.Context, flags *Flags, notify service.Notify) error
+	// RunService is service.Run if the program can be a Windows service, and has a flag for
+	// that; otherwise it is nil.
+	RunService func(service.Service) (exitCode uint32, err error)
 }
+
+// serviceFlag makes the program a Windows service. It decides, and not the system:
+// svc.IsWindowsService, which would find out, is wrong under Wine.
+const serviceFlag = "windows-service"
 
 // UsageError is a mistake on the command line.
 type UsageError struct{ Err error }
@@ -39,64 +59,161 @@ type UsageError struct{ Err error }
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
-// Main runs the program with a command line, until it is done or the console
-// interrupts it, and returns its exit code. It never panics and never exits.
-func (p Program) Main(args []string, stdout, stderr io.Writer) int {
+// Main runs the program with a command line, until it is done, the console interrupts it or
+// the service manager stops it, and returns its exit code. It never panics and never exits.
+func (p Program) Main(args []string, stdout, stderr io.Writer) (code int) {
+	e := execution{Program: p, args: args, stdout: stdout, stderr: stderr}
+	defer e.logs.close()
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			code = e.fail(fmt.Errorf("panic: %v\n%s", panicked, debug.Stack()))
+		}
+	}()
+	return e.main()
+}
+
+// execution is one execution of a program.
+type execution struct {
+	Program
+	args           []string
+	stdout, stderr io.Writer
+
+	flags   Flags
+	service bool
+	logs    logs
+}
+
+func (e *execution) main() int {
+	if err := systemLibrariesOnly(); err != nil {
+		return e.fail(err)
+	}
+	set, err := e.parse()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		e.usage(set)
+		return ExitOK
+	case err != nil: // below, since a service has to say it to the service manager
+	case e.flags.Version:
+		fmt.Fprintf(e.stdout, "%s %s\n", e.Name, version.String())
+		return ExitOK
+	case e.Refuse != nil:
+		if err := e.Refuse(); err != nil {
+			return e.fail(err)
+		}
+	}
+	work := func(ctx context.Context, notify service.Notify) error {
+		e.logs.open(e.stderr, notify.Warn)
+		if err != nil {
+			return UsageError{err}
+		}
+		return e.serve(ctx, notify)
+	}
+	if e.service {
+		return e.runService(work)
+	}
+	return e.runConsole(work)
+}
+
+func (e *execution) parse() (*flag.FlagSet, error) {
+	set := flag.NewFlagSet(e.Name, flag.ContinueOnError)
+	set.SetOutput(io.Discard) // errors are reported by fail, once
+	set.Usage = func() {}
+	e.flags.Register(set)
+	e.Register(set)
+	e.logs.register(set)
+	if e.RunService != nil {
+		set.BoolVar(&e.service, serviceFlag, false, "run as a Windows service, under any name")
+	}
+	if err := set.Parse(e.args); err != nil {
+		// Flags behind the wrong one have not been read, but this one counts.
+		e.service = e.RunService != nil && slices.ContainsFunc(e.args, isServiceFlag)
+		return set, err
+	}
+	if set.NArg() > 0 {
+		return set, fmt.Errorf("unexpected argument %q: there are only flags", set.Arg(0))
+	}
+	return set, e.flags.Check()
+}
+
+// isServiceFlag reports whether an argument makes the program a service.
+func isServiceFlag(arg string) bool {
+	name, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+	on, err := strconv.ParseBool(value)
+	return name != arg && name == serviceFlag && (!hasValue || on && err == nil)
+}
+
+// runConsole runs until an interrupt, or the end of the session.
+func (e *execution) runConsole(work func(context.Context, service.Notify) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the root of all contexts
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
-	defer klog.Flush()
-
-	var flags Flags
-	set := flag.NewFlagSet(p.Name, flag.ContinueOnError)
-	set.SetOutput(io.Discard) // errors are reported here, once
-	set.Usage = func() {}
-	flags.Register(set)
-	p.Register(set)
-	registerLogFlags(set)
-
-	err := set.Parse(args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		p.usage(stdout, set)
-		return ExitOK
-	case err == nil && set.NArg() > 0:
-		err = fmt.Errorf("unexpected argument %q: there are only flags", set.Arg(0))
-	case err == nil:
-		err = flags.Check()
-	}
+	err := work(ctx, service.Notify{
+		Progress: func() {},
+		Ready:    func() {},
+		Warn:     func(text string) { fmt.Fprintf(e.stderr, "%s: %s\n", e.Name, text) },
+	})
 	if err != nil {
-		return p.fail(stderr, UsageError{err})
-	}
-	if flags.Version {
-		fmt.Fprintf(stdout, "%s %s\n", p.Name, version.String())
-		return ExitOK
-	}
-	if err := p.Serve(ctx, &flags); err != nil {
-		return p.fail(stderr, err)
+		return e.fail(err)
 	}
 	return ExitOK
 }
 
-// fail reports an error in one line and chooses the exit code.
-func (p Program) fail(stderr io.Writer, err error) int {
-	fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
-	if errors.As(err, &UsageError{}) {
-		fmt.Fprintf(stderr, "Run '%s -help' for the flags.\n", p.Name)
-		return ExitUsage
+// runService runs until the service manager stops it.
+func (e *execution) runService(work func(context.Context, service.Notify) error) int {
+	code, err := e.RunService(service.Service{
+		Name:        e.Name + " " + version.String(),
+		StopTimeout: e.flags.StopTimeout,
+		Failed:      func(err error) uint32 { return uint32(e.fail(err)) },
+		Serve: func(ctx context.Context, notify service.Notify) error {
+			if e.logs.toStderr() {
+				notify.Warn("There is no log: a service has no standard error. Set -log_file and -logtostderr=false.")
+			}
+			return work(ctx, notify)
+		},
+	})
+	if errors.Is(err, service.ErrNotStarted) {
+		err = UsageError{fmt.Errorf("-%s: %w; leave the flag out to run in a console", serviceFlag, err)}
 	}
-	return ExitFailure
+	if err != nil {
+		return e.fail(err)
+	}
+	return int(code)
 }
 
-func (p Program) usage(w io.Writer, set *flag.FlagSet) {
-	fmt.Fprintf(w, "%s\n\nUsage: %s [flags]\n\nFlags (with one dash or two):\n", p.Summary, p.Name)
-	set.SetOutput(w)
+// serve writes the first line of the log and runs the program.
+func (e *execution) serve(ctx context.Context, notify service.Notify) error {
+	values := []any{"program", e.Name, "version", version.String(), "pid", os.Getpid(), "service", e.service, "args", e.args}
+	if e.Facts != nil {
+		values = append(values, e.Facts()...)
+	}
+	klog.FromContext(ctx).Info("Starting", values...)
+	if err := e.Serve(ctx, &e.flags, notify); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Stopped")
+	return nil
+}
+
+// fail reports an error, in one line, and chooses the exit code. If there is a log file the
+// error stands there, too.
+func (e *execution) fail(err error) int {
+	if e.logs.file != nil {
+		klog.ErrorS(err, "Failed")
+	}
+	fmt.Fprintf(e.stderr, "%s: %v\n", e.Name, err)
+	switch {
+	case errors.As(err, &UsageError{}):
+		fmt.Fprintf(e.stderr, "Run '%s -help' for the flags.\n", e.Name)
+		return ExitUsage
+	case errors.Is(err, winerr.Exists):
+		return ExitTaken
+	default:
+		return ExitFailure
+	}
+}
+
+func (e *execution) usage(set *flag.FlagSet) {
+	fmt.Fprintf(e.stdout, "%s\n\nUsage: %s [flags]\n\nFlags (with one dash or two):\n", e.Summary, e.Name)
+	set.SetOutput(e.stdout)
 	set.PrintDefaults()
-}
-
-// registerLogFlags adds klog's flags under their published names.
-func registerLogFlags(set *flag.FlagSet) {
-	klogFlags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(klogFlags)
-	klogFlags.VisitAll(func(f *flag.Flag) { set.Var(f.Value, f.Name, f.Usage) })
 }

@@ -28,7 +28,9 @@ type Config struct {
 	Pipe            pipe.Config
 	SocketDir       string // elsewhere than on Windows; empty: where clients look
 	StopTimeout     time.Duration
-	Ready           func() // may be nil
+	Observer        server.Observer // is told of every request; may be nil
+	Progress        func()          // is called when another endpoint listens; may be nil
+	Ready           func()          // is called when all of them do; may be nil
 }
 
 // Serve runs the API of a machine until ctx ends.
@@ -45,12 +47,17 @@ func Serve(ctx context.Context, cfg Config) error {
 		Endpoints:   endpoints,
 		Services:    services,
 		StopTimeout: cfg.StopTimeout,
+		Observer:    cfg.Observer,
 		Listen: func(ctx context.Context, e grpcapi.Endpoint) (net.Listener, error) {
 			path, err := endpointPath(e, cfg.SocketDir)
 			if err != nil {
 				return nil, err
 			}
-			return pipe.Listen(ctx, path, cfg.Pipe)
+			listener, err := pipe.Listen(ctx, path, cfg.Pipe)
+			if err == nil && cfg.Progress != nil {
+				cfg.Progress()
+			}
+			return listener, err
 		},
 		Ready: func() {
 			klog.FromContext(ctx).Info("Serving", "version", version.String(), "endpoints", len(endpoints), "workingDirs", cfg.WorkingDirs, "allowedServices", cfg.AllowedServices)

@@ -39,9 +39,9 @@ const DefaultSecurityDescriptor = "D:P" + // an access list that inherits nothin
 // listenOp is the operation that errors of Listen name.
 const listenOp = "listen on"
 
-// Listen listens on the endpoint at path; ctx covers the making of the listener only. Every error is a *winerr.Error: Exists if
-// the endpoint has an owner already, Denied if this user may not create it, Invalid
-// if path or cfg are no good.
+// Listen listens on the endpoint at path; ctx covers the making of the listener only.
+// Every error is a *winerr.Error: Exists if the endpoint has an owner already, Denied if
+// this user may not create it, Invalid if path or cfg are no good.
 //
 // On Windows path is the name of a pipe. Remote clients are rejected.
 //
@@ -61,8 +61,8 @@ func PeerPID(conn net.Conn) (pid int, ok bool) {
 }
 
 // ValidateSecurityDescriptor returns an error if Listen would refuse sddl: if it is
-// malformed, or would admit everyone because it has no access list. Elsewhere than
-// on Windows nobody reads it, and the result is nil.
+// malformed, would admit everyone because it has no access list, or nobody because that
+// is empty. Elsewhere than on Windows nobody reads it, and the result is nil.
 func ValidateSecurityDescriptor(sddl string) error {
 	return validateSecurityDescriptor(sddl)
 }

@@ -131,8 +131,13 @@ func validateSecurityDescriptor(sddl string) error {
 	// An object without an access list is open to everyone, and so is one with
 	// the null list that D:NO_ACCESS_CONTROL makes. See
 	// https://learn.microsoft.com/windows/win32/secauthz/null-dacls-and-empty-dacls
-	if dacl, _, err := descriptor.DACL(); err != nil || dacl == nil {
+	dacl, _, err := descriptor.DACL()
+	if err != nil || dacl == nil {
 		return winerr.New(winerr.Invalid, op, sddl, "it has no access list (D:), which would admit everyone")
+	}
+	// An empty list admits nobody, so that would be a daemon without clients.
+	if dacl.AceCount == 0 {
+		return winerr.New(winerr.Invalid, op, sddl, "its access list is empty, which would admit nobody")
 	}
 	return nil
 }

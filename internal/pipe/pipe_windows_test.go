@@ -57,7 +57,9 @@ func TestListen_SecurityDescriptor(t *testing.T) {
 		"nonsense",
 		"D:(A;;GA;;;)",
 		"O:SYG:SY",            // no access list
-		"D:NO_ACCESS_CONTROL", // a null one
+		"D:NO_ACCESS_CONTROL", // a null one; Wine takes it for an empty one
+		"D:",                  // an empty one
+		"D:P",
 	} {
 		if err := pipe.ValidateSecurityDescriptor(sddl); !errors.Is(err, winerr.Invalid) {
 			t.Errorf("%s: got %v, want an error of kind %q", sddl, err, winerr.Invalid)

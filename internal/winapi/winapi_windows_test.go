@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -157,4 +159,41 @@ func TestSystem(t *testing.T) {
 		t.Error(err)
 	}
 	t.Logf("Windows is in %s on %s, and starts from %q, %v", directory, device, partition, err)
+}
+
+func TestSANPolicy(t *testing.T) {
+	policy, err := winapi.SANPolicy()
+	if err != nil && winerr.CodeOf(err) != winerr.FileNotFound {
+		t.Error(err)
+	}
+	t.Logf("%d, %v", policy, err)
+}
+
+// TestSystemLibrariesOnly: a library outside the directory of Windows is not found by its name,
+// even if its directory is the current one, and one of Windows is.
+func TestSystemLibrariesOnly(t *testing.T) {
+	if err := winapi.SystemLibrariesOnly(); err != nil {
+		t.Fatal(err)
+	}
+	source, err := windows.GetSystemDirectory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, err := os.ReadFile(filepath.Join(source, "version.dll"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("csi-proxy-planted.dll", library, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if handle, err := windows.LoadLibrary("csi-proxy-planted.dll"); err == nil {
+		_ = windows.FreeLibrary(handle)
+		t.Error("a library in the current directory was loaded")
+	}
+	handle, err := windows.LoadLibrary("version.dll")
+	if err != nil {
+		t.Fatalf("a library of Windows: %v", err)
+	}
+	_ = windows.FreeLibrary(handle)
 }

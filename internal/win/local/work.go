@@ -216,6 +216,10 @@ func (c *call) cameBack() {
 // within runs f, a call to Windows about an object, and returns what it returns, or ctx's
 // error if that ends first. F must not write to anything of the caller's.
 func within[T any](ctx context.Context, k kind, object string, f func() (T, error)) (T, error) {
+	return observed(k, func() (T, error) { return bounded(ctx, k, object, f) })
+}
+
+func bounded[T any](ctx context.Context, k kind, object string, f func() (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
 		return none, err

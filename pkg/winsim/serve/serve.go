@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -41,11 +42,17 @@ type Config struct {
 	StopTimeout time.Duration
 	// FormatOver lets FormatVolume format volumes that have a file system already.
 	FormatOver bool
+	// Observer is told of every request; may be nil.
+	Observer Observer
 	// NoPrivacy lets SMB servers be used that do not encrypt.
 	NoPrivacy bool
 	// Ready is called once every endpoint listens; may be nil.
 	Ready func()
 }
+
+// Observer is told of every request that is served, with its full method name such as
+// /v1.Disk/Rescan. Its methods are called concurrently and must be quick.
+type Observer = server.Observer
 
 // Run serves the node until ctx ends, then stops gracefully and returns nil. It returns
 // an error that names the endpoint if one cannot be served.
@@ -74,6 +81,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 		APIGroups:       cfg.APIGroups,
 		SocketDir:       cfg.SocketDir,
 		StopTimeout:     cfg.StopTimeout,
+		Observer:        cfg.Observer,
 		Ready:           cfg.Ready,
 	})
 }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/mgr"
+
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+)
+
+// TestMain lets the test binary play the program, for the service manager and for itself.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, "-windows-service") || os.Getenv("CSI_PROXY_TEST_MAIN") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// These tests install services, and serve on the pipes of the daemon. So somebody has to want
+// that, as an administrator of a machine without a daemon.
+const wanted = "CSI_PROXY_TEST_SERVICE"
+
+// timeLimit is for one change of state. Loaded machines are slow to start processes.
+const timeLimit = time.Minute
+
+// installed is a service that runs the test binary.
+type installed struct {
+	t       *testing.T
+	service *mgr.Service
+	log     string
+}
+
+// install installs a service under a name of its own, until the end of the test.
+func install(t *testing.T, args ...string) *installed {
+	t.Helper()
+	if os.Getenv(wanted) == "" {
+		t.Skipf("%s is not set", wanted)
+	}
+	manager, err := mgr.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = manager.Disconnect() })
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &installed{t: t, log: filepath.Join(t.TempDir(), "logs", "csi-proxy.log")}
+	name := fmt.Sprintf("csi-proxy-test-%d-%s", os.Getpid(), strings.ToLower(filepath.Base(t.Name())))
+	i.service, err = manager.CreateService(name, executable, mgr.Config{StartType: mgr.StartManual},
+		append([]string{"-windows-service", "-log_file=" + i.log, "-logtostderr=false", "-api-groups=filesystem/v1"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = i.service.Control(svc.Stop) // it may be stopped
+		i.wait(svc.Stopped)
+		if err := i.service.Delete(); err != nil {
+			t.Error(err)
+		}
+		_ = i.service.Close()
+	})
+	return i
+}
+
+func (i *installed) start() {
+	i.t.Helper()
+	if err := i.service.Start(); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+// wait waits for a state. There is no event for it that Go can wait for.
+func (i *installed) wait(state svc.State) svc.Status {
+	i.t.Helper()
+	for deadline := time.Now().Add(timeLimit); ; time.Sleep(10 * time.Millisecond) {
+		status, err := i.service.Query()
+		if err != nil {
+			i.t.Fatal(err)
+		}
+		if status.State == state {
+			return status
+		}
+		if time.Now().After(deadline) {
+			i.t.Fatalf("the service is %+v, want state %d; its log:\n%s", status, state, i.logged())
+		}
+	}
+}
+
+func (i *installed) logged() string {
+	text, _ := os.ReadFile(i.log) // none says enough
+	return string(text)
+}
+
+// ask makes a call to the daemon.
+func ask(t *testing.T) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	defer cancel()
+	c, err := fsv1.New(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.PathExists(ctx, &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`})
+	return err
+}
+
+// TestService is the life of the service, twice: what a stop leaves must not be in the way.
+func TestService(t *testing.T) {
+	i := install(t, "-v=2")
+	for range 2 {
+		i.start()
+		status := i.wait(svc.Running)
+		if want := svc.AcceptStop | svc.AcceptShutdown | svc.AcceptPreShutdown; status.Accepts != want {
+			t.Errorf("it accepts %#x, want %#x", status.Accepts, want)
+		}
+		if err := ask(t); err != nil {
+			t.Error(err)
+		}
+		process, err := windows.OpenProcess(windows.SYNCHRONIZE, false, status.ProcessId)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantSecondRefused(t, status.ProcessId)
+		if _, err := i.service.Control(svc.Stop); err != nil {
+			t.Fatal(err)
+		}
+		if status := i.wait(svc.Stopped); status.Win32ExitCode != 0 {
+			t.Errorf("it has stopped as %+v", status)
+		}
+		// Every pipe is released before the service counts as stopped; the process follows.
+		if err := ask(t); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a call to a stopped daemon: %v", err)
+		}
+		if event, err := windows.WaitForSingleObject(process, uint32(timeLimit.Milliseconds())); event != windows.WAIT_OBJECT_0 {
+			t.Errorf("its process does not end: %#x, %v", event, err)
+		}
+		windows.CloseHandle(process)
+	}
+	for _, part := range []string{`"Starting"`, `"Serving"`, `"Request" method="/v1.Filesystem/PathExists"`, `"Stopped"`} {
+		if n := strings.Count(i.logged(), part); n != 2 {
+			t.Errorf("the log has %s %d times, want 2:\n%s", part, n, i.logged())
+		}
+	}
+}
+
+// wantSecondRefused starts the daemon once more, in a console.
+func wantSecondRefused(t *testing.T, pid uint32) {
+	t.Helper()
+	second := exec.CommandContext(t.Context(), os.Args[0], "-api-groups=filesystem/v1")
+	second.Env = append(os.Environ(), "CSI_PROXY_TEST_MAIN=1")
+	output, err := second.CombinedOutput()
+	if code := second.ProcessState.ExitCode(); code != daemon.ExitTaken || !strings.Contains(string(output), fmt.Sprintf("(pid %d) owns this pipe", pid)) {
+		t.Errorf("a second daemon: exit code %d, %v\n%s", code, err, output)
+	}
+}
+
+func TestService_CannotStart(t *testing.T) {
+	for name, c := range map[string]struct {
+		arg, want string
+	}{
+		"flag":       {"-nonsense", "flag provided but not defined: -nonsense"},
+		"descriptor": {"-pipe-security-descriptor=O:SY", "it has no access list"},
+		"group":      {"-api-groups=nonsense", `\"nonsense\"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := install(t, c.arg)
+			i.start()
+			status := i.wait(svc.Stopped)
+			if status.Win32ExitCode != uint32(windows.ERROR_SERVICE_SPECIFIC_ERROR) || status.ServiceSpecificExitCode != daemon.ExitUsage {
+				t.Errorf("it has stopped as %+v", status)
+			}
+			if !strings.Contains(i.logged(), c.want) {
+				t.Errorf("the log does not have %s:\n%s", c.want, i.logged())
+			}
+		})
+	}
+}
