@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
@@ -29,28 +29,17 @@ var hostileTexts = map[string]string{
 // TestHostileFields sends every method of every version its request with one field that is
 // missing, empty or nonsense. No answer may blame us: Internal, Unknown, or none at all.
 func TestHostileFields(t *testing.T) {
-	dir := run(t, newNode(t))
 	sent := 0
-	for _, endpoint := range grpcapi.Endpoints() {
-		conn := dial(t, dir, endpoint)
-		descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(endpoint.ServiceName()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		methods := descriptor.(protoreflect.ServiceDescriptor).Methods()
-		for i := range methods.Len() {
-			method := methods.Get(i)
-			name := fmt.Sprintf("/%s/%s", endpoint.ServiceName(), method.Name())
-			for what, c := range hostile(method.Input()) {
-				err := conn.Invoke(t.Context(), name, c.request, dynamicpb.NewMessage(method.Output()))
-				code := status.Code(err)
-				sent++
-				if code == codes.Internal || code == codes.Unknown || code == codes.DeadlineExceeded || (c.invalid && code != codes.InvalidArgument) {
-					t.Errorf("%s with %s: %.300v", name, what, err)
-				}
+	forEachMethod(t, run(t, newNode(t)), func(conn *grpc.ClientConn, _ grpcapi.Endpoint, name string, method protoreflect.MethodDescriptor) {
+		for what, c := range hostile(method.Input()) {
+			err := conn.Invoke(t.Context(), name, c.request, dynamicpb.NewMessage(method.Output()))
+			code := status.Code(err)
+			sent++
+			if code == codes.Internal || code == codes.Unknown || code == codes.DeadlineExceeded || (c.invalid && code != codes.InvalidArgument) {
+				t.Errorf("%s with %s: %.300v", name, what, err)
 			}
 		}
-	}
+	})
 	if sent < 139 {
 		t.Errorf("only %d requests were sent", sent)
 	}

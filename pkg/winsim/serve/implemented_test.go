@@ -20,30 +20,35 @@ import (
 // TestImplemented calls every method of every version: none may answer that it does nothing,
 // and none that something went wrong with us.
 func TestImplemented(t *testing.T) {
-	dir := run(t, newNode(t))
 	methods := 0
+	forEachMethod(t, run(t, newNode(t)), func(conn *grpc.ClientConn, _ grpcapi.Endpoint, name string, method protoreflect.MethodDescriptor) {
+		methods++
+		err := conn.Invoke(t.Context(), name, plausible(method.Input()), dynamicpb.NewMessage(method.Output()))
+		switch status.Code(err) {
+		case codes.Unimplemented, codes.Unknown, codes.Internal:
+			t.Errorf("%s: %v", name, err)
+		default:
+		}
+	})
+	if methods != 139 {
+		t.Errorf("%d methods were called, want 139", methods)
+	}
+}
+
+// forEachMethod calls f for every method of every version of all groups, with a connection to
+// its endpoint and its full name.
+func forEachMethod(t *testing.T, dir string, f func(conn *grpc.ClientConn, endpoint grpcapi.Endpoint, name string, method protoreflect.MethodDescriptor)) {
+	t.Helper()
 	for _, endpoint := range grpcapi.Endpoints() {
 		conn := dial(t, dir, endpoint)
 		descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(endpoint.ServiceName()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := descriptor.(protoreflect.ServiceDescriptor).Methods()
-		for i := range all.Len() {
-			method := all.Get(i)
-			methods++
-			name := fmt.Sprintf("/%s/%s", endpoint.ServiceName(), method.Name())
-			request, response := plausible(method.Input()), dynamicpb.NewMessage(method.Output())
-			err := conn.Invoke(t.Context(), name, request, response)
-			switch status.Code(err) {
-			case codes.Unimplemented, codes.Unknown, codes.Internal:
-				t.Errorf("%s: %v", name, err)
-			default:
-			}
+		methods := descriptor.(protoreflect.ServiceDescriptor).Methods()
+		for i := range methods.Len() {
+			f(conn, endpoint, fmt.Sprintf("/%s/%s", endpoint.ServiceName(), methods.Get(i).Name()), methods.Get(i))
 		}
-	}
-	if methods != 139 {
-		t.Errorf("%d methods were called, want 139", methods)
 	}
 }
 

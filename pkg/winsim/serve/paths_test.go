@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
@@ -32,36 +31,26 @@ var keepsWorkingDir = map[protoreflect.Name]bool{
 // every method in every version.
 func TestHostilePaths(t *testing.T) {
 	node := newNode(t)
-	dir := run(t, node)
 	before := node.Tree(`C:\Windows`)
 	fields := 0
-	for _, endpoint := range grpcapi.Endpoints() {
-		conn := dial(t, dir, endpoint)
-		descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(endpoint.ServiceName()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		methods := descriptor.(protoreflect.ServiceDescriptor).Methods()
-		for i := range methods.Len() {
-			method := methods.Get(i)
-			for j := range method.Input().Fields().Len() {
-				field := method.Input().Fields().Get(j)
-				if !pathFields[field.Name()] {
-					continue
+	forEachMethod(t, run(t, node), func(conn *grpc.ClientConn, endpoint grpcapi.Endpoint, _ string, method protoreflect.MethodDescriptor) {
+		for i := range method.Input().Fields().Len() {
+			field := method.Input().Fields().Get(i)
+			if !pathFields[field.Name()] {
+				continue
+			}
+			fields++
+			for _, c := range winpathtest.Corpus() {
+				if field.Name() == "local_path" && c.Path == "" {
+					continue // no link is wanted
 				}
-				fields++
-				for _, c := range winpathtest.Corpus() {
-					if field.Name() == "local_path" && c.Path == "" {
-						continue // no link is wanted
-					}
-					checkVerdict(t, conn, endpoint.ServiceName(), method, field, c)
-					if err := errors.Join(node.RemoveAll(winpathtest.WorkingDir), node.Mkdir(winpathtest.WorkingDir)); err != nil {
-						t.Fatal(err)
-					}
+				checkVerdict(t, conn, endpoint.ServiceName(), method, field, c)
+				if err := errors.Join(node.RemoveAll(winpathtest.WorkingDir), node.Mkdir(winpathtest.WorkingDir)); err != nil {
+					t.Fatal(err)
 				}
 			}
 		}
-	}
+	})
 	if fields != 53 {
 		t.Errorf("%d fields hold a path, want 53", fields)
 	}
