@@ -1,0 +1,109 @@
+package devices
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/exchange"
+)
+
+const (
+	fsGetNTFSVolumeData = 0x00090064
+	fsExtendVolume      = 0x000900F0
+	volumeGetExtents    = 0x00560000
+	volumeOnline        = 0x0056C008
+)
+
+// volume answers for a volume and its file system.
+type volume struct {
+	machine win.Machine
+	id      win.VolumeID
+}
+
+func (v volume) answer(ctx context.Context, r exchange.Request) ([]byte, error) {
+	switch r.Function {
+	case exchange.Control:
+		return v.control(ctx, r)
+	case exchange.Read:
+		return read(ctx, v.machine, v.id.Device(), r)
+	case exchange.Flush:
+		return nil, v.machine.FlushVolume(ctx, v.id)
+	case exchange.QueryVolume:
+		return v.query(ctx, r)
+	default:
+		return nil, winerr.InvalidFunction
+	}
+}
+
+func (v volume) control(ctx context.Context, r exchange.Request) ([]byte, error) {
+	m := v.machine
+	switch r.Code {
+	case storageDeviceNumber:
+		return whole(r, encodeDeviceNumber)(m.DeviceNumber(ctx, v.id.Device()))
+	case volumeGetExtents:
+		extents, err := m.VolumeExtents(ctx, v.id)
+		if err != nil {
+			return nil, err
+		}
+		if b := encodeVolumeExtents(extents); len(b) <= r.Room {
+			return b, nil
+		} else if r.Room >= 8 {
+			return b[:8], winerr.MoreData // with the number of extents
+		}
+		return nil, winerr.InsufficientBuffer
+	case volumeOnline:
+		return nil, m.OnlineVolume(ctx, v.id)
+	case fsGetNTFSVolumeData:
+		return whole(r, encodeNTFSVolumeData)(m.NTFSVolumeData(ctx, v.id))
+	case fsExtendVolume:
+		sectors, err := decodeExtendVolume(r.Data)
+		if err != nil {
+			return nil, err
+		}
+		return nil, m.ExtendVolume(ctx, v.id, sectors)
+	default:
+		return nil, winerr.InvalidFunction
+	}
+}
+
+// What NtQueryVolumeInformationFile asks for, FS_INFORMATION_CLASS.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/wdm/ne-wdm-_fsinfoclass
+const (
+	fsSizeInformation      = 3
+	fsAttributeInformation = 5
+)
+
+// query is what GetVolumeInformation and GetDiskFreeSpaceEx come to.
+func (v volume) query(ctx context.Context, r exchange.Request) ([]byte, error) {
+	switch r.Code {
+	case fsAttributeInformation:
+		return some(r, encodeAttributeInformation)(v.machine.FileSystem(ctx, v.id))
+	case fsSizeInformation:
+		return whole(r, encodeSizeInformation)(v.machine.VolumeSpace(ctx, v.id))
+	default:
+		return nil, winerr.InvalidParameter
+	}
+}
+
+// encodeAttributeInformation builds a FILE_FS_ATTRIBUTE_INFORMATION.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_fs_attribute_information
+func encodeAttributeInformation(fileSystem string) []byte {
+	name := encodeUTF16(fileSystem)
+	b := make([]byte, 12)
+	le.PutUint32(b[4:], 255) // MaximumComponentNameLength
+	le.PutUint32(b[8:], uint32(len(name)))
+	return append(b, name...)
+}
+
+// encodeSizeInformation builds a FILE_FS_SIZE_INFORMATION.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddk/ns-ntddk-_file_fs_size_information
+func encodeSizeInformation(space win.Space) []byte {
+	const sector = 512
+	b := make([]byte, 24)
+	le.PutUint64(b[0:], uint64(space.Total/sector))
+	le.PutUint64(b[8:], uint64(space.Free/sector))
+	le.PutUint32(b[16:], 1) // SectorsPerAllocationUnit
+	le.PutUint32(b[20:], sector)
+	return b
+}

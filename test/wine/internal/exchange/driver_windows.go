@@ -1,0 +1,105 @@
+package exchange
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// controlDevice is the driver's own device.
+const controlDevice = `\\.\WinsimControl`
+
+// largest is how long messages may be.
+const largest = 1 << 20
+
+// Handle is an open device.
+type Handle struct{ handle syscall.Handle }
+
+// Open opens a device by its name in \\.\, without asking for any access.
+func Open(name string) (Handle, error) {
+	p, err := syscall.UTF16PtrFromString(name)
+	if err != nil {
+		return Handle{}, err
+	}
+	handle, err := syscall.CreateFile(p, 0, syscall.FILE_SHARE_READ|syscall.FILE_SHARE_WRITE, nil, syscall.OPEN_EXISTING, 0, 0)
+	if err != nil {
+		return Handle{}, fmt.Errorf("open %s: %w", name, err)
+	}
+	return Handle{handle}, nil
+}
+
+// Close closes the device.
+func (h Handle) Close() { _ = syscall.CloseHandle(h.handle) }
+
+// Control sends a control code, with room for an answer.
+func (h Handle) Control(code uint32, in []byte, room int) ([]byte, error) {
+	out := make([]byte, room)
+	n, err := h.control(code, in, out)
+	return out[:n], err
+}
+
+func (h Handle) control(code uint32, in, out []byte) (int, error) {
+	var n uint32
+	err := syscall.DeviceIoControl(h.handle, code, first(in), uint32(len(in)), first(out), uint32(len(out)), &n, nil)
+	return min(int(n), len(out)), err
+}
+
+func first(b []byte) *byte {
+	if len(b) == 0 {
+		return nil
+	}
+	return &b[0]
+}
+
+// Driver is the driver, which has to be running.
+type Driver struct{ Handle }
+
+// OpenDriver opens the driver. When it is closed the devices stay, until the driver is
+// stopped.
+func OpenDriver() (Driver, error) {
+	handle, err := Open(controlDevice)
+	return Driver{handle}, err
+}
+
+// Add makes a device.
+func (d Driver) Add(device Device) error {
+	in, err := device.encode()
+	if err != nil {
+		return err
+	}
+	if _, err := d.control(codeAdd, in, nil); err != nil {
+		return fmt.Errorf("add %s: %w", device.Name, err)
+	}
+	return nil
+}
+
+// Serve answers requests, as many at once as there are workers, until one of them cannot
+// reach the driver any more.
+func Serve(workers int, answer func(Request) Reply) error {
+	failures := make(chan error, workers)
+	for range workers {
+		go func() { failures <- serve(answer) }()
+	}
+	return <-failures
+}
+
+// serve has a handle of its own: through one handle there is one call at a time.
+func serve(answer func(Request) Reply) error {
+	driver, err := OpenDriver()
+	if err != nil {
+		return err
+	}
+	defer driver.Close()
+	out := make([]byte, largest)
+	var in []byte
+	for {
+		n, err := driver.control(codeExchange, in, out)
+		if err != nil {
+			return fmt.Errorf("wait for requests: %w", err)
+		}
+		request, err := decodeRequest(out[:n])
+		if err != nil {
+			return err
+		}
+		in = answer(request).encode()
+	}
+}

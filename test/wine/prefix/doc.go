@@ -1,0 +1,39 @@
+// Package prefix runs Windows programs under Wine: in private prefixes, the directories in
+// which Wine keeps a Windows of its own.
+//
+// A test that needs one:
+//
+//	func TestMain(m *testing.M) {
+//		prefix.CloseOnSignal()
+//		m.Run()
+//	}
+//
+//	wine, err := prefix.Install(ctx)              // once; half a minute the first time
+//	p, err := wine.New(ctx)                       // about a second
+//	defer p.Close()
+//	output, err := p.Run(ctx, `C:\some.exe`)      // after it was copied to p.Path(`C:\some.exe`)
+//
+//	daemon, err := p.Start(ctx, `C:\daemon.exe`)
+//	err = daemon.Interrupt()
+//	err = daemon.Wait()
+//
+// # What it takes care of
+//
+// Wine is installed by hack/wine/install.sh, without root, into the directory that the
+// environment variable CSI_PROXY_WINE names, or else into the user's cache. The first New
+// makes a prefix there that is never used, and every New copies that one: Wine needs five
+// seconds to make a prefix, and the first driver started in one that is quite new does not
+// come up.
+//
+// A prefix sees nothing of this machine. It has no drive Z:, which would be the root
+// directory, no links into the user's home, and none of the variables of
+// the environment but PATH. Map shows it a directory.
+//
+// Programs write to files, not to pipes: services inherit what the program that happens to
+// start them writes to, and whoever reads from a pipe waits until the last service ends.
+//
+// Close ends everything that runs in the prefix, services and Wine's server included, and
+// removes it. CloseOnSignal does so on an interrupt, too. If the test is killed instead,
+// its programs are killed with it, the server ends by itself a minute later, and the next
+// New removes the directory.
+package prefix

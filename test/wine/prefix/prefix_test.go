@@ -1,0 +1,69 @@
+//go:build linux && wine
+
+package prefix_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
+)
+
+func TestMain(m *testing.M) {
+	prefix.CloseOnSignal()
+	m.Run()
+}
+
+func TestPrefix(t *testing.T) {
+	wine, err := prefix.Install(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := wine.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+
+	if output, err := p.Run(t.Context(), "cmd", "/c", "echo hello"); err != nil || strings.TrimSpace(output) != "hello" {
+		t.Errorf("echo: %q, %v", output, err)
+	}
+	_, err = p.Run(t.Context(), "cmd", "/c", "exit 3")
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		t.Errorf("exit 3: %v", err)
+	}
+	if output, err := p.Run(t.Context(), "cmd", "/c", `dir Z:\`); err == nil {
+		t.Errorf("there is a drive Z:\n%s", output)
+	}
+
+	shared := t.TempDir()
+	if err := p.Map('S', shared); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Run(t.Context(), "cmd", "/c", `echo x>S:\file`); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(shared, "file")); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Run(t.Context(), "cmd", "/c", `echo x>C:\file`); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(p.Path(`C:\file`)); err != nil {
+		t.Error(err)
+	}
+
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(p.Path(`C:\`)); err == nil {
+		t.Error("the prefix is still there")
+	}
+	if _, err := os.Stat(filepath.Join(shared, "file")); err != nil {
+		t.Error("the directory shown as a drive was emptied")
+	}
+}
