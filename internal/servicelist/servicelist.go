@@ -29,7 +29,7 @@ func Default() []string {
 // started nor stopped, whatever a list says. Where csi-proxy is installed under another
 // name it is known by its process.
 var protected = []string{
-	"csi-proxy",
+	"csi-proxy", "csiproxy", // the second by habit
 	"kubelet", "containerd", "vmcompute", "hns", // pods
 	"RpcSs", "RpcEptMapper", "DcomLaunch", // Windows, and with them WMI
 }

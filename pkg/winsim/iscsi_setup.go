@@ -10,6 +10,17 @@ import (
 // The methods below are how a test arranges and inspects the iSCSI initiator and the servers
 // around it. They are not counted as calls and no fault hits them.
 
+// AddISCSITarget lets a server offer one more target. Windows learns of it when it next asks a
+// portal.
+func (n *Node) AddISCSITarget(target ISCSITarget) error {
+	n.lock()
+	defer n.mu.Unlock()
+	if err := n.iscsi.addTarget(target); err != nil {
+		return err
+	}
+	return nil
+}
+
 // SetISCSIPortalDown makes a portal, such as 10.0.0.10:3260, unreachable or reachable.
 // Sessions through it lose their connection and get it back.
 func (n *Node) SetISCSIPortalDown(portal string, down bool) error {

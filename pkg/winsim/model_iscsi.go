@@ -96,14 +96,9 @@ func (m ISCSI) build() (initiator, *ModelError) {
 		in.portals = append(in.portals, p)
 	}
 	for i, model := range m.Targets {
-		t, err := model.build(in.portals, i)
-		if err == nil && in.target(t.iqn) != nil {
-			err = problem("iqn", "%q is used twice", t.iqn)
-		}
-		if err != nil {
+		if err := in.addTarget(model); err != nil {
 			return in, err.at("targets", i)
 		}
-		in.targets = append(in.targets, t)
 	}
 	for _, p := range in.portals {
 		if p.registered {
@@ -116,6 +111,18 @@ func (m ISCSI) build() (initiator, *ModelError) {
 		}
 	}
 	return in, nil
+}
+
+func (in *initiator) addTarget(m ISCSITarget) *ModelError {
+	t, err := m.build(in.portals, len(in.targets))
+	if err == nil && in.target(t.iqn) != nil {
+		err = problem("iqn", "%q is used twice", t.iqn)
+	}
+	if err != nil {
+		return err
+	}
+	in.targets = append(in.targets, t)
+	return nil
 }
 
 func (m ISCSIPortal) build() (*iscsiPortal, *ModelError) {

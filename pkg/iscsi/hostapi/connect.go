@@ -52,9 +52,9 @@ func (h host) connect(ctx context.Context, login win.Login) error {
 	if slices.ContainsFunc(sessions, func(s win.Session) bool { return s.Connections > 0 }) {
 		return nil
 	}
-	err = h.login(ctx, login)
-	if errors.Is(err, winerr.NotFound) {
-		err = h.loginAsKnown(ctx, login, err)
+	err = h.loginAsKnown(ctx, login)
+	if errors.Is(err, winerr.NotFound) && h.m.RefreshSendTargetPortal(ctx, login.Portal) == nil {
+		err = h.loginAsKnown(ctx, login) // it has come since the portal was asked
 	}
 	switch {
 	case errors.Is(err, winerr.Exists): // a session that connects again, or somebody was faster
@@ -86,10 +86,14 @@ func (h host) login(ctx context.Context, login win.Login) error {
 	}
 }
 
-// loginAsKnown repeats a login that has failed because Windows does not know the target, if it
-// knows it in another spelling: case does not matter in names of targets, but nobody says that
+// loginAsKnown logs in, and repeats that if Windows does not know the target, but knows it in
+// another spelling: case does not matter in names of targets, but nobody says that
 // LoginIScsiTargetW thinks so, too.
-func (h host) loginAsKnown(ctx context.Context, login win.Login, failure error) error {
+func (h host) loginAsKnown(ctx context.Context, login win.Login) error {
+	failure := h.login(ctx, login)
+	if !errors.Is(failure, winerr.NotFound) {
+		return failure
+	}
 	known, err := h.m.ReportTargets(ctx)
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
@@ -26,7 +28,10 @@ func (h host) AddTargetPortal(portal *TargetPortal) error {
 	})
 }
 
-// addPortal registers a portal. Windows keeps it, and asks it for its targets.
+// addPortal registers a portal. Windows keeps it, and asks it for its targets. One that is
+// registered is asked again: drivers with a target for each volume call this before they
+// connect, and nothing else that would make a new target known. That it does not answer is for
+// the connect to say, which may find that it is connected.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-addiscsisendtargetportalw
 func (h host) addPortal(ctx context.Context, portal win.TargetPortal) error {
 	registered, err := h.m.ReportSendTargetPortals(ctx)
@@ -34,11 +39,23 @@ func (h host) addPortal(ctx context.Context, portal win.TargetPortal) error {
 		return failed(opAddPortal, portal.String(), err)
 	}
 	if slices.ContainsFunc(registered, func(p win.SendTargetPortal) bool { return p.Portal.Same(portal) }) {
-		return nil
+		return h.refreshKnown(ctx, portal)
 	}
 	if err := h.m.AddSendTargetPortal(ctx, portal); err != nil && !errors.Is(err, winerr.Exists) {
 		return failed(opAddPortal, portal.String(), err)
 	}
+	return nil
+}
+
+func (h host) refreshKnown(ctx context.Context, portal win.TargetPortal) error {
+	err := h.m.RefreshSendTargetPortal(ctx, portal)
+	switch {
+	case err == nil:
+		return nil
+	case winerr.CodeOf(err) == 0: // the caller has left
+		return failed(opAddPortal, portal.String(), err)
+	}
+	klog.FromContext(ctx).Info("A portal that is registered does not tell its targets", "portal", portal, "error", err)
 	return nil
 }
 

@@ -46,6 +46,35 @@ func TestAddTargetPortal(t *testing.T) {
 	})
 }
 
+// TestSecondVolume: drivers with a target for each volume add the portal and connect, and never
+// ask for a discovery. The target may also come after the portal was added.
+func TestSecondVolume(t *testing.T) {
+	const second = "iqn.2025-01.com.example:second"
+	for name, add := range map[string]bool{"after AddTargetPortal": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			node, host := newNode(t, winsim.Default())
+			must(t, host.AddTargetPortal(portal()))
+			must(t, host.ConnectTarget(portal(), "iqn.2025-01.com.example:open", "NONE", "", ""))
+			must(t, node.AddISCSITarget(winsim.ISCSITarget{IQN: second, LUNs: []winsim.Disk{{Size: winsim.GiB}}}))
+			if add {
+				must(t, host.AddTargetPortal(portal()))
+			}
+			must(t, host.ConnectTarget(portal(), second, "NONE", "", ""))
+			disks, err := host.GetTargetDisks(portal(), second)
+			if err != nil || len(disks) != 1 {
+				t.Errorf("%v, %v, want one disk", disks, err)
+			}
+		})
+	}
+	t.Run("a portal that is away", func(t *testing.T) {
+		node, host := newNode(t, winsim.Default())
+		must(t, host.AddTargetPortal(portal()))
+		must(t, node.SetISCSIPortalDown("10.0.0.10:3260", true))
+		must(t, host.AddTargetPortal(portal()))
+		wantKind(t, "connect", host.ConnectTarget(portal(), second, "NONE", "", ""), winerr.NotFound, second)
+	})
+}
+
 func TestRemoveTargetPortal_SomebodyElseIsFaster(t *testing.T) {
 	node, host := newNode(t, model())
 	inject(t, node, fault("RemoveSendTargetPortal", winerr.ISCSIPortalNotFound))
