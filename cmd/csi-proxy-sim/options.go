@@ -18,8 +18,8 @@ import (
 
 // options are the flags that only the simulator has.
 type options struct {
-	model, preset, faults, socketDir string
-	seed                             uint64
+	model, preset, faults, socketDir, files string
+	seed                                    uint64
 }
 
 func (o *options) register(set *flag.FlagSet) {
@@ -27,6 +27,7 @@ func (o *options) register(set *flag.FlagSet) {
 	set.StringVar(&o.preset, "preset", "default", "`name` of a built-in node: "+strings.Join(winsim.Presets(), ", "))
 	set.StringVar(&o.faults, "faults", "", "YAML `file` with faults to inject")
 	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the model's)")
+	set.StringVar(&o.files, "files", "", filesUsage)
 	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, else the runtime directory)")
 }
 
@@ -35,6 +36,11 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	if err != nil {
 		return daemon.UsageError{Err: err}
 	}
+	stop, err := o.mirror(ctx, node, flags.AllowedDirs())
+	if err != nil {
+		return daemon.UsageError{Err: fmt.Errorf("-files: %w", err)}
+	}
+	defer stop()
 	cfg := serve.Config{
 		SocketDir:       o.socketDir,
 		APIGroups:       flags.APIGroups,

@@ -144,7 +144,7 @@ func TestProcess_Exits(t *testing.T) {
 		code int
 		want []string
 	}{
-		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-require-privacy", "-v value", "default"}},
+		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-files", "-require-privacy", "-v value", "default"}},
 		"version":                   {[]string{"-version"}, daemon.ExitOK, []string{"csi-proxy-sim "}},
 		"unknown flag":              {[]string{"-nonsense"}, daemon.ExitUsage, []string{"-nonsense", "-help"}},
 		"argument":                  {[]string{"serve"}, daemon.ExitUsage, []string{`"serve"`}},
@@ -160,6 +160,9 @@ func TestProcess_Exits(t *testing.T) {
 		"malformed model":           {[]string{"-model", file("volumes: []\nfilez: []\n")}, daemon.ExitUsage, []string{"file.yaml", "line 2", "filez"}},
 		"model with a bad value":    {[]string{"-model", file("volumes:\n  - id: 1\n    letter: CC\n")}, daemon.ExitUsage, []string{"line 2", "volumes[0].id"}},
 		"malformed faults":          {[]string{"-faults", file("faults:\n  - call: Nonsense\n    error: 5\n")}, daemon.ExitUsage, []string{"file.yaml", "line 2", "faults[0].call", "Nonsense"}},
+		"files on drives":           {[]string{"-files", "drives"}, daemon.ExitUsage, []string{"-files", "Windows", "./drives"}},
+		"files of somebody":         {[]string{"-files", filepath.Dir(file("thesis"))}, daemon.ExitUsage, []string{"-files", "not empty", "choose another"}},
+		"files below a file":        {[]string{"-files", "/dev/null/x"}, daemon.ExitUsage, []string{"-files", "/dev/null"}},
 		"socket dir below a file":   {[]string{"-socket-dir", "/dev/null/x"}, daemon.ExitFailure, []string{"endpoint disk/v1alpha1", "/dev/null"}},
 		"socket dir of a long name": {[]string{"-socket-dir", dir + strings.Repeat("/x", 60)}, daemon.ExitFailure, []string{"107"}},
 	} {

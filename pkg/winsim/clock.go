@@ -3,6 +3,7 @@ package winsim
 import (
 	"container/heap"
 	"context"
+	"sync"
 	"time"
 )
 
@@ -72,6 +73,23 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (n *Node) lock() {
 	n.mu.Lock()
 	n.settle()
+	if n.mirror != nil {
+		n.mirror.arrange()
+	}
+}
+
+// mutex is a node's lock.
+type mutex struct {
+	sync.Mutex
+	leave func() // runs before it is unlocked; nil for nothing
+}
+
+// Unlock ends an access to a node's state.
+func (m *mutex) Unlock() {
+	if m.leave != nil {
+		m.leave()
+	}
+	m.Mutex.Unlock()
 }
 
 // settle lets everything happen that is due, in order. n.mu is held.

@@ -203,6 +203,7 @@ func (d directory) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	defer d.node.mu.Unlock()
+	at.fs.refresh(at.entry)
 	switch err := at.volume.writable(); {
 	case err != nil:
 		return err
@@ -212,6 +213,5 @@ func (d directory) Remove(ctx context.Context, name string) error {
 		return winerr.DirNotEmpty
 	}
 	d.node.observe("Remove", at, true)
-	at.remove()
-	return nil
+	return at.remove()
 }

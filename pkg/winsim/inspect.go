@@ -108,6 +108,7 @@ func (n *Node) DiskFingerprint(number uint32) (string, error) {
 	for _, offset := range slices.Sorted(maps.Keys(d.fileSystems)) {
 		fs := d.fileSystems[offset]
 		fmt.Fprintf(h, "%d %s %d %d\n", offset, fs.kind, fs.sectors, fs.used)
+		fs.refreshAll()
 		var tree strings.Builder
 		fs.root.describe(&tree, "")
 		h.Write([]byte(tree.String()))

@@ -52,6 +52,7 @@ func (d directory) list(ctx context.Context, name string) (listed directory, key
 		return directory{}, nil, winerr.Directory
 	}
 	d.node.observe("ListDirectory", at, false)
+	at.fs.refresh(at.entry)
 	keys = slices.AppendSeq(make([]string, 0, len(at.entry.children)), maps.Keys(at.entry.children))
 	slices.Sort(keys)
 	return directory{node: d.node, opened: at, closed: new(bool), above: &d, name: name}, keys, nil

@@ -86,6 +86,9 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 	if err := v.device(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
 		return err
 	}
+	if at.entry != nil {
+		at.fs.refresh(at.entry)
+	}
 	switch err := at.volume.writable(); {
 	case at.entry == nil:
 		return winerr.FileNotFound
@@ -106,6 +109,7 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 	}
 	d.node.observe("SetMountPoint", at, true)
 	at.entry.link = mounted
+	at.fs.reshow(at.entry)
 	d.node.announce(at)
 	return nil
 }
@@ -171,6 +175,7 @@ func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
 	}
 	d.node.observe("DeleteMountPoint", at, true)
 	at.entry.file().link = nil
+	at.fs.reshow(at.entry.file())
 	return nil
 }
 

@@ -28,6 +28,8 @@ type fileSystem struct {
 	used    int64 // bytes besides those of files
 	root    *entry
 
+	real *realTree // where it is mirrored, or nil
+
 	shortNames bool // are made for names that do not fit 8.3
 }
 
@@ -52,6 +54,7 @@ func newFileSystem(kind FileSystem, length, sector int64) *fileSystem {
 // counts one sector less than it occupies, and only whole clusters.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-ntfs_volume_data_buffer
 func (fs *fileSystem) data() win.NTFSVolumeData {
+	fs.refreshBelow(fs.root, false)
 	total := (fs.sectors - 1) * fs.sector / fs.cluster
 	used := fs.used/fs.cluster + fs.root.clusters(fs.cluster)
 	return win.NTFSVolumeData{
@@ -65,7 +68,7 @@ func (fs *fileSystem) data() win.NTFSVolumeData {
 
 // clusters is about what a tree occupies: files their content, everything else nothing.
 func (e *entry) clusters(size int64) int64 {
-	sum := alignUp(int64(len(e.content)), size) / size
+	sum := alignUp(e.length(), size) / size
 	for _, stream := range e.streams {
 		sum += stream.clusters(size)
 	}

@@ -36,6 +36,7 @@ func (n *Node) WriteFile(path, content string) error {
 	at, err := n.walk(name, true)
 	if err == nil && at.entry != nil && at.entry.children == nil {
 		at.entry.content = []byte(content)
+		at.fs.reshow(at.entry)
 		return nil
 	}
 	return n.insert(path, &entry{content: []byte(content)})
@@ -55,6 +56,9 @@ func (n *Node) ReadFile(path string) (string, error) {
 		return "", winerr.Wrap("read", path, err)
 	case at.entry.children != nil:
 		return "", winerr.New(winerr.Invalid, "read", path, "it is a directory")
+	}
+	if err := at.fs.load(at.entry); err != nil {
+		return "", winerr.New(winerr.Internal, "read", path, "%w", err)
 	}
 	return string(at.entry.content), nil
 }
@@ -119,8 +123,8 @@ func (n *Node) RemoveAll(path string) error {
 	case err != nil:
 		return err
 	}
-	at.remove()
-	return nil
+	at.fs.refresh(at.entry)
+	return winerr.Wrap(op, path, at.remove())
 }
 
 // Hold keeps a file or directory open, as a virus scanner would, so that removing it, and
@@ -151,6 +155,8 @@ func (n *Node) Tree(path string) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
+	_ = at.fs.load(at.entry) // the length is described then
+	at.fs.refreshBelow(at.entry, true)
 	var b strings.Builder
 	at.entry.describe(&b, path)
 	return b.String()
@@ -158,7 +164,11 @@ func (n *Node) Tree(path string) string {
 
 func (e *entry) describe(b *strings.Builder, path string) {
 	b.WriteString(path)
-	if e.children == nil && !isLink(e) {
+	switch {
+	case e.children != nil || isLink(e):
+	case e.length() != int64(len(e.content)): // too large to be read
+		fmt.Fprintf(b, " (%d bytes)", e.length())
+	default:
 		fmt.Fprintf(b, " %q", e.content)
 	}
 	if e.link != nil {

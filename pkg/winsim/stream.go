@@ -56,6 +56,7 @@ func (at place) withSuffix(last bool) (place, error) {
 	if err != nil {
 		return place{}, err
 	}
+	at.fs.look(at.parent, file)
 	at.name, at.entry, at.suffix = file, at.parent.child(file), suffix
 	switch {
 	case at.entry == nil:

@@ -73,10 +73,12 @@ func (n *Node) SwapForLink(path, target string) (old string, err error) {
 // a new short name for it, as with any renaming.
 func (at place) exchange(other place) {
 	at.name, other.name = at.entry.name, other.entry.name
+	renamed := at.fs.renaming(at.entry, other.entry)
 	at.detach()
 	other.detach()
-	at.add(other.entry)
-	other.add(at.entry)
+	at.attach(other.entry)
+	other.attach(at.entry)
+	renamed()
 }
 
 // within reports whether it is another entry or in it.

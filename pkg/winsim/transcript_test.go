@@ -75,7 +75,7 @@ func TestTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := strings.ReplaceAll(string(text), "\r\n", "\n")
-			got := replay(t, modelFor(t, file), want)
+			got := replay(t, newNode(t, modelFor(t, file)), want)
 			if *rewrite && got != want {
 				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
@@ -110,9 +110,9 @@ func modelFor(t *testing.T, file string) winsim.Model {
 
 // replay returns the transcript with what its commands print now: behind "----" on the
 // command's line, or below it with a tab before each line if it is more than one.
-func replay(t *testing.T, model winsim.Model, transcript string) string {
+func replay(t *testing.T, node *winsim.Node, transcript string) string {
 	t.Helper()
-	shell := &shell{t: t, node: newNode(t, model), held: map[string]func(){}, fingerprints: map[uint32]string{}}
+	shell := &shell{t: t, node: node, held: map[string]func(){}, fingerprints: map[uint32]string{}}
 	var out strings.Builder
 	for line := range strings.Lines(transcript) {
 		line = strings.TrimSuffix(line, "\n")

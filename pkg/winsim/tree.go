@@ -23,6 +23,7 @@ type entry struct {
 	streams   map[string]*entry // named ones; keys are folded names
 	content   []byte            // of a file
 	link      *link             // nil without a reparse point
+	seen      *sight            // of a mirrored one, unless it could not be shown
 }
 
 func newDirectory() *entry { return &entry{children: map[string]*entry{}} }
@@ -87,6 +88,7 @@ func (at place) in(dir *entry, name string, last bool) (place, error) {
 	if err := checkName(name); err != nil {
 		return place{}, err
 	}
+	at.fs.look(dir, name)
 	at.entry = dir.child(name)
 	return at, nil
 }
@@ -104,6 +106,12 @@ func checkName(name string) error {
 
 // add puts an entry where nothing was.
 func (at place) add(e *entry) {
+	at.attach(e)
+	at.fs.show(e)
+}
+
+// attach is add in memory only.
+func (at place) attach(e *entry) {
 	e.name, e.parent, e.removed = at.name, at.parent, false
 	at.parent.children[winpath.Fold(at.name)] = e
 	if at.fs.shortNames {
@@ -121,10 +129,15 @@ func (at place) detach() {
 	delete(at.parent.children, winpath.Fold(at.entry.name))
 }
 
-// remove takes an entry out of its directory for good, with all that is in it.
-func (at place) remove() {
+// remove takes an entry out of its directory for good, with all that is in it. It fails only
+// in a real directory.
+func (at place) remove() error {
+	if err := at.fs.hide(at.entry); err != nil {
+		return err
+	}
 	at.detach()
 	at.entry.markRemoved()
+	return nil
 }
 
 func (e *entry) markRemoved() {
@@ -161,7 +174,7 @@ func (fs *fileSystem) plant(f File) *ModelError {
 	case at.parent == nil || at.entry != nil && (len(at.entry.children) > 0 || at.entry.children == nil || isLink(at.entry)):
 		return problem("path", "%s is there already", f.Path)
 	case at.entry != nil:
-		at.remove()
+		at.detach()
 	}
 	at.add(f.entry())
 	return nil

@@ -34,7 +34,8 @@
 // Its storage behaves as Microsoft documents it and as published code relies on. Where
 // neither says what Windows does, the model lets a test choose.
 //
-// The package never touches the machine it runs on and imports nothing of Windows.
+// The package never touches the machine it runs on, unless it is asked to show the files of
+// a node in a real directory (Mirror, MirrorDrives). It imports nothing of Windows.
 package winsim
 
 import (
@@ -42,7 +43,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
@@ -66,7 +66,7 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	smbHost    smbapi.HostAPI // until Reboot, which makes a new one
 
-	mu    sync.Mutex // guards everything below
+	mu    mutex // guards everything below
 	clock clock
 	inventory
 	unseen     []*disk                     // attached, but not found yet
@@ -80,6 +80,7 @@ type Node struct {
 	openDirectories int
 	mountedFolders  []mountedFolder
 	observers       []func(Touch)
+	mirror          *mirror // nil without real directories
 }
 
 var _ win.Machine = (*Node)(nil)

@@ -1,0 +1,23 @@
+//go:build unix
+
+package claim
+
+import (
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// openLock opens the file in the mark that only one process can have, until it ends.
+func (d *Dir) openLock() (*os.File, error) {
+	file, err := d.Root.OpenFile(filepath.Join(Mark, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}

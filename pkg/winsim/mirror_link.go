@@ -1,0 +1,188 @@
+package winsim
+
+import (
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/claim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// Real links are relative, so that the whole directory can be moved, and so that Windows
+// makes them links to directories: os.Root must find the target for that.
+
+// linkText is what the real link at a place says, for a link of the node; ok is false if
+// there cannot be one.
+func (t *realTree) linkText(at base, e *entry) (text string, ok bool) {
+	l := e.link
+	if l.Tag == tagForeignLink && l.Substitute != "" {
+		return l.Substitute, true // as somebody made it
+	}
+	if l.malformed || l.Tag != win.TagSymlink && l.Tag != win.TagMountPoint {
+		return "", false
+	}
+	var target base
+	if l.Relative {
+		dir := strings.TrimPrefix(pathFrom(`\`, e.parent), `\`)
+		target, ok = t.m.realPath(t.volume, t.bases, relativeTo(dir, l.Target()))
+	} else {
+		target, ok = t.m.realTarget(l.Target())
+	}
+	if !ok || target.root != at.root {
+		return "", false
+	}
+	if runtime.GOOS == "windows" { // where a link to nothing would be one to a file
+		if info, err := target.root.Stat(target.path); err != nil || !info.IsDir() {
+			return "", false
+		}
+	}
+	text, err := filepath.Rel(filepath.FromSlash(path.Dir(at.path)), filepath.FromSlash(target.path))
+	return text, err == nil
+}
+
+// realTarget is where an absolute path of the node is shown. It need not exist.
+func (m *mirror) realTarget(target string) (base, bool) {
+	n := m.node
+	switch {
+	case len(target) > 11 && winpath.Equal(target[:11], `\\?\Volume{`):
+		id, names, _ := strings.Cut(target[11:], "}")
+		guid := normalGUID(id)
+		if v := n.volumes[guid]; v != nil {
+			return m.realPath(v, m.basesOf(v), names)
+		}
+		return m.realPath(nil, []base{m.volumeBase(guid)}, names)
+	case strings.HasPrefix(target, `\\?\`):
+		return base{}, false
+	case strings.HasPrefix(target, `\\`):
+		server, share, names := splitUNC(target)
+		if s := n.network.byName[winpath.Fold(server)]; s != nil {
+			server = s.Name
+			if found := s.shares[winpath.Fold(share)]; found != nil {
+				return m.realPath(found.volume, []base{m.shareBase(server, share)}, names)
+			}
+		}
+		if checkName(server) != nil || checkName(share) != nil {
+			return base{}, false
+		}
+		return m.realPath(nil, []base{m.shareBase(server, share)}, names)
+	case len(target) >= 2 && target[1] == ':':
+		letter := winpath.Fold(target[:1])
+		if letter < "A" || letter > "Z" {
+			return base{}, false
+		}
+		return m.realPath(n.letters[letter], m.driveBases(letter), target[2:])
+	default:
+		return base{}, false
+	}
+}
+
+// realPath is where names on a volume are shown: in the case that the volume has for them,
+// as far as it does. V may be nil.
+func (m *mirror) realPath(v *volume, bases []base, path string) (base, bool) {
+	var dir *entry
+	if v != nil {
+		if fs := v.fileSystem(); fs != nil {
+			dir = fs.root
+		}
+	}
+	var names []string
+	for name := range strings.SplitSeq(path, `\`) {
+		if name == "" {
+			continue
+		}
+		if checkName(name) != nil {
+			return base{}, false
+		}
+		if dir != nil {
+			if dir = dir.child(name); dir != nil {
+				name = dir.name
+			}
+		}
+		names = append(names, name)
+	}
+	for _, b := range bases {
+		if rest, below := b.below(names); below && (len(rest) == 0 || !b.reserved(rest[0])) {
+			return b.in(rest...), true
+		}
+	}
+	return base{}, false
+}
+
+// linkFrom is the link that somebody made at a real place. One that leads out of what is
+// shown is a link of Linux for the node, which is never followed.
+func (m *mirror) linkFrom(at base, text string) *entry {
+	target, ok := m.nodePath(at, text)
+	if !ok {
+		return &entry{link: &link{ReparsePoint: win.ReparsePoint{Tag: tagForeignLink, Substitute: text}}}
+	}
+	if info, err := at.root.Stat(at.path); err == nil && !info.IsDir() {
+		return &entry{link: &link{ReparsePoint: winlayout.SymlinkTo(target)}}
+	}
+	return newLink(winlayout.SymlinkTo(target))
+}
+
+// nodePath is the path on the node to which a real link leads, by its spelling.
+func (m *mirror) nodePath(at base, text string) (string, bool) {
+	claimed := slices.IndexFunc(m.claims, func(c *claim.Dir) bool { return c.Root == at.root })
+	if filepath.IsAbs(text) {
+		claimed = slices.IndexFunc(m.claims, func(c *claim.Dir) bool {
+			rel, err := filepath.Rel(c.Path, text)
+			return err == nil && filepath.IsLocal(rel)
+		})
+		if claimed < 0 {
+			return "", false
+		}
+		text, _ = filepath.Rel(m.claims[claimed].Path, text)
+	} else {
+		text = filepath.Join(filepath.FromSlash(path.Dir(at.path)), text)
+	}
+	if !filepath.IsLocal(text) {
+		return "", false
+	}
+	return m.nodeName(claimed, strings.Split(filepath.ToSlash(text), "/"))
+}
+
+// nodeName is the path on the node that is shown at names in a claimed directory.
+func (m *mirror) nodeName(claimed int, names []string) (string, bool) {
+	root := m.claims[claimed].Root
+	if m.drives != nil && names[0] != claim.Mark {
+		for letter, bases := range m.drives {
+			for _, b := range bases {
+				if b.root == root {
+					return nodeJoin(letter+`:`, append(slices.Clone(b.prefix), names...))
+				}
+			}
+		}
+	}
+	if m.drives != nil {
+		names = names[1:]
+	}
+	switch {
+	case root != m.store.root || len(names) == 0:
+		return "", false
+	case m.drives == nil && len(names[0]) == 1 && names[0] >= "A" && names[0] <= "Z":
+		return nodeJoin(names[0]+`:`, names[1:])
+	case len(names) >= 2 && names[0] == "volumes" && normalGUID(names[1]) != "":
+		return nodeJoin(`\\?\Volume{`+normalGUID(names[1])+`}`, names[2:])
+	case len(names) >= 3 && names[0] == "shares":
+		target, ok := nodeJoin(`\\`+names[1]+`\`+names[2], names[3:])
+		return strings.TrimRight(target, `\`), ok && isWindowsName(names[1]) && isWindowsName(names[2])
+	default:
+		return "", false
+	}
+}
+
+func nodeJoin(root string, names []string) (string, bool) {
+	for _, name := range names {
+		if name != "." && !isWindowsName(name) {
+			return "", false
+		}
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "." })
+	return root + `\` + strings.Join(names, `\`), true
+}

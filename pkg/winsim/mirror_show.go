@@ -1,0 +1,195 @@
+package winsim
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// show makes a new entry, with all that is in it, in the real directory.
+func (fs *fileSystem) show(e *entry) {
+	if fs.real != nil {
+		fs.real.show(e)
+	}
+}
+
+func (t *realTree) show(e *entry) {
+	if at, home, ok := t.where(e); ok && !home {
+		t.make(at, e)
+	}
+	if e.children == nil || isLink(e) {
+		return
+	}
+	for _, child := range e.children {
+		t.show(child)
+	}
+}
+
+// make makes one name. What cannot be made, because of its name for example, is in memory
+// only.
+func (t *realTree) make(at base, e *entry) {
+	e.seen = nil
+	err := t.makeOne(at, e)
+	if err == nil {
+		var now sight
+		if now, err = seeAt(at); err == nil {
+			now.read = true
+			e.seen = &now
+		}
+	}
+	if err != nil {
+		t.m.tell("show %s: %w", at.path, err)
+	}
+}
+
+func (t *realTree) makeOne(at base, e *entry) error {
+	if isLink(e) {
+		if text, ok := t.linkText(at, e); ok {
+			if err := at.root.Symlink(text, at.path); err == nil {
+				return nil
+			}
+		}
+		// A link that this machine cannot make is an empty directory or file.
+	}
+	if e.children != nil {
+		err := at.root.Mkdir(at.path, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			return nil // if it is something else, the next look tells
+		}
+		return err
+	}
+	// Whatever stands there, a link above all, is not written to.
+	file, err := at.root.OpenFile(at.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if !isLink(e) {
+		_, err = file.Write(e.content)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// reshow shows what an entry has become: a mounted folder, a directory again, a file with
+// another content.
+func (fs *fileSystem) reshow(e *entry) {
+	if fs.real == nil {
+		return
+	}
+	at, home, ok := fs.real.where(e)
+	if !ok || home {
+		return
+	}
+	if err := at.root.Remove(at.path); err != nil && !isMissing(err) {
+		fs.real.m.tell("replace %s: %w", at.path, err)
+	}
+	fs.real.make(at, e)
+}
+
+// hide removes an entry from the real directory before it is removed from memory. Links are
+// not followed. The error is what the call answers then.
+func (fs *fileSystem) hide(e *entry) error {
+	if fs.real == nil {
+		return nil
+	}
+	for _, b := range fs.real.bases {
+		if b.within(e) {
+			fs.real.empty(b)
+		}
+	}
+	if e.seen == nil {
+		return nil
+	}
+	at, home, ok := fs.real.where(e)
+	if !ok || home {
+		return nil
+	}
+	if err := unmake(at, e); err != nil && !isMissing(err) {
+		fs.real.m.tell("remove %s: %w", at.path, err)
+		return realCode(err)
+	}
+	return nil
+}
+
+// within reports whether a directory of a drive is in an entry, or is that entry. Such a
+// directory stays, whatever becomes of the entry.
+func (b base) within(e *entry) bool {
+	if len(b.prefix) == 0 || e.isStream {
+		return false
+	}
+	names := winpath.Components(pathFrom(`C:\`, e))
+	return len(names) <= len(b.prefix) && slices.EqualFunc(names, b.prefix[:len(names)], winpath.Equal)
+}
+
+// unmake removes one name. A directory of which the node does not know that something is in
+// it stays: somebody just made it.
+func unmake(at base, e *entry) error {
+	instead := isLink(e) && e.seen != nil && e.seen.kind == fs.ModeDir // of a link
+	if len(e.children) > 0 || instead {
+		return at.root.RemoveAll(at.path)
+	}
+	return at.root.Remove(at.path)
+}
+
+// renaming exchanges two entries in the real directory, before they are exchanged in memory.
+// What it returns is to be called afterwards.
+func (fs *fileSystem) renaming(a, b *entry) (renamed func()) {
+	if fs.real == nil {
+		return func() {}
+	}
+	t := fs.real
+	first, _, okFirst := t.where(a)
+	second, _, okSecond := t.where(b)
+	if okFirst && okSecond && first.root == second.root && a.seen != nil && b.seen != nil {
+		aside := path.Join(t.m.hidden, "swapped")
+		if t.m.rename(first, aside) && t.m.rename(second, first.path) {
+			t.m.rename(base{root: first.root, path: aside}, second.path)
+		}
+		return func() {
+			t.relink(a)
+			t.relink(b)
+		}
+	}
+	// One of them is not in a directory that is shown.
+	for _, e := range []*entry{a, b} {
+		if e.children != nil && !isLink(e) {
+			fs.refreshBelow(e, true)
+		}
+		_ = fs.load(e)
+		_ = fs.hide(e)
+		e.unsee()
+	}
+	return func() {
+		t.show(a)
+		t.show(b)
+	}
+}
+
+func (m *mirror) rename(from base, to string) bool {
+	err := from.root.Rename(from.path, to)
+	if err != nil {
+		m.tell("rename %s: %w", from.path, err)
+	}
+	return err == nil
+}
+
+// relink makes links anew that are somewhere else now, and so say something else.
+func (t *realTree) relink(e *entry) {
+	if isLink(e) {
+		at, _, ok := t.where(e)
+		if !ok || e.seen == nil || e.seen.kind != fs.ModeSymlink {
+			return
+		}
+		if text, ok := t.linkText(at, e); !ok || text != e.seen.text {
+			_ = at.root.Remove(at.path)
+			t.make(at, e)
+		}
+		return
+	}
+	for _, child := range e.children {
+		t.relink(child)
+	}
+}
