@@ -1,5 +1,6 @@
 # Everything one does with this repository. Go and make are enough, nothing needs root,
-# and nothing but Go modules is downloaded. `make` alone lists the targets.
+# and nothing but Go modules is downloaded, except by test-wine. `make` alone lists the
+# targets.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -61,7 +62,12 @@ test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
 	$(GO) test $(RACE) -shuffle=on $(PACKAGES)
 	$(GO_TOOLS) test $(RACE) -shuffle=on ./protogen
-	GOOS=windows $(GO) vet -trimpath -tags=vhdx $(PACKAGES)
+	GOOS=windows $(GO) vet -trimpath -tags=vhdx,wine $(PACKAGES)
+
+# One package after the other, so that each test says at once how far it is.
+.PHONY: test-wine
+test-wine: build ## Run the Windows programs and tests under Wine, which is installed for this user if need be
+	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=20m ./test/wine/...
 
 .PHONY: lint
 lint: bin/tools/golangci-lint ## Check style and import rules, for Linux and for Windows

@@ -193,11 +193,7 @@ var built = func() func(context.Context) error {
 
 func start(t *testing.T, config rig.Config) *rig.Rig {
 	t.Helper()
-	wine, err := prefix.Install(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := wine.New(t.Context())
+	p, err := prefix.Need(t).New(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -665,8 +665,9 @@ func TestFiles_LongPath(t *testing.T) {
 			names := strings.Repeat(strings.Repeat("d", 99)+`\`, length/100) + "end"
 			for name := range strings.SplitSeq(names, `\`) {
 				in := at
-				// What cannot be looked for by its whole path could not be removed, either.
-				if _, err := os.Lstat(winpath.Long(root + rest + `\` + name + `\` + name)); !errors.Is(err, os.ErrNotExist) {
+				// Where nothing can be made by its whole path, it could not be removed, either.
+				probe := winpath.Long(root + rest + `\` + strings.Repeat("p", 2*len(name)))
+				if err := errors.Join(os.Mkdir(probe, 0o700), os.Remove(probe)); err != nil {
 					t.Skipf("this system has no paths of %d characters: %.100v", len(rest), err)
 				}
 				if err := in.CreateDirectory(ctx, name); err != nil {

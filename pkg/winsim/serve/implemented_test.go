@@ -2,18 +2,18 @@ package serve_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"github.com/kubernetes-csi/csi-proxy/client"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
 )
 
@@ -54,8 +54,11 @@ func forEachMethod(t *testing.T, dir string, f func(conn *grpc.ClientConn, endpo
 
 func dial(t *testing.T, dir string, endpoint grpcapi.Endpoint) *grpc.ClientConn {
 	t.Helper()
-	path := filepath.Join(dir, fmt.Sprintf("csi-proxy-%s-%s.sock", endpoint.Group, endpoint.Version))
-	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	version, err := apiversion.NewVersion(endpoint.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := client.Connect(t.Context(), endpoint.Group, version, client.WithPipePath(endpointPath(dir, endpoint.Group, endpoint.Version)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -227,19 +227,21 @@ func TestOldDiskNumbers(t *testing.T) {
 // TestFormatOver: formatting never destroys a file system, unless that was switched on.
 func TestFormatOver(t *testing.T) {
 	for _, over := range []bool{false, true} {
-		node := newNode(t)
-		dir := runWith(t, node, serve.Config{APIGroups: []string{"disk/v1", "volume/v1"}, FormatOver: over})
-		life := life{
-			t: t, node: node, number: 1,
-			disk:   dialRemote(t, untyped(diskv1.NewClientWithPipePath), dir, "disk", "v1"),
-			volume: dialRemote(t, untyped(volumev1.NewClientWithPipePath), dir, "volume", "v1"),
-		}
-		life.partition()
-		life.format()
-		life.mount()
-		life.on(life.volume, "FormatVolume", life.onVolume())
-		if kept := node.Exists(mountPath + `\file`); kept == over {
-			t.Errorf("with FormatOver %v the content is kept: %v", over, kept)
-		}
+		t.Run(fmt.Sprint(over), func(t *testing.T) {
+			node := newNode(t)
+			dir := runWith(t, node, serve.Config{APIGroups: []string{"disk/v1", "volume/v1"}, FormatOver: over})
+			life := life{
+				t: t, node: node, number: 1,
+				disk:   dialRemote(t, untyped(diskv1.NewClientWithPipePath), dir, "disk", "v1"),
+				volume: dialRemote(t, untyped(volumev1.NewClientWithPipePath), dir, "volume", "v1"),
+			}
+			life.partition()
+			life.format()
+			life.mount()
+			life.on(life.volume, "FormatVolume", life.onVolume())
+			if kept := node.Exists(mountPath + `\file`); kept == over {
+				t.Errorf("with FormatOver %v the content is kept: %v", over, kept)
+			}
+		})
 	}
 }

@@ -2,8 +2,6 @@ package serve_test
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"testing"
@@ -23,7 +21,7 @@ type remote struct {
 // dialRemote connects to an endpoint with a published constructor.
 func dialRemote(t *testing.T, newClient func(pipePath string) (any, error), dir, group, version string) remote {
 	t.Helper()
-	client, err := newClient(filepath.Join(dir, fmt.Sprintf("csi-proxy-%s-%s.sock", group, version)))
+	client, err := newClient(endpointPath(dir, group, version))
 	if err != nil {
 		t.Fatal(err)
 	}

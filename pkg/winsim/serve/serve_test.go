@@ -2,15 +2,24 @@ package serve_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/client"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
@@ -36,6 +45,13 @@ func run(t *testing.T, node *winsim.Node, apiGroups ...string) string {
 
 func runWith(t *testing.T, node *winsim.Node, cfg serve.Config) string {
 	t.Helper()
+	dir, _ := runUntil(t, node, cfg)
+	return dir
+}
+
+// runUntil serves a node until stop is called or the test ends.
+func runUntil(t *testing.T, node *winsim.Node, cfg serve.Config) (dir string, stop func()) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "serve") // short, unlike t.TempDir
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +60,7 @@ func runWith(t *testing.T, node *winsim.Node, cfg serve.Config) string {
 	ready, done := make(chan struct{}), make(chan error, 1)
 	cfg.SocketDir, cfg.StopTimeout, cfg.Ready = dir, 10*time.Second, func() { close(ready) }
 	go func() { done <- serve.Run(ctx, node, cfg) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("serve: %v", err)
@@ -54,48 +70,68 @@ func runWith(t *testing.T, node *winsim.Node, cfg serve.Config) string {
 		}
 		os.RemoveAll(dir)
 	})
+	t.Cleanup(stop)
 	select {
 	case <-ready:
 	case err := <-done:
 		done <- nil
 		t.Fatal(err)
 	}
-	return dir
+	return dir, stop
 }
 
-func sockets(t *testing.T, dir string) []string {
+// endpointPath is where an endpoint is found that serves from a directory. Pipes are in none.
+func endpointPath(dir, group, version string) string {
+	name := fmt.Sprintf("csi-proxy-%s-%s", group, version)
+	if runtime.GOOS == "windows" {
+		return `\\.\pipe\` + name
+	}
+	return filepath.Join(dir, name+".sock")
+}
+
+// served are the endpoints that can be connected to, as group-version.
+func served(t *testing.T, dir string) []string {
 	t.Helper()
-	paths, err := filepath.Glob(dir + "/*.sock")
-	if err != nil {
-		t.Fatal(err)
+	var names []string
+	for _, e := range grpcapi.Endpoints() {
+		version, err := apiversion.NewVersion(e.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := client.Connect(t.Context(), e.Group, version, client.WithPipePath(endpointPath(dir, e.Group, e.Version)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close() // of what nobody used
+		names = append(names, e.Name())
 	}
-	for i := range paths {
-		paths[i] = filepath.Base(paths[i])
-	}
-	slices.Sort(paths)
-	return paths
+	return names
 }
 
 func TestRun_ServesEveryEndpoint(t *testing.T) {
 	want := strings.Fields(`
-		csi-proxy-disk-v1.sock csi-proxy-disk-v1alpha1.sock csi-proxy-disk-v1beta1.sock
-		csi-proxy-disk-v1beta2.sock csi-proxy-disk-v1beta3.sock
-		csi-proxy-filesystem-v1.sock csi-proxy-filesystem-v1alpha1.sock csi-proxy-filesystem-v1beta1.sock
-		csi-proxy-filesystem-v1beta2.sock csi-proxy-filesystem-v2alpha1.sock
-		csi-proxy-iscsi-v1alpha1.sock csi-proxy-iscsi-v1alpha2.sock
-		csi-proxy-smb-v1.sock csi-proxy-smb-v1alpha1.sock csi-proxy-smb-v1beta1.sock csi-proxy-smb-v1beta2.sock
-		csi-proxy-system-v1alpha1.sock
-		csi-proxy-volume-v1.sock csi-proxy-volume-v1alpha1.sock csi-proxy-volume-v1beta1.sock
-		csi-proxy-volume-v1beta2.sock csi-proxy-volume-v1beta3.sock csi-proxy-volume-v2alpha1.sock`)
-	if got := sockets(t, run(t, newNode(t))); !slices.Equal(got, want) {
-		t.Errorf("sockets: got %v\nwant %v", got, want)
+		disk/v1alpha1 disk/v1beta1 disk/v1beta2 disk/v1beta3 disk/v1
+		filesystem/v1alpha1 filesystem/v1beta1 filesystem/v1beta2 filesystem/v1 filesystem/v2alpha1
+		iscsi/v1alpha1 iscsi/v1alpha2
+		smb/v1alpha1 smb/v1beta1 smb/v1beta2 smb/v1
+		system/v1alpha1
+		volume/v1alpha1 volume/v1beta1 volume/v1beta2 volume/v1beta3 volume/v1 volume/v2alpha1`)
+	dir := run(t, newNode(t))
+	if got := served(t, dir); !slices.Equal(got, want) {
+		t.Errorf("endpoints: got %v\nwant %v", got, want)
+	}
+	if left, _ := filepath.Glob(dir + "/*"); runtime.GOOS != "windows" && len(left) != len(want) {
+		t.Errorf("the directory has %v, want a socket per endpoint", left)
 	}
 }
 
 func TestRun_ServesASubset(t *testing.T) {
-	got := sockets(t, run(t, newNode(t), "system", "disk/v1"))
-	if want := []string{"csi-proxy-disk-v1.sock", "csi-proxy-system-v1alpha1.sock"}; !slices.Equal(got, want) {
-		t.Errorf("sockets: got %v, want %v", got, want)
+	got := served(t, run(t, newNode(t), "system", "disk/v1"))
+	if want := []string{"disk/v1", "system/v1alpha1"}; !slices.Equal(got, want) {
+		t.Errorf("endpoints: got %v, want %v", got, want)
 	}
 }
 
@@ -111,6 +147,9 @@ func TestRun_Refuses(t *testing.T) {
 		"a directory below a file":       {serve.Config{SocketDir: "/dev/null/x"}, "/dev/null/x"},
 		"a directory of too long a name": {serve.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}, "107"},
 	} {
+		if c.cfg.SocketDir != "" && runtime.GOOS == "windows" {
+			continue // there are no sockets
+		}
 		err := serve.Run(t.Context(), newNode(t), c.cfg)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got error %v, want one that contains %s", name, err, c.want)
@@ -122,18 +161,18 @@ func TestRun_Refuses(t *testing.T) {
 func TestRun_RefusesASecondInstance(t *testing.T) {
 	dir := run(t, newNode(t))
 	err := serve.Run(t.Context(), newNode(t), serve.Config{SocketDir: dir})
-	if err == nil || !strings.Contains(err.Error(), "endpoint disk/v1alpha1") || !strings.Contains(err.Error(), "another server") {
+	if err == nil || !strings.Contains(err.Error(), "endpoint disk/v1alpha1") || !errors.Is(err, winerr.Exists) {
 		t.Errorf("second instance: %v", err)
 	}
-	if got := sockets(t, dir); len(got) != 23 {
-		t.Errorf("the first instance has %d sockets left", len(got))
+	if got := served(t, dir); len(got) != 23 {
+		t.Errorf("the first instance has %d endpoints left", len(got))
 	}
 	exists(t, dir)
 }
 
 func exists(t *testing.T, dir string) {
 	t.Helper()
-	client, err := fsv1.NewClientWithPipePath(filepath.Join(dir, "csi-proxy-filesystem-v1.sock"))
+	client, err := fsv1.NewClientWithPipePath(endpointPath(dir, "filesystem", "v1"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -188,34 +188,36 @@ func TestSMB_Passwords(t *testing.T) {
 		_ = flags.Set("logtostderr", "true")
 	})
 	passwords := []string{`it's "q" $Env:X $(calc) %PATH%`, `a:b\c\\d\:e`, "пароль-\U0001F511-é", " spaced\tout\nlines ", `secret-in-plain-sight`}
-	for _, password := range passwords {
-		node := newSMBNode(t)
-		dir := run(t, node, "smb/v1")
-		api := dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1")
-		request := fields{"remote_path": `\\files\data`, "local_path": `C:\var\lib\kubelet\pods\link`, "username": `AZURE\csi`, "password": password}
-		attempt := func() {
-			_, err := api.call(t.Context(), "NewSmbGlobalMapping", request)
-			if err != nil {
-				_, _ = log.Write([]byte(err.Error() + "\n"))
+	for i, password := range passwords {
+		t.Run(fmt.Sprintf("password %d", i), func(t *testing.T) {
+			node := newSMBNode(t)
+			dir := run(t, node, "smb/v1")
+			api := dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1")
+			request := fields{"remote_path": `\\files\data`, "local_path": `C:\var\lib\kubelet\pods\link`, "username": `AZURE\csi`, "password": password}
+			attempt := func() {
+				_, err := api.call(t.Context(), "NewSmbGlobalMapping", request)
+				if err != nil {
+					_, _ = log.Write([]byte(err.Error() + "\n"))
+				}
 			}
-		}
-		attempt() // the password is wrong
-		if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = password }); err != nil {
-			t.Fatal(err)
-		}
-		for _, code := range []uint32{5, 87, 1219, 31} {
-			fault, err := node.Inject(winsim.Fault{Call: "CreateSMBMapping", Error: code})
-			if err != nil {
+			attempt() // the password is wrong
+			if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = password }); err != nil {
 				t.Fatal(err)
 			}
+			for _, code := range []uint32{5, 87, 1219, 31} {
+				fault, err := node.Inject(winsim.Fault{Call: "CreateSMBMapping", Error: code})
+				if err != nil {
+					t.Fatal(err)
+				}
+				attempt()
+				fault.Remove()
+			}
 			attempt()
-			fault.Remove()
-		}
-		attempt()
-		logons := node.SMBLogons("files")
-		if len(logons) != 2 || logons[0].Password != password || !logons[0].Refused || logons[1].Password != password || logons[1].User != `AZURE\csi` || logons[1].Refused || !logons[1].Encrypted {
-			t.Errorf("the server was told %+v, want %q twice", logons, password)
-		}
+			logons := node.SMBLogons("files")
+			if len(logons) != 2 || logons[0].Password != password || !logons[0].Refused || logons[1].Password != password || logons[1].User != `AZURE\csi` || logons[1].Refused || !logons[1].Encrypted {
+				t.Errorf("the server was told %+v, want %q twice", logons, password)
+			}
+		})
 	}
 	klog.Flush()
 	text := log.String()
@@ -246,8 +248,11 @@ func TestSMB_Driver(t *testing.T) {
 	}
 	// daemon is what a driver is connected to.
 	type daemon struct{ fs, smb remote }
+	stop := func() {}
 	start := func() daemon {
-		dir := run(t, node, "filesystem/v1", "smb/v1")
+		stop()
+		var dir string
+		dir, stop = runUntil(t, node, serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}})
 		return daemon{
 			dialRemote(t, untyped(fsv1.NewClientWithPipePath), dir, "filesystem", "v1"),
 			dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1"),

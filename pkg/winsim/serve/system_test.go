@@ -63,7 +63,7 @@ func nodeWithServices(t *testing.T) *winsim.Node {
 func dialSystem(t *testing.T, node *winsim.Node, allowed ...string) *systemclient.Client {
 	t.Helper()
 	dir := runWith(t, node, serve.Config{APIGroups: []string{"system"}, AllowedServices: allowed})
-	client, err := systemclient.NewClientWithPipePath(dir + "/csi-proxy-system-v1alpha1.sock")
+	client, err := systemclient.NewClientWithPipePath(endpointPath(dir, "system", "v1alpha1"))
 	if err != nil {
 		t.Fatal(err)
 	}

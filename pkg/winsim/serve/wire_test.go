@@ -3,13 +3,13 @@ package serve_test
 import (
 	"encoding/hex"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
 )
 
 // bytesCodec sends and receives messages as they are on the wire, so that these tests
@@ -61,14 +61,9 @@ func TestWire_Filesystem(t *testing.T) {
 		{"v1alpha1", "/v1alpha1.Filesystem/Mkdir", str(1, "C:\\\xff\xfe"), "", codes.InvalidArgument}, // an alias
 	} {
 		t.Run(fmt.Sprintf("%s %s", step.method, step.code), func(t *testing.T) {
-			path := filepath.Join(dir, "csi-proxy-filesystem-"+step.endpoint+".sock")
-			conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			conn := dial(t, dir, grpcapi.Endpoint{Group: "filesystem", Version: step.endpoint})
 			var response []byte
-			err = conn.Invoke(t.Context(), step.method, step.request, &response, grpc.ForceCodec(bytesCodec{}))
+			err := conn.Invoke(t.Context(), step.method, step.request, &response, grpc.ForceCodec(bytesCodec{}))
 			if status.Code(err) != step.code {
 				t.Fatalf("got %v, want code %s", err, step.code)
 			}

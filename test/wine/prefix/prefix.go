@@ -113,6 +113,7 @@ func (p *Prefix) environment() []string {
 		"PATH=" + os.Getenv("PATH"),
 		"HOME=" + p.home(),
 		"USER=tester",
+		"LC_ALL=C.UTF-8", // or names could have no letters but those of ASCII
 		"WINEPREFIX=" + p.dir,
 		"WINEDEBUG=-all",
 		// Menus, .NET and a browser, for none of which there is use.

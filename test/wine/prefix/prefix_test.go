@@ -19,10 +19,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestPrefix(t *testing.T) {
-	wine, err := prefix.Install(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	wine := prefix.Need(t)
 	p, err := wine.New(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,102 @@
+//go:build windows && wine
+
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/Microsoft/go-winio"
+	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+)
+
+// TestAttached is for a daemon that somebody else has started, and will stop, or for
+// csi-proxy-sim.
+func TestAttached(t *testing.T) {
+	if !*attached {
+		t.Skip("it is for programs that somebody else starts; -attached was not given")
+	}
+	wantAllServing(t)
+	wantWork(t, connect(t), `\attached`)
+}
+
+// wantWork lets the daemon make and remove a directory.
+func wantWork(t *testing.T, c *fsv1.Client, name string) {
+	t.Helper()
+	path := kubelet + name
+	for _, want := range []bool{true, false} {
+		var err error
+		if want {
+			_, err = c.Mkdir(t.Context(), &filesystemv1.MkdirRequest{Path: path})
+		} else {
+			_, err = c.Rmdir(t.Context(), &filesystemv1.RmdirRequest{Path: path})
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		got, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: path})
+		if err != nil || got.GetExists() != want {
+			t.Errorf("%s exists: %v, %v, want %v", path, got, err, want)
+		}
+	}
+}
+
+func TestConsole_SecondInstance(t *testing.T) {
+	first := start(t)
+	code, output := launch(t, *program).exit()
+	if want := fmt.Sprintf("(pid %d) owns this pipe", first.pid()); code != 3 || !strings.Contains(output, want) {
+		t.Errorf("a second instance: exit code %d and %s, want 3 and %q", code, oneLine(output), want)
+	}
+	wantWork(t, connect(t), `\second`)
+}
+
+// TestConsole_Killed: what a killed daemon leaves is in nobody's way.
+func TestConsole_Killed(t *testing.T) {
+	for range 3 {
+		start(t).kill()
+		wantPipesFree(t)
+	}
+}
+
+func TestConsole_Refuses(t *testing.T) {
+	for args, want := range map[string]string{
+		"-pipe-security-descriptor=nonsense": "nonsense",
+		"-pipe-security-descriptor=O:SY":     "it has no access list",
+		"-api-groups=nonsense":               "nonsense",
+		"-kubelet-path=relative":             "relative",
+		"-nonsense":                          "-nonsense",
+	} {
+		if code, output := launch(t, *program, args).exit(); code != 2 || !strings.Contains(output, want) {
+			t.Errorf("%s: exit code %d and %s, want 2 and %q", args, code, oneLine(output), want)
+		}
+	}
+	wantPipesFree(t)
+}
+
+// TestConsole_SecurityDescriptor: the pipes get the access list that was asked for. Whether
+// it is obeyed is a question for Windows; Wine does not.
+func TestConsole_SecurityDescriptor(t *testing.T) {
+	start(t, "-pipe-security-descriptor=D:P(A;;GA;;;SY)(A;;GA;;;BA)(A;;GA;;;S-1-5-93-2-1)")
+	conn, err := winio.DialPipe(client.PipePath(fsv1.GroupName, fsv1.Version), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	pipe := windows.Handle(conn.(interface{ Fd() uintptr }).Fd())
+	descriptor, err := windows.GetSecurityInfo(pipe, windows.SE_KERNEL_OBJECT, windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := strings.Split(descriptor.String(), "(")
+	for _, who := range []string{";;;SY)", ";;;BA)", ";;;S-1-5-93-2-1)"} {
+		if !slices.ContainsFunc(entries, func(entry string) bool { return strings.HasPrefix(entry, "A;") && strings.HasSuffix(entry, who) }) {
+			t.Errorf("the pipe has %s, want an entry for %s", descriptor, who)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+//go:build windows && wine
+
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/Microsoft/go-winio"
+	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+)
+
+var getProcessMemoryInfo = windows.NewLazySystemDLL("kernel32.dll").NewProc("K32GetProcessMemoryInfo")
+
+// memoryCounters is PROCESS_MEMORY_COUNTERS.
+// https://learn.microsoft.com/windows/win32/api/psapi/ns-psapi-process_memory_counters
+type memoryCounters struct {
+	size, pageFaults                         uint32
+	peakWorkingSet, workingSet               uintptr
+	peakPagedPool, pagedPool                 uintptr
+	peakNonPagedPool, nonPagedPool           uintptr
+	pagefileUsage, peakPagefileUsage, unused uintptr
+}
+
+// systemHandle is SYSTEM_HANDLE_TABLE_ENTRY_INFO_EX, of which a list follows the number of
+// its entries. The header files of Windows do not have it.
+type systemHandle struct {
+	object, process, value uintptr
+	access                 uint32
+	creator, kind          uint16
+	attributes, unused     uint32
+}
+
+// handles is how many the process has open, and how many of them are of files and pipes; the
+// others are mostly of the threads of Go, which makes some more now and then. It looks at those
+// of all processes: Wine's GetProcessHandleCount says 0, and its counter among the facts about
+// a process never falls.
+// https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntquerysysteminformation
+func (p *process) handles() (all, files int) {
+	p.t.Helper()
+	own, err := os.Open(p.log)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer own.Close()
+	list := make([]uintptr, 1<<20)
+	size := uint32(len(list)) * uint32(unsafe.Sizeof(list[0]))
+	if err := windows.NtQuerySystemInformation(windows.SystemExtendedHandleInformation, unsafe.Pointer(&list[0]), size, nil); err != nil {
+		p.t.Fatal(err)
+	}
+	kinds := map[uint16]int{}
+	var file uint16
+	for _, handle := range unsafe.Slice((*systemHandle)(unsafe.Pointer(&list[2])), list[0]) {
+		switch handle.process {
+		case uintptr(p.pid()):
+			all++
+			kinds[handle.kind]++
+		case uintptr(os.Getpid()):
+			if handle.value == own.Fd() {
+				file = handle.kind
+			}
+		}
+	}
+	if kinds[file] == 0 {
+		p.t.Fatal("the handles of the daemon cannot be counted")
+	}
+	return all, kinds[file]
+}
+
+// resident is how much memory the process has, in KiB.
+func (p *process) resident() int {
+	p.t.Helper()
+	counters := memoryCounters{size: uint32(unsafe.Sizeof(memoryCounters{}) - unsafe.Sizeof(uintptr(0)))}
+	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_INFORMATION|windows.PROCESS_VM_READ, false, p.pid())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer windows.CloseHandle(handle)
+	if ok, _, err := getProcessMemoryInfo.Call(uintptr(handle), uintptr(unsafe.Pointer(&counters)), uintptr(counters.size)); ok == 0 {
+		p.t.Fatal(err)
+	}
+	return int(counters.workingSet >> 10)
+}
+
+// TestResources_Cycles: clients come and go, and leave nothing behind.
+func TestResources_Cycles(t *testing.T) {
+	daemon := start(t)
+	cycle := func(n int) {
+		var workers sync.WaitGroup
+		const parallel = 8
+		for range parallel {
+			workers.Go(func() {
+				for range n / parallel {
+					c, err := fsv1.New(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if err := ask(t.Context(), c); err != nil {
+						t.Error(err)
+					}
+					_ = c.Close() // it never fails
+				}
+			})
+		}
+		workers.Wait()
+	}
+	cycle(1000) // until Go has made its threads
+	handles, files := daemon.handles()
+	memory, began := daemon.resident(), time.Now()
+	const cycles = 10_000
+	cycle(cycles)
+	took := time.Since(began)
+	eventually(t, "handles are closed", func() bool {
+		allNow, filesNow := daemon.handles()
+		return allNow <= handles+200 && filesNow <= files+5
+	})
+	allNow, filesNow := daemon.handles()
+	after := daemon.resident()
+	figure(t, "%d cycles of connect, call and disconnect in %.1f s: handles %d before, %d after; of files and pipes %d before, %d after; memory %d KiB before, %d after",
+		cycles, took.Seconds(), handles, allNow, files, filesNow, memory, after)
+	if after > memory+16<<10 {
+		t.Errorf("memory has grown from %d to %d KiB", memory, after)
+	}
+}
+
+// awaitPipe is quicker than the clients' waiting. It takes what would be the first connection,
+// see wantAllServing.
+func awaitPipe(group string, version apiversion.Version) {
+	for {
+		if conn, err := winio.DialPipe(client.PipePath(group, version), nil); err == nil {
+			conn.Close()
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestResources_Budgets prints what the design promises. Times are those of a machine with other
+// things to do, so nothing is asserted.
+func TestResources_Budgets(t *testing.T) {
+	info, err := os.Stat(*program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figure(t, "size of %s: %.1f MB (budget 15)", filepath.Base(*program), float64(info.Size())/1e6)
+	var starts []time.Duration
+	for range 5 {
+		wantPipesFree(t)
+		began := time.Now()
+		p := launch(t, *program)
+		awaitPipe(fsv1.GroupName, fsv1.Version)
+		if err := ask(t.Context(), connect(t)); err != nil {
+			t.Fatal(err)
+		}
+		starts = append(starts, time.Since(began))
+		p.kill()
+	}
+	slices.Sort(starts)
+	figure(t, "start to first answer: %d ms, the median of %v (budget 100)", starts[len(starts)/2].Milliseconds(), starts)
+
+	daemon := launch(t, *program)
+	endpoints := grpcapi.Endpoints()
+	last := endpoints[len(endpoints)-1]
+	awaitPipe(last.Group, version(t, last)) // the others listen already
+	figure(t, "memory when idle: %.1f MB (budget 28)", float64(daemon.resident())*1024/1e6)
+	for _, n := range []int{1, 8, 64} {
+		began := time.Now()
+		cs := call(t.Context(), connect(t), n, false)
+		cs.await(t, int64(n)*500)
+		cs.stop()
+		cs.Wait()
+		figure(t, "PathExists with %d callers on one connection: %.0f calls per second", n, float64(cs.answered.Load())/time.Since(began).Seconds())
+	}
+	figure(t, "memory after load: %.1f MB (budget 35)", float64(daemon.resident())*1024/1e6)
+}

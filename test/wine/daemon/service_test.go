@@ -1,0 +1,158 @@
+//go:build windows && wine
+
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/mgr"
+)
+
+// service is one that is installed.
+type service struct {
+	*mgr.Service
+	t *testing.T
+}
+
+// install installs a program as a service, until the end of the test.
+func install(t *testing.T, name string, config mgr.Config, executable string, args ...string) service {
+	t.Helper()
+	manager, err := mgr.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = manager.Disconnect() })
+	handle, err := manager.CreateService(name, executable, config, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := service{handle, t}
+	t.Cleanup(func() {
+		_, _ = s.Control(svc.Stop) // it may be stopped
+		s.wait(svc.Stopped)
+		if err := s.Delete(); err != nil {
+			t.Errorf("delete service %s: %v", name, err)
+		}
+		_ = s.Close()
+		if left, err := manager.OpenService(name); err == nil {
+			_ = left.Close()
+			t.Errorf("service %s is still there", name)
+		}
+	})
+	return s
+}
+
+// installDaemon installs the daemon, with a log file.
+func installDaemon(t *testing.T) (s service, log string) {
+	t.Helper()
+	log = filepath.Join(t.TempDir(), "csi-proxy.log")
+	return install(t, fmt.Sprintf("csi-proxy-%d", os.Getpid()), mgr.Config{StartType: mgr.StartManual}, *program,
+		"-windows-service", "-v=2", "-log_file="+log, "-logtostderr=false"), log
+}
+
+// start starts the service, and returns a handle of its process.
+func (s service) start() windows.Handle {
+	s.t.Helper()
+	if err := s.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	status := s.wait(svc.Running)
+	process, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_TERMINATE, false, status.ProcessId)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { windows.CloseHandle(process) })
+	return process
+}
+
+func (s service) stop() {
+	s.t.Helper()
+	if _, err := s.Control(svc.Stop); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// wait waits for a state.
+func (s service) wait(state svc.State) (status svc.Status) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("service %s comes to state %d", s.Name, state), func() bool {
+		var err error
+		if status, err = s.Query(); err != nil {
+			s.t.Fatal(err)
+		}
+		return status.State == state
+	})
+	return status
+}
+
+// wantStopped waits for the end of a service without an error. When it counts as stopped its
+// pipes are free; its process is as good as gone.
+func (s service) wantStopped(process windows.Handle) {
+	s.t.Helper()
+	if status := s.wait(svc.Stopped); status.Win32ExitCode != 0 {
+		s.t.Errorf("it has stopped as %+v", status)
+	}
+	wantPipesFree(s.t)
+	if event, err := windows.WaitForSingleObject(process, uint32(timeLimit.Milliseconds())); event != windows.WAIT_OBJECT_0 {
+		s.t.Errorf("its process does not end: %#x, %v", event, err)
+	}
+}
+
+// TestService is the life of the service, and the next ones.
+func TestService(t *testing.T) {
+	s, log := installDaemon(t)
+	const lives = 3
+	for range lives {
+		process := s.start()
+		wantAllServing(t)
+		c := connect(t)
+		wantWork(t, c, `\service`)
+		if code, output := launch(t, *program).exit(); code != 3 || !strings.Contains(output, "owns this pipe") {
+			t.Errorf("a second instance, in a console: exit code %d and %s", code, oneLine(output))
+		}
+		began := time.Now()
+		s.stop() // while a client is connected
+		s.wantStopped(process)
+		figure(t, "stop of the service with an idle client: %d ms", time.Since(began).Milliseconds())
+	}
+	text, err := os.ReadFile(log)
+	for _, part := range []string{`"Starting"`, `"Serving"`, `"Stopped"`} {
+		if n := strings.Count(string(text), part); n != lives {
+			t.Errorf("the log has %s %d times, want %d: %v\n%s", part, n, lives, err, text)
+		}
+	}
+}
+
+// TestService_Crashes: the manager sees it, and the service starts again.
+func TestService_Crashes(t *testing.T) {
+	s, _ := installDaemon(t)
+	process := s.start()
+	wantAllServing(t)
+	if err := windows.TerminateProcess(process, 1); err != nil {
+		t.Fatal(err)
+	}
+	if status := s.wait(svc.Stopped); status.Win32ExitCode != uint32(windows.ERROR_PROCESS_ABORTED) {
+		t.Errorf("it has crashed as %+v, want exit code %d", status, windows.ERROR_PROCESS_ABORTED)
+	}
+	wantPipesFree(t)
+	process = s.start()
+	wantAllServing(t)
+	s.stop()
+	s.wantStopped(process)
+}
+
+func TestService_Twice(t *testing.T) {
+	s, _ := installDaemon(t)
+	s.start()
+	if err := s.Start(); !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
+		t.Errorf("start a service that runs: %v", err)
+	}
+}

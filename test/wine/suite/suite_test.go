@@ -1,0 +1,154 @@
+//go:build linux && wine
+
+// Package suite runs under Wine what is built for Windows: the tests of all packages that
+// have code for Windows, the conformance suite on named pipes, and bin/csi-proxy.exe and
+// bin/csi-proxy-sim.exe themselves. It is what `make test-wine` starts.
+//
+// Here, on Linux, is only what prepares and reports. What is tested are test binaries for
+// Windows, which would run there as well: those of test/wine/daemon start the daemon, and
+// talk to it.
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
+)
+
+func TestMain(m *testing.M) {
+	prefix.CloseOnSignal()
+	m.Run()
+}
+
+// timeLimit is for one test binary. It is for those that hang.
+const timeLimit = 8 * time.Minute
+
+// The directories of drive C: with the sources, for tests that read files of their package,
+// and with test binaries.
+const (
+	sources  = `C:\src`
+	binaries = `C:\test`
+)
+
+// open makes a prefix with all that tests need.
+func open(t *testing.T) *prefix.Prefix {
+	t.Helper()
+	wine := prefix.Need(t)
+	p, err := wine.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Errorf("close the prefix: %v", err)
+		}
+	})
+	if err := os.Mkdir(p.Path(binaries), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := prefix.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// install copies programs of `make build` to drive C:.
+func install(t *testing.T, p *prefix.Prefix, programs ...string) {
+	t.Helper()
+	for _, name := range programs {
+		if err := p.Copy(filepath.Join(root(t), "bin", name)); err != nil {
+			t.Fatalf("%v; make build builds it", err)
+		}
+	}
+}
+
+// copySources copies the repository to drive C:, so that no test can change what is here.
+func copySources(t *testing.T, p *prefix.Prefix) {
+	t.Helper()
+	from, to := root(t), p.Path(sources)
+	err := filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
+		relative := strings.TrimPrefix(name, from)
+		switch {
+		case err != nil:
+			return err
+		case relative == "/.git" || relative == "/bin":
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			return os.MkdirAll(to+relative, 0o700)
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		content, err := os.ReadFile(name)
+		return errors.Join(err, os.WriteFile(to+relative, content, 0o600))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compile builds the tests of packages for Windows, as NAME.test.exe in the directory of
+// test binaries.
+func compile(t *testing.T, p *prefix.Prefix, packages ...string) {
+	t.Helper()
+	began := time.Now()
+	goTool(t, append([]string{"test", "-c", "-vet=off", "-tags=wine,grpcnotrace", "-o", p.Path(binaries) + "/"}, packages...)...)
+	t.Logf("%d test binaries were built for Windows in %s", len(packages), since(began))
+}
+
+// goTool runs the go command for Windows, at the root of the repository.
+func goTool(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = root(t)
+	cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, output, stderr.String())
+	}
+	return string(output)
+}
+
+// run runs a test binary in a directory of drive C:, with variables of the environment, and
+// reports what came of it.
+func run(t *testing.T, p *prefix.Prefix, dir string, environment []string, binary string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	defer cancel()
+	var line strings.Builder
+	for _, variable := range environment {
+		fmt.Fprintf(&line, "set %s&& ", variable)
+	}
+	fmt.Fprintf(&line, `cd /d %s&& %s\%s -test.v -test.timeout=%s %s`, dir, binaries, binary, timeLimit-10*time.Second, strings.Join(args, " "))
+	began := time.Now()
+	output, err := p.Run(ctx, "cmd", "/c", line.String())
+	result := parse(output)
+	switch {
+	case err != nil:
+		t.Errorf("%s: %s", binary, brief(err.Error())) // which contains the output
+	case result.passed+result.skipped == 0:
+		t.Errorf("%s: no test has run:\n%s", binary, output)
+	}
+	t.Logf("%s: %s, in %s%s", binary, result, since(began), result.details())
+}
+
+func since(began time.Time) time.Duration { return time.Since(began).Round(100 * time.Millisecond) }
