@@ -31,6 +31,8 @@ type Object struct {
 	Class     string
 	Property  string
 	Value     string
+	// Empty names a property that an instance must have no value in, for Call to take it.
+	Empty string
 	// About is what calls to it can hang on, such as a server; empty means Value, and for
 	// a query nothing.
 	About string
@@ -38,7 +40,8 @@ type Object struct {
 
 // Call calls a method of an object, with parameters by their names; those that are not
 // given keep their defaults. It returns what the method returns, which means something
-// else in each class. The object must be a class, for static methods, or one instance.
+// else in each class. The object must be a class, for static methods, or one instance; of
+// several the first is taken.
 //
 // Parameters can be strings, booleans and unsigned numbers.
 //
@@ -52,7 +55,7 @@ func Call(ctx context.Context, object Object, method string, parameters map[stri
 		return 0, err
 	}
 	var result uint32
-	err = threadsFor(object).do(ctx, cmp.Or(object.About, object.Value), func(c connection) (err error) {
+	err = threadsFor(object, false).do(ctx, cmp.Or(object.About, object.Value), func(c connection) (err error) {
 		result, err = c.call(object, method, in)
 		return err
 	})
@@ -63,10 +66,11 @@ func Call(ctx context.Context, object Object, method string, parameters map[stri
 }
 
 // Query returns properties of all instances of an object: strings, booleans, int64, or
-// nil. Numbers of 64 bits are strings, as WMI gives them to scripts.
+// nil, which is also a property that the class does not have. Numbers of 64 bits are strings, as
+// WMI gives them to scripts.
 func Query(ctx context.Context, object Object, properties ...string) ([]map[string]any, error) {
 	var instances []map[string]any
-	err := threadsFor(object).do(ctx, object.About, func(c connection) (err error) {
+	err := threadsFor(object, true).do(ctx, object.About, func(c connection) (err error) {
 		instances, err = c.query(object, properties)
 		return err
 	})
@@ -78,17 +82,21 @@ func Query(ctx context.Context, object Object, properties ...string) ([]map[stri
 
 // Abandoned returns how many calls their callers have given up on since the start of the
 // program.
-func Abandoned() int64 {
-	storage, _ := threads.counts()
-	network, _ := networkThreads.counts()
-	return storage + network
+func Abandoned() (n int64) {
+	for _, p := range pools {
+		abandoned, _ := p.counts()
+		n += abandoned
+	}
+	return n
 }
 
 // Stuck returns how many of them have not come back, and keep an OS thread each.
-func Stuck() int {
-	_, storage := threads.counts()
-	_, network := networkThreads.counts()
-	return storage + network
+func Stuck() (n int) {
+	for _, p := range pools {
+		_, stuck := p.counts()
+		n += stuck
+	}
+	return n
 }
 
 // connection is a thread's connection to WMI. It is used and closed on that thread.
@@ -100,15 +108,23 @@ type connection interface {
 
 // Calls that wait for other machines have threads of their own, and more of them: a server
 // that is gone takes one for as long as a minute, and must not keep volumes from being
-// formatted.
+// formatted. Half of them are for servers that are known to answer. Questions about the same
+// classes wait for no server, and not for those calls either.
 var (
 	threads        = newPool(connect, maxThreads, maxStuck)
-	networkThreads = newPool(connect, 16, 12)
+	networkThreads = newPool(connect, 16, 12).reserve(8, 6)
+	networkQueries = newPool(connect, maxThreads, maxStuck)
+
+	pools = []*pool{threads, networkThreads, networkQueries}
 )
 
-func threadsFor(object Object) *pool {
-	if object.Namespace == SMB {
+func threadsFor(object Object, query bool) *pool {
+	switch {
+	case object.Namespace != SMB:
+		return threads
+	case query:
+		return networkQueries
+	default:
 		return networkThreads
 	}
-	return threads
 }

@@ -231,7 +231,7 @@ func readInstance(found *ole.IDispatch, i int, properties []string) (map[string]
 	}
 	instance := make(map[string]any, len(properties))
 	for _, name := range properties {
-		value, err := s.property(object, name)
+		value, err := s.propertyIfAny(object, name)
 		if err != nil {
 			return nil, err
 		}

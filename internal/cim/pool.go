@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
@@ -28,6 +29,9 @@ type pool struct {
 	connect    func() (connection, error) // called on the thread
 	maxThreads int
 	maxStuck   int
+	// Of these, what calls may take that are about something unproven; 0 is no limit.
+	maxUnproven      int
+	maxUnprovenStuck int
 
 	mu        sync.Mutex
 	work      sync.Cond // the queue is not empty, or the pool is closed
@@ -38,20 +42,42 @@ type pool struct {
 	stuckOn   map[string]int // of those, by what they are about; 0 is not kept
 	abandoned int64
 	closed    bool
+
+	proven        map[string]bool // what the last call about came back promptly
+	unproven      int             // calls about something else that run
+	unprovenStuck int             // or are stuck
 }
 
 func newPool(connect func() (connection, error), maxThreads, maxStuck int) *pool {
-	p := &pool{connect: connect, maxThreads: maxThreads, maxStuck: maxStuck, stuckOn: map[string]int{}}
+	p := &pool{connect: connect, maxThreads: maxThreads, maxStuck: maxStuck, stuckOn: map[string]int{}, proven: map[string]bool{}}
 	p.work.L = &p.mu
 	return p
 }
+
+// reserve keeps threads for calls about something of which the last call came back promptly:
+// however many servers are gone, they cannot take all.
+func (p *pool) reserve(maxUnproven, maxUnprovenStuck int) *pool {
+	p.maxUnproven, p.maxUnprovenStuck = maxUnproven, maxUnprovenStuck
+	return p
+}
+
+const (
+	// promptly is how soon a call comes back from a server that is there.
+	promptly = 5 * time.Second
+	// maxProven bounds what is remembered. Who names more servers begins anew.
+	maxProven = 1000
+)
 
 // request is one call on its way to a thread and back.
 type request struct {
 	about string // what it may change, empty if it changes nothing
 	run   func(connection) error
 	done  chan error // with room, since nobody may be there to receive
-	state state      // guarded by the pool
+
+	// Guarded by the pool.
+	state    state
+	unproven bool
+	begun    time.Time
 }
 
 type state int
@@ -112,7 +138,7 @@ func (p *pool) refuse(r *request) error {
 	switch {
 	case r.about != "" && p.stuckOn[r.about] > 0:
 		return errSameStuck
-	case p.stuck >= p.maxStuck:
+	case p.stuck >= p.maxStuck, p.isUnproven(r) && p.unprovenStuck >= p.maxUnprovenStuck:
 		return fmt.Errorf("%w: %d earlier calls to WMI have not come back", winerr.Unavailable, p.stuck)
 	default:
 		return nil
@@ -138,7 +164,13 @@ func (p *pool) leave(r *request) bool {
 		p.abandoned++
 		p.stuck++
 		p.stuckOn[r.about]++
+		if r.unproven {
+			p.unproven--
+			p.unprovenStuck++
+		}
+		delete(p.proven, r.about)
 		p.startThread()
+		p.work.Broadcast()
 	default:
 		return false
 	}
@@ -167,17 +199,46 @@ func (p *pool) serve() {
 func (p *pool) next() *request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.queue) == 0 {
-		if p.closed {
+	i := p.eligible()
+	for ; i < 0; i = p.eligible() {
+		if p.closed && len(p.queue) == 0 {
 			return nil
 		}
 		p.work.Wait()
 	}
-	r := p.queue[0]
-	p.queue = p.queue[1:]
+	r := p.queue[i]
+	p.queue = slices.Delete(p.queue, i, i+1)
 	p.idle--
-	r.state = running
+	r.state, r.unproven, r.begun = running, p.isUnproven(r), time.Now()
+	if r.unproven {
+		p.unproven++
+	}
 	return r
+}
+
+// eligible returns the place in the queue of the first request that may run now, or -1.
+func (p *pool) eligible() int {
+	return slices.IndexFunc(p.queue, func(r *request) bool { return !p.isUnproven(r) || p.unproven+p.unprovenStuck < p.maxUnproven })
+}
+
+// isUnproven reports whether nothing speaks for a request's coming back soon.
+func (p *pool) isUnproven(r *request) bool {
+	return p.maxUnproven > 0 && r.about != "" && !p.proven[r.about]
+}
+
+// prove notes how soon a request came back.
+func (p *pool) prove(r *request) {
+	if p.maxUnproven == 0 || r.about == "" {
+		return
+	}
+	if time.Since(r.begun) > promptly {
+		delete(p.proven, r.about)
+		return
+	}
+	if len(p.proven) >= maxProven {
+		clear(p.proven)
+	}
+	p.proven[r.about] = true
 }
 
 // finish makes the thread ready for another request, before anybody knows the result of
@@ -191,6 +252,13 @@ func (p *pool) finish(r *request) bool {
 	}
 	r.state = finished
 	p.idle++
+	if r.unproven {
+		p.unproven--
+	}
+	p.prove(r)
+	if len(p.queue) > 0 {
+		p.work.Broadcast() // others may run now
+	}
 	return true
 }
 
@@ -198,6 +266,10 @@ func (p *pool) unstuck(r *request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stuck--
+	if r.unproven {
+		p.unprovenStuck--
+		p.work.Broadcast()
+	}
 	if p.stuckOn[r.about]--; p.stuckOn[r.about] == 0 {
 		delete(p.stuckOn, r.about)
 	}

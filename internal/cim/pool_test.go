@@ -3,7 +3,9 @@ package cim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -286,11 +288,103 @@ func TestPool_Race(t *testing.T) {
 	}
 }
 
-// TestThreadsFor: servers that are gone must not keep volumes from being formatted.
+// newReserved is a pool as that for servers.
+func newReserved() *pool {
+	var open atomic.Int32
+	return newPool(func() (connection, error) { open.Add(1); return fakeConnection{&open}, nil }, 16, 12).reserve(8, 6)
+}
+
+// TestPool_Reserve: however many servers are gone, calls about those that answer neither wait
+// for them nor are refused.
+func TestPool_Reserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newReserved()
+		defer p.close()
+		healthy := func(when string) {
+			t.Helper()
+			begin := time.Now()
+			if err := p.do(t.Context(), `\\healthy`, nothing); err != nil || time.Since(begin) != 0 {
+				t.Errorf("%s: %v after %v", when, err, time.Since(begin))
+			}
+		}
+		healthy("alone")
+		var callers sync.WaitGroup
+		for i := range 16 {
+			callers.Go(func() {
+				_ = p.do(t.Context(), fmt.Sprintf(`\\gone%d`, i), func(connection) error { time.Sleep(time.Minute); return nil })
+			})
+		}
+		synctest.Wait()
+		for range 8 { // also several of them at the same time
+			callers.Go(func() { healthy("with 16 servers that do not answer") })
+		}
+		healthy("with 16 servers that do not answer")
+		callers.Wait() // those that waited came to their turn
+
+		for i := range 12 {
+			callers.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer cancel()
+				_ = p.do(ctx, fmt.Sprintf(`\\hung%d`, i), func(connection) error { time.Sleep(10 * time.Minute); return nil })
+			})
+		}
+		time.Sleep(3 * time.Minute)
+		healthy("with servers that hang")
+		if err := p.do(t.Context(), `\\new`, nothing); !errors.Is(err, winerr.Unavailable) {
+			t.Errorf("one that nobody has heard of, with six that hang: %v", err)
+		}
+		callers.Wait()
+		time.Sleep(20 * time.Minute)
+		p.mu.Lock()
+		running, stuck := p.unproven, p.unprovenStuck
+		p.mu.Unlock()
+		if running != 0 || stuck != 0 {
+			t.Errorf("%d run and %d are stuck at the end", running, stuck)
+		}
+		healthy("at the end")
+		if err := p.do(t.Context(), `\\new`, nothing); err != nil {
+			t.Errorf("a new one at the end: %v", err)
+		}
+	})
+}
+
+// TestPool_ReserveForgets: a server that took its time is not trusted until it answers again,
+// and not all names are remembered for ever.
+func TestPool_ReserveForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newReserved()
+		defer p.close()
+		for _, c := range []struct {
+			takes  time.Duration
+			proven bool
+		}{{0, true}, {time.Minute, false}, {time.Second, true}} {
+			_ = p.do(t.Context(), "server", func(connection) error { time.Sleep(c.takes); return nil })
+			if p.proven["server"] != c.proven {
+				t.Errorf("after a call of %v it is proven: %v", c.takes, !c.proven)
+			}
+		}
+		for i := range 2 * maxProven {
+			_ = p.do(t.Context(), strconv.Itoa(i), nothing)
+		}
+		if len(p.proven) > maxProven {
+			t.Errorf("%d names are remembered", len(p.proven))
+		}
+	})
+}
+
+// TestThreadsFor: servers that are gone must not keep volumes from being formatted, nor
+// questions about mappings from being answered.
 func TestThreadsFor(t *testing.T) {
-	storage := threadsFor(Object{Namespace: Storage, Class: "MSFT_Volume"})
-	network := threadsFor(Object{Namespace: SMB, Class: "MSFT_SmbGlobalMapping"})
+	storage := threadsFor(Object{Namespace: Storage, Class: "MSFT_Volume"}, false)
+	network := threadsFor(Object{Namespace: SMB, Class: "MSFT_SmbGlobalMapping"}, false)
+	queries := threadsFor(Object{Namespace: SMB, Class: "MSFT_SmbGlobalMapping"}, true)
 	if storage == network || network.maxThreads <= storage.maxThreads || network.maxStuck >= network.maxThreads {
 		t.Errorf("shares have %d threads, of which %d may be stuck; storage has %d", network.maxThreads, network.maxStuck, storage.maxThreads)
+	}
+	if queries == network || queries == storage || network.maxUnproven != network.maxThreads/2 || network.maxUnprovenStuck != network.maxStuck/2 {
+		t.Errorf("questions wait with others, or servers that are gone can take %d of %d threads", network.maxUnproven, network.maxThreads)
+	}
+	if storage != threadsFor(Object{Namespace: V2, Class: "Win32_BIOS"}, true) {
+		t.Error("questions about storage have threads of their own")
 	}
 }

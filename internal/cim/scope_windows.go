@@ -92,16 +92,36 @@ func (s *scope) find(services *ole.IDispatch, object Object) (found *ole.IDispat
 	return found, int(number), nil
 }
 
-// instance returns the one instance that an object describes.
+// instance returns the first instance that an object describes.
 func (s *scope) instance(services *ole.IDispatch, object Object) (*ole.IDispatch, error) {
 	found, count, err := s.find(services, object)
 	if err != nil {
 		return nil, err
 	}
-	if count == 0 {
-		return nil, winerr.WMINotFound
+	for i := range count {
+		instance, err := s.object(s.call(found, "ItemIndex", int32(i)))
+		if err != nil || object.Empty == "" {
+			return instance, err
+		}
+		value, err := s.propertyIfAny(instance, object.Empty)
+		if err != nil {
+			return nil, err
+		}
+		if text, isText := value.(string); value == nil || isText && text == "" {
+			return instance, nil
+		}
 	}
-	return s.object(s.call(found, "ItemIndex", int32(0)))
+	return nil, winerr.WMINotFound
+}
+
+// propertyIfAny reads a property that the class may not have, which is nil: newer versions of
+// Windows have more.
+func (s *scope) propertyIfAny(object *ole.IDispatch, name string) (any, error) {
+	value, err := s.property(object, name)
+	if winerr.CodeOf(err) == winerr.WMINotFound {
+		return nil, nil //nolint:nilnil // nil is a value
+	}
+	return value, err
 }
 
 // parameters builds the parameters of a method. They go by their names, because their

@@ -9,6 +9,7 @@ package unc
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,7 +28,7 @@ const (
 
 // Path is a share, or a directory in one.
 type Path struct {
-	server, share string // in lower case
+	server, share string // in lower case, as Windows has it
 	path          string // as it was given, without a backslash at the end
 }
 
@@ -79,8 +80,40 @@ func Parse(op, text string) (Path, error) {
 			return Path{}, winerr.As(winerr.Invalid, op, "", fmt.Errorf("remote path %s: the part below the share, taken as a local one: %w", winpath.Quote(text), err), "")
 		}
 	}
-	return Path{server: strings.ToLower(server), share: strings.ToLower(share), path: path}, nil
+	return Path{server: lower(server), share: lower(share), path: path}, nil
 }
+
+// ShareOf returns the share that the target of a link is in, as Path.Share does, whatever
+// follows in it. Others make links, too, and with more in mind than Parse accepts.
+func ShareOf(target string) (share string, ok bool) {
+	target = strings.ReplaceAll(target, "/", `\`)
+	for _, prefix := range []string{`\\?\UNC\`, `\??\UNC\`} {
+		if len(target) >= len(prefix) && winpath.Equal(target[:len(prefix)], prefix) {
+			target = `\\` + target[len(prefix):]
+		}
+	}
+	rest, ok := strings.CutPrefix(target, `\\`)
+	server, rest, _ := strings.Cut(rest, `\`)
+	name, _, _ := strings.Cut(strings.TrimLeft(rest, `\`), `\`)
+	path, err := Parse("", `\\`+server+`\`+name)
+	return path.Share(), ok && err == nil
+}
+
+// lower returns the one spelling of all names that Windows takes for the same: in lower case,
+// but for letters of which Windows does not know it. To Windows the sign of the Kelvin is not
+// a k, nor the dotted İ an i.
+func lower(name string) string {
+	return strings.Map(func(r rune) rune {
+		if l := unicode.ToLower(r); winpath.Equal(string(l), string(r)) {
+			return l
+		}
+		return r
+	}, winpath.Fold(name))
+}
+
+// notServers are names that others than the SMB client answer to: clients of remote desktops,
+// and Linux on the same machine.
+var notServers = []string{"tsclient", "wsl$", "wsl.localhost"}
 
 // brokenServerRule returns the rule that a server's name or address breaks, or "".
 func brokenServerRule(server string) string {
@@ -93,6 +126,8 @@ func brokenServerRule(server string) string {
 		// Windows takes what follows for a port and the path to a web server.
 		// https://learn.microsoft.com/windows/win32/webdav/webdav-portal
 		return "contains '@', which leads to a web server"
+	case slices.Contains(notServers, lower(server)):
+		return "is none: Windows leads it to something else than a file server"
 	}
 	// Windows allows none of these in names of computers, and DNS fewer.
 	// https://learn.microsoft.com/troubleshoot/windows-server/active-directory/naming-conventions-for-computer-domain-site-ou
@@ -108,6 +143,8 @@ func brokenShareRule(share string) string {
 		return "consists of dots"
 	case strings.HasSuffix(share, ".") || strings.HasSuffix(share, " ") || strings.HasPrefix(share, " "):
 		return "begins with a space, or ends with a dot or a space"
+	case lower(share) == "davwwwroot":
+		return "is that of web servers"
 	}
 	return forbiddenIn(share, `"*:<>?|`, "")
 }
@@ -117,6 +154,8 @@ func forbiddenIn(name, set, hint string) string {
 		switch {
 		case unicode.IsControl(r):
 			return fmt.Sprintf("contains a control character (U+%04X)", r)
+		case unicode.Is(unicode.Cf, r):
+			return fmt.Sprintf("contains a character that cannot be seen (U+%04X)", r)
 		case strings.ContainsRune(set, r):
 			return fmt.Sprintf("contains %q%s", r, hint)
 		}
@@ -131,7 +170,7 @@ func forbiddenIn(name, set, hint string) string {
 // https://learn.microsoft.com/troubleshoot/windows-server/networking/problems-administrative-shares-missing
 func (p Path) CheckMappable(op string) error {
 	switch p.share {
-	case "admin$", "ipc$", "print$", "fax$", "pipe", "mailslot":
+	case "admin$", "ipc$", "print$", "fax$", "clusterstorage$", "pipe", "mailslot":
 	default:
 		if len(p.share) != 2 || p.share[1] != '$' || p.share[0] < 'a' || p.share[0] > 'z' {
 			return nil

@@ -19,6 +19,9 @@ func TestParse(t *testing.T) {
 		{`\\fd00--1.ipv6-literal.net\data`, `\\fd00--1.ipv6-literal.net`, `\\fd00--1.ipv6-literal.net\data`, `\\fd00--1.ipv6-literal.net\data\`},
 		{`\\account.file.core.windows.net\share`, `\\account.file.core.windows.net`, `\\account.file.core.windows.net\share`, `\\account.file.core.windows.net\share\`},
 		{`\\nas_1\hidden$\Ä b`, `\\nas_1`, `\\nas_1\hidden$`, `\\nas_1\hidden$\Ä b\`},
+		{"\\\\server\\Data\u212a", `\\server`, "\\\\server\\data\u212a", "\\\\server\\Data\u212a\\"},
+		{"\\\\server\\\u0130nfo", `\\server`, "\\\\server\\\u0130nfo", "\\\\server\\\u0130nfo\\"},
+		{"\\\\server\\\u03c2\u00c4", `\\server`, "\\\\server\\\u03c3\u00e4", "\\\\server\\\u03c2\u00c4\\"},
 		{`\\server\my share`, `\\server`, `\\server\my share`, `\\server\my share\`},
 	} {
 		got, err := unc.Parse("map share", c.text)
@@ -31,7 +34,7 @@ func TestParse(t *testing.T) {
 func TestPath_CheckMappable(t *testing.T) {
 	for text, want := range map[string]bool{
 		`\\server\C$`: false, `\\localhost\c$\Windows`: false, `//127.0.0.1/ADMIN$`: false, `\\server\IPC$`: false,
-		`\\server\pipe\x`: false, `\\server\mailslot`: false, `\\server\print$`: false, `\\server\fax$`: false,
+		`\\server\pipe\x`: false, `\\server\mailslot`: false, `\\server\print$`: false, `\\server\fax$`: false, `\\server\Z$`: false, `\\server\a$`: false, `\\server\ClusterStorage$\x`: false,
 		`\\server\share`: true, `\\server\c`: true, `\\server\cd$`: true, `\\server\1$`: true, `\\server\pipes`: true, `\\server\hidden$`: true,
 	} {
 		path, err := unc.Parse("map share", text)
@@ -60,6 +63,14 @@ var refused = []string{
 	`\??\UNC\server\share`,
 	`\\..\share`,
 	`\\.server\share`,
+	`\\ser..ver\share`,
+	`\\server\DavWWWRoot`,
+	`\\server\davwwwroot\x`,
+	`\\tsclient\C`,
+	`\\WSL$\Ubuntu`,
+	`\\wsl.localhost\Ubuntu`,
+	"\\\\server\\sh\u200bare",
+	"\\\\ser\u202ever\\share",
 	`\\server.\share`,
 	`\\server\..`,
 	`\\server\.`,
@@ -103,6 +114,18 @@ func TestParse_Refuses(t *testing.T) {
 		}
 		if text := err.Error(); len(text) > 1000 || strings.ContainsFunc(text, unicode.IsControl) {
 			t.Errorf("%.100q: the error has %d bytes, or control characters: %.200q", refused, len(text), text)
+		}
+	}
+}
+
+func TestShareOf(t *testing.T) {
+	for target, want := range map[string]string{
+		`\\Server\Share`: `\\server\share`, `\\server\share\`: `\\server\share`, `\\server\share\aux\..`: `\\server\share`, `//server/share/x`: `\\server\share`,
+		`\\?\UNC\server\share\x`: `\\server\share`, `\??\unc\server\share`: `\\server\share`, `\\server\\share`: `\\server\share`,
+		`C:\x\y`: "", `\\server`: "", `\\?\C:\x`: "", `\\.\pipe\x`: "", `..\x`: "", ``: "", `\\server\..`: "",
+	} {
+		if got, ok := unc.ShareOf(target); ok != (want != "") || ok && got != want {
+			t.Errorf("%s is in %q, %v, want %q", target, got, ok, want)
 		}
 	}
 }

@@ -24,7 +24,8 @@ type SMB interface {
 	CreateSMBMapping(ctx context.Context, request SMBMappingRequest) error
 
 	// RemoveSMBMapping removes a mapping: MSFT_SmbGlobalMapping.Remove. With force also
-	// one that is in use. Code 2 means that there is none.
+	// one that is in use. Code 2 means that there is none. Mappings with a drive letter are
+	// not ours, and stay.
 	RemoveSMBMapping(ctx context.Context, remote string, force bool) error
 }
 
@@ -32,6 +33,8 @@ type SMB interface {
 type SMBMapping struct {
 	Remote string // as it was given to Create
 	Status SMBStatus
+	// Plain means that Windows says it does not require encryption. False if it says nothing.
+	Plain bool
 }
 
 // SMBMappingRequest is what a mapping is made of.

@@ -27,13 +27,17 @@ const (
 	LockViolation           Code = 33
 	NotSupported            Code = 50
 	RemoteNotList           Code = 51
+	DuplicateNetName        Code = 52
 	BadNetPath              Code = 53
+	NetworkBusy             Code = 54
 	DevNotExist             Code = 55
+	TooManyCommands         Code = 56
 	BadNetResp              Code = 58
 	UnexpectedNetErr        Code = 59
 	NetnameDeleted          Code = 64
 	NetworkAccessDenied     Code = 65
 	BadNetName              Code = 67
+	TooManyConnections      Code = 71
 	FileExists              Code = 80
 	AlreadyAssigned         Code = 85
 	InvalidPassword         Code = 86
@@ -55,12 +59,16 @@ const (
 	IODevice                Code = 1117
 	DeviceNotConnected      Code = 1167
 	DeviceAlreadyRemembered Code = 1202
+	NoNetOrBadPath          Code = 1203
 	CredentialConflict      Code = 1219
 	NoNetwork               Code = 1222
 	ConnectionRefused       Code = 1225
 	NetworkUnreachable      Code = 1231
 	HostUnreachable         Code = 1232
+	ProtocolUnreachable     Code = 1233
+	PortUnreachable         Code = 1234
 	ConnectionAborted       Code = 1236
+	LoginWorkstation        Code = 1240
 	DowngradeDetected       Code = 1265
 	GuestLogonBlocked       Code = 1272
 	NoLogonServers          Code = 1311
@@ -71,18 +79,26 @@ const (
 	InvalidWorkstation      Code = 1329
 	PasswordExpired         Code = 1330
 	AccountDisabled         Code = 1331
+	TooManyContextIDs       Code = 1384
 	LogonTypeNotGranted     Code = 1385
 	FileCorrupt             Code = 1392
 	DiskCorrupt             Code = 1393
+	WrongTargetName         Code = 1396
+	MutualAuthFailed        Code = 1397
+	TimeSkew                Code = 1398
 	Timeout                 Code = 1460
 	SymlinkClassDisabled    Code = 1463
 	DeviceRemoved           Code = 1617
+	NoTrustSecret           Code = 1786
+	NoTrustAccount          Code = 1787
+	TrustFailure            Code = 1789
 	AccountExpired          Code = 1793
 	PasswordMustChange      Code = 1907
 	AccountLockedOut        Code = 1909
 	CantResolveFilename     Code = 1921
 	WorkstationNotStarted   Code = 2138
 	NotConnected            Code = 2250
+	NetTimeSkew             Code = 2457
 	NotAReparsePoint        Code = 4390
 	InvalidReparseData      Code = 4392
 	ReparseTagInvalid       Code = 4393
@@ -133,13 +149,17 @@ var codes = map[Code]meaning{
 	LockViolation:           {Busy, "another process has locked a part of it"},
 	NotSupported:            {Unsupported, "the request is not supported"},
 	RemoteNotList:           {Unavailable, "the server does not answer"},
+	DuplicateNetName:        {Unavailable, "the network has another machine of that name"},
 	BadNetPath:              {Unavailable, "the server cannot be reached"},
+	NetworkBusy:             {Unavailable, "the network is busy"},
 	DevNotExist:             {NotFound, "the device is gone"},
+	TooManyCommands:         {Unavailable, "there are too many requests to the server under way"},
 	BadNetResp:              {Unavailable, "the server gave an answer that makes no sense"},
 	UnexpectedNetErr:        {Unavailable, "the network failed unexpectedly"},
 	NetnameDeleted:          {Unavailable, "the connection to the server was lost"},
 	NetworkAccessDenied:     {Denied, "network access is denied"},
 	BadNetName:              {NotFound, "the server has no such share"},
+	TooManyConnections:      {Unavailable, "the server allows no more connections"},
 	FileExists:              {Exists, "it already exists"},
 	AlreadyAssigned:         {Exists, "a connection to it exists"},
 	InvalidPassword:         {Denied, "the password is wrong"},
@@ -161,12 +181,16 @@ var codes = map[Code]meaning{
 	IODevice:                {Internal, "the device reported an I/O error"},
 	DeviceNotConnected:      {NotFound, "the device is gone"},
 	DeviceAlreadyRemembered: {Exists, "Windows remembers an earlier connection to it"},
+	NoNetOrBadPath:          {Unavailable, "no network knows the path"},
 	CredentialConflict:      {InUse, "Windows holds another connection to this server, with other credentials"},
 	NoNetwork:               {Unavailable, "there is no network"},
 	ConnectionRefused:       {Unavailable, "the server refuses connections"},
 	NetworkUnreachable:      {Unavailable, "the network cannot be reached"},
 	HostUnreachable:         {Unavailable, "the server cannot be reached"},
+	ProtocolUnreachable:     {Unavailable, "the server does not speak the protocol"},
+	PortUnreachable:         {Unavailable, "nothing answers at the port of the server"},
 	ConnectionAborted:       {Unavailable, "the connection to the server was aborted"},
+	LoginWorkstation:        {Denied, "the account may not log on from this node"},
 	DowngradeDetected:       {Denied, "a downgrade attack was detected, or no domain controller can be reached"},
 	GuestLogonBlocked:       {Denied, "this node's policy forbids guest access to shares"},
 	NoLogonServers:          {Unavailable, "no domain controller can be reached to check the credentials"},
@@ -177,18 +201,26 @@ var codes = map[Code]meaning{
 	InvalidWorkstation:      {Denied, "the account may not log on from this node"},
 	PasswordExpired:         {Denied, "the password of the account has expired"},
 	AccountDisabled:         {Denied, "the account is disabled"},
+	TooManyContextIDs:       {Denied, "the account is in too many groups"},
 	LogonTypeNotGranted:     {Denied, "the account may not log on over the network"},
 	FileCorrupt:             {Internal, "the file or directory is corrupted and unreadable"},
 	DiskCorrupt:             {Internal, "the disk structure is corrupted and unreadable"},
+	WrongTargetName:         {Denied, "the server is not the one that the domain knows by this name"},
+	MutualAuthFailed:        {Denied, "the server could not prove who it is"},
+	TimeSkew:                {Denied, "the clocks of the node and of the server differ too much"},
 	Timeout:                 {Deadline, "Windows gave up waiting"},
 	SymlinkClassDisabled:    {InUse, "links that lead from a share to elsewhere are not followed"},
 	DeviceRemoved:           {NotFound, "the device was removed"},
+	NoTrustSecret:           {Denied, "the node has no trust secret for its domain"},
+	NoTrustAccount:          {Denied, "the domain has no account for the node"},
+	TrustFailure:            {Denied, "the trust between the node and its domain has failed"},
 	AccountExpired:          {Denied, "the account has expired"},
 	PasswordMustChange:      {Denied, "the password of the account must be changed before it can be used"},
 	AccountLockedOut:        {Denied, "the account is locked"},
 	CantResolveFilename:     {InUse, "its links lead nowhere or in a circle"},
 	WorkstationNotStarted:   {Unavailable, "the Workstation service is not running"},
 	NotConnected:            {NotFound, "there is no such connection"},
+	NetTimeSkew:             {Denied, "the clocks of the node and of the server differ too much"},
 	NotAReparsePoint:        {NotFound, "it is not a link"},
 	InvalidReparseData:      {Internal, "the data of the link is malformed"},
 	ReparseTagInvalid:       {Internal, "the tag of the link is invalid"},

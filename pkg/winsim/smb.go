@@ -15,6 +15,7 @@ type mapping struct {
 	remote         string
 	server         string // as it is spelled there
 	user, password string
+	plain          bool // made without the wish for encryption
 	// stale is what a restart leaves: the mapping is listed, but its credentials are lost,
 	// and Windows takes any for others.
 	stale bool
@@ -30,6 +31,11 @@ func (n *network) status(m *mapping) win.SMBStatus {
 	return win.SMBOK
 }
 
+// show is what Windows tells of a mapping.
+func (n *network) show(m *mapping) win.SMBMapping {
+	return win.SMBMapping{Remote: m.remote, Status: n.status(m), Plain: m.plain}
+}
+
 // SMBMapping describes one mapping.
 func (n *Node) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, error) {
 	if err := n.enter(ctx, "SMBMapping", remote); err != nil {
@@ -41,7 +47,7 @@ func (n *Node) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, e
 	if m == nil {
 		return win.SMBMapping{}, winerr.FileNotFound
 	}
-	return win.SMBMapping{Remote: m.remote, Status: n.network.status(m)}, nil
+	return n.network.show(m), nil
 }
 
 // SMBMappings lists all mappings.
@@ -53,7 +59,7 @@ func (n *Node) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
 	defer n.mu.Unlock()
 	mappings := make([]win.SMBMapping, 0, len(n.network.mappings))
 	for _, m := range n.network.mappings {
-		mappings = append(mappings, win.SMBMapping{Remote: m.remote, Status: n.network.status(m)})
+		mappings = append(mappings, n.network.show(m))
 	}
 	slices.SortFunc(mappings, func(a, b win.SMBMapping) int { return cmp.Compare(a.Remote, b.Remote) })
 	return mappings, nil
@@ -74,7 +80,7 @@ func (n *Node) CreateSMBMapping(ctx context.Context, request win.SMBMappingReque
 
 func (n *network) connect(request win.SMBMappingRequest) error {
 	serverName, shareName, _ := splitUNC(request.Remote)
-	made := &mapping{remote: request.Remote, server: serverName, user: request.User, password: string(request.Password.Bytes())}
+	made := &mapping{remote: request.Remote, server: serverName, user: request.User, password: string(request.Password.Bytes()), plain: !request.RequirePrivacy}
 	if made.user == "" {
 		made.password = "" // nobody asks a guest
 	}

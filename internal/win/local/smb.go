@@ -2,8 +2,10 @@ package local
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
@@ -28,4 +30,22 @@ func smbError(result uint32, err error) error {
 		return winerr.FileNotFound
 	}
 	return err
+}
+
+// bestMapping returns one that works, and of those one that encrypts.
+func bestMapping(found []win.SMBMapping) (win.SMBMapping, error) {
+	if len(found) == 0 {
+		return win.SMBMapping{}, winerr.FileNotFound
+	}
+	rank := func(m win.SMBMapping) int {
+		switch {
+		case m.Status != win.SMBOK:
+			return 2
+		case m.Plain:
+			return 1
+		default:
+			return 0
+		}
+	}
+	return slices.MinFunc(found, func(a, b win.SMBMapping) int { return rank(a) - rank(b) }), nil
 }

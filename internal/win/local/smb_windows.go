@@ -6,7 +6,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
 // Windows documents no function for global mappings, so they need WMI. Package cim deals with
@@ -26,21 +25,13 @@ func globalMapping(remote string) cim.Object {
 }
 
 // SMBMapping asks for a share by its name, which WMI compares without case. A share can have
-// several mappings, of which those with a drive letter are not ours; one that works will do.
+// several mappings, of which those with a drive letter are not ours; the best will do.
 func (machine) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, error) {
 	found, err := smbMappings(ctx, globalMapping(remote))
 	if err != nil {
 		return win.SMBMapping{}, err
 	}
-	if len(found) == 0 {
-		return win.SMBMapping{}, winerr.FileNotFound
-	}
-	for _, mapping := range found {
-		if mapping.Status == win.SMBOK {
-			return mapping, nil
-		}
-	}
-	return found[0], nil
+	return bestMapping(found)
 }
 
 func (machine) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
@@ -48,8 +39,8 @@ func (machine) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
 }
 
 func smbMappings(ctx context.Context, object cim.Object) ([]win.SMBMapping, error) {
-	const remotePath, status = "RemotePath", "Status"
-	instances, err := cim.Query(ctx, object, remotePath, status)
+	const remotePath, status, privacy = "RemotePath", "Status", "RequirePrivacy"
+	instances, err := cim.Query(ctx, object, remotePath, status, privacy)
 	if err != nil {
 		return nil, smbError(0, err)
 	}
@@ -60,7 +51,8 @@ func smbMappings(ctx context.Context, object cim.Object) ([]win.SMBMapping, erro
 		if !isText || !isNumber {
 			return nil, fmt.Errorf("%w: a mapping of %v has the status %v", errInvalidData, instance[remotePath], instance[status])
 		}
-		mappings = append(mappings, win.SMBMapping{Remote: remote, Status: win.SMBStatus(number)})
+		private, told := instance[privacy].(bool)
+		mappings = append(mappings, win.SMBMapping{Remote: remote, Status: win.SMBStatus(number), Plain: told && !private})
 	}
 	return mappings, nil
 }
@@ -77,6 +69,9 @@ func (machine) CreateSMBMapping(ctx context.Context, request win.SMBMappingReque
 	return smbError(cim.Call(ctx, globalMappings(serverOf(request.Remote)), "Create", parameters))
 }
 
+// RemoveSMBMapping leaves mappings with a drive letter alone: an administrator has made them.
 func (machine) RemoveSMBMapping(ctx context.Context, remote string, force bool) error {
-	return smbError(cim.Call(ctx, globalMapping(remote), "Remove", map[string]any{"Force": force}))
+	mapping := globalMapping(remote)
+	mapping.Empty = "LocalPath"
+	return smbError(cim.Call(ctx, mapping, "Remove", map[string]any{"Force": force}))
 }

@@ -13,8 +13,8 @@ import (
 // get so far as to ask it. What is wrong is not the mapping then.
 func unreachable(err error) bool {
 	switch winerr.CodeOf(err) {
-	case winerr.BadNetPath, winerr.RemoteNotList, winerr.SemTimeout, winerr.NoNetwork, winerr.ConnectionRefused,
-		winerr.NetworkUnreachable, winerr.HostUnreachable, winerr.NoLogonServers, winerr.WorkstationNotStarted:
+	case winerr.BadNetPath, winerr.RemoteNotList, winerr.NetworkBusy, winerr.SemTimeout, winerr.NoNetOrBadPath, winerr.NoNetwork, winerr.ConnectionRefused,
+		winerr.NetworkUnreachable, winerr.HostUnreachable, winerr.ProtocolUnreachable, winerr.PortUnreachable, winerr.NoLogonServers, winerr.WorkstationNotStarted:
 		return true
 	case 0:
 		return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, winerr.Unavailable)
@@ -23,15 +23,36 @@ func unreachable(err error) bool {
 	}
 }
 
-// gone reports whether a failure to open a share means that its mapping is of no use any more:
-// the session is lost, the share is not there, or the server refuses the credentials.
+// gone reports whether a failure to open a share means that its mapping does not work: the
+// session is lost, the share is not there, or the server refuses the credentials.
 func gone(err error) bool {
-	switch winerr.CodeOf(err) {
-	case winerr.DevNotExist, winerr.BadNetResp, winerr.UnexpectedNetErr, winerr.NetnameDeleted, winerr.ConnectionAborted, winerr.NotConnected,
-		winerr.BadNetName,
-		winerr.NetworkAccessDenied, winerr.InvalidPassword, winerr.CredentialConflict, winerr.DowngradeDetected, winerr.GuestLogonBlocked,
-		winerr.LogonFailure, winerr.AccountRestriction, winerr.InvalidLogonHours, winerr.InvalidWorkstation, winerr.PasswordExpired,
-		winerr.AccountDisabled, winerr.LogonTypeNotGranted, winerr.AccountExpired, winerr.PasswordMustChange, winerr.AccountLockedOut:
+	code := winerr.CodeOf(err)
+	switch code {
+	case winerr.BadNetName, winerr.CredentialConflict,
+		winerr.NetworkAccessDenied, winerr.DowngradeDetected, winerr.GuestLogonBlocked,
+		winerr.AccountRestriction, winerr.InvalidLogonHours, winerr.InvalidWorkstation,
+		winerr.AccountDisabled, winerr.LogonTypeNotGranted, winerr.AccountExpired, winerr.AccountLockedOut:
+		return true
+	default:
+		return sessionLost(code) || wrongPassword(code)
+	}
+}
+
+// sessionLost reports whether a code says that a session with a server has ended, as one does
+// with a server that is restarted.
+func sessionLost(code winerr.Code) bool {
+	switch code {
+	case winerr.DevNotExist, winerr.BadNetResp, winerr.UnexpectedNetErr, winerr.NetnameDeleted, winerr.ConnectionAborted, winerr.NotConnected:
+		return true
+	default:
+		return false
+	}
+}
+
+// wrongPassword reports whether a code says that only another password helps.
+func wrongPassword(code winerr.Code) bool {
+	switch code {
+	case winerr.InvalidPassword, winerr.LogonFailure, winerr.PasswordExpired, winerr.PasswordMustChange:
 		return true
 	default:
 		return false
@@ -62,6 +83,22 @@ func noAnswer(share string, err error) error {
 	}
 }
 
+// kept describes why a mapping that does not work is not made anew.
+func kept(share string, seen sight) error {
+	const why = "the mapping is kept, because other volumes on the node use it"
+	code := winerr.CodeOf(seen.cause)
+	switch {
+	case unreachable(seen.cause):
+		return noAnswer(share, seen.cause)
+	case sessionLost(code):
+		return winerr.As(winerr.Unavailable, opMap, share, seen.cause, why+", and Windows may connect it again; it is made anew if this lasts for a minute")
+	case code == winerr.BadNetName:
+		return winerr.As(winerr.NotFound, opMap, share, seen.cause, why)
+	default:
+		return winerr.As(winerr.Denied, opMap, share, seen.cause, "this is the server's answer to the account that the share is mapped with; "+why)
+	}
+}
+
 // refused describes why a mapping could not be made.
 func refused(request win.SMBMappingRequest, err error) error {
 	share := request.Remote
@@ -86,6 +123,14 @@ func refused(request win.SMBMappingRequest, err error) error {
 			return as(winerr.Denied, "the server admits no guests; give a user name")
 		}
 		return as(winerr.Denied, "the account has no permission for the share")
+	case winerr.TimeSkew, winerr.NetTimeSkew:
+		return as(winerr.Denied, "check the clock of both; Kerberos allows five minutes")
+	case winerr.WrongTargetName, winerr.MutualAuthFailed:
+		return as(winerr.Denied, "use the server's own name, or register the alias with the domain as a service principal name: setspn -S cifs/alias server")
+	case winerr.NoTrustSecret, winerr.NoTrustAccount, winerr.TrustFailure:
+		return as(winerr.Denied, "join the node to its domain again, or give a user of the server itself")
+	case winerr.TooManyConnections:
+		return as(winerr.Unavailable, "raise the limit of the share or the server, or close sessions there; desktop editions of Windows allow 20")
 	case winerr.BadNetName:
 		return as(winerr.NotFound, "check its name; "+noDFS)
 	case winerr.CredentialConflict:

@@ -32,9 +32,10 @@ type host struct {
 
 // shared is what all hosts of a machine must have in common. The zero value is ready.
 type shared struct {
-	changes queue.Queues[change]
-	links   links
-	scans   scans
+	changes  queue.Queues[change]
+	mappings mappings
+	links    links
+	scans    scans
 }
 
 // WithContext returns the same host, its calls bounded by ctx.
@@ -63,7 +64,7 @@ type change struct {
 	server  string
 	remote  string
 	local   string
-	account [sha256.Size]byte
+	who     who
 	privacy bool
 	limits  *policy.Policy // of those who want it
 }
@@ -136,7 +137,8 @@ func (h host) MapSMBShare(remotePath, localPath, username, password string) erro
 	if err != nil {
 		return err
 	}
-	c := change{op: opMap, server: remote.Server(), remote: remote.Directory(), local: local, account: account(username, password)}
+	by := newWho(username, password, h.privacy)
+	c := change{op: opMap, server: remote.Server(), remote: remote.Directory(), local: local, who: by}
 	return h.change(c, func(ctx context.Context) error {
 		folder, err := h.openFolder(ctx, remote, local)
 		if err != nil {
@@ -146,7 +148,7 @@ func (h host) MapSMBShare(remotePath, localPath, username, password string) erro
 		secret := win.NewSecret(password)
 		defer secret.Wipe()
 		request := win.SMBMappingRequest{Remote: remote.Share(), User: username, Password: secret, RequirePrivacy: h.privacy}
-		if err := h.connect(ctx, remote, request); err != nil {
+		if err := h.connect(ctx, wish{request, remote.Server(), local, by}); err != nil {
 			return err
 		}
 		h.shared.links.wanted(remote)

@@ -113,10 +113,14 @@ func (l *links) unwantedOf(server, except string, most int) []string {
 	return shares
 }
 
-// firstLive returns a link that still leads to a share, and forgets those that do not. Whether
-// it can be followed does not matter. A link that cannot be looked at counts.
-func (h host) firstLive(ctx context.Context, share string) (path string, found bool) {
+// firstLive returns a link that still leads to a share and is not at a given path, and forgets
+// those that do not. Whether it can be followed does not matter. A link that cannot be looked
+// at counts.
+func (h host) firstLive(ctx context.Context, share, except string) (path string, found bool) {
 	for _, known := range h.shared.links.of(share) {
+		if winpath.Equal(known.path, except) {
+			continue
+		}
 		if h.leadsInto(ctx, known, share) {
 			return known.path, true
 		}
@@ -149,6 +153,5 @@ func shareOf(point win.ReparsePoint) (share string, ok bool) {
 	if point.Tag != win.TagSymlink {
 		return "", false
 	}
-	remote, err := unc.Parse(opUnmap, point.Target())
-	return remote.Share(), err == nil
+	return unc.ShareOf(point.Target())
 }

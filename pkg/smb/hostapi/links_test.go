@@ -3,7 +3,10 @@ package api_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
@@ -29,10 +32,129 @@ func TestRemove_AfterRestart(t *testing.T) {
 	}
 	must(t, node.RemoveAll(stage), host.RemoveSMBGlobalMapping(share))
 	wantMapped(t, node, share, false)
+}
 
-	// Without working directories only links of this process count.
-	must(t, mapTo(limited(t, node), share, stage), smbapi.NewOn(node).RemoveSMBGlobalMapping(share))
+// TestRemove_WithoutWorkingDirs: a driver that was restarted cannot know what uses a mapping that
+// it made before.
+func TestRemove_WithoutWorkingDirs(t *testing.T) {
+	node := newNode(t)
+	driver := smbapi.NewOn(node)
+	must(t, mapTo(driver, share, stage), mapTo(driver, share, stage2), node.WriteFile(stage2+`\file`, "data"), node.RemoveAll(stage))
+	restarted := smbapi.NewOn(node)
+	must(t, restarted.RemoveSMBGlobalMapping(share), restarted.RemoveSMBGlobalMapping(`\\files\more`))
+	wantContent(t, node, stage2+`\file`, "data")
+	inject(t, node, winsim.Fault{Call: "SMBMapping", Times: 1, Error: 31})
+	wantKind(t, "unsure", restarted.RemoveSMBGlobalMapping(share), winerr.Internal, 31)
+
+	must(t, node.RemoveAll(stage2), driver.RemoveSMBGlobalMapping(share))
 	wantMapped(t, node, share, false)
+	must(t, mapTo(restarted, share, stage), node.RemoveAll(stage), driver.RemoveSMBGlobalMapping(share))
+	wantMapped(t, node, share, true) // not the driver's own any more
+}
+
+// TestRemove_ScanFails: what could not be removed for want of a scan goes with the first call
+// after one that succeeds, and not before.
+func TestRemove_ScanFails(t *testing.T) {
+	node := newNode(t)
+	must(t, mapTo(limited(t, node), share, ""))
+	host := limited(t, node)
+	fault := inject(t, node, winsim.Fault{Call: "ListDirectory", Nth: 5, Times: 1, Error: 1117})
+	must(t, host.RemoveSMBGlobalMapping(share), mapTo(host, `\\files\more`, ""))
+	if wantMapped(t, node, share, true); fault.Hits() != 1 {
+		t.Errorf("the scan failed %d times", fault.Hits())
+	}
+	must(t, node.Sleep(t.Context(), 11*60e9), mapTo(host, `\\files\more`, ""))
+	wantMapped(t, node, share, false)
+
+	// A directory that is closed to us is no reason to keep all mappings for ever.
+	must(t, mapTo(limited(t, node), share, ""))
+	inject(t, node, winsim.Fault{Call: "ListDirectory", Object: work + `\plugins\*`, Error: 5})
+	must(t, limited(t, node).RemoveSMBGlobalMapping(share))
+	wantMapped(t, node, share, false)
+	must(t, mapTo(limited(t, node), share, ""))
+	inject(t, node, winsim.Fault{Call: "ListDirectory", Object: work, Error: 5})
+	must(t, limited(t, node).RemoveSMBGlobalMapping(share))
+	wantMapped(t, node, share, true)
+}
+
+// TestRemove_OddLinks: links of others count, however they are spelled and whatever they end in.
+func TestRemove_OddLinks(t *testing.T) {
+	for _, target := range []string{`\\files\data`, `\\FILES\DATA\x`, `\\files\data\aux`, `\\files\data\a.`, `\\files\data\sub\..`, `\\?\UNC\files\data\x`} {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, ""), node.Symlink(work+`\pods\planted`, target), host.RemoveSMBGlobalMapping(share))
+		if !isMapped(t, node, share) {
+			t.Errorf("%s does not count", target)
+		}
+	}
+}
+
+// TestRemove_WantedAgain: a wish to remove that was put off ends when the share is mapped again.
+func TestRemove_WantedAgain(t *testing.T) {
+	node := newNode(t)
+	host := limited(t, node)
+	must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(share), node.RemoveAll(stage),
+		mapTo(host, share, ""), mapTo(host, `\\files\more`, ""))
+	wantMapped(t, node, share, true)
+}
+
+// TestRemove_ForgetsLinks: those that are gone are not looked at again.
+func TestRemove_ForgetsLinks(t *testing.T) {
+	node := newNode(t)
+	host := limited(t, node)
+	must(t, mapTo(host, share, stage), mapTo(host, share, stage2), node.RemoveAll(stage), node.RemoveAll(stage2), host.RemoveSMBGlobalMapping(share))
+	if n := smbapi.KnownLinks(host); n != 0 {
+		t.Errorf("%d links are remembered, of which none is left", n)
+	}
+}
+
+// TestRemove_CallerLeaves: a removal whose time is up says so.
+func TestRemove_CallerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t)
+		must(t, mapTo(limited(t, node), share, ""))
+		inject(t, node, winsim.Fault{Call: "ListDirectory", Times: 1, Delay: time.Hour})
+		// The scan has ten seconds of its own, and says nothing about this call.
+		must(t, limited(t, node).RemoveSMBGlobalMapping(share))
+		wantMapped(t, node, share, true)
+	})
+}
+
+// TestRemove_Fresh: a removal that begins after a link has gone is not answered by one that
+// began before.
+func TestRemove_Fresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(`\\files\more`))
+		inject(t, node, winsim.Fault{Call: "ReparsePoint", Times: 1, Delay: time.Minute, Error: 1117})
+		var first sync.WaitGroup
+		first.Go(func() { _ = host.RemoveSMBGlobalMapping(share) })
+		synctest.Wait()
+		must(t, node.RemoveAll(stage), host.RemoveSMBGlobalMapping(share))
+		wantMapped(t, node, share, false)
+		first.Wait()
+	})
+}
+
+// TestScan_Surrogates: what stands for another directory is not gone through.
+func TestScan_Surrogates(t *testing.T) {
+	node := newNode(t)
+	must(t, mapTo(limited(t, node), share, ""), node.Junction(work+`\windows`, `C:\Windows`), node.MountFolder(work+`\system`, winsim.SystemVolume))
+	node.Observe(func(touch winsim.Touch) {
+		if touch.Call == "ListDirectory" && !strings.HasPrefix(touch.Path, work) || strings.HasPrefix(touch.Path, work+`\windows\`) {
+			t.Errorf("%s was listed", touch.Path)
+		}
+	})
+	node.ResetCalls()
+	must(t, limited(t, node).RemoveSMBGlobalMapping(share))
+	lists := made(node, "ListDirectory")
+	must(t, node.RemoveAll(work+`\windows`), node.RemoveAll(work+`\system`), mapTo(limited(t, node), share, ""))
+	node.ResetCalls()
+	must(t, limited(t, node).RemoveSMBGlobalMapping(share))
+	if again := made(node, "ListDirectory"); again != lists {
+		t.Errorf("%d directories were listed with a junction and a mounted volume, %d without", lists, again)
+	}
 }
 
 // TestRemove_LinkLeadsElsewhere: a link that was replaced is none of this share any more.
@@ -168,6 +290,51 @@ func TestCosts(t *testing.T) {
 	few, lots := costs(1), costs(700)
 	if few != lots {
 		t.Errorf("with one mapping %v,\nwith 700 %v", few, lots)
+	}
+	t.Log(few)
+}
+
+// TestCosts_OneServer: nor do conflicts about a server depend on how many of its shares are
+// mapped, but for the removal of what a restart has left.
+func TestCosts_OneServer(t *testing.T) {
+	costs := func(n int) (costs [4]string) {
+		node := newNode(t)
+		change(t, node, "files", func(s *winsim.SMBServer) {
+			for i := range n {
+				s.Shares = append(s.Shares, winsim.SMBShare{Name: many("s", i)})
+			}
+			s.Accounts = append(s.Accounts, winsim.SMBAccount{User: "second", Password: "x"})
+		})
+		host := limited(t, node)
+		for i := range n {
+			must(t, mapTo(host, `\\files\`+many("s", i), many(work+`\plugins\s`, i)))
+		}
+		second := func() error { return host.(smbapi.Mapper).MapSMBShare(`\\files\more`, "", "second", "x") }
+		for i, do := range []func() error{
+			second,
+			func() error { node.EndSMBSessions(); return second() },
+			func() error {
+				change(t, node, "files", func(s *winsim.SMBServer) { s.Down = true })
+				defer change(t, node, "files", func(s *winsim.SMBServer) { s.Down = false })
+				return second()
+			},
+			func() error { node.Reboot(); return mapTo(host, `\\files\more`, "") },
+		} {
+			node.ResetCalls()
+			if err := do(); (err == nil) != (i == 3) {
+				t.Errorf("%d: %v", i, err)
+			}
+			calls := node.Calls()
+			if removed := calls["RemoveSMBMapping"]; i == 3 && removed == n+1 || removed == 1 {
+				delete(calls, "RemoveSMBMapping") // replace tries, and finds nothing
+			}
+			costs[i] = fmt.Sprint(calls)
+		}
+		return costs
+	}
+	few, lots := costs(3), costs(700)
+	if few != lots {
+		t.Errorf("with three mappings %v,\nwith 700 %v", few, lots)
 	}
 	t.Log(few)
 }

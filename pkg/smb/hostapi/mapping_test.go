@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
@@ -82,13 +83,230 @@ func TestMapping_KeepsWhatWorks(t *testing.T) {
 	}
 }
 
+// TestReboot_AllLookAway: also the other mappings of the server, whose server is not away.
+func TestReboot_AllLookAway(t *testing.T) {
+	node := newNode(t)
+	before := limited(t, node)
+	must(t, mapTo(before, share, stage), mapTo(before, `\\files\more`, stage2), node.WriteFile(stage+`\file`, "data"))
+	node.Reboot()
+	fault := inject(t, node, winsim.Fault{Call: "FileInfo", Object: `\\files\*`, Error: 53})
+	after := limited(t, node)
+	must(t, mapTo(after, share, stage))
+	fault.Remove()
+	wantContent(t, node, stage+`\file`, "data")
+	must(t, mapTo(after, `\\files\more`, stage2))
+}
+
+// TestConflict_OthersAway: another user does not get the mappings of a server that is away.
+func TestConflict_OthersAway(t *testing.T) {
+	for name, prepare := range map[string]func(*winsim.SMBServer){
+		"down":   func(s *winsim.SMBServer) { s.Down = true },
+		"locked": func(s *winsim.SMBServer) { s.Accounts[0].State = winsim.SMBAccountLocked },
+	} {
+		for _, idle := range []bool{false, true} {
+			node := newNode(t)
+			host := limited(t, node)
+			must(t, mapTo(host, share, stage), node.WriteFile(stage+`\file`, "data"))
+			change(t, node, "files", func(s *winsim.SMBServer) {
+				s.Accounts = append(s.Accounts, winsim.SMBAccount{User: "second", Password: "x"})
+				prepare(s)
+			})
+			if idle {
+				node.EndSMBSessions()
+			}
+			err := host.(smbapi.Mapper).MapSMBShare(`\\files\more`, stage2, "second", "x")
+			wantKind(t, name, err, winerr.InUse, winerr.CredentialConflict)
+			change(t, node, "files", func(s *winsim.SMBServer) { s.Down, s.Accounts[0].State = false, "" })
+			wantContent(t, node, stage+`\file`, "data")
+		}
+	}
+}
+
+// TestConflict_OtherServers: mappings of other servers are never in the way.
+func TestConflict_OtherServers(t *testing.T) {
+	node := newNode(t)
+	host := limited(t, node)
+	must(t, mapTo(host, `\\spare\data`, stage), mapTo(host, `\\files\more`, stage2))
+	node.Reboot()
+	must(t, mapTo(limited(t, node), share, ""))
+	wantMapped(t, node, `\\files\more`, false)
+	wantMapped(t, node, `\\spare\data`, true)
+}
+
+// TestMapping_PassingFailure: a session that is lost for a moment is left to Windows.
+func TestMapping_PassingFailure(t *testing.T) {
+	for _, code := range []winerr.Code{55, 58, 59, 64, 1236, 2250} {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage), node.WriteFile(stage+`\file`, "data"))
+		node.ResetCalls()
+		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 2, Error: uint32(code)})
+		must(t, mapTo(host, share, stage2))
+		// The server is being restarted.
+		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 1, Error: uint32(code)})
+		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Nth: 2, Times: 1, Error: 53})
+		wantKind(t, "then away", mapTo(host, share, stage2), winerr.Unavailable, 53)
+		// For longer than we try.
+		fault := inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Error: uint32(code)})
+		wantKind(t, "for longer", mapTo(host, share, stage2), winerr.Unavailable, code)
+		must(t, node.Sleep(t.Context(), 30*time.Second))
+		wantKind(t, "for longer", mapTo(host, share, stage2), winerr.Unavailable, code)
+		wantContent(t, node, stage+`\file`, "data")
+		if made(node, "RemoveSMBMapping")+made(node, "CreateSMBMapping") != 0 {
+			t.Errorf("code %d: %v, want the mapping to be kept", code, node.Calls())
+		}
+		// For so long that Windows will not do it.
+		must(t, node.Sleep(t.Context(), 31*time.Second), mapTo(host, share, stage2))
+		if fault.Remove(); made(node, "RemoveSMBMapping") != 1 || made(node, "CreateSMBMapping") != 1 {
+			t.Errorf("code %d: %v, want the mapping to be made anew after a minute", code, node.Calls())
+		}
+		wantContent(t, node, stage+`\file`, "data")
+	}
+}
+
+// TestMapping_Refused: a mapping that the server refuses is kept for those who use it, unless
+// who asks may be the one who knows the new password.
+func TestMapping_Refused(t *testing.T) {
+	lock := func(s *winsim.SMBServer) { s.Accounts[0].State = winsim.SMBAccountLocked }
+	rename := func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }
+	unshare := func(s *winsim.SMBServer) { s.Shares = s.Shares[1:] }
+	for name, c := range map[string]struct {
+		change         func(*winsim.SMBServer)
+		user, password string
+		idle, made     bool
+		code           winerr.Code
+	}{
+		"a stranger while the account is locked":      {lock, "mallory", "x", false, false, 1909},
+		"its user while the account is locked":        {lock, user, password, false, false, 1909},
+		"idle, while the account is locked":           {lock, user, password, true, false, 1909},
+		"a stranger when the password was changed":    {rename, "mallory", "x", false, false, 1326},
+		"with the old password":                       {rename, user, password, false, false, 1326},
+		"with the new password":                       {rename, user, "new", false, true, 0},
+		"idle, with the new password":                 {rename, user, "new", true, true, 0},
+		"with the new password, and another spelling": {rename, "CSI", "new", false, true, 0},
+		"when the share is gone":                      {unshare, user, password, false, false, 67},
+	} {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage), node.WriteFile(stage+`\file`, "data"))
+		var before []winsim.SMBShare
+		var account winsim.SMBAccount
+		change(t, node, "files", func(s *winsim.SMBServer) {
+			before, account = s.Shares, s.Accounts[0]
+			c.change(s)
+		})
+		if c.idle {
+			node.EndSMBSessions()
+		}
+		node.ResetCalls()
+		err := host.(smbapi.Mapper).MapSMBShare(share, stage2, c.user, c.password)
+		if winerr.CodeOf(err) != c.code || (err == nil) != c.made || (made(node, "RemoveSMBMapping") == 1) != c.made {
+			t.Errorf("%s: %v, want code %d, and the calls are %v", name, err, c.code, node.Calls())
+		}
+		if !c.made && c.code != 67 { // whose files are gone
+			change(t, node, "files", func(s *winsim.SMBServer) { s.Shares, s.Accounts[0] = before, account })
+			wantContent(t, node, stage+`\file`, "data")
+		}
+	}
+}
+
+// TestMapping_Privacy: a mapping without encryption is not good enough where that is required,
+// also if it works. It is not taken away from those who use it.
+func TestMapping_Privacy(t *testing.T) {
+	node := newNode(t)
+	strict := limited(t, node)
+	lax := strict.(interface {
+		WithPrivacy(required bool) smbapi.HostAPI
+	}).WithPrivacy(false)
+	must(t, mapTo(lax, share, stage))
+	must(t, mapTo(lax, share, stage2))
+	wantKind(t, "others use it", mapTo(strict, share, stage2), winerr.InUse, 0)
+	must(t, node.RemoveAll(stage), mapTo(strict, share, stage2))
+	if logons := node.SMBLogons("files"); len(logons) != 2 || logons[0].Encrypted || !logons[1].Encrypted {
+		t.Errorf("the server saw %+v", logons)
+	}
+	node.ResetCalls()
+	must(t, mapTo(strict, share, stage), mapTo(lax, share, stage), mapTo(limited(t, node), share, stage))
+	if made(node, "CreateSMBMapping")+made(node, "RemoveSMBMapping") != 0 {
+		t.Errorf("one that encrypts was made anew: %v", node.Calls())
+	}
+
+	// The server cannot.
+	change(t, node, "files", func(s *winsim.SMBServer) { s.NoEncryption = true })
+	must(t, mapTo(lax, `\\files\more`, ""))
+	wantKind(t, "no encryption", mapTo(strict, `\\files\more`, ""), winerr.InUse, 65)
+	wantMapped(t, node, `\\files\more`, false)
+}
+
+// TestMapping_PrivacyUntold: Windows may say that a mapping does not encrypt which we made so.
+func TestMapping_PrivacyUntold(t *testing.T) {
+	node := newNode(t)
+	host := bind(t.Context(), smbapi.NewOn(liar{node}))
+	must(t, mapTo(host, share, stage), mapTo(host, share, stage2))
+	if n := made(node, "CreateSMBMapping"); n != 1 {
+		t.Errorf("the mapping was made %d times", n)
+	}
+}
+
+// liar is a machine that says of all mappings that they do not encrypt.
+type liar struct{ *winsim.Node }
+
+func (l liar) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, error) {
+	mapping, err := l.Node.SMBMapping(ctx, remote)
+	mapping.Plain = true
+	return mapping, err
+}
+
+// TestPassword_Wiped: nothing is left of it where we had it.
+func TestPassword_Wiped(t *testing.T) {
+	machine := &keeper{Node: newNode(t)}
+	must(t, mapTo(smbapi.NewOn(machine), share, ""))
+	if text := machine.kept.Bytes(); len(text) != len(password) || strings.Trim(string(text), "\x00") != "" {
+		t.Errorf("%d bytes are left as they were", len(text))
+	}
+}
+
+// keeper is a machine that keeps the last password.
+type keeper struct {
+	*winsim.Node
+	kept win.Secret
+}
+
+func (k *keeper) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
+	k.kept = request.Password
+	return k.Node.CreateSMBMapping(ctx, request)
+}
+
+// TestNames_CaseOfWindows: names are the same or not as Windows sees it, not as Unicode does.
+func TestNames_CaseOfWindows(t *testing.T) {
+	names := []string{"data\u212a", "datak", "\u0130nfo", "info", "\u03a3\u03a3", "\u023ax"}
+	node := newNode(t)
+	change(t, node, "files", func(s *winsim.SMBServer) {
+		for _, name := range names {
+			s.Shares = append(s.Shares, winsim.SMBShare{Name: name})
+		}
+	})
+	host := limited(t, node)
+	for i, name := range names {
+		link := many(work+`\pods\l`, i)
+		must(t, mapTo(host, `\\files\`+name, link), node.WriteFile(link+`\file`, name))
+	}
+	for i, name := range names {
+		wantContent(t, node, many(work+`\pods\l`, i)+`\file`, name)
+	}
+	must(t, mapTo(host, "\\\\files\\\u03c2\u03c3", many(work+`\pods\m`, 0)))
+	if all, err := node.SMBMappings(t.Context()); err != nil || len(all) != len(names) {
+		t.Errorf("the mappings are %v, %v", all, err)
+	}
+}
+
 // TestMapping_RemakesWhatIsDead: each of the ways in which a share refuses to be opened.
 func TestMapping_RemakesWhatIsDead(t *testing.T) {
 	for _, code := range []winerr.Code{55, 58, 59, 64, 65, 67, 86, 1219, 1236, 1265, 1272, 1326, 1327, 1328, 1329, 1330, 1331, 1385, 1793, 1907, 1909, 2250} {
 		node := newNode(t)
 		host := limited(t, node)
 		must(t, mapTo(host, share, stage))
-		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 1, Error: uint32(code)})
+		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 3, Error: uint32(code)})
 		node.ResetCalls()
 		must(t, mapTo(host, share, stage))
 		if made(node, "RemoveSMBMapping") != 1 || made(node, "CreateSMBMapping") != 1 {
@@ -128,13 +346,13 @@ func TestMapping_InTheWay(t *testing.T) {
 			if !hidden {
 				fault.Do = func(n *winsim.Node) {
 					_, _ = n.Inject(winsim.Fault{Call: "SMBMapping", Times: 1, Do: func(n *winsim.Node) {
-						_ = n.CreateSMBMapping(t.Context(), win.SMBMappingRequest{Remote: share, User: user, Password: win.NewSecret(password)})
+						_ = n.CreateSMBMapping(t.Context(), win.SMBMappingRequest{Remote: share, User: user, Password: win.NewSecret(password), RequirePrivacy: true})
 					}})
 				}
 			} else {
 				// It is there only for who removes it.
 				_, err := node.Inject(winsim.Fault{Call: "RemoveSMBMapping", Times: 1, Do: func(n *winsim.Node) {
-					_ = n.CreateSMBMapping(t.Context(), win.SMBMappingRequest{Remote: share, User: user, Password: win.NewSecret(password)})
+					_ = n.CreateSMBMapping(t.Context(), win.SMBMappingRequest{Remote: share, User: user, Password: win.NewSecret(password), RequirePrivacy: true})
 				}})
 				must(t, err)
 			}
@@ -239,6 +457,80 @@ func TestProbe_Hangs(t *testing.T) {
 		must(t, mapTo(host, share, stage))
 		if made(node, "RemoveSMBMapping") != 0 {
 			t.Error("the mapping was removed")
+		}
+	})
+}
+
+// TestProbe_HangsWhenIdle: not to be opened in time is no sign of a restart.
+func TestProbe_HangsWhenIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage))
+		node.EndSMBSessions()
+		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 1, Delay: time.Hour})
+		node.ResetCalls()
+		wantKind(t, "hanging", mapTo(host, share, stage), winerr.Unavailable, 0)
+		if made(node, "CreateSMBMapping")+made(node, "RemoveSMBMapping") != 0 {
+			t.Errorf("the calls are %v", node.Calls())
+		}
+	})
+}
+
+// TestCodes: what Windows says to a request for a mapping is never left without a class.
+func TestCodes(t *testing.T) {
+	for code, want := range map[winerr.Code]struct {
+		kind winerr.Kind
+		text string
+	}{
+		52: {winerr.Unavailable, ""}, 54: {winerr.Unavailable, "445"}, 56: {winerr.Unavailable, ""}, 71: {winerr.Unavailable, "limit"},
+		1203: {winerr.Unavailable, "445"}, 1233: {winerr.Unavailable, "445"}, 1234: {winerr.Unavailable, "445"},
+		1240: {winerr.Denied, ""}, 1384: {winerr.Denied, "groups"}, 1396: {winerr.Denied, "setspn"}, 1397: {winerr.Denied, "alias"},
+		1398: {winerr.Denied, "clock"}, 2457: {winerr.Denied, "clock"}, 1786: {winerr.Denied, "domain"}, 1787: {winerr.Denied, "domain"}, 1789: {winerr.Denied, "domain"},
+	} {
+		node := newNode(t)
+		inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Error: uint32(code)})
+		err := mapTo(limited(t, node), share, "")
+		if wantKind(t, "map", err, want.kind, code); err != nil && !strings.Contains(err.Error(), want.text) {
+			t.Errorf("%v does not say %q", err, want.text)
+		}
+	}
+}
+
+// TestLink_Race: a link that somebody makes while we do counts if it is the same, and only then.
+func TestLink_Race(t *testing.T) {
+	for target, want := range map[string]winerr.Kind{share + `\`: 0, `\\files\more\`: winerr.Exists} {
+		node := newNode(t)
+		inject(t, node, winsim.Fault{Call: "CreateDirectoryLink", Times: 1, Do: func(n *winsim.Node) { must(t, n.Symlink(stage, target)) }})
+		if err := mapTo(limited(t, node), share, stage); (err == nil) != (want == 0) || (err != nil && winerr.KindOf(err) != want) {
+			t.Errorf("a link to %s: %v", target, err)
+		}
+	}
+}
+
+// TestJoin_Differs: who requires encryption does not share a run with who does not, nor does who
+// may link elsewhere.
+func TestJoin_Differs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t)
+		strict := limited(t, node)
+		lax := strict.(interface {
+			WithPrivacy(required bool) smbapi.HostAPI
+		}).WithPrivacy(false)
+		elsewhere, err := policy.Limit(strict, []string{work + `\pods`})
+		must(t, err)
+		inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Times: 1, Delay: 30 * time.Second})
+		var all sync.WaitGroup
+		for _, host := range []smbapi.HostAPI{lax, strict, elsewhere} {
+			all.Go(func() { _ = mapTo(host, share, "") })
+			synctest.Wait()
+		}
+		all.Wait()
+		if n := made(node, "SMBMapping"); n < 3 {
+			t.Errorf("three who want different things looked %d times", n)
+		}
+		if logons := node.SMBLogons("files"); !logons[len(logons)-1].Encrypted {
+			t.Errorf("the server saw %+v", logons)
 		}
 	})
 }

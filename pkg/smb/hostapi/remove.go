@@ -24,10 +24,14 @@ func (h host) RemoveSMBGlobalMapping(remotePath string) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
+			h.shared.links.unwanted(remote)
 			klog.FromContext(ctx).Info("The mapping of a share is kept, because links that use it may not be known", "share", share, "reason", err)
 			return nil
 		}
-		if path, found := h.firstLive(ctx, share); found {
+		if _, ours := h.shared.mappings.of(share); !ours && h.limits == nil {
+			return h.leave(ctx, share)
+		}
+		if path, found := h.firstLive(ctx, share, ""); found {
 			h.shared.links.unwanted(remote)
 			klog.FromContext(ctx).V(2).Info("The mapping of a share is kept, because a link uses it", "share", share, "link", path)
 			return nil
@@ -35,6 +39,19 @@ func (h host) RemoveSMBGlobalMapping(remotePath string) error {
 		h.shared.links.wanted(remote)
 		return winerr.Wrap(opUnmap, share, h.drop(ctx, share))
 	})
+}
+
+// leave does not remove a mapping that another process has made: without working directories
+// nobody knows what uses it.
+func (h host) leave(ctx context.Context, share string) error {
+	switch _, err := h.m.SMBMapping(ctx, share); {
+	case notMapped(err):
+		return nil
+	case err != nil:
+		return winerr.Wrap(opUnmap, share, err)
+	}
+	klog.FromContext(ctx).Info("The mapping of a share is kept, because this process has not made it, and without working directories nobody knows what uses it", "share", share)
+	return nil
 }
 
 const (
@@ -50,8 +67,12 @@ const (
 func (h host) tidy(ctx context.Context, remote unc.Path) {
 	ctx, cancel := context.WithTimeout(ctx, tidyTime)
 	defer cancel()
-	for _, share := range h.shared.links.unwantedOf(remote.Server(), remote.Share(), tidyMost) {
-		if _, found := h.firstLive(ctx, share); found || ctx.Err() != nil {
+	shares := h.shared.links.unwantedOf(remote.Server(), remote.Share(), tidyMost)
+	if len(shares) == 0 || h.learnLinks(ctx) != nil {
+		return
+	}
+	for _, share := range shares {
+		if _, found := h.firstLive(ctx, share, ""); found || ctx.Err() != nil {
 			continue
 		}
 		other, err := unc.Parse(opUnmap, share)

@@ -121,7 +121,12 @@ func (s *search) list(ctx context.Context, parent win.Tree, name, path string, d
 		}
 		return nil
 	})
-	if errors.Is(err, winerr.NotFound) { // since its parent was listed
+	switch {
+	case errors.Is(err, winerr.NotFound): // since its parent was listed
+		return nil
+	case winerr.CodeOf(err) == winerr.AccessDenied && depth < scanDepth:
+		// Somebody's own directory, in which we could make no link either.
+		klog.FromContext(ctx).V(2).Info("A directory cannot be searched for links to shares", "path", path, "error", err)
 		return nil
 	}
 	return err
