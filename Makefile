@@ -11,8 +11,8 @@ BENCHTIME ?= 1s
 FUZZTIME  ?= 20s
 
 # The programs in cmd: those for Windows nodes, and those that also run here.
-WINDOWS_PROGRAMS := csi-proxy csi-proxy-sim
-NATIVE_PROGRAMS  := csi-proxy-sim
+WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
+NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
 # VERSION says more than the stamp of the go command, which fails in a foreign checkout.
 LDFLAGS    := -s -w -X github.com/kubernetes-csi/csi-proxy/v2/internal/version.stamped=$(VERSION)
@@ -29,7 +29,7 @@ GO_TOOLS := GOWORK=off $(GO) -C tools
 # What 'make generate' runs besides our own protogen, and what comes out of it.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
 	golang.org/x/sys/windows/mkwinsyscall
-GENERATED  := '*.pb.go' '*zsyscall_windows.go'
+GENERATED  := '*.pb.go' '*zsyscall_windows.go' 'docs/cli/*.md'
 
 GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 
@@ -88,7 +88,7 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s)
 	done
 
 .PHONY: generate
-generate: ## Write all generated code anew
+generate: ## Write all generated code, and the reference of csi-proxyctl, anew
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools client/api
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)

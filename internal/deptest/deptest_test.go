@@ -60,12 +60,14 @@ var rules = []rule{
 	{"v2/internal/grpcapi", direct, "v2/internal/win*/... !v2/internal/winerr v2/internal/cim v2/pkg/*/hostapi", "adapters translate; they decide nothing"},
 	{"v2/cmd/csi-proxy", transitive, "v2/pkg/winsim/... v2/pkg/hosttest/...", "the daemon never contains the emulator"},
 	{"v2/... !v2/cmd/* !v2/internal/metrics", transitive, "github.com/prometheus/... v2/internal/metrics", "only the programs have metrics; tests of drivers do without"},
-	{anyOfUs + " !v2/internal/cim !v2/internal/winapi !v2/internal/pipe !v2/internal/service !v2/internal/win/local !v2/cmd/* !client/internal/dial", direct, windowsAPI, "one place to audit"},
-	{anyOfUs + " !v2/internal/cim !v2/internal/winapi !v2/internal/pipe !v2/internal/win/local !v2/cmd/* !client/api/...", direct, "unsafe", "one place to audit, besides what protoc-gen-go writes"},
+	{anyOfUs + " !v2/internal/cim !v2/internal/winapi !v2/internal/pipe !v2/internal/service !v2/internal/win/local !v2/internal/ctl/machine !v2/internal/ctl/scm !v2/cmd/* !client/internal/dial", direct, windowsAPI, "one place to audit"},
+	{anyOfUs + " !v2/internal/cim !v2/internal/winapi !v2/internal/pipe !v2/internal/win/local !v2/internal/ctl/scm !v2/cmd/* !client/api/...", direct, "unsafe", "one place to audit, besides what protoc-gen-go writes"},
 	{"client/...", transitive, "v2/... k8s.io/klog/... github.com/prometheus/...", "drivers vendor the client, and nothing of ours with it"},
 	{anyOfUs, transitive, "github.com/microsoft/wmi/...", "its init function panics where WMI is missing (csi-proxy#411)"},
 	{anyOfUs, direct, "github.com/pkg/errors io/ioutil", "settled: the standard library's errors, io and os have it"},
 	{anyOfUs + " !v2/hack/... !v2/test/...", direct, "os/exec", "no PowerShell, nor any other program, at run time"},
+	{anyOfUs + " !v2/cmd/csi-proxyctl/... !v2/internal/ctl/...", transitive, "github.com/spf13/... golang.org/x/term/... v2/internal/ctl/...", "what csi-proxyctl needs is its own; drivers and the daemon do without"},
+	{"v2/cmd/csi-proxyctl/... v2/internal/ctl/...", transitive, "v2/pkg/... v2/internal/server v2/internal/grpcapi v2/internal/daemon k8s.io/klog/...", "csi-proxyctl is a client: it knows what the API tells"},
 	{"v2/hack/demo", direct, "v2/...", "the demo is a driver, and has what drivers have"},
 }
 

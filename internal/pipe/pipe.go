@@ -66,3 +66,10 @@ func PeerPID(conn net.Conn) (pid int, ok bool) {
 func ValidateSecurityDescriptor(sddl string) error {
 	return validateSecurityDescriptor(sddl)
 }
+
+// Owner returns the process that serves the endpoint at path, as far as the system knows
+// it. ok is false if nobody serves it, or it is not known.
+func Owner(ctx context.Context, path string) (pid int, ok bool) {
+	id, err := owner(ctx, path)
+	return int(id), err == nil
+}

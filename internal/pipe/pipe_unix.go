@@ -221,3 +221,18 @@ func fail(path string, err error) error {
 
 // validateSecurityDescriptor has nothing to do: the file mode decides here.
 func validateSecurityDescriptor(string) error { return nil }
+
+// owner asks the socket for the process that listens on it.
+func owner(ctx context.Context, path string) (pid uint32, err error) {
+	dialer := net.Dialer{Timeout: ownerTimeout}
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	id, ok := peerPID(conn)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+	return uint32(id), nil
+}

@@ -8,10 +8,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
 // Observer is told of every request, for metrics. Methods are called concurrently and
@@ -68,6 +71,11 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 // above, and where a panic becomes that call's Internal error.
 func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	defer e.recoverPanic(info.FullMethod, &resp, &err)
+	if info.FullMethod == healthv1.Health_Check_FullMethodName {
+		// The published messages have no field for it. It fails without a connection
+		// only, when there is nobody to tell.
+		_ = grpc.SetHeader(ctx, metadata.Pairs(version.Header, version.String()))
+	}
 	if err = checkDecoded(req); err == nil {
 		resp, err = handler(ctx, req)
 	}

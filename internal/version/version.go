@@ -3,6 +3,9 @@ package version
 
 import "runtime/debug"
 
+// Header is the gRPC header in which the answer to a health check has the version.
+const Header = "csi-proxy-version"
+
 // stamped is set by the linker: -X .../internal/version.stamped=v2.0.0.
 var stamped string
 

@@ -1,0 +1,125 @@
+//go:build unix
+
+// Signals to a process and Unix sockets are what is tested here.
+
+package main
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+// TestMain lets the test binary play the program, so that it is tested as a process.
+func TestMain(m *testing.M) {
+	if os.Getenv("CSI_PROXYCTL_TEST_MAIN") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// program returns the program as a process, and what it prints.
+func program(t testing.TB, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "CSI_PROXYCTL_TEST_MAIN=1")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	return cmd, &output
+}
+
+func startNode(t testing.TB) {
+	t.Helper()
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve.Start(t, node)
+}
+
+func TestProcess_Exits(t *testing.T) {
+	startNode(t)
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"disk list":                      {command.ExitOK, "WINSIM0003"},
+		"--version":                      {command.ExitOK, "csi-proxyctl "},
+		"disk stats 99":                  {command.ExitFailure, "(NotFound)"},
+		"disk stats":                     {command.ExitUsage, "--help"},
+		"disk list --endpoint-dir /none": {command.ExitUnreachable, "/none"},
+		"doctor --log-file /none":        {command.ExitFindings, "/none"},
+		"smb map x --user u":             {command.ExitUsage, "--password-file"},
+	} {
+		t.Run(args, func(t *testing.T) {
+			cmd, output := program(t, strings.Fields(args)...)
+			_ = cmd.Run() // its exit code is looked at
+			if got := cmd.ProcessState.ExitCode(); got != want.code || !strings.Contains(output.String(), want.text) {
+				t.Errorf("exit code %d, want %d\n%s", got, want.code, output)
+			}
+		})
+	}
+}
+
+// TestProcess_Interrupt: Ctrl-C ends a call that does not come back.
+func TestProcess_Interrupt(t *testing.T) {
+	dir, err := os.MkdirTemp("", "ctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, "csi-proxy-disk-v1.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	cmd, output := program(t, "disk", "rescan", "--endpoint-dir", dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the look at the endpoint, then the connection for the call
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // its exit code is looked at
+	if got := cmd.ProcessState.ExitCode(); got != command.ExitInterrupted || !strings.Contains(output.String(), "interrupted") {
+		t.Errorf("exit code %d\n%s", got, output)
+	}
+}
+
+// cpuBudget is what a run may take of the processor, from its start to its answer.
+const cpuBudget = 50 * time.Millisecond
+
+// BenchmarkDiskList measures whole processes, and fails above the budget.
+func BenchmarkDiskList(b *testing.B) {
+	startNode(b)
+	var cpu time.Duration
+	for b.Loop() {
+		cmd, output := program(b, "disk", "list")
+		if err := cmd.Run(); err != nil {
+			b.Fatalf("%v\n%s", err, output)
+		}
+		cpu += cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	each := cpu / time.Duration(b.N)
+	b.ReportMetric(float64(each.Microseconds())/1000, "cpu-ms/op")
+	if each > cpuBudget {
+		b.Errorf("%s of CPU time, want %s at most", each, cpuBudget)
+	}
+}

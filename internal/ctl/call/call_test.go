@@ -1,0 +1,66 @@
+package call
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// TestVersions compares with a golden file what each version has of the newest one: under
+// which name, and which fields it lacks. Names that fell through the tables show there.
+func TestVersions(t *testing.T) {
+	var b strings.Builder
+	for _, name := range endpoint.All() {
+		newest := services()[endpoint.Name{Group: name.Group, Version: endpoint.Newest(name.Group)}]
+		if newest == nil {
+			t.Fatalf("the newest version of %s is not linked", name.Group)
+		}
+		for i := range newest.Methods().Len() {
+			method := newest.Methods().Get(i)
+			found := find(name, string(method.Name()))
+			if found == nil {
+				fmt.Fprintf(&b, "%s %s: absent\n", name, method.Name())
+				continue
+			}
+			fmt.Fprintf(&b, "%s %s: %s", name, method.Name(), found.Name())
+			for _, side := range []struct {
+				newest, theirs protoreflect.MessageDescriptor
+			}{
+				{method.Input(), found.Input()}, {method.Output(), found.Output()},
+			} {
+				for j := range side.newest.Fields().Len() {
+					f := side.newest.Fields().Get(j)
+					older := field(side.theirs, f.Name())
+					switch {
+					case older == nil:
+						fmt.Fprintf(&b, " -%s", f.Name())
+					case older.Name() != f.Name():
+						fmt.Fprintf(&b, " %s=%s", f.Name(), older.Name())
+					}
+				}
+			}
+			b.WriteByte('\n')
+		}
+	}
+	const file = "testdata/versions.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(want) {
+		t.Errorf("got\n%s\nwant\n%s\n-update writes it anew", b.String(), want)
+	}
+}

@@ -1,0 +1,249 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+)
+
+func (a *app) disk() *cobra.Command {
+	return a.group(page{
+		use:     "disk",
+		short:   "Disks: list them, partition them, take them online and offline",
+		long:    "Disks go by their number in Windows, as 'disk list' shows it. Numbers may change when the machine restarts.",
+		example: "  csi-proxyctl disk list\n  csi-proxyctl disk partition 3",
+	},
+		a.leaf(page{
+			use:     "list",
+			short:   "List all disks with size, state and ids",
+			long:    "List all disks with size, state and ids. It takes several calls; those that an older --api-version lacks leave their column empty.",
+			example: "  csi-proxyctl disk list\n  csi-proxyctl disk list -o wide\n  csi-proxyctl disk list -o json",
+		}, 0, diskList),
+		a.leaf(page{
+			use:     "ids",
+			short:   "List the serial numbers and page 83 ids of all disks",
+			long:    "List the serial numbers and page 83 ids of all disks (ListDiskIDs).",
+			example: "  csi-proxyctl disk ids",
+		}, 0, diskIDs),
+		a.leaf(page{
+			use:     "locations",
+			short:   "List where all disks are attached",
+			long:    "List adapter, bus, target and LUN of all disks (ListDiskLocations).",
+			example: "  csi-proxyctl disk locations",
+		}, 0, diskLocations),
+		a.onDisk(page{
+			use:     "stats DISK",
+			short:   "Show the size of a disk",
+			long:    "Show the size of a disk (GetDiskStats).",
+			example: "  csi-proxyctl disk stats 3",
+		}, diskStats),
+		a.onDisk(page{
+			use:     "state DISK",
+			short:   "Show whether a disk is online",
+			long:    "Show whether a disk is online (GetDiskState).",
+			example: "  csi-proxyctl disk state 3",
+		}, diskState),
+		a.onDisk(page{
+			use:     "online DISK",
+			short:   "Take a disk online",
+			long:    "Take a disk online (SetDiskState). Repeating it changes nothing.",
+			example: "  csi-proxyctl disk online 3",
+		}, setDiskState(true)),
+		a.onDisk(page{
+			use:     "offline DISK",
+			short:   "Take a disk offline",
+			long:    "Take a disk offline (SetDiskState), which dismounts its volumes. The disk of Windows is refused. Repeating it changes nothing.",
+			example: "  csi-proxyctl disk offline 3",
+		}, setDiskState(false)),
+		a.onDisk(page{
+			use:     "partition DISK",
+			short:   "Give a blank disk a partition table and one partition",
+			long:    "Give a blank disk a partition table and one partition (PartitionDisk). A disk that has one already is left alone.",
+			example: "  csi-proxyctl disk partition 3",
+		}, partitionDisk),
+		a.leaf(page{
+			use:     "rescan",
+			short:   "Look for disks that are new or have grown",
+			long:    "Look for disks that are new or have grown (Rescan).",
+			example: "  csi-proxyctl disk rescan",
+		}, 0, func(ctx context.Context, s *session, _ []string) error {
+			if err := s.client.Do(ctx, "disk", "Rescan", &diskv1.RescanRequest{}, &diskv1.RescanResponse{}); err != nil {
+				return err
+			}
+			return s.done("disks", "rescanned")
+		}),
+	)
+}
+
+// onDisk makes a command whose only argument is the number of a disk.
+func (a *app) onDisk(p page, run func(ctx context.Context, s *session, disk uint32) error) *cobra.Command {
+	c := a.leaf(p, 1, func(ctx context.Context, s *session, args []string) error {
+		disk, err := parseDisk(args[0])
+		if err != nil {
+			return err
+		}
+		return run(ctx, s, disk)
+	})
+	c.ValidArgsFunction = a.completeDisks
+	return c
+}
+
+// completeTimeout bounds how long a shell waits for completions.
+const completeTimeout = 2 * time.Second
+
+// completeDisks offers the numbers of the node's disks to the shell.
+func (a *app) completeDisks(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), completeTimeout)
+	defer cancel()
+	s := a.session()
+	defer s.client.Close()
+	disks, err := s.source.Disks(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	completions := make([]cobra.Completion, 0, len(disks))
+	for _, disk := range disks {
+		completions = append(completions, cobra.CompletionWithDesc(strconv.FormatUint(uint64(disk.Number), 10), disk.SerialNumber))
+	}
+	return completions, cobra.ShellCompDirectiveNoFileComp
+}
+
+func parseDisk(text string) (uint32, error) {
+	number, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0, usagef("%q is no number of a disk; 'csi-proxyctl disk list' shows them", text)
+	}
+	return uint32(number), nil
+}
+
+func diskList(ctx context.Context, s *session, _ []string) error {
+	disks, err := s.source.Disks(ctx)
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Number       uint32   `json:"number"`
+		SizeBytes    *int64   `json:"sizeBytes"`
+		Online       *bool    `json:"online"`
+		SerialNumber string   `json:"serialNumber"`
+		Page83       string   `json:"page83"`
+		Location     string   `json:"location"`
+		Warnings     []string `json:"warnings"`
+	}
+	list := make([]row, 0, len(disks))
+	rows := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "SERIAL", "LOCATION", "PAGE83", "BYTES"}, Narrow: 5}
+	for _, d := range disks {
+		list = append(list, row{d.Number, d.SizeBytes, d.Online, d.SerialNumber, d.Page83, d.Location, d.Warnings})
+		state, size, bytes := output.Text(""), "", ""
+		if d.Online != nil {
+			state = inventory.StateCell(*d.Online)
+		}
+		if d.SizeBytes != nil {
+			size, bytes = output.Size(*d.SizeBytes), strconv.FormatInt(*d.SizeBytes, 10)
+		}
+		rows.Add(output.Text(strconv.FormatUint(uint64(d.Number), 10)), output.Text(size), state,
+			output.Text(d.SerialNumber), output.Text(d.Location), output.Text(d.Page83), output.Text(bytes))
+	}
+	if err := s.Value(list, func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+		return err
+	}
+	for _, d := range disks {
+		for _, warning := range d.Warnings {
+			s.warn("disk %d: %s", d.Number, warning)
+		}
+	}
+	return nil
+}
+
+func diskIDs(ctx context.Context, s *session, _ []string) error {
+	var response diskv1.ListDiskIDsResponse
+	if err := s.client.Do(ctx, "disk", "ListDiskIDs", &diskv1.ListDiskIDsRequest{}, &response); err != nil {
+		return err
+	}
+	type row struct {
+		Disk         uint32 `json:"disk"`
+		Page83       string `json:"page83"`
+		SerialNumber string `json:"serialNumber"`
+	}
+	list := []row{}
+	rows := output.Rows{Header: []string{"DISK", "SERIAL", "PAGE83"}}
+	for _, number := range slices.Sorted(maps.Keys(response.GetDiskIDs())) {
+		ids := response.GetDiskIDs()[number]
+		list = append(list, row{number, ids.GetPage83(), ids.GetSerialNumber()})
+		rows.Add(output.Text(strconv.FormatUint(uint64(number), 10)), output.Text(ids.GetSerialNumber()), output.Text(ids.GetPage83()))
+	}
+	return s.Value(list, func() string { return s.Table(&rows) })
+}
+
+func diskLocations(ctx context.Context, s *session, _ []string) error {
+	var response diskv1.ListDiskLocationsResponse
+	if err := s.client.Do(ctx, "disk", "ListDiskLocations", &diskv1.ListDiskLocationsRequest{}, &response); err != nil {
+		return err
+	}
+	type row struct {
+		Disk    uint32 `json:"disk"`
+		Adapter string `json:"adapter"`
+		Bus     string `json:"bus"`
+		Target  string `json:"target"`
+		LUN     string `json:"lun"`
+	}
+	list := []row{}
+	rows := output.Rows{Header: []string{"DISK", "ADAPTER", "BUS", "TARGET", "LUN"}}
+	for _, number := range slices.Sorted(maps.Keys(response.GetDiskLocations())) {
+		l := response.GetDiskLocations()[number]
+		list = append(list, row{number, l.GetAdapter(), l.GetBus(), l.GetTarget(), l.GetLUNID()})
+		rows.Add(output.Text(strconv.FormatUint(uint64(number), 10)), output.Text(l.GetAdapter()), output.Text(l.GetBus()), output.Text(l.GetTarget()), output.Text(l.GetLUNID()))
+	}
+	return s.Value(list, func() string { return s.Table(&rows) })
+}
+
+func diskStats(ctx context.Context, s *session, disk uint32) error {
+	var response diskv1.GetDiskStatsResponse
+	if err := s.client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: disk}, &response); err != nil {
+		return err
+	}
+	return s.word(struct {
+		Disk      uint32 `json:"disk"`
+		SizeBytes int64  `json:"sizeBytes"`
+	}{disk, response.GetTotalBytes()}, output.Size(response.GetTotalBytes()))
+}
+
+func diskState(ctx context.Context, s *session, disk uint32) error {
+	var response diskv1.GetDiskStateResponse
+	if err := s.client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: disk}, &response); err != nil {
+		return err
+	}
+	return s.word(struct {
+		Disk   uint32 `json:"disk"`
+		Online bool   `json:"online"`
+	}{disk, response.GetIsOnline()}, inventory.StateCell(response.GetIsOnline()).Text)
+}
+
+func setDiskState(online bool) func(ctx context.Context, s *session, disk uint32) error {
+	return func(ctx context.Context, s *session, disk uint32) error {
+		request := &diskv1.SetDiskStateRequest{DiskNumber: disk, IsOnline: online}
+		if err := s.client.Do(ctx, "disk", "SetDiskState", request, &diskv1.SetDiskStateResponse{}); err != nil {
+			return err
+		}
+		return s.done(fmt.Sprintf("disk %d", disk), inventory.StateCell(online).Text)
+	}
+}
+
+func partitionDisk(ctx context.Context, s *session, disk uint32) error {
+	if err := s.client.Do(ctx, "disk", "PartitionDisk", &diskv1.PartitionDiskRequest{DiskNumber: disk}, &diskv1.PartitionDiskResponse{}); err != nil {
+		return err
+	}
+	return s.done(fmt.Sprintf("disk %d", disk), "partitioned")
+}

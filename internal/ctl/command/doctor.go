@@ -1,0 +1,80 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/doctor"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/installation"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/machine"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+)
+
+func (a *app) doctor() *cobra.Command {
+	var dirs []string
+	var logFile, serviceName string
+	c := a.leaf(page{
+		use:   "doctor",
+		short: "Check what goes wrong in practice, and say what to do",
+		long: `Check endpoints (missing, squatted, unhealthy, of several processes), versions, the service
+(installed, start type, recovery), working directories, the iSCSI initiator, SAN
+policy, long paths and the log file. Each finding comes with its remedy.
+
+The exit code is 0 if there is nothing to do, and 4 after a warning or an error.`,
+		example: `  csi-proxyctl doctor
+  csi-proxyctl doctor --working-dir 'D:\kubelet' --log-file 'D:\log\csi-proxy.log'
+  csi-proxyctl doctor -o json`,
+	}, 0, func(ctx context.Context, s *session, _ []string) error {
+		found := doctor.Doctor{
+			Node: s.node, Client: s.client, WorkingDirs: dirs, LogFile: logFile, ServiceName: serviceName, Version: version.String(),
+			Services: a.env.Services, SANPolicy: machine.SANPolicy, LongPaths: machine.LongPaths,
+		}.Examine(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := s.Value(found, func() string { return diagnosis(s.Printer, found) }); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(found, doctor.Finding.Bad) {
+			return errFindings
+		}
+		return nil
+	})
+	c.Flags().StringArrayVar(&dirs, "working-dir", []string{kubeletPath}, "directory that drivers need; repeatable")
+	c.Flags().StringVar(&logFile, "log-file", "", "log file of the daemon (default: what the service's command line says)")
+	c.Flags().StringVar(&serviceName, "service-name", installation.DefaultName, "name of the daemon's service")
+	return c
+}
+
+var levelStyles = map[doctor.Level]output.Style{
+	doctor.OK: output.Good, doctor.Info: output.Faint, doctor.Warning: output.Warning, doctor.Error: output.Bad,
+}
+
+// diagnosis is what people read: a line per finding, its remedy below it.
+func diagnosis(p *output.Printer, found []doctor.Finding) string {
+	var b strings.Builder
+	bad := 0
+	for _, f := range found {
+		if f.Bad() {
+			bad++
+		}
+		fmt.Fprintf(&b, "%s%s  %-19s  %s\n", p.Paint(levelStyles[f.Level], string(f.Level)), strings.Repeat(" ", len(doctor.Warning)-len(f.Level)), f.Check, f.Text)
+		if f.Remedy != "" {
+			fmt.Fprintf(&b, "%31s%s\n", "", p.Paint(output.Bold, "→ "+f.Remedy))
+		}
+	}
+	switch bad {
+	case 0:
+		b.WriteString("Nothing needs to be done.\n")
+	case 1:
+		b.WriteString("1 finding needs attention.\n")
+	default:
+		fmt.Fprintf(&b, "%d findings need attention.\n", bad)
+	}
+	return b.String()
+}

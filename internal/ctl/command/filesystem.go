@@ -1,0 +1,115 @@
+package command
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+)
+
+func (a *app) filesystem() *cobra.Command {
+	return a.group(page{
+		use:   "fs",
+		short: "Files: make and remove directories and links",
+		long: `Paths are Windows paths of the node, in a directory that the daemon lets requests touch:
+-kubelet-path and -working-dir. Quote them: shells eat backslashes.`,
+		example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
+	},
+		a.leaf(page{
+			use:     "exists PATH",
+			short:   "Show whether a path exists",
+			long:    "Show whether a path exists (PathExists): true or false. Both are exit code 0.",
+			example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
+		}, 1, pathExists),
+		a.leaf(page{
+			use:     "mkdir PATH",
+			short:   "Make a directory, and those above it",
+			long:    "Make a directory, and those above it (Mkdir). Repeating it changes nothing.",
+			example: `  csi-proxyctl fs mkdir 'C:\var\lib\kubelet\plugins\x'`,
+		}, 1, makeDir),
+		a.rmdir(),
+		a.leaf(page{
+			use:     "rm-contents PATH",
+			short:   "Remove what is in a directory, but not the directory",
+			long:    "Remove what is in a directory, but not the directory (RmdirContents). Links in it are removed, what they lead to is not.",
+			example: `  csi-proxyctl fs rm-contents 'C:\var\lib\kubelet\plugins\x\cache'`,
+		}, 1, removeContents),
+		a.leaf(page{
+			use:     "link SOURCE TARGET",
+			short:   "Make a link at TARGET that leads to SOURCE",
+			long:    "Make a link at TARGET that leads to SOURCE (CreateSymlink).",
+			example: `  csi-proxyctl fs link 'C:\var\lib\kubelet\plugins\x\globalmount' 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
+		}, 2, createLink),
+		a.leaf(page{
+			use:     "is-link PATH",
+			short:   "Show whether a path is a link or a mounted folder",
+			long:    "Show whether a path is a link or a mounted folder whose target is there (IsSymlink): true or false. Both are exit code 0.",
+			example: `  csi-proxyctl fs is-link 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
+		}, 1, isLink),
+	)
+}
+
+func (a *app) rmdir() *cobra.Command {
+	var force bool
+	c := a.leaf(page{
+		use:     "rmdir PATH",
+		short:   "Remove a directory or a link",
+		long:    "Remove a directory or a link (Rmdir). Repeating it changes nothing.",
+		example: `  csi-proxyctl fs rmdir --force 'C:\var\lib\kubelet\plugins\x'`,
+	}, 1, func(ctx context.Context, s *session, args []string) error {
+		request := &filesystemv2alpha1.RmdirRequest{Path: args[0], Force: force}
+		if err := s.client.Do(ctx, "filesystem", "Rmdir", request, &filesystemv2alpha1.RmdirResponse{}); err != nil {
+			return err
+		}
+		return s.done(args[0], "removed")
+	})
+	c.Flags().BoolVar(&force, "force", false, "also a directory that is not empty, with all that is in it")
+	return c
+}
+
+func pathExists(ctx context.Context, s *session, args []string) error {
+	var response filesystemv2alpha1.PathExistsResponse
+	if err := s.client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: args[0]}, &response); err != nil {
+		return err
+	}
+	return s.word(struct {
+		Path   string `json:"path"`
+		Exists bool   `json:"exists"`
+	}{args[0], response.GetExists()}, strconv.FormatBool(response.GetExists()))
+}
+
+func makeDir(ctx context.Context, s *session, args []string) error {
+	if err := s.client.Do(ctx, "filesystem", "Mkdir", &filesystemv2alpha1.MkdirRequest{Path: args[0]}, &filesystemv2alpha1.MkdirResponse{}); err != nil {
+		return err
+	}
+	return s.done(args[0], "made")
+}
+
+func removeContents(ctx context.Context, s *session, args []string) error {
+	request := &filesystemv2alpha1.RmdirContentsRequest{Path: args[0]}
+	if err := s.client.Do(ctx, "filesystem", "RmdirContents", request, &filesystemv2alpha1.RmdirContentsResponse{}); err != nil {
+		return err
+	}
+	return s.done(args[0], "emptied")
+}
+
+func createLink(ctx context.Context, s *session, args []string) error {
+	request := &filesystemv2alpha1.CreateSymlinkRequest{SourcePath: args[0], TargetPath: args[1]}
+	if err := s.client.Do(ctx, "filesystem", "CreateSymlink", request, &filesystemv2alpha1.CreateSymlinkResponse{}); err != nil {
+		return err
+	}
+	return s.done(args[1], "linked to "+args[0])
+}
+
+func isLink(ctx context.Context, s *session, args []string) error {
+	var response filesystemv2alpha1.IsSymlinkResponse
+	if err := s.client.Do(ctx, "filesystem", "IsSymlink", &filesystemv2alpha1.IsSymlinkRequest{Path: args[0]}, &response); err != nil {
+		return err
+	}
+	return s.word(struct {
+		Path   string `json:"path"`
+		IsLink bool   `json:"isLink"`
+	}{args[0], response.GetIsSymlink()}, strconv.FormatBool(response.GetIsSymlink()))
+}

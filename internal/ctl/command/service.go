@@ -1,0 +1,163 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/installation"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+)
+
+func (a *app) service() *cobra.Command {
+	return a.group(page{
+		use:   "service",
+		short: "Install the daemon as a Windows service, start, stop and upgrade it",
+		long: `Install csi-proxy.exe as a Windows service, start, stop and upgrade it, from an elevated
+prompt. All of it may be repeated.`,
+		example: `  csi-proxyctl service install --binary C:\k\csi-proxy.exe
+  csi-proxyctl service upgrade --binary C:\tmp\csi-proxy.exe`,
+	},
+		a.install(),
+		a.onService(page{
+			use:     "uninstall",
+			short:   "Stop and remove the service",
+			long:    "Stop and remove the service and its event-log source. Files stay.",
+			example: "  csi-proxyctl service uninstall",
+		}, func(ctx context.Context, s *session, i *installation.Installer) error {
+			removed, err := i.Uninstall(ctx)
+			if err != nil {
+				return err
+			}
+			if !removed {
+				return s.done("service "+i.Name, "was not installed")
+			}
+			return s.done("service "+i.Name, "removed")
+		}),
+		a.onService(page{
+			use:     "start",
+			short:   "Start the service, and wait until it runs",
+			long:    "Start the service, and wait until it runs: all its pipes listen then.",
+			example: "  csi-proxyctl service start",
+		}, func(ctx context.Context, s *session, i *installation.Installer) error {
+			if err := i.Start(ctx); err != nil {
+				return err
+			}
+			return s.done("service "+i.Name, "runs")
+		}),
+		a.onService(page{
+			use:     "stop",
+			short:   "Stop the service, and wait until it has stopped",
+			long:    "Stop the service, and wait until it has stopped: calls in flight may finish.",
+			example: "  csi-proxyctl service stop",
+		}, func(ctx context.Context, s *session, i *installation.Installer) error {
+			if err := i.Stop(ctx); err != nil {
+				return err
+			}
+			return s.done("service "+i.Name, "stopped")
+		}),
+		a.onService(page{
+			use:     "status",
+			short:   "Show state, start type and command line of the service",
+			long:    "Show state, start type, recovery and command line of the service, and how many endpoints answer.",
+			example: "  csi-proxyctl service status -o json",
+		}, serviceStatus),
+		a.upgrade(),
+	)
+}
+
+// onService makes a command about the service that --name names.
+func (a *app) onService(p page, run func(ctx context.Context, s *session, i *installation.Installer) error) *cobra.Command {
+	var serviceName string
+	c := a.leaf(p, 0, func(ctx context.Context, s *session, _ []string) error {
+		manager, err := a.env.Services()
+		if err != nil {
+			return err
+		}
+		defer manager.Close()
+		return run(ctx, s, &installation.Installer{
+			Manager: manager, Name: serviceName, Check: s.node.CheckAll, After: a.env.After,
+			Progress: func(text string) { fmt.Fprintf(a.env.Err, "%s: %s\n", serviceName, text) },
+		})
+	})
+	c.Flags().StringVar(&serviceName, "name", installation.DefaultName, "name of the service")
+	return c
+}
+
+func (a *app) install() *cobra.Command {
+	var binary string
+	var flags []string
+	c := a.onService(page{
+		use:   "install",
+		short: "Install the service, or correct its installation",
+		long: `Install the service: delayed automatic start, restart ten seconds after a failure, a
+description, an event-log source, and 30 seconds to stop when the machine shuts down.
+
+A service that is installed already is corrected, and keeps its program and the flags
+that the operator gave it, unless --binary or flags after -- say otherwise. A new one
+gets: -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2.
+It is not started.`,
+		example: `  csi-proxyctl service install --binary C:\k\csi-proxy.exe
+  csi-proxyctl service install --binary C:\k\csi-proxy.exe -- -log_file=D:\log\csi-proxy.log -logtostderr=false -v=4`,
+	}, func(_ context.Context, s *session, i *installation.Installer) error {
+		created, err := i.Install(installation.Options{Binary: binary, Flags: flags})
+		if err != nil {
+			return err
+		}
+		if !created {
+			return s.done("service "+i.Name, "is installed")
+		}
+		return s.done("service "+i.Name, "installed")
+	})
+	c.Args = func(c *cobra.Command, args []string) error {
+		a.current = c
+		if c.ArgsLenAtDash() != 0 && len(args) > 0 {
+			return usagef("flags of the daemon stand behind --")
+		}
+		if len(args) > 0 {
+			flags = args
+		}
+		return nil
+	}
+	c.Use += " [-- FLAGS...]"
+	c.Flags().StringVar(&binary, "binary", "", "the program, csi-proxy.exe, with its full path")
+	return c
+}
+
+func (a *app) upgrade() *cobra.Command {
+	var binary string
+	c := a.onService(page{
+		use:   "upgrade",
+		short: "Replace the daemon's program, and go back if the new one is not healthy",
+		long: `Replace the program of the service: copy the new file beside the old one, stop the service,
+wait until all pipes are free, swap the files, start, and wait until every endpoint
+that answered before answers again. If it does not come to that, the old program is put
+back and started. The old program stays as FILE.old.
+
+A service that was stopped stays stopped.`,
+		example: `  csi-proxyctl service upgrade --binary C:\tmp\csi-proxy.exe`,
+	}, func(ctx context.Context, s *session, i *installation.Installer) error {
+		if binary == "" {
+			return usagef("--binary is missing")
+		}
+		if err := i.Upgrade(ctx, binary); err != nil {
+			return err
+		}
+		return s.done("service "+i.Name, "upgraded")
+	})
+	c.Flags().StringVar(&binary, "binary", "", "the new program")
+	return c
+}
+
+func serviceStatus(ctx context.Context, s *session, i *installation.Installer) error {
+	state, err := i.Status(ctx)
+	if err != nil {
+		return err
+	}
+	rows := output.Rows{Header: []string{"SERVICE", "STATE", "PID", "START", "RESTARTS", "ENDPOINTS", "COMMAND"}}
+	rows.Add(output.Text(state.Name), output.Text(state.State), output.Text(strconv.FormatUint(uint64(state.PID), 10)), output.Text(state.Start),
+		output.Text(strconv.FormatBool(state.Restarts)), output.Text(strconv.Itoa(state.Endpoints)), output.Text(state.Command))
+	return s.Value(state, func() string { return s.Table(&rows) })
+}

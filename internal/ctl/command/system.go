@@ -1,0 +1,97 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+)
+
+func (a *app) system() *cobra.Command {
+	return a.group(page{
+		use:     "system",
+		short:   "The machine: its serial number, its services",
+		long:    "The machine: its serial number, its services. To install the daemon itself there is 'csi-proxyctl service'.",
+		example: "  csi-proxyctl system bios\n  csi-proxyctl system service get MSiSCSI",
+	},
+		a.leaf(page{
+			use:     "bios",
+			short:   "Show the serial number of the machine's firmware",
+			long:    "Show the serial number of the machine's firmware (GetBIOSSerialNumber).",
+			example: "  csi-proxyctl system bios",
+		}, 0, func(ctx context.Context, s *session, _ []string) error {
+			var response systemv1alpha1.GetBIOSSerialNumberResponse
+			if err := s.client.Do(ctx, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &response); err != nil {
+				return err
+			}
+			return s.word(struct {
+				SerialNumber string `json:"serialNumber"`
+			}{response.GetSerialNumber()}, response.GetSerialNumber())
+		}),
+		a.group(page{
+			use:     "service",
+			short:   "Services of Windows",
+			long:    "Services of Windows. Which ones may be started and stopped is up to the daemon's -allowed-services.",
+			example: "  csi-proxyctl system service get MSiSCSI",
+		},
+			a.leaf(page{
+				use:     "get NAME",
+				short:   "Show state and start type of a service",
+				long:    "Show state and start type of a service (GetService).",
+				example: "  csi-proxyctl system service get MSiSCSI",
+			}, 1, getService),
+			a.leaf(page{
+				use:     "start NAME",
+				short:   "Start a service",
+				long:    "Start a service, and wait until it runs (StartService). Repeating it changes nothing.",
+				example: "  csi-proxyctl system service start MSiSCSI",
+			}, 1, func(ctx context.Context, s *session, args []string) error {
+				if err := s.client.Do(ctx, "system", "StartService", &systemv1alpha1.StartServiceRequest{Name: args[0]}, &systemv1alpha1.StartServiceResponse{}); err != nil {
+					return err
+				}
+				return s.done("service "+args[0], "started")
+			}),
+			a.stopService(),
+		),
+	)
+}
+
+func (a *app) stopService() *cobra.Command {
+	var force bool
+	c := a.leaf(page{
+		use:     "stop NAME",
+		short:   "Stop a service",
+		long:    "Stop a service, and wait until it has stopped (StopService). Repeating it changes nothing.",
+		example: "  csi-proxyctl system service stop MSiSCSI --force",
+	}, 1, func(ctx context.Context, s *session, args []string) error {
+		request := &systemv1alpha1.StopServiceRequest{Name: args[0], Force: force}
+		if err := s.client.Do(ctx, "system", "StopService", request, &systemv1alpha1.StopServiceResponse{}); err != nil {
+			return err
+		}
+		return s.done("service "+args[0], "stopped")
+	})
+	c.Flags().BoolVar(&force, "force", false, "also the services that depend on it")
+	return c
+}
+
+func getService(ctx context.Context, s *session, args []string) error {
+	var response systemv1alpha1.GetServiceResponse
+	if err := s.client.Do(ctx, "system", "GetService", &systemv1alpha1.GetServiceRequest{Name: args[0]}, &response); err != nil {
+		return err
+	}
+	status, start := words(response.GetStatus().String()), words(response.GetStartType().String())
+	rows := output.Rows{Header: []string{"SERVICE", "STATE", "START", "DISPLAY NAME"}}
+	rows.Add(output.Text(args[0]), output.Text(status), output.Text(start), output.Text(response.GetDisplayName()))
+	return s.Value(struct {
+		Name        string `json:"name"`
+		DisplayName string `json:"displayName"`
+		Status      string `json:"status"`
+		StartType   string `json:"startType"`
+	}{args[0], response.GetDisplayName(), status, start}, func() string { return s.Table(&rows) })
+}
+
+// words writes the name of an enum's value as people do.
+func words(enum string) string { return strings.ToLower(strings.ReplaceAll(enum, "_", " ")) }

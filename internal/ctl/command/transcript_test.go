@@ -1,0 +1,447 @@
+//go:build unix
+
+// The node is served on Unix sockets in a directory of each test.
+
+package command_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm/scmtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+var update = flag.Bool("update", false, "write what is printed into testdata")
+
+// node is an emulated node on sockets.
+type node struct {
+	dir string
+	*calls
+}
+
+// calls remembers which methods were called.
+type calls struct {
+	mu      sync.Mutex
+	methods map[string]bool
+}
+
+func (c *calls) RequestStarted(method string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.methods[method] = true
+}
+
+func (*calls) RequestDone(string, codes.Code, time.Duration) {}
+
+func startNode(t *testing.T, model winsim.Model) node {
+	t.Helper()
+	emulated, err := winsim.New(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := node{socketDir(t), &calls{methods: map[string]bool{}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- serve.Run(ctx, emulated, serve.Config{SocketDir: n.dir, StopTimeout: 5 * time.Second, Observer: n.calls, Ready: func() { close(ready) }})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	select {
+	case <-ready:
+	case err := <-done:
+		done <- err
+		t.Fatalf("serve the emulated node: %v", err)
+	}
+	return n
+}
+
+// socketDir is not T's TempDir, whose name is too long for a socket.
+func socketDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// result is how a run has ended.
+type result struct {
+	code     int
+	out, err string
+}
+
+// run runs the program as a script would: without a terminal.
+func run(ctx context.Context, dir, stdin string, args ...string) result {
+	return runWith(ctx, nil, dir, stdin, args...)
+}
+
+// runWith is run on a machine that has a service manager, if it is not nil.
+func runWith(ctx context.Context, services *scmtest.Manager, dir, stdin string, args ...string) result {
+	connect := func() (scm.Manager, error) {
+		if services == nil {
+			return nil, scm.ErrNotWindows
+		}
+		return services, nil
+	}
+	var out, errs bytes.Buffer
+	code := command.Run(ctx, append([]string{"--endpoint-dir", dir}, args...), command.Environment{
+		In: strings.NewReader(stdin), Out: &out, Err: &errs,
+		Getenv:   func(string) string { return "" },
+		Services: connect,
+		After:    time.After,
+	})
+	return result{code, out.String(), errs.String()}
+}
+
+// TestTranscripts runs what the files in testdata say, line by line on one node per file,
+// and compares what is printed:
+//
+//	$ the command and its arguments, in the manner of a shell
+//	$ a command <<< a line for its standard input
+//	what it prints on standard output
+//	! what it prints on standard error
+//	[the exit code, unless it is 0]
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	ran, called := map[string]bool{}, map[string]bool{}
+	for _, file := range files {
+		if filepath.Base(file) == "help.txt" {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			n := startNode(t, winsim.Default())
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var services *scmtest.Manager
+			if filepath.Base(file) == "service.txt" {
+				services = scmtest.New()
+			}
+			got := replay(t, services, n.dir, string(want), ran)
+			compare(t, file, got)
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			maps.Copy(called, n.methods)
+		})
+	}
+	for _, c := range leaves(command.Root()) {
+		if path := c.CommandPath(); !ran[path] {
+			t.Errorf("no transcript has %q", path)
+		}
+	}
+	for _, method := range newestMethods() {
+		if !called[method] {
+			t.Errorf("no command has called %s", method)
+		}
+	}
+}
+
+// compare looks for the difference to a golden file, or writes it.
+func compare(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split(string(content), "\n")
+	for i, line := range strings.Split(got, "\n") {
+		if i >= len(want) || want[i] != line {
+			t.Fatalf("%s, line %d: got\n%s\nwant\n%s\n-update writes it anew", file, i+1, line, strings.Join(want[min(i, len(want)):min(i+1, len(want))], ""))
+		}
+	}
+	if n := strings.Count(got, "\n") + 1; n != len(want) {
+		t.Fatalf("%s: got %d lines, want %d", file, n, len(want))
+	}
+}
+
+// replay runs the commands of a transcript, and returns the transcript of that.
+func replay(t *testing.T, services *scmtest.Manager, dir, transcript string, ran map[string]bool) string {
+	t.Helper()
+	var b strings.Builder
+	ids := volumeIDs{}
+	for line := range strings.SplitSeq(strings.TrimRight(transcript, "\n"), "\n") {
+		if strings.HasPrefix(line, "# ") {
+			b.WriteString(line + "\n")
+			continue
+		}
+		typed, ok := strings.CutPrefix(line, "$ ")
+		if !ok {
+			continue
+		}
+		typed, stdin, _ := strings.Cut(typed, " <<< ")
+		args := words(ids.real(typed))
+		if len(args) == 0 || args[0] != "csi-proxyctl" {
+			t.Fatalf("%q is no command of ours", line)
+		}
+		if c, _, err := command.Root().Find(args[1:]); err == nil {
+			ran[c.CommandPath()] = true
+		}
+		r := runWith(t.Context(), services, dir, stdin, args[1:]...)
+		b.WriteString(line + "\n" + ids.mask(mask(r.out, dir)))
+		scanner := bufio.NewScanner(strings.NewReader(ids.mask(mask(r.err, dir))))
+		for scanner.Scan() {
+			b.WriteString("! " + scanner.Text() + "\n")
+		}
+		if r.code != 0 {
+			fmt.Fprintf(&b, "[%d]\n", r.code)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// volumeIDs are ids that Windows made up, in the order in which they were seen. Transcripts
+// have digits in their place, all 1 for the first.
+type volumeIDs []string
+
+var guid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+func placeholder(n int) string {
+	return regexp.MustCompile(`x`).ReplaceAllString("xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", strconv.Itoa(n+1))
+}
+
+func (ids *volumeIDs) mask(text string) string {
+	return guid.ReplaceAllStringFunc(text, func(id string) string {
+		for _, known := range []string{"d0000000-", "0c51a9e0-", "00000000-"} {
+			if strings.HasPrefix(id, known) {
+				return id
+			}
+		}
+		if !slices.Contains(*ids, id) {
+			*ids = append(*ids, id)
+		}
+		return placeholder(slices.Index(*ids, id))
+	})
+}
+
+func (ids *volumeIDs) real(text string) string {
+	for n, id := range *ids {
+		text = strings.ReplaceAll(text, placeholder(n), id)
+	}
+	return text
+}
+
+// words splits at spaces, but not within single quotes.
+func words(line string) []string {
+	var all []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			all = append(all, part)
+		} else {
+			all = append(all, strings.Fields(part)...)
+		}
+	}
+	return all
+}
+
+// Times and process ids differ from run to run, and the widths of their columns do.
+var masks = []struct{ pattern, to string }{
+	{`(?m)^ +[0-9.]+ ms  `, "TIME ms  "},
+	{`The whole life took [0-9.]+m?s`, "The whole life took TIME"},
+	{`  +[0-9.]+(µs|ms|s)  +`, "  TIME  "},
+	{`(STATE|VERSION)  +LATENCY  +`, "$1  LATENCY  "},
+	{`("latencyMicros"|"micros"|"pid"): [0-9]+`, `$1: 0`},
+	{`(SERVER)  +PID +`, "$1  PID  "},
+	{`  [0-9]+  +DIR`, "  PID  DIR"},
+	{`PID +START`, "PID  START"},
+	{`running  [0-9]+ +automatic`, "running  PID  automatic"},
+	{`(process|pid:) [0-9]+`, "$1 PID"},
+}
+
+func mask(text, dir string) string {
+	text = strings.ReplaceAll(text, dir, "DIR")
+	for _, m := range masks {
+		text = regexp.MustCompile(m.pattern).ReplaceAllString(text, m.to)
+	}
+	return text
+}
+
+// leaves are the commands that do something.
+func leaves(c *cobra.Command) []*cobra.Command {
+	if c.Name() == "completion" || c.Name() == "help" {
+		return nil
+	}
+	if !c.HasSubCommands() {
+		return []*cobra.Command{c}
+	}
+	var all []*cobra.Command
+	for _, child := range c.Commands() {
+		all = append(all, leaves(child)...)
+	}
+	return all
+}
+
+// TestHelp compares the help of all commands, and looks for an example in each.
+func TestHelp(t *testing.T) {
+	var b strings.Builder
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Name() == "completion" || c.Name() == "help" {
+			return
+		}
+		if !strings.Contains(c.Example, c.CommandPath()) || c.Short == "" || c.Long == "" {
+			t.Errorf("%s lacks an example of itself, or an explanation", c.CommandPath())
+		}
+		args := append(strings.Fields(c.CommandPath())[1:], "--help")
+		r := run(t.Context(), "/none", "", args...)
+		if r.code != 0 || r.err != "" {
+			t.Errorf("%s --help: exit code %d, %s", c.CommandPath(), r.code, r.err)
+		}
+		fmt.Fprintf(&b, "$ %s --help\n%s\n", c.CommandPath(), r.out)
+		for _, child := range c.Commands() {
+			walk(child)
+		}
+	}
+	walk(command.Root())
+	compare(t, "testdata/help.txt", b.String())
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if r := run(t.Context(), "/none", "", "completion", shell); r.code != 0 || !strings.Contains(r.out, "csi-proxyctl") {
+			t.Errorf("%s: exit code %d, %d bytes, %s", shell, r.code, len(r.out), r.err)
+		}
+	}
+	n := startNode(t, winsim.Default())
+	var out bytes.Buffer
+	code := command.Run(t.Context(), []string{"__complete", "--endpoint-dir", n.dir, "disk", "online", ""}, command.Environment{
+		Out: &out, Err: &bytes.Buffer{}, Getenv: func(string) string { return "" },
+	})
+	if want := "3\tWINSIM0003\n"; code != 0 || !strings.Contains(out.String(), want) {
+		t.Errorf("exit code %d, completions %q, want %q among them", code, out.String(), want)
+	}
+}
+
+func TestColours(t *testing.T) {
+	n := startNode(t, winsim.Default())
+	for name, c := range map[string]struct {
+		terminal bool
+		noColor  string
+		format   string
+		want     bool
+	}{
+		"terminal":       {true, "", "table", true},
+		"NO_COLOR":       {true, "1", "table", false},
+		"no terminal":    {false, "", "table", false},
+		"JSON":           {true, "", "json", false},
+		"wide, terminal": {true, "", "wide", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := command.Run(t.Context(), []string{"node", "-o", c.format, "--endpoint-dir", n.dir}, command.Environment{
+				Out: &out, Err: &errs, Terminal: c.terminal,
+				Getenv: func(name string) string { return map[string]string{"NO_COLOR": c.noColor}[name] },
+			})
+			if got := strings.Contains(out.String(), "\x1b["); code != 0 || got != c.want {
+				t.Errorf("exit code %d, colours %v, want %v: %s%s", code, got, c.want, out.String(), errs.String())
+			}
+		})
+	}
+}
+
+// TestSecret_Prompt: a secret that no flag names is asked for.
+func TestSecret_Prompt(t *testing.T) {
+	n := startNode(t, winsim.Default())
+	ask := func(secret string, err error) result {
+		var out, errs bytes.Buffer
+		code := command.Run(t.Context(), []string{"smb", "map", `\\files\data`, "--user", "csi", "--endpoint-dir", n.dir}, command.Environment{
+			Out: &out, Err: &errs, Getenv: func(string) string { return "" },
+			ReadSecret: func(prompt string) (string, error) {
+				if !strings.Contains(prompt, "csi") || !strings.Contains(prompt, `\\files\data`) {
+					t.Errorf("the prompt %q does not say whose password", prompt)
+				}
+				return secret, err
+			},
+		})
+		return result{code, out.String(), errs.String()}
+	}
+	if r := ask("csi-Pa55", nil); r.code != command.ExitOK {
+		t.Error(r)
+	}
+	if r := ask("", nil); r.code != command.ExitUsage {
+		t.Error(r)
+	}
+	if r := ask("", errors.New("the terminal is gone")); r.code != command.ExitFailure {
+		t.Error(r)
+	}
+}
+
+// TestSecret_File: a secret may come from a file, and never from an argument.
+func TestSecret_File(t *testing.T) {
+	n := startNode(t, winsim.Default())
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte("csi-Pa55\r\nnot this\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t.Context(), n.dir, "", "smb", "map", `\\files\data`, "--user", "csi", "--password-file", file); r.code != 0 {
+		t.Error(r)
+	}
+	for _, c := range leaves(command.Root()) {
+		for _, name := range []string{"password", "secret", "chap-secret"} {
+			if c.Flags().Lookup(name) != nil {
+				t.Errorf("%s --%s shows a secret in process lists", c.CommandPath(), name)
+			}
+		}
+	}
+}
+
+// TestWatch: it goes on while the node does not answer.
+func TestWatch(t *testing.T) {
+	n := startNode(t, winsim.Default())
+	r := run(t.Context(), n.dir, "", "watch", "--count", "3", "--interval", "1us")
+	if got := strings.Count(r.out, "node WINSIM-NODE-1"); r.code != 0 || got != 3 {
+		t.Errorf("exit code %d, the node %d times, want 3: %s", r.code, got, r.err)
+	}
+	r = run(t.Context(), "/none", "", "watch", "--count", "2", "--interval", "1us")
+	if got := strings.Count(r.err, "no such socket"); r.code != 0 || got != 2 {
+		t.Errorf("exit code %d, %d errors, want 2: %s", r.code, got, r.err)
+	}
+}
+
+// newestMethods are all methods of the newest versions, as gRPC has them.
+func newestMethods() []string {
+	var all []string
+	for _, service := range newestServices {
+		for _, method := range service.Methods {
+			all = append(all, "/"+service.ServiceName+"/"+method.MethodName)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,302 @@
+package command
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+)
+
+// exampleVolume is drive C: of csi-proxy-sim, so that examples work there.
+const exampleVolume = "0c51a9e0-0000-0000-0000-100000000000"
+
+func (a *app) volume() *cobra.Command {
+	return a.group(page{
+		use:   "volume",
+		short: "Volumes: list, format, mount, resize them, and find them by path",
+		long: `Volumes go by the id that Windows gave them, \\?\Volume{GUID}\. The GUID alone, as tables
+show it, is enough.`,
+		example: "  csi-proxyctl volume list\n  csi-proxyctl volume of-path 'C:\\var\\lib\\kubelet\\plugins\\x\\globalmount'",
+	},
+		a.volumeList(),
+		a.onVolume(page{
+			use:     "stats VOLUME",
+			short:   "Show size and use of a volume",
+			long:    "Show size and use of a volume (GetVolumeStats).",
+			example: "  csi-proxyctl volume stats " + exampleVolume,
+		}, volumeStats),
+		a.onVolume(page{
+			use:     "formatted VOLUME",
+			short:   "Show whether a volume has a file system",
+			long:    "Show whether a volume has a file system (IsVolumeFormatted).",
+			example: "  csi-proxyctl volume formatted " + exampleVolume,
+		}, volumeFormatted),
+		a.onVolume(page{
+			use:   "format VOLUME",
+			short: "Format a volume with NTFS",
+			long: `Format a volume with NTFS (FormatVolume). A volume that has a file system already is left
+alone, unless the daemon runs with -format-existing. The original csi-proxy formats it anew.`,
+			example: "  csi-proxyctl volume format " + exampleVolume,
+		}, volumeFormat),
+		a.mountCommand(page{
+			use:     "mount VOLUME PATH",
+			short:   "Mount a volume at a folder",
+			long:    "Mount a volume at a folder (MountVolume). Repeating it changes nothing.",
+			example: "  csi-proxyctl volume mount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
+		}, mountVolume),
+		a.mountCommand(page{
+			use:     "unmount VOLUME PATH",
+			short:   "Write a volume's cache and take it from a folder",
+			long:    "Write a volume's cache and take it from a folder (UnmountVolume). Repeating it changes nothing.",
+			example: "  csi-proxyctl volume unmount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
+		}, unmountVolume),
+		a.leaf(page{
+			use:     "resize VOLUME SIZE",
+			short:   "Grow a volume",
+			long:    "Grow a volume and its file system (ResizeVolume). SIZE is 20Gi, 20GiB or bytes; 'max' is all there is.",
+			example: "  csi-proxyctl volume resize " + exampleVolume + " max\n  csi-proxyctl volume resize " + exampleVolume + " 20Gi",
+		}, 2, volumeResize),
+		a.onVolume(page{
+			use:     "flush VOLUME",
+			short:   "Write a volume's cache to its disk",
+			long:    "Write a volume's cache to its disk (WriteVolumeCache).",
+			example: "  csi-proxyctl volume flush " + exampleVolume,
+		}, volumeFlush),
+		a.leaf(page{
+			use:     "of-path PATH",
+			short:   "Find the volume that is mounted at a path",
+			long:    "Find the volume that is mounted at a path, or that a link there leads to (GetVolumeIDFromTargetPath).",
+			example: `  csi-proxyctl volume of-path 'C:\var\lib\kubelet\plugins\x\globalmount'`,
+		}, 1, volumeOfPath),
+		a.leaf(page{
+			use:     "closest PATH",
+			short:   "Find the volume that a path lies on",
+			long:    "Find the volume that a path lies on: the one mounted there or at the closest folder above (GetClosestVolumeIDFromTargetPath).",
+			example: `  csi-proxyctl volume closest 'C:\var\lib\kubelet'`,
+		}, 1, volumeClosest),
+		a.onVolume(page{
+			use:     "disk VOLUME",
+			short:   "Show the number of the disk that a volume is on",
+			long:    "Show the number of the disk that a volume is on (GetDiskNumberFromVolumeID).",
+			example: "  csi-proxyctl volume disk " + exampleVolume,
+		}, volumeDisk),
+		a.life(),
+	)
+}
+
+var (
+	bareGUID  = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+	shellGUID = regexp.MustCompile(`^(Volume)?\{([0-9A-Fa-f-]{36})\}$`)
+)
+
+// volumeID completes an id that was typed without its frame, which shells make hard to
+// type. The server judges the rest.
+func volumeID(text string) string {
+	if m := shellGUID.FindStringSubmatch(text); m != nil {
+		text = m[2]
+	}
+	if bareGUID.MatchString(text) {
+		return `\\?\Volume{` + text + `}\`
+	}
+	return text
+}
+
+func (a *app) onVolume(p page, run func(ctx context.Context, s *session, id string) error) *cobra.Command {
+	return a.leaf(p, 1, func(ctx context.Context, s *session, args []string) error {
+		return run(ctx, s, volumeID(args[0]))
+	})
+}
+
+func (a *app) mountCommand(p page, run func(ctx context.Context, s *session, id, path string) error) *cobra.Command {
+	return a.leaf(p, 2, func(ctx context.Context, s *session, args []string) error {
+		return run(ctx, s, volumeID(args[0]), args[1])
+	})
+}
+
+func (a *app) volumeList() *cobra.Command {
+	var disk, partition int64
+	c := a.leaf(page{
+		use:     "list",
+		short:   "List volumes, of all disks or of one",
+		long:    "List volumes with their state and size, of all disks or of one (ListVolumesOnDisk, and more calls per volume).",
+		example: "  csi-proxyctl volume list\n  csi-proxyctl volume list --disk 3 -o json",
+	}, 0, func(ctx context.Context, s *session, _ []string) error {
+		return listVolumes(ctx, s, disk, partition)
+	})
+	c.Flags().Int64Var(&disk, "disk", -1, "only volumes on this disk")
+	c.Flags().Int64Var(&partition, "partition", 0, "only volumes on this partition of the disk")
+	return c
+}
+
+func listVolumes(ctx context.Context, s *session, disk, partition int64) error {
+	disks := []uint32{}
+	switch {
+	case disk >= 0:
+		number, err := parseDisk(strconv.FormatInt(disk, 10))
+		if err != nil {
+			return err
+		}
+		disks = append(disks, number)
+	case partition != 0:
+		return usagef("--partition needs --disk")
+	default:
+		all, err := s.source.Disks(ctx)
+		if err != nil {
+			return err
+		}
+		for _, d := range all {
+			disks = append(disks, d.Number)
+		}
+	}
+	type row struct {
+		Disk uint32 `json:"disk"`
+		inventory.Volume
+	}
+	list := []row{}
+	rows := output.Rows{Header: []string{"DISK", "VOLUME", "STATE", "SIZE", "USED", "PATHS"}, Narrow: 5}
+	for _, number := range disks {
+		ids, err := s.source.VolumeIDs(ctx, number, uint32(partition))
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			v := s.source.Volume(ctx, id, uint32(partition))
+			list = append(list, row{number, v})
+			rows.Add(volumeCells(s, number, v)...)
+		}
+	}
+	return s.Value(list, func() string { return s.Table(&rows) })
+}
+
+func volumeCells(s *session, disk uint32, v inventory.Volume) []output.Cell {
+	id, state, total, used, paths := v.ID, output.Text(""), "", "", ""
+	if s.Format != output.Wide {
+		id = inventory.ShortID(id)
+	}
+	switch {
+	case v.Formatted == nil:
+	case *v.Formatted:
+		state = output.Cell{Text: "formatted", Style: output.Good}
+	default:
+		state = output.Cell{Text: "RAW", Style: output.Warning}
+	}
+	if v.TotalBytes != nil {
+		total, used = output.Size(*v.TotalBytes), output.Size(*v.UsedBytes)
+	}
+	for _, path := range v.MountPaths {
+		paths += path + " "
+	}
+	return []output.Cell{output.Text(strconv.FormatUint(uint64(disk), 10)), output.Text(id), state, output.Text(total), output.Text(used), output.Text(paths)}
+}
+
+func volumeStats(ctx context.Context, s *session, id string) error {
+	var response volumev2alpha1.GetVolumeStatsResponse
+	if err := s.client.Do(ctx, "volume", "GetVolumeStats", &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &response); err != nil {
+		return err
+	}
+	return s.word(struct {
+		VolumeID   string `json:"volumeID"`
+		TotalBytes int64  `json:"totalBytes"`
+		UsedBytes  int64  `json:"usedBytes"`
+	}{id, response.GetTotalBytes(), response.GetUsedBytes()}, output.Size(response.GetUsedBytes())+" of "+output.Size(response.GetTotalBytes()))
+}
+
+func volumeFormatted(ctx context.Context, s *session, id string) error {
+	var response volumev2alpha1.IsVolumeFormattedResponse
+	if err := s.client.Do(ctx, "volume", "IsVolumeFormatted", &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &response); err != nil {
+		return err
+	}
+	return s.word(struct {
+		VolumeID  string `json:"volumeID"`
+		Formatted bool   `json:"formatted"`
+	}{id, response.GetFormatted()}, strconv.FormatBool(response.GetFormatted()))
+}
+
+func volumeFormat(ctx context.Context, s *session, id string) error {
+	if err := s.client.Do(ctx, "volume", "FormatVolume", &volumev2alpha1.FormatVolumeRequest{VolumeId: id}, &volumev2alpha1.FormatVolumeResponse{}); err != nil {
+		return err
+	}
+	return s.done("volume "+inventory.ShortID(id), "formatted")
+}
+
+func mountVolume(ctx context.Context, s *session, id, path string) error {
+	request := &volumev2alpha1.MountVolumeRequest{VolumeId: id, TargetPath: path}
+	if err := s.client.Do(ctx, "volume", "MountVolume", request, &volumev2alpha1.MountVolumeResponse{}); err != nil {
+		return err
+	}
+	return s.done("volume "+inventory.ShortID(id), "mounted at "+path)
+}
+
+func unmountVolume(ctx context.Context, s *session, id, path string) error {
+	request := &volumev2alpha1.UnmountVolumeRequest{VolumeId: id, TargetPath: path}
+	if err := s.client.Do(ctx, "volume", "UnmountVolume", request, &volumev2alpha1.UnmountVolumeResponse{}); err != nil {
+		return err
+	}
+	return s.done("volume "+inventory.ShortID(id), "unmounted from "+path)
+}
+
+func volumeResize(ctx context.Context, s *session, args []string) error {
+	id, size, result := volumeID(args[0]), int64(0), "has all there is"
+	if args[1] != "max" { // which is 0 for the API
+		var err error
+		if size, err = output.ParseSize(args[1]); err != nil {
+			return usageError{err}
+		}
+		if size == 0 {
+			return usagef("size 0: say max for all there is")
+		}
+		result = "has at least " + args[1] // volumes do not shrink
+	}
+	request := &volumev2alpha1.ResizeVolumeRequest{VolumeId: id, SizeBytes: size}
+	if err := s.client.Do(ctx, "volume", "ResizeVolume", request, &volumev2alpha1.ResizeVolumeResponse{}); err != nil {
+		return err
+	}
+	return s.done("volume "+inventory.ShortID(id), result)
+}
+
+func volumeFlush(ctx context.Context, s *session, id string) error {
+	if err := s.client.Do(ctx, "volume", "WriteVolumeCache", &volumev2alpha1.WriteVolumeCacheRequest{VolumeId: id}, &volumev2alpha1.WriteVolumeCacheResponse{}); err != nil {
+		return err
+	}
+	return s.done("volume "+inventory.ShortID(id), "flushed")
+}
+
+// pathAnswer is the volume of a path, for scripts.
+type pathAnswer struct {
+	Path     string `json:"path"`
+	VolumeID string `json:"volumeID"`
+}
+
+func volumeOfPath(ctx context.Context, s *session, args []string) error {
+	var response volumev2alpha1.GetVolumeIDFromTargetPathResponse
+	request := &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: args[0]}
+	if err := s.client.Do(ctx, "volume", "GetVolumeIDFromTargetPath", request, &response); err != nil {
+		return err
+	}
+	return s.word(pathAnswer{args[0], response.GetVolumeId()}, response.GetVolumeId())
+}
+
+func volumeClosest(ctx context.Context, s *session, args []string) error {
+	var response volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse
+	request := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: args[0]}
+	if err := s.client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &response); err != nil {
+		return err
+	}
+	return s.word(pathAnswer{args[0], response.GetVolumeId()}, response.GetVolumeId())
+}
+
+func volumeDisk(ctx context.Context, s *session, id string) error {
+	var response volumev2alpha1.GetDiskNumberFromVolumeIDResponse
+	if err := s.client.Do(ctx, "volume", "GetDiskNumberFromVolumeID", &volumev2alpha1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}, &response); err != nil {
+		return err
+	}
+	return s.word(struct {
+		VolumeID string `json:"volumeID"`
+		Disk     uint32 `json:"disk"`
+	}{id, response.GetDiskNumber()}, strconv.FormatUint(uint64(response.GetDiskNumber()), 10))
+}

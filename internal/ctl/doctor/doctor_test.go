@@ -1,0 +1,237 @@
+//go:build unix
+
+package doctor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/doctor"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+// service is an installed service that only tells.
+type service struct {
+	scm.Service
+	config   scm.Config
+	recovery scm.Recovery
+	status   scm.Status
+	err      error
+}
+
+func (s service) Config() (scm.Config, error)     { return s.config, s.err }
+func (s service) Recovery() (scm.Recovery, error) { return s.recovery, nil }
+func (s service) Status() (scm.Status, error)     { return s.status, nil }
+func (service) Close()                            {}
+
+type manager struct {
+	scm.Manager
+	service scm.Service
+}
+
+func (m manager) Open(name string) (scm.Service, error) {
+	if m.service == nil {
+		return nil, fmt.Errorf("service %s: %w", name, scm.ErrNotInstalled)
+	}
+	return m.service, nil
+}
+
+func (manager) Close() {}
+
+var good = service{
+	config:   scm.Config{Command: "csi-proxy.exe -v=2", Start: scm.Delayed},
+	recovery: scm.Recovery{Restart: time.Second, OnErrors: true},
+	status:   scm.Status{State: scm.Running, PID: uint32(os.Getpid())},
+}
+
+// at returns a doctor of a Windows machine where all is well.
+func at(t *testing.T, dir string) doctor.Doctor {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "csi-proxy.log")
+	if err := os.WriteFile(log, []byte("log"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	node := endpoint.Node{Dir: dir}
+	client := call.New(node, "")
+	t.Cleanup(client.Close)
+	return doctor.Doctor{
+		Node: node, Client: client, WorkingDirs: []string{`C:\var\lib\kubelet`}, LogFile: log, ServiceName: "csi-proxy", Version: "devel",
+		Services:  func() (scm.Manager, error) { return manager{service: good}, nil },
+		SANPolicy: func() (string, error) { return "online all", nil },
+		LongPaths: func() (bool, error) { return true, nil },
+	}
+}
+
+func serveNode(t *testing.T, groups ...string) string {
+	t.Helper()
+	emulated, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "ctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- serve.Run(ctx, emulated, serve.Config{SocketDir: dir, APIGroups: groups, StopTimeout: time.Second, Ready: func() { close(ready) }})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	<-ready
+	return dir
+}
+
+// findings are those that somebody should act on, and infos.
+func findings(t *testing.T, d doctor.Doctor) (text string, bad bool) {
+	t.Helper()
+	var b strings.Builder
+	for _, f := range d.Examine(t.Context()) {
+		bad = bad || f.Bad()
+		if f.Bad() && f.Remedy == "" {
+			t.Errorf("no remedy for %+v", f)
+		}
+		if f.Level != doctor.OK {
+			fmt.Fprintf(&b, "%s %s: %s\n", f.Level, f.Check, f.Text)
+		}
+	}
+	return b.String(), bad
+}
+
+func TestExamine_AllIsWell(t *testing.T) {
+	if got, bad := findings(t, at(t, serveNode(t))); got != "" || bad {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestExamine_Machine: one thing is wrong at a time.
+func TestExamine_Machine(t *testing.T) {
+	dir := serveNode(t)
+	with := func(change func(*service)) func(*doctor.Doctor) {
+		return func(d *doctor.Doctor) {
+			s := good
+			change(&s)
+			d.Services = func() (scm.Manager, error) { return manager{service: s}, nil }
+		}
+	}
+	big := filepath.Join(t.TempDir(), "big.log")
+	for i, name := range []string{big, big + ".1", big + ".2"} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(name, int64(i)<<30); err != nil { // sparse
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		change func(*doctor.Doctor)
+		want   string
+		bad    bool
+	}{
+		"strangers":         {with(func(s *service) { s.status.PID = 1 }), "but the service csi-proxy is process 1", true},
+		"not installed":     {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "warning service: csi-proxy is not installed", true},
+		"stopped":           {with(func(s *service) { s.status = scm.Status{State: scm.Stopped, ExitCode: 3} }), "error service: csi-proxy is stopped, with exit code 3", true},
+		"manual":            {with(func(s *service) { s.config.Start = scm.Manual }), "warning service: its start is manual", true},
+		"no recovery":       {with(func(s *service) { s.recovery.Restart = 0 }), "warning service: Windows does not start it again", true},
+		"recovery of crash": {with(func(s *service) { s.recovery.OnErrors = false }), "warning service: Windows starts it again after a crash, but", true},
+		"may not be asked":  {with(func(s *service) { s.err = errors.New("access is denied") }), "warning service: access is denied", true},
+		"no manager":        {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, errors.New("denied") } }, "info service: not checked: denied", false},
+		"not Windows":       {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, scm.ErrNotWindows } }, "info service: not on Windows: skipped", false},
+		"offline all":       {func(d *doctor.Doctor) { d.SANPolicy = func() (string, error) { return "offline all", nil } }, "info SAN policy: offline all", false},
+		"long paths off":    {func(d *doctor.Doctor) { d.LongPaths = func() (bool, error) { return false, nil } }, "warning long paths: are off", true},
+		"no log file":       {func(d *doctor.Doctor) { d.LogFile = "/none/x.log" }, "warning log file: /none/x.log does not exist", true},
+		"service without":   {func(d *doctor.Doctor) { d.LogFile = "" }, "warning log file: the service writes no log", true},
+		"large log":         {func(d *doctor.Doctor) { d.LogFile = big }, "warning log file: " + big + " and older ones take 3.0 GiB", true},
+		"directory refused": {func(d *doctor.Doctor) { d.WorkingDirs = []string{`D:\x`} }, `error working directories: D:\x: the daemon does not let`, true},
+		"other version":     {func(d *doctor.Doctor) { d.Version = "v9" }, "info version skew: the server is devel, csi-proxyctl v9", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := at(t, dir)
+			test.change(&d)
+			if got, bad := findings(t, d); !strings.Contains(got, test.want) || bad != test.bad {
+				t.Errorf("got\n%s\nwant %s, bad %v", got, test.want, test.bad)
+			}
+		})
+	}
+}
+
+func TestExamine_Endpoints(t *testing.T) {
+	t.Run("nothing is there", func(t *testing.T) {
+		got, _ := findings(t, at(t, "/none"))
+		if !strings.Contains(got, "error endpoints: nothing is there") || !strings.Contains(got, "info MSiSCSI: not checked") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("an older server", func(t *testing.T) {
+		got, _ := findings(t, at(t, serveNode(t, "disk/v1beta1", "filesystem", "system", "iscsi", "smb", "volume/v1")))
+		if !strings.Contains(got, "warning version skew: the server does not have the newest versions that csi-proxyctl speaks: disk/v1, volume/v2alpha1") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("fewer versions", func(t *testing.T) {
+		got, bad := findings(t, at(t, serveNode(t, "disk/v1", "filesystem", "system", "iscsi", "smb", "volume")))
+		if !strings.Contains(got, "info version skew: older versions are not served: disk/v1alpha1") || bad {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("squatted, dead, unwell", func(t *testing.T) {
+		dir := serveNode(t, "disk/v1", "filesystem", "system", "iscsi", "smb", "volume")
+		node := endpoint.Node{Dir: dir}
+		listen := func(version string) *net.UnixListener {
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", node.Path(endpoint.Name{Group: "disk", Version: version}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { listener.Close() })
+			return listener.(*net.UnixListener)
+		}
+		talker := listen("v1alpha1")
+		go func() { // no gRPC
+			for {
+				conn, err := talker.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = conn.Write([]byte("HTTP/1.0 400 no\r\n\r\n"))
+				conn.Close()
+			}
+		}()
+		dead := listen("v1beta1")
+		dead.SetUnlinkOnClose(false)
+		dead.Close()
+		unwell := health.NewServer()
+		unwell.Shutdown()
+		server := grpc.NewServer()
+		healthv1.RegisterHealthServer(server, unwell)
+		listener, done := listen("v1beta2"), make(chan error, 1)
+		go func() { done <- server.Serve(listener) }()
+		t.Cleanup(func() { server.Stop(); <-done })
+
+		got, _ := findings(t, at(t, dir))
+		for _, want := range []string{
+			"error endpoints: disk/v1alpha1: somebody has them, but does not answer as csi-proxy does",
+			"error endpoints: disk/v1beta1: sockets that their server has left behind",
+			"error health: disk/v1beta2: they answer, but say that they are not well",
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("got\n%s\nwant %s", got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package inventory
+
+import (
+	"context"
+	"strings"
+
+	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
+)
+
+// path finds out where a path leads: to a volume, as mounted folders and links to them do,
+// or to files on the volume that it lies on.
+func (s Source) path(ctx context.Context, path string) Path {
+	found := Path{Path: path, Warnings: []string{}}
+	var exists filesystemv2alpha1.PathExistsResponse
+	if err := s.Client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &exists); err != nil {
+		found.Warnings = append(found.Warnings, Reason(err))
+		return found
+	}
+	if !exists.GetExists() {
+		found.Warnings = append(found.Warnings, "does not exist")
+		return found
+	}
+	var mounted volumev2alpha1.GetVolumeIDFromTargetPathResponse
+	err := s.Client.Do(ctx, "volume", "GetVolumeIDFromTargetPath", &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: path}, &mounted)
+	if err == nil {
+		found.VolumeID, found.Leads = mounted.GetVolumeId(), true
+		if !s.alive(ctx, path) {
+			found.Warnings = append(found.Warnings, "stale: its volume is offline or gone")
+		}
+		return found
+	}
+	if dangling(err) {
+		found.Warnings = append(found.Warnings, "stale: "+Reason(err))
+		return found
+	}
+	var closest volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse
+	request := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path}
+	if err := s.Client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &closest); err != nil && !call.Absent(err) {
+		found.Warnings = append(found.Warnings, Reason(err))
+	}
+	found.VolumeID = closest.GetVolumeId()
+	return found
+}
+
+// alive reports whether what a link or mounted folder leads to is there. In doubt it is.
+func (s Source) alive(ctx context.Context, path string) bool {
+	var link filesystemv2alpha1.IsSymlinkResponse
+	err := s.Client.Do(ctx, "filesystem", "IsSymlink", &filesystemv2alpha1.IsSymlinkRequest{Path: path}, &link)
+	return err != nil || link.GetIsSymlink()
+}
+
+// dangling reports whether a path is a link whose target does not exist. Only the number of
+// the error tells it from a path that is no link, so servers with other texts get no warning.
+func dangling(err error) bool {
+	return strings.Contains(err.Error(), "(Windows error 2)") || strings.Contains(err.Error(), "(Windows error 3)")
+}

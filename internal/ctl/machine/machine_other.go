@@ -1,0 +1,9 @@
+//go:build !windows
+
+package machine
+
+func sanPolicy() (string, error) { return "", ErrNotWindows }
+
+func longPaths() (bool, error) { return false, ErrNotWindows }
+
+func mountPaths(string) ([]string, error) { return nil, ErrNotWindows }

@@ -1,0 +1,97 @@
+// Package output writes answers: as tables for people, as JSON or YAML for scripts.
+package output
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Format is how answers are written.
+type Format string
+
+// The formats.
+const (
+	Table Format = "table"
+	Wide  Format = "wide" // a table with more columns
+	JSON  Format = "json"
+	YAML  Format = "yaml"
+)
+
+// Formats are all formats, for help and completion.
+func Formats() []string { return []string{string(Table), string(Wide), string(JSON), string(YAML)} }
+
+// Set is for flags: it refuses what is no format.
+func (f *Format) Set(text string) error {
+	if slices.Contains(Formats(), text) {
+		*f = Format(text)
+		return nil
+	}
+	return fmt.Errorf("must be one of %s", strings.Join(Formats(), ", "))
+}
+
+func (f *Format) String() string { return string(*f) }
+
+// Type is the name of the value in help.
+func (f *Format) Type() string { return "format" }
+
+// ForScripts reports whether programs read the output.
+func (f *Format) ForScripts() bool { return *f == JSON || *f == YAML }
+
+// Printer writes answers in the format that was asked for.
+type Printer struct {
+	Out       io.Writer
+	Format    Format
+	NoHeaders bool
+	Colour    bool
+}
+
+// Value writes an answer: v itself for scripts, what text returns for people.
+func (p *Printer) Value(v any, text func() string) error {
+	if !p.Format.ForScripts() {
+		_, err := io.WriteString(p.Out, text())
+		return err
+	}
+	encoded, err := p.encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = p.Out.Write(encoded)
+	return err
+}
+
+// encode writes JSON, or YAML with the same names in the same order.
+func (p *Printer) encode(v any) ([]byte, error) {
+	var buffer bytes.Buffer
+	encoder := json.NewEncoder(&buffer)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil || p.Format == JSON {
+		return buffer.Bytes(), err
+	}
+	var node yaml.Node // JSON is YAML; only its style is to be changed
+	if err := yaml.Unmarshal(buffer.Bytes(), &node); err != nil {
+		return nil, err
+	}
+	plain(&node)
+	buffer.Reset()
+	block := yaml.NewEncoder(&buffer)
+	block.SetIndent(2)
+	err := block.Encode(&node)
+	return buffer.Bytes(), err
+}
+
+// plain takes braces from all nodes, and quotes where YAML does without.
+func plain(node *yaml.Node) {
+	if len(node.Content) > 0 || node.Kind == yaml.ScalarNode {
+		node.Style = 0
+	}
+	for _, child := range node.Content {
+		plain(child)
+	}
+}

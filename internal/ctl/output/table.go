@@ -1,0 +1,65 @@
+package output
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Cell is a piece of text with its colour.
+type Cell struct {
+	Text  string
+	Style Style
+}
+
+// Text is a cell without a colour; an empty one is shown as a dash, so that columns stay
+// columns for tools that split at spaces.
+func Text(text string) Cell {
+	if text == "" {
+		text = "-"
+	}
+	return Cell{Text: text}
+}
+
+// Rows is a table. Columns from Narrow on are shown with -o wide only; 0 means that all
+// are always shown.
+type Rows struct {
+	Header []string
+	Narrow int
+	Cells  [][]Cell
+}
+
+// Add adds a row.
+func (r *Rows) Add(cells ...Cell) { r.Cells = append(r.Cells, cells) }
+
+// Table returns the table as text: columns aligned, two spaces apart, none at the ends.
+func (p *Printer) Table(r *Rows) string {
+	columns := len(r.Header)
+	if r.Narrow > 0 && p.Format != Wide {
+		columns = r.Narrow
+	}
+	header := make([]Cell, columns)
+	for i := range header {
+		header[i] = Cell{r.Header[i], Faint}
+	}
+	rows := r.Cells
+	if !p.NoHeaders {
+		rows = append([][]Cell{header}, rows...)
+	}
+	widths := make([]int, columns)
+	for _, row := range rows {
+		for i := range columns {
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].Text))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		for i := range columns {
+			b.WriteString(p.Paint(row[i].Style, row[i].Text))
+			if i < columns-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(row[i].Text)+2))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

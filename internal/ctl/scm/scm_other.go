@@ -1,0 +1,5 @@
+//go:build !windows
+
+package scm
+
+func connect() (Manager, error) { return nil, ErrNotWindows }

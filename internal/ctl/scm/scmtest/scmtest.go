@@ -1,0 +1,137 @@
+// Package scmtest is a service control manager for tests, on every system.
+package scmtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
+)
+
+// Manager has at most one service.
+type Manager struct {
+	Name    string
+	Service *Service // nil: not installed
+	Events  map[string]bool
+	Fail    map[string]error // by the name of a method
+}
+
+// New returns a manager without a service.
+func New() *Manager { return &Manager{Events: map[string]bool{}, Fail: map[string]error{}} }
+
+// Open returns the service, if that is its name.
+func (m *Manager) Open(name string) (scm.Service, error) {
+	if m.Service == nil || m.Name != name {
+		return nil, fmt.Errorf("service %s: %w", name, scm.ErrNotInstalled)
+	}
+	return m.Service, m.Fail["Open"]
+}
+
+// Create installs a service that is stopped.
+func (m *Manager) Create(name string, config scm.Config) (scm.Service, error) {
+	if m.Service != nil {
+		return nil, errors.New("it exists")
+	}
+	m.Name = name
+	m.Service = &Service{manager: m, Settings: config, Now: scm.Status{State: scm.Stopped}}
+	return m.Service, m.Fail["Create"]
+}
+
+// RegisterEvents remembers the source.
+func (m *Manager) RegisterEvents(source string) error {
+	m.Events[source] = true
+	return m.Fail["RegisterEvents"]
+}
+
+// RemoveEvents forgets it.
+func (m *Manager) RemoveEvents(source string) error {
+	delete(m.Events, source)
+	return m.Fail["RemoveEvents"]
+}
+
+// Close does nothing.
+func (*Manager) Close() {}
+
+// Service changes its state one look after it was asked to. Its process is that of the test,
+// which serves the endpoints.
+type Service struct {
+	manager     *Manager
+	Settings    scm.Config
+	Restarts    scm.Recovery
+	Preshutdown time.Duration
+	Now         scm.Status
+	Configured  int    // how often the configuration was written
+	OnStart     func() // what happens when the process starts; may change the state
+	OnStop      func()
+}
+
+// Config returns the settings.
+func (s *Service) Config() (scm.Config, error) { return s.Settings, s.manager.Fail["Config"] }
+
+// SetConfig replaces them, and counts.
+func (s *Service) SetConfig(c scm.Config) error {
+	s.Settings = c
+	s.Configured++
+	return s.manager.Fail["SetConfig"]
+}
+
+// Recovery returns what was set.
+func (s *Service) Recovery() (scm.Recovery, error) { return s.Restarts, s.manager.Fail["Recovery"] }
+
+// SetRecovery replaces it.
+func (s *Service) SetRecovery(r scm.Recovery) error {
+	s.Restarts = r
+	return s.manager.Fail["SetRecovery"]
+}
+
+// SetPreshutdown replaces it.
+func (s *Service) SetPreshutdown(d time.Duration) error {
+	s.Preshutdown = d
+	return s.manager.Fail["SetPreshutdown"]
+}
+
+// Status returns the state, and lets what is pending happen.
+func (s *Service) Status() (scm.Status, error) {
+	now := s.Now
+	switch s.Now.State {
+	case scm.StartPending:
+		s.Now = scm.Status{State: scm.Running, PID: uint32(os.Getpid())}
+		if s.OnStart != nil {
+			s.OnStart()
+		}
+	case scm.StopPending:
+		s.Now = scm.Status{State: scm.Stopped}
+		if s.OnStop != nil {
+			s.OnStop()
+		}
+	default:
+	}
+	return now, s.manager.Fail["Status"]
+}
+
+// Start makes the start pending.
+func (s *Service) Start() error {
+	if s.Now.State == scm.Stopped {
+		s.Now.State = scm.StartPending
+	}
+	return s.manager.Fail["Start"]
+}
+
+// Stop makes the stop pending.
+func (s *Service) Stop() error {
+	if s.Now.State == scm.Running {
+		s.Now.State = scm.StopPending
+	}
+	return s.manager.Fail["Stop"]
+}
+
+// Delete removes the service.
+func (s *Service) Delete() error {
+	s.manager.Service = nil
+	return s.manager.Fail["Delete"]
+}
+
+// Close does nothing.
+func (*Service) Close() {}
