@@ -51,8 +51,10 @@ type Interface interface {
 	NewSMBGlobalMapping(context.Context, *NewSMBGlobalMappingRequest) (*NewSMBGlobalMappingResponse, error)
 
 	// RemoveSMBGlobalMapping disconnects the node from a share, unless a link still uses
-	// it: one that this process has made, or with WorkingDirs any in those directories. The
-	// call succeeds in any case, also if the share is not mapped. Links are not removed.
+	// it: one that this process has made, or with WorkingDirs any in those directories.
+	// Without WorkingDirs only mappings go that this process has made: nobody could tell who
+	// uses the others. The call succeeds in any case, also if the share is not mapped. Links
+	// are not removed.
 	RemoveSMBGlobalMapping(context.Context, *RemoveSMBGlobalMappingRequest) (*RemoveSMBGlobalMappingResponse, error)
 }
 
