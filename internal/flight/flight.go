@@ -43,12 +43,14 @@ func (g *Group[K]) join(ctx context.Context, key K, limit time.Duration, f func(
 	if g.works == nil {
 		g.works = map[K]*Work{}
 	}
-	started := Start(ctx, limit, func(ctx context.Context) error {
+	started := Start(ctx, func(ctx context.Context) error {
 		defer func() {
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			delete(g.works, key)
 		}()
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
 		return f(ctx)
 	})
 	g.works[key] = started
@@ -61,14 +63,12 @@ type Work struct {
 	err  error // valid when done is closed
 }
 
-// Start runs f on its own. Its context has the values of ctx, but ends only after limit.
-func Start(ctx context.Context, limit time.Duration, f func(ctx context.Context) error) *Work {
+// Start runs f on its own. Its context has the values of ctx, but does not end.
+func Start(ctx context.Context, f func(ctx context.Context) error) *Work {
 	w := &Work{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
-		defer cancel()
-		w.err = call(ctx, f)
+		w.err = call(context.WithoutCancel(ctx), f)
 	}()
 	return w
 }

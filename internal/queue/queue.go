@@ -56,7 +56,7 @@ var errNobody = errors.New("nobody waits for it")
 
 // Do runs a change when it is its turn, or joins it, and returns its error. When ctx ends
 // first Do returns ctx's error. The context of the change has the values of the first caller's,
-// but ends only after limit.
+// but ends only limit after it has begun: what came before it takes its own time.
 func (q *Queues[C]) Do(ctx context.Context, change C, limit time.Duration, do func(ctx context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -84,16 +84,18 @@ func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do
 		before = append(before, q.byObject[object]...)
 		q.byObject[object] = append(q.byObject[object], mine)
 	}
-	mine.run = flight.Start(ctx, limit, func(ctx context.Context) error {
+	mine.run = flight.Start(ctx, func(ctx context.Context) error {
 		defer q.remove(mine)
 		for _, other := range before {
-			if err := other.ended(ctx, wait); err != nil {
-				return err
+			if !other.ended(wait) {
+				return errNobody
 			}
 		}
 		if !q.begin(mine) {
 			return errNobody
 		}
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
 		return do(ctx)
 	})
 	return mine
@@ -115,16 +117,13 @@ func (q *Queues[C]) last(change C) (last *turn[C]) {
 	return last
 }
 
-// ended waits until a change has ended, however it did, and fails if one of the contexts
-// does first.
-func (t *turn[C]) ended(ctx, wait context.Context) error {
+// ended waits until a change has ended, however it did, and is false if ctx does first.
+func (t *turn[C]) ended(ctx context.Context) bool {
 	select {
 	case <-t.run.Done():
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
-	case <-wait.Done():
-		return errNobody
+		return false
 	}
 }
 

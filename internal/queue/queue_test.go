@@ -126,3 +126,29 @@ func TestQueues_CallersLeave(t *testing.T) {
 		s.want(t, "a at 0s")
 	})
 }
+
+// TestDo_LimitBegins: the time of a change begins with the change, however long it waited for
+// those before it.
+func TestDo_LimitBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var queues queue.Queues[change]
+		const limit = time.Minute
+		first := make(chan error)
+		go func() {
+			first <- queues.Do(t.Context(), change{name: "a"}, limit, func(context.Context) error {
+				time.Sleep(10 * limit) // it does not look at its context
+				return nil
+			})
+		}()
+		synctest.Wait()
+		err := queues.Do(t.Context(), change{name: "ab"}, limit, func(ctx context.Context) error {
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) != limit {
+				return fmt.Errorf("it has %v left", time.Until(deadline))
+			}
+			return nil
+		})
+		if err := errors.Join(err, <-first); err != nil {
+			t.Error(err)
+		}
+	})
+}

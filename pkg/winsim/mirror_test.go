@@ -452,16 +452,15 @@ func TestMirror_Drives(t *testing.T) {
 			t.Errorf("%s is accepted", name)
 		}
 	}
-	stop, err := node.MirrorDrivesAt([]string{kubelet, `C:\work`}, func(err error) { t.Error("mirror:", err) }, locate)
+	stop, err := node.MirrorDrivesAt([]string{kubelet, `C:\more`}, func(err error) { t.Error("mirror:", err) }, locate)
 	mustAll(t, err)
 	defer stop()
-	mustAll(t, node.WriteFile(`C:\var\lib\elsewhere`, "x"), node.WriteFile(`C:\work\file`, "x"), node.WriteFile(kubelet+`\file`, "x"),
+	mustAll(t, node.WriteFile(`C:\var\lib\elsewhere`, "x"), node.WriteFile(`C:\more\file`, "x"), node.WriteFile(kubelet+`\file`, "x"),
 		node.MountFolder(kubelet+`\stage`, dataVolume), node.WriteFile(kubelet+`\stage\data`, "y"),
-		node.Symlink(kubelet+`\out`, `C:\Windows`), node.Symlink(kubelet+`\across`, `C:\work`), node.Mkdir(kubelet+`\.csi-proxy-sim`))
+		node.Symlink(kubelet+`\out`, `C:\Windows`), node.Symlink(kubelet+`\across`, `C:\more`), node.Mkdir(kubelet+`\.csi-proxy-sim`))
 	want := []string{
-		"./", "C/", "C/var/", "C/var/lib/", "C/var/lib/kubelet/", "C/var/lib/kubelet/across/", `C/var/lib/kubelet/file "x"`, "C/var/lib/kubelet/out/",
+		"./", "C/", "C/more/", `C/more/file "x"`, "C/var/", "C/var/lib/", "C/var/lib/kubelet/", "C/var/lib/kubelet/across/", `C/var/lib/kubelet/file "x"`, "C/var/lib/kubelet/out/",
 		"C/var/lib/kubelet/plugins/", "C/var/lib/kubelet/pods/", "C/var/lib/kubelet/stage -> .csi-proxy-sim/volumes/11111111-2222-3333-4444-555555555555",
-		"C/work/", `C/work/file "x"`,
 	}
 	if diff := cmp.Diff(want, snapshot(t, top)); diff != "" {
 		t.Errorf("shown are (-want +got):\n%s", diff)
@@ -473,8 +472,8 @@ func TestMirror_Drives(t *testing.T) {
 	if point, err := node.ReparsePoint(t.Context(), win.Following(kubelet).Join("link")); err != nil || point.Target() != kubelet+`\pods` {
 		t.Errorf("a link of the driver leads to %+v, %v", point, err)
 	}
-	mustAll(t, node.RemoveAll(`C:\work`), node.RemoveAll(`C:\var`), node.Mkdir(kubelet+`\new`), node.Mkdir(`C:\work`))
-	want = []string{"./", "C/", "C/var/", "C/var/lib/", "C/var/lib/kubelet/", "C/var/lib/kubelet/new/", "C/work/"}
+	mustAll(t, node.RemoveAll(`C:\more`), node.RemoveAll(`C:\var`), node.Mkdir(kubelet+`\new`), node.Mkdir(`C:\more`))
+	want = []string{"./", "C/", "C/more/", "C/var/", "C/var/lib/", "C/var/lib/kubelet/", "C/var/lib/kubelet/new/"}
 	if diff := cmp.Diff(want, snapshot(t, top)); diff != "" {
 		t.Errorf("shown after all was removed (-want +got):\n%s", diff)
 	}

@@ -108,8 +108,8 @@ func TestRemove_ForgetsLinks(t *testing.T) {
 	}
 }
 
-// TestRemove_CallerLeaves: a removal whose time is up says so.
-func TestRemove_CallerLeaves(t *testing.T) {
+// TestRemove_ScanHangs: what cannot be looked for in time counts as there.
+func TestRemove_ScanHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t)
 		must(t, mapTo(limited(t, node), share, ""))
