@@ -14,28 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
-	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
-)
-
-// Limits on what one client can demand. Requests are a few paths and numbers; the
-// limits leave room for the longest legal paths and no more.
-const (
-	maxRequestBytes = 1 << 20
-	// maxMessageBytes is what gRPC reads: larger requests it refuses by itself, without a
-	// line in the log.
-	maxMessageBytes      = 16 << 20
-	maxHeaderBytes       = 16 << 10
-	maxConcurrentStreams = 1000
-	// streamWorkers are goroutines kept ready per endpoint. A fresh goroutine per call
-	// grows its stack anew each time, which costs a tenth of a short call's time; calls
-	// beyond this number get a fresh one as usual. BenchmarkUnary shows the difference.
-	streamWorkers = 16
 )
 
 const (
@@ -89,7 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 	var serving sync.WaitGroup
 	for _, e := range endpoints {
 		serving.Go(func() {
-			if err := e.server.Serve(e.connections); err != nil {
+			if err := e.serve(); err != nil {
 				failed <- fmt.Errorf("endpoint %s: %w", e.name, err)
 			}
 		})
@@ -115,15 +96,6 @@ func Run(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// endpoint is one group-version being served.
-type endpoint struct {
-	name        string
-	server      *grpc.Server
-	health      *health.Server
-	connections *connections
-	endStreams  context.CancelFunc
-}
-
 // listen opens all endpoints or none.
 func listen(ctx context.Context, cfg Config) (_ []*endpoint, err error) {
 	var endpoints []*endpoint
@@ -142,63 +114,4 @@ func listen(ctx context.Context, cfg Config) (_ []*endpoint, err error) {
 		endpoints = append(endpoints, newEndpoint(klog.FromContext(ctx), cfg, e, listener))
 	}
 	return endpoints, nil
-}
-
-func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener net.Listener) *endpoint {
-	streams, endStreams := context.WithCancel(context.Background()) //nolint:forbidigo,gosec // ends with the endpoint: stop calls it
-	edge := &edge{logger: logger, observer: cfg.Observer, streams: streams}
-	s := grpc.NewServer(
-		grpc.Creds(newPeerCredentials()),
-		grpc.ForceServerCodecV2(newCodec()),
-		grpc.ConnectionTimeout(cfg.ConnectionTimeout),
-		grpc.MaxRecvMsgSize(maxMessageBytes),
-		grpc.MaxHeaderListSize(maxHeaderBytes),
-		grpc.MaxConcurrentStreams(maxConcurrentStreams),
-		grpc.NumStreamWorkers(streamWorkers),
-		// Clients of other languages keep idle connections alive with pings; they
-		// are local and harmless.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.UnaryInterceptor(edge.unary),
-		grpc.StreamInterceptor(edge.stream),
-	)
-	e.Register(s, cfg.Services)
-	h := health.NewServer()
-	h.SetServingStatus(e.ServiceName(), healthv1.HealthCheckResponse_SERVING)
-	healthv1.RegisterHealthServer(s, h)
-	return &endpoint{name: e.Name(), server: s, health: h, connections: track(listener), endStreams: endStreams}
-}
-
-// stop lets calls in flight finish, but not longer than timeout.
-func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
-	// Watchers of the health are told; then their streams, which have no end of their
-	// own, are ended, or the graceful stop would wait for them.
-	const farewell = 100 * time.Millisecond
-	e.health.Shutdown()
-	time.AfterFunc(farewell, e.endStreams)
-
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		e.server.GracefulStop()
-	}()
-	timer, sweep := time.NewTimer(timeout), time.NewTicker(farewell)
-	defer timer.Stop()
-	defer sweep.Stop()
-	for {
-		// Connections that never spoke cannot have calls in flight; without this the
-		// graceful stop would wait for their handshakes.
-		e.connections.closeSilent()
-		select {
-		case <-done:
-			return
-		case <-sweep.C:
-		case <-timer.C:
-			logger.Info("Calls did not finish in time, closing their connections", "endpoint", e.name, "timeout", timeout)
-			// Closing the connections cancels the contexts of their calls. A call that
-			// is stuck in Windows all the same is left behind: done would wait for it.
-			e.connections.closeAll()
-			e.server.Stop()
-			return
-		}
-	}
 }

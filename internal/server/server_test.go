@@ -180,6 +180,40 @@ func TestRun_Health(t *testing.T) {
 	r.mustStop(3 * time.Second)
 }
 
+// TestRun_UnusedEndpoints: an endpoint that nobody has called has no gRPC server with all its
+// goroutines, and stops like the others.
+func TestRun_UnusedEndpoints(t *testing.T) {
+	before := runtime.NumGoroutine()
+	r := start(t, always)
+	const forRunAndTwoEndpoints = 1 + 2*2 // with the watch on each socket
+	if idle := runtime.NumGoroutine() - before; idle > forRunAndTwoEndpoints {
+		t.Errorf("%d goroutines wait for the first client, want at most %d", idle, forRunAndTwoEndpoints)
+	}
+	if _, err := filesystemv1.NewFilesystemClient(r.conn("v1")).PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "x"}); err != nil {
+		t.Error(err)
+	}
+	r.mustStop(5 * time.Second)
+}
+
+// TestRun_ClientsDuringTheStop: whoever comes while the endpoints stop is answered or turned
+// away, and does not hold it up.
+func TestRun_ClientsDuringTheStop(t *testing.T) {
+	for range 50 {
+		r := start(t, always)
+		var clients sync.WaitGroup
+		for _, version := range []string{"v1", "v1alpha1"} {
+			clients.Go(func() {
+				if conn, err := net.Dial("unix", r.path(version)); err == nil {
+					_, _ = io.Copy(io.Discard, conn) // until it is closed
+					_ = conn.Close()
+				}
+			})
+		}
+		r.mustStop(5 * time.Second)
+		clients.Wait()
+	}
+}
+
 func TestRun_NeedsEndpoints(t *testing.T) {
 	if err := server.Run(t.Context(), server.Config{}); err == nil {
 		t.Error("a server without endpoints ran")
