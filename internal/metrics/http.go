@@ -19,7 +19,6 @@ const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 30 * time.Second
-	idleTimeout    = 2 * time.Minute
 	maxHeaderBytes = 8 << 10
 	maxScrapes     = 4 // at once
 )
@@ -46,10 +45,10 @@ func (m *Metrics) Run(ctx context.Context, address string, work func(context.Con
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          log.New(io.Discard, "", 0), // strangers' mistakes
 	}
+	s.SetKeepAlivesEnabled(false) // who asks once in a while need not keep a connection
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

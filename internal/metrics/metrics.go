@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"google.golang.org/grpc/codes"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/flight"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
@@ -115,7 +116,7 @@ func (m *Metrics) registerSources(cfg Config) {
 		}, func() float64 { return float64(cfg.Stuck()) }))
 	}
 	if cfg.SMBMappings != nil {
-		m.registry.MustRegister(mappings(cfg.SMBMappings))
+		m.registry.MustRegister(&mappings{count: cfg.SMBMappings})
 	}
 }
 
@@ -186,9 +187,22 @@ func windowsCode(err error) string {
 // Ready says that every endpoint listens.
 func (m *Metrics) Ready() { m.ready.Store(true) }
 
-// mappings is the metric of the SMB mappings. It asks WMI, which may fail; then it is missing
-// from the answer, rather than wrong.
-type mappings func(context.Context) (int, error)
+// mappings is the metric of the SMB mappings. It asks WMI, which may fail or hang; then it is
+// missing from the answer, rather than wrong.
+//
+// Those who scrape share one question, and leave it alone when they give up. Given up itself,
+// each would count as a call that is stuck, and a few of those keep drivers from their shares.
+type mappings struct {
+	count func(context.Context) (int, error)
+
+	mu      sync.Mutex
+	current *mappingsQuestion
+}
+
+type mappingsQuestion struct {
+	*flight.Work
+	n int // valid when the work is done
+}
 
 // mappingsTimeout is shorter than the ten seconds after which Prometheus gives up.
 const mappingsTimeout = 5 * time.Second
@@ -196,16 +210,36 @@ const mappingsTimeout = 5 * time.Second
 var mappingsDesc = prometheus.NewDesc(namespace+"_smb_mappings", "SMB shares that this machine has mapped for all its users.", nil, nil)
 
 // Describe is of prometheus.Collector.
-func (mappings) Describe(descs chan<- *prometheus.Desc) { descs <- mappingsDesc }
+func (m *mappings) Describe(descs chan<- *prometheus.Desc) { descs <- mappingsDesc }
 
 // Collect is of prometheus.Collector, which has no context.
-func (count mappings) Collect(metrics chan<- prometheus.Metric) {
+func (m *mappings) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), mappingsTimeout) //nolint:forbidigo // see above
 	defer cancel()
-	n, err := count(ctx)
-	if err != nil {
+	question := m.ask(ctx)
+	if err := question.Wait(ctx); err != nil {
 		metrics <- prometheus.NewInvalidMetric(mappingsDesc, err)
 		return
 	}
-	metrics <- prometheus.MustNewConstMetric(mappingsDesc, prometheus.GaugeValue, float64(n))
+	metrics <- prometheus.MustNewConstMetric(mappingsDesc, prometheus.GaugeValue, float64(question.n))
+}
+
+// ask returns the question that is open, or opens one.
+func (m *mappings) ask(ctx context.Context) *mappingsQuestion {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current != nil {
+		select {
+		case <-m.current.Done():
+		default:
+			return m.current
+		}
+	}
+	question := &mappingsQuestion{}
+	question.Work = flight.Start(ctx, func(ctx context.Context) (err error) {
+		question.n, err = m.count(ctx)
+		return err
+	})
+	m.current = question
+	return question
 }

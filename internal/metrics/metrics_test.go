@@ -11,7 +11,10 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -181,6 +184,45 @@ func TestMetrics_SourceFails(t *testing.T) {
 	}
 }
 
+// TestMetrics_SourceHangs: however many scrape, one of them asks; those who give up leave the
+// question open, and the answer is for whoever comes next.
+func TestMetrics_SourceHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		answer := make(chan int)
+		m := metrics.New(metrics.Config{SMBMappings: func(ctx context.Context) (int, error) {
+			asked.Add(1)
+			select {
+			case n := <-answer:
+				return n, nil
+			case <-ctx.Done():
+				t.Error("the question is given up")
+				return 0, ctx.Err()
+			}
+		}})
+		var scrapes sync.WaitGroup
+		for range 3 {
+			scrapes.Go(func() {
+				if all := strings.Join(scrape(t, m), "\n"); strings.Contains(all, "smb_mappings") || !strings.Contains(all, "build_info") {
+					t.Errorf("metrics are\n%s", all)
+				}
+			})
+		}
+		scrapes.Wait()
+		scrapes.Go(func() {
+			if all := strings.Join(scrape(t, m), "\n"); !strings.Contains(all, "csi_proxy_smb_mappings 7") {
+				t.Errorf("metrics are\n%s", all)
+			}
+		})
+		synctest.Wait()
+		answer <- 7
+		scrapes.Wait()
+		if asked.Load() != 1 {
+			t.Errorf("it was asked %d times, want once", asked.Load())
+		}
+	})
+}
+
 func TestHandler(t *testing.T) {
 	m := newMetrics()
 	type answer struct {
@@ -242,7 +284,11 @@ func TestRun(t *testing.T) {
 		}
 		cancel()
 		<-ctx.Done()
-		for status("/readyz") == 200 { // it takes a goroutine to notice
+		for began := time.Now(); status("/readyz") == 200; { // it takes a goroutine to notice
+			if time.Since(began) > 10*time.Second {
+				t.Error("/readyz answers 200 while it stops")
+				break
+			}
 		}
 		if got := status("/healthz"); got != 200 {
 			t.Errorf("/healthz answers %d while it stops", got)

@@ -237,18 +237,30 @@ func (m *mirror) show(fs *fileSystem, at *realTree) {
 	fs.real, m.shown[fs] = at, at
 	if from, ok := m.parked[fs]; ok {
 		delete(m.parked, fs)
-		to := fs.real.bases[0]
-		_ = to.root.MkdirAll(path.Dir(to.path), 0o700)
-		_ = to.root.RemoveAll(to.path) // what somebody put there meanwhile
-		if err := to.root.Rename(from, to.path); err != nil {
-			m.tell("show %s again: %w", to.path, err)
+		err := fs.real.bases[0].unpark(from)
+		if err == nil {
+			return
 		}
-		return
+		m.tell("show %s again: %w", fs.real.bases[0].path, err)
+		fs.root.unsee() // what waited is lost, but memory has it
 	}
 	fs.real.repair()
 	for _, child := range fs.root.children {
 		fs.real.show(child)
 	}
+}
+
+// unpark brings back what has waited elsewhere.
+func (b base) unpark(from string) error {
+	if from == b.path {
+		return nil // it could not be moved away
+	}
+	if _, err := b.root.Lstat(from); err != nil {
+		return err
+	}
+	_ = b.root.MkdirAll(path.Dir(b.path), 0o700)
+	_ = b.root.RemoveAll(b.path) // what somebody put there meanwhile
+	return b.root.Rename(from, b.path)
 }
 
 // hide takes a file system away. It is kept if it can come back.
@@ -275,8 +287,9 @@ func (m *mirror) hide(fs *fileSystem) {
 	}
 	m.parks++
 	to := path.Join(m.hidden, strconv.Itoa(m.parks))
-	if err := home.root.Rename(home.path, to); err != nil {
+	if err := home.root.Rename(home.path, to); err != nil { // as Windows does where a file is open
 		m.tell("hide %s: %w", home.path, err)
+		to = home.path
 	}
 	m.parked[fs] = to
 }

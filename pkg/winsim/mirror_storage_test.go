@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/claim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
@@ -76,5 +77,58 @@ func TestMirror_Storage(t *testing.T) {
 	mustAll(t, node.Format(ctx, win.VolumeID(id)))
 	if names, err := os.ReadDir(realPath(dir, stage)); err != nil || len(names) > 0 {
 		t.Errorf("the formatted volume has %v, %v", names, err)
+	}
+}
+
+// TestMirror_HiddenDirectoryIsLost: a directory that cannot be moved away while its disk is
+// offline, or is gone when the disk comes back, is no data lost.
+func TestMirror_HiddenDirectoryIsLost(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		before, during func(hidden string) error
+	}{
+		{"cannot be hidden", os.RemoveAll, nil},
+		{"is lost meanwhile", nil, os.RemoveAll},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			needLinks(t)
+			node, dir := newNode(t, winsim.Default()), t.TempDir()
+			var problems []error
+			stop, err := node.Mirror(dir, func(err error) { problems = append(problems, err) })
+			mustAll(t, err)
+			t.Cleanup(stop)
+			disks, err := disk.New(node.Disk())
+			mustAll(t, err)
+			volumes, err := volume.New(node.Volume())
+			mustAll(t, err)
+			_, err = disks.PartitionDisk(t.Context(), &disk.PartitionDiskRequest{DiskNumber: 1})
+			mustAll(t, err)
+			found, err := volumes.ListVolumesOnDisk(t.Context(), &volume.ListVolumesOnDiskRequest{DiskNumber: 1})
+			mustAll(t, err)
+			_, err = volumes.FormatVolume(t.Context(), &volume.FormatVolumeRequest{VolumeID: found.VolumeIDs[0]})
+			mustAll(t, err)
+			homes, err := filepath.Glob(filepath.Join(dir, "volumes", "*"))
+			mustAll(t, err)
+			data := filepath.Join(homes[0], "data")
+			mustAll(t, os.WriteFile(data, []byte("precious"), 0o600))
+
+			hidden := filepath.Join(dir, claim.Mark, "hidden")
+			if c.before != nil {
+				mustAll(t, c.before(hidden))
+			}
+			_, err = disks.SetDiskState(t.Context(), &disk.SetDiskStateRequest{DiskNumber: 1})
+			mustAll(t, err)
+			if c.during != nil {
+				mustAll(t, c.during(hidden))
+			}
+			_, err = disks.SetDiskState(t.Context(), &disk.SetDiskStateRequest{DiskNumber: 1, IsOnline: true})
+			mustAll(t, err, node.Sleep(t.Context(), 10e9))
+			if text, err := os.ReadFile(data); string(text) != "precious" {
+				t.Errorf("online again it has %q, %v", text, err)
+			}
+			if len(problems) == 0 {
+				t.Error("nobody was told")
+			}
+		})
 	}
 }
