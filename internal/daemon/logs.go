@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"strconv"
 
@@ -16,6 +17,10 @@ const (
 	// its default of 1800 MiB: nodes have the room, and it is not emptied at the limit.
 	maxLogSize    = 300
 	maxLogBackups = 5
+
+	// The most of both that anybody can mean. More is a slip of the hand, or would overflow.
+	mostLogSize    = 1 << 20 // a TiB
+	mostLogBackups = 1000
 )
 
 // logs is where the log goes: klog with its published flags, but for the file.
@@ -41,6 +46,39 @@ func (l *logs) register(set *flag.FlagSet) {
 		"`number` of renamed log files to keep; the oldest are removed (no effect when -logtostderr=true)")
 }
 
+// check finds what no log file can be.
+func (l *logs) check() error {
+	if l.backups > mostLogBackups {
+		return fmt.Errorf("-log_file_max_backups=%d: at most %d", l.backups, mostLogBackups)
+	}
+	if size := l.maxSize(); size > mostLogSize {
+		return fmt.Errorf("-log_file_max_size=%d: at most %d MiB", size, mostLogSize)
+	}
+	return nil
+}
+
+func (l *logs) maxSize() uint64 {
+	size, _ := strconv.ParseUint(l.value("log_file_max_size"), 10, 64) // klog has parsed it
+	return size
+}
+
+// salvage takes the flags that say where the log is from a command line that is wrong, so
+// that the log can tell.
+func (l *logs) salvage(args []string) {
+	for i, arg := range args {
+		name, value, hasValue := cutFlag(arg)
+		switch {
+		case name != "log_file" && name != "logtostderr":
+			continue
+		case !hasValue && name == "logtostderr":
+			value = "true"
+		case !hasValue && i+1 < len(args):
+			value = args[i+1]
+		}
+		_ = l.set.Set(name, value) // if it is wrong, too, there is no log
+	}
+}
+
 func (l *logs) value(name string) string { return l.set.Lookup(name).Value.String() }
 
 // toStderr reports whether there is no log but on standard error.
@@ -53,11 +91,10 @@ func (l *logs) open(stderr io.Writer, warn func(string)) {
 	if path == "" || l.toStderr() {
 		return
 	}
-	size, _ := strconv.ParseUint(l.value("log_file_max_size"), 10, 64) // klog has parsed it
 	l.file = logfile.Open(logfile.Config{
 		Path:     path,
-		MaxBytes: size << 20,
-		Backups:  int(l.backups),
+		MaxBytes: min(l.maxSize(), mostLogSize) << 20,
+		Backups:  int(min(l.backups, mostLogBackups)),
 		Fallback: stderr,
 		Failed:   func(err error) { warn("The log file cannot be written, and is tried again: " + err.Error()) },
 	})

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -125,21 +126,31 @@ func (e *execution) parse() (*flag.FlagSet, error) {
 		set.BoolVar(&e.service, serviceFlag, false, "run as a Windows service, under any name")
 	}
 	if err := set.Parse(e.args); err != nil {
-		// Flags behind the wrong one have not been read, but this one counts.
+		// Flags behind the wrong one have not been read, but these count.
 		e.service = e.RunService != nil && slices.ContainsFunc(e.args, isServiceFlag)
+		e.logs.salvage(e.args)
 		return set, err
 	}
 	if set.NArg() > 0 {
 		return set, fmt.Errorf("unexpected argument %q: there are only flags", set.Arg(0))
 	}
-	return set, e.flags.Check()
+	return set, cmp.Or(e.flags.Check(), e.logs.check())
 }
 
 // isServiceFlag reports whether an argument makes the program a service.
 func isServiceFlag(arg string) bool {
-	name, value, hasValue := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+	name, value, hasValue := cutFlag(arg)
 	on, err := strconv.ParseBool(value)
-	return name != arg && name == serviceFlag && (!hasValue || on && err == nil)
+	return name == serviceFlag && (!hasValue || on && err == nil)
+}
+
+// cutFlag divides an argument such as -name=value; the name is empty if it is no flag.
+func cutFlag(arg string) (name, value string, hasValue bool) {
+	flag, ok := strings.CutPrefix(arg, "-")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(strings.TrimPrefix(flag, "-"), "=")
 }
 
 // runConsole runs until an interrupt, or the end of the session.

@@ -124,6 +124,8 @@ func TestMain_Fails(t *testing.T) {
 		"at an argument":      {nil, " serve", daemon.ExitUsage, "program: unexpected argument \"serve\": there are only flags\nRun 'program -help' for the flags.\n"},
 		"at a duration":       {nil, " -stop-timeout=-1s", daemon.ExitUsage, "program: -stop-timeout: -1s is not a positive duration\nRun 'program -help' for the flags.\n"},
 		"at a number":         {nil, " -log_file_max_backups=-1", daemon.ExitUsage, "program: invalid value \"-1\" for flag -log_file_max_backups: parse error\nRun 'program -help' for the flags.\n"},
+		"at too many backups": {nil, " -log_file_max_backups=18446744073709551615", daemon.ExitUsage, "program: -log_file_max_backups=18446744073709551615: at most 1000\nRun 'program -help' for the flags.\n"},
+		"at too large a log":  {nil, " -log_file_max_size=17592186044416", daemon.ExitUsage, "program: -log_file_max_size=17592186044416: at most 1048576 MiB\nRun 'program -help' for the flags.\n"},
 	} {
 		t.Run(name+" in a console", func(t *testing.T) {
 			m := &manager{}
@@ -132,14 +134,15 @@ func TestMain_Fails(t *testing.T) {
 				t.Errorf("%+v, want code %d and %q, and no service", got, c.code, c.want)
 			}
 		})
-		// The flag for the service may stand before or behind what is wrong.
-		for _, order := range []string{"-windows-service%s", "%s -windows-service", "%s --windows-service=1"} {
-			if strings.HasPrefix(order, "%s") && name == "at an argument" {
+		// The flags for the service and its log may stand before or behind what is wrong.
+		const log = "-log_file=x.log -logtostderr=false "
+		for _, order := range []string{log + "-windows-service%s", log + "%s -windows-service", log + "%s --windows-service=1", "%s -windows-service --logtostderr=0 -log_file x.log"} {
+			if !strings.HasSuffix(order, "%s") && name == "at an argument" {
 				continue // what is behind an argument is none
 			}
 			t.Run(fmt.Sprintf(name+" in a service with "+order, ""), func(t *testing.T) {
 				m := &manager{}
-				args := strings.Fields("-log_file=x.log -logtostderr=false -stderrthreshold=FATAL " + fmt.Sprintf(order, c.args))
+				args := strings.Fields("-stderrthreshold=FATAL " + fmt.Sprintf(order, c.args))
 				got := run(t, program(m, func(*daemon.Flags, service.Notify) error { return c.err }), args...)
 				if got.code != c.code || m.exitCode != uint32(c.code) {
 					t.Errorf("%+v, and the manager knows %+v, want code %d", got, m, c.code)

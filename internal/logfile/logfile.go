@@ -13,6 +13,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -177,11 +179,16 @@ func (f *File) exchange() error {
 	if err := f.closeFile(); err != nil {
 		return err
 	}
-	err := f.shift()
-	if f.cfg.Backups == 0 || err != nil && f.size >= 2*f.cfg.MaxBytes {
-		return f.open(os.O_APPEND | os.O_TRUNC)
+	inTheWay := f.shift()
+	if f.cfg.Backups > 0 && (inTheWay == nil || f.size < 2*f.cfg.MaxBytes) {
+		return f.open(os.O_APPEND)
 	}
-	return f.open(os.O_APPEND)
+	if err := f.open(os.O_APPEND | os.O_TRUNC); err != nil || inTheWay == nil {
+		return err
+	}
+	n, err := fmt.Fprintf(f.file, "The log was emptied here, because it could not be renamed: %v\n", inTheWay)
+	f.size += uint64(n)
+	return err
 }
 
 // shift makes the current file the first backup, and removes those that are too many.
@@ -191,23 +198,44 @@ func (f *File) exchange() error {
 // to a name in between, and back if it cannot go on; and backups move up only as far as there
 // is a gap, which an attempt leaves where it has got stuck.
 func (f *File) shift() error {
-	for i := f.cfg.Backups + 1; ; i++ { // an earlier start may have kept more
-		if err := os.Remove(f.backup(i)); err != nil {
-			break
-		}
-	}
+	f.removeOld()
 	if f.cfg.Backups == 0 {
 		return nil
+	}
+	// A process that was killed in here has left one on its way.
+	if _, err := os.Lstat(f.backup(0)); err == nil {
+		if err := f.moveUp(); err != nil {
+			return err
+		}
 	}
 	if err := os.Rename(f.cfg.Path, f.backup(0)); err != nil {
 		return err
 	}
+	if err := f.moveUp(); err != nil {
+		return errors.Join(err, os.Rename(f.backup(0), f.cfg.Path))
+	}
+	return nil
+}
+
+// moveUp makes the file on its way the first backup.
+func (f *File) moveUp() error {
 	for i := f.gap(); i > 0; i-- {
 		if err := os.Rename(f.backup(i-1), f.backup(i)); err != nil {
-			return errors.Join(err, os.Rename(f.backup(0), f.cfg.Path))
+			return err
 		}
 	}
 	return nil
+}
+
+// removeOld removes the backups that an earlier start has kept beyond ours. It is best effort.
+func (f *File) removeOld() {
+	entries, _ := os.ReadDir(filepath.Dir(f.cfg.Path))
+	for _, entry := range entries {
+		suffix, ours := strings.CutPrefix(entry.Name(), filepath.Base(f.cfg.Path)+".")
+		if i, err := strconv.Atoi(suffix); ours && err == nil && i > f.cfg.Backups && f.backup(i) == f.cfg.Path+"."+suffix {
+			_ = os.Remove(f.backup(i))
+		}
+	}
 }
 
 // gap is the first backup that does not exist, or else the last.

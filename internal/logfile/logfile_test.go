@@ -136,6 +136,44 @@ func TestFile_ContinuesAfterRestart(t *testing.T) {
 	want(t, cfg, line(6), line(4)+line(5))
 }
 
+// TestFile_KilledWhileItExchanged: the file that was on its way to become a backup becomes one.
+func TestFile_KilledWhileItExchanged(t *testing.T) {
+	cfg := newConfig(t)
+	f := open(t, cfg)
+	for i := range 4 {
+		put(t, f, line(i))
+	}
+	if err := errors.Join(f.Close(), os.Rename(cfg.Path, cfg.Path+".0")); err != nil {
+		t.Fatal(err)
+	}
+	f = open(t, cfg)
+	for i := range 3 {
+		put(t, f, line(4+i))
+	}
+	want(t, cfg, line(6), line(4)+line(5), line(2)+line(3))
+}
+
+// TestFile_RemovesOldBackups: also those behind a gap, and nothing that is no backup.
+func TestFile_RemovesOldBackups(t *testing.T) {
+	cfg := newConfig(t)
+	f := open(t, cfg)
+	for _, name := range []string{".4", ".17", ".007", ".old", ".4.zip"} {
+		if err := os.WriteFile(cfg.Path+name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		put(t, f, line(i))
+	}
+	left, _ := filepath.Glob(cfg.Path + ".*")
+	for i := range left {
+		left[i] = strings.TrimPrefix(left[i], cfg.Path)
+	}
+	if fmt.Sprint(left) != "[.007 .1 .4.zip .old]" {
+		t.Errorf("there are %q", left)
+	}
+}
+
 func TestFile_Concurrent(t *testing.T) {
 	cfg := newConfig(t)
 	cfg.MaxBytes, cfg.Backups = 4000, 1000
@@ -235,7 +273,9 @@ func TestFile_CannotRename(t *testing.T) {
 		t.Errorf("it has %q, %v", got, err)
 	}
 	put(t, f, line(5))
-	if got, err := os.ReadFile(cfg.Path); err != nil || string(got) != line(5) {
-		t.Errorf("at twice its size it has %q, %v, want only the last line", got, err)
+	got, err := os.ReadFile(cfg.Path)
+	note, last, _ := strings.Cut(string(got), "\n")
+	if err != nil || !strings.HasPrefix(note, "The log was emptied here") || last != line(5) {
+		t.Errorf("at twice its size it has %q, %v, want a note and the last line", got, err)
 	}
 }

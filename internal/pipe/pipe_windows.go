@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"time"
+	"unsafe"
 
 	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
@@ -42,7 +43,29 @@ func listen(ctx context.Context, path string, cfg Config) (net.Listener, error) 
 	if err != nil {
 		return nil, listenError(ctx, path, err)
 	}
+	if sddl != DefaultSecurityDescriptor {
+		if err := tryInstance(path); err != nil {
+			listener.Close()
+			return nil, winerr.As(winerr.Invalid, "try security descriptor", sddl, err,
+				"this process must be allowed to serve its own pipes: grant GA to SY and BA, as the default does")
+		}
+	}
 	return listener, nil
+}
+
+// tryInstance makes one more instance of a pipe, as every client does need one. Only the first
+// is made whatever the descriptor says, so a wrong one would be found out by the first client.
+func tryInstance(path string) error {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return err
+	}
+	instance, err := windows.CreateNamedPipe(name, windows.PIPE_ACCESS_DUPLEX|windows.FILE_FLAG_OVERLAPPED,
+		windows.PIPE_TYPE_BYTE|windows.PIPE_REJECT_REMOTE_CLIENTS, windows.PIPE_UNLIMITED_INSTANCES, bufferSize, bufferSize, 0, nil)
+	if err != nil {
+		return err
+	}
+	return windows.CloseHandle(instance)
 }
 
 // listenError finds out whether path has an owner. Windows does not say so plainly:
@@ -135,9 +158,34 @@ func validateSecurityDescriptor(sddl string) error {
 	if err != nil || dacl == nil {
 		return winerr.New(winerr.Invalid, op, sddl, "it has no access list (D:), which would admit everyone")
 	}
-	// An empty list admits nobody, so that would be a daemon without clients.
-	if dacl.AceCount == 0 {
-		return winerr.New(winerr.Invalid, op, sddl, "its access list is empty, which would admit nobody")
+	admitted, err := admittedBy(dacl)
+	if err != nil {
+		return winerr.As(winerr.Invalid, op, sddl, err, "its access list cannot be read")
+	}
+	// A daemon without clients is a mistake, too.
+	if len(admitted) == 0 {
+		return winerr.New(winerr.Invalid, op, sddl, "its access list admits nobody")
+	}
+	for _, who := range admitted {
+		if who.IsWellKnown(windows.WinWorldSid) || who.IsWellKnown(windows.WinAnonymousSid) {
+			return winerr.New(winerr.Invalid, op, sddl, "it admits everyone (%s), and a client of the pipes can format disks: name the accounts that drivers run under", who)
+		}
 	}
 	return nil
+}
+
+// admittedBy returns those whom an access list allows anything.
+func admittedBy(dacl *windows.ACL) ([]*windows.SID, error) {
+	const allowedCallback = 9 // ACCESS_ALLOWED_CALLBACK_ACE_TYPE, which begins like a plain one
+	var admitted []*windows.SID
+	for i := range uint32(dacl.AceCount) {
+		var entry *windows.ACCESS_ALLOWED_ACE
+		if err := windows.GetAce(dacl, i, &entry); err != nil {
+			return nil, err
+		}
+		if kind := entry.Header.AceType; kind == windows.ACCESS_ALLOWED_ACE_TYPE || kind == allowedCallback {
+			admitted = append(admitted, (*windows.SID)(unsafe.Pointer(&entry.SidStart)))
+		}
+	}
+	return admitted, nil
 }

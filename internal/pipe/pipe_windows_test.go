@@ -60,6 +60,9 @@ func TestListen_SecurityDescriptor(t *testing.T) {
 		"D:NO_ACCESS_CONTROL", // a null one; Wine takes it for an empty one
 		"D:",                  // an empty one
 		"D:P",
+		"D:P(D;;GA;;;WD)", // nobody
+		"D:P(A;;GA;;;SY)(A;;GA;;;WD)",
+		"D:P(A;;GA;;;SY)(A;;GRGW;;;AN)",
 	} {
 		if err := pipe.ValidateSecurityDescriptor(sddl); !errors.Is(err, winerr.Invalid) {
 			t.Errorf("%s: got %v, want an error of kind %q", sddl, err, winerr.Invalid)

@@ -12,7 +12,7 @@ import (
 // TestLogs_Rotate: the log is renamed when it is full, while the daemon writes it.
 func TestLogs_Rotate(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "logs", "csi-proxy.log")
-	start(t, "-v=2", "-log_file="+log, "-logtostderr=false", "-log_file_max_size=1", "-log_file_max_backups=2")
+	daemon := start(t, "-v=2", "-log_file="+log, "-logtostderr=false", "-log_file_max_size=1", "-log_file_max_backups=2")
 	cs := call(t.Context(), connect(t), 32, false)
 	defer cs.Wait()
 	defer cs.stop()
@@ -22,6 +22,7 @@ func TestLogs_Rotate(t *testing.T) {
 	})
 	cs.stop()
 	cs.Wait()
+	daemon.kill() // or it writes of clients that went away, while we look
 	files, _ := filepath.Glob(log + "*")
 	if len(files) != 3 {
 		t.Errorf("there are %q, want a log and two backups", files)

@@ -5,15 +5,23 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/Microsoft/go-winio"
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
 )
 
 // service is one that is installed.
@@ -51,11 +59,11 @@ func install(t *testing.T, name string, config mgr.Config, executable string, ar
 }
 
 // installDaemon installs the daemon, with a log file.
-func installDaemon(t *testing.T) (s service, log string) {
+func installDaemon(t *testing.T, args ...string) (s service, log string) {
 	t.Helper()
 	log = filepath.Join(t.TempDir(), "csi-proxy.log")
 	return install(t, fmt.Sprintf("csi-proxy-%d", os.Getpid()), mgr.Config{StartType: mgr.StartManual}, *program,
-		"-windows-service", "-v=2", "-log_file="+log, "-logtostderr=false"), log
+		append([]string{"-windows-service", "-v=2", "-log_file=" + log, "-logtostderr=false"}, args...)...), log
 }
 
 // start starts the service, and returns a handle of its process.
@@ -147,6 +155,63 @@ func TestService_Crashes(t *testing.T) {
 	wantAllServing(t)
 	s.stop()
 	s.wantStopped(process)
+}
+
+// TestService_Watched: a service with other flags, as those who watch over it see it.
+func TestService_Watched(t *testing.T) {
+	const address, group = "127.0.0.1:48080", fsv1.GroupName
+	s, log := installDaemon(t, "-metrics-bind-address="+address, "-api-groups="+group+"/v1", "-stop-timeout=5s")
+	process := s.start()
+	for _, e := range grpcapi.Endpoints() {
+		if e.Group == group && e.Version == "v1" {
+			wantServing(t, e)
+		} else if conn, err := winio.DialPipe(client.PipePath(e.Group, version(t, e)), nil); err == nil {
+			conn.Close()
+			t.Errorf("%s is served", e.Name())
+		}
+	}
+	wantWork(t, connect(t), `\watched`)
+	for path, want := range map[string]string{
+		"/healthz": "ok",
+		"/readyz":  "ok",
+		"/metrics": `csi_proxy_requests_total{code="OK",group="filesystem",method="Mkdir",version="v1"} 1`,
+	} {
+		response, err := http.Get("http://" + address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !slices.Contains(strings.Split(string(body), "\n"), want) {
+			t.Errorf("%s answers %s, %v, want a line %s:\n%s", path, response.Status, err, want, body)
+		}
+	}
+	s.stop()
+	s.wantStopped(process)
+	text, err := os.ReadFile(log)
+	first, _, _ := strings.Cut(string(text), "\n")
+	for _, part := range []string{`"Starting"`, "version=", "-api-groups=" + group, "sanPolicy="} {
+		if !strings.Contains(first, part) {
+			t.Errorf("the first line of the log has no %s: %v\n%s", part, err, first)
+		}
+	}
+}
+
+// TestService_SecondInstance: a service whose pipes another process has fails with the code
+// for that.
+func TestService_SecondInstance(t *testing.T) {
+	start(t)
+	s, log := installDaemon(t)
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	status := s.wait(svc.Stopped)
+	if status.Win32ExitCode != uint32(windows.ERROR_SERVICE_SPECIFIC_ERROR) || status.ServiceSpecificExitCode != 3 {
+		t.Errorf("it has stopped as %+v, want service-specific code 3", status)
+	}
+	if text, err := os.ReadFile(log); !strings.Contains(string(text), "owns this pipe") {
+		t.Errorf("the log does not tell why: %v\n%s", err, text)
+	}
 }
 
 func TestService_Twice(t *testing.T) {

@@ -2,16 +2,38 @@
 
 package suite
 
-import "testing"
+import (
+	"context"
+	"strings"
+	"testing"
 
-// TestSim runs csi-proxy-sim.exe, and the conformance suite of all groups over the emulated
-// node on named pipes, with the clients of all versions.
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
+)
+
+// TestSim runs csi-proxy-sim.exe with whole lives of volumes, and the conformance suite of all
+// groups over the emulated node on named pipes, with the clients of all versions. The suite
+// pulls disks and lets servers hang, for which it needs the node in its own process.
 func TestSim(t *testing.T) {
 	p := open(t)
 	install(t, p, "csi-proxy-sim.exe")
 	compile(t, p, "./pkg/winsim/serve", "./test/wine/daemon")
 	interrupt(t, p, `C:\csi-proxy-sim.exe`)
+	demo(t, p)
 	// Which paths are refused does not depend on what they came through, and there are
 	// 30,000 requests with them.
 	run(t, p, `C:\`, nil, "serve.test.exe", "-test.skip=^TestHostilePaths$")
+}
+
+// demo runs what `make demo` does.
+func demo(t *testing.T, p *prefix.Prefix) {
+	t.Helper()
+	goTool(t, "build", "-tags=grpcnotrace", "-o", p.Path(binaries)+"/", "./hack/demo")
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	defer cancel()
+	if output, err := p.Run(ctx, binaries+`\demo.exe`, "-sim", `C:\csi-proxy-sim.exe`); err != nil {
+		t.Errorf("the demo: %v", err) // which contains the output
+	} else {
+		lines := strings.Split(strings.TrimSpace(output), "\n")
+		t.Logf("the demo ends with: %s", lines[len(lines)-1])
+	}
 }
