@@ -45,7 +45,7 @@ trap 'rm -rf "$work"' EXIT
 
 # A private apt: its own sources, lists and (empty) status.
 mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } |
-  grep -oE 'https?://[^ ]+/debian/?( |$)' | grep -v snapshot | head -n 1 | tr -d ' ') || true
+  grep -v '^[[:space:]]*#' | grep -oE 'https?://[^ ]+/debian/?( |$)' | grep -v snapshot | head -n 1 | tr -d ' ') || true
 [ -n "$mirror" ] || {
   echo "$0: there is no Wine 9 or newer, and no Debian mirror in /etc/apt to get one from; install the package wine64" >&2
   exit 1

@@ -34,6 +34,6 @@
 //
 // Close ends everything that runs in the prefix, services and Wine's server included, and
 // removes it. CloseOnSignal does so on an interrupt, too. If the test is killed instead,
-// its programs are killed with it, the server ends by itself a minute later, and the next
-// New removes the directory.
+// its programs run on until they are done, the server ends by itself a minute later, and
+// the next New removes the directory.
 package prefix
