@@ -23,6 +23,9 @@ import (
 // knock at a dead disk with each.
 const pause = time.Second
 
+// emptied stands in place of what was lost because the file could not be renamed.
+const emptied = "(emptied, since it could not be renamed)\n"
+
 // Config says where a log is written and how large it may grow.
 type Config struct {
 	Path string
@@ -186,7 +189,7 @@ func (f *File) exchange() error {
 	if err := f.open(os.O_APPEND | os.O_TRUNC); err != nil || inTheWay == nil {
 		return err
 	}
-	n, err := fmt.Fprintf(f.file, "The log was emptied here, because it could not be renamed: %v\n", inTheWay)
+	n, err := f.file.WriteString(emptied)
 	f.size += uint64(n)
 	return err
 }
