@@ -21,10 +21,11 @@ LDFLAGS    := -s -w -X github.com/kubernetes-csi/csi-proxy/v2/internal/version.s
 BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace -ldflags "$(LDFLAGS)"
 STATIC_GO  := CGO_ENABLED=0 $(GO)
 
-# Packages of both modules, joined by go.work. The tools are a module apart, so that
-# their dependencies do not mix with ours.
-PACKAGES := ./... ./client/...
-GO_TOOLS := GOWORK=off $(GO) -C tools
+# Packages of both modules, joined by go.work. The tools and the examples are modules apart,
+# so that their dependencies do not mix with ours.
+PACKAGES    := ./... ./client/...
+GO_TOOLS    := GOWORK=off $(GO) -C tools
+GO_EXAMPLES := GOWORK=off $(GO) -C examples
 
 # What 'make generate' runs besides our own protogen, and what comes out of it.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
@@ -62,7 +63,9 @@ test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
 	$(GO) test $(RACE) -shuffle=on $(PACKAGES)
 	$(GO_TOOLS) test $(RACE) -shuffle=on ./protogen
+	$(GO_EXAMPLES) test $(RACE) -shuffle=on -count=1 ./... # the go command does not see that manuals changed
 	GOOS=windows $(GO) vet -trimpath -tags=vhdx,wine $(PACKAGES)
+	GOOS=windows $(GO_EXAMPLES) vet -trimpath ./...
 
 # One package after the other, so that each test says at once how far it is.
 .PHONY: test-wine
@@ -74,6 +77,8 @@ lint: bin/tools/golangci-lint ## Check style and import rules, for Linux and for
 	GOOS=linux bin/tools/golangci-lint run $(PACKAGES)
 	GOOS=windows bin/tools/golangci-lint run $(PACKAGES)
 	cd tools && GOWORK=off ../bin/tools/golangci-lint run ./protogen
+	cd examples && GOOS=linux GOWORK=off ../bin/tools/golangci-lint run ./...
+	cd examples && GOOS=windows GOWORK=off ../bin/tools/golangci-lint run ./...
 
 .PHONY: bench
 bench: ## Run all benchmarks, each for BENCHTIME (1s)
@@ -98,7 +103,7 @@ verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
 		! git ls-files --others --exclude-standard -- $(GENERATED) | grep . || \
 		{ echo >&2 "ERROR: generated code was out of date; commit what 'make generate' has written."; exit 1; }
-	@for module in . client tools; do \
+	@for module in . client tools examples; do \
 		GOWORK=off $(GO) -C $$module mod tidy -diff || \
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
 	done

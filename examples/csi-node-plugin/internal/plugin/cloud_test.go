@@ -1,0 +1,145 @@
+package plugin_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// cloud is the part of a driver that does not run on Windows nodes: it makes volumes, and
+// attaches disks to the emulated node. Its identity is that of the plugin.
+//
+// The parameter kind of a volume is disk or smb.
+type cloud struct {
+	csi.UnimplementedControllerServer
+	node *winsim.Node
+
+	mu       sync.Mutex
+	volumes  map[string]int64  // sizes by handle
+	attached map[string]uint32 // numbers of disks by handle
+	known    map[string]uint32 // numbers that disks had when they were detached
+}
+
+func newCloud(node *winsim.Node) *cloud {
+	return &cloud{node: node, volumes: map[string]int64{}, attached: map[string]uint32{}, known: map[string]uint32{}}
+}
+
+const fileServer = "files"
+
+func (c *cloud) ControllerGetCapabilities(context.Context, *csi.ControllerGetCapabilitiesRequest) (*csi.ControllerGetCapabilitiesResponse, error) {
+	response := &csi.ControllerGetCapabilitiesResponse{}
+	for _, capability := range []csi.ControllerServiceCapability_RPC_Type{
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
+		csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME,
+		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
+	} {
+		response.Capabilities = append(response.Capabilities, &csi.ControllerServiceCapability{
+			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: capability}},
+		})
+	}
+	return response, nil
+}
+
+func (c *cloud) CreateVolume(_ context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := fnv.New64()
+	_, _ = name.Write([]byte(request.GetName()))
+	handle := fmt.Sprintf("disk/VOL%X", name.Sum64())
+	if request.GetParameters()["kind"] == "smb" {
+		share := fmt.Sprintf("vol%x", name.Sum64())
+		handle = "smb/" + fileServer + "/" + share
+		err := c.node.ChangeSMBServer(fileServer, func(server *winsim.SMBServer) {
+			server.Shares = append(server.Shares, winsim.SMBShare{Name: share})
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	size := request.GetCapacityRange().GetRequiredBytes()
+	c.volumes[handle] = size
+	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: handle, CapacityBytes: size}}, nil
+}
+
+// DeleteVolume refuses to take away what the plugin has left mounted.
+func (c *cloud) DeleteVolume(_ context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, attached := c.attached[request.GetVolumeId()]; attached {
+		return nil, status.Error(codes.FailedPrecondition, "the volume is attached")
+	}
+	delete(c.volumes, request.GetVolumeId())
+	return &csi.DeleteVolumeResponse{}, nil
+}
+
+func (c *cloud) ControllerPublishVolume(_ context.Context, request *csi.ControllerPublishVolumeRequest) (*csi.ControllerPublishVolumeResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	handle := request.GetVolumeId()
+	size, exists := c.volumes[handle]
+	if !exists {
+		return nil, status.Errorf(codes.NotFound, "there is no volume %s", handle)
+	}
+	serial, isDisk := strings.CutPrefix(handle, "disk/")
+	if _, attached := c.attached[handle]; attached || !isDisk {
+		return &csi.ControllerPublishVolumeResponse{}, nil
+	}
+	var number uint32
+	var err error
+	if before, ok := c.known[handle]; ok {
+		number, err = c.node.ReattachDisk(before)
+	} else {
+		number, err = c.node.AttachDisk(winsim.Disk{Size: winsim.Size(size), Serial: serial})
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.attached[handle] = number
+	return &csi.ControllerPublishVolumeResponse{}, nil
+}
+
+// ControllerUnpublishVolume insists that the disk is offline: that is how the plugin says that
+// it has let go.
+func (c *cloud) ControllerUnpublishVolume(_ context.Context, request *csi.ControllerUnpublishVolumeRequest) (*csi.ControllerUnpublishVolumeResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	number, attached := c.attached[request.GetVolumeId()]
+	if !attached {
+		return &csi.ControllerUnpublishVolumeResponse{}, nil
+	}
+	info, err := c.node.DiskInfo(number)
+	if err == nil && !info.Offline {
+		err = errors.New("the disk is still online")
+	}
+	if err == nil {
+		err = c.node.DetachDisk(number)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.known[request.GetVolumeId()] = number
+	delete(c.attached, request.GetVolumeId())
+	return &csi.ControllerUnpublishVolumeResponse{}, nil
+}
+
+func (c *cloud) ControllerExpandVolume(_ context.Context, request *csi.ControllerExpandVolumeRequest) (*csi.ControllerExpandVolumeResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	size := request.GetCapacityRange().GetRequiredBytes()
+	c.volumes[request.GetVolumeId()] = size
+	if number, attached := c.attached[request.GetVolumeId()]; attached {
+		if err := c.node.GrowDisk(number, winsim.Size(size)); err != nil {
+			return nil, err
+		}
+	}
+	return &csi.ControllerExpandVolumeResponse{CapacityBytes: size, NodeExpansionRequired: true}, nil
+}

@@ -1,0 +1,252 @@
+package plugin_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestCodes shows that what cannot be done is refused in both modes with the code of the CSI
+// specification, and with words that help.
+func TestCodes(t *testing.T) {
+	const handle = "disk/WINSIM0001"
+	block := &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+	}
+	many := mounted("ntfs")
+	many.AccessMode.Mode = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	options := mounted("ntfs")
+	options.GetMount().MountFlags = []string{"ro"}
+	stage := func(handle, path string, capability *csi.VolumeCapability, secrets ...string) func(context.Context, *driver) error {
+		return func(ctx context.Context, d *driver) error {
+			request := &csi.NodeStageVolumeRequest{VolumeId: handle, StagingTargetPath: path, VolumeCapability: capability}
+			if len(secrets) == 2 {
+				request.Secrets = map[string]string{"username": secrets[0], "password": secrets[1]}
+			}
+			_, err := d.NodeStageVolume(ctx, request)
+			return err
+		}
+	}
+	publish := func(change func(*csi.NodePublishVolumeRequest)) func(context.Context, *driver) error {
+		return func(ctx context.Context, d *driver) error {
+			request := &csi.NodePublishVolumeRequest{
+				VolumeId: handle, StagingTargetPath: kubelet + `\plugins\empty`, TargetPath: kubelet + `\pods\pod`, VolumeCapability: mounted("ntfs"),
+			}
+			change(request)
+			_, err := d.NodePublishVolume(ctx, request)
+			return err
+		}
+	}
+	const staging = kubelet + `\plugins\staging`
+
+	for _, test := range []struct {
+		name string
+		call func(context.Context, *driver) error
+		code codes.Code
+		text string
+	}{
+		{"a raw block volume", stage(handle, staging, block), codes.InvalidArgument, "raw block"},
+		{"another file system", stage(handle, staging, mounted("ext4")), codes.InvalidArgument, "ntfs"},
+		{"a file system for a share", stage("smb/files/data", staging, mounted("ntfs")), codes.InvalidArgument, "fsType"},
+		{"mount options", stage(handle, staging, options), codes.InvalidArgument, "mountOptions"},
+		{"a disk on several nodes", stage(handle, staging, many), codes.InvalidArgument, "one node"},
+		{"a disk that is not attached", stage("disk/NONE", staging, mounted("ntfs")), codes.NotFound, "NONE"},
+		{"an unknown kind of volume", stage("tape/1", staging, mounted("ntfs")), codes.NotFound, "tape/1"},
+		{"the disk of the system", stage("disk/SYSTEM", staging, mounted("ntfs")), codes.PermissionDenied, "Windows runs from it"},
+		{"a relative staging path", stage(handle, `plugins\staging`, mounted("ntfs")), codes.InvalidArgument, "absolute"},
+		{"a path outside the kubelet's", stage(handle, `C:\Windows\staging`, mounted("ntfs")), codes.PermissionDenied, `C:\Windows`},
+		{"a wrong password", stage("smb/files/data", staging, mounted(""), "csi", "wrong"), codes.PermissionDenied, "1326"},
+		{"a share that does not exist", stage("smb/files/none", staging, mounted(""), "csi", "csi-Pa55"), codes.NotFound, "67"},
+		{"a share without a name", stage("smb/files", staging, mounted("")), codes.NotFound, "SHARE"},
+		{"an administrative share", stage("smb/files/C$", staging, mounted(""), "csi", "csi-Pa55"), codes.PermissionDenied, "administrative"},
+		{"a volume that is not staged", publish(func(*csi.NodePublishVolumeRequest) {}), codes.FailedPrecondition, "stage the volume first"},
+		{"no staging path", publish(func(r *csi.NodePublishVolumeRequest) { r.StagingTargetPath = "" }), codes.FailedPrecondition, "stage the volume first"},
+		{"a read-only volume", publish(func(r *csi.NodePublishVolumeRequest) { r.Readonly = true }), codes.InvalidArgument, "readOnly"},
+		{"a share that is not staged", publish(func(r *csi.NodePublishVolumeRequest) {
+			r.VolumeId, r.VolumeCapability = "smb/files/data", mounted("")
+		}), codes.FailedPrecondition, "stage the volume first"},
+		{"more than the disk has", func(ctx context.Context, d *driver) error {
+			if err := stage(handle, staging, mounted("ntfs"))(ctx, d); err != nil {
+				return err
+			}
+			_, err := d.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{
+				VolumeId: handle, VolumePath: staging, CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 40},
+			})
+			return err
+		}, codes.OutOfRange, "grow the disk first"},
+		{"the path of another volume", func(ctx context.Context, d *driver) error {
+			if err := stage(handle, staging, mounted("ntfs"))(ctx, d); err != nil {
+				return err
+			}
+			return stage("disk/WINSIM0002", staging, mounted("ntfs"))(ctx, d)
+		}, codes.AlreadyExists, staging},
+		{"statistics of another volume", func(ctx context.Context, d *driver) error {
+			if err := stage(handle, staging, mounted("ntfs"))(ctx, d); err != nil {
+				return err
+			}
+			_, err := d.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: "disk/WINSIM0002", VolumePath: staging})
+			return err
+		}, codes.NotFound, "another volume"},
+		{"to unstage another volume", func(ctx context.Context, d *driver) error {
+			if err := stage(handle, staging, mounted("ntfs"))(ctx, d); err != nil {
+				return err
+			}
+			_, err := d.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: "disk/WINSIM0002", StagingTargetPath: staging})
+			return err
+		}, codes.FailedPrecondition, "another volume"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBothModes(t, func(d *driver) {
+				t := d.t
+				for _, dir := range []string{`\plugins\staging`, `\plugins\empty`} {
+					if err := d.node.Mkdir(kubelet + dir); err != nil {
+						t.Fatal(err)
+					}
+				}
+				err := test.call(t.Context(), d)
+				if status.Code(err) != test.code || !strings.Contains(status.Convert(err).Message(), test.text) {
+					t.Errorf("got %v, want %v with %q", err, test.code, test.text)
+				}
+				if strings.Contains(status.Convert(err).Message(), "rpc error") {
+					t.Errorf("the message has gRPC's decoration in it: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestCodes_OnlyProxy is about a class of errors for which the standard library has no name, so
+// that the library cannot tell it from others, and kubelet hears Internal.
+func TestCodes_OnlyProxy(t *testing.T) {
+	for mode, want := range map[string]codes.Code{"proxy": codes.FailedPrecondition, "library": codes.Internal} {
+		t.Run(mode, func(t *testing.T) {
+			node := newNode(t)
+			d := start(t, node, modes[mode](t, node))
+			staging, _ := paths(t, node, "web")
+			if err := node.WriteFile(staging+`\file`, "not ours"); err != nil {
+				t.Fatal(err)
+			}
+			_, err := d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
+				VolumeId: "disk/WINSIM0001", StagingTargetPath: staging, VolumeCapability: mounted("ntfs"),
+			})
+			if status.Code(err) != want || !strings.Contains(status.Convert(err).Message(), "not empty") {
+				t.Errorf("mount over a file: got %v, want %v", err, want)
+			}
+		})
+	}
+}
+
+// TestAborted shows that a second operation on a volume is refused while the first goes on,
+// and that other volumes do not wait.
+func TestAborted(t *testing.T) {
+	inBothModes(t, func(d *driver) {
+		t := d.t
+		formatting := make(chan struct{})
+		fault, err := d.node.Inject(winsim.Fault{
+			Call: "Format", Times: 1, Delay: time.Hour, Do: func(*winsim.Node) { close(formatting) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer fault.Remove()
+		folders := map[string]string{}
+		for _, disk := range []string{"WINSIM0001", "WINSIM0002"} {
+			folders[disk], _ = paths(t, d.node, disk)
+		}
+		// Who waits for the first operation has no end before that; the test has.
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		stage := func(disk string) error {
+			_, err := d.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
+				VolumeId: "disk/" + disk, StagingTargetPath: folders[disk], VolumeCapability: mounted("ntfs"),
+			})
+			return err
+		}
+		first := make(chan error, 1)
+		go func() { first <- stage("WINSIM0001") }()
+		select {
+		case <-formatting:
+		case err := <-first:
+			t.Fatalf("the first operation was not held up: %v", err)
+		}
+		if err := stage("WINSIM0001"); status.Code(err) != codes.Aborted {
+			t.Errorf("the second operation on the volume: %v, want Aborted", err)
+		}
+		if err := stage("WINSIM0002"); err != nil {
+			t.Errorf("an operation on another volume: %v", err)
+		}
+		fault.Remove()
+		if err := <-first; err != nil {
+			t.Errorf("the first operation: %v", err)
+		}
+	})
+}
+
+// TestSecrets shows that neither the log nor an error has a password in it.
+func TestSecrets(t *testing.T) {
+	inBothModes(t, func(d *driver) {
+		t := d.t
+		staging, _ := paths(t, d.node, "web")
+		for _, password := range []string{"wrong-Pa55", "csi-Pa55"} {
+			_, err := d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
+				VolumeId: "smb/files/data", StagingTargetPath: staging, VolumeCapability: mounted(""),
+				Secrets: map[string]string{"username": "csi", "password": password},
+			})
+			if err != nil && strings.Contains(err.Error(), password) {
+				t.Errorf("the password is in the error: %v", err)
+			}
+		}
+		text := d.log.String()
+		if strings.Contains(text, "Pa55") {
+			t.Errorf("a password is in the log:\n%s", text)
+		}
+		for _, want := range []string{"volume=smb/files/data", "code=PermissionDenied", "code=OK"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the log lacks %s:\n%s", want, text)
+			}
+		}
+	})
+}
+
+// TestSecrets_Domain shows how the server sees a user of a domain.
+func TestSecrets_Domain(t *testing.T) {
+	inBothModes(t, func(d *driver) {
+		t := d.t
+		staging, _ := paths(t, d.node, "web")
+		_, err := d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
+			VolumeId: "smb/files/data", StagingTargetPath: staging, VolumeCapability: mounted(""),
+			Secrets: map[string]string{"domain": "CORP", "username": "jane", "password": "p:a$s 'w\"ord"},
+		})
+		if status.Code(err) != codes.PermissionDenied {
+			t.Errorf("a user whom the server does not know: %v, want PermissionDenied", err)
+		}
+		logons := d.node.SMBLogons("files")
+		if len(logons) != 1 || logons[0].User != `CORP\jane` || logons[0].Password != "p:a$s 'w\"ord" || !logons[0].Encrypted {
+			t.Errorf("the server was told %+v", logons)
+		}
+	})
+}
+
+// TestProbe shows that a plugin says so if its node cannot be worked on.
+func TestProbe(t *testing.T) {
+	inBothModes(t, func(d *driver) {
+		t := d.t
+		if response, err := d.Probe(t.Context(), &csi.ProbeRequest{}); err != nil || !response.GetReady().GetValue() {
+			t.Errorf("a healthy node: %v, %v", response, err)
+		}
+		if err := d.node.RemoveAll(kubelet); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Probe(t.Context(), &csi.ProbeRequest{}); status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("a node without the kubelet's directory: %v, want FailedPrecondition", err)
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package plugin
+
+import (
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// inFlight knows the volumes that are being changed. The specification wants a second change
+// of a volume refused while the first goes on; kubelet repeats it later.
+type inFlight struct {
+	mu      sync.Mutex
+	volumes map[string]bool
+}
+
+func newInFlight() *inFlight { return &inFlight{volumes: map[string]bool{}} }
+
+// do makes a change, unless another one of the volume is under way.
+func (f *inFlight) do(volume string, change func() error) error {
+	if !f.begin(volume) {
+		return status.Errorf(codes.Aborted, "another operation on volume %s is under way; repeat this one later", volume)
+	}
+	defer f.end(volume)
+	return change()
+}
+
+func (f *inFlight) begin(volume string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.volumes[volume] {
+		return false
+	}
+	f.volumes[volume] = true
+	return true
+}
+
+func (f *inFlight) end(volume string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.volumes, volume)
+}

@@ -1,0 +1,290 @@
+package plugin_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// pod is a pod's volume, with what kubelet sends about it. Every call is made twice, as
+// kubelet does when it has lost an answer.
+type pod struct {
+	*driver
+	handle          string
+	capability      *csi.VolumeCapability
+	secrets         map[string]string
+	staging, target string
+}
+
+func (p *pod) twice(what string, call func() error) {
+	p.t.Helper()
+	for range 2 {
+		if err := call(); err != nil {
+			p.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func (p *pod) stage() {
+	p.t.Helper()
+	p.twice("stage", func() error {
+		_, err := p.NodeStageVolume(p.t.Context(), &csi.NodeStageVolumeRequest{
+			VolumeId: p.handle, StagingTargetPath: p.staging, VolumeCapability: p.capability, Secrets: p.secrets,
+		})
+		return err
+	})
+}
+
+func (p *pod) publish() {
+	p.t.Helper()
+	p.twice("publish", func() error {
+		_, err := p.NodePublishVolume(p.t.Context(), &csi.NodePublishVolumeRequest{
+			VolumeId: p.handle, StagingTargetPath: p.staging, TargetPath: p.target, VolumeCapability: p.capability,
+		})
+		return err
+	})
+}
+
+func (p *pod) usage() *csi.VolumeUsage {
+	p.t.Helper()
+	response, err := p.NodeGetVolumeStats(p.t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target})
+	if err != nil {
+		p.t.Fatalf("stats: %v", err)
+	}
+	if len(response.Usage) != 1 || response.Usage[0].Unit != csi.VolumeUsage_BYTES {
+		p.t.Fatalf("stats are %v, want one usage in bytes", response.Usage)
+	}
+	return response.Usage[0]
+}
+
+func (p *pod) expand(required int64) (size int64) {
+	p.t.Helper()
+	p.twice("expand", func() error {
+		response, err := p.NodeExpandVolume(p.t.Context(), &csi.NodeExpandVolumeRequest{
+			VolumeId: p.handle, VolumePath: p.target, CapacityRange: &csi.CapacityRange{RequiredBytes: required},
+		})
+		size = response.GetCapacityBytes()
+		return err
+	})
+	return size
+}
+
+func (p *pod) unpublish() {
+	p.t.Helper()
+	p.twice("unpublish", func() error {
+		_, err := p.NodeUnpublishVolume(p.t.Context(), &csi.NodeUnpublishVolumeRequest{VolumeId: p.handle, TargetPath: p.target})
+		return err
+	})
+	if p.node.Exists(p.target) {
+		p.t.Errorf("%s is still there after NodeUnpublishVolume", p.target)
+	}
+}
+
+func (p *pod) unstage() {
+	p.t.Helper()
+	p.twice("unstage", func() error {
+		_, err := p.NodeUnstageVolume(p.t.Context(), &csi.NodeUnstageVolumeRequest{VolumeId: p.handle, StagingTargetPath: p.staging})
+		return err
+	})
+}
+
+// write and read are the pod's own doing, through its link.
+func (p *pod) write(content string) {
+	p.t.Helper()
+	if err := p.node.WriteFile(p.target+`\data.txt`, content); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *pod) wantContent(want string) {
+	p.t.Helper()
+	if got, err := p.node.ReadFile(p.target + `\data.txt`); err != nil || got != want {
+		p.t.Errorf("the pod reads %q, %v, want %q", got, err, want)
+	}
+}
+
+// TestLife_Disk is the life of a pod's volume on a disk, and a second one with the same data.
+func TestLife_Disk(t *testing.T) {
+	inBothModes(t, func(d *driver) {
+		t := d.t
+		const number = 1
+		p := &pod{driver: d, handle: "disk/WINSIM0001", capability: mounted("ntfs")}
+		p.staging, p.target = paths(t, d.node, "web")
+
+		p.stage()
+		p.publish()
+		p.write("precious")
+		before := p.usage()
+		if before.Total < 9<<30 || before.Total > 10<<30 || before.Total != before.Used+before.Available {
+			t.Errorf("the usage of a disk of 10 GiB is %v", before)
+		}
+
+		if err := d.node.GrowDisk(number, 15<<30); err != nil {
+			t.Fatal(err)
+		}
+		if size := p.expand(15 << 30); size != 15<<30 {
+			t.Errorf("the disk has %d bytes after it has grown to 15 GiB", size)
+		}
+		if after := p.usage(); after.Total < before.Total+4<<30 {
+			t.Errorf("the volume has %d bytes after its disk has grown by 5 GiB, %d before", after.Total, before.Total)
+		}
+		p.wantContent("precious")
+
+		p.unpublish()
+		p.unstage()
+		if info, err := d.node.DiskInfo(number); err != nil || !info.Offline {
+			t.Errorf("the disk can be detached safely only if it is offline: %+v, %v", info, err)
+		}
+
+		// The next pod gets the disk under another number, with the data of the first.
+		if err := d.node.DetachDisk(number); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.node.AttachDisk(winsim.Disk{Size: 1 << 30}); err != nil { // takes the number
+			t.Fatal(err)
+		}
+		if again, err := d.node.ReattachDisk(number); err != nil || again == number {
+			t.Fatalf("the disk has number %d again: %v", again, err)
+		}
+		p.staging, p.target = paths(t, d.node, "web-2")
+		p.stage()
+		p.publish()
+		p.wantContent("precious")
+		p.unpublish()
+		p.unstage()
+	})
+}
+
+// TestLife_Share is the life of two pods' volumes on one share.
+func TestLife_Share(t *testing.T) {
+	inBothModes(t, func(d *driver) {
+		t := d.t
+		secrets := map[string]string{"username": "csi", "password": "csi-Pa55"}
+		first := &pod{driver: d, handle: "smb/files/data", capability: mounted(""), secrets: secrets}
+		first.staging, first.target = paths(t, d.node, "first")
+		second := &pod{driver: d, handle: "smb/files/data/", capability: mounted(""), secrets: secrets}
+		second.staging, second.target = paths(t, d.node, "second")
+
+		first.stage()
+		first.publish()
+		first.write("shared")
+		if usage := first.usage(); usage.Total != shareSize || usage.Available != shareFree {
+			t.Errorf("the usage of the share is %v", usage)
+		}
+		if size := first.expand(1 << 40); size != 0 {
+			t.Errorf("the plugin says that the share has %d bytes; only its server knows", size)
+		}
+
+		second.stage()
+		second.publish()
+		second.wantContent("shared")
+		first.unpublish()
+		first.unstage()
+		second.wantContent("shared") // the share is still connected
+
+		second.unpublish()
+		second.unstage()
+		mappings, err := d.node.SMBMappings(t.Context())
+		if err != nil || len(mappings) != 0 {
+			t.Errorf("nobody uses the share, and its mappings are %v, %v", mappings, err)
+		}
+	})
+}
+
+// TestUnstage_LostDisk shows that a disk that was taken away, or offline, does not keep its pod
+// from ending.
+func TestUnstage_LostDisk(t *testing.T) {
+	for name, lose := range map[string]func(context.Context, *winsim.Node) error{
+		"detached": func(_ context.Context, node *winsim.Node) error { return node.DetachDisk(1) },
+		"offline": func(ctx context.Context, node *winsim.Node) error {
+			disks, err := disk.New(node.Disk())
+			if err == nil {
+				_, err = disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: 1, IsOnline: false})
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBothModes(t, func(d *driver) {
+				t := d.t
+				p := &pod{driver: d, handle: "disk/WINSIM0001", capability: mounted("ntfs")}
+				p.staging, p.target = paths(t, d.node, "web")
+				p.stage()
+				p.publish()
+				if err := lose(t.Context(), d.node); err != nil {
+					t.Fatal(err)
+				}
+				_, err := d.NodeGetVolumeStats(t.Context(), &csi.NodeGetVolumeStatsRequest{VolumeId: p.handle, VolumePath: p.target})
+				if status.Code(err) != codes.NotFound {
+					t.Errorf("stats of a disk that is gone: %v, want NotFound", err)
+				}
+				p.unpublish()
+				p.unstage()
+				if tree := d.node.Tree(p.staging); strings.Contains(tree, "Volume{") {
+					t.Errorf("something is still mounted:\n%s", tree)
+				}
+			})
+		})
+	}
+}
+
+// TestStage_AfterRestart shows that a share whose credentials were lost with a restart of the
+// node works again once kubelet has staged it again, under the links that pods have.
+func TestStage_AfterRestart(t *testing.T) {
+	for mode, over := range modes {
+		t.Run(mode, func(t *testing.T) {
+			node := newNode(t)
+			p := &pod{
+				driver: start(t, node, over(t, node)), handle: "smb/files/data", capability: mounted(""),
+				secrets: map[string]string{"username": "csi", "password": "csi-Pa55"},
+			}
+			p.staging, p.target = paths(t, node, "web")
+			p.stage()
+			p.publish()
+			p.write("kept")
+
+			node.Reboot()
+			if _, err := node.ReadFile(p.target + `\data.txt`); err == nil {
+				t.Error("the share can still be read after a restart of the node")
+			}
+			p.driver = start(t, node, over(t, node)) // programs end with their machine
+			p.stage()
+			p.publish()
+			p.wantContent("kept")
+			p.unpublish()
+			p.unstage()
+		})
+	}
+}
+
+// TestPaths shows that it does not matter how kubelet writes a path.
+func TestPaths(t *testing.T) {
+	inBothModes(t, func(d *driver) {
+		t := d.t
+		p := &pod{driver: d, handle: "disk/WINSIM0001", capability: mounted("NTFS")}
+		staging, target := paths(t, d.node, "web")
+		p.staging = strings.TrimPrefix(staging, "C:")              // \var\lib\kubelet\...
+		p.target = "c:" + strings.ReplaceAll(target[2:], `\`, "/") // c:/var/lib/kubelet/...
+		p.stage()
+		p.publish()
+		p.usage()
+		if err := d.node.WriteFile(target+`\data.txt`, "written by the pod"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.node.ReadFile(staging + `\data.txt`); err != nil || got != "written by the pod" {
+			t.Errorf("the staged volume has %q, %v", got, err)
+		}
+		p.unpublish()
+		p.unstage()
+		if d.node.Exists(target) {
+			t.Errorf("%s is still there", target)
+		}
+	})
+}

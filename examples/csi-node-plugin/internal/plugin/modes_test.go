@@ -1,0 +1,180 @@
+package plugin_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/plugin"
+	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/storage"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+const kubelet = `C:\var\lib\kubelet`
+
+// What the emulated server \\files says of the space on its shares. CSI Proxy says nothing
+// about it, and the emulated node cannot be asked past CSI Proxy.
+const shareSize, shareFree = 100 << 30, 60 << 30
+
+// modes are the two ways to reach a node.
+var modes = map[string]func(t *testing.T, node *winsim.Node) storage.Node{
+	"proxy": func(t *testing.T, node *winsim.Node) storage.Node {
+		t.Helper()
+		serve.Start(t, node)
+		proxy, err := storage.OverProxy(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = proxy.Close() })
+		return proxy
+	},
+	"library": func(t *testing.T, node *winsim.Node) storage.Node {
+		t.Helper()
+		library, err := storage.OverLibrary(storage.Hosts{
+			Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(),
+		}, kubelet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return library
+	},
+}
+
+// inBothModes runs a test on a node of its own in each mode.
+func inBothModes(t *testing.T, test func(d *driver)) {
+	t.Helper()
+	for mode, over := range modes {
+		t.Run(mode, func(t *testing.T) {
+			node := newNode(t)
+			test(start(t, node, over(t, node)))
+		})
+	}
+}
+
+func newNode(t *testing.T) *winsim.Node {
+	t.Helper()
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// driver is a running plugin, as kubelet sees it, and the node that it works on.
+type driver struct {
+	csi.IdentityClient
+	csi.NodeClient
+	t       *testing.T // the one in which it runs
+	node    *winsim.Node
+	address string
+	log     *log
+}
+
+// start serves the plugin on a Unix socket until the test ends.
+func start(t *testing.T, node *winsim.Node, over storage.Node) *driver {
+	t.Helper()
+	d := &driver{t: t, node: node, log: &log{}}
+	config := plugin.Config{
+		Name:        "csi-node-plugin.example.com",
+		Version:     "test",
+		NodeID:      "node-1",
+		Controller:  true,
+		KubeletPath: kubelet,
+		Storage:     over,
+		SpaceAt: func(path string) (total, free int64, err error) {
+			if !node.Exists(path + `\.`) {
+				return 0, 0, os.ErrNotExist
+			}
+			return shareSize, shareFree, nil
+		},
+		Log: slog.New(slog.NewTextHandler(d.log, nil)),
+	}
+	d.address = listenAndServe(t, func(ctx context.Context, listener net.Listener) error {
+		return plugin.Serve(ctx, listener, config)
+	})
+	conn, err := grpc.NewClient(d.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	d.IdentityClient = csi.NewIdentityClient(conn)
+	d.NodeClient = csi.NewNodeClient(conn)
+	return d
+}
+
+// listenAndServe serves something on a Unix socket until the test ends, and returns its
+// address.
+func listenAndServe(t *testing.T, serve func(context.Context, net.Listener) error) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "csi") // names of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "csi.sock")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return "unix://" + path
+}
+
+// log collects what the plugin logs.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// mounted is how kubelet wants a volume that it mounts.
+func mounted(fsType string) *csi.VolumeCapability {
+	return &csi.VolumeCapability{
+		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: fsType}},
+		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
+	}
+}
+
+// paths are those of a volume, and kubelet's folders for them are made: the staging path, and
+// the parent of the target.
+func paths(t *testing.T, node *winsim.Node, name string) (staging, target string) {
+	t.Helper()
+	staging = kubelet + `\plugins\kubernetes.io\csi\csi-node-plugin.example.com\` + name + `\globalmount`
+	target = kubelet + `\pods\` + name + `\volumes\kubernetes.io~csi\pv\mount`
+	for _, dir := range []string{staging, strings.TrimSuffix(target, `\mount`)} {
+		if err := node.Mkdir(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return staging, target
+}

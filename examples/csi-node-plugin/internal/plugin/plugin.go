@@ -1,0 +1,70 @@
+// Package plugin is the node part of a CSI driver for Windows: the Identity and the Node
+// service, for volumes on disks and on SMB shares.
+//
+// A volume's handle says all that the node must know of it, so the plugin keeps no state and
+// may be restarted at any time:
+//
+//	disk/<serial number>              the disk with this serial number
+//	smb/<server>/<share>[/<folder>]   a share, or a folder in it
+//
+// A disk is attached to the node by somebody else, the driver's controller, before it is
+// staged. It gets one NTFS volume, which is mounted at the staging path. A share is linked
+// there. Pods get a link to the staging path.
+package plugin
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+
+	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/storage"
+)
+
+// Config says what the plugin works on. All fields but Controller are required.
+type Config struct {
+	// Name and Version are what the plugin calls itself.
+	Name, Version string
+	// NodeID is the name by which the driver's controller knows this node.
+	NodeID string
+	// Controller says that the driver has a controller, which runs elsewhere.
+	Controller bool
+	// KubeletPath is the directory of the kubelet. A node on which it cannot be seen is not
+	// ready.
+	KubeletPath string
+	// Storage does the work.
+	Storage storage.Node
+	// SpaceAt returns size and free space of the file system behind a path; it is asked
+	// about shares. On a node it is [storage.SpaceAt].
+	SpaceAt func(path string) (total, free int64, err error)
+	// Log gets a line per request. No secret is in it.
+	Log *slog.Logger
+}
+
+// stopTimeout is how long calls in flight may take to finish on a stop. What Windows has begun
+// goes on after it, and the call is repeated by kubelet.
+const stopTimeout = 10 * time.Second
+
+// Serve answers requests until ctx ends, and then lets those in flight finish. It closes the
+// listener.
+func Serve(ctx context.Context, listener net.Listener, config Config) error {
+	server := grpc.NewServer(grpc.UnaryInterceptor(logRequests(config.Log)))
+	csi.RegisterIdentityServer(server, &identityServer{config: config})
+	csi.RegisterNodeServer(server, &nodeServer{config: config, inFlight: newInFlight()})
+
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		hard := time.AfterFunc(stopTimeout, server.Stop)
+		defer hard.Stop()
+		server.GracefulStop()
+	})
+	err := server.Serve(listener)
+	if !stop() {
+		<-stopped // so that nothing is served any more
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package plugin
+
+import (
+	"context"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/storage"
+)
+
+// share is a volume on an SMB server, which any number of nodes and volumes may use.
+type share struct {
+	node    storage.Node
+	spaceAt func(path string) (total, free int64, err error)
+	remote  string // \\server\share or a folder in it
+}
+
+func (s *share) accepts(capability *csi.VolumeCapability) error {
+	if fsType := capability.GetMount().GetFsType(); fsType != "" {
+		return status.Errorf(codes.InvalidArgument, "the server chooses the file system of a share; remove fsType: %s", fsType)
+	}
+	if capability.GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_UNKNOWN {
+		return status.Error(codes.InvalidArgument, "the access mode is missing")
+	}
+	return nil
+}
+
+// stage needs the secrets username and password, and domain if there is one. Without a
+// username the server has to admit guests.
+func (s *share) stage(ctx context.Context, path string, secrets map[string]string) error {
+	user := secrets["username"]
+	if domain := secrets["domain"]; domain != "" && user != "" {
+		user = domain + `\` + user
+	}
+	err := s.node.MapShare(ctx, s.remote, path, user, secrets["password"])
+	if codeOf(err) == codes.AlreadyExists {
+		if err := s.makeRoom(ctx, path); err != nil {
+			return err
+		}
+		err = s.node.MapShare(ctx, s.remote, path, user, secrets["password"])
+	}
+	return answer("connect the share", err)
+}
+
+// makeRoom removes the empty folder that kubelet makes at the staging path, where the link
+// goes. A link that works leads to another volume, and is kept.
+func (s *share) makeRoom(ctx context.Context, path string) error {
+	link, err := s.node.IsLink(ctx, path)
+	switch {
+	case err != nil:
+		return answer("look at the staging path", err)
+	case link:
+		return status.Errorf(codes.AlreadyExists, "another volume is staged at %s", path)
+	}
+	return answer("remove the empty folder at the staging path", s.node.Remove(ctx, path))
+}
+
+func (s *share) unstage(ctx context.Context, path string) error {
+	if err := s.node.Remove(ctx, path); err != nil {
+		return answer("remove the link to the share", err)
+	}
+	// Other volumes on the share keep it connected; CSI Proxy looks for their links.
+	return answer("disconnect the share", s.node.UnmapShare(ctx, s.remote))
+}
+
+// check cannot tell to which share a link leads: the API does not say.
+func (s *share) check(ctx context.Context, path string) error {
+	exists, err := s.node.Exists(ctx, path)
+	if err != nil {
+		return answer("look for the volume", err)
+	}
+	link := false
+	if exists {
+		if link, err = s.node.IsLink(ctx, path); err != nil {
+			return answer("look for the volume", err)
+		}
+	}
+	if !link {
+		return status.Errorf(codes.NotFound, "share %s is not at %s", s.remote, path)
+	}
+	return nil
+}
+
+// grow has nothing to do: a share has the size that its server gives it.
+func (s *share) grow(ctx context.Context, path string, _ *csi.CapacityRange) (int64, error) {
+	return 0, s.check(ctx, path)
+}
+
+func (s *share) usage(ctx context.Context, path string) (*csi.VolumeUsage, error) {
+	if err := s.check(ctx, path); err != nil {
+		return nil, err
+	}
+	total, free, err := s.spaceAt(path)
+	if err != nil {
+		return nil, answer("measure the share", err)
+	}
+	return &csi.VolumeUsage{Unit: csi.VolumeUsage_BYTES, Total: total, Used: total - free, Available: free}, nil
+}

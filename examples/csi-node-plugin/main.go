@@ -1,0 +1,116 @@
+// Csi-node-plugin is the node part of a small CSI driver for Windows. It shows how a driver
+// uses CSI Proxy in both of its forms from one code base:
+//
+//	csi-node-plugin -mode=proxy      an ordinary container; the daemon csi-proxy.exe does the work
+//	csi-node-plugin -mode=library    a HostProcess container; the work is done in this process
+//
+// See the README beside it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/plugin"
+	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/storage"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch err := run(ctx, os.Args[1:], os.Stderr); {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+	default:
+		fmt.Fprintf(os.Stderr, "csi-node-plugin: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// run serves CSI until ctx ends.
+func run(ctx context.Context, args []string, stderr io.Writer) error {
+	flags := flag.NewFlagSet("csi-node-plugin", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	mode := flags.String("mode", "proxy", "`how` to reach the node's storage: proxy or library")
+	endpoint := flags.String("endpoint", `unix://C:\csi\csi.sock`, "`address` of the CSI socket")
+	nodeID := flags.String("node-id", os.Getenv("NODE_NAME"), "`name` of this node; default is $NODE_NAME")
+	kubelet := flags.String("kubelet-path", `C:\var\lib\kubelet`, "`directory` of the kubelet; nothing outside of it is touched")
+	name := flags.String("driver-name", "csi-node-plugin.example.com", "`name` of the driver")
+	controller := flags.Bool("controller", false, "say that the driver has a controller, which runs elsewhere")
+	switch err := flags.Parse(args); {
+	case err != nil:
+		return err
+	case flags.NArg() > 0:
+		return fmt.Errorf("%q is no flag", flags.Arg(0))
+	case *nodeID == "":
+		return errors.New("-node-id is missing, and NODE_NAME is not set")
+	}
+
+	var node storage.Node
+	switch *mode {
+	case "proxy":
+		proxy, err := storage.OverProxy(ctx)
+		if err != nil {
+			return err
+		}
+		defer proxy.Close()
+		node = proxy
+	case "library":
+		library, err := storage.OverLibrary(storage.ThisMachine(), *kubelet)
+		if err != nil {
+			return err
+		}
+		node = library
+	default:
+		return fmt.Errorf("-mode is proxy or library, not %q", *mode)
+	}
+
+	listener, err := listen(ctx, *endpoint)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	log.Info("Serving", "mode", *mode, "endpoint", *endpoint, "version", version())
+	return plugin.Serve(ctx, listener, plugin.Config{
+		Name:        *name,
+		Version:     version(),
+		NodeID:      *nodeID,
+		Controller:  *controller,
+		KubeletPath: *kubelet,
+		Storage:     node,
+		SpaceAt:     storage.SpaceAt,
+		Log:         log,
+	})
+}
+
+// listen opens the CSI socket. One that an earlier process left behind is replaced.
+func listen(ctx context.Context, endpoint string) (net.Listener, error) {
+	path, ok := strings.CutPrefix(endpoint, "unix:")
+	path = strings.TrimPrefix(path, "//")
+	if !ok || path == "" {
+		return nil, fmt.Errorf("-endpoint is unix://PATH, not %q", endpoint)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var config net.ListenConfig
+	return config.Listen(ctx, "unix", path)
+}
+
+// version is that of the module, if this was built by "go install".
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}

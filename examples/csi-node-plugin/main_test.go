@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+// TestRun starts the program in both modes: with a daemon, which an emulated node serves, it is
+// ready; with the library it is not, since this machine is no Windows node.
+func TestRun(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve.Start(t, node)
+	for mode, want := range map[string]codes.Code{"proxy": codes.OK, "library": codes.FailedPrecondition} {
+		t.Run(mode, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "csi") // names of sockets are short
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			socket := filepath.Join(dir, "csi.sock")
+			if err := os.WriteFile(socket, nil, 0o600); err != nil { // what an earlier process left behind
+				t.Fatal(err)
+			}
+
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() {
+				done <- run(ctx, []string{"-mode", mode, "-endpoint", "unix://" + socket, "-node-id", "node-1"}, io.Discard)
+			}()
+			conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			info, err := csi.NewNodeClient(conn).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{}, grpc.WaitForReady(true))
+			if err != nil || info.NodeId != "node-1" {
+				t.Errorf("NodeGetInfo answers %v, %v", info, err)
+			}
+			_, err = csi.NewIdentityClient(conn).Probe(t.Context(), &csi.ProbeRequest{})
+			if status.Code(err) != want {
+				t.Errorf("Probe answers %v, want %v", err, want)
+			}
+			cancel()
+			if err := <-done; err != nil {
+				t.Errorf("after an interrupt: %v", err)
+			}
+		})
+	}
+}
+
+func TestRun_Refuses(t *testing.T) {
+	t.Setenv("NODE_NAME", "")
+	for text, args := range map[string][]string{
+		"-node-id is missing":      {"-mode=library"},
+		"-mode is proxy or":        {"-node-id=n", "-mode=both"},
+		"-endpoint is unix://PATH": {"-node-id=n", "-mode=library", "-endpoint=tcp://:1"},
+		`"library" is no flag`:     {"-node-id=n", "library"},
+	} {
+		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%v: got %v, want %q", args, err, text)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package manuals_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/examples/manuals"
+)
+
+// repository returns the directory of this checkout.
+func repository(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestReadAll(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, lines ...string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a.md", "Text", "```go", "one", "two", "```", "    not a block", "```", "no language", "```")
+	write("docs/b.md", "- item", "  ```YAML", "  key: value", "  ```", "```go", "```")
+	write("c.txt", "```go", "no manual", "```")
+	write(".cache/d.md", "```go", "not ours", "```")
+	write("bin/e.md", "```go", "not ours", "```")
+
+	got, err := manuals.ReadAll(dir, "go", "yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []manuals.Block{
+		{File: filepath.Join(dir, "a.md"), Line: 3, Language: "go", Code: "one\ntwo\n"},
+		{File: filepath.Join(dir, "docs", "b.md"), Line: 3, Language: "yaml", Code: "  key: value\n"},
+		{File: filepath.Join(dir, "docs", "b.md"), Line: 6, Language: "go"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+
+	write("open.md", "```go", "no end")
+	if _, err := manuals.ReadAll(dir); err == nil || !strings.Contains(err.Error(), "open.md:2") {
+		t.Errorf("a block without an end: %v", err)
+	}
+}

@@ -1,0 +1,106 @@
+package manuals_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/examples/manuals"
+)
+
+// TestGo compiles and vets every block of Go, for Linux and for Windows, and runs the tests
+// among them.
+func TestGo(t *testing.T) {
+	blocks, err := manuals.ReadAll(repository(t), "go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(blocks) < 10 {
+		t.Fatalf("only %d blocks of Go were found in the manuals", len(blocks))
+	}
+	m := newModule(t, blocks...)
+	for _, goos := range []string{"linux", "windows"} {
+		if output, err := m.run(goos, "vet", "./..."); err != nil {
+			t.Errorf("GOOS=%s go vet: %v\n%s", goos, err, output)
+		}
+	}
+	if output, err := m.run("", "test", "./..."); err != nil {
+		t.Errorf("go test: %v\n%s", err, output)
+	}
+}
+
+// TestGo_Wrong shows that mistakes are found, and where they are.
+func TestGo_Wrong(t *testing.T) {
+	file := filepath.Join(repository(t), "docs", "wrong.md")
+	for want, code := range map[string]string{
+		"docs/wrong.md:8":           "import \"fmt\"\n",
+		"undefined: nothing":        "func f() { nothing() }\n",
+		"cannot use 1":              "package main\n\nfunc main() { var s string = 1; _ = s }\n",
+		"non-declaration statement": "if true { }\n",
+		"fails as it should":        "import \"testing\"\n\nfunc TestF(t *testing.T) { t.Error(\"fails as it should\") }\n",
+	} {
+		output, err := newModule(t, manuals.Block{File: file, Line: 8, Code: code}).run("", "test", "./...")
+		if err == nil || !strings.Contains(output, want) {
+			t.Errorf("%q: got %v and %q, want %q", code, err, output, want)
+		}
+	}
+}
+
+// module is a Go module with a package for each block. It needs what the examples need.
+type module struct {
+	t   *testing.T
+	dir string
+}
+
+func newModule(t *testing.T, blocks ...manuals.Block) module {
+	t.Helper()
+	m := module{t, t.TempDir()}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(repository(t), "examples", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.write(name, string(content))
+	}
+	const ours = "-replace=github.com/kubernetes-csi/csi-proxy/"
+	output, err := m.run("", "mod", "edit", ours+"v2="+repository(t), ours+"client="+filepath.Join(repository(t), "client"))
+	if err != nil {
+		t.Fatalf("go mod edit: %v\n%s", err, output)
+	}
+	for i, block := range blocks {
+		clause := "package block; "
+		if strings.HasPrefix(block.Code, "package ") || strings.Contains(block.Code, "\npackage ") {
+			clause = ""
+		}
+		name := "block.go"
+		if strings.Contains(block.Code, "testing.T)") {
+			name = "block_test.go"
+		}
+		source := fmt.Sprintf("//line %s\n%s%s", block.Position(), clause, block.Code)
+		m.write(filepath.Join(fmt.Sprintf("block%d", i), name), source)
+	}
+	return m
+}
+
+func (m module) write(name, content string) {
+	m.t.Helper()
+	path := filepath.Join(m.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// run runs the go command in the module, for a system or, without one, for this one.
+func (m module) run(goos string, args ...string) (output string, err error) {
+	cmd := exec.CommandContext(m.t.Context(), "go", args...)
+	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0", "GOWORK=off")
+	both, err := cmd.CombinedOutput()
+	return filepath.ToSlash(string(both)), err
+}
