@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -23,13 +22,13 @@ func main() {
 }
 
 func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	defer context.AfterFunc(ctx, stop)() // a second interrupt ends the process at once
+	ctx := untilInterrupt()
+	terminal, restore := openTerminal(os.Stdout.Fd())
+	defer restore()
 	env := command.Environment{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv:   os.Getenv,
-		Terminal: term.IsTerminal(int(os.Stdout.Fd())),
+		Terminal: terminal,
 		Services: scm.Connect,
 		After:    time.After,
 	}
@@ -37,6 +36,21 @@ func run() int {
 		env.ReadSecret = func(prompt string) (string, error) { return readSecret(ctx, prompt) }
 	}
 	return command.Run(ctx, os.Args[1:], env)
+}
+
+// untilInterrupt returns a context that ends with the first interrupt. Commands may take time
+// to leave things in order then; a second interrupt ends the process at once.
+func untilInterrupt() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(command.ExitInterrupted)
+	}()
+	return ctx
 }
 
 // readSecret asks on the terminal without an echo. An interrupt must not leave the terminal
@@ -62,6 +76,9 @@ func readSecret(ctx context.Context, prompt string) (string, error) {
 	case a := <-read:
 		return string(a.secret), a.err
 	case <-ctx.Done():
-		return "", errors.Join(ctx.Err(), term.Restore(fd, state))
+		if err := term.Restore(fd, state); err != nil {
+			return "", fmt.Errorf("put the terminal's echo back: %w", err)
+		}
+		return "", ctx.Err()
 	}
 }

@@ -38,13 +38,14 @@ func program(t testing.TB, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, &output
 }
 
-func startNode(t testing.TB) {
+func startNode(t testing.TB) *winsim.Node {
 	t.Helper()
 	node, err := winsim.New(winsim.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
 	serve.Start(t, node)
+	return node
 }
 
 func TestProcess_Exits(t *testing.T) {
@@ -57,7 +58,7 @@ func TestProcess_Exits(t *testing.T) {
 		"--version":                      {command.ExitOK, "csi-proxyctl "},
 		"disk stats 99":                  {command.ExitFailure, "(NotFound)"},
 		"disk stats":                     {command.ExitUsage, "--help"},
-		"disk list --endpoint-dir /none": {command.ExitUnreachable, "/none"},
+		"disk list --endpoint-dir /none": {command.ExitUnreachable, "(Unavailable)"},
 		"doctor --log-file /none":        {command.ExitFindings, "/none"},
 		"smb map x --user u":             {command.ExitUsage, "--password-file"},
 	} {

@@ -1,11 +1,13 @@
 // Package call makes calls to a node in the words of the newest version of each API group,
-// and speaks whichever version was asked for. Callers know one version only.
+// and speaks the version that was asked for, or the newest that the node serves. Callers
+// know one version only.
 package call
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -23,16 +25,19 @@ import (
 // Client makes calls to one node, from any number of goroutines. Whoever makes it closes it.
 type Client struct {
 	node    endpoint.Node
-	version string // empty: the newest of each group
+	version string   // empty: the newest that is served
+	groups  []string // for which the version was asked; none: all that have it
 
-	mu    sync.Mutex
-	conns map[endpoint.Name]*grpc.ClientConn
+	mu     sync.Mutex
+	conns  map[endpoint.Name]*grpc.ClientConn
+	served map[string]string // the version that was found for a group
 }
 
-// New returns a client of a node. With a version all calls are made in that one, and fail
-// where their group does not have it.
-func New(node endpoint.Node, version string) *Client {
-	return &Client{node: node, version: version, conns: map[endpoint.Name]*grpc.ClientConn{}}
+// New returns a client of a node. A version is for the groups named, and calls fail where
+// they do not have it; with no groups named it is for those that have it. All others
+// speak the newest version that the node serves.
+func New(node endpoint.Node, version string, groups ...string) *Client {
+	return &Client{node: node, version: version, groups: groups, conns: map[endpoint.Name]*grpc.ClientConn{}, served: map[string]string{}}
 }
 
 // Close ends all connections.
@@ -45,8 +50,12 @@ func (c *Client) Close() {
 	clear(c.conns)
 }
 
-// VersionError says that a call does not exist in the version that was asked for.
-type VersionError struct{ text string }
+// VersionError says that a call does not exist in the version that is spoken.
+type VersionError struct {
+	text string
+	// Asked says that somebody has asked for this version; else the node has no newer one.
+	Asked bool
+}
 
 func (e *VersionError) Error() string { return e.text }
 
@@ -61,11 +70,7 @@ func Absent(err error) bool {
 // Errors are gRPC's, but for two: *VersionError, and *endpoint.UnreachableError, also for
 // a server that ended during the call.
 func (c *Client) Do(ctx context.Context, group, method string, request, response proto.Message) error {
-	name := endpoint.Name{Group: group, Version: c.version}
-	if name.Version == "" {
-		name.Version = endpoint.Newest(group)
-	}
-	target, err := resolve(name, method)
+	name, target, err := c.find(ctx, group, method)
 	if err != nil {
 		return err
 	}
@@ -73,7 +78,7 @@ func (c *Client) Do(ctx context.Context, group, method string, request, response
 	if name.Version != endpoint.Newest(group) {
 		in, out = target.input.New().Interface(), target.output.New().Interface()
 		if err := toOlder(name, request.ProtoReflect(), in.ProtoReflect()); err != nil {
-			return err
+			return c.blame(group, err)
 		}
 	}
 	conn, err := c.connect(ctx, name)
@@ -87,6 +92,77 @@ func (c *Client) Do(ctx context.Context, group, method string, request, response
 		return toNewest(out.ProtoReflect(), response.ProtoReflect())
 	}
 	return nil
+}
+
+// Offers returns an error if one of the methods cannot be called: whoever begins a long
+// procedure asks before its first step.
+func (c *Client) Offers(ctx context.Context, group string, methods ...string) error {
+	for _, method := range methods {
+		if _, _, err := c.find(ctx, group, method); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find returns the version in which a group is spoken, and a method of it.
+func (c *Client) find(ctx context.Context, group, method string) (endpoint.Name, target, error) {
+	name := endpoint.Name{Group: group, Version: c.asked(group)}
+	if name.Version == "" {
+		var err error
+		if name, err = c.newest(ctx, group); err != nil {
+			return name, target{}, err
+		}
+	}
+	found, err := resolve(name, method)
+	return name, found, c.blame(group, err)
+}
+
+// blame says in an error of a version why it is that version.
+func (c *Client) blame(group string, err error) error {
+	if absent := (*VersionError)(nil); errors.As(err, &absent) {
+		if absent.Asked = c.asked(group) != ""; !absent.Asked {
+			absent.text += "; this node serves no newer version"
+		}
+	}
+	return err
+}
+
+// asked returns the version that somebody wants for a group, or nothing.
+func (c *Client) asked(group string) string {
+	if slices.Contains(c.groups, group) || len(c.groups) == 0 && slices.Contains(endpoint.Versions(group), c.version) {
+		return c.version
+	}
+	return ""
+}
+
+// newest finds the newest version of a group that the node serves. If it serves none, the
+// error is that of the newest there is.
+func (c *Client) newest(ctx context.Context, group string) (endpoint.Name, error) {
+	c.mu.Lock()
+	name := endpoint.Name{Group: group, Version: c.served[group]}
+	c.mu.Unlock()
+	if name.Version != "" {
+		return name, nil
+	}
+	var first error
+	for _, version := range slices.Backward(endpoint.Versions(group)) {
+		name.Version = version
+		_, err := c.connect(ctx, name)
+		if err == nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.served[group] = version
+			return name, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if !errors.Is(err, fs.ErrNotExist) { // it is there, but does not let us in
+			break
+		}
+	}
+	return name, first
 }
 
 // connect returns the connection to an endpoint, which later calls use again.
@@ -118,11 +194,15 @@ func (c *Client) diagnose(ctx context.Context, name endpoint.Name, err error) er
 		return err
 	}
 	conn, dialErr := c.node.Dial(ctx, name)
-	if dialErr != nil {
+	switch {
+	case dialErr == nil:
+		_ = conn.Close()
+		return err
+	case endpoint.Gone(dialErr):
 		return &endpoint.UnreachableError{Err: fmt.Errorf("the server ended during the call, which may or may not have been carried out; now: %w", dialErr)}
+	default: // for example a queue of connections that nobody takes
+		return &endpoint.UnreachableError{Err: fmt.Errorf("the server takes no connection: it hangs, or somebody else has its place: %w", dialErr)}
 	}
-	_ = conn.Close()
-	return err
 }
 
 // target is one method of one version.
@@ -135,12 +215,12 @@ type target struct {
 func resolve(name endpoint.Name, method string) (target, error) {
 	versions := endpoint.Versions(name.Group)
 	if !slices.Contains(versions, name.Version) {
-		return target{}, &VersionError{fmt.Sprintf("group %s has no version %q; there are %s", name.Group, name.Version, strings.Join(versions, ", "))}
+		return target{}, &VersionError{text: fmt.Sprintf("group %s has no version %q; there are %s", name.Group, name.Version, strings.Join(versions, ", "))}
 	}
-	descriptor := find(name, method)
+	descriptor := lookUp(name, method)
 	if descriptor == nil {
-		have := slices.DeleteFunc(versions, func(v string) bool { return find(endpoint.Name{Group: name.Group, Version: v}, method) == nil })
-		return target{}, &VersionError{fmt.Sprintf("%s has no %s; it is in %s", name, method, strings.Join(have, ", "))}
+		have := slices.DeleteFunc(versions, func(v string) bool { return lookUp(endpoint.Name{Group: name.Group, Version: v}, method) == nil })
+		return target{}, &VersionError{text: fmt.Sprintf("%s has no %s; it is in %s", name, method, strings.Join(have, ", "))}
 	}
 	input, inErr := protoregistry.GlobalTypes.FindMessageByName(descriptor.Input().FullName())
 	output, outErr := protoregistry.GlobalTypes.FindMessageByName(descriptor.Output().FullName())
@@ -148,8 +228,8 @@ func resolve(name endpoint.Name, method string) (target, error) {
 	return target{path, input, output}, errors.Join(inErr, outErr)
 }
 
-// find returns the method of a version, or nil.
-func find(name endpoint.Name, method string) protoreflect.MethodDescriptor {
+// lookUp returns the method of a version, or nil.
+func lookUp(name endpoint.Name, method string) protoreflect.MethodDescriptor {
 	service := services()[name]
 	if service == nil {
 		return nil

@@ -9,6 +9,8 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	filesystemv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta1"
+	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
@@ -25,7 +27,7 @@ func TestVersions(t *testing.T) {
 		}
 		for i := range newest.Methods().Len() {
 			method := newest.Methods().Get(i)
-			found := find(name, string(method.Name()))
+			found := lookUp(name, string(method.Name()))
 			if found == nil {
 				fmt.Fprintf(&b, "%s %s: absent\n", name, method.Name())
 				continue
@@ -62,5 +64,23 @@ func TestVersions(t *testing.T) {
 	}
 	if b.String() != string(want) {
 		t.Errorf("got\n%s\nwant\n%s\n-update writes it anew", b.String(), want)
+	}
+}
+
+// TestToOlder_Context: what the original's first versions looked for a path below.
+func TestToOlder_Context(t *testing.T) {
+	name := endpoint.Name{Group: "filesystem", Version: "v1beta1"}
+	for path, want := range map[string]filesystemv1beta1.PathContext{
+		`C:\var\lib\kubelet\pods\p\v`:    filesystemv1beta1.PathContext_POD,
+		`C:\var\lib\kubelet\Pods\p\v`:    filesystemv1beta1.PathContext_POD,
+		`C:\var\lib\kubelet\plugins\p\v`: filesystemv1beta1.PathContext_PLUGIN,
+	} {
+		var older filesystemv1beta1.MkdirRequest
+		if err := toOlder(name, (&filesystemv2alpha1.MkdirRequest{Path: path}).ProtoReflect(), older.ProtoReflect()); err != nil {
+			t.Fatal(err)
+		}
+		if older.GetPath() != path || older.GetContext() != want {
+			t.Errorf("%s: got %v, want %s", path, &older, want)
+		}
 	}
 }

@@ -62,7 +62,7 @@ func toOlder(name endpoint.Name, from, to protoreflect.Message) error {
 			continue
 		}
 		if older == nil {
-			return &VersionError{fmt.Sprintf("%s has no %s in its %s", name, f.Name(), to.Descriptor().Name())}
+			return &VersionError{text: fmt.Sprintf("%s has no %s in its %s", name, f.Name(), to.Descriptor().Name())}
 		}
 		if err := set(to, older, f, from.Get(f)); err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -86,38 +85,13 @@ func (a *app) disk() *cobra.Command {
 
 // onDisk makes a command whose only argument is the number of a disk.
 func (a *app) onDisk(p page, run func(ctx context.Context, s *session, disk uint32) error) *cobra.Command {
-	c := a.leaf(p, 1, func(ctx context.Context, s *session, args []string) error {
+	return a.leaf(p, 1, func(ctx context.Context, s *session, args []string) error {
 		disk, err := parseDisk(args[0])
 		if err != nil {
 			return err
 		}
 		return run(ctx, s, disk)
 	})
-	c.ValidArgsFunction = a.completeDisks
-	return c
-}
-
-// completeTimeout bounds how long a shell waits for completions.
-const completeTimeout = 2 * time.Second
-
-// completeDisks offers the numbers of the node's disks to the shell.
-func (a *app) completeDisks(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ctx, cancel := context.WithTimeout(c.Context(), completeTimeout)
-	defer cancel()
-	s := a.session()
-	defer s.client.Close()
-	disks, err := s.source.Disks(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	completions := make([]cobra.Completion, 0, len(disks))
-	for _, disk := range disks {
-		completions = append(completions, cobra.CompletionWithDesc(strconv.FormatUint(uint64(disk.Number), 10), disk.SerialNumber))
-	}
-	return completions, cobra.ShellCompDirectiveNoFileComp
 }
 
 func parseDisk(text string) (uint32, error) {

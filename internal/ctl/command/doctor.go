@@ -31,7 +31,7 @@ The exit code is 0 if there is nothing to do, and 4 after a warning or an error.
   csi-proxyctl doctor -o json`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		found := doctor.Doctor{
-			Node: s.node, Client: s.client, WorkingDirs: dirs, LogFile: logFile, ServiceName: serviceName, Version: version.String(),
+			Node: s.node, Client: s.client, WorkingDirs: dirs, KubeletPath: kubeletPath, LogFile: logFile, ServiceName: serviceName, Version: version.String(),
 			Services: a.env.Services, SANPolicy: machine.SANPolicy, LongPaths: machine.LongPaths,
 		}.Examine(ctx)
 		if ctx.Err() != nil {
@@ -45,7 +45,7 @@ The exit code is 0 if there is nothing to do, and 4 after a warning or an error.
 		}
 		return nil
 	})
-	c.Flags().StringArrayVar(&dirs, "working-dir", []string{kubeletPath}, "directory that drivers need; repeatable")
+	c.Flags().StringArrayVar(&dirs, "working-dir", nil, "directory that drivers need; repeatable (default: those of the service's command line, else "+kubeletPath+")")
 	c.Flags().StringVar(&logFile, "log-file", "", "log file of the daemon (default: what the service's command line says)")
 	c.Flags().StringVar(&serviceName, "service-name", installation.DefaultName, "name of the daemon's service")
 	return c

@@ -4,15 +4,20 @@ package command_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm/scmtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // arguments are valid ones for every command that makes calls.
@@ -56,11 +61,38 @@ func TestRun_EndpointMissing(t *testing.T) {
 		if r.code != command.ExitUnreachable || !strings.Contains(r.err, "no such socket") || strings.Count(r.err, "\n") != 1 || r.out != "" {
 			t.Errorf("got %+v, want exit code 3 and one sentence", r)
 		}
+		if !strings.HasSuffix(r.err, " (Unavailable)\n") || strings.Contains(r.err, "CSI_PROXY_SOCKET_DIR") {
+			t.Errorf("%q lacks gRPC's code, or asks after a variable that was not looked at", r.err)
+		}
 	})
 	for command, code := range map[string]int{"versions": 3, "doctor": 4} {
 		if r := run(t.Context(), "/none", "", command); r.code != code || !strings.Contains(r.out, "/none") && command == "doctor" {
 			t.Errorf("%s: got %+v, want exit code %d", command, r, code)
 		}
+	}
+	t.Run("of no --endpoint-dir", func(t *testing.T) {
+		t.Setenv("CSI_PROXY_SOCKET_DIR", "/none")
+		if r := run(t.Context(), "", "", "disk", "ids"); !strings.Contains(r.err, "CSI_PROXY_SOCKET_DIR") || !strings.HasSuffix(r.err, " (Unavailable)\n") {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
+// TestRun_QueueIsFull: whoever has the endpoint takes no connections.
+func TestRun_QueueIsFull(t *testing.T) {
+	dir := socketDir(t)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	path := endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"})
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t.Context(), dir, "", "disk", "rescan", "--timeout", "5s") // the look fills the queue
+	if strings.Contains(r.err, "ended during the call") || !strings.Contains(r.err, "takes no connection") || r.code != command.ExitUnreachable {
+		t.Errorf("got %+v", r)
 	}
 }
 
@@ -98,6 +130,18 @@ func startSilent(t *testing.T) silent {
 	return s
 }
 
+// interrupt returns a context that ends with the first call.
+func (s silent) interrupt(t *testing.T) context.Context {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(t.Context())
+	t.Cleanup(interrupt)
+	go func() {
+		<-s.called
+		interrupt()
+	}()
+	return ctx
+}
+
 func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 	eachCommand(t, func(t *testing.T, args []string) {
 		t.Helper()
@@ -114,35 +158,67 @@ func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 			t.Errorf("%q does not say what has happened", r.err)
 		}
 	})
+	for args, code := range map[string]int{"versions": command.ExitUnreachable, "doctor": command.ExitFindings, "watch --count 1": command.ExitOK} {
+		t.Run(args, func(t *testing.T) {
+			s := startSilent(t)
+			go func() {
+				<-s.called
+				s.server.Stop()
+			}()
+			if r := run(t.Context(), s.dir, "", strings.Fields(args)...); r.code != code || r.out+r.err == "" {
+				t.Errorf("got %+v, want exit code %d", r, code)
+			}
+		})
+	}
 }
 
 func TestRun_Interrupted(t *testing.T) {
 	eachCommand(t, func(t *testing.T, args []string) {
 		t.Helper()
 		s := startSilent(t)
-		ctx, interrupt := context.WithCancel(t.Context())
-		defer interrupt()
-		go func() {
-			<-s.called
-			interrupt()
-		}()
+		ctx := s.interrupt(t)
 		r := run(ctx, s.dir, "secret\n", args...)
 		if r.code != command.ExitInterrupted || !strings.Contains(r.err, "interrupted") || strings.Count(r.err, "\n") != 1 {
 			t.Errorf("got %+v, want exit code 130 and one sentence", r)
 		}
 	})
-	t.Run("watch", func(t *testing.T) {
-		s := startSilent(t)
-		ctx, interrupt := context.WithCancel(t.Context())
-		defer interrupt()
-		go func() {
-			<-s.called
-			interrupt()
-		}()
-		if r := run(ctx, s.dir, "", "watch"); r.code != command.ExitInterrupted {
-			t.Errorf("got %+v, want exit code 130", r)
-		}
-	})
+	for _, args := range []string{"watch", "versions", "doctor", "service status"} {
+		t.Run(args, func(t *testing.T) {
+			s := startSilent(t)
+			ctx := s.interrupt(t)
+			services := scmtest.New()
+			_, _ = services.Create("csi-proxy", scm.Config{Command: "csi-proxy.exe"})
+			if r := runWith(ctx, services, s.dir, "", strings.Fields(args)...); r.code != command.ExitInterrupted || r.err != "csi-proxyctl: interrupted\n" {
+				t.Errorf("got %+v, want exit code 130", r)
+			}
+		})
+	}
+}
+
+// TestService_Interrupted: a service that neither starts nor stops holds up nobody who is
+// interrupted.
+func TestService_Interrupted(t *testing.T) {
+	for args, state := range map[string]scm.State{"start": scm.Stopped, "stop": scm.Running, "uninstall": scm.Running} {
+		t.Run(args, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			services := scmtest.New()
+			_, _ = services.Create("csi-proxy", scm.Config{Command: "csi-proxy.exe"})
+			services.Service.Now.State = state
+			services.Service.OnStart = func() {
+				services.Service.Now.State = scm.StartPending
+				interrupt()
+			}
+			services.Service.OnStop = func() {
+				services.Service.Now.State = scm.StopPending
+				interrupt()
+			}
+			r := runWith(ctx, services, "/none", "", "service", args)
+			if r.code != command.ExitInterrupted || !strings.Contains(r.err, "in time: interrupted\n") || services.Service == nil {
+				t.Errorf("got %+v, want exit code 130", r)
+			}
+		})
+	}
 }
 
 func TestRun_Timeout(t *testing.T) {
@@ -150,5 +226,48 @@ func TestRun_Timeout(t *testing.T) {
 	r := run(t.Context(), s.dir, "", "disk", "rescan", "--timeout", "200ms")
 	if r.code != command.ExitFailure || !strings.Contains(r.err, "(DeadlineExceeded)") || !strings.Contains(r.err, "--timeout") {
 		t.Errorf("got %+v, want exit code 1 and DeadlineExceeded", r)
+	}
+}
+
+// TestRun_OlderServer: commands speak the newest version that is served.
+func TestRun_OlderServer(t *testing.T) {
+	n := startNode(t, winsim.Default(), "disk/v1beta2", "volume/v1", "filesystem/v1", "smb/v1")
+	n.expect(t, "online", "disk", "state", "1")
+	n.expect(t, "false", "fs", "is-link", `C:\var\lib\kubelet`)
+	if r := run(t.Context(), n.dir, "", "node"); r.code != command.ExitOK || !strings.Contains(r.out, "volume 0c51a9e0-0000-0000-0000-100000000000") || strings.Contains(r.out, "volumes:") {
+		t.Errorf("got %+v", r)
+	}
+	r := run(t.Context(), n.dir, "", "volume", "closest", `C:\var\lib\kubelet`)
+	if r.code != command.ExitUnreachable || !strings.Contains(r.err, "volume/v1 has no GetClosestVolumeIDFromTargetPath") || !strings.Contains(r.err, "this node serves no newer version") {
+		t.Errorf("got %+v", r)
+	}
+	r = run(t.Context(), n.dir, "", "disk", "state", "1", "--api-version", "v1")
+	if r.code != command.ExitUnreachable || !strings.Contains(r.err, "disk-v1") {
+		t.Errorf("a version that was asked for is not another: %+v", r)
+	}
+	r = run(t.Context(), n.dir, "", "system", "bios")
+	if r.code != command.ExitUnreachable || !strings.Contains(r.err, "system-v1alpha1") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestRun_VersionOfTheOwnGroup: --api-version is for the group of the command, and others
+// that it needs speak their newest.
+func TestRun_VersionOfTheOwnGroup(t *testing.T) {
+	n := startNode(t, winsim.Default())
+	for _, args := range []string{"volume list --api-version v2alpha1", "volume list --api-version v1beta3", "node --api-version v1", "node --api-version v2alpha1"} {
+		if r := run(t.Context(), n.dir, "", strings.Fields(args)...); r.code != command.ExitOK || strings.Contains(r.out+r.err, "has no") {
+			t.Errorf("%s: got %+v", args, r)
+		}
+	}
+	if r := run(t.Context(), n.dir, "", "doctor", "--api-version", "v1"); strings.Contains(r.out, "does not answer") || !strings.Contains(r.out, "MSiSCSI              runs") {
+		t.Errorf("got %+v", r)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, method := range []string{"/v1beta3.Volume/ListVolumesOnDisk", "/v1.Volume/ListVolumesOnDisk", "/v2alpha1.Volume/ListVolumesOnDisk", "/v1alpha1.System/GetBIOSSerialNumber"} {
+		if !n.methods[method] {
+			t.Errorf("nobody has called %s", method)
+		}
 	}
 }

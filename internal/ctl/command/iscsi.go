@@ -190,7 +190,7 @@ var authentications = map[string]iscsiv1alpha2.AuthenticationType{
 func (a *app) connect() *cobra.Command {
 	var auth, user string
 	secret := secretFlags{word: "secret"}
-	c := a.leaf(page{
+	c := a.asking(page{
 		use:   "connect PORTAL IQN",
 		short: "Log in to a target",
 		long: `Log in to a target (ConnectTarget). Its disks appear. The CHAP secret is asked for, or comes
@@ -207,18 +207,23 @@ from a file or from standard input; it is never an argument, which process lists
 			return usagef("--auth %q: it is none, chap or mutual", auth)
 		}
 		request := &iscsiv1alpha2.ConnectTargetRequest{TargetPortal: at, Iqn: args[1], AuthType: kind, ChapUsername: user}
-		if kind != iscsiv1alpha2.AuthenticationType_NONE {
-			if user == "" {
-				return usagef("--auth %s needs --user", auth)
-			}
+		switch {
+		case kind == iscsiv1alpha2.AuthenticationType_NONE && (user != "" || secret.given()):
+			return usagef("--auth none takes neither user nor secret: say --auth chap or --auth mutual")
+		case kind == iscsiv1alpha2.AuthenticationType_NONE:
+		case user == "":
+			return usagef("--auth %s needs --user", auth)
+		default:
 			if request.ChapSecret, err = secret.read(a.env, "CHAP secret of "+user+": "); err != nil {
 				return err
 			}
 		}
-		if err := s.client.Do(ctx, "iscsi", "ConnectTarget", request, &iscsiv1alpha2.ConnectTargetResponse{}); err != nil {
-			return err
-		}
-		return s.done(args[1], "connected")
+		return a.bounded(ctx, func(ctx context.Context) error {
+			if err := s.client.Do(ctx, "iscsi", "ConnectTarget", request, &iscsiv1alpha2.ConnectTargetResponse{}); err != nil {
+				return err
+			}
+			return s.done(args[1], "connected")
+		})
 	})
 	c.Flags().StringVar(&auth, "auth", "none", "how to log in: none, chap, mutual")
 	c.Flags().StringVar(&user, "user", "", "CHAP user")
@@ -229,7 +234,7 @@ from a file or from standard input; it is never an argument, which process lists
 
 func (a *app) mutualCHAP() *cobra.Command {
 	secret := secretFlags{word: "secret"}
-	c := a.leaf(page{
+	c := a.asking(page{
 		use:   "mutual-chap",
 		short: "Set the secret with which targets prove themselves to this node",
 		long: `Set the secret with which targets prove themselves to this node (SetMutualChapSecret). It is
@@ -241,10 +246,12 @@ asked for, or comes from a file or from standard input.`,
 			return err
 		}
 		request := &iscsiv1alpha2.SetMutualChapSecretRequest{MutualChapSecret: text}
-		if err := s.client.Do(ctx, "iscsi", "SetMutualChapSecret", request, &iscsiv1alpha2.SetMutualChapSecretResponse{}); err != nil {
-			return err
-		}
-		return s.done("mutual CHAP secret", "set")
+		return a.bounded(ctx, func(ctx context.Context) error {
+			if err := s.client.Do(ctx, "iscsi", "SetMutualChapSecret", request, &iscsiv1alpha2.SetMutualChapSecretResponse{}); err != nil {
+				return err
+			}
+			return s.done("mutual CHAP secret", "set")
+		})
 	})
 	secret.register(c.Flags())
 	return c

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,64 +15,140 @@ import (
 )
 
 func (a *app) life() *cobra.Command {
-	var disk int64
+	var disk uint32
 	var path string
-	var yes bool
-	c := a.leaf(page{
+	var yes, takeOnline bool
+	var c *cobra.Command
+	c = a.asking(page{
 		use:   "life",
 		short: "Walk a blank disk through the whole life of a CSI volume",
-		long: `Walk a disk through what a driver does with it: partition it, take it online, format and
+		long: `Walk a disk through what a driver does with it: take it online, partition it, format and
 mount its volume, write its cache, grow it, read its size, unmount it, take it offline.
-One line per step, with its time. It ends at the first step that fails.
+One line per step, with its time. At the first step that fails, or at an interrupt, it
+takes back what it can: the mount, the folders that it made, and the state of the disk.
+A partition and a file system stay.
 
-It writes to the disk, and therefore asks first. A disk that has a formatted volume
-is refused.`,
+It writes to the disk, and therefore asks first. Refused are a disk that has a formatted
+volume, a disk that is offline (nobody can see what is on it) without --take-online,
+and a --path that exists.`,
 		example: `  csi-proxyctl volume life --disk 3
+  csi-proxyctl volume life --disk 3 --take-online
   csi-proxyctl volume life --disk 3 --path 'C:\var\lib\kubelet\plugins\life' --yes`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
-		if disk < 0 {
+		if !c.Flags().Changed("disk") {
 			return usagef("--disk is missing")
 		}
-		number, err := parseDisk(fmt.Sprint(disk))
-		if err != nil {
+		l := &life{session: s, disk: disk, path: path, takeOnline: takeOnline}
+		if err := a.bounded(ctx, l.examine); err != nil {
 			return err
 		}
-		l := &life{session: s, disk: number, path: path}
-		if err := l.refuse(ctx); err != nil {
-			return err
+		if !yes {
+			said, err := a.confirm(ctx, l.question())
+			if err != nil {
+				return err
+			}
+			if !said {
+				return fmt.Errorf("disk %d was left alone: nobody has said yes", disk)
+			}
 		}
-		if !yes && !a.confirm(fmt.Sprintf("Partition and format disk %d?", number)) {
-			return fmt.Errorf("disk %d was left alone: nobody has said yes", number)
-		}
-		return l.run(ctx)
+		return a.bounded(ctx, l.walk)
 	})
-	c.Flags().Int64Var(&disk, "disk", -1, "number of the disk")
-	c.Flags().StringVar(&path, "path", kubeletPath+`\plugins\csi-proxyctl-life\mount`, "folder at which to mount; it is made, and removed in the end")
+	c.Flags().Uint32Var(&disk, "disk", 0, "number of the disk")
+	c.Flags().StringVar(&path, "path", kubeletPath+`\plugins\csi-proxyctl-life\mount`, "folder at which to mount; it is made, with those above it, and removed in the end")
+	c.Flags().BoolVar(&takeOnline, "take-online", false, "also a disk that is offline; if it is not blank, it is taken offline again")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return c
 }
 
-// confirm asks on standard error, so that standard output stays the answer.
-func (a *app) confirm(question string) bool {
+// confirm asks on standard error, so that standard output stays the answer. Nobody can be
+// made to answer, so it ends with ctx.
+func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	fmt.Fprint(a.env.Err, question+" [y/N] ")
-	line, _ := bufio.NewReader(a.env.In).ReadString('\n') // no answer is no
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return true
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(a.env.In).ReadString('\n') // no answer is no
+		answer <- line
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.env.Err)
+		return false, ctx.Err()
+	case line := <-answer:
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return true, nil
+		}
+		return false, nil
 	}
-	return false
 }
 
 // life is one walk.
 type life struct {
 	*session
-	disk   uint32
-	path   string
-	volume string
+	disk       uint32
+	path       string
+	takeOnline bool
+
+	// What was found before the walk.
+	online  bool
+	size    int64
+	serial  string
+	missing []string // folders above the path that have to be made, from the outermost
+
+	// How far the walk has come.
+	volume  string
+	results []stepResult
+	undo    []step
+	left    []string // what cannot be taken back
 }
 
-// refuse returns an error for a disk that somebody may still need.
-func (l *life) refuse(ctx context.Context) error {
+// examine returns an error for a walk that would end half-way, or take what somebody may
+// still need.
+func (l *life) examine(ctx context.Context) error {
+	for group, methods := range lifeMethods {
+		if err := l.client.Offers(ctx, group, methods...); err != nil {
+			return err
+		}
+	}
+	if err := l.examineDisk(ctx); err != nil {
+		return err
+	}
+	return l.examinePath(ctx)
+}
+
+// lifeMethods are what a walk calls.
+var lifeMethods = map[string][]string{
+	"disk":       {"ListDiskIDs", "GetDiskStats", "GetDiskState", "SetDiskState", "PartitionDisk", "Rescan"},
+	"filesystem": {"PathExists", "Mkdir", "Rmdir"},
+	"volume": {
+		"ListVolumesOnDisk", "IsVolumeFormatted", "FormatVolume", "MountVolume", "GetVolumeIDFromTargetPath",
+		"WriteVolumeCache", "ResizeVolume", "GetVolumeStats", "UnmountVolume",
+	},
+}
+
+func (l *life) examineDisk(ctx context.Context) error {
+	var state diskv1.GetDiskStateResponse
+	if err := l.client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: l.disk}, &state); err != nil {
+		return err
+	}
+	if l.online = state.GetIsOnline(); !l.online && !l.takeOnline {
+		return fmt.Errorf("disk %d is offline, so nobody can see what is on it; --take-online looks, and takes it offline again unless it is blank", l.disk)
+	}
+	var stats diskv1.GetDiskStatsResponse
+	if err := l.client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: l.disk}, &stats); err != nil {
+		return err
+	}
+	var ids diskv1.ListDiskIDsResponse
+	if err := l.client.Do(ctx, "disk", "ListDiskIDs", &diskv1.ListDiskIDsRequest{}, &ids); err != nil {
+		return err
+	}
+	l.size, l.serial = stats.GetTotalBytes(), strings.TrimSpace(ids.GetDiskIDs()[l.disk].GetSerialNumber())
+	return l.refuseData(ctx)
+}
+
+// refuseData returns an error for a disk with a file system. Those of a disk that is
+// offline cannot be seen.
+func (l *life) refuseData(ctx context.Context) error {
 	ids, err := l.source.VolumeIDs(ctx, l.disk, 0)
 	if err != nil {
 		return err
@@ -91,109 +165,41 @@ func (l *life) refuse(ctx context.Context) error {
 	return nil
 }
 
-// step is one line of the walk. do returns what there is to say beyond that it worked.
-type step struct {
-	Name string
-	do   func(ctx context.Context) (string, error)
+// examinePath refuses a path that exists, because the walk removes it in the end, and finds
+// out which folders above it do not.
+func (l *life) examinePath(ctx context.Context) error {
+	exists, err := l.exists(ctx, l.path)
+	if err != nil {
+		return err
+	}
+	if exists {
+		return fmt.Errorf("%s exists, and would be removed in the end; say a --path that does not", l.path)
+	}
+	// An error is that of a folder above those which requests may touch: it is there.
+	isThere := func(folder string) bool {
+		exists, err := l.exists(ctx, folder)
+		return exists || err != nil
+	}
+	l.missing = nil
+	for folder := parent(l.path); folder != "" && !isThere(folder); folder = parent(folder) {
+		l.missing = append([]string{folder}, l.missing...)
+	}
+	return nil
 }
 
-// stepResult is a step for scripts.
-type stepResult struct {
-	Step   string `json:"step"`
-	Result string `json:"result"`
-	Micros int64  `json:"micros"`
+func (l *life) exists(ctx context.Context, path string) (bool, error) {
+	var response filesystemv2alpha1.PathExistsResponse
+	err := l.client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &response)
+	return response.GetExists(), err
 }
 
-func (l *life) run(ctx context.Context) error {
-	start := time.Now()
-	results := []stepResult{}
-	for _, step := range l.steps() {
-		began := time.Now()
-		result, err := step.do(ctx)
-		elapsed := time.Since(began)
-		if err != nil {
-			l.line(output.Bad, "failed", step.Name, elapsed)
-			return fmt.Errorf("%s: %w", step.Name, err)
-		}
-		results = append(results, stepResult{step.Name, result, elapsed.Microseconds()})
-		l.line(output.Good, result, step.Name, elapsed)
-	}
-	return l.Value(results, func() string {
-		return fmt.Sprintf("The whole life took %s.\n", time.Since(start).Round(time.Millisecond))
-	})
-}
+// parent is the folder above a path of Windows.
+func parent(path string) string { return path[:max(0, strings.LastIndexByte(path, '\\'))] }
 
-// line is the progress of one step, for people.
-func (l *life) line(style output.Style, result, name string, elapsed time.Duration) {
-	if l.Format.ForScripts() {
-		return
+func (l *life) question() string {
+	question := fmt.Sprintf("Partition and format disk %d (%s", l.disk, output.Size(l.size))
+	if l.serial != "" {
+		question += ", serial " + l.serial
 	}
-	text := fmt.Sprintf("%9.1f ms  %-40s %s\n", float64(elapsed.Microseconds())/1000, name, l.Paint(style, result))
-	_, _ = io.WriteString(l.Out, text)
-}
-
-func (l *life) steps() []step {
-	parent := l.path[:max(0, strings.LastIndexByte(l.path, '\\'))]
-	setState := func(online bool) func(context.Context) (string, error) {
-		return func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "disk", "SetDiskState", &diskv1.SetDiskStateRequest{DiskNumber: l.disk, IsOnline: online}, &diskv1.SetDiskStateResponse{})
-		}
-	}
-	return []step{
-		// First, so that a path which is refused costs nothing.
-		{"make the folder above the mount", func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "filesystem", "Mkdir", &filesystemv2alpha1.MkdirRequest{Path: parent}, &filesystemv2alpha1.MkdirResponse{})
-		}},
-		{fmt.Sprintf("partition disk %d", l.disk), func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "disk", "PartitionDisk", &diskv1.PartitionDiskRequest{DiskNumber: l.disk}, &diskv1.PartitionDiskResponse{})
-		}},
-		{"take it online", setState(true)},
-		{"find its volume", func(ctx context.Context) (string, error) {
-			ids, err := l.source.VolumeIDs(ctx, l.disk, 0)
-			if err == nil && len(ids) != 1 {
-				err = fmt.Errorf("it has %d volumes, not one", len(ids))
-			}
-			if err != nil {
-				return "", err
-			}
-			l.volume = ids[0]
-			// A disk that was offline could not be looked at before.
-			return "1 volume", l.refuse(ctx)
-		}},
-		{"format the volume", func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "volume", "FormatVolume", &volumev2alpha1.FormatVolumeRequest{VolumeId: l.volume}, &volumev2alpha1.FormatVolumeResponse{})
-		}},
-		{"mount the volume", func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "volume", "MountVolume", &volumev2alpha1.MountVolumeRequest{VolumeId: l.volume, TargetPath: l.path}, &volumev2alpha1.MountVolumeResponse{})
-		}},
-		{"find the volume by its path", func(ctx context.Context) (string, error) {
-			var found volumev2alpha1.GetVolumeIDFromTargetPathResponse
-			err := l.client.Do(ctx, "volume", "GetVolumeIDFromTargetPath", &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: l.path}, &found)
-			if err == nil && found.GetVolumeId() != l.volume {
-				err = fmt.Errorf("%s leads to volume %s", l.path, found.GetVolumeId())
-			}
-			return "the same", err
-		}},
-		{"write its cache", func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "volume", "WriteVolumeCache", &volumev2alpha1.WriteVolumeCacheRequest{VolumeId: l.volume}, &volumev2alpha1.WriteVolumeCacheResponse{})
-		}},
-		{"look for a larger disk", func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "disk", "Rescan", &diskv1.RescanRequest{}, &diskv1.RescanResponse{})
-		}},
-		{"grow the volume to all there is", func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "volume", "ResizeVolume", &volumev2alpha1.ResizeVolumeRequest{VolumeId: l.volume}, &volumev2alpha1.ResizeVolumeResponse{})
-		}},
-		{"read its size", func(ctx context.Context) (string, error) {
-			var stats volumev2alpha1.GetVolumeStatsResponse
-			err := l.client.Do(ctx, "volume", "GetVolumeStats", &volumev2alpha1.GetVolumeStatsRequest{VolumeId: l.volume}, &stats)
-			return output.Size(stats.GetTotalBytes()), err
-		}},
-		{"unmount the volume", func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "volume", "UnmountVolume", &volumev2alpha1.UnmountVolumeRequest{VolumeId: l.volume, TargetPath: l.path}, &volumev2alpha1.UnmountVolumeResponse{})
-		}},
-		{"remove the folder", func(ctx context.Context) (string, error) {
-			return "done", l.client.Do(ctx, "filesystem", "Rmdir", &filesystemv2alpha1.RmdirRequest{Path: l.path}, &filesystemv2alpha1.RmdirResponse{})
-		}},
-		{"take the disk offline", setState(false)},
-	}
+	return question + ")?"
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
@@ -69,22 +72,19 @@ at the endpoint; 4 doctor has found something; 130 interrupted.`,
 		a.current = c
 		return usageError{err}
 	})
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.refuse() }
 	flags := root.PersistentFlags()
 	flags.VarP(&a.format, "output", "o", "how to print: table, wide, json, yaml")
 	flags.BoolVar(&a.noHeaders, "no-headers", false, "print tables without the line of headings")
 	flags.StringVar(&a.dir, "endpoint-dir", "", "directory of the sockets (default: $CSI_PROXY_SOCKET_DIR, else where all clients look)")
-	flags.StringVar(&a.apiVersion, "api-version", "", "version of the API group to speak, such as v1beta2 (default: the newest)")
+	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group to speak, such as v1beta2 (default: the newest that is served)")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long the command may take; 0 is without end")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(toCompletions(output.Formats()), cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(a.node(), a.watch(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service())
-	root.InitDefaultCompletionCmd()
+	root.AddCommand(a.node(), a.watch(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.completion())
+	root.CompletionOptions.DisableDefaultCmd = true // there is one of our own
+	root.SetHelpCommand(a.help())
+	root.InitDefaultHelpCmd() // now, so that it is documented like all others
+	a.offer(root)
 	return root
-}
-
-func toCompletions(words []string) []cobra.Completion {
-	completions := make([]cobra.Completion, len(words))
-	copy(completions, words)
-	return completions
 }
 
 // page is what the help of a command says.
@@ -109,9 +109,20 @@ func (a *app) group(p page, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// leaf makes a command that does something, with the number of arguments that its usage
-// line shows.
-func (a *app) leaf(p page, arguments int, run func(ctx context.Context, s *session, args []string) error) *cobra.Command {
+// runner is what a command does.
+type runner func(ctx context.Context, s *session, args []string) error
+
+// leaf makes a command that does something within --timeout, with the number of arguments
+// that its usage line shows.
+func (a *app) leaf(p page, arguments int, run runner) *cobra.Command {
+	return a.asking(p, arguments, func(ctx context.Context, s *session, args []string) error {
+		return a.bounded(ctx, func(ctx context.Context) error { return run(ctx, s, args) })
+	})
+}
+
+// asking makes a command that asks somebody for something. People may take their time, so
+// it begins to count --timeout itself, with bounded.
+func (a *app) asking(p page, arguments int, run runner) *cobra.Command {
 	c := p.command()
 	c.Use += " [flags]"
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -123,20 +134,58 @@ func (a *app) leaf(p page, arguments int, run func(ctx context.Context, s *sessi
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		a.started = true
-		if a.timeout < 0 {
-			return usagef("--timeout %s is negative", a.timeout)
-		}
-		ctx := c.Context()
-		if a.timeout > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, a.timeout)
-			defer cancel()
-		}
 		s := a.session()
 		defer s.client.Close()
-		return run(ctx, s, args)
+		return run(c.Context(), s, args)
 	}
 	return c
+}
+
+// bounded runs what --timeout is for.
+func (a *app) bounded(ctx context.Context, run func(ctx context.Context) error) error {
+	if a.timeout == 0 {
+		return run(ctx)
+	}
+	limited, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	err := run(limited)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// The server, which knows the limit, may be first to find that the time is over.
+	if limited.Err() != nil || status.Code(err) == codes.DeadlineExceeded {
+		return timeoutError{err}
+	}
+	return err
+}
+
+// refuse returns an error for values of global flags that no command can work with.
+func (a *app) refuse() error {
+	if a.timeout < 0 {
+		return usagef("--timeout %s is negative", a.timeout)
+	}
+	exists := func(name endpoint.Name) bool { return name.Version == a.apiVersion }
+	if a.apiVersion != "" && a.ownGroup() == "" && !slices.ContainsFunc(endpoint.All(), exists) {
+		return usagef("no API group has a version %q; 'csi-proxyctl versions' shows which there are", a.apiVersion)
+	}
+	return nil
+}
+
+// ownGroup is the API group of the command that runs, to which --api-version applies; those
+// that look at several groups have none.
+func (a *app) ownGroup() string {
+	for c := a.current; c != nil && c.HasParent(); c = c.Parent() {
+		if c.Parent().HasParent() {
+			continue
+		}
+		if c.Name() == "fs" {
+			return "filesystem"
+		}
+		if endpoint.Newest(c.Name()) != "" {
+			return c.Name()
+		}
+	}
+	return ""
 }
 
 func arity(n int) string {
@@ -161,7 +210,11 @@ type session struct {
 
 func (a *app) session() *session {
 	node := endpoint.Node{Dir: a.dir}
-	client := call.New(node, a.apiVersion)
+	var groups []string
+	if group := a.ownGroup(); group != "" {
+		groups = append(groups, group)
+	}
+	client := call.New(node, a.apiVersion, groups...)
 	return &session{
 		Printer: &output.Printer{
 			Out: a.env.Out, Format: a.format, NoHeaders: a.noHeaders,

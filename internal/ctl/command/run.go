@@ -35,7 +35,8 @@ type Environment struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Terminal reports whether people read the output.
+	// Terminal reports whether the output goes to a terminal that knows colours and can be
+	// cleared. One whose TERM is dumb does not.
 	Terminal bool
 	// ReadSecret asks for a secret without showing it; nil if nobody can be asked.
 	ReadSecret func(prompt string) (string, error)
@@ -47,6 +48,7 @@ type Environment struct {
 
 // Run runs the program, and returns its exit code. The end of ctx is an interrupt.
 func Run(ctx context.Context, args []string, env Environment) int {
+	env.Terminal = env.Terminal && env.Getenv("TERM") != "dumb"
 	a := &app{env: env}
 	root := a.root() //nolint:contextcheck // commands get it from ExecuteContext
 	root.SetArgs(args)
@@ -74,39 +76,71 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // errFindings ends a doctor that has printed what it found.
 var errFindings = errors.New("there are findings")
 
+// timeoutError says that a command has taken longer than --timeout.
+type timeoutError struct{ error }
+
+func (e timeoutError) Unwrap() error { return e.error }
+
 func (a *app) exitCode(ctx context.Context, err error) int {
+	absent := (*call.VersionError)(nil)
 	switch {
-	case !a.started, errors.As(err, &usageError{}), call.Absent(err):
+	case !a.started, errors.As(err, &usageError{}), errors.As(err, &absent) && absent.Asked:
 		return ExitUsage
 	case errors.Is(err, errFindings):
 		return ExitFindings
 	case ctx.Err() != nil:
 		return ExitInterrupted
-	case errors.As(err, new(*endpoint.UnreachableError)):
+	case errors.As(err, &timeoutError{}):
+		return ExitFailure
+	case errors.As(err, new(*endpoint.UnreachableError)), absent != nil:
 		return ExitUnreachable
 	default:
 		return ExitFailure
 	}
 }
 
-// sentence is an error in one line, with gRPC's code if it has one.
+// sentence is an error in one line, with gRPC's code.
 func sentence(ctx context.Context, err error) string {
-	if ctx.Err() != nil {
-		return "interrupted; what was asked for may still be carried out"
-	}
-	text := err.Error()
-	var s interface {
+	text, code := err.Error(), codes.OK
+	if s, ok := errors.AsType[interface {
 		error
 		GRPCStatus() *status.Status
+	}](err); ok {
+		code = s.GRPCStatus().Code()
+		text = strings.Replace(text, s.Error(), s.GRPCStatus().Message(), 1)
 	}
-	if errors.As(err, &s) && s.GRPCStatus().Code() != codes.OK {
-		message, code := s.GRPCStatus().Message(), s.GRPCStatus().Code()
-		text = fmt.Sprintf("%s (%s)", strings.Replace(text, s.Error(), message, 1), code)
-		if code == codes.DeadlineExceeded {
-			text += "; --timeout gives it more time"
-		}
-	} else if errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*endpoint.UnreachableError)) {
+	if errors.As(err, new(*endpoint.UnreachableError)) {
+		code = codes.Unavailable
+	}
+	late := errors.As(err, &timeoutError{})
+	switch {
+	case ctx.Err() != nil:
+		return interrupted(text, code)
+	case late:
+		code = codes.DeadlineExceeded
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if code != codes.OK {
+		text = fmt.Sprintf("%s (%s)", text, code)
+	}
+	if late {
 		text += "; --timeout gives it more time"
 	}
-	return strings.Join(strings.Fields(text), " ")
+	return text
+}
+
+// interrupted is what there is to say after an interrupt: at which step it came, what else
+// has gone wrong, and whether a call was under way.
+func interrupted(text string, code codes.Code) string {
+	step, cut := strings.CutSuffix(strings.Join(strings.Fields(text), " "), context.Canceled.Error())
+	switch {
+	case code == codes.Canceled:
+		return step + "interrupted; what was asked for may still be carried out"
+	case cut:
+		return step + "interrupted"
+	case code != codes.OK: // the answer of somebody who was interrupted
+		return "interrupted"
+	default:
+		return "interrupted: " + step
+	}
 }

@@ -24,6 +24,9 @@ func (f *secretFlags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.stdin, f.word+"-stdin", false, "read the "+f.word+" from the first line of standard input")
 }
 
+// given reports whether a flag says where the secret is.
+func (f *secretFlags) given() bool { return f.file != "" || f.stdin }
+
 // read returns the secret, and asks for it if no flag says where it is.
 func (f *secretFlags) read(env Environment, prompt string) (string, error) {
 	switch {

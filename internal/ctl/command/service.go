@@ -11,6 +11,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
+// dependents is what Windows has to say to whoever stops a service.
+const dependents = "\nServices that depend on it and run, as a kubelet may, have to be stopped first; they are named."
+
 func (a *app) service() *cobra.Command {
 	return a.group(page{
 		use:   "service",
@@ -24,7 +27,7 @@ prompt. All of it may be repeated.`,
 		a.onService(page{
 			use:     "uninstall",
 			short:   "Stop and remove the service",
-			long:    "Stop and remove the service and its event-log source. Files stay.",
+			long:    "Stop and remove the service and its event-log source. Files stay." + dependents,
 			example: "  csi-proxyctl service uninstall",
 		}, func(ctx context.Context, s *session, i *installation.Installer) error {
 			removed, err := i.Uninstall(ctx)
@@ -50,7 +53,7 @@ prompt. All of it may be repeated.`,
 		a.onService(page{
 			use:     "stop",
 			short:   "Stop the service, and wait until it has stopped",
-			long:    "Stop the service, and wait until it has stopped: calls in flight may finish.",
+			long:    "Stop the service, and wait until it has stopped: calls in flight may finish." + dependents,
 			example: "  csi-proxyctl service stop",
 		}, func(ctx context.Context, s *session, i *installation.Installer) error {
 			if err := i.Stop(ctx); err != nil {
@@ -98,18 +101,22 @@ description, an event-log source, and 30 seconds to stop when the machine shuts 
 A service that is installed already is corrected, and keeps its program and the flags
 that the operator gave it, unless --binary or flags after -- say otherwise. A new one
 gets: -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2.
-It is not started.`,
+It is not started; one that runs goes on with its old command line. Settings that this
+Windows does not have are left out, with a word.`,
 		example: `  csi-proxyctl service install --binary C:\k\csi-proxy.exe
   csi-proxyctl service install --binary C:\k\csi-proxy.exe -- -log_file=D:\log\csi-proxy.log -logtostderr=false -v=4`,
 	}, func(_ context.Context, s *session, i *installation.Installer) error {
-		created, err := i.Install(installation.Options{Binary: binary, Flags: flags})
-		if err != nil {
+		outcome, err := i.Install(installation.Options{Binary: binary, Flags: flags})
+		switch {
+		case err != nil:
 			return err
-		}
-		if !created {
+		case outcome.Created:
+			return s.done("service "+i.Name, "installed")
+		case outcome.Outdated:
+			return s.done("service "+i.Name, "is installed; it runs with its old command line until it is stopped and started")
+		default:
 			return s.done("service "+i.Name, "is installed")
 		}
-		return s.done("service "+i.Name, "installed")
 	})
 	c.Args = func(c *cobra.Command, args []string) error {
 		a.current = c
@@ -122,7 +129,7 @@ It is not started.`,
 		return nil
 	}
 	c.Use += " [-- FLAGS...]"
-	c.Flags().StringVar(&binary, "binary", "", "the program, csi-proxy.exe, with its full path")
+	c.Flags().StringVar(&binary, "binary", "", "the program, csi-proxy.exe, with its full path; the file must exist")
 	return c
 }
 
@@ -134,9 +141,11 @@ func (a *app) upgrade() *cobra.Command {
 		long: `Replace the program of the service: copy the new file beside the old one, stop the service,
 wait until all pipes are free, swap the files, start, and wait until every endpoint
 that answered before answers again. If it does not come to that, the old program is put
-back and started. The old program stays as FILE.old.
+back and started, and so it is after an interrupt. A program that hangs while it starts
+or stops is ended after 30 seconds. The old program stays as FILE.old.
 
-A service that was stopped stays stopped.`,
+A service that was stopped stays stopped. Services that depend on it and run, as a
+kubelet may, have to be stopped first; they are named.`,
 		example: `  csi-proxyctl service upgrade --binary C:\tmp\csi-proxy.exe`,
 	}, func(ctx context.Context, s *session, i *installation.Installer) error {
 		if binary == "" {

@@ -34,7 +34,7 @@ func (a *app) smb() *cobra.Command {
 func (a *app) smbMap() *cobra.Command {
 	var user, link string
 	password := secretFlags{word: "password"}
-	c := a.leaf(page{
+	c := a.asking(page{
 		use:   "map SHARE",
 		short: "Map a share for the whole node",
 		long: `Map a share for the whole node (NewSmbGlobalMapping). The password is asked for, or comes
@@ -51,10 +51,12 @@ from a file or from standard input; it is never an argument, which process lists
 			return err
 		}
 		request := &smbv1.NewSmbGlobalMappingRequest{RemotePath: args[0], LocalPath: link, Username: user, Password: secret}
-		if err := s.client.Do(ctx, "smb", "NewSmbGlobalMapping", request, &smbv1.NewSmbGlobalMappingResponse{}); err != nil {
-			return err
-		}
-		return s.done(args[0], "mapped")
+		return a.bounded(ctx, func(ctx context.Context) error {
+			if err := s.client.Do(ctx, "smb", "NewSmbGlobalMapping", request, &smbv1.NewSmbGlobalMappingResponse{}); err != nil {
+				return err
+			}
+			return s.done(args[0], "mapped")
+		})
 	})
 	c.Flags().StringVar(&user, "user", "", `user of the share: USER, DOMAIN\USER or USER@DOMAIN`)
 	c.Flags().StringVar(&link, "link", "", "path at which to make a link to the share")

@@ -38,6 +38,9 @@ var update = flag.Bool("update", false, "write what is printed into testdata")
 type node struct {
 	dir string
 	*calls
+	emulated *winsim.Node
+	groups   []string
+	stop     func() // which may be repeated
 }
 
 // calls remembers which methods were called.
@@ -54,19 +57,28 @@ func (c *calls) RequestStarted(method string) {
 
 func (*calls) RequestDone(string, codes.Code, time.Duration) {}
 
-func startNode(t *testing.T, model winsim.Model) node {
+// startNode serves an emulated node until the test ends, with some API groups or with all.
+func startNode(t *testing.T, model winsim.Model, groups ...string) *node {
 	t.Helper()
 	emulated, err := winsim.New(model)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := node{socketDir(t), &calls{methods: map[string]bool{}}}
-	ctx, cancel := context.WithCancel(t.Context())
+	n := &node{dir: socketDir(t), calls: &calls{methods: map[string]bool{}}, emulated: emulated, groups: groups}
+	n.start(t)
+	t.Cleanup(func() { n.stop() })
+	return n
+}
+
+// start serves the node, for the first time or after stop.
+func (n *node) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- serve.Run(ctx, emulated, serve.Config{SocketDir: n.dir, StopTimeout: 5 * time.Second, Observer: n.calls, Ready: func() { close(ready) }})
+		done <- serve.Run(ctx, n.emulated, serve.Config{SocketDir: n.dir, APIGroups: n.groups, StopTimeout: 5 * time.Second, Observer: n.calls, Ready: func() { close(ready) }})
 	}()
-	t.Cleanup(func() {
+	n.stop = sync.OnceFunc(func() {
 		cancel()
 		<-done
 	})
@@ -76,7 +88,41 @@ func startNode(t *testing.T, model winsim.Model) node {
 		done <- err
 		t.Fatalf("serve the emulated node: %v", err)
 	}
-	return n
+}
+
+// asService lets a service serve the node as long as it runs. Beside the sockets are programs
+// to install.
+func (n *node) asService(t *testing.T) *scmtest.Manager {
+	t.Helper()
+	for _, name := range []string{"csi-proxy.exe", "new.exe"} {
+		if err := os.WriteFile(filepath.Join(n.dir, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.stop()
+	services := scmtest.New()
+	services.OnStart = func() { n.start(t) }
+	services.OnStop = func() { n.stop() }
+	return services
+}
+
+// inject makes the node misbehave.
+func (n *node) inject(t *testing.T, fault winsim.Fault) *winsim.Injection {
+	t.Helper()
+	injection, err := n.emulated.Inject(fault)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(injection.Remove)
+	return injection
+}
+
+// expect runs a command that answers with one line.
+func (n *node) expect(t *testing.T, want string, args ...string) {
+	t.Helper()
+	if r := run(context.WithoutCancel(t.Context()), n.dir, "", args...); r.out != want+"\n" {
+		t.Errorf("%s: got %+v, want %s", strings.Join(args, " "), r, want)
+	}
 }
 
 // socketDir is not T's TempDir, whose name is too long for a socket.
@@ -122,7 +168,7 @@ func runWith(ctx context.Context, services *scmtest.Manager, dir, stdin string, 
 // TestTranscripts runs what the files in testdata say, line by line on one node per file,
 // and compares what is printed:
 //
-//	$ the command and its arguments, in the manner of a shell
+//	$ the command and its arguments, in the manner of a shell; DIR/ is where the sockets are
 //	$ a command <<< a line for its standard input
 //	what it prints on standard output
 //	! what it prints on standard error
@@ -145,7 +191,7 @@ func TestTranscripts(t *testing.T) {
 			}
 			var services *scmtest.Manager
 			if filepath.Base(file) == "service.txt" {
-				services = scmtest.New()
+				services = n.asService(t)
 			}
 			got := replay(t, services, n.dir, string(want), ran)
 			compare(t, file, got)
@@ -205,7 +251,7 @@ func replay(t *testing.T, services *scmtest.Manager, dir, transcript string, ran
 			continue
 		}
 		typed, stdin, _ := strings.Cut(typed, " <<< ")
-		args := words(ids.real(typed))
+		args := words(ids.real(strings.ReplaceAll(typed, "DIR/", dir+"/")))
 		if len(args) == 0 || args[0] != "csi-proxyctl" {
 			t.Fatalf("%q is no command of ours", line)
 		}
@@ -292,7 +338,7 @@ func mask(text, dir string) string {
 	return text
 }
 
-// leaves are the commands that do something.
+// leaves are the commands that do something with a node.
 func leaves(c *cobra.Command) []*cobra.Command {
 	if c.Name() == "completion" || c.Name() == "help" {
 		return nil
@@ -312,9 +358,6 @@ func TestHelp(t *testing.T) {
 	var b strings.Builder
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
-		if c.Name() == "completion" || c.Name() == "help" {
-			return
-		}
 		if !strings.Contains(c.Example, c.CommandPath()) || c.Short == "" || c.Long == "" {
 			t.Errorf("%s lacks an example of itself, or an explanation", c.CommandPath())
 		}
@@ -339,12 +382,49 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 	n := startNode(t, winsim.Default())
-	var out bytes.Buffer
-	code := command.Run(t.Context(), []string{"__complete", "--endpoint-dir", n.dir, "disk", "online", ""}, command.Environment{
-		Out: &out, Err: &bytes.Buffer{}, Getenv: func(string) string { return "" },
-	})
-	if want := "3\tWINSIM0003\n"; code != 0 || !strings.Contains(out.String(), want) {
-		t.Errorf("exit code %d, completions %q, want %q among them", code, out.String(), want)
+	n.expect(t, "portal 10.0.0.10: added", "iscsi", "portal", "add", "10.0.0.10")
+	const noFiles = ":4\n" // cobra's ShellCompDirectiveNoFileComp
+	for _, c := range []struct{ args, want string }{
+		{"disk online ", "3\tWINSIM0003\n"},
+		{"disk online 3 ", noFiles},
+		{"volume life --disk ", "3\tWINSIM0003\n"},
+		{"volume stats ", "0c51a9e0-0000-0000-0000-100000000000\ton disk 0\n"},
+		{"volume mount x ", noFiles},
+		{"volume stats --api-version ", "v1beta3\nv1\nv2alpha1\n"},
+		{"disk ids --api-version ", "v1beta3\nv1\n" + noFiles},
+		{"node --api-version ", "v1alpha2\n"},
+		{"node ", noFiles},
+		{"node --path ", noFiles},
+		{"iscsi connect ", "10.0.0.10\n"},
+		{"iscsi connect 10.0.0.10 ", "iqn.2025-01.com.example:open\n"},
+		{"iscsi connect --auth ", "none\nchap\nmutual\n"},
+		{"system service get ", "MSiSCSI\n"},
+		{"smb map --password-file ", ":0\n"},
+		{"node --output ", "table\nwide\njson\nyaml\n"},
+		{"help disk ", "partition\t"},
+		{"--endpoint-dir ", ":16\n"}, // directories
+	} {
+		args := append([]string{"__complete", "--endpoint-dir", n.dir}, strings.Split(c.args, " ")...)
+		var out bytes.Buffer
+		code := command.Run(t.Context(), args, command.Environment{Out: &out, Err: &bytes.Buffer{}, Getenv: func(string) string { return "" }})
+		if code != 0 || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%s: exit code %d, completions %q, want %q among them", c.args, code, out.String(), c.want)
+		}
+	}
+}
+
+// TestWrongWords: what does not exist is an error, wherever it stands.
+func TestWrongWords(t *testing.T) {
+	for _, args := range []string{"nope", "help nope", "help disk nope", "help disk list nope", "completion tcsh", "completion bash extra", "disk nope"} {
+		r := run(t.Context(), "/none", "", strings.Fields(args)...)
+		if r.code != command.ExitUsage || r.out != "" || !strings.Contains(r.err, "--help") {
+			t.Errorf("%s: got %+v, want exit code 2", args, r)
+		}
+	}
+	for _, args := range []string{"help", "help disk", "help disk list", "disk list --help"} {
+		if r := run(t.Context(), "/none", "", strings.Fields(args)...); r.code != command.ExitOK || !strings.Contains(r.out, "Usage:") || r.err != "" {
+			t.Errorf("%s: got %+v", args, r)
+		}
 	}
 }
 
@@ -353,20 +433,22 @@ func TestColours(t *testing.T) {
 	for name, c := range map[string]struct {
 		terminal bool
 		noColor  string
+		term     string
 		format   string
 		want     bool
 	}{
-		"terminal":       {true, "", "table", true},
-		"NO_COLOR":       {true, "1", "table", false},
-		"no terminal":    {false, "", "table", false},
-		"JSON":           {true, "", "json", false},
-		"wide, terminal": {true, "", "wide", true},
+		"terminal":       {true, "", "xterm", "table", true},
+		"NO_COLOR":       {true, "1", "xterm", "table", false},
+		"no terminal":    {false, "", "xterm", "table", false},
+		"dumb terminal":  {true, "", "dumb", "table", false},
+		"JSON":           {true, "", "xterm", "json", false},
+		"wide, terminal": {true, "", "xterm", "wide", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			code := command.Run(t.Context(), []string{"node", "-o", c.format, "--endpoint-dir", n.dir}, command.Environment{
 				Out: &out, Err: &errs, Terminal: c.terminal,
-				Getenv: func(name string) string { return map[string]string{"NO_COLOR": c.noColor}[name] },
+				Getenv: func(name string) string { return map[string]string{"NO_COLOR": c.noColor, "TERM": c.term}[name] },
 			})
 			if got := strings.Contains(out.String(), "\x1b["); code != 0 || got != c.want {
 				t.Errorf("exit code %d, colours %v, want %v: %s%s", code, got, c.want, out.String(), errs.String())

@@ -37,7 +37,8 @@ func (f Finding) Bad() bool { return f.Level == Warning || f.Level == Error }
 type Doctor struct {
 	Node        endpoint.Node
 	Client      *call.Client
-	WorkingDirs []string // that drivers need
+	WorkingDirs []string // that drivers need; empty: those of the service's command line
+	KubeletPath string   // the daemon's default among them
 	LogFile     string   // empty: the one that the service's command line names
 	ServiceName string
 	Version     string // of ourselves
@@ -57,7 +58,8 @@ func (f *findings) add(level Level, check, remedy, format string, args ...any) {
 
 // Examine runs all checks at once, and returns their findings in a fixed order.
 func (d Doctor) Examine(ctx context.Context) []Finding {
-	topics := []func(context.Context, *findings){d.endpoints, d.service, d.directories, d.initiator, d.settings, d.logFile}
+	p := patient{Doctor: d, health: d.Node.CheckAll(ctx), daemon: d.installed()}
+	topics := []func(context.Context, *findings){p.endpoints, p.service, p.directories, p.initiator, p.settings, p.logFile}
 	results := make([]findings, len(topics))
 	var wg sync.WaitGroup
 	for i, topic := range topics {
@@ -69,4 +71,11 @@ func (d Doctor) Examine(ctx context.Context) []Finding {
 		all = append(all, result...)
 	}
 	return all
+}
+
+// patient is a node with what several checks start from.
+type patient struct {
+	Doctor
+	health []endpoint.Health
+	daemon installed
 }

@@ -31,12 +31,14 @@ type service struct {
 	config   scm.Config
 	recovery scm.Recovery
 	status   scm.Status
-	err      error
+	err      error // of Config
+	// errors of the others
+	statusErr, recoveryErr error
 }
 
 func (s service) Config() (scm.Config, error)     { return s.config, s.err }
-func (s service) Recovery() (scm.Recovery, error) { return s.recovery, nil }
-func (s service) Status() (scm.Status, error)     { return s.status, nil }
+func (s service) Recovery() (scm.Recovery, error) { return s.recovery, s.recoveryErr }
+func (s service) Status() (scm.Status, error)     { return s.status, s.statusErr }
 func (service) Close()                            {}
 
 type manager struct {
@@ -70,7 +72,7 @@ func at(t *testing.T, dir string) doctor.Doctor {
 	client := call.New(node, "")
 	t.Cleanup(client.Close)
 	return doctor.Doctor{
-		Node: node, Client: client, WorkingDirs: []string{`C:\var\lib\kubelet`}, LogFile: log, ServiceName: "csi-proxy", Version: "devel",
+		Node: node, Client: client, KubeletPath: `C:\var\lib\kubelet`, LogFile: log, ServiceName: "csi-proxy", Version: "devel",
 		Services:  func() (scm.Manager, error) { return manager{service: good}, nil },
 		SANPolicy: func() (string, error) { return "online all", nil },
 		LongPaths: func() (bool, error) { return true, nil },
@@ -106,6 +108,9 @@ func findings(t *testing.T, d doctor.Doctor) (text string, bad bool) {
 		bad = bad || f.Bad()
 		if f.Bad() && f.Remedy == "" {
 			t.Errorf("no remedy for %+v", f)
+		}
+		if strings.Contains(f.Text, "\n") || strings.Contains(f.Remedy, "elevated") && !strings.Contains(f.Text, "denied") {
+			t.Errorf("more than one line, or a remedy for something else: %+v", f)
 		}
 		if f.Level != doctor.OK {
 			fmt.Fprintf(&b, "%s %s: %s\n", f.Level, f.Check, f.Text)
@@ -145,16 +150,19 @@ func TestExamine_Machine(t *testing.T) {
 		bad    bool
 	}{
 		"strangers":         {with(func(s *service) { s.status.PID = 1 }), "but the service csi-proxy is process 1", true},
-		"not installed":     {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "warning service: csi-proxy is not installed", true},
+		"not installed":     {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "info service: csi-proxy is not installed as a service: process", false},
 		"stopped":           {with(func(s *service) { s.status = scm.Status{State: scm.Stopped, ExitCode: 3} }), "error service: csi-proxy is stopped, with exit code 3", true},
 		"manual":            {with(func(s *service) { s.config.Start = scm.Manual }), "warning service: its start is manual", true},
 		"no recovery":       {with(func(s *service) { s.recovery.Restart = 0 }), "warning service: Windows does not start it again", true},
 		"recovery of crash": {with(func(s *service) { s.recovery.OnErrors = false }), "warning service: Windows starts it again after a crash, but", true},
-		"may not be asked":  {with(func(s *service) { s.err = errors.New("access is denied") }), "warning service: access is denied", true},
+		"may not be asked":  {with(func(s *service) { s.err = fmt.Errorf("ask: %w", os.ErrPermission) }), "warning service: ask: permission denied", true},
+		"several errors":    {with(func(s *service) { s.statusErr, s.recoveryErr = errors.New("first"), errors.New("second") }), "warning service: first\nwarning service: second\n", true},
+		"no recovery known": {with(func(s *service) { s.recoveryErr = scm.ErrUnsupported }), "info service: not checked: this system does not support it", false},
+		"other directories": {with(func(s *service) { s.config.Command += ` "-working-dir=D:\a b"` }), `error working directories: D:\a b: the daemon does not let`, true},
 		"no manager":        {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, errors.New("denied") } }, "info service: not checked: denied", false},
 		"not Windows":       {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, scm.ErrNotWindows } }, "info service: not on Windows: skipped", false},
 		"offline all":       {func(d *doctor.Doctor) { d.SANPolicy = func() (string, error) { return "offline all", nil } }, "info SAN policy: offline all", false},
-		"long paths off":    {func(d *doctor.Doctor) { d.LongPaths = func() (bool, error) { return false, nil } }, "warning long paths: are off", true},
+		"long paths off":    {func(d *doctor.Doctor) { d.LongPaths = func() (bool, error) { return false, nil } }, "info long paths: are off", false},
 		"no log file":       {func(d *doctor.Doctor) { d.LogFile = "/none/x.log" }, "warning log file: /none/x.log does not exist", true},
 		"service without":   {func(d *doctor.Doctor) { d.LogFile = "" }, "warning log file: the service writes no log", true},
 		"large log":         {func(d *doctor.Doctor) { d.LogFile = big }, "warning log file: " + big + " and older ones take 3.0 GiB", true},
@@ -181,6 +189,20 @@ func TestExamine_Endpoints(t *testing.T) {
 	t.Run("an older server", func(t *testing.T) {
 		got, _ := findings(t, at(t, serveNode(t, "disk/v1beta1", "filesystem", "system", "iscsi", "smb", "volume/v1")))
 		if !strings.Contains(got, "warning version skew: the server does not have the newest versions that csi-proxyctl speaks: disk/v1, volume/v2alpha1") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("not installed", func(t *testing.T) {
+		d := at(t, "/none")
+		d.Services = func() (scm.Manager, error) { return manager{}, nil }
+		if got, _ := findings(t, d); !strings.Contains(got, "warning service: csi-proxy is not installed as a service, and nobody serves in its place") {
+			t.Errorf("got %s", got)
+		}
+	})
+	t.Run("older versions only", func(t *testing.T) {
+		d := at(t, serveNode(t, "disk/v1", "filesystem/v1", "smb/v1", "volume/v1"))
+		got, _ := findings(t, d)
+		if strings.Contains(got, "filesystem group does not answer") || !strings.Contains(got, "the system group does not answer") {
 			t.Errorf("got %s", got)
 		}
 	})

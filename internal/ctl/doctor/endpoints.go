@@ -12,14 +12,14 @@ import (
 
 // endpoints checks that csi-proxy, and nobody else, answers everywhere, and that it speaks
 // the versions that we do.
-func (d Doctor) endpoints(ctx context.Context, f *findings) {
+func (d patient) endpoints(_ context.Context, f *findings) {
 	const check = "endpoints"
 	by := map[endpoint.State][]string{}
 	pids := map[int][]string{}
 	versions := map[string]bool{}
 	var taken, denied error
 	var lacking []string
-	for _, h := range d.Node.CheckAll(ctx) {
+	for _, h := range d.health {
 		by[h.State] = append(by[h.State], h.Name.String())
 		if h.PID > 0 {
 			pids[h.PID] = append(pids[h.PID], h.Name.String())
@@ -59,7 +59,7 @@ func (d Doctor) endpoints(ctx context.Context, f *findings) {
 			"nothing is there, at %s and all others", d.Node.Path(endpoint.All()[0]))
 		return
 	case len(lacking) > 0:
-		f.add(Warning, "version skew", "upgrade csi-proxy, or widen its -api-groups; until then say --api-version",
+		f.add(Warning, "version skew", "upgrade csi-proxy, or widen its -api-groups; until then csi-proxyctl speaks older versions",
 			"the server does not have the newest versions that csi-proxyctl speaks: %s", list(lacking))
 	case len(missing) > 0:
 		f.add(Info, "version skew", "", "older versions are not served: %s", list(missing))
@@ -86,15 +86,10 @@ func (d Doctor) endpoints(ctx context.Context, f *findings) {
 }
 
 // strangers finds endpoints that a process has which is not the service.
-func (d Doctor) strangers(f *findings, pids map[int][]string) {
-	service, done, err := d.open()
-	if err != nil {
+func (d patient) strangers(f *findings, pids map[int][]string) {
+	status := d.daemon.status
+	if status.PID == 0 {
 		return // the check of the service tells
-	}
-	defer done()
-	status, err := service.Status()
-	if err != nil || status.PID == 0 {
-		return
 	}
 	for _, pid := range slices.Sorted(maps.Keys(pids)) {
 		if pid != int(status.PID) {

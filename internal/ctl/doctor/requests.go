@@ -12,23 +12,46 @@ import (
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 )
 
-// unasked reports an error of which the check of the endpoints has told already.
-func unasked(err error) bool {
-	return errors.As(err, new(*endpoint.UnreachableError)) || call.Absent(err)
+// unasked tells of a request that could not be made, if that is what an error is: nobody
+// answers, of which the check of the endpoints has told already, or the version that is
+// spoken does not have it.
+func (f *findings) unasked(check, prefix, group string, err error) bool {
+	switch {
+	case errors.As(err, new(*endpoint.UnreachableError)):
+		f.add(Info, check, "", "%snot checked, the %s group does not answer", prefix, group)
+	case call.Absent(err):
+		f.add(Info, check, "", "%snot checked: %v", prefix, err)
+	default:
+		return false
+	}
+	return true
+}
+
+// workingDirs are the directories to look at.
+func (d patient) workingDirs() []string {
+	if len(d.WorkingDirs) > 0 {
+		return d.WorkingDirs
+	}
+	if command, err := d.daemon.command(); err == nil {
+		if dirs := installation.WorkingDirs(command); len(dirs) > 0 {
+			return dirs
+		}
+	}
+	return []string{d.KubeletPath}
 }
 
 // directories checks that the directories exist, and that the daemon lets requests touch them.
-func (d Doctor) directories(ctx context.Context, f *findings) {
+func (d patient) directories(ctx context.Context, f *findings) {
 	const check = "working directories"
-	for _, dir := range d.WorkingDirs {
+	for _, dir := range d.workingDirs() {
 		var response filesystemv2alpha1.PathExistsResponse
 		err := d.Client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: dir}, &response)
 		switch {
-		case unasked(err):
-			f.add(Info, check, "", "%s: not checked, the filesystem group does not answer", dir)
+		case f.unasked(check, dir+": ", "filesystem", err):
 		case status.Code(err) == codes.PermissionDenied:
 			f.add(Error, check, "add it to the daemon's -kubelet-path or -working-dir", "%s: the daemon does not let requests touch it", dir)
 		case err != nil:
@@ -45,12 +68,11 @@ func (d Doctor) directories(ctx context.Context, f *findings) {
 const initiatorService = "MSiSCSI"
 
 // initiator checks the service without which nothing works with iSCSI.
-func (d Doctor) initiator(ctx context.Context, f *findings) {
+func (d patient) initiator(ctx context.Context, f *findings) {
 	var service systemv1alpha1.GetServiceResponse
 	err := d.Client.Do(ctx, "system", "GetService", &systemv1alpha1.GetServiceRequest{Name: initiatorService}, &service)
 	switch {
-	case unasked(err):
-		f.add(Info, initiatorService, "", "not checked, the system group does not answer")
+	case f.unasked(initiatorService, "", "system", err):
 	case status.Code(err) == codes.NotFound:
 		f.add(Info, initiatorService, "", "there is no such service: this machine has no iSCSI")
 	case err != nil:

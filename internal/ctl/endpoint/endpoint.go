@@ -4,6 +4,9 @@ package endpoint
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -101,9 +104,20 @@ func (n Node) Dial(ctx context.Context, name Name) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := client.Connect(ctx, name.Group, version, client.WithPipePath(n.Path(name)))
+	path := n.Path(name)
+	conn, err := client.Connect(ctx, name.Group, version, client.WithPipePath(path))
+	if err != nil && n.Dir != "" && errors.Is(err, fs.ErrNotExist) {
+		// The client's own words ask after the variable that nobody has looked at.
+		err = fmt.Errorf("csi-proxy endpoint %s: no such socket or pipe: is this the right directory, and does its server have this group and version? (%w)", path, fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, &UnreachableError{err}
 	}
 	return conn, nil
+}
+
+// Gone reports whether an error says that an endpoint has no server any more.
+func Gone(err error) bool {
+	state := unreachable(err)
+	return state == Missing || state == Dead
 }

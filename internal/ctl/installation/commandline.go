@@ -47,16 +47,16 @@ func quote(flags []string) string {
 		var b strings.Builder
 		b.WriteByte('"')
 		backslashes := 0
-		for _, r := range flag {
-			if r == '"' { // those in front of a quote count double
+		for _, c := range []byte(flag) {
+			if c == '"' { // those in front of a quote count double
 				b.WriteString(strings.Repeat(`\`, backslashes+1))
 			}
-			if r == '\\' {
+			if c == '\\' {
 				backslashes++
 			} else {
 				backslashes = 0
 			}
-			b.WriteRune(r)
+			b.WriteByte(c)
 		}
 		b.WriteString(strings.Repeat(`\`, backslashes) + `"`)
 		quoted[i] = b.String()
@@ -64,13 +64,74 @@ func quote(flags []string) string {
 	return strings.Join(quoted, " ")
 }
 
+// fields splits what follows the program in a command line, as CommandLineToArgvW does:
+// quotes group, a backslash in front of a quote takes its meaning, and two quotes within
+// quotes are one.
+func fields(line string) []string {
+	var words []string
+	var word strings.Builder
+	begun, quoted := false, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\':
+			n := len(line[i:]) - len(strings.TrimLeft(line[i:], `\`))
+			begun = true
+			if i+n == len(line) || line[i+n] != '"' {
+				word.WriteString(line[i : i+n])
+				i += n - 1
+				continue
+			}
+			word.WriteString(strings.Repeat(`\`, n/2))
+			if i += n - 1; n%2 == 1 {
+				word.WriteByte('"')
+				i++
+			}
+		case c == '"' && quoted && i+1 < len(line) && line[i+1] == '"':
+			word.WriteByte('"')
+			i++
+		case c == '"':
+			begun, quoted = true, !quoted
+		case (c == ' ' || c == '\t') && !quoted:
+			if begun {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			begun = false
+		default:
+			begun = true
+			word.WriteByte(c)
+		}
+	}
+	if begun {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+// values returns all values that a command line gives to a flag. Flags have one dash or two.
+func values(command, flag string) []string {
+	_, rest := split(command)
+	words := fields(rest)
+	var found []string
+	for i, word := range words {
+		name, value, set := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-"), "=")
+		switch {
+		case name != flag || !strings.HasPrefix(word, "-"):
+		case set:
+			found = append(found, value)
+		case i+1 < len(words):
+			found = append(found, words[i+1])
+		}
+	}
+	return found
+}
+
 // asService adds the flag without which the daemon does not talk to the service manager.
 func asService(flags string) string {
-	words := strings.Fields(flags)
 	isFlag := func(word string) bool {
 		return strings.TrimSuffix(strings.TrimLeft(word, "-"), "=true") == strings.TrimLeft(serviceFlag, "-")
 	}
-	if slices.ContainsFunc(words, isFlag) {
+	if slices.ContainsFunc(fields(flags), isFlag) {
 		return flags
 	}
 	return strings.TrimSpace(serviceFlag + " " + flags)
@@ -78,17 +139,15 @@ func asService(flags string) string {
 
 // LogFile returns the log file that the command line of a service names, or nothing.
 func LogFile(command string) string {
-	_, flags := split(command)
-	words := strings.Fields(flags)
-	for i, word := range words {
-		name, value, set := strings.Cut(strings.TrimLeft(word, `-"`), "=")
-		if name != "log_file" {
-			continue
-		}
-		if !set && i+1 < len(words) {
-			value = words[i+1]
-		}
-		return strings.Trim(value, `"`)
+	if found := values(command, "log_file"); len(found) > 0 {
+		return found[len(found)-1]
 	}
 	return ""
+}
+
+// WorkingDirs returns the directories that the command line of a service lets requests
+// touch, beyond the daemon's default.
+func WorkingDirs(command string) []string {
+	kubelet := values(command, "kubelet-path")
+	return append(kubelet[max(0, len(kubelet)-1):], values(command, "working-dir")...)
 }

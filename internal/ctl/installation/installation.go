@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
@@ -27,8 +30,11 @@ const (
 
 	// pollInterval is the pause between two looks at a service, or at its endpoints.
 	pollInterval = 200 * time.Millisecond
-	// healthPatience is how long a new program may take to answer, and the way back.
+	// healthPatience is how long a program may take to answer after its start.
 	healthPatience = 30 * time.Second
+	// hangPatience is how long a program that is not wanted may take to start or stop before
+	// its process is ended: as long as Windows gives it when the machine shuts down.
+	hangPatience = preshutdown
 )
 
 // Installer installs a service of one name.
@@ -50,42 +56,83 @@ type Options struct {
 	Flags  []string // nil: the operator's own, or ours for a new service
 }
 
+// Outcome is what Install has done.
+type Outcome struct {
+	Created bool
+	// Outdated says that the service runs with the command line that it had before.
+	Outdated bool
+}
+
 // Install makes the service what it should be: created or corrected. It may be repeated.
-func (i *Installer) Install(options Options) (created bool, err error) {
+// Settings that this Windows does not have are told, and left out.
+func (i *Installer) Install(options Options) (Outcome, error) {
+	if options.Binary != "" {
+		if err := program(options.Binary); err != nil {
+			return Outcome{}, err
+		}
+	}
+	var outcome Outcome
 	service, err := i.Manager.Open(i.Name)
 	switch {
 	case errors.Is(err, scm.ErrNotInstalled):
-		if options.Binary == "" {
-			return false, fmt.Errorf("service %s is not installed, and --binary does not say what to install", i.Name)
-		}
-		flags := options.Flags
-		if flags == nil {
-			flags = defaultFlags
-		}
-		service, err = i.Manager.Create(i.Name, i.config(join(options.Binary, asService(quote(flags)))))
-		if err != nil {
-			return false, err
-		}
-		created = true
-	case err != nil:
-		return false, err
+		service, err = i.create(options)
+		outcome.Created = true
+	case err == nil:
+		outcome.Outdated, err = i.correct(service, options)
 	}
-	defer service.Close()
-	if !created {
-		if err := i.correct(service, options); err != nil {
-			return false, err
-		}
+	if service != nil {
+		defer service.Close()
 	}
-	if err := service.SetRecovery(scm.Recovery{Restart: restartAfter, Reset: forgetAfter, OnErrors: true}); err != nil {
-		return created, err
+	if err != nil {
+		return Outcome{}, err
 	}
-	if err := service.SetPreshutdown(preshutdown); err != nil {
-		return created, err
+	if err := i.tolerate("left out", service.SetRecovery(scm.Recovery{Restart: restartAfter, Reset: forgetAfter, OnErrors: true})); err != nil {
+		return outcome, err
+	}
+	if err := i.tolerate("left out", service.SetPreshutdown(preshutdown)); err != nil {
+		return outcome, err
 	}
 	if err := i.Manager.RegisterEvents(i.Name); err != nil {
-		return created, fmt.Errorf("register %s in the event log: %w", i.Name, err)
+		return outcome, fmt.Errorf("register %s in the event log: %w", i.Name, err)
 	}
-	return created, nil
+	return outcome, nil
+}
+
+// program returns an error if a file cannot be the program of a service. The service manager
+// takes any text, and looks for the file when it starts it, from its own directory.
+func program(path string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("%s is no full path, which the service manager needs", path)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no file", path)
+	}
+	return nil
+}
+
+// tolerate tells what has become of a setting that is not supported, and goes on.
+func (i *Installer) tolerate(what string, err error) error {
+	if errors.Is(err, scm.ErrUnsupported) {
+		i.Progress(what + ": " + strings.ReplaceAll(err.Error(), "\n", "; "))
+		return nil
+	}
+	return err
+}
+
+func (i *Installer) create(options Options) (scm.Service, error) {
+	if options.Binary == "" {
+		return nil, fmt.Errorf("service %s is not installed, and --binary does not say what to install", i.Name)
+	}
+	flags := options.Flags
+	if flags == nil {
+		flags = defaultFlags
+	}
+	service, err := i.Manager.Create(i.Name, i.config(join(options.Binary, asService(quote(flags)))))
+	return service, i.tolerate("left out", err)
 }
 
 func (i *Installer) config(command string) scm.Config {
@@ -93,10 +140,10 @@ func (i *Installer) config(command string) scm.Config {
 }
 
 // correct brings an installed service up to date, and keeps the operator's flags.
-func (i *Installer) correct(service scm.Service, options Options) error {
+func (i *Installer) correct(service scm.Service, options Options) (outdated bool, err error) {
 	have, err := service.Config()
 	if err != nil {
-		return err
+		return false, err
 	}
 	binary, flags := split(have.Command)
 	if options.Binary != "" {
@@ -107,9 +154,13 @@ func (i *Installer) correct(service scm.Service, options Options) error {
 	}
 	want := i.config(join(binary, asService(flags)))
 	if have == want {
-		return nil
+		return false, nil
 	}
-	return service.SetConfig(want)
+	if err := i.tolerate("left out", service.SetConfig(want)); err != nil {
+		return false, err
+	}
+	status, err := service.Status()
+	return have.Command != want.Command && status.State != scm.Stopped, err
 }
 
 // Uninstall stops and removes the service. It is no error if there is none.
@@ -122,7 +173,7 @@ func (i *Installer) Uninstall(ctx context.Context) (removed bool, err error) {
 		return false, err
 	}
 	defer service.Close()
-	if err := i.stop(ctx, service); err != nil {
+	if err := i.stop(ctx, service, patient); err != nil {
 		return false, err
 	}
 	if err := service.Delete(); err != nil {
@@ -148,25 +199,31 @@ func (i *Installer) Stop(ctx context.Context) error {
 		return err
 	}
 	defer service.Close()
-	return i.stop(ctx, service)
+	return i.stop(ctx, service, patient)
 }
 
+// start waits for whatever is under way before it asks: Windows takes a service that stops
+// for one that runs.
 func (i *Installer) start(ctx context.Context, service scm.Service) error {
-	i.Progress("starting")
-	if err := service.Start(); err != nil {
-		return err
-	}
-	for {
+	for asked := false; ; {
 		status, err := service.Status()
 		if err != nil {
 			return err
 		}
-		switch status.State {
-		case scm.Running:
+		switch {
+		case status.State == scm.Running:
 			return nil
-		case scm.Stopped:
+		case status.State == scm.Stopped && asked:
 			return fmt.Errorf("service %s has stopped again, with exit code %d; its log and the event log say why", i.Name, status.ExitCode)
-		default:
+		case status.State == scm.Stopped:
+			i.Progress("starting")
+			if err := service.Start(); err != nil {
+				return err
+			}
+			asked = true
+			continue
+		case status.State == scm.StartPending:
+			asked = true // by us, or by somebody else
 		}
 		if err := i.pause(ctx, "start"); err != nil {
 			return err
@@ -174,30 +231,55 @@ func (i *Installer) start(ctx context.Context, service scm.Service) error {
 	}
 }
 
-func (i *Installer) stop(ctx context.Context, service scm.Service) error {
-	status, err := service.Status()
-	if err != nil {
-		return err
-	}
-	if status.State == scm.Stopped {
-		return nil
-	}
-	i.Progress("stopping")
-	if err := service.Stop(); err != nil {
-		return err
-	}
-	for {
+// manner is how a service is stopped.
+type manner bool
+
+const (
+	patient  manner = false // waits for as long as there is time
+	forceful manner = true  // ends the process of one that hangs
+)
+
+// stop waits for a start that is under way: Windows does not let a service be stopped during
+// that, nor twice.
+func (i *Installer) stop(ctx context.Context, service scm.Service, how manner) error {
+	for looks, asked := 0, false; ; looks++ {
 		status, err := service.Status()
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if status.State == scm.Stopped {
+		case status.State == scm.Stopped:
 			return nil
+		case how == forceful && looks == int(hangPatience/pollInterval):
+			i.Progress("ending its process, which hangs")
+			if err := service.Kill(); err != nil {
+				return err
+			}
+		case !status.State.Pending() && !asked:
+			if err := i.independent(service); err != nil {
+				return err
+			}
+			i.Progress("stopping")
+			err := service.Stop()
+			if err != nil && !errors.Is(err, scm.ErrBusy) { // which passes
+				return err
+			}
+			asked = err == nil
 		}
 		if err := i.pause(ctx, "stop"); err != nil {
 			return err
 		}
 	}
+}
+
+// independent returns an error if other services need this one. Windows does not stop it
+// then, and to stop them is not for us to decide.
+func (i *Installer) independent(service scm.Service) error {
+	names, err := service.Dependents()
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	return fmt.Errorf("service %s cannot stop while services run that depend on it (%s): stop them first, as with 'sc.exe stop %s', and start them again afterwards",
+		i.Name, strings.Join(names, ", "), names[0])
 }
 
 // pause waits between two looks.
@@ -238,13 +320,17 @@ func (i *Installer) Status(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	recovery, err := service.Recovery()
-	if err != nil {
+	if err := i.tolerate("not known", err); err != nil {
 		return State{}, err
+	}
+	health := i.Check(ctx)
+	if ctx.Err() != nil { // what does not answer then says nothing
+		return State{}, ctx.Err()
 	}
 	return State{
 		Name: i.Name, State: string(status.State), PID: status.PID, ExitCode: status.ExitCode,
 		Start: string(config.Start), Command: config.Command, Restarts: recovery.Restart > 0,
-		Endpoints: len(answering(i.Check(ctx))),
+		Endpoints: len(answering(health)),
 	}, nil
 }
 

@@ -3,7 +3,11 @@ package installation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,14 +32,25 @@ func installer(m *scmtest.Manager) *installation.Installer {
 	}
 }
 
+// file makes a program of a name.
+func file(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("program"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 func TestInstall_Twice(t *testing.T) {
 	m := scmtest.New()
-	created, err := installer(m).Install(installation.Options{Binary: `C:\Program Files\csi-proxy.exe`})
-	if err != nil || !created {
-		t.Fatal(created, err)
+	binary := file(t, "Program Files/csi-proxy.exe")
+	outcome, err := installer(m).Install(installation.Options{Binary: binary})
+	if err != nil || outcome != (installation.Outcome{Created: true}) {
+		t.Fatal(outcome, err)
 	}
 	want := scm.Config{
-		Command:     `"C:\Program Files\csi-proxy.exe" -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2`,
+		Command:     `"` + binary + `" -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2`,
 		Start:       scm.Delayed,
 		DisplayName: "CSI Proxy",
 		Description: "Performs privileged storage operations for CSI drivers on this node.",
@@ -49,9 +64,55 @@ func TestInstall_Twice(t *testing.T) {
 	if m.Service.Preshutdown != 30*time.Second || !m.Events["csi-proxy"] {
 		t.Errorf("got preshutdown %s, events %v", m.Service.Preshutdown, m.Events)
 	}
-	created, err = installer(m).Install(installation.Options{})
-	if err != nil || created || m.Service.Configured != 0 {
-		t.Errorf("again: created %v, written %d times, %v", created, m.Service.Configured, err)
+	outcome, err = installer(m).Install(installation.Options{})
+	if err != nil || outcome != (installation.Outcome{}) || m.Service.Configured != 0 {
+		t.Errorf("again: %+v, written %d times, %v", outcome, m.Service.Configured, err)
+	}
+}
+
+// TestInstall_SaysThatARestartIsNeeded: only if the command line of a running service changes.
+func TestInstall_SaysThatARestartIsNeeded(t *testing.T) {
+	m := scmtest.New()
+	_, _ = m.Create("csi-proxy", scm.Config{Command: `"C:\k\csi-proxy.exe" -windows-service`, Start: scm.Manual})
+	for _, test := range []struct {
+		state scm.State
+		flags []string
+		want  bool
+	}{
+		{scm.Running, nil, false},
+		{scm.Running, []string{"-v=4"}, true},
+		{scm.Stopped, []string{"-v=5"}, false},
+	} {
+		m.Service.Now.State = test.state
+		outcome, err := installer(m).Install(installation.Options{Flags: test.flags})
+		if err != nil || outcome.Created || outcome.Outdated != test.want {
+			t.Errorf("%s, %v: got %+v, %v", test.state, test.flags, outcome, err)
+		}
+	}
+}
+
+// TestInstall_LeavesOutWhatIsNotSupported, and says so.
+func TestInstall_LeavesOutWhatIsNotSupported(t *testing.T) {
+	for _, method := range []string{"Create", "SetConfig", "SetRecovery", "SetPreshutdown"} {
+		m := scmtest.New()
+		m.Fail[method] = fmt.Errorf("a setting: %w", scm.ErrUnsupported)
+		i := installer(m)
+		told := ""
+		i.Progress = func(text string) { told += text }
+		for _, options := range []installation.Options{{Binary: file(t, "csi-proxy.exe")}, {Flags: []string{"-v=3"}}} {
+			if _, err := i.Install(options); err != nil || m.Service == nil {
+				t.Errorf("%s: got %v", method, err)
+			}
+		}
+		if !strings.Contains(told, "left out: a setting") {
+			t.Errorf("%s: told %q", method, told)
+		}
+	}
+	m := scmtest.New()
+	_, _ = m.Create("csi-proxy", scm.Config{})
+	m.Fail["Recovery"] = scm.ErrUnsupported
+	if _, err := installer(m).Status(t.Context()); err != nil {
+		t.Errorf("status: %v", err)
 	}
 }
 
@@ -77,16 +138,17 @@ func TestInstall_KeepsFlags(t *testing.T) {
 func TestInstall_ReplacesWhatIsAskedFor(t *testing.T) {
 	m := scmtest.New()
 	_, _ = m.Create("csi-proxy", scm.Config{Command: `C:\old.exe -windows-service -v=2`})
-	if _, err := installer(m).Install(installation.Options{Binary: `C:\new.exe`}); err != nil {
+	binary := file(t, "new.exe")
+	if _, err := installer(m).Install(installation.Options{Binary: binary}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := m.Service.Settings.Command, `"C:\new.exe" -windows-service -v=2`; got != want {
+	if got, want := m.Service.Settings.Command, `"`+binary+`" -windows-service -v=2`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if _, err := installer(m).Install(installation.Options{Flags: []string{`-log_file=C:\my logs\`, `-x="`}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := m.Service.Settings.Command, `"C:\new.exe" -windows-service "-log_file=C:\my logs\\" "-x=\""`; got != want {
+	if got, want := m.Service.Settings.Command, `"`+binary+`" -windows-service "-log_file=C:\my logs\\" "-x=\""`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -94,6 +156,12 @@ func TestInstall_ReplacesWhatIsAskedFor(t *testing.T) {
 func TestInstall_Fails(t *testing.T) {
 	if _, err := installer(scmtest.New()).Install(installation.Options{}); err == nil {
 		t.Error("installed without a program")
+	}
+	for _, binary := range []string{"csi-proxy.exe", file(t, "csi-proxy.exe") + ".none", t.TempDir()} {
+		m := scmtest.New()
+		if _, err := installer(m).Install(installation.Options{Binary: binary}); err == nil || m.Service != nil {
+			t.Errorf("installed with %s as its program: %v", binary, err)
+		}
 	}
 	for _, method := range []string{"Open", "Config", "SetConfig", "SetRecovery", "SetPreshutdown", "RegisterEvents"} {
 		m := scmtest.New()
@@ -146,8 +214,41 @@ func TestStop_InTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	i := installer(m)
 	i.After = func(time.Duration) <-chan time.Time { cancel(); return nil }
-	if err := i.Stop(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+	if err := i.Stop(ctx); !errors.Is(err, context.Canceled) || m.Service.Killed > 0 {
+		t.Errorf("got %v, killed %d times", err, m.Service.Killed)
+	}
+}
+
+// TestStartAndStop_WhilePending: what is under way comes to its end first.
+func TestStartAndStop_WhilePending(t *testing.T) {
+	for _, state := range []scm.State{scm.StartPending, scm.StopPending} {
+		for want, change := range map[scm.State]func(*installation.Installer, context.Context) error{
+			scm.Running: (*installation.Installer).Start, scm.Stopped: (*installation.Installer).Stop,
+		} {
+			m := scmtest.New()
+			_, _ = m.Create("csi-proxy", scm.Config{})
+			m.Service.Now.State = state
+			if err := change(installer(m), t.Context()); err != nil || m.Service.Now.State != want {
+				t.Errorf("from %s: %s, %v, want %s", state, m.Service.Now.State, err, want)
+			}
+		}
+	}
+}
+
+// TestStop_OfWhatOthersNeed names them, and stops nothing.
+func TestStop_OfWhatOthersNeed(t *testing.T) {
+	for name, change := range map[string]func(*installation.Installer) error{
+		"stop":      func(i *installation.Installer) error { return i.Stop(t.Context()) },
+		"uninstall": func(i *installation.Installer) error { _, err := i.Uninstall(t.Context()); return err },
+		"upgrade":   func(i *installation.Installer) error { return i.Upgrade(t.Context(), "none") },
+	} {
+		m := scmtest.New()
+		_, _ = m.Create("csi-proxy", scm.Config{Command: "csi-proxy.exe"})
+		m.Service.Now.State = scm.Running
+		m.Service.Depending = []string{"kubelet"}
+		if err := change(installer(m)); err == nil || !strings.Contains(err.Error(), "sc.exe stop kubelet") || m.Service.Now.State != scm.Running {
+			t.Errorf("%s: got %v, the service is %s", name, err, m.Service.Now.State)
+		}
 	}
 }
 
@@ -166,12 +267,30 @@ func TestUninstall_Twice(t *testing.T) {
 
 func TestLogFile(t *testing.T) {
 	for command, want := range map[string]string{
-		`C:\k\csi-proxy.exe -log_file=C:\x.log -v=2`: `C:\x.log`,
-		`"C:\k k\csi-proxy.exe" --log_file C:\x.log`: `C:\x.log`,
-		`csi-proxy.exe "-log_file=C:\x.log"`:         `C:\x.log`,
-		`csi-proxy.exe -v=2`:                         ``,
+		`C:\k\csi-proxy.exe -log_file=C:\x.log -v=2`:                `C:\x.log`,
+		`"C:\k k\csi-proxy.exe" --log_file C:\x.log`:                `C:\x.log`,
+		`csi-proxy.exe "-log_file=C:\x.log"`:                        `C:\x.log`,
+		`csi-proxy.exe "-log_file=C:\my logs\x.log" -v=2`:           `C:\my logs\x.log`,
+		`csi-proxy.exe -log_file="C:\my logs\x.log"`:                `C:\my logs\x.log`,
+		`csi-proxy.exe -log_file "C:\my logs\x.log"`:                `C:\my logs\x.log`,
+		`csi-proxy.exe "-x=-log_file=C:\no.log" -log_file=C:\x.log`: `C:\x.log`,
+		`csi-proxy.exe -log_file=C:\x.log -log_file=C:\y.log`:       `C:\y.log`,
+		`csi-proxy.exe -v=2`:                                        ``,
+		`csi-proxy.exe -log_file`:                                   ``,
 	} {
 		if got := installation.LogFile(command); got != want {
+			t.Errorf("%s: got %q, want %q", command, got, want)
+		}
+	}
+}
+
+func TestWorkingDirs(t *testing.T) {
+	for command, want := range map[string][]string{
+		`csi-proxy.exe -v=2`: nil,
+		`csi-proxy.exe -kubelet-path=D:\k "-working-dir=D:\a b" --working-dir D:\c`: {`D:\k`, `D:\a b`, `D:\c`},
+		`csi-proxy.exe -kubelet-path=D:\k -kubelet-path D:\l`:                       {`D:\l`},
+	} {
+		if got := installation.WorkingDirs(command); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", command, got, want)
 		}
 	}

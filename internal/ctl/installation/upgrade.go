@@ -33,6 +33,12 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
+	running := status.State != scm.Stopped
+	if running {
+		if err := i.independent(service); err != nil {
+			return err
+		}
+	}
 	binary, _ := split(config.Command)
 	swap := swap{binary: binary}
 	i.Progress("copying " + file)
@@ -41,22 +47,29 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	}
 	defer swap.tidy()
 	before := answering(i.Check(ctx))
-	if err := i.stop(ctx, service); err != nil {
-		return err
+	if err = i.stop(ctx, service, patient); err == nil {
+		err = i.exchange(ctx, service, &swap, before, running)
 	}
-	err = i.exchange(ctx, service, &swap, before, status.State != scm.Stopped)
 	if err == nil {
 		return nil
 	}
 	// The old program must come back even if the time is over, or somebody has interrupted.
 	i.Progress("going back to the old program")
-	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthPatience)
+	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), backPatience)
 	defer cancel()
-	if backErr := i.goBack(back, service, &swap, status.State != scm.Stopped); backErr != nil {
+	if backErr := i.goBack(back, service, &swap, running); backErr != nil {
 		return fmt.Errorf("the upgrade has failed (%w), and so has the way back: %w", err, backErr)
+	}
+	if running {
+		if illErr := i.healthy(back, before); illErr != nil {
+			return fmt.Errorf("the upgrade has failed (%w), and the old program, which is back, is not healthy: %w", err, illErr)
+		}
 	}
 	return fmt.Errorf("the upgrade has failed, and the old program is back: %w", err)
 }
+
+// backPatience is enough for the way back with a program that hangs.
+const backPatience = hangPatience + 2*healthPatience
 
 // exchange is the part of an upgrade that can be undone.
 func (i *Installer) exchange(ctx context.Context, service scm.Service, swap *swap, before map[endpoint.Name]bool, start bool) error {
@@ -73,9 +86,16 @@ func (i *Installer) exchange(ctx context.Context, service scm.Service, swap *swa
 	return i.healthy(ctx, before)
 }
 
+// goBack puts the old program back, and starts it if it ran.
 func (i *Installer) goBack(ctx context.Context, service scm.Service, swap *swap, start bool) error {
-	if err := i.stop(ctx, service); err != nil {
+	status, err := service.Status()
+	if err != nil {
 		return err
+	}
+	if swap.swapped || status.State == scm.StopPending {
+		if err := i.stop(ctx, service, forceful); err != nil {
+			return err
+		}
 	}
 	if err := swap.undo(ctx, i.After); err != nil || !start {
 		return err
@@ -109,9 +129,9 @@ func (i *Installer) free(ctx context.Context) error {
 // healthy waits until everything that answered before answers again.
 func (i *Installer) healthy(ctx context.Context, before map[endpoint.Name]bool) error {
 	i.Progress("waiting until it is healthy")
-	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	ctx, cancel := context.WithTimeout(ctx, healthPatience) // looks at what hangs take long
 	defer cancel()
-	for {
+	for looks := 0; ; looks++ {
 		now := answering(i.Check(ctx))
 		var missing []endpoint.Name
 		for _, name := range endpoint.All() {
@@ -125,6 +145,9 @@ func (i *Installer) healthy(ctx context.Context, before map[endpoint.Name]bool) 
 		what := "serve anything"
 		if len(missing) > 0 {
 			what = "serve " + missing[0].String()
+		}
+		if looks == int(healthPatience/pollInterval) {
+			return fmt.Errorf("service %s does not %s within %s", i.Name, what, healthPatience)
 		}
 		if err := i.pause(ctx, what); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
@@ -143,6 +144,7 @@ func TestUpgrade_GoesBack(t *testing.T) {
 	}
 }
 
+// TestUpgrade_PipesStayTaken: as long as somebody has a pipe, the program is not replaced.
 func TestUpgrade_PipesStayTaken(t *testing.T) {
 	m := newMachine(t, "healthy new")
 	m.lingering = 1 << 30
@@ -155,8 +157,85 @@ func TestUpgrade_PipesStayTaken(t *testing.T) {
 		}
 		return m.check(ctx)
 	}
+	i.Progress = func(text string) { m.steps = append(m.steps, strings.Fields(text)[0]) }
 	if err := i.Upgrade(ctx, m.next); err == nil || m.content(t, m.binary) != "healthy old" || m.Service.Now.State != scm.Running {
 		t.Errorf("got %v, program %q, service %s", err, m.content(t, m.binary), m.Service.Now.State)
+	}
+	if want := []string{"copying", "stopping", "waiting", "going", "starting", "waiting"}; !slices.Equal(m.steps, want) {
+		t.Errorf("got steps %v, want %v: nothing is replaced", m.steps, want)
+	}
+}
+
+// TestUpgrade_OfWhatHangs: the process of a program that neither runs nor stops is ended, and
+// the old one runs again.
+func TestUpgrade_OfWhatHangs(t *testing.T) {
+	for name, spoil := range map[string]func(m *machine){
+		"the new one at its start": func(m *machine) {
+			m.Service.OnStart = func() {
+				if m.content(t, m.binary) == "healthy new" {
+					m.Service.Now.State = scm.StartPending
+				}
+			}
+		},
+		"the old one at its end": func(m *machine) {
+			m.Service.OnStop = func() { m.Service.Now.State = scm.StopPending }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, "healthy new")
+			spoil(m)
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			i := installer(m.Manager)
+			i.Check = m.check
+			pauses := 0
+			i.After = func(d time.Duration) <-chan time.Time {
+				if pauses++; pauses == 20 {
+					interrupt()
+					return nil
+				}
+				return atOnce(d)
+			}
+			err := i.Upgrade(ctx, m.next)
+			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the old program is back") {
+				t.Errorf("got %v", err)
+			}
+			if got := m.content(t, m.binary); got != "healthy old" || m.Service.Now.State != scm.Running || m.Service.Killed != 1 {
+				t.Errorf("the program is %q, the service %s, killed %d times", got, m.Service.Now.State, m.Service.Killed)
+			}
+		})
+	}
+}
+
+// TestUpgrade_StopIsRefused: the old program still runs, and is not stopped once more.
+func TestUpgrade_StopIsRefused(t *testing.T) {
+	m := newMachine(t, "healthy new")
+	m.Fail["Stop"] = errors.New("access is denied")
+	err := m.upgrade(t.Context())
+	if !errors.Is(err, m.Fail["Stop"]) || m.content(t, m.binary) != "healthy old" || m.Service.Now.State != scm.Running {
+		t.Errorf("got %v, program %q, service %s", err, m.content(t, m.binary), m.Service.Now.State)
+	}
+}
+
+// TestUpgrade_NothingIsHealthy: the old program is called back only if it answers.
+func TestUpgrade_NothingIsHealthy(t *testing.T) {
+	m := newMachine(t, "ill")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	i := installer(m.Manager)
+	i.Check = m.check
+	i.After = func(d time.Duration) <-chan time.Time {
+		if m.content(t, m.binary) == "ill" { // now even the old one serves nothing
+			cancel()
+			if err := os.WriteFile(m.binary+".old", []byte("spoilt"), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return atOnce(d)
+	}
+	err := i.Upgrade(ctx, m.next)
+	if err == nil || !strings.Contains(err.Error(), "which is back, is not healthy") || m.content(t, m.binary) != "spoilt" {
+		t.Errorf("got %v, program %q", err, m.content(t, m.binary))
 	}
 }
 

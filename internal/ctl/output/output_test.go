@@ -32,7 +32,7 @@ func FuzzParseSize(f *testing.F) {
 }
 
 func TestSize(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 20 << 30: "20.0 GiB", 1<<63 - 1: "8192.0 PiB"} {
+	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 20 << 30: "20.0 GiB", 1<<63 - 1: "8192.0 PiB", 1<<30 - 1: "1.0 GiB", 1023 << 20: "1023.0 MiB", 1<<20 - 1: "1.0 MiB", 1048524: "1023.9 KiB"} {
 		if got := output.Size(bytes); got != want {
 			t.Errorf("%d: got %s, want %s", bytes, got, want)
 		}

@@ -16,7 +16,7 @@ func Size(bytes int64) string {
 		return fmt.Sprintf("%d B", bytes)
 	}
 	value, unit := float64(bytes)/1024, 0
-	for value >= 1024 && unit < len(units)-1 {
+	for value >= 1023.95 && unit < len(units)-1 { // what would be rounded to 1024.0
 		value, unit = value/1024, unit+1
 	}
 	return fmt.Sprintf("%.1f %s", value, units[unit])

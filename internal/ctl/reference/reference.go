@@ -37,7 +37,7 @@ func Write(dir string, root *cobra.Command) error {
 func Pages(root *cobra.Command) map[string]string {
 	pages := map[string]string{"README.md": overview(root)}
 	for _, c := range root.Commands() {
-		if documented(c) {
+		if !c.Hidden {
 			var b strings.Builder
 			b.WriteString(note)
 			section(&b, c, 1)
@@ -50,22 +50,16 @@ func Pages(root *cobra.Command) map[string]string {
 // note keeps people from editing what is written anew.
 const note = "<!-- Written by 'make generate' from internal/ctl/command; do not edit. -->\n\n"
 
-// documented leaves out what cobra adds by itself, and documents in its own help.
-func documented(c *cobra.Command) bool {
-	return !c.Hidden && c.Name() != "help" && c.Name() != "completion"
-}
-
 func overview(root *cobra.Command) string {
 	var b strings.Builder
 	b.WriteString(note)
 	section(&b, root, 1)
 	b.WriteString("\n## Commands\n\n| Command | What it does |\n|---|---|\n")
 	for _, c := range root.Commands() {
-		if documented(c) {
+		if !c.Hidden {
 			fmt.Fprintf(&b, "| [%s](%s.md) | %s |\n", c.Name(), c.Name(), c.Short)
 		}
 	}
-	b.WriteString("\nCompletion for a shell: `csi-proxyctl completion bash|zsh|fish|powershell --help` says how to load it.\n")
 	return b.String()
 }
 
@@ -90,7 +84,7 @@ func section(b *strings.Builder, c *cobra.Command, level int) {
 		return
 	}
 	for _, child := range c.Commands() {
-		if documented(child) {
+		if !child.Hidden {
 			section(b, child, level+1)
 		}
 	}

@@ -12,13 +12,19 @@ import (
 var (
 	ErrNotWindows   = errors.New("services are a matter of Windows; this is another system")
 	ErrNotInstalled = errors.New("there is no such service")
+	// ErrBusy is the answer to Stop while a service starts or stops.
+	ErrBusy = errors.New("it takes no orders while it starts or stops")
+	// ErrUnsupported is for settings that this Windows does not have. Nothing depends on
+	// them, and all others are made nevertheless.
+	ErrUnsupported = errors.New("this system does not support it")
 )
 
 // Manager is the service control manager. Whoever opens it closes it.
 type Manager interface {
 	// Open returns a service, or ErrNotInstalled. The caller closes it.
 	Open(name string) (Service, error)
-	// Create installs a service that runs as LocalSystem. The caller closes it.
+	// Create installs a service that runs as LocalSystem. The caller closes it. It is there
+	// in spite of ErrUnsupported, as after SetConfig.
 	Create(name string, config Config) (Service, error)
 	// RegisterEvents makes the event log show texts of the source without a remark, and
 	// RemoveEvents undoes it. Both may be repeated.
@@ -37,7 +43,13 @@ type Service interface {
 	SetPreshutdown(time.Duration) error
 	Status() (Status, error)
 	Start() error // asks for it only
-	Stop() error  // asks for it only
+	// Stop asks for it only, and may be answered by ErrBusy.
+	Stop() error
+	// Kill ends the process of a service that does not end by itself.
+	Kill() error
+	// Dependents are the services that depend on this one and run. It does not stop as long
+	// as they do.
+	Dependents() ([]string, error)
 	Delete() error
 	Close()
 }
@@ -79,6 +91,9 @@ const (
 	Running      State = "running"
 	Other        State = "paused or continuing" // which we never ask for
 )
+
+// Pending reports whether the state passes by itself.
+func (s State) Pending() bool { return s == StartPending || s == StopPending }
 
 // Status is the state of a service.
 type Status struct {

@@ -47,12 +47,13 @@ func (m manager) Create(name string, config Config) (Service, error) {
 		return nil, fmt.Errorf("create service %s: %w", name, err)
 	}
 	created := service{s}
-	if err := created.SetConfig(config); err != nil {
+	err = created.SetConfig(config)
+	if err != nil && !errors.Is(err, ErrUnsupported) {
 		_ = s.Delete()
 		created.Close()
 		return nil, err
 	}
-	return created, nil
+	return created, err
 }
 
 const eventTypes = eventlog.Error | eventlog.Warning | eventlog.Info
@@ -85,37 +86,111 @@ var startTypes = map[uint32]StartType{
 	mgr.StartDisabled:  Disabled,
 }
 
+// Config asks for what it needs only. mgr's asks for all there is, and fails where one of it
+// is not supported.
 func (s service) Config() (Config, error) {
-	c, err := s.Service.Config()
+	basic, err := query(func(buffer []byte, needed *uint32) error {
+		return windows.QueryServiceConfig(s.Handle, (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0])), uint32(len(buffer)), needed)
+	})
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration of service %s: %w", s.Name, err)
 	}
-	start := startTypes[c.StartType]
-	if start == Automatic && c.DelayedAutoStart {
-		start = Delayed
+	c := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&basic[0]))
+	config := Config{
+		Command:     windows.UTF16PtrToString(c.BinaryPathName),
+		Start:       startTypes[c.StartType],
+		DisplayName: windows.UTF16PtrToString(c.DisplayName),
 	}
-	return Config{Command: c.BinaryPathName, Start: start, DisplayName: c.DisplayName, Description: c.Description}, nil
+	description, err := s.optional(windows.SERVICE_CONFIG_DESCRIPTION)
+	if err != nil {
+		return Config{}, fmt.Errorf("description of service %s: %w", s.Name, err)
+	}
+	if description != nil {
+		config.Description = windows.UTF16PtrToString((*windows.SERVICE_DESCRIPTION)(unsafe.Pointer(&description[0])).Description)
+	}
+	delayed, err := s.optional(windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO)
+	if err != nil {
+		return Config{}, fmt.Errorf("delayed start of service %s: %w", s.Name, err)
+	}
+	if config.Start == Automatic && delayed != nil && (*windows.SERVICE_DELAYED_AUTO_START_INFO)(unsafe.Pointer(&delayed[0])).IsDelayedAutoStartUp != 0 {
+		config.Start = Delayed
+	}
+	return config, nil
 }
 
+// optional returns a setting, or nothing where it is not supported.
+func (s service) optional(level uint32) ([]byte, error) {
+	buffer, err := query(func(buffer []byte, needed *uint32) error {
+		return windows.QueryServiceConfig2(s.Handle, level, &buffer[0], uint32(len(buffer)), needed)
+	})
+	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
+		return nil, nil
+	}
+	return buffer, err
+}
+
+// query asks again with more room, if there was too little. The buffer is aligned for any
+// structure: Go aligns those of this size.
+func query(ask func(buffer []byte, needed *uint32) error) ([]byte, error) {
+	for size := uint32(1 << 10); ; {
+		buffer := make([]byte, size)
+		err := ask(buffer, &size)
+		if errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) && size > uint32(len(buffer)) {
+			continue
+		}
+		return buffer, err
+	}
+}
+
+// SetConfig leaves the account alone: naming it again would ask for its password.
 func (s service) SetConfig(config Config) error {
-	c, err := s.Service.Config()
+	start := uint32(mgr.StartAutomatic)
+	for number, word := range startTypes {
+		if word == config.Start {
+			start = number
+		}
+	}
+	var text [3]*uint16
+	for i, word := range []string{config.Command, config.DisplayName, config.Description} {
+		var err error
+		if text[i], err = windows.UTF16PtrFromString(word); err != nil {
+			return fmt.Errorf("configure service %s: %q: %w", s.Name, word, err)
+		}
+	}
+	err := windows.ChangeServiceConfig(s.Handle, windows.SERVICE_NO_CHANGE, start, windows.SERVICE_NO_CHANGE, text[0], nil, nil, nil, nil, nil, text[1])
 	if err != nil {
-		return fmt.Errorf("configuration of service %s: %w", s.Name, err)
-	}
-	c.BinaryPathName, c.DisplayName, c.Description = config.Command, config.DisplayName, config.Description
-	c.DelayedAutoStart = config.Start == Delayed
-	switch config.Start {
-	case Automatic, Delayed:
-		c.StartType = mgr.StartAutomatic
-	case Disabled:
-		c.StartType = mgr.StartDisabled
-	case Manual:
-		c.StartType = mgr.StartManual
-	}
-	// Naming the account again would ask for its password.
-	c.ServiceStartName = ""
-	if err := s.UpdateConfig(c); err != nil {
 		return fmt.Errorf("configure service %s: %w", s.Name, err)
+	}
+	description := windows.SERVICE_DESCRIPTION{Description: text[2]}
+	delayed := windows.SERVICE_DELAYED_AUTO_START_INFO{}
+	if config.Start == Delayed {
+		delayed.IsDelayedAutoStartUp = 1
+	}
+	var unsupported error
+	for _, err := range []error{
+		s.set("description", windows.SERVICE_CONFIG_DESCRIPTION, unsafe.Pointer(&description)),
+		s.set("delayed start", windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO, unsafe.Pointer(&delayed)),
+	} {
+		if err != nil && !errors.Is(err, ErrUnsupported) {
+			return err
+		}
+		unsupported = errors.Join(unsupported, err)
+	}
+	return unsupported
+}
+
+// set makes a setting that not every system supports.
+func (s service) set(what string, level uint32, value unsafe.Pointer) error {
+	return s.setting(what, windows.ChangeServiceConfig2(s.Handle, level, (*byte)(value)))
+}
+
+// setting explains how making a setting has failed.
+func (s service) setting(what string, err error) error {
+	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
+		err = ErrUnsupported
+	}
+	if err != nil {
+		return fmt.Errorf("%s of service %s: %w", what, s.Name, err)
 	}
 	return nil
 }
@@ -123,7 +198,7 @@ func (s service) SetConfig(config Config) error {
 func (s service) Recovery() (Recovery, error) {
 	actions, err := s.RecoveryActions()
 	if err != nil {
-		return Recovery{}, fmt.Errorf("recovery of service %s: %w", s.Name, err)
+		return Recovery{}, s.setting("recovery", err)
 	}
 	var r Recovery
 	if len(actions) > 0 && actions[0].Type == mgr.ServiceRestart {
@@ -131,11 +206,11 @@ func (s service) Recovery() (Recovery, error) {
 	}
 	reset, err := s.ResetPeriod()
 	if err != nil {
-		return Recovery{}, fmt.Errorf("recovery of service %s: %w", s.Name, err)
+		return Recovery{}, s.setting("recovery", err)
 	}
 	r.Reset = time.Duration(reset) * time.Second
 	r.OnErrors, err = s.RecoveryActionsOnNonCrashFailures()
-	return r, err
+	return r, s.setting("recovery", err)
 }
 
 func (s service) SetRecovery(r Recovery) error {
@@ -147,21 +222,14 @@ func (s service) SetRecovery(r Recovery) error {
 	if err == nil {
 		err = s.SetRecoveryActionsOnNonCrashFailures(r.OnErrors)
 	}
-	if err != nil {
-		return fmt.Errorf("set the recovery of service %s: %w", s.Name, err)
-	}
-	return nil
+	return s.setting("recovery", err)
 }
 
 // SetPreshutdown fills SERVICE_PRESHUTDOWN_INFO, one DWORD of milliseconds.
 // https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_preshutdown_info
 func (s service) SetPreshutdown(timeout time.Duration) error {
 	milliseconds := uint32(timeout / time.Millisecond)
-	err := windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&milliseconds)))
-	if err != nil {
-		return fmt.Errorf("set the shutdown time of service %s: %w", s.Name, err)
-	}
-	return nil
+	return s.set("shutdown time", windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, unsafe.Pointer(&milliseconds))
 }
 
 var states = map[svc.State]State{
@@ -195,10 +263,38 @@ func (s service) Start() error {
 }
 
 func (s service) Stop() error {
-	if _, err := s.Control(svc.Stop); err != nil && !errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) {
-		return fmt.Errorf("stop service %s: %w", s.Name, err)
+	_, err := s.Control(svc.Stop)
+	switch {
+	case err == nil, errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE):
+		return nil
+	case errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL):
+		err = ErrBusy
+	}
+	return fmt.Errorf("stop service %s: %w", s.Name, err)
+}
+
+func (s service) Kill() error {
+	status, err := s.Status()
+	if err != nil || status.PID == 0 {
+		return err
+	}
+	process, err := windows.OpenProcess(windows.PROCESS_TERMINATE, false, status.PID)
+	if err != nil {
+		return fmt.Errorf("end process %d of service %s: %w", status.PID, s.Name, err)
+	}
+	defer func() { _ = windows.CloseHandle(process) }()
+	if err := windows.TerminateProcess(process, 1); err != nil {
+		return fmt.Errorf("end process %d of service %s: %w", status.PID, s.Name, err)
 	}
 	return nil
+}
+
+func (s service) Dependents() ([]string, error) {
+	names, err := s.ListDependentServices(svc.Active)
+	if err != nil {
+		return nil, fmt.Errorf("services that depend on %s: %w", s.Name, err)
+	}
+	return names, nil
 }
 
 func (s service) Delete() error {

@@ -1,8 +1,9 @@
 //go:build linux && wine
 
 // Package suite runs under Wine what is built for Windows: the tests of all packages that
-// have code for Windows, the conformance suite on named pipes, and bin/csi-proxy.exe and
-// bin/csi-proxy-sim.exe themselves. It is what `make test-wine` starts.
+// have code for Windows, the conformance suite on named pipes, and bin/csi-proxy.exe,
+// bin/csi-proxy-sim.exe and bin/csi-proxyctl.exe themselves. It is what `make test-wine`
+// starts.
 //
 // Here, on Linux, is only what prepares and reports. What is tested are test binaries for
 // Windows, which would run there as well: those of test/wine/daemon start the daemon, and

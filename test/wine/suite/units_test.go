@@ -22,7 +22,8 @@ var alsoForWindows = []string{"internal/winlayout", "internal/winpath"}
 
 // environments are what the tests of a package want to be asked for.
 var environments = map[string][]string{
-	"cmd/csi-proxy": {"CSI_PROXY_TEST_SERVICE=1"},
+	"cmd/csi-proxy":    {"CSI_PROXY_TEST_SERVICE=1"},
+	"internal/ctl/scm": {"CSI_PROXY_TEST_SERVICE=1"},
 }
 
 // TestUnits runs the tests of all packages that have code for Windows.

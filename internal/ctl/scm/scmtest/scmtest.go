@@ -16,6 +16,9 @@ type Manager struct {
 	Service *Service // nil: not installed
 	Events  map[string]bool
 	Fail    map[string]error // by the name of a method
+
+	// OnStart and OnStop are those of services that Create makes.
+	OnStart, OnStop func()
 }
 
 // New returns a manager without a service.
@@ -35,7 +38,7 @@ func (m *Manager) Create(name string, config scm.Config) (scm.Service, error) {
 		return nil, errors.New("it exists")
 	}
 	m.Name = name
-	m.Service = &Service{manager: m, Settings: config, Now: scm.Status{State: scm.Stopped}}
+	m.Service = &Service{manager: m, Settings: config, Now: scm.Status{State: scm.Stopped}, OnStart: m.OnStart, OnStop: m.OnStop}
 	return m.Service, m.Fail["Create"]
 }
 
@@ -65,6 +68,8 @@ type Service struct {
 	Configured  int    // how often the configuration was written
 	OnStart     func() // what happens when the process starts; may change the state
 	OnStop      func()
+	Depending   []string // that run, and depend on it
+	Killed      int      // how often its process was ended
 }
 
 // Config returns the settings.
@@ -119,13 +124,31 @@ func (s *Service) Start() error {
 	return s.manager.Fail["Start"]
 }
 
-// Stop makes the stop pending.
+// Stop makes the stop pending. As on Windows, it is refused while another change is, and
+// while services that depend on it run.
 func (s *Service) Stop() error {
-	if s.Now.State == scm.Running {
+	switch {
+	case s.manager.Fail["Stop"] != nil:
+		return s.manager.Fail["Stop"]
+	case s.Now.State.Pending():
+		return scm.ErrBusy
+	case len(s.Depending) > 0:
+		return errors.New("services that run depend on it (Windows error 1051)")
+	case s.Now.State == scm.Running:
 		s.Now.State = scm.StopPending
 	}
-	return s.manager.Fail["Stop"]
+	return nil
 }
+
+// Kill stops the service at once.
+func (s *Service) Kill() error {
+	s.Killed++
+	s.Now = scm.Status{State: scm.Stopped, ExitCode: 1}
+	return s.manager.Fail["Kill"]
+}
+
+// Dependents returns what was set.
+func (s *Service) Dependents() ([]string, error) { return s.Depending, s.manager.Fail["Dependents"] }
 
 // Delete removes the service.
 func (s *Service) Delete() error {

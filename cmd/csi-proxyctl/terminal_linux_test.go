@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// terminal is a terminal with the program in it. What is typed arrives as from a keyboard:
+// Ctrl-C is a signal.
+type terminal struct {
+	t    *testing.T
+	pty  *os.File
+	cmd  *exec.Cmd
+	done chan struct{} // closed after its end
+
+	mu     sync.Mutex
+	screen bytes.Buffer
+	more   chan struct{} // has a value when there is more on the screen
+}
+
+func startInTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pty.Close() })
+	number := 0
+	if err := control(pty, func(fd int) (err error) {
+		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	cmd, _ := program(t, args...)
+	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	term := &terminal{t: t, pty: pty, cmd: cmd, done: make(chan struct{}), more: make(chan struct{}, 1)}
+	go term.read()
+	t.Cleanup(func() { <-term.done })
+	return term
+}
+
+// control uses a file as a number, without taking it from the runtime, whose reads would
+// block for ever then.
+func control(file *os.File, use func(fd int) error) error {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var useErr error
+	if err := raw.Control(func(fd uintptr) { useErr = use(int(fd)) }); err != nil {
+		return err
+	}
+	return useErr
+}
+
+// read shows what the program prints until it has ended.
+func (term *terminal) read() {
+	defer close(term.done)
+	buffer := make([]byte, 4096)
+	for {
+		n, err := term.pty.Read(buffer) // fails when the last process is gone
+		term.mu.Lock()
+		term.screen.Write(buffer[:n])
+		term.mu.Unlock()
+		select {
+		case term.more <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = term.cmd.Wait() // its exit code is looked at
+}
+
+func (term *terminal) text() string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	return term.screen.String()
+}
+
+// guard ends what would hang for ever, if the program does not do what is waited for.
+const guard = time.Minute
+
+// await waits until something is on the screen.
+func (term *terminal) await(text string) {
+	term.t.Helper()
+	hangs := time.After(guard)
+	for !strings.Contains(term.text(), text) {
+		select {
+		case <-term.more:
+		case <-hangs:
+			term.kill()
+			term.t.Fatalf("no %q:\n%s", text, term.text())
+		case <-term.done:
+			if !strings.Contains(term.text(), text) {
+				term.t.Fatalf("it has ended without %q:\n%s", text, term.text())
+			}
+		}
+	}
+}
+
+func (term *terminal) echoes() bool {
+	term.t.Helper()
+	var state *unix.Termios
+	if err := control(term.pty, func(fd int) (err error) {
+		state, err = unix.IoctlGetTermios(fd, unix.TCGETS)
+		return err
+	}); err != nil {
+		term.t.Fatal(err)
+	}
+	return state.Lflag&unix.ECHO != 0
+}
+
+// awaitMute waits until the terminal does not echo, of which nobody is told.
+func (term *terminal) awaitMute() {
+	term.t.Helper()
+	hangs := time.After(guard)
+	for term.echoes() {
+		select {
+		case <-hangs:
+			term.kill()
+			term.t.Fatalf("the terminal always echoes:\n%s", term.text())
+		case <-term.done:
+			term.t.Fatalf("it has ended, and always echoed:\n%s", term.text())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func (term *terminal) press(keys string) {
+	term.t.Helper()
+	if _, err := term.pty.WriteString(keys); err != nil {
+		term.t.Fatal(err)
+	}
+}
+
+// kill ends the program, so that nobody waits for it any more.
+func (term *terminal) kill() { _ = term.cmd.Process.Kill() } // it may have ended
+
+// exit waits for the end, and compares the exit code.
+func (term *terminal) exit(want int) {
+	term.t.Helper()
+	select {
+	case <-term.done:
+	case <-time.After(guard):
+		term.kill()
+		<-term.done
+	}
+	if got := term.cmd.ProcessState.ExitCode(); got != want {
+		term.t.Errorf("exit code %d, want %d:\n%s", got, want, term.text())
+	}
+}
+
+const ctrlC = "\x03"
+
+func TestTerminal_QuestionEndsWithCtrlC(t *testing.T) {
+	startNode(t)
+	term := startInTerminal(t, "volume", "life", "--disk", "3")
+	term.await("[y/N] ")
+	term.press(ctrlC)
+	term.exit(command.ExitInterrupted)
+	if !strings.Contains(term.text(), "csi-proxyctl: interrupted\r\n") {
+		t.Errorf("it says\n%s", term.text())
+	}
+}
+
+// TestTerminal_Timeout: nobody has to answer within --timeout.
+func TestTerminal_Timeout(t *testing.T) {
+	startNode(t)
+	secret := startInTerminal(t, "smb", "map", `\\files\data`, "--user", "csi", "--timeout", "2s")
+	question := startInTerminal(t, "volume", "life", "--disk", "3", "--timeout", "2s")
+	secret.awaitMute()
+	question.await("[y/N] ")
+	<-time.After(2100 * time.Millisecond) // which is what is tested
+	secret.press("csi-Pa55\n")
+	secret.exit(command.ExitOK)
+	question.press("n\n")
+	question.exit(command.ExitFailure)
+	if !strings.Contains(question.text(), "nobody has said yes") {
+		t.Errorf("it says\n%s", question.text())
+	}
+}
+
+func TestTerminal_DoesNotShowSecrets(t *testing.T) {
+	startNode(t)
+	term := startInTerminal(t, "smb", "map", `\\files\data`, "--user", "csi")
+	term.await("Password of csi")
+	term.awaitMute()
+	term.press("csi-Pa55\n")
+	term.exit(command.ExitOK)
+	if strings.Contains(term.text(), "Pa55") || !strings.Contains(term.text(), "mapped") {
+		t.Errorf("the terminal shows\n%s", term.text())
+	}
+}
+
+func TestTerminal_EchoesAgainAfterCtrlC(t *testing.T) {
+	startNode(t)
+	term := startInTerminal(t, "smb", "map", `\\files\data`, "--user", "csi")
+	term.awaitMute()
+	term.press(ctrlC)
+	term.exit(command.ExitInterrupted)
+	if !term.echoes() {
+		t.Error("the terminal stays mute")
+	}
+	if !strings.Contains(term.text(), "csi-proxyctl: interrupted\r\n") {
+		t.Errorf("it says\n%s", term.text())
+	}
+}
+
+// TestTerminal_Colours: a terminal has them, a pipe has not.
+func TestTerminal_Colours(t *testing.T) {
+	startNode(t)
+	term := startInTerminal(t, "node")
+	term.exit(command.ExitOK)
+	if !strings.Contains(term.text(), "\x1b[1m") {
+		t.Errorf("no colours:\n%q", term.text())
+	}
+	cmd, output := program(t, "node")
+	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=")
+	if err := cmd.Run(); err != nil || strings.Contains(output.String(), "\x1b") {
+		t.Errorf("in a pipe: %v\n%q", err, output)
+	}
+}
+
+// TestTerminal_Watch clears the screen before each look.
+func TestTerminal_Watch(t *testing.T) {
+	startNode(t)
+	term := startInTerminal(t, "watch", "--interval", "1ms", "--count", "3")
+	term.exit(command.ExitOK)
+	if got := strings.Count(term.text(), "\x1b[H\x1b[2J"); got != 3 {
+		t.Errorf("the screen was cleared %d times, want 3:\n%q", got, term.text())
+	}
+	term = startInTerminal(t, "watch", "--interval", "1h")
+	term.await("node ")
+	term.press(ctrlC)
+	term.exit(command.ExitInterrupted)
+}
+
+// TestTerminal_SecondCtrlC ends the process at once, where the first one goes back.
+func TestTerminal_SecondCtrlC(t *testing.T) {
+	node := startNode(t)
+	ctx, hanging := context.WithCancel(t.Context())
+	fault, err := node.Inject(winsim.Fault{Call: "FlushVolume", Delay: time.Hour, Do: func(*winsim.Node) { hanging() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fault.Remove)
+	term := startInTerminal(t, "volume", "life", "--disk", "3", "--yes")
+	<-ctx.Done()
+	term.press(ctrlC)
+	term.await("failed")
+	term.press(ctrlC)
+	term.exit(command.ExitInterrupted)
+	if strings.Contains(term.text(), "going back") {
+		t.Errorf("it has gone back nevertheless:\n%s", term.text())
+	}
+}

@@ -1,0 +1,40 @@
+package command
+
+import "github.com/spf13/cobra"
+
+// help takes the place of cobra's, which prints its own help, and succeeds, for a command
+// that does not exist.
+func (a *app) help() *cobra.Command {
+	c := page{
+		use:     "help [COMMAND...]",
+		short:   "Show the help of a command",
+		long:    "Show the help of a command, as its --help does.",
+		example: "  csi-proxyctl help disk partition",
+	}.command()
+	var target *cobra.Command
+	c.Args = func(c *cobra.Command, args []string) error {
+		a.current = c
+		found, rest, err := c.Root().Find(args)
+		if err != nil || len(rest) > 0 {
+			return usagef("%s has no command %q", found.CommandPath(), append(rest, args...)[0])
+		}
+		target = found
+		return nil
+	}
+	c.RunE = func(*cobra.Command, []string) error {
+		target.InitDefaultHelpFlag() // as if it had been run
+		return target.Help()
+	}
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var names []cobra.Completion
+		if found, rest, err := c.Root().Find(args); err == nil && len(rest) == 0 {
+			for _, child := range found.Commands() {
+				if child.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(child.Name(), child.Short))
+				}
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+	return c
+}
