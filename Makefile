@@ -7,6 +7,8 @@
 
 GO        ?= go
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# Flags of the emulated node that 'make run' serves.
+ARGS      ?= -preset busy
 BENCHTIME ?= 1s
 FUZZTIME  ?= 20s
 
@@ -55,7 +57,7 @@ demo: native ## Show a driver's calls to an emulated Windows node, each answer c
 	$(STATIC_GO) run $(BUILDFLAGS) ./hack/demo -sim bin/csi-proxy-sim
 
 .PHONY: run
-run: native ## Serve an emulated Windows node until interrupted; ARGS="-help" lists its flags
+run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-help" lists its flags
 	bin/csi-proxy-sim $(ARGS)
 
 .PHONY: test
@@ -96,6 +98,7 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s)
 generate: ## Write all generated code, and the reference of csi-proxyctl, anew
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools client/api
+	bin/tools/protogen -plugins bin/tools internal/inspect
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 
 .PHONY: verify

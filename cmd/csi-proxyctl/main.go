@@ -32,10 +32,22 @@ func run() int {
 		Services: scm.Connect,
 		After:    time.After,
 	}
+	if env.Terminal {
+		env.Width = terminalWidth
+	}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		env.ReadSecret = func(prompt string) (string, error) { return readSecret(ctx, prompt) }
 	}
 	return command.Run(ctx, os.Args[1:], env)
+}
+
+// terminalWidth asks each time: people resize windows.
+func terminalWidth() int {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // untilInterrupt returns a context that ends with the first interrupt. Commands may take time

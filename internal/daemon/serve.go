@@ -39,7 +39,7 @@ func Serve(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return UsageError{err}
 	}
-	services, err := Services(cfg)
+	services, err := Services(cfg, endpoints)
 	if err != nil {
 		return UsageError{err}
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/inspect"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -20,7 +22,7 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-// Hosts are the host sides of all groups, of one machine.
+// Hosts are the host sides of all groups, of one machine, and who looks at it as a whole.
 type Hosts struct {
 	Disk       diskapi.HostAPI
 	Filesystem fsapi.HostAPI
@@ -28,6 +30,7 @@ type Hosts struct {
 	SMB        smbapi.HostAPI
 	System     systemapi.HostAPI
 	Volume     volumeapi.HostAPI
+	Inspector  inspect.Inspector
 }
 
 // LocalHosts are the hosts of the machine we run on.
@@ -39,11 +42,13 @@ func LocalHosts() Hosts {
 		SMB:        smbapi.New(),
 		System:     systemapi.New(),
 		Volume:     volumeapi.New(),
+		Inspector:  inspect.New(),
 	}
 }
 
-// Services builds the groups on their hosts, limited as the configuration says.
-func Services(cfg Config) (grpcapi.Services, error) {
+// Services builds the groups on their hosts, limited as the configuration says, and the
+// inspector if the endpoints that are served allow for one.
+func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error) {
 	hosts, workingDirs := cfg.Hosts, cfg.WorkingDirs
 	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...))
 	if err != nil {
@@ -54,12 +59,27 @@ func Services(cfg Config) (grpcapi.Services, error) {
 	shares, smbErr := smb.New(hosts.SMB, files, smb.WorkingDirs(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy))
 	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
 	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...))
+	inspector, inspectorErr := inspectorFor(cfg, endpoints)
 	return grpcapi.Services{
+		Inspector:  inspector,
 		Disk:       disks,
 		Filesystem: files,
 		ISCSI:      targets,
 		SMB:        shares,
 		System:     machine,
 		Volume:     volumes,
-	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr)
+	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr, inspectorErr)
+}
+
+// inspectorFor returns nil if what is served does not allow for an inspector.
+func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, error) {
+	node, links := grpcapi.Describes(endpoints)
+	switch {
+	case !node:
+		return nil, nil
+	case !links:
+		return cfg.Hosts.Inspector, nil
+	}
+	limits, err := policy.New(cfg.WorkingDirs)
+	return cfg.Hosts.Inspector.Searching(limits), err
 }

@@ -61,7 +61,7 @@ var rules = []rule{
 	{"v2/cmd/csi-proxy", transitive, "v2/pkg/winsim/... v2/pkg/hosttest/...", "the daemon never contains the emulator"},
 	{"v2/... !v2/cmd/* !v2/internal/metrics", transitive, "github.com/prometheus/... v2/internal/metrics", "only the programs have metrics; tests of drivers do without"},
 	{anyOfUs + " !v2/internal/cim !v2/internal/winapi !v2/internal/pipe !v2/internal/service !v2/internal/win/local !v2/internal/ctl/machine !v2/internal/ctl/scm !v2/cmd/* !client/internal/dial", direct, windowsAPI, "one place to audit"},
-	{anyOfUs + " !v2/internal/cim !v2/internal/winapi !v2/internal/pipe !v2/internal/win/local !v2/internal/ctl/scm !v2/cmd/* !client/api/...", direct, "unsafe", "one place to audit, besides what protoc-gen-go writes"},
+	{anyOfUs + " !v2/internal/cim !v2/internal/winapi !v2/internal/pipe !v2/internal/win/local !v2/internal/ctl/scm !v2/cmd/* !client/api/... !v2/internal/inspect/v1", direct, "unsafe", "one place to audit, besides what protoc-gen-go writes"},
 	{"client/...", transitive, "v2/... k8s.io/klog/... github.com/prometheus/...", "drivers vendor the client, and nothing of ours with it"},
 	{anyOfUs, transitive, "github.com/microsoft/wmi/...", "its init function panics where WMI is missing (csi-proxy#411)"},
 	{anyOfUs, direct, "github.com/pkg/errors io/ioutil", "settled: the standard library's errors, io and os have it"},

@@ -15,6 +15,9 @@
 // response out. They return the library's errors as they are; Status makes gRPC
 // errors of them, once, at the server's edge. Everything here is safe for
 // concurrent use if the Services are.
+//
+// Beside the published APIs there is one service of our own, for csi-proxyctl: the
+// inspector, which only looks (inspector_v1.go).
 package grpcapi
 
 import (
@@ -46,6 +49,7 @@ import (
 	volumev1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
 	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/v2/internal/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -92,6 +96,9 @@ func Endpoints() []Endpoint {
 
 // Services is the library, whole: what the handlers call.
 type Services struct {
+	// Inspector describes the node; nil if nothing may. See Describes.
+	Inspector Inspector
+
 	Disk       disk.Interface
 	Filesystem filesystem.Interface
 	ISCSI      iscsi.Interface
@@ -119,9 +126,13 @@ func (e Endpoint) Name() string { return e.Group + "/" + e.Version }
 func (e Endpoint) ServiceName() string { return e.desc.ServiceName }
 
 // Register adds the endpoint's service to a gRPC server. Its handler calls the
-// services of s; the endpoint's own group must be there.
+// services of s; the endpoint's own group must be there. The endpoints of one group
+// also get the inspector, if there is one.
 func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	r.RegisterService(e.desc, e.newHandler(s))
+	if e.Group == inspectorGroup && s.Inspector != nil {
+		inspectv1.RegisterInspectorServer(r, inspectorV1{s.Inspector})
+	}
 }
 
 // Select returns the endpoints that at least one pattern names, each once and in

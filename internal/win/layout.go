@@ -119,8 +119,12 @@ type Partition struct {
 	MBRBoot bool
 }
 
-// NoDriveLetter is the GPT attribute that keeps a volume from getting a letter on its own.
-const NoDriveLetter uint64 = 0x8000000000000000
+// Attributes of GPT partitions that hold data.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt
+const (
+	ReadOnlyPartition uint64 = 0x1000000000000000 // its volume takes no writes
+	NoDriveLetter     uint64 = 0x8000000000000000 // its volume gets no letter on its own
+)
 
 // End is the first byte after the partition.
 func (p Partition) End() int64 { return p.Offset + p.Length }

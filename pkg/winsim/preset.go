@@ -12,6 +12,7 @@ const SystemVolume = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
 
 // presets are the models that come with the package, by name.
 var presets = map[string]func() Model{
+	"busy":     Busy,
 	"default":  Default,
 	"azure":    Azure,
 	"ebs-nvme": EBSNVMe,
@@ -44,6 +45,42 @@ func Default() Model {
 		Accounts: []SMBAccount{{User: "csi", Password: "csi-Pa55"}},
 	}}
 	return model
+}
+
+// Busy is Default with two volumes that pods use, on disks 4 and 5, each mounted in the
+// driver's directory and linked in the pod's. The disk of the second has grown, but its file
+// system has not, and is almost full. A third volume is gone, and its mount was left behind.
+func Busy() Model {
+	model := Default()
+	for i, volume := range []struct {
+		name, id         string
+		disk, size, used Size
+	}{
+		{"web", "b0570000-0000-0000-0000-000000000004", 5 * GiB, 0, 2 * GiB},
+		{"db", "b0570000-0000-0000-0000-000000000005", 20 * GiB, 10 * GiB, 9500 * MiB},
+	} {
+		lun := uint8(3 + i)
+		model.Disks = append(model.Disks, Disk{
+			Size: volume.disk, Serial: fmt.Sprintf("WINSIM%04d", lun+1), Layout: LayoutGPT,
+			Location: location(1, lun), SCSI: &SCSI{Port: 1, LUN: lun, BusNumber: "0"},
+			Partitions: []Partition{
+				{Type: "msr", Size: 16 * MiB},
+				{Size: volume.size, Volume: &Volume{ID: volume.id, Used: volume.used}},
+			},
+		})
+		staged := staging(volume.name)
+		model.Files = append(model.Files,
+			File{Path: staged, Volume: volume.id},
+			File{Path: `C:\var\lib\kubelet\pods\` + volume.name + `-0\volumes\kubernetes.io~csi\` + volume.name + `\mount`, Symlink: staged},
+		)
+	}
+	model.Files = append(model.Files, File{Path: staging("old"), Junction: `\\?\Volume{b0570000-0000-0000-0000-000000000006}\`})
+	return model
+}
+
+// staging is where a driver mounts a volume, before it is linked to where pods see it.
+func staging(volume string) string {
+	return `C:\var\lib\kubelet\plugins\kubernetes.io\csi\csi.example.com\` + volume + `\globalmount`
 }
 
 // demoTargets is a portal with two targets, one of which wants CHAP. Their disks are nowhere to

@@ -78,14 +78,11 @@ func (v *volume) writable() error {
 			return err
 		}
 	}
-	if p := v.partition(); v.cdrom || (p != nil && p.Attributes&readOnlyPartition != 0) {
+	if p := v.partition(); v.cdrom || (p != nil && p.Attributes&win.ReadOnlyPartition != 0) {
 		return winerr.WriteProtect
 	}
 	return nil
 }
-
-// readOnlyPartition is GPT_BASIC_DATA_ATTRIBUTE_READ_ONLY.
-const readOnlyPartition = 0x1000000000000000
 
 // partition returns the partition that the volume is, or nil.
 func (v *volume) partition() *partition {

@@ -108,37 +108,54 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 		return err
 	}
 	type row struct {
-		Number       uint32   `json:"number"`
-		SizeBytes    *int64   `json:"sizeBytes"`
-		Online       *bool    `json:"online"`
-		SerialNumber string   `json:"serialNumber"`
-		Page83       string   `json:"page83"`
-		Location     string   `json:"location"`
-		Warnings     []string `json:"warnings"`
+		Number       *uint32             `json:"number"`
+		SizeBytes    *int64              `json:"sizeBytes"`
+		Online       *bool               `json:"online"`
+		ReadOnly     *bool               `json:"readOnly"`
+		SerialNumber string              `json:"serialNumber"`
+		Page83       string              `json:"page83"`
+		Location     string              `json:"location"`
+		Warnings     []inventory.Warning `json:"warnings"`
 	}
 	list := make([]row, 0, len(disks))
 	rows := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "SERIAL", "LOCATION", "PAGE83", "BYTES"}, Narrow: 5}
 	for _, d := range disks {
-		list = append(list, row{d.Number, d.SizeBytes, d.Online, d.SerialNumber, d.Page83, d.Location, d.Warnings})
+		list = append(list, row{d.Number, d.SizeBytes, d.Online, d.ReadOnly, d.SerialNumber, d.Page83, d.Location, d.Warnings})
 		state, size, bytes := output.Text(""), "", ""
 		if d.Online != nil {
-			state = inventory.StateCell(*d.Online)
+			state = d.State()
 		}
 		if d.SizeBytes != nil {
 			size, bytes = output.Size(*d.SizeBytes), strconv.FormatInt(*d.SizeBytes, 10)
 		}
-		rows.Add(output.Text(strconv.FormatUint(uint64(d.Number), 10)), output.Text(size), state,
+		rows.Add(number(d.Number), output.Text(size), state,
 			output.Text(d.SerialNumber), output.Text(d.Location), output.Text(d.Page83), output.Text(bytes))
 	}
 	if err := s.Value(list, func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
 		return err
 	}
 	for _, d := range disks {
-		for _, warning := range d.Warnings {
-			s.warn("disk %d: %s", d.Number, warning)
-		}
+		s.warnOf(d.Name(), d.Warnings, inventory.NoAnswer)
 	}
 	return nil
+}
+
+// number is a number that may not be known.
+func number(n *uint32) output.Cell {
+	if n == nil {
+		return output.Text("?")
+	}
+	return output.Text(strconv.FormatUint(uint64(*n), 10))
+}
+
+// warnOf says on standard error what is odd about an object, of the given kinds: a table shows
+// the others.
+func (s *session) warnOf(object string, warnings []inventory.Warning, kinds ...inventory.Kind) {
+	for _, w := range warnings {
+		if slices.Contains(kinds, w.Kind) {
+			s.warn("%s: %s", object, w.Text)
+		}
+	}
 }
 
 func diskIDs(ctx context.Context, s *session, _ []string) error {

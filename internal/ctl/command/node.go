@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
@@ -23,13 +24,17 @@ func (a *app) node() *cobra.Command {
 	var paths []string
 	c := a.leaf(page{
 		use:   "node",
-		short: "Show disks, volumes and what is odd about them as a tree",
+		short: "Show disks, partitions, volumes and mounts as a tree, and what is odd",
 		long: `Show the node's storage as a tree: disks, their partitions and volumes, how full they are,
-and what is odd: disks that are offline, volumes without a file system, file systems
-that lag behind their disk, paths whose target is gone.
+where they are mounted, and the links in the working directories that lead to them.
+Lines with ! are odd: disks that are offline, read-only or do not answer, volumes
+without a file system or locked, file systems that lag behind their disk, mounts that
+lead nowhere.
 
-The API cannot list mount paths. On Windows they come from the system itself;
-elsewhere only paths named by --path are shown.`,
+The server's inspector tells all of it. An older server does not have one, and with
+--api-version it is not asked: then a warning says what cannot be seen, and --path
+shows where a path leads. On a terminal long paths and ids are shortened; -o wide
+shows them whole.`,
 		example: `  csi-proxyctl node
   csi-proxyctl node --path 'C:\var\lib\kubelet\plugins\x\globalmount'
   csi-proxyctl node -o json`,
@@ -38,10 +43,19 @@ elsewhere only paths named by --path are shown.`,
 		if err != nil {
 			return err
 		}
-		return s.Value(node, func() string { return node.Draw(s.Printer) })
+		return a.draw(s, node)
 	})
-	c.Flags().StringArrayVar(&paths, "path", []string{kubeletPath}, pathsHelp)
+	c.Flags().StringArrayVar(&paths, "path", nil, pathsHelp)
 	return c
+}
+
+// draw prints a node as wide as the terminal.
+func (a *app) draw(s *session, node inventory.Node) error {
+	width := 0
+	if a.env.Width != nil {
+		width = a.env.Width()
+	}
+	return s.Value(node, func() string { return node.Draw(s.Printer, width) })
 }
 
 func (a *app) watch() *cobra.Command {
@@ -74,7 +88,7 @@ restarted meanwhile is an error in between. --timeout bounds each look.`,
 			}
 		}
 	}
-	c.Flags().StringArrayVar(&paths, "path", []string{kubeletPath}, pathsHelp)
+	c.Flags().StringArrayVar(&paths, "path", nil, pathsHelp)
 	c.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two looks")
 	c.Flags().IntVar(&count, "count", 0, "how many times to look; 0 is without end")
 	return c
@@ -103,7 +117,7 @@ func (a *app) look(ctx context.Context, paths []string) error {
 		_, err = fmt.Fprintf(a.env.Err, "%s: %s\n", name, sentence(ctx, err))
 		return err
 	}
-	return s.Value(node, func() string { return node.Draw(s.Printer) })
+	return a.draw(s, node)
 }
 
 func (a *app) versions() *cobra.Command {
@@ -131,7 +145,11 @@ func versions(ctx context.Context, s *session, _ []string) error {
 	rows := output.Rows{Header: []string{"GROUP", "VERSION", "STATE", "LATENCY", "SERVER", "PID", "ENDPOINT"}, Narrow: 5}
 	answers := false
 	var first error
-	for _, h := range s.node.CheckAll(ctx) {
+	healths := s.node.CheckAll(ctx)
+	if err := ctx.Err(); err != nil {
+		return err // the others are not silent: nobody has waited for them
+	}
+	for _, h := range healths {
 		answers = answers || h.State.Answers()
 		if h.Err != nil && first == nil {
 			first = h.Err

@@ -14,7 +14,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/machine"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
@@ -223,8 +222,17 @@ func (a *app) session() *session {
 		err:    a.env.Err,
 		client: client,
 		node:   node,
-		source: inventory.Source{Client: client, Mounts: machine.MountPaths},
+		source: a.source(client, node),
 	}
+}
+
+// source is where inventories come from: from the inspector, unless a certain version of the
+// API is to be asked.
+func (a *app) source(client *call.Client, node endpoint.Node) inventory.Source {
+	if a.apiVersion != "" {
+		return inventory.Source{Client: client}
+	}
+	return inventory.Source{Client: client, Endpoints: &node}
 }
 
 // done prints that something was done.

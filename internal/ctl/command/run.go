@@ -38,6 +38,9 @@ type Environment struct {
 	// Terminal reports whether the output goes to a terminal that knows colours and can be
 	// cleared. One whose TERM is dumb does not.
 	Terminal bool
+	// Width returns how many characters a line of the terminal has, 0 if that is not known;
+	// nil without a terminal.
+	Width func() int
 	// ReadSecret asks for a secret without showing it; nil if nobody can be asked.
 	ReadSecret func(prompt string) (string, error)
 	// Services opens the service manager of the machine.

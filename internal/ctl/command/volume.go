@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -119,79 +120,75 @@ func (a *app) mountCommand(p page, run func(ctx context.Context, s *session, id,
 }
 
 func (a *app) volumeList() *cobra.Command {
-	var disk, partition int64
-	c := a.leaf(page{
-		use:     "list",
-		short:   "List volumes, of all disks or of one",
-		long:    "List volumes with their state and size, of all disks or of one (ListVolumesOnDisk, and more calls per volume).",
+	var disk, partition uint32
+	var c *cobra.Command
+	c = a.leaf(page{
+		use:   "list",
+		short: "List volumes, of all disks or of one",
+		long: `List volumes with their state and size: of all disks, or of one (ListVolumesOnDisk).
+What is odd about a volume follows on standard error.`,
 		example: "  csi-proxyctl volume list\n  csi-proxyctl volume list --disk 3 -o json",
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
-		return listVolumes(ctx, s, disk, partition)
+		onDisk, onPartition := c.Flags().Changed("disk"), c.Flags().Changed("partition")
+		switch {
+		case onPartition && !onDisk:
+			return usagef("--partition needs --disk")
+		case onPartition && partition == 0:
+			return usagef("partitions are numbered from 1")
+		case onDisk:
+			volumes, err := s.source.VolumesOn(ctx, disk, partition)
+			return listVolumes(s, volumes, err)
+		default:
+			volumes, err := s.source.Volumes(ctx)
+			return listVolumes(s, volumes, err)
+		}
 	})
-	c.Flags().Int64Var(&disk, "disk", -1, "only volumes on this disk")
-	c.Flags().Int64Var(&partition, "partition", 0, "only volumes on this partition of the disk")
+	c.Flags().Uint32Var(&disk, "disk", 0, "only volumes on this disk (default: all disks)")
+	c.Flags().Uint32Var(&partition, "partition", 0, "only volumes on this partition of the disk (default: all partitions)")
 	return c
 }
 
-func listVolumes(ctx context.Context, s *session, disk, partition int64) error {
-	disks := []uint32{}
-	switch {
-	case disk >= 0:
-		number, err := parseDisk(strconv.FormatInt(disk, 10))
-		if err != nil {
-			return err
-		}
-		disks = append(disks, number)
-	case partition != 0:
-		return usagef("--partition needs --disk")
-	default:
-		all, err := s.source.Disks(ctx)
-		if err != nil {
-			return err
-		}
-		for _, d := range all {
-			disks = append(disks, d.Number)
-		}
+func listVolumes(s *session, volumes []inventory.Placed, err error) error {
+	if err != nil {
+		return err
 	}
-	type row struct {
-		Disk uint32 `json:"disk"`
-		inventory.Volume
+	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USED", "PATHS"}, Narrow: 6}
+	for _, v := range volumes {
+		rows.Add(volumeCells(s, v)...)
 	}
-	list := []row{}
-	rows := output.Rows{Header: []string{"DISK", "VOLUME", "STATE", "SIZE", "USED", "PATHS"}, Narrow: 5}
-	for _, number := range disks {
-		ids, err := s.source.VolumeIDs(ctx, number, uint32(partition))
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			v := s.source.Volume(ctx, id, uint32(partition))
-			list = append(list, row{number, v})
-			rows.Add(volumeCells(s, number, v)...)
-		}
+	if err := s.Value(append([]inventory.Placed{}, volumes...), func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+		return err
 	}
-	return s.Value(list, func() string { return s.Table(&rows) })
+	for _, v := range volumes {
+		s.warnOf("volume "+inventory.ShortID(v.ID), v.Warnings, inventory.NoAnswer, inventory.BitLocker, inventory.Offline, inventory.ReadOnly)
+	}
+	return nil
 }
 
-func volumeCells(s *session, disk uint32, v inventory.Volume) []output.Cell {
-	id, state, total, used, paths := v.ID, output.Text(""), "", "", ""
+func volumeCells(s *session, v inventory.Placed) []output.Cell {
+	id, total, used, partition := v.ID, "", "", ""
 	if s.Format != output.Wide {
 		id = inventory.ShortID(id)
 	}
-	switch {
-	case v.Formatted == nil:
-	case *v.Formatted:
-		state = output.Cell{Text: "formatted", Style: output.Good}
-	default:
-		state = output.Cell{Text: "RAW", Style: output.Warning}
+	if v.Partition > 0 {
+		partition = strconv.FormatUint(uint64(v.Partition), 10)
+	}
+	state := output.Cell{Text: string(v.State), Style: output.Warning}
+	if v.State == inventory.Formatted {
+		state.Style = output.Good
 	}
 	if v.TotalBytes != nil {
-		total, used = output.Size(*v.TotalBytes), output.Size(*v.UsedBytes)
+		total = output.Size(*v.TotalBytes)
 	}
-	for _, path := range v.MountPaths {
-		paths += path + " "
+	if v.UsedBytes != nil {
+		used = output.Size(*v.UsedBytes)
 	}
-	return []output.Cell{output.Text(strconv.FormatUint(uint64(disk), 10)), output.Text(id), state, output.Text(total), output.Text(used), output.Text(paths)}
+	disk := ""
+	if v.Disk != nil {
+		disk = strconv.FormatUint(uint64(*v.Disk), 10)
+	}
+	paths := strings.Join(v.MountPaths, " ")
+	return []output.Cell{output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(total), output.Text(used), output.Text(paths)}
 }
 
 func volumeStats(ctx context.Context, s *session, id string) error {

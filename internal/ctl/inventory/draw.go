@@ -3,48 +3,68 @@ package inventory
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
-// Draw returns the node as a tree.
-func (n Node) Draw(p *output.Printer) string {
-	volumes, warnings := 0, len(n.Warnings)
-	for _, disk := range n.Disks {
-		volumes += len(disk.Volumes)
-		warnings += len(disk.Warnings)
-		for _, volume := range disk.Volumes {
-			warnings += len(volume.Warnings)
-		}
+// canvas is what a node is drawn on.
+type canvas struct {
+	*output.Printer
+	width int // 0: without limit
+}
+
+// Draw returns the node as a tree that is not wider than width, unless that is 0. With -o wide
+// nothing is left out, and it is as wide as it gets.
+func (n Node) Draw(p *output.Printer, width int) string {
+	if p.Format == output.Wide {
+		width = 0
 	}
-	for _, path := range n.Paths {
-		warnings += len(path.Warnings)
-	}
-	title := p.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
-	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(volumes, "volume"))
-	if warnings > 0 {
-		summary += p.Paint(output.Warning, count(warnings, "warning"))
+	c := canvas{p, width}
+	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
+	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.placed()), "volume"))
+	if warnings := n.warnings(); warnings > 0 {
+		summary += c.Paint(output.Warning, count(warnings, "warning"))
 	} else {
 		summary += "no warnings"
 	}
-	root := output.Branch{Text: title + summary, Branches: warn(p, n.Warnings)}
+	root := output.Branch{Text: title + summary, Branches: c.warn(1, n.Warnings)}
 	for _, disk := range n.Disks {
-		root.Branches = append(root.Branches, disk.draw(p, n.Paths))
+		root.Branches = append(root.Branches, c.disk(disk, n.Paths))
+	}
+	for _, volume := range n.Volumes {
+		root.Branches = append(root.Branches, c.volume(1, volume, n.Paths, true))
+	}
+	for _, stale := range n.StaleMounts {
+		root.Branches = append(root.Branches, c.stale(stale))
 	}
 	for _, path := range n.Paths {
-		if path.VolumeID == "" || !n.has(path.VolumeID) {
-			root.Branches = append(root.Branches, path.draw(p))
+		if (path.VolumeID == "" || !n.has(path.VolumeID)) && (!n.stale(path.Path) || len(path.Warnings) > 0) {
+			root.Branches = append(root.Branches, c.path(path))
 		}
 	}
-	return p.Tree(root)
+	return c.Tree(root)
+}
+
+// warnings is how many there are.
+func (n Node) warnings() int {
+	total := len(n.Warnings) + len(n.StaleMounts)
+	for _, disk := range n.Disks {
+		total += len(disk.Warnings)
+	}
+	for _, v := range n.placed() {
+		total += len(v.Warnings)
+	}
+	for _, path := range n.Paths {
+		total += len(path.Warnings)
+	}
+	return total
 }
 
 func (n Node) has(volumeID string) bool {
-	for _, disk := range n.Disks {
-		for _, volume := range disk.Volumes {
-			if volume.ID == volumeID {
-				return true
-			}
+	for _, v := range n.placed() {
+		if v.ID == volumeID {
+			return true
 		}
 	}
 	return false
@@ -57,36 +77,60 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func warn(p *output.Printer, warnings []string) []output.Branch {
-	branches := make([]output.Branch, 0, len(warnings))
-	for _, warning := range warnings {
-		branches = append(branches, output.Branch{Text: p.Paint(output.Warning, "! "+warning)})
-	}
-	return branches
-}
+// gap stands between the parts of a line.
+const gap = "  "
 
-func (d Disk) draw(p *output.Printer, paths []Path) output.Branch {
-	state := p.Paint(output.Faint, "state ?")
-	if d.Online != nil {
-		state = StateCell(*d.Online).Text
-		state = p.Paint(StateCell(*d.Online).Style, state)
+func (c canvas) disk(d Disk, paths []Path) output.Branch {
+	cell := d.State()
+	line := []output.Cell{{Text: "disk ?", Style: output.Bold}, {Text: size(d.SizeBytes)}, cell}
+	if d.Number != nil {
+		line[0].Text = d.Name()
 	}
-	parts := []string{p.Paint(output.Bold, fmt.Sprintf("disk %d", d.Number)), size(d.SizeBytes), state}
+	switch {
+	case d.Style == "RAW" && len(d.Partitions) == 0:
+		line = append(line, output.Cell{Text: "blank", Style: output.Faint})
+	case d.Style != "":
+		line = append(line, output.Cell{Text: d.Style})
+	case d.Online != nil && len(d.Partitions) == 0: // as far as the API tells
+		line = append(line, output.Cell{Text: "no volume", Style: output.Faint})
+	}
+	if d.System {
+		line = append(line, output.Cell{Text: "Windows"})
+	}
 	if d.SerialNumber != "" {
-		parts = append(parts, "serial "+d.SerialNumber)
+		line = append(line, output.Cell{Text: "serial " + d.SerialNumber})
 	}
-	if p.Format == output.Wide {
-		parts = append(parts, p.Paint(output.Faint, "page83 "+orDash(d.Page83)), p.Paint(output.Faint, "at "+orDash(d.Location)))
+	if d.Number == nil {
+		line = append(line, output.Cell{Text: d.Device})
 	}
-	branch := output.Branch{Text: strings.Join(parts, "  ")}
-	for _, volume := range d.Volumes {
-		branch.Branches = append(branch.Branches, volume.draw(p, paths))
+	if c.Format == output.Wide {
+		line = append(line, output.Cell{Text: "page83 " + orDash(d.Page83), Style: output.Faint}, output.Cell{Text: "at " + orDash(d.Location), Style: output.Faint})
 	}
-	branch.Branches = append(branch.Branches, warn(p, d.Warnings)...)
+	branch := output.Branch{Text: c.line(1, line)}
+	for i, text := range c.partitions(d.Partitions) {
+		b := output.Branch{Text: text}
+		if volume := d.Partitions[i].Volume; volume != nil {
+			b.Branches = []output.Branch{c.volume(3, *volume, paths, false)}
+		}
+		branch.Branches = append(branch.Branches, b)
+	}
+	branch.Branches = append(branch.Branches, c.warn(2, d.Warnings)...)
 	return branch
 }
 
-// StateCell is the state of a disk with its colour.
+// State is the state of a disk with its colour.
+func (d Disk) State() output.Cell {
+	switch {
+	case d.Online == nil:
+		return output.Cell{Text: "state ?", Style: output.Faint}
+	case *d.Online && d.ReadOnly != nil && *d.ReadOnly:
+		return output.Cell{Text: "read-only", Style: output.Warning}
+	default:
+		return StateCell(*d.Online)
+	}
+}
+
+// StateCell says whether a disk is online.
 func StateCell(online bool) output.Cell {
 	if online {
 		return output.Cell{Text: "online", Style: output.Good}
@@ -108,50 +152,117 @@ func orDash(text string) string {
 	return text
 }
 
-func (v Volume) draw(p *output.Printer, paths []Path) output.Branch {
-	partition := "partition ?"
-	if v.Partition > 0 {
-		partition = fmt.Sprintf("partition %d", v.Partition)
+// partitions are lines for the partitions of one disk, in columns.
+func (c canvas) partitions(all []Partition) []string {
+	rows := make([][]output.Cell, len(all))
+	var widths [4]int
+	for i, p := range all {
+		row := []output.Cell{{Text: "partition ?"}, {}, {Text: p.Type}, {}}
+		if p.Number > 0 {
+			row[0].Text = fmt.Sprintf("partition %d", p.Number)
+		}
+		if p.SizeBytes != nil {
+			row[1].Text = output.Size(*p.SizeBytes)
+		}
+		if p.Volume != nil {
+			row[3] = p.Volume.content()
+		}
+		for column, cell := range row {
+			widths[column] = max(widths[column], utf8.RuneCountInString(cell.Text))
+		}
+		rows[i] = row
 	}
+	lines := make([]string, len(all))
+	for i, row := range rows {
+		var parts []string
+		for column, cell := range row {
+			if widths[column] == 0 {
+				continue
+			}
+			padding := strings.Repeat(" ", widths[column]-utf8.RuneCountInString(cell.Text))
+			if column == 1 { // numbers
+				parts = append(parts, padding+cell.Text)
+			} else {
+				parts = append(parts, c.Paint(cell.Style, cell.Text)+padding)
+			}
+		}
+		if v := all[i].Volume; v != nil && v.TotalBytes != nil && v.UsedBytes != nil {
+			parts = append(parts, c.usage(*v.UsedBytes, *v.TotalBytes, all[i].SizeBytes == nil))
+		}
+		lines[i] = strings.TrimRight(strings.Join(parts, gap), " ")
+	}
+	return lines
+}
+
+// content is what is on a volume, in a word.
+func (v Volume) content() output.Cell {
+	switch {
+	case v.State == Formatted && v.FileSystem != "":
+		return output.Cell{Text: v.FileSystem}
+	case v.State == Formatted:
+		return output.Cell{Text: "formatted"}
+	case v.State == Unknown:
+		return output.Cell{Text: "?", Style: output.Faint}
+	default:
+		return output.Cell{Text: string(v.State), Style: output.Warning}
+	}
+}
+
+// volume is a volume with the paths that lead to it. One that is in no partition has its
+// content beside it.
+func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Branch {
 	id := v.ID
-	if p.Format != output.Wide {
+	if c.Format != output.Wide {
 		id = ShortID(id)
 	}
-	text := partition + "  volume " + id
-	if v.TotalBytes != nil && v.UsedBytes != nil {
-		text += "  " + usage(p, *v.UsedBytes, *v.TotalBytes)
-	}
-	branch := output.Branch{Text: text}
-	for _, path := range v.MountPaths {
-		branch.Branches = append(branch.Branches, output.Branch{Text: "mounted at " + path})
-	}
-	for _, path := range paths {
-		if path.VolumeID == v.ID {
-			verb := "holds "
-			if path.Leads {
-				verb = "reached by "
-			}
-			branch.Branches = append(branch.Branches, output.Branch{Text: verb + path.Path, Branches: warn(p, path.Warnings)})
+	text := "volume " + id
+	branch := output.Branch{}
+	if loose {
+		content := v.content()
+		text += gap + c.Paint(content.Style, content.Text)
+		if len(v.Disks) > 0 {
+			text += gap + "on disks " + strings.Trim(strings.ReplaceAll(fmt.Sprint(v.Disks), " ", ", "), "[]")
+		}
+		if v.TotalBytes != nil && v.UsedBytes != nil {
+			branch.Branches = []output.Branch{{Text: c.usage(*v.UsedBytes, *v.TotalBytes, true)}}
 		}
 	}
-	branch.Branches = append(branch.Branches, warn(p, v.Warnings)...)
+	branch.Text = text
+	for _, path := range v.MountPaths {
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.shorten(depth+1, path)})
+	}
+	for _, path := range v.Links {
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(depth+1, "link ", path)})
+	}
+	for _, path := range paths {
+		if path.VolumeID != v.ID || (path.Leads && len(path.Warnings) == 0 && v.shows(path.Path)) {
+			continue
+		}
+		verb := "holds "
+		if path.Leads {
+			verb = "reached by "
+		}
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(depth+1, verb, path.Path), Branches: c.warn(depth+2, path.Warnings)})
+	}
+	branch.Branches = append(branch.Branches, c.warn(depth+1, v.Warnings)...)
 	return branch
 }
 
-// ShortID is the id of a volume without what all ids have in common. Commands take it, too.
-func ShortID(id string) string {
-	short, ok := strings.CutPrefix(id, `\\?\Volume{`)
-	if !ok {
-		return id
+// shows reports whether a path is drawn with the volume anyway.
+func (v *Volume) shows(path string) bool {
+	for _, link := range v.Links {
+		if strings.EqualFold(link, path) {
+			return true
+		}
 	}
-	return strings.TrimSuffix(short, `}\`)
+	return v.mountedAt(path)
 }
 
 // barWidth is how many characters a full bar has.
 const barWidth = 10
 
-// usage is a bar, and the numbers.
-func usage(p *output.Printer, used, total int64) string {
+// usage is a bar, and the numbers; that of the whole only if nothing beside it has it.
+func (c canvas) usage(used, total int64, whole bool) string {
 	share := 0.0
 	if total > 0 {
 		share = float64(used) / float64(total)
@@ -161,14 +272,43 @@ func usage(p *output.Printer, used, total int64) string {
 	if share > 0.9 {
 		style = output.Warning
 	}
-	bar := p.Paint(style, strings.Repeat("█", full)) + p.Paint(output.Faint, strings.Repeat("░", barWidth-full))
-	return fmt.Sprintf("%s %.0f%% of %s", bar, share*100, output.Size(total))
+	bar := c.Paint(style, strings.Repeat("█", full)) + c.Paint(output.Faint, strings.Repeat("░", barWidth-full))
+	of := "used"
+	if whole {
+		of = "of " + output.Size(total)
+	}
+	return fmt.Sprintf("%s %.0f%%%s%s %s", bar, share*100, gap, output.Size(used), of)
 }
 
-func (path Path) draw(p *output.Printer) output.Branch {
-	text := "path " + path.Path
-	if path.VolumeID != "" {
-		text += "  volume " + ShortID(path.VolumeID)
+func (c canvas) stale(s StaleMount) output.Branch {
+	const label = "! stale mount "
+	branch := output.Branch{Text: c.Paint(output.Warning, label) + c.shorten(1, s.Path, label)}
+	if s.VolumeID != "" {
+		branch.Branches = append(branch.Branches, output.Branch{Text: "volume " + ShortID(s.VolumeID)})
 	}
-	return output.Branch{Text: text, Branches: warn(p, path.Warnings)}
+	branch.Branches = append(branch.Branches, output.Branch{Text: c.wrap(2, s.Reason, output.Plain)})
+	return branch
+}
+
+func (c canvas) path(path Path) output.Branch {
+	text := c.labelled(1, "path ", path.Path)
+	branch := output.Branch{Text: text}
+	if path.VolumeID != "" {
+		branch.Branches = append(branch.Branches, output.Branch{Text: "volume " + ShortID(path.VolumeID)})
+	}
+	branch.Branches = append(branch.Branches, c.warn(2, path.Warnings)...)
+	return branch
+}
+
+// warn draws warnings, and below each the command that helps, alone on its line, to be copied.
+func (c canvas) warn(depth int, warnings []Warning) []output.Branch {
+	branches := make([]output.Branch, 0, len(warnings))
+	for _, w := range warnings {
+		text := c.wrap(depth, "! "+w.Text, output.Warning)
+		if w.Run != "" {
+			text += "\n" + w.Run
+		}
+		branches = append(branches, output.Branch{Text: text})
+	}
+	return branches
 }

@@ -1,252 +1,256 @@
-// Package inventory puts together what the API tells of a node's storage: its disks, their
-// volumes, and what is odd about them.
+// Package inventory puts together what a node tells of its storage: disks, their partitions
+// and volumes, where those are mounted, and what is odd about them.
+//
+// Our own server has an inspector, which tells all of it in one answer. Of other servers the
+// published API is asked, which cannot tell as much; a warning says so.
 package inventory
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"google.golang.org/grpc/status"
 
-	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
-	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
-// Node is a node's storage. What could not be found out is nil, and a warning says why.
+// Node is a node's storage. What could not be found out is nil or empty, and a warning says
+// why. The names in JSON are promised to scripts; docs/operations.md explains them.
 type Node struct {
-	Serial   string   `json:"serial"`
-	Disks    []Disk   `json:"disks"`
-	Paths    []Path   `json:"paths"`
-	Warnings []string `json:"warnings"`
+	Serial      string       `json:"serial"`
+	Disks       []Disk       `json:"disks"`
+	Volumes     []Volume     `json:"volumes"` // that are not one partition of one disk
+	StaleMounts []StaleMount `json:"staleMounts"`
+	Paths       []Path       `json:"paths"`
+	Warnings    []Warning    `json:"warnings"`
 }
 
-// Disk is a disk with its volumes.
+// Disk is a disk with its partitions.
 type Disk struct {
-	Number       uint32   `json:"number"`
-	SizeBytes    *int64   `json:"sizeBytes"`
-	Online       *bool    `json:"online"`
-	SerialNumber string   `json:"serialNumber"`
-	Page83       string   `json:"page83"`
-	Location     string   `json:"location"`
-	Volumes      []Volume `json:"volumes"`
-	Warnings     []string `json:"warnings"`
+	Number       *uint32     `json:"number"` // nil if the disk does not tell
+	Device       string      `json:"device"` // of a disk without a number
+	SizeBytes    *int64      `json:"sizeBytes"`
+	Online       *bool       `json:"online"`
+	ReadOnly     *bool       `json:"readOnly"`
+	System       bool        `json:"system"`
+	Style        string      `json:"partitionStyle"` // GPT, MBR, RAW; empty if not known
+	SerialNumber string      `json:"serialNumber"`
+	Page83       string      `json:"page83"`
+	Location     string      `json:"location"`
+	Partitions   []Partition `json:"partitions"`
+	Warnings     []Warning   `json:"warnings"`
 }
 
-// Volume is a volume on a disk.
+// Partition is a part of a disk, with its volume.
+type Partition struct {
+	Number      uint32  `json:"number"` // 0: not known
+	OffsetBytes *int64  `json:"offsetBytes"`
+	SizeBytes   *int64  `json:"sizeBytes"`
+	Type        string  `json:"type"`
+	ReadOnly    *bool   `json:"readOnly"`
+	Volume      *Volume `json:"volume"`
+}
+
+// State is what is known of a volume's file system.
+type State string
+
+// The states.
+const (
+	Unknown   State = "unknown"
+	Formatted State = "formatted"
+	Raw       State = "RAW"
+	Locked    State = "locked"
+	NotReady  State = "offline"
+)
+
+// Volume is a volume.
 type Volume struct {
-	ID         string   `json:"id"`
-	Partition  uint32   `json:"partition"` // 0: not found out
-	Formatted  *bool    `json:"formatted"`
-	TotalBytes *int64   `json:"totalBytes"`
-	UsedBytes  *int64   `json:"usedBytes"`
-	MountPaths []string `json:"mountPaths"`
-	Warnings   []string `json:"warnings"`
+	ID         string    `json:"id"`
+	State      State     `json:"state"`
+	FileSystem string    `json:"fileSystem"` // empty if not known
+	TotalBytes *int64    `json:"totalBytes"`
+	UsedBytes  *int64    `json:"usedBytes"`
+	ReadOnly   *bool     `json:"readOnly"`
+	Disks      []uint32  `json:"disks"`
+	MountPaths []string  `json:"mountPaths"`
+	Links      []string  `json:"links"` // paths of links that lead to it, such as those of pods
+	Warnings   []Warning `json:"warnings"`
+}
+
+// StaleMount is a mounted folder or a link that leads nowhere.
+type StaleMount struct {
+	Path     string `json:"path"`
+	VolumeID string `json:"volumeID"` // that it would lead to, if that is known
+	Reason   string `json:"reason"`
 }
 
 // Path is a path that was asked for, and where it leads.
 type Path struct {
-	Path     string   `json:"path"`
-	VolumeID string   `json:"volumeID"`
-	Leads    bool     `json:"leads"` // to the volume itself, not only to files on it
-	Warnings []string `json:"warnings"`
+	Path     string    `json:"path"`
+	VolumeID string    `json:"volumeID"`
+	Leads    bool      `json:"leads"` // to the volume itself, not only to files on it
+	Warnings []Warning `json:"warnings"`
 }
 
 // Source is where an inventory comes from.
 type Source struct {
 	Client *call.Client
-	// Mounts returns the paths of a volume, where the system tells; the API does not.
-	Mounts func(volumeID string) ([]string, error)
+	// Endpoints are where the inspector is; nil means that it is not asked, as when a certain
+	// version of the API is.
+	Endpoints *endpoint.Node
 }
-
-// maxPartition bounds the search for the partition of a volume. The API cannot list
-// partitions, but tells the volumes of one. Disks of CSI volumes have one or two.
-const maxPartition = 16
 
 // Node looks at the whole node, and at the paths given. It fails only if the disks cannot
 // be listed at all.
 func (s Source) Node(ctx context.Context, paths []string) (Node, error) {
-	disks, err := s.Disks(ctx)
+	node, err := s.look(ctx, true)
 	if err != nil {
 		return Node{}, err
 	}
-	node := Node{Disks: disks, Paths: make([]Path, len(paths)), Warnings: []string{}}
 	var bios systemv1alpha1.GetBIOSSerialNumberResponse
-	if err := s.Client.Do(ctx, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &bios); err != nil {
-		node.Warnings = append(node.Warnings, "serial number of the machine: "+Reason(err))
+	if err := s.Client.Do(ctx, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &bios); err != nil && !node.saysUnreachable(err) {
+		node.Warnings = append(node.Warnings, Warning{Kind: NoAnswer, Text: "serial number of the machine: " + Reason(err)})
 	}
 	node.Serial = bios.GetSerialNumber()
+	node.Paths = make([]Path, len(paths))
 	var wg sync.WaitGroup
-	for i := range node.Disks {
-		wg.Go(func() { s.volumes(ctx, &node.Disks[i]) })
-	}
 	for i, path := range paths {
 		wg.Go(func() { node.Paths[i] = s.path(ctx, path) })
 	}
 	wg.Wait()
+	node.sayOnce()
 	return node, ctx.Err()
 }
 
-// Disks lists the disks, by number, without their volumes.
-func (s Source) Disks(ctx context.Context) ([]Disk, error) {
-	var ids diskv1.ListDiskIDsResponse
-	var locations diskv1.ListDiskLocationsResponse
-	idErr := s.Client.Do(ctx, "disk", "ListDiskIDs", &diskv1.ListDiskIDsRequest{}, &ids)
-	if idErr != nil && !call.Absent(idErr) {
-		return nil, idErr
+// saysUnreachable reports whether a warning has said already that nobody is there to ask.
+func (n *Node) saysUnreachable(err error) bool {
+	return errors.As(err, new(*endpoint.UnreachableError)) && slices.ContainsFunc(n.Warnings, func(w Warning) bool { return w.Kind == Unseen })
+}
+
+// sayOnce takes from paths that were asked for what the list of stale mounts says of them.
+func (n *Node) sayOnce() {
+	for i, path := range n.Paths {
+		if n.stale(path.Path) {
+			n.Paths[i].Warnings = slices.DeleteFunc(path.Warnings, func(w Warning) bool { return w.Kind == StaleLink })
+		}
 	}
-	if err := s.Client.Do(ctx, "disk", "ListDiskLocations", &diskv1.ListDiskLocationsRequest{}, &locations); err != nil {
+}
+
+// stale reports whether a path is in the list of stale mounts.
+func (n *Node) stale(path string) bool {
+	return slices.ContainsFunc(n.StaleMounts, func(s StaleMount) bool { return strings.EqualFold(s.Path, path) })
+}
+
+// look asks the inspector, or the API if there is none.
+func (s Source) look(ctx context.Context, links bool) (Node, error) {
+	response, missing, err := s.inspect(ctx, links)
+	if err != nil {
+		return Node{}, err
+	}
+	var node Node
+	if response != nil {
+		node = fromInspector(response)
+		if links && !response.GetLinksSearched() {
+			node.Warnings = append(node.Warnings, Warning{Kind: Unseen, Text: "the group filesystem is not served: stale mounts and links cannot be seen"})
+		}
+	} else {
+		if node, err = s.fromAPI(ctx); err != nil {
+			return Node{}, err
+		}
+		if missing != "" {
+			node.Warnings = append(node.Warnings, Warning{Kind: Unseen, Text: missing +
+				": disks that do not answer, partitions without a volume, mount paths, stale mounts and what is read-only cannot be seen"})
+		}
+	}
+	node.judge()
+	return node, nil
+}
+
+// Disks lists the disks, by number, as far as that takes few calls: their volumes may be
+// missing.
+func (s Source) Disks(ctx context.Context) ([]Disk, error) {
+	response, _, err := s.inspect(ctx, false)
+	if err != nil {
 		return nil, err
 	}
-	numbers := map[uint32]bool{} // a disk may be in only one of the lists
-	for number := range ids.GetDiskIDs() {
-		numbers[number] = true
+	if response == nil {
+		return s.disksFromAPI(ctx)
 	}
-	for number := range locations.GetDiskLocations() {
-		numbers[number] = true
-	}
-	disks := make([]Disk, 0, len(numbers))
-	for _, number := range slices.Sorted(maps.Keys(numbers)) {
-		id := ids.GetDiskIDs()[number]
-		disk := Disk{Number: number, SerialNumber: strings.TrimSpace(id.GetSerialNumber()), Page83: id.GetPage83(), Volumes: []Volume{}, Warnings: []string{}}
-		if l := locations.GetDiskLocations()[number]; l != nil {
-			disk.Location = Location(l)
-		}
-		disks = append(disks, disk)
-	}
-	var wg sync.WaitGroup
-	for i := range disks {
-		wg.Go(func() { s.state(ctx, &disks[i]) })
-	}
-	wg.Wait()
-	return disks, ctx.Err()
+	node := fromInspector(response)
+	node.judge()
+	return node.Disks, nil
 }
 
-// Location writes where a disk is attached, in one word.
-func Location(l *diskv1.DiskLocation) string {
-	return fmt.Sprintf("%s:%s:%s:%s", l.GetAdapter(), l.GetBus(), l.GetTarget(), l.GetLUNID())
+// Placed is a volume with where it lies.
+type Placed struct {
+	Disk      *uint32 `json:"disk"`      // nil: on none, on several, or not known
+	Partition uint32  `json:"partition"` // 0: not known, or not exactly one
+	Volume
 }
 
-// state asks for the size of a disk and whether it is online. Old versions cannot tell.
-func (s Source) state(ctx context.Context, disk *Disk) {
-	var stats diskv1.GetDiskStatsResponse
-	if err := s.Client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: disk.Number}, &stats); err == nil {
-		disk.SizeBytes = &stats.TotalBytes
-	} else if !call.Absent(err) {
-		disk.warn("size: %s", Reason(err))
-	}
-	var state diskv1.GetDiskStateResponse
-	if err := s.Client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: disk.Number}, &state); err == nil {
-		disk.Online = &state.IsOnline
-	} else if !call.Absent(err) {
-		disk.warn("state: %s", Reason(err))
-	}
-}
-
-func (d *Disk) warn(format string, args ...any) {
-	d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...))
-}
-
-// volumes looks at the volumes of a disk.
-func (s Source) volumes(ctx context.Context, disk *Disk) {
-	if disk.Online != nil && !*disk.Online {
-		disk.warn("offline: its volumes cannot be seen")
-	}
-	ids, err := s.VolumeIDs(ctx, disk.Number, 0)
+// Volumes lists the volumes of all disks.
+func (s Source) Volumes(ctx context.Context) ([]Placed, error) {
+	node, err := s.look(ctx, false)
 	if err != nil {
-		disk.warn("volumes: %s", Reason(err))
-		return
+		return nil, err
 	}
-	if len(ids) == 0 && (disk.Online == nil || *disk.Online) {
-		disk.warn("no volume: blank, or not partitioned for Windows")
+	return node.placed(), nil
+}
+
+// VolumesOn lists the volumes on a disk, or on one partition of it, as the API does it.
+func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]Placed, error) {
+	ids, err := s.VolumeIDs(ctx, disk, partition)
+	if err != nil {
+		return nil, err
 	}
-	partitions := s.partitions(ctx, disk.Number, ids)
+	var known []Placed
+	response, _, err := s.inspect(ctx, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case response != nil:
+		node := fromInspector(response)
+		node.judge()
+		known = node.placed()
+	default:
+		found := Disk{Number: &disk}
+		s.volumes(ctx, &found, ids)
+		node := Node{Disks: []Disk{found}}
+		node.judge()
+		known = node.placed()
+	}
+	volumes := make([]Placed, 0, len(ids))
 	for _, id := range ids {
-		disk.Volumes = append(disk.Volumes, s.Volume(ctx, id, partitions[id]))
+		i := slices.IndexFunc(known, func(v Placed) bool { return v.ID == id })
+		if i < 0 { // it has come just now
+			volumes = append(volumes, Placed{Disk: &disk, Partition: partition, Volume: s.volume(ctx, id)})
+			continue
+		}
+		volumes = append(volumes, known[i])
 	}
-	disk.lag()
+	return volumes, nil
 }
 
-// VolumeIDs lists the volumes on a disk, or on one partition of it.
-func (s Source) VolumeIDs(ctx context.Context, disk, partition uint32) ([]string, error) {
-	var list volumev2alpha1.ListVolumesOnDiskResponse
-	request := &volumev2alpha1.ListVolumesOnDiskRequest{DiskNumber: disk, PartitionNumber: partition}
-	err := s.Client.Do(ctx, "volume", "ListVolumesOnDisk", request, &list)
-	return list.GetVolumeIds(), err
-}
-
-// partitions finds the partition of each volume, by asking partition after partition.
-func (s Source) partitions(ctx context.Context, disk uint32, ids []string) map[string]uint32 {
-	found := map[string]uint32{}
-	for partition := uint32(1); partition <= maxPartition && len(found) < len(ids); partition++ {
-		on, err := s.VolumeIDs(ctx, disk, partition)
-		if call.Absent(err) {
-			break
-		}
-		for _, id := range on { // none, with an error: there is no such partition
-			found[id] = partition
+// placed are all volumes of a node.
+func (n *Node) placed() []Placed {
+	var all []Placed
+	for _, disk := range n.Disks {
+		for _, p := range disk.Partitions {
+			if p.Volume != nil {
+				all = append(all, Placed{disk.Number, p.Number, *p.Volume})
+			}
 		}
 	}
-	return found
-}
-
-// Volume looks at one volume.
-func (s Source) Volume(ctx context.Context, id string, partition uint32) Volume {
-	volume := Volume{ID: id, Partition: partition, MountPaths: []string{}, Warnings: []string{}}
-	warn := func(format string, args ...any) {
-		volume.Warnings = append(volume.Warnings, fmt.Sprintf(format, args...))
+	for _, v := range n.Volumes {
+		all = append(all, Placed{Volume: v})
 	}
-	if s.Mounts != nil {
-		if paths, err := s.Mounts(id); err == nil {
-			volume.MountPaths = append(volume.MountPaths, paths...)
-		}
-	}
-	var formatted volumev2alpha1.IsVolumeFormattedResponse
-	if err := s.Client.Do(ctx, "volume", "IsVolumeFormatted", &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &formatted); err != nil {
-		warn("file system: %s", Reason(err))
-	} else {
-		volume.Formatted = &formatted.Formatted
-	}
-	if volume.Formatted != nil && !*volume.Formatted {
-		warn("RAW: no file system")
-		return volume
-	}
-	var stats volumev2alpha1.GetVolumeStatsResponse
-	if err := s.Client.Do(ctx, "volume", "GetVolumeStats", &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &stats); err == nil {
-		volume.TotalBytes, volume.UsedBytes = &stats.TotalBytes, &stats.UsedBytes
-		if stats.TotalBytes > 0 && stats.UsedBytes > stats.TotalBytes/10*9 {
-			warn("more than 90%% full")
-		}
-	} else if !call.Absent(err) {
-		warn("size: %s", Reason(err))
-	}
-	return volume
-}
-
-// lagShare is which part of a disk, and lagBytes how much of it, may lie outside its
-// volumes before it looks like a disk that has grown: tables and the partition that
-// Windows reserves take less.
-const (
-	lagShare = 50
-	lagBytes = 512 << 20
-)
-
-// lag warns of a disk that has grown beyond its only volume. With more volumes the API does
-// not tell what the rest of the disk is for.
-func (d *Disk) lag() {
-	if len(d.Volumes) != 1 || d.SizeBytes == nil || d.Volumes[0].TotalBytes == nil {
-		return
-	}
-	if rest := *d.SizeBytes - *d.Volumes[0].TotalBytes; rest > lagBytes && rest > *d.SizeBytes/lagShare {
-		volume := &d.Volumes[0]
-		volume.Warnings = append(volume.Warnings, "the file system lags behind its disk: csi-proxyctl volume resize")
-	}
+	return all
 }
 
 // Reason is an error as a clause: gRPC's message without its frame.
@@ -255,4 +259,18 @@ func Reason(err error) string {
 		return fmt.Sprintf("%s (%s)", s.Message(), s.Code())
 	}
 	return err.Error()
+}
+
+// ShortID is the id of a volume without what all ids have in common. Commands take it, too.
+func ShortID(id string) string {
+	short, ok := strings.CutPrefix(id, `\\?\Volume{`)
+	if !ok {
+		return id
+	}
+	return strings.TrimSuffix(short, `}\`)
+}
+
+// mountedAt reports whether a path is one at which the volume is mounted.
+func (v *Volume) mountedAt(path string) bool {
+	return slices.ContainsFunc(v.MountPaths, func(known string) bool { return strings.EqualFold(known, path) })
 }

@@ -12,14 +12,15 @@ import (
 // path finds out where a path leads: to a volume, as mounted folders and links to them do,
 // or to files on the volume that it lies on.
 func (s Source) path(ctx context.Context, path string) Path {
-	found := Path{Path: path, Warnings: []string{}}
+	found := Path{Path: path, Warnings: []Warning{}}
+	warn := func(kind Kind, text string) { found.Warnings = append(found.Warnings, Warning{Kind: kind, Text: text}) }
 	var exists filesystemv2alpha1.PathExistsResponse
 	if err := s.Client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &exists); err != nil {
-		found.Warnings = append(found.Warnings, Reason(err))
+		warn(Unsuitable, Reason(err))
 		return found
 	}
 	if !exists.GetExists() {
-		found.Warnings = append(found.Warnings, "does not exist")
+		warn(Unsuitable, "does not exist")
 		return found
 	}
 	var mounted volumev2alpha1.GetVolumeIDFromTargetPathResponse
@@ -27,18 +28,18 @@ func (s Source) path(ctx context.Context, path string) Path {
 	if err == nil {
 		found.VolumeID, found.Leads = mounted.GetVolumeId(), true
 		if !s.alive(ctx, path) {
-			found.Warnings = append(found.Warnings, "stale: its volume is offline or gone")
+			warn(StaleLink, "stale: its volume is offline or gone")
 		}
 		return found
 	}
 	if dangling(err) {
-		found.Warnings = append(found.Warnings, "stale: "+Reason(err))
+		warn(StaleLink, "stale: "+Reason(err))
 		return found
 	}
 	var closest volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse
 	request := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path}
 	if err := s.Client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &closest); err != nil && !call.Absent(err) {
-		found.Warnings = append(found.Warnings, Reason(err))
+		warn(Unsuitable, Reason(err))
 	}
 	found.VolumeID = closest.GetVolumeId()
 	return found

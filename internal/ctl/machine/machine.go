@@ -15,6 +15,3 @@ func SANPolicy() (string, error) { return sanPolicy() }
 // characters without a prefix.
 // https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
 func LongPaths() (bool, error) { return longPaths() }
-
-// MountPaths returns the drive letter and the folders at which a volume is mounted.
-func MountPaths(volumeID string) ([]string, error) { return mountPaths(volumeID) }

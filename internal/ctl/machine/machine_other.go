@@ -5,5 +5,3 @@ package machine
 func sanPolicy() (string, error) { return "", ErrNotWindows }
 
 func longPaths() (bool, error) { return false, ErrNotWindows }
-
-func mountPaths(string) ([]string, error) { return nil, ErrNotWindows }

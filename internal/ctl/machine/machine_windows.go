@@ -3,10 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
-	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
@@ -40,36 +37,4 @@ func longPaths() (bool, error) {
 		return false, nil
 	}
 	return enabled != 0, err
-}
-
-// mountPaths asks the mount manager.
-// https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
-func mountPaths(volumeID string) ([]string, error) {
-	name, err := windows.UTF16PtrFromString(volumeID)
-	if err != nil {
-		return nil, err
-	}
-	for size := uint32(1 << 10); ; {
-		buffer := make([]uint16, size)
-		err := windows.GetVolumePathNamesForVolumeName(name, &buffer[0], size, &size)
-		if errors.Is(err, windows.ERROR_MORE_DATA) && size > uint32(len(buffer)) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		var paths []string
-		for len(buffer) > 0 && buffer[0] != 0 {
-			end := slices.Index(buffer, 0)
-			if end < 0 {
-				break
-			}
-			path := windows.UTF16ToString(buffer[:end])
-			if len(path) > len(`C:\`) {
-				path = strings.TrimSuffix(path, `\`)
-			}
-			paths, buffer = append(paths, path), buffer[end+1:]
-		}
-		return paths, nil
-	}
 }

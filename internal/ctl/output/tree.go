@@ -2,7 +2,7 @@ package output
 
 import "strings"
 
-// Branch is a line of a tree with what hangs below it.
+// Branch is a line of a tree, or a few, with what hangs below it.
 type Branch struct {
 	Text     string
 	Branches []Branch
@@ -22,7 +22,8 @@ func (p *Printer) twigs(b *strings.Builder, branches []Branch, indent string) {
 		if i == len(branches)-1 {
 			here, below = "└─ ", "   "
 		}
-		b.WriteString(p.Paint(Faint, indent+here) + branch.Text + "\n")
+		text := strings.ReplaceAll(branch.Text, "\n", "\n"+p.Paint(Faint, indent+below))
+		b.WriteString(p.Paint(Faint, indent+here) + text + "\n")
 		p.twigs(b, branch.Branches, indent+below)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
@@ -112,7 +113,7 @@ func (a *arrival) look(ctx context.Context, waited time.Duration) error {
 	}
 	volumes = slices.DeleteFunc(volumes, func(id win.VolumeID) bool { return a.elsewhere[id] })
 	extents := make([][]win.Extent, len(volumes))
-	failures := inParallel(ctx, len(volumes), patience, func(ctx context.Context, i int) (err error) {
+	failures := parallel.Each(ctx, len(volumes), patience, func(ctx context.Context, i int) (err error) {
 		extents[i], err = a.m.VolumeExtents(ctx, volumes[i])
 		return err
 	})

@@ -2,26 +2,18 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
-	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
-const (
-	// atOnce is how many devices are asked at the same time. Healthy disks answer in
-	// microseconds, so this is not for speed but for the sick one among many.
-	atOnce = 8
-
-	// patience is how long one disk may keep a list waiting. A disk whose controller
-	// is resetting answers after 10 to 60 seconds, or never.
-	patience = 5 * time.Second
-)
+// patience is how long one disk may keep a list waiting. A disk whose controller is resetting
+// answers after 10 to 60 seconds, or never.
+const patience = 5 * time.Second
 
 // eachDisk asks every disk that is present and returns the answers by disk number. A disk
 // without an answer is left out: the caller looks for another one more often than not,
@@ -40,7 +32,7 @@ func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.C
 		value  T
 		ok     bool
 	}, len(devices))
-	failures := inParallel(ctx, len(devices), patience, func(ctx context.Context, i int) error {
+	failures := parallel.Each(ctx, len(devices), patience, func(ctx context.Context, i int) error {
 		number, err := h.m.DeviceNumber(ctx, devices[i])
 		if err != nil || number.Type != win.DeviceTypeDisk {
 			return err
@@ -65,33 +57,4 @@ func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.C
 		}
 	}
 	return disks, nil
-}
-
-// inParallel calls do for 0 to n-1, several at a time and each with a time limit of its
-// own, and returns their errors when all are done.
-func inParallel(ctx context.Context, n int, limit time.Duration, do func(ctx context.Context, i int) error) []error {
-	failures := make([]error, n)
-	slots := make(chan struct{}, atOnce)
-	var wg sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			ctx, cancel := context.WithTimeout(ctx, limit)
-			defer cancel()
-			failures[i] = recovered(func() error { return do(ctx, i) })
-		})
-	}
-	wg.Wait()
-	return failures
-}
-
-// recovered makes an error of a panic: on a goroutine of ours it would end the program.
-func recovered(do func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	return do()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/flight"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
@@ -108,7 +109,7 @@ func (h *host) scan(ctx context.Context) error {
 	if listErr != nil {
 		return errors.Join(err, listErr)
 	}
-	inParallel(ctx, len(devices), patience, func(ctx context.Context, i int) error {
+	parallel.Each(ctx, len(devices), patience, func(ctx context.Context, i int) error {
 		// Best effort: not all drivers know both, and a dying disk is its user's concern.
 		_ = h.m.UpdateDisk(ctx, devices[i])
 		_ = h.m.UpdateDriveSize(ctx, devices[i])
@@ -127,7 +128,7 @@ func (h *host) scanAdapters(ctx context.Context) error {
 	if err != nil {
 		log.V(2).Info("The storage adapters cannot be listed; all devices are rescanned instead", "err", err)
 	}
-	failures := inParallel(ctx, len(adapters), adapterLimit, func(ctx context.Context, i int) error {
+	failures := parallel.Each(ctx, len(adapters), adapterLimit, func(ctx context.Context, i int) error {
 		defer h.rescans.expect(adapters[i])()
 		return h.m.RescanAdapter(ctx, adapters[i])
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
@@ -44,7 +45,7 @@ func (h *host) pinned(ctx context.Context, op string, disk uint32) (target, erro
 	search, found := context.WithCancel(ctx)
 	defer found()
 	var mu sync.Mutex
-	failures := inParallel(search, len(devices), patience, func(ctx context.Context, i int) error {
+	failures := parallel.Each(search, len(devices), patience, func(ctx context.Context, i int) error {
 		number, err := h.m.DeviceNumber(ctx, devices[i])
 		if err != nil || number.Type != win.DeviceTypeDisk || number.Number != disk {
 			return err

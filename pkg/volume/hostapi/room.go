@@ -21,10 +21,6 @@ const (
 	overhead = 100 * mebibyte
 )
 
-// gptReadOnly is the attribute of a GPT partition whose volume takes no writes.
-// https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt
-const gptReadOnly = 0x1000000000000000
-
 // Types of MBR partitions that hold others, and of dynamic disks.
 // https://learn.microsoft.com/windows/win32/fileio/disk-partition-types
 const (
@@ -116,7 +112,7 @@ func newRoom(geometry win.DiskGeometry, layout win.DriveLayout, number uint32) (
 	for _, p := range layout.Partitions {
 		if p.Number == number && used(layout.Style, p) {
 			r.offset, r.length, found = p.Offset, p.Length, true
-			r.readOnly = p.Attributes&gptReadOnly != 0
+			r.readOnly = p.Attributes&win.ReadOnlyPartition != 0
 			if p.Offset == 0 {
 				return r, fmt.Errorf("the file system covers the whole disk, without a partition that could grow")
 			}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/inspect"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -70,6 +71,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	hosts.System = node.System()
 	hosts.SMB = node.SMB()
 	hosts.Volume = node.Volume()
+	hosts.Inspector = inspect.NewOn(node)
 	if cfg.FormatOver {
 		hosts.Volume = volumeapi.NewOn(node, volumeapi.FormatOverExisting())
 	}

@@ -30,8 +30,12 @@ const FirstDisk = 7
 // addresses and to go through all volumes.
 const Odd = "odd"
 
-// Presets lists the names that Model takes.
-func Presets() []string { return append(winsim.Presets(), Odd) }
+// Presets lists the names that Model takes. That of a node with mounts is not among them: the
+// files are Wine's own.
+func Presets() []string {
+	names := slices.DeleteFunc(winsim.Presets(), func(name string) bool { return name == "busy" })
+	return append(names, Odd)
+}
 
 // Model returns a model of the emulator for the rig: the disks have numbers that Wine
 // leaves free.

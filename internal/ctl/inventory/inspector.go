@@ -1,0 +1,111 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/v2/internal/inspect/v1"
+)
+
+// inspectorGroup is the group on whose endpoints the inspector answers.
+const inspectorGroup = "system"
+
+// inspect asks the inspector. Without an answer it says why there is none; the API will tell
+// whether anybody is there at all.
+func (s Source) inspect(ctx context.Context, links bool) (response *inspectv1.DescribeNodeResponse, missing string, err error) {
+	if s.Endpoints == nil {
+		return nil, "the API was asked in a certain version", nil
+	}
+	conn, err := s.Endpoints.Dial(ctx, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
+	if err == nil {
+		defer conn.Close()
+		response, err = inspectv1.NewInspectorClient(conn).DescribeNode(ctx, &inspectv1.DescribeNodeRequest{Links: links})
+	}
+	switch {
+	case err == nil:
+		return response, "", nil
+	case ctx.Err() != nil:
+		return nil, "", err
+	case errors.As(err, new(*endpoint.UnreachableError)):
+		return nil, "the group " + inspectorGroup + " does not answer", nil
+	case status.Code(err) == codes.Unavailable: // which is not an answer of the inspector
+		return nil, "", &endpoint.UnreachableError{Err: fmt.Errorf("the server ended during the call: %w", err)}
+	case status.Code(err) == codes.Unimplemented:
+		return nil, "the server has no inspector, or does not serve the groups that it tells of", nil
+	default:
+		return nil, "the inspector has failed: " + Reason(err), nil
+	}
+}
+
+var states = map[inspectv1.Volume_State]State{
+	inspectv1.Volume_FORMATTED: Formatted,
+	inspectv1.Volume_RAW:       Raw,
+	inspectv1.Volume_LOCKED:    Locked,
+	inspectv1.Volume_NOT_READY: NotReady,
+}
+
+// fromInspector arranges what the inspector has told.
+func fromInspector(response *inspectv1.DescribeNodeResponse) Node {
+	node := Node{Disks: []Disk{}, Volumes: []Volume{}, StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: noAnswers(response.GetProblems())}
+	volumes := map[string]*Volume{}
+	for _, v := range response.GetVolumes() {
+		volume := &Volume{
+			ID: v.GetId(), State: Unknown, FileSystem: v.GetFileSystem(), TotalBytes: v.TotalBytes, UsedBytes: v.UsedBytes,
+			ReadOnly: v.ReadOnly, Disks: append([]uint32{}, v.GetDisks()...), MountPaths: append([]string{}, v.GetMountPaths()...), Links: []string{},
+			Warnings: noAnswers(v.GetProblems()),
+		}
+		if state, ok := states[v.GetState()]; ok {
+			volume.State = state
+		}
+		volumes[volume.ID] = volume
+	}
+	for _, l := range response.GetLinks() {
+		volume := volumes[l.GetVolumeId()]
+		switch {
+		case l.GetStale() != "":
+			node.StaleMounts = append(node.StaleMounts, StaleMount{l.GetPath(), l.GetVolumeId(), l.GetStale()})
+		case volume != nil && !volume.mountedAt(l.GetPath()):
+			volume.Links = append(volume.Links, l.GetPath())
+		}
+	}
+	for _, d := range response.GetDisks() {
+		disk := Disk{
+			Number: d.Number, SizeBytes: d.SizeBytes, Online: d.Online, ReadOnly: d.ReadOnly, System: d.GetSystem(),
+			Style: d.GetPartitionStyle(), SerialNumber: d.GetSerialNumber(), Page83: d.GetPage83(), Partitions: []Partition{},
+			Warnings: noAnswers(d.GetProblems()),
+		}
+		if d.Number == nil {
+			disk.Device = d.GetDevice()
+		}
+		if at := d.GetLocation(); at != nil {
+			disk.Location = location(at.GetAdapter(), at.GetBus(), at.GetTarget(), at.GetLunId())
+		}
+		for _, p := range d.GetPartitions() {
+			disk.Partitions = append(disk.Partitions, Partition{
+				Number: p.GetNumber(), OffsetBytes: &p.OffsetBytes, SizeBytes: &p.SizeBytes, Type: p.GetType(), ReadOnly: &p.ReadOnly,
+				Volume: volumes[p.GetVolumeId()],
+			})
+			delete(volumes, p.GetVolumeId())
+		}
+		node.Disks = append(node.Disks, disk)
+	}
+	for _, v := range response.GetVolumes() { // in its order
+		if volume := volumes[v.GetId()]; volume != nil {
+			node.Volumes = append(node.Volumes, *volume)
+		}
+	}
+	return node
+}
+
+func noAnswers(problems []string) []Warning {
+	warnings := make([]Warning, 0, len(problems))
+	for _, problem := range problems {
+		warnings = append(warnings, Warning{Kind: NoAnswer, Text: problem})
+	}
+	return warnings
+}

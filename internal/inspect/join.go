@@ -1,0 +1,73 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// join puts together what disks and volumes have told of each other: partitions get their
+// volumes, volumes whether they take writes, and disks whether Windows runs from them.
+func (l *look) join(ctx context.Context, disks []Disk, found []seen) []Volume {
+	system, err := l.m.SystemVolumes(ctx)
+	l.problems.add("the disk of Windows", err)
+	byNumber := map[uint32]*Disk{}
+	for i, disk := range disks {
+		if disk.Number != nil {
+			byNumber[*disk.Number] = &disks[i]
+		}
+	}
+	volumes := make([]Volume, 0, len(found))
+	for _, v := range found {
+		if v.noPlace != nil && !placeByName(&v.Volume, disks) {
+			v.failed.add("disk", v.noPlace)
+		}
+		for _, number := range v.Disks {
+			if disk := byNumber[number]; disk != nil {
+				disk.System = disk.System || slices.Contains(system, v.ID)
+				disk.hold(&v.Volume)
+			}
+		}
+		v.Problems = v.failed.texts()
+		volumes = append(volumes, v.Volume)
+	}
+	slices.SortFunc(volumes, func(a, b Volume) int {
+		return cmp.Or(slices.Compare(a.Disks, b.Disks), cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.ID, b.ID))
+	})
+	return volumes
+}
+
+// hold tells a disk that a volume lies on it.
+func (d *Disk) hold(v *Volume) {
+	readOnly := d.ReadOnly
+	for i := range d.Partitions {
+		if p := &d.Partitions[i]; v.Partition != 0 && p.Number == v.Partition {
+			p.VolumeID = v.ID
+			if p.ReadOnly {
+				readOnly = new(true)
+			}
+		}
+	}
+	if readOnly != nil && (v.ReadOnly == nil || *readOnly) {
+		v.ReadOnly = readOnly
+	}
+}
+
+// placeByName places a volume that does not answer by its name, which as a rule is the GUID
+// of its partition. Copies of a disk have the same GUIDs; then it stays unknown.
+func placeByName(v *Volume, disks []Disk) bool {
+	for _, disk := range disks {
+		for _, p := range disk.Partitions {
+			if disk.Number == nil || p.ID == (win.GUID{}) || win.VolumeID(`\\?\Volume{`+p.ID.String()+`}\`) != v.ID {
+				continue
+			}
+			v.Disks, v.Partition = append(v.Disks, *disk.Number), p.Number
+		}
+	}
+	if len(v.Disks) > 1 {
+		v.Disks, v.Partition = nil, 0
+	}
+	return v.Disks != nil
+}

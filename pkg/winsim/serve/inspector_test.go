@@ -1,0 +1,107 @@
+package serve_test
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/v2/internal/inspect/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+// TestInspector_Groups: what is not served is not told by the inspector either.
+func TestInspector_Groups(t *testing.T) {
+	node := newNode(t)
+	for _, c := range []struct {
+		groups []string
+		code   codes.Code
+		links  bool
+	}{
+		{nil, codes.OK, true},
+		{[]string{"system", "disk", "volume"}, codes.OK, false},
+		{[]string{"system", "disk/v1", "volume/v1", "filesystem/v1"}, codes.OK, true},
+		{[]string{"system"}, codes.Unimplemented, false},
+		{[]string{"system", "disk", "filesystem"}, codes.Unimplemented, false},
+		{[]string{"system", "volume", "filesystem"}, codes.Unimplemented, false},
+	} {
+		t.Run(strings.Join(c.groups, ","), func(t *testing.T) {
+			dir := runWith(t, node, serve.Config{APIGroups: c.groups})
+			conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
+			response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Links: true})
+			if status.Code(err) != c.code || response.GetLinksSearched() != c.links {
+				t.Errorf("got %v, links %v, want %v, %v", err, response.GetLinksSearched(), c.code, c.links)
+			}
+			if err == nil && (len(response.GetDisks()) == 0 || len(response.GetVolumes()) == 0) {
+				t.Error(response)
+			}
+		})
+	}
+}
+
+// TestInspector_OneGroup: it answers on the endpoints of one group, and on no other.
+func TestInspector_OneGroup(t *testing.T) {
+	dir := run(t, newNode(t))
+	for _, endpoint := range grpcapi.Endpoints() {
+		want := codes.Unimplemented
+		if endpoint.Group == "system" {
+			want = codes.OK
+		}
+		_, err := inspectv1.NewInspectorClient(dial(t, dir, endpoint)).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{})
+		if status.Code(err) != want {
+			t.Errorf("%s: %v, want %v", endpoint.Name(), err, want)
+		}
+	}
+}
+
+// methods remembers what was asked for.
+type methods struct {
+	mu   sync.Mutex
+	done []string
+}
+
+func (*methods) RequestStarted(string) {}
+
+func (m *methods) RequestDone(method string, code codes.Code, _ time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done = append(m.done, method+" "+code.String())
+}
+
+// TestInspector_Observed: it passes the edge like every other request, and its texts are fit
+// for the wire, whatever devices and strangers call things.
+func TestInspector_Observed(t *testing.T) {
+	model := winsim.Default()
+	model.Disks[1].Serial = "\xff\xfe"
+	node, err := winsim.New(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Symlink("C:\\var\\lib\\kubelet\\pods\\a\u202eb", `C:\var\lib\kubelet\none`); err != nil {
+		t.Fatal(err)
+	}
+	var seen methods
+	dir := runWith(t, node, serve.Config{Observer: &seen})
+	conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
+	response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Links: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := response.GetDisks()[1].GetSerialNumber(); got != "\uFFFD" {
+		t.Errorf("serial number %q", got)
+	}
+	if links := response.GetLinks(); len(links) != 1 || links[0].GetPath() != `C:\var\lib\kubelet\pods\a<U+202E>b` {
+		t.Errorf("links %v", links)
+	}
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if want := "/csiproxy.inspect.v1.Inspector/DescribeNode OK"; !slices.Contains(seen.done, want) {
+		t.Errorf("%q were observed, want %q", seen.done, want)
+	}
+}
