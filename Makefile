@@ -1,12 +1,16 @@
 # Everything one does with this repository. Go and make are enough, nothing needs root,
-# and nothing but Go modules is downloaded, except by test-wine. `make` alone lists the
-# targets.
+# and nothing but Go modules is downloaded, except by test-wine and osslsigncode. `make`
+# alone lists the targets.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
 GO        ?= go
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+# The commit, and its time, are inside the programs. SOURCE_DATE_EPOCH, in seconds, overrides it.
+COMMIT    ?= $(shell git rev-parse HEAD 2>/dev/null)
+EPOCH     := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+DATE      := $(shell date -u -d @$(EPOCH) +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || date -u -r $(EPOCH) +%Y-%m-%dT%H:%M:%SZ)
 # Flags of the emulated node that 'make run' serves.
 ARGS      ?= -preset busy
 BENCHTIME ?= 1s
@@ -16,23 +20,33 @@ FUZZTIME  ?= 20s
 WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
 NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
+# For 'make release': where to, for what, and with whose signature, if with any.
+DIST              ?= dist
+RELEASE_PLATFORMS ?= windows/amd64 windows/arm64 linux/amd64 linux/arm64
+SIGN_CERT         ?=
+SIGN_KEY          ?=
+SIGN_TIMESTAMP    ?=
+
 # VERSION says more than the stamp of the go command, which fails in a foreign checkout.
-LDFLAGS    := -s -w -X github.com/kubernetes-csi/csi-proxy/v2/internal/version.stamped=$(VERSION)
+STAMP      := github.com/kubernetes-csi/csi-proxy/v2/internal/version
+LDFLAGS    := -s -w -X $(STAMP).stamped=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)
 # Without grpcnotrace gRPC links golang.org/x/net/trace, whose templates keep the linker from
 # dropping methods that nobody calls: a fifth of the binary.
 BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace -ldflags "$(LDFLAGS)"
 STATIC_GO  := CGO_ENABLED=0 $(GO)
 
-# Packages of both modules, joined by go.work. The tools and the examples are modules apart,
-# so that their dependencies do not mix with ours.
-PACKAGES    := ./... ./client/...
-GO_TOOLS    := GOWORK=off $(GO) -C tools
-GO_EXAMPLES := GOWORK=off $(GO) -C examples
+# Packages of both modules, joined by go.work. The tools, the examples and the tests of what is in
+# deploy are modules apart, so that their dependencies do not mix with ours.
+PACKAGES     := ./... ./client/...
+GO_TOOLS     := GOWORK=off $(GO) -C tools
+OUR_TOOLS    := ./protogen ./versioninfo
+GO_EXAMPLES  := GOWORK=off $(GO) -C examples
+GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
 
 # What 'make generate' runs besides our own protogen, and what comes out of it.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
 	golang.org/x/sys/windows/mkwinsyscall
-GENERATED  := '*.pb.go' '*zsyscall_windows.go' 'docs/cli/*.md'
+GENERATED  := '*.pb.go' '*zsyscall_windows.go' 'docs/cli/*.md' deploy/manifests test/manifests/testdata
 
 GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 
@@ -42,15 +56,20 @@ RACE = $(eval RACE := $(shell $(GO) test -race -c -o /dev/null errors 2>/dev/nul
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: native ## Build the programs for Windows nodes, and those that run here, into bin
+build: native resources ## Build the programs for Windows nodes, and those that run here, into bin
 	GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=./cmd/%)
 
 .PHONY: native
 native:
 	$(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=./cmd/%)
+
+# What Windows shows as a file's properties. The linker finds it in the program's directory.
+.PHONY: resources
+resources:
+	$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" $(WINDOWS_PROGRAMS:%=../cmd/%)
 
 .PHONY: demo
 demo: native ## Show a driver's calls to an emulated Windows node, each answer checked
@@ -64,7 +83,8 @@ run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-h
 test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
 	$(GO) test $(RACE) -shuffle=on $(PACKAGES)
-	$(GO_TOOLS) test $(RACE) -shuffle=on ./protogen
+	$(GO_TOOLS) test $(RACE) -shuffle=on $(OUR_TOOLS)
+	$(GO_MANIFESTS) test -shuffle=on ./...
 	$(GO_EXAMPLES) test $(RACE) -shuffle=on -count=1 ./... # the go command does not see that manuals changed
 	GOOS=windows $(GO) vet -trimpath -tags=vhdx,wine $(PACKAGES)
 	GOOS=windows $(GO_EXAMPLES) vet -trimpath ./...
@@ -74,11 +94,25 @@ test: ## Run all tests, and compile all tests for Windows
 test-wine: build ## Run the Windows programs and tests under Wine, which is installed for this user if need be
 	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=20m ./test/wine/...
 
+# On Windows. What 'make test' has besides is about this repository, and the same everywhere.
+.PHONY: test-windows
+test-windows:
+	$(GO) vet -tags=vhdx $(PACKAGES)
+	$(GO) test $(PACKAGES)
+
+# On Windows, as an administrator: it attaches virtual disks of its own.
+VHDX_DIR ?= C:\vhdx-scratch
+.PHONY: test-vhdx
+test-vhdx:
+	$(GO) test -v -tags=vhdx -timeout=60m ./test/vhdx '-vhdx-dir=$(VHDX_DIR)'
+
 .PHONY: lint
-lint: bin/tools/golangci-lint ## Check style and import rules, for Linux and for Windows
+lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rules, for Linux and for Windows, and the workflows
+	bin/tools/actionlint -shellcheck= -pyflakes= # the same everywhere, whatever is installed
 	GOOS=linux bin/tools/golangci-lint run $(PACKAGES)
 	GOOS=windows bin/tools/golangci-lint run $(PACKAGES)
-	cd tools && GOWORK=off ../bin/tools/golangci-lint run ./protogen
+	cd tools && GOWORK=off ../bin/tools/golangci-lint run $(OUR_TOOLS)
+	cd test/manifests && GOWORK=off ../../bin/tools/golangci-lint run ./...
 	cd examples && GOOS=linux GOWORK=off ../bin/tools/golangci-lint run ./...
 	cd examples && GOOS=windows GOWORK=off ../bin/tools/golangci-lint run ./...
 
@@ -95,12 +129,15 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s)
 	done
 
 .PHONY: generate
-generate: ## Write all generated code, and the reference of csi-proxyctl, anew
+generate: ## Write all generated code, the reference of csi-proxyctl and the manifests anew
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools client/api
 	bin/tools/protogen -plugins bin/tools internal/inspect
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
+	$(GO_MANIFESTS) run ./render
 
+# Not of test/manifests: that its go.mod is complete, the build says, and to know whether it is more
+# than that, the go command would download half a gigabyte of its dependencies' tests.
 .PHONY: verify
 verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
@@ -111,9 +148,46 @@ verify: generate ## Check that generated code and go.mod files are up to date
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
 	done
 
+.PHONY: release
+release: resources ## Make the files of a release, VERSION=v2.0.0, in dist; see docs/releasing.md
+	rm -rf $(DIST)
+	@for platform in $(RELEASE_PLATFORMS); do \
+		case $$platform in windows/*) programs="$(WINDOWS_PROGRAMS)";; *) programs="$(NATIVE_PROGRAMS)";; esac; \
+		dir=$(DIST)/build/$$(echo $$platform | tr / _); mkdir -p $$dir; \
+		for program in $$programs; do packages="$$packages ./cmd/$$program"; done; \
+		echo "$$platform: $$programs"; \
+		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
+		packages=; \
+	done
+	$(GO) run ./hack/release -dist $(DIST) -version $(VERSION) -date $(DATE) \
+		-sign-cert '$(SIGN_CERT)' -sign-key '$(SIGN_KEY)' -sign-timestamp '$(SIGN_TIMESTAMP)'
+
+# What signs programs for Windows, for machines that do not have it: set OSSLSIGNCODE to
+# bin/osslsigncode/bin/osslsigncode.
+.PHONY: osslsigncode
+osslsigncode:
+	hack/release/install-osslsigncode.sh bin/osslsigncode
+
+.PHONY: verify-release
+verify-release: ## Make a release twice, in different directories, and compare each byte
+	hack/release/verify.sh "$(or $(filter v%,$(VERSION)),v0.0.0-verify)" "$(RELEASE_PLATFORMS)"
+
+# The image of what 'make release' has built. It needs docker with buildx, and pushes: an engine on
+# Linux cannot keep images of Windows. The base image is for amd64, as Windows nodes are.
+IMAGE           ?= csi-proxy:$(VERSION)
+IMAGE_PLATFORMS ?= windows/amd64
+.PHONY: image
+image: ## Build the HostProcess image from dist and push it to IMAGE; it needs docker buildx
+	docker buildx build --platform $(IMAGE_PLATFORMS) --provenance=false --output type=registry \
+		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) \
+		--file deploy/image/Dockerfile --tag $(IMAGE) $(DIST)/build
+
 .PHONY: clean
 clean: ## Remove everything that these targets have built
-	rm -rf bin
+	rm -rf bin dist cmd/*/version_windows_*.syso
 
 bin/tools/golangci-lint: tools/go.mod tools/go.sum
 	$(GO_TOOLS) build -o ../bin/tools/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+bin/tools/actionlint: tools/go.mod tools/go.sum
+	$(GO_TOOLS) build -o ../bin/tools/ github.com/rhysd/actionlint/cmd/actionlint

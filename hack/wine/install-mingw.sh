@@ -14,24 +14,11 @@ gcc=x86_64-w64-mingw32-gcc
 [ -e "$dir/bin/$gcc" ] && exit 0
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 
-# A private apt: the system's sources, but its own lists and (empty) status.
-mkdir -p "$work/lists/partial" "$work/debs/partial" "$work/root"
-: >"$work/status"
-apt=(apt-get -qq
-  -o Dir::State::lists="$work/lists" -o Dir::State::status="$work/status"
-  -o Dir::Cache::archives="$work/debs" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
-  -o APT::Sandbox::User=)
-"${apt[@]}" update
-(cd "$work/debs" && "${apt[@]}" download gcc-mingw-w64-x86-64-win32 gcc-mingw-w64-x86-64-win32-runtime \
-  binutils-mingw-w64-x86-64 mingw-w64-x86-64-dev mingw-w64-common libgmp10 libisl23 libmpc3 libmpfr6 libzstd1)
-for deb in "$work"/debs/*.deb; do
-  dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$work/root" --exclude='./usr/share/*doc*' --exclude='./usr/share/man*' \
-    --exclude='./usr/share/locale*' --exclude='*/lto1*' --exclude='*/lto-wrapper*' --exclude='*lto-dump*'
-done
-cp -a "$work/root/." "$dir/"
+"$(dirname "$0")/../debian/unpack.sh" "$dir" gcc-mingw-w64-x86-64-win32 gcc-mingw-w64-x86-64-win32-runtime \
+  binutils-mingw-w64-x86-64 mingw-w64-x86-64-dev mingw-w64-common libgmp10 libisl23 libmpc3 libmpfr6 libzstd1
+# Link-time optimization is large, and nobody asks for it.
+find "$dir" \( -name 'lto1*' -o -name 'lto-wrapper*' -o -name '*lto-dump*' \) -delete
 
 mkdir -p "$dir/bin"
 printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" exec "%s" "$@"\n' \

@@ -95,7 +95,7 @@ func (e *execution) main() int {
 		return ExitOK
 	case err != nil: // below, since a service has to say it to the service manager
 	case e.flags.Version:
-		fmt.Fprintf(e.stdout, "%s %s\n", e.Name, version.String())
+		fmt.Fprintf(e.stdout, "%s %s\n", e.Name, version.Full())
 		return ExitOK
 	case e.Refuse != nil:
 		if err := e.Refuse(); err != nil {

@@ -6,8 +6,12 @@ import "runtime/debug"
 // Header is the gRPC header in which the answer to a health check has the version.
 const Header = "csi-proxy-version"
 
-// stamped is set by the linker: -X .../internal/version.stamped=v2.0.0.
-var stamped string
+// Set by the linker: -X .../internal/version.stamped=v2.0.0, for instance.
+var (
+	stamped string
+	commit  string // the commit's full name
+	date    string // of the commit, not of the build, which would be another one every time
+)
 
 // String returns the version the build was stamped with, else what the Go toolchain
 // recorded of the source, else "unknown".
@@ -25,4 +29,13 @@ func String() string {
 		}
 	}
 	return "devel"
+}
+
+// Full returns the version, with the commit and its date where the build was stamped with them:
+// "v2.0.0 (commit 1f94e68, 2026-11-15T08:00:00Z)".
+func Full() string {
+	if commit == "" || date == "" {
+		return String()
+	}
+	return String() + " (commit " + commit + ", " + date + ")"
 }

@@ -61,7 +61,7 @@ at the endpoint; 4 doctor has found something; 130 interrupted.`,
   csi-proxyctl doctor
   csi-proxyctl disk list -o json`,
 	})
-	root.Version = version.String()
+	root.Version = version.Full()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetIn(a.env.In)
 	root.SetOut(a.env.Out)

@@ -1,0 +1,32 @@
+{{/* The daemon's command line: a list of flags, one per line. */}}
+{{- define "csi-proxy.flags" -}}
+- {{ printf "-kubelet-path=%s" .Values.kubeletPath | toYaml }}
+{{- range .Values.workingDirs }}
+- {{ printf "-working-dir=%s" . | toYaml }}
+{{- end }}
+{{- with .Values.apiGroups }}
+- {{ printf "-api-groups=%s" (join "," .) | toYaml }}
+{{- end }}
+{{- with .Values.allowedServices }}
+- {{ printf "-allowed-services=%s" (join "," .) | toYaml }}
+{{- end }}
+{{- with .Values.pipeSecurityDescriptor }}
+- {{ printf "-pipe-security-descriptor=%s" . | toYaml }}
+{{- end }}
+- -require-privacy={{ .Values.requirePrivacy }}
+{{- if .Values.formatExisting }}
+- -format-existing
+{{- end }}
+- -stop-timeout={{ int .Values.stopTimeoutSeconds }}s
+{{- if eq .Values.metrics.bind "loopback" }}
+- -metrics-bind-address=127.0.0.1:{{ int .Values.metrics.port }}
+{{- else if eq .Values.metrics.bind "node" }}
+- -metrics-bind-address=[$(NODE_ADDRESS)]:{{ int .Values.metrics.port }}
+{{- end }}
+{{- with .Values.log.file }}
+- {{ printf "-log_file=%s" . | toYaml }}
+- -logtostderr=false
+- -alsologtostderr
+{{- end }}
+- -v={{ int .Values.log.level }}
+{{- end -}}

@@ -1,0 +1,119 @@
+// Release makes the files of a release out of built programs: archives, the chart, manifests, a
+// bill of materials, and checksums of them all. The same input makes the same bytes, whoever runs
+// it, wherever and whenever; docs/releasing.md says how that is checked.
+//
+// 'make release' builds the programs and runs it:
+//
+//	release -source . -dist dist -version v2.0.0 -date 2026-11-15T08:00:00Z
+//
+// reads dist/build/windows_amd64/csi-proxy.exe and so on, and writes into dist.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+func main() {
+	var r release
+	date := flag.String("date", "", "`time` of the release's commit, such as 2026-11-15T08:00:00Z")
+	flag.StringVar(&r.source, "source", ".", "`directory` of the source")
+	flag.StringVar(&r.dist, "dist", "dist", "`directory` for the release; its directory build has the programs, in one directory per platform")
+	flag.StringVar(&r.version, "version", "", "the `version`, such as v2.0.0")
+	flag.StringVar(&r.signer.certificate, "sign-cert", "", "`file` with the certificate, and those it depends on, to sign the programs for Windows with")
+	flag.StringVar(&r.signer.key, "sign-key", "", "`file` with its key")
+	flag.StringVar(&r.signer.timestampServer, "sign-timestamp", "", "`address` of a server that confirms the time of the signatures")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if r.date, err = time.Parse(time.RFC3339, *date); err == nil {
+		r.signer.date = r.date
+		err = r.make(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// release is a release that is being made.
+type release struct {
+	source  string
+	dist    string
+	version string
+	date    time.Time // of every file
+	signer  signer
+}
+
+var releaseVersion = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
+
+func (r *release) make(ctx context.Context) error {
+	if !releaseVersion.MatchString(r.version) {
+		return fmt.Errorf("version %q: it is not of the form v2.0.0 or v2.0.0-rc.1", r.version)
+	}
+	programs, err := findPrograms(filepath.Join(r.dist, "build"))
+	if err != nil {
+		return err
+	}
+	if err := r.signer.sign(ctx, programs); err != nil {
+		return err
+	}
+	bill, err := r.bill(programs)
+	if err != nil {
+		return err
+	}
+	if err := r.write(r.name(".spdx.json"), bill); err != nil {
+		return err
+	}
+	for _, step := range []func([]program) error{r.archives, r.chart, r.manifests} {
+		if err := step(programs); err != nil {
+			return err
+		}
+	}
+	return writeChecksums(r.dist)
+}
+
+// name returns the name of a file of this release.
+func (r *release) name(suffix string) string { return "csi-proxy_" + r.version + suffix }
+
+// number is the version as charts have it.
+func (r *release) number() string { return strings.TrimPrefix(r.version, "v") }
+
+// write writes a file of the release.
+func (r *release) write(name string, content []byte) error {
+	return os.WriteFile(filepath.Join(r.dist, name), content, 0o644) //nolint:gosec // whoever releases says where to
+}
+
+// program is a program for one platform.
+type program struct {
+	path     string // of the file
+	platform string // windows_amd64
+}
+
+func (p program) name() string  { return filepath.Base(p.path) }
+func (p program) windows() bool { return strings.HasPrefix(p.platform, "windows_") }
+
+// findPrograms returns what has been built, by platform and name.
+func findPrograms(dir string) ([]program, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*_*", "*")) // sorted
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("there is no program in %s; 'make release' builds them", dir)
+	}
+	programs := make([]program, len(paths))
+	for i, path := range paths {
+		programs[i] = program{path: path, platform: filepath.Base(filepath.Dir(path))}
+	}
+	return programs, nil
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var testDate = time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)
+
+// newRelease returns a release of small programs for two platforms.
+func newRelease(t *testing.T) *release {
+	t.Helper()
+	r := &release{source: filepath.Join("..", ".."), dist: t.TempDir(), version: "v9.8.7", date: testDate}
+	for _, file := range []string{"windows_amd64/csi-proxy.exe", "linux_arm64/csi-proxyctl"} {
+		buildSmall(t, filepath.Join(r.dist, "build", file))
+	}
+	return r
+}
+
+// buildSmall builds a program that does nothing, for the platform that its directory names.
+func buildSmall(t *testing.T, file string) {
+	t.Helper()
+	goos, goarch, _ := strings.Cut(filepath.Base(filepath.Dir(file)), "_")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "./testdata/small")
+	build.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// files returns the files of a release, without what it was built from.
+func (r *release) files(t *testing.T) map[string]string {
+	t.Helper()
+	found, err := os.ReadDir(r.dist)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, file := range found {
+		if !file.IsDir() {
+			content, err := os.ReadFile(filepath.Join(r.dist, file.Name()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[file.Name()] = string(content)
+		}
+	}
+	return all
+}
+
+func TestRelease(t *testing.T) {
+	r := newRelease(t)
+	if err := r.make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := r.files(t)
+	want := []string{
+		"SHA256SUMS", "csi-proxy-9.8.7.tgz", "csi-proxy-monitored_v9.8.7.yaml", "csi-proxy_v9.8.7.spdx.json", "csi-proxy_v9.8.7.yaml",
+		"csi-proxy_v9.8.7_linux_arm64.tar.gz", "csi-proxy_v9.8.7_windows_amd64.zip",
+	}
+	var got []string
+	for name := range first {
+		got = append(got, name)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if sums := strings.Count(first["SHA256SUMS"], "\n"); sums != len(want)-1 {
+		t.Errorf("there are %d checksums", sums)
+	}
+	if text := first["csi-proxy_v9.8.7.yaml"]; !strings.Contains(text, "/csi-proxy:v9.8.7\n") || strings.Contains(text, development) {
+		t.Error("the manifest is not for the image of this release")
+	}
+	// Again, over what is there, with programs whose files are younger and have other rights.
+	for _, p := range []string{"windows_amd64/csi-proxy.exe", "linux_arm64/csi-proxyctl"} {
+		path := filepath.Join(r.dist, "build", p)
+		if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range r.files(t) {
+		if content != first[name] {
+			t.Errorf("%s is another one the second time", name)
+		}
+	}
+}
+
+func TestArchives(t *testing.T) {
+	r := newRelease(t)
+	if err := r.make(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files := r.files(t)
+	packed := files["csi-proxy_v9.8.7_windows_amd64.zip"]
+	archive, err := zip.NewReader(strings.NewReader(packed), int64(len(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range archive.File {
+		names = append(names, file.Name)
+		if !file.Modified.Equal(testDate) {
+			t.Errorf("%s is of %v", file.Name, file.Modified)
+		}
+	}
+	if diff := cmp.Diff([]string{"CHANGELOG.md", "LICENSE", "csi-proxy.exe"}, names); diff != "" {
+		t.Errorf("zip (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"CHANGELOG.md 644", "LICENSE 644", "csi-proxyctl 755"}, tarNames(t, files["csi-proxy_v9.8.7_linux_arm64.tar.gz"])); diff != "" {
+		t.Errorf("tar (-want +got):\n%s", diff)
+	}
+	chart := tarNames(t, files["csi-proxy-9.8.7.tgz"])
+	for _, name := range []string{"csi-proxy/.helmignore 644", "csi-proxy/Chart.yaml 644", "csi-proxy/templates/daemonset.yaml 644", "csi-proxy/values.schema.json 644"} {
+		if !slices.Contains(chart, name) {
+			t.Errorf("the chart lacks %s; it has %q", name, chart)
+		}
+	}
+}
+
+// tarNames returns names and rights of the files of an archive, all of which have the right date.
+func tarNames(t *testing.T, packed string) (names []string) {
+	t.Helper()
+	unpacked, err := gzip.NewReader(strings.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for archive := tar.NewReader(unpacked); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, fmt.Sprintf("%s %o", header.Name, header.Mode))
+		if !header.ModTime.Equal(testDate) || header.Uid != 0 {
+			t.Errorf("%s is of %v, and belongs to %d", header.Name, header.ModTime, header.Uid)
+		}
+	}
+}
+
+func TestRelease_Refused(t *testing.T) {
+	for name, want := range map[string]struct {
+		change  func(*release)
+		message string
+	}{
+		"no version":         {func(r *release) { r.version = "" }, "version"},
+		"a commit's name":    {func(r *release) { r.version = "1f94e68-dirty" }, "version"},
+		"nothing is built":   {func(r *release) { r.dist = t.TempDir() }, "'make release' builds them"},
+		"a key only":         {func(r *release) { r.signer.key = "key.pem" }, "a key its certificate"},
+		"another source":     {func(r *release) { r.source = t.TempDir() }, "no such file"},
+		"a certificate only": {func(r *release) { r.signer.certificate = "cert.pem" }, "a certificate needs its key"},
+		"not a Go program": {func(r *release) {
+			writeFile(t, filepath.Join(r.dist, "build", "linux_arm64", "csi-proxyctl"), []byte("#!/bin/sh\n"))
+		}, "csi-proxyctl"},
+	} {
+		r := newRelease(t)
+		want.change(r)
+		if err := r.make(t.Context()); err == nil || !strings.Contains(err.Error(), want.message) {
+			t.Errorf("%s: %v, want an error with %q", name, err, want.message)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+// Small is a program that does nothing, to be packed and signed.
+package main
+
+func main() {}

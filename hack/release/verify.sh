@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Makes a release twice and compares: the second time in a copy of the source in another
+# directory, without its git, and if FRESH is set also with an empty cache of the go command, so
+# that everything is compiled again. Then it looks for the version in the programs.
+#
+#   hack/release/verify.sh VERSION [PLATFORMS]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+version=${1:?usage: $0 VERSION [PLATFORMS]}
+args=(VERSION="$version" COMMIT="$(git rev-parse HEAD)" SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)")
+[ -z "${2:-}" ] || args+=(RELEASE_PLATFORMS="$2")
+work=$(mktemp -d)
+trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+
+make --no-print-directory release "${args[@]}" DIST="$work/once"
+mkdir "$work/source"
+git ls-files -z --cached --others --exclude-standard | tar -c --null --files-from=- --ignore-failed-read 2>/dev/null | tar -x -C "$work/source"
+[ -z "${FRESH:-}" ] || export GOCACHE="$work/cache"
+make --no-print-directory -C "$work/source" release "${args[@]}" DIST="$work/again"
+
+diff -r "$work/once" "$work/again"
+(cd "$work/again" && sha256sum --check SHA256SUMS)
+
+# As Windows stores texts: two bytes each.
+wide=$(printf %s "$version" | sed 's/./[&]\\x00/g')
+for program in "$work"/again/build/windows_*/*.exe; do
+  LC_ALL=C grep -aqP "$wide" "$program" || { echo "$program has no version resource" >&2; exit 1; }
+done
+for program in "$work"/again/build/"$(go env GOOS)_$(go env GOARCH)"/*; do
+  "$program" --version | grep -F " $version (commit "
+done

@@ -1,0 +1,60 @@
+package manifests
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	spdx "github.com/spdx/tools-golang/json"
+	"helm.sh/helm/v3/pkg/chart/loader"
+)
+
+// TestRelease: Helm and SPDX's own library can read what hack/release writes.
+func TestRelease(t *testing.T) {
+	dist := t.TempDir()
+	dir := filepath.Join(dist, "build", "linux_amd64")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(program(t, "csi-proxy-sim"), filepath.Join(dir, "csi-proxy-sim")); err != nil {
+		t.Fatal(err)
+	}
+	runGo(t, "run", "./hack/release", "-dist", dist, "-version", "v9.8.7", "-date", "2026-11-15T08:00:00Z")
+
+	chart, err := loader.LoadFile(filepath.Join(dist, "csi-proxy-9.8.7.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if chart.Metadata.Version != "9.8.7" || chart.Metadata.AppVersion != "v9.8.7" {
+		t.Errorf("the chart is %+v", chart.Metadata)
+	}
+	rendered, err := Render(chart, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	published, err := os.ReadFile(filepath.Join(dist, "csi-proxy_v9.8.7.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, published, _ = bytes.Cut(published, []byte("\n")); !bytes.Equal(published, rendered) {
+		t.Error("the manifest of the release is not what its chart renders to")
+	}
+
+	file, err := os.Open(filepath.Join(dist, "csi-proxy_v9.8.7.spdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	bill, err := spdx.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := map[string]string{}
+	for _, p := range bill.Packages {
+		modules[p.PackageName] = p.PackageSourceInfo
+	}
+	if bill.SPDXVersion != "SPDX-2.3" || modules["google.golang.org/grpc"] == "" || len(bill.Relationships) < len(bill.Packages) {
+		t.Errorf("the bill is %s, with %v", bill.SPDXVersion, modules)
+	}
+}
