@@ -15,6 +15,9 @@ DATE      := $(shell date -u -d @$(EPOCH) +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || dat
 ARGS      ?= -preset busy
 BENCHTIME ?= 1s
 FUZZTIME  ?= 20s
+FUZZJOBS  ?= 2
+SOAKTIME  ?= 60s
+SEED      ?= 1
 
 # The programs in cmd: those for Windows nodes, and those that also run here.
 WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
@@ -121,12 +124,18 @@ bench: ## Run all benchmarks, each for BENCHTIME (1s)
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
 		$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' .)))
 
+# Several at a time, each with one worker: most of the time of a short run goes to building
+# and starting. The first that fails ends the others; what it found is in its testdata.
 .PHONY: fuzz
-fuzz: ## Run all fuzz tests, each for FUZZTIME (20s)
-	@$(GREP_TESTS) -Ho '^func Fuzz[[:alnum:]_]*' . | while IFS=: read -r file func; do \
-		echo "$${file%/*} $${func#func }"; \
-		$(GO) test -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${file%/*}" || exit; \
-	done
+fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
+	@$(GREP_TESTS) -Ho '^func Fuzz[[:alnum:]_]*' . | sed 's|/[^/]*:func | |' | \
+		xargs -P $(FUZZJOBS) -L 1 sh -c 'output=$$($(GO) test -run "^$$" -fuzz "^$$2$$" -parallel 1 -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$1" 2>&1); \
+		result=$$?; echo "$$1 $$2: $$(echo "$$output" | grep "^fuzz: elapsed" | tail -1)"; \
+		[ $$result = 0 ] || { echo "$$output"; exit 255; }' fuzz
+
+.PHONY: soak
+soak: ## Let 64 clients work on a node that fails, for SOAKTIME (60s), with SEED (1); then bad neighbours
+	$(GO) test -count=1 -v -timeout=30m ./test/soak -args -soak.time=$(SOAKTIME) -soak.seed=$(SEED)
 
 .PHONY: generate
 generate: ## Write all generated code, the reference of csi-proxyctl and the manifests anew

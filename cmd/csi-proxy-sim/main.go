@@ -10,11 +10,10 @@ import (
 )
 
 func main() {
-	os.Exit(program().Main(os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(program(options{realTime: true}).Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func program() daemon.Program {
-	var options options
+func program(options options) daemon.Program {
 	return daemon.Program{
 		Name:     "csi-proxy-sim",
 		Summary:  "csi-proxy-sim serves the CSI Proxy API of an emulated Windows node.",

@@ -18,8 +18,9 @@ import (
 
 // options are the flags that only the simulator has.
 type options struct {
-	model, preset, faults, socketDir, files string
-	seed                                    uint64
+	model, preset, faults, socketDir, files, state string
+	seed                                           uint64
+	realTime                                       bool // always, but in tests
 }
 
 func (o *options) register(set *flag.FlagSet) {
@@ -28,14 +29,18 @@ func (o *options) register(set *flag.FlagSet) {
 	set.StringVar(&o.faults, "faults", "", "YAML `file` with faults to inject")
 	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the model's)")
 	set.StringVar(&o.files, "files", "", filesUsage)
+	set.StringVar(&o.state, "state", "", stateUsage)
 	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, else the runtime directory)")
 }
 
 func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
-	node, err := o.node()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	node, closeState, err := o.node(fail)
 	if err != nil {
 		return daemon.UsageError{Err: err}
 	}
+	defer closeState()
 	stop, err := o.mirror(ctx, node, flags.AllowedDirs())
 	if err != nil {
 		return daemon.UsageError{Err: fmt.Errorf("-files: %w", err)}
@@ -52,7 +57,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		Ready:           notify.Ready,
 	}
 	if flags.MetricsAddress == "" {
-		return serve.Run(ctx, node, cfg)
+		return stateFailure(ctx, serve.Run(ctx, node, cfg))
 	}
 	m := metrics.New(metrics.Config{ // without calls to Windows: there are none
 		Version: version.String(),
@@ -63,43 +68,44 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	})
 	cfg.Observer = m
 	cfg.Ready = func() { m.Ready(); notify.Ready() }
-	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })
+	return stateFailure(ctx, m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) }))
 }
 
-// node builds the node that the flags describe.
-func (o *options) node() (*winsim.Node, error) {
+// node builds the node that the flags describe. Fail is told if its state can no longer be
+// kept.
+func (o *options) node(fail func(error)) (_ *winsim.Node, closeState func(), err error) {
 	model, ok := winsim.Preset(o.preset)
 	if !ok {
-		return nil, fmt.Errorf("-preset: there is no %q; known are %s", o.preset, strings.Join(winsim.Presets(), ", "))
+		return nil, nil, fmt.Errorf("-preset: there is no %q; known are %s", o.preset, strings.Join(winsim.Presets(), ", "))
 	}
 	if o.model != "" {
 		loaded, err := load(o.model, winsim.LoadModel)
 		if err != nil {
-			return nil, fmt.Errorf("-model: %w", err)
+			return nil, nil, fmt.Errorf("-model: %w", err)
 		}
 		model = loaded
 	}
 	if o.seed != 0 {
 		model.Seed = o.seed
 	}
-	model.RealTime = true
-	node, err := winsim.New(model)
-	if err != nil {
-		return nil, fmt.Errorf("-model: %w", err)
+	model.RealTime = o.realTime
+	var faults []winsim.Fault
+	if o.faults != "" {
+		if faults, err = load(o.faults, winsim.LoadFaults); err != nil {
+			return nil, nil, fmt.Errorf("-faults: %w", err)
+		}
 	}
-	if o.faults == "" {
-		return node, nil
-	}
-	faults, err := load(o.faults, winsim.LoadFaults)
+	node, closeState, err := o.open(model, fail)
 	if err != nil {
-		return nil, fmt.Errorf("-faults: %w", err)
+		return nil, nil, err
 	}
 	for _, fault := range faults {
 		if _, err := node.Inject(fault); err != nil {
-			return nil, fmt.Errorf("-faults: %w", err)
+			closeState()
+			return nil, nil, fmt.Errorf("-faults: %w", err)
 		}
 	}
-	return node, nil
+	return node, closeState, nil
 }
 
 func load[T any](path string, parse func(io.Reader, string) (T, error)) (T, error) {

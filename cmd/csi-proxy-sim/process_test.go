@@ -27,7 +27,11 @@ import (
 // TestMain lets the test binary play the program, so that it is tested as a process: its
 // signals, its exit code, its sockets.
 func TestMain(m *testing.M) {
-	if os.Getenv("CSI_PROXY_SIM_TEST_MAIN") != "" {
+	switch os.Getenv("CSI_PROXY_SIM_TEST_MAIN") {
+	case "":
+	case "virtual time":
+		os.Exit(program(options{}).Main(os.Args[1:], os.Stdout, os.Stderr))
+	default:
 		main()
 	}
 	os.Exit(m.Run())
@@ -144,7 +148,7 @@ func TestProcess_Exits(t *testing.T) {
 		code int
 		want []string
 	}{
-		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-files", "-require-privacy", "-v value", "default"}},
+		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-files", "-state", "-require-privacy", "-v value", "default"}},
 		"version":                   {[]string{"-version"}, daemon.ExitOK, []string{"csi-proxy-sim "}},
 		"unknown flag":              {[]string{"-nonsense"}, daemon.ExitUsage, []string{"-nonsense", "-help"}},
 		"argument":                  {[]string{"serve"}, daemon.ExitUsage, []string{`"serve"`}},
@@ -162,6 +166,10 @@ func TestProcess_Exits(t *testing.T) {
 		"malformed faults":          {[]string{"-faults", file("faults:\n  - call: Nonsense\n    error: 5\n")}, daemon.ExitUsage, []string{"file.yaml", "line 2", "faults[0].call", "Nonsense"}},
 		"files on drives":           {[]string{"-files", "drives"}, daemon.ExitUsage, []string{"-files", "Windows", "./drives"}},
 		"files of somebody":         {[]string{"-files", filepath.Dir(file("thesis"))}, daemon.ExitUsage, []string{"-files", "not empty", "choose another"}},
+		"files and a state":         {[]string{"-files", t.TempDir(), "-state", filepath.Join(t.TempDir(), "x")}, daemon.ExitUsage, []string{"-state and -files cannot be combined"}},
+		"a state of something else": {[]string{"-state", file("{}")}, daemon.ExitUsage, []string{"-state", "file.yaml", "not the state of a node", "another file", "remove this one"}},
+		"a state below a file":      {[]string{"-state", "/dev/null/x"}, daemon.ExitUsage, []string{"-state", "/dev/null/x"}},
+		"an unknown crash":          {[]string{"-faults", file("faults:\n  - {nth: 1, crash: soon}\n")}, daemon.ExitUsage, []string{"faults[0].crash", `"before", "after"`}},
 		"files below a file":        {[]string{"-files", "/dev/null/x"}, daemon.ExitUsage, []string{"-files", "/dev/null"}},
 		"socket dir below a file":   {[]string{"-socket-dir", "/dev/null/x"}, daemon.ExitFailure, []string{"endpoint disk/v1alpha1", "/dev/null"}},
 		"socket dir of a long name": {[]string{"-socket-dir", dir + strings.Repeat("/x", 60)}, daemon.ExitFailure, []string{"107"}},

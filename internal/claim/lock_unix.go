@@ -15,6 +15,20 @@ func (d *Dir) openLock() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return lock(file)
+}
+
+// Lock opens a file, which is made if it is missing, that only one process can have until it
+// ends or closes it.
+func Lock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return lock(file)
+}
+
+func lock(file *os.File) (*os.File, error) {
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		_ = file.Close()
 		return nil, err

@@ -6,10 +6,12 @@ import (
 	"syscall"
 )
 
-// openLock opens the file in the mark that only one process can have, until it ends: it is
-// shared with nobody.
-func (d *Dir) openLock() (*os.File, error) {
-	path := filepath.Join(d.Path, Mark, lockName)
+// openLock opens the file in the mark that only one process can have, until it ends.
+func (d *Dir) openLock() (*os.File, error) { return Lock(filepath.Join(d.Path, Mark, lockName)) }
+
+// Lock opens a file, which is made if it is missing, that only one process can have until it
+// ends or closes it: it is shared with nobody.
+func Lock(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, err

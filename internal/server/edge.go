@@ -43,6 +43,10 @@ type edge struct {
 // in between ends the process.
 func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	defer e.recoverPanic(info.FullMethod, &resp, &err)
+	if conn := caller(ctx).conn; conn != nil {
+		conn.calls.Add(1)
+		defer conn.served()
+	}
 	line := e.logger.V(requestVerbosity)
 	if e.observer == nil && !line.Enabled() {
 		return e.call(ctx, req, info, handler)

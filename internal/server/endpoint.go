@@ -54,7 +54,7 @@ type grpcServer struct {
 func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener net.Listener) *endpoint {
 	return &endpoint{
 		name:        e.Name(),
-		connections: track(listener),
+		connections: track(listener, cfg.MaxConnections),
 		newServer:   func() *grpcServer { return newGRPCServer(logger, cfg, e) },
 	}
 }
@@ -70,6 +70,7 @@ func newGRPCServer(logger klog.Logger, cfg Config, e grpcapi.Endpoint) *grpcServ
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.MaxConcurrentStreams(maxConcurrentStreams),
 		grpc.NumStreamWorkers(streamWorkers),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: cfg.IdleTimeout}),
 		// Clients of other languages keep idle connections alive with pings; they
 		// are local and harmless.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),

@@ -27,6 +27,7 @@ func (peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.Aut
 	info := peerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
 	if tracked, ok := conn.(*connection); ok {
 		info.pid, _ = pipe.PeerPID(tracked.NetConn())
+		info.conn = tracked
 	}
 	return conn, info, nil
 }
@@ -38,17 +39,21 @@ func (c peerCredentials) Clone() credentials.TransportCredentials {
 // peerInfo is what is known of the process at the other end; pid 0 means unknown.
 type peerInfo struct {
 	credentials.CommonAuthInfo
-	pid int
+	pid  int
+	conn *connection
 }
 
 func (peerInfo) AuthType() string { return "local" }
 
 // callerPID returns the process id of the caller of a request, or 0.
-func callerPID(ctx context.Context) int {
+func callerPID(ctx context.Context) int { return caller(ctx).pid }
+
+// caller returns what is known of the caller of a request.
+func caller(ctx context.Context) peerInfo {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(peerInfo); ok {
-			return info.pid
+			return info
 		}
 	}
-	return 0
+	return peerInfo{}
 }

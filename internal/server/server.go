@@ -26,6 +26,12 @@ const (
 	// connection behind each time they are constructed; grpc-go would keep those, and
 	// wait for them when it stops, for 120 seconds.
 	DefaultConnectionTimeout = 5 * time.Second
+	// DefaultIdleTimeout is when a connection without a call is closed, which its client
+	// does not notice: the next call opens another one.
+	DefaultIdleTimeout = 15 * time.Minute
+	// DefaultMaxConnections is how many connections an endpoint has at the same time. A
+	// node has a few dozen drivers with one each; one that is idle takes about 100 KiB.
+	DefaultMaxConnections = 1024
 )
 
 // Config says what to serve and where.
@@ -45,6 +51,12 @@ type Config struct {
 	// ConnectionTimeout bounds how long a connection may stay silent before its HTTP/2
 	// preface; 0 means DefaultConnectionTimeout.
 	ConnectionTimeout time.Duration
+	// IdleTimeout is for how long a connection may have no call; 0 means DefaultIdleTimeout.
+	IdleTimeout time.Duration
+	// MaxConnections is how many connections an endpoint has; a further one takes the place
+	// of one without calls, if there is such, that was silent longest. 0 means
+	// DefaultMaxConnections.
+	MaxConnections int
 }
 
 // Run serves until ctx ends or an endpoint fails, whichever is first; then it stops
@@ -59,6 +71,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	cfg.StopTimeout = cmp.Or(cfg.StopTimeout, DefaultStopTimeout)
 	cfg.ConnectionTimeout = cmp.Or(cfg.ConnectionTimeout, DefaultConnectionTimeout)
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout)
+	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, DefaultMaxConnections)
 	logger := klog.FromContext(ctx)
 
 	endpoints, err := listen(ctx, cfg)

@@ -90,3 +90,17 @@ func TestShort(t *testing.T) {
 		t.Errorf("three bytes look like %s", got)
 	}
 }
+
+// FuzzSignatures: whatever is on a disk, looking at it ends well, and a blank one has no sign
+// of anything.
+func FuzzSignatures(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(make([]byte, 4096))
+	f.Add([]byte("\xeb\x52\x90NTFS    "))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		head, tail := signature.InHead(b), signature.InTail(b)
+		if signature.Blank(b) && head+tail != "" {
+			t.Errorf("%x is blank, and has signs of %q and %q", b, head, tail)
+		}
+	})
+}

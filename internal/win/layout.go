@@ -49,6 +49,15 @@ func (g GUID) String() string {
 	return fmt.Sprintf("%08x-%04x-%04x-%x-%x", binary.BigEndian.Uint32(g[:]), g[4:6], g[6:8], g[8:10], g[10:])
 }
 
+// MarshalText is String, for encoders such as JSON.
+func (g GUID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText is ParseGUID.
+func (g *GUID) UnmarshalText(text []byte) (err error) {
+	*g, err = ParseGUID(string(text))
+	return err
+}
+
 // Types of GPT partitions.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt
 var (

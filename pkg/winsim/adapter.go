@@ -54,6 +54,7 @@ func (n *Node) RescanAdapter(ctx context.Context, adapter string) error {
 	found := func(d *disk) bool { return adapter == "" || d.adapter == adapter }
 	for _, d := range n.unseen {
 		if found(d) {
+			n.changed()
 			n.enumerate(d)
 		}
 	}

@@ -37,6 +37,7 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 
 // plug connects a disk. n.mu is held.
 func (n *Node) plug(d *disk) {
+	n.changed()
 	d.offlineAgain = n.storage.OfflineAgain
 	submerge(n.volumesOn(d)...)
 	if n.storage.AttachByRescan {
@@ -62,6 +63,7 @@ func (n *Node) DetachDisk(number uint32) error {
 
 // unplug takes a disk away. n.mu is held.
 func (n *Node) unplug(d *disk) {
+	n.changed()
 	n.unseen = slices.DeleteFunc(n.unseen, func(other *disk) bool { return other == d })
 	submerge(n.volumesOn(d)...)
 	delete(n.disks, d.number)
@@ -105,6 +107,7 @@ func (n *Node) GrowDisk(number uint32, size Size) error {
 
 // grow makes a disk larger, if it is not. n.mu is held.
 func (n *Node) grow(d *disk, size int64) {
+	n.changed()
 	d.size = max(d.size, size)
 	if n.storage.CapacityFollows == CapacityAtOnce {
 		n.notice(d)

@@ -43,6 +43,7 @@ func (n *Node) SetDiskAttributes(ctx context.Context, device win.Device, attribu
 		// "critical disk".
 		return winerr.AccessDenied
 	}
+	n.changed()
 	if d.scsi != nil {
 		n.persisted[*d.scsi] = wanted
 	}
@@ -50,13 +51,18 @@ func (n *Node) SetDiskAttributes(ctx context.Context, device win.Device, attribu
 	n.setAttributes(d, wanted)
 	if wasOffline && !wanted.Offline && d.offlineAgain > 0 {
 		d.offlineAgain--
-		n.after(offlineAgainAfter, func() {
-			again := d.attributes
-			again.Offline = true
-			n.setAttributes(d, again)
-		})
+		n.after(offlineAgainAfter, relapse{d})
 	}
 	return nil
+}
+
+// relapse puts a disk offline again.
+type relapse struct{ disk *disk }
+
+func (r relapse) happen(n *Node) {
+	again := r.disk.attributes
+	again.Offline = true
+	n.setAttributes(r.disk, again)
 }
 
 // setAttributes lets the volumes follow. n.mu is held.

@@ -34,15 +34,24 @@ func (n *Node) update(ctx context.Context, call string, device win.Device) error
 
 // notice lets Windows see the size of a disk. n.mu is held.
 func (n *Node) notice(d *disk) {
-	d.seen = d.size
+	if d.seen != d.size {
+		d.seen = d.size
+		n.changed()
+	}
 	if d.table.style != win.StyleGPT || d.table.size == d.seen {
 		return
 	}
-	n.after(n.storage.CapacityDelay, func() {
-		if d.table.style == win.StyleGPT && d.table.size != d.seen && d.writable() == nil {
-			d.eraseTable()
-			d.table.size = d.seen
-			d.writeTable()
-		}
-	})
+	n.changed()
+	n.after(n.storage.CapacityDelay, tableMove{d})
+}
+
+// tableMove moves the copy of a GPT to the end of a disk that has grown.
+type tableMove struct{ disk *disk }
+
+func (m tableMove) happen(*Node) {
+	if d := m.disk; d.table.style == win.StyleGPT && d.table.size != d.seen && d.writable() == nil {
+		d.eraseTable()
+		d.table.size = d.seen
+		d.writeTable()
+	}
 }

@@ -54,6 +54,7 @@ func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.clock.virtual += max(d, 0)
+	n.changed()
 	n.settle()
 	return nil
 }
@@ -82,15 +83,35 @@ func (n *Node) lock() {
 type mutex struct {
 	sync.Mutex
 	leave func() // runs before it is unlocked; nil for nothing
+	dirty bool   // the state was changed since it was locked
+	kept  *kept  // where the state is kept, if it is
+	doom  doom   // ends the process with the next change
 }
 
-// Unlock ends an access to a node's state.
+// Unlock ends an access to a node's state. What was changed is kept when it returns.
 func (m *mutex) Unlock() {
 	if m.leave != nil {
 		m.leave()
 	}
+	if !m.dirty {
+		m.Mutex.Unlock()
+		return
+	}
+	m.dirty = false
+	kept, change, doom := m.kept, uint64(0), m.doom
+	if kept != nil {
+		kept.changes++
+		change = kept.changes
+	}
 	m.Mutex.Unlock()
+	if kept != nil {
+		kept.wait(change)
+	}
+	doom.strike()
 }
+
+// changed says that something changed that Save writes. n.mu is held.
+func (n *Node) changed() { n.mu.dirty = true }
 
 // settle lets everything happen that is due, in order. n.mu is held.
 func (n *Node) settle() {
@@ -98,26 +119,38 @@ func (n *Node) settle() {
 	for now := c.now(); len(c.events) > 0 && !c.events[0].due.After(now); {
 		e := heap.Pop(&c.events).(*event)
 		c.instant = e.due
-		e.happen()
+		e.what.happen(n)
 		c.instant = time.Time{}
+		n.changed()
 	}
 }
 
 // after makes something happen in d from now, or at once if d is 0. n.mu is held, now and
 // when it happens.
-func (n *Node) after(d time.Duration, happen func()) {
+func (n *Node) after(d time.Duration, what happening) {
 	if d <= 0 {
-		happen()
+		what.happen(n)
 		return
 	}
+	n.plan(n.clock.now().Add(d), what)
+}
+
+func (n *Node) plan(due time.Time, what happening) {
 	n.clock.planned++
-	heap.Push(&n.clock.events, &event{due: n.clock.now().Add(d), order: n.clock.planned, happen: happen})
+	heap.Push(&n.clock.events, &event{due: due, order: n.clock.planned, what: what})
 }
 
 type event struct {
-	due    time.Time
-	order  int // of planning, for events of the same time
-	happen func()
+	due   time.Time
+	order int // of planning, for events of the same time
+	what  happening
+}
+
+// happening is something that Windows will do by itself. It is data rather than a function,
+// because what is on its way is part of a node's state, see Save.
+type happening interface {
+	// happen does it. n.mu is held.
+	happen(n *Node)
 }
 
 // events is a heap, the next event first.

@@ -28,10 +28,18 @@ func newNode(t *testing.T, model winsim.Model) *winsim.Node {
 	return node
 }
 
+// newProvenNode is newNode, and proves that all changes would be kept.
+func newProvenNode(t *testing.T, model winsim.Model) *winsim.Node {
+	t.Helper()
+	node := newNode(t, model)
+	node.ProveChanges(func(err error) { t.Error(err) })
+	return node
+}
+
 func TestConformance_Filesystem(t *testing.T) {
 	hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode {
 		t.Helper()
-		node := newNode(t, withDataVolume())
+		node := newProvenNode(t, withDataVolume())
 		api, err := filesystem.New(node.Filesystem())
 		if err != nil {
 			t.Fatal(err)
@@ -82,13 +90,13 @@ func TestConformance_System(t *testing.T) {
 	t.Run("without a limit", func(t *testing.T) {
 		hosttest.System(t, func(t *testing.T) hosttest.SystemNode {
 			t.Helper()
-			return systemNode(newSystem(t, newNode(t, withServices())))
+			return systemNode(newSystem(t, newProvenNode(t, withServices())))
 		})
 	})
 	t.Run("with one", func(t *testing.T) {
 		hosttest.System(t, func(t *testing.T) hosttest.SystemNode {
 			t.Helper()
-			node := systemNode(newSystem(t, newNode(t, withServices()), system.AllowedServices("*")))
+			node := systemNode(newSystem(t, newProvenNode(t, withServices()), system.AllowedServices("*")))
 			node.Forbidden = map[string]string{
 				"itself": "csi-proxy", "kubelet": "kubelet", "containers": "containerd", "RPC": "RpcSs", "DCOM": "DcomLaunch",
 				"endpoint mapper": "RpcEptMapper", "networks": "hns", "compute": "vmcompute",

@@ -190,6 +190,7 @@ func (d directory) create(ctx context.Context, call, name string, e *entry) erro
 	if err := e.link.fitsOn(at.fs); err != nil {
 		return err
 	}
+	d.node.changed()
 	at.add(e)
 	at.entry = e
 	d.node.observe(call, at, true)
@@ -212,6 +213,7 @@ func (d directory) Remove(ctx context.Context, name string) error {
 	case !isLink(at.entry) && len(at.entry.children) > 0:
 		return winerr.DirNotEmpty
 	}
+	d.node.changed()
 	d.node.observe("Remove", at, true)
 	return at.remove()
 }

@@ -93,7 +93,7 @@ func TestDirectory_Removed(t *testing.T) {
 // TestDirectory_VolumeChanges: an open directory fails with its volume, and is worth
 // nothing once the volume was formatted.
 func TestDirectory_VolumeChanges(t *testing.T) {
-	node, ctx := newNode(t, storageModel()), t.Context()
+	node, ctx := newProvenNode(t, storageModel()), t.Context()
 	mustAll(t, node.Mkdir(dataVolume+"dir"))
 	dir := open(t, node, dataVolume+"dir")
 	for state, want := range map[winsim.VolumeState]error{winsim.Gone: winerr.FileNotFound, winsim.NotReady: winerr.NotReady} {

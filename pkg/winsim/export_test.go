@@ -1,7 +1,32 @@
 package winsim
 
+import (
+	"bytes"
+	"fmt"
+)
+
 // MirrorDrivesAt is MirrorDrives with real directories elsewhere, for machines without
 // drives.
 func (n *Node) MirrorDrivesAt(dirs []string, report func(error), locate func(string) string) (func(), error) {
 	return n.mirrorDrives(dirs, report, locate)
+}
+
+// ProveChanges reports accesses that change what Save writes without saying so: such a change
+// would be lost with the process.
+func (n *Node) ProveChanges(report func(error)) {
+	n.lock()
+	defer n.mu.Unlock()
+	before, err := n.encode()
+	if err != nil {
+		report(err)
+	}
+	n.mu.leave = func() {
+		after, err := n.encode()
+		switch {
+		case err != nil: // other tests are about what cannot be saved
+		case !n.mu.dirty && !bytes.Equal(before, after):
+			report(fmt.Errorf("a change that nobody has told of:\n%s\n%s", before, after))
+		}
+		before = after
+	}
 }

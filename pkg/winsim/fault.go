@@ -37,6 +37,9 @@ type Fault struct {
 	// from 40000, are meant as such, and for FormatLegacy those of
 	// Win32_Volume.Format, 1 to 18.
 	Error uint32 `yaml:"error"`
+	// Crash ends the process that the node is in, at once and without a word, as kill -9
+	// does. It is for csi-proxy-sim, whose state is kept in a file.
+	Crash Moment `yaml:"crash"`
 	// Do runs before the call, so that a test can change the node between two
 	// calls of one operation.
 	Do func(*Node) `yaml:"-"`
@@ -54,8 +57,11 @@ func (f Fault) validate() *ModelError {
 		return &ModelError{Field: "chance", Problem: "it must be between 0 and 1"}
 	case f.Delay < 0:
 		return &ModelError{Field: "delay", Problem: "it must not be negative"}
-	case f.Delay == 0 && f.Error == 0 && f.Do == nil:
-		return &ModelError{Field: "error", Problem: "the fault does nothing: give an error or a delay"}
+	case f.Delay == 0 && f.Error == 0 && f.Do == nil && f.Crash == "":
+		return &ModelError{Field: "error", Problem: "the fault does nothing: give an error, a delay or a crash"}
+	}
+	if err := oneOf("crash", f.Crash, CrashBefore, CrashAfter); err != nil {
+		return err
 	}
 	return nil
 }
@@ -121,6 +127,7 @@ func (n *Node) strike(ctx context.Context, call string, names func() []string) e
 				return err
 			}
 		}
+		n.crash(fault.Crash)
 		if fault.Error != 0 && failure == nil {
 			failure = failureOf(call, fault.Error)
 		}

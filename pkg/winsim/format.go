@@ -25,6 +25,7 @@ func (n *Node) refuseFormat(v *volume) error {
 		return winerr.WMINotFound
 	case n.outOfDate > 0:
 		n.outOfDate--
+		n.changed()
 		return winerr.StorageCacheOutOfDate
 	case n.needed(v):
 		return winerr.StorageSystemPartition
@@ -78,26 +79,37 @@ func (n *Node) format(ctx context.Context, id win.VolumeID, refuse func(*volume)
 		n.mu.Unlock()
 		return err
 	}
-	result := interrupted // guarded by n.mu
 	v.formatting = true
-	absences := v.absences
-	n.after(n.storage.FormatTime, func() {
-		v.formatting = false
-		if v.absences == absences {
-			v.makeNTFS()
-			for _, e := range v.extents {
-				n.grow(e.disk, e.disk.grows)
-			}
-			result = nil
-		}
-	})
+	end := &formatEnd{volume: v, absences: v.absences, result: interrupted}
+	n.after(n.storage.FormatTime, end)
+	n.changed()
 	n.mu.Unlock()
 	if err := n.Sleep(ctx, n.storage.FormatTime); err != nil {
 		return err
 	}
 	n.lock()
 	defer n.mu.Unlock()
-	return result
+	return end.result
+}
+
+// formatEnd ends a format, with success if the volume did not leave meanwhile.
+type formatEnd struct {
+	volume   *volume
+	absences int   // of the volume when it began
+	result   error // guarded by n.mu
+}
+
+func (f *formatEnd) happen(n *Node) {
+	v := f.volume
+	v.formatting = false
+	if v.absences != f.absences {
+		return
+	}
+	v.makeNTFS()
+	for _, e := range v.extents {
+		n.grow(e.disk, e.disk.grows)
+	}
+	f.result = nil
 }
 
 // makeNTFS puts an empty NTFS on a volume.
@@ -117,6 +129,7 @@ func (n *Node) RefreshStorageCache(ctx context.Context) error {
 	}
 	n.lock()
 	defer n.mu.Unlock()
+	n.changed()
 	n.outOfDate = 0
 	for _, v := range n.volumes {
 		v.known = v.known || v.present

@@ -181,6 +181,7 @@ func (n *Node) discover(ctx context.Context, portal win.TargetPortal) error {
 		return err
 	}
 	defer unlock()
+	n.changed()
 	p.registered, p.known = true, n.iscsi.offeredBy(p)
 	return nil
 }
@@ -196,6 +197,7 @@ func (n *Node) RemoveSendTargetPortal(ctx context.Context, portal win.SendTarget
 	if p == nil || !p.registered || portal != p.report() {
 		return winerr.ISCSIPortalNotFound
 	}
+	n.changed()
 	p.registered, p.known = false, nil
 	return nil
 }
@@ -255,6 +257,7 @@ func (n *Node) RemovePersistentTarget(ctx context.Context, login win.PersistentL
 	if at < 0 {
 		return winerr.ISCSITargetNotFound
 	}
+	n.changed()
 	in.logins = slices.Delete(in.logins, at, at+1)
 	return nil
 }
@@ -269,6 +272,7 @@ func (n *Node) SetInitiatorCHAPSharedSecret(ctx context.Context, secret win.Secr
 	if length := len(secret.Bytes()); length < 12 || length > 16 {
 		return winerr.ISCSIInvalidCHAPSecret
 	}
+	n.changed()
 	in.secret = string(secret.Bytes())
 	return nil
 }

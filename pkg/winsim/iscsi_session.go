@@ -80,12 +80,18 @@ func (n *Node) begin(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
 	n.iscsi.begun++
 	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + n.iscsi.begun}, target: t, portal: p}
 	n.iscsi.sessions = append(n.iscsi.sessions, s)
-	n.after(n.iscsi.pnpDelay, func() {
-		if slices.Contains(n.iscsi.sessions, s) {
-			n.plugLUNs(t)
-		}
-	})
+	n.changed()
+	n.after(n.iscsi.pnpDelay, lunArrival{s})
 	return s
+}
+
+// lunArrival lets the disks of a session come, if it still lasts.
+type lunArrival struct{ session *iscsiSession }
+
+func (a lunArrival) happen(n *Node) {
+	if slices.Contains(n.iscsi.sessions, a.session) {
+		n.plugLUNs(a.session.target)
+	}
 }
 
 // plugLUNs makes the disks of a target appear, those that are not there. n.mu is held.
@@ -150,6 +156,7 @@ func (n *Node) Logout(ctx context.Context, id win.SessionID) error {
 		return err
 	}
 	defer unlock()
+	n.changed()
 	t := s.target
 	if t.busy > 0 || t.held > 0 {
 		t.busy = max(0, t.busy-1)

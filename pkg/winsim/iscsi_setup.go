@@ -18,6 +18,7 @@ func (n *Node) AddISCSITarget(target ISCSITarget) error {
 	if err := n.iscsi.addTarget(target); err != nil {
 		return err
 	}
+	n.changed()
 	return nil
 }
 
@@ -30,6 +31,7 @@ func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
 	if p == nil {
 		return winerr.New(winerr.NotFound, "set state of portal", portal, "there is no such portal")
 	}
+	n.changed()
 	p.down = down
 	return nil
 }

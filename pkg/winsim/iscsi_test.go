@@ -125,7 +125,7 @@ func iscsiCalls(t *testing.T, node *winsim.Node) map[string]func() error {
 // TestFault_EveryISCSICall is TestFault_EveryStorageCall for the initiator; and each call says
 // when the service does not run.
 func TestFault_EveryISCSICall(t *testing.T) {
-	node := newNode(t, winsim.Default())
+	node := newProvenNode(t, winsim.Default())
 	calls := iscsiCalls(t, node)
 	for method := range reflect.TypeFor[win.ISCSI]().Methods() {
 		if calls[method.Name] == nil {
@@ -154,7 +154,7 @@ func TestFault_EveryISCSICall(t *testing.T) {
 
 // TestFault_SessionByTarget: calls about a session can be hit by the name of its target.
 func TestFault_SessionByTarget(t *testing.T) {
-	node := newNode(t, winsim.Default())
+	node := newProvenNode(t, winsim.Default())
 	calls := iscsiCalls(t, node)
 	if err := errors.Join(calls["AddSendTargetPortal"](), calls["Login"]()); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestDefault_NoDiskBeforeLogin(t *testing.T) {
 	without.ISCSI = winsim.ISCSI{}
 	var lists []string
 	for _, model := range []winsim.Model{with, without} {
-		node := newNode(t, model)
+		node := newProvenNode(t, model)
 		devices, err := node.DiskDevices(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestDefault_NoDiskBeforeLogin(t *testing.T) {
 func TestLogin_Twice(t *testing.T) {
 	model := winsim.Default()
 	model.ISCSI.Portals[0].Registered = true
-	node := newNode(t, model)
+	node := newProvenNode(t, model)
 	login := iscsiCalls(t, node)["Login"]
 	done := make(chan error)
 	for range 2 {

@@ -21,6 +21,7 @@ func (n *Node) DriveLayout(ctx context.Context, device win.Device) (win.DriveLay
 	defer unlock()
 	if d.looksRaw > 0 {
 		d.looksRaw--
+		n.changed()
 		return win.DriveLayout{Style: win.StyleRaw}, nil
 	}
 	return d.layout(), nil
@@ -68,14 +69,22 @@ func (n *Node) CreateDisk(ctx context.Context, device win.Device, diskID win.GUI
 	case MSRAtOnce:
 		n.addMSR(d)
 	case MSRLate:
-		n.after(lateMSR, func() {
-			if d.table.style == win.StyleGPT && d.table.id == diskID {
-				n.addMSR(d)
-			}
-		})
+		n.after(lateMSR, reservation{d, diskID})
 	case MSRNever, "":
 	}
 	return nil
+}
+
+// reservation adds the reserved partition to a new table, if the disk still has it.
+type reservation struct {
+	disk  *disk
+	table win.GUID
+}
+
+func (r reservation) happen(n *Node) {
+	if r.disk.table.style == win.StyleGPT && r.disk.table.id == r.table {
+		n.addMSR(r.disk)
+	}
 }
 
 // addMSR adds a reserved partition at the start of the disk, if there is none and the
@@ -162,6 +171,7 @@ func (n *Node) setTable(d *disk, changed table) {
 	if d.table.style == win.StyleGPT {
 		d.eraseTable()
 	}
+	n.changed()
 	d.table = changed
 	d.table.number()
 	d.writeTable()
@@ -206,11 +216,16 @@ func (n *Node) assignLetter(v *volume) {
 
 // stretch makes a volume as long as its partition. n.mu is held.
 func (n *Node) stretch(v *volume) {
-	n.after(n.storage.GrowDelay, func() {
-		if p := v.partition(); p != nil {
-			v.extents[0].length = p.Length
-		}
-	})
+	n.after(n.storage.GrowDelay, stretching{v})
+}
+
+// stretching makes a volume as long as its partition is by then.
+type stretching struct{ volume *volume }
+
+func (s stretching) happen(*Node) {
+	if p := s.volume.partition(); p != nil {
+		s.volume.extents[0].length = p.Length
+	}
 }
 
 // GrowPartition makes a partition longer, if the space behind it is free.
@@ -235,6 +250,7 @@ func (n *Node) GrowPartition(ctx context.Context, device win.Device, number uint
 	if d.misfit(grown) >= 0 {
 		return winerr.InvalidParameter
 	}
+	n.changed()
 	d.table.partitions = grown
 	d.writeTable()
 	if longer.volume != nil {

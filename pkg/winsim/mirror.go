@@ -146,6 +146,10 @@ func (n *Node) startMirror(m *mirror) (func(), error) {
 		m.release()
 		return nil, errors.New("mirror the node's files: they are mirrored already")
 	}
+	if n.mu.kept != nil {
+		m.release()
+		return nil, errors.New("mirror the node's files: its state is kept in a file, which would not have what others do in a real directory")
+	}
 	n.mirror, n.mu.leave = m, m.arrange
 	return sync.OnceFunc(m.stop), nil
 }

@@ -522,7 +522,7 @@ func TestMirror_Transcripts(t *testing.T) {
 			node, dir := newNode(t, modelFor(t, file)), t.TempDir()
 			stop, err := node.Mirror(dir, nil)
 			mustAll(t, err)
-			if diff := cmp.Diff(string(text), replay(t, node, string(text))); diff != "" {
+			if diff := cmp.Diff(string(text), replay(t, node, string(text), same)); diff != "" {
 				t.Errorf("differs (-want +got):\n%s", diff)
 			}
 			agree(t, node, dir, stop)

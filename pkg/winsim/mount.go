@@ -53,6 +53,7 @@ func (n *Node) OnlineVolume(ctx context.Context, id win.VolumeID) error {
 		return err
 	}
 	defer unlock()
+	n.changed()
 	v.offline, v.nameless = false, false
 	return nil
 }
@@ -107,6 +108,7 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 	if err := mounted.fitsOn(at.fs); err != nil {
 		return err
 	}
+	d.node.changed()
 	d.node.observe("SetMountPoint", at, true)
 	at.entry.link = mounted
 	at.fs.reshow(at.entry)
@@ -120,6 +122,9 @@ type mountedFolder struct {
 	link *link
 	at   *entry
 }
+
+// dismantled reports whether the folder is not what it was when the mount manager was told.
+func (f mountedFolder) dismantled() bool { return f.at.removed || f.at.link != f.link }
 
 // announce tells the mount manager of a mounted folder, if its maker does.
 func (n *Node) announce(at place) {
@@ -144,7 +149,7 @@ func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, erro
 	if v.letter != "" {
 		paths = append(paths, v.letter+`:\`)
 	}
-	n.mountedFolders = slices.DeleteFunc(n.mountedFolders, func(f mountedFolder) bool { return f.at.removed || f.at.link != f.link })
+	n.mountedFolders = slices.DeleteFunc(n.mountedFolders, mountedFolder.dismantled)
 	for _, f := range n.mountedFolders {
 		if shown, _ := f.link.MountedVolume(); winpath.Equal(shown, string(v.id())) {
 			paths = append(paths, whereabouts(f.on, f.at)+`\`)
@@ -173,6 +178,7 @@ func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
 	if _, mounted := point.MountedVolume(); !mounted {
 		return winerr.InvalidParameter
 	}
+	d.node.changed()
 	d.node.observe("DeleteMountPoint", at, true)
 	at.entry.file().link = nil
 	at.fs.reshow(at.entry.file())

@@ -85,7 +85,7 @@ func (n *Node) startOnShare(path string) (v *volume, root, names string, err err
 		return nil, "", "", winerr.BadPathname
 	}
 	root = `\\` + serverName + `\` + shareName
-	if err := n.network.admit(root); err != nil {
+	if err := n.admit(root); err != nil {
 		return nil, "", "", err
 	}
 	found := s.shares[winpath.Fold(shareName)]
@@ -96,13 +96,16 @@ func (n *Node) startOnShare(path string) (v *volume, root, names string, err err
 }
 
 // admit is what a server says to the credentials that the node has for a share.
-func (n *network) admit(root string) error {
-	m := n.mappings[winpath.Fold(root)]
+func (n *Node) admit(root string) error {
+	m := n.network.mappings[winpath.Fold(root)]
 	if m == nil || m.stale {
 		return winerr.LogonFailure
 	}
-	err := n.byName[winpath.Fold(m.server)].check(m.user, m.password)
-	m.idle = m.idle && err != nil
+	err := n.network.byName[winpath.Fold(m.server)].check(m.user, m.password)
+	if m.idle && err == nil {
+		n.changed()
+		m.idle = false
+	}
 	return err
 }
 
@@ -117,7 +120,7 @@ func (n *Node) mayReach(s *share) error {
 	}
 	var failure error = winerr.LogonFailure
 	for _, name := range append([]string{s.server.Name}, s.server.Aliases...) {
-		err := n.network.admit(`\\` + name + `\` + s.label)
+		err := n.admit(`\\` + name + `\` + s.label)
 		if err == nil {
 			return nil
 		}
@@ -187,6 +190,7 @@ func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
 	if err := s.configure(model); err != nil {
 		return winerr.New(winerr.Invalid, op, name, "%w", err)
 	}
+	n.changed()
 	return nil
 }
 

@@ -131,6 +131,7 @@ func (n *Node) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64)
 	case sectors > v.length()/fs.sector || sectors-fs.sectors < fs.cluster/fs.sector || sectors*fs.sector/fs.cluster > maxClusters:
 		return winerr.InvalidParameter
 	}
+	n.changed()
 	fs.sectors = sectors
 	return nil
 }

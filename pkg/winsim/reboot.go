@@ -20,6 +20,7 @@ import (
 func (n *Node) Reboot() {
 	n.lock()
 	defer n.mu.Unlock()
+	n.changed()
 	for _, m := range n.network.mappings {
 		m.stale, m.password = true, ""
 	}

@@ -10,7 +10,7 @@ import (
 
 // TestReboot_Services: what somebody started or stopped is forgotten.
 func TestReboot_Services(t *testing.T) {
-	node := newNode(t, winsim.Default())
+	node := newProvenNode(t, winsim.Default())
 	machine := newSystem(t, node)
 	if _, err := machine.StartService(t.Context(), &system.StartServiceRequest{Name: "vds"}); err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestReboot_Services(t *testing.T) {
 
 // TestReboot_ISCSI: sessions are gone, and can be had again.
 func TestReboot_ISCSI(t *testing.T) {
-	node := newNode(t, winsim.Default())
+	node := newProvenNode(t, winsim.Default())
 	portal := &iscsi.TargetPortal{TargetAddress: "10.0.0.10", TargetPort: 3260}
 	connect := func() int {
 		t.Helper()

@@ -1,10 +1,14 @@
 package winsim_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -163,5 +167,42 @@ func TestShortNames_Many(t *testing.T) {
 	}
 	if len(seen) != count {
 		t.Errorf("%d short names, want %d", len(seen), count)
+	}
+}
+
+// BenchmarkOpen is what a change costs on a node whose state is kept in a file, one at a time
+// and from many callers, who share what is written.
+func BenchmarkOpen(b *testing.B) {
+	for _, disks := range []int{0, 200} {
+		for _, callers := range []int{1, 64} {
+			b.Run(fmt.Sprintf("disks=%d/callers=%d", disks, callers), func(b *testing.B) {
+				model := winsim.Default()
+				for range disks {
+					model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{}}}})
+				}
+				node, closeFile, err := winsim.Open(model, filepath.Join(b.TempDir(), "node.json"), func(err error) { b.Error(err) })
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer closeFile()
+				var saved bytes.Buffer
+				if err := node.Save(&saved); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(saved.Len()), "bytes")
+				var all sync.WaitGroup
+				for caller := range callers {
+					all.Go(func() {
+						path := fmt.Sprintf(`C:\%d`, caller)
+						for range max(1, b.N/callers/2) {
+							if err := errors.Join(node.Mkdir(path), node.RemoveAll(path)); err != nil {
+								b.Error(err)
+							}
+						}
+					})
+				}
+				all.Wait()
+			})
+		}
 	}
 }

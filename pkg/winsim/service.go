@@ -33,6 +33,7 @@ func (s *service) active() bool { return s.state != ServiceStopped }
 
 // enterState changes the state of a service, and lets those get on that wait for it.
 func (n *Node) enterState(s *service, state ServiceState) {
+	n.changed()
 	s.state, s.launched = state, false
 	s.changes++
 	for _, other := range n.services.all {
@@ -44,14 +45,29 @@ func (n *Node) enterState(s *service, state ServiceState) {
 
 func (s *service) dependsOn(other *service) bool { return slices.Contains(s.needs, other) }
 
-// planState changes the state after a while, unless somebody else does so before.
-func (n *Node) planState(s *service, after time.Duration, happen func()) {
-	change := s.changes
-	n.after(after, func() {
-		if s.changes == change {
-			happen()
-		}
-	})
+// endPending lets a service come out of its pending state after a while, unless somebody else
+// changes its state before.
+func (n *Node) endPending(s *service, after time.Duration) {
+	n.after(after, pendingEnd{s, s.changes})
+}
+
+// pendingEnd is what becomes of a service that is starting or stopping.
+type pendingEnd struct {
+	service *service
+	changes int // of its state, when this was planned
+}
+
+func (p pendingEnd) happen(n *Node) {
+	s := p.service
+	switch {
+	case s.changes != p.changes:
+	case s.state == ServiceStopPending:
+		n.end(s, 0, 0)
+	case s.ExitCode != 0:
+		n.end(s, s.ExitCode, s.SpecificExitCode)
+	default:
+		n.enterState(s, ServiceRunning)
+	}
 }
 
 // beginStart is what the service manager does when it is asked to start a service: what it
@@ -88,13 +104,7 @@ func (n *Node) launch(s *service) {
 		}
 	}
 	s.launched = true
-	n.planState(s, s.StartTime, func() {
-		if s.ExitCode != 0 {
-			n.end(s, s.ExitCode, s.SpecificExitCode)
-			return
-		}
-		n.enterState(s, ServiceRunning)
-	})
+	n.endPending(s, s.StartTime)
 }
 
 // end stops a service with an exit code.
@@ -117,7 +127,7 @@ func (n *Node) beginStop(s *service) error {
 		return winerr.DependentServicesRunning
 	}
 	n.enterState(s, ServiceStopPending)
-	n.planState(s, s.StopTime, func() { n.end(s, 0, 0) })
+	n.endPending(s, s.StopTime)
 	return nil
 }
 
@@ -204,7 +214,7 @@ func (n *Node) goOn(s *service) {
 	case ServiceStartPending:
 		n.launch(s)
 	case ServiceStopPending:
-		n.planState(s, s.StopTime, func() { n.end(s, 0, 0) })
+		n.endPending(s, s.StopTime)
 	case ServiceStopped, ServiceRunning, ServicePaused, ServicePausePending, ServiceContinuePending:
 	}
 }
@@ -227,6 +237,7 @@ func (n *Node) AddService(model Service) error {
 	if err != nil {
 		return winerr.New(winerr.Invalid, "add service", "", "%v", err)
 	}
+	n.changed()
 	n.goOn(s)
 	return nil
 }

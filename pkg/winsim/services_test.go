@@ -14,7 +14,7 @@ import (
 
 func serialOf(t *testing.T, model winsim.Model) string {
 	t.Helper()
-	got, err := newSystem(t, newNode(t, model)).GetBIOSSerialNumber(t.Context(), &system.GetBIOSSerialNumberRequest{})
+	got, err := newSystem(t, newProvenNode(t, model)).GetBIOSSerialNumber(t.Context(), &system.GetBIOSSerialNumberRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestFirmware(t *testing.T) {
 func TestPresets_Services(t *testing.T) {
 	for _, preset := range winsim.Presets() {
 		model, _ := winsim.Preset(preset)
-		node := newNode(t, model)
+		node := newProvenNode(t, model)
 		initiator := winsim.ServiceStopped // as Windows comes
 		if preset == "default" || preset == "busy" {
 			initiator = winsim.ServiceRunning
@@ -89,7 +89,7 @@ func TestPresets_Services(t *testing.T) {
 // TestServices_Clock: starting a service takes the node's time and not ours.
 func TestServices_Clock(t *testing.T) {
 	model := winsim.Model{Services: []winsim.Service{{Name: "slow", StartTime: 20 * time.Second}}}
-	node := newNode(t, model)
+	node := newProvenNode(t, model)
 	before := node.Now()
 	if _, err := newSystem(t, node).StartService(t.Context(), &system.StartServiceRequest{Name: "slow"}); err != nil {
 		t.Fatal(err)

@@ -35,6 +35,7 @@ func (n *Node) WriteFile(path, content string) error {
 	}
 	at, err := n.walk(name, true)
 	if err == nil && at.entry != nil && at.entry.children == nil {
+		n.changed()
 		at.entry.content = []byte(content)
 		at.fs.reshow(at.entry)
 		return nil
@@ -96,6 +97,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 	if v == nil {
 		return winerr.New(winerr.NotFound, "set state of volume", volumeID, "the node has no such volume")
 	}
+	n.changed()
 	v.state = state
 	return nil
 }
@@ -124,6 +126,7 @@ func (n *Node) RemoveAll(path string) error {
 		return err
 	}
 	at.fs.refresh(at.entry)
+	n.changed()
 	return winerr.Wrap(op, path, at.remove())
 }
 
@@ -257,6 +260,7 @@ func (n *Node) insert(path string, e *entry) error {
 	if err != nil {
 		return winerr.As(winerr.Invalid, op, "", err, "")
 	}
+	n.changed() // parents are made even if the rest fails
 	at, err := n.walkMaking(name)
 	if err == nil {
 		err = at.accept(e)

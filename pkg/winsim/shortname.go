@@ -51,6 +51,7 @@ func (n *Node) SetShortName(path, short string) error {
 	if owner := at.parent.child(short); owner != nil && owner != at.entry {
 		return winerr.New(winerr.Exists, op, path, "%s has that name", owner.name)
 	}
+	n.changed()
 	at.parent.giveShortName(at.entry, winpath.Fold(short))
 	return nil
 }

@@ -75,7 +75,11 @@ func (n *Node) CreateSMBMapping(ctx context.Context, request win.SMBMappingReque
 	}
 	n.lock()
 	defer n.mu.Unlock()
-	return n.network.connect(request)
+	err := n.network.connect(request)
+	if err == nil {
+		n.changed()
+	}
+	return err
 }
 
 func (n *network) connect(request win.SMBMappingRequest) error {
@@ -131,6 +135,7 @@ func (n *Node) RemoveSMBMapping(ctx context.Context, remote string, _ bool) erro
 	if n.network.mappings[winpath.Fold(remote)] == nil {
 		return winerr.FileNotFound
 	}
+	n.changed()
 	delete(n.network.mappings, winpath.Fold(remote))
 	return nil
 }
@@ -140,6 +145,7 @@ func (n *Node) RemoveSMBMapping(ctx context.Context, remote string, _ bool) erro
 func (n *Node) EndSMBSessions() {
 	n.lock()
 	defer n.mu.Unlock()
+	n.changed()
 	for _, m := range n.network.mappings {
 		m.idle = true
 	}

@@ -33,7 +33,7 @@ func asCSI(remote string) win.SMBMappingRequest { return asUser(remote, "csi", "
 // TestSMB_Access: a share can be opened with a mapping of that share and of that name of its
 // server, and not otherwise.
 func TestSMB_Access(t *testing.T) {
-	node, ctx := newNode(t, withServers()), t.Context()
+	node, ctx := newProvenNode(t, withServers()), t.Context()
 	open := func(path string, want winerr.Code) {
 		t.Helper()
 		if _, err := node.FileInfo(ctx, win.Following(path)); winerr.CodeOf(err) != want {
@@ -91,7 +91,7 @@ func TestSMB_Access(t *testing.T) {
 
 // TestSMB_Mappings: what Windows says to requests for mappings.
 func TestSMB_Mappings(t *testing.T) {
-	node, ctx := newNode(t, withServers()), t.Context()
+	node, ctx := newProvenNode(t, withServers()), t.Context()
 	create := func(request win.SMBMappingRequest, want winerr.Code) {
 		t.Helper()
 		if err := node.CreateSMBMapping(ctx, request); winerr.CodeOf(err) != want {
@@ -167,7 +167,7 @@ func TestSMB_Mappings(t *testing.T) {
 func TestSMB_Delay(t *testing.T) {
 	model := withServers()
 	model.SMBServers[0].Delay = time.Minute
-	node, ctx := newNode(t, model), t.Context()
+	node, ctx := newProvenNode(t, model), t.Context()
 	begin := node.Now()
 	mustAll(t, node.CreateSMBMapping(ctx, asCSI(dataShare)))
 	_, err := node.FileInfo(ctx, win.Following(dataShare))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
@@ -81,4 +83,32 @@ func ExampleNode_Inject_storage() {
 	}
 	fmt.Println("formatted in spite of", fault.Hits(), "failure")
 	// Output: formatted in spite of 1 failure
+}
+
+// What was done to a node is there in the next process, however the last one ended.
+func ExampleOpen() {
+	dir, err := os.MkdirTemp("", "node")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "node.json")
+
+	node, closeFile, err := winsim.Open(winsim.Default(), file, func(err error) { log.Print(err) })
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := node.WriteFile(`C:\var\lib\kubelet\pods\1\data`, "written"); err != nil {
+		log.Fatal(err)
+	}
+	closeFile() // a process that ends or is killed does so, too
+
+	node, closeFile, err = winsim.Open(winsim.Default(), file, func(err error) { log.Print(err) })
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer closeFile()
+	content, err := node.ReadFile(`C:\var\lib\kubelet\pods\1\data`)
+	fmt.Println(content, err)
+	// Output: written <nil>
 }

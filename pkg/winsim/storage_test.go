@@ -83,7 +83,7 @@ func storageCalls(ctx context.Context, node *winsim.Node) map[string]func() erro
 // TestFault_EveryStorageCall: each call can be failed, fails with the bare code, is counted
 // once, and does nothing then.
 func TestFault_EveryStorageCall(t *testing.T) {
-	node := newNode(t, storageModel())
+	node := newProvenNode(t, storageModel())
 	calls := storageCalls(t.Context(), node)
 	for _, part := range []reflect.Type{reflect.TypeFor[win.Disks](), reflect.TypeFor[win.Volumes]()} {
 		for method := range part.Methods() {
@@ -128,7 +128,7 @@ func TestFault_EveryStorageCall(t *testing.T) {
 
 // TestFault_CodesOfFormat: the two ways to format fail with numbers of their own.
 func TestFault_CodesOfFormat(t *testing.T) {
-	node := newNode(t, storageModel())
+	node := newProvenNode(t, storageModel())
 	for _, c := range []struct {
 		call   string
 		number uint32
@@ -154,7 +154,7 @@ func TestFault_CodesOfFormat(t *testing.T) {
 // TestFault_DevicesByAnyName: a fault on disk 2 finds calls that know it by its interface,
 // and one on a volume those that name its device.
 func TestFault_DevicesByAnyName(t *testing.T) {
-	node, ctx := newNode(t, storageModel()), t.Context()
+	node, ctx := newProvenNode(t, storageModel()), t.Context()
 	devices, err := node.DiskDevices(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestFault_DevicesByAnyName(t *testing.T) {
 
 func TestInjection_RemoveReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := newNode(t, storageModel())
+		node := newProvenNode(t, storageModel())
 		injection := inject(t, node, winsim.Fault{Call: "Format", Delay: time.Hour})
 		done := make(chan error, 1)
 		go func() { done <- node.Format(t.Context(), dataID) }()
@@ -203,7 +203,7 @@ func TestInjection_RemoveReleases(t *testing.T) {
 
 // TestClock_Virtual: time passes by sleeping only, and what is to happen happens then.
 func TestClock_Virtual(t *testing.T) {
-	node, ctx := newNode(t, winsim.Default()), t.Context()
+	node, ctx := newProvenNode(t, winsim.Default()), t.Context()
 	start := node.Now()
 	for range 3 {
 		if err := node.Sleep(ctx, 20*time.Minute); err != nil {
@@ -229,7 +229,7 @@ func TestClock_Real(t *testing.T) {
 		model := storageModel()
 		model.RealTime = true
 		model.Storage.FormatTime = 10 * time.Second
-		node, start := newNode(t, model), time.Now()
+		node, start := newProvenNode(t, model), time.Now()
 
 		hasty, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -261,7 +261,7 @@ func TestFormat_VolumeLeaves(t *testing.T) {
 			model := storageModel()
 			model.RealTime = true
 			model.Storage.FormatTime = 10 * time.Second
-			node := newNode(t, model)
+			node := newProvenNode(t, model)
 			done := make(chan error, 1)
 			go func() { done <- storageCalls(t.Context(), node)[call]() }()
 			time.Sleep(time.Second)
@@ -299,7 +299,7 @@ func TestDiskFingerprint(t *testing.T) {
 		}, true},
 		"partition grows": {func(n *winsim.Node) error { return n.GrowPartition(t.Context(), win.PhysicalDrive(2), 2, 1<<20) }, true},
 	} {
-		node := newNode(t, storageModel())
+		node := newProvenNode(t, storageModel())
 		before, err := node.DiskFingerprint(2)
 		if err != nil {
 			t.Fatal(err)
@@ -311,7 +311,7 @@ func TestDiskFingerprint(t *testing.T) {
 			t.Errorf("%s: the fingerprint changed is %v, %v, want %v", name, after != before, err, c.want)
 		}
 	}
-	if _, err := newNode(t, storageModel()).DiskFingerprint(9); !errors.Is(err, winerr.NotFound) {
+	if _, err := newProvenNode(t, storageModel()).DiskFingerprint(9); !errors.Is(err, winerr.NotFound) {
 		t.Errorf("of no disk: %v", err)
 	}
 }
@@ -320,7 +320,7 @@ func TestDiskFingerprint(t *testing.T) {
 // the mount manager finds another name for its volume.
 func TestAttachDisk_Copy(t *testing.T) {
 	model := storageModel()
-	node := newNode(t, model)
+	node := newProvenNode(t, model)
 	copied := model.Disks[2]
 	copied.Number = 9
 	number, err := node.AttachDisk(copied)
@@ -353,7 +353,7 @@ func TestAttachDisk_Copy(t *testing.T) {
 func TestPresets_Disks(t *testing.T) {
 	for _, name := range winsim.Presets() {
 		model, _ := winsim.Preset(name)
-		node := newNode(t, model)
+		node := newProvenNode(t, model)
 		host := node.Disk()
 		ids, err := host.ListDiskIDs()
 		if err != nil {

@@ -34,6 +34,7 @@ func (n *Node) Swap(path, other string) error {
 	if err != nil {
 		return winerr.Wrap(op, path, err)
 	}
+	n.changed()
 	a.exchange(b)
 	return nil
 }
@@ -64,6 +65,7 @@ func (n *Node) SwapForLink(path, target string) (old string, err error) {
 		return "", winerr.Wrap(op, path, err)
 	}
 	beside.entry = link
+	n.changed()
 	beside.add(link)
 	at.exchange(beside)
 	return whereabouts(at.volume, at.entry), nil

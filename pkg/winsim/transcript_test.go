@@ -64,6 +64,24 @@ var transcriptModel = winsim.Model{
 // TestTranscripts runs the commands in testdata/*.txt, each file on a node of its own,
 // and compares what they print. The commands are the cases of run below.
 func TestTranscripts(t *testing.T) {
+	eachTranscript(t, func(t *testing.T, file, want string) {
+		t.Helper()
+		got := replay(t, newProvenNode(t, modelFor(t, file)), want, same)
+		if *rewrite && got != want {
+			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("differs (-want +got); run the test with -rewrite to accept it:\n%s", diff)
+		}
+	})
+}
+
+// eachTranscript runs a test for each transcript.
+func eachTranscript(t *testing.T, test func(t *testing.T, file, transcript string)) {
+	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)
@@ -74,17 +92,7 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := strings.ReplaceAll(string(text), "\r\n", "\n")
-			got := replay(t, newNode(t, modelFor(t, file)), want)
-			if *rewrite && got != want {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("differs (-want +got); run the test with -rewrite to accept it:\n%s", diff)
-			}
+			test(t, file, strings.ReplaceAll(string(text), "\r\n", "\n"))
 		})
 	}
 }
@@ -109,10 +117,12 @@ func modelFor(t *testing.T, file string) winsim.Model {
 }
 
 // replay returns the transcript with what its commands print now: behind "----" on the
-// command's line, or below it with a tab before each line if it is more than one.
-func replay(t *testing.T, node *winsim.Node, transcript string) string {
+// command's line, or below it with a tab before each line if it is more than one. Between two
+// commands the node is replaced by what next makes of it, unless a command holds something of
+// it open.
+func replay(t *testing.T, node *winsim.Node, transcript string, next func(*winsim.Node) *winsim.Node) string {
 	t.Helper()
-	shell := &shell{t: t, node: node, held: map[string]func(){}, fingerprints: map[uint32]string{}}
+	shell := &shell{t: t, node: node, held: map[string]func(){}, released: map[string]bool{}, fingerprints: map[uint32]string{}}
 	var out strings.Builder
 	for line := range strings.Lines(transcript) {
 		line = strings.TrimSuffix(line, "\n")
@@ -123,6 +133,9 @@ func replay(t *testing.T, node *winsim.Node, transcript string) string {
 		default:
 			command, _, _ := strings.Cut(line, " ----")
 			result := shell.run(command)
+			if len(shell.held) == len(shell.released) {
+				shell.node = next(shell.node)
+			}
 			if strings.Contains(result, "\n") {
 				result = "\n\t" + strings.ReplaceAll(result, "\n", "\n\t")
 			} else {
@@ -134,11 +147,15 @@ func replay(t *testing.T, node *winsim.Node, transcript string) string {
 	return out.String()
 }
 
+// same goes on with the same node.
+func same(node *winsim.Node) *winsim.Node { return node }
+
 type shell struct {
 	t    *testing.T
 	node *winsim.Node
-	held map[string]func()
+	held map[string]func() // what was opened
 
+	released     map[string]bool // which of that was released again
 	fingerprints map[uint32]string
 }
 
@@ -210,9 +227,11 @@ func (s *shell) run(line string) string {
 	case "tree":
 		result = n.Tree(path)
 	case "hold":
+		delete(s.released, path)
 		s.held[path], err = n.Hold(path)
 	case "release":
 		s.held[path]()
+		s.released[path] = true
 	case "shortname":
 		result, err = n.ShortName(path)
 		result = strconv.Quote(result)

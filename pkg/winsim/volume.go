@@ -146,13 +146,21 @@ func (n *Node) surface(d *disk, delay time.Duration) {
 		if v.present || v.expected || slices.ContainsFunc(v.extents, func(e extent) bool { return !n.online(e.disk) }) {
 			continue
 		}
-		absences := v.absences
+		n.changed()
 		v.expected = true
-		n.after(delay, func() {
-			if v.absences == absences {
-				v.present, v.expected, v.arrived = true, false, n.clock.now()
-			}
-		})
+		n.after(delay, arrival{v, v.absences})
+	}
+}
+
+// arrival makes a volume appear, unless it was taken away meanwhile.
+type arrival struct {
+	volume   *volume
+	absences int // when it set out
+}
+
+func (a arrival) happen(n *Node) {
+	if v := a.volume; v.absences == a.absences {
+		v.present, v.expected, v.arrived = true, false, n.clock.now()
 	}
 }
 

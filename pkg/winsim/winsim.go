@@ -31,6 +31,9 @@
 // Time is the node's own: a wait of a minute, for a volume that arrives late or a format
 // that takes long, is over at once (Sleep, Now), unless the model asks for real time.
 //
+// A node can be saved and loaded (Save, Load), or kept in a file all the time (Open), so that a
+// test can end the process that serves it at any moment and see what a retry makes of it.
+//
 // Its storage behaves as Microsoft documents it and as published code relies on. Where
 // neither says what Windows does, the model lets a test choose.
 //
@@ -43,6 +46,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
@@ -58,7 +62,9 @@ import (
 type Node struct {
 	calls   calls
 	faults  faults
-	storage Storage // never changes
+	model   Model         // that it was made from; never changes, and neither do
+	storage Storage       // its part that says how storage behaves,
+	digest  func() string // and what tells it from others
 
 	diskHost   diskapi.HostAPI
 	iscsiHost  iscsiapi.HostAPI
@@ -97,6 +103,8 @@ func New(model Model) (*Node, error) {
 		return nil, problem.in("iscsi")
 	}
 	node := &Node{
+		model:     model,
+		digest:    sync.OnceValue(model.digest),
 		storage:   model.Storage,
 		clock:     clock{real: model.RealTime},
 		inventory: inventory,

@@ -442,7 +442,7 @@ func TestLoadFaults_Refuses(t *testing.T) {
 		{"negative delay", "faults:\n  - {delay: -5s}\n", "faults.yaml: line 2: faults[0].delay: it must not be negative"},
 		{"code too large", "faults:\n  - {error: 4294967296}\n", `faults.yaml: line 2: faults[0].error: "4294967296" is not a uint32`},
 		{"code by name", "faults:\n  - {error: ACCESS_DENIED}\n", `faults.yaml: line 2: faults[0].error: "ACCESS_DENIED" is not a uint32`},
-		{"does nothing", "faults:\n  - {call: FileInfo, error: 5}\n  - {call: FileInfo}\n", "faults.yaml: line 3: faults[1].error: the fault does nothing: give an error or a delay"},
+		{"does nothing", "faults:\n  - {call: FileInfo, error: 5}\n  - {call: FileInfo}\n", "faults.yaml: line 3: faults[1].error: the fault does nothing: give an error, a delay or a crash"},
 		{"syntax error", "faults: {\n", "faults.yaml: line 1: did not find expected node content"},
 		{"two documents", "faults: []\n---\nfaults: []\n", "faults.yaml: line 2: there is more than one YAML document"},
 	} {

@@ -34,11 +34,11 @@ func (h host) ListVolumesOnDisk(diskNumber, partitionNumber uint32) ([]string, e
 // volumesOn returns the volumes of a disk, or of one of its partitions if that is not 0,
 // in the order in which they lie there.
 func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]place, error) {
-	layout, err := h.table(ctx, disk)
-	if err != nil {
+	layout, doubt := h.table(ctx, disk)
+	if doubt != nil {
 		// Volumes can be found without the table, if only there is a disk.
-		if !answered(err) || errors.Is(err, winerr.NotFound) {
-			return nil, err
+		if !answered(doubt) || errors.Is(doubt, winerr.NotFound) {
+			return nil, doubt
 		}
 		if _, err := h.m.DeviceNumber(ctx, win.PhysicalDrive(disk)); err != nil {
 			return nil, err
@@ -48,13 +48,18 @@ func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]place, e
 		return nil, nil // without asking volumes of other disks
 	}
 	volumes, complete, err := h.volumesByName(ctx, disk, partition, layout)
-	if err != nil {
+	if err != nil && !answered(err) {
 		return nil, err
 	}
 	if !complete {
+		doubt = cmp.Or(doubt, err)
 		if volumes, err = h.volumesBySearch(ctx, disk, expected(layout, partition)); err != nil {
 			return nil, err
 		}
+	}
+	if len(volumes) == 0 && doubt != nil {
+		// Not to be asked is not the same as not to be there.
+		return nil, doubt
 	}
 	return arrange(volumes, layout, partition), nil
 }
@@ -84,7 +89,8 @@ type place struct {
 // volumesByName finds the volumes of a GPT disk by the name that Windows gives them as a
 // rule, which is the GUID of their partition. It asks nobody but them, so it does not
 // matter how many other volumes there are and how they do. It is not complete if one of
-// them has another name or if there are partitions of an unknown kind.
+// them has another name or if there are partitions of an unknown kind; an answer of Windows
+// that leaves open whether there is a volume of that name is returned then, too.
 func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout win.DriveLayout) (volumes []place, complete bool, err error) {
 	if layout.Style != win.StyleGPT {
 		return nil, false, nil
@@ -101,7 +107,7 @@ func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout 
 		switch at, err := h.m.DeviceNumber(ctx, id.Device()); {
 		case at == (win.DeviceNumber{Type: win.DeviceTypeDisk, Number: disk, Partition: p.Number}):
 			volumes = append(volumes, place{id: id, partition: p.Number})
-		case err == nil || answered(err):
+		case err == nil || errors.Is(err, winerr.NotFound) || unknown(err):
 			return nil, false, nil
 		default:
 			return nil, false, err

@@ -109,6 +109,26 @@ func TestListVolumesOnDisk_VolumesThatDoNotAnswer(t *testing.T) {
 
 // TestListVolumesOnDisk_OddTables has disks on which volumes cannot be found by the GUIDs
 // of their partitions.
+// TestListVolumesOnDisk_OnlyVolumeDoesNotAnswer: a list without the volume would say that there
+// is none.
+func TestListVolumesOnDisk_OnlyVolumeDoesNotAnswer(t *testing.T) {
+	for name, faults := range map[string][]winsim.Fault{
+		"the volume":    {{Call: "DeviceNumber", Object: volumeID(1)}, {Call: "VolumeExtents", Object: volumeID(1)}},
+		"and the table": {{Call: "DriveLayout"}, {Call: "DeviceNumber", Object: volumeID(1)}, {Call: "VolumeExtents", Object: volumeID(1)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := newNode(t, modelWith(winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: volumeID(1)}}}}))
+			for _, fault := range faults {
+				fault.Error = uint32(winerr.NotReady)
+				inject(t, node, fault)
+			}
+			if got, err := volumeapi.NewOn(node).ListVolumesOnDisk(firstDisk, 0); winerr.CodeOf(err) != winerr.NotReady {
+				t.Errorf("got %q, %v, want error 21", got, err)
+			}
+		})
+	}
+}
+
 func TestListVolumesOnDisk_OddTables(t *testing.T) {
 	twin := gpt(winsim.GiB, winsim.Volume{ID: volumeID(2)})
 	twin.Partitions[1].ID = volumeID(1)[len(`\\?\Volume`) : len(volumeID(1))-1]

@@ -273,6 +273,29 @@ func TestResizeVolume_UpdatesAreAHelp(t *testing.T) {
 	wantSize(t, node, of2GiB)
 }
 
+// TestResizeVolume_WindowsDoesNotLook: a size that may be old is no reason for a success
+// without growth, which nobody would repeat.
+func TestResizeVolume_WindowsDoesNotLook(t *testing.T) {
+	node, host := grown(t, nil)
+	var refusals []*winsim.Injection
+	for _, call := range []string{"UpdateDisk", "UpdateDriveSize"} {
+		refusals = append(refusals, inject(t, node, winsim.Fault{Call: call, Error: uint32(winerr.IODevice)}))
+	}
+	for _, size := range []int64{0, of2GiB} {
+		if err := host.ResizeVolume(id, size); winerr.CodeOf(err) != winerr.IODevice {
+			t.Errorf("to %d: got %v, want error 1117", size, err)
+		}
+	}
+	if err := host.ResizeVolume(id, of1GiB); err != nil {
+		t.Errorf("to what it has: %v", err)
+	}
+	for _, refusal := range refusals {
+		refusal.Remove()
+	}
+	must(t, host.ResizeVolume(id, 0))
+	wantSize(t, node, of2GiB)
+}
+
 func TestResizeVolume_GrowRefused(t *testing.T) {
 	node, host := grown(t, nil)
 	fault := inject(t, node, winsim.Fault{Call: "GrowPartition", Times: 1, Error: uint32(winerr.InvalidParameter)})

@@ -44,15 +44,23 @@ type room struct {
 //
 // A disk that was enlarged behind Windows' back shows it only when asked to look, and its
 // partition table follows only when it is read again; then Windows moves the second table
-// to the new end, which takes a while.
+// to the new end, which takes a while. Where Windows refuses to look, what it shows may be
+// old, and is no reason to say that there is nothing to grow into.
 func (h host) awaitRoom(ctx context.Context, id win.VolumeID, at location, size int64, ntfs win.NTFSVolumeData) (room, error) {
 	disk := win.PhysicalDrive(at.disk)
 	var r room
 	done, err := h.poll(ctx, func() (bool, error) {
+		looked, refusal := false, error(nil)
 		for _, update := range []func(context.Context, win.Device) error{h.m.UpdateDriveSize, h.m.UpdateDisk} {
-			// What they do not do may have happened anyway.
-			if err := update(ctx, disk); err != nil && !answered(err) {
+			// What one of them does not do the other does, and what is not known there
+			// happens by itself.
+			switch err := update(ctx, disk); {
+			case err == nil || unknown(err):
+				looked = true
+			case !answered(err):
 				return false, err
+			default:
+				refusal = err
 			}
 		}
 		var err error
@@ -60,7 +68,11 @@ func (h host) awaitRoom(ctx context.Context, id win.VolumeID, at location, size 
 			return false, err
 		}
 		r.end = min(r.end, r.offset+maxClusters*int64(ntfs.BytesPerCluster))
-		return !r.lags() || (size > 0 && size <= r.most()), nil
+		enough := size > 0 && size <= r.most()
+		if !looked && !enough {
+			return false, failed(opResize, id, refusal)
+		}
+		return !r.lags() || enough, nil
 	})
 	if err != nil || done {
 		return r, winerr.Wrap(opResize, string(id), err)

@@ -1,0 +1,228 @@
+package winsim
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// The state of a node as a file. It is JSON, in which disks and volumes are listed once and
+// referred to by their place in the list, so that volumes on several disks, and disks that
+// Windows does not see, come back as what they were.
+//
+// Secrets are not written. Passwords of accounts and secrets of targets stand in the model,
+// which is needed to load a state again; of what the node was told, only whether it is one of
+// those is written.
+
+// stateFormat is what a file begins with; stateVersion changes with the meaning of the rest.
+const (
+	stateFormat  = "csi-proxy-sim node state"
+	stateVersion = 1
+)
+
+// state is everything that happens to a node after it was made.
+type state struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	Model   string `json:"model"` // the digest of the model that the node was made from
+
+	Time   time.Duration `json:"time,omitzero"` // since the start, if it is virtual
+	Events []eventState  `json:"events,omitzero"`
+
+	Disks    []diskState    `json:"disks"`
+	Volumes  []volumeState  `json:"volumes"`
+	Services []serviceState `json:"services,omitzero"`
+
+	Attached    []int            `json:"attached"`          // these and those below are places in Disks
+	Unseen      []int            `json:"unseen,omitzero"`   // attached, but not found yet
+	Detached    map[uint32]int   `json:"detached,omitzero"` // by the number they had
+	SystemDisks []int            `json:"systemDisks,omitzero"`
+	VolumesByID map[string]int   `json:"volumesByID"` // these and those below are places in Volumes
+	Letters     map[string]int   `json:"letters,omitzero"`
+	Spanning    []int            `json:"spanning,omitzero"`
+	Departures  uint32           `json:"departures,omitzero"`
+	Persisted   []attributeState `json:"persisted,omitzero"`
+	GUIDs       uint32           `json:"guids,omitzero"`
+	OutOfDate   int              `json:"outOfDate,omitzero"`
+	Servers     []serverState    `json:"servers,omitzero"`
+	Mappings    []mappingState   `json:"mappings,omitzero"`
+	ISCSI       initiatorState   `json:"iscsi"`
+}
+
+// attributeState is what was set for the disk at an address.
+type attributeState struct {
+	Address    SCSI
+	Attributes win.DiskAttributes
+}
+
+// Save writes the node's state, to be read by Load. Contents of files are written as well,
+// secrets are not. Also not written are faults, counters of calls, what servers were told by
+// whom, and who holds a file or disk open: a program's handles end with it.
+//
+// It fails for a node whose files are shown in real directories, because they can be changed
+// there at any time, and if passwords of SMB accounts or secrets of targets were changed after
+// the start: these are found in the model only.
+func (n *Node) Save(w io.Writer) error {
+	n.lock()
+	data, err := n.encode()
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(data)
+	return err
+}
+
+// Load makes a node that is what another one was when it was saved, as after the end of the
+// process that it was in; what was on its way, such as the end of a format, goes on. For the
+// end of the machine call Reboot.
+//
+// The model must be the one that the saved node was made from. It holds the secrets, says how
+// the node behaves, and may have another Storage, Seed and RealTime, and other secrets.
+func Load(model Model, r io.Reader) (*Node, error) {
+	node, err := New(model)
+	if err != nil {
+		return nil, err
+	}
+	var saved state
+	decoder := json.NewDecoder(r)
+	if err := decoder.Decode(&saved); err != nil {
+		return nil, fmt.Errorf("it is not the state of a node, or damaged: %w", err)
+	}
+	switch {
+	case saved.Format != stateFormat:
+		return nil, errors.New("it is not the state of a node")
+	case saved.Version != stateVersion:
+		return nil, fmt.Errorf("it has version %d of the format, this program reads version %d", saved.Version, stateVersion)
+	case saved.Model != node.digest():
+		return nil, errors.New("it is the state of a node of another model")
+	}
+	if err := node.restore(saved); err != nil {
+		return nil, fmt.Errorf("it is damaged: %w", err)
+	}
+	return node, nil
+}
+
+// digest tells models apart that make different nodes. How a node behaves does not count, and
+// secrets must not.
+func (m Model) digest() string {
+	m.Seed, m.RealTime, m.Storage = 0, false, Storage{}
+	m.SMBServers = slices.Clone(m.SMBServers)
+	for i := range m.SMBServers {
+		m.SMBServers[i] = m.SMBServers[i].withoutPasswords()
+	}
+	m.ISCSI.Targets = slices.Clone(m.ISCSI.Targets)
+	for i, t := range m.ISCSI.Targets {
+		if t.CHAP != nil {
+			m.ISCSI.Targets[i].CHAP = &CHAP{User: t.CHAP.User}
+		}
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // it is made of texts and numbers
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// encode is the state as a file. n.mu is held.
+func (n *Node) encode() ([]byte, error) {
+	if n.mirror != nil {
+		return nil, errors.New("save the node: its files are shown in real directories")
+	}
+	s := saver{node: n, disks: places[*disk]{at: map[*disk]int{}}, volumes: places[*volume]{at: map[*volume]int{}}}
+	saved, err := s.save()
+	if err != nil {
+		return nil, fmt.Errorf("save the node: %w", err)
+	}
+	return json.Marshal(saved)
+}
+
+// places are the things that are listed once, in the order in which they are come across.
+type places[T comparable] struct {
+	list []T
+	at   map[T]int
+}
+
+func (p *places[T]) of(thing T) int {
+	at, ok := p.at[thing]
+	if !ok {
+		at = len(p.list)
+		p.at[thing] = at
+		p.list = append(p.list, thing)
+	}
+	return at
+}
+
+func (p *places[T]) all(things []T) []int {
+	var found []int
+	for _, thing := range things {
+		found = append(found, p.of(thing))
+	}
+	return found
+}
+
+// placesIn is all for the values of a map, in the order of its keys.
+func placesIn[K string | uint32, T comparable](p *places[T], things map[K]T) map[K]int {
+	found := map[K]int{}
+	for _, key := range slices.Sorted(maps.Keys(things)) {
+		found[key] = p.of(things[key])
+	}
+	return found
+}
+
+// saver turns a node into its state.
+type saver struct {
+	node    *Node
+	disks   places[*disk]
+	volumes places[*volume]
+	folders map[*entry]folderState
+}
+
+func (s *saver) save() (state, error) {
+	n := s.node
+	s.folders = s.mountedFolders()
+	saved := state{
+		Format: stateFormat, Version: stateVersion, Model: n.digest(),
+		Time:        n.clock.virtual,
+		Attached:    s.disks.all(n.sortedDisks()),
+		Unseen:      s.disks.all(n.unseen),
+		Detached:    placesIn(&s.disks, n.detached),
+		SystemDisks: s.disks.all(n.systemDisks),
+		VolumesByID: placesIn(&s.volumes, n.volumes),
+		Letters:     placesIn(&s.volumes, n.letters),
+		Spanning:    s.volumes.all(n.spanning),
+		Departures:  n.departures, GUIDs: n.guids, OutOfDate: n.outOfDate,
+		Services: saveServices(n.services.all),
+	}
+	for address, attributes := range n.persisted {
+		saved.Persisted = append(saved.Persisted, attributeState{address, attributes})
+	}
+	slices.SortFunc(saved.Persisted, func(a, b attributeState) int { return compareAddresses(a.Address, b.Address) })
+	var err error
+	if saved.Servers, saved.Mappings, err = s.network(); err != nil {
+		return state{}, err
+	}
+	if saved.ISCSI, err = s.initiator(); err != nil {
+		return state{}, err
+	}
+	saved.Events = s.events()
+	// Disks lead to volumes and volumes to disks, so both lists can still become longer.
+	for len(saved.Disks) < len(s.disks.list) || len(saved.Volumes) < len(s.volumes.list) {
+		for _, d := range s.disks.list[len(saved.Disks):] {
+			saved.Disks = append(saved.Disks, s.disk(d))
+		}
+		for _, v := range s.volumes.list[len(saved.Volumes):] {
+			saved.Volumes = append(saved.Volumes, s.volume(v))
+		}
+	}
+	return saved, nil
+}

@@ -1,0 +1,113 @@
+package winsim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// eventState is something that is going to happen. Which of the fields count depends on Kind.
+type eventState struct {
+	Due      time.Time
+	Kind     eventKind
+	Disk     int      `json:",omitzero"`
+	Volume   int      `json:",omitzero"`
+	Session  int      `json:",omitzero"`
+	Service  string   `json:",omitzero"`
+	Table    win.GUID `json:",omitzero"`
+	Absences int      `json:",omitzero"`
+	Changes  int      `json:",omitzero"`
+}
+
+type eventKind string
+
+const (
+	savedArrival     eventKind = "volume arrives"
+	savedStretching  eventKind = "volume is as long as its partition"
+	savedFormatEnd   eventKind = "format ends"
+	savedTableMove   eventKind = "partition table moves"
+	savedReservation eventKind = "reserved partition appears"
+	savedRelapse     eventKind = "disk goes offline again"
+	savedLUNArrival  eventKind = "disks of a session arrive"
+	savedPendingEnd  eventKind = "service leaves its pending state"
+)
+
+// events are what is going to happen, in that order.
+func (s *saver) events() []eventState {
+	pending := slices.Clone(s.node.clock.events)
+	slices.SortFunc(pending, func(a, b *event) int {
+		if c := a.due.Compare(b.due); c != 0 {
+			return c
+		}
+		return a.order - b.order
+	})
+	var saved []eventState
+	for _, e := range pending {
+		var is eventState
+		switch what := e.what.(type) {
+		case arrival:
+			is = eventState{Kind: savedArrival, Volume: s.volumes.of(what.volume), Absences: what.absences}
+		case stretching:
+			is = eventState{Kind: savedStretching, Volume: s.volumes.of(what.volume)}
+		case *formatEnd:
+			is = eventState{Kind: savedFormatEnd, Volume: s.volumes.of(what.volume), Absences: what.absences}
+		case tableMove:
+			is = eventState{Kind: savedTableMove, Disk: s.disks.of(what.disk)}
+		case reservation:
+			is = eventState{Kind: savedReservation, Disk: s.disks.of(what.disk), Table: what.table}
+		case relapse:
+			is = eventState{Kind: savedRelapse, Disk: s.disks.of(what.disk)}
+		case lunArrival:
+			at := slices.Index(s.node.iscsi.sessions, what.session)
+			if at < 0 {
+				continue // it has ended, and with it what was to come
+			}
+			is = eventState{Kind: savedLUNArrival, Session: at}
+		case pendingEnd:
+			is = eventState{Kind: savedPendingEnd, Service: what.service.Name, Changes: what.changes}
+		default:
+			panic(fmt.Sprintf("winsim: nobody has said how to save %T", what))
+		}
+		is.Due = e.due
+		saved = append(saved, is)
+	}
+	return saved
+}
+
+// events plans again what was going to happen.
+func (l *loader) events(saved []eventState) error {
+	for _, s := range saved {
+		what, err := l.event(s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Kind, err)
+		}
+		l.node.plan(s.Due, what)
+	}
+	return nil
+}
+
+func (l *loader) event(s eventState) (happening, error) {
+	switch s.Kind {
+	case savedArrival, savedStretching, savedFormatEnd:
+		v, err := pick(l.volumes, s.Volume)
+		return map[eventKind]happening{
+			savedArrival: arrival{v, s.Absences}, savedStretching: stretching{v}, savedFormatEnd: &formatEnd{volume: v, absences: s.Absences},
+		}[s.Kind], err
+	case savedTableMove, savedReservation, savedRelapse:
+		d, err := pick(l.disks, s.Disk)
+		return map[eventKind]happening{
+			savedTableMove: tableMove{d}, savedReservation: reservation{d, s.Table}, savedRelapse: relapse{d},
+		}[s.Kind], err
+	case savedLUNArrival:
+		session, err := pick(l.node.iscsi.sessions, s.Session)
+		return lunArrival{session}, err
+	case savedPendingEnd:
+		service, err := l.node.service(s.Service)
+		return pendingEnd{service, s.Changes}, err
+	default:
+		return nil, errors.New("this program does not know it")
+	}
+}

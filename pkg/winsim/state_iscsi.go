@@ -1,0 +1,138 @@
+package winsim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// initiatorState is the initiator and the servers around it, without secrets.
+type initiatorState struct {
+	// SecretOf is the target whose mutual secret the initiator was given; SecretSet says that
+	// it was given one, whose ever.
+	SecretOf  string                `json:",omitzero"`
+	SecretSet bool                  `json:",omitzero"`
+	Portals   []portalState         `json:",omitzero"` // as many as the model has
+	Targets   []targetState         `json:",omitzero"`
+	Logins    []win.PersistentLogin `json:",omitzero"`
+	Sessions  []sessionState        `json:",omitzero"`
+	Begun     uint64                `json:",omitzero"`
+}
+
+// portalState is a portal; targets are told by their places in initiatorState.
+type portalState struct {
+	Down       bool          `json:",omitzero"`
+	Delay      time.Duration `json:",omitzero"`
+	Registered bool          `json:",omitzero"`
+	Known      []int         `json:",omitzero"`
+}
+
+// targetState is a target; its secrets are in the model.
+type targetState struct {
+	IQN     string
+	CHAP    bool  `json:",omitzero"`
+	Portals []int `json:",omitzero"`
+	LUNs    []int `json:",omitzero"` // places of disks
+	Met     bool  `json:",omitzero"`
+	Busy    int   `json:",omitzero"`
+}
+
+// sessionState is a session of the target and through the portal at a place.
+type sessionState struct {
+	ID             win.SessionID
+	Target, Portal int
+}
+
+// chap are the credentials of a target of the model, or nil.
+func (m Model) chap(iqn string) *CHAP {
+	for _, t := range m.ISCSI.Targets {
+		if win.SameTarget(t.IQN, iqn) {
+			return t.CHAP
+		}
+	}
+	return nil
+}
+
+func (s *saver) initiator() (initiatorState, error) {
+	in := &s.node.iscsi
+	saved := initiatorState{Logins: in.logins, Begun: in.begun, SecretSet: in.secret != ""}
+	targets, portals := places[*iscsiTarget]{at: map[*iscsiTarget]int{}}, places[*iscsiPortal]{at: map[*iscsiPortal]int{}}
+	targets.all(in.targets)
+	portals.all(in.portals)
+	for _, p := range in.portals {
+		saved.Portals = append(saved.Portals, portalState{Down: p.down, Delay: p.delay, Registered: p.registered, Known: targets.all(p.known)})
+	}
+	for _, t := range in.targets {
+		if t.chap != nil {
+			if known := s.node.model.chap(t.iqn); known == nil || *known != *t.chap {
+				return saved, fmt.Errorf("the secrets of %s are not those of the model, and secrets are not written", t.iqn)
+			}
+			if in.secret != "" && t.chap.MutualSecret == in.secret {
+				saved.SecretOf = t.iqn
+			}
+		}
+		saved.Targets = append(saved.Targets, targetState{
+			IQN: t.iqn, CHAP: t.chap != nil, Portals: portals.all(t.portals), LUNs: s.disks.all(t.luns), Met: t.met, Busy: t.busy,
+		})
+	}
+	for _, session := range in.sessions {
+		saved.Sessions = append(saved.Sessions, sessionState{session.id, targets.of(session.target), portals.of(session.portal)})
+	}
+	return saved, nil
+}
+
+// initiator makes the saved initiator of the one that the model describes.
+func (l *loader) initiator(saved initiatorState, in initiator) (initiator, error) {
+	if len(saved.Portals) != len(in.portals) {
+		return in, errors.New("it has other portals than the model")
+	}
+	in.logins, in.begun, in.targets, in.sessions = saved.Logins, saved.Begun, nil, nil
+	if saved.SecretSet {
+		in.secret = forgotten
+		if known := l.node.model.chap(saved.SecretOf); known != nil && known.MutualSecret != "" {
+			in.secret = known.MutualSecret
+		}
+	}
+	for _, t := range saved.Targets {
+		made := &iscsiTarget{iqn: t.IQN, met: t.Met, busy: t.Busy}
+		if t.CHAP {
+			made.chap = l.node.model.chap(t.IQN)
+		}
+		var err error
+		if made.portals, err = pickAll(in.portals, t.Portals); err != nil {
+			return in, err
+		}
+		if made.luns, err = pickAll(l.disks, t.LUNs); err != nil {
+			return in, err
+		}
+		in.targets = append(in.targets, made)
+	}
+	for i, p := range saved.Portals {
+		known, err := pickAll(in.targets, p.Known)
+		if err != nil {
+			return in, err
+		}
+		in.portals[i].down, in.portals[i].delay, in.portals[i].registered, in.portals[i].known = p.Down, p.Delay, p.Registered, known
+	}
+	for _, s := range saved.Sessions {
+		t, err := pick(in.targets, s.Target)
+		if err != nil {
+			return in, err
+		}
+		p, err := pick(in.portals, s.Portal)
+		if err != nil {
+			return in, err
+		}
+		in.sessions = append(in.sessions, &iscsiSession{id: s.ID, target: t, portal: p})
+	}
+	// At the next start of the machine these are looked up.
+	if slices.ContainsFunc(in.logins, func(login win.PersistentLogin) bool {
+		return in.target(login.Target) == nil || in.portal(login.Portal) == nil
+	}) {
+		return in, errors.New("it logs in to a target or portal that is not there")
+	}
+	return in, nil
+}

@@ -1,0 +1,129 @@
+package winsim
+
+import (
+	"fmt"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// loader turns a state into what a node has. It checks what would otherwise bring the node
+// down later; a state that is nonsense in another way is a node that is nonsense.
+type loader struct {
+	node    *Node
+	disks   []*disk
+	volumes []*volume
+	folders []loadedFolder
+}
+
+// pick is the thing at a place.
+func pick[T any](list []T, at int) (T, error) {
+	if at < 0 || at >= len(list) {
+		var none T
+		return none, fmt.Errorf("something has number %d of a list of %d", at, len(list))
+	}
+	return list[at], nil
+}
+
+func pickAll[T any](list []T, at []int) ([]T, error) {
+	var picked []T
+	for _, i := range at {
+		thing, err := pick(list, i)
+		if err != nil {
+			return nil, err
+		}
+		picked = append(picked, thing)
+	}
+	return picked, nil
+}
+
+func pickMap[K comparable, T any](list []T, at map[K]int) (map[K]T, error) {
+	picked := map[K]T{}
+	for key, i := range at {
+		thing, err := pick(list, i)
+		if err != nil {
+			return nil, err
+		}
+		picked[key] = thing
+	}
+	return picked, nil
+}
+
+// restore makes the node, which is new, the saved one.
+func (n *Node) restore(saved state) error {
+	l := &loader{node: n}
+	if err := l.storage(saved); err != nil {
+		return err
+	}
+	services, err := loadServices(saved.Services)
+	if err != nil {
+		return err
+	}
+	network, err := l.network(saved)
+	if err != nil {
+		return err
+	}
+	initiator, err := l.initiator(saved.ISCSI, n.iscsi)
+	if err != nil {
+		return err
+	}
+	n.services, n.network, n.iscsi = services, network, initiator
+	n.departures, n.guids, n.outOfDate = saved.Departures, saved.GUIDs, saved.OutOfDate
+	n.persisted = map[SCSI]win.DiskAttributes{}
+	for _, p := range saved.Persisted {
+		n.persisted[p.Address] = p.Attributes
+	}
+	n.clock.virtual, n.clock.events = max(saved.Time, 0), nil
+	return l.events(saved.Events)
+}
+
+// storage makes disks, volumes and the mount manager.
+func (l *loader) storage(saved state) (err error) {
+	n := l.node
+	for _, s := range saved.Disks {
+		d, err := l.disk(s)
+		if err != nil {
+			return err
+		}
+		l.disks = append(l.disks, d)
+	}
+	for _, s := range saved.Volumes {
+		v, err := l.volume(s)
+		if err != nil {
+			return err
+		}
+		l.volumes = append(l.volumes, v)
+	}
+	for i, s := range saved.Disks {
+		if err := l.partitions(l.disks[i], s); err != nil {
+			return err
+		}
+	}
+	attached, err := pickAll(l.disks, saved.Attached)
+	if err != nil {
+		return err
+	}
+	n.disks, n.devices = map[uint32]*disk{}, map[string]*disk{}
+	if n.systemDisks, err = pickAll(l.disks, saved.SystemDisks); err != nil {
+		return err
+	}
+	for _, d := range attached {
+		n.register(d)
+	}
+	if n.unseen, err = pickAll(l.disks, saved.Unseen); err != nil {
+		return err
+	}
+	if n.detached, err = pickMap(l.disks, saved.Detached); err != nil {
+		return err
+	}
+	if n.volumes, err = pickMap(l.volumes, saved.VolumesByID); err != nil {
+		return err
+	}
+	if n.letters, err = pickMap(l.volumes, saved.Letters); err != nil {
+		return err
+	}
+	if n.spanning, err = pickAll(l.volumes, saved.Spanning); err != nil {
+		return err
+	}
+	n.mountedFolders, err = l.mountedFolders()
+	return err
+}

@@ -1,0 +1,407 @@
+package winsim_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+func save(t *testing.T, node *winsim.Node) string {
+	t.Helper()
+	var saved bytes.Buffer
+	if err := node.Save(&saved); err != nil {
+		t.Fatal(err)
+	}
+	return saved.String()
+}
+
+func load(t *testing.T, model winsim.Model, saved string) *winsim.Node {
+	t.Helper()
+	node, err := winsim.Load(model, strings.NewReader(saved))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// reload is what a node is after the end of its process.
+func reload(t *testing.T, model winsim.Model, node *winsim.Node) *winsim.Node {
+	t.Helper()
+	saved := save(t, node)
+	again := load(t, model, saved)
+	if diff := cmp.Diff(saved, save(t, again)); diff != "" {
+		t.Fatalf("what was loaded is saved as something else (-saved +saved again):\n%s", diff)
+	}
+	return again
+}
+
+// TestState_Transcripts: all transcripts say the same if the process ends after every command.
+func TestState_Transcripts(t *testing.T) {
+	eachTranscript(t, func(t *testing.T, file, want string) {
+		t.Helper()
+		model, reloads := modelFor(t, file), 0
+		got := replay(t, newNode(t, model), want, func(node *winsim.Node) *winsim.Node {
+			reloads++
+			return reload(t, model, node)
+		})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("differs (-want +got):\n%s", diff)
+		}
+		if reloads == 0 {
+			t.Error("the node was never saved")
+		}
+	})
+}
+
+// stateModel is a node with everything that can be different afterwards.
+func stateModel() winsim.Model {
+	model := winsim.Default()
+	model.Storage.VolumeArrival = time.Second
+	model.Storage.FormatTime = time.Minute
+	model.Storage.GrowDelay = time.Second
+	model.Storage.CapacityDelay = time.Second
+	model.Storage.CreateDiskMSR = winsim.MSRLate
+	model.Volumes = append(model.Volumes, winsim.Volume{ID: dataVolume, Files: []winsim.File{{Path: `\old`, Content: "x"}}})
+	model.SMBServers[0].Aliases = []string{"10.0.0.5"}
+	model.SMBServers[0].Guest = true
+	model.Services = append(model.Services, winsim.Service{Name: "Slow", StartTime: time.Minute})
+	return model
+}
+
+// TestState_Everything: what a node has, what others have of it, and what is on its way.
+func TestState_Everything(t *testing.T) {
+	model, ctx := stateModel(), t.Context()
+	node := newNode(t, model)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Files of all kinds.
+	must(node.WriteFile(`C:\var\lib\kubelet\a long name with spaces.txt`, "binary \x00\xff"))
+	must(node.WriteFile(`C:\var\lib\kubelet\file:stream`, "in a stream"))
+	must(node.Symlink(`C:\var\lib\kubelet\link`, `C:\var`))
+	must(node.MountFolder(`C:\var\lib\kubelet\folder`, dataVolume))
+	must(node.WriteFile(`C:\var\lib\kubelet\folder\data`, "on the volume"))
+	must(node.Mkdir(`C:` + strings.Repeat(`\d`, 6000)))
+	// Disks: one in the middle of its change, one attached, one detached, one grown.
+	disk1 := win.PhysicalDrive(1)
+	must(node.CreateDisk(ctx, disk1, win.GUID{}))
+	must(node.GrowDisk(2, 2*winsim.GiB))
+	_, err := node.AttachDisk(winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Volume: &winsim.Volume{Letter: "X", Files: []winsim.File{{Path: `\file`, Content: "on an attached disk"}}}}}})
+	must(err)
+	must(node.DetachDisk(3))
+	// A share by its alias and a guest, and one whose password is wrong by now is not: that
+	// of the account cannot be saved.
+	must(node.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: `\\files\data`, User: "csi", Password: win.NewSecret("csi-Pa55")}))
+	must(node.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: `\\10.0.0.5\data`}))
+	must(node.WriteFile(`\\files\data\shared`, "on the share"))
+	// iSCSI: a session whose disks are on their way, and a secret.
+	portal := win.TargetPortal{Address: "10.0.0.10", Port: 3260}
+	must(node.AddSendTargetPortal(ctx, portal))
+	must(node.SetInitiatorCHAPSharedSecret(ctx, win.NewSecret("winsim-mutual-1")))
+	_, err = node.Login(ctx, win.Login{Target: "iqn.2025-01.com.example:guarded", Portal: portal, Auth: win.MutualCHAP, User: "winsim", Secret: win.NewSecret("winsim-secret-1")})
+	must(err)
+	must(node.StartService(ctx, "Slow"))
+
+	saved := save(t, node)
+	for _, secret := range []string{"csi-Pa55", "winsim-secret-1", "winsim-mutual-1"} {
+		if strings.Contains(saved, secret) {
+			t.Errorf("the secret %s is in the file", secret)
+		}
+	}
+	again := reload(t, model, node)
+	for what, look := range map[string]func(*winsim.Node) any{
+		"drive C":  func(n *winsim.Node) any { return n.Tree(`C:\var`) },
+		"volume":   func(n *winsim.Node) any { return n.Tree(`C:\var\lib\kubelet\folder\data`) },
+		"depth":    func(n *winsim.Node) any { return n.Exists(`C:` + strings.Repeat(`\d`, 6000)) },
+		"share":    func(n *winsim.Node) any { return n.Tree(`\\files\data`) },
+		"guest":    func(n *winsim.Node) any { return n.Tree(`\\10.0.0.5\data`) },
+		"paths":    func(n *winsim.Node) any { return answers(n.VolumePaths(ctx, dataVolume)) },
+		"mappings": func(n *winsim.Node) any { return answers(n.SMBMappings(ctx)) },
+		"sessions": func(n *winsim.Node) any { return n.ISCSISessions() },
+		"targets":  func(n *winsim.Node) any { return answers(n.ReportTargets(ctx)) },
+		"short": func(n *winsim.Node) any {
+			return answers(n.ShortName(`C:\var\lib\kubelet\a long name with spaces.txt`))
+		},
+		"service": func(n *winsim.Node) any { return answers(n.ServiceInfo("Slow")) },
+		"disk 0":  func(n *winsim.Node) any { return answers(n.DiskInfo(0)) },
+		"disk 1":  func(n *winsim.Node) any { return answers(n.DiskInfo(1)) },
+		"disk 2":  func(n *winsim.Node) any { return answers(n.DiskInfo(2)) },
+		"disk 3":  func(n *winsim.Node) any { return answers(n.DiskInfo(3)) },
+		"disk 4":  func(n *winsim.Node) any { return answers(n.DiskFingerprint(4)) },
+	} {
+		if diff := cmp.Diff(look(node), look(again)); diff != "" {
+			t.Errorf("%s differs (-saved +loaded):\n%s", what, diff)
+		}
+	}
+
+	// What was on its way arrives at both.
+	for _, n := range []*winsim.Node{node, again} {
+		must(n.Sleep(ctx, 2*time.Minute))
+		info, err := n.DiskInfo(1)
+		must(err)
+		if len(info.Partitions) != 1 || info.Partitions[0].Type != "msr" {
+			t.Errorf("the late partition is %+v", info.Partitions)
+		}
+		if s, err := n.ServiceInfo("Slow"); err != nil || s.State != winsim.ServiceRunning {
+			t.Errorf("the slow service is %+v, %v", s, err)
+		}
+		if sessions := n.ISCSISessions(); len(sessions) != 1 || len(sessions[0].Disks) != 2 {
+			t.Errorf("the session has %+v", sessions)
+		}
+		if _, err := n.ReattachDisk(3); err != nil {
+			t.Errorf("the detached disk does not come back: %v", err)
+		}
+	}
+	if diff := cmp.Diff(save(t, node), save(t, again)); diff != "" {
+		t.Errorf("they went different ways (-saved +loaded):\n%s", diff)
+	}
+}
+
+func answers[T any](answer T, err error) []any {
+	if err != nil {
+		return []any{err.Error()}
+	}
+	return []any{answer}
+}
+
+// TestState_Format: a format that was begun goes on without the process that asked for it.
+func TestState_Format(t *testing.T) {
+	model, ctx := winsim.Default(), t.Context()
+	model.RealTime = true
+	model.Storage.FormatTime = time.Hour
+	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{}}
+	node := newNode(t, model)
+	info, err := node.DiskInfo(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := win.VolumeID(info.Partitions[0].VolumeID)
+	// The caller leaves when the format has begun, as if it had been killed.
+	asking, leave := context.WithCancel(ctx)
+	if _, err := node.Inject(winsim.Fault{Call: "Format", Do: func(*winsim.Node) { time.AfterFunc(10*time.Millisecond, leave) }}); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Format(asking, id); err == nil {
+		t.Fatal("an hour has passed")
+	}
+	model.RealTime = false // of which a day can pass
+	again := load(t, model, save(t, node))
+	if err := again.Format(ctx, id); err == nil {
+		t.Error("it is formatted twice at the same time")
+	}
+	if err := again.Sleep(ctx, time.Since(again.Now())+2*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if fs, err := again.FileSystem(ctx, id); err != nil || fs != "NTFS" {
+		t.Errorf("the file system is %q, %v", fs, err)
+	}
+}
+
+// TestState_Refused: each is one error that says what is wrong.
+func TestState_Refused(t *testing.T) {
+	good := save(t, newNode(t, winsim.Default()))
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(good), &fields); err != nil {
+		t.Fatal(err)
+	}
+	with := func(field string, value any) string {
+		changed := map[string]any{}
+		maps.Copy(changed, fields)
+		changed[field] = value
+		text, err := json.Marshal(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":           {"", "not the state of a node, or damaged"},
+		"half":            {good[:len(good)/2], "not the state of a node, or damaged"},
+		"another file":    {`{"name": "package.json"}`, "not the state of a node"},
+		"another version": {with("version", 2), "version 2"},
+		"another model":   {with("model", "0"), "another model"},
+		"a missing disk":  {with("attached", []int{99}), "damaged: something has number 99 of a list of"},
+		"an event":        {with("events", []map[string]any{{"Kind": "nova", "Due": time.Now()}}), "damaged: nova: this program does not know it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := winsim.Load(winsim.Default(), strings.NewReader(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want an error with %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestState_Secrets: what only memory has cannot be saved, and says so.
+func TestState_Secrets(t *testing.T) {
+	t.Run("a changed password", func(t *testing.T) {
+		node := newNode(t, winsim.Default())
+		if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "another" }); err != nil {
+			t.Fatal(err)
+		}
+		if err := node.Save(io.Discard); err == nil || !strings.Contains(err.Error(), "csi on files") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a new target", func(t *testing.T) {
+		node := newNode(t, winsim.Default())
+		if err := node.AddISCSITarget(winsim.ISCSITarget{IQN: "iqn.2025-01.com.example:new", CHAP: &winsim.CHAP{Secret: "twelve-bytes"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := node.Save(io.Discard); err == nil || !strings.Contains(err.Error(), "example:new") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a wrong one stays wrong", func(t *testing.T) {
+		model, ctx := winsim.Default(), t.Context()
+		node := newNode(t, model)
+		if err := node.SetInitiatorCHAPSharedSecret(ctx, win.NewSecret("not-the-target")); err != nil {
+			t.Fatal(err)
+		}
+		portal := win.TargetPortal{Address: "10.0.0.10", Port: 3260}
+		if err := node.AddSendTargetPortal(ctx, portal); err != nil {
+			t.Fatal(err)
+		}
+		login := win.Login{Target: "iqn.2025-01.com.example:guarded", Portal: portal, Auth: win.MutualCHAP, User: "winsim", Secret: win.NewSecret("winsim-secret-1")}
+		_, before := node.Login(ctx, login)
+		_, after := reload(t, model, node).Login(ctx, login)
+		if before == nil || after == nil || before.Error() != after.Error() {
+			t.Errorf("%v before, %v after", before, after)
+		}
+	})
+}
+
+// TestOpen: each change is in the file before its call returns, whoever waits at the same time.
+func TestOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "node.json")
+	model := winsim.Default()
+	node, closeFile, err := winsim.Open(model, path, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := winsim.Open(model, path, nil); err == nil || !strings.Contains(err.Error(), "another csi-proxy-sim") {
+		t.Errorf("opened twice: %v", err)
+	}
+	if _, err := node.Mirror(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "kept in a file") {
+		t.Errorf("mirrored: %v", err)
+	}
+	var writers sync.WaitGroup
+	for i := range 8 {
+		writers.Go(func() {
+			for j := range 20 {
+				name := `C:\` + string(rune('a'+i)) + string(rune('a'+j))
+				if err := node.Mkdir(name); err != nil {
+					t.Error(err)
+					return
+				}
+				file, err := os.Open(path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				kept, err := winsim.Load(model, file)
+				file.Close()
+				if err != nil || !kept.Exists(name) {
+					t.Errorf("%s is not in the file: %v", name, err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	tree := node.Tree(`C:\`)
+	closeFile()
+	if err := node.Mkdir(`C:\afterwards`); err != nil {
+		t.Error(err)
+	}
+	again, closeFile, err := winsim.Open(model, path, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeFile()
+	if diff := cmp.Diff(tree, again.Tree(`C:\`)); diff != "" {
+		t.Errorf("differs (-before +after):\n%s", diff)
+	}
+}
+
+// TestOpen_Failed: a file that cannot be written is told, once, and not before it matters.
+func TestOpen_Failed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var failures []error
+	node, closeFile, err := winsim.Open(winsim.Default(), filepath.Join(dir, "node.json"), func(err error) { failures = append(failures, err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeFile()
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	node.Exists(`C:\var`)
+	if len(failures) > 0 {
+		t.Errorf("a call that changes nothing: %v", failures)
+	}
+	for range 2 {
+		if err := node.Mkdir(`C:\new`); err != nil {
+			t.Error(err)
+		}
+		if err := node.RemoveAll(`C:\new`); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(failures) != 1 || !strings.Contains(failures[0].Error(), "node.json") {
+		t.Errorf("told %v, want one error that names the file", failures)
+	}
+	if _, _, err := winsim.Open(winsim.Default(), filepath.Join(dir, "node.json"), nil); err == nil {
+		t.Error("a file in a missing directory was opened")
+	}
+}
+
+// FuzzLoad: no file brings the program down, nor does a node that came of it.
+func FuzzLoad(f *testing.F) {
+	node, err := winsim.New(stateModel())
+	if err != nil {
+		f.Fatal(err)
+	}
+	var saved bytes.Buffer
+	if err := node.Save(&saved); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(saved.Bytes())
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		node, err := winsim.Load(stateModel(), bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		ctx := t.Context()
+		_ = node.Sleep(ctx, time.Hour)
+		node.Tree(`C:\`)
+		node.Reboot()
+		for _, d := range []uint32{0, 1, 2, 3} {
+			_, _ = node.DiskInfo(d)
+			_ = node.CreateDisk(ctx, win.PhysicalDrive(d), win.GUID{})
+		}
+		_ = node.Mkdir(`C:\x`)
+		if err := node.Save(io.Discard); err != nil {
+			t.Error(err)
+		}
+	})
+}

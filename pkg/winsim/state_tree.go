@@ -1,0 +1,176 @@
+package winsim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+)
+
+// fileSystemState is a file system with all its files.
+type fileSystemState struct {
+	Kind                           FileSystem
+	Sector, Sectors, Cluster, Used int64
+	ShortNames                     bool `json:",omitzero"`
+	// Entries are the root, and then each after the directory in which it is. They are not
+	// nested: trees can be deeper than JSON.
+	Entries []entryState
+}
+
+// entryState is a file, directory or stream.
+type entryState struct {
+	In       int          `json:",omitzero"` // the place of its directory, or of its file
+	Name     string       `json:",omitzero"`
+	Short    string       `json:",omitzero"`
+	Kind     entryKind    `json:",omitzero"`
+	ReadOnly bool         `json:",omitzero"`
+	Content  []byte       `json:",omitzero"`
+	Link     *linkState   `json:",omitzero"`
+	Folder   *folderState `json:",omitzero"`
+}
+
+type entryKind string
+
+const (
+	savedFile      entryKind = ""
+	savedDirectory entryKind = "dir"
+	savedStream    entryKind = "stream"
+)
+
+// linkState is a reparse point.
+type linkState struct {
+	win.ReparsePoint
+	Malformed bool `json:",omitzero"`
+	Announced bool `json:",omitzero"`
+}
+
+// folderState is what the mount manager knows of a mounted folder.
+type folderState struct {
+	Order int // among all
+	On    int // the place of the volume that it is on
+}
+
+// mountedFolders are those that the mount manager knows.
+func (s *saver) mountedFolders() map[*entry]folderState {
+	folders := map[*entry]folderState{}
+	for _, f := range s.node.mountedFolders {
+		if !f.dismantled() {
+			folders[f.at] = folderState{Order: len(folders), On: s.volumes.of(f.on)}
+		}
+	}
+	return folders
+}
+
+func (s *saver) fileSystem(fs *fileSystem) fileSystemState {
+	saved := fileSystemState{
+		Kind: fs.kind, Sector: fs.sector, Sectors: fs.sectors, Cluster: fs.cluster, Used: fs.used,
+		ShortNames: fs.shortNames,
+	}
+	entries := []*entry{fs.root}
+	saved.Entries = []entryState{s.entry(fs.root, 0)}
+	for at := 0; at < len(entries); at++ {
+		for _, inside := range []map[string]*entry{entries[at].streams, entries[at].children} {
+			for _, key := range slices.Sorted(maps.Keys(inside)) {
+				entries = append(entries, inside[key])
+				saved.Entries = append(saved.Entries, s.entry(inside[key], at))
+			}
+		}
+	}
+	return saved
+}
+
+func (s *saver) entry(e *entry, in int) entryState {
+	saved := entryState{In: in, Name: e.name, Short: e.shortName, ReadOnly: e.readOnly, Content: e.content}
+	switch {
+	case e.isStream:
+		saved.Kind = savedStream
+	case e.children != nil:
+		saved.Kind = savedDirectory
+	}
+	if e.link != nil {
+		saved.Link = &linkState{e.link.ReparsePoint, e.link.malformed, e.link.announced}
+	}
+	if folder, ok := s.folders[e]; ok {
+		saved.Folder = &folder
+	}
+	return saved
+}
+
+func (l *loader) fileSystem(saved fileSystemState) (*fileSystem, error) {
+	fs := &fileSystem{
+		kind: saved.Kind, sector: saved.Sector, sectors: saved.Sectors, cluster: saved.Cluster, used: saved.Used,
+		shortNames: saved.ShortNames,
+	}
+	if err := oneOf("fileSystem", fs.kind, NTFS, ReFS, FAT32, CDFS); err != nil || fs.kind == "" || fs.sector <= 0 || fs.cluster <= 0 {
+		return nil, fmt.Errorf("a file system of kind %q is none", fs.kind)
+	}
+	if len(saved.Entries) == 0 || saved.Entries[0].Kind != savedDirectory {
+		return nil, errors.New("a file system has no root")
+	}
+	entries := make([]*entry, 0, len(saved.Entries))
+	for i, s := range saved.Entries {
+		e := &entry{name: s.Name, readOnly: s.ReadOnly, content: s.Content}
+		if s.Link != nil {
+			e.link = &link{ReparsePoint: s.Link.ReparsePoint, malformed: s.Link.Malformed, announced: s.Link.Announced}
+		}
+		if s.Kind == savedDirectory {
+			e.children = map[string]*entry{}
+		}
+		if i > 0 {
+			if s.In < 0 || s.In >= i {
+				return nil, fmt.Errorf("the file %q is in no directory", s.Name)
+			}
+			if err := entries[s.In].readopt(e, s); err != nil {
+				return nil, err
+			}
+		}
+		if s.Folder != nil && e.link != nil {
+			l.folders = append(l.folders, loadedFolder{*s.Folder, e})
+		}
+		entries = append(entries, e)
+	}
+	fs.root = entries[0]
+	return fs, nil
+}
+
+// readopt puts an entry back where it was.
+func (e *entry) readopt(child *entry, saved entryState) error {
+	child.parent = e
+	switch key := winpath.Fold(saved.Name); {
+	case saved.Kind == savedStream:
+		child.isStream = true
+		if e.streams == nil {
+			e.streams = map[string]*entry{}
+		}
+		e.streams[key] = child
+	case e.children == nil || checkName(saved.Name) != nil:
+		return fmt.Errorf("the file %q is in no directory", saved.Name)
+	default:
+		e.children[key] = child
+		e.giveShortName(child, saved.Short)
+	}
+	return nil
+}
+
+// loadedFolder is a mounted folder that the mount manager is to know.
+type loadedFolder struct {
+	folderState
+	at *entry
+}
+
+// mountedFolders tells the mount manager what it knew.
+func (l *loader) mountedFolders() ([]mountedFolder, error) {
+	slices.SortFunc(l.folders, func(a, b loadedFolder) int { return a.Order - b.Order })
+	var folders []mountedFolder
+	for _, f := range l.folders {
+		on, err := pick(l.volumes, f.On)
+		if err != nil {
+			return nil, err
+		}
+		folders = append(folders, mountedFolder{on, f.at.link, f.at})
+	}
+	return folders, nil
+}
