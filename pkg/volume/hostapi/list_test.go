@@ -107,8 +107,6 @@ func TestListVolumesOnDisk_VolumesThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// TestListVolumesOnDisk_OddTables has disks on which volumes cannot be found by the GUIDs
-// of their partitions.
 // TestListVolumesOnDisk_OnlyVolumeDoesNotAnswer: a list without the volume would say that there
 // is none.
 func TestListVolumesOnDisk_OnlyVolumeDoesNotAnswer(t *testing.T) {
@@ -129,6 +127,8 @@ func TestListVolumesOnDisk_OnlyVolumeDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// TestListVolumesOnDisk_OddTables has disks on which volumes cannot be found by the GUIDs
+// of their partitions.
 func TestListVolumesOnDisk_OddTables(t *testing.T) {
 	twin := gpt(winsim.GiB, winsim.Volume{ID: volumeID(2)})
 	twin.Partitions[1].ID = volumeID(1)[len(`\\?\Volume`) : len(volumeID(1))-1]
