@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -93,18 +94,35 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	})
 }
 
-// listen opens the CSI socket. One that an earlier process left behind is replaced.
+// listen opens the CSI socket. One that an earlier process left behind is replaced. Its directory
+// is made: in a HostProcess container nothing is mounted there, so kubelet has not made it.
 func listen(ctx context.Context, endpoint string) (net.Listener, error) {
-	path, ok := strings.CutPrefix(endpoint, "unix:")
-	path = strings.TrimPrefix(path, "//")
-	if !ok || path == "" {
-		return nil, fmt.Errorf("-endpoint is unix://PATH, not %q", endpoint)
+	path, err := socketPath(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return nil, err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var config net.ListenConfig
 	return config.Listen(ctx, "unix", path)
+}
+
+// socketPath returns the path of an endpoint. Manifests have unix://C:\csi\csi.sock,
+// unix:/csi/csi.sock and unix:/C:\csi\csi.sock, whose slash before the drive is not part of it.
+func socketPath(endpoint string) (string, error) {
+	path, ok := strings.CutPrefix(endpoint, "unix:")
+	path = strings.TrimPrefix(path, "//")
+	if !ok || path == "" {
+		return "", fmt.Errorf("-endpoint is unix://PATH, not %q", endpoint)
+	}
+	if len(path) > 2 && path[0] == '/' && path[2] == ':' {
+		path = path[1:]
+	}
+	return path, nil
 }
 
 // version is that of the module, if this was built by "go install".

@@ -64,6 +64,40 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestListen_NewNode: on a node that has never had the driver, the socket's directory is missing.
+func TestListen_NewNode(t *testing.T) {
+	dir, err := os.MkdirTemp("", "csi") // names of sockets are short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "plugins", "driver", "csi.sock")
+	for range 2 {
+		listener, err := listen(t.Context(), "unix://"+socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSocketPath has the spellings of manifests that are in use.
+func TestSocketPath(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		`unix://C:\csi\csi.sock`:    `C:\csi\csi.sock`,
+		`unix:/c:\var\lib\csi.sock`: `c:\var\lib\csi.sock`,
+		`unix:///C:\csi\csi.sock`:   `C:\csi\csi.sock`,
+		"unix:/csi/csi.sock":        "/csi/csi.sock",
+		"unix:///tmp/csi.sock":      "/tmp/csi.sock",
+	} {
+		if got, err := socketPath(endpoint); got != want || err != nil {
+			t.Errorf("%s: got %s, %v; want %s", endpoint, got, err, want)
+		}
+	}
+}
+
 func TestRun_Refuses(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
 	for text, args := range map[string][]string{
