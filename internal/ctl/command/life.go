@@ -100,6 +100,8 @@ type life struct {
 	results []stepResult
 	undo    []step
 	left    []string // what cannot be taken back
+	// unmounted is true once the volume has been, so that the folder is ours to remove.
+	unmounted bool
 }
 
 // examine returns an error for a walk that would end half-way, or take what somebody may
@@ -199,7 +201,7 @@ func parent(path string) string { return path[:max(0, strings.LastIndexByte(path
 func (l *life) question() string {
 	question := fmt.Sprintf("Partition and format disk %d (%s", l.disk, output.Size(l.size))
 	if l.serial != "" {
-		question += ", serial " + l.serial
+		question += ", serial " + output.Printable(l.serial)
 	}
 	return question + ")?"
 }

@@ -20,7 +20,7 @@ const lifePath = `C:\var\lib\kubelet\plugins\csi-proxyctl-life`
 // TestLife_GoesBack: whatever a walk fails at, it leaves no mount and no folder behind, and
 // the disk as it was. The next walk is not in its way.
 func TestLife_GoesBack(t *testing.T) {
-	for call, step := range map[string]string{"FlushVolume": "write its cache", "ExtendVolume": "grow the volume to all there is", "SetMountPoint": "mount the volume"} {
+	for call, step := range map[string]string{"FlushVolume": "write its cache", "ExtendVolume": "grow the volume to all there is", "SetMountPoint": "mount the volume", "Remove": "remove the folders"} {
 		t.Run(call, func(t *testing.T) {
 			n := startNode(t, winsim.Default())
 			fault := n.inject(t, winsim.Fault{Call: call, Times: 1, Error: 1117})

@@ -114,6 +114,10 @@ func (l *life) steps() []step {
 		{"find its volume", func(ctx context.Context) (string, error) {
 			ids, err := l.source.VolumeIDs(ctx, l.disk, 0)
 			if err == nil && len(ids) != 1 {
+				l.left = nil // it was partitioned before, and was left alone
+				if len(ids) == 0 {
+					l.left = []string{fmt.Sprintf("disk %d may have a partition now", l.disk)}
+				}
 				err = fmt.Errorf("it has %d volumes, not one", len(ids))
 			}
 			if err != nil {
@@ -204,7 +208,9 @@ func (l *life) remove(path string) func(context.Context) (string, error) {
 }
 
 func (l *life) unmount(ctx context.Context) (string, error) {
-	return l.call("volume", "UnmountVolume", &volumev2alpha1.UnmountVolumeRequest{VolumeId: l.volume, TargetPath: l.path}, &volumev2alpha1.UnmountVolumeResponse{})(ctx)
+	result, err := l.call("volume", "UnmountVolume", &volumev2alpha1.UnmountVolumeRequest{VolumeId: l.volume, TargetPath: l.path}, &volumev2alpha1.UnmountVolumeResponse{})(ctx)
+	l.unmounted = err == nil
+	return result, err
 }
 
 // unmountOurs takes back a mount that may not have come about. A folder there in which our
@@ -213,15 +219,17 @@ func (l *life) unmountOurs(ctx context.Context) (string, error) {
 	if exists, err := l.exists(ctx, l.path); err != nil || !exists {
 		return "was not mounted", err
 	}
-	found, err := l.mounted(ctx)
-	if err != nil {
-		return "", err
-	}
-	if found != l.volume {
-		return "", fmt.Errorf("%s leads to volume %s", l.path, found)
-	}
-	if _, err := l.unmount(ctx); err != nil {
-		return "", err
+	if !l.unmounted {
+		found, err := l.mounted(ctx)
+		if err != nil {
+			return "", err
+		}
+		if found != l.volume {
+			return "", fmt.Errorf("%s leads to volume %s", l.path, found)
+		}
+		if _, err := l.unmount(ctx); err != nil {
+			return "", err
+		}
 	}
 	return l.remove(l.path)(ctx)
 }

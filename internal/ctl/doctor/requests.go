@@ -37,9 +37,7 @@ func (d patient) workingDirs() []string {
 		return d.WorkingDirs
 	}
 	if command, err := d.daemon.command(); err == nil {
-		if dirs := installation.WorkingDirs(command); len(dirs) > 0 {
-			return dirs
-		}
+		return installation.WorkingDirs(command, d.KubeletPath)
 	}
 	return []string{d.KubeletPath}
 }

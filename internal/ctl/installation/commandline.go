@@ -146,8 +146,10 @@ func LogFile(command string) string {
 }
 
 // WorkingDirs returns the directories that the command line of a service lets requests
-// touch, beyond the daemon's default.
-func WorkingDirs(command string) []string {
-	kubelet := values(command, "kubelet-path")
-	return append(kubelet[max(0, len(kubelet)-1):], values(command, "working-dir")...)
+// touch; kubelet is the one that the daemon's default is.
+func WorkingDirs(command, kubelet string) []string {
+	if given := values(command, "kubelet-path"); len(given) > 0 {
+		kubelet = given[len(given)-1]
+	}
+	return append([]string{kubelet}, values(command, "working-dir")...)
 }

@@ -286,11 +286,12 @@ func TestLogFile(t *testing.T) {
 
 func TestWorkingDirs(t *testing.T) {
 	for command, want := range map[string][]string{
-		`csi-proxy.exe -v=2`: nil,
+		`csi-proxy.exe -v=2`:              {`C:\kubelet`},
+		`csi-proxy.exe -working-dir=D:\a`: {`C:\kubelet`, `D:\a`},
 		`csi-proxy.exe -kubelet-path=D:\k "-working-dir=D:\a b" --working-dir D:\c`: {`D:\k`, `D:\a b`, `D:\c`},
 		`csi-proxy.exe -kubelet-path=D:\k -kubelet-path D:\l`:                       {`D:\l`},
 	} {
-		if got := installation.WorkingDirs(command); !slices.Equal(got, want) {
+		if got := installation.WorkingDirs(command, `C:\kubelet`); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", command, got, want)
 		}
 	}

@@ -184,7 +184,7 @@ func (s *swap) prepare(file string) error {
 	return errors.Join(err, target.Close())
 }
 
-// tidy removes the new program if it was not needed.
+// tidy removes the new program if it was not needed. If it has not ended, the next upgrade does.
 func (s *swap) tidy() { _ = os.Remove(s.next()) }
 
 func (s *swap) do(ctx context.Context, after func(time.Duration) <-chan time.Time) error {
@@ -202,7 +202,8 @@ func (s *swap) undo(ctx context.Context, after func(time.Duration) <-chan time.T
 	if !s.swapped {
 		return nil
 	}
-	if err := os.Remove(s.binary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// The new program may not have ended yet, so it is not removed: see above. tidy does it.
+	if err := rename(ctx, after, s.binary, s.next()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return rename(ctx, after, s.old(), s.binary)

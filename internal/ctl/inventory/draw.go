@@ -20,7 +20,7 @@ func (n Node) Draw(p *output.Printer, width int) string {
 	if p.Format == output.Wide {
 		width = 0
 	}
-	c := canvas{p, width}
+	c, n := canvas{p, width}, output.PrintableCopy(n)
 	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
 	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.placed()), "volume"))
 	if warnings := n.warnings(); warnings > 0 {

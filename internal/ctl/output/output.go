@@ -51,10 +51,11 @@ type Printer struct {
 	Colour    bool
 }
 
-// Value writes an answer: v itself for scripts, what text returns for people.
+// Value writes an answer: v itself for scripts, what text returns for people. Nothing in it
+// but our own colours commands the terminal.
 func (p *Printer) Value(v any, text func() string) error {
 	if !p.Format.ForScripts() {
-		_, err := io.WriteString(p.Out, text())
+		_, err := io.WriteString(p.Out, onlyOurs(text()))
 		return err
 	}
 	encoded, err := p.encode(v)

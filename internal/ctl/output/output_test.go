@@ -74,3 +74,36 @@ func TestValue_YAML(t *testing.T) {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
+
+// TestPrintable: what a device calls itself neither paints the screen nor writes lines.
+func TestPrintable(t *testing.T) {
+	const hostile = "\x1b]0;owned\a\x1b[2J\n\u202eall is well\x1b[0m"
+	const harmless = "<U+001B>]0;owned<U+0007><U+001B>[2J<U+000A><U+202E>all is well<U+001B>[0m"
+	if got := output.Printable(hostile); got != harmless {
+		t.Errorf("got %q", got)
+	}
+	type leaf struct{ Text string }
+	type tree struct {
+		Leaf  *leaf
+		None  *leaf
+		Leafs []leaf
+		Count int
+	}
+	value := tree{Leaf: &leaf{hostile}, Leafs: []leaf{{hostile}}, Count: 3}
+	if got := output.PrintableCopy(value); got.Leaf.Text != harmless || got.Leafs[0].Text != harmless || got.None != nil || got.Count != 3 {
+		t.Errorf("got %+v", got)
+	}
+	if value.Leaf.Text != hostile || value.Leafs[0].Text != hostile {
+		t.Error("the value itself has changed, which scripts get")
+	}
+	var out bytes.Buffer
+	p := output.Printer{Out: &out, NoHeaders: true, Colour: true}
+	rows := output.Rows{Header: []string{"SERIAL"}}
+	rows.Add(output.Cell{Text: hostile, Style: output.Good})
+	if err := p.Value(nil, func() string { return p.Table(&rows) + "\x1b[2J" + p.Paint(output.Bad, "bad") }); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\x1b[32m" + harmless + "\x1b[0m\n<U+001B>[2J\x1b[31mbad\x1b[0m"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}

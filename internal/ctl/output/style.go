@@ -17,10 +17,15 @@ const (
 // know since Windows 10.
 var escapes = [...]string{Faint: "\x1b[2m", Bold: "\x1b[1m", Good: "\x1b[32m", Warning: "\x1b[33m", Bad: "\x1b[31m"}
 
+const (
+	escape     = '\x1b'
+	plainAgain = "\x1b[0m"
+)
+
 // Paint gives text its colour, if there are colours.
 func (p *Printer) Paint(style Style, text string) string {
 	if !p.Colour || style == Plain || text == "" {
 		return text
 	}
-	return escapes[style] + text + "\x1b[0m"
+	return escapes[style] + text + plainAgain
 }

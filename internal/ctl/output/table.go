@@ -41,7 +41,7 @@ func (p *Printer) Table(r *Rows) string {
 	for i := range header {
 		header[i] = Cell{r.Header[i], Faint}
 	}
-	rows := r.Cells
+	rows := PrintableCopy(r.Cells)
 	if !p.NoHeaders {
 		rows = append([][]Cell{header}, rows...)
 	}
