@@ -13,7 +13,7 @@ EPOCH     := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/nu
 DATE      := $(shell date -u -d @$(EPOCH) +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || date -u -r $(EPOCH) +%Y-%m-%dT%H:%M:%SZ)
 # Flags of the emulated node that 'make run' serves.
 ARGS      ?= -preset busy
-BENCHTIME ?= 1s
+BENCHTIME ?= 0.5s
 FUZZTIME  ?= 20s
 FUZZJOBS  ?= 2
 SOAKTIME  ?= 60s
@@ -119,10 +119,21 @@ lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rul
 	cd examples && GOOS=linux GOWORK=off ../bin/tools/golangci-lint run ./...
 	cd examples && GOOS=windows GOWORK=off ../bin/tools/golangci-lint run ./...
 
+# What the benchmarks say goes to a file and to docs/performance.md. The benchmark binaries run
+# one after the other. That on Wine is left out where Wine cannot be had.
+BENCH_OUTPUT := bin/bench
 .PHONY: bench
-bench: ## Run all benchmarks, each for BENCHTIME (1s)
-	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
-		$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' .)))
+bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write docs/performance.md anew
+	@mkdir -p $(BENCH_OUTPUT) && rm -f $(BENCH_OUTPUT)/*.txt
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -p 1 \
+		$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' .))) >$(BENCH_OUTPUT)/native.txt || \
+		{ cat $(BENCH_OUTPUT)/native.txt; exit 1; }
+	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^TestComparison$$' ./test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
+	$(MAKE) report
+
+.PHONY: report
+report: ## Write the tables and plots of docs/performance.md from what make bench has measured
+	$(GO) run ./hack/benchreport -root . $(BENCH_OUTPUT)/native.txt $(BENCH_OUTPUT)/wine.txt
 
 # Several at a time, each with one worker: most of the time of a short run goes to building
 # and starting. The first that fails ends the others; what it found is in its testdata.
@@ -145,8 +156,9 @@ generate: ## Write all generated code, the reference of csi-proxyctl and the man
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 	$(GO_MANIFESTS) run ./render
 
-# Not of test/manifests: that its go.mod is complete, the build says, and to know whether it is more
-# than that, the go command would download half a gigabyte of its dependencies' tests.
+# Not of test/manifests and test/wine/original: that their go.mod is complete, the build says, and to
+# know whether it is more than that, the go command would download half a gigabyte of their
+# dependencies' tests.
 .PHONY: verify
 verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \

@@ -69,7 +69,10 @@ func TestCrash(t *testing.T) {
 }
 
 // crash is a moment to end the simulator.
-type crash struct{ name, yaml string }
+type crash struct {
+	name, yaml string
+	late       bool // so that a life may be over before
+}
 
 // changing are the calls that change a node.
 var changing = []string{
@@ -86,11 +89,13 @@ func crashes(calls calls) (all []crash) {
 		every = 1
 	}
 	for n := 1; n <= calls.total; n += every {
-		all = append(all, crash{fmt.Sprintf("before call %d of %d", n, calls.total), fmt.Sprintf("{nth: %d, crash: before}", n)})
+		// Whoever waits for Windows asks as often as there is time, so lives differ by a few calls.
+		late := n > calls.total-calls.total/10
+		all = append(all, crash{fmt.Sprintf("before call %d of %d", n, calls.total), fmt.Sprintf("{nth: %d, crash: before}", n), late})
 	}
 	for _, call := range changing {
 		for n := 1; n <= calls.byName[call]; n++ {
-			all = append(all, crash{fmt.Sprintf("after %s %d", call, n), fmt.Sprintf("{call: %s, nth: %d, crash: after}", call, n)})
+			all = append(all, crash{fmt.Sprintf("after %s %d", call, n), fmt.Sprintf("{call: %s, nth: %d, crash: after}", call, n), false})
 		}
 	}
 	return all
@@ -203,7 +208,7 @@ func (c *crashedNode) live(l life, half int, fault crash) {
 		c.start(yaml)
 		starts := c.starts
 		c.take(steps)
-		if crashes := c.starts - starts; i == half && crashes != 1 {
+		if crashes := c.starts - starts; i == half && crashes != 1 && !(fault.late && crashes == 0) {
 			c.t.Errorf("the simulator was started again %d times, want 1", crashes)
 		}
 		c.kill()

@@ -39,12 +39,12 @@ func TestMain(m *testing.M) {
 
 // sim is a running simulator.
 type sim struct {
-	t      *testing.T
+	t      testing.TB
 	cmd    *exec.Cmd
 	output *bytes.Buffer
 }
 
-func command(t *testing.T, args ...string) *sim {
+func command(t testing.TB, args ...string) *sim {
 	t.Helper()
 	s := &sim{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0], args...), output: &bytes.Buffer{}}
 	s.cmd.Env = append(os.Environ(), "CSI_PROXY_SIM_TEST_MAIN=1")
@@ -61,7 +61,7 @@ func (s *sim) exit() (code int, output string) {
 	return s.cmd.ProcessState.ExitCode(), s.output.String()
 }
 
-func socketDir(t *testing.T) string {
+func socketDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sim")
 	if err != nil {
@@ -71,7 +71,7 @@ func socketDir(t *testing.T) string {
 	return dir
 }
 
-func connect(t *testing.T, dir string) *fsv1.Client {
+func connect(t testing.TB, dir string) *fsv1.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

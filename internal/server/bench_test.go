@@ -3,78 +3,252 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/proto"
 
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// BenchmarkUnary compares a PathExists through the whole daemon, policy and emulated node
-// included, with the same message through a bare grpc-go server that only answers. Both
-// listen on Unix sockets and are called in turns within the run, so that what else the
-// machine does hits both; on a busy machine the ratio, server throughput over echo
-// throughput, still scatters. The echo has grpc-go's defaults.
-func BenchmarkUnary(b *testing.B) {
+const systemVolume = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
+
+// cheapest is the call of each group that does least, and the health check, which does nothing:
+// what they take is what the server adds.
+var cheapest = []struct {
+	endpoint, method  string
+	request, response proto.Message
+}{
+	{"disk-v1", healthv1.Health_Check_FullMethodName, &healthv1.HealthCheckRequest{}, &healthv1.HealthCheckResponse{}},
+	{"disk-v1", diskv1.Disk_GetDiskState_FullMethodName, &diskv1.GetDiskStateRequest{DiskNumber: 1}, &diskv1.GetDiskStateResponse{}},
+	{"filesystem-v1", filesystemv1.Filesystem_PathExists_FullMethodName, &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`}, &filesystemv1.PathExistsResponse{}},
+	{"iscsi-v1alpha2", iscsiv1alpha2.Iscsi_ListTargetPortals_FullMethodName, &iscsiv1alpha2.ListTargetPortalsRequest{}, &iscsiv1alpha2.ListTargetPortalsResponse{}},
+	{"smb-v1", smbv1.Smb_RemoveSmbGlobalMapping_FullMethodName, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: `\\files\none`}, &smbv1.RemoveSmbGlobalMappingResponse{}},
+	{"system-v1alpha1", systemv1alpha1.System_GetBIOSSerialNumber_FullMethodName, &systemv1alpha1.GetBIOSSerialNumberRequest{}, &systemv1alpha1.GetBIOSSerialNumberResponse{}},
+	{"volume-v1", volumev1.Volume_GetVolumeStats_FullMethodName, &volumev1.GetVolumeStatsRequest{VolumeId: systemVolume}, &volumev1.GetVolumeStatsResponse{}},
+}
+
+// BenchmarkRPC compares the cheapest call of each group through the whole daemon, policy and
+// emulated node included, with the same messages through a bare grpc-go server that only
+// answers, and with 64 bytes there and back on a bare socket. All listen on Unix sockets and
+// are called in turns within the run, so that what else the machine does hits all of them;
+// the ratio is the median of those of the turns. The bare server has grpc-go's defaults.
+// Allocations are those of both sides of a call.
+func BenchmarkRPC(b *testing.B) {
+	dir := socketDir(b)
+	startDaemon(b, dir)
+	rawPath := startRaw(b, dir)
+	for _, c := range cheapest {
+		ours := filepath.Join(dir, "csi-proxy-"+c.endpoint+".sock")
+		answer := c.response
+		conn := dial(b, ours)
+		if err := conn.Invoke(b.Context(), c.method, c.request, answer); err != nil {
+			b.Fatalf("%s: %v", c.method, err)
+		}
+		echoPath := startEcho(b, dir, filepath.Base(c.method), c.request, answer)
+		for _, connections := range []string{"shared", "own"} {
+			for _, callers := range []int{1, 8, 64} {
+				if connections == "own" && callers == 1 {
+					continue // the same as shared
+				}
+				b.Run(fmt.Sprintf("call=%s/connections=%s/callers=%d", filepath.Base(c.method), connections, callers), func(b *testing.B) {
+					dialled := 1
+					if connections == "own" {
+						dialled = callers
+					}
+					server := grpcTurn(b, ours, c.method, c.request, answer, callers, dialled)
+					echo := grpcTurn(b, echoPath, echoMethod, c.request, answer, callers, dialled)
+					raw := rawTurn(b, rawPath, callers)
+					compare(b, server, echo, raw)
+				})
+			}
+		}
+	}
+}
+
+// turn makes a block of calls and returns how long they took, and how often memory was
+// allocated.
+type turn func() (time.Duration, uint64)
+
+// block is how many calls are made in one turn.
+const block = 64 * 8
+
+// compare lets all have their turn until the time is over, and reports them.
+func compare(b *testing.B, server, echo, raw turn) {
+	b.Helper()
+	for _, warmUp := range []turn{server, echo, raw} {
+		warmUp()
+	}
+	var onServer, onEcho, onRaw, ratios, serverAllocs, echoAllocs []float64
+	for b.Loop() {
+		serverTook, serverAllocated := server()
+		echoTook, echoAllocated := echo()
+		rawTook, _ := raw()
+		onServer, onEcho, onRaw = append(onServer, block/serverTook.Seconds()), append(onEcho, block/echoTook.Seconds()), append(onRaw, block/rawTook.Seconds())
+		ratios = append(ratios, echoTook.Seconds()/serverTook.Seconds())
+		serverAllocs, echoAllocs = append(serverAllocs, float64(serverAllocated)/block), append(echoAllocs, float64(echoAllocated)/block)
+	}
+	b.ReportMetric(0, "ns/op") // it would be the sum of all
+	b.ReportMetric(median(onServer), "server/s")
+	b.ReportMetric(median(onEcho), "echo/s")
+	b.ReportMetric(median(onRaw), "raw/s")
+	b.ReportMetric(median(ratios), "ratio")
+	b.ReportMetric(median(serverAllocs), "server-allocs")
+	b.ReportMetric(median(echoAllocs), "echo-allocs")
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// timed runs a block of calls, spread over callers.
+func timed(callers int, call func(caller int)) (time.Duration, uint64) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	var wg sync.WaitGroup
+	for caller := range callers {
+		wg.Go(func() {
+			for range block / callers {
+				call(caller)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+	runtime.ReadMemStats(&after)
+	return took, after.Mallocs - before.Mallocs
+}
+
+// grpcTurn is the turn of callers that share a number of connections.
+func grpcTurn(b *testing.B, path, method string, request, answer proto.Message, callers, connections int) turn {
+	b.Helper()
+	conns := make([]*grpc.ClientConn, connections)
+	for i := range conns {
+		conns[i] = dial(b, path)
+	}
+	return func() (time.Duration, uint64) {
+		return timed(callers, func(caller int) {
+			response := answer.ProtoReflect().New().Interface()
+			if err := conns[caller%connections].Invoke(b.Context(), method, request, response); err != nil {
+				b.Errorf("%s: %v", method, err)
+			}
+		})
+	}
+}
+
+// rawTurn is that of callers with a socket each.
+func rawTurn(b *testing.B, path string, callers int) turn {
+	b.Helper()
+	conns := make([]net.Conn, callers)
+	for i := range conns {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { conn.Close() })
+		conns[i] = conn
+	}
+	return func() (time.Duration, uint64) {
+		return timed(callers, func(caller int) {
+			var message [64]byte
+			if _, err := conns[caller].Write(message[:]); err != nil {
+				b.Error(err)
+			}
+			if _, err := io.ReadFull(conns[caller], message[:]); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+}
+
+// BenchmarkClients shows what a client costs that is connected: the memory of its server, and
+// what it makes slower for the others. Eight callers take one connection after the other.
+func BenchmarkClients(b *testing.B) {
+	dir := socketDir(b)
+	startDaemon(b, dir)
+	path := filepath.Join(dir, "csi-proxy-filesystem-v1.sock")
+	request, answer := &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`}, &filesystemv1.PathExistsResponse{}
+	for _, clients := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
+			before := inUse()
+			conns := make([]*grpc.ClientConn, clients)
+			for i := range conns {
+				conns[i] = dial(b, path)
+				if err := conns[i].Invoke(b.Context(), filesystemv1.Filesystem_PathExists_FullMethodName, request, &filesystemv1.PathExistsResponse{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			held := inUse() - before
+			turn := grpcTurnOver(b, conns, filesystemv1.Filesystem_PathExists_FullMethodName, request, answer)
+			turn()
+			var took []float64
+			for b.Loop() {
+				elapsed, _ := turn()
+				took = append(took, float64(elapsed.Nanoseconds())/block)
+			}
+			b.ReportMetric(0, "ns/op") // of a turn, not of a call
+			b.ReportMetric(median(took), "ns/call")
+			b.ReportMetric(float64(held)/float64(clients)/1024, "KiB/client")
+		})
+	}
+}
+
+// grpcTurnOver is the turn of eight callers, who use all of the connections.
+func grpcTurnOver(b *testing.B, conns []*grpc.ClientConn, method string, request, answer proto.Message) turn {
+	b.Helper()
+	const callers = 8
+	next := make([]int, callers)
+	return func() (time.Duration, uint64) {
+		return timed(callers, func(caller int) {
+			next[caller]++
+			conn := conns[(next[caller]*callers+caller)%len(conns)]
+			if err := conn.Invoke(b.Context(), method, request, answer.ProtoReflect().New().Interface()); err != nil {
+				b.Errorf("%s: %v", method, err)
+			}
+		})
+	}
+}
+
+// inUse is the memory of both sides: the heap and the stacks.
+func inUse() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapInuse + stats.StackInuse)
+}
+
+// socketDir is not b.TempDir: that has the benchmark's name in it, and names of sockets are
+// short.
+func socketDir(b *testing.B) string {
+	b.Helper()
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { os.RemoveAll(dir) })
-	ours := dialBench(b, startDaemon(b, dir))
-	bare := dialBench(b, startEcho(b, dir))
-	for _, callers := range []int{1, 8, 64} {
-		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			measure(b, ours, filesystemv1.Filesystem_PathExists_FullMethodName, callers) // warm up
-			measure(b, bare, echoMethod, callers)
-			b.ResetTimer()
-			var onOurs, onBare time.Duration
-			calls := 0
-			for calls < b.N {
-				onOurs += measure(b, ours, filesystemv1.Filesystem_PathExists_FullMethodName, callers)
-				onBare += measure(b, bare, echoMethod, callers)
-				calls += block
-			}
-			perSecond := func(d time.Duration) float64 { return float64(calls) / d.Seconds() }
-			b.ReportMetric(perSecond(onOurs), "server/s")
-			b.ReportMetric(perSecond(onBare), "echo/s")
-			b.ReportMetric(perSecond(onOurs)/perSecond(onBare), "ratio")
-			b.ReportMetric(0, "ns/op") // it would be the sum of both
-		})
-	}
+	return dir
 }
 
-// block is how many calls are made in one turn.
-const block = 64 * 16
-
-// measure makes a block of calls from a number of callers that share one connection.
-func measure(b *testing.B, conn *grpc.ClientConn, method string, callers int) time.Duration {
-	b.Helper()
-	start := time.Now()
-	var wg sync.WaitGroup
-	for range callers {
-		wg.Go(func() {
-			for range block / callers {
-				request, response := &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`}, &filesystemv1.PathExistsResponse{}
-				if err := conn.Invoke(b.Context(), method, request, response); err != nil || !response.Exists {
-					b.Errorf("%s: %v, %v", method, response, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return time.Since(start)
-}
-
-func dialBench(b *testing.B, path string) *grpc.ClientConn {
+func dial(b *testing.B, path string) *grpc.ClientConn {
 	b.Helper()
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -84,21 +258,22 @@ func dialBench(b *testing.B, path string) *grpc.ClientConn {
 	return conn
 }
 
-func startDaemon(b *testing.B, dir string) (path string) {
+// startDaemon serves an emulated node as csi-proxy-sim does.
+func startDaemon(b *testing.B, dir string) {
 	b.Helper()
 	node, err := winsim.New(winsim.Default())
 	if err != nil {
 		b.Fatal(err)
 	}
-	hosts := daemon.LocalHosts()
-	hosts.Filesystem = node.Filesystem()
 	ctx, cancel := context.WithCancel(b.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- daemon.Serve(ctx, daemon.Config{
-			Hosts:       hosts,
+			Hosts: daemon.Hosts{
+				Disk: node.Disk(), Filesystem: node.Filesystem(), ISCSI: node.ISCSI(),
+				SMB: node.SMB(), System: node.System(), Volume: node.Volume(),
+			},
 			WorkingDirs: []string{`C:\var\lib\kubelet`},
-			APIGroups:   []string{"filesystem/v1"},
 			SocketDir:   dir,
 			Ready:       func() { close(ready) },
 		})
@@ -109,35 +284,67 @@ func startDaemon(b *testing.B, dir string) (path string) {
 	case err := <-done:
 		b.Fatal(err)
 	}
-	return filepath.Join(dir, "csi-proxy-filesystem-v1.sock")
 }
 
-const echoMethod = "/bench.Echo/PathExists"
+const echoMethod = "/bench.Echo/Call"
 
 // startEcho serves the same messages with nothing around them and nothing behind.
-func startEcho(b *testing.B, dir string) (path string) {
+func startEcho(b *testing.B, dir, name string, request, answer proto.Message) (path string) {
 	b.Helper()
-	path = filepath.Join(dir, "echo.sock")
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		b.Fatal(err)
-	}
+	path, listener := listenOn(b, dir, "echo-"+name)
 	s := grpc.NewServer()
 	s.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "bench.Echo",
 		HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{
-			MethodName: "PathExists",
+			MethodName: "Call",
 			Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				request := &filesystemv1.PathExistsRequest{}
-				if err := decode(request); err != nil {
+				if err := decode(request.ProtoReflect().New().Interface()); err != nil {
 					return nil, err
 				}
-				return &filesystemv1.PathExistsResponse{Exists: true}, nil
+				return answer, nil
 			},
 		}},
 	}, nil)
 	go func() { _ = s.Serve(listener) }()
 	b.Cleanup(s.Stop)
 	return path
+}
+
+// startRaw serves 64 bytes for 64 bytes.
+func startRaw(b *testing.B, dir string) (path string) {
+	b.Helper()
+	path, listener := listenOn(b, dir, "raw")
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				var message [64]byte
+				for {
+					if _, err := io.ReadFull(conn, message[:]); err != nil {
+						return
+					}
+					if _, err := conn.Write(message[:]); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return path
+}
+
+func listenOn(b *testing.B, dir, name string) (path string, listener net.Listener) {
+	b.Helper()
+	path = filepath.Join(dir, name+".sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { listener.Close() })
+	return path, listener
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
 // Observer is told of every request, for metrics. Methods are called concurrently and
@@ -36,6 +35,7 @@ type edge struct {
 	logger   klog.Logger
 	observer Observer        // may be nil
 	streams  context.Context //nolint:containedctx // the life of the endpoint, which ends its streams
+	version  metadata.MD     // the header of health checks, which gRPC copies
 }
 
 // unary observes and logs a call. Panics are caught twice: around the handler, so that the
@@ -78,7 +78,7 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 	if info.FullMethod == healthv1.Health_Check_FullMethodName {
 		// The published messages have no field for it. It fails without a connection
 		// only, when there is nobody to tell.
-		_ = grpc.SetHeader(ctx, metadata.Pairs(version.Header, version.String()))
+		_ = grpc.SetHeader(ctx, e.version)
 	}
 	if err = checkDecoded(req); err == nil {
 		resp, err = handler(ctx, req)

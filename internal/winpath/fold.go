@@ -8,7 +8,10 @@ import (
 // Fold returns the form of s in which names that Windows takes for the same are
 // equal: every character replaced by its upper case in Windows' own table, one by
 // one and without regard to locale.
-func Fold(s string) string { return string(AppendFold(nil, s)) }
+func Fold(s string) string {
+	var short [128]byte // most names are, and cost no more than the result
+	return string(AppendFold(short[:0], s))
+}
 
 // AppendFold appends the folded form of s to dst, for callers that compare often
 // and want no garbage.

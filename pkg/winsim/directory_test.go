@@ -13,7 +13,7 @@ import (
 )
 
 // mustAll ends a test that cannot go on.
-func mustAll(t *testing.T, errs ...error) {
+func mustAll(t testing.TB, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
 		if err != nil {

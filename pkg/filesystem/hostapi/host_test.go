@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
@@ -32,65 +34,55 @@ func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injecti
 	return injection
 }
 
-// TestBudgets: how many of the seam's calls each operation makes, without limits and within
-// working directories. One stands for about one system call; raising a number here needs a
-// reason.
+// TestBudgets pins how many of the seam's calls each operation makes, without limits and
+// within working directories. One stands for about one system call.
 func TestBudgets(t *testing.T) {
-	type calls = map[string]int
 	linkToMount := func(host fsapi.HostAPI, path string) error { return host.CreateSymlink(work+`\mount`, path) }
 	linkInside := func(host fsapi.HostAPI, path string) error { return host.CreateSymlink(work+`\dir`, path) }
-	for _, c := range []struct {
-		operation
-		want   calls
-		limits calls // if they cost more
-	}{
-		{asks("PathExists", work+`\dir`, fsapi.HostAPI.PathExists), calls{"FileInfo": 1}, nil},
-		{asks("PathExists of nothing", work+`\nothing`, fsapi.HostAPI.PathExists), calls{"FileInfo": 1}, nil},
-		{asks("PathExists of a link", work+`\inner`, fsapi.HostAPI.PathExists), calls{"FileInfo": 1}, nil},
-		{asks("PathExists below a link", work+`\inner\file`, fsapi.HostAPI.PathExists), calls{"FileInfo": 1}, calls{"FileInfo": 3, "ReparsePoint": 1}},
-		{asks("PathValid", work+`\inner`, fsapi.HostAPI.PathValid), calls{"FileInfo": 1}, calls{"TargetInfo": 2, "FileInfo": 1, "ReparsePoint": 1}},
-		{asks("IsSymlink of a directory", work+`\dir`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1}, nil},
-		{asks("IsSymlink of a link", work+`\inner`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1, "FileInfo": 1}, calls{"ReparsePoint": 1, "TargetInfo": 1}},
-		{asks("IsSymlink of a mounted folder", work+`\mount`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1, "FileInfo": 1}, calls{"ReparsePoint": 1, "TargetInfo": 1}},
-		{asks("IsSymlink of a link to a mounted folder", work+`\published`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1, "FileInfo": 1}, calls{"ReparsePoint": 1, "TargetInfo": 1}},
-		{asks("IsSymlink of a dangling link", work+`\dangling`, fsapi.HostAPI.IsSymlink), calls{"ReparsePoint": 1, "FileInfo": 1}, calls{"ReparsePoint": 1, "TargetInfo": 1}},
-		{changes("Mkdir with a parent", work+`\new`, fsapi.HostAPI.Mkdir), calls{"OpenDirectory": 1, "CreateDirectory": 1}, nil},
-		{changes("Mkdir with two missing parents", work+`\a\b\c`, fsapi.HostAPI.Mkdir), calls{"OpenDirectory": 5, "CreateDirectory": 3}, nil},
-		{changes("Mkdir of what exists", work+`\dir`, fsapi.HostAPI.Mkdir), calls{"OpenDirectory": 1, "CreateDirectory": 1, "FileInfo": 1}, nil},
-		{changes("CreateSymlink", work+`\new`, linkInside), calls{"OpenDirectory": 1, "CreateDirectoryLink": 1}, calls{"OpenDirectory": 1, "CreateDirectoryLink": 1, "ReparsePoint": 1}},
-		{changes("CreateSymlink again", work+`\inner`, linkInside), calls{"OpenDirectory": 1, "CreateDirectoryLink": 1, "ReparsePoint": 1}, calls{"OpenDirectory": 1, "CreateDirectoryLink": 1, "ReparsePoint": 2}},
-		{changes("CreateSymlink to a mounted folder", work+`\new`, linkToMount), calls{"OpenDirectory": 1, "CreateDirectoryLink": 1}, calls{"OpenDirectory": 1, "CreateDirectoryLink": 1, "ReparsePoint": 1, "SystemVolumes": 1, "VolumePaths": 1}},
-		{changes("Rmdir of nothing", work+`\nothing`, rmdir), calls{"OpenDirectory": 1, "FileInfo": 1}, nil},
-		{changes("Rmdir of an empty directory", work+`\dir`, rmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "Remove": 1}, nil},
-		{changes("Rmdir of an empty directory with force", work+`\dir`, forceRmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "ListDirectory": 1, "Remove": 1}, nil},
-		{changes("Rmdir of a link", work+`\link`, rmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "Remove": 1}, nil},
-		{changes("Rmdir of a link with force", work+`\link`, forceRmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "Remove": 1}, nil},
-		{changes("Rmdir of a junction", work+`\tree\junction`, forceRmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "ReparsePoint": 1, "Remove": 1}, nil},
-		{changes("Rmdir of a mounted folder", work+`\mount`, forceRmdir), calls{"OpenDirectory": 1, "FileInfo": 1, "ReparsePoint": 1, "DeleteMountPoint": 1, "Remove": 1}, nil},
+	var rows []calltable.Row
+	for _, o := range []operation{
+		asks("PathExists", work+`\dir`, fsapi.HostAPI.PathExists),
+		asks("PathExists of nothing", work+`\nothing`, fsapi.HostAPI.PathExists),
+		asks("PathExists of a link", work+`\inner`, fsapi.HostAPI.PathExists),
+		asks("PathExists below a link", work+`\inner\file`, fsapi.HostAPI.PathExists),
+		asks("PathValid", work+`\inner`, fsapi.HostAPI.PathValid),
+		asks("IsSymlink of a directory", work+`\dir`, fsapi.HostAPI.IsSymlink),
+		asks("IsSymlink of a link", work+`\inner`, fsapi.HostAPI.IsSymlink),
+		asks("IsSymlink of a mounted folder", work+`\mount`, fsapi.HostAPI.IsSymlink),
+		asks("IsSymlink of a link to a mounted folder", work+`\published`, fsapi.HostAPI.IsSymlink),
+		asks("IsSymlink of a dangling link", work+`\dangling`, fsapi.HostAPI.IsSymlink),
+		changes("Mkdir with a parent", work+`\new`, fsapi.HostAPI.Mkdir),
+		changes("Mkdir with two missing parents", work+`\a\b\c`, fsapi.HostAPI.Mkdir),
+		changes("Mkdir of what exists", work+`\dir`, fsapi.HostAPI.Mkdir),
+		changes("CreateSymlink", work+`\new`, linkInside),
+		changes("CreateSymlink again", work+`\inner`, linkInside),
+		changes("CreateSymlink to a mounted folder", work+`\new`, linkToMount),
+		changes("Rmdir of nothing", work+`\nothing`, rmdir),
+		changes("Rmdir of an empty directory", work+`\dir`, rmdir),
+		changes("Rmdir of an empty directory with force", work+`\dir`, forceRmdir),
+		changes("Rmdir of a link", work+`\link`, rmdir),
+		changes("Rmdir of a link with force", work+`\link`, forceRmdir),
+		changes("Rmdir of a junction", work+`\tree\junction`, forceRmdir),
+		changes("Rmdir of a mounted folder", work+`\mount`, forceRmdir),
 	} {
-		for name, want := range map[string]calls{"without limits": c.want, "within limits": c.limits} {
-			t.Run(c.name+" "+name, func(t *testing.T) {
-				node := newNode(t)
-				check(t, node.Symlink(work+`\inner`, work+`\dir`), node.Symlink(work+`\published`, work+`\mount`), node.Symlink(work+`\dangling`, work+`\nothing`))
-				host := node.Filesystem()
-				if name == "within limits" {
-					host = limited(t, host)
-					if want == nil {
-						want = c.want
-					}
-				}
-				if _, err := c.run(host); err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(want, node.Calls()); diff != "" {
-					t.Errorf("calls (-want +got):\n%s", diff)
-				}
-				if open := node.OpenDirectories(); open != 0 {
-					t.Errorf("%d directories stay open", open)
-				}
-			})
+		for name, limit := range map[string]bool{o.name: false, o.name + ", within limits": true} {
+			node := newNode(t)
+			check(t, node.Symlink(work+`\inner`, work+`\dir`), node.Symlink(work+`\published`, work+`\mount`), node.Symlink(work+`\dangling`, work+`\nothing`))
+			host := node.Filesystem()
+			if limit {
+				host = limited(t, host)
+			}
+			if _, err := o.run(host); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			rows = append(rows, calltable.Row{Operation: name, Calls: node.Calls()})
+			if open := node.OpenDirectories(); open != 0 {
+				t.Errorf("%s: %d directories stay open", name, open)
+			}
 		}
 	}
+	slices.SortFunc(rows, func(a, b calltable.Row) int { return strings.Compare(a.Operation, b.Operation) })
+	calltable.Compare(t, rows, *rewrite)
 }
 
 // limited is a host that may only touch C:\work.

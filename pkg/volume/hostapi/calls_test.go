@@ -2,18 +2,14 @@ package api_test
 
 import (
 	"flag"
-	"fmt"
-	"maps"
-	"os"
-	"slices"
-	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-var update = flag.Bool("update", false, "rewrite the files in testdata")
+var update = flag.Bool("update", false, "rewrite the table of calls in testdata")
 
 // operations are what a driver does to a volume, in its order.
 var operations = []struct {
@@ -70,73 +66,17 @@ func isFormatted(_ *winsim.Node, h volumeapi.HostAPI) error {
 	return err
 }
 
-// lifecycle runs the operations on a new node and returns how often each of them called
-// what.
-func lifecycle(t testing.TB) []map[string]int {
-	t.Helper()
+// TestCalls pins how many calls of Windows each operation takes, and which.
+func TestCalls(t *testing.T) {
 	node := nodeWith(t, unformatted())
 	host := volumeapi.NewOn(node)
-	var counts []map[string]int
+	var rows []calltable.Row
 	for _, o := range operations {
 		node.ResetCalls()
 		if err := o.do(node, host); err != nil {
 			t.Fatalf("%s: %v", o.name, err)
 		}
-		counts = append(counts, node.Calls())
+		rows = append(rows, calltable.Row{Operation: o.name, Calls: node.Calls()})
 	}
-	return counts
-}
-
-func sum(calls map[string]int) (n int) {
-	for _, count := range calls {
-		n += count
-	}
-	return n
-}
-
-// TestCalls pins how many calls of Windows each operation takes, and which.
-func TestCalls(t *testing.T) {
-	const file = "testdata/calls.txt"
-	var b strings.Builder
-	for i, calls := range lifecycle(t) {
-		fmt.Fprintf(&b, "%-42s%2d", operations[i].name, sum(calls))
-		for _, name := range slices.Sorted(maps.Keys(calls)) {
-			fmt.Fprintf(&b, " %s", name)
-			if n := calls[name]; n > 1 {
-				fmt.Fprintf(&b, "*%d", n)
-			}
-		}
-		b.WriteString("\n")
-	}
-	if *update {
-		must(t, os.WriteFile(file, []byte(b.String()), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	must(t, err)
-	if b.String() != string(want) {
-		t.Errorf("%s differs; run the test with -update if that is meant to be.\ngot:\n%swant:\n%s", file, &b, want)
-	}
-}
-
-// BenchmarkCalls prints the same numbers next to the time that our part of them takes.
-func BenchmarkCalls(b *testing.B) {
-	counts := lifecycle(b)
-	for i, o := range operations {
-		switch o.name {
-		case "IsVolumeFormatted", "GetVolumeStats", "GetDiskNumberFromVolumeID", "GetVolumeIDFromTargetPath", "GetClosestVolumeIDFromTargetPath":
-		default:
-			continue // they change the node
-		}
-		b.Run(o.name, func(b *testing.B) {
-			node := nodeWith(b, formatted())
-			must(b, node.MountFolder(mount, id))
-			must(b, node.Symlink(target, mount))
-			host := volumeapi.NewOn(node)
-			b.ReportAllocs()
-			for b.Loop() {
-				must(b, o.do(node, host))
-			}
-			b.ReportMetric(float64(sum(counts[i])), "calls/op")
-		})
-	}
+	calltable.Compare(t, rows, *update)
 }

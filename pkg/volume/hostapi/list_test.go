@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -254,7 +255,7 @@ func TestVolumes_ManyDisks(t *testing.T) {
 		if err != nil || got != c.want {
 			t.Errorf("%s: %v, %v, want %v", name, got, err, c.want)
 		}
-		if n := sum(node.Calls()); n > c.calls {
+		if n := (calltable.Row{Calls: node.Calls()}).Total(); n > c.calls {
 			t.Errorf("%s makes %d calls with %d disks, want at most %d", name, n, disks, c.calls)
 		}
 	}

@@ -92,6 +92,25 @@ func (p *process) resident() int {
 	return int(counters.workingSet >> 10)
 }
 
+// threads is how many the process has.
+// https://learn.microsoft.com/windows/win32/api/tlhelp32/nf-tlhelp32-thread32first
+func (p *process) threads() (n int) {
+	p.t.Helper()
+	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPTHREAD, 0)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer windows.CloseHandle(snapshot)
+	entry := windows.ThreadEntry32{}
+	entry.Size = uint32(unsafe.Sizeof(entry))
+	for err = windows.Thread32First(snapshot, &entry); err == nil; err = windows.Thread32Next(snapshot, &entry) {
+		if entry.OwnerProcessID == p.pid() {
+			n++
+		}
+	}
+	return n
+}
+
 // TestResources_Cycles: clients come and go, and leave nothing behind.
 func TestResources_Cycles(t *testing.T) {
 	daemon := start(t)
@@ -136,9 +155,11 @@ func TestResources_Cycles(t *testing.T) {
 
 // awaitPipe is quicker than the clients' waiting. It takes what would be the first connection,
 // see wantAllServing.
-func awaitPipe(group string, version apiversion.Version) {
+func awaitPipe(group string, version apiversion.Version) { awaitPath(client.PipePath(group, version)) }
+
+func awaitPath(path string) {
 	for {
-		if conn, err := winio.DialPipe(client.PipePath(group, version), nil); err == nil {
+		if conn, err := winio.DialPipe(path, nil); err == nil {
 			conn.Close()
 			return
 		}

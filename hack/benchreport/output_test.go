@@ -1,0 +1,78 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const output = `goos: linux
+I1115 09:44:18.747174   25246 serve.go:63] "Serving" version="devel"
+BenchmarkRPC/call=PathExists/connections=shared/callers=8-2         	       5	       134.7 echo-allocs	     20245 echo/s	         1.048 ratio	    277376 raw/s	       151.6 server-allocs	     21216 server/s
+BenchmarkGrowth/disks=10/call=ListDiskIDs-2         	     524	    240000 ns/op	        34.00 calls/op
+BenchmarkGrowth/disks=1000/call=ListDiskIDs-2         	     524	    99 ns/op	        99.00 calls/op
+BenchmarkGrowth/disks=1000/call=ListDiskIDs-2         	     524	    24000000 ns/op	        3004 calls/op
+BenchmarkGrowth/disks=10/call=New_and_Remove-2         	     1	    1000 ns/op	        2 calls/op
+BenchmarkWine/program=ours/Process	3	13.7 binary-MB	29.8 idle-MB
+PASS
+`
+
+func TestParse(t *testing.T) {
+	results, err := parse(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range results {
+		names = append(names, r.benchmark+" "+r.keys["call"])
+	}
+	if diff := cmp.Diff([]string{"RPC PathExists", "Growth ListDiskIDs", "Growth ListDiskIDs", "Growth New and Remove", "Wine "}, names); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if r := of(results, "RPC", "connections", "shared", "callers", "8"); len(r) != 1 || r[0].values["ratio"] != 1.048 || r[0].number("callers") != 8 {
+		t.Errorf("that of 8 callers is %+v", r)
+	}
+	if r := of(results, "Growth", "disks", "1000"); len(r) != 1 || r[0].values["calls/op"] != 3004 {
+		t.Errorf("of two lines the last should count: %+v", r)
+	}
+}
+
+func TestParse_Fails(t *testing.T) {
+	for _, text := range []string{"--- FAIL: BenchmarkRPC", "ok\nFAIL\n", "BenchmarkX-2 1 x ns/op"} {
+		if results, err := parse(text); err == nil {
+			t.Errorf("%q is read as %+v", text, results)
+		}
+	}
+}
+
+func TestGrown(t *testing.T) {
+	results, err := parse(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := grownCall{things: "disks", call: "ListDiskIDs", few: 10, many: 1000, times: [2]float64{240000, 24000000}, calls: [2]float64{34, 3004}}
+	if got := grown(results); len(got) != 2 || got[0] != want {
+		t.Errorf("grown: %+v, want %+v first", got, want)
+	}
+	if row := "| disks: ListDiskIDs | 10 | 1,000 | 88.4 | 100.0 | 240.0 | 24000.0 |"; !strings.Contains(growth(results).String(), row) {
+		t.Errorf("the table lacks %s:\n%s", row, growth(results))
+	}
+}
+
+// TestBudgets: a promise that is not kept says so.
+func TestBudgets(t *testing.T) {
+	results, err := parse(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := budgets(results).String()
+	for _, want := range []string{"| ≥ 0.95 | 1.05 (1.05 to 1.05) | yes |", "| ≤ 28 | 29.8 | **no** |", "| ≤ 15 | 13.7 | yes |", "| ≤ 1 | 0.88 | yes |"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the table lacks %s:\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "Start to first answer") {
+		t.Errorf("the table has what was not measured:\n%s", got)
+	}
+}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
+)
+
+// The budgets of the design.
+const (
+	leastRatio = 0.95
+	mostStart  = 100.0 // milliseconds
+	mostIdle   = 28.0  // megabytes
+	mostLoaded = 35.0
+	mostBinary = 15.0
+)
+
+// sections are the parts of the page by their names.
+func sections(results []result, calls []group, machine string) map[string]string {
+	return map[string]string{
+		"machine": machine,
+		"budgets": budgets(results).String(),
+		"rpc":     rpc(results).String(),
+		"allocs":  allocations(results).String(),
+		"clients": clients(results).String(),
+		"calls":   callTable(calls).String(),
+		"growth":  growth(results).String(),
+		"process": process(results).String(),
+		"wine":    wineCalls(results).String(),
+		"memory":  wineProcesses(results).String(),
+	}
+}
+
+// budgets compares what was measured with what was promised.
+func budgets(results []result) *table {
+	t := &table{header: []string{"Promise", "Budget", "Measured", "Kept"}}
+	for _, callers := range []string{"1", "8", "64"} {
+		var ratios []float64
+		for _, r := range of(results, "RPC", "connections", "shared", "callers", callers) {
+			ratios = append(ratios, r.values["ratio"])
+		}
+		if len(ratios) > 0 {
+			slices.Sort(ratios)
+			measured := fmt.Sprintf("%.2f (%.2f to %.2f)", ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1])
+			t.add("Throughput over that of a bare gRPC echo, Unix socket, "+people(callers)+": the middle of all calls, and their range",
+				fmt.Sprintf("≥ %.2f", leastRatio), measured, yes(enough(ratios[len(ratios)/2])))
+		}
+	}
+	for _, call := range []string{"Check", "PathExists"} {
+		for _, callers := range []string{"1", "8", "64"} {
+			for _, r := range of(results, "Wine", "program", "ours", "call", call, "connections", "shared", "callers", callers) {
+				ratio := r.values["ratio"]
+				t.add("The same on a named pipe under Wine, "+call+", "+people(callers), fmt.Sprintf("≥ %.2f", leastRatio), fmt.Sprintf("%.2f", ratio), yes(enough(ratio)))
+			}
+		}
+	}
+	ours, original := programs(results)
+	for _, p := range []struct {
+		what, unit string
+		most       float64
+	}{
+		{"Start to first answer under Wine, ms", "start-ms", mostStart},
+		{"Memory when idle under Wine, MB", "idle-MB", mostIdle},
+		{"Memory after 64 callers under Wine, MB", "loaded-MB", mostLoaded},
+		{"Size of `csi-proxy.exe`, MB", "binary-MB", mostBinary},
+	} {
+		if value, ok := ours[p.unit]; ok {
+			t.add(fmt.Sprintf("%s; the original: %.1f", p.what, original[p.unit]), fmt.Sprintf("≤ %.0f", p.most), fmt.Sprintf("%.1f", value), yes(value <= p.most))
+		}
+	}
+	lists, lookups := 0.0, 0.0 // how much their calls grow, over how much there is more
+	for _, g := range grown(results) {
+		grew := g.calls[1] / g.calls[0]
+		if g.things == "disks" && strings.HasPrefix(g.call, "List") {
+			lists = max(lists, grew*float64(g.few)/float64(g.many))
+		} else {
+			lookups = max(lookups, grew)
+		}
+	}
+	if lookups > 0 {
+		t.add("Calls to Windows of a list, from 10 to 1,000 disks: their growth over that of the disks", "≤ 1", fmt.Sprintf("%.2f", lists), yes(lists <= 1))
+		t.add("Calls to Windows of everything else, among 1,000 disks, volumes and mappings and 10,000 links, over those among 10", "≤ 1", fmt.Sprintf("%.2f", lookups), yes(lookups <= 1))
+	}
+	return t
+}
+
+// enough compares a ratio as it is printed.
+func enough(ratio float64) bool { return math.Round(ratio*100)/100 >= leastRatio }
+
+func yes(kept bool) string {
+	if kept {
+		return "yes"
+	}
+	return "**no**"
+}
+
+func people(callers string) string {
+	if callers == "1" {
+		return "1 caller"
+	}
+	return callers + " callers"
+}
+
+func perSecond(value float64) string { return thousands(int(value + 0.5)) }
+
+// thousands writes a number with commas.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+func rpc(results []result) *table {
+	t := &table{header: []string{"Call", "Callers", "Connections", "Ratio to the echo", "Server, calls/s", "gRPC echo, calls/s", "Raw socket, calls/s"}}
+	for _, r := range of(results, "RPC") {
+		t.add(r.keys["call"], r.keys["callers"], r.keys["connections"], fmt.Sprintf("%.2f", r.values["ratio"]),
+			perSecond(r.values["server/s"]), perSecond(r.values["echo/s"]), perSecond(r.values["raw/s"]))
+	}
+	return t
+}
+
+func allocations(results []result) *table {
+	t := &table{header: []string{"Call", "Ratio to the echo", "Server", "gRPC echo", "What we add"}}
+	for _, r := range of(results, "RPC", "connections", "shared", "callers", "1") {
+		server, echo := r.values["server-allocs"], r.values["echo-allocs"]
+		t.add(r.keys["call"], fmt.Sprintf("%.2f", server/echo), fmt.Sprintf("%.0f", server), fmt.Sprintf("%.0f", echo), fmt.Sprintf("%.0f", server-echo))
+	}
+	return t
+}
+
+func clients(results []result) *table {
+	t := &table{header: []string{"Clients connected", "Time of a call over that with one client", "Time of a call, µs", "Memory per client, both sides, KiB"}}
+	all := of(results, "Clients")
+	for _, r := range all {
+		t.add(thousands(r.number("clients")), fmt.Sprintf("%.2f", r.values["ns/call"]/all[0].values["ns/call"]),
+			fmt.Sprintf("%.0f", r.values["ns/call"]/1e3), fmt.Sprintf("%.0f", r.values["KiB/client"]))
+	}
+	return t
+}
+
+// group is the table of calls of one API group.
+type group struct {
+	name string
+	rows []calltable.Row
+}
+
+// callTables reads the tables that the tests of the groups compare with.
+func callTables(root string) ([]group, error) {
+	files, err := filepath.Glob(filepath.Join(root, "pkg", "*", "hostapi", filepath.FromSlash(calltable.File)))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no tables of calls in %s: %w", root, err)
+	}
+	var groups []group
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := calltable.Parse(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		hostapi := filepath.Dir(filepath.Dir(name))
+		groups = append(groups, group{filepath.Base(filepath.Dir(hostapi)), rows})
+	}
+	return groups, nil
+}
+
+func callTable(groups []group) *table {
+	t := &table{header: []string{"Operation", "Calls", "Which"}}
+	for _, g := range groups {
+		for _, row := range g.rows {
+			t.add(g.name+": "+row.Operation, strconv.Itoa(row.Total()), row.Names())
+		}
+	}
+	return t
+}
+
+// grownCall is a call on a node with few and with many of something.
+type grownCall struct {
+	things, call string
+	few, many    int
+	times        [2]float64 // nanoseconds
+	calls        [2]float64
+}
+
+// grown pairs the smallest and the largest node of each call.
+func grown(results []result) []grownCall {
+	var found []grownCall
+	for _, r := range of(results, "Growth") {
+		for _, things := range []string{"disks", "volumes", "links", "mappings"} {
+			count := r.number(things)
+			if count == 0 {
+				continue
+			}
+			i := slices.IndexFunc(found, func(g grownCall) bool { return g.things == things && g.call == r.keys["call"] })
+			if i < 0 {
+				found = append(found, grownCall{things: things, call: r.keys["call"], few: count})
+				i = len(found) - 1
+				found[i].times[0], found[i].calls[0] = r.values["ns/op"], r.values["calls/op"]
+			}
+			found[i].many = count
+			found[i].times[1], found[i].calls[1] = r.values["ns/op"], r.values["calls/op"]
+		}
+	}
+	return found
+}
+
+func growth(results []result) *table {
+	t := &table{header: []string{"Of what, and call", "From", "To", "Calls grow by", "Time grows by", "Time at first, µs", "Time in the end, µs"}}
+	for _, g := range grown(results) {
+		t.add(g.things+": "+g.call, thousands(g.few), thousands(g.many),
+			fmt.Sprintf("%.1f", g.calls[1]/g.calls[0]), fmt.Sprintf("%.1f", g.times[1]/g.times[0]),
+			fmt.Sprintf("%.1f", g.times[0]/1e3), fmt.Sprintf("%.1f", g.times[1]/1e3))
+	}
+	return t
+}
+
+func process(results []result) *table {
+	t := &table{header: []string{"Program", "Start to first answer, ms", "Memory idle, MB", "Memory after 64 callers, MB", "Size, MB"}}
+	for _, r := range of(results, "Process") {
+		t.add("`csi-proxy-sim` on Linux", fmt.Sprintf("%.0f", r.values["start-ms"]), fmt.Sprintf("%.1f", r.values["idle-MB"]),
+			fmt.Sprintf("%.1f", r.values["loaded-MB"]), fmt.Sprintf("%.1f", r.values["binary-MB"]))
+	}
+	return t
+}
+
+// programs are the figures of the daemon and the original as processes under Wine.
+func programs(results []result) (ours, original map[string]float64) {
+	for _, r := range of(results, "Wine") {
+		if _, ok := r.values["idle-MB"]; !ok {
+			continue
+		}
+		switch r.keys["program"] {
+		case "ours":
+			ours = r.values
+		case "original":
+			original = r.values
+		}
+	}
+	return ours, original
+}
+
+func wineCalls(results []result) *table {
+	t := &table{header: []string{"Call", "Callers", "Connections", "Ours over the original", "Ours over the echo", "The original over the echo", "Ours, calls/s", "Original, calls/s"}}
+	measured := of(results, "Wine", "program", "ours")
+	slices.SortStableFunc(measured, func(a, b result) int {
+		return cmp.Or(strings.Compare(a.keys["call"], b.keys["call"]), strings.Compare(b.keys["connections"], a.keys["connections"]), a.number("callers")-b.number("callers"))
+	})
+	for _, r := range measured {
+		if r.keys["call"] == "" {
+			continue
+		}
+		ours := r.values["server/s"]
+		cells := []string{"", "", "", perSecond(ours), ""}
+		if ratio, ok := r.values["ratio"]; ok {
+			cells[1] = fmt.Sprintf("%.2f", ratio)
+		}
+		for _, original := range of(results, "Wine", "program", "original", "call", r.keys["call"], "connections", r.keys["connections"], "callers", r.keys["callers"]) {
+			cells[0], cells[4] = fmt.Sprintf("%.2f", ours/original.values["server/s"]), perSecond(original.values["server/s"])
+			if ratio, ok := original.values["ratio"]; ok {
+				cells[2] = fmt.Sprintf("%.2f", ratio)
+			}
+		}
+		t.add(append([]string{r.keys["call"], r.keys["callers"], r.keys["connections"]}, cells...)...)
+	}
+	return t
+}
+
+func wineProcesses(results []result) *table {
+	t := &table{header: []string{"Program", "Start to first answer, ms", "Memory idle, MB", "Threads idle", "Memory after load, MB", "Threads after load", "Size, MB"}}
+	names := map[string]string{"ours": "`csi-proxy.exe`", "original": "the original", "nothing": "a Go program that does nothing"}
+	for _, r := range of(results, "Wine") {
+		if r.keys["call"] != "" {
+			continue
+		}
+		cells := []string{names[r.keys["program"]]}
+		for _, unit := range []string{"start-ms", "idle-MB", "idle-threads", "loaded-MB", "loaded-threads", "binary-MB"} {
+			text := ""
+			if value, ok := r.values[unit]; ok {
+				text = strconv.FormatFloat(math.Round(value*10)/10, 'f', -1, 64)
+			}
+			cells = append(cells, text)
+		}
+		t.add(cells...)
+	}
+	return t
+}

@@ -1,0 +1,110 @@
+// Package calltable keeps how many calls to Windows an operation makes. The tests of each
+// group compare what their operations do on an emulated node with a table in their
+// testdata, and docs/performance.md is printed from the same tables.
+package calltable
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// File is where the table of a package is, seen from its directory.
+const File = "testdata/calls.txt"
+
+// Row is an operation and the calls of the seam that it made, by their names.
+type Row struct {
+	Operation string
+	Calls     map[string]int
+}
+
+// Total is the number of calls.
+func (r Row) Total() (n int) {
+	for _, count := range r.Calls {
+		n += count
+	}
+	return n
+}
+
+// Names are the calls that were made, in the order of the alphabet, such as
+// "DeviceNumber*3 FileSystem".
+func (r Row) Names() string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(r.Calls)) {
+		if n := r.Calls[name]; n > 1 {
+			name = fmt.Sprintf("%s*%d", name, n)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
+}
+
+// Format writes a table: on each line the operation, how many calls it made, and which.
+func Format(rows []Row) string {
+	width := 0
+	for _, row := range rows {
+		width = max(width, len(row.Operation))
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		line := fmt.Sprintf("%-*s%4d %s", width, row.Operation, row.Total(), row.Names())
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+var (
+	line = regexp.MustCompile(`^(.*\S) {2,}(\d+)((?: \S+)*)$`)
+	call = regexp.MustCompile(`^([A-Za-z]+)(?:\*(\d+))?$`)
+)
+
+// Parse reads what Format has written. Numbers that contradict each other are an error.
+func Parse(text string) ([]Row, error) {
+	var rows []Row
+	for number, text := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		parts := line.FindStringSubmatch(text)
+		if parts == nil {
+			return nil, fmt.Errorf("line %d is not an operation, a number and calls: %q", number+1, text)
+		}
+		row := Row{parts[1], map[string]int{}}
+		for name := range strings.FieldsSeq(parts[3]) {
+			parts := call.FindStringSubmatch(name)
+			if parts == nil {
+				return nil, fmt.Errorf("line %d: %q is not a call", number+1, name)
+			}
+			row.Calls[parts[1]] = 1
+			if parts[2] != "" {
+				row.Calls[parts[1]], _ = strconv.Atoi(parts[2]) // digits, says the pattern
+			}
+		}
+		if total := strconv.Itoa(row.Total()); total != parts[2] {
+			return nil, fmt.Errorf("line %d: the calls add up to %s, not to %s", number+1, total, parts[2])
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// Compare fails the test if the table of its package is another one, or writes that anew.
+// Raising a number there needs a reason.
+func Compare(t testing.TB, rows []Row, update bool) {
+	t.Helper()
+	got := Format(rows)
+	if update {
+		if err := os.WriteFile(File, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; if that is meant to be, run the test with its flag that writes testdata anew.\ngot:\n%swant:\n%s", File, got, want)
+	}
+}

@@ -1,0 +1,41 @@
+package api_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+)
+
+var update = flag.Bool("update", false, "rewrite the table of calls in testdata")
+
+// TestCalls pins how many calls of Windows each operation takes, and which: those of a driver
+// that stages a share in two places and unstages it again.
+func TestCalls(t *testing.T) {
+	node := newNode(t)
+	host := limited(t, node)
+	var rows []calltable.Row
+	for _, o := range []struct {
+		name string
+		do   func(smbapi.HostAPI) error
+	}{
+		{"NewSMBGlobalMapping", func(h smbapi.HostAPI) error { return mapTo(h, share, stage) }},
+		{"NewSMBGlobalMapping, again", func(h smbapi.HostAPI) error { return mapTo(h, share, stage) }},
+		{"NewSMBGlobalMapping, a second link", func(h smbapi.HostAPI) error { return mapTo(h, share, stage2) }},
+		{"RemoveSMBGlobalMapping, in use", func(h smbapi.HostAPI) error { return h.RemoveSMBGlobalMapping(share) }},
+		{"RemoveSMBGlobalMapping, in use, again", func(h smbapi.HostAPI) error { return h.RemoveSMBGlobalMapping(share) }},
+		{"RemoveSMBGlobalMapping", func(h smbapi.HostAPI) error {
+			must(t, node.RemoveAll(stage), node.RemoveAll(stage2))
+			return h.RemoveSMBGlobalMapping(share)
+		}},
+		{"RemoveSMBGlobalMapping, again", func(h smbapi.HostAPI) error { return h.RemoveSMBGlobalMapping(share) }},
+	} {
+		node.ResetCalls()
+		if err := o.do(host); err != nil {
+			t.Fatalf("%s: %v", o.name, err)
+		}
+		rows = append(rows, calltable.Row{Operation: o.name, Calls: node.Calls()})
+	}
+	calltable.Compare(t, rows, *update)
+}

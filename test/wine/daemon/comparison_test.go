@@ -1,0 +1,336 @@
+//go:build windows && wine
+
+package daemon
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Microsoft/go-winio"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
+	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+)
+
+var (
+	original = flag.String("original", "", "`path` of the original's program; TestComparison compares with it, and is skipped without")
+	idle     = flag.String("idle", "", "`path` of a program that does nothing, for its memory")
+	figures  = flag.String("figures", "", "`file` that TestComparison writes, in the form of benchmarks")
+)
+
+// How the programs are compared. All that serve are measured one after the other in each
+// round, so that what else the machine does hits all of them; figures are medians of rounds.
+const (
+	rounds  = 3
+	period  = 300 * time.Millisecond // of one measurement
+	starts  = 5
+	settled = 500 * time.Millisecond // after the first answer, until memory is looked at
+)
+
+// echoRole is the part of a server that only answers, in a process of its own as the daemon
+// is: gRPC on one pipe, and 64 bytes for 64 bytes on the other.
+const (
+	echoRole   = "-play-echo"
+	echoPipe   = `\\.\pipe\csi-proxy-bench-echo`
+	rawPipe    = `\\.\pipe\csi-proxy-bench-raw`
+	echoMethod = "/bench.Echo/PathExists"
+)
+
+func playEcho() {
+	listen := func(path string) net.Listener {
+		listener, err := winio.ListenPipe(path, &winio.PipeConfig{InputBufferSize: 64 << 10, OutputBufferSize: 64 << 10})
+		if err != nil {
+			panic(err)
+		}
+		return listener
+	}
+	raw, echo := listen(rawPipe), listen(echoPipe)
+	go func() {
+		for {
+			conn, err := raw.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				var message [64]byte
+				for {
+					if _, err := io.ReadFull(conn, message[:]); err != nil {
+						return
+					}
+					if _, err := conn.Write(message[:]); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	s := grpc.NewServer()
+	s.RegisterService(&grpc.ServiceDesc{
+		ServiceName: "bench.Echo",
+		HandlerType: (*any)(nil),
+		Methods: []grpc.MethodDesc{{
+			MethodName: "PathExists",
+			Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				return &filesystemv1.PathExistsResponse{Exists: true}, decode(&filesystemv1.PathExistsRequest{})
+			},
+		}},
+	}, nil)
+	panic(s.Serve(echo))
+}
+
+// pods is a directory as drivers ask for.
+const pods = kubelet + `\pods`
+
+// server is a program that is measured.
+type server struct {
+	name, path string
+	samples    map[string][]float64 // by name and unit of the figure
+	codes      map[string]bool      // what the calls were answered
+}
+
+func (s *server) note(figure, unit string, value float64) {
+	key := fmt.Sprintf("%s %s", figure, unit)
+	s.samples[key] = append(s.samples[key], value)
+}
+
+// TestComparison measures the daemon and the original on the same calls.
+func TestComparison(t *testing.T) {
+	if *original == "" {
+		t.Skip("make bench asks for it")
+	}
+	if err := os.MkdirAll(pods, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	launch(t, os.Args[0], echoRole)
+	for _, path := range []string{echoPipe, rawPipe} {
+		awaitPath(path)
+	}
+	servers := []*server{{name: "ours", path: *program}, {name: "original", path: *original}}
+	for _, s := range servers {
+		s.samples, s.codes = map[string][]float64{}, map[string]bool{}
+		info, err := os.Stat(s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.note("Process", "binary-MB", float64(info.Size())/1e6)
+	}
+	for range starts {
+		for _, s := range servers {
+			s.measureStart(t)
+		}
+	}
+	for range rounds {
+		for _, s := range servers {
+			s.measureCalls(t)
+		}
+		slices.Reverse(servers)
+	}
+	slices.SortFunc(servers, func(a, b *server) int { return -strings.Compare(a.name, b.name) })
+	servers = append(servers, nothing(t))
+	if err := os.WriteFile(*figures, []byte(lines(servers)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nothing is the program that does nothing.
+func nothing(t *testing.T) *server {
+	t.Helper()
+	s := &server{name: "nothing", path: *idle, samples: map[string][]float64{}}
+	p := launch(t, s.path)
+	time.Sleep(settled)
+	s.note("Process", "idle-MB", float64(p.resident())*1024/1e6)
+	s.note("Process", "idle-threads", float64(p.threads()))
+	p.kill()
+	return s
+}
+
+// begin starts the program and waits for its pipe.
+func (s *server) begin(t *testing.T) *process {
+	t.Helper()
+	p := launch(t, s.path)
+	awaitPipe(fsv1.GroupName, fsv1.Version)
+	return p
+}
+
+func (s *server) measureStart(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	p := s.begin(t)
+	if err := ask(t.Context(), connect(t)); err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	s.note("Process", "start-ms", float64(time.Since(began).Microseconds())/1e3)
+	p.kill()
+}
+
+// measureCalls starts the program, looks at its memory before and after, and makes calls in
+// between: PathExists next to both echoes, the others alone.
+func (s *server) measureCalls(t *testing.T) {
+	t.Helper()
+	p := s.begin(t)
+	defer p.kill()
+	time.Sleep(settled)
+	s.note("Process", "idle-MB", float64(p.resident())*1024/1e6)
+	s.note("Process", "idle-threads", float64(p.threads()))
+	pipe := client.PipePath(fsv1.GroupName, fsv1.Version)
+	request, response := &filesystemv1.PathExistsRequest{Path: pods}, &filesystemv1.PathExistsResponse{}
+	for _, load := range []struct {
+		name                 string
+		callers, connections int
+	}{
+		{"connections=shared/callers=1", 1, 1},
+		{"connections=shared/callers=8", 8, 1},
+		{"connections=shared/callers=64", 64, 1},
+		{"connections=own/callers=8", 8, 8},
+		{"connections=own/callers=64", 64, 64},
+	} {
+		figure := "call=PathExists/" + load.name
+		ours := rate(t, load.callers, grpcCall(t, pipe, filesystemv1.Filesystem_PathExists_FullMethodName, request, response, load.connections))
+		echo := rate(t, load.callers, grpcCall(t, echoPipe, echoMethod, request, response, load.connections))
+		raw := rate(t, load.callers, rawCall(t, load.callers))
+		s.note(figure, "server/s", ours)
+		s.note(figure, "echo/s", echo)
+		s.note(figure, "raw/s", raw)
+		s.note(figure, "ratio", ours/echo)
+		if s.name == "ours" { // it is what costs least, and the original does not have it
+			figure = "call=Check/" + load.name
+			health := rate(t, load.callers, grpcCall(t, pipe, healthv1.Health_Check_FullMethodName, &healthv1.HealthCheckRequest{}, &healthv1.HealthCheckResponse{}, load.connections))
+			s.note(figure, "server/s", health)
+			s.note(figure, "echo/s", echo)
+			s.note(figure, "raw/s", raw)
+			s.note(figure, "ratio", health/echo)
+		}
+	}
+	s.note("Process", "loaded-MB", float64(p.resident())*1024/1e6)
+	s.note("Process", "loaded-threads", float64(p.threads()))
+
+	c, directory := connect(t), kubelet+`\compared`
+	s.note("call=Mkdir+Rmdir/connections=shared/callers=1", "server/s", rate(t, 1, func(ctx context.Context, _ int) error {
+		if _, err := c.Mkdir(ctx, &filesystemv1.MkdirRequest{Path: directory}); err != nil {
+			return err
+		}
+		_, err := c.Rmdir(ctx, &filesystemv1.RmdirRequest{Path: directory})
+		return err
+	}))
+	awaitPipe(diskclient.GroupName, diskclient.Version)
+	disks, err := diskclient.New(t.Context(), client.WithWait())
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	defer disks.Close()
+	s.note("call=ListDiskIDs/connections=shared/callers=1", "server/s", rate(t, 1, func(ctx context.Context, _ int) error {
+		_, err := disks.ListDiskIDs(ctx, &diskv1.ListDiskIDsRequest{})
+		s.codes[status.Code(err).String()] = true // Wine has no disks to list
+		return nil
+	}))
+	figure(t, "%s answers ListDiskIDs with %v", s.name, slices.Sorted(maps.Keys(s.codes)))
+}
+
+// rate is how many calls a number of callers makes in a second, after one each.
+func rate(t *testing.T, callers int, call func(ctx context.Context, caller int) error) float64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	defer cancel()
+	var made atomic.Int64
+	all := func(until time.Time) {
+		var wg sync.WaitGroup
+		for caller := range callers {
+			wg.Go(func() {
+				for first := true; first || time.Now().Before(until); first = false {
+					if err := call(ctx, caller); err != nil {
+						t.Error(err)
+						return
+					}
+					made.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	all(time.Time{})
+	made.Store(0)
+	began := time.Now()
+	all(began.Add(period))
+	return float64(made.Load()) / time.Since(began).Seconds()
+}
+
+// grpcCall makes a call on one of a number of connections.
+func grpcCall(t *testing.T, path, method string, request, response proto.Message, connections int) func(ctx context.Context, caller int) error {
+	t.Helper()
+	conns := make([]*grpc.ClientConn, connections)
+	for i := range conns {
+		conn, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return winio.DialPipeContext(ctx, path) }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		conns[i] = conn
+	}
+	return func(ctx context.Context, caller int) error {
+		return conns[caller%connections].Invoke(ctx, method, request, response.ProtoReflect().New().Interface())
+	}
+}
+
+// rawCall sends and receives 64 bytes, each caller on a pipe of its own.
+func rawCall(t *testing.T, callers int) func(ctx context.Context, caller int) error {
+	t.Helper()
+	conns := make([]net.Conn, callers)
+	for i := range conns {
+		conn, err := winio.DialPipeContext(t.Context(), rawPipe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		conns[i] = conn
+	}
+	return func(_ context.Context, caller int) error {
+		var message [64]byte
+		if _, err := conns[caller].Write(message[:]); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(conns[caller], message[:])
+		return err
+	}
+}
+
+// lines writes what was measured as the output of benchmarks, which has a reader already.
+func lines(servers []*server) string {
+	var b strings.Builder
+	for _, s := range servers {
+		units := map[string][]string{} // by figure
+		for key, samples := range s.samples {
+			figure, unit, _ := strings.Cut(key, " ")
+			slices.Sort(samples)
+			value := samples[len(samples)/2]
+			units[figure] = append(units[figure], fmt.Sprintf("%g %s", math.Round(value*1000)/1000, unit))
+		}
+		for _, figure := range slices.Sorted(maps.Keys(units)) {
+			values := units[figure]
+			slices.Sort(values)
+			fmt.Fprintf(&b, "BenchmarkWine/program=%s/%s\t%d\t%s\n", s.name, figure, rounds, strings.Join(values, "\t"))
+		}
+	}
+	return b.String()
+}
