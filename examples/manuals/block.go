@@ -1,8 +1,8 @@
 // Package manuals reads the code in this repository's Markdown files. Its tests compile every
 // block of Go, and decode every block of YAML, so that what a reader copies works.
 //
-// A block is what stands between two lines of three backquotes; the first one names the
-// language. Go blocks are whole files, of which the package clause may be left out.
+// A block is what stands between two lines of three or more backquotes or tildes; the first one
+// names the language. Go blocks are whole files, of which the package clause may be left out.
 package manuals
 
 import (
@@ -18,14 +18,30 @@ import (
 type Block struct {
 	File     string // the Markdown file
 	Line     int    // on which the code begins, counted from 1
-	Language string // in lower case; may be empty
+	Language string // one of Languages
 	Code     string
 }
 
 // Position is where the block begins, as compilers write it.
 func (b Block) Position() string { return fmt.Sprintf("%s:%d", b.File, b.Line) }
 
-const fence = "```"
+// Languages are those that a block may be in. Another spelling of one, or words behind it, would
+// keep the block from those who look for its language, and are refused.
+var Languages = []string{"go", "js", "sh", "text", "yaml"}
+
+// fence returns the marks with which a block begins or ends, if a line has them, and what stands
+// behind them.
+func fence(line string) (marks, info string) {
+	line = strings.TrimSpace(line)
+	for _, mark := range []string{"`", "~"} {
+		info := strings.TrimLeft(line, mark)
+		// Three marks with others behind them are code within a line.
+		if marks := line[:len(line)-len(info)]; len(marks) >= 3 && !strings.Contains(info, mark) {
+			return marks, strings.TrimSpace(info)
+		}
+	}
+	return "", ""
+}
 
 // Read returns the blocks of a Markdown file in their order.
 func Read(file string) ([]Block, error) {
@@ -35,17 +51,23 @@ func Read(file string) ([]Block, error) {
 	}
 	var blocks []Block
 	var open *Block
+	var opening string
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
-		language, isFence := strings.CutPrefix(strings.TrimSpace(line), fence)
+		marks, info := fence(line)
 		switch {
-		case isFence && open == nil:
-			open = &Block{File: file, Line: number + 1, Language: strings.ToLower(language)}
-		case isFence:
+		case open == nil && marks != "":
+			open, opening = &Block{File: file, Line: number + 1, Language: info}, marks
+			if !slices.Contains(Languages, info) {
+				return nil, fmt.Errorf("%s: the language of the block is %q, not one of %s",
+					open.Position(), info, strings.Join(Languages, ", "))
+			}
+		case open == nil:
+		case strings.HasPrefix(marks, opening) && info == "":
 			blocks = append(blocks, *open)
 			open = nil
-		case open != nil:
+		default:
 			open.Code += line
 		}
 	}

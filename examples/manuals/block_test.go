@@ -33,8 +33,9 @@ func TestReadAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("a.md", "Text", "```go", "one", "two", "```", "    not a block", "```", "no language", "```")
-	write("docs/b.md", "- item", "  ```YAML", "  key: value", "  ```", "```go", "```")
+	write("a.md", "Text", "```go", "one", "two", "```", "    not a block", "```text", "nobody asks for it", "```", "```not a block```")
+	write("docs/b.md", "- item", "  ```yaml", "  key: value", "  ```", "```go", "```")
+	write("docs/tilde.md", "~~~ go", "```", "~~~", "````yaml", "```go", "````")
 	write("c.txt", "```go", "no manual", "```")
 	write(".cache/d.md", "```go", "not ours", "```")
 	write("bin/e.md", "```go", "not ours", "```")
@@ -47,13 +48,26 @@ func TestReadAll(t *testing.T) {
 		{File: filepath.Join(dir, "a.md"), Line: 3, Language: "go", Code: "one\ntwo\n"},
 		{File: filepath.Join(dir, "docs", "b.md"), Line: 3, Language: "yaml", Code: "  key: value\n"},
 		{File: filepath.Join(dir, "docs", "b.md"), Line: 6, Language: "go"},
+		{File: filepath.Join(dir, "docs", "tilde.md"), Line: 2, Language: "go", Code: "```\n"},
+		{File: filepath.Join(dir, "docs", "tilde.md"), Line: 5, Language: "yaml", Code: "```go\n"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 
-	write("open.md", "```go", "no end")
-	if _, err := manuals.ReadAll(dir); err == nil || !strings.Contains(err.Error(), "open.md:2") {
-		t.Errorf("a block without an end: %v", err)
+	for _, lines := range [][]string{
+		{"```go", "no end"},
+		{"```go", "no end", "~~~"},
+		{"````go", "no end", "```"},
+		{"```", "no language", "```"},
+		{"```golang", "```"},
+		{"```YAML", "```"},
+		{`~~~yaml title="x"`, "~~~"},
+		{"```go {linenos}", "```"},
+	} {
+		write("wrong.md", lines...)
+		if _, err := manuals.ReadAll(dir); err == nil || !strings.Contains(err.Error(), "wrong.md:2") {
+			t.Errorf("%q: got %v, want an error with its place", lines, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +47,55 @@ func TestGo_Wrong(t *testing.T) {
 		if err == nil || !strings.Contains(output, want) {
 			t.Errorf("%q: got %v and %q, want %q", code, err, output, want)
 		}
+	}
+}
+
+// TestMountedFile runs the function in the manual that finds mounts with both versions of
+// containerd, where a file of the node has the same path.
+func TestMountedFile(t *testing.T) {
+	blocks, err := manuals.Read(filepath.Join(repository(t), "docs", "library.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(blocks, func(b manuals.Block) bool { return strings.Contains(b.Code, "func mountedFile(") })
+	if i < 0 {
+		t.Fatal("the manual has no function mountedFile any more")
+	}
+	m := newModule(t, blocks[i])
+	m.write("block0/block_test.go", `package block
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestMountedFile(t *testing.T) {
+	root, node := t.TempDir(), filepath.Join(t.TempDir(), "token")
+	mount := filepath.Join(root, node[len(filepath.VolumeName(node)):])
+	if err := os.MkdirAll(filepath.Dir(mount), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ variable, file, want string }{
+		{"", node, "at its path"},   // no HostProcess container
+		{root, node, "at its path"}, // containerd 1.7
+		{root, mount, "mounted"},    // containerd 1.6, with the node's own file at the path
+	} {
+		if err := os.WriteFile(step.file, []byte(step.want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("CONTAINER_SANDBOX_MOUNT_POINT", step.variable)
+		if got, err := mountedFile(node); err != nil || string(got) != step.want {
+			t.Errorf("%+v: got %q, %v", step, got, err)
+		}
+	}
+	if _, err := mountedFile(node + "-none"); !os.IsNotExist(err) {
+		t.Errorf("a file that is nowhere: %v", err)
+	}
+}
+`)
+	if output, err := m.run("", "test", "./..."); err != nil {
+		t.Errorf("go test: %v\n%s", err, output)
 	}
 }
 

@@ -3,8 +3,12 @@ package manuals_test
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +29,7 @@ import (
 // TestYAML decodes every block of YAML into what it is, and refuses fields that this does not
 // have.
 func TestYAML(t *testing.T) {
-	blocks, err := manuals.ReadAll(repository(t), "yaml", "yml")
+	blocks, err := manuals.ReadAll(repository(t), "yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,16 +52,60 @@ func TestYAML_Wrong(t *testing.T) {
 		`"hostProces"`:           "spec: {securityContext: {windowsOptions: {hostProces: true}}}\n",
 		"already set":            "replicas: 1\nreplicas: 2\n",
 		"there is no such field": "disks: [{size: 1GiB, sise: 2GiB}]\n",
+		`"hostNetwrk"`:           "metadata: {name: x}\nspec: {hostNetwrk: true}\n",
+		"no way to check":        "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nspec: {endpoint: []}\n",
+		"container driver of": "apiVersion: apps/v1\nkind: DaemonSet\nspec: {template: {spec: " +
+			"{securityContext: {windowsOptions: {hostProcess: true}}, containers: [{name: driver, image: example.com/x}]}}}\n",
+		"container probe of": "spec: {containers: [{name: probe, securityContext: {windowsOptions: {hostProcess: true}}}]}\n",
 	} {
 		if err := decode(manuals.Block{File: "docs/winsim.md", Code: code}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", code, err, want)
 		}
 	}
+	for _, code := range []string{"containers: [{nam: x}]\n", "replicas: 1\n", "kind: Pod\nspec: {}\n"} {
+		err := decode(manuals.Block{File: "docs/library.md", Code: code})
+		if err == nil || !strings.Contains(err.Error(), "nobody can tell what this is") {
+			t.Errorf("%q: got %v, want it refused, because it cannot be checked", code, err)
+		}
+	}
+}
+
+// TestRegistrar shows that manuals and manifests have one version of the registrar.
+func TestRegistrar(t *testing.T) {
+	manifests, err := filepath.Glob(filepath.Join(repository(t), "deploy", "drivers", "*.yaml"))
+	if err != nil || len(manifests) == 0 {
+		t.Fatalf("no manifests of drivers were found: %v", err)
+	}
+	texts := map[string]string{}
+	for _, file := range manifests {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[file] = string(content)
+	}
+	blocks, err := manuals.ReadAll(repository(t), "yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range blocks {
+		texts[block.Position()] = block.Code
+	}
+	places := map[string][]string{}
+	for place, text := range texts {
+		for _, image := range regexp.MustCompile(`csi-node-driver-registrar:\S+`).FindAllString(text, -1) {
+			places[image] = append(places[image], place)
+		}
+	}
+	if len(places) != 1 {
+		t.Errorf("the registrar should have one version everywhere: %v", places)
+	}
 }
 
 // decode decodes the documents of a block. Objects of Kubernetes have an API version and a
-// kind. What has neither is a model or a list of faults in the emulator's manual; a part of a
-// pod, if it is nothing but a spec; else just YAML.
+// kind. What has neither is a part of a pod, if it is nothing but a spec and metadata, or a model
+// or a list of faults in the emulator's manual. Everything else is refused: it would not be
+// checked.
 func decode(block manuals.Block) error {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(block.Code)))
 	for {
@@ -79,16 +127,21 @@ func decode(block manuals.Block) error {
 }
 
 func decodeDocument(file string, document []byte, fields map[string]any) error {
-	_, isSpec := fields["spec"]
+	_, hasSpec := fields["spec"]
+	_, hasMetadata := fields["metadata"]
 	_, isFaults := fields["faults"]
 	version, _ := fields["apiVersion"].(string)
 	switch {
 	case version != "" && isKubernetes(version):
 		return decodeKubernetes(document)
-	case version != "": // of somebody else
-		return nil
-	case isSpec && len(fields) == 1:
-		return yaml.UnmarshalStrict(document, &corev1.PodTemplateSpec{})
+	case version != "":
+		return fmt.Errorf("there is no way to check a %v of %s; link to a file whose test can", fields["kind"], version)
+	case hasSpec && (len(fields) == 1 || len(fields) == 2 && hasMetadata):
+		var pod corev1.PodTemplateSpec
+		if err := yaml.UnmarshalStrict(document, &pod); err != nil {
+			return err
+		}
+		return checkCommands(pod.Spec)
 	case file == "winsim.md" && isFaults:
 		_, err := winsim.LoadFaults(strings.NewReader(string(document)), file)
 		return err
@@ -100,7 +153,7 @@ func decodeDocument(file string, document []byte, fields map[string]any) error {
 		_, err = winsim.New(model)
 		return err
 	}
-	return nil
+	return errors.New("nobody can tell what this is; write the whole object, or a pod's spec from its first level on")
 }
 
 // isKubernetes tells Kubernetes' own groups from those of others, which have a domain.
@@ -120,6 +173,32 @@ func decodeKubernetes(document []byte) error {
 		}
 	}
 	strict := json.SerializerOptions{Yaml: true, Strict: true}
-	_, _, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, strict).Decode(document, nil, nil)
-	return err
+	object, _, err := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, strict).Decode(document, nil, nil)
+	if err != nil {
+		return err
+	}
+	switch object := object.(type) {
+	case *appsv1.DaemonSet:
+		return checkCommands(object.Spec.Template.Spec)
+	case *corev1.Pod:
+		return checkCommands(object.Spec)
+	}
+	return nil
+}
+
+// checkCommands wants a command for each HostProcess container. The entry point of an image is an
+// absolute path, which is one of the node there, where the program is not.
+func checkCommands(pod corev1.PodSpec) error {
+	ofPod := pod.SecurityContext != nil && isHostProcess(pod.SecurityContext.WindowsOptions)
+	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
+		own := container.SecurityContext != nil && isHostProcess(container.SecurityContext.WindowsOptions)
+		if (ofPod || own) && len(container.Command) == 0 {
+			return fmt.Errorf("container %s of a HostProcess pod has no command", container.Name)
+		}
+	}
+	return nil
+}
+
+func isHostProcess(options *corev1.WindowsSecurityContextOptions) bool {
+	return options != nil && options.HostProcess != nil && *options.HostProcess
 }

@@ -21,8 +21,11 @@ func TestCodes(t *testing.T) {
 		AccessType: &csi.VolumeCapability_Block{Block: &csi.VolumeCapability_BlockVolume{}},
 		AccessMode: &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER},
 	}
-	many := mounted("ntfs")
-	many.AccessMode.Mode = csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER
+	inMode := func(fsType string, mode csi.VolumeCapability_AccessMode_Mode) *csi.VolumeCapability {
+		capability := mounted(fsType)
+		capability.AccessMode.Mode = mode
+		return capability
+	}
 	options := mounted("ntfs")
 	options.GetMount().MountFlags = []string{"ro"}
 	stage := func(handle, path string, capability *csi.VolumeCapability, secrets ...string) func(context.Context, *driver) error {
@@ -46,6 +49,32 @@ func TestCodes(t *testing.T) {
 		}
 	}
 	const staging = kubelet + `\plugins\staging`
+	// staged makes a call while the volume is staged, and sees that it stays so.
+	staged := func(call func(context.Context, *driver) error) func(context.Context, *driver) error {
+		return func(ctx context.Context, d *driver) error {
+			if err := stage(handle, staging, mounted("ntfs"))(ctx, d); err != nil {
+				return err
+			}
+			defer func() {
+				if id, err := d.storage.MountedAt(ctx, staging); err != nil {
+					d.t.Errorf("the volume is not staged any more: %q, %v", id, err)
+				}
+			}()
+			return call(ctx, d)
+		}
+	}
+	unstage := func(handle string) func(context.Context, *driver) error {
+		return func(ctx context.Context, d *driver) error {
+			_, err := d.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: handle, StagingTargetPath: staging})
+			return err
+		}
+	}
+	unpublish := func(handle string) func(context.Context, *driver) error {
+		return func(ctx context.Context, d *driver) error {
+			_, err := d.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: handle, TargetPath: staging})
+			return err
+		}
+	}
 
 	for _, test := range []struct {
 		name string
@@ -57,7 +86,13 @@ func TestCodes(t *testing.T) {
 		{"another file system", stage(handle, staging, mounted("ext4")), codes.InvalidArgument, "ntfs"},
 		{"a file system for a share", stage("smb/files/data", staging, mounted("ntfs")), codes.InvalidArgument, "fsType"},
 		{"mount options", stage(handle, staging, options), codes.InvalidArgument, "mountOptions"},
-		{"a disk on several nodes", stage(handle, staging, many), codes.InvalidArgument, "one node"},
+		{"a disk on several nodes", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)), codes.InvalidArgument, "one node"},
+		{"a disk for one pod", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)), codes.InvalidArgument, "SINGLE_NODE_SINGLE_WRITER"},
+		{"a disk for pods of one node", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER)), codes.InvalidArgument, "SINGLE_NODE_MULTI_WRITER"},
+		{"a share for one pod", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)), codes.InvalidArgument, "ReadWriteOnce"},
+		{"a share for pods of one node", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER)), codes.InvalidArgument, "ReadWriteOnce"},
+		{"a share for readers", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_MULTI_NODE_READER_ONLY)), codes.InvalidArgument, "ReadWriteMany"},
+		{"a share without an access mode", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_UNKNOWN)), codes.InvalidArgument, "UNKNOWN"},
 		{"a disk that is not attached", stage("disk/NONE", staging, mounted("ntfs")), codes.NotFound, "NONE"},
 		{"an unknown kind of volume", stage("tape/1", staging, mounted("ntfs")), codes.NotFound, "tape/1"},
 		{"the disk of the system", stage("disk/SYSTEM", staging, mounted("ntfs")), codes.PermissionDenied, "Windows runs from it"},
@@ -65,6 +100,13 @@ func TestCodes(t *testing.T) {
 		{"a path outside the kubelet's", stage(handle, `C:\Windows\staging`, mounted("ntfs")), codes.PermissionDenied, `C:\Windows`},
 		{"a wrong password", stage("smb/files/data", staging, mounted(""), "csi", "wrong"), codes.PermissionDenied, "1326"},
 		{"a share that does not exist", stage("smb/files/none", staging, mounted(""), "csi", "csi-Pa55"), codes.NotFound, "67"},
+		{"a share for a folder that is not there", stage("smb/files/data", kubelet+`\none\staging`, mounted(""), "csi", "csi-Pa55"), codes.FailedPrecondition, kubelet + `\none does not exist`},
+		{"two disks with one serial number", func(ctx context.Context, d *driver) error {
+			if _, err := d.node.AttachDisk(winsim.Disk{Size: 1 << 30, Serial: "WINSIM0001"}); err != nil {
+				return err
+			}
+			return stage(handle, staging, mounted("ntfs"))(ctx, d)
+		}, codes.FailedPrecondition, "both have the serial number WINSIM0001"},
 		{"a share without a name", stage("smb/files", staging, mounted("")), codes.NotFound, "SHARE"},
 		{"an administrative share", stage("smb/files/C$", staging, mounted(""), "csi", "csi-Pa55"), codes.PermissionDenied, "administrative"},
 		{"a volume that is not staged", publish(func(*csi.NodePublishVolumeRequest) {}), codes.FailedPrecondition, "stage the volume first"},
@@ -95,13 +137,18 @@ func TestCodes(t *testing.T) {
 			_, err := d.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: "disk/WINSIM0002", VolumePath: staging})
 			return err
 		}, codes.NotFound, "another volume"},
-		{"to unstage another volume", func(ctx context.Context, d *driver) error {
-			if err := stage(handle, staging, mounted("ntfs"))(ctx, d); err != nil {
-				return err
-			}
-			_, err := d.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: "disk/WINSIM0002", StagingTargetPath: staging})
-			return err
-		}, codes.FailedPrecondition, "another volume"},
+		{"to unstage another volume", staged(unstage("disk/WINSIM0002")), codes.FailedPrecondition, "another volume"},
+		{"to unstage a share where a disk is", staged(unstage("smb/files/data")), codes.FailedPrecondition, "another volume"},
+		{"to unpublish another volume", staged(unpublish("disk/WINSIM0002")), codes.FailedPrecondition, "another volume"},
+		{"to unpublish a share where a disk is", staged(unpublish("smb/files/data")), codes.FailedPrecondition, "another volume"},
+		{"to unpublish what is staged", staged(unpublish(handle)), codes.FailedPrecondition, "unstage the volume instead"},
+		{"a second staging path", staged(stage(handle, kubelet+`\plugins\empty`, mounted("ntfs"))), codes.FailedPrecondition, "staged at another path"},
+		{"a pod's folder that is taken", staged(publish(func(r *csi.NodePublishVolumeRequest) {
+			r.StagingTargetPath, r.TargetPath = staging, kubelet+`\plugins\empty`
+		})), codes.AlreadyExists, "something else"},
+		{"a pod that has no folder", staged(publish(func(r *csi.NodePublishVolumeRequest) {
+			r.StagingTargetPath, r.TargetPath = staging, kubelet+`\pods\none\mount`
+		})), codes.FailedPrecondition, kubelet + `\pods\none does not exist`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBothModes(t, func(d *driver) {
@@ -115,8 +162,10 @@ func TestCodes(t *testing.T) {
 				if status.Code(err) != test.code || !strings.Contains(status.Convert(err).Message(), test.text) {
 					t.Errorf("got %v, want %v with %q", err, test.code, test.text)
 				}
-				if strings.Contains(status.Convert(err).Message(), "rpc error") {
-					t.Errorf("the message has gRPC's decoration in it: %v", err)
+				for _, foreign := range []string{"rpc error", "Rmdir", "Mkdir"} {
+					if strings.Contains(status.Convert(err).Message(), foreign) {
+						t.Errorf("the message has %q in it, which says nothing to who reads a pod's events: %v", foreign, err)
+					}
 				}
 			})
 		})
@@ -231,6 +280,41 @@ func TestSecrets_Domain(t *testing.T) {
 		logons := d.node.SMBLogons("files")
 		if len(logons) != 1 || logons[0].User != `CORP\jane` || logons[0].Password != "p:a$s 'w\"ord" || !logons[0].Encrypted {
 			t.Errorf("the server was told %+v", logons)
+		}
+	})
+}
+
+// TestSecrets_FirstPod pins what the manuals warn of: while a share is connected, secrets of others
+// are not looked at, and they have the rights of the first pod.
+func TestSecrets_FirstPod(t *testing.T) {
+	inBothModes(t, func(d *driver) {
+		t := d.t
+		for name, secrets := range map[string]map[string]string{
+			"wrong": {"username": "csi", "password": "wrong-Pa55"}, "none": nil,
+		} {
+			first := &pod{
+				driver: d, handle: "smb/files/data", capability: mounted(""),
+				secrets: map[string]string{"username": "csi", "password": "csi-Pa55"},
+			}
+			first.staging, first.target = paths(t, d.node, "first-"+name)
+			other := &pod{driver: d, handle: "smb/files/data", capability: mounted(""), secrets: secrets}
+			other.staging, other.target = paths(t, d.node, "other-"+name)
+			first.stage()
+			first.publish()
+			first.write(name)
+			other.stage()
+			other.publish()
+			other.wantContent(name)
+			for _, p := range []*pod{first, other} {
+				p.unpublish()
+				p.unstage()
+			}
+			_, err := d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
+				VolumeId: other.handle, StagingTargetPath: other.staging, VolumeCapability: other.capability, Secrets: secrets,
+			})
+			if status.Code(err) != codes.PermissionDenied {
+				t.Errorf("%s secrets, when nobody has the share: %v, want PermissionDenied", name, err)
+			}
 		}
 	})
 }

@@ -15,20 +15,18 @@ import (
 type disk struct {
 	node   storage.Node
 	serial string
+	claim  claim
 }
 
 func (d *disk) accepts(capability *csi.VolumeCapability) error {
 	if fsType := capability.GetMount().GetFsType(); fsType != "" && !strings.EqualFold(fsType, "ntfs") {
 		return status.Errorf(codes.InvalidArgument, "disks are formatted with ntfs, not with %s", fsType)
 	}
-	switch mode := capability.GetAccessMode().GetMode(); mode {
-	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER,
-		csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER:
-		return nil
-	default: // NTFS on two nodes at once is lost, and a disk cannot be mounted read-only here
+	// NTFS on two nodes at once is lost, and a disk cannot be mounted read-only here.
+	if mode := capability.GetAccessMode().GetMode(); mode != csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER {
 		return status.Errorf(codes.InvalidArgument, "a disk is for one node that writes; the access mode is %v", mode)
 	}
+	return nil
 }
 
 func (d *disk) stage(ctx context.Context, path string, _ map[string]string) error {
@@ -55,7 +53,31 @@ func (d *disk) stage(ctx context.Context, path string, _ map[string]string) erro
 			return answer("format the disk", err)
 		}
 	}
+	if err := d.claimPath(ctx, path); err != nil {
+		return err
+	}
 	return answer("mount the disk", d.node.Mount(ctx, id, path))
+}
+
+// claimPath notes the path at which the disk is going to be staged. There is only one at a time:
+// when the disk is unstaged it goes offline, which no second user may see.
+func (d *disk) claimPath(ctx context.Context, path string) error {
+	const doing = "note where the disk is staged"
+	err := d.claim.take(ctx, path)
+	if codeOf(err) != codes.AlreadyExists {
+		return answer(doing, err)
+	}
+	switch _, err := d.at(ctx, d.claim.link); codeOf(err) {
+	case codes.OK:
+		return status.Errorf(codes.FailedPrecondition, "disk %s is staged at another path than %s; unstage it there first", d.serial, path)
+	case codes.NotFound: // it is there no more, and nobody has said so: a node was reset, or a disk torn out
+	default:
+		return err
+	}
+	if err := d.claim.drop(ctx); err != nil {
+		return answer(doing, err)
+	}
+	return answer(doing, d.claim.take(ctx, path))
 }
 
 // find returns the number that the disk has now. A disk that has just been attached may need
@@ -80,12 +102,17 @@ func (d *disk) lookUp(ctx context.Context) (number uint32, found bool, err error
 	if err != nil {
 		return 0, false, answer("list the disks", err)
 	}
-	for number, serial := range disks {
-		if serial == d.serial {
-			return number, true, nil
+	for candidate, serial := range disks {
+		switch {
+		case serial != d.serial:
+		case found: // copies of a disk have its serial number at times, and one may be a pod's
+			return 0, false, status.Errorf(codes.FailedPrecondition,
+				"disks %d and %d both have the serial number %s; detach one of them", min(number, candidate), max(number, candidate), d.serial)
+		default:
+			number, found = candidate, true
 		}
 	}
-	return 0, false, nil
+	return number, found, nil
 }
 
 func (d *disk) onlyVolume(ctx context.Context, number uint32) (string, error) {
@@ -99,42 +126,75 @@ func (d *disk) onlyVolume(ctx context.Context, number uint32) (string, error) {
 	return volumes[0], nil
 }
 
+// unstage leaves the disk offline, so that it can be detached without loss, but only if this is
+// the path at which it was staged: elsewhere a pod may be using it.
 func (d *disk) unstage(ctx context.Context, path string) error {
-	switch id, err := d.node.MountedAt(ctx, path); {
-	case err == nil:
-		// What is on another disk is none of ours. A volume that does not exist any more has
-		// lost its disk, and its mount must go, too, or the pod would be stuck.
-		switch own, err := d.holds(ctx, id); {
-		case err != nil && codeOf(err) != codes.NotFound:
-			return err
-		case err == nil && !own:
-			return status.Errorf(codes.FailedPrecondition, "another volume is mounted at %s", path)
-		}
-		if err := d.node.Unmount(ctx, id, path); err != nil {
-			return answer("unmount the disk", err)
-		}
-	case codeOf(err) != codes.NotFound:
-		return answer("see what is mounted", err)
-	}
-	// A disk that is offline can be detached without loss. It may be detached already.
-	number, found, err := d.lookUp(ctx)
-	if err != nil || !found {
+	number, found, err := d.unmount(ctx, path)
+	if err != nil {
 		return err
 	}
-	return answer("take the disk offline", d.node.SetOnline(ctx, number, false))
+	place, err := d.claim.compare(ctx, path)
+	switch {
+	case err != nil:
+		return answer("see where the disk is staged", err)
+	case place == elsewhere || place == nowhere && !found:
+		return nil
+	case !found: // an earlier call was interrupted, or the disk is detached already
+		if number, found, err = d.lookUp(ctx); err != nil {
+			return err
+		}
+	}
+	if found {
+		if err := d.node.SetOnline(ctx, number, false); err != nil {
+			return answer("take the disk offline", err)
+		}
+	}
+	return answer("forget where the disk was staged", d.claim.drop(ctx))
 }
 
-// holds tells whether a volume is on this disk.
-func (d *disk) holds(ctx context.Context, id string) (bool, error) {
-	number, err := d.node.DiskOf(ctx, id)
+// unmount takes the disk away from a path, and returns its number if it was there. The volume of
+// a disk that is gone is taken away as well, or its pod would be stuck.
+func (d *disk) unmount(ctx context.Context, path string) (number uint32, found bool, err error) {
+	id, err := d.node.MountedAt(ctx, path)
+	switch {
+	case codeOf(err) == codes.NotFound:
+		return 0, false, nil
+	case err != nil:
+		return 0, false, answer("see what is mounted", err)
+	}
+	number, found, err = d.holds(ctx, id)
+	switch {
+	case err != nil && codeOf(err) != codes.NotFound:
+		return 0, false, err
+	case err == nil && !found:
+		return 0, false, errOther(path)
+	}
+	return number, found, answer("unmount the disk", d.node.Unmount(ctx, id, path))
+}
+
+// holds tells whether a volume is on this disk, and the number of the disk that it is on.
+func (d *disk) holds(ctx context.Context, id string) (number uint32, own bool, err error) {
+	number, err = d.node.DiskOf(ctx, id)
 	if err != nil {
-		return false, answer("find the disk of the volume", err)
+		return 0, false, answer("find the disk of the volume", err)
 	}
 	disks, err := d.node.Disks(ctx)
 	if err != nil {
-		return false, answer("list the disks", err)
+		return 0, false, answer("list the disks", err)
 	}
-	return disks[number] == d.serial, nil
+	return number, disks[number] == d.serial, nil
+}
+
+func (d *disk) checkTarget(ctx context.Context, path string) error {
+	if id, err := d.node.MountedAt(ctx, path); err == nil {
+		if _, own, err := d.holds(ctx, id); err == nil && !own {
+			return errOther(path)
+		}
+	}
+	if place, err := d.claim.compare(ctx, path); err == nil && place == here {
+		return status.Errorf(codes.FailedPrecondition, "%s is where the volume is staged, not a pod's folder; unstage the volume instead", path)
+	}
+	return nil
 }
 
 func (d *disk) check(ctx context.Context, path string) error {
@@ -148,7 +208,7 @@ func (d *disk) at(ctx context.Context, path string) (id string, err error) {
 	if err != nil {
 		return "", answer("see what is mounted", err)
 	}
-	own, err := d.holds(ctx, id)
+	_, own, err := d.holds(ctx, id)
 	if err == nil && !own {
 		err = status.Errorf(codes.NotFound, "disk %s is not mounted at %s, another volume is", d.serial, path)
 	}

@@ -23,6 +23,14 @@ type pod struct {
 	staging, target string
 }
 
+// newDiskPod is a pod that wants the first data disk of the node.
+func newDiskPod(d *driver, name string) *pod {
+	d.t.Helper()
+	p := &pod{driver: d, handle: "disk/WINSIM0001", capability: mounted("ntfs")}
+	p.staging, p.target = paths(d.t, d.node, name)
+	return p
+}
+
 func (p *pod) twice(what string, call func() error) {
 	p.t.Helper()
 	for range 2 {
@@ -115,8 +123,7 @@ func TestLife_Disk(t *testing.T) {
 	inBothModes(t, func(d *driver) {
 		t := d.t
 		const number = 1
-		p := &pod{driver: d, handle: "disk/WINSIM0001", capability: mounted("ntfs")}
-		p.staging, p.target = paths(t, d.node, "web")
+		p := newDiskPod(d, "web")
 
 		p.stage()
 		p.publish()
@@ -214,8 +221,7 @@ func TestUnstage_LostDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBothModes(t, func(d *driver) {
 				t := d.t
-				p := &pod{driver: d, handle: "disk/WINSIM0001", capability: mounted("ntfs")}
-				p.staging, p.target = paths(t, d.node, "web")
+				p := newDiskPod(d, "web")
 				p.stage()
 				p.publish()
 				if err := lose(t.Context(), d.node); err != nil {

@@ -77,6 +77,7 @@ type driver struct {
 	csi.NodeClient
 	t       *testing.T // the one in which it runs
 	node    *winsim.Node
+	storage storage.Node
 	address string
 	log     *log
 }
@@ -84,7 +85,7 @@ type driver struct {
 // start serves the plugin on a Unix socket until the test ends.
 func start(t *testing.T, node *winsim.Node, over storage.Node) *driver {
 	t.Helper()
-	d := &driver{t: t, node: node, log: &log{}}
+	d := &driver{t: t, node: node, storage: over, log: &log{}}
 	config := plugin.Config{
 		Name:        "csi-node-plugin.example.com",
 		Version:     "test",

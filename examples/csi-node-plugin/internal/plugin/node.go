@@ -86,7 +86,7 @@ func (s *nodeServer) NodePublishVolume(ctx context.Context, request *csi.NodePub
 		case err != nil:
 			return err
 		}
-		return answer("link the pod's folder to the volume", s.config.Storage.Link(ctx, target, staging))
+		return s.link(ctx, target, staging)
 	})
 	if err != nil {
 		return nil, err
@@ -94,12 +94,30 @@ func (s *nodeServer) NodePublishVolume(ctx context.Context, request *csi.NodePub
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
+// link gives a pod its link. What CSI Proxy says about a path that is taken or has no parent is
+// for a program that made the mistake; here kubelet has, and NotFound would mean the volume.
+func (s *nodeServer) link(ctx context.Context, target, staging string) error {
+	err := s.config.Storage.Link(ctx, target, staging)
+	if codeOf(err) == codes.AlreadyExists {
+		return status.Errorf(codes.AlreadyExists, "something else than this volume is at %s; unpublish that, or remove it from the node", target)
+	}
+	if codeOf(err) == codes.NotFound {
+		if err := checkParent(ctx, s.config.Storage, target); err != nil {
+			return err
+		}
+	}
+	return answer("link the pod's folder to the volume", err)
+}
+
 func (s *nodeServer) NodeUnpublishVolume(ctx context.Context, request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	_, target, err := s.locate(request.GetVolumeId(), "target path", request.GetTargetPath())
+	v, target, err := s.locate(request.GetVolumeId(), "target path", request.GetTargetPath())
 	if err != nil {
 		return nil, err
 	}
 	err = s.inFlight.do(request.GetVolumeId(), func() error {
+		if err := v.checkTarget(ctx, target); err != nil {
+			return err
+		}
 		return answer("remove the pod's link to the volume", s.config.Storage.Remove(ctx, target))
 	})
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package plugin is the node part of a CSI driver for Windows: the Identity and the Node
 // service, for volumes on disks and on SMB shares.
 //
-// A volume's handle says all that the node must know of it, so the plugin keeps no state and
-// may be restarted at any time:
+// A volume's handle says all that the node must know of it, so the plugin keeps nothing in memory
+// and may be restarted at any time:
 //
 //	disk/<serial number>              the disk with this serial number
 //	smb/<server>/<share>[/<folder>]   a share, or a folder in it
@@ -26,7 +26,8 @@ import (
 
 // Config says what the plugin works on. All fields but Controller are required.
 type Config struct {
-	// Name and Version are what the plugin calls itself.
+	// Name and Version are what the plugin calls itself. A folder of the kubelet's directory,
+	// plugins\<Name>, is the plugin's own.
 	Name, Version string
 	// NodeID is the name by which the driver's controller knows this node.
 	NodeID string

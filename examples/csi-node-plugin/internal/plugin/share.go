@@ -21,10 +21,15 @@ func (s *share) accepts(capability *csi.VolumeCapability) error {
 	if fsType := capability.GetMount().GetFsType(); fsType != "" {
 		return status.Errorf(codes.InvalidArgument, "the server chooses the file system of a share; remove fsType: %s", fsType)
 	}
-	if capability.GetAccessMode().GetMode() == csi.VolumeCapability_AccessMode_UNKNOWN {
-		return status.Error(codes.InvalidArgument, "the access mode is missing")
+	switch mode := capability.GetAccessMode().GetMode(); mode {
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+		csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER,
+		csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:
+		return nil
+	default:
+		return status.Errorf(codes.InvalidArgument,
+			"the access mode is %v, but the pods of a share are not counted, nor kept from writing; use ReadWriteOnce or ReadWriteMany", mode)
 	}
-	return nil
 }
 
 // stage needs the secrets username and password, and domain if there is one. Without a
@@ -34,14 +39,46 @@ func (s *share) stage(ctx context.Context, path string, secrets map[string]strin
 	if domain := secrets["domain"]; domain != "" && user != "" {
 		user = domain + `\` + user
 	}
-	err := s.node.MapShare(ctx, s.remote, path, user, secrets["password"])
+	staged, err := s.node.Exists(ctx, path)
+	if err != nil {
+		return answer("look at the staging path", err)
+	}
+	err = s.node.MapShare(ctx, s.remote, path, user, secrets["password"])
 	if codeOf(err) == codes.AlreadyExists {
 		if err := s.makeRoom(ctx, path); err != nil {
 			return err
 		}
+		staged = false
 		err = s.node.MapShare(ctx, s.remote, path, user, secrets["password"])
 	}
-	return answer("connect the share", err)
+	if codeOf(err) == codes.NotFound { // the share, or the folder for the link
+		if err := checkParent(ctx, s.node, path); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return answer("connect the share", err)
+	}
+	return s.checkFolder(ctx, path, staged)
+}
+
+// checkFolder fails if the link at the staging path leads to a folder that the share does not
+// have. Such a link is removed, unless it was there before: pods have links to it, and the folder
+// may come back.
+func (s *share) checkFolder(ctx context.Context, path string, staged bool) error {
+	works, err := s.node.IsLink(ctx, path)
+	if err != nil {
+		return answer("look for the folder on the share", err)
+	}
+	if works {
+		return nil
+	}
+	if !staged {
+		if err := s.unstage(ctx, path); err != nil {
+			return err
+		}
+	}
+	return status.Errorf(codes.NotFound, "%s cannot be opened; make the folder on the server first, or correct its name", s.remote)
 }
 
 // makeRoom removes the empty folder that kubelet makes at the staging path, where the link
@@ -58,6 +95,9 @@ func (s *share) makeRoom(ctx context.Context, path string) error {
 }
 
 func (s *share) unstage(ctx context.Context, path string) error {
+	if err := s.checkTarget(ctx, path); err != nil {
+		return err
+	}
 	if err := s.node.Remove(ctx, path); err != nil {
 		return answer("remove the link to the share", err)
 	}
@@ -79,6 +119,14 @@ func (s *share) check(ctx context.Context, path string) error {
 	}
 	if !link {
 		return status.Errorf(codes.NotFound, "share %s is not at %s", s.remote, path)
+	}
+	return nil
+}
+
+// checkTarget knows that no share is where a disk is.
+func (s *share) checkTarget(ctx context.Context, path string) error {
+	if _, err := s.node.MountedAt(ctx, path); err == nil {
+		return errOther(path)
 	}
 	return nil
 }

@@ -18,6 +18,10 @@ type volume interface {
 	unstage(ctx context.Context, path string) error
 	// check fails with NotFound unless the volume is at a path or at the end of a link there.
 	check(ctx context.Context, path string) error
+	// checkTarget fails with FailedPrecondition if what is at a path cannot be a pod's link to
+	// the volume, because it is a mount, or leads to another volume. What cannot be told is no
+	// reason: the disk may be dying, and a pod that ends must get rid of its link.
+	checkTarget(ctx context.Context, path string) error
 	// grow makes the volume at a path as large as what it is on, and returns its size, 0 if
 	// that is for others to know.
 	grow(ctx context.Context, path string, wanted *csi.CapacityRange) (size int64, err error)
@@ -29,7 +33,7 @@ type volume interface {
 func (s *nodeServer) volumeOf(handle string) (volume, error) {
 	switch kind, name, _ := strings.Cut(handle, "/"); {
 	case kind == "disk" && name != "":
-		return &disk{node: s.config.Storage, serial: name}, nil
+		return &disk{node: s.config.Storage, serial: name, claim: newClaim(s.config, name)}, nil
 	case kind == "smb" && strings.Count(strings.Trim(name, "/"), "/") >= 1:
 		return &share{
 			node:    s.config.Storage,
@@ -38,6 +42,11 @@ func (s *nodeServer) volumeOf(handle string) (volume, error) {
 		}, nil
 	}
 	return nil, status.Errorf(codes.NotFound, "there is no volume %s: handles are disk/SERIAL and smb/SERVER/SHARE", handle)
+}
+
+// errOther refuses to take another volume away.
+func errOther(path string) error {
+	return status.Errorf(codes.FailedPrecondition, "another volume is mounted at %s", path)
 }
 
 var errBlock = status.Error(codes.InvalidArgument, "raw block volumes are not supported on Windows; use volumeMode: Filesystem")

@@ -183,6 +183,12 @@ func (l *Library) IsLink(ctx context.Context, path string) (bool, error) {
 	return response.IsSymlink, nil
 }
 
+// MakeDir implements [Node].
+func (l *Library) MakeDir(ctx context.Context, path string) error {
+	_, err := l.files.Mkdir(ctx, &filesystem.MkdirRequest{Path: path})
+	return err
+}
+
 // Link implements [Node].
 func (l *Library) Link(ctx context.Context, path, target string) error {
 	_, err := l.files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: target, TargetPath: path})

@@ -169,6 +169,12 @@ func (p *Proxy) IsLink(ctx context.Context, path string) (bool, error) {
 	return response.GetIsSymlink(), err
 }
 
+// MakeDir implements [Node].
+func (p *Proxy) MakeDir(ctx context.Context, path string) error {
+	_, err := p.files.Mkdir(ctx, &filesystemv1.MkdirRequest{Path: path})
+	return err
+}
+
 // Link implements [Node].
 func (p *Proxy) Link(ctx context.Context, path, target string) error {
 	_, err := p.files.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: target, TargetPath: path})

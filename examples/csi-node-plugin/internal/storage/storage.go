@@ -46,7 +46,10 @@ type Node interface {
 	Exists(ctx context.Context, path string) (bool, error)
 	// IsLink tells whether a path is a link or a mounted folder whose target can be reached.
 	IsLink(ctx context.Context, path string) (bool, error)
-	// Link makes a link at path that leads to target.
+	// MakeDir makes a folder, and its missing parents.
+	MakeDir(ctx context.Context, path string) error
+	// Link makes a link at path that leads to target. Something else there, a link to another
+	// target included, stays, and the call fails.
 	Link(ctx context.Context, path, target string) error
 	// Remove removes a link or an empty folder, and nothing behind it.
 	Remove(ctx context.Context, path string) error
