@@ -23,9 +23,12 @@ SEED      ?= 1
 WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
 NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
-# For 'make release': where to, for what, and with whose signature, if with any.
+# For 'make release': where to, for what, which image chart and manifests name, and with whose
+# signature the programs are, if with any. UNRELEASED=1 allows source that is not the tag VERSION.
 DIST              ?= dist
 RELEASE_PLATFORMS ?= windows/amd64 windows/arm64 linux/amd64 linux/arm64
+IMAGE_REPOSITORY  ?= registry.example/csi-proxy
+UNRELEASED        ?=
 SIGN_CERT         ?=
 SIGN_KEY          ?=
 SIGN_TIMESTAMP    ?=
@@ -72,7 +75,7 @@ native:
 # What Windows shows as a file's properties. The linker finds it in the program's directory.
 .PHONY: resources
 resources:
-	$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" $(WINDOWS_PROGRAMS:%=../cmd/%)
+	$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" $(WINDOWS_PROGRAMS:%=../cmd/%)
 
 .PHONY: demo
 demo: native ## Show a driver's calls to an emulated Windows node, each answer checked
@@ -136,13 +139,14 @@ report: ## Write the tables and plots of docs/performance.md from what make benc
 	$(GO) run ./hack/benchreport -root . $(BENCH_OUTPUT)/native.txt $(BENCH_OUTPUT)/wine.txt
 
 # Several at a time, each with one worker: most of the time of a short run goes to building
-# and starting. The first that fails ends the others; what it found is in its testdata.
+# and starting. One that fails does not keep the others from running; what it found is in its
+# testdata.
 .PHONY: fuzz
 fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 	@$(GREP_TESTS) -Ho '^func Fuzz[[:alnum:]_]*' . | sed 's|/[^/]*:func | |' | \
 		xargs -P $(FUZZJOBS) -L 1 sh -c 'output=$$($(GO) test -run "^$$" -fuzz "^$$2$$" -parallel 1 -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$1" 2>&1); \
 		result=$$?; echo "$$1 $$2: $$(echo "$$output" | grep "^fuzz: elapsed" | tail -1)"; \
-		[ $$result = 0 ] || { echo "$$output"; exit 255; }' fuzz
+		[ $$result = 0 ] || { echo "$$output"; exit 1; }' fuzz
 
 .PHONY: soak
 soak: ## Let 64 clients work on a node that fails, for SOAKTIME (60s), with SEED (1); then bad neighbours
@@ -169,8 +173,13 @@ verify: generate ## Check that generated code and go.mod files are up to date
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
 	done
 
+# Before anything is built or removed.
+.PHONY: releasable
+releasable:
+	$(GO) run ./hack/release -check $(if $(UNRELEASED),-unreleased) -version '$(VERSION)' -image-repository '$(IMAGE_REPOSITORY)'
+
 .PHONY: release
-release: resources ## Make the files of a release, VERSION=v2.0.0, in dist; see docs/releasing.md
+release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in dist; see docs/releasing.md
 	rm -rf $(DIST)
 	@for platform in $(RELEASE_PLATFORMS); do \
 		case $$platform in windows/*) programs="$(WINDOWS_PROGRAMS)";; *) programs="$(NATIVE_PROGRAMS)";; esac; \
@@ -180,7 +189,8 @@ release: resources ## Make the files of a release, VERSION=v2.0.0, in dist; see 
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
 		packages=; \
 	done
-	$(GO) run ./hack/release -dist $(DIST) -version $(VERSION) -date $(DATE) \
+	$(GO) run ./hack/release -dist $(DIST) -version '$(VERSION)' -date $(DATE) \
+		-image-repository '$(IMAGE_REPOSITORY)' \
 		-sign-cert '$(SIGN_CERT)' -sign-key '$(SIGN_KEY)' -sign-timestamp '$(SIGN_TIMESTAMP)'
 
 # What signs programs for Windows, for machines that do not have it: set OSSLSIGNCODE to
@@ -193,15 +203,19 @@ osslsigncode:
 verify-release: ## Make a release twice, in different directories, and compare each byte
 	hack/release/verify.sh "$(or $(filter v%,$(VERSION)),v0.0.0-verify)" "$(RELEASE_PLATFORMS)"
 
-# The image of what 'make release' has built. It needs docker with buildx, and pushes: an engine on
-# Linux cannot keep images of Windows. The base image is for amd64, as Windows nodes are.
-IMAGE           ?= csi-proxy:$(VERSION)
+# The image of what a release has for Windows, with its licences. It needs unzip and docker with buildx,
+# and pushes: an engine on Linux cannot keep images of Windows. The base image is for amd64, as Windows
+# nodes are.
+IMAGE           ?= $(IMAGE_REPOSITORY):$(VERSION)
 IMAGE_PLATFORMS ?= windows/amd64
 .PHONY: image
-image: ## Build the HostProcess image from dist and push it to IMAGE; it needs docker buildx
+image: ## Build the HostProcess image from the archives in dist and push it to IMAGE; it needs docker buildx
+	rm -rf $(DIST)/image
+	cd $(DIST) && sha256sum --check --ignore-missing SHA256SUMS
+	for archive in $(DIST)/csi-proxy_$(VERSION)_windows_*.zip; do unzip -q -d $(DIST)/image "$$archive" || exit; done
 	docker buildx build --platform $(IMAGE_PLATFORMS) --provenance=false --output type=registry \
 		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) \
-		--file deploy/image/Dockerfile --tag $(IMAGE) $(DIST)/build
+		--file deploy/image/Dockerfile --tag $(IMAGE) $(DIST)/image
 
 .PHONY: clean
 clean: ## Remove everything that these targets have built

@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	_ "embed"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,8 +21,25 @@ type entry struct {
 	content []byte
 }
 
-// archives writes an archive per platform: zip for Windows, tar.gz for others.
-func (r *release) archives(programs []program) error {
+// readme is the README of the archives. That of the repository has links to what is not in them.
+//
+//go:embed archive.md
+var readme []byte
+
+// archives writes an archive per platform: zip for Windows, tar.gz for others. Everything in it is in
+// a directory with the archive's name.
+func (r *release) archives(programs []program, notices []byte) error {
+	texts := []entry{
+		{noticesFile, 0o644, notices},
+		{"README.md", 0o644, bytes.ReplaceAll(readme, []byte("VERSION"), []byte(r.version))},
+	}
+	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
+		content, err := os.ReadFile(filepath.Join(r.source, name))
+		if err != nil {
+			return err
+		}
+		texts = append(texts, entry{name, 0o644, content})
+	}
 	platforms := map[string][]entry{}
 	for _, p := range programs {
 		content, err := os.ReadFile(p.path)
@@ -31,12 +49,9 @@ func (r *release) archives(programs []program) error {
 		platforms[p.platform] = append(platforms[p.platform], entry{p.name(), 0o755, content})
 	}
 	for platform, entries := range platforms {
-		for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
-			content, err := os.ReadFile(filepath.Join(r.source, name))
-			if err != nil {
-				return err
-			}
-			entries = append(entries, entry{name, 0o644, content})
+		entries = append(entries, texts...)
+		for i := range entries {
+			entries[i].name = r.name("_"+platform) + "/" + entries[i].name
 		}
 		pack, suffix := tarball, ".tar.gz"
 		if strings.HasPrefix(platform, "windows_") {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/sha256"
-	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -63,21 +62,22 @@ type (
 const (
 	noAssertion = "NOASSERTION"
 	ourModules  = "github.com/kubernetes-csi/csi-proxy"
+	mainModule  = ourModules + "/v2"
 	ourLicense  = "Apache-2.0"
 )
 
 // bill returns the bill of materials of the programs: every program, and every module that the
 // linker says it holds, with the Go toolchain itself.
-func (r *release) bill(programs []program) ([]byte, error) {
+func (r *release) bill(programs []program, foreign components) ([]byte, error) {
 	document := spdxDocument{
 		Version: "SPDX-2.3", DataLicense: "CC0-1.0", ID: "SPDXRef-DOCUMENT", Name: "csi-proxy " + r.version,
 		CreationInfo: spdxCreation{Created: r.date.UTC().Format(time.RFC3339), Creators: []string{"Tool: csi-proxy-hack-release"}},
 	}
 	modules := map[string]spdxPackage{}
 	for _, p := range programs {
-		info, err := buildinfo.ReadFile(p.path)
+		contents, err := modulesOf(p)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.path, err)
+			return nil, err
 		}
 		self, err := r.programPackage(p)
 		if err != nil {
@@ -85,9 +85,8 @@ func (r *release) bill(programs []program) ([]byte, error) {
 		}
 		document.Packages = append(document.Packages, self)
 		document.Relationships = append(document.Relationships, spdxRelationship{document.ID, "DESCRIBES", self.ID})
-		toolchain := debug.Module{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}
-		for _, module := range append(info.Deps, &info.Main, &toolchain) {
-			described := r.modulePackage(module)
+		for _, module := range contents {
+			described := r.modulePackage(module, foreign)
 			modules[described.ID] = described
 			document.Relationships = append(document.Relationships, spdxRelationship{self.ID, "DEPENDS_ON", described.ID})
 		}
@@ -123,21 +122,33 @@ func (r *release) programPackage(p program) (spdxPackage, error) {
 	}, nil
 }
 
-// modulePackage describes a Go module. Ours are those of this release, whatever the go command
-// calls them.
-func (r *release) modulePackage(module *debug.Module) spdxPackage {
-	version, license := module.Version, noAssertion
-	if module.Path == ourModules || strings.HasPrefix(module.Path, ourModules+"/") {
-		version, license = r.version, ourLicense
-	}
+// modulePackage describes a Go module. The one with the programs is of this release, whatever the go
+// command calls it. Others of this repository have no version of their own here: they are built from
+// the source beside it, and the release's version is none of theirs.
+func (r *release) modulePackage(module *debug.Module, foreign components) spdxPackage {
 	described := spdxPackage{
-		ID: spdxID("Module", module.Path, version), Name: module.Path, Version: version, Purpose: "LIBRARY",
-		DownloadLocation: noAssertion, LicenseConcluded: license, LicenseDeclared: license, Copyright: noAssertion,
-		References: []spdxRef{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + module.Path + "@" + version}},
+		Name: module.Path, Version: module.Version, Purpose: "LIBRARY",
+		DownloadLocation: noAssertion, LicenseConcluded: noAssertion, LicenseDeclared: foreign[module.Path].license, Copyright: noAssertion,
 	}
-	if module.Sum != "" {
+	// Package URLs of Go modules are in lower case, whatever the module's path is.
+	locator := "pkg:golang/" + strings.ToLower(module.Path)
+	switch {
+	case module.Path == mainModule:
+		described.Version = r.version
+	case ours(module.Path):
+		described.Version = "(devel)"
+		described.SourceInfo = "from the source of csi-proxy " + r.version
+	case module.Sum != "":
 		described.SourceInfo = "go.sum " + module.Sum
 	}
+	if ours(module.Path) {
+		described.LicenseConcluded, described.LicenseDeclared = ourLicense, ourLicense
+	}
+	if described.Version != "(devel)" {
+		locator += "@" + described.Version
+	}
+	described.ID = spdxID("Module", module.Path, described.Version)
+	described.References = []spdxRef{{"PACKAGE-MANAGER", "purl", locator}}
 	return described
 }
 

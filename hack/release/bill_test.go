@@ -9,29 +9,37 @@ import (
 
 func TestModulePackage(t *testing.T) {
 	r := &release{version: "v9.8.7"}
+	foreign := components{
+		"github.com/Microsoft/go-winio":                  {license: "MIT"},
+		"github.com/kubernetes-csi/csi-proxy-of-another": {license: "BSD-2-Clause"},
+	}
 	for _, test := range []struct {
-		module                         debug.Module
-		id, version, license, sumOrNil string
+		module                                    debug.Module
+		id, version, license, sourceInfo, locator string
 	}{
 		{
-			debug.Module{Path: "github.com/spf13/cobra", Version: "v1.10.2", Sum: "h1:abc="},
-			"SPDXRef-Module-github.com-spf13-cobra-v1.10.2", "v1.10.2", noAssertion, "go.sum h1:abc=",
+			debug.Module{Path: "github.com/Microsoft/go-winio", Version: "v0.6.4", Sum: "h1:abc="},
+			"SPDXRef-Module-github.com-Microsoft-go-winio-v0.6.4", "v0.6.4", "MIT", "go.sum h1:abc=", "pkg:golang/github.com/microsoft/go-winio@v0.6.4",
 		},
 		{
-			debug.Module{Path: "github.com/kubernetes-csi/csi-proxy/client", Version: "(devel)"},
-			"SPDXRef-Module-github.com-kubernetes-csi-csi-proxy-client-v9.8.7", "v9.8.7", ourLicense, "",
+			debug.Module{Path: "github.com/kubernetes-csi/csi-proxy/v2", Version: "(devel)"},
+			"SPDXRef-Module-github.com-kubernetes-csi-csi-proxy-v2-v9.8.7", "v9.8.7", ourLicense, "", "pkg:golang/github.com/kubernetes-csi/csi-proxy/v2@v9.8.7",
+		},
+		{
+			// As it is without a workspace: the version that others get, and the source beside it.
+			debug.Module{Path: "github.com/kubernetes-csi/csi-proxy/client", Version: "v1.3.0", Replace: &debug.Module{Path: "./client", Version: "(devel)"}},
+			"SPDXRef-Module-github.com-kubernetes-csi-csi-proxy-client-devel-", "(devel)", ourLicense, "from the source of csi-proxy v9.8.7",
+			"pkg:golang/github.com/kubernetes-csi/csi-proxy/client",
 		},
 		{
 			debug.Module{Path: "github.com/kubernetes-csi/csi-proxy-of-another", Version: "v0.1.0"},
-			"SPDXRef-Module-github.com-kubernetes-csi-csi-proxy-of-another-v0.1.0", "v0.1.0", noAssertion, "",
+			"SPDXRef-Module-github.com-kubernetes-csi-csi-proxy-of-another-v0.1.0", "v0.1.0", "BSD-2-Clause", "",
+			"pkg:golang/github.com/kubernetes-csi/csi-proxy-of-another@v0.1.0",
 		},
 	} {
-		got := r.modulePackage(&test.module)
-		if got.ID != test.id || got.Version != test.version || got.LicenseDeclared != test.license || got.SourceInfo != test.sumOrNil {
+		got := r.modulePackage(&test.module, foreign)
+		if got.ID != test.id || got.Version != test.version || got.LicenseDeclared != test.license || got.SourceInfo != test.sourceInfo || got.References[0].Locator != test.locator {
 			t.Errorf("%s: %+v", test.module.Path, got)
-		}
-		if want := "pkg:golang/" + test.module.Path + "@" + test.version; got.References[0].Locator != want {
-			t.Errorf("%s: %+v, want %s", test.module.Path, got.References, want)
 		}
 	}
 }
@@ -40,11 +48,8 @@ func TestModulePackage(t *testing.T) {
 // and every program is described and depends on the Go toolchain.
 func TestBill(t *testing.T) {
 	r := newRelease(t)
-	programs, err := findPrograms(r.dist + "/build")
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := r.bill(programs)
+	programs, foreign := r.contents(t)
+	content, err := r.bill(programs, foreign)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +63,9 @@ func TestBill(t *testing.T) {
 			t.Errorf("%s is there twice", p.ID)
 		}
 		elements[p.ID] = p
+		if p.LicenseDeclared == "" || p.LicenseDeclared == noAssertion {
+			t.Errorf("%s has no licence", p.ID)
+		}
 	}
 	described, onGo := 0, 0
 	for _, relationship := range document.Relationships {

@@ -10,11 +10,15 @@ import (
 	"strings"
 )
 
-// development is the version of the chart and of the manifests in the source.
-const development = "0.0.0-dev"
+// What the chart and the manifests in the source have in place of a release's version and image. There
+// is no registry of that name, so nobody gets an image that is not ours.
+const (
+	development      = "0.0.0-dev"
+	developmentImage = "registry.example/csi-proxy"
+)
 
-// chart packages the Helm chart as "helm package" would, with the release's version.
-func (r *release) chart([]program) error {
+// chart packages the Helm chart as "helm package" would, with the release's version and image.
+func (r *release) chart() error {
 	const name = "csi-proxy"
 	source := os.DirFS(filepath.Join(r.source, "deploy", "charts", name))
 	var entries []entry
@@ -23,8 +27,13 @@ func (r *release) chart([]program) error {
 			return err
 		}
 		content, err := fs.ReadFile(source, file)
-		if err == nil && file == "Chart.yaml" {
-			content, err = r.stamp(file, content)
+		if err == nil {
+			switch file {
+			case "Chart.yaml":
+				content, err = stamp(file, content, development, r.number())
+			case "values.yaml":
+				content, err = stamp(file, content, developmentImage, r.imageRepository)
+			}
 		}
 		entries = append(entries, entry{path.Join(name, file), 0o644, content})
 		return err
@@ -39,14 +48,17 @@ func (r *release) chart([]program) error {
 	return r.write(name+"-"+r.number()+".tgz", packed)
 }
 
-// manifests writes the plain manifests, with the release's version.
-func (r *release) manifests([]program) error {
+// manifests writes the plain manifests, with the release's version and image.
+func (r *release) manifests() error {
 	for _, name := range []string{"csi-proxy", "csi-proxy-monitored"} {
 		content, err := os.ReadFile(filepath.Join(r.source, "deploy", "manifests", name+".yaml"))
 		if err != nil {
 			return err
 		}
-		if content, err = r.stamp(name, content); err != nil {
+		if content, err = stamp(name, content, development, r.number()); err != nil {
+			return err
+		}
+		if content, err = stamp(name, content, developmentImage, r.imageRepository); err != nil {
 			return err
 		}
 		if err := r.write(name+"_"+r.version+".yaml", content); err != nil {
@@ -56,10 +68,10 @@ func (r *release) manifests([]program) error {
 	return nil
 }
 
-// stamp replaces the version of the source by that of the release.
-func (r *release) stamp(name string, content []byte) ([]byte, error) {
-	if !bytes.Contains(content, []byte(development)) {
-		return nil, fmt.Errorf("%s: it does not have the version %s, which stands for that of a release", name, development)
+// stamp replaces what a file of the source has in place of something of the release.
+func stamp(name string, content []byte, placeholder, value string) ([]byte, error) {
+	if !bytes.Contains(content, []byte(placeholder)) {
+		return nil, fmt.Errorf("%s: it does not have %s, which a release replaces by %s", name, placeholder, value)
 	}
-	return bytes.ReplaceAll(content, []byte(development), []byte(r.number())), nil
+	return bytes.ReplaceAll(content, []byte(placeholder), []byte(value)), nil
 }

@@ -1,8 +1,9 @@
 // Release makes the files of a release out of built programs: archives, the chart, manifests, a
-// bill of materials, and checksums of them all. The same input makes the same bytes, whoever runs
-// it, wherever and whenever; docs/releasing.md says how that is checked.
+// bill of materials, the licences of what is in the programs, and checksums of them all. The same
+// input makes the same bytes, whoever runs it, wherever and whenever; docs/releasing.md says how that
+// is checked.
 //
-// 'make release' builds the programs and runs it:
+// 'make release' builds the programs and runs it twice: first with -check, then
 //
 //	release -source . -dist dist -version v2.0.0 -date 2026-11-15T08:00:00Z
 //
@@ -16,7 +17,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -27,6 +27,9 @@ func main() {
 	flag.StringVar(&r.source, "source", ".", "`directory` of the source")
 	flag.StringVar(&r.dist, "dist", "dist", "`directory` for the release; its directory build has the programs, in one directory per platform")
 	flag.StringVar(&r.version, "version", "", "the `version`, such as v2.0.0")
+	check := flag.Bool("check", false, "check that names and source are fit for a release, and make none")
+	unreleased := flag.Bool("unreleased", false, "with -check, the names only: the source may have changes, and no tag")
+	flag.StringVar(&r.imageRepository, "image-repository", developmentImage, "`name` of the container image, without its tag, for chart and manifests")
 	flag.StringVar(&r.signer.certificate, "sign-cert", "", "`file` with the certificate, and those it depends on, to sign the programs for Windows with")
 	flag.StringVar(&r.signer.key, "sign-key", "", "`file` with its key")
 	flag.StringVar(&r.signer.timestampServer, "sign-timestamp", "", "`address` of a server that confirms the time of the signatures")
@@ -34,10 +37,16 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	var err error
-	if r.date, err = time.Parse(time.RFC3339, *date); err == nil {
-		r.signer.date = r.date
-		err = r.make(ctx)
+	err := r.checkNames()
+	switch {
+	case err != nil || *check && *unreleased:
+	case *check:
+		err = checkSource(ctx, r.source, r.version)
+	default:
+		if r.date, err = time.Parse(time.RFC3339, *date); err == nil {
+			r.signer.date = r.date
+			err = r.make(ctx)
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "release: %v\n", err)
@@ -52,13 +61,13 @@ type release struct {
 	version string
 	date    time.Time // of every file
 	signer  signer
+
+	imageRepository string
 }
 
-var releaseVersion = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
-
 func (r *release) make(ctx context.Context) error {
-	if !releaseVersion.MatchString(r.version) {
-		return fmt.Errorf("version %q: it is not of the form v2.0.0 or v2.0.0-rc.1", r.version)
+	if err := r.checkNames(); err != nil {
+		return err
 	}
 	programs, err := findPrograms(filepath.Join(r.dist, "build"))
 	if err != nil {
@@ -67,15 +76,22 @@ func (r *release) make(ctx context.Context) error {
 	if err := r.signer.sign(ctx, programs); err != nil {
 		return err
 	}
-	bill, err := r.bill(programs)
+	foreign, err := r.findComponents(ctx, programs)
+	if err != nil {
+		return err
+	}
+	bill, err := r.bill(programs, foreign)
 	if err != nil {
 		return err
 	}
 	if err := r.write(r.name(".spdx.json"), bill); err != nil {
 		return err
 	}
-	for _, step := range []func([]program) error{r.archives, r.chart, r.manifests} {
-		if err := step(programs); err != nil {
+	if err := r.archives(programs, r.notices(foreign)); err != nil {
+		return err
+	}
+	for _, step := range []func() error{r.chart, r.manifests} {
+		if err := step(); err != nil {
 			return err
 		}
 	}

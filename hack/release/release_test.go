@@ -23,7 +23,7 @@ var testDate = time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)
 // newRelease returns a release of small programs for two platforms.
 func newRelease(t *testing.T) *release {
 	t.Helper()
-	r := &release{source: filepath.Join("..", ".."), dist: t.TempDir(), version: "v9.8.7", date: testDate}
+	r := &release{source: filepath.Join("..", ".."), dist: t.TempDir(), version: "v9.8.7", date: testDate, imageRepository: "registry.test/storage/csi-proxy"}
 	for _, file := range []string{"windows_amd64/csi-proxy.exe", "linux_arm64/csi-proxyctl"} {
 		buildSmall(t, filepath.Join(r.dist, "build", file))
 	}
@@ -61,6 +61,20 @@ func (r *release) files(t *testing.T) map[string]string {
 	return all
 }
 
+// contents returns the programs of a release, and what they contain.
+func (r *release) contents(t *testing.T) ([]program, components) {
+	t.Helper()
+	programs, err := findPrograms(r.dist + "/build")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := r.findComponents(t.Context(), programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return programs, foreign
+}
+
 func TestRelease(t *testing.T) {
 	r := newRelease(t)
 	if err := r.make(t.Context()); err != nil {
@@ -82,7 +96,7 @@ func TestRelease(t *testing.T) {
 	if sums := strings.Count(first["SHA256SUMS"], "\n"); sums != len(want)-1 {
 		t.Errorf("there are %d checksums", sums)
 	}
-	if text := first["csi-proxy_v9.8.7.yaml"]; !strings.Contains(text, "/csi-proxy:v9.8.7\n") || strings.Contains(text, development) {
+	if text := first["csi-proxy_v9.8.7.yaml"]; !strings.Contains(text, `"registry.test/storage/csi-proxy:v9.8.7"`) || strings.Contains(text, development) || strings.Contains(text, developmentImage) {
 		t.Error("the manifest is not for the image of this release")
 	}
 	// Again, over what is there, with programs whose files are younger and have other rights.
@@ -123,10 +137,12 @@ func TestArchives(t *testing.T) {
 			t.Errorf("%s is of %v", file.Name, file.Modified)
 		}
 	}
-	if diff := cmp.Diff([]string{"CHANGELOG.md", "LICENSE", "csi-proxy.exe"}, names); diff != "" {
+	want := below("csi-proxy_v9.8.7_windows_amd64/", "CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_NOTICES", "csi-proxy.exe")
+	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("zip (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"CHANGELOG.md 644", "LICENSE 644", "csi-proxyctl 755"}, tarNames(t, files["csi-proxy_v9.8.7_linux_arm64.tar.gz"])); diff != "" {
+	want = below("csi-proxy_v9.8.7_linux_arm64/", "CHANGELOG.md 644", "LICENSE 644", "README.md 644", "THIRD_PARTY_NOTICES 644", "csi-proxyctl 755")
+	if diff := cmp.Diff(want, tarNames(t, files["csi-proxy_v9.8.7_linux_arm64.tar.gz"])); diff != "" {
 		t.Errorf("tar (-want +got):\n%s", diff)
 	}
 	chart := tarNames(t, files["csi-proxy-9.8.7.tgz"])
@@ -135,6 +151,14 @@ func TestArchives(t *testing.T) {
 			t.Errorf("the chart lacks %s; it has %q", name, chart)
 		}
 	}
+}
+
+// below returns names in a directory.
+func below(dir string, names ...string) []string {
+	for i := range names {
+		names[i] = dir + names[i]
+	}
+	return names
 }
 
 // tarNames returns names and rights of the files of an archive, all of which have the right date.
@@ -166,9 +190,11 @@ func TestRelease_Refused(t *testing.T) {
 	}{
 		"no version":         {func(r *release) { r.version = "" }, "version"},
 		"a commit's name":    {func(r *release) { r.version = "1f94e68-dirty" }, "version"},
+		"an image's tag":     {func(r *release) { r.imageRepository += ":v1" }, "without a tag"},
+		"no image":           {func(r *release) { r.imageRepository = "" }, "image repository"},
 		"nothing is built":   {func(r *release) { r.dist = t.TempDir() }, "'make release' builds them"},
 		"a key only":         {func(r *release) { r.signer.key = "key.pem" }, "a key its certificate"},
-		"another source":     {func(r *release) { r.source = t.TempDir() }, "no such file"},
+		"another source":     {func(r *release) { r.source = t.TempDir() }, "go.mod file not found"},
 		"a certificate only": {func(r *release) { r.signer.certificate = "cert.pem" }, "a certificate needs its key"},
 		"not a Go program": {func(r *release) {
 			writeFile(t, filepath.Join(r.dist, "build", "linux_arm64", "csi-proxyctl"), []byte("#!/bin/sh\n"))

@@ -8,7 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 version=${1:?usage: $0 VERSION [PLATFORMS]}
-args=(VERSION="$version" COMMIT="$(git rev-parse HEAD)" SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)")
+# UNRELEASED, since nobody publishes this, it may run on any commit, and the copy has no tags.
+args=(VERSION="$version" UNRELEASED=1 COMMIT="$(git rev-parse HEAD)" SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)")
 [ -z "${2:-}" ] || args+=(RELEASE_PLATFORMS="$2")
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT

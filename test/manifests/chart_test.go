@@ -11,6 +11,9 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 )
 
 // root is the root of the repository.
@@ -83,14 +86,131 @@ func TestSchema(t *testing.T) {
 		`updateStrategy: {maxSurge: 1}`:                   "updateStrategy",
 		`nodeSelector: {kubernetes.io/os: 1}`:             "nodeSelector/kubernetes.io~1os",
 		`runAsUserName: ""`:                               "runAsUserName",
+
+		// Of what Prometheus cannot read there is nothing to show.
+		`monitoring: {alerts: {enabled: true}}`:                          "metrics/bind",
+		`monitoring: {dashboard: {enabled: true}}`:                       "metrics/bind",
+		`{metrics: {bind: none}, monitoring: {alerts: {enabled: true}}}`: "metrics/bind",
+		`metrics: {bind: off}`:                                           "metrics/bind", // a boolean, in YAML
+
+		// More than the one value, if it were not for the schema and quotes.
+		`priorityClassName: "a\n      hostPID: true"`:                      "priorityClassName",
+		`runAsUserName: "a\n      hostPID: true"`:                          "runAsUserName",
+		`image: {repository: "a\n          env: []"}`:                      "image/repository",
+		`image: {repository: "x # y"}`:                                     "image/repository",
+		`image: {tag: "v1 # y"}`:                                           "image/tag",
+		`image: {tag: "sha256:a3ed95caeb02ffe68cdd9fd84406680ae93d633c"}`:  "image/tag",
+		`image: {digest: a3ed95caeb02}`:                                    "image/digest",
+		`takeOver: {services: ["a\nb"]}`:                                   "takeOver/services/0",
+		`kubeletPath: "C:\\a\n- -format-existing"`:                         "kubeletPath",
+		`workingDirs: ["C:\\a\tb"]`:                                        "workingDirs/0",
+		`pipeSecurityDescriptor: "D:a\rb"`:                                 "pipeSecurityDescriptor",
+		`podLabels: {app.kubernetes.io/name: other}`:                       "podLabels",
+		`monitoring: {alerts: {labels: {helm.sh/chart: other}}}`:           "monitoring/alerts/labels",
+		`podAnnotations: {kubectl.kubernetes.io/default-container: other}`: "podAnnotations",
+
+		// Null removes a default, so that templates would find nothing.
+		`image: null`:                             "image",
+		`image: {pullPolicy: null}`:               "pullPolicy",
+		`takeOver: null`:                          "takeOver",
+		`kubeletPath: null`:                       "kubeletPath",
+		`requirePrivacy: null`:                    "requirePrivacy",
+		`stopTimeoutSeconds: null`:                "stopTimeoutSeconds",
+		`log: null`:                               "log",
+		`log: {level: null}`:                      "level",
+		`metrics: null`:                           "metrics",
+		`metrics: {port: null}`:                   "port",
+		`monitoring: null`:                        "monitoring",
+		`monitoring: {serviceMonitor: null}`:      "serviceMonitor",
+		`nodeSelector: null`:                      "nodeSelector",
+		`nodeSelector: {kubernetes.io/os: null}`:  "kubernetes.io/os",
+		`nodeSelector: {kubernetes.io/os: linux}`: "nodeSelector/kubernetes.io~1os",
+		`priorityClassName: null`:                 "priorityClassName",
+		`updateStrategy: null`:                    "updateStrategy",
+		`updateStrategy: {maxUnavailable: null}`:  "maxUnavailable",
+		`runAsUserName: null`:                     "runAsUserName",
 	} {
 		parsed, err := chartutil.ReadValues([]byte(values))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Render(c, parsed); err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), ".", "/"), strings.ReplaceAll(want, ".", "/")) {
-			t.Errorf("%s: %v, want an error about %s", values, err, want)
+		_, err = Render(c, parsed)
+		if err == nil || !strings.Contains(err.Error(), "schema") || !strings.Contains(strings.ReplaceAll(err.Error(), ".", "/"), strings.ReplaceAll(want, ".", "/")) {
+			t.Errorf("%s: %v, want an error of the schema about %s", values, err, want)
 		}
+	}
+}
+
+// daemon renders the chart with values, and returns the daemon's pod. The chart is decoded strictly.
+func daemon(t *testing.T, values string) corev1.PodSpec {
+	t.Helper()
+	c, err := Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := chartutil.ReadValues([]byte(values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := Render(c, parsed)
+	if err != nil {
+		t.Fatalf("%s: %v", values, err)
+	}
+	for document := range bytes.SplitSeq(rendered, []byte("---\n")) {
+		if bytes.Contains(document, []byte("\nkind: DaemonSet\n")) {
+			var set appsv1.DaemonSet
+			if err := yaml.UnmarshalStrict(document, &set); err != nil {
+				t.Fatalf("%s: %v", values, err)
+			}
+			return set.Spec.Template.Spec
+		}
+	}
+	t.Fatalf("%s: there is no DaemonSet", values)
+	return corev1.PodSpec{}
+}
+
+// TestQuotes: names that mean something in YAML arrive as they are.
+func TestQuotes(t *testing.T) {
+	pod := daemon(t, `
+takeOver: {services: ['a]b', '{c}', 'yes', '#d']}
+runAsUserName: 'a: "b" # c'
+priorityClassName: "7"
+image: {tag: "1.10"}
+podLabels: {example.com/number: "1"}
+`)
+	var services []string
+	for _, container := range pod.InitContainers {
+		services = append(services, container.Args[len(container.Args)-1])
+	}
+	if diff := cmp.Diff([]string{"a]b", "{c}", "yes", "#d"}, services); diff != "" {
+		t.Errorf("services (-want +got):\n%s", diff)
+	}
+	if user := *pod.SecurityContext.WindowsOptions.RunAsUserName; user != `a: "b" # c` || pod.PriorityClassName != "7" {
+		t.Errorf("runAsUserName is %q, priorityClassName %q", user, pod.PriorityClassName)
+	}
+}
+
+func TestImage(t *testing.T) {
+	const digest = "sha256:a3ed95caeb02ffe68cdd9fd84406680ae93d633cb16422d00e8a7c22955b46d4"
+	for values, want := range map[string]string{
+		`{}`:                              "registry.example/csi-proxy:v0.0.0-dev",
+		`image: {tag: v1}`:                "registry.example/csi-proxy:v1",
+		`image: {tag: null}`:              "registry.example/csi-proxy:v0.0.0-dev",
+		`image: {digest: ` + digest + `}`: "registry.example/csi-proxy@" + digest,
+		`image: {repository: "localhost:5000/a/b", tag: v1, digest: ` + digest + `}`: "localhost:5000/a/b:v1@" + digest,
+	} {
+		if got := daemon(t, values).Containers[0].Image; got != want {
+			t.Errorf("%s: %s, want %s", values, got, want)
+		}
+	}
+}
+
+// TestNoMetrics: with metrics.bind=none, which needs no quotes in YAML, nothing listens, so nothing
+// may ask.
+func TestNoMetrics(t *testing.T) {
+	container := daemon(t, `metrics: {bind: none}`).Containers[0]
+	if len(container.Ports) > 0 || container.ReadinessProbe != nil || container.LivenessProbe != nil || strings.Contains(strings.Join(container.Args, " "), "metrics") {
+		t.Errorf("%+v", container)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // TestDockerfile: it is one that BuildKit can read, has nothing that would have to run on Windows
-// to build it, and holds the programs that the chart starts.
+// to build it, and holds the programs that the chart starts, with the licences of what is in them.
 func TestDockerfile(t *testing.T) {
 	result, err := parser.Parse(bytes.NewReader(read(t, "deploy/image/Dockerfile")))
 	if err != nil {
@@ -32,8 +32,8 @@ func TestDockerfile(t *testing.T) {
 			t.Errorf("line %d: %s cannot be done on Linux, or is not expected here", step.StartLine, step.Value)
 		}
 	}
-	for _, name := range []string{"windows_$TARGETARCH/csi-proxy.exe", "windows_$TARGETARCH/csi-proxyctl.exe"} {
-		if !strings.Contains(copied, name) {
+	for _, name := range []string{"csi-proxy.exe", "csi-proxyctl.exe", "LICENSE", "THIRD_PARTY_NOTICES"} {
+		if !strings.Contains(copied, " csi-proxy_${VERSION}_windows_$TARGETARCH/"+name+" ") {
 			t.Errorf("%s is not copied", name)
 		}
 	}

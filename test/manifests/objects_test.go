@@ -139,6 +139,11 @@ func TestHostProcess(t *testing.T) {
 		if hostProcess != pod.HostNetwork || hostProcess != (options.RunAsUserName != nil) {
 			t.Errorf("%s: hostProcess is %v, hostNetwork %v, runAsUserName %v; all of them or none", file, hostProcess, pod.HostNetwork, options.RunAsUserName)
 		}
+		for _, container := range append(pod.InitContainers, pod.Containers...) {
+			if hostProcess && len(container.Command) == 0 {
+				t.Errorf("%s: container %s has no command, and the image's entry point is a path of the node here", file, container.Name)
+			}
+		}
 		if update := set.Spec.UpdateStrategy.RollingUpdate; update != nil && update.MaxSurge != nil && update.MaxSurge.IntValue() != 0 {
 			t.Errorf("%s: two daemons at once on a node", file)
 		}

@@ -20,7 +20,7 @@ func TestRelease(t *testing.T) {
 	if err := os.Rename(program(t, "csi-proxy-sim"), filepath.Join(dir, "csi-proxy-sim")); err != nil {
 		t.Fatal(err)
 	}
-	runGo(t, "run", "./hack/release", "-dist", dist, "-version", "v9.8.7", "-date", "2026-11-15T08:00:00Z")
+	runGo(t, "run", "./hack/release", "-dist", dist, "-version", "v9.8.7", "-date", "2026-11-15T08:00:00Z", "-image-repository", "registry.test/csi-proxy")
 
 	chart, err := loader.LoadFile(filepath.Join(dist, "csi-proxy-9.8.7.tgz"))
 	if err != nil {
@@ -32,6 +32,9 @@ func TestRelease(t *testing.T) {
 	rendered, err := Render(chart, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !bytes.Contains(rendered, []byte(`image: "registry.test/csi-proxy:v9.8.7"`)) {
+		t.Error("the chart does not have the image of the release")
 	}
 	published, err := os.ReadFile(filepath.Join(dist, "csi-proxy_v9.8.7.yaml"))
 	if err != nil {
@@ -53,6 +56,9 @@ func TestRelease(t *testing.T) {
 	modules := map[string]string{}
 	for _, p := range bill.Packages {
 		modules[p.PackageName] = p.PackageSourceInfo
+		if p.PackageLicenseDeclared == "" || p.PackageLicenseDeclared == "NOASSERTION" {
+			t.Errorf("the bill has no licence of %s", p.PackageName)
+		}
 	}
 	if bill.SPDXVersion != "SPDX-2.3" || modules["google.golang.org/grpc"] == "" || len(bill.Relationships) < len(bill.Packages) {
 		t.Errorf("the bill is %s, with %v", bill.SPDXVersion, modules)

@@ -2,10 +2,10 @@
 // properties, and inventories of machines collect. It is a file that the Go linker picks up by its
 // name, in the directory of the program's main package:
 //
-//	versioninfo -version v2.0.0 cmd/csi-proxy
+//	versioninfo -version v2.0.0 -commit 1f94e68 -date 2026-11-15T08:00:00Z cmd/csi-proxy
 //
 // writes cmd/csi-proxy/version_windows_amd64.syso and the same for arm64. They depend on the
-// version, the commit and the name of the directory alone.
+// version, the commit, its date and the name of the directory alone.
 package main
 
 import (
@@ -16,25 +16,38 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/tc-hib/winres"
 	"github.com/tc-hib/winres/version"
 )
 
 func main() {
-	v := flag.String("version", "", "the `version`, such as v2.0.0")
-	commit := flag.String("commit", "", "the `name` of the commit")
+	var b build
+	flag.StringVar(&b.version, "version", "", "the `version`, such as v2.0.0")
+	flag.StringVar(&b.commit, "commit", "", "the `name` of the commit")
+	flag.Func("date", "the `time` of the commit, such as 2026-11-15T08:00:00Z", func(text string) (err error) {
+		b.date, err = time.Parse(time.RFC3339, text)
+		return err
+	})
 	flag.Parse()
-	if *v == "" || flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: versioninfo -version VERSION [-commit COMMIT] DIRECTORY...")
+	if b.version == "" || flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: versioninfo -version VERSION [-commit COMMIT] [-date DATE] DIRECTORY...")
 		os.Exit(2)
 	}
 	for _, dir := range flag.Args() {
-		if err := write(dir, *v, *commit); err != nil {
+		if err := b.write(dir); err != nil {
 			fmt.Fprintf(os.Stderr, "versioninfo: %v\n", err)
 			os.Exit(1)
 		}
 	}
+}
+
+// build is what the programs are built from.
+type build struct {
+	version, commit string
+	date            time.Time // of the commit
 }
 
 // descriptions are of the programs, by the names of their directories.
@@ -46,9 +59,8 @@ var descriptions = map[string]string{
 
 // write writes the resource of the program in a directory, for all architectures. A file that has
 // the right content is left alone, so that nothing is linked anew.
-func write(dir, version, commit string) error {
-	program := filepath.Base(dir)
-	info, err := resource(program, version, commit)
+func (b build) write(dir string) error {
+	info, err := b.resource(filepath.Base(dir))
 	if err != nil {
 		return err
 	}
@@ -74,10 +86,11 @@ func write(dir, version, commit string) error {
 const english = 0x409
 
 // resource describes a program.
-func resource(program, v, commit string) (version.Info, error) {
+func (b build) resource(program string) (version.Info, error) {
 	var info version.Info
-	info.FileVersion = numbers(v)
+	info.FileVersion = numbers(b.version)
 	info.ProductVersion = info.FileVersion
+	info.Timestamp = b.date
 	description, known := descriptions[program]
 	if !known {
 		return info, fmt.Errorf("%s: there is no description of this program", program)
@@ -87,16 +100,25 @@ func resource(program, v, commit string) (version.Info, error) {
 		version.FileDescription:  description,
 		version.InternalName:     program,
 		version.OriginalFilename: program + ".exe",
-		version.FileVersion:      v,
-		version.ProductVersion:   v,
+		version.FileVersion:      b.version,
+		version.ProductVersion:   b.version,
 		version.LegalCopyright:   "Apache License 2.0",
-		version.Comments:         commit,
+		version.Comments:         b.comment(),
 	} {
 		if err := info.Set(english, key, value); err != nil {
 			return info, err
 		}
 	}
 	return info, nil
+}
+
+// comment returns commit and date as a person reads them: Explorer shows the text, and not the
+// number that the resource has for the date.
+func (b build) comment() string {
+	if b.date.IsZero() {
+		return b.commit
+	}
+	return strings.TrimSpace(b.commit + " " + b.date.UTC().Format(time.RFC3339))
 }
 
 var leadingNumbers = regexp.MustCompile(`^v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})`)

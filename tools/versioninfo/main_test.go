@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"debug/pe"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 	"unicode/utf16"
 )
 
@@ -30,9 +32,10 @@ func TestWrite(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	built := build{"v9.8.7", "1f94e68", time.Date(2026, 11, 15, 9, 0, 0, 0, time.FixedZone("", 3600))}
 	var first [2][]byte
 	for round := range 2 {
-		if err := write(dir, "v9.8.7", "1f94e68"); err != nil {
+		if err := built.write(dir); err != nil {
 			t.Fatal(err)
 		}
 		for i, want := range []struct {
@@ -50,10 +53,13 @@ func TestWrite(t *testing.T) {
 			if object.Machine != want.machine || len(object.Sections) == 0 || object.Sections[0].Name != ".rsrc" {
 				t.Errorf("%s: machine %#x, sections %v", want.name, object.Machine, object.Sections)
 			}
-			for _, value := range []string{"v9.8.7", "CSI Proxy", "csi-proxy.exe", "1f94e68"} {
+			for _, value := range []string{"v9.8.7", "CSI Proxy", "csi-proxy.exe", "1f94e68 2026-11-15T08:00:00Z"} {
 				if !bytes.Contains(text, wide(value)) {
 					t.Errorf("%s: %q is missing", want.name, value)
 				}
+			}
+			if !bytes.Contains(text, fileDate(built.date)) {
+				t.Errorf("%s: it is not of %v", want.name, built.date)
 			}
 			if round == 0 {
 				first[i] = text
@@ -65,9 +71,31 @@ func TestWrite(t *testing.T) {
 			}
 		}
 	}
-	if err := write(t.TempDir(), "v9.8.7", ""); err == nil {
+	if err := built.write(t.TempDir()); err == nil {
 		t.Error("a program that nobody has described has got a resource")
 	}
+}
+
+func TestComment(t *testing.T) {
+	for want, b := range map[string]build{
+		"":                             {},
+		"1f94e68":                      {commit: "1f94e68"},
+		"2026-11-15T08:00:00Z":         {date: time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)},
+		"1f94e68 2026-11-15T08:00:00Z": {commit: "1f94e68", date: time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)},
+	} {
+		if got := b.comment(); got != want {
+			t.Errorf("%+v: %q, want %q", b, got, want)
+		}
+	}
+}
+
+// fileDate returns a time as the fixed part of a version resource has it: a FILETIME, which counts
+// tenths of a microsecond since 1601, with its upper half first.
+func fileDate(date time.Time) []byte {
+	const unixEpoch = 116444736000000000
+	ticks := uint64(date.Unix())*10_000_000 + unixEpoch
+	out := binary.LittleEndian.AppendUint32(nil, uint32(ticks>>32))
+	return binary.LittleEndian.AppendUint32(out, uint32(ticks&0xffffffff))
 }
 
 // wide returns a text as Windows stores it.

@@ -20,6 +20,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* With a digest a tag is for the eyes only, so the chart's own is left out. */}}
 {{- define "csi-proxy.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- with .Values.image -}}
+{{- $tag := .tag | default (ternary "" $.Chart.AppVersion (not (empty .digest))) -}}
+{{ .repository }}{{ with $tag }}:{{ . }}{{ end }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end -}}
 {{- end -}}

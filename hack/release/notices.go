@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// noticesFile has the licences of what is in the programs and is not ours. All of them demand that
+// their text goes where the programs go.
+const noticesFile = "THIRD_PARTY_NOTICES"
+
+// component is foreign source in our programs: a module, or the library of Go.
+type component struct {
+	name, version string
+	license       string  // as SPDX writes it
+	texts         []entry // of licences and notices
+}
+
+// components are all of them, by name.
+type components map[string]component
+
+// goLibrary is the component that has no module.
+const goLibrary = "stdlib"
+
+// ours reports whether a module is of this repository.
+func ours(module string) bool {
+	return module == ourModules || strings.HasPrefix(module, ourModules+"/")
+}
+
+// modulesOf returns the modules of a program by what the linker says, its own and the library of Go
+// among them.
+func modulesOf(p program) ([]*debug.Module, error) {
+	info, err := buildinfo.ReadFile(p.path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+	library := &debug.Module{Path: goLibrary, Version: strings.TrimPrefix(info.GoVersion, "go")}
+	return append(info.Deps, &info.Main, library), nil
+}
+
+// findComponents returns what is in the programs, with the licences that lie beside its source.
+func (r *release) findComponents(ctx context.Context, programs []program) (components, error) {
+	versions := map[string]string{}
+	for _, p := range programs {
+		modules, err := modulesOf(p)
+		if err != nil {
+			return nil, err
+		}
+		for _, module := range modules {
+			if !ours(module.Path) {
+				versions[module.Path] = module.Version
+			}
+		}
+	}
+	dirs, err := r.sourceDirs(ctx, versions)
+	if err != nil {
+		return nil, err
+	}
+	all := components{}
+	for name, version := range versions {
+		found, err := readComponent(name, version, os.DirFS(dirs[name]))
+		if err != nil {
+			return nil, fmt.Errorf("licences of %s %s: %w", name, version, err)
+		}
+		all[name] = found
+	}
+	return all, nil
+}
+
+// sourceDirs returns where the source of modules lies, of which it wants these versions.
+func (r *release) sourceDirs(ctx context.Context, versions map[string]string) (map[string]string, error) {
+	args := []string{"list", "-m", "-json"}
+	for name := range versions {
+		if name != goLibrary {
+			args = append(args, name)
+		}
+	}
+	root, err := output(ctx, r.source, "go", "env", "GOROOT", "GOVERSION")
+	if err != nil {
+		return nil, err
+	}
+	dir, version, _ := strings.Cut(string(root), "\n")
+	dirs := map[string]string{goLibrary: dir}
+	have := map[string]string{goLibrary: strings.TrimPrefix(strings.TrimSpace(version), "go")}
+	if len(versions) > 1 {
+		listed, err := output(ctx, r.source, "go", args...)
+		if err != nil {
+			return nil, err
+		}
+		for decoder := json.NewDecoder(bytes.NewReader(listed)); ; {
+			var module struct{ Path, Version, Dir string }
+			if err := decoder.Decode(&module); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, err
+			}
+			have[module.Path], dirs[module.Path] = module.Version, module.Dir
+		}
+	}
+	for name, version := range versions {
+		if have[name] != version || dirs[name] == "" {
+			return nil, fmt.Errorf("the programs have %s %s, and the source here %q in %q; build them from it", name, version, have[name], dirs[name])
+		}
+	}
+	return dirs, nil
+}
+
+// legalFile is the name of a file with a licence, or with what its owners want to be said.
+var legalFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
+
+// readComponent reads licences and notices of a component. Parts that were taken from elsewhere have
+// theirs in a directory of their own. Of Go itself the top has all there is to be said about its library.
+func readComponent(name, version string, source fs.FS) (component, error) {
+	found := component{name: name, version: version}
+	var ids []string
+	err := fs.WalkDir(source, ".", func(path string, file fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case file.IsDir() && (file.Name() == "testdata" || name == goLibrary && path != "."):
+			return fs.SkipDir
+		case file.IsDir() || !legalFile.MatchString(file.Name()) || strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		text, err := fs.ReadFile(source, path)
+		if err != nil {
+			return err
+		}
+		found.texts = append(found.texts, entry{name: path, content: text})
+		if strings.HasPrefix(strings.ToLower(file.Name()), "notice") {
+			return nil
+		}
+		of, err := licensesOf(string(text))
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		ids = append(ids, of...)
+		return nil
+	})
+	if err != nil {
+		return found, err
+	}
+	if len(ids) == 0 {
+		return found, errors.New("there are none")
+	}
+	slices.Sort(ids)
+	found.license = strings.Join(slices.Compact(ids), " AND ")
+	return found, nil
+}
+
+// notices returns the text of noticesFile.
+func (r *release) notices(all components) []byte {
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "Third-party notices of CSI Proxy %s\n\nThe programs contain these, under the licences that follow:\n\n", r.version)
+	sorted := slices.SortedFunc(maps.Values(all), func(a, b component) int { return strings.Compare(a.name, b.name) })
+	for _, c := range sorted {
+		fmt.Fprintf(&out, "  %s %s: %s\n", c.name, c.version, c.license)
+	}
+	for _, c := range sorted {
+		for _, text := range c.texts {
+			fmt.Fprintf(&out, "\n%s\n%s %s: %s\n\n%s\n", strings.Repeat("=", 80), c.name, c.version, text.name, bytes.TrimSpace(text.content))
+		}
+	}
+	return out.Bytes()
+}
