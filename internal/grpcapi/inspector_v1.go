@@ -45,11 +45,11 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 		out.Volumes = append(out.Volumes, &inspectv1.Volume{
 			Id: string(v.ID), State: inspectv1.Volume_State(v.State), // numbered alike
 			FileSystem: wireText(v.FileSystem), TotalBytes: v.Total, UsedBytes: v.Used, ReadOnly: v.ReadOnly,
-			MountPaths: lineTexts(v.MountPaths), Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
+			MountPaths: wireTexts(v.MountPaths), Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
 		})
 	}
 	for _, l := range node.Links {
-		out.Links = append(out.Links, &inspectv1.Link{Path: lineText(wireText(l.Path)), VolumeId: string(l.VolumeID), Stale: lineText(wireText(l.Stale))})
+		out.Links = append(out.Links, &inspectv1.Link{Path: wireText(l.Path), VolumeId: string(l.VolumeID), Stale: lineText(wireText(l.Stale))})
 	}
 	return out, nil
 }
@@ -71,8 +71,18 @@ func wireDisk(d inspect.Disk) *inspectv1.Disk {
 	return out
 }
 
-// lineTexts makes texts fit for the lines in which people read them: names of files come from
-// strangers.
+// wireTexts are paths, as they are: scripts go on with them. Whoever shows them to people makes
+// them fit for a terminal.
+func wireTexts(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, path := range paths {
+		out[i] = wireText(path)
+	}
+	return out
+}
+
+// lineTexts makes sentences fit for the lines in which people read them: there are names of
+// files in them, which come from strangers.
 func lineTexts(texts []string) []string {
 	out := make([]string, len(texts))
 	for i, text := range texts {

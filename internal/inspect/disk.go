@@ -20,7 +20,7 @@ func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
 	}
 	found := make([]Disk, len(devices))
 	skip := make([]bool, len(devices))
-	failures := parallel.Each(ctx, len(devices), patience, func(ctx context.Context, i int) error {
+	failures := parallel.Each(ctx, len(devices), portion(ctx, patience, 2), func(ctx context.Context, i int) error {
 		found[i], skip[i] = l.disk(ctx, devices[i])
 		return nil
 	})
@@ -117,7 +117,7 @@ func (l *look) numberLast(ctx context.Context, disks []Disk) {
 		if taken[number] {
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, patience)
+		limited, cancel := context.WithTimeout(ctx, portion(ctx, patience, 2))
 		_, err := l.m.DeviceNumber(limited, win.PhysicalDrive(number))
 		cancel()
 		if err != nil && !errors.Is(err, winerr.NotFound) {

@@ -123,23 +123,28 @@ func (i Inspector) Searching(p *policy.Policy) Inspector {
 const (
 	op = "describe node"
 
-	// patience is how long one object may keep the answer waiting. A disk whose controller
-	// is resetting answers after 10 to 60 seconds, or never.
+	// patience is how long one object may keep the answer waiting, if there is twice as much
+	// time for those after it. A disk whose controller is resetting answers after 10 to 60
+	// seconds, or never.
 	patience = 5 * time.Second
 
 	// limit is how long the whole may take if the caller does not say.
 	limit = 30 * time.Second
+
+	// turnLimit is how long to wait for a turn. Whoever is told soon that there is none can
+	// still ask the API.
+	turnLimit = 5 * time.Second
 )
 
 // Describe looks at the machine, and at the links in its working directories if asked to.
-// It fails only if ctx ends.
+// It fails if ctx ends, and with NoSpace if so many others look that its turn does not come.
 func (i Inspector) Describe(ctx context.Context, links bool) (Node, error) {
-	unlock, err := i.turns.Lock(ctx, struct{}{})
+	unlock, err := i.turn(ctx)
 	if err != nil {
-		return Node{}, winerr.Wrap(op, "", err)
+		return Node{}, err
 	}
 	defer unlock()
-	limited, cancel := context.WithTimeout(ctx, timeFor(ctx))
+	limited, cancel := context.WithTimeout(win.Onlooking(ctx), portion(ctx, limit, 3))
 	defer cancel()
 
 	l := look{Inspector: i}
@@ -154,13 +159,32 @@ func (i Inspector) Describe(ctx context.Context, links bool) (Node, error) {
 	return node, nil
 }
 
-// timeFor is how long to look, so that what was found reaches the caller in time.
-func timeFor(ctx context.Context) time.Duration {
+// turn waits until fewer than atOnce look.
+func (i Inspector) turn(ctx context.Context) (unlock func(), err error) {
+	patient := portion(ctx, turnLimit, 1)
+	waiting, cancel := context.WithTimeout(ctx, patient)
+	defer cancel()
+	unlock, err = i.turns.Lock(waiting, struct{}{})
+	switch {
+	case err == nil:
+		return unlock, nil
+	case ctx.Err() != nil:
+		return nil, winerr.Wrap(op, "", ctx.Err())
+	default:
+		return nil, winerr.New(winerr.NoSpace, op, "", "%d others were looking at it all the time for %s; try again later",
+			atOnce, patient.Round(time.Millisecond))
+	}
+}
+
+// portion is how much of a limit there is, if that shall take no more than so many quarters of
+// the time that is left: others come after it, and the answer has to reach the caller before
+// the end.
+func portion(ctx context.Context, limit time.Duration, quarters int) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return limit
 	}
-	return min(limit, time.Until(deadline)/4*3)
+	return min(limit, time.Until(deadline)/4*time.Duration(quarters))
 }
 
 // look is one look at a machine.
@@ -178,17 +202,19 @@ func (l *look) node(ctx context.Context) Node {
 	var volumes []seen
 	var ids map[uint32]diskapi.DiskIDs
 	var locations map[uint32]diskapi.DiskLocation
-	disks := l.disks.WithContext(ctx)
 	lists := []struct {
 		what string
 		make func(ctx context.Context) error
 	}{
 		{"disks", func(ctx context.Context) (err error) { node.Disks, err = l.allDisks(ctx); return err }},
 		{"volumes", func(ctx context.Context) (err error) { volumes, err = l.allVolumes(ctx); return err }},
-		{"ids of disks", func(context.Context) (err error) { ids, err = disks.ListDiskIDs(); return err }},
-		{"locations of disks", func(context.Context) (err error) { locations, err = disks.ListDiskLocations(); return err }},
+		{"ids of disks", func(ctx context.Context) (err error) { ids, err = l.disks.WithContext(ctx).ListDiskIDs(); return err }},
+		{"locations of disks", func(ctx context.Context) (err error) {
+			locations, err = l.disks.WithContext(ctx).ListDiskLocations()
+			return err
+		}},
 	}
-	failures := parallel.Each(ctx, len(lists), limit, func(ctx context.Context, i int) error { return lists[i].make(ctx) })
+	failures := parallel.Each(ctx, len(lists), portion(ctx, limit, 3), func(ctx context.Context, i int) error { return lists[i].make(ctx) })
 	for i, err := range failures {
 		l.problems.add(lists[i].what, err)
 	}

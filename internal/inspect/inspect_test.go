@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/inspect"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -290,33 +294,46 @@ func TestDescribe_DyingDisk(t *testing.T) {
 const ioError = "the device reported an I/O error (Windows error 1117)"
 
 // TestDescribe_Hangs: a disk that never answers costs its own answer, and the caller still
-// gets the rest in time.
+// gets the rest in time, up to the links, which are looked at last.
 func TestDescribe_Hangs(t *testing.T) {
-	t.Parallel()
-	node := newNode(t, winsim.Default())
-	for _, object := range []string{`\\?\scsi*000002*`, `*0c51a9e0*`} {
-		fault, err := node.Inject(winsim.Fault{Object: object, Delay: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(fault.Remove)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-	defer cancel()
-	got, err := inspector(t, node).Describe(ctx, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	healthy := 0
-	for _, d := range got.Disks {
-		if len(d.Problems) == 0 {
-			healthy++
-		} else if !strings.HasSuffix(d.Problems[0], ": no answer in time") {
-			t.Error(d.Problems)
-		}
-	}
-	if len(got.Disks) != 4 || healthy != 3 || len(got.Volumes) != 2 {
-		t.Error(text(got))
+	for _, within := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+		t.Run(within.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := newNode(t, winsim.Default())
+				if err := node.Symlink(kubelet+`\plugins\link`, kubelet+`\none`); err != nil {
+					t.Fatal(err)
+				}
+				for _, fault := range []winsim.Fault{
+					{Object: `\\?\scsi*000002*`, Delay: time.Hour},
+					{Call: "FileSystem", Object: `*0c51a9e0*`, Delay: time.Hour},
+				} {
+					if _, err := node.Inject(fault); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), within)
+				defer cancel()
+				got, err := inspector(t, node).Describe(ctx, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				healthy := 0
+				for _, d := range got.Disks {
+					if len(d.Problems) == 0 {
+						healthy++
+					} else if !strings.HasSuffix(d.Problems[0], ": no answer in time") {
+						t.Error(d.Problems)
+					}
+				}
+				if len(got.Disks) != 4 || healthy != 3 || !got.Disks[0].System || len(got.Volumes) != 2 || len(got.Links) != 1 {
+					t.Error(text(got))
+				}
+				// The lists of the API are as patient as drivers want them.
+				if lists := "ids of disks, locations of disks: no answer in time"; (within < 5*time.Second) != slices.Contains(got.Problems, lists) {
+					t.Errorf("problems %q", got.Problems)
+				}
+			})
+		})
 	}
 }
 
@@ -334,40 +351,172 @@ func TestDescribe_Cancelled(t *testing.T) {
 	}
 }
 
-// TestDescribe_Crowd: those who look at the same time wait for their turn, or leave.
+// TestDescribe_Crowd: those who look at the same time wait for their turn, but not for long, or
+// leave.
 func TestDescribe_Crowd(t *testing.T) {
-	node := newNode(t, winsim.Default())
-	entered := make(chan struct{}, 10)
-	fault, err := node.Inject(winsim.Fault{Call: "VolumeIDs", Delay: time.Hour, Do: func(*winsim.Node) { entered <- struct{}{} }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := inspector(t, node)
-	done := make(chan error)
-	for range 2 {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, winsim.Default())
+		entered := make(chan struct{}, 10)
+		fault, err := node.Inject(winsim.Fault{Call: "VolumeIDs", Delay: time.Hour, Do: func(*winsim.Node) { entered <- struct{}{} }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := inspector(t, node)
+		done := make(chan error)
+		for range 2 {
+			go func() {
+				_, err := i.Describe(t.Context(), false)
+				done <- err
+			}()
+			<-entered
+		}
+		soon, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		refused := func(ctx context.Context, wait time.Duration) {
+			start := time.Now()
+			_, err := i.Describe(ctx, false)
+			if took := time.Since(start); !errors.Is(err, winerr.NoSpace) || took != wait {
+				t.Errorf("got %v after %s, want that there is no room after %s", err, took, wait)
+			}
+		}
+		refused(soon, time.Second)
+		refused(t.Context(), 5*time.Second)
+		leaving, leave := context.WithCancel(t.Context())
+		go func() {
+			_, err := i.Describe(leaving, false)
+			done <- err
+		}()
+		synctest.Wait()
+		leave()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("who has left: %v", err)
+		}
+		if len(entered) != 0 {
+			t.Error("more than two have looked")
+		}
 		go func() {
 			_, err := i.Describe(t.Context(), false)
 			done <- err
 		}()
-		<-entered
+		synctest.Wait()
+		fault.Remove()
+		for range 3 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// watched is a machine that notes which calls are not an onlooker's.
+type watched struct {
+	*winsim.Node
+	mu     sync.Mutex
+	others []string
+	calls  int
+}
+
+func (m *watched) note(ctx context.Context, call string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.calls++; !win.IsOnlooker(ctx) {
+		m.others = append(m.others, call)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		_, err := i.Describe(ctx, false)
-		done <- err
-	}()
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("the third: %v", err)
+}
+
+func (m *watched) DeviceNumber(ctx context.Context, d win.Device) (win.DeviceNumber, error) {
+	m.note(ctx, "DeviceNumber")
+	return m.Node.DeviceNumber(ctx, d)
+}
+
+func (m *watched) DeviceIdentifiers(ctx context.Context, d win.Device) ([]win.DeviceIdentifier, error) {
+	m.note(ctx, "DeviceIdentifiers")
+	return m.Node.DeviceIdentifiers(ctx, d)
+}
+
+func (m *watched) FileSystem(ctx context.Context, id win.VolumeID) (string, error) {
+	m.note(ctx, "FileSystem")
+	return m.Node.FileSystem(ctx, id)
+}
+
+func (m *watched) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
+	m.note(ctx, "FileInfo")
+	return m.Node.FileInfo(ctx, path)
+}
+
+func (m *watched) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
+	m.note(ctx, "SystemVolumes")
+	return m.Node.SystemVolumes(ctx)
+}
+
+// TestDescribe_Onlooker: the calls that a look leaves behind must keep no driver from a disk, so
+// the machine is told whose they are: when disks, lists of ids, volumes and links are looked at.
+func TestDescribe_Onlooker(t *testing.T) {
+	m := &watched{Node: newNode(t, zoo())}
+	linked(t, m.Node)
+	limits, err := policy.New([]string{kubelet})
+	if err != nil {
+		t.Fatal(err)
 	}
-	fault.Remove()
-	for range 2 {
-		if err := <-done; err != nil {
-			t.Error(err)
+	describe(t, inspect.NewOn(m).Searching(limits))
+	if m.calls == 0 || len(m.others) != 0 {
+		t.Errorf("%d calls, of which these are nobody's who only looks: %q", m.calls, m.others)
+	}
+}
+
+// TestDescribe_NumberInDoubt: a disk that does not tell its number gets none that another one
+// could have as well.
+func TestDescribe_NumberInDoubt(t *testing.T) {
+	model := winsim.Default()
+	model.Disks = append(model.Disks[:1], winsim.Disk{Size: winsim.GiB, Number: 7}, winsim.Disk{Size: winsim.GiB, Number: 1, Dying: true})
+	for object, want := range map[string]string{"none": "1", `\\.\PhysicalDrive2`: "?"} {
+		node := newNode(t, model)
+		// Somebody is there who is not in the list of disks.
+		if _, err := node.Inject(winsim.Fault{Call: "DeviceNumber", Object: object, Error: 1117}); err != nil {
+			t.Fatal(err)
+		}
+		got := describe(t, inspector(t, node))
+		var numbers []string
+		for _, d := range got.Disks {
+			numbers = append(numbers, show(d.Number))
+		}
+		slices.Sort(numbers)
+		all := []string{"0", want, "7"}
+		slices.Sort(all)
+		if diff := cmp.Diff(all, numbers); diff != "" {
+			t.Errorf("%s does not answer either: %s", object, diff)
 		}
 	}
-	if len(entered) != 0 {
-		t.Error("the third had its turn")
+}
+
+// TestDescribe_CopiedDisk: a volume that does not answer lies where its name says, unless two
+// disks have a partition of that name.
+func TestDescribe_CopiedDisk(t *testing.T) {
+	const id = "da7a0000-0000-0000-0000-000000000000"
+	for _, copied := range []bool{false, true} {
+		model := zoo()
+		if copied {
+			model.Disks[2] = winsim.Disk{Size: 10 * winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{ID: id, Type: "linux"}}}
+		}
+		node := newNode(t, model)
+		for _, call := range []string{"DeviceNumber", "VolumeExtents"} {
+			if _, err := node.Inject(winsim.Fault{Call: call, Object: "*" + id + "*", Error: 1117}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := describe(t, inspector(t, node))
+		i := slices.IndexFunc(got.Volumes, func(v inspect.Volume) bool { return v.ID == data })
+		if i < 0 {
+			t.Fatal(text(got))
+		}
+		v := got.Volumes[i]
+		want := inspect.Volume{Disks: []uint32{1}, Partition: 2, Problems: []string{}}
+		if copied {
+			want = inspect.Volume{Problems: []string{"disk: " + ioError}}
+		}
+		if diff := cmp.Diff(want, inspect.Volume{Disks: v.Disks, Partition: v.Partition, Problems: v.Problems}); diff != "" {
+			t.Errorf("copied %v: %s", copied, diff)
+		}
 	}
 }
 

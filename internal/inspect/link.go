@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,7 +22,6 @@ const (
 	// plugins\kubernetes.io\csi\DRIVER\HASH\globalmount.
 	maxDepth   = 8
 	maxEntries = 20_000
-	maxBytes   = 1 << 20 // of the paths of links, which have to fit into the answer
 )
 
 // Folders of pods in which volumes of other kinds are, such as emptyDir, whose files are the
@@ -36,7 +36,7 @@ type search struct {
 	*look
 	reach   policy.Reach
 	entries int
-	bytes   int
+	room    int // that is left for what it finds
 	links   []Link
 }
 
@@ -45,23 +45,58 @@ var errEnough = errors.New("the search has ended")
 
 // allLinks finds the links in the working directories that lead to a volume, or nowhere.
 func (l *look) allLinks(ctx context.Context) []Link {
-	s := search{look: l, reach: l.limits.Reach(l.m)}
-	for _, dir := range outermost(l.limits.WorkingDirs()) {
-		err := s.directory(ctx, dir)
-		switch {
-		case errors.Is(err, errEnough):
-			l.problems.add("links", fmt.Errorf("only the first %d entries of the working directories were searched", s.entries))
-		case errors.Is(err, winerr.NotFound): // nothing has been put there yet
-			continue
-		default:
-			l.problems.add("links in "+dir, err)
-		}
+	s := search{look: l, reach: l.limits.Reach(l.m), room: linkRoom}
+	places := s.places(ctx, l.limits.WorkingDirs())
+	for _, dir := range outermost(slices.Collect(maps.Keys(places))) {
+		err := s.directory(ctx, dir, places[dir])
 		if errors.Is(err, errEnough) {
+			l.problems.add("links", fmt.Errorf("only the first %d entries of the working directories were searched", s.entries))
 			break
 		}
+		s.failed(dir, err)
 	}
 	slices.SortFunc(s.links, func(a, b Link) int { return cmp.Compare(a.Path, b.Path) })
 	return s.links
+}
+
+// failed notes that a working directory could not be searched, unless nothing has been put
+// there yet.
+func (s *search) failed(dir string, err error) {
+	if !errors.Is(err, winerr.NotFound) {
+		s.problems.add("links in "+dir, err)
+	}
+}
+
+// places finds out where directories really are: they are the operator's, and may themselves
+// be links. Whole volumes are left out, which have more than a search can take, so that they
+// do not hide the directories in them that can be searched.
+func (s *search) places(ctx context.Context, dirs []string) map[string]win.Path {
+	found := map[string]win.Path{}
+	for _, dir := range dirs {
+		place, err := s.place(ctx, dir)
+		if err != nil {
+			s.failed(dir, err)
+			continue
+		}
+		found[dir] = place
+	}
+	return found
+}
+
+func (s *search) place(ctx context.Context, dir string) (win.Path, error) {
+	location, err := s.m.Location(ctx, win.Following(dir))
+	if err != nil {
+		return win.Path{}, err
+	}
+	id, ok := win.VolumeOf(location)
+	if !ok {
+		return win.Path{}, fmt.Errorf("it is at %s, which is on no volume", location)
+	}
+	_, rest, _ := strings.Cut(location, `}\`)
+	if rest == "" {
+		return win.Path{}, errors.New("it is a whole volume, which is not searched")
+	}
+	return win.Path{Base: string(id), Rest: rest}, nil
 }
 
 // outermost leaves out directories that lie in another one of them.
@@ -76,22 +111,9 @@ func outermost(dirs []string) []string {
 	return outer
 }
 
-// directory searches a working directory. It is the operator's, and may itself be a link, so
-// it is opened where it really is.
-func (s *search) directory(ctx context.Context, dir string) error {
-	location, err := s.m.Location(ctx, win.Following(dir))
-	if err != nil {
-		return err
-	}
-	id, ok := win.VolumeOf(location)
-	if !ok {
-		return fmt.Errorf("it is at %s, which is on no volume", location)
-	}
-	_, rest, _ := strings.Cut(location, `}\`)
-	if rest == "" {
-		return errors.New("it is a whole volume, which is not searched")
-	}
-	above, name := win.Path{Base: string(id), Rest: rest}.Split()
+// directory searches a working directory, which is opened where it really is.
+func (s *search) directory(ctx context.Context, dir string, place win.Path) error {
+	above, name := place.Split()
 	parent, err := s.m.OpenDirectory(ctx, above)
 	if err != nil {
 		return err
@@ -113,7 +135,7 @@ func (s *search) list(ctx context.Context, above win.Tree, name, path string, de
 }
 
 func (s *search) entry(ctx context.Context, dir win.Tree, entry win.DirEntry, path string, depth int) error {
-	if s.entries++; s.entries > maxEntries || s.bytes > maxBytes {
+	if s.entries++; s.entries > maxEntries || s.room < 0 {
 		s.entries--
 		return errEnough
 	}
@@ -130,7 +152,7 @@ func (s *search) entry(ctx context.Context, dir win.Tree, entry win.DirEntry, pa
 	case errors.Is(err, winerr.NotFound) || winerr.CodeOf(err) == winerr.Directory: // it was removed or exchanged just now
 		return nil
 	default:
-		s.problems.add("links in "+path, err)
+		s.trouble("links in "+path, err)
 		return nil
 	}
 }
@@ -149,7 +171,7 @@ func (s *search) link(ctx context.Context, dir win.Tree, name, path string) erro
 	case errors.Is(err, winerr.NotFound) || winerr.CodeOf(err) == winerr.NotAReparsePoint:
 		return nil
 	case err != nil:
-		s.problems.add("the link "+path, err)
+		s.trouble("the link "+path, err)
 		return ctx.Err()
 	}
 	if text, mounted := point.MountedVolume(); mounted {
@@ -157,12 +179,12 @@ func (s *search) link(ctx context.Context, dir win.Tree, name, path string) erro
 		s.found(Link{Path: path, VolumeID: id, Stale: s.staleVolume(id)})
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, patience)
+	limited, cancel := context.WithTimeout(ctx, portion(ctx, patience, 2))
 	defer cancel()
 	link, err := s.follow(limited, path)
 	switch {
 	case err != nil:
-		s.problems.add("where the link "+path+" leads", err)
+		s.trouble("where the link "+path+" leads", err)
 	case link.VolumeID != "" || link.Stale != "":
 		s.found(link)
 	}
@@ -212,6 +234,13 @@ func (s *search) staleVolume(id win.VolumeID) string {
 }
 
 func (s *search) found(link Link) {
-	s.bytes += len(link.Path) + len(link.Stale)
+	s.room -= room(link.Path, string(link.VolumeID), link.Stale)
 	s.links = append(s.links, link)
+}
+
+// trouble notes what could not be found out about something that a stranger has named.
+func (s *search) trouble(what string, err error) {
+	if s.problems.add(what, err) {
+		s.room -= room(what, reasonOf(err))
+	}
 }

@@ -60,7 +60,7 @@ func TestLinks_NotAsked(t *testing.T) {
 	}
 }
 
-// TestLinks_OperatorsLink: a working directory may itself be a link, lie in another one, not
+// TestLinks_WorkingDirs: a working directory may itself be a link, lie in another one, not
 // exist yet, or be a whole volume.
 func TestLinks_WorkingDirs(t *testing.T) {
 	node := newNode(t, zoo())
@@ -79,6 +79,30 @@ func TestLinks_WorkingDirs(t *testing.T) {
 	const want = `link C:\operators\m to da7a0000-0000-0000-0000-000000000000: 
 link K\plugins\m to da7a0000-0000-0000-0000-000000000000: 
 problem links in E:\: it is a whole volume, which is not searched
+`
+	if diff := cmp.Diff(want, linkText(got)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestLinks_WholeVolume: a whole volume is not searched, by whatever path it is known, and the
+// working directories in it are.
+func TestLinks_WholeVolume(t *testing.T) {
+	node := newNode(t, zoo())
+	for _, err := range []error{
+		node.MountFolder(kubelet+`\plugins\m`, data),
+		node.MountFolder(`C:\elsewhere\m`, data),
+		node.Symlink(`C:\all`, data),
+		node.Symlink(strings.TrimSuffix(data, `\`)+`\some\link`, kubelet+`\none`),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := describe(t, inspector(t, node, `C:\`, kubelet, `C:\all`, `C:\all\some`))
+	const want = `link C:\all\some\link to -: its target K\none cannot be reached: it does not exist (Windows error 2)
+link K\plugins\m to da7a0000-0000-0000-0000-000000000000: 
+problem links in C:\, links in C:\all: it is a whole volume, which is not searched
 `
 	if diff := cmp.Diff(want, linkText(got)); diff != "" {
 		t.Error(diff)
@@ -150,8 +174,23 @@ func TestLinks_Bounds(t *testing.T) {
 		for _, l := range got.Links {
 			bytes += len(l.Path) + len(l.Stale)
 		}
-		if len(got.Problems) != 1 || bytes > 1<<20+1000 {
+		if len(got.Problems) != 1 || bytes > 1<<20+1000 || bytes < 1<<19 {
 			t.Errorf("%d links with %d bytes, problems %q", len(got.Links), bytes, got.Problems)
+		}
+	})
+	t.Run("many links that each fail in a way of their own", func(t *testing.T) {
+		node := newNode(t, zoo())
+		for i := range 500 {
+			if err := node.Junction(fmt.Sprintf(`%s\plugins\%s%d`, kubelet, strings.Repeat("\x7f", 250), i), data); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := node.Inject(winsim.Fault{Call: "ReparsePoint", Object: fmt.Sprintf(`*\plugins\*%d`, i), Times: 1, Error: uint32(20_000 + i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := describe(t, inspector(t, node))
+		if last := got.Problems[len(got.Problems)-1]; len(got.Problems) > 450 || !strings.HasPrefix(last, "links: only the first ") {
+			t.Errorf("%d problems, the last is %s", len(got.Problems), last)
 		}
 	})
 	t.Run("many unreadable directories", func(t *testing.T) {

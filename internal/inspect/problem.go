@@ -25,23 +25,24 @@ type problem struct {
 // directories that cannot be read.
 const maxNamed = 8
 
-// add notes that something could not be found out.
-func (p *problems) add(what string, err error) {
+// add notes that something could not be found out, and reports whether it will be named.
+func (p *problems) add(what string, err error) (named bool) {
 	if err == nil {
-		return
+		return false
 	}
 	reason := reasonOf(err)
 	for i, known := range *p {
 		if known.reason == reason {
-			if len(known.what) < maxNamed {
-				(*p)[i].what = append(known.what, what)
-			} else {
+			if len(known.what) == maxNamed {
 				(*p)[i].more++
+				return false
 			}
-			return
+			(*p)[i].what = append(known.what, what)
+			return true
 		}
 	}
 	*p = append(*p, problem{reason: reason, what: []string{what}})
+	return true
 }
 
 // texts are the problems as sentences: "size, state: the device failed".

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,7 +28,7 @@ func (l *look) allVolumes(ctx context.Context) ([]seen, error) {
 		return nil, err
 	}
 	volumes := make([]seen, len(ids))
-	failures := parallel.Each(ctx, len(ids), patience, func(ctx context.Context, i int) error {
+	failures := parallel.Each(ctx, len(ids), portion(ctx, patience, 2), func(ctx context.Context, i int) error {
 		volumes[i].ID = ids[i]
 		l.volume(ctx, &volumes[i])
 		return nil
@@ -43,8 +44,35 @@ func (l *look) allVolumes(ctx context.Context) ([]seen, error) {
 	for _, v := range volumes {
 		l.present[v.ID] = true
 	}
+	boundMountPaths(volumes)
 	return volumes, nil
 }
+
+// boundMountPaths leaves out what does not fit into an answer. Drives always do: there are no
+// more than letters.
+func boundMountPaths(volumes []seen) {
+	left := mountRoom
+	for i := range volumes {
+		v := &volumes[i]
+		all := len(v.MountPaths)
+		v.MountPaths = slices.DeleteFunc(v.MountPaths, func(path string) bool {
+			if isDrive(path) {
+				return false
+			}
+			takes := room(path)
+			if takes > left {
+				return true
+			}
+			left -= takes
+			return false
+		})
+		if told := len(v.MountPaths); told < all {
+			v.failed.add("mount paths", fmt.Errorf("only %d of %d are told, for the answer would get too long", told, all))
+		}
+	}
+}
+
+func isDrive(path string) bool { return len(path) <= len(`C:\`) }
 
 // volume looks at one volume.
 func (l *look) volume(ctx context.Context, v *seen) {
@@ -55,7 +83,7 @@ func (l *look) volume(ctx context.Context, v *seen) {
 	paths, err := l.m.VolumePaths(ctx, v.ID)
 	v.failed.add("mount paths", err)
 	for _, path := range paths {
-		if len(path) > len(`C:\`) {
+		if !isDrive(path) {
 			path = strings.TrimSuffix(path, winpath.Separator)
 		}
 		v.MountPaths = append(v.MountPaths, path)

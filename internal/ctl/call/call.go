@@ -190,6 +190,9 @@ func (c *Client) connect(ctx context.Context, name endpoint.Name) (*grpc.ClientC
 // diagnose tells a server that is gone from one that answers Unavailable because a disk or
 // another server is: it looks at the endpoint again.
 func (c *Client) diagnose(ctx context.Context, name endpoint.Name, err error) error {
+	if endedByServer(ctx, err) {
+		return status.Error(codes.DeadlineExceeded, "the server gave no answer in time")
+	}
 	if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
 		return err
 	}
@@ -203,6 +206,17 @@ func (c *Client) diagnose(ctx context.Context, name endpoint.Name, err error) er
 	default: // for example a queue of connections that nobody takes
 		return &endpoint.UnreachableError{Err: fmt.Errorf("the server takes no connection: it hangs, or somebody else has its place: %w", dialErr)}
 	}
+}
+
+// endedByServer reports whether the server has ended a call without an answer when the time
+// for it was over, and was quicker than we to notice. Then gRPC speaks of a frame, and maybe
+// of a caller who has left.
+func endedByServer(ctx context.Context, err error) bool {
+	s, ok := status.FromError(err)
+	if _, limited := ctx.Deadline(); !ok || !limited || errors.Is(ctx.Err(), context.Canceled) {
+		return false
+	}
+	return (s.Code() == codes.Canceled || s.Code() == codes.DeadlineExceeded) && strings.Contains(s.Message(), "RST_STREAM")
 }
 
 // target is one method of one version.

@@ -44,12 +44,18 @@ func (s Source) fromAPI(ctx context.Context) (Node, error) {
 func (s Source) disksFromAPI(ctx context.Context) ([]Disk, error) {
 	var ids diskv1.ListDiskIDsResponse
 	var locations diskv1.ListDiskLocationsResponse
-	idErr := s.Client.Do(ctx, "disk", "ListDiskIDs", &diskv1.ListDiskIDsRequest{}, &ids)
+	var idErr, locationErr error
+	var lists sync.WaitGroup // at the same time, for each of them waits for disks that hang
+	lists.Go(func() { idErr = s.Client.Do(ctx, "disk", "ListDiskIDs", &diskv1.ListDiskIDsRequest{}, &ids) })
+	lists.Go(func() {
+		locationErr = s.Client.Do(ctx, "disk", "ListDiskLocations", &diskv1.ListDiskLocationsRequest{}, &locations)
+	})
+	lists.Wait()
 	if idErr != nil && !call.Absent(idErr) {
 		return nil, idErr
 	}
-	if err := s.Client.Do(ctx, "disk", "ListDiskLocations", &diskv1.ListDiskLocationsRequest{}, &locations); err != nil {
-		return nil, err
+	if locationErr != nil {
+		return nil, locationErr
 	}
 	numbers := map[uint32]bool{} // a disk may be in only one of the lists
 	for number := range ids.GetDiskIDs() {

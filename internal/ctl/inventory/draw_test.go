@@ -1,12 +1,30 @@
 package inventory_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
+
+// TestDraw_Paths: scripts get a path as it is, people see what is odd in it.
+func TestDraw_Paths(t *testing.T) {
+	const path = "C:\\var\\a\u202eb"
+	node := inventory.Node{
+		Volumes:     []inventory.Volume{{ID: "v", MountPaths: []string{path}, Links: []string{path}}},
+		StaleMounts: []inventory.StaleMount{{Path: path}},
+	}
+	drawn := node.Draw(&output.Printer{}, 0)
+	if n := strings.Count(drawn, "<U+202E>"); n != 3 || strings.Contains(drawn, "\u202e") {
+		t.Errorf("%d of 3 are spelled out:\n%q", n, drawn)
+	}
+	encoded, err := json.Marshal(node)
+	if err != nil || strings.Count(string(encoded), "a\u202eb") != 3 {
+		t.Errorf("%s, %v", encoded, err)
+	}
+}
 
 // TestDraw_Serials: an iSCSI target chooses its serial number, and not what the screen shows.
 func TestDraw_Serials(t *testing.T) {

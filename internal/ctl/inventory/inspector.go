@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -15,22 +16,40 @@ import (
 // inspectorGroup is the group on whose endpoints the inspector answers.
 const inspectorGroup = "system"
 
+// inspectorLimit is how long the inspector may take if the command may take any time. It says
+// itself that it takes less.
+const inspectorLimit = time.Minute
+
+// timeForInspector is three quarters of the time that there is: if the inspector does not
+// answer, the API is asked in the rest. One that is merely busy says so long before.
+func timeForInspector(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return inspectorLimit
+	}
+	return min(inspectorLimit, time.Until(deadline)/4*3)
+}
+
 // inspect asks the inspector. Without an answer it says why there is none; the API will tell
 // whether anybody is there at all.
 func (s Source) inspect(ctx context.Context, links bool) (response *inspectv1.DescribeNodeResponse, missing string, err error) {
 	if s.Endpoints == nil {
 		return nil, "the API was asked in a certain version", nil
 	}
-	conn, err := s.Endpoints.Dial(ctx, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
+	limited, cancel := context.WithTimeout(ctx, timeForInspector(ctx))
+	defer cancel()
+	conn, err := s.Endpoints.Dial(limited, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
 	if err == nil {
 		defer conn.Close()
-		response, err = inspectv1.NewInspectorClient(conn).DescribeNode(ctx, &inspectv1.DescribeNodeRequest{Links: links})
+		response, err = inspectv1.NewInspectorClient(conn).DescribeNode(limited, &inspectv1.DescribeNodeRequest{Links: links})
 	}
 	switch {
 	case err == nil:
 		return response, "", nil
 	case ctx.Err() != nil:
 		return nil, "", err
+	case limited.Err() != nil, status.Code(err) == codes.DeadlineExceeded, status.Code(err) == codes.Canceled: // the server may notice first
+		return nil, "the inspector did not answer in time", nil
 	case errors.As(err, new(*endpoint.UnreachableError)):
 		return nil, "the group " + inspectorGroup + " does not answer", nil
 	case status.Code(err) == codes.Unavailable: // which is not an answer of the inspector
@@ -38,7 +57,7 @@ func (s Source) inspect(ctx context.Context, links bool) (response *inspectv1.De
 	case status.Code(err) == codes.Unimplemented:
 		return nil, "the server has no inspector, or does not serve the groups that it tells of", nil
 	default:
-		return nil, "the inspector has failed: " + Reason(err), nil
+		return nil, "the inspector gives no answer: " + Reason(err), nil
 	}
 }
 

@@ -33,8 +33,8 @@ const (
 // csi-proxyctl, for which it is.
 type InspectorClient interface {
 	// DescribeNode looks at all disks, volumes and, if asked to, links. What does not answer
-	// is part of the answer: an object has problems, or lacks values. It fails only if the
-	// caller's time is over.
+	// is part of the answer: an object has problems, or lacks values. It fails if the caller's
+	// time is over, and with ResourceExhausted if others look and its turn does not come.
 	DescribeNode(ctx context.Context, in *DescribeNodeRequest, opts ...grpc.CallOption) (*DescribeNodeResponse, error)
 }
 
@@ -67,8 +67,8 @@ func (c *inspectorClient) DescribeNode(ctx context.Context, in *DescribeNodeRequ
 // csi-proxyctl, for which it is.
 type InspectorServer interface {
 	// DescribeNode looks at all disks, volumes and, if asked to, links. What does not answer
-	// is part of the answer: an object has problems, or lacks values. It fails only if the
-	// caller's time is over.
+	// is part of the answer: an object has problems, or lacks values. It fails if the caller's
+	// time is over, and with ResourceExhausted if others look and its turn does not come.
 	DescribeNode(context.Context, *DescribeNodeRequest) (*DescribeNodeResponse, error)
 }
 

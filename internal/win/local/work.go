@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
@@ -24,6 +25,12 @@ import (
 
 // kind is a kind of calls that hang for the same reason. Its text completes "calls to".
 type kind string
+
+// forOnlookers makes another kind of one: the same calls, made by somebody who only looks on.
+// What onlookers leave behind keeps onlookers waiting, and nobody who has work to do there: a
+// driver that asks a disk while its controller resets waits for the answer, whoever has looked
+// at the disk before.
+const forOnlookers kind = " for an onlooker"
 
 // maxRunning is how many calls of one kind may run on one object at once; others wait.
 // Without it a crowd that asks a dead disk at the same moment would take a thread each,
@@ -226,6 +233,9 @@ func bounded[T any](ctx context.Context, k kind, object string, f func() (T, err
 	}
 	if ctx.Done() == nil { // nothing can end it
 		return f()
+	}
+	if win.IsOnlooker(ctx) {
+		k += forOnlookers
 	}
 	var result struct {
 		value T

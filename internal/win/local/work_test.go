@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
 )
 
@@ -98,6 +100,36 @@ func TestWithin_Abandons(t *testing.T) {
 		}
 		if Abandoned() != before+1 || Stuck() != 0 {
 			t.Errorf("%d abandoned, %d stuck, want 1 and none", Abandoned()-before, Stuck())
+		}
+	})
+}
+
+// TestWithin_Onlooker: what somebody has left behind who only looked keeps nobody from the
+// object but others who look.
+func TestWithin_Onlooker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var kinds []string
+		Observe(func(kind string, _ time.Duration, _ error) { kinds = append(kinds, kind) })
+		defer Observe(nil)
+		back := make(chan struct{})
+		if err := act(win.Onlooking(soon(t)), testKind, "dead", func() error { <-back; return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the onlooker: %v, want the deadline", err)
+		}
+		start := time.Now()
+		if err := act(t.Context(), testKind, "dead", func() error { return nil }); err != nil || time.Since(start) != 0 {
+			t.Errorf("somebody with work to do: %v after %v, want an answer at once", err, time.Since(start))
+		}
+		err := act(win.Onlooking(t.Context()), testKind, "dead", func() error { t.Error("it was called"); return nil })
+		if took := time.Since(start); !errors.Is(err, winerr.Unavailable) || took != patience {
+			t.Errorf("another onlooker: %v after %v, want %v after %v", err, took, winerr.Unavailable, patience)
+		}
+		if Stuck() != 1 {
+			t.Errorf("%d are stuck, want that the one keeps a thread", Stuck())
+		}
+		close(back)
+		synctest.Wait()
+		if want := []string{string(testKind), string(testKind), string(testKind)}; !slices.Equal(kinds, want) || Stuck() != 0 {
+			t.Errorf("%q were observed, want %q; %d are stuck", kinds, want, Stuck())
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/v2/internal/inspect/v1"
@@ -60,6 +62,34 @@ func TestInspector_OneGroup(t *testing.T) {
 	}
 }
 
+// TestInspector_Fits: whatever strangers call their links, and wherever those lead, the answer
+// is one that a client takes. Sentences in it spell out what cannot be printed.
+func TestInspector_Fits(t *testing.T) {
+	const kubelet = `C:\var\lib\kubelet`
+	odd := strings.Repeat("\x7f", 240)
+	for name, target := range map[string]string{
+		"mounted":  `\\?\Volume{00000000-0000-0000-0000-00000000dead}\`,
+		"dangling": kubelet + `\plugins\` + odd + `\` + odd,
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := newNode(t)
+			for i := range 3000 {
+				if err := node.Junction(fmt.Sprintf(`%s\plugins\%s%d`, kubelet, odd, i), target); err != nil {
+					t.Fatal(err)
+				}
+			}
+			conn := dial(t, run(t, node), grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
+			response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Links: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if size := proto.Size(response); size > 2<<20 || len(response.GetLinks()) < 100 || len(response.GetProblems()) != 1 {
+				t.Errorf("%d bytes, %d links, problems %q", size, len(response.GetLinks()), response.GetProblems())
+			}
+		})
+	}
+}
+
 // methods remembers what was asked for.
 type methods struct {
 	mu   sync.Mutex
@@ -96,8 +126,8 @@ func TestInspector_Observed(t *testing.T) {
 	if got := response.GetDisks()[1].GetSerialNumber(); got != "\uFFFD" {
 		t.Errorf("serial number %q", got)
 	}
-	if links := response.GetLinks(); len(links) != 1 || links[0].GetPath() != `C:\var\lib\kubelet\pods\a<U+202E>b` {
-		t.Errorf("links %v", links)
+	if links := response.GetLinks(); len(links) != 1 || links[0].GetPath() != "C:\\var\\lib\\kubelet\\pods\\a\u202eb" {
+		t.Errorf("links %v, want the path as it is", links)
 	}
 	seen.mu.Lock()
 	defer seen.mu.Unlock()

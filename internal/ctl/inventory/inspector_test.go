@@ -1,0 +1,107 @@
+//go:build unix
+
+package inventory_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/v2/internal/inspect/v1"
+)
+
+// describer is an inspector that answers as it is told.
+type describer func(ctx context.Context) error
+
+func (d describer) DescribeNode(ctx context.Context, _ *inspectv1.DescribeNodeRequest) (*inspectv1.DescribeNodeResponse, error) {
+	return nil, d(ctx)
+}
+
+// withInspector serves disks and volumes of a node, and this inspector.
+func withInspector(t *testing.T, d describer) inventory.Source {
+	t.Helper()
+	dir := socketDir(t)
+	start(t, newNode(t, "healthy"), dir, "disk", "volume", "filesystem")
+	path := endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "system", Version: "v1alpha1"})
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	inspectv1.RegisterInspectorServer(server, d)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	return source(t, dir)
+}
+
+// inspectorWarning is what is said of an inspector that was asked in vain, while the API tells
+// of the disks.
+func inspectorWarning(t *testing.T, s inventory.Source) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+	defer cancel()
+	node, err := s.Node(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(node.Disks) != 2 {
+		t.Errorf("%d disks", len(node.Disks))
+	}
+	for _, w := range node.Warnings {
+		if w.Kind == inventory.Unseen {
+			text, _, _ := strings.Cut(w.Text, ": disks that do not answer, ")
+			return text
+		}
+	}
+	t.Errorf("warnings %+v", node.Warnings)
+	return ""
+}
+
+// TestNode_InspectorRefuses: an inspector without an answer costs what only it can tell.
+func TestNode_InspectorRefuses(t *testing.T) {
+	for code, want := range map[codes.Code]string{
+		codes.ResourceExhausted: "the inspector gives no answer: crowded (ResourceExhausted)",
+		codes.Internal:          "the inspector gives no answer: crowded (Internal)",
+		// The server, which knows the limit, may be first to find that the time is over.
+		codes.DeadlineExceeded: "the inspector did not answer in time",
+		codes.Canceled:         "the inspector did not answer in time",
+	} {
+		t.Run(code.String(), func(t *testing.T) {
+			s := withInspector(t, func(context.Context) error { return status.Error(code, "crowded") })
+			if got := inspectorWarning(t, s); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestNode_InspectorHangs: it has a part of the time only, so that there is some left for the
+// API.
+func TestNode_InspectorHangs(t *testing.T) {
+	t.Parallel()
+	limits := make(chan time.Duration, 1)
+	s := withInspector(t, func(ctx context.Context) error {
+		deadline, ok := ctx.Deadline()
+		if !ok {
+			return errors.New("there is no limit")
+		}
+		limits <- time.Until(deadline)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if got, want := inspectorWarning(t, s), "the inspector did not answer in time"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if limit := <-limits; limit > 4500*time.Millisecond {
+		t.Errorf("it had %s of 6s", limit)
+	}
+}
