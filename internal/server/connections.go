@@ -62,14 +62,17 @@ func (c *connections) Accept() (net.Conn, error) {
 	conn.heard.Store(time.Now().UnixNano())
 	c.newcomers.Add(1)
 	c.mu.Lock()
-	var longest *connection
+	var surplus *connection
 	if len(c.open) >= c.most {
-		longest = c.longestSilent()
+		surplus = c.longestSilent()
+		if surplus.calls.Load() > 0 {
+			surplus = conn // all are at work, and a call is not given up for somebody who only knocks
+		}
 	}
 	c.open[conn] = struct{}{}
 	c.mu.Unlock()
-	if longest != nil {
-		_ = longest.Close() // its client, if it is still there, connects again
+	if surplus != nil {
+		_ = surplus.Close() // its client, if it is still there, connects again
 	}
 	return conn, nil
 }

@@ -233,3 +233,37 @@ func TestLimits_ConnectionsAtWork(t *testing.T) {
 		t.Errorf("a call lost its connection: %v", err)
 	}
 }
+
+// TestLimits_AllConnectionsAtWork: a call is not given up for a connection more; that one is
+// turned away until there is room.
+func TestLimits_AllConnectionsAtWork(t *testing.T) {
+	begun, finish := make(chan struct{}), make(chan struct{})
+	r := start(t, func(_ context.Context, path string) (bool, error) {
+		if path == "slow" {
+			begun <- struct{}{}
+			<-finish
+		}
+		return true, nil
+	}, func(cfg *server.Config) { cfg.MaxConnections = 2 })
+	answers := make(chan error, 2)
+	for range cap(answers) {
+		client := filesystemv1.NewFilesystemClient(r.conn("v1"))
+		go func() {
+			_, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "slow"})
+			answers <- err
+		}()
+		<-begun
+	}
+	for range 5 {
+		if _, err := io.Copy(io.Discard, r.rawConn()); err != nil {
+			t.Errorf("it is not turned away: %v", err)
+		}
+	}
+	close(finish)
+	for range cap(answers) {
+		if err := <-answers; err != nil {
+			t.Errorf("a call lost its connection: %v", err)
+		}
+	}
+	r.mustServe()
+}
