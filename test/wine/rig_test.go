@@ -174,6 +174,80 @@ func TestRig_NodeGone(t *testing.T) {
 	expect(`{"totalBytes":"10737418240"}`)
 }
 
+// TestRig_DaemonCrashes kills the daemon in the middle of each call in the life of a volume.
+// Windows, which the emulated node stands for, goes on with what it was asked, and the driver
+// asks the next daemon again, until it succeeds.
+func TestRig_DaemonCrashes(t *testing.T) {
+	build(t)
+	r := start(t, rig.Config{Preset: "default"})
+	ask := func(call string) string {
+		t.Helper()
+		answers, err := r.Call(t.Context(), call)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", call, err, r.DaemonLog())
+		}
+		return answers[0]
+	}
+	const list = `v2alpha1.Volume/ListVolumesOnDisk {"diskNumber":8}`
+	volume := ""
+	for i, step := range []string{
+		`v1.Disk/PartitionDisk {"diskNumber":8}`,
+		`v2alpha1.Volume/FormatVolume {"volumeId":$volume}`,
+		`v2alpha1.Volume/WriteVolumeCache {"volumeId":$volume}`,
+		`v2alpha1.Volume/ResizeVolume {"volumeId":$volume}`,
+		`v1.Disk/SetDiskState {"diskNumber":8,"isOnline":false}`,
+		`v1.Disk/SetDiskState {"diskNumber":8,"isOnline":true}`,
+		`v1.Disk/PartitionDisk {"diskNumber":8}`, // which waits for the volume
+	} {
+		call := strings.ReplaceAll(step, "$volume", volume)
+		crash(t, r, call, 1+i%3)
+		if answer := ask(call); answer != "{}" {
+			t.Errorf("%s, after a crash: %s\n%s", step, answer, r.DaemonLog())
+		}
+		if i == 0 {
+			volume = strings.TrimSuffix(strings.TrimPrefix(ask(list), `{"volumeIds":[`), `]}`)
+		}
+	}
+	for call, want := range map[string]string{
+		list: `{"volumeIds":[` + volume + `]}`,
+		`v2alpha1.Volume/IsVolumeFormatted {"volumeId":` + volume + `}`: `{"formatted":true}`,
+		`v1.Disk/GetDiskState {"diskNumber":8}`:                         `{"isOnline":true}`,
+	} {
+		if answer := ask(call); answer != want {
+			t.Errorf("%s: got %s, want %s", call, answer, want)
+		}
+	}
+	if formats := strings.Count(r.Requests(), "Volume.Format with"); formats != 1 {
+		t.Errorf("the volume was formatted %d times", formats)
+	}
+}
+
+// crash makes a call, and kills the daemon when it has asked the node so many times, or has
+// answered.
+func crash(t *testing.T, r *rig.Rig, call string, requests int) {
+	t.Helper()
+	asked := strings.Count(r.Requests(), "\n")
+	answered := make(chan struct{})
+	var answers []string
+	var err error
+	go func() {
+		defer close(answered)
+		answers, err = r.Call(t.Context(), call)
+	}()
+	for waiting := true; waiting && strings.Count(r.Requests(), "\n") < asked+requests; {
+		select {
+		case <-answered:
+			waiting = false
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := r.RestartDaemon(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	<-answered
+	t.Logf("%s, with the daemon killed: %q, %v", call, answers, err)
+}
+
 // build builds the rig, once.
 func build(t *testing.T) {
 	t.Helper()

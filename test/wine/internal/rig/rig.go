@@ -67,9 +67,12 @@ func Start(ctx context.Context, p *prefix.Prefix, config Config) (*Rig, error) {
 	if err := r.startNodeServer(ctx, append([]string{"-preset", config.Preset}, config.NodeServerFlags...)); err != nil {
 		return nil, err
 	}
-	daemon, err := p.Start(ctx, `C:\`+daemonFile, "-v=2")
-	r.daemon = daemon
-	return r, err
+	return r, r.startDaemon(ctx)
+}
+
+func (r *Rig) startDaemon(ctx context.Context) (err error) {
+	r.daemon, err = r.prefix.Start(ctx, `C:\`+daemonFile, "-v=2")
+	return err
 }
 
 // register makes the disks of the node known to SetupDi, and the COM server to COM.
@@ -143,6 +146,15 @@ func (r *Rig) KillNode() error {
 	}
 	<-r.nodeServer.Done()
 	return nil
+}
+
+// RestartDaemon ends the daemon in the middle of whatever it does, and starts it again.
+func (r *Rig) RestartDaemon(ctx context.Context) error {
+	if err := r.daemon.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-r.daemon.Done()
+	return r.startDaemon(ctx)
 }
 
 // Stop stops the daemon, and returns what it came to.
