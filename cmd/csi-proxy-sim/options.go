@@ -34,9 +34,7 @@ func (o *options) register(set *flag.FlagSet) {
 }
 
 func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	node, closeState, err := o.node(fail)
+	node, closeState, err := o.node()
 	if err != nil {
 		return daemon.UsageError{Err: err}
 	}
@@ -57,7 +55,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		Ready:           notify.Ready,
 	}
 	if flags.MetricsAddress == "" {
-		return stateFailure(ctx, serve.Run(ctx, node, cfg))
+		return serve.Run(ctx, node, cfg)
 	}
 	m := metrics.New(metrics.Config{ // without calls to Windows: there are none
 		Version: version.String(),
@@ -68,12 +66,11 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	})
 	cfg.Observer = m
 	cfg.Ready = func() { m.Ready(); notify.Ready() }
-	return stateFailure(ctx, m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) }))
+	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })
 }
 
-// node builds the node that the flags describe. Fail is told if its state can no longer be
-// kept.
-func (o *options) node(fail func(error)) (_ *winsim.Node, closeState func(), err error) {
+// node builds the node that the flags describe.
+func (o *options) node() (_ *winsim.Node, closeState func(), err error) {
 	model, ok := winsim.Preset(o.preset)
 	if !ok {
 		return nil, nil, fmt.Errorf("-preset: there is no %q; known are %s", o.preset, strings.Join(winsim.Presets(), ", "))
@@ -95,7 +92,7 @@ func (o *options) node(fail func(error)) (_ *winsim.Node, closeState func(), err
 			return nil, nil, fmt.Errorf("-faults: %w", err)
 		}
 	}
-	node, closeState, err := o.open(model, fail)
+	node, closeState, err := o.open(model)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -134,6 +134,30 @@ func TestProcess_KilledAndRestarted(t *testing.T) {
 	}
 }
 
+// TestProcess_StateCannotBeKept: a change that is not in the file is not answered, and the
+// simulator ends.
+func TestProcess_StateCannotBeKept(t *testing.T) {
+	dir, state := socketDir(t), filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := command(t, "-socket-dir", dir, "-state", filepath.Join(state, "node.json"))
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, dir)
+	if err := os.RemoveAll(state); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Mkdir(t.Context(), &filesystemv1.MkdirRequest{Path: `C:\var\lib\kubelet\lost`}); err == nil {
+		t.Error("a change that is lost was answered")
+	}
+	_ = s.cmd.Wait() // the exit code tells
+	if code := s.cmd.ProcessState.ExitCode(); code != daemon.ExitFailure || !strings.Contains(s.output.String(), "cannot be kept") {
+		t.Errorf("exit code %d\n%s", code, s.output)
+	}
+}
+
 func TestProcess_Exits(t *testing.T) {
 	file := func(content string) string {
 		path := filepath.Join(t.TempDir(), "file.yaml")

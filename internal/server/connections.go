@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
 )
 
 // connections is a listener that remembers the connections it has accepted, so that a
@@ -59,6 +61,7 @@ func (c *connections) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	conn := &connection{Conn: raw, owner: c}
+	conn.pid, _ = pipe.PeerPID(raw) // asked once: it is for every line in the log
 	conn.heard.Store(time.Now().UnixNano())
 	c.newcomers.Add(1)
 	c.mu.Lock()
@@ -77,12 +80,17 @@ func (c *connections) Accept() (net.Conn, error) {
 	return conn, nil
 }
 
-// longestSilent is the connection that has the least to lose. Whoever opens connections without
-// end, and says nothing or not enough, replaces his own. c.mu is held.
+// longestSilent is the connection that has the least to lose, of the process that has most of
+// them: whoever opens connections without end replaces his own. c.mu is held.
 func (c *connections) longestSilent() *connection {
+	byProcess, most := map[int]int{}, 0
+	for conn := range c.open {
+		byProcess[conn.pid]++
+		most = max(most, byProcess[conn.pid])
+	}
 	var longest *connection
 	for conn := range c.open {
-		if longest == nil || conn.before(longest) {
+		if byProcess[conn.pid] == most && (longest == nil || conn.before(longest)) {
 			longest = conn
 		}
 	}
@@ -120,6 +128,7 @@ func (c *connections) closeIf(match func(*connection) bool) {
 type connection struct {
 	net.Conn
 	owner    *connections
+	pid      int          // of the process at the other end; 0: unknown
 	received atomic.Int64 // bytes, counted only up to the greeting
 	heard    atomic.Int64 // when something was last received, in nanoseconds
 	settled  atomic.Bool  // it is no newcomer any more
@@ -167,9 +176,6 @@ func (c *connection) worth() int {
 func (c *connection) before(other *connection) bool {
 	return cmp.Or(cmp.Compare(c.worth(), other.worth()), cmp.Compare(c.heard.Load(), other.heard.Load())) < 0
 }
-
-// NetConn returns the connection underneath, whose type knows the peer's process.
-func (c *connection) NetConn() net.Conn { return c.Conn }
 
 func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)

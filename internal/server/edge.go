@@ -94,6 +94,10 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	var none any
 	defer e.recoverPanic(info.FullMethod, &none, &err)
+	if conn := caller(stream.Context()).conn; conn != nil {
+		conn.calls.Add(1)
+		defer conn.served()
+	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(e.streams, cancel)()

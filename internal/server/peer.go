@@ -7,8 +7,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/peer"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
 )
 
 // peerCredentials adds the caller's process id to a connection. Who may connect at all
@@ -22,12 +20,11 @@ func newPeerCredentials() credentials.TransportCredentials {
 	return peerCredentials{insecure.NewCredentials()}
 }
 
-// ServerHandshake asks the operating system once per connection.
+// ServerHandshake tells the calls of a connection whose they are.
 func (peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	info := peerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
 	if tracked, ok := conn.(*connection); ok {
-		info.pid, _ = pipe.PeerPID(tracked.NetConn())
-		info.conn = tracked
+		info.pid, info.conn = tracked.pid, tracked
 	}
 	return conn, info, nil
 }

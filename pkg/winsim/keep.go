@@ -36,12 +36,16 @@ type kept struct {
 // the file contains.
 //
 // Close ends the keeping; the node lives on without. Failed is told once if the file cannot be
-// written any more; from then on changes are in memory only. It must not call the node.
+// written any more; from then on changes are in memory only. It must not call the node. Until it
+// returns no call that changes the node does.
 //
 // A node with a kept state cannot be shown in real directories (Mirror).
 func Open(model Model, path string, failed func(error)) (node *Node, closeFile func(), err error) {
 	lock, err := claim.Lock(path + ".lock")
 	if err != nil {
+		if _, missing := os.Stat(filepath.Dir(path)); missing != nil {
+			return nil, nil, fmt.Errorf("the directory of %s cannot be used: %w", path, missing)
+		}
 		return nil, nil, fmt.Errorf("%s cannot be locked; is another csi-proxy-sim using it? %w", path, err)
 	}
 	defer func() {
@@ -113,7 +117,11 @@ func (k *kept) close() {
 // moment, also after a loss of power.
 func replaceFile(path string, data []byte) error {
 	next := path + ".new"
-	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	// What a process that was killed has left is not written to: it may be a link by now.
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

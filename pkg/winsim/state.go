@@ -94,7 +94,12 @@ func Load(model Model, r io.Reader) (*Node, error) {
 	}
 	var saved state
 	decoder := json.NewDecoder(r)
-	if err := decoder.Decode(&saved); err != nil {
+	decoder.DisallowUnknownFields()
+	err = decoder.Decode(&saved)
+	if err == nil && decoder.More() {
+		err = errors.New("something stands behind its end")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("it is not the state of a node, or damaged: %w", err)
 	}
 	switch {

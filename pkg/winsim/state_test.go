@@ -234,6 +234,8 @@ func TestState_Refused(t *testing.T) {
 		"empty":           {"", "not the state of a node, or damaged"},
 		"half":            {good[:len(good)/2], "not the state of a node, or damaged"},
 		"another file":    {`{"name": "package.json"}`, "not the state of a node"},
+		"more behind it":  {good + `{"more": true}`, "something stands behind its end"},
+		"an unknown key":  {with("nova", 1), "nova"},
 		"another version": {with("version", 2), "version 2"},
 		"another model":   {with("model", "0"), "another model"},
 		"a missing disk":  {with("attached", []int{99}), "damaged: something has number 99 of a list of"},

@@ -121,6 +121,7 @@ func soak(t *testing.T) {
 // model is a node with many disks, shares and targets.
 func model() winsim.Model {
 	model := winsim.Default()
+	model.Seed = *soakSeed
 	model.Disks = model.Disks[:1]
 	for i := range diskCount {
 		model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, Serial: fmt.Sprintf("SOAK%04d", i+1)})
