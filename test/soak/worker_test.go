@@ -335,9 +335,14 @@ func (w *worker) directories(ctx context.Context) {
 	}
 }
 
+// remote is the share of the worker.
+func (w *worker) remote() string {
+	return fmt.Sprintf(`\\files%d\share%d`, w.number%serverCount, w.number/serverCount)
+}
+
 // share maps the share of the worker, or gives it up.
 func (w *worker) share(ctx context.Context) bool {
-	remote := fmt.Sprintf(`\\files%d\share%d`, w.number%serverCount, w.number/serverCount)
+	remote := w.remote()
 	link := fmt.Sprintf(`%s\plugins\share%d`, workDir, w.number)
 	if !w.mapped {
 		_, ok := call[*smbv1.NewSmbGlobalMappingRequest, smbv1.NewSmbGlobalMappingResponse](ctx, w, "smb", "v1", smbv1.Smb_NewSmbGlobalMapping_FullMethodName,
@@ -356,8 +361,13 @@ func (w *worker) share(ctx context.Context) bool {
 	if !w.rmdir(ctx, link) {
 		return false
 	}
-	_, ok = call[*smbv1.RemoveSmbGlobalMappingRequest, smbv1.RemoveSmbGlobalMappingResponse](ctx, w, "smb", "v1", smbv1.Smb_RemoveSmbGlobalMapping_FullMethodName,
-		&smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote})
+	return w.unmap(ctx)
+}
+
+// unmap asks for the removal of the worker's mapping.
+func (w *worker) unmap(ctx context.Context) bool {
+	_, ok := call[*smbv1.RemoveSmbGlobalMappingRequest, smbv1.RemoveSmbGlobalMappingResponse](ctx, w, "smb", "v1", smbv1.Smb_RemoveSmbGlobalMapping_FullMethodName,
+		&smbv1.RemoveSmbGlobalMappingRequest{RemotePath: w.remote()})
 	return ok
 }
 

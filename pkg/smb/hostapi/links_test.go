@@ -201,7 +201,7 @@ func TestRemove_Unsure(t *testing.T) {
 			t.Error("the scan was repeated at once")
 		}
 		fault.Remove()
-		must(t, node.Sleep(t.Context(), 11*60e9), host.RemoveSMBGlobalMapping(share))
+		must(t, node.Sleep(t.Context(), 11e9), host.RemoveSMBGlobalMapping(share))
 		wantMapped(t, node, share, false)
 	})
 	t.Run("there are too many files", func(t *testing.T) {

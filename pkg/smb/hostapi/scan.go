@@ -23,7 +23,8 @@ const (
 	scanDepth   = 8
 	scanEntries = 100_000
 	scanTime    = 10 * time.Second
-	scanPause   = 10 * time.Minute // before one that did not come to its end is repeated
+	scanPause   = 10 * time.Minute // before one that was too long is repeated
+	scanRetry   = 10 * time.Second // before one that failed is
 )
 
 // scans are the searches for links that others have made, or this program before it was
@@ -40,6 +41,15 @@ type ended struct {
 	at  time.Time
 }
 
+// pause is how long to wait after a scan that did not come to its end. The next one after a
+// scan that was too long would be, too; other failures pass.
+func (e ended) pause() time.Duration {
+	if errors.Is(e.err, errTooManyFiles) || errors.Is(e.err, context.DeadlineExceeded) {
+		return scanPause
+	}
+	return scanRetry
+}
+
 var errTooManyFiles = fmt.Errorf("there are more than %d files and directories", scanEntries)
 
 // learnLinks makes sure that all links to shares in the working directories are known. Those
@@ -50,7 +60,7 @@ func (h host) learnLinks(ctx context.Context) error {
 		return nil
 	}
 	s, dirs := &h.shared.scans, strings.Join(h.limits.WorkingDirs(), "\n")
-	if last, ok := s.last(dirs); ok && (last.err == nil || h.m.Now().Before(last.at.Add(scanPause))) {
+	if last, ok := s.last(dirs); ok && (last.err == nil || h.m.Now().Before(last.at.Add(last.pause()))) {
 		return last.err
 	}
 	return s.running.Do(ctx, dirs, scanTime, func(ctx context.Context) error {
