@@ -156,7 +156,7 @@ soak: ## Let 64 clients work on a node that fails, for SOAKTIME (60s), with SEED
 generate: ## Write all generated code, the reference of csi-proxyctl and the manifests anew
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools client/api
-	bin/tools/protogen -plugins bin/tools internal/inspect
+	bin/tools/protogen -plugins bin/tools internal/daemon/inspectv1
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 	$(GO_MANIFESTS) run ./render
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/metrics"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/metrics"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
 )
 
 func main() {

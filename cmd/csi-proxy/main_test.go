@@ -96,7 +96,7 @@ func TestManual(t *testing.T) {
 			}
 		}
 	}
-	for line := range strings.Lines(read("internal/metrics/testdata/names.txt")) {
+	for line := range strings.Lines(read("internal/daemon/metrics/testdata/names.txt")) {
 		fields := strings.Fields(line)
 		if row := fmt.Sprintf("| `%s` | %s |", fields[0], fields[1]); !strings.Contains(manual, row) {
 			t.Errorf("the metric is missing: %s", row)

@@ -7,9 +7,9 @@ import (
 	"runtime"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/metrics"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/metrics"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"

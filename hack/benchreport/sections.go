@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
 )
 
 // The budgets of the design.

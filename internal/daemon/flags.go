@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 )
 
 // Flags are the serving flags that csi-proxy and csi-proxy-sim share.

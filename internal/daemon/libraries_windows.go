@@ -3,7 +3,7 @@ package daemon
 import (
 	"fmt"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
 // systemLibrariesOnly keeps a library that somebody has put beside the program, or on the

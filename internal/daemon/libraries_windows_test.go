@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
 )
 
 // TestMain_SystemLibrariesOnly: whatever the command line, no library is found beside the

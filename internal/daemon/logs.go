@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/logfile"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/logfile"
 )
 
 const (

@@ -17,9 +17,9 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // Exit codes of the programs. As a Windows service they fail with the same code, as their

@@ -16,8 +16,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/service"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // manager stands for the service manager: it runs a service to its end, and notes what it hears.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 

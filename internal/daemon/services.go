@@ -5,9 +5,9 @@ package daemon
 import (
 	"errors"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/inspect"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/inspect"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // Files is the part of a machine that deals with directories and links. What changes

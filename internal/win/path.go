@@ -3,7 +3,7 @@ package win
 import (
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // Path names a file or directory of a machine, and says how far links on the way to it

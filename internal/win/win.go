@@ -7,7 +7,7 @@
 // on every OS.
 //
 // Rules of the seam:
-//   - Paths are clean in the sense of internal/winpath; the machine adds prefixes
+//   - Paths are clean in the sense of internal/win/winpath; the machine adds prefixes
 //     and trailing backslashes as each Windows call wants them.
 //   - Failures are exactly what Windows answered, or ctx's error: a winerr.Code, HRESULTs
 //     among them, and only from the two ways to format also what their classes return.

@@ -22,8 +22,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 )
 

@@ -20,10 +20,10 @@ import (
 	"context"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"

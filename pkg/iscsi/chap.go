@@ -3,7 +3,7 @@ package iscsi
 import (
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // What Windows takes for CHAP. Secrets below 12 bytes are for connections that IPsec protects,

@@ -21,8 +21,8 @@ package iscsi
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 )
 

@@ -1,6 +1,6 @@
 package iscsi
 
-import "github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+import "github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 
 // AuthenticationType is how a login proves who is who.
 type AuthenticationType uint32

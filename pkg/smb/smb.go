@@ -29,11 +29,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/unc"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 	fs "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	fs "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"

@@ -1,8 +1,8 @@
 package system
 
 import (
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 )
 

@@ -22,9 +22,9 @@ package system
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 )
 

@@ -29,10 +29,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/hostctx"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 

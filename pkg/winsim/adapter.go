@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // adapterID is the device instance id of the adapter to which a disk is attached.

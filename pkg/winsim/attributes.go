@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // offlineAgainAfter is when the partition manager processes the arrival of a disk that

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // inventory is what a node has, by the names under which it is looked for.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // Login begins a session with a target that was discovered. Its disks appear later.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // The methods below are how a test arranges and inspects the iSCSI initiator and the servers

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/claim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
 // kept is the file in which a node's state is kept.

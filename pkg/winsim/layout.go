@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // lateMSR is when the reserved partition of a new table appears, if it is late.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // listBatch is how many entries one emulated call returns, about what fits into a

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/claim"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
 // mirror shows a node's files in real directories, and the node what others do there.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/claim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
 // Real links are relative, so that the whole directory can be moved, and so that Windows

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // sight is what was last seen, or made, of an entry in the real directory.

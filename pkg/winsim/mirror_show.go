@@ -7,7 +7,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // show makes a new entry, with all that is in it, in the real directory.

@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/claim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
 // TestMirror_Storage: a volume's directory comes and goes with its disk, and formatting

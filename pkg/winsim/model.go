@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // Model says what a node contains. The YAML form has the same fields; see LoadModel.

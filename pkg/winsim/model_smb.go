@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/unc"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
 // SMBServer is a file server in the node's network. It lives on when the node is restarted.

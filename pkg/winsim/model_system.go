@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/smbios"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout/smbios"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // Firmware is what the firmware tells about the machine.

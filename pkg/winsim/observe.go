@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // Touch is what one call did to one file or directory.

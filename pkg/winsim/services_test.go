@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/smbios"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout/smbios"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/smbios"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout/smbios"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 

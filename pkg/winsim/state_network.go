@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // forgotten stands for a secret that is not the right one, and is not written either. No

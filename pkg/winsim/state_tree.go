@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // fileSystemState is a file system with all its files.

@@ -1,7 +1,7 @@
 package winsim
 
 import (
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // errNotSameDevice is ERROR_NOT_SAME_DEVICE.

@@ -25,7 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/rawhttp2"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/rawhttp2"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 

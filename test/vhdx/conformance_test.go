@@ -27,7 +27,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"

@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // The functions of virtdisk.dll that make a file a disk. Only tests need them, so they are
-// not in internal/winapi.
+// not in internal/win/winapi.
 //
 // Each returns its error code, and is asked to return when it is done: without OVERLAPPED.
 // https://learn.microsoft.com/windows/win32/api/virtdisk/

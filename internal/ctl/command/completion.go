@@ -18,7 +18,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 )
 
 // completion has cobra's scripts, in commands of our own: cobra's print their help, and

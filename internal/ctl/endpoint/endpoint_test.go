@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 )
 
 func TestAll_IsWhatTheServerHas(t *testing.T) {

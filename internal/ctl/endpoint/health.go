@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 

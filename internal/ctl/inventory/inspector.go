@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/v2/internal/inspect/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
 )
 
 // inspectorGroup is the group on whose endpoints the inspector answers.

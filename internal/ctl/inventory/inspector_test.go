@@ -16,7 +16,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/v2/internal/inspect/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
 )
 
 // describer is an inspector that answers as it is told.

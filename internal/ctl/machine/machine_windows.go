@@ -6,8 +6,8 @@ import (
 
 	"golang.org/x/sys/windows/registry"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // sanPolicies are the policies by number; 0 is what Windows chooses.

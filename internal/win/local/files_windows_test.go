@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // openDirectory opens a directory until the end of the test.

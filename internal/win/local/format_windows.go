@@ -3,9 +3,9 @@ package local
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // Windows has no function to format a volume, so this is what we need WMI for. Package cim

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
 // All of these are calls to the service MSiSCSI, which does one thing at a time and waits for

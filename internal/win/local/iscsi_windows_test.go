@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // TestISCSI_Questions asks the initiator what it can be asked without changing anything. On

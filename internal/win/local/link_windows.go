@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
 // CreateDirectoryLink makes a directory and turns it into a link, as CreateSymbolicLinkW

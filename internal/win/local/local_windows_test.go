@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // These tests run on any Windows machine and change nothing of it, and also under Wine,

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
 )
 
 // Observer is told of every call to Windows that can hang, those to WMI included, when its

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 func TestObserve(t *testing.T) {

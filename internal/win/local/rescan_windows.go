@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
 // StorageAdapters reads a list that Windows keeps, as DiskDevices does.

@@ -3,7 +3,7 @@ package local
 import (
 	"sync"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // errInvalidHandle is ERROR_INVALID_HANDLE, for what was closed.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
 )
 
 // Windows documents no function for global mappings, so they need WMI. Package cim deals with

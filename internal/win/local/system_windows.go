@@ -6,10 +6,10 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // FirmwareTable copies what Windows has kept in memory since its start, so it cannot hang.

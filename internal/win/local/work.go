@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/cim"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
 )
 
 // A context cannot interrupt a call to Windows: whoever reads from a disk that is dying

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/flight"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/flight"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
 )
 
 // changeLimit ends a change that nobody waits for any more. It is longer than all waits of

@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/signature"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/signature"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // ends is how much at either end of a disk has to be zero before a partition table is

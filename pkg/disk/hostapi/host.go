@@ -7,7 +7,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 var _ HostAPI = DiskAPI{}

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 func (h *host) listIDs(ctx context.Context) (map[uint32]DiskIDs, error) {

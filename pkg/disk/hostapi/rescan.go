@@ -12,10 +12,10 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/flight"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/parallel"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/flight"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
 const (

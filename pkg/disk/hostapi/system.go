@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // refuseSystemDisk fails if Windows or its boot files are on the disk. Whoever cannot find

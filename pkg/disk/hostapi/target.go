@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
 // target is a disk that is being changed: the number by which the caller and errors know

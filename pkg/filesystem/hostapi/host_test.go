@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )

@@ -13,7 +13,7 @@ package api
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 )

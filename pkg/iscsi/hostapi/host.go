@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
 // host implements HostAPI over the seam.

@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )
 

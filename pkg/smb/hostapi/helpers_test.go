@@ -10,8 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )

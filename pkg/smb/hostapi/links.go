@@ -5,11 +5,11 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/unc"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
 // links are the links to shares that we know of: those we made, and those a scan found. Each

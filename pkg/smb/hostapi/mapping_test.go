@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // who is an account that a mapping is made for, in a form that means nothing outside this

@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/unc"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
 // RemoveSMBGlobalMapping keeps a mapping that somebody still needs, which is a success: drivers

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 )
 

@@ -3,11 +3,11 @@ package api
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/keylock"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
 )
 
 // host implements HostAPI over the seam.

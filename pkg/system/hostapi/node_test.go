@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )

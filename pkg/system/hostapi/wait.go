@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // patience is how long a service may take to start or stop if the caller does not say how

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/signature"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/signature"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 const (

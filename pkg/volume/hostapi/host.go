@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/policy"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/queue"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
 // host implements HostAPI over the seam.

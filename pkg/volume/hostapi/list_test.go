@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/calltable"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 const opStats = "get stats of volume"

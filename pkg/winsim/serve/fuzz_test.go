@@ -22,8 +22,8 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )

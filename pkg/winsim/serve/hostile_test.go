@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 )
 
 // hostileTexts are values that no text field can want.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 )
 
 // TestImplemented calls every method of every version: none may answer that it does nothing,

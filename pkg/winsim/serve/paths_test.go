@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winpath/winpathtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/winpathtest"
 )
 
 // pathFields are the fields of requests that hold a path on the node.

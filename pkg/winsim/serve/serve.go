@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/inspect"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/server"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/inspect"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 )
 
 // bytesCodec sends and receives messages as they are on the wire, so that these tests

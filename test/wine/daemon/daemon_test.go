@@ -24,7 +24,7 @@ import (
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 )
 
 var (

@@ -18,7 +18,7 @@ const module = "github.com/kubernetes-csi/csi-proxy/"
 
 // alsoForWindows are packages without a file that is for Windows only, whose subject is
 // Windows all the same: the layouts of its structures, and its paths.
-var alsoForWindows = []string{"internal/winlayout", "internal/winpath"}
+var alsoForWindows = []string{"internal/win/winlayout", "internal/win/winpath"}
 
 // environments are what the tests of a package want to be asked for.
 var environments = map[string][]string{

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
 // What drivers are sent, the counterpart of encode.go. Like drivers, these are strict about

@@ -2,7 +2,7 @@
 // emulated node: it is the storage drivers of Windows, on bytes.
 //
 // It reads what the daemon sends and writes what it reads, so it is the mirror image of
-// internal/winlayout and internal/win/local. What the daemon puts into a buffer of
+// internal/win/winlayout and internal/win/local. What the daemon puts into a buffer of
 // DeviceIoControl arrives here as it is, and what is written here the daemon has to
 // understand.
 package devices
@@ -16,7 +16,7 @@ import (
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/exchange"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/wmi"

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/exchange"
 )
 
-// Control codes, in the numbers of winioctl.h. They are not taken from internal/winapi:
+// Control codes, in the numbers of winioctl.h. They are not taken from internal/win/winapi:
 // that it has them right is one of the things to be shown.
 // https://learn.microsoft.com/windows/win32/api/winioctl/
 const (

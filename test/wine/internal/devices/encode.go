@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
-// What drivers answer. internal/winlayout reads these structures, and says where they are
+// What drivers answer. internal/win/winlayout reads these structures, and says where they are
 // documented; the tests let it read what is written here.
 
 var le = binary.LittleEndian

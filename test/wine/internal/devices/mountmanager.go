@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/exchange"
 )
 

@@ -1,6 +1,6 @@
 package devices
 
-import "github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+import "github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 
 // NTSTATUS values.
 const (

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/exchange"
 )
 

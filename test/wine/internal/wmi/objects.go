@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // argument returns an argument, which must be there.

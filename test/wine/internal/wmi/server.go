@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // Code is the control code with which the COM server sends its messages:

@@ -12,7 +12,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // Namespaces are the namespaces of a machine by their paths, such as root\cimv2.

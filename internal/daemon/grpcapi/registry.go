@@ -1,0 +1,168 @@
+// Package grpcapi serves the published gRPC APIs on top of the library: six
+// groups in 23 versions, each on an endpoint of its own.
+//
+// Most versions are the same bytes under another service name. So there are only
+// ten handlers, one for each shape a group ever had on the wire, in files named
+// after the version they were written for. The other 13 versions are aliases:
+// they are known by their own name and have exactly their own methods, and a
+// newer version's handler answers them (alias.go). A test compares the messages
+// of both, field by field, so that an alias that would lie cannot be merged.
+//
+// The table in Endpoints is the whole of it. To add a version, add its line:
+// an alias if the test agrees, or else a handler in a new file.
+//
+// Handlers translate and decide nothing: request in, one call of the library,
+// response out. They return the library's errors as they are; Status makes gRPC
+// errors of them, once, at the server's edge. Everything here is safe for
+// concurrent use if the Services are.
+//
+// Beside the published APIs there is one service of our own, for csi-proxyctl: the
+// inspector, which only looks (inspector_v1.go).
+package grpcapi
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	diskv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1alpha1"
+	diskv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta1"
+	diskv1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta2"
+	diskv1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta3"
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	filesystemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
+	filesystemv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta1"
+	filesystemv1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta2"
+	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	iscsiv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha1"
+	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	smbv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1alpha1"
+	smbv1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1beta1"
+	smbv1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1beta2"
+	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	volumev1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1alpha1"
+	volumev1beta1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta1"
+	volumev1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
+	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
+	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
+)
+
+// Endpoints returns every group and version there is: groups by name, the
+// versions of each from the oldest to the newest. The caller owns the slice.
+func Endpoints() []Endpoint {
+	return []Endpoint{
+		{"disk", "v1alpha1", &diskv1alpha1.Disk_ServiceDesc, newDiskV1alpha1},
+		{"disk", "v1beta1", alias(&diskv1beta2.Disk_ServiceDesc, &diskv1beta1.Disk_ServiceDesc), newDiskV1beta2},
+		{"disk", "v1beta2", &diskv1beta2.Disk_ServiceDesc, newDiskV1beta2},
+		{"disk", "v1beta3", alias(&diskv1.Disk_ServiceDesc, &diskv1beta3.Disk_ServiceDesc), newDiskV1},
+		{"disk", "v1", &diskv1.Disk_ServiceDesc, newDiskV1},
+
+		{"filesystem", "v1alpha1", alias(&filesystemv1beta1.Filesystem_ServiceDesc, &filesystemv1alpha1.Filesystem_ServiceDesc), newFilesystemV1beta1},
+		{"filesystem", "v1beta1", &filesystemv1beta1.Filesystem_ServiceDesc, newFilesystemV1beta1},
+		{"filesystem", "v1beta2", alias(&filesystemv2alpha1.Filesystem_ServiceDesc, &filesystemv1beta2.Filesystem_ServiceDesc), newFilesystemV2alpha1},
+		{"filesystem", "v1", alias(&filesystemv2alpha1.Filesystem_ServiceDesc, &filesystemv1.Filesystem_ServiceDesc), newFilesystemV2alpha1},
+		{"filesystem", "v2alpha1", &filesystemv2alpha1.Filesystem_ServiceDesc, newFilesystemV2alpha1},
+
+		{"iscsi", "v1alpha1", alias(&iscsiv1alpha2.Iscsi_ServiceDesc, &iscsiv1alpha1.Iscsi_ServiceDesc), newISCSIV1alpha2},
+		{"iscsi", "v1alpha2", &iscsiv1alpha2.Iscsi_ServiceDesc, newISCSIV1alpha2},
+
+		{"smb", "v1alpha1", alias(&smbv1.Smb_ServiceDesc, &smbv1alpha1.Smb_ServiceDesc), newSMBV1},
+		{"smb", "v1beta1", alias(&smbv1.Smb_ServiceDesc, &smbv1beta1.Smb_ServiceDesc), newSMBV1},
+		{"smb", "v1beta2", alias(&smbv1.Smb_ServiceDesc, &smbv1beta2.Smb_ServiceDesc), newSMBV1},
+		{"smb", "v1", &smbv1.Smb_ServiceDesc, newSMBV1},
+
+		{"system", "v1alpha1", &systemv1alpha1.System_ServiceDesc, newSystemV1alpha1},
+
+		{"volume", "v1alpha1", alias(&volumev1beta2.Volume_ServiceDesc, &volumev1alpha1.Volume_ServiceDesc), newVolumeV1beta2},
+		{"volume", "v1beta1", alias(&volumev1beta2.Volume_ServiceDesc, &volumev1beta1.Volume_ServiceDesc), newVolumeV1beta2},
+		{"volume", "v1beta2", &volumev1beta2.Volume_ServiceDesc, newVolumeV1beta2},
+		{"volume", "v1beta3", alias(&volumev2alpha1.Volume_ServiceDesc, &volumev1beta3.Volume_ServiceDesc), newVolumeV2alpha1},
+		{"volume", "v1", alias(&volumev2alpha1.Volume_ServiceDesc, &volumev1.Volume_ServiceDesc), newVolumeV2alpha1},
+		{"volume", "v2alpha1", &volumev2alpha1.Volume_ServiceDesc, newVolumeV2alpha1},
+	}
+}
+
+// Services is the library, whole: what the handlers call.
+type Services struct {
+	// Inspector describes the node; nil if nothing may. See Describes.
+	Inspector Inspector
+
+	Disk       disk.Interface
+	Filesystem filesystem.Interface
+	ISCSI      iscsi.Interface
+	SMB        smb.Interface
+	System     system.Interface
+	Volume     volume.Interface
+}
+
+// Endpoint is one version of one group. Each has a server, and a pipe or socket,
+// of its own.
+type Endpoint struct {
+	Group   string // "disk"
+	Version string // "v1"
+
+	desc *grpc.ServiceDesc
+	// newHandler returns what desc takes for its handler.
+	newHandler func(Services) any
+}
+
+// Name returns group and version as they are written in flags and logs, such as
+// "disk/v1".
+func (e Endpoint) Name() string { return e.Group + "/" + e.Version }
+
+// ServiceName returns the full name of the gRPC service, such as "v1.Disk".
+func (e Endpoint) ServiceName() string { return e.desc.ServiceName }
+
+// Register adds the endpoint's service to a gRPC server. Its handler calls the
+// services of s; the endpoint's own group must be there. The endpoints of one group
+// also get the inspector, if there is one.
+func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
+	r.RegisterService(e.desc, e.newHandler(s))
+	if e.Group == inspectorGroup && s.Inspector != nil {
+		inspectv1.RegisterInspectorServer(r, inspectorV1{s.Inspector})
+	}
+}
+
+// Select returns the endpoints that at least one pattern names, each once and in
+// the order of Endpoints. A pattern is a group ("disk", all its versions), a
+// group and version ("disk/v1") or "*". No pattern at all means all endpoints.
+//
+// A pattern that names nothing is an error: it is a typing error in somebody's
+// command line, and would otherwise be noticed as a missing pipe.
+func Select(patterns []string) ([]Endpoint, error) {
+	all := Endpoints()
+	if len(patterns) == 0 {
+		return all, nil
+	}
+	for _, pattern := range patterns {
+		if !slices.ContainsFunc(all, func(e Endpoint) bool { return e.is(pattern) }) {
+			return nil, winerr.New(winerr.Invalid, "select API groups", quote(pattern),
+				"there is no such group or version; there are %s", names(all))
+		}
+	}
+	return slices.DeleteFunc(all, func(e Endpoint) bool { return !slices.ContainsFunc(patterns, e.is) }), nil
+}
+
+func (e Endpoint) is(pattern string) bool {
+	return pattern == "*" || pattern == e.Group || pattern == e.Name()
+}
+
+func names(endpoints []Endpoint) string {
+	all := make([]string, len(endpoints))
+	for i, e := range endpoints {
+		all[i] = e.Name()
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,218 @@
+package pipe_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// mustListen listens until the test is over.
+func mustListen(t testing.TB, path string) net.Listener {
+	t.Helper()
+	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	return listener
+}
+
+// serve hands each connection to handle until the listener is closed.
+func serve(t testing.TB, listener net.Listener, handle func(net.Conn)) {
+	t.Helper()
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				if !errors.Is(err, net.ErrClosed) {
+					t.Errorf("accept: %v", err)
+				}
+				return
+			}
+			group.Go(func() {
+				defer conn.Close()
+				handle(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		group.Wait()
+	})
+	warmUp(listener.Addr().String())
+}
+
+func echo(conn net.Conn) { _, _ = io.Copy(conn, conn) }
+
+// wantEcho sends data over a new connection to a server of echo. It may be called
+// from any goroutine of a test.
+func wantEcho(t testing.TB, path string) {
+	t.Helper()
+	conn, err := dial(path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	sent := bytes.Repeat([]byte("0123456789abcdef"), 32<<10) // 512 KiB: more than any buffer
+	go func() { _, _ = conn.Write(sent) }()
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(conn, got); err != nil {
+		t.Error(err)
+	} else if !bytes.Equal(got, sent) {
+		t.Error("what came back is not what was sent")
+	}
+}
+
+// wantError checks the kind of err, that it names operation and path, and that its
+// message contains each part.
+func wantError(t testing.TB, err error, kind winerr.Kind, path string, parts ...string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("got error %v, want one of kind %q", err, kind)
+		return
+	}
+	for _, part := range append(parts, "listen on "+path+": ") {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not contain %q", err, part)
+		}
+	}
+}
+
+func TestListen_CarriesBytes(t *testing.T) {
+	path := newPath(t)
+	serve(t, mustListen(t, path), echo)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() { wantEcho(t, path) })
+	}
+	group.Wait()
+}
+
+func TestListen_SecondIsRefused(t *testing.T) {
+	path := newPath(t)
+	serve(t, mustListen(t, path), echo)
+	for range 2 {
+		_, err := pipe.Listen(t.Context(), path, pipe.Config{})
+		wantError(t, err, winerr.Exists, path, pidOfThis(t), "stop")
+		if !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%v is not fs.ErrExist", err)
+		}
+	}
+	wantEcho(t, path) // and the first does not suffer
+}
+
+func TestListen_AgainAfterClose(t *testing.T) {
+	path := newPath(t)
+	for range 5 {
+		listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := listener.Addr().String(); got != path {
+			t.Errorf("address is %s, want %s", got, path)
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := listener.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("accept after close: %v, want net.ErrClosed", err)
+		}
+	}
+}
+
+func TestListen_OneOfManyWins(t *testing.T) {
+	for range 20 {
+		path := newPath(t)
+		leaveStale(t, path)
+		wantOneWinner(t, path)
+	}
+}
+
+func wantOneWinner(t *testing.T, path string) {
+	t.Helper()
+	const many = 20
+	listeners, failures := make(chan net.Listener, many), make(chan error, many)
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for range many {
+		group.Go(func() {
+			<-start
+			listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
+			if err != nil {
+				failures <- err
+				return
+			}
+			// Serving, so that the others can ask who we are.
+			serve(t, listener, echo)
+			listeners <- listener
+		})
+	}
+	close(start)
+	group.Wait()
+	if len(listeners) != 1 {
+		t.Fatalf("%d listeners on one path", len(listeners))
+	}
+	close(failures)
+	for err := range failures {
+		wantError(t, err, winerr.Exists, path)
+	}
+	wantEcho(t, path)
+	(<-listeners).Close()
+}
+
+func TestPeerPID(t *testing.T) {
+	path := newPath(t)
+	serve(t, mustListen(t, path), func(conn net.Conn) {
+		pid, ok := pipe.PeerPID(conn)
+		fmt.Fprint(conn, pid, ok)
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	conn, err := dial(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	want := strconv.Itoa(os.Getpid()) + " true"
+	if pidOfThis(t) == "" {
+		want = "0 false"
+	}
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(conn, got); err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("PeerPID gives %s, want %s", got, want)
+	}
+}
+
+func TestPeerPID_ForeignConnection(t *testing.T) {
+	conn, other := net.Pipe()
+	defer conn.Close()
+	defer other.Close()
+	if pid, ok := pipe.PeerPID(conn); ok {
+		t.Errorf("got process %d for a connection without one", pid)
+	}
+}
+
+func TestValidateSecurityDescriptor_Default(t *testing.T) {
+	if err := pipe.ValidateSecurityDescriptor(pipe.DefaultSecurityDescriptor); err != nil {
+		t.Error(err)
+	}
+	const want = "D:P(D;;GA;;;NU)(A;;GA;;;SY)(A;;GA;;;BA)"
+	if pipe.DefaultSecurityDescriptor != want {
+		t.Errorf("default is %s, want %s", pipe.DefaultSecurityDescriptor, want)
+	}
+}

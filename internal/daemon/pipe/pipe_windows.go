@@ -1,0 +1,191 @@
+package pipe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"time"
+	"unsafe"
+
+	"github.com/Microsoft/go-winio"
+	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+const (
+	// bufferSize lets a whole gRPC frame be written at once. Without a buffer
+	// each write waits for the reader to ask. Every instance is charged with it
+	// against the non-paged pool, so it is not larger.
+	bufferSize = 64 << 10
+
+	// ownerTimeout bounds the search for the owner of a taken name. An owner
+	// who does not accept connections would keep us waiting.
+	ownerTimeout = time.Second
+)
+
+func listen(ctx context.Context, path string, cfg Config) (net.Listener, error) {
+	sddl := cmp.Or(cfg.SecurityDescriptor, DefaultSecurityDescriptor)
+	if err := validateSecurityDescriptor(sddl); err != nil {
+		return nil, err
+	}
+	// go-winio creates the first instance with FILE_CREATE, so it fails if the
+	// name exists, and rejects remote clients.
+	listener, err := winio.ListenPipe(path, &winio.PipeConfig{
+		SecurityDescriptor: sddl,
+		MessageMode:        false, // gRPC is a stream of bytes
+		InputBufferSize:    bufferSize,
+		OutputBufferSize:   bufferSize,
+	})
+	if err != nil {
+		return nil, listenError(ctx, path, err)
+	}
+	if sddl != DefaultSecurityDescriptor {
+		if err := tryInstance(path); err != nil {
+			listener.Close()
+			return nil, winerr.As(winerr.Invalid, "try security descriptor", sddl, err,
+				"this process must be allowed to serve its own pipes: grant GA to SY and BA, as the default does")
+		}
+	}
+	return listener, nil
+}
+
+// tryInstance makes one more instance of a pipe, as every client does need one. Only the first
+// is made whatever the descriptor says, so a wrong one would be found out by the first client.
+func tryInstance(path string) error {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return err
+	}
+	instance, err := windows.CreateNamedPipe(name, windows.PIPE_ACCESS_DUPLEX|windows.FILE_FLAG_OVERLAPPED,
+		windows.PIPE_TYPE_BYTE|windows.PIPE_REJECT_REMOTE_CLIENTS, windows.PIPE_UNLIMITED_INSTANCES, bufferSize, bufferSize, 0, nil)
+	if err != nil {
+		return err
+	}
+	return windows.CloseHandle(instance)
+}
+
+// listenError finds out whether path has an owner. Windows does not say so plainly:
+// depending on what the owner's security descriptor allows and whether it limits
+// the number of instances, a taken name is ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS
+// or ERROR_PIPE_BUSY. See
+// https://learn.microsoft.com/windows/win32/api/namedpipeapi/nf-namedpipeapi-createnamedpipew
+func listenError(ctx context.Context, path string, err error) error {
+	errno := windows.Errno(0)
+	if !errors.As(err, &errno) {
+		return winerr.Wrap(listenOp, path, err)
+	}
+	code := winerr.Code(errno)
+	switch errno {
+	case windows.ERROR_ACCESS_DENIED, windows.ERROR_ALREADY_EXISTS, windows.ERROR_PIPE_BUSY:
+	default:
+		return winerr.Wrap(listenOp, path, code)
+	}
+	pid, err := owner(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return winerr.As(winerr.Denied, listenOp, path, code, "run as LocalSystem or as an administrator")
+	}
+	who := "another process"
+	if err == nil {
+		who = fmt.Sprintf("another process (pid %d)", pid)
+	}
+	return winerr.As(winerr.Exists, listenOp, path, fmt.Errorf("%s owns this pipe: %w", who, code),
+		"only one csi-proxy can run on a node: stop the other first")
+}
+
+// owner asks the pipe for the process that serves it. It connects at
+// SECURITY_ANONYMOUS, go-winio's default, so that an owner who should not be one
+// gains nothing. The error is fs.ErrNotExist if there is no such pipe.
+//
+// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getnamedpipeserverprocessid
+func owner(ctx context.Context, path string) (pid uint32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ownerTimeout)
+	defer cancel()
+	conn, err := winio.DialPipeContext(ctx, path)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	handle, ok := handleOf(conn)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+	err = windows.GetNamedPipeServerProcessId(handle, &pid)
+	return pid, err
+}
+
+// peerPID works for clients at any impersonation level. See
+// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getnamedpipeclientprocessid
+func peerPID(conn net.Conn) (pid int, ok bool) {
+	handle, ok := handleOf(conn)
+	if !ok {
+		return 0, false
+	}
+	var id uint32
+	if err := windows.GetNamedPipeClientProcessId(handle, &id); err != nil {
+		return 0, false
+	}
+	return int(id), true
+}
+
+// handleOf returns the handle behind a connection of go-winio, whose types are
+// private but have this method.
+func handleOf(conn net.Conn) (windows.Handle, bool) {
+	file, ok := conn.(interface{ Fd() uintptr })
+	if !ok {
+		return 0, false
+	}
+	return windows.Handle(file.Fd()), true
+}
+
+func validateSecurityDescriptor(sddl string) error {
+	const op = "parse security descriptor"
+	descriptor, err := windows.SecurityDescriptorFromString(sddl)
+	if err != nil {
+		if errno := windows.Errno(0); errors.As(err, &errno) {
+			err = winerr.Code(errno)
+		}
+		return winerr.As(winerr.Invalid, op, sddl, err, "see the format at "+
+			"https://learn.microsoft.com/windows/win32/secauthz/security-descriptor-string-format")
+	}
+	// An object without an access list is open to everyone, and so is one with
+	// the null list that D:NO_ACCESS_CONTROL makes. See
+	// https://learn.microsoft.com/windows/win32/secauthz/null-dacls-and-empty-dacls
+	dacl, _, err := descriptor.DACL()
+	if err != nil || dacl == nil {
+		return winerr.New(winerr.Invalid, op, sddl, "it has no access list (D:), which would admit everyone")
+	}
+	admitted, err := admittedBy(dacl)
+	if err != nil {
+		return winerr.As(winerr.Invalid, op, sddl, err, "its access list cannot be read")
+	}
+	// A daemon without clients is a mistake, too.
+	if len(admitted) == 0 {
+		return winerr.New(winerr.Invalid, op, sddl, "its access list admits nobody")
+	}
+	for _, who := range admitted {
+		if who.IsWellKnown(windows.WinWorldSid) || who.IsWellKnown(windows.WinAnonymousSid) {
+			return winerr.New(winerr.Invalid, op, sddl, "it admits everyone (%s), and a client of the pipes can format disks: name the accounts that drivers run under", who)
+		}
+	}
+	return nil
+}
+
+// admittedBy returns those whom an access list allows anything.
+func admittedBy(dacl *windows.ACL) ([]*windows.SID, error) {
+	const allowedCallback = 9 // ACCESS_ALLOWED_CALLBACK_ACE_TYPE, which begins like a plain one
+	var admitted []*windows.SID
+	for i := range uint32(dacl.AceCount) {
+		var entry *windows.ACCESS_ALLOWED_ACE
+		if err := windows.GetAce(dacl, i, &entry); err != nil {
+			return nil, err
+		}
+		if kind := entry.Header.AceType; kind == windows.ACCESS_ALLOWED_ACE_TYPE || kind == allowedCallback {
+			admitted = append(admitted, (*windows.SID)(unsafe.Pointer(&entry.SidStart)))
+		}
+	}
+	return admitted, nil
+}

@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
+)
+
+// Observer is told of every request, for metrics. Methods are called concurrently and
+// must be quick.
+type Observer interface {
+	// RequestStarted is called with the method that was really called, such as
+	// /v1beta1.Disk/DiskStats.
+	RequestStarted(method string)
+	// RequestDone is called exactly once for each RequestStarted.
+	RequestDone(method string, code codes.Code, elapsed time.Duration)
+}
+
+// requestVerbosity is the klog level of the line per request.
+const requestVerbosity = 2
+
+// edge is what every call passes on its way in and out. It is one interceptor and not a
+// chain of them, because a chain costs an allocation per link and call.
+type edge struct {
+	logger   klog.Logger
+	observer Observer        // may be nil
+	streams  context.Context //nolint:containedctx // the life of the endpoint, which ends its streams
+	version  metadata.MD     // the header of health checks, which gRPC copies
+}
+
+// unary observes and logs a call. Panics are caught twice: around the handler, so that the
+// log line and the metrics of that call tell of it, and here, so that no mistake of ours
+// in between ends the process.
+func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	defer e.recoverPanic(info.FullMethod, &resp, &err)
+	if conn := caller(ctx).conn; conn != nil {
+		conn.calls.Add(1)
+		defer conn.served()
+	}
+	line := e.logger.V(requestVerbosity)
+	if e.observer == nil && !line.Enabled() {
+		return e.call(ctx, req, info, handler)
+	}
+	if e.observer != nil {
+		e.observer.RequestStarted(info.FullMethod)
+	}
+	start := time.Now()
+	resp, err = e.call(ctx, req, info, handler)
+	elapsed := time.Since(start)
+	if e.observer != nil {
+		e.observer.RequestDone(info.FullMethod, status.Code(err), elapsed)
+	}
+	if line.Enabled() {
+		values := append([]any{"method", info.FullMethod}, loggable(req)...)
+		values = append(values, "code", status.Code(err), "duration", elapsed, "pid", callerPID(ctx))
+		if err != nil {
+			values = append(values, "error", oneLine(status.Convert(err).Message()))
+		}
+		line.Info("Request", values...)
+	}
+	return resp, err
+}
+
+// call runs the handler. It is where the kinds of errors below become the gRPC codes
+// above, and where a panic becomes that call's Internal error.
+func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	defer e.recoverPanic(info.FullMethod, &resp, &err)
+	if info.FullMethod == healthv1.Health_Check_FullMethodName {
+		// The published messages have no field for it. It fails without a connection
+		// only, when there is nobody to tell.
+		_ = grpc.SetHeader(ctx, e.version)
+	}
+	if err = checkDecoded(req); err == nil {
+		resp, err = handler(ctx, req)
+	}
+	if err != nil {
+		return nil, grpcapi.Status(err)
+	}
+	return resp, nil
+}
+
+// stream guards streams, and ends them when the endpoint stops. The only ones are health
+// watches.
+func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	var none any
+	defer e.recoverPanic(info.FullMethod, &none, &err)
+	if conn := caller(stream.Context()).conn; conn != nil {
+		conn.calls.Add(1)
+		defer conn.served()
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(e.streams, cancel)()
+	return handler(srv, endingStream{stream, ctx})
+}
+
+// endingStream is a stream with another context.
+type endingStream struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // that is what it is for
+}
+
+func (s endingStream) Context() context.Context { return s.ctx }
+
+// recoverPanic is deferred. It logs the stack, which the caller has no use for and must
+// not see.
+func (e *edge) recoverPanic(method string, resp *any, err *error) {
+	panicked := recover()
+	if panicked == nil {
+		return
+	}
+	e.logger.Error(fmt.Errorf("panic: %v", panicked), "A call panicked", "method", method, "stack", string(debug.Stack()))
+	*resp = nil
+	*err = status.Errorf(codes.Internal, "%s: csi-proxy made an internal mistake; its log has the details", method)
+}

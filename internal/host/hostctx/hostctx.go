@@ -1,0 +1,28 @@
+// Package hostctx carries the caller's context across the published HostAPI
+// interfaces, whose methods have no context parameter.
+//
+// Our own hosts offer WithContext; hosts that drivers write themselves, such as
+// the fakes in their tests, need not, and work all the same.
+package hostctx
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// Begin is how every method of a group starts. It returns host bound to ctx, or host
+// itself if it cannot be bound. It refuses a missing request, and fails when ctx is already
+// over, so that no work begins for a caller who has left; op names that work in the error.
+func Begin[H, R any](ctx context.Context, op string, host H, request *R) (H, error) {
+	if request == nil {
+		return host, winerr.New(winerr.Invalid, op, "", "the request is missing")
+	}
+	if err := ctx.Err(); err != nil {
+		return host, winerr.Wrap(op, "", err)
+	}
+	if bindable, ok := any(host).(interface{ WithContext(ctx context.Context) H }); ok {
+		return bindable.WithContext(ctx), nil
+	}
+	return host, nil
+}

@@ -1,0 +1,180 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
+)
+
+// allDisks looks at all disks that are present.
+func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
+	devices, err := l.m.DiskDevices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Disk, len(devices))
+	skip := make([]bool, len(devices))
+	failures := parallel.Each(ctx, len(devices), portion(ctx, patience, 2), func(ctx context.Context, i int) error {
+		found[i], skip[i] = l.disk(ctx, devices[i])
+		return nil
+	})
+	disks := make([]Disk, 0, len(devices))
+	for i, disk := range found {
+		if failures[i] != nil {
+			logMistake(ctx, string(devices[i]), failures[i])
+			disk = Disk{Device: string(devices[i]), Problems: []string{reasonOf(failures[i])}}
+		}
+		if !skip[i] {
+			disks = append(disks, disk)
+		}
+	}
+	l.numberLast(ctx, disks)
+	slices.SortFunc(disks, func(a, b Disk) int {
+		return cmp.Or(compareNumbers(a.Number, b.Number), cmp.Compare(a.Device, b.Device))
+	})
+	return disks, nil
+}
+
+// compareNumbers puts what has no number last.
+func compareNumbers(a, b *uint32) int {
+	switch {
+	case a == b:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	default:
+		return cmp.Compare(*a, *b)
+	}
+}
+
+// disk looks at one disk. Something else can have the interface of a disk; that is to be
+// skipped.
+func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) {
+	d.Device = string(device)
+	var failed problems
+	number, err := l.m.DeviceNumber(ctx, device)
+	switch {
+	case err != nil && errors.Is(err, winerr.NotFound):
+		return d, true // it has just left
+	case err != nil:
+		failed.add("number", err)
+	case number.Type != win.DeviceTypeDisk:
+		return d, true
+	default:
+		d.Number = &number.Number
+	}
+	if geometry, err := l.m.DiskGeometry(ctx, device); err != nil {
+		failed.add("size", err)
+	} else {
+		d.Size = &geometry.Size
+	}
+	if attributes, err := l.m.DiskAttributes(ctx, device); err != nil {
+		failed.add("state", err)
+	} else {
+		d.Online, d.ReadOnly = new(!attributes.Offline), new(attributes.ReadOnly)
+	}
+	if layout, err := l.m.DriveLayout(ctx, device); err != nil {
+		failed.add("partitions", err)
+	} else {
+		d.Style, d.Partitions = layout.Style.String(), partitions(layout)
+	}
+	d.Problems = failed.texts()
+	if silent := d.Size == nil && d.Online == nil && d.Style == ""; silent && len(failed) == 1 {
+		d.Problems = []string{"it does not answer: " + failed[0].reason}
+	}
+	return d, false
+}
+
+// numberLast finds the number of the one disk that does not tell it: the disk that has a
+// number which nobody else has, and that answers alike there. With several of them, nobody
+// can say which is which.
+func (l *look) numberLast(ctx context.Context, disks []Disk) {
+	var silent *Disk
+	taken := map[uint32]bool{}
+	for i, disk := range disks {
+		switch {
+		case disk.Number != nil:
+			taken[*disk.Number] = true
+		case silent != nil:
+			return
+		default:
+			silent = &disks[i]
+		}
+	}
+	if silent == nil {
+		return
+	}
+	var candidates []uint32
+	for number := range uint32(len(disks)) { // its number is free if none is left out before
+		if taken[number] {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, portion(ctx, patience, 2))
+		_, err := l.m.DeviceNumber(limited, win.PhysicalDrive(number))
+		cancel()
+		if err != nil && !errors.Is(err, winerr.NotFound) {
+			candidates = append(candidates, number)
+		}
+	}
+	if len(candidates) == 1 {
+		silent.Number = &candidates[0]
+	}
+}
+
+// partitions are those of a table, in the order in which they lie on the disk.
+func partitions(layout win.DriveLayout) []Partition {
+	var found []Partition
+	for _, p := range layout.Partitions {
+		if p.Number == 0 { // an unused entry
+			continue
+		}
+		found = append(found, Partition{
+			Number: p.Number, Offset: p.Offset, Size: p.Length, Type: typeOf(layout.Style, p), ID: p.ID,
+			ReadOnly: layout.Style == win.StyleGPT && p.Attributes&win.ReadOnlyPartition != 0,
+		})
+	}
+	slices.SortFunc(found, func(a, b Partition) int { return cmp.Compare(a.Offset, b.Offset) })
+	return found
+}
+
+// typeOf names the type of a partition, if it has a name.
+// https://learn.microsoft.com/windows/win32/fileio/disk-partition-types
+func typeOf(style win.PartitionStyle, p win.Partition) string {
+	const data, dynamic = "data", "dynamic"
+	if style == win.StyleMBR {
+		switch p.MBRType {
+		case 0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e: // FAT, NTFS, exFAT
+			return data
+		case 0x05, 0x0f:
+			return "extended"
+		case 0x27:
+			return "recovery"
+		case 0x42:
+			return dynamic
+		default:
+			return fmt.Sprintf("%#02x", p.MBRType)
+		}
+	}
+	switch p.Type {
+	case win.PartitionBasicData:
+		return data
+	case win.PartitionEFI:
+		return "efi"
+	case win.PartitionMSR:
+		return "reserved"
+	case win.PartitionRecovery:
+		return "recovery"
+	case win.PartitionLDMData, win.PartitionLDMMetadata:
+		return dynamic
+	default:
+		return p.Type.String()
+	}
+}

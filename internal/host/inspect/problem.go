@@ -1,0 +1,76 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// problems are reasons, each once, with all that it has kept from being found out: a disk that
+// is dying answers every question alike.
+type problems []problem
+
+type problem struct {
+	reason string
+	what   []string
+	more   int // that are not named
+}
+
+// maxNamed is how many things are named with one reason. Strangers can make any number of
+// directories that cannot be read.
+const maxNamed = 8
+
+// add notes that something could not be found out, and reports whether it will be named.
+func (p *problems) add(what string, err error) (named bool) {
+	if err == nil {
+		return false
+	}
+	reason := reasonOf(err)
+	for i, known := range *p {
+		if known.reason == reason {
+			if len(known.what) == maxNamed {
+				(*p)[i].more++
+				return false
+			}
+			(*p)[i].what = append(known.what, what)
+			return true
+		}
+	}
+	*p = append(*p, problem{reason: reason, what: []string{what}})
+	return true
+}
+
+// texts are the problems as sentences: "size, state: the device failed".
+func (p problems) texts() []string {
+	texts := make([]string, 0, len(p))
+	for _, problem := range p {
+		what := strings.Join(problem.what, ", ")
+		if problem.more > 0 {
+			what += fmt.Sprintf(" and %d more", problem.more)
+		}
+		texts = append(texts, what+": "+problem.reason)
+	}
+	return texts
+}
+
+// logMistake logs a panic, with its stack, which nobody else shall see. Questions that fail are
+// no errors of whoever asks them, so there is nothing else to log.
+func logMistake(ctx context.Context, object string, err error) {
+	klog.FromContext(ctx).Error(err, "Looking at a device panicked", "device", object)
+}
+
+// reasonOf is an error without what the reader knows already.
+func reasonOf(err error) string {
+	switch err = winerr.Cause(err); {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return "no answer in time"
+	default:
+		text, _, _ := strings.Cut(err.Error(), "\n") // of a panic; the rest is its stack
+		return text
+	}
+}

@@ -1,0 +1,140 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
+)
+
+// seen is a volume as far as it has answered.
+type seen struct {
+	Volume
+	failed  problems
+	noPlace error // why it does not tell where it lies
+	gone    bool  // meanwhile
+}
+
+// allVolumes looks at all volumes that have a name.
+func (l *look) allVolumes(ctx context.Context) ([]seen, error) {
+	ids, err := l.m.VolumeIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	volumes := make([]seen, len(ids))
+	failures := parallel.Each(ctx, len(ids), portion(ctx, patience, 2), func(ctx context.Context, i int) error {
+		volumes[i].ID = ids[i]
+		l.volume(ctx, &volumes[i])
+		return nil
+	})
+	for i, err := range failures {
+		if err != nil {
+			logMistake(ctx, string(ids[i]), err)
+			volumes[i].failed.add("volume", err)
+		}
+	}
+	volumes = slices.DeleteFunc(volumes, func(v seen) bool { return v.gone })
+	l.present = map[win.VolumeID]bool{}
+	for _, v := range volumes {
+		l.present[v.ID] = true
+	}
+	boundMountPaths(volumes)
+	return volumes, nil
+}
+
+// boundMountPaths leaves out what does not fit into an answer. Drives always do: there are no
+// more than letters.
+func boundMountPaths(volumes []seen) {
+	left := mountRoom
+	for i := range volumes {
+		v := &volumes[i]
+		all := len(v.MountPaths)
+		v.MountPaths = slices.DeleteFunc(v.MountPaths, func(path string) bool {
+			if isDrive(path) {
+				return false
+			}
+			takes := room(path)
+			if takes > left {
+				return true
+			}
+			left -= takes
+			return false
+		})
+		if told := len(v.MountPaths); told < all {
+			v.failed.add("mount paths", fmt.Errorf("only %d of %d are told, for the answer would get too long", told, all))
+		}
+	}
+}
+
+func isDrive(path string) bool { return len(path) <= len(`C:\`) }
+
+// volume looks at one volume.
+func (l *look) volume(ctx context.Context, v *seen) {
+	if l.place(ctx, v); v.gone {
+		return
+	}
+	l.content(ctx, v)
+	paths, err := l.m.VolumePaths(ctx, v.ID)
+	v.failed.add("mount paths", err)
+	for _, path := range paths {
+		if !isDrive(path) {
+			path = strings.TrimSuffix(path, winpath.Separator)
+		}
+		v.MountPaths = append(v.MountPaths, path)
+	}
+	slices.Sort(v.MountPaths)
+}
+
+// place finds out where a volume lies. One that is not exactly one partition tells by its
+// extents. CD-ROMs and RAM disks lie on no disk.
+func (l *look) place(ctx context.Context, v *seen) {
+	number, err := l.m.DeviceNumber(ctx, v.ID.Device())
+	switch {
+	case err == nil && number.Type == win.DeviceTypeDisk:
+		v.Disks, v.Partition = []uint32{number.Number}, number.Partition
+		return
+	case err == nil:
+		return
+	case errors.Is(err, winerr.NotFound):
+		v.gone = true
+		return
+	}
+	extents, err := l.m.VolumeExtents(ctx, v.ID)
+	switch {
+	case err == nil:
+		for _, extent := range extents {
+			v.Disks = append(v.Disks, extent.Disk)
+		}
+		slices.Sort(v.Disks)
+		v.Disks = slices.Compact(v.Disks)
+	case !errors.Is(err, winerr.Unsupported): // which a RAM disk answers
+		v.noPlace = err
+	}
+}
+
+// content finds out what is on a volume. It does not bring a volume online to see.
+func (l *look) content(ctx context.Context, v *seen) {
+	name, err := l.m.FileSystem(ctx, v.ID)
+	switch code := winerr.CodeOf(err); {
+	case code == winerr.UnrecognizedVolume, err == nil && winpath.Equal(name, "RAW"):
+		v.State = Raw
+	case code == winerr.FVELocked:
+		v.State = Locked
+	case code == winerr.NotReady:
+		v.State = NotReady
+	case err != nil:
+		v.failed.add("file system", err)
+	default:
+		v.State, v.FileSystem = Formatted, name
+		space, err := l.m.VolumeSpace(ctx, v.ID)
+		if v.failed.add("use", err); err == nil {
+			v.Total, v.Used = &space.Total, new(max(0, space.Total-space.Free))
+		}
+	}
+}

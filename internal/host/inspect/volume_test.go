@@ -1,0 +1,52 @@
+package inspect_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/inspect"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// everywhere is a machine on which somebody has mounted one volume in very many places.
+type everywhere struct{ *winsim.Node }
+
+func (m everywhere) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, error) {
+	paths, err := m.Node.VolumePaths(ctx, id)
+	if id != data {
+		return paths, err
+	}
+	for i := range 10_000 {
+		paths = append(paths, fmt.Sprintf(`C:\%s%d\`, strings.Repeat("x", 200), i))
+	}
+	for range 1000 { // until not even a drive has room
+		paths = append(paths, `C:\y\`)
+	}
+	return append(paths, `Z:\`), err
+}
+
+// TestVolumes_MountPaths: they fit into the answer, drives come first, and it is said what is
+// left out. Nobody pays for it but the volume whose they are.
+func TestVolumes_MountPaths(t *testing.T) {
+	got := describe(t, inspect.NewOn(everywhere{newNode(t, zoo())}))
+	for _, v := range got.Volumes {
+		bytes := 0
+		for _, path := range v.MountPaths {
+			bytes += len(path)
+		}
+		if v.ID != data {
+			if len(v.Problems) != 0 {
+				t.Errorf("%s: %q", v.ID, v.Problems)
+			}
+			continue
+		}
+		want := []string{fmt.Sprintf("mount paths: only %d of 11001 are told, for the answer would get too long", len(v.MountPaths))}
+		if bytes > 1<<20 || bytes < 1<<19 || !slices.Contains(v.MountPaths, `Z:\`) || !slices.Equal(v.Problems, want) {
+			t.Errorf("%d paths with %d bytes, problems %q", len(v.MountPaths), bytes, v.Problems)
+		}
+	}
+}

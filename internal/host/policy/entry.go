@@ -1,0 +1,194 @@
+package policy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+)
+
+// Entry is a name in an open directory: where something is, or could be made.
+type Entry struct {
+	Dir  win.Directory
+	Name string
+	Path string // for messages
+}
+
+// Close closes the directory, if it was opened.
+func (e Entry) Close() {
+	if e.Dir != nil {
+		e.Dir.Close()
+	}
+}
+
+// Open opens the directory in which the last name of a path stands. The path must have
+// one: the root of a drive is in no directory. Below a file there is nothing, as Windows
+// says of whole paths: code 3.
+func (r Reach) Open(ctx context.Context, op, path string, access Access) (Entry, error) {
+	e := Entry{Path: path}
+	err := r.try(ctx, call{op, path, access}, func(at win.Path) (err error) {
+		dir, name := at.Split()
+		e.Name = name
+		if e.Dir, err = r.m.OpenDirectory(ctx, dir); winerr.CodeOf(err) == winerr.Directory {
+			return winerr.PathNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return e, err
+	}
+	if err := r.keepIntact(ctx, call{op, path, access}, e); err != nil {
+		e.Close()
+		return Entry{Path: path}, err
+	}
+	return e, nil
+}
+
+// keepIntact makes sure that an entry is no working directory, and holds none, under
+// whatever names: an operator's link can lead to one inside another, and files can have 8.3
+// names that look like any other. Place has compared the spellings; with one working
+// directory that is enough, because what lies in a directory does not hold it.
+func (r Reach) keepIntact(ctx context.Context, c call, e Entry) error {
+	if r.policy == nil || len(r.policy.workingDirs) < 2 || !rules[c.access].intact {
+		return nil
+	}
+	entry, err := e.Dir.Location(ctx, e.Name)
+	if errors.Is(err, winerr.NotFound) {
+		return nil
+	}
+	for _, dir := range r.policy.workingDirs {
+		if err != nil {
+			return err
+		}
+		var location string
+		location, err = r.m.Location(ctx, win.Following(dir))
+		switch {
+		case errors.Is(err, winerr.NotFound):
+			err = nil
+		case err == nil && winpath.Contains(entry, location):
+			return c.denied("the working directory %s lies there, which is never replaced, removed, emptied or mounted over", dir)
+		}
+	}
+	return err
+}
+
+// Make opens the directory in which the last name of a path stands, and makes what is
+// missing of the way to it, and a directory of that name. It has not made one if something
+// has the name already: what, is for the caller to see.
+func (r Reach) Make(ctx context.Context, op, path string, access Access) (e Entry, made bool, err error) {
+	c := call{op, path, access}
+	e = Entry{Path: path}
+	err = r.try(ctx, c, func(at win.Path) (err error) {
+		dir, name := at.Split()
+		e.Name = name
+		if e.Dir, err = r.openMaking(ctx, c, dir); err != nil {
+			return err
+		}
+		if err = e.Dir.CreateDirectory(ctx, name); err != nil && !errors.Is(err, winerr.Exists) {
+			e.Dir.Close()
+			return err
+		}
+		made = err == nil
+		return nil
+	})
+	if err != nil {
+		e.Dir = nil
+	}
+	return e, made, err
+}
+
+// openMaking opens a directory of which a part may be missing, and makes that.
+func (r Reach) openMaking(ctx context.Context, c call, path win.Path) (win.Directory, error) {
+	dir, err := r.m.OpenDirectory(ctx, path)
+	switch {
+	case err == nil:
+		return dir, nil
+	case winerr.CodeOf(err) == winerr.Directory:
+		return nil, c.obstructed(path, err)
+	case !errors.Is(err, winerr.NotFound) || isVolume(path.Base):
+		return nil, err
+	case path.Rest == "": // links in it are followed
+		return wayDown{r: r, call: c, base: path.Base[:len(`C:\`)], names: winpath.Components(path.Base), following: true}.open(ctx)
+	default:
+		return wayDown{r: r, call: c, base: path.Base, names: path.Names()}.open(ctx)
+	}
+}
+
+// obstructed is the failure to make a directory below something that is none.
+func (c call) obstructed(at win.Path, err error) error {
+	return winerr.As(winerr.Exists, c.op, c.path, err, at.String()+" is a file, in which no directory can be")
+}
+
+// wayDown is a directory that is made name by name.
+type wayDown struct {
+	r         Reach
+	call      call
+	base      string
+	names     []string
+	following bool // links are followed
+}
+
+// upTo is the path of the first n names.
+func (w wayDown) upTo(n int) win.Path {
+	way := win.Path{Base: w.base}.Join(w.names[:n]...)
+	if w.following {
+		return win.Following(way.String())
+	}
+	return way
+}
+
+// open looks for what exists and makes the rest from there, with time that grows with the
+// length of the path and not with its square.
+func (w wayDown) open(ctx context.Context) (win.Directory, error) {
+	dir, n, err := w.deepest(ctx)
+	for ; err == nil && n < len(w.names); n++ {
+		above := dir
+		dir, err = w.enter(ctx, above, n)
+		above.Close()
+	}
+	return dir, err
+}
+
+// deepest opens a directory that exists, by growing strides upwards, and returns how many
+// of the names lead to it.
+func (w wayDown) deepest(ctx context.Context) (dir win.Directory, n int, err error) {
+	for stride := 1; ; stride *= 2 {
+		n = max(0, len(w.names)-stride)
+		if n == 0 && !w.following { // the working directory
+			dir, err = w.r.openMaking(ctx, w.call, win.Path{Base: w.base})
+			return dir, n, err
+		}
+		dir, err = w.r.m.OpenDirectory(ctx, w.upTo(n))
+		switch {
+		case winerr.CodeOf(err) == winerr.Directory:
+			return nil, n, w.call.obstructed(w.upTo(n), err)
+		case n == 0 || !errors.Is(err, winerr.NotFound):
+			return dir, n, err
+		}
+	}
+}
+
+// enter makes the directory names[n], if it is missing, and opens it.
+func (w wayDown) enter(ctx context.Context, dir win.Directory, n int) (win.Directory, error) {
+	if err := dir.CreateDirectory(ctx, w.names[n]); err != nil && !errors.Is(err, winerr.Exists) {
+		return nil, err
+	}
+	inner, err := dir.Open(ctx, w.names[n])
+	if winerr.CodeOf(err) == winerr.ReparsePointEncounter && w.following {
+		if inner, err = w.r.m.OpenDirectory(ctx, w.upTo(n+1)); Unreachable(err) {
+			return nil, w.call.leadsNowhere(w.upTo(n+1), err)
+		}
+	}
+	if winerr.CodeOf(err) == winerr.Directory {
+		return nil, w.call.obstructed(w.upTo(n+1), err)
+	}
+	return inner, err
+}
+
+// leadsNowhere is the failure to make a directory below a link whose target is not there.
+// What a link leads to is never made.
+func (c call) leadsNowhere(link win.Path, err error) error {
+	return winerr.New(winerr.Exists, c.op, c.path, "the target of the link %s cannot be reached: %w; remove the link with Rmdir", link, err)
+}

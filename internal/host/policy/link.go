@@ -1,0 +1,266 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
+)
+
+// Hop is where a link leads: to one of these.
+type Hop struct {
+	Volume win.VolumeID // a volume,
+	Below  []string     // or a directory of it
+	Remote string       // a share
+	Path   string       // a clean path on a drive
+
+	// Guessed means that Windows may end up elsewhere. A relative target is resolved by the
+	// kernel against the name under which the link was reached, in which some links before it
+	// are replaced by their targets and some are not. Only targets that go straight down from
+	// the link's own directory lead to the same place in either case.
+	Guessed bool
+}
+
+// LeadsTo works out where the link at a path leads. The code is 4390 if it is a reparse
+// point, but no link that we know.
+func LeadsTo(at win.Path, point win.ReparsePoint) (Hop, error) {
+	if !isLink(point.Tag) {
+		return Hop{}, winerr.NotAReparsePoint // deduplicated or the like: what it looks like
+	}
+	if point.Relative {
+		return relativeHop(at, point.Substitute)
+	}
+	target := point.Target()
+	if target == point.Substitute { // a name of the kernel, such as \Device\HarddiskVolume2
+		return Hop{}, notOnDrive(at, target)
+	}
+	if volume, below, ok := cutVolume(target); ok {
+		return Hop{Volume: volume, Below: below}, nil
+	}
+	switch {
+	case strings.HasPrefix(target, `\\?\`):
+		return Hop{}, notOnDrive(at, target)
+	case strings.HasPrefix(target, `\\`):
+		return Hop{Remote: target}, nil
+	default:
+		return onDrive(at, target[:2], target[2:])
+	}
+}
+
+func notOnDrive(at win.Path, target string) error {
+	return winerr.New(winerr.Unsupported, "follow link", at.String(), "it leads to %s, which is not on a drive", winpath.Quote(target))
+}
+
+// relativeHop is where a target without a drive or volume leads.
+func relativeHop(at win.Path, target string) (Hop, error) {
+	root, below := splitRoot(at)
+	dir := below[:strings.LastIndexByte(below, '\\')+1]
+	guessed := target == "" || slices.Contains(strings.Split(target, winpath.Separator), "..")
+	if strings.HasPrefix(target, winpath.Separator) {
+		dir, guessed = "", true
+	}
+	hop := Hop{}
+	if volume, ok := win.ParseVolumeID(root); ok {
+		hop = Hop{Volume: volume, Below: withoutDots(dir + target)}
+	} else {
+		var err error
+		if hop, err = onDrive(at, root, dir+target); err != nil {
+			return Hop{}, err
+		}
+	}
+	hop.Guessed = guessed
+	return hop, nil
+}
+
+// splitRoot cuts a path after its volume or drive letter.
+func splitRoot(p win.Path) (root, below string) {
+	if isVolume(p.Base) {
+		return p.Base, winpath.Separator + p.Rest
+	}
+	path := p.String()
+	return path[:2], path[2:]
+}
+
+func onDrive(at win.Path, drive, below string) (Hop, error) {
+	clean, err := winpath.Clean(drive + winpath.Separator + strings.Join(withoutDots(below), winpath.Separator))
+	if err != nil {
+		return Hop{}, winerr.As(winerr.Unsupported, "follow link", at.String(), fmt.Errorf("its target: %w", err), "")
+	}
+	return Hop{Path: clean}, nil
+}
+
+// withoutDots resolves the dots of a path by its spelling.
+func withoutDots(path string) []string {
+	var names []string
+	for name := range strings.SplitSeq(path, winpath.Separator) {
+		switch name {
+		case "", ".":
+		case "..":
+			names = names[:max(0, len(names)-1)]
+		default:
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// cutVolume splits \\?\Volume{guid}\dir.
+func cutVolume(target string) (id win.VolumeID, below []string, ok bool) {
+	if id, ok = win.VolumeOf(target); !ok {
+		return "", nil, false
+	}
+	_, rest, _ := strings.Cut(target, "}")
+	return id, withoutDots(rest), true
+}
+
+// step returns the way on from a link, with the names that came after it, if the policy
+// lets the call follow it.
+func (r Reach) step(ctx context.Context, c call, link win.Path, point win.ReparsePoint, after []string) (win.Path, error) {
+	hop, err := LeadsTo(link, point)
+	if r.policy == nil {
+		return r.unlimitedStep(c, hop, err, after)
+	}
+	switch {
+	case err != nil:
+		return win.Path{}, c.denied("the link %s is not followed: %w", link, winerr.Cause(err))
+	case hop.Guessed:
+		return win.Path{}, c.denied("the link %s is not followed: its target %s is relative and does not simply lead down", link, winpath.Quote(point.Substitute))
+	case hop.Volume != "":
+		if c.access == Show && len(hop.Below)+len(after) > 0 {
+			return win.Path{}, c.denied("%s shows volume %s, and what lies on a volume may be anything by the time somebody looks; link to the volume itself", link, hop.Volume)
+		}
+		if err := r.mayEnter(ctx, c, link, hop.Volume); err != nil {
+			return win.Path{}, err
+		}
+		return win.Path{Base: string(hop.Volume)}.Join(hop.Below...).Join(after...), nil
+	case hop.Remote != "":
+		if err := mayVisit(c, link, point, hop.Remote, after); err != nil {
+			return win.Path{}, err
+		}
+		return win.Path{Base: hop.Remote}.Join(after...), nil
+	}
+	way, err := r.wayFrom(c, hop.Path, after)
+	if err != nil {
+		return win.Path{}, c.denied("the link %s leads to %s: %w", link, hop.Path, winerr.Cause(err))
+	}
+	return way, r.mustExist(ctx, c, link, way, len(after))
+}
+
+// unlimitedStep is step without a policy.
+func (r Reach) unlimitedStep(c call, hop Hop, err error, after []string) (win.Path, error) {
+	switch {
+	case err != nil:
+		return win.Path{}, err
+	case hop.Volume != "":
+		return win.Path{Base: string(hop.Volume)}.Join(hop.Below...).Join(after...), nil
+	case hop.Remote != "":
+		return win.Path{Base: hop.Remote}.Join(after...), nil
+	default:
+		return r.wayFrom(c, hop.Path, after)
+	}
+}
+
+// mayVisit checks that a link to a share may be followed. Links on a mounted volume are
+// not: a pod can have made them, to have the node log in to a server of its choice. Junctions
+// to shares do not exist. Administrative shares can be those of this very node.
+func mayVisit(c call, link win.Path, point win.ReparsePoint, remote string, after []string) error {
+	share, err := unc.Parse(c.op, remote)
+	if err == nil {
+		err = share.CheckMappable(c.op)
+	}
+	if err != nil {
+		return c.denied("the link %s leads to %s: %w", link, winpath.Quote(remote), winerr.Cause(err))
+	}
+	if !rules[c.access].shares || isVolume(link.Base) || point.Tag != win.TagSymlink || (len(after) > 0 && c.access != Show) {
+		return c.denied("the link %s leads to %s, outside the working directories", link, winpath.Quote(remote))
+	}
+	return nil
+}
+
+// mustExist checks for calls that make directories that a link leads to something: the way
+// without the names that came after the link.
+func (r Reach) mustExist(ctx context.Context, c call, link, way win.Path, after int) error {
+	if !rules[c.access].makes {
+		return nil
+	}
+	names := way.Names()
+	_, err := r.m.FileInfo(ctx, win.Path{Base: way.Base}.Join(names[:max(0, len(names)-after)]...))
+	if Unreachable(err) {
+		return c.leadsNowhere(link, err)
+	}
+	return nil
+}
+
+// wayFrom is the way to what a link leads to on a drive. The path can become too long for
+// Windows, or for a component to be judged, only now.
+func (r Reach) wayFrom(c call, path string, after []string) (win.Path, error) {
+	for _, name := range after {
+		path = winpath.Join(path, name)
+	}
+	if err := winpath.Validate(path); err != nil {
+		return win.Path{}, winerr.As(winerr.Unsupported, c.op, c.path, err, "")
+	}
+	if r.policy == nil {
+		return win.Beneath(path[:len(`C:\`)], path), nil
+	}
+	return r.policy.place(c.op, path, c.access)
+}
+
+// mayEnter checks that a volume may be entered through a link. Anybody who can write to a
+// directory can make one, to any volume, and every volume can be named so, those with a drive
+// letter as well. A volume that Windows needs, or that is known by other names and by none in
+// a working directory, is not for our callers.
+func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, id win.VolumeID) error {
+	if !rules[c.access].volumes {
+		return c.denied("%s shows volume %s, and below a mounted volume nothing is created or removed", link, id)
+	}
+	names, err := r.m.VolumePaths(ctx, id)
+	if err != nil && !errors.Is(err, winerr.NotFound) { // one that is gone has no names
+		return winerr.Wrap(c.op, c.path, err)
+	}
+	if len(names) > 0 && !slices.ContainsFunc(names, r.policy.contains) {
+		return c.denied("%s shows volume %s, which is %s and mounted in no working directory", link, id, names[0])
+	}
+	system, err := r.m.SystemVolumes(ctx)
+	switch {
+	case err != nil:
+		return winerr.Wrap(c.op, c.path, err)
+	case slices.Contains(system, id):
+		return c.denied("%s shows volume %s, from which Windows runs", link, id)
+	}
+	return nil
+}
+
+// SameVolume reports whether an id names one of the given volumes. A volume can have several
+// ids, and then only where it lies tells.
+// https://learn.microsoft.com/windows/win32/fileio/naming-a-volume
+func (r Reach) SameVolume(ctx context.Context, id win.VolumeID, others ...win.VolumeID) (bool, error) {
+	if slices.Contains(others, id) {
+		return true, nil
+	}
+	at, err := r.whereabouts(ctx, id)
+	if err != nil || at.Type != win.DeviceTypeDisk {
+		return false, err
+	}
+	for _, other := range others {
+		if there, err := r.whereabouts(ctx, other); err != nil || there == at {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// whereabouts is where a volume lies, or zero if Windows does not tell.
+func (r Reach) whereabouts(ctx context.Context, id win.VolumeID) (win.DeviceNumber, error) {
+	at, err := r.m.DeviceNumber(ctx, id.Device())
+	if err != nil && winerr.CodeOf(err) == 0 {
+		return win.DeviceNumber{}, err // the caller has left
+	}
+	return at, nil
+}

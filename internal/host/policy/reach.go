@@ -1,0 +1,255 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// Reach is what a policy leaves of a machine's files. Failures are those of the machine,
+// and errors of kind Denied that name operation and path.
+type Reach struct {
+	m      win.Machine
+	policy *Policy
+}
+
+// Reach returns the way to a machine's files under this policy.
+func (p *Policy) Reach(m win.Machine) Reach { return Reach{m: m, policy: p} }
+
+// call is what a caller wants.
+type call struct {
+	op     string
+	path   string // as the caller wrote it
+	access Access
+}
+
+func (c call) denied(format string, args ...any) error {
+	return winerr.New(winerr.Denied, c.op, c.path, format, args...)
+}
+
+// maxLinks is how many links Windows itself follows on one path.
+// https://learn.microsoft.com/windows/win32/fileio/reparse-points
+const maxLinks = 63
+
+// try gives the way to a path to f. As long as f fails because a link is in the way, and
+// the policy lets the call follow the link, f is given the way on.
+func (r Reach) try(ctx context.Context, c call, f func(win.Path) error) error {
+	at, err := r.policy.place(c.op, c.path, c.access)
+	if err != nil {
+		return err
+	}
+	return r.tryFrom(ctx, c, at, f)
+}
+
+func (r Reach) tryFrom(ctx context.Context, c call, at win.Path, f func(win.Path) error) error {
+	for range maxLinks {
+		err := f(at)
+		if winerr.CodeOf(err) != winerr.ReparsePointEncounter {
+			return err
+		}
+		if at, err = r.around(ctx, c, at, rules[c.access].last); err != nil {
+			return err
+		}
+	}
+	return tooManyLinks(c)
+}
+
+func tooManyLinks(c call) error {
+	return winerr.As(winerr.InUse, c.op, c.path, winerr.CantResolveFilename, "")
+}
+
+// around returns the way on from the first link on a way, or the same way if there is none
+// any more.
+func (r Reach) around(ctx context.Context, c call, at win.Path, last bool) (win.Path, error) {
+	names := at.Names()
+	suspects := len(names)
+	if !last {
+		suspects--
+	}
+	n, err := r.firstLink(ctx, at.Base, names, suspects)
+	if err != nil || n == 0 {
+		return at, err
+	}
+	link := win.Path{Base: at.Base}.Join(names[:n]...)
+	point, err := r.m.ReparsePoint(ctx, link)
+	switch {
+	case err == nil:
+		return r.step(ctx, c, link, point, names[n:])
+	case winerr.CodeOf(err) == winerr.ReparsePointEncounter || errors.Is(err, winerr.NotFound):
+		return at, nil // it was exchanged just now; whoever tries again will see
+	default:
+		return at, err
+	}
+}
+
+// firstLink returns how many of the names lead up to the first link, itself included; 0 if
+// there is none among the suspects. Usually it is the last of them. The others are searched
+// by halves: a path can have thousands of names.
+func (r Reach) firstLink(ctx context.Context, base string, names []string, suspects int) (int, error) {
+	look := func(n int) (here, before bool, err error) {
+		info, err := r.m.FileInfo(ctx, win.Path{Base: base}.Join(names[:n]...))
+		switch {
+		case winerr.CodeOf(err) == winerr.ReparsePointEncounter:
+			return false, true, nil
+		case errors.Is(err, winerr.NotFound):
+			return false, false, nil
+		}
+		return err == nil && info.Tag.NameSurrogate(), false, err
+	}
+	if suspects == 0 {
+		return 0, nil
+	}
+	here, before, err := look(suspects)
+	switch {
+	case err != nil || (!here && !before):
+		return 0, err
+	case here:
+		return suspects, nil
+	}
+	n := 1 + sort.Search(suspects-1, func(i int) bool {
+		here, before, failure := look(i + 1)
+		err = errors.Join(err, failure)
+		return here || before
+	})
+	return n, err
+}
+
+// Info describes what stands at a path.
+func (r Reach) Info(ctx context.Context, op, path string) (info win.FileInfo, err error) {
+	err = r.try(ctx, call{op, path, Read}, func(at win.Path) error {
+		info, err = r.m.FileInfo(ctx, at)
+		return err
+	})
+	return info, err
+}
+
+// Link reads the link that stands at a path, and tells where that is: its target can be
+// relative. Code 4390 means that it is an ordinary file or directory.
+func (r Reach) Link(ctx context.Context, op, path string) (place win.Path, link win.ReparsePoint, err error) {
+	err = r.try(ctx, call{op, path, Read}, func(at win.Path) error {
+		place = at
+		link, err = r.m.ReparsePoint(ctx, at)
+		return err
+	})
+	return place, link, err
+}
+
+// Target describes what a path leads to in the end. It may be a network path: no policy
+// is about those.
+func (r Reach) Target(ctx context.Context, op, path string) (info win.FileInfo, err error) {
+	if r.policy == nil || isRemote(path) {
+		return r.m.FileInfo(ctx, win.Following(path))
+	}
+	err = r.try(ctx, call{op, path, Enter}, func(at win.Path) error {
+		info, err = r.m.TargetInfo(ctx, at)
+		return err
+	})
+	return info, err
+}
+
+// LinkTarget is Target of a path at which Link found a link.
+func (r Reach) LinkTarget(ctx context.Context, op, path string, place win.Path, link win.ReparsePoint) (info win.FileInfo, err error) {
+	if r.policy == nil || r.policy.has(path) {
+		return r.Target(ctx, op, path)
+	}
+	if _, mounted := link.MountedVolume(); mounted {
+		return r.m.TargetInfo(ctx, place)
+	}
+	c := call{op, path, Enter}
+	at, err := r.step(ctx, c, place, link, nil)
+	if err != nil {
+		return info, err
+	}
+	err = r.tryFrom(ctx, c, at, func(at win.Path) error {
+		info, err = r.m.TargetInfo(ctx, at)
+		return err
+	})
+	return info, err
+}
+
+// Resolve follows every link of a path, the last one included, and returns where that
+// ends. Nothing need be there, and a volume on the way need not answer.
+func (r Reach) Resolve(ctx context.Context, op, path string, access Access) (win.Path, error) {
+	c := call{op, path, access}
+	at, err := r.wayFrom(c, path, nil)
+	if err != nil {
+		return at, err
+	}
+	for range maxLinks {
+		if at.Rest == "" || isRemote(at.Base) {
+			return at, nil
+		}
+		point, err := r.m.ReparsePoint(ctx, at)
+		switch code := winerr.CodeOf(err); {
+		case err == nil && point.Tag.NameSurrogate():
+			at, err = r.step(ctx, c, at, point, nil)
+		case Unreadable(err) && access == Show:
+			return at, c.denied("the link %s cannot be read: %w; remove it with Rmdir", at, err)
+		case err == nil || code == winerr.NotAReparsePoint || Unreachable(err):
+			return at, nil
+		case code == winerr.ReparsePointEncounter:
+			at, err = r.around(ctx, c, at, false)
+		}
+		if err != nil {
+			return at, err
+		}
+	}
+	return at, tooManyLinks(c)
+}
+
+func isLink(tag win.ReparseTag) bool { return tag == win.TagSymlink || tag == win.TagMountPoint }
+
+func isRemote(base string) bool { return strings.HasPrefix(base, `\\`) && !isVolume(base) }
+
+func isVolume(base string) bool {
+	_, ok := win.ParseVolumeID(base)
+	return ok
+}
+
+// CheckShown checks that a link may lead to a path: whoever the link is made for will see
+// all that lies there.
+func (r Reach) CheckShown(ctx context.Context, op, path string) error {
+	if r.policy == nil {
+		return nil
+	}
+	_, err := r.Resolve(ctx, op, path, Show)
+	return err
+}
+
+// Unreachable tells a file that is gone or malformed, or whose volume or server does not
+// answer, from a failure to find out. After a node crash mount points are often unreadable,
+// and drivers can only clean up if that is an answer rather than an error. Whatever may
+// pass by itself, such as a lack of memory, is not an answer: a driver would take a healthy
+// mount for a broken one.
+func Unreachable(err error) bool {
+	if Unreadable(err) {
+		return true
+	}
+	switch winerr.CodeOf(err) {
+	case winerr.FileNotFound, winerr.PathNotFound, winerr.InvalidName, winerr.BadPathname, winerr.CantResolveFilename, // the link
+		winerr.NotReady, winerr.UnrecognizedVolume, winerr.FVELocked, // its volume
+		winerr.DevNotExist, winerr.NoSuchDevice, winerr.DeviceNotConnected, winerr.DeviceRemoved, // its disk
+		winerr.BadNetPath, winerr.BadNetName, winerr.NetnameDeleted, winerr.NetworkUnreachable, winerr.HostUnreachable,
+		winerr.RemoteNotList, winerr.UnexpectedNetErr, // its server
+		winerr.LogonFailure, winerr.InvalidPassword, winerr.CredentialConflict, winerr.PasswordExpired, winerr.PasswordMustChange,
+		winerr.AccountDisabled, winerr.AccountExpired, winerr.AccountLockedOut: // which knows nobody here any more
+		return true
+	default:
+		return false
+	}
+}
+
+// Unreadable tells a link that is there, but whose data makes no sense, as a node crash can
+// leave it behind.
+func Unreadable(err error) bool {
+	switch winerr.CodeOf(err) {
+	case winerr.InvalidReparseData, winerr.ReparseTagInvalid, winerr.FileCorrupt, winerr.DiskCorrupt:
+		return true
+	default:
+		return false
+	}
+}

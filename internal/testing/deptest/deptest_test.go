@@ -1,0 +1,238 @@
+// Package deptest holds rules about the whole repository as tests: who may import whom,
+// that importing does no work, and that other modules can use ours.
+package deptest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rule says which packages some packages of ours must not import, and why.
+//
+// Both are lists of patterns, separated by spaces: a/... is a and all below it, * any
+// part between two slashes, and ! takes packages out of the list again. Our own packages
+// go by their path in the repository, those of the main module with v2 in front.
+type rule struct {
+	packages  string
+	reach     reach
+	forbidden string
+	why       string
+}
+
+// reach is how far a rule looks.
+type reach int
+
+const (
+	direct            reach = iota // what the files of the package import
+	transitive                     // and what that imports, and so on
+	transitiveOnLinux              // the same, but not when compiled for Windows
+)
+
+// What the rules speak of more than once.
+const (
+	anyOfUs    = "v2/... client/..."
+	windowsAPI = "golang.org/x/sys/windows/... github.com/go-ole/... github.com/Microsoft/go-winio/..."
+	separate   = "groups are independent of each other and of the emulator"
+	portable   = "driver authors test on Linux"
+)
+
+// The linter repeats those that look at direct imports (depguard in .golangci.yml), so
+// that editors show them.
+var rules = []rule{
+	{"v2/pkg/... !v2/pkg/winsim/serve", transitive, "google.golang.org/grpc/... google.golang.org/protobuf/... github.com/prometheus/... v2/internal/daemon/server v2/internal/daemon/grpcapi v2/internal/daemon", "a HostProcess driver must not pay for the daemon"},
+	{"v2/pkg/disk/...", transitive, "v2/pkg/... !v2/pkg/disk/...", separate},
+	{"v2/pkg/filesystem/...", transitive, "v2/pkg/... !v2/pkg/filesystem/...", separate},
+	{"v2/pkg/iscsi/...", transitive, "v2/pkg/... !v2/pkg/iscsi/...", separate},
+	{"v2/pkg/smb/...", transitive, "v2/pkg/... !v2/pkg/smb/... !v2/pkg/filesystem/...", separate + "; only smb's published constructor takes a filesystem"},
+	{"v2/pkg/system/...", transitive, "v2/pkg/... !v2/pkg/system/...", separate},
+	{"v2/pkg/volume/...", transitive, "v2/pkg/... !v2/pkg/volume/...", separate},
+	{"v2/pkg/winsim/... v2/pkg/hosttest/...", direct, windowsAPI, portable},
+	{"v2/pkg/winsim/... v2/pkg/hosttest/...", transitiveOnLinux, windowsAPI, portable},
+	{"v2/internal/daemon/grpcapi", direct, "v2/internal/win*/... !v2/internal/win/winerr v2/internal/win/cim v2/pkg/*/hostapi", "adapters translate; they decide nothing"},
+	{"v2/cmd/csi-proxy", transitive, "v2/pkg/winsim/... v2/pkg/hosttest/...", "the daemon never contains the emulator"},
+	{"v2/... !v2/cmd/* !v2/internal/daemon/metrics", transitive, "github.com/prometheus/... v2/internal/daemon/metrics", "only the programs have metrics; tests of drivers do without"},
+	{anyOfUs + " !v2/internal/win/cim !v2/internal/win/winapi !v2/internal/daemon/pipe !v2/internal/daemon/service !v2/internal/win/local !v2/internal/ctl/machine !v2/internal/ctl/scm !v2/cmd/* !client/internal/dial", direct, windowsAPI, "one place to audit"},
+	{anyOfUs + " !v2/internal/win/cim !v2/internal/win/winapi !v2/internal/daemon/pipe !v2/internal/win/local !v2/internal/ctl/scm !v2/cmd/* !client/api/... !v2/internal/daemon/inspectv1", direct, "unsafe", "one place to audit, besides what protoc-gen-go writes"},
+	{"client/...", transitive, "v2/... k8s.io/klog/... github.com/prometheus/...", "drivers vendor the client, and nothing of ours with it"},
+	{anyOfUs, transitive, "github.com/microsoft/wmi/...", "its init function panics where WMI is missing (csi-proxy#411)"},
+	{anyOfUs, direct, "github.com/pkg/errors io/ioutil", "settled: the standard library's errors, io and os have it"},
+	{anyOfUs + " !v2/hack/... !v2/test/...", direct, "os/exec", "no PowerShell, nor any other program, at run time"},
+	{anyOfUs + " !v2/cmd/csi-proxyctl/... !v2/internal/ctl/...", transitive, "github.com/spf13/... golang.org/x/term/... v2/internal/ctl/...", "what csi-proxyctl needs is its own; drivers and the daemon do without"},
+	{"v2/cmd/csi-proxyctl/... v2/internal/ctl/...", transitive, "v2/pkg/... v2/internal/daemon/server v2/internal/daemon/grpcapi v2/internal/daemon k8s.io/klog/...", "csi-proxyctl is a client: it knows what the API tells"},
+	{"v2/hack/demo", direct, "v2/...", "the demo is a driver, and has what drivers have"},
+}
+
+func TestImports(t *testing.T) {
+	for _, goos := range []string{"linux", "windows"} {
+		t.Run(goos, func(t *testing.T) {
+			g := load(t, goos)
+			for _, r := range rules {
+				if r.reach == transitiveOnLinux && goos == "windows" {
+					continue
+				}
+				for _, violation := range r.check(g) {
+					t.Error(violation)
+				}
+			}
+		})
+	}
+}
+
+// graph is what each package imports.
+type graph map[string][]string
+
+// load asks the go command for the imports of both modules, and of all that they need.
+// Imports of tests do not count.
+func load(t *testing.T, goos string) graph {
+	t.Helper()
+	g := graph{}
+	for _, module := range []string{"../../..", "../../../client"} {
+		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Imports", "./...")
+		cmd.Dir = module
+		cmd.Env = append(os.Environ(), "GOOS="+goos, "GOWORK=off")
+		cmd.Stderr = t.Output()
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for decoder := json.NewDecoder(out); ; {
+			var p struct {
+				ImportPath string
+				Imports    []string
+			}
+			if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for i, path := range p.Imports {
+				p.Imports[i] = shorten(path)
+			}
+			g[shorten(p.ImportPath)] = p.Imports
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Fatalf("list the packages in %s: %v", module, err)
+		}
+	}
+	return g
+}
+
+// shorten makes the path of a package of ours the one that rules use.
+func shorten(importPath string) string {
+	return strings.TrimPrefix(importPath, "github.com/kubernetes-csi/csi-proxy/")
+}
+
+// check returns a sentence for each import that breaks the rule. A rule about packages
+// that do not exist is broken too: after a renaming nothing would ever break it.
+func (r rule) check(g graph) []string {
+	packages := slices.DeleteFunc(slices.Sorted(maps.Keys(g)), func(name string) bool { return !matches(r.packages, name) })
+	if len(packages) == 0 {
+		return []string{fmt.Sprintf("the rule about %s is about no package", r.packages)}
+	}
+	var violations []string
+	for _, name := range packages {
+		for _, chain := range r.find(g, name) {
+			violations = append(violations, fmt.Sprintf("%s must not import %s: %s\n\t%s",
+				name, chain[len(chain)-1], r.why, strings.Join(chain, " imports ")))
+		}
+	}
+	return violations
+}
+
+// find returns a shortest chain of imports from a package to each forbidden one that can
+// be reached without passing another.
+func (r rule) find(g graph, name string) (chains [][]string) {
+	seen := map[string]bool{name: true}
+	for queue := [][]string{{name}}; len(queue) > 0; queue = queue[1:] {
+		chain := queue[0]
+		for _, imported := range g[chain[len(chain)-1]] {
+			if seen[imported] {
+				continue
+			}
+			seen[imported] = true
+			longer := append(slices.Clip(chain), imported)
+			switch {
+			case matches(r.forbidden, imported):
+				chains = append(chains, longer)
+			case r.reach != direct:
+				queue = append(queue, longer)
+			}
+		}
+	}
+	return chains
+}
+
+// matches reports whether a list of patterns contains a package; the last one that
+// speaks of the package decides.
+func matches(patterns, name string) bool {
+	in := false
+	for pattern := range strings.FieldsSeq(patterns) {
+		pattern, out := strings.CutPrefix(pattern, "!")
+		if matchOne(pattern, name) {
+			in = !out
+		}
+	}
+	return in
+}
+
+func matchOne(pattern, name string) bool {
+	pattern, below := strings.CutSuffix(pattern, "/...")
+	if below { // as many parts of the name as the pattern has
+		parts := strings.Split(name, "/")
+		name = path.Join(parts[:min(len(parts), 1+strings.Count(pattern, "/"))]...)
+	}
+	matched, _ := path.Match(pattern, name)
+	return matched
+}
+
+// TestCheck shows that the rules can be broken.
+func TestCheck(t *testing.T) {
+	g := graph{
+		"v2/pkg/a":         {"context", "v2/internal/b"},
+		"v2/pkg/a/hostapi": {"v2/internal/win/winerr"},
+		"v2/pkg/ab":        {"unsafe"},
+		"v2/internal/b":    {"v2/internal/win/winpath", "example.org/grpc/codes"},
+		"v2/internal/w":    {"v2/internal/win/winerr", "v2/pkg/a/hostapi", "v2/pkg/b/hostapi"},
+	}
+	tests := []struct {
+		name string
+		rule rule
+		want []string
+	}{
+		{"direct", rule{"v2/internal/b", direct, "example.org/grpc/...", "reason"}, []string{
+			"v2/internal/b must not import example.org/grpc/codes: reason\n\tv2/internal/b imports example.org/grpc/codes",
+		}},
+		{"not direct", rule{"v2/pkg/a", direct, "example.org/grpc/...", "reason"}, nil},
+		{"transitive", rule{"v2/...", transitive, "example.org/grpc/...", "reason"}, []string{
+			"v2/internal/b must not import example.org/grpc/codes: reason\n\tv2/internal/b imports example.org/grpc/codes",
+			"v2/pkg/a must not import example.org/grpc/codes: reason\n\tv2/pkg/a imports v2/internal/b imports example.org/grpc/codes",
+		}},
+		{"exception among the packages", rule{"v2/pkg/... !v2/pkg/ab", direct, "unsafe", "reason"}, nil},
+		{"a part is not a prefix", rule{"v2/pkg/a/...", transitive, "unsafe", "reason"}, nil},
+		{"exception among the forbidden", rule{"v2/internal/w", direct, "v2/internal/win* !v2/internal/win/winerr", "reason"}, nil},
+		{"star", rule{"v2/internal/*", direct, "v2/pkg/*/hostapi", "reason"}, []string{
+			"v2/internal/w must not import v2/pkg/a/hostapi: reason\n\tv2/internal/w imports v2/pkg/a/hostapi",
+			"v2/internal/w must not import v2/pkg/b/hostapi: reason\n\tv2/internal/w imports v2/pkg/b/hostapi",
+		}},
+		{"renamed", rule{"v2/old/...", direct, "unsafe", "reason"}, []string{"the rule about v2/old/... is about no package"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := test.rule.check(g); !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+package deptest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestUseFromOtherModule makes modules of the programs in testdata, which stand for
+// drivers, and builds them for both systems. To use this checkout, one "go mod edit
+// -replace" for each module of ours that the driver imports must be enough.
+func TestUseFromOtherModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds gRPC for two systems, and may ask the module proxy")
+	}
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	useMain := "-replace=github.com/kubernetes-csi/csi-proxy/v2=" + root
+	useClient := "-replace=github.com/kubernetes-csi/csi-proxy/client=" + filepath.Join(root, "client")
+
+	t.Run("library", func(t *testing.T) {
+		t.Parallel()
+		driver := newModule(t, "library", useMain)
+		for _, goos := range []string{"linux", "windows"} {
+			driver.run(goos, "build", "-o", os.DevNull, ".")
+			for name := range strings.FieldsSeq(driver.run(goos, "list", "-deps", ".")) {
+				if matches("google.golang.org/grpc/... google.golang.org/protobuf/... client/...", shorten(name)) {
+					t.Errorf("a driver that uses the library on %s contains %s", goos, name)
+				}
+			}
+		}
+	})
+	t.Run("client", func(t *testing.T) {
+		t.Parallel()
+		driver := newModule(t, "client", useClient)
+		driver.run("linux", "build", "-o", os.DevNull, ".")
+		driver.run("windows", "build", "-o", os.DevNull, ".")
+	})
+	t.Run("emulator", func(t *testing.T) {
+		t.Parallel()
+		driver := newModule(t, "emulator", useMain, useClient)
+		driver.run("", "test", ".")
+		driver.run("linux", "test", "-c", "-o", os.DevNull, ".")
+		driver.run("windows", "test", "-c", "-o", os.DevNull, ".")
+	})
+}
+
+// module is a Go module that uses ours.
+type module struct {
+	t   *testing.T
+	dir string
+}
+
+// newModule makes a module of a program in testdata.
+func newModule(t *testing.T, program string, replace ...string) module {
+	t.Helper()
+	m := module{t, t.TempDir()}
+	if err := os.CopyFS(m.dir, os.DirFS(filepath.Join("testdata", program))); err != nil {
+		t.Fatal(err)
+	}
+	m.run("", "mod", "init", "example.org/driver")
+	m.run("", append([]string{"mod", "edit"}, replace...)...)
+	m.run("", "mod", "tidy")
+	return m
+}
+
+// run runs the go command in the module, for a system or, without one, for this one.
+func (m module) run(goos string, args ...string) string {
+	m.t.Helper()
+	cmd := exec.CommandContext(m.t.Context(), "go", args...)
+	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOWORK=off", "GOFLAGS=-mod=mod -trimpath", "CGO_ENABLED=0")
+	cmd.Stderr = m.t.Output()
+	output, err := cmd.Output()
+	if err != nil {
+		m.t.Fatalf("GOOS=%s go %s: %v\n%s", goos, strings.Join(args, " "), err, output)
+	}
+	return string(output)
+}

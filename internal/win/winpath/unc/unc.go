@@ -1,0 +1,181 @@
+// Package unc knows the grammar of network paths, \\server\share\directory, as pure functions
+// that behave the same on every OS.
+//
+// Requests carry paths chosen by whoever can create a pod, and Windows gives some of them a
+// meaning that nobody expects: \\?\ and \\.\ name devices, and \\server@SSL\ goes to web servers.
+// Parse accepts shares and plain directories in them, in one spelling. CheckMappable tells those
+// that nobody should be led to, such as \\node\C$, which is a whole disk.
+package unc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+)
+
+// Limits in UTF-16 units. DNS allows 255 characters for a name, and NetShareAdd 80 for a
+// share.
+// https://learn.microsoft.com/windows/win32/api/lmshare/nf-lmshare-netshareadd
+const (
+	maxServer = 255
+	maxShare  = 80
+)
+
+// Path is a share, or a directory in one.
+type Path struct {
+	server, share string // in lower case, as Windows has it
+	path          string // as it was given, without a backslash at the end
+}
+
+// Server names the server, as \\server in lower case.
+func (p Path) Server() string { return `\\` + p.server }
+
+// Share names the share, as \\server\share in lower case: Windows compares without case, and
+// all directories of a share have one connection.
+func (p Path) Share() string { return p.Server() + `\` + p.share }
+
+// Directory is the whole path in its own case. It ends in a backslash, which links need:
+// without it they are resolved wrongly where nothing but a share is left.
+func (p Path) Directory() string { return p.path + `\` }
+
+// Parse reads a path. Slashes count as backslashes, and several in a row below the share as
+// one. The error is of kind winerr.Invalid.
+func Parse(op, text string) (Path, error) {
+	invalid := func(format string, args ...any) (Path, error) {
+		return Path{}, winerr.New(winerr.Invalid, op, "", "remote path %s %s", winpath.Quote(text), fmt.Sprintf(format, args...))
+	}
+	switch {
+	case !utf8.ValidString(text):
+		return invalid("is not valid UTF-8")
+	case len(text) > winpath.MaxPath && winpath.UTF16Len(text) > winpath.MaxPath:
+		return invalid("is longer than the %d characters Windows can handle", winpath.MaxPath)
+	}
+	rest, ok := strings.CutPrefix(strings.ReplaceAll(text, "/", `\`), `\\`)
+	server, rest, _ := strings.Cut(rest, `\`)
+	share, rest, _ := strings.Cut(rest, `\`)
+	switch {
+	case !ok || server == "" || share == "":
+		return invalid(`names no share; it looks like \\server\share`)
+	case server == "?" || server == ".":
+		return invalid(`is that of a device; a share looks like \\server\share`)
+	}
+	if rule := brokenServerRule(server); rule != "" {
+		return invalid("has a server that %s", rule)
+	}
+	if rule := brokenShareRule(share); rule != "" {
+		return invalid("has a share that %s", rule)
+	}
+	root := `\\` + server + `\` + share
+	names := strings.FieldsFunc(rest, func(r rune) bool { return r == '\\' })
+	path := strings.Join(append([]string{root}, names...), `\`)
+	// The rules for names on local drives hold for those on servers, too. That they can name
+	// nothing above the share is what matters most.
+	if below := path[len(root):]; below != "" {
+		if err := winpath.Validate(`C:` + below); err != nil {
+			return Path{}, winerr.As(winerr.Invalid, op, "", fmt.Errorf("remote path %s: the part below the share, taken as a local one: %w", winpath.Quote(text), err), "")
+		}
+	}
+	return Path{server: lower(server), share: lower(share), path: path}, nil
+}
+
+// ShareOf returns the share that the target of a link is in, as Path.Share does, whatever
+// follows in it. Others make links, too, and with more in mind than Parse accepts.
+func ShareOf(target string) (share string, ok bool) {
+	target = strings.ReplaceAll(target, "/", `\`)
+	for _, prefix := range []string{`\\?\UNC\`, `\??\UNC\`} {
+		if len(target) >= len(prefix) && winpath.Equal(target[:len(prefix)], prefix) {
+			target = `\\` + target[len(prefix):]
+		}
+	}
+	rest, ok := strings.CutPrefix(target, `\\`)
+	server, rest, _ := strings.Cut(rest, `\`)
+	name, _, _ := strings.Cut(strings.TrimLeft(rest, `\`), `\`)
+	path, err := Parse("", `\\`+server+`\`+name)
+	return path.Share(), ok && err == nil
+}
+
+// lower returns the one spelling of all names that Windows takes for the same: in lower case,
+// but for letters of which Windows does not know it. To Windows the sign of the Kelvin is not
+// a k, nor the dotted İ an i.
+func lower(name string) string {
+	return strings.Map(func(r rune) rune {
+		if l := unicode.ToLower(r); winpath.Equal(string(l), string(r)) {
+			return l
+		}
+		return r
+	}, winpath.Fold(name))
+}
+
+// notServers are names that others than the SMB client answer to: clients of remote desktops,
+// and Linux on the same machine.
+var notServers = []string{"tsclient", "wsl$", "wsl.localhost"}
+
+// brokenServerRule returns the rule that a server's name or address breaks, or "".
+func brokenServerRule(server string) string {
+	switch {
+	case winpath.UTF16Len(server) > maxServer:
+		return fmt.Sprintf("is longer than %d characters", maxServer)
+	case strings.HasPrefix(server, ".") || strings.HasSuffix(server, ".") || strings.Contains(server, ".."):
+		return "begins or ends with a dot, or has two in a row"
+	case strings.Contains(server, "@"):
+		// Windows takes what follows for a port and the path to a web server.
+		// https://learn.microsoft.com/windows/win32/webdav/webdav-portal
+		return "contains '@', which leads to a web server"
+	case slices.Contains(notServers, lower(server)):
+		return "is none: Windows leads it to something else than a file server"
+	}
+	// Windows allows none of these in names of computers, and DNS fewer.
+	// https://learn.microsoft.com/troubleshoot/windows-server/active-directory/naming-conventions-for-computer-domain-site-ou
+	return forbiddenIn(server, `"*+,:;<=>?[]| `, "; an IPv6 address is written with dashes, as in fd00--1.ipv6-literal.net")
+}
+
+// brokenShareRule returns the rule that the name of a share breaks, or "".
+func brokenShareRule(share string) string {
+	switch {
+	case winpath.UTF16Len(share) > maxShare:
+		return fmt.Sprintf("is longer than %d characters", maxShare)
+	case strings.Trim(share, ".") == "":
+		return "consists of dots"
+	case strings.HasSuffix(share, ".") || strings.HasSuffix(share, " ") || strings.HasPrefix(share, " "):
+		return "begins with a space, or ends with a dot or a space"
+	case lower(share) == "davwwwroot":
+		return "is that of web servers"
+	}
+	return forbiddenIn(share, `"*:<>?|`, "")
+}
+
+func forbiddenIn(name, set, hint string) string {
+	for _, r := range name {
+		switch {
+		case unicode.IsControl(r):
+			return fmt.Sprintf("contains a control character (U+%04X)", r)
+		case unicode.Is(unicode.Cf, r):
+			return fmt.Sprintf("contains a character that cannot be seen (U+%04X)", r)
+		case strings.ContainsRune(set, r):
+			return fmt.Sprintf("contains %q%s", r, hint)
+		}
+	}
+	return ""
+}
+
+// CheckMappable refuses shares that Windows makes by itself: whole drives, the Windows
+// directory, pipes, printers. Whoever can have one of a node mapped, whose own account may be
+// all it takes, has the node. Other shares whose names end in a dollar are merely hidden. The
+// error is of kind winerr.Denied.
+// https://learn.microsoft.com/troubleshoot/windows-server/networking/problems-administrative-shares-missing
+func (p Path) CheckMappable(op string) error {
+	switch p.share {
+	case "admin$", "ipc$", "print$", "fax$", "clusterstorage$", "pipe", "mailslot":
+	default:
+		if len(p.share) != 2 || p.share[1] != '$' || p.share[0] < 'a' || p.share[0] > 'z' {
+			return nil
+		}
+	}
+	return winerr.New(winerr.Denied, op, p.Share(),
+		"it is an administrative share, which gives access to a whole machine; make a share of the directory that is needed")
+}

@@ -1,0 +1,66 @@
+package parallel_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
+)
+
+// TestEach: all are asked, not all at once, and each error stays with its object.
+func TestEach(t *testing.T) {
+	odd := errors.New("odd")
+	var running, most, asked atomic.Int32
+	failures := parallel.Each(t.Context(), 100, time.Hour, func(ctx context.Context, i int) error {
+		asked.Add(1)
+		now := running.Add(1)
+		defer running.Add(-1)
+		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+		}
+		if _, limited := ctx.Deadline(); !limited {
+			t.Error("there is no time limit")
+		}
+		if i%2 == 1 {
+			return odd
+		}
+		return nil
+	})
+	if asked.Load() != 100 || most.Load() > 8 {
+		t.Errorf("%d were asked, %d at once", asked.Load(), most.Load())
+	}
+	for i, err := range failures {
+		if (i%2 == 1) != errors.Is(err, odd) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
+// TestEach_Limit: one that hangs ends by its own limit.
+func TestEach_Limit(t *testing.T) {
+	failures := parallel.Each(t.Context(), 2, time.Millisecond, func(ctx context.Context, i int) error {
+		if i == 0 {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if failures[0] != nil || !errors.Is(failures[1], context.DeadlineExceeded) {
+		t.Error(failures)
+	}
+}
+
+// TestEach_Panic: it is the error of the one object.
+func TestEach_Panic(t *testing.T) {
+	failures := parallel.Each(t.Context(), 2, time.Hour, func(_ context.Context, i int) error {
+		if i == 0 {
+			panic("boom")
+		}
+		return nil
+	})
+	if failures[0] == nil || failures[1] != nil {
+		t.Error(failures)
+	}
+}

@@ -1,0 +1,154 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
+)
+
+// change is of the objects that are letters of its name.
+type change struct {
+	name  string
+	fresh bool
+}
+
+func (c change) Objects() []string { return strings.Split(c.name, "") }
+
+func (c change) Fresh() bool { return c.fresh }
+
+// station runs changes that take a minute each, and notes when they begin and end.
+type station struct {
+	queues queue.Queues[change]
+	start  time.Time
+
+	mu  sync.Mutex
+	log []string
+}
+
+func (s *station) ask(ctx context.Context, c change) error {
+	return s.queues.Do(ctx, c, time.Hour, func(context.Context) error {
+		s.note(fmt.Sprintf("%s at %v", c.name, time.Since(s.start)))
+		time.Sleep(time.Minute)
+		return fmt.Errorf("end of %s", c.name)
+	})
+}
+
+func (s *station) note(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, line)
+}
+
+func (s *station) want(t *testing.T, want ...string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Equal(s.log, want) {
+		t.Errorf("it went %q, want %q", s.log, want)
+	}
+}
+
+// crowd asks for changes a second apart, and returns when all have their answers.
+func (s *station) crowd(t *testing.T, changes ...change) {
+	t.Helper()
+	s.start = time.Now()
+	done := make(chan error, len(changes))
+	for _, c := range changes {
+		go func() {
+			err := s.ask(t.Context(), c)
+			if err != nil && err.Error() == "end of "+c.name {
+				err = nil
+			}
+			done <- err
+		}()
+		time.Sleep(time.Second)
+	}
+	for range changes {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestQueues_Order(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes []change
+		want    []string
+	}{
+		"same object":                    {[]change{{"a", false}, {"ab", false}, {"a", false}}, []string{"a at 0s", "ab at 1m0s", "a at 2m0s"}},
+		"other objects do not wait":      {[]change{{"a", false}, {"b", false}}, []string{"a at 0s", "b at 1s"}},
+		"equal ones share a run":         {[]change{{"ab", false}, {"ab", false}, {"ab", false}}, []string{"ab at 0s"}},
+		"equal ones that wait share one": {[]change{{"a", false}, {"ab", false}, {"ab", false}}, []string{"a at 0s", "ab at 1m0s"}},
+		"not with one in between":        {[]change{{"a", false}, {"ab", false}, {"b", false}, {"ab", false}}, []string{"a at 0s", "ab at 1m0s", "b at 2m0s", "ab at 3m0s"}},
+		"fresh ones share what waits":    {[]change{{"a", true}, {"a", true}, {"a", true}}, []string{"a at 0s", "a at 1m0s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &station{}
+				s.crowd(t, c.changes...)
+				s.want(t, c.want...)
+			})
+		})
+	}
+}
+
+func TestQueues_CallersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &station{start: time.Now()}
+		leave := func(c change) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := s.ask(ctx, c); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want the deadline", err)
+			}
+		}
+		leave(change{"a", false})  // has begun, and goes on
+		leave(change{"ab", false}) // waits, and never begins
+		if err := s.ask(t.Context(), change{"a", false}); err == nil || err.Error() != "end of a" {
+			t.Errorf("the retry got %v, want the result of the first", err)
+		}
+		time.Sleep(time.Hour)
+		s.want(t, "a at 0s")
+
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.ask(over, change{"a", false}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v for a caller who had left before", err)
+		}
+		s.want(t, "a at 0s")
+	})
+}
+
+// TestDo_LimitBegins: the time of a change begins with the change, however long it waited for
+// those before it.
+func TestDo_LimitBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var queues queue.Queues[change]
+		const limit = time.Minute
+		first := make(chan error)
+		go func() {
+			first <- queues.Do(t.Context(), change{name: "a"}, limit, func(context.Context) error {
+				time.Sleep(10 * limit) // it does not look at its context
+				return nil
+			})
+		}()
+		synctest.Wait()
+		err := queues.Do(t.Context(), change{name: "ab"}, limit, func(ctx context.Context) error {
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) != limit {
+				return fmt.Errorf("it has %v left", time.Until(deadline))
+			}
+			return nil
+		})
+		if err := errors.Join(err, <-first); err != nil {
+			t.Error(err)
+		}
+	})
+}
