@@ -11,6 +11,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
+// Binder is a host of type H whose calls can be bound to a context. Each hostapi package names
+// it for its own HostAPI: ContextBinder.
+type Binder[H any] interface {
+	// WithContext returns the same host, its calls bounded by ctx.
+	WithContext(ctx context.Context) H
+}
+
 // Begin is how every method of a group starts. It returns host bound to ctx, or host
 // itself if it cannot be bound. It refuses a missing request, and fails when ctx is already
 // over, so that no work begins for a caller who has left; op names that work in the error.
@@ -21,7 +28,7 @@ func Begin[H, R any](ctx context.Context, op string, host H, request *R) (H, err
 	if err := ctx.Err(); err != nil {
 		return host, winerr.Wrap(op, "", err)
 	}
-	if bindable, ok := any(host).(interface{ WithContext(ctx context.Context) H }); ok {
+	if bindable, ok := any(host).(Binder[H]); ok {
 		return bindable.WithContext(ctx), nil
 	}
 	return host, nil

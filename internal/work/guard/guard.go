@@ -1,0 +1,29 @@
+// Package guard contains panics of work on goroutines of our own. The edge of the server
+// recovers only what happens on a request's goroutine; a panic on any other one would end the
+// process, and with it everybody's mounts in progress.
+package guard
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"k8s.io/klog/v2"
+)
+
+// Run calls do and turns a panic into an error. It logs the panic with its stack, at the level
+// of errors, to the logger of ctx: the error alone may be dropped as "one object of many failed".
+//
+// The error reaches clients. So it has one line, the first of the panic's text, and no stack.
+func Run(ctx context.Context, do func(ctx context.Context) error) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			text := fmt.Sprint(cause)
+			klog.FromContext(ctx).Error(fmt.Errorf("panic: %s", text), "Recovered from a panic", "stack", string(debug.Stack()))
+			line, _, _ := strings.Cut(text, "\n")
+			err = fmt.Errorf("internal error; see the csi-proxy log: panic: %s", line)
+		}
+	}()
+	return do(ctx)
+}
