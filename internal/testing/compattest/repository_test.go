@@ -31,7 +31,7 @@ var (
 // its reference, which a test of its own compares with the program.
 func load(t *testing.T) *repository {
 	t.Helper()
-	r := &repository{root: filepath.Join("..", ".."), flags: map[string]map[string]bool{}, commands: map[string]bool{}}
+	r := &repository{root: filepath.Join("..", "..", ".."), flags: map[string]map[string]bool{}, commands: map[string]bool{}}
 	read := func(path string) string {
 		t.Helper()
 		text, err := os.ReadFile(path)
