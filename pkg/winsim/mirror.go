@@ -19,8 +19,8 @@ import (
 // mirror shows a node's files in real directories, and the node what others do there.
 //
 // The tree in memory is what calls work on. A call that looks up a name first compares it
-// with the real one (mirror_look.go), and what it changes it changes there as well
-// (mirror_show.go), all while it holds n.mu. So the last change wins, whoever made it, and
+// with the real one (mirror_read.go), and what it changes it changes there as well
+// (mirror_write.go), all while it holds n.mu. So the last change wins, whoever made it, and
 // nothing is ever merged. Nothing runs in the background.
 type mirror struct {
 	node   *Node
