@@ -125,7 +125,7 @@ func (f *Filesystem) CreateSymlink(ctx context.Context, request *CreateSymlinkRe
 		return nil, err
 	}
 	if err := host.CreateSymlink(source, target); err != nil {
-		return nil, err
+		return nil, winerr.Wrap(op, target, err)
 	}
 	return &CreateSymlinkResponse{}, nil
 }
@@ -143,7 +143,7 @@ func (f *Filesystem) IsSymlink(ctx context.Context, request *IsSymlinkRequest) (
 	}
 	isSymlink, err := host.IsSymlink(path)
 	if err != nil {
-		return nil, err
+		return nil, winerr.Wrap(op, path, err)
 	}
 	return &IsSymlinkResponse{IsSymlink: isSymlink}, nil
 }
@@ -160,7 +160,7 @@ func (f *Filesystem) Mkdir(ctx context.Context, request *MkdirRequest) (*MkdirRe
 		return nil, err
 	}
 	if err := host.Mkdir(path); err != nil {
-		return nil, err
+		return nil, winerr.Wrap(op, path, err)
 	}
 	return &MkdirResponse{}, nil
 }
@@ -178,7 +178,7 @@ func (f *Filesystem) PathExists(ctx context.Context, request *PathExistsRequest)
 	}
 	exists, err := host.PathExists(path)
 	if err != nil {
-		return nil, err
+		return nil, winerr.Wrap(op, path, err)
 	}
 	return &PathExistsResponse{Exists: exists}, nil
 }
@@ -196,7 +196,7 @@ func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (
 	}
 	valid, err := host.PathValid(path)
 	if err != nil {
-		return nil, err
+		return nil, winerr.Wrap(op, path, err)
 	}
 	return &PathValidResponse{Valid: valid}, nil
 }
@@ -213,7 +213,7 @@ func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirRe
 		return nil, err
 	}
 	if err := host.Rmdir(path, request.Force); err != nil {
-		return nil, err
+		return nil, winerr.Wrap(op, path, err)
 	}
 	return &RmdirResponse{}, nil
 }
@@ -230,7 +230,7 @@ func (f *Filesystem) RmdirContents(ctx context.Context, request *RmdirContentsRe
 		return nil, err
 	}
 	if err := host.RmdirContents(path); err != nil {
-		return nil, err
+		return nil, winerr.Wrap(op, path, err)
 	}
 	return &RmdirContentsResponse{}, nil
 }

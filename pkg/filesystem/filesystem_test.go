@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
@@ -91,6 +92,8 @@ type method struct {
 	name string
 	call func(ctx context.Context, files filesystem.Interface, path string) (answer any, err error)
 	want func(clean string) string
+	// fails is operation and object of its errors.
+	fails func(path string) string
 	// missing calls it without a request.
 	missing func(ctx context.Context, files filesystem.Interface) error
 }
@@ -105,6 +108,7 @@ var methods = []method{
 			return response != nil && response.Exists, err
 		},
 		want:    func(clean string) string { return "PathExists " + clean },
+		fails:   func(path string) string { return "look up " + path },
 		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.PathExists(ctx, nil); return err },
 	},
 	{
@@ -114,6 +118,7 @@ var methods = []method{
 			return response != nil && response.Valid, err
 		},
 		want:    func(clean string) string { return "PathValid " + clean },
+		fails:   func(path string) string { return "look up " + path },
 		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.PathValid(ctx, nil); return err },
 	},
 	{
@@ -123,6 +128,7 @@ var methods = []method{
 			return response != nil, err
 		},
 		want:    func(clean string) string { return "Mkdir " + clean },
+		fails:   func(path string) string { return "create directory " + path },
 		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.Mkdir(ctx, nil); return err },
 	},
 	{
@@ -132,6 +138,7 @@ var methods = []method{
 			return response != nil, err
 		},
 		want:    func(clean string) string { return "Rmdir " + clean + " false" },
+		fails:   func(path string) string { return "remove " + path },
 		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.Rmdir(ctx, nil); return err },
 	},
 	{
@@ -141,6 +148,7 @@ var methods = []method{
 			return response != nil, err
 		},
 		want:    func(clean string) string { return "Rmdir " + clean + " true" },
+		fails:   func(path string) string { return "remove " + path },
 		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.Rmdir(ctx, nil); return err },
 	},
 	{
@@ -149,7 +157,8 @@ var methods = []method{
 			response, err := files.RmdirContents(ctx, &filesystem.RmdirContentsRequest{Path: path})
 			return response != nil, err
 		},
-		want: func(clean string) string { return "RmdirContents " + clean },
+		want:  func(clean string) string { return "RmdirContents " + clean },
+		fails: func(path string) string { return "remove contents of " + path },
 		missing: func(ctx context.Context, f filesystem.Interface) error {
 			_, err := f.RmdirContents(ctx, nil)
 			return err
@@ -161,7 +170,8 @@ var methods = []method{
 			response, err := files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: path, TargetPath: otherPath})
 			return response != nil, err
 		},
-		want: func(clean string) string { return "CreateSymlink " + clean + " " + otherPath },
+		want:  func(clean string) string { return "CreateSymlink " + clean + " " + otherPath },
+		fails: func(_ string) string { return "create link " + otherPath },
 		missing: func(ctx context.Context, f filesystem.Interface) error {
 			_, err := f.CreateSymlink(ctx, nil)
 			return err
@@ -173,7 +183,8 @@ var methods = []method{
 			response, err := files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: otherPath, TargetPath: path})
 			return response != nil, err
 		},
-		want: func(clean string) string { return "CreateSymlink " + otherPath + " " + clean },
+		want:  func(clean string) string { return "CreateSymlink " + otherPath + " " + clean },
+		fails: func(path string) string { return "create link " + path },
 		missing: func(ctx context.Context, f filesystem.Interface) error {
 			_, err := f.CreateSymlink(ctx, nil)
 			return err
@@ -186,6 +197,7 @@ var methods = []method{
 			return response != nil && response.IsSymlink, err
 		},
 		want:    func(clean string) string { return "IsSymlink " + clean },
+		fails:   func(path string) string { return "inspect link " + path },
 		missing: func(ctx context.Context, f filesystem.Interface) error { _, err := f.IsSymlink(ctx, nil); return err },
 	},
 }
@@ -292,13 +304,24 @@ func TestFilesystem_CancelledCallsDoNotReachTheHost(t *testing.T) {
 	})
 }
 
-// TestFilesystem_HostErrorsPass: a foreign host's errors stay what they are.
-func TestFilesystem_HostErrorsPass(t *testing.T) {
+// TestFilesystem_HostErrors: a foreign host's error gets operation and path and keeps its class;
+// one that has them already stays as it is.
+func TestFilesystem_HostErrors(t *testing.T) {
 	eachMethod(t, func(t *testing.T, m method, host *fakeHost, files *filesystem.Filesystem) {
 		t.Helper()
-		host.err = errors.New("out of cheese")
-		if answer, err := m.call(t.Context(), files, `C:\x`); any(err) != any(host.err) || answer != false {
-			t.Errorf("%v, %v, want no response and the host's error", answer, err)
+		for _, cause := range []error{errors.New("boom"), winerr.AccessDenied, context.DeadlineExceeded} {
+			host.err = cause
+			answer, err := m.call(t.Context(), files, `C:\x`)
+			if _, ok := any(err).(*winerr.Error); !ok || answer != false || !errors.Is(err, cause) || winerr.KindOf(err) != winerr.KindOf(cause) {
+				t.Errorf("the host fails with %v: %v, %v, want no response and a *winerr.Error of that cause", cause, answer, err)
+			}
+			if want := m.fails(`C:\x`) + ": " + cause.Error(); err.Error() != want {
+				t.Errorf("the host fails with %v: %q, want %q", cause, err, want)
+			}
+		}
+		host.err = winerr.New(winerr.InUse, "shear", "the sheep", "it is asleep")
+		if _, err := m.call(t.Context(), files, `C:\x`); any(err) != any(host.err) {
+			t.Errorf("%v, want the host's own *winerr.Error", err)
 		}
 	})
 }
