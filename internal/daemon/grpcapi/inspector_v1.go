@@ -3,8 +3,8 @@ package grpcapi
 import (
 	"context"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspect"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/inspect"
 )
 
 // Inspector describes the storage of a node.

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspect"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/inspect"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"

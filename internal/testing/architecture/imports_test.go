@@ -1,6 +1,7 @@
-// Package deptest holds rules about the whole repository as tests: who may import whom,
-// that importing does no work, and that other modules can use ours.
-package deptest
+// Package architecture checks docs/architecture.md and the rules it states against the code:
+// rooms, imports, the tree and the limits. It also checks that importing does no work, and that
+// other modules can use ours.
+package architecture
 
 import (
 	"encoding/json"
@@ -42,32 +43,30 @@ const (
 	anyOfUs    = "v2/... client/..."
 	windowsAPI = "golang.org/x/sys/windows/... github.com/go-ole/... github.com/Microsoft/go-winio/..."
 	separate   = "groups are independent of each other and of the emulator"
-	portable   = "driver authors test on Linux"
+	audit      = "one place to audit"
 )
 
-// The linter repeats those that look at direct imports (depguard in .golangci.yml), so
-// that editors show them.
+// rules are what the order of the rooms does not say. docs/architecture.md shows them.
 var rules = []rule{
-	{"v2/pkg/... !v2/pkg/winsim/serve", transitive, "google.golang.org/grpc/... google.golang.org/protobuf/... github.com/prometheus/... v2/internal/daemon/server v2/internal/daemon/grpcapi v2/internal/daemon", "a HostProcess driver must not pay for the daemon"},
+	{"v2/pkg/... !v2/pkg/winsim/serve", transitive, "google.golang.org/grpc/... google.golang.org/protobuf/... github.com/prometheus/...", "a HostProcess driver must not pay for the daemon"},
 	{"v2/pkg/disk/...", transitive, "v2/pkg/... !v2/pkg/disk/...", separate},
 	{"v2/pkg/filesystem/...", transitive, "v2/pkg/... !v2/pkg/filesystem/...", separate},
 	{"v2/pkg/iscsi/...", transitive, "v2/pkg/... !v2/pkg/iscsi/...", separate},
-	{"v2/pkg/smb/...", transitive, "v2/pkg/... !v2/pkg/smb/... !v2/pkg/filesystem/...", separate + "; only smb's published constructor takes a filesystem"},
+	{"v2/pkg/smb/...", transitive, "v2/pkg/... !v2/pkg/smb/... !v2/pkg/filesystem/...", separate + "; the published constructor of smb takes a filesystem"},
 	{"v2/pkg/system/...", transitive, "v2/pkg/... !v2/pkg/system/...", separate},
 	{"v2/pkg/volume/...", transitive, "v2/pkg/... !v2/pkg/volume/...", separate},
-	{"v2/pkg/winsim/... v2/pkg/hosttest/...", direct, windowsAPI, portable},
-	{"v2/pkg/winsim/... v2/pkg/hosttest/...", transitiveOnLinux, windowsAPI, portable},
-	{"v2/internal/daemon/grpcapi", direct, "v2/internal/win*/... !v2/internal/win/winerr v2/internal/win/cim v2/pkg/*/hostapi", "adapters translate; they decide nothing"},
+	{"v2/pkg/winsim/... v2/pkg/hosttest/...", transitiveOnLinux, windowsAPI, "driver authors test on Linux"},
+	{"v2/internal/daemon/grpcapi", direct, "v2/internal/win/... !v2/internal/win/winerr v2/pkg/*/hostapi", "adapters translate; they decide nothing"},
 	{"v2/cmd/csi-proxy", transitive, "v2/pkg/winsim/... v2/pkg/hosttest/...", "the daemon never contains the emulator"},
 	{"v2/... !v2/cmd/* !v2/internal/daemon/metrics", transitive, "github.com/prometheus/... v2/internal/daemon/metrics", "only the programs have metrics; tests of drivers do without"},
-	{anyOfUs + " !v2/internal/win/cim !v2/internal/win/winapi !v2/internal/daemon/pipe !v2/internal/daemon/service !v2/internal/win/local !v2/internal/ctl/machine !v2/internal/ctl/scm !v2/cmd/* !client/internal/dial", direct, windowsAPI, "one place to audit"},
-	{anyOfUs + " !v2/internal/win/cim !v2/internal/win/winapi !v2/internal/daemon/pipe !v2/internal/win/local !v2/internal/ctl/scm !v2/cmd/* !client/api/... !v2/internal/daemon/inspectv1", direct, "unsafe", "one place to audit, besides what protoc-gen-go writes"},
+	{anyOfUs + " !v2/internal/win/cim !v2/internal/win/winapi !v2/internal/win/local !v2/internal/daemon/pipe !v2/internal/daemon/service !v2/internal/ctl/machine !v2/internal/ctl/scm !v2/pkg/winsim/internal/claim !v2/cmd/* !client/internal/dial", direct, windowsAPI, audit},
+	{anyOfUs + " !v2/internal/win/cim !v2/internal/win/winapi !v2/internal/win/local !v2/internal/daemon/pipe !v2/internal/ctl/scm !v2/cmd/* !client/api/... !v2/internal/daemon/inspectv1", direct, "unsafe", audit + "; protoc-gen-go's code uses it too"},
 	{"client/...", transitive, "v2/... k8s.io/klog/... github.com/prometheus/...", "drivers vendor the client, and nothing of ours with it"},
 	{anyOfUs, transitive, "github.com/microsoft/wmi/...", "its init function panics where WMI is missing (csi-proxy#411)"},
-	{anyOfUs, direct, "github.com/pkg/errors io/ioutil", "settled: the standard library's errors, io and os have it"},
+	{anyOfUs, direct, "github.com/pkg/errors io/ioutil", "the standard library has it"},
 	{anyOfUs + " !v2/hack/... !v2/test/...", direct, "os/exec", "no PowerShell, nor any other program, at run time"},
-	{anyOfUs + " !v2/cmd/csi-proxyctl/... !v2/internal/ctl/...", transitive, "github.com/spf13/... golang.org/x/term/... v2/internal/ctl/...", "what csi-proxyctl needs is its own; drivers and the daemon do without"},
-	{"v2/cmd/csi-proxyctl/... v2/internal/ctl/...", transitive, "v2/pkg/... v2/internal/daemon/server v2/internal/daemon/grpcapi v2/internal/daemon k8s.io/klog/...", "csi-proxyctl is a client: it knows what the API tells"},
+	{anyOfUs + " !v2/cmd/csi-proxyctl/... !v2/internal/ctl/...", transitive, "github.com/spf13/... golang.org/x/term/... v2/internal/ctl/...", "drivers and the daemon do without what csi-proxyctl needs"},
+	{"v2/cmd/csi-proxyctl/... v2/internal/ctl/...", transitive, "v2/pkg/... v2/internal/daemon v2/internal/daemon/server v2/internal/daemon/grpcapi k8s.io/klog/...", "csi-proxyctl is a client: it knows what the API tells"},
 	{"v2/hack/demo", direct, "v2/...", "the demo is a driver, and has what drivers have"},
 }
 

@@ -1,4 +1,4 @@
-package deptest
+package architecture
 
 import (
 	"go/ast"
