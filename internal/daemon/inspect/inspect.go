@@ -144,7 +144,7 @@ func (i Inspector) Describe(ctx context.Context, links bool) (Node, error) {
 		return Node{}, err
 	}
 	defer unlock()
-	limited, cancel := context.WithTimeout(win.Onlooking(ctx), portion(ctx, limit, 3))
+	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 3))
 	defer cancel()
 
 	l := look{Inspector: i}

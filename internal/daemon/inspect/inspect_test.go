@@ -408,7 +408,7 @@ func TestDescribe_Crowd(t *testing.T) {
 	})
 }
 
-// watched is a machine that notes which calls are not an onlooker's.
+// watched is a machine that notes which calls are not marked as an inspector's.
 type watched struct {
 	*winsim.Node
 	mu     sync.Mutex
@@ -419,7 +419,7 @@ type watched struct {
 func (m *watched) note(ctx context.Context, call string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.calls++; !win.IsOnlooker(ctx) {
+	if m.calls++; !win.IsInspector(ctx) {
 		m.others = append(m.others, call)
 	}
 }
@@ -449,9 +449,9 @@ func (m *watched) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
 	return m.Node.SystemVolumes(ctx)
 }
 
-// TestDescribe_Onlooker: the calls that a look leaves behind must keep no driver from a disk, so
-// the machine is told whose they are: when disks, lists of ids, volumes and links are looked at.
-func TestDescribe_Onlooker(t *testing.T) {
+// TestDescribe_MarksItsCalls: the calls that the inspector abandons must keep no driver from a
+// disk, so it marks all of them: those about disks, lists of ids, volumes and links.
+func TestDescribe_MarksItsCalls(t *testing.T) {
 	m := &watched{Node: newNode(t, zoo())}
 	linked(t, m.Node)
 	limits, err := policy.New([]string{kubelet})
@@ -460,7 +460,7 @@ func TestDescribe_Onlooker(t *testing.T) {
 	}
 	describe(t, inspect.NewOn(m).Searching(limits))
 	if m.calls == 0 || len(m.others) != 0 {
-		t.Errorf("%d calls, of which these are nobody's who only looks: %q", m.calls, m.others)
+		t.Errorf("%d calls, of which these are not marked: %q", m.calls, m.others)
 	}
 }
 

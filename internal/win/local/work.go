@@ -26,11 +26,10 @@ import (
 // kind is a kind of calls that hang for the same reason. Its text completes "calls to".
 type kind string
 
-// forOnlookers makes another kind of one: the same calls, made by somebody who only looks on.
-// What onlookers leave behind keeps onlookers waiting, and nobody who has work to do there: a
-// driver that asks a disk while its controller resets waits for the answer, whoever has looked
-// at the disk before.
-const forOnlookers kind = " for an onlooker"
+// forInspector makes the kind of the same calls made by an inspector. Its stuck calls delay only
+// other calls of an inspector: a driver that asks a disk while its controller resets gets its
+// answer although an inspector has given up on the disk before.
+const forInspector kind = " for an inspector"
 
 // maxRunning is how many calls of one kind may run on one object at once; others wait.
 // Without it a crowd that asks a dead disk at the same moment would take a thread each,
@@ -234,8 +233,8 @@ func bounded[T any](ctx context.Context, k kind, object string, f func() (T, err
 	if ctx.Done() == nil { // nothing can end it
 		return f()
 	}
-	if win.IsOnlooker(ctx) {
-		k += forOnlookers
+	if win.IsInspector(ctx) {
+		k += forInspector
 	}
 	var result struct {
 		value T

@@ -104,24 +104,23 @@ func TestWithin_Abandons(t *testing.T) {
 	})
 }
 
-// TestWithin_Onlooker: what somebody has left behind who only looked keeps nobody from the
-// object but others who look.
-func TestWithin_Onlooker(t *testing.T) {
+// TestWithin_CountsInspectorCallsSeparately: the stuck calls of an inspector delay only inspectors.
+func TestWithin_CountsInspectorCallsSeparately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kinds []string
 		Observe(func(kind string, _ time.Duration, _ error) { kinds = append(kinds, kind) })
 		defer Observe(nil)
 		back := make(chan struct{})
-		if err := act(win.Onlooking(soon(t)), testKind, "dead", func() error { <-back; return nil }); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the onlooker: %v, want the deadline", err)
+		if err := act(win.AsInspector(soon(t)), testKind, "dead", func() error { <-back; return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the inspector: %v, want the deadline", err)
 		}
 		start := time.Now()
 		if err := act(t.Context(), testKind, "dead", func() error { return nil }); err != nil || time.Since(start) != 0 {
-			t.Errorf("somebody with work to do: %v after %v, want an answer at once", err, time.Since(start))
+			t.Errorf("a driver: %v after %v, want an answer at once", err, time.Since(start))
 		}
-		err := act(win.Onlooking(t.Context()), testKind, "dead", func() error { t.Error("it was called"); return nil })
+		err := act(win.AsInspector(t.Context()), testKind, "dead", func() error { t.Error("it was called"); return nil })
 		if took := time.Since(start); !errors.Is(err, winerr.Unavailable) || took != patience {
-			t.Errorf("another onlooker: %v after %v, want %v after %v", err, took, winerr.Unavailable, patience)
+			t.Errorf("a second inspector: %v after %v, want %v after %v", err, took, winerr.Unavailable, patience)
 		}
 		if Stuck() != 1 {
 			t.Errorf("%d are stuck, want that the one keeps a thread", Stuck())
