@@ -19,7 +19,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the expectations in testdata anew")
+var update = flag.Bool("update", false, "replace the golden files in testdata")
 
 // words are what transcripts call things that are long to write.
 var words = map[string]string{
@@ -67,14 +67,14 @@ func TestTranscripts(t *testing.T) {
 	eachTranscript(t, func(t *testing.T, file, want string) {
 		t.Helper()
 		got := replay(t, newProvenNode(t, modelFor(t, file)), want, same)
-		if *rewrite && got != want {
+		if *update && got != want {
 			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			return
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("differs (-want +got); run the test with -rewrite to accept it:\n%s", diff)
+			t.Errorf("differs (-want +got); run the test with -update to accept it:\n%s", diff)
 		}
 	})
 }

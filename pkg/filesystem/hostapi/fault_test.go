@@ -17,7 +17,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the expectations in testdata anew")
+var update = flag.Bool("update", false, "replace the golden files in testdata")
 
 const (
 	volume = `\\?\Volume{11111111-2222-3333-4444-555555555555}\`
@@ -150,7 +150,7 @@ func TestFaults(t *testing.T) {
 		fmt.Fprintln(&table)
 	}
 	got := strings.TrimSpace(table.String()) + "\n"
-	if *rewrite {
+	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.ReplaceAll(string(want), "\r\n", "\n"), got); diff != "" {
-		t.Errorf("%s differs (-want +got); run the test with -rewrite to accept it:\n%s", golden, diff)
+		t.Errorf("%s differs (-want +got); run the test with -update to accept it:\n%s", golden, diff)
 	}
 }
 

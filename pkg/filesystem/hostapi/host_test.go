@@ -82,7 +82,7 @@ func TestBudgets(t *testing.T) {
 		}
 	}
 	slices.SortFunc(rows, func(a, b calltable.Row) int { return strings.Compare(a.Operation, b.Operation) })
-	calltable.Compare(t, rows, *rewrite)
+	calltable.Compare(t, rows, *update)
 }
 
 // limited is a host that may only touch C:\work.
