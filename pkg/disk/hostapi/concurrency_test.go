@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -199,6 +200,43 @@ func TestSetDiskState_CarriedThrough(t *testing.T) {
 		}
 		if !attributes(t, node, blank).Offline {
 			t.Error("the disk is online")
+		}
+	})
+}
+
+// TestSetDiskState_Order: a caller does not join a change in front of a later one. A takes the
+// disk online, which takes long, B waits to take it offline, C arrives last and wants it online.
+func TestSetDiskState_Order(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := offline()
+		model.RealTime = true
+		node := newNode(t, model)
+		inject(t, node, winsim.Fault{Call: "SetDiskAttributes", Delay: 20 * time.Second})
+		h := bound(t.Context(), node)
+		var answers []string
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		ask := func(caller string, online bool) {
+			wg.Go(func() {
+				err := h.SetDiskState(blank, online)
+				mu.Lock()
+				defer mu.Unlock()
+				answers = append(answers, caller)
+				if got := !attributes(t, node, blank).Offline; err != nil || got != online {
+					t.Errorf("%s wants online %v and is answered %v; the disk then is online: %v", caller, online, err, got)
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		ask("A", true)
+		ask("B", false)
+		ask("C", true)
+		wg.Wait()
+		if attributes(t, node, blank).Offline {
+			t.Error("the disk ends offline, but the last caller took it online")
+		}
+		if want := []string{"A", "B", "C"}; !slices.Equal(answers, want) {
+			t.Errorf("answers in the order %v, want %v", answers, want)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
 var _ HostAPI = DiskAPI{}
@@ -135,9 +136,9 @@ func (d DiskAPI) GetDiskState(diskNumber uint32) (bool, error) {
 
 // host is a machine, and what its callers must share.
 type host struct {
-	m       win.Machine
-	changes changes
-	rescans rescans
+	m        win.Machine
+	changes  queue.Queues[change]
+	adapters adaptersAsked
 }
 
 // name is how errors call a disk.

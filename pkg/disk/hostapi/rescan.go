@@ -13,8 +13,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/flight"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
@@ -25,69 +23,48 @@ const (
 	// timeouts of its driver, 30 to 60 seconds.
 	adapterLimit = time.Minute
 
-	// roundLimit ends a rescan that nobody waits for any more: the wait for the one
-	// before it, and its own.
-	roundLimit = 3 * time.Minute
+	// rescanLimit ends a rescan whose callers have all left.
+	rescanLimit = 3 * time.Minute
 )
 
-// rescans lets callers share rescans. One that is under way is of no use to whoever comes
-// after its start, because the disk may have come in between; but all who come during it
-// are served by the next.
-type rescans struct {
-	rounds flight.Group[uint64] // by number of the round
-	turn   keylock.Locks[struct{}]
-
-	mu      sync.Mutex
-	started uint64 // the last round that has started
-	waiting map[string]bool
-}
-
+// rescan makes Windows look for disks. Callers share a rescan only if they come before it
+// begins: a disk that arrives later may be missed. All callers who come during a rescan share
+// the next one.
 func (h *host) rescan(ctx context.Context) error {
-	r := &h.rescans
-	r.mu.Lock()
-	next := r.started + 1
-	r.mu.Unlock()
-	err := r.rounds.Do(ctx, next, roundLimit, func(ctx context.Context) error {
-		unlock, err := r.turn.Lock(ctx, struct{}{})
-		if err != nil {
-			return err
-		}
-		defer unlock()
-		r.start(next)
-		return h.scan(ctx)
-	})
-	if late := r.late(); err != nil && ctx.Err() != nil && late != "" {
+	err := h.changes.Do(ctx, change{op: opRescan, object: "all disks", fresh: true}, rescanLimit, h.scan)
+	if late := h.adapters.late(); err != nil && ctx.Err() != nil && late != "" {
 		return winerr.As(winerr.KindOf(err), opRescan, "", err, "no answer from "+late)
 	}
 	return winerr.Wrap(opRescan, "", err)
 }
 
-func (r *rescans) start(round uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.started = max(r.started, round)
+// adaptersAsked are the adapters that were asked to rescan and have not answered. The zero value
+// is ready.
+type adaptersAsked struct {
+	mu      sync.Mutex
+	waiting map[string]bool
 }
 
 // expect notes that an adapter has been asked, and returns what to call when it answers.
-func (r *rescans) expect(adapter string) (answered func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.waiting == nil {
-		r.waiting = map[string]bool{}
+func (a *adaptersAsked) expect(adapter string) (answered func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waiting == nil {
+		a.waiting = map[string]bool{}
 	}
-	r.waiting[adapter] = true
+	a.waiting[adapter] = true
 	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.waiting, adapter)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.waiting, adapter)
 	}
 }
 
 // late names the adapters that have been asked and not answered.
-func (r *rescans) late() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return list(slices.Sorted(maps.Keys(r.waiting)))
+func (a *adaptersAsked) late() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return list(slices.Sorted(maps.Keys(a.waiting)))
 }
 
 func list(adapters []string) string {
@@ -129,7 +106,7 @@ func (h *host) scanAdapters(ctx context.Context) error {
 		log.V(2).Info("The storage adapters cannot be listed; all devices are rescanned instead", "err", err)
 	}
 	failures := parallel.Each(ctx, len(adapters), adapterLimit, func(ctx context.Context, i int) error {
-		defer h.rescans.expect(adapters[i])()
+		defer h.adapters.expect(adapters[i])()
 		return h.m.RescanAdapter(ctx, adapters[i])
 	})
 	var late []string

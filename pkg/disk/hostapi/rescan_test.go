@@ -123,8 +123,8 @@ func TestRescan_HangingAdapter(t *testing.T) {
 	}
 }
 
-// TestRescan_Shared: whoever asks during a rescan needs one that starts later, but only
-// one for all of them.
+// TestRescan_Shared: a caller who comes during a rescan needs a later one, because its disk may
+// have come too late for this one. All such callers share the next rescan.
 func TestRescan_Shared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t, winsim.Default())
@@ -159,6 +159,27 @@ func TestRescan_Shared(t *testing.T) {
 		wg.Wait()
 		if got := node.Calls()["StorageAdapters"]; got != 3 {
 			t.Errorf("%d rescans after another caller, want 3", got)
+		}
+	})
+}
+
+// TestRescan_CallersLeave: a rescan that has begun is completed, and one that still waits when
+// its callers leave is dropped.
+func TestRescan_CallersLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, winsim.Default())
+		inject(t, node, winsim.Fault{Call: "StorageAdapters", Delay: 10 * time.Second})
+		h := bound(t.Context(), node)
+		for range 2 { // the first begins, the second waits for it
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := h.WithContext(ctx).Rescan(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want the deadline", err)
+			}
+			cancel()
+		}
+		time.Sleep(time.Minute)
+		if calls := node.Calls(); calls["StorageAdapters"] != 1 || calls["UpdateDisk"] != 4 {
+			t.Errorf("%v, want one complete rescan", calls)
 		}
 	})
 }
