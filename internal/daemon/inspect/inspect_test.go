@@ -539,7 +539,7 @@ func TestDescribe_Panic(t *testing.T) {
 	for _, v := range got.Volumes {
 		problems = append(problems, v.Problems...)
 	}
-	if diff := cmp.Diff([]string{"panic: boom", "volume: panic: boom"}, problems); diff != "" || len(got.Disks) != 4 || len(got.Volumes) != 2 {
+	if diff := cmp.Diff([]string{"internal error; see the csi-proxy log: panic: boom", "volume: internal error; see the csi-proxy log: panic: boom"}, problems); diff != "" || len(got.Disks) != 4 || len(got.Volumes) != 2 {
 		t.Errorf("%s\n%s", diff, text(got))
 	}
 }

@@ -58,8 +58,8 @@ func (p problems) texts() []string {
 	return texts
 }
 
-// logMistake logs a panic, with its stack, which nobody else shall see. Questions that fail are
-// no errors of whoever asks them, so there is nothing else to log.
+// logMistake logs the device of a panic; guard.Run has logged the stack. Questions that fail are
+// not errors of their caller, so there is nothing else to log.
 func logMistake(ctx context.Context, object string, err error) {
 	klog.FromContext(ctx).Error(err, "Looking at a device panicked", "device", object)
 }
@@ -70,7 +70,7 @@ func reasonOf(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return "no answer in time"
 	default:
-		text, _, _ := strings.Cut(err.Error(), "\n") // of a panic; the rest is its stack
+		text, _, _ := strings.Cut(err.Error(), "\n") // joined errors have several lines
 		return text
 	}
 }

@@ -1,24 +1,24 @@
-// Package parallel asks many objects at once, so that a sick one among them does not hold up
+// Package parallel asks many objects at once, so that one that does not answer does not delay
 // the others.
 package parallel
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
 )
 
-// atOnce is how many objects are asked at the same time. Healthy ones answer in microseconds,
-// so this is not for speed but for the sick one among many.
-const atOnce = 8
+// maxConcurrent is how many objects are asked at the same time. Healthy ones answer in
+// microseconds: this is not for speed, but for the few that do not answer.
+const maxConcurrent = 8
 
-// Each calls do for 0 to n-1, several at a time and each with a time limit of its own, and
-// returns their errors when all are done.
+// Each calls do for 0 to n-1, several at a time and each with its own time limit, and returns
+// their errors when all are done. A panic in do becomes the error of that call, see guard.Run.
 func Each(ctx context.Context, n int, limit time.Duration, do func(ctx context.Context, i int) error) []error {
 	failures := make([]error, n)
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, maxConcurrent)
 	var wg sync.WaitGroup
 	for i := range n {
 		slots <- struct{}{}
@@ -26,19 +26,9 @@ func Each(ctx context.Context, n int, limit time.Duration, do func(ctx context.C
 			defer func() { <-slots }()
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
-			failures[i] = recovered(func() error { return do(ctx, i) })
+			failures[i] = guard.Run(ctx, func(ctx context.Context) error { return do(ctx, i) })
 		})
 	}
 	wg.Wait()
 	return failures
-}
-
-// recovered makes an error of a panic: on a goroutine of ours it would end the program.
-func recovered(do func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
-		}
-	}()
-	return do()
 }

@@ -3,14 +3,18 @@ package parallel_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
-// TestEach: all are asked, not all at once, and each error stays with its object.
+// TestEach: every object is asked, at most eight at once, and each error stays with its object.
 func TestEach(t *testing.T) {
 	odd := errors.New("odd")
 	var running, most, asked atomic.Int32
@@ -38,7 +42,7 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestEach_Limit: one that hangs ends by its own limit.
+// TestEach_Limit: a call that hangs ends at its own limit.
 func TestEach_Limit(t *testing.T) {
 	failures := parallel.Each(t.Context(), 2, time.Millisecond, func(ctx context.Context, i int) error {
 		if i == 0 {
@@ -52,9 +56,11 @@ func TestEach_Limit(t *testing.T) {
 	}
 }
 
-// TestEach_Panic: it is the error of the one object.
+// TestEach_Panic: a panic is the error of its object, and is logged with its stack.
 func TestEach_Panic(t *testing.T) {
-	failures := parallel.Each(t.Context(), 2, time.Hour, func(_ context.Context, i int) error {
+	var log strings.Builder
+	ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
+	failures := parallel.Each(ctx, 2, time.Hour, func(_ context.Context, i int) error {
 		if i == 0 {
 			panic("boom")
 		}
@@ -62,5 +68,8 @@ func TestEach_Panic(t *testing.T) {
 	})
 	if failures[0] == nil || failures[1] != nil {
 		t.Error(failures)
+	}
+	if got := log.String(); !strings.Contains(got, "panic: boom") || !strings.Contains(got, "TestEach_Panic") {
+		t.Errorf("the log lacks the stack:\n%s", got)
 	}
 }
