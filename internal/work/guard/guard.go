@@ -1,6 +1,6 @@
 // Package guard contains panics of work on goroutines of our own. The edge of the server
 // recovers only what happens on a request's goroutine; a panic on any other one would end the
-// process, and with it everybody's mounts in progress.
+// process, and with it all mounts in progress.
 package guard
 
 import (

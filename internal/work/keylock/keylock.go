@@ -1,5 +1,5 @@
-// Package keylock locks objects by key: calls on one disk wait for each other, calls on
-// different disks do not. A caller whose context ends stops waiting at once.
+// Package keylock locks objects by key: calls on one service wait for each other, calls on
+// different services do not. A caller whose context ends stops waiting at once.
 package keylock
 
 import (
@@ -16,14 +16,14 @@ type Locks[K comparable] struct {
 	held map[K]*lock
 }
 
-// lock is held by whoever has put a value into its channel.
+// lock is held by each caller that has put a value into its channel.
 type lock struct {
 	taken chan struct{} // as large as the limit
 	users int           // holder and waiters; guarded by Locks.mu
 }
 
-// Lock waits for the lock of key. The caller must call unlock exactly once. The error is
-// that of ctx.
+// Lock waits for the lock of key. The caller must call unlock exactly once. If ctx ends first,
+// Lock returns ctx's error.
 func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -56,8 +56,8 @@ func (l *Locks[K]) join(key K) *lock {
 	return mine
 }
 
-// leave forgets the lock when nobody uses it any more, so that the set does not grow with
-// every key that was ever seen.
+// leave forgets the lock when its last user leaves, so that the set does not grow with every
+// key ever used.
 func (l *Locks[K]) leave(key K, mine *lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
