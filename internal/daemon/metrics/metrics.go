@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/flight"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
 // namespace begins every name that is ours.
@@ -200,7 +200,7 @@ type mappings struct {
 }
 
 type mappingsQuestion struct {
-	*flight.Work
+	*queue.Work
 	n int // valid when the work is done
 }
 
@@ -236,7 +236,7 @@ func (m *mappings) ask(ctx context.Context) *mappingsQuestion {
 		}
 	}
 	question := &mappingsQuestion{}
-	question.Work = flight.Start(ctx, func(ctx context.Context) (err error) {
+	question.Work = queue.Start(ctx, func(ctx context.Context) (err error) {
 		question.n, err = m.count(ctx)
 		return err
 	})

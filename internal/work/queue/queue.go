@@ -1,9 +1,9 @@
-// Package queue puts changes of the same objects in the order of their arrival, and lets
-// callers who want the same share one run of it. A volume and the folder where it is to be
-// mounted are such objects, and so is an iSCSI target.
+// Package queue runs changes of the same object in the order of their arrival, and lets callers
+// who want the same change share one run of it. A disk, a volume, the folder where a volume is
+// mounted and an iSCSI target are such objects.
 //
-// A change that has begun goes on when its callers leave, as internal/work/flight does it; one that
-// has not begun by then never does.
+// A change that has begun goes on when its callers leave. Their retries join it instead of
+// starting it twice. A change that has not begun is dropped when its last caller leaves.
 package queue
 
 import (
@@ -12,28 +12,25 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/flight"
 )
 
-// Change names something that is to be done. Callers who ask for equal changes may share one
-// run of it, and its result.
+// Change names something to do. Callers who ask for equal changes may share one run and its
+// result.
 type Change interface {
 	comparable
 	// Objects names what is changed; changes of the same object wait for each other.
 	Objects() []string
-	// Fresh means that only those may share a run who come before it begins.
+	// Fresh means that callers can join a run only before it begins.
 	Fresh() bool
 }
 
-// Queues are the changes that are under way or wait for their turn, for each object in the
-// order of their arrival. The zero value is ready.
+// Queues holds the changes that run or wait, for each object in the order of their arrival. The
+// zero value is ready.
 //
-// A change of two objects stands in both queues at once, and begins when all who stood there
-// before it have ended. A caller joins a change only if that is the last one in all of its
-// queues. So what a caller was told is never undone by somebody who came before: a mount that
-// comes after an unmount is done after it, even if the same mount is still under way in front
-// of the unmount.
+// A change of two objects stands in both queues at once, and begins when all changes before it
+// have ended. A caller joins a change only if it is the last one in all of its queues. So no
+// earlier caller undoes what a later caller was told: a mount that arrives after an unmount runs
+// after it, even if the same mount still runs in front of the unmount.
 type Queues[C Change] struct {
 	mu       sync.Mutex
 	byObject map[string][]*turn[C]
@@ -42,7 +39,7 @@ type Queues[C Change] struct {
 // turn is a change in its queues.
 type turn[C Change] struct {
 	change C
-	run    *flight.Work
+	run    *Work
 	quit   context.CancelFunc // ends its wait
 
 	// Guarded by the mutex of the queues.
@@ -50,13 +47,13 @@ type turn[C Change] struct {
 	begun   bool
 }
 
-// errNobody is the result of a change that did not begin, because all who asked for it had
-// left. Nobody gets to see it: such a change is in no queue any more.
-var errNobody = errors.New("nobody waits for it")
+// errDropped is the result of a change that never began, because all its callers had left. No
+// caller sees it: the change has left its queues, so it cannot be joined.
+var errDropped = errors.New("dropped: all callers have left")
 
-// Do runs a change when it is its turn, or joins it, and returns its error. When ctx ends
-// first Do returns ctx's error. The context of the change has the values of the first caller's,
-// but ends only limit after it has begun: what came before it takes its own time.
+// Do runs a change in its turn, or joins an equal one, and returns its error. If ctx ends first,
+// Do returns ctx's error. The context of the change has the values of the first caller's, but
+// ends limit after the change begins: its wait for its turn does not count.
 func (q *Queues[C]) Do(ctx context.Context, change C, limit time.Duration, do func(ctx context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -66,7 +63,7 @@ func (q *Queues[C]) Do(ctx context.Context, change C, limit time.Duration, do fu
 	return mine.run.Wait(ctx)
 }
 
-// enter counts the caller in at a change that can be joined, or lines up a new one.
+// enter adds the caller to a change that can be joined, or lines up a new one.
 func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do func(ctx context.Context) error) *turn[C] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,15 +81,15 @@ func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do
 		before = append(before, q.byObject[object]...)
 		q.byObject[object] = append(q.byObject[object], mine)
 	}
-	mine.run = flight.Start(ctx, func(ctx context.Context) error {
+	mine.run = Start(ctx, func(ctx context.Context) error {
 		defer q.remove(mine)
 		for _, other := range before {
 			if !other.ended(wait) {
-				return errNobody
+				return errDropped
 			}
 		}
 		if !q.begin(mine) {
-			return errNobody
+			return errDropped
 		}
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -101,8 +98,7 @@ func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do
 	return mine
 }
 
-// last returns the change that is the last one in all queues of an equal one, if it can be
-// joined.
+// last returns the change that a caller of an equal one can join, or nil.
 func (q *Queues[C]) last(change C) (last *turn[C]) {
 	for _, object := range change.Objects() {
 		queue := q.byObject[object]
@@ -117,7 +113,7 @@ func (q *Queues[C]) last(change C) (last *turn[C]) {
 	return last
 }
 
-// ended waits until a change has ended, however it did, and is false if ctx does first.
+// ended waits until a change has ended, with or without an error. It is false if ctx ends first.
 func (t *turn[C]) ended(ctx context.Context) bool {
 	select {
 	case <-t.run.Done():
@@ -127,7 +123,7 @@ func (t *turn[C]) ended(ctx context.Context) bool {
 	}
 }
 
-// begin reports whether anybody still wants the change, which then cannot be called off.
+// begin marks a change that still has callers as begun. It is false if all callers have left.
 func (q *Queues[C]) begin(t *turn[C]) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,9 +131,8 @@ func (q *Queues[C]) begin(t *turn[C]) bool {
 	return t.begun
 }
 
-// leave counts a caller out. A change that has not begun leaves with its last caller: an
-// unmount must not happen long after its caller has given up on it and gone on to use the
-// volume.
+// leave removes a caller. The last caller drops a change that has not begun: an unmount must not
+// happen long after its caller gave up and went on to use the volume.
 func (q *Queues[C]) leave(t *turn[C]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -148,7 +143,7 @@ func (q *Queues[C]) leave(t *turn[C]) {
 	}
 }
 
-// remove takes a change that ends out of its queues.
+// remove takes a change that has ended out of its queues.
 func (q *Queues[C]) remove(t *turn[C]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

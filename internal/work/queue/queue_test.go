@@ -11,6 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
@@ -150,5 +153,63 @@ func TestDo_LimitBegins(t *testing.T) {
 		if err := errors.Join(err, <-first); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestDo_Panic: a panic is the error of the change, with one line, and the queue goes on.
+func TestDo_Panic(t *testing.T) {
+	var queues queue.Queues[change]
+	var log strings.Builder
+	ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
+	err := queues.Do(ctx, change{name: "a"}, time.Hour, func(context.Context) error { panic("oops\ngoroutine 7: another stack") })
+	if err == nil || !strings.HasSuffix(err.Error(), "panic: oops") {
+		t.Errorf("%v, want the first line of the panic", err)
+	}
+	if got := log.String(); !strings.Contains(got, "TestDo_Panic") || !strings.Contains(got, "goroutine 7") {
+		t.Errorf("the log lacks the stacks:\n%s", got)
+	}
+	if err := queues.Do(ctx, change{name: "a"}, time.Hour, func(context.Context) error { return nil }); err != nil {
+		t.Errorf("the next change: %v", err)
+	}
+}
+
+// TestDo_LimitEnds: the limit ends a change that looks at its context.
+func TestDo_LimitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var queues queue.Queues[change]
+		err := queues.Do(t.Context(), change{name: "a"}, time.Minute, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the deadline", err)
+		}
+	})
+}
+
+// TestStart: work outlives its caller, every caller that waits gets its result, and its context
+// has the values of the caller's.
+func TestStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		result := errors.New("result")
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+		work := queue.Start(ctx, func(ctx context.Context) error {
+			time.Sleep(time.Minute)
+			if ctx.Err() != nil || ctx.Value(key{}) != "value" {
+				t.Errorf("its context is %v", ctx)
+			}
+			return result
+		})
+		cancel()
+		if err := work.Wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v for the caller who left", err)
+		}
+		for range 2 {
+			if err := work.Wait(t.Context()); !errors.Is(err, result) {
+				t.Errorf("%v, want the result", err)
+			}
+		}
+		<-work.Done()
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/flight"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
 // Limits of a scan. What kubelet and drivers link to shares is at most seven names below the
@@ -30,10 +30,19 @@ const (
 // scans are the searches for links that others have made, or this program before it was
 // started anew: one for each set of working directories. The zero value is ready.
 type scans struct {
-	running flight.Group[string]
+	running queue.Queues[scanOf]
 	mu      sync.Mutex
 	ended   map[string]ended
 }
+
+// scanOf is a scan of a set of working directories. Callers join the one that runs.
+type scanOf string
+
+// Objects implements queue.Change.
+func (s scanOf) Objects() []string { return []string{string(s)} }
+
+// Fresh implements queue.Change.
+func (scanOf) Fresh() bool { return false }
 
 // ended is how a scan ended, and when.
 type ended struct {
@@ -63,7 +72,7 @@ func (h host) learnLinks(ctx context.Context) error {
 	if last, ok := s.last(dirs); ok && (last.err == nil || h.m.Now().Before(last.at.Add(last.pause()))) {
 		return last.err
 	}
-	return s.running.Do(ctx, dirs, scanTime, func(ctx context.Context) error {
+	return s.running.Do(ctx, scanOf(dirs), scanTime, func(ctx context.Context) error {
 		err := h.scan(ctx)
 		s.note(dirs, ended{err, h.m.Now()})
 		return err
