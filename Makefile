@@ -52,7 +52,7 @@ GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
 # What 'make generate' runs besides our own protogen, and what comes out of it.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
 	golang.org/x/sys/windows/mkwinsyscall
-GENERATED  := '*.pb.go' '*zsyscall_windows.go' 'docs/cli/*.md' deploy/manifests test/manifests/testdata
+GENERATED  := '*.pb.go' 'client/groups/*/client.go' '*zsyscall_windows.go' 'docs/cli/*.md' deploy/manifests test/manifests/testdata
 
 GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 
@@ -155,7 +155,7 @@ soak: ## Let 64 clients work on a node that fails, for SOAKTIME (60s), with SEED
 .PHONY: generate
 generate: ## Write all generated code, the reference of csi-proxyctl and the manifests anew
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
-	bin/tools/protogen -plugins bin/tools client/api
+	bin/tools/protogen -plugins bin/tools -clients client/api
 	bin/tools/protogen -plugins bin/tools internal/daemon/inspectv1
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 	$(GO_MANIFESTS) run ./render

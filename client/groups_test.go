@@ -20,29 +20,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 
-	diskv1api "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
-	diskv1alpha1api "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1alpha1"
-	diskv1beta1api "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta1"
-	diskv1beta2api "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta2"
-	diskv1beta3api "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta3"
-	filesystemv1api "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
-	filesystemv1alpha1api "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1alpha1"
-	filesystemv1beta1api "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta1"
-	filesystemv1beta2api "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1beta2"
-	filesystemv2alpha1api "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
-	iscsiv1alpha1api "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha1"
-	iscsiv1alpha2api "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
-	smbv1api "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
-	smbv1alpha1api "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1alpha1"
-	smbv1beta1api "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1beta1"
-	smbv1beta2api "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1beta2"
-	systemv1alpha1api "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
-	volumev1api "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
-	volumev1alpha1api "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1alpha1"
-	volumev1beta1api "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta1"
-	volumev1beta2api "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
-	volumev1beta3api "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
-	volumev2alpha1api "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	diskv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1alpha1"
 	diskv1beta1 "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1beta1"
@@ -66,33 +43,6 @@ import (
 	volumev1beta2 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1beta2"
 	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1beta3"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v2alpha1"
-)
-
-// Every client is a drop-in for the generated one.
-var (
-	_ diskv1api.DiskClient                   = (*diskv1.Client)(nil)
-	_ diskv1alpha1api.DiskClient             = (*diskv1alpha1.Client)(nil)
-	_ diskv1beta1api.DiskClient              = (*diskv1beta1.Client)(nil)
-	_ diskv1beta2api.DiskClient              = (*diskv1beta2.Client)(nil)
-	_ diskv1beta3api.DiskClient              = (*diskv1beta3.Client)(nil)
-	_ filesystemv1api.FilesystemClient       = (*filesystemv1.Client)(nil)
-	_ filesystemv1alpha1api.FilesystemClient = (*filesystemv1alpha1.Client)(nil)
-	_ filesystemv1beta1api.FilesystemClient  = (*filesystemv1beta1.Client)(nil)
-	_ filesystemv1beta2api.FilesystemClient  = (*filesystemv1beta2.Client)(nil)
-	_ filesystemv2alpha1api.FilesystemClient = (*filesystemv2alpha1.Client)(nil)
-	_ iscsiv1alpha1api.IscsiClient           = (*iscsiv1alpha1.Client)(nil)
-	_ iscsiv1alpha2api.IscsiClient           = (*iscsiv1alpha2.Client)(nil)
-	_ smbv1api.SmbClient                     = (*smbv1.Client)(nil)
-	_ smbv1alpha1api.SmbClient               = (*smbv1alpha1.Client)(nil)
-	_ smbv1beta1api.SmbClient                = (*smbv1beta1.Client)(nil)
-	_ smbv1beta2api.SmbClient                = (*smbv1beta2.Client)(nil)
-	_ systemv1alpha1api.SystemClient         = (*systemv1alpha1.Client)(nil)
-	_ volumev1api.VolumeClient               = (*volumev1.Client)(nil)
-	_ volumev1alpha1api.VolumeClient         = (*volumev1alpha1.Client)(nil)
-	_ volumev1beta1api.VolumeClient          = (*volumev1beta1.Client)(nil)
-	_ volumev1beta2api.VolumeClient          = (*volumev1beta2.Client)(nil)
-	_ volumev1beta3api.VolumeClient          = (*volumev1beta3.Client)(nil)
-	_ volumev2alpha1api.VolumeClient         = (*volumev2alpha1.Client)(nil)
 )
 
 // groupVersion is one package below groups.

@@ -25,10 +25,11 @@ import (
 
 // sources are the .proto files below one directory of a Go module.
 type sources struct {
-	moduleDir string            // directory with the module's go.mod
-	paths     []string          // import paths of the files, sorted
-	disk      map[string]string // file name by import path
-	params    []string          // plugin parameters that make output land next to its source
+	moduleDir  string            // directory with the module's go.mod
+	modulePath string            // the module's name
+	paths      []string          // import paths of the files, sorted
+	disk       map[string]string // file name by import path
+	params     []string          // plugin parameters that make output land next to its source
 }
 
 // findSources collects the .proto files below dir and names them by the module that
@@ -39,9 +40,10 @@ func findSources(dir string) (*sources, error) {
 		return nil, err
 	}
 	src := &sources{
-		moduleDir: moduleDir,
-		disk:      map[string]string{},
-		params:    []string{"module=" + modulePath},
+		moduleDir:  moduleDir,
+		modulePath: modulePath,
+		disk:       map[string]string{},
+		params:     []string{"module=" + modulePath},
 	}
 	err = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(name) != ".proto" {

@@ -1,6 +1,8 @@
-// Protogen generates the Go code of our .proto files. It takes the place of the
-// protoc binary, so that the Go toolchain is all one needs: protocompile reads the
-// files, and the two standard plugins, pinned in tools/go.mod, write the code.
+// Protogen generates the Go code of our .proto files. It replaces the protoc
+// binary, so that the Go toolchain is enough: protocompile reads the files, and the
+// two standard plugins, pinned in tools/go.mod, write the code. With -clients it
+// also writes the package groups/<group>/<version> for each
+// api/<group>/<version>, from client.tmpl.
 //
 // From the root of the repository, with GOWORK=off because tools is a module
 // outside the workspace:
@@ -8,15 +10,15 @@
 //	go -C tools build -o ../bin/tools/ ./protogen \
 //		google.golang.org/protobuf/cmd/protoc-gen-go \
 //		google.golang.org/grpc/cmd/protoc-gen-go-grpc
-//	bin/tools/protogen -plugins bin/tools client/api
+//	bin/tools/protogen -plugins bin/tools -clients client/api
 //
 // It compiles every .proto file below the given directory and writes the generated
-// files next to it. A file goes by its full import path, such as
-// github.com/kubernetes-csi/csi-proxy/client/api/disk/v1/api.proto: all those
-// api.proto meet in one registry in the process of a driver, where a name can be
-// used only once, and this is the name under which they were published.
+// files next to it. It names a file by its full import path, such as
+// github.com/kubernetes-csi/csi-proxy/client/api/disk/v1/api.proto. A driver
+// registers all those api.proto in one registry, which needs unique names, and they
+// were published under these names.
 //
-// The output depends on the .proto files and the pinned plugins alone.
+// The output depends only on the .proto files, the pinned plugins and client.tmpl.
 package main
 
 import (
@@ -32,8 +34,9 @@ import (
 
 func main() {
 	plugins := flag.String("plugins", "bin/tools", "`directory` with protoc-gen-go and protoc-gen-go-grpc")
+	withClients := flag.Bool("clients", false, "write the client packages too")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: protogen [-plugins directory] directory")
+		fmt.Fprintln(os.Stderr, "usage: protogen [-plugins directory] [-clients] directory")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -41,7 +44,7 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(context.Background(), *plugins, flag.Arg(0)); err != nil {
+	if err := run(context.Background(), *plugins, *withClients, flag.Arg(0)); err != nil {
 		fmt.Fprintf(os.Stderr, "protogen: %v\n", err)
 		os.Exit(1)
 	}
@@ -49,7 +52,7 @@ func main() {
 
 // run generates the code of all .proto files below dir. Both plugins finish before
 // anything is written, so a failure leaves the old code untouched.
-func run(ctx context.Context, plugins, dir string) error {
+func run(ctx context.Context, plugins string, withClients bool, dir string) error {
 	src, err := findSources(dir)
 	if err != nil {
 		return err
@@ -70,6 +73,13 @@ func run(ctx context.Context, plugins, dir string) error {
 	} {
 		req.Parameter = new(strings.Join(append(plugin.params, src.params...), ","))
 		files, err := runPlugin(ctx, filepath.Join(plugins, plugin.name), req)
+		if err != nil {
+			return err
+		}
+		generated = append(generated, files...)
+	}
+	if withClients {
+		files, err := clients(src.modulePath, req)
 		if err != nil {
 			return err
 		}

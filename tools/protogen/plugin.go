@@ -40,13 +40,16 @@ func runPlugin(
 	return resp.File, nil
 }
 
-// writeFiles writes what the plugins generated; the names are relative to dir.
+// writeFiles writes the generated files; their names are relative to dir.
 func writeFiles(dir string, files []*pluginpb.CodeGeneratorResponse_File) error {
 	for _, file := range files {
 		if !filepath.IsLocal(file.GetName()) {
 			return fmt.Errorf("a plugin wants to write %s outside of %s", file.GetName(), dir)
 		}
 		name := filepath.Join(dir, filepath.FromSlash(file.GetName()))
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return err
+		}
 		if err := os.WriteFile(name, []byte(file.GetContent()), 0o644); err != nil {
 			return err
 		}
