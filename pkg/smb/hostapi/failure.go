@@ -9,56 +9,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// unreachable reports whether a failure means that a server is not there, or that we cannot
-// get so far as to ask it. What is wrong is not the mapping then.
-func unreachable(err error) bool {
-	switch winerr.CodeOf(err) {
-	case winerr.BadNetPath, winerr.RemoteNotList, winerr.NetworkBusy, winerr.SemTimeout, winerr.NoNetOrBadPath, winerr.NoNetwork, winerr.ConnectionRefused,
-		winerr.NetworkUnreachable, winerr.HostUnreachable, winerr.ProtocolUnreachable, winerr.PortUnreachable, winerr.NoLogonServers, winerr.WorkstationNotStarted:
-		return true
-	case 0:
-		return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, winerr.Unavailable)
-	default:
-		return false
-	}
-}
-
-// gone reports whether a failure to open a share means that its mapping does not work: the
-// session is lost, the share is not there, or the server refuses the credentials.
-func gone(err error) bool {
-	code := winerr.CodeOf(err)
-	switch code {
-	case winerr.BadNetName, winerr.CredentialConflict,
-		winerr.NetworkAccessDenied, winerr.DowngradeDetected, winerr.GuestLogonBlocked,
-		winerr.AccountRestriction, winerr.InvalidLogonHours, winerr.InvalidWorkstation,
-		winerr.AccountDisabled, winerr.LogonTypeNotGranted, winerr.AccountExpired, winerr.AccountLockedOut:
-		return true
-	default:
-		return sessionLost(code) || wrongPassword(code)
-	}
-}
-
-// sessionLost reports whether a code says that a session with a server has ended, as one does
-// with a server that is restarted.
-func sessionLost(code winerr.Code) bool {
-	switch code {
-	case winerr.DevNotExist, winerr.BadNetResp, winerr.UnexpectedNetErr, winerr.NetnameDeleted, winerr.ConnectionAborted, winerr.NotConnected:
-		return true
-	default:
-		return false
-	}
-}
-
-// wrongPassword reports whether a code says that only another password helps.
-func wrongPassword(code winerr.Code) bool {
-	switch code {
-	case winerr.InvalidPassword, winerr.LogonFailure, winerr.PasswordExpired, winerr.PasswordMustChange:
-		return true
-	default:
-		return false
-	}
-}
-
 // What an operator can do.
 const (
 	checkServer = "check its name, and that the node can reach its port 445; the node does not know names of services in the cluster"
@@ -83,19 +33,22 @@ func noAnswer(share string, err error) error {
 	}
 }
 
-// kept describes why a mapping that does not work is not made anew.
-func kept(share string, seen sight) error {
+// kept describes why a mapping that does not work is kept, and what uses it.
+func kept(share string, seen condition, user string) error {
 	const why = "the mapping is kept, because other volumes on the node use it"
-	code := winerr.CodeOf(seen.cause)
-	switch {
-	case unreachable(seen.cause):
-		return noAnswer(share, seen.cause)
-	case sessionLost(code):
-		return winerr.As(winerr.Unavailable, opMap, share, seen.cause, why+", and Windows may connect it again; it is made anew if this lasts for a minute")
-	case code == winerr.BadNetName:
-		return winerr.As(winerr.NotFound, opMap, share, seen.cause, why)
+	switch seen.cause {
+	case causeUnencrypted:
+		return winerr.New(winerr.InUse, opMap, share,
+			"it is mapped without encryption, which is required, and the mapping is kept because %s uses it; remove the volumes that use the share from this node, or allow it with -require-privacy=false, or RequirePrivacy(false) in the library", user)
+	case causeUnreachable, causeNoAnswer:
+		return noAnswer(share, seen.err)
+	case causeSessionLost:
+		return winerr.As(winerr.Unavailable, opMap, share, seen.err, why+", and Windows may connect it again; it is recreated if this lasts for a minute")
 	default:
-		return winerr.As(winerr.Denied, opMap, share, seen.cause, "this is the server's answer to the account that the share is mapped with; "+why)
+		if winerr.CodeOf(seen.err) == winerr.BadNetName {
+			return winerr.As(winerr.NotFound, opMap, share, seen.err, why)
+		}
+		return winerr.As(winerr.Denied, opMap, share, seen.err, "this is the server's answer to the account that the share is mapped with; "+why)
 	}
 }
 
@@ -103,7 +56,7 @@ func kept(share string, seen sight) error {
 func refused(request win.SMBMappingRequest, err error) error {
 	share := request.Remote
 	as := func(kind winerr.Kind, advice string) error { return winerr.As(kind, opMap, share, err, advice) }
-	if winerr.CodeOf(err) != 0 && unreachable(err) {
+	if hasCause(err, causeUnreachable) {
 		return noAnswer(share, err)
 	}
 	switch winerr.CodeOf(err) {

@@ -2,9 +2,6 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"sync"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -24,14 +21,14 @@ const (
 // host implements HostAPI over the seam.
 type host struct {
 	m       win.Machine
-	shared  *shared
+	state   *machineState
 	privacy bool            // servers must encrypt
 	limits  *policy.Policy  // of what its callers may touch
 	ctx     context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
 }
 
-// shared is what all hosts of a machine must have in common. The zero value is ready.
-type shared struct {
+// machineState is what all hosts of a machine must have in common. The zero value is ready.
+type machineState struct {
 	changes  queue.Queues[change]
 	mappings mappings
 	links    links
@@ -64,7 +61,7 @@ type change struct {
 	server  string
 	remote  string
 	local   string
-	who     who
+	account account
 	privacy bool
 	limits  *policy.Policy // of those who want it
 }
@@ -92,27 +89,8 @@ const workLimit = 2 * time.Minute
 // else waits for it.
 func (h host) change(c change, do func(ctx context.Context) error) error {
 	c.privacy, c.limits = h.privacy, h.limits
-	return winerr.Wrap(c.op, c.object(), h.shared.changes.Do(h.ctx, c, workLimit, do))
+	return winerr.Wrap(c.op, c.object(), h.state.changes.Do(h.ctx, c, workLimit, do))
 }
-
-// account tells accounts apart in a change, without keeping the password there: only those
-// who give the same may share a run.
-func account(user, password string) [sha256.Size]byte {
-	key := processKey()
-	hash := sha256.New()
-	hash.Write(key[:])
-	for _, text := range []string{user, password} {
-		sum := sha256.Sum256([]byte(text))
-		hash.Write(sum[:])
-	}
-	return [sha256.Size]byte(hash.Sum(nil))
-}
-
-// processKey makes accounts mean nothing outside this process.
-var processKey = sync.OnceValue(func() (key [sha256.Size]byte) {
-	_, _ = rand.Read(key[:]) // never fails
-	return key
-})
 
 func (h host) IsSMBMapped(remotePath string) (bool, error) {
 	const op = "look for SMB mapping"
@@ -137,8 +115,8 @@ func (h host) MapSMBShare(remotePath, localPath, username, password string) erro
 	if err != nil {
 		return err
 	}
-	by := newWho(username, password, h.privacy)
-	c := change{op: opMap, server: remote.Server(), remote: remote.Directory(), local: local, who: by}
+	by := newAccount(username, password, h.privacy)
+	c := change{op: opMap, server: remote.Server(), remote: remote.Directory(), local: local, account: by}
 	return h.change(c, func(ctx context.Context) error {
 		folder, err := h.openFolder(ctx, remote, local)
 		if err != nil {
@@ -148,10 +126,10 @@ func (h host) MapSMBShare(remotePath, localPath, username, password string) erro
 		secret := win.NewSecret(password)
 		defer secret.Wipe()
 		request := win.SMBMappingRequest{Remote: remote.Share(), User: username, Password: secret, RequirePrivacy: h.privacy}
-		if err := h.connect(ctx, wish{request, remote.Server(), local, by}); err != nil {
+		if err := h.connect(ctx, mapRequest{request, remote.Server(), local, by}); err != nil {
 			return err
 		}
-		h.shared.links.wanted(remote)
+		h.state.links.wanted(remote)
 		if err := h.link(ctx, remote, folder); err != nil {
 			return err
 		}
@@ -174,7 +152,7 @@ func (h host) NewSMBLink(remotePath, localPath string) error {
 			return err
 		}
 		defer folder.Close()
-		h.shared.links.wanted(remote)
+		h.state.links.wanted(remote)
 		return h.link(ctx, remote, folder)
 	})
 }

@@ -59,11 +59,11 @@ func New() HostAPI { return newHost(local.Machine(), &thisMachine) }
 // NewOn returns the host of a given machine. Outside this module the only machines to be
 // had are emulated ones: NewOn(node) with a *winsim.Node. Calls through two hosts of the
 // same machine made so do not know of each other.
-func NewOn(m win.Machine) HostAPI { return newHost(m, &shared{}) }
+func NewOn(m win.Machine) HostAPI { return newHost(m, &machineState{}) }
 
 // thisMachine is what all calls to the machine we run on share.
-var thisMachine shared
+var thisMachine machineState
 
-func newHost(m win.Machine, s *shared) host {
-	return host{m: m, shared: s, privacy: true, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+func newHost(m win.Machine, s *machineState) host {
+	return host{m: m, state: s, privacy: true, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
 }

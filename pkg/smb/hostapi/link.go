@@ -75,7 +75,7 @@ func (h host) link(ctx context.Context, remote unc.Path, f folder) error {
 			return winerr.Wrap(opLink, f.Path, err)
 		}
 	}
-	if h.shared.links.add(remote.Share(), link{f.Path, h.limits}) {
+	if h.state.links.add(remote.Share(), link{f.Path, h.limits}) {
 		h.forgetGone(ctx, remote.Share())
 	}
 	return nil

@@ -117,26 +117,26 @@ func (l *links) unwantedOf(server, except string, most int) []string {
 // those that do not. Whether it can be followed does not matter. A link that cannot be looked
 // at counts.
 func (h host) firstLive(ctx context.Context, share, except string) (path string, found bool) {
-	for _, known := range h.shared.links.of(share) {
+	for _, known := range h.state.links.of(share) {
 		if winpath.Equal(known.path, except) {
 			continue
 		}
 		if h.leadsInto(ctx, known, share) {
 			return known.path, true
 		}
-		h.shared.links.forget(share, known)
+		h.state.links.forget(share, known)
 	}
 	return "", false
 }
 
 // forgetGone forgets all links of a share that are gone.
 func (h host) forgetGone(ctx context.Context, share string) {
-	for _, known := range h.shared.links.of(share) {
+	for _, known := range h.state.links.of(share) {
 		if !h.leadsInto(ctx, known, share) {
-			h.shared.links.forget(share, known)
+			h.state.links.forget(share, known)
 		}
 	}
-	h.shared.links.tidied(share)
+	h.state.links.tidied(share)
 }
 
 func (h host) leadsInto(ctx context.Context, known link, share string) bool {

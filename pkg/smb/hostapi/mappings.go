@@ -1,6 +1,7 @@
 package api
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"sync"
 	"time"
@@ -8,37 +9,55 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// who is an account that a mapping is made for, in a form that means nothing outside this
-// process.
-type who struct {
+// account is the account that a mapping is created for: hashes that mean nothing outside this
+// process, so that the password is not kept.
+type account struct {
 	user    [sha256.Size]byte
-	account [sha256.Size]byte // the password as well
-	private bool              // who requires encryption
+	login   [sha256.Size]byte // of the user and the password
+	private bool              // it requires encryption
 }
 
-func newWho(user, password string, private bool) who {
-	return who{user: account(winpath.Fold(user), ""), account: account(user, password), private: private}
+func newAccount(user, password string, private bool) account {
+	return account{user: hashed(winpath.Fold(user), ""), login: hashed(user, password), private: private}
 }
 
-// mappings are what we know of mappings beyond what Windows says. The zero value is ready.
+func hashed(user, password string) [sha256.Size]byte {
+	key := processKey()
+	hash := sha256.New()
+	hash.Write(key[:])
+	for _, text := range []string{user, password} {
+		sum := sha256.Sum256([]byte(text))
+		hash.Write(sum[:])
+	}
+	return [sha256.Size]byte(hash.Sum(nil))
+}
+
+// processKey makes the hashes useless outside this process.
+var processKey = sync.OnceValue(func() (key [sha256.Size]byte) {
+	_, _ = rand.Read(key[:]) // never fails
+	return key
+})
+
+// mappings is what this process knows about mappings beyond what Windows says. The zero value
+// is ready.
 type mappings struct {
 	mu     sync.Mutex
-	ours   map[string]who       // those this process has made, by share
+	ours   map[string]account   // those this process has created, by share
 	broken map[string]time.Time // since when they are known not to work, by share
 }
 
-// made notes that this process has made a mapping.
-func (m *mappings) made(share string, by who) {
+// made notes that this process has created a mapping.
+func (m *mappings) made(share string, by account) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ours == nil {
-		m.ours = map[string]who{}
+		m.ours = map[string]account{}
 	}
 	m.ours[share] = by
 	delete(m.broken, share)
 }
 
-// gone notes that a mapping is not there any more.
+// gone notes that a mapping does not exist.
 func (m *mappings) gone(share string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,15 +72,15 @@ func (m *mappings) works(share string) {
 	delete(m.broken, share)
 }
 
-// of tells whom this process has made a mapping for, if it has.
-func (m *mappings) of(share string) (by who, ours bool) {
+// of returns the account that this process has created a mapping for, if it has.
+func (m *mappings) of(share string) (by account, ours bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	by, ours = m.ours[share]
 	return by, ours
 }
 
-// private reports whether this process has made a mapping with encryption, whatever Windows
+// private reports whether this process has created a mapping with encryption, whatever Windows
 // says about it.
 func (m *mappings) private(share string) bool {
 	by, _ := m.of(share)

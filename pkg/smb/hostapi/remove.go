@@ -24,19 +24,19 @@ func (h host) RemoveSMBGlobalMapping(remotePath string) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			h.shared.links.unwanted(remote)
+			h.state.links.unwanted(remote)
 			klog.FromContext(ctx).Info("The mapping of a share is kept, because links that use it may not be known", "share", share, "reason", err)
 			return nil
 		}
-		if _, ours := h.shared.mappings.of(share); !ours && h.limits == nil {
+		if _, ours := h.state.mappings.of(share); !ours && h.limits == nil {
 			return h.leave(ctx, share)
 		}
 		if path, found := h.firstLive(ctx, share, ""); found {
-			h.shared.links.unwanted(remote)
+			h.state.links.unwanted(remote)
 			klog.FromContext(ctx).V(2).Info("The mapping of a share is kept, because a link uses it", "share", share, "link", path)
 			return nil
 		}
-		h.shared.links.wanted(remote)
+		h.state.links.wanted(remote)
 		return winerr.Wrap(opUnmap, share, h.drop(ctx, share))
 	})
 }
@@ -67,7 +67,7 @@ const (
 func (h host) tidy(ctx context.Context, remote unc.Path) {
 	ctx, cancel := context.WithTimeout(ctx, tidyTime)
 	defer cancel()
-	shares := h.shared.links.unwantedOf(remote.Server(), remote.Share(), tidyMost)
+	shares := h.state.links.unwantedOf(remote.Server(), remote.Share(), tidyMost)
 	if len(shares) == 0 || h.learnLinks(ctx) != nil {
 		return
 	}
@@ -83,7 +83,7 @@ func (h host) tidy(ctx context.Context, remote unc.Path) {
 			klog.FromContext(ctx).Info("The mapping of a share that nobody uses could not be removed", "share", share, "error", err)
 			continue
 		}
-		h.shared.links.wanted(other)
+		h.state.links.wanted(other)
 		klog.FromContext(ctx).V(2).Info("The mapping of a share is removed, which no link uses any more", "share", share)
 	}
 }

@@ -68,7 +68,7 @@ func (h host) learnLinks(ctx context.Context) error {
 	if h.limits == nil {
 		return nil
 	}
-	s, dirs := &h.shared.scans, strings.Join(h.limits.WorkingDirs(), "\n")
+	s, dirs := &h.state.scans, strings.Join(h.limits.WorkingDirs(), "\n")
 	if last, ok := s.last(dirs); ok && (last.err == nil || h.m.Now().Before(last.at.Add(last.pause()))) {
 		return last.err
 	}
@@ -163,7 +163,7 @@ func (s *search) visit(ctx context.Context, dir win.Tree, e win.DirEntry, path s
 		}
 		if share, ok := shareOf(point); ok {
 			s.found++
-			s.h.shared.links.add(share, link{path, s.h.limits})
+			s.h.state.links.add(share, link{path, s.h.limits})
 		}
 	case e.Directory && !e.Tag.NameSurrogate() && depth > 1 && !filledByPods(e.Name):
 		return s.list(ctx, dir, e.Name, path, depth-1)

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// condition is what examine has found out about a mapping.
+type condition struct {
+	state state
+	cause cause
+	err   error // what opening the share answered
+}
+
+// examine tells in which condition the mapping of a share is. The status alone says little: it
+// stays OK when the password is changed. So it opens the share, as users of the mapping do.
+func (h host) examine(ctx context.Context, share string, privacy bool) (condition, error) {
+	state, mapping, err := h.mappingState(ctx, share)
+	if state == stateAbsent || err != nil {
+		return condition{}, err
+	}
+	err = h.probe(ctx, share)
+	if ctx.Err() != nil { // the caller's, or ours: it says nothing about the share
+		return condition{}, ctx.Err()
+	}
+	c, known := causeOf(err)
+	switch {
+	case !known:
+		return condition{}, winerr.Wrap(opMap, share, err)
+	case c != causeOpens:
+		return condition{state, c, err}, nil
+	case state == stateDisconnected:
+		// Opening the share makes Windows connect an idle mapping again.
+		if state, mapping, err = h.mappingState(ctx, share); state != stateConnected || err != nil {
+			return condition{state: state}, err
+		}
+	}
+	h.state.mappings.works(share)
+	if privacy && mapping.Plain && !h.state.mappings.private(share) {
+		return condition{state: state, cause: causeUnencrypted}, nil
+	}
+	return condition{state: state}, nil
+}
+
+func (h host) mappingState(ctx context.Context, share string) (state, win.SMBMapping, error) {
+	mapping, err := h.m.SMBMapping(ctx, share)
+	switch {
+	case notMapped(err):
+		h.state.mappings.gone(share)
+		return stateAbsent, mapping, nil
+	case err != nil:
+		return stateAbsent, mapping, winerr.Wrap(opMap, share, err)
+	case mapping.Status != win.SMBOK:
+		return stateDisconnected, mapping, nil
+	}
+	return stateConnected, mapping, nil
+}
+
+// probeLimit is how long a share may take to be opened. For servers that are gone, Windows
+// itself waits longer than callers do.
+const probeLimit = 10 * time.Second
+
+// probeRetry is how a share is opened again whose session was lost: opening it makes Windows
+// connect again, and a server that restarts gives many answers. It makes three attempts.
+var probeRetry = win.Backoff{First: 400 * time.Millisecond, Longest: time.Second, Limit: 1200 * time.Millisecond}
+
+// probe opens a share, as users of its mapping do.
+func (h host) probe(ctx context.Context, share string) error {
+	var answer error
+	_, err := win.Poll(ctx, h.m, probeRetry, func(time.Duration) (bool, error) {
+		answer = h.open(ctx, share)
+		return !hasCause(answer, causeSessionLost), nil
+	})
+	if err != nil {
+		return err
+	}
+	return answer
+}
+
+func (h host) open(ctx context.Context, share string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	_, err := h.m.FileInfo(ctx, win.Following(share))
+	return err
+}
