@@ -32,8 +32,8 @@ func volumeIDs() ([]win.VolumeID, error) {
 	return ids, nil
 }
 
-// VolumeExtents is answered by the volume manager. No request goes to the file system, so
-// that one that hangs is not in the way.
+// VolumeExtents is answered by the volume manager. No request goes to the file
+// system, so a file system that hangs does not matter.
 func (machine) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent, error) {
 	return within(ctx, askDriver, string(id), func() ([]win.Extent, error) {
 		query := winapi.Query{
@@ -144,18 +144,18 @@ func (machine) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
 			return nil, err
 		}
 		volumes := []win.VolumeID{own}
-		start, err := windowsStart.volume()
+		boot, err := localBoot.volume()
 		if err != nil {
 			return nil, err
 		}
-		if start != "" && start != own {
-			volumes = append(volumes, start)
+		if boot != "" && boot != own {
+			volumes = append(volumes, boot)
 		}
 		return volumes, nil
 	})
 }
 
-var windowsStart = start{
+var localBoot = bootSource{
 	partition: winapi.SystemPartition,
 	volumes:   volumeIDs,
 	device: func(id win.VolumeID) (string, error) {

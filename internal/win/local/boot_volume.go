@@ -8,9 +8,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// start is how to find the volume from which the machine starts.
-type start struct {
-	partition func() (string, error)             // its device, as Windows has written it down
+// bootSource has what is needed to find the volume from which the machine starts.
+type bootSource struct {
+	partition func() (string, error)             // the device that Windows has recorded
 	volumes   func() ([]win.VolumeID, error)     // all
 	device    func(win.VolumeID) (string, error) // the device behind a volume
 }
@@ -18,10 +18,10 @@ type start struct {
 // volume returns the volume of the partition from which the machine starts, or "". It has
 // no name on some machines, and on most of them it is on the same disk as Windows.
 //
-// That Windows has written down none, or that no volume is on it, are answers. Any other
-// failure is none: whoever does not know this volume cannot tell which disks to leave
-// alone.
-func (s start) volume() (win.VolumeID, error) {
+// Windows may have recorded no partition, and the partition may have no volume: the result
+// is "" then. Any other failure is an error, because without this volume the caller cannot
+// tell which disks to leave alone.
+func (s bootSource) volume() (win.VolumeID, error) {
 	partition, err := s.partition()
 	if winerr.CodeOf(err) == winerr.FileNotFound {
 		return "", nil

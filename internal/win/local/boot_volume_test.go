@@ -8,7 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-func TestStart(t *testing.T) {
+func TestBootVolume(t *testing.T) {
 	const a, b win.VolumeID = "a", "b"
 	type device struct {
 		name string
@@ -25,15 +25,15 @@ func TestStart(t *testing.T) {
 	}{
 		{"found", `\Device\HarddiskVolume1`, nil, nil, map[win.VolumeID]device{a: {`\Device\HarddiskVolume2`, nil}, b: {`\Device\HarddiskVolume1`, nil}}, b, nil},
 		{"in another case", `\device\harddiskvolume1`, nil, nil, map[win.VolumeID]device{a: {`\Device\HarddiskVolume1`, nil}}, a, nil},
-		{"not written down", "", winerr.FileNotFound, nil, nil, "", nil},
+		{"not recorded", "", winerr.FileNotFound, nil, nil, "", nil},
 		{"without a name", `\Device\HarddiskVolume3`, nil, nil, map[win.VolumeID]device{a: {`\Device\HarddiskVolume2`, nil}, b: {`\Device\HarddiskVolume1`, nil}}, "", nil},
 		{"a volume has gone", `\Device\HarddiskVolume1`, nil, nil, map[win.VolumeID]device{a: {"", winerr.FileNotFound}, b: {`\Device\HarddiskVolume2`, nil}}, "", nil},
 		{"not readable", "", winerr.AccessDenied, nil, nil, "", winerr.AccessDenied},
 		{"no volumes", `\Device\HarddiskVolume1`, nil, winerr.FileNotFound, nil, "", winerr.FileNotFound},
-		{"a volume of which nothing is known", `\Device\HarddiskVolume1`, nil, nil, map[win.VolumeID]device{a: {"", winerr.AccessDenied}, b: {`\Device\HarddiskVolume2`, nil}}, "", winerr.AccessDenied},
-		{"such a volume, but another is it", `\Device\HarddiskVolume1`, nil, nil, map[win.VolumeID]device{a: {"", winerr.AccessDenied}, b: {`\Device\HarddiskVolume1`, nil}}, b, nil},
+		{"a volume whose device is unknown", `\Device\HarddiskVolume1`, nil, nil, map[win.VolumeID]device{a: {"", winerr.AccessDenied}, b: {`\Device\HarddiskVolume2`, nil}}, "", winerr.AccessDenied},
+		{"such a volume, but another one matches", `\Device\HarddiskVolume1`, nil, nil, map[win.VolumeID]device{a: {"", winerr.AccessDenied}, b: {`\Device\HarddiskVolume1`, nil}}, b, nil},
 	} {
-		got, err := start{
+		got, err := bootSource{
 			partition: func() (string, error) { return c.partition, c.partitionErr },
 			volumes:   func() ([]win.VolumeID, error) { return []win.VolumeID{a, b}[:len(c.devices)], c.volumesErr },
 			device:    func(id win.VolumeID) (string, error) { return c.devices[id].name, c.devices[id].err },
