@@ -15,19 +15,19 @@ import (
 // directory is win.Directory. Entries are opened relative to its handle, so no name but the
 // entry's own is looked up, and that one not followed.
 //
-// What can hang is the volume it lies on, so calls in a directory wait for each other there
-// and not at each entry.
+// What can hang is its volume, so calls in a directory wait for each other at the directory,
+// not at each entry.
 type directory struct {
-	*shared
-	hangs  place // where calls in it wait
+	*refCount
+	hangs  hangPoint // of all calls in it
 	handle windows.Handle
 }
 
 // openDirectory opens a directory by a function that returns a handle, and closes it again
-// if check does not like it. A caller that has left meanwhile has closed it, too.
-func openDirectory(ctx context.Context, hangs place, open func() (windows.Handle, error), check func(win.FileInfo) error) (*directory, error) {
+// if check refuses it or the caller has left meanwhile.
+func openDirectory(ctx context.Context, hangs hangPoint, open func() (windows.Handle, error), check func(win.FileInfo) error) (*directory, error) {
 	d := &directory{hangs: hangs}
-	d.shared = newShared(func() {
+	d.refCount = newRefCount(func() {
 		if d.handle != 0 {
 			windows.CloseHandle(d.handle)
 		}
@@ -63,7 +63,7 @@ func isDirectory(info win.FileInfo) error {
 	}
 }
 
-// isListable is isDirectory with one answer for both, which is that of the seam.
+// isListable is isDirectory with the one code that the seam has for both.
 func isListable(info win.FileInfo) error {
 	if isDirectory(info) != nil {
 		return winerr.Directory
@@ -83,7 +83,8 @@ func (d *directory) at(name string, how opening) (handle windows.Handle, err err
 	return handle, err
 }
 
-// entry names an entry for whoever waits there. On a volume or server all wait together.
+// entry returns the object that calls in an entry can hang on. On a volume or server that is
+// one object for all entries.
 func (d *directory) entry(name string) string {
 	if d.hangs.kind != reachFile {
 		return d.hangs.object
@@ -117,7 +118,7 @@ func (d *directory) ReparsePoint(ctx context.Context, name string) (win.ReparseP
 }
 
 func (d *directory) Open(ctx context.Context, name string) (win.Directory, error) {
-	dir, err := openDirectory(ctx, place{d.hangs.kind, d.entry(name)}, func() (windows.Handle, error) {
+	dir, err := openDirectory(ctx, hangPoint{d.hangs.kind, d.entry(name)}, func() (windows.Handle, error) {
 		return d.at(name, opening{access: look})
 	}, isDirectory)
 	if err != nil {
@@ -176,9 +177,9 @@ func (d *directory) CreateDirectory(ctx context.Context, name string) error {
 	})
 }
 
-// Remove opens a name with the rights to remove it, and with those to clear a read-only
-// attribute if they are to be had. Whoever may only delete what is in the directory may do
-// nothing else with the entry, not even wait for it.
+// Remove opens a name with the rights to remove it and to clear a read-only attribute. If the
+// latter are denied, DELETE alone must do: a right to delete children grants no other access
+// to the entry, not even SYNCHRONIZE.
 func (d *directory) Remove(ctx context.Context, name string) error {
 	return act(ctx, d.hangs.kind, d.hangs.object, func() error {
 		handle, err := d.at(name, opening{access: windows.DELETE | windows.FILE_READ_ATTRIBUTES | windows.FILE_WRITE_ATTRIBUTES})

@@ -18,18 +18,18 @@ func askPath[T any](ctx context.Context, path win.Path, ask func(windows.Handle)
 	return within(ctx, at.kind, at.object, func() (T, error) { return opened(path, ask) })
 }
 
-// hangsAt tells what a call that opens a path waits for if it hangs: a server, whatever is
-// asked of it, a volume that is named, or the path itself. Many files of one dead server count
-// as one, so that they do not keep others from their files.
-func hangsAt(path win.Path) place {
+// hangsAt returns what a call that opens a path can hang on: the server, the volume if the
+// path names one, or the path itself. All files of a server count as one object: otherwise a
+// dead server would use up the limit of the kind.
+func hangsAt(path win.Path) hangPoint {
 	if _, ok := win.ParseVolumeID(path.Base); ok {
-		return place{reachVolume, path.Base}
+		return hangPoint{reachVolume, path.Base}
 	}
 	if rest, ok := strings.CutPrefix(path.Base, `\\`); ok {
 		server, _, _ := strings.Cut(rest, winpath.Separator)
-		return place{reachServer, winpath.Fold(server)}
+		return hangPoint{reachServer, winpath.Fold(server)}
 	}
-	return place{reachFile, path.String()}
+	return hangPoint{reachFile, path.String()}
 }
 
 func opened[T any](path win.Path, ask func(windows.Handle) (T, error)) (T, error) {
@@ -47,7 +47,7 @@ func (machine) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error
 }
 
 // TargetInfo opens the volume of a mounted folder by its id, not through the folder, which
-// could lead elsewhere by now.
+// may have changed since.
 func (machine) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
 	at, err := askPath(ctx, path, target)
 	if err != nil || at.volume == "" {

@@ -1,10 +1,9 @@
 // Package local is the machine we run on, behind the seam of internal/win.
 //
-// On Windows each method is about one system call. Those that can hang are left to
-// themselves when their context ends (work.go); a comment at each method says why it is
-// one of them, or is not. Elsewhere every method fails with ErrNotWindows, which matches
-// errors.ErrUnsupported, so that everything above compiles and imports on any OS without
-// build tags.
+// On Windows each method is about one system call. Calls that can hang are abandoned when
+// their context ends (blocking.go); a comment at each method says why it can hang, or cannot.
+// On other systems every method fails with ErrNotWindows, which matches
+// errors.ErrUnsupported, so that everything above compiles on any OS without build tags.
 package local
 
 import (
@@ -16,13 +15,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// ErrNotWindows is the answer of every method elsewhere than on Windows.
-var ErrNotWindows = fmt.Errorf("storage calls work on Windows only, use the emulated node of pkg/winsim elsewhere: %w", errors.ErrUnsupported)
+// ErrNotWindows is the error of every method on other systems.
+var ErrNotWindows = fmt.Errorf("storage calls work on Windows only; on other systems use the emulated node of pkg/winsim: %w", errors.ErrUnsupported)
 
 // machine implements win.Machine.
 type machine struct{}
 
-// Machine returns the machine we run on. It holds no state and costs nothing.
+// Machine returns the machine we run on. It has no state.
 func Machine() win.Machine { return machine{} }
 
 // Now is the real time.

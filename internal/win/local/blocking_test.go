@@ -12,6 +12,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -50,17 +53,32 @@ func TestWithin_Returns(t *testing.T) {
 	})
 }
 
+// TestWithin_Panics: a panic is the call's error, and the log has the stack, also of a call
+// whose caller has left.
 func TestWithin_Panics(t *testing.T) {
-	defer func() {
-		if p := recover(); !strings.Contains(fmt.Sprint(p), "made of cheese") || !strings.Contains(fmt.Sprint(p), "TestWithin_Panics") {
-			t.Errorf("recovered %v, want the panic with the stack it came from", p)
-		}
-	}()
-	_ = act(soon(t), testKind, "x", func() error { panic("made of cheese") })
-	t.Error("it did not panic")
+	for name, wait := range map[string]time.Duration{"the caller waits": 0, "the caller has left": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log strings.Builder
+				ctx := klog.NewContext(soon(t), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
+				err := act(ctx, testKind, "x", func() error { time.Sleep(wait); panic("made of cheese") })
+				if wait == 0 && (err == nil || !strings.Contains(err.Error(), "panic: made of cheese")) {
+					t.Errorf("%v, want the panic", err)
+				}
+				time.Sleep(wait)
+				synctest.Wait()
+				if !strings.Contains(log.String(), "TestWithin_Panics") || Stuck() != 0 {
+					t.Errorf("the log is %q, want the stack of the panic; %d are stuck", log.String(), Stuck())
+				}
+				if err := act(soon(t), testKind, "x", func() error { return nil }); err != nil {
+					t.Errorf("the next call: %v", err)
+				}
+			})
+		})
+	}
 }
 
-// hang abandons a call on an object, which comes back when the channel is closed.
+// hang abandons a call on an object; it returns when the channel is closed.
 func hang(t *testing.T, object string, back <-chan struct{}) {
 	t.Helper()
 	start := time.Now()
@@ -77,16 +95,16 @@ func TestWithin_Abandons(t *testing.T) {
 		if Abandoned() != before+1 || Stuck() != 1 {
 			t.Errorf("%d abandoned, %d stuck, want 1 and 1", Abandoned()-before, Stuck())
 		}
-		// Nobody else gets stuck on the same object, but others are not affected.
+		// No second call gets stuck on the same object; other objects are not affected.
 		start := time.Now()
 		err := act(t.Context(), testKind, "dead", func() error { t.Error("it was called"); return nil })
-		if took := time.Since(start); !errors.Is(err, winerr.Unavailable) || took != patience {
-			t.Errorf("a second call: %v after %v, want %v after %v", err, took, winerr.Unavailable, patience)
+		if took := time.Since(start); !errors.Is(err, winerr.Unavailable) || took != stuckWait {
+			t.Errorf("a second call: %v after %v, want %v after %v", err, took, winerr.Unavailable, stuckWait)
 		}
-		impatient, cancel := context.WithTimeout(t.Context(), patience/2)
+		short, cancel := context.WithTimeout(t.Context(), stuckWait/2)
 		defer cancel()
-		if err := act(impatient, testKind, "dead", func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a second call with less patience: %v, want the deadline", err)
+		if err := act(short, testKind, "dead", func() error { return nil }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a second call with a shorter deadline: %v, want the deadline", err)
 		}
 		if err := act(t.Context(), testKind, "alive", func() error { return nil }); err != nil {
 			t.Errorf("a call on another object: %v", err)
@@ -94,7 +112,7 @@ func TestWithin_Abandons(t *testing.T) {
 		if err := act(t.Context(), "another kind", "dead", func() error { return nil }); err != nil {
 			t.Errorf("a call of another kind: %v", err)
 		}
-		time.AfterFunc(patience/2, func() { close(back) })
+		time.AfterFunc(stuckWait/2, func() { close(back) })
 		if err := act(t.Context(), testKind, "dead", func() error { return nil }); err != nil {
 			t.Errorf("a call that waits for the first to come back: %v", err)
 		}
@@ -119,8 +137,8 @@ func TestWithin_CountsInspectorCallsSeparately(t *testing.T) {
 			t.Errorf("a driver: %v after %v, want an answer at once", err, time.Since(start))
 		}
 		err := act(win.AsInspector(t.Context()), testKind, "dead", func() error { t.Error("it was called"); return nil })
-		if took := time.Since(start); !errors.Is(err, winerr.Unavailable) || took != patience {
-			t.Errorf("a second inspector: %v after %v, want %v after %v", err, took, winerr.Unavailable, patience)
+		if took := time.Since(start); !errors.Is(err, winerr.Unavailable) || took != stuckWait {
+			t.Errorf("a second inspector: %v after %v, want %v after %v", err, took, winerr.Unavailable, stuckWait)
 		}
 		if Stuck() != 1 {
 			t.Errorf("%d are stuck, want that the one keeps a thread", Stuck())
@@ -175,9 +193,9 @@ func TestWithin_Race(t *testing.T) {
 	}
 }
 
-// TestWork_CrowdOnOneObject: a dead disk gets a few threads, however many ask for it, and
-// the callers can leave.
-func TestWork_CrowdOnOneObject(t *testing.T) {
+// TestWithin_CrowdOnOneObject: a dead disk gets a few threads, however many callers it has, and
+// they can leave.
+func TestWithin_CrowdOnOneObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 500
 		release := make(chan struct{})
@@ -210,8 +228,8 @@ func TestWork_CrowdOnOneObject(t *testing.T) {
 	})
 }
 
-// TestWork_CrowdOnManyObjects: many dead disks get no more than so many threads together.
-func TestWork_CrowdOnManyObjects(t *testing.T) {
+// TestWithin_CrowdOnManyObjects: all dead disks together get a limited number of threads.
+func TestWithin_CrowdOnManyObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const deadDisks kind = "dead disks in a test"
 		release := make(chan struct{})
@@ -253,8 +271,8 @@ func TestWork_CrowdOnManyObjects(t *testing.T) {
 	})
 }
 
-// TestWork_CrowdOnFewObjects: with all threads of a kind stuck, others do not wait.
-func TestWork_CrowdOnFewObjects(t *testing.T) {
+// TestWithin_CrowdOnFewObjects: with all threads of a kind stuck, further calls fail at once.
+func TestWithin_CrowdOnFewObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		ctx := soon(t)

@@ -1,0 +1,61 @@
+package local
+
+import (
+	"sync"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// errInvalidHandle is ERROR_INVALID_HANDLE (6), the answer after Close.
+const errInvalidHandle winerr.Code = 6
+
+// refCount keeps a handle open while it is in use: by its owner, until Close, and by calls
+// that run. Otherwise an abandoned call would go on to use the handle after it was closed,
+// when its number may already belong to another object.
+type refCount struct {
+	mu     sync.Mutex
+	users  int
+	closed bool
+	end    func() // called after the last use
+}
+
+// newRefCount counts its caller as the owner.
+func newRefCount(end func()) *refCount { return &refCount{users: 1, end: end} }
+
+// use runs f unless Close was called.
+func (r *refCount) use(f func() error) error {
+	if !r.hold() {
+		return errInvalidHandle
+	}
+	defer r.release()
+	return f()
+}
+
+func (r *refCount) hold() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.users++
+	return true
+}
+
+func (r *refCount) release() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.users--; r.users == 0 {
+		r.end()
+	}
+}
+
+// Close refuses further uses. The handle is closed when those that run have ended.
+func (r *refCount) Close() {
+	r.mu.Lock()
+	closed := r.closed
+	r.closed = true
+	r.mu.Unlock()
+	if !closed {
+		r.release()
+	}
+}
