@@ -40,20 +40,20 @@ func (c *calls) count(call string) {
 	c.counts[call]++
 }
 
-// enter begins every emulated call: it counts the call, and lets injected faults
+// beginCall begins every emulated call: it counts the call, and lets injected faults
 // delay or fail it. The object may have other names under which a fault knows it.
-func (n *Node) enter(ctx context.Context, call, object string, aliases ...string) error {
-	return n.enterAt(ctx, call, func() []string { return append(aliases, object) })
+func (n *Node) beginCall(ctx context.Context, call, object string, aliases ...string) error {
+	return n.beginCallOn(ctx, call, func() []string { return append(aliases, object) })
 }
 
-// enterAt is enter for objects whose names are only put together if a fault asks for
+// beginCallOn is enter for objects whose names are only put together if a fault asks for
 // them: that of a file can have thousands of components.
-func (n *Node) enterAt(ctx context.Context, call string, names func() []string) error {
+func (n *Node) beginCallOn(ctx context.Context, call string, names func() []string) error {
 	n.calls.count(call)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return n.strike(ctx, call, names)
+	return n.applyFaults(ctx, call, names)
 }
 
 // callNames are the calls a Fault can name.

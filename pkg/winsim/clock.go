@@ -55,7 +55,7 @@ func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	defer n.mu.Unlock()
 	n.clock.virtual += max(d, 0)
 	n.changed()
-	n.settle()
+	n.runDueEvents()
 	return nil
 }
 
@@ -73,53 +73,55 @@ func sleep(ctx context.Context, d time.Duration) error {
 // lock begins every access to a node's state: what is due has happened after it.
 func (n *Node) lock() {
 	n.mu.Lock()
-	n.settle()
+	n.runDueEvents()
 	if n.mirror != nil {
-		n.mirror.arrange()
+		n.mirror.update()
 	}
 }
 
 // mutex is a node's lock.
 type mutex struct {
 	sync.Mutex
-	leave func() // runs before it is unlocked; nil for nothing
-	dirty bool   // the state was changed since it was locked
-	kept  *kept  // where the state is kept, if it is
-	doom  doom   // ends the process with the next change
+	beforeUnlock    func()     // nil for nothing
+	dirty           bool       // the state has changed since Lock
+	stateFile       *stateFile // nil without one
+	killAfterChange bool       // see CrashAfter
 }
 
-// Unlock ends an access to a node's state. What was changed is kept when it returns.
+// Unlock ends an access to a node's state. It returns after changes are on disk.
 func (m *mutex) Unlock() {
-	if m.leave != nil {
-		m.leave()
+	if m.beforeUnlock != nil {
+		m.beforeUnlock()
 	}
 	if !m.dirty {
 		m.Mutex.Unlock()
 		return
 	}
 	m.dirty = false
-	kept, change, doom := m.kept, uint64(0), m.doom
-	if kept != nil {
-		kept.changes++
-		change = kept.changes
+	file, change, kill := m.stateFile, uint64(0), m.killAfterChange
+	if file != nil {
+		file.changes++
+		change = file.changes
 	}
 	m.Mutex.Unlock()
-	if kept != nil {
-		kept.wait(change)
+	if file != nil {
+		file.wait(change)
 	}
-	doom.strike()
+	if kill {
+		killProcess()
+	}
 }
 
 // changed says that something changed that Save writes. n.mu is held.
 func (n *Node) changed() { n.mu.dirty = true }
 
-// settle lets everything happen that is due, in order. n.mu is held.
-func (n *Node) settle() {
+// runDueEvents lets everything happen that is due, in order. n.mu is held.
+func (n *Node) runDueEvents() {
 	c := &n.clock
 	for now := c.now(); len(c.events) > 0 && !c.events[0].due.After(now); {
 		e := heap.Pop(&c.events).(*event)
 		c.instant = e.due
-		e.what.happen(n)
+		e.action.run(n)
 		c.instant = time.Time{}
 		n.changed()
 	}
@@ -127,30 +129,30 @@ func (n *Node) settle() {
 
 // after makes something happen in d from now, or at once if d is 0. n.mu is held, now and
 // when it happens.
-func (n *Node) after(d time.Duration, what happening) {
+func (n *Node) after(d time.Duration, what eventAction) {
 	if d <= 0 {
-		what.happen(n)
+		what.run(n)
 		return
 	}
 	n.plan(n.clock.now().Add(d), what)
 }
 
-func (n *Node) plan(due time.Time, what happening) {
+func (n *Node) plan(due time.Time, what eventAction) {
 	n.clock.planned++
-	heap.Push(&n.clock.events, &event{due: due, order: n.clock.planned, what: what})
+	heap.Push(&n.clock.events, &event{due: due, order: n.clock.planned, action: what})
 }
 
 type event struct {
-	due   time.Time
-	order int // of planning, for events of the same time
-	what  happening
+	due    time.Time
+	order  int // of planning, for events of the same time
+	action eventAction
 }
 
-// happening is something that Windows will do by itself. It is data rather than a function,
+// eventAction is something that Windows will do by itself. It is data rather than a function,
 // because what is on its way is part of a node's state, see Save.
-type happening interface {
+type eventAction interface {
 	// happen does it. n.mu is held.
-	happen(n *Node)
+	run(n *Node)
 }
 
 // events is a heap, the next event first.

@@ -24,10 +24,10 @@ type disk struct {
 	dying       bool
 	nameless    bool // carries a volume of the model that is on no disk; nobody sees it
 
-	size  int64 // that it has
-	grows int64 // to this size when it is formatted; 0: never
-	seen  int64 // that Windows shows
-	table table
+	size        int64 // that it has
+	grows       int64 // to this size when it is formatted; 0: never
+	visibleSize int64 // that Windows shows
+	table       table
 
 	attributes   win.DiskAttributes
 	offlineAgain int // how often it still is to be put offline again
@@ -80,7 +80,7 @@ func (m Disk) build(number uint32) (*disk, *ModelError) {
 	if m.SectorSize != 0 {
 		d.sector = int64(m.SectorSize)
 	}
-	d.seen = d.size
+	d.visibleSize = d.size
 	d.path = interfacePath(m.Bus, number, 0)
 	d.adapter = adapterID(m.Bus, m.SCSI)
 	for i, identifier := range m.Page83 {

@@ -22,7 +22,7 @@ func adapterID(bus Bus, scsi *SCSI) string {
 
 // StorageAdapters lists the adapters that have disks, visible or not.
 func (n *Node) StorageAdapters(ctx context.Context) ([]string, error) {
-	if err := n.enter(ctx, "StorageAdapters", ""); err != nil {
+	if err := n.beginCall(ctx, "StorageAdapters", ""); err != nil {
 		return nil, err
 	}
 	n.lock()
@@ -43,7 +43,7 @@ func (n *Node) adapters() []string {
 
 // RescanAdapter finds disks that were attached, and new sizes.
 func (n *Node) RescanAdapter(ctx context.Context, adapter string) error {
-	if err := n.enter(ctx, "RescanAdapter", adapter); err != nil {
+	if err := n.beginCall(ctx, "RescanAdapter", adapter); err != nil {
 		return err
 	}
 	n.lock()
@@ -61,7 +61,7 @@ func (n *Node) RescanAdapter(ctx context.Context, adapter string) error {
 	n.unseen = slices.DeleteFunc(n.unseen, found)
 	for _, d := range n.disks {
 		if found(d) {
-			n.notice(d)
+			n.noticeSize(d)
 		}
 	}
 	return nil
@@ -72,7 +72,7 @@ func (n *Node) RescanAdapter(ctx context.Context, adapter string) error {
 // name. n.mu is held.
 func (n *Node) enumerate(d *disk) {
 	n.register(d)
-	n.notice(d)
+	n.noticeSize(d)
 	for _, v := range n.volumesOn(d) {
 		if other := n.volumes[v.guid]; other != nil && other != v && other.present {
 			v.guid = n.newGUID().String()
@@ -85,5 +85,5 @@ func (n *Node) enumerate(d *disk) {
 			n.letters[v.letter] = v
 		}
 	}
-	n.surface(d, n.storage.VolumeArrival)
+	n.bringUpVolumes(d, n.storage.VolumeArrival)
 }

@@ -29,7 +29,7 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 	d.path = interfacePath(d.bus, number, n.departures)
 	d.attributes = n.arrivalState(d)
 	for _, v := range n.volumesOn(d) {
-		n.introduce(v)
+		n.applyAutomount(v)
 	}
 	n.plug(d)
 	return number, nil
@@ -39,7 +39,7 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 func (n *Node) plug(d *disk) {
 	n.changed()
 	d.offlineAgain = n.storage.OfflineAgain
-	submerge(n.volumesOn(d)...)
+	takeDownVolumes(n.volumesOn(d)...)
 	if n.storage.AttachByRescan {
 		n.unseen = append(n.unseen, d)
 	} else {
@@ -65,7 +65,7 @@ func (n *Node) DetachDisk(number uint32) error {
 func (n *Node) unplug(d *disk) {
 	n.changed()
 	n.unseen = slices.DeleteFunc(n.unseen, func(other *disk) bool { return other == d })
-	submerge(n.volumesOn(d)...)
+	takeDownVolumes(n.volumesOn(d)...)
 	delete(n.disks, d.number)
 	for _, name := range d.names() {
 		delete(n.devices, name)
@@ -110,7 +110,7 @@ func (n *Node) grow(d *disk, size int64) {
 	n.changed()
 	d.size = max(d.size, size)
 	if n.storage.CapacityFollows == CapacityAtOnce {
-		n.notice(d)
+		n.noticeSize(d)
 	}
 }
 

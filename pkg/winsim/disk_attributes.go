@@ -38,7 +38,7 @@ func (n *Node) SetDiskAttributes(ctx context.Context, device win.Device, attribu
 	if mask.ReadOnly {
 		wanted.ReadOnly = attributes.ReadOnly
 	}
-	if wanted.Offline && !d.attributes.Offline && n.critical(d) {
+	if wanted.Offline && !d.attributes.Offline && n.isSystemDisk(d) {
 		// Which code Windows gives is not documented; the storage service says
 		// "critical disk".
 		return winerr.AccessDenied
@@ -51,15 +51,15 @@ func (n *Node) SetDiskAttributes(ctx context.Context, device win.Device, attribu
 	n.setAttributes(d, wanted)
 	if wasOffline && !wanted.Offline && d.offlineAgain > 0 {
 		d.offlineAgain--
-		n.after(offlineAgainAfter, relapse{d})
+		n.after(offlineAgainAfter, offlineRelapse{d})
 	}
 	return nil
 }
 
-// relapse puts a disk offline again.
-type relapse struct{ disk *disk }
+// offlineRelapse puts a disk offline again.
+type offlineRelapse struct{ disk *disk }
 
-func (r relapse) happen(n *Node) {
+func (r offlineRelapse) run(n *Node) {
 	again := r.disk.attributes
 	again.Offline = true
 	n.setAttributes(r.disk, again)
@@ -69,9 +69,9 @@ func (r relapse) happen(n *Node) {
 func (n *Node) setAttributes(d *disk, attributes win.DiskAttributes) {
 	d.attributes = attributes
 	if attributes.Offline {
-		submerge(n.volumesOn(d)...)
+		takeDownVolumes(n.volumesOn(d)...)
 	} else {
-		n.surface(d, n.storage.VolumeArrival)
+		n.bringUpVolumes(d, n.storage.VolumeArrival)
 	}
 }
 
@@ -87,14 +87,14 @@ func (n *Node) arrivalState(d *disk) win.DiskAttributes {
 			return attributes
 		}
 	}
-	if n.storage.SANPolicy == OfflineAll || (n.storage.SANPolicy == OfflineShared && d.bus.shared()) {
+	if n.storage.SANPolicy == OfflineAll || (n.storage.SANPolicy == OfflineShared && d.bus.isShared()) {
 		return win.DiskAttributes{Offline: true, ReadOnly: true}
 	}
 	return d.attributes
 }
 
-// critical reports whether Windows itself needs the disk.
-func (n *Node) critical(d *disk) bool {
+// isSystemDisk reports whether Windows itself needs the disk.
+func (n *Node) isSystemDisk(d *disk) bool {
 	for _, v := range n.systemVolumes() {
 		if v.on(d) {
 			return true

@@ -27,18 +27,18 @@ func (n *Node) update(ctx context.Context, call string, device win.Device) error
 	}
 	defer unlock()
 	if n.storage.CapacityFollows != CapacityRescan {
-		n.notice(d)
+		n.noticeSize(d)
 	}
 	return nil
 }
 
-// notice lets Windows see the size of a disk. n.mu is held.
-func (n *Node) notice(d *disk) {
-	if d.seen != d.size {
-		d.seen = d.size
+// noticeSize lets Windows see the size of a disk. n.mu is held.
+func (n *Node) noticeSize(d *disk) {
+	if d.visibleSize != d.size {
+		d.visibleSize = d.size
 		n.changed()
 	}
-	if d.table.style != win.StyleGPT || d.table.size == d.seen {
+	if d.table.style != win.StyleGPT || d.table.size == d.visibleSize {
 		return
 	}
 	n.changed()
@@ -48,10 +48,10 @@ func (n *Node) notice(d *disk) {
 // tableMove moves the copy of a GPT to the end of a disk that has grown.
 type tableMove struct{ disk *disk }
 
-func (m tableMove) happen(*Node) {
-	if d := m.disk; d.table.style == win.StyleGPT && d.table.size != d.seen && d.writable() == nil {
+func (m tableMove) run(*Node) {
+	if d := m.disk; d.table.style == win.StyleGPT && d.table.size != d.visibleSize && d.writable() == nil {
 		d.eraseTable()
-		d.table.size = d.seen
+		d.table.size = d.visibleSize
 		d.writeTable()
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // DiskDevices lists the disks.
 func (n *Node) DiskDevices(ctx context.Context) ([]win.Device, error) {
-	if err := n.enter(ctx, "DiskDevices", ""); err != nil {
+	if err := n.beginCall(ctx, "DiskDevices", ""); err != nil {
 		return nil, err
 	}
 	n.lock()
@@ -121,7 +121,7 @@ func (n *Node) DiskGeometry(ctx context.Context, device win.Device) (win.DiskGeo
 		return win.DiskGeometry{}, err
 	}
 	defer unlock()
-	return win.DiskGeometry{Size: d.seen, BytesPerSector: uint32(d.sector)}, nil
+	return win.DiskGeometry{Size: d.visibleSize, BytesPerSector: uint32(d.sector)}, nil
 }
 
 // ReadDevice reads the bytes of a disk or volume. What files contain is not among them.
@@ -134,7 +134,7 @@ func (n *Node) ReadDevice(ctx context.Context, device win.Device, offset int64, 
 		return err
 	}
 	defer unlock()
-	return d.read(0, d.seen, offset, b)
+	return d.read(0, d.visibleSize, offset, b)
 }
 
 func (n *Node) readVolume(ctx context.Context, device win.Device, offset int64, b []byte) error {
@@ -184,7 +184,7 @@ func (n *Node) volumeAt(device win.Device) *volume {
 
 // openFor begins a call that asks a disk. The caller unlocks.
 func (n *Node) openFor(ctx context.Context, call string, device win.Device) (_ *disk, unlock func(), _ error) {
-	if err := n.enter(ctx, call, string(device), n.aliases(device)...); err != nil {
+	if err := n.beginCall(ctx, call, string(device), n.aliases(device)...); err != nil {
 		return nil, nil, err
 	}
 	n.lock()
@@ -198,12 +198,12 @@ func (n *Node) openFor(ctx context.Context, call string, device win.Device) (_ *
 
 // openVolume begins a call that asks a volume's device. The caller unlocks.
 func (n *Node) openVolume(ctx context.Context, call string, device win.Device) (_ *volume, unlock func(), _ error) {
-	if err := n.enter(ctx, call, string(device), n.aliases(device)...); err != nil {
+	if err := n.beginCall(ctx, call, string(device), n.aliases(device)...); err != nil {
 		return nil, nil, err
 	}
 	n.lock()
 	v := n.volumeAt(device)
-	if err := v.device(); err != nil {
+	if err := v.openError(); err != nil {
 		n.mu.Unlock()
 		return nil, nil, err
 	}

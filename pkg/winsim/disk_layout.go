@@ -64,24 +64,24 @@ func (n *Node) CreateDisk(ctx context.Context, device win.Device, diskID win.GUI
 	if diskID == (win.GUID{}) {
 		diskID = n.newGUID()
 	}
-	n.setTable(d, table{style: win.StyleGPT, id: diskID, size: d.seen})
+	n.setTable(d, table{style: win.StyleGPT, id: diskID, size: d.visibleSize})
 	switch n.storage.CreateDiskMSR {
 	case MSRAtOnce:
 		n.addMSR(d)
 	case MSRLate:
-		n.after(lateMSR, reservation{d, diskID})
+		n.after(lateMSR, msrArrival{d, diskID})
 	case MSRNever, "":
 	}
 	return nil
 }
 
-// reservation adds the reserved partition to a new table, if the disk still has it.
-type reservation struct {
+// msrArrival adds the reserved partition to a new table, if the disk still has it.
+type msrArrival struct {
 	disk  *disk
 	table win.GUID
 }
 
-func (r reservation) happen(n *Node) {
+func (r msrArrival) run(n *Node) {
 	if r.disk.table.style == win.StyleGPT && r.disk.table.id == r.table {
 		n.addMSR(r.disk)
 	}
@@ -165,7 +165,7 @@ func (n *Node) setTable(d *disk, changed table) {
 	}
 	for _, p := range d.table.partitions {
 		if p.volume != nil && !kept[p.volume] {
-			submerge(p.volume)
+			takeDownVolumes(p.volume)
 		}
 	}
 	if d.table.style == win.StyleGPT {
@@ -178,12 +178,12 @@ func (n *Node) setTable(d *disk, changed table) {
 	for _, p := range d.table.partitions {
 		switch {
 		case p.volume != nil:
-			n.stretch(p.volume)
-		case p.surfaced(d.table.style):
+			n.growVolume(p.volume)
+		case p.hasVolume(d.table.style):
 			p.volume = n.addPartitionVolume(d, p)
 		}
 	}
-	n.surface(d, n.storage.VolumeArrival)
+	n.bringUpVolumes(d, n.storage.VolumeArrival)
 }
 
 // addPartitionVolume makes the mount manager name a new volume: after its partition, or if
@@ -194,7 +194,7 @@ func (n *Node) addPartitionVolume(d *disk, p *partition) *volume {
 		guid = n.newGUID().String()
 	}
 	v := &volume{guid: guid, extents: []extent{{d, p.Offset, p.Length}}}
-	n.introduce(v)
+	n.applyAutomount(v)
 	n.volumes[guid] = v
 	if p.Attributes&win.NoDriveLetter == 0 && !v.offline {
 		n.assignLetter(v)
@@ -214,15 +214,15 @@ func (n *Node) assignLetter(v *volume) {
 	}
 }
 
-// stretch makes a volume as long as its partition. n.mu is held.
-func (n *Node) stretch(v *volume) {
-	n.after(n.storage.GrowDelay, stretching{v})
+// growVolume makes a volume as long as its partition. n.mu is held.
+func (n *Node) growVolume(v *volume) {
+	n.after(n.storage.GrowDelay, volumeGrowth{v})
 }
 
-// stretching makes a volume as long as its partition is by then.
-type stretching struct{ volume *volume }
+// volumeGrowth makes a volume as long as its partition is by then.
+type volumeGrowth struct{ volume *volume }
 
-func (s stretching) happen(*Node) {
+func (s volumeGrowth) run(*Node) {
 	if p := s.volume.partition(); p != nil {
 		s.volume.extents[0].length = p.Length
 	}
@@ -254,7 +254,7 @@ func (n *Node) GrowPartition(ctx context.Context, device win.Device, number uint
 	d.table.partitions = grown
 	d.writeTable()
 	if longer.volume != nil {
-		n.stretch(longer.volume)
+		n.growVolume(longer.volume)
 	}
 	return nil
 }

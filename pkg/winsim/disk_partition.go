@@ -37,7 +37,7 @@ func (d *disk) bounds() (from, to int64) {
 		return usable(d.table.size, d.sector)
 	}
 	// An MBR counts sectors with 32 bits.
-	return d.sector, alignDown(min(d.seen, d.sector<<32), d.sector)
+	return d.sector, alignDown(min(d.visibleSize, d.sector<<32), d.sector)
 }
 
 // misfit returns the index of the first partition that the disk has no room for, or -1.
@@ -90,7 +90,7 @@ func (d *disk) partition(m Disk) *ModelError {
 		if d.misfit(d.table.partitions) >= 0 || built.Offset < at {
 			return problem("offset", "%d bytes at %d are not free on the disk, not made of whole sectors, or not behind the partition before", built.Length, built.Offset).at("partitions", i)
 		}
-		if err := d.occupy(built, p); err != nil {
+		if err := d.addVolume(built, p); err != nil {
 			return err.at("partitions", i)
 		}
 		at = built.End()
@@ -112,7 +112,7 @@ func (d *disk) superfloppy(m Disk) *ModelError {
 	whole := &partition{Partition: win.Partition{Length: d.size, MBRType: mbrBasic}}
 	d.table.partitions = []*partition{whole}
 	d.table.number()
-	if err := d.occupy(whole, m.Partitions[0]); err != nil {
+	if err := d.addVolume(whole, m.Partitions[0]); err != nil {
 		return err.at("partitions", 0)
 	}
 	return nil
@@ -182,10 +182,10 @@ func (m Partition) setType(p *partition, style win.PartitionStyle) *ModelError {
 	return nil
 }
 
-// surfaced reports whether Windows makes a volume of the partition. It makes none of
+// hasVolume reports whether Windows makes a volume of the partition. It makes none of
 // reserved, dynamic and foreign ones, nor of what the mount manager is told to ignore.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt
-func (p *partition) surfaced(style win.PartitionStyle) bool {
+func (p *partition) hasVolume(style win.PartitionStyle) bool {
 	const hidden = 0x4000000000000000
 	if style == win.StyleMBR {
 		return p.MBRType == mbrBasic || p.MBRType == 0x06 || p.MBRType == 0x0b || p.MBRType == 0x0c || p.MBRType == 0x0e || p.MBRType == 0x01 || p.MBRType == 0x04

@@ -20,7 +20,7 @@ func (n *Node) ProveChanges(report func(error)) {
 	if err != nil {
 		report(err)
 	}
-	n.mu.leave = func() {
+	n.mu.beforeUnlock = func() {
 		after, err := n.encode()
 		switch {
 		case err != nil: // other tests are about what cannot be saved

@@ -114,9 +114,9 @@ func (i *Injection) Hits() int {
 	return i.hit
 }
 
-// strike applies the faults that match a call: all their delays and hooks in the order
+// applyFaults applies the faults that match a call: all their delays and hooks in the order
 // of injection, and the first error.
-func (n *Node) strike(ctx context.Context, call string, names func() []string) error {
+func (n *Node) applyFaults(ctx context.Context, call string, names func() []string) error {
 	var failure error
 	for _, fault := range n.faults.match(call, names) {
 		if fault.Do != nil {
@@ -174,7 +174,7 @@ func (fs *faults) match(call string, names func() []string) []*Injection {
 		return nil
 	}
 	objects := sync.OnceValue(names)
-	var struck []*Injection
+	var hits []*Injection
 	for _, i := range fs.active {
 		if (i.Call != "" && i.Call != call) || (i.Object != "" && !slices.ContainsFunc(objects(), i.matches)) {
 			continue
@@ -184,9 +184,9 @@ func (fs *faults) match(call string, names func() []string) []*Injection {
 			continue
 		}
 		i.hit++
-		struck = append(struck, i)
+		hits = append(hits, i)
 	}
-	return struck
+	return hits
 }
 
 func (f Fault) matches(object string) bool {

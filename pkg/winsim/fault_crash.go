@@ -2,36 +2,31 @@ package winsim
 
 import "os"
 
-// Moment says when a fault ends the process.
+// Moment says when a fault kills the process.
 type Moment string
 
-// The moments of a call. What was changed, and kept in a file by Open, is there after either.
+// The moments of a call. A state file (Open) is complete after either.
 const (
-	CrashBefore Moment = "before" // it does anything
-	CrashAfter  Moment = "after"  // its change was kept, and before anybody is told; of a call that changes nothing, after the next change
+	CrashBefore Moment = "before" // before the call does anything
+	CrashAfter  Moment = "after"  // after its change is on disk, before it returns; if it changes nothing, after the next change
 )
 
-// crash ends the process now, or once the next change is kept.
+// crash kills the process now, or after the next change is on disk.
 func (n *Node) crash(when Moment) {
 	switch when {
 	case CrashBefore:
-		doom(true).strike()
+		killProcess()
 	case CrashAfter:
 		n.mu.Lock()
 		defer n.mu.Mutex.Unlock()
-		n.mu.doom = true
+		n.mu.killAfterChange = true
 	}
 }
 
-// doom is the end of the process, if it is due.
-type doom bool
-
-func (d doom) strike() {
-	if !d {
-		return
-	}
+// killProcess ends this process as kill -9 does.
+func killProcess() {
 	if process, err := os.FindProcess(os.Getpid()); err == nil {
-		_ = process.Kill() // of ourselves, which cannot be forbidden
+		_ = process.Kill() // a process may always kill itself
 	}
-	select {} // the signal is on its way, and nothing may happen meanwhile
+	select {} // do nothing until the signal arrives
 }

@@ -14,7 +14,7 @@ import (
 // directory is an open directory.
 type directory struct {
 	node   *Node
-	opened place
+	opened resolvedPath
 	closed *bool
 
 	// What it is called in faults: the directory in which it was found and its name
@@ -25,7 +25,7 @@ type directory struct {
 }
 
 // open opens what a place holds, as the given directory.
-func (at place) open(d directory) (win.Directory, error) {
+func (at resolvedPath) open(d directory) (win.Directory, error) {
 	switch {
 	case isLink(at.entry):
 		return nil, winerr.ReparsePointEncounter
@@ -69,16 +69,16 @@ func (d directory) object(name string) string {
 	return strings.Join(names, winpath.Separator)
 }
 
-// enter is Node.enterAt for an entry.
-func (d directory) enter(ctx context.Context, call, name string, aliases ...string) error {
-	return d.node.enterAt(ctx, call, func() []string { return append(aliases, d.object(name)) })
+// beginCall is Node.enterAt for an entry.
+func (d directory) beginCall(ctx context.Context, call, name string, aliases ...string) error {
+	return d.node.beginCallOn(ctx, call, func() []string { return append(aliases, d.object(name)) })
 }
 
-// begin begins a call on an entry, which need not exist. The caller unlocks the node if
+// lookUp begins a call on an entry, which need not exist. The caller unlocks the node if
 // there is no error.
-func (d directory) begin(ctx context.Context, call, name string, aliases ...string) (place, error) {
-	if err := d.enter(ctx, call, name, aliases...); err != nil {
-		return place{}, err
+func (d directory) lookUp(ctx context.Context, call, name string, aliases ...string) (resolvedPath, error) {
+	if err := d.beginCall(ctx, call, name, aliases...); err != nil {
+		return resolvedPath{}, err
 	}
 	d.node.lock()
 	if *d.closed {
@@ -93,11 +93,11 @@ func (d directory) begin(ctx context.Context, call, name string, aliases ...stri
 }
 
 // find is what an entry is at this moment. n.mu is held.
-func (d directory) find(name string) (place, error) {
+func (d directory) find(name string) (resolvedPath, error) {
 	if err := d.usable(); err != nil {
-		return place{}, err
+		return resolvedPath{}, err
 	}
-	return d.opened.in(d.opened.entry, name, true)
+	return d.opened.lookUp(d.opened.entry, name, true)
 }
 
 // usable is what any request to the open directory answers if its volume is not what it
@@ -110,9 +110,9 @@ func (d directory) usable() error {
 	return err
 }
 
-// beginWith is begin for an entry that must exist.
-func (d directory) beginWith(ctx context.Context, call, name string) (place, error) {
-	at, err := d.begin(ctx, call, name)
+// lookUpExisting is begin for an entry that must exist.
+func (d directory) lookUpExisting(ctx context.Context, call, name string) (resolvedPath, error) {
+	at, err := d.lookUp(ctx, call, name)
 	if err == nil && at.entry == nil {
 		d.node.mu.Unlock()
 		err = winerr.FileNotFound
@@ -121,7 +121,7 @@ func (d directory) beginWith(ctx context.Context, call, name string) (place, err
 }
 
 func (d directory) FileInfo(ctx context.Context, name string) (win.FileInfo, error) {
-	at, err := d.beginWith(ctx, "FileInfo", name)
+	at, err := d.lookUpExisting(ctx, "FileInfo", name)
 	if err != nil {
 		return win.FileInfo{}, err
 	}
@@ -131,7 +131,7 @@ func (d directory) FileInfo(ctx context.Context, name string) (win.FileInfo, err
 }
 
 func (d directory) Location(ctx context.Context, name string) (string, error) {
-	at, err := d.beginWith(ctx, "Location", name)
+	at, err := d.lookUpExisting(ctx, "Location", name)
 	if err != nil {
 		return "", err
 	}
@@ -141,7 +141,7 @@ func (d directory) Location(ctx context.Context, name string) (string, error) {
 }
 
 func (d directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
-	at, err := d.beginWith(ctx, "ReparsePoint", name)
+	at, err := d.lookUpExisting(ctx, "ReparsePoint", name)
 	if err != nil {
 		return win.ReparsePoint{}, err
 	}
@@ -151,7 +151,7 @@ func (d directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePo
 }
 
 func (d directory) Open(ctx context.Context, name string) (win.Directory, error) {
-	at, err := d.beginWith(ctx, "OpenDirectory", name)
+	at, err := d.lookUpExisting(ctx, "OpenDirectory", name)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (d directory) CreateDirectoryLink(ctx context.Context, name, target string)
 }
 
 func (d directory) create(ctx context.Context, call, name string, e *entry) error {
-	at, err := d.begin(ctx, call, name)
+	at, err := d.lookUp(ctx, call, name)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (d directory) create(ctx context.Context, call, name string, e *entry) erro
 	if err := at.volume.writable(); err != nil {
 		return err
 	}
-	if err := e.link.fitsOn(at.fs); err != nil {
+	if err := e.link.checkFits(at.fs); err != nil {
 		return err
 	}
 	d.node.changed()
@@ -199,7 +199,7 @@ func (d directory) create(ctx context.Context, call, name string, e *entry) erro
 
 // Remove deletes one name.
 func (d directory) Remove(ctx context.Context, name string) error {
-	at, err := d.beginWith(ctx, "Remove", name)
+	at, err := d.lookUpExisting(ctx, "Remove", name)
 	if err != nil {
 		return err
 	}

@@ -111,10 +111,10 @@ func withoutDots(path string) string {
 	return strings.Join(names, `\`)
 }
 
-// fitsOn is what a file system says to a reparse point: one whose two names do not fit into
+// checkFits is what a file system says to a reparse point: one whose two names do not fit into
 // a REPARSE_DATA_BUFFER is too long, and FAT has none.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_reparse_data_buffer
-func (l *link) fitsOn(fs *fileSystem) error {
+func (l *link) checkFits(fs *fileSystem) error {
 	if l == nil {
 		return nil
 	}
@@ -132,9 +132,9 @@ func (l *link) fitsOn(fs *fileSystem) error {
 	return nil
 }
 
-// taggedBy is the reparse point with a tag and the data behind the header, in hexadecimal
+// taggedLink is the reparse point with a tag and the data behind the header, in hexadecimal
 // digits. Nobody but the two kinds of link looks at the data.
-func taggedBy(tag win.ReparseTag, data string) (*link, *ModelError) {
+func taggedLink(tag win.ReparseTag, data string) (*link, *ModelError) {
 	body, err := hex.DecodeString(strings.ReplaceAll(data, " ", ""))
 	if err != nil {
 		return nil, problem("tagData", "%q is not a row of hexadecimal bytes", data)

@@ -23,7 +23,7 @@ func (d directory) ListDirectory(ctx context.Context, name string, each func(win
 	}
 	defer listed.endList()
 	for batch := range slices.Chunk(keys, listBatch) {
-		if err := d.enter(ctx, "ListDirectory", name); err != nil {
+		if err := d.beginCall(ctx, "ListDirectory", name); err != nil {
 			return err
 		}
 		entries, err := listed.describe(batch)
@@ -43,7 +43,7 @@ func (d directory) ListDirectory(ctx context.Context, name string, each func(win
 // list opens a directory for listing, and returns the keys of its entries in the order of
 // NTFS. They are all that is kept of them: a directory can have very many.
 func (d directory) list(ctx context.Context, name string) (listed directory, keys []string, err error) {
-	at, err := d.beginWith(ctx, "ListDirectory", name)
+	at, err := d.lookUpExisting(ctx, "ListDirectory", name)
 	if err != nil {
 		return directory{}, nil, err
 	}

@@ -28,7 +28,7 @@ type fileSystem struct {
 	used    int64 // bytes besides those of files
 	root    *entry
 
-	real *realTree // where it is mirrored, or nil
+	mirrored *realTree // where it is mirrored, or nil
 
 	shortNames bool // are made for names that do not fit 8.3
 }
@@ -138,7 +138,7 @@ func (n *Node) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64)
 
 // openFileSystem begins a call that asks a volume's file system. The caller unlocks.
 func (n *Node) openFileSystem(ctx context.Context, call string, id win.VolumeID) (_ *fileSystem, unlock func(), _ error) {
-	if err := n.enter(ctx, call, string(id)); err != nil {
+	if err := n.beginCall(ctx, call, string(id)); err != nil {
 		return nil, nil, err
 	}
 	n.lock()

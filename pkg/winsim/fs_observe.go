@@ -29,18 +29,18 @@ func (n *Node) Observe(f func(Touch)) {
 }
 
 // observe tells the observers. n.mu is held.
-func (n *Node) observe(call string, at place, changed bool) {
+func (n *Node) observe(call string, at resolvedPath, changed bool) {
 	if len(n.observers) == 0 {
 		return
 	}
-	touch := Touch{Call: call, Path: whereabouts(at.volume, at.entry), Changed: changed}
+	touch := Touch{Call: call, Path: displayPath(at.volume, at.entry), Changed: changed}
 	for _, f := range n.observers {
 		f(touch)
 	}
 }
 
-// whereabouts tells where an entry really is: on a share, or by a drive letter if there is one.
-func whereabouts(v *volume, e *entry) string {
+// displayPath tells where an entry really is: on a share, or by a drive letter if there is one.
+func displayPath(v *volume, e *entry) string {
 	switch {
 	case v.share != nil:
 		return pathFrom(v.share.name()+`\`, e)

@@ -11,12 +11,12 @@ import (
 
 // FileInfo describes what stands at a path.
 func (n *Node) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	return ask(ctx, n, "FileInfo", path, func(at place) (win.FileInfo, error) { return at.entry.info(), nil })
+	return readPath(ctx, n, "FileInfo", path, func(at resolvedPath) (win.FileInfo, error) { return at.entry.info(), nil })
 }
 
 // TargetInfo is FileInfo that looks into mounted folders.
 func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	return ask(ctx, n, "TargetInfo", path, func(at place) (win.FileInfo, error) {
+	return readPath(ctx, n, "TargetInfo", path, func(at resolvedPath) (win.FileInfo, error) {
 		switch {
 		case !isLink(at.entry):
 			return at.entry.info(), nil
@@ -31,7 +31,7 @@ func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, err
 		if !mounted {
 			return win.FileInfo{}, winerr.ReparsePointEncounter
 		}
-		shown, err := n.existing(id, true)
+		shown, err := n.walkExisting(id, true)
 		switch {
 		case winerr.CodeOf(err) == winerr.PathNotFound: // a volume that the node never had
 			return win.FileInfo{}, winerr.FileNotFound
@@ -45,17 +45,17 @@ func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, err
 
 // ReparsePoint reads a link.
 func (n *Node) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
-	return ask(ctx, n, "ReparsePoint", path, func(at place) (win.ReparsePoint, error) {
+	return readPath(ctx, n, "ReparsePoint", path, func(at resolvedPath) (win.ReparsePoint, error) {
 		return at.entry.file().link.read()
 	})
 }
 
 // Location tells where a file really is.
 func (n *Node) Location(ctx context.Context, path win.Path) (string, error) {
-	return ask(ctx, n, "Location", path, place.location)
+	return readPath(ctx, n, "Location", path, resolvedPath.location)
 }
 
-func (at place) location() (string, error) {
+func (at resolvedPath) location() (string, error) {
 	if at.volume.share != nil {
 		return "", winerr.PathNotFound
 	}
@@ -64,18 +64,18 @@ func (at place) location() (string, error) {
 
 // OpenDirectory opens a directory. It stays that directory when its path leads elsewhere.
 func (n *Node) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
-	return ask(ctx, n, "OpenDirectory", path, func(at place) (win.Directory, error) {
+	return readPath(ctx, n, "OpenDirectory", path, func(at resolvedPath) (win.Directory, error) {
 		return at.open(directory{node: n, path: path})
 	})
 }
 
-// ask looks a path up for a call that reads.
-func ask[T any](ctx context.Context, n *Node, call string, path win.Path, read func(place) (T, error)) (T, error) {
+// readPath looks a path up for a call that reads.
+func readPath[T any](ctx context.Context, n *Node, call string, path win.Path, read func(resolvedPath) (T, error)) (T, error) {
 	var none T
-	if err := n.enterAt(ctx, call, func() []string { return []string{path.String()} }); err != nil {
+	if err := n.beginCallOn(ctx, call, func() []string { return []string{path.String()} }); err != nil {
 		return none, err
 	}
-	if err := n.travel(ctx, path.Base); err != nil {
+	if err := n.awaitServer(ctx, path.Base); err != nil {
 		return none, err
 	}
 	n.lock()

@@ -29,7 +29,7 @@ func (n *Node) Mkdir(path string) error { return n.create(File{Path: path}) }
 func (n *Node) WriteFile(path, content string) error {
 	n.lock()
 	defer n.mu.Unlock()
-	name, err := literal(path)
+	name, err := win32Path(path)
 	if err != nil {
 		return winerr.As(winerr.Invalid, "create", "", err, "")
 	}
@@ -37,7 +37,7 @@ func (n *Node) WriteFile(path, content string) error {
 	if err == nil && at.entry != nil && at.entry.children == nil {
 		n.changed()
 		at.entry.content = []byte(content)
-		at.fs.reshow(at.entry)
+		at.fs.rewrite(at.entry)
 		return nil
 	}
 	return n.insert(path, &entry{content: []byte(content)})
@@ -47,11 +47,11 @@ func (n *Node) WriteFile(path, content string) error {
 func (n *Node) ReadFile(path string) (string, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	name, err := literal(path)
+	name, err := win32Path(path)
 	if err != nil {
 		return "", winerr.As(winerr.Invalid, "read", "", err, "")
 	}
-	at, err := n.existing(name, true)
+	at, err := n.walkExisting(name, true)
 	switch {
 	case err != nil:
 		return "", winerr.Wrap("read", path, err)
@@ -246,7 +246,7 @@ func (f File) entry() *entry {
 		made = newDirectory()
 	}
 	if f.Tag != 0 {
-		made.link, _ = taggedBy(win.ReparseTag(f.Tag), f.TagData)
+		made.link, _ = taggedLink(win.ReparseTag(f.Tag), f.TagData)
 	}
 	made.readOnly = f.ReadOnly
 	return made
@@ -256,14 +256,14 @@ func (f File) entry() *entry {
 // is kept if a directory is wanted. n.mu is held.
 func (n *Node) insert(path string, e *entry) error {
 	const op = "create"
-	name, err := literal(path)
+	name, err := win32Path(path)
 	if err != nil {
 		return winerr.As(winerr.Invalid, op, "", err, "")
 	}
 	n.changed() // parents are made even if the rest fails
-	at, err := n.walkMaking(name)
+	at, err := n.walkCreating(name)
 	if err == nil {
-		err = at.accept(e)
+		err = at.insert(e)
 	}
 	if err == nil {
 		at.entry = e
@@ -272,8 +272,8 @@ func (n *Node) insert(path string, e *entry) error {
 	return winerr.Wrap(op, path, err)
 }
 
-// accept puts an entry at a place.
-func (at place) accept(e *entry) error {
+// insert puts an entry at a place.
+func (at resolvedPath) insert(e *entry) error {
 	isDirectory := e.children != nil
 	switch {
 	case at.entry != nil && at.entry.children != nil && isDirectory && e.link == nil:
@@ -291,7 +291,7 @@ func (at place) accept(e *entry) error {
 	if err := at.volume.writable(); err != nil {
 		return err
 	}
-	if err := e.link.fitsOn(at.fs); err != nil {
+	if err := e.link.checkFits(at.fs); err != nil {
 		return err
 	}
 	if at.suffix.kind != namedStream {

@@ -43,28 +43,28 @@ var directorySuffixes = map[string]bool{
 	":$I30:$BITMAP": true, "::$ATTRIBUTE_LIST": true, "::$REPARSE_POINT": true,
 }
 
-// withSuffix is place.in for a name with a colon.
-func (at place) withSuffix(last bool) (place, error) {
+// lookUpStream is place.in for a name with a colon.
+func (at resolvedPath) lookUpStream(last bool) (resolvedPath, error) {
 	file, rest, _ := strings.Cut(at.name, ":")
 	if err := checkName(file); err != nil {
-		return place{}, err
+		return resolvedPath{}, err
 	}
 	if at.fs.kind != NTFS && at.fs.kind != ReFS {
-		return place{}, winerr.InvalidName // no streams
+		return resolvedPath{}, winerr.InvalidName // no streams
 	}
 	suffix, err := parseSuffix(rest, last)
 	if err != nil {
-		return place{}, err
+		return resolvedPath{}, err
 	}
-	at.fs.look(at.parent, file)
+	at.fs.refreshName(at.parent, file)
 	at.name, at.entry, at.suffix = file, at.parent.child(file), suffix
 	switch {
 	case at.entry == nil:
 		return at, nil
 	case suffix.kind == indexSuffix && at.entry.children == nil && last:
-		return place{}, winerr.Directory
+		return resolvedPath{}, winerr.Directory
 	case suffix.kind == dataSuffix && at.entry.children != nil:
-		return place{}, winerr.AccessDenied // STATUS_FILE_IS_A_DIRECTORY
+		return resolvedPath{}, winerr.AccessDenied // STATUS_FILE_IS_A_DIRECTORY
 	case suffix.kind == namedStream:
 		at.parent, at.name, at.suffix.of = at.entry, suffix.stream, at.entry
 		at.entry = at.parent.streams[winpath.Fold(suffix.stream)]

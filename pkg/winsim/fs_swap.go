@@ -35,7 +35,7 @@ func (n *Node) Swap(path, other string) error {
 		return winerr.Wrap(op, path, err)
 	}
 	n.changed()
-	a.exchange(b)
+	a.swap(b)
 	return nil
 }
 
@@ -54,12 +54,12 @@ func (n *Node) SwapForLink(path, target string) (old string, err error) {
 		return "", winerr.Wrap(op, path, winerr.AccessDenied)
 	}
 	link := newLink(symlinkTo(target))
-	beside, err := at.in(at.parent, at.entry.name+".swapped", true)
+	beside, err := at.lookUp(at.parent, at.entry.name+".swapped", true)
 	switch {
 	case err == nil && beside.entry != nil:
 		err = winerr.AlreadyExists
 	case err == nil:
-		err = link.link.fitsOn(at.fs)
+		err = link.link.checkFits(at.fs)
 	}
 	if err != nil {
 		return "", winerr.Wrap(op, path, err)
@@ -67,15 +67,15 @@ func (n *Node) SwapForLink(path, target string) (old string, err error) {
 	beside.entry = link
 	n.changed()
 	beside.add(link)
-	at.exchange(beside)
-	return whereabouts(at.volume, at.entry), nil
+	at.swap(beside)
+	return displayPath(at.volume, at.entry), nil
 }
 
-// exchange lets two entries change names. Each gets the name that the other one had, and
+// swap lets two entries change names. Each gets the name that the other one had, and
 // a new short name for it, as with any renaming.
-func (at place) exchange(other place) {
+func (at resolvedPath) swap(other resolvedPath) {
 	at.name, other.name = at.entry.name, other.entry.name
-	renamed := at.fs.renaming(at.entry, other.entry)
+	renamed := at.fs.swapReal(at.entry, other.entry)
 	at.detach()
 	other.detach()
 	at.attach(other.entry)

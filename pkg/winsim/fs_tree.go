@@ -23,7 +23,7 @@ type entry struct {
 	streams   map[string]*entry // named ones; keys are folded names
 	content   []byte            // of a file
 	link      *link             // nil without a reparse point
-	seen      *sight            // of a mirrored one, unless it could not be shown
+	lastStat  *realStat         // of a mirrored one, unless it could not be shown
 }
 
 func newDirectory() *entry { return &entry{children: map[string]*entry{}} }
@@ -69,8 +69,8 @@ func (e *entry) inUse() bool {
 	return e.held > 0
 }
 
-// place is the result of walking a path: where a name is, or would be.
-type place struct {
+// resolvedPath is the result of walking a path: where a name is, or would be.
+type resolvedPath struct {
 	volume *volume
 	fs     *fileSystem
 	parent *entry // nil for the root of a volume; of a named stream its file
@@ -79,16 +79,16 @@ type place struct {
 	suffix suffix // what the name said besides
 }
 
-// in is the place of a name in a directory. Last tells whether names follow it in a path.
-func (at place) in(dir *entry, name string, last bool) (place, error) {
-	at = place{volume: at.volume, fs: at.fs, parent: dir, name: name}
+// lookUp is the place of a name in a directory. Last tells whether names follow it in a path.
+func (at resolvedPath) lookUp(dir *entry, name string, last bool) (resolvedPath, error) {
+	at = resolvedPath{volume: at.volume, fs: at.fs, parent: dir, name: name}
 	if strings.IndexByte(name, ':') >= 0 {
-		return at.withSuffix(last)
+		return at.lookUpStream(last)
 	}
 	if err := checkName(name); err != nil {
-		return place{}, err
+		return resolvedPath{}, err
 	}
-	at.fs.look(dir, name)
+	at.fs.refreshName(dir, name)
 	at.entry = dir.child(name)
 	return at, nil
 }
@@ -105,13 +105,13 @@ func checkName(name string) error {
 }
 
 // add puts an entry where nothing was.
-func (at place) add(e *entry) {
+func (at resolvedPath) add(e *entry) {
 	at.attach(e)
 	at.fs.show(e)
 }
 
 // attach is add in memory only.
-func (at place) attach(e *entry) {
+func (at resolvedPath) attach(e *entry) {
 	e.name, e.parent, e.removed = at.name, at.parent, false
 	at.parent.children[winpath.Fold(at.name)] = e
 	if at.fs.shortNames {
@@ -120,7 +120,7 @@ func (at place) attach(e *entry) {
 }
 
 // detach takes an entry out of its directory, by whatever name it was found.
-func (at place) detach() {
+func (at resolvedPath) detach() {
 	if at.entry.isStream {
 		delete(at.parent.streams, winpath.Fold(at.entry.name))
 		return
@@ -131,7 +131,7 @@ func (at place) detach() {
 
 // remove takes an entry out of its directory for good, with all that is in it. It fails only
 // in a real directory.
-func (at place) remove() error {
+func (at resolvedPath) remove() error {
 	if err := at.fs.hide(at.entry); err != nil {
 		return err
 	}
@@ -149,9 +149,9 @@ func (e *entry) markRemoved() {
 	e.aliases = nil
 }
 
-// plant adds an entry of the model to a tree, with missing parents; its path begins at the
+// addFile adds an entry of the model to a tree, with missing parents; its path begins at the
 // root.
-func (fs *fileSystem) plant(f File) *ModelError {
+func (fs *fileSystem) addFile(f File) *ModelError {
 	clean, err := winpath.Clean(`C:\` + strings.TrimPrefix(f.Path, `\`))
 	if err != nil {
 		return problem("path", "%v", err)
@@ -159,7 +159,7 @@ func (fs *fileSystem) plant(f File) *ModelError {
 	if err := f.validate(nil); err != nil {
 		return err
 	}
-	at := place{fs: fs, entry: fs.root}
+	at := resolvedPath{fs: fs, entry: fs.root}
 	for _, name := range winpath.Components(clean) {
 		if at.entry == nil {
 			at.entry = newDirectory()
@@ -168,7 +168,7 @@ func (fs *fileSystem) plant(f File) *ModelError {
 		if at.entry.children == nil || isLink(at.entry) {
 			return problem("path", "%s is below something that is not a directory", f.Path)
 		}
-		at = place{fs: fs, parent: at.entry, name: name, entry: at.entry.child(name)}
+		at = resolvedPath{fs: fs, parent: at.entry, name: name, entry: at.entry.child(name)}
 	}
 	switch {
 	case at.parent == nil || at.entry != nil && (len(at.entry.children) > 0 || at.entry.children == nil || isLink(at.entry)):

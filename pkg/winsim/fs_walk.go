@@ -19,20 +19,20 @@ type walk struct {
 	followLast bool
 	// mayMake is how much of the path, from its end, is made if it is missing. What a
 	// link leads to is not.
-	mayMake int
+	mayCreate int
 }
 
 // walk goes along a path. n.mu is held.
-func (n *Node) walk(path string, followLast bool) (place, error) {
-	return (&walk{n: n, followLast: followLast}).along(path)
+func (n *Node) walk(path string, followLast bool) (resolvedPath, error) {
+	return (&walk{n: n, followLast: followLast}).run(path)
 }
 
-// walkMaking goes along a path and makes the directories that are missing on the way.
-func (n *Node) walkMaking(path string) (place, error) {
-	return (&walk{n: n, mayMake: len(path)}).along(path)
+// walkCreating goes along a path and makes the directories that are missing on the way.
+func (n *Node) walkCreating(path string) (resolvedPath, error) {
+	return (&walk{n: n, mayCreate: len(path)}).run(path)
 }
 
-func (w *walk) along(path string) (place, error) {
+func (w *walk) run(path string) (resolvedPath, error) {
 	for range maxLinks + 1 {
 		at, further, err := w.untilLink(path)
 		if err != nil || further == "" {
@@ -40,47 +40,47 @@ func (w *walk) along(path string) (place, error) {
 		}
 		path = further
 	}
-	return place{}, winerr.CantResolveFilename
+	return resolvedPath{}, winerr.CantResolveFilename
 }
 
 // untilLink goes along path up to the first link that must be followed and returns the
 // path to go on with, or the place if there was no such link.
-func (w *walk) untilLink(path string) (at place, further string, err error) {
+func (w *walk) untilLink(path string) (at resolvedPath, further string, err error) {
 	v, root, names, err := w.n.startOf(path)
 	if err != nil {
-		return place{}, "", err
+		return resolvedPath{}, "", err
 	}
 	fs, err := w.n.mounted(v)
 	if err != nil {
-		return place{}, "", err
+		return resolvedPath{}, "", err
 	}
-	at = place{volume: v, fs: fs, entry: fs.root}
+	at = resolvedPath{volume: v, fs: fs, entry: fs.root}
 	for rest := names; rest != ""; {
 		name, after, more := strings.Cut(rest, winpath.Separator)
 		if at.entry.children == nil {
-			return place{}, "", winerr.PathNotFound // a file on the way
+			return resolvedPath{}, "", winerr.PathNotFound // a file on the way
 		}
-		if at, err = at.in(at.entry, name, !more); err != nil {
-			return place{}, "", err
+		if at, err = at.lookUp(at.entry, name, !more); err != nil {
+			return resolvedPath{}, "", err
 		}
 		switch {
 		case at.entry == nil && !more:
 			return at, "", nil
-		case at.entry == nil && len(rest) <= w.mayMake:
+		case at.entry == nil && len(rest) <= w.mayCreate:
 			if err := v.writable(); err != nil {
-				return place{}, "", err
+				return resolvedPath{}, "", err
 			}
 			at.entry = newDirectory()
 			at.add(at.entry)
 		case at.entry == nil:
-			return place{}, "", winerr.PathNotFound
+			return resolvedPath{}, "", winerr.PathNotFound
 		case isLink(at.entry) && (more || w.followLast):
 			if v.share != nil {
-				return place{}, "", winerr.SymlinkClassDisabled
+				return resolvedPath{}, "", winerr.SymlinkClassDisabled
 			}
-			w.mayMake = min(w.mayMake, len(after))
+			w.mayCreate = min(w.mayCreate, len(after))
 			further, err = at.entry.link.follow(root, names[:len(names)-len(rest)], after)
-			return place{}, further, err
+			return resolvedPath{}, further, err
 		}
 		rest = after
 	}
@@ -128,8 +128,8 @@ func (n *Node) volumeByLetter(letter string) *volume {
 	return nil
 }
 
-// existing is walk for calls that need something to be there.
-func (n *Node) existing(path string, followLast bool) (place, error) {
+// walkExisting is walk for calls that need something to be there.
+func (n *Node) walkExisting(path string, followLast bool) (resolvedPath, error) {
 	at, err := n.walk(path, followLast)
 	if err == nil && at.entry == nil {
 		err = winerr.FileNotFound
@@ -142,30 +142,30 @@ func (n *Node) existing(path string, followLast bool) (place, error) {
 const longestPath = 32767
 
 // resolve goes along a path of the seam. A missing last name is not an error. n.mu is held.
-func (n *Node) resolve(path win.Path) (place, error) {
+func (n *Node) resolve(path win.Path) (resolvedPath, error) {
 	for _, part := range []string{path.Base, path.Rest} {
 		if len(part) > longestPath && winpath.UTF16Len(part) > longestPath {
-			return place{}, winerr.FilenameExcedRange
+			return resolvedPath{}, winerr.FilenameExcedRange
 		}
 	}
-	at, err := n.existing(path.Base, true)
+	at, err := n.walkExisting(path.Base, true)
 	if err != nil {
-		return place{}, err
+		return resolvedPath{}, err
 	}
 	for rest, more := path.Rest, path.Rest != ""; more; {
 		var name string
 		name, rest, more = strings.Cut(rest, winpath.Separator)
 		switch {
 		case isLink(at.entry):
-			return place{}, winerr.ReparsePointEncounter
+			return resolvedPath{}, winerr.ReparsePointEncounter
 		case at.entry.children == nil:
-			return place{}, winerr.PathNotFound // a file on the way
+			return resolvedPath{}, winerr.PathNotFound // a file on the way
 		}
-		if at, err = at.in(at.entry, name, !more); err != nil {
-			return place{}, err
+		if at, err = at.lookUp(at.entry, name, !more); err != nil {
+			return resolvedPath{}, err
 		}
 		if at.entry == nil && more {
-			return place{}, winerr.PathNotFound
+			return resolvedPath{}, winerr.PathNotFound
 		}
 	}
 	return at, nil

@@ -7,11 +7,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// literal returns the path that Win32 makes of what a program says: slashes turned, dots
+// win32Path returns the path that Win32 makes of what a program says: slashes turned, dots
 // resolved by their spelling, dots and spaces at the end dropped. The prefix \\?\ switches
 // all of that off.
 // https://learn.microsoft.com/dotnet/standard/io/file-path-formats#path-normalization
-func literal(path string) (string, error) {
+func win32Path(path string) (string, error) {
 	if name, ok := strings.CutPrefix(path, `\\?\`); ok {
 		switch {
 		case isDrivePath(name):
@@ -93,11 +93,11 @@ func isDeviceDigit(s string) bool {
 }
 
 // locate finds what stands at a path of a program. n.mu is held.
-func (n *Node) locate(op, path string) (place, error) {
-	name, err := literal(path)
+func (n *Node) locate(op, path string) (resolvedPath, error) {
+	name, err := win32Path(path)
 	if err != nil {
-		return place{}, winerr.As(winerr.Invalid, op, "", err, "")
+		return resolvedPath{}, winerr.As(winerr.Invalid, op, "", err, "")
 	}
-	at, err := n.existing(name, false)
+	at, err := n.walkExisting(name, false)
 	return at, winerr.Wrap(op, path, err)
 }

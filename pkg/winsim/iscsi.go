@@ -13,14 +13,14 @@ import (
 // initiator is what the service MSiSCSI keeps, and the servers that it can reach. n.mu guards
 // it.
 type initiator struct {
-	name     string
-	secret   string // by which targets prove themselves; empty while none is set
-	pnpDelay time.Duration
-	portals  []*iscsiPortal
-	targets  []*iscsiTarget
-	logins   []win.PersistentLogin
-	sessions []*iscsiSession
-	begun    uint64 // how many sessions there were
+	name         string
+	secret       string // by which targets prove themselves; empty while none is set
+	pnpDelay     time.Duration
+	portals      []*iscsiPortal
+	targets      []*iscsiTarget
+	logins       []win.PersistentLogin
+	sessions     []*iscsiSession
+	sessionCount uint64 // how many sessions there were
 }
 
 // iscsiService is the service without which the initiator does not answer. A node without
@@ -37,13 +37,13 @@ type iscsiPortal struct {
 }
 
 type iscsiTarget struct {
-	iqn     string
-	portals []*iscsiPortal
-	chap    *CHAP
-	luns    []*disk
-	met     bool // Windows has seen its disks before
-	busy    int  // logouts that are still to fail
-	held    int  // who has its disks open
+	iqn            string
+	portals        []*iscsiPortal
+	chap           *CHAP
+	luns           []*disk
+	attachedBefore bool // Windows has seen its disks before
+	busy           int  // logouts that are still to fail
+	held           int  // who has its disks open
 }
 
 type iscsiSession struct {
@@ -92,7 +92,7 @@ func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 
 // initiator begins a call to the initiator. The caller unlocks.
 func (n *Node) initiator(ctx context.Context, call, object string, aliases ...string) (_ *initiator, unlock func(), _ error) {
-	if err := n.enter(ctx, call, object, aliases...); err != nil {
+	if err := n.beginCall(ctx, call, object, aliases...); err != nil {
 		return nil, nil, err
 	}
 	n.lock()
@@ -103,8 +103,8 @@ func (n *Node) initiator(ctx context.Context, call, object string, aliases ...st
 	return &n.iscsi, n.mu.Unlock, nil
 }
 
-// reach waits for a portal to answer, in the middle of a call. The caller unlocks.
-func (n *Node) reach(ctx context.Context, portal win.TargetPortal) (_ *iscsiPortal, unlock func(), _ error) {
+// awaitPortal waits for a portal to answer, in the middle of a call. The caller unlocks.
+func (n *Node) awaitPortal(ctx context.Context, portal win.TargetPortal) (_ *iscsiPortal, unlock func(), _ error) {
 	n.lock()
 	p := n.iscsi.portal(portal)
 	n.mu.Unlock()
@@ -176,7 +176,7 @@ func (n *Node) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPor
 
 // discover asks a portal for its targets.
 func (n *Node) discover(ctx context.Context, portal win.TargetPortal) error {
-	p, unlock, err := n.reach(ctx, portal)
+	p, unlock, err := n.awaitPortal(ctx, portal)
 	if err != nil {
 		return err
 	}

@@ -14,29 +14,29 @@ func (n *Node) Login(ctx context.Context, login win.Login) (win.SessionID, error
 	if err != nil {
 		return win.SessionID{}, err
 	}
-	err = in.admits(login)
+	err = in.checkLogin(login)
 	unlock()
 	if err != nil {
 		return win.SessionID{}, err
 	}
-	p, unlock, err := n.reach(ctx, login.Portal)
+	p, unlock, err := n.awaitPortal(ctx, login.Portal)
 	if err != nil {
 		return win.SessionID{}, err
 	}
 	defer unlock()
 	// While the portal took its time somebody else may have been faster.
-	if err := in.admits(login); err != nil {
+	if err := in.checkLogin(login); err != nil {
 		return win.SessionID{}, err
 	}
 	t := in.target(login.Target)
 	if err := in.authenticate(t, login); err != nil {
 		return win.SessionID{}, err
 	}
-	return n.begin(t, p).id, nil
+	return n.beginSession(t, p).id, nil
 }
 
-// admits is what Windows knows by itself about a login.
-func (in *initiator) admits(login win.Login) error {
+// checkLogin is what Windows knows by itself about a login.
+func (in *initiator) checkLogin(login win.Login) error {
 	t, p := in.target(login.Target), in.portal(login.Portal)
 	switch {
 	case t == nil || len(in.discovered(t)) == 0:
@@ -75,10 +75,10 @@ func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 	return nil
 }
 
-// begin starts a session and lets its disks come. n.mu is held.
-func (n *Node) begin(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
-	n.iscsi.begun++
-	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + n.iscsi.begun}, target: t, portal: p}
+// beginSession starts a session and lets its disks come. n.mu is held.
+func (n *Node) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
+	n.iscsi.sessionCount++
+	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + n.iscsi.sessionCount}, target: t, portal: p}
 	n.iscsi.sessions = append(n.iscsi.sessions, s)
 	n.changed()
 	n.after(n.iscsi.pnpDelay, lunArrival{s})
@@ -88,7 +88,7 @@ func (n *Node) begin(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
 // lunArrival lets the disks of a session come, if it still lasts.
 type lunArrival struct{ session *iscsiSession }
 
-func (a lunArrival) happen(n *Node) {
+func (a lunArrival) run(n *Node) {
 	if slices.Contains(n.iscsi.sessions, a.session) {
 		n.plugLUNs(a.session.target)
 	}
@@ -103,14 +103,14 @@ func (n *Node) plugLUNs(t *iscsiTarget) {
 		d.number = n.freeNumber()
 		d.path = interfacePath(d.bus, d.number, n.departures)
 		d.attributes = n.arrivalState(d)
-		if !t.met {
+		if !t.attachedBefore {
 			for _, v := range n.volumesOn(d) {
-				n.introduce(v)
+				n.applyAutomount(v)
 			}
 		}
 		n.plug(d)
 	}
-	t.met = true
+	t.attachedBefore = true
 }
 
 // Sessions lists all sessions. One whose portal is down has no connection.

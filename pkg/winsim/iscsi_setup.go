@@ -94,7 +94,7 @@ func (n *Node) bootISCSI() {
 	for _, login := range n.iscsi.logins {
 		t, p := n.iscsi.target(login.Target), n.iscsi.portal(login.Portal)
 		if !p.down && slices.Contains(t.portals, p) {
-			n.begin(t, p)
+			n.beginSession(t, p)
 		}
 	}
 }

@@ -27,36 +27,36 @@ type mirror struct {
 	claims []*claim.Dir
 	// drives are the parts of drives that are shown, by letter; nil if each drive is shown
 	// as a whole, in the directory of its letter.
-	drives map[string][]base
+	drives map[string][]realDir
 	// store is the directory with those of volumes without a letter, and of shares.
-	store base
+	store realDir
 	// hidden is where file systems wait that the node does not show at the moment.
-	hidden string
+	hiddenDir string
 
-	shown  map[*fileSystem]*realTree
-	parked map[*fileSystem]string // where they wait
-	parks  int
+	shown       map[*fileSystem]*realTree
+	hiddenAt    map[*fileSystem]string // where they wait
+	hiddenCount int
 
 	report   func(error)
 	reported map[string]bool
 }
 
-// base is a real directory that stands for a directory of a volume.
-type base struct {
+// realDir is a real directory that stands for a directory of a volume.
+type realDir struct {
 	root   *os.Root
 	path   string   // in root, with slashes
 	prefix []string // the names of the directory on the volume
 }
 
-func (b base) in(names ...string) base {
-	return base{root: b.root, path: path.Join(append([]string{b.path}, names...)...)}
+func (b realDir) in(names ...string) realDir {
+	return realDir{root: b.root, path: path.Join(append([]string{b.path}, names...)...)}
 }
 
 // realTree is where a file system is shown.
 type realTree struct {
 	m      *mirror
 	volume *volume
-	bases  []base
+	bases  []realDir
 }
 
 // Mirror shows the node's files in a real directory, until stop is called: drive C: in
@@ -76,7 +76,7 @@ func (n *Node) Mirror(dir string, report func(error)) (stop func(), err error) {
 	}
 	return n.startMirror(&mirror{
 		claims: []*claim.Dir{claimed},
-		store:  base{root: claimed.Root, path: "."},
+		store:  realDir{root: claimed.Root, path: "."},
 		report: report,
 	})
 }
@@ -92,7 +92,7 @@ func (n *Node) MirrorDrives(dirs []string, report func(error)) (stop func(), err
 
 // mirrorDrives shows each of the directories where locate says.
 func (n *Node) mirrorDrives(dirs []string, report func(error), locate func(string) string) (func(), error) {
-	m := &mirror{drives: map[string][]base{}, report: report}
+	m := &mirror{drives: map[string][]realDir{}, report: report}
 	for _, dir := range dirs {
 		clean, err := winpath.Clean(dir)
 		if err == nil {
@@ -106,7 +106,7 @@ func (n *Node) mirrorDrives(dirs []string, report func(error), locate func(strin
 	if len(m.claims) == 0 {
 		return nil, errors.New("mirror the node's directories: there are none")
 	}
-	m.store = base{root: m.claims[0].Root, path: claim.Mark}
+	m.store = realDir{root: m.claims[0].Root, path: claim.Mark}
 	return n.startMirror(m)
 }
 
@@ -118,8 +118,8 @@ func (m *mirror) addDrive(dir, at string) error {
 	}
 	letter := winpath.Fold(dir[:1])
 	for _, b := range m.drives[letter] {
-		if shared := min(len(b.prefix), len(prefix)); slices.EqualFunc(b.prefix[:shared], prefix[:shared], winpath.Equal) {
-			return errors.New("it is in another one, or that in it")
+		if common := min(len(b.prefix), len(prefix)); slices.EqualFunc(b.prefix[:common], prefix[:common], winpath.Equal) {
+			return errors.New("overlaps another mirrored directory")
 		}
 	}
 	claimed, err := claim.New(at)
@@ -127,15 +127,15 @@ func (m *mirror) addDrive(dir, at string) error {
 		return err
 	}
 	m.claims = append(m.claims, claimed)
-	m.drives[letter] = append(m.drives[letter], base{root: claimed.Root, path: ".", prefix: prefix})
+	m.drives[letter] = append(m.drives[letter], realDir{root: claimed.Root, path: ".", prefix: prefix})
 	return nil
 }
 
 func (n *Node) startMirror(m *mirror) (func(), error) {
-	m.node, m.hidden = n, path.Join(claim.Mark, "hidden")
-	m.shown, m.parked, m.reported = map[*fileSystem]*realTree{}, map[*fileSystem]string{}, map[string]bool{}
+	m.node, m.hiddenDir = n, path.Join(claim.Mark, "hidden")
+	m.shown, m.hiddenAt, m.reported = map[*fileSystem]*realTree{}, map[*fileSystem]string{}, map[string]bool{}
 	for _, c := range m.claims {
-		if err := c.Root.Mkdir(m.hidden, 0o700); err != nil {
+		if err := c.Root.Mkdir(m.hiddenDir, 0o700); err != nil {
 			m.release()
 			return nil, err
 		}
@@ -146,11 +146,11 @@ func (n *Node) startMirror(m *mirror) (func(), error) {
 		m.release()
 		return nil, errors.New("mirror the node's files: they are mirrored already")
 	}
-	if n.mu.kept != nil {
+	if n.mu.stateFile != nil {
 		m.release()
 		return nil, errors.New("mirror the node's files: its state is kept in a file, which would not have what others do in a real directory")
 	}
-	n.mirror, n.mu.leave = m, m.arrange
+	n.mirror, n.mu.beforeUnlock = m, m.update
 	return sync.OnceFunc(m.stop), nil
 }
 
@@ -160,20 +160,20 @@ func (m *mirror) stop() {
 	defer m.node.mu.Unlock()
 	for fs := range m.shown {
 		fs.refreshAll()
-		fs.real = nil
-		fs.root.unsee()
+		fs.mirrored = nil
+		fs.root.forgetStats()
 	}
-	for fs := range m.parked {
-		fs.root.unsee()
+	for fs := range m.hiddenAt {
+		fs.root.forgetStats()
 	}
-	m.node.mirror, m.node.mu.leave = nil, nil
+	m.node.mirror, m.node.mu.beforeUnlock = nil, nil
 	m.release()
 }
 
-func (e *entry) unsee() {
-	e.seen = nil
+func (e *entry) forgetStats() {
+	e.lastStat = nil
 	for _, child := range e.children {
-		child.unsee()
+		child.forgetStats()
 	}
 }
 
@@ -183,8 +183,8 @@ func (m *mirror) release() {
 	}
 }
 
-// tell reports a problem, the first time.
-func (m *mirror) tell(format string, args ...any) {
+// reportOnce reports a problem, the first time.
+func (m *mirror) reportOnce(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	if m.report != nil && !m.reported[err.Error()] {
 		m.reported[err.Error()] = true
@@ -192,9 +192,9 @@ func (m *mirror) tell(format string, args ...any) {
 	}
 }
 
-// arrange shows those file systems that the node shows, and no others: they come and go with
+// update shows those file systems that the node shows, and no others: they come and go with
 // their disks. n.mu is held.
-func (m *mirror) arrange() {
+func (m *mirror) update() {
 	wanted := map[*fileSystem]*volume{}
 	for _, v := range m.node.volumes {
 		if fs, err := m.node.mounted(v); err == nil {
@@ -205,7 +205,7 @@ func (m *mirror) arrange() {
 	}
 	for _, server := range m.node.network.byName {
 		for _, s := range server.shares {
-			if m.node.network.reaches(s) {
+			if m.node.network.canOpen(s) {
 				wanted[s.volume.fileSystem()] = s.volume
 			}
 		}
@@ -225,8 +225,8 @@ func (m *mirror) arrange() {
 	}
 }
 
-// reaches reports whether the node could open a share. Unlike mayReach it does not try.
-func (n *network) reaches(s *share) bool {
+// canOpen reports whether the node could open a share. Unlike mayReach it does not try.
+func (n *network) canOpen(s *share) bool {
 	if s.server.Down || s.server.shares[winpath.Fold(s.label)] != s {
 		return false
 	}
@@ -238,24 +238,24 @@ func (n *network) reaches(s *share) bool {
 
 // show shows a file system that was not shown.
 func (m *mirror) show(fs *fileSystem, at *realTree) {
-	fs.real, m.shown[fs] = at, at
-	if from, ok := m.parked[fs]; ok {
-		delete(m.parked, fs)
-		err := fs.real.bases[0].unpark(from)
+	fs.mirrored, m.shown[fs] = at, at
+	if from, ok := m.hiddenAt[fs]; ok {
+		delete(m.hiddenAt, fs)
+		err := fs.mirrored.bases[0].moveBack(from)
 		if err == nil {
 			return
 		}
-		m.tell("show %s again: %w", fs.real.bases[0].path, err)
-		fs.root.unsee() // what waited is lost, but memory has it
+		m.reportOnce("show %s again: %w", fs.mirrored.bases[0].path, err)
+		fs.root.forgetStats() // what waited is lost, but memory has it
 	}
-	fs.real.repair()
+	fs.mirrored.repair()
 	for _, child := range fs.root.children {
-		fs.real.show(child)
+		fs.mirrored.show(child)
 	}
 }
 
-// unpark brings back what has waited elsewhere.
-func (b base) unpark(from string) error {
+// moveBack brings back what has waited elsewhere.
+func (b realDir) moveBack(from string) error {
 	if from == b.path {
 		return nil // it could not be moved away
 	}
@@ -276,7 +276,7 @@ func (m *mirror) hide(fs *fileSystem) {
 		fs.refreshAll() // DiskFingerprint reads disks that are not shown
 	}
 	delete(m.shown, fs)
-	fs.real = nil
+	fs.mirrored = nil
 	if len(home.prefix) > 0 { // on a drive, and so never hidden, except by a format
 		for _, b := range tree.bases {
 			tree.empty(b)
@@ -285,41 +285,41 @@ func (m *mirror) hide(fs *fileSystem) {
 	}
 	if !kept {
 		if err := home.root.RemoveAll(home.path); err != nil {
-			m.tell("remove %s: %w", home.path, err)
+			m.reportOnce("remove %s: %w", home.path, err)
 		}
 		return
 	}
-	m.parks++
-	to := path.Join(m.hidden, strconv.Itoa(m.parks))
+	m.hiddenCount++
+	to := path.Join(m.hiddenDir, strconv.Itoa(m.hiddenCount))
 	if err := home.root.Rename(home.path, to); err != nil { // as Windows does where a file is open
-		m.tell("hide %s: %w", home.path, err)
+		m.reportOnce("hide %s: %w", home.path, err)
 		to = home.path
 	}
-	m.parked[fs] = to
+	m.hiddenAt[fs] = to
 }
 
 // basesOf are the real directories of a volume.
-func (m *mirror) basesOf(v *volume) []base {
+func (m *mirror) basesOf(v *volume) []realDir {
 	switch {
 	case v.share != nil:
-		return []base{m.shareBase(v.share.server.Name, v.share.label)}
+		return []realDir{m.shareBase(v.share.server.Name, v.share.label)}
 	case v.letter != "":
 		return m.driveBases(v.letter)
 	default:
-		return []base{m.volumeBase(v.guid)}
+		return []realDir{m.volumeBase(v.guid)}
 	}
 }
 
-func (m *mirror) driveBases(letter string) []base {
+func (m *mirror) driveBases(letter string) []realDir {
 	if m.drives != nil {
 		return m.drives[letter]
 	}
-	return []base{m.store.in(letter)}
+	return []realDir{m.store.in(letter)}
 }
 
-func (m *mirror) volumeBase(guid string) base { return m.store.in("volumes", guid) }
+func (m *mirror) volumeBase(guid string) realDir { return m.store.in("volumes", guid) }
 
-func (m *mirror) shareBase(server, share string) base {
+func (m *mirror) shareBase(server, share string) realDir {
 	return m.store.in("shares", strings.ToLower(server), strings.ToLower(share))
 }
 
@@ -335,16 +335,16 @@ func (t *realTree) repair() {
 			_ = b.root.RemoveAll(b.path)
 		}
 		if err := b.root.MkdirAll(b.path, 0o700); err != nil {
-			t.m.tell("make %s: %w", b.path, err)
+			t.m.reportOnce("make %s: %w", b.path, err)
 		}
 	}
 }
 
 // empty removes all that the node shows in a directory.
-func (t *realTree) empty(b base) {
+func (t *realTree) empty(b realDir) {
 	for _, name := range t.namesIn(b) {
 		if err := b.root.RemoveAll(path.Join(b.path, name)); err != nil {
-			t.m.tell("remove %s: %w", path.Join(b.path, name), err)
+			t.m.reportOnce("remove %s: %w", path.Join(b.path, name), err)
 		}
 	}
 }
@@ -353,29 +353,29 @@ func (t *realTree) empty(b base) {
 // goes them, take a step for each name, every time; what lies deeper is in memory only.
 const maxShownDepth = 100
 
-// where is the real path of an entry; ok is false if it is not shown. Home is true for the
+// pathOf is the real path of an entry; ok is false if it is not shown. Home is true for the
 // directory that a base stands for.
-func (t *realTree) where(e *entry) (at base, home, ok bool) {
+func (t *realTree) pathOf(e *entry) (at realDir, home, ok bool) {
 	if e.removed || e.isStream {
-		return base{}, false, false
+		return realDir{}, false, false
 	}
 	var names []string
 	for up := e; up.parent != nil; up = up.parent {
 		if names = append(names, up.name); len(names) > maxShownDepth {
-			return base{}, false, false
+			return realDir{}, false, false
 		}
 	}
 	slices.Reverse(names)
 	for _, b := range t.bases {
-		if rest, below := b.below(names); below {
+		if rest, below := b.relative(names); below {
 			return b.in(rest...), len(rest) == 0, len(rest) == 0 || !b.reserved(rest[0])
 		}
 	}
-	return base{}, false, false
+	return realDir{}, false, false
 }
 
-// below returns the names behind the prefix.
-func (b base) below(names []string) ([]string, bool) {
+// relative returns the names behind the prefix.
+func (b realDir) relative(names []string) ([]string, bool) {
 	if len(names) < len(b.prefix) || !slices.EqualFunc(names[:len(b.prefix)], b.prefix, winpath.Equal) {
 		return nil, false
 	}
@@ -383,7 +383,7 @@ func (b base) below(names []string) ([]string, bool) {
 }
 
 // reserved reports whether a name directly below the base is not for the node's files.
-func (b base) reserved(name string) bool { return b.path == "." && winpath.Equal(name, claim.Mark) }
+func (b realDir) reserved(name string) bool { return b.path == "." && winpath.Equal(name, claim.Mark) }
 
 // realCode is what a call answers if the machine did not do what it was to do.
 func realCode(err error) winerr.Code {

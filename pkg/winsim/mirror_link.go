@@ -18,7 +18,7 @@ import (
 
 // linkText is what the real link at a place says, for a link of the node; ok is false if
 // there cannot be one.
-func (t *realTree) linkText(at base, e *entry) (text string, ok bool) {
+func (t *realTree) linkText(at realDir, e *entry) (text string, ok bool) {
 	l := e.link
 	if l.Tag == tagForeignLink && l.Substitute != "" {
 		return l.Substitute, true // as somebody made it
@@ -26,7 +26,7 @@ func (t *realTree) linkText(at base, e *entry) (text string, ok bool) {
 	if l.malformed || l.Tag != win.TagSymlink && l.Tag != win.TagMountPoint {
 		return "", false
 	}
-	var target base
+	var target realDir
 	if l.Relative {
 		dir := strings.TrimPrefix(pathFrom(`\`, e.parent), `\`)
 		target, ok = t.m.realPath(t.volume, t.bases, relativeTo(dir, l.Target()))
@@ -46,7 +46,7 @@ func (t *realTree) linkText(at base, e *entry) (text string, ok bool) {
 }
 
 // realTarget is where an absolute path of the node is shown. It need not exist.
-func (m *mirror) realTarget(target string) (base, bool) {
+func (m *mirror) realTarget(target string) (realDir, bool) {
 	n := m.node
 	switch {
 	case len(target) > 11 && winpath.Equal(target[:11], `\\?\Volume{`):
@@ -55,35 +55,35 @@ func (m *mirror) realTarget(target string) (base, bool) {
 		if v := n.volumes[guid]; v != nil {
 			return m.realPath(v, m.basesOf(v), names)
 		}
-		return m.realPath(nil, []base{m.volumeBase(guid)}, names)
+		return m.realPath(nil, []realDir{m.volumeBase(guid)}, names)
 	case strings.HasPrefix(target, `\\?\`):
-		return base{}, false
+		return realDir{}, false
 	case strings.HasPrefix(target, `\\`):
 		server, share, names := splitUNC(target)
 		if s := n.network.byName[winpath.Fold(server)]; s != nil {
 			server = s.Name
 			if found := s.shares[winpath.Fold(share)]; found != nil {
-				return m.realPath(found.volume, []base{m.shareBase(server, share)}, names)
+				return m.realPath(found.volume, []realDir{m.shareBase(server, share)}, names)
 			}
 		}
 		if checkName(server) != nil || checkName(share) != nil {
-			return base{}, false
+			return realDir{}, false
 		}
-		return m.realPath(nil, []base{m.shareBase(server, share)}, names)
+		return m.realPath(nil, []realDir{m.shareBase(server, share)}, names)
 	case len(target) >= 2 && target[1] == ':':
 		letter := winpath.Fold(target[:1])
 		if letter < "A" || letter > "Z" {
-			return base{}, false
+			return realDir{}, false
 		}
 		return m.realPath(n.letters[letter], m.driveBases(letter), target[2:])
 	default:
-		return base{}, false
+		return realDir{}, false
 	}
 }
 
 // realPath is where names on a volume are shown: in the case that the volume has for them,
 // as far as it does. V may be nil.
-func (m *mirror) realPath(v *volume, bases []base, path string) (base, bool) {
+func (m *mirror) realPath(v *volume, bases []realDir, path string) (realDir, bool) {
 	var dir *entry
 	if v != nil {
 		if fs := v.fileSystem(); fs != nil {
@@ -96,7 +96,7 @@ func (m *mirror) realPath(v *volume, bases []base, path string) (base, bool) {
 			continue
 		}
 		if checkName(name) != nil {
-			return base{}, false
+			return realDir{}, false
 		}
 		if dir != nil {
 			if dir = dir.child(name); dir != nil {
@@ -106,16 +106,16 @@ func (m *mirror) realPath(v *volume, bases []base, path string) (base, bool) {
 		names = append(names, name)
 	}
 	for _, b := range bases {
-		if rest, below := b.below(names); below && (len(rest) == 0 || !b.reserved(rest[0])) {
+		if rest, below := b.relative(names); below && (len(rest) == 0 || !b.reserved(rest[0])) {
 			return b.in(rest...), true
 		}
 	}
-	return base{}, false
+	return realDir{}, false
 }
 
 // linkFrom is the link that somebody made at a real place. One that leads out of what is
 // shown is a link of Linux for the node, which is never followed.
-func (m *mirror) linkFrom(at base, text string) *entry {
+func (m *mirror) linkFrom(at realDir, text string) *entry {
 	target, ok := m.nodePath(at, text)
 	if !ok {
 		return &entry{link: &link{ReparsePoint: win.ReparsePoint{Tag: tagForeignLink, Substitute: text}}}
@@ -127,7 +127,7 @@ func (m *mirror) linkFrom(at base, text string) *entry {
 }
 
 // nodePath is the path on the node to which a real link leads, by its spelling.
-func (m *mirror) nodePath(at base, text string) (string, bool) {
+func (m *mirror) nodePath(at realDir, text string) (string, bool) {
 	claimed := slices.IndexFunc(m.claims, func(c *claim.Dir) bool { return c.Root == at.root })
 	if filepath.IsAbs(text) {
 		claimed = slices.IndexFunc(m.claims, func(c *claim.Dir) bool {

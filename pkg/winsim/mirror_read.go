@@ -16,67 +16,67 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// sight is what was last seen, or made, of an entry in the real directory.
-type sight struct {
+// realStat is what was last seen, or made, of an entry in the real directory.
+type realStat struct {
 	kind     fs.FileMode // its type; 0 for a file
 	size     int64
 	modified time.Time
 	text     string // of a link
 	// young is set if the file was looked at so soon after its last change that the next
 	// change may give it the same time.
-	young bool
+	changedRecently bool
 	// read is set if the content in memory is that of the file.
-	read bool
+	loaded bool
 }
 
 const (
 	// tickOfFiles is longer than any file system takes to tell two changes apart.
-	tickOfFiles = 2 * time.Second
+	timestampResolution = 2 * time.Second
 	// maxContent is how much of a file is taken into memory. Volumes of drivers under test
 	// can hold anything.
 	maxContent = 64 * mebibyte
 )
 
 // equal reports whether two sights are of the same thing, unchanged.
-func (s sight) equal(other sight) bool {
+func (s realStat) equal(other realStat) bool {
 	return s.kind == other.kind && s.text == other.text &&
-		(s.kind != 0 || !s.young && s.size == other.size && s.modified.Equal(other.modified))
+		(s.kind != 0 || !s.changedRecently && s.size == other.size && s.modified.Equal(other.modified))
 }
 
-// seeAt looks at a real name. Everything that is no directory and no link counts as a file;
+// statReal looks at a real name. Everything that is no directory and no link counts as a file;
 // pipes and devices as empty ones, which are never opened.
-func seeAt(at base) (sight, error) {
+func statReal(at realDir) (realStat, error) {
 	info, err := at.root.Lstat(at.path)
 	if err != nil {
-		return sight{}, err
+		return realStat{}, err
 	}
-	s := sight{kind: info.Mode().Type()}
+	s := realStat{kind: info.Mode().Type()}
 	switch s.kind {
 	case fs.ModeDir:
 	case fs.ModeSymlink:
 		s.text, err = at.root.Readlink(at.path)
 	case 0:
 		s.size, s.modified = info.Size(), info.ModTime()
-		s.young = time.Since(s.modified) < tickOfFiles
+		s.changedRecently = time.Since(s.modified) < timestampResolution
 	default: // pipes and devices
 	}
 	return s, err
 }
 
-// look brings what is known of a name in a directory up to date, before a call asks for it.
-func (fs *fileSystem) look(dir *entry, name string) {
-	if fs.real == nil || dir.removed {
+// refreshName brings what is known of a name in a directory up to date, before a call asks for it.
+func (fs *fileSystem) refreshName(dir *entry, name string) {
+	if fs.mirrored == nil || dir.removed {
 		return
 	}
 	if known := dir.child(name); known != nil {
-		fs.check(known)
+		fs.refreshEntry(known)
 	}
 	if dir.child(name) != nil {
 		return
 	}
-	for _, found := range fs.real.list(dir) {
+	for _, found := range fs.mirrored.list(dir) {
 		if winpath.Equal(found, name) {
-			fs.adopt(dir, found)
+			fs.importReal(dir, found)
 			return
 		}
 	}
@@ -84,7 +84,7 @@ func (fs *fileSystem) look(dir *entry, name string) {
 
 // refresh is look for all names of a directory.
 func (fs *fileSystem) refresh(dir *entry) {
-	if fs.real == nil || dir.removed || dir.children == nil || isLink(dir) {
+	if fs.mirrored == nil || dir.removed || dir.children == nil || isLink(dir) {
 		return
 	}
 	known := make([]*entry, 0, len(dir.children))
@@ -92,11 +92,11 @@ func (fs *fileSystem) refresh(dir *entry) {
 		known = append(known, child)
 	}
 	for _, child := range known {
-		fs.check(child)
+		fs.refreshEntry(child)
 	}
-	for _, found := range fs.real.list(dir) {
+	for _, found := range fs.mirrored.list(dir) {
 		if dir.child(found) == nil {
-			fs.adopt(dir, found)
+			fs.importReal(dir, found)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (fs *fileSystem) refreshAll() { fs.refreshBelow(fs.root, true) }
 
 // refreshBelow is refresh for a directory and all that are in it.
 func (fs *fileSystem) refreshBelow(dir *entry, contents bool) {
-	if fs.real == nil {
+	if fs.mirrored == nil {
 		return
 	}
 	fs.refresh(dir)
@@ -122,7 +122,7 @@ func (fs *fileSystem) refreshBelow(dir *entry, contents bool) {
 
 // list returns the real names in a directory, sorted; none if it is not shown.
 func (t *realTree) list(dir *entry) []string {
-	at, _, ok := t.where(dir)
+	at, _, ok := t.pathOf(dir)
 	if !ok {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (t *realTree) list(dir *entry) []string {
 }
 
 // namesIn returns the names in a real directory, except for that which is not the node's.
-func (t *realTree) namesIn(at base) []string {
+func (t *realTree) namesIn(at realDir) []string {
 	opened, err := at.root.Open(at.path)
 	if err != nil {
 		return nil
@@ -138,35 +138,35 @@ func (t *realTree) namesIn(at base) []string {
 	defer opened.Close()
 	names, err := opened.Readdirnames(-1)
 	if err != nil {
-		t.m.tell("list %s: %w", at.path, err)
+		t.m.reportOnce("list %s: %w", at.path, err)
 	}
 	names = slices.DeleteFunc(names, at.reserved)
 	slices.Sort(names)
 	return names
 }
 
-// check compares an entry with what is really there, which wins.
-func (fs *fileSystem) check(e *entry) {
-	at, home, ok := fs.real.where(e)
+// refreshEntry compares an entry with what is really there, which wins.
+func (fs *fileSystem) refreshEntry(e *entry) {
+	at, home, ok := fs.mirrored.pathOf(e)
 	if !ok || home {
 		return
 	}
-	now, err := seeAt(at)
+	now, err := statReal(at)
 	switch {
 	case isMissing(err):
-		if e.seen != nil { // else it could not be shown
+		if e.lastStat != nil { // else it could not be shown
 			fs.forget(e)
 		}
-	case err != nil || e.seen != nil && e.seen.equal(now):
-	case isLink(e) && e.seen != nil && e.seen.kind == 0 && now.kind == 0 && now.size == 0: // instead of a link
+	case err != nil || e.lastStat != nil && e.lastStat.equal(now):
+	case isLink(e) && e.lastStat != nil && e.lastStat.kind == 0 && now.kind == 0 && now.size == 0: // instead of a link
 	case now.kind == os.ModeDir && e.children != nil && !isLink(e),
 		now.kind == 0 && e.children == nil && !isLink(e):
-		e.seen = &now
+		e.lastStat = &now
 	default: // something else
 		name := e.name
 		parent := e.parent
 		fs.forget(e)
-		fs.adopt(parent, name)
+		fs.importReal(parent, name)
 	}
 }
 
@@ -174,23 +174,23 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // forget removes an entry from memory.
 func (fs *fileSystem) forget(e *entry) {
-	gone := place{fs: fs, parent: e.parent, name: e.name, entry: e}
+	gone := resolvedPath{fs: fs, parent: e.parent, name: e.name, entry: e}
 	gone.detach()
 	e.markRemoved()
 }
 
-// adopt takes over what somebody else made.
-func (fs *fileSystem) adopt(dir *entry, name string) {
+// importReal takes over what somebody else made.
+func (fs *fileSystem) importReal(dir *entry, name string) {
 	if !isWindowsName(name) {
-		fs.real.m.tell("%q is not a name on Windows, so the node does not see it", name)
+		fs.mirrored.m.reportOnce("%q is not a name on Windows, so the node does not see it", name)
 		return
 	}
 	made := &entry{name: name, parent: dir}
-	at, _, ok := fs.real.where(made)
+	at, _, ok := fs.mirrored.pathOf(made)
 	if !ok {
 		return
 	}
-	now, err := seeAt(at)
+	now, err := statReal(at)
 	if err != nil {
 		return
 	}
@@ -198,11 +198,11 @@ func (fs *fileSystem) adopt(dir *entry, name string) {
 	case os.ModeDir:
 		made = newDirectory()
 	case os.ModeSymlink:
-		made = fs.real.m.linkFrom(at, now.text)
+		made = fs.mirrored.m.linkFrom(at, now.text)
 	default: // a file, whose content is read when somebody asks for it
 	}
-	made.seen = &now
-	place{fs: fs, parent: dir, name: name}.attach(made)
+	made.lastStat = &now
+	resolvedPath{fs: fs, parent: dir, name: name}.attach(made)
 }
 
 // isWindowsName reports whether the node can have a name.
@@ -212,24 +212,24 @@ func isWindowsName(name string) bool {
 
 // load takes the content of a file that somebody else wrote into memory.
 func (fs *fileSystem) load(e *entry) error {
-	if fs.real == nil || e.seen == nil || e.seen.kind != 0 || e.seen.read || e.children != nil || isLink(e) {
+	if fs.mirrored == nil || e.lastStat == nil || e.lastStat.kind != 0 || e.lastStat.loaded || e.children != nil || isLink(e) {
 		return nil
 	}
-	at, _, ok := fs.real.where(e)
+	at, _, ok := fs.mirrored.pathOf(e)
 	if !ok {
 		return nil
 	}
-	content, err := readReal(at, e.seen.size)
+	content, err := readReal(at, e.lastStat.size)
 	if err != nil {
 		return err
 	}
-	e.content, e.seen.read = content, true
+	e.content, e.lastStat.loaded = content, true
 	return nil
 }
 
 // readReal reads a file that was seen a moment ago. Somebody may have put a link or a pipe
 // there since: neither is read, nor waited for.
-func readReal(at base, size int64) ([]byte, error) {
+func readReal(at realDir, size int64) ([]byte, error) {
 	if size > maxContent {
 		return nil, fmt.Errorf("%s has %d bytes, more than the emulated node reads", at.path, size)
 	}
@@ -254,8 +254,8 @@ func readReal(at base, size int64) ([]byte, error) {
 
 // length is how many bytes a file or stream has.
 func (e *entry) length() int64 {
-	if e.seen != nil && e.seen.kind == 0 && !e.seen.read {
-		return e.seen.size
+	if e.lastStat != nil && e.lastStat.kind == 0 && !e.lastStat.loaded {
+		return e.lastStat.size
 	}
 	return int64(len(e.content))
 }

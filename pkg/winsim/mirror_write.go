@@ -12,14 +12,14 @@ import (
 
 // show makes a new entry, with all that is in it, in the real directory.
 func (fs *fileSystem) show(e *entry) {
-	if fs.real != nil {
-		fs.real.show(e)
+	if fs.mirrored != nil {
+		fs.mirrored.show(e)
 	}
 }
 
 func (t *realTree) show(e *entry) {
-	if at, home, ok := t.where(e); ok && !home {
-		t.make(at, e)
+	if at, home, ok := t.pathOf(e); ok && !home {
+		t.write(at, e)
 	}
 	if e.children == nil || isLink(e) {
 		return
@@ -29,24 +29,24 @@ func (t *realTree) show(e *entry) {
 	}
 }
 
-// make makes one name. What cannot be made, because of its name for example, is in memory
+// write makes one name. What cannot be made, because of its name for example, is in memory
 // only.
-func (t *realTree) make(at base, e *entry) {
-	e.seen = nil
-	err := t.makeOne(at, e)
+func (t *realTree) write(at realDir, e *entry) {
+	e.lastStat = nil
+	err := t.create(at, e)
 	if err == nil {
-		var now sight
-		if now, err = seeAt(at); err == nil {
-			now.read = true
-			e.seen = &now
+		var now realStat
+		if now, err = statReal(at); err == nil {
+			now.loaded = true
+			e.lastStat = &now
 		}
 	}
 	if err != nil {
-		t.m.tell("show %s: %w", at.path, err)
+		t.m.reportOnce("show %s: %w", at.path, err)
 	}
 }
 
-func (t *realTree) makeOne(at base, e *entry) error {
+func (t *realTree) create(at realDir, e *entry) error {
 	if isLink(e) {
 		if text, ok := t.linkText(at, e); ok {
 			if err := at.root.Symlink(text, at.path); err == nil {
@@ -73,42 +73,42 @@ func (t *realTree) makeOne(at base, e *entry) error {
 	return errors.Join(err, file.Close())
 }
 
-// reshow shows what an entry has become: a mounted folder, a directory again, a file with
+// rewrite shows what an entry has become: a mounted folder, a directory again, a file with
 // another content.
-func (fs *fileSystem) reshow(e *entry) {
-	if fs.real == nil {
+func (fs *fileSystem) rewrite(e *entry) {
+	if fs.mirrored == nil {
 		return
 	}
-	at, home, ok := fs.real.where(e)
+	at, home, ok := fs.mirrored.pathOf(e)
 	if !ok || home {
 		return
 	}
 	if err := at.root.Remove(at.path); err != nil && !isMissing(err) {
-		fs.real.m.tell("replace %s: %w", at.path, err)
+		fs.mirrored.m.reportOnce("replace %s: %w", at.path, err)
 	}
-	fs.real.make(at, e)
+	fs.mirrored.write(at, e)
 }
 
 // hide removes an entry from the real directory before it is removed from memory. Links are
 // not followed. The error is what the call answers then.
 func (fs *fileSystem) hide(e *entry) error {
-	if fs.real == nil {
+	if fs.mirrored == nil {
 		return nil
 	}
-	for _, b := range fs.real.bases {
+	for _, b := range fs.mirrored.bases {
 		if b.within(e) {
-			fs.real.empty(b)
+			fs.mirrored.empty(b)
 		}
 	}
-	if e.seen == nil {
+	if e.lastStat == nil {
 		return nil
 	}
-	at, home, ok := fs.real.where(e)
+	at, home, ok := fs.mirrored.pathOf(e)
 	if !ok || home {
 		return nil
 	}
-	if err := unmake(at, e); err != nil && !isMissing(err) {
-		fs.real.m.tell("remove %s: %w", at.path, err)
+	if err := removeReal(at, e); err != nil && !isMissing(err) {
+		fs.mirrored.m.reportOnce("remove %s: %w", at.path, err)
 		return realCode(err)
 	}
 	return nil
@@ -116,7 +116,7 @@ func (fs *fileSystem) hide(e *entry) error {
 
 // within reports whether a directory of a drive is in an entry, or is that entry. Such a
 // directory stays, whatever becomes of the entry.
-func (b base) within(e *entry) bool {
+func (b realDir) within(e *entry) bool {
 	if len(b.prefix) == 0 || e.isStream {
 		return false
 	}
@@ -124,29 +124,29 @@ func (b base) within(e *entry) bool {
 	return len(names) <= len(b.prefix) && slices.EqualFunc(names, b.prefix[:len(names)], winpath.Equal)
 }
 
-// unmake removes one name. A directory of which the node does not know that something is in
+// removeReal removes one name. A directory of which the node does not know that something is in
 // it stays: somebody just made it.
-func unmake(at base, e *entry) error {
-	instead := isLink(e) && e.seen != nil && e.seen.kind == fs.ModeDir // of a link
+func removeReal(at realDir, e *entry) error {
+	instead := isLink(e) && e.lastStat != nil && e.lastStat.kind == fs.ModeDir // of a link
 	if len(e.children) > 0 || instead {
 		return at.root.RemoveAll(at.path)
 	}
 	return at.root.Remove(at.path)
 }
 
-// renaming exchanges two entries in the real directory, before they are exchanged in memory.
+// swapReal exchanges two entries in the real directory, before they are exchanged in memory.
 // What it returns is to be called afterwards.
-func (fs *fileSystem) renaming(a, b *entry) (renamed func()) {
-	if fs.real == nil {
+func (fs *fileSystem) swapReal(a, b *entry) (renamed func()) {
+	if fs.mirrored == nil {
 		return func() {}
 	}
-	t := fs.real
-	first, _, okFirst := t.where(a)
-	second, _, okSecond := t.where(b)
-	if okFirst && okSecond && first.root == second.root && a.seen != nil && b.seen != nil {
-		aside := path.Join(t.m.hidden, "swapped")
+	t := fs.mirrored
+	first, _, okFirst := t.pathOf(a)
+	second, _, okSecond := t.pathOf(b)
+	if okFirst && okSecond && first.root == second.root && a.lastStat != nil && b.lastStat != nil {
+		aside := path.Join(t.m.hiddenDir, "swapped")
 		if t.m.rename(first, aside) && t.m.rename(second, first.path) {
-			t.m.rename(base{root: first.root, path: aside}, second.path)
+			t.m.rename(realDir{root: first.root, path: aside}, second.path)
 		}
 		return func() {
 			t.relink(a)
@@ -160,7 +160,7 @@ func (fs *fileSystem) renaming(a, b *entry) (renamed func()) {
 		}
 		_ = fs.load(e)
 		_ = fs.hide(e)
-		e.unsee()
+		e.forgetStats()
 	}
 	return func() {
 		t.show(a)
@@ -168,10 +168,10 @@ func (fs *fileSystem) renaming(a, b *entry) (renamed func()) {
 	}
 }
 
-func (m *mirror) rename(from base, to string) bool {
+func (m *mirror) rename(from realDir, to string) bool {
 	err := from.root.Rename(from.path, to)
 	if err != nil {
-		m.tell("rename %s: %w", from.path, err)
+		m.reportOnce("rename %s: %w", from.path, err)
 	}
 	return err == nil
 }
@@ -179,13 +179,13 @@ func (m *mirror) rename(from base, to string) bool {
 // relink makes links anew that are somewhere else now, and so say something else.
 func (t *realTree) relink(e *entry) {
 	if isLink(e) {
-		at, _, ok := t.where(e)
-		if !ok || e.seen == nil || e.seen.kind != fs.ModeSymlink {
+		at, _, ok := t.pathOf(e)
+		if !ok || e.lastStat == nil || e.lastStat.kind != fs.ModeSymlink {
 			return
 		}
-		if text, ok := t.linkText(at, e); !ok || text != e.seen.text {
+		if text, ok := t.linkText(at, e); !ok || text != e.lastStat.text {
 			_ = at.root.Remove(at.path)
-			t.make(at, e)
+			t.write(at, e)
 		}
 		return
 	}

@@ -223,7 +223,7 @@ func (f File) validate(hasVolume func(guid string) bool) *ModelError {
 	case f.Tag == 0 && f.TagData != "":
 		return problem("tagData", "there is no tag")
 	}
-	if _, err := taggedBy(win.ReparseTag(f.Tag), f.TagData); err != nil {
+	if _, err := taggedLink(win.ReparseTag(f.Tag), f.TagData); err != nil {
 		return err
 	}
 	if f.Junction != "" && !strings.HasPrefix(f.Junction, `\\?\`) {

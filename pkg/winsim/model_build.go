@@ -116,13 +116,13 @@ func (inv *inventory) addVolume(v *volume) *ModelError {
 	return nil
 }
 
-// occupy makes the volume of a partition and puts what the model says on it.
-func (d *disk) occupy(p *partition, m Partition) *ModelError {
+// addVolume makes the volume of a partition and puts what the model says on it.
+func (d *disk) addVolume(p *partition, m Partition) *ModelError {
 	volume := Volume{FileSystem: FileSystemNone}
 	if m.Volume != nil {
 		volume = *m.Volume
 	}
-	if m.Volume != nil || p.surfaced(d.table.style) {
+	if m.Volume != nil || p.hasVolume(d.table.style) {
 		guid := cmp.Or(normalGUID(volume.ID), d.volumeGUID(p).String())
 		if err := volume.validate(); err != nil {
 			return err.in("volume")
@@ -181,7 +181,7 @@ func (m Volume) build(disks map[uint32]*disk) (*volume, *ModelError) {
 	}
 	if len(v.extents) == 0 {
 		size := int64(cmp.Or(m.Size, 10*GiB))
-		nameless := &disk{nameless: true, sector: 512, size: size, seen: size, content: sparse{}, fileSystems: map[int64]*fileSystem{}}
+		nameless := &disk{nameless: true, sector: 512, size: size, visibleSize: size, content: sparse{}, fileSystems: map[int64]*fileSystem{}}
 		v.extents = []extent{{nameless, 0, size}}
 	}
 	return v, v.apply(m)
@@ -204,7 +204,7 @@ func (v *volume) apply(m Volume) *ModelError {
 	fs.shortNames = fs.shortNames && !m.NoShortNames
 	v.setFileSystem(fs)
 	for i, f := range m.Files {
-		if err := fs.plant(f); err != nil {
+		if err := fs.addFile(f); err != nil {
 			return err.at("files", i)
 		}
 	}

@@ -88,8 +88,8 @@ var busTypes = map[Bus]win.BusType{
 	BusNVMe:       win.BusTypeNVMe,
 }
 
-// shared reports whether the SAN policy takes it for a bus that several machines share.
-func (b Bus) shared() bool {
+// isShared reports whether the SAN policy takes it for a bus that several machines share.
+func (b Bus) isShared() bool {
 	switch b {
 	case "", BusSCSI, BusSAS, BusISCSI, BusFibre:
 		return true

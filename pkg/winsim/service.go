@@ -57,14 +57,14 @@ type pendingEnd struct {
 	changes int // of its state, when this was planned
 }
 
-func (p pendingEnd) happen(n *Node) {
+func (p pendingEnd) run(n *Node) {
 	s := p.service
 	switch {
 	case s.changes != p.changes:
 	case s.state == ServiceStopPending:
-		n.end(s, 0, 0)
+		n.stopService(s, 0, 0)
 	case s.ExitCode != 0:
-		n.end(s, s.ExitCode, s.SpecificExitCode)
+		n.stopService(s, s.ExitCode, s.SpecificExitCode)
 	default:
 		n.enterState(s, ServiceRunning)
 	}
@@ -96,7 +96,7 @@ func (n *Node) launch(s *service) {
 	for _, needed := range s.needs {
 		switch needed.state {
 		case ServiceStopped, ServiceStopPending:
-			n.end(s, uint32(winerr.ServiceDependencyFail), 0)
+			n.stopService(s, uint32(winerr.ServiceDependencyFail), 0)
 			return
 		case ServiceStartPending:
 			return
@@ -107,8 +107,8 @@ func (n *Node) launch(s *service) {
 	n.endPending(s, s.StartTime)
 }
 
-// end stops a service with an exit code.
-func (n *Node) end(s *service, exit, specific uint32) {
+// stopService stops a service with an exit code.
+func (n *Node) stopService(s *service, exit, specific uint32) {
 	s.exit, s.specific = exit, specific
 	n.enterState(s, ServiceStopped)
 }
@@ -204,12 +204,12 @@ func (n *Node) SetServiceState(name string, state ServiceState) error {
 	}
 	s.exit, s.specific = 0, 0
 	n.enterState(s, state)
-	n.goOn(s)
+	n.leavePending(s)
 	return nil
 }
 
-// goOn lets a service come out of the pending state it is in.
-func (n *Node) goOn(s *service) {
+// leavePending lets a service come out of the pending state it is in.
+func (n *Node) leavePending(s *service) {
 	switch s.state {
 	case ServiceStartPending:
 		n.launch(s)
@@ -238,6 +238,6 @@ func (n *Node) AddService(model Service) error {
 		return winerr.New(winerr.Invalid, "add service", "", "%v", err)
 	}
 	n.changed()
-	n.goOn(s)
+	n.leavePending(s)
 	return nil
 }

@@ -38,7 +38,7 @@ func (n *network) show(m *mapping) win.SMBMapping {
 
 // SMBMapping describes one mapping.
 func (n *Node) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, error) {
-	if err := n.enter(ctx, "SMBMapping", remote); err != nil {
+	if err := n.beginCall(ctx, "SMBMapping", remote); err != nil {
 		return win.SMBMapping{}, err
 	}
 	n.lock()
@@ -52,7 +52,7 @@ func (n *Node) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, e
 
 // SMBMappings lists all mappings.
 func (n *Node) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
-	if err := n.enter(ctx, "SMBMappings", ""); err != nil {
+	if err := n.beginCall(ctx, "SMBMappings", ""); err != nil {
 		return nil, err
 	}
 	n.lock()
@@ -67,10 +67,10 @@ func (n *Node) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
 
 // CreateSMBMapping connects the node to a share.
 func (n *Node) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
-	if err := n.enter(ctx, "CreateSMBMapping", request.Remote); err != nil {
+	if err := n.beginCall(ctx, "CreateSMBMapping", request.Remote); err != nil {
 		return err
 	}
-	if err := n.travel(ctx, request.Remote); err != nil {
+	if err := n.awaitServer(ctx, request.Remote); err != nil {
 		return err
 	}
 	n.lock()
@@ -127,7 +127,7 @@ func (n *network) conflict(made *mapping) error {
 
 // RemoveSMBMapping disconnects the node from a share.
 func (n *Node) RemoveSMBMapping(ctx context.Context, remote string, _ bool) error {
-	if err := n.enter(ctx, "RemoveSMBMapping", remote); err != nil {
+	if err := n.beginCall(ctx, "RemoveSMBMapping", remote); err != nil {
 		return err
 	}
 	n.lock()

@@ -58,8 +58,8 @@ func splitUNC(path string) (server, share, names string) {
 	return server, share, names
 }
 
-// travel is the time that it takes to ask the server of a network path.
-func (n *Node) travel(ctx context.Context, path string) error {
+// awaitServer is the time that it takes to ask the server of a network path.
+func (n *Node) awaitServer(ctx context.Context, path string) error {
 	if !strings.HasPrefix(path, `\\`) || strings.HasPrefix(path, `\\?\`) {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (n *Node) startOnShare(path string) (v *volume, root, names string, err err
 		return nil, "", "", winerr.BadPathname
 	}
 	root = `\\` + serverName + `\` + shareName
-	if err := n.admit(root); err != nil {
+	if err := n.checkAccess(root); err != nil {
 		return nil, "", "", err
 	}
 	found := s.shares[winpath.Fold(shareName)]
@@ -95,8 +95,8 @@ func (n *Node) startOnShare(path string) (v *volume, root, names string, err err
 	return found.volume, root + `\`, strings.Trim(names, winpath.Separator), nil
 }
 
-// admit is what a server says to the credentials that the node has for a share.
-func (n *Node) admit(root string) error {
+// checkAccess is what a server says to the credentials that the node has for a share.
+func (n *Node) checkAccess(root string) error {
 	m := n.network.mappings[winpath.Fold(root)]
 	if m == nil || m.stale {
 		return winerr.LogonFailure
@@ -109,9 +109,9 @@ func (n *Node) admit(root string) error {
 	return err
 }
 
-// mayReach is what an access to an open file of a share answers: it goes by any of the names
+// checkShare is what an access to an open file of a share answers: it goes by any of the names
 // of the server.
-func (n *Node) mayReach(s *share) error {
+func (n *Node) checkShare(s *share) error {
 	if s.server.Down {
 		return winerr.BadNetPath
 	}
@@ -120,7 +120,7 @@ func (n *Node) mayReach(s *share) error {
 	}
 	var failure error = winerr.LogonFailure
 	for _, name := range append([]string{s.server.Name}, s.server.Aliases...) {
-		err := n.admit(`\\` + name + `\` + s.label)
+		err := n.checkAccess(`\\` + name + `\` + s.label)
 		if err == nil {
 			return nil
 		}

@@ -143,7 +143,7 @@ func (n *Node) encode() ([]byte, error) {
 	if n.mirror != nil {
 		return nil, errors.New("save the node: its files are shown in real directories")
 	}
-	s := saver{node: n, disks: places[*disk]{at: map[*disk]int{}}, volumes: places[*volume]{at: map[*volume]int{}}}
+	s := saver{node: n, disks: indexList[*disk]{at: map[*disk]int{}}, volumes: indexList[*volume]{at: map[*volume]int{}}}
 	saved, err := s.save()
 	if err != nil {
 		return nil, fmt.Errorf("save the node: %w", err)
@@ -151,13 +151,13 @@ func (n *Node) encode() ([]byte, error) {
 	return json.Marshal(saved)
 }
 
-// places are the things that are listed once, in the order in which they are come across.
-type places[T comparable] struct {
+// indexList are the things that are listed once, in the order in which they are come across.
+type indexList[T comparable] struct {
 	list []T
 	at   map[T]int
 }
 
-func (p *places[T]) of(thing T) int {
+func (p *indexList[T]) index(thing T) int {
 	at, ok := p.at[thing]
 	if !ok {
 		at = len(p.list)
@@ -167,19 +167,19 @@ func (p *places[T]) of(thing T) int {
 	return at
 }
 
-func (p *places[T]) all(things []T) []int {
+func (p *indexList[T]) indexes(things []T) []int {
 	var found []int
 	for _, thing := range things {
-		found = append(found, p.of(thing))
+		found = append(found, p.index(thing))
 	}
 	return found
 }
 
-// placesIn is all for the values of a map, in the order of its keys.
-func placesIn[K string | uint32, T comparable](p *places[T], things map[K]T) map[K]int {
+// indexMap is all for the values of a map, in the order of its keys.
+func indexMap[K string | uint32, T comparable](p *indexList[T], things map[K]T) map[K]int {
 	found := map[K]int{}
 	for _, key := range slices.Sorted(maps.Keys(things)) {
-		found[key] = p.of(things[key])
+		found[key] = p.index(things[key])
 	}
 	return found
 }
@@ -187,8 +187,8 @@ func placesIn[K string | uint32, T comparable](p *places[T], things map[K]T) map
 // saver turns a node into its state.
 type saver struct {
 	node    *Node
-	disks   places[*disk]
-	volumes places[*volume]
+	disks   indexList[*disk]
+	volumes indexList[*volume]
 	folders map[*entry]folderState
 }
 
@@ -198,13 +198,13 @@ func (s *saver) save() (state, error) {
 	saved := state{
 		Format: stateFormat, Version: stateVersion, Model: n.digest(),
 		Time:        n.clock.virtual,
-		Attached:    s.disks.all(n.sortedDisks()),
-		Unseen:      s.disks.all(n.unseen),
-		Detached:    placesIn(&s.disks, n.detached),
-		SystemDisks: s.disks.all(n.systemDisks),
-		VolumesByID: placesIn(&s.volumes, n.volumes),
-		Letters:     placesIn(&s.volumes, n.letters),
-		Spanning:    s.volumes.all(n.spanning),
+		Attached:    s.disks.indexes(n.sortedDisks()),
+		Unseen:      s.disks.indexes(n.unseen),
+		Detached:    indexMap(&s.disks, n.detached),
+		SystemDisks: s.disks.indexes(n.systemDisks),
+		VolumesByID: indexMap(&s.volumes, n.volumes),
+		Letters:     indexMap(&s.volumes, n.letters),
+		Spanning:    s.volumes.indexes(n.spanning),
 		Departures:  n.departures, GUIDs: n.guids, OutOfDate: n.outOfDate,
 		Services: saveServices(n.services.all),
 	}

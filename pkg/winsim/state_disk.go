@@ -60,7 +60,7 @@ func (s *saver) disk(d *disk) diskState {
 		Number: d.number, Path: d.path, Adapter: d.adapter, BusType: d.descriptor.BusType, Serial: d.descriptor.Serial,
 		Identifiers: d.identifiers, Location: d.location, SCSI: d.scsi, Sector: d.sector, Bus: d.bus,
 		System: d.system, Trusted: d.trusted, Dying: d.dying, Nameless: d.nameless,
-		Size: d.size, Grows: d.grows, Seen: d.seen,
+		Size: d.size, Grows: d.grows, Seen: d.visibleSize,
 		Style: d.table.style, TableID: d.table.id, Signature: d.table.signature, TableSize: d.table.size,
 		Attributes: d.attributes, OfflineAgain: d.offlineAgain, LooksRaw: d.looksRaw,
 		Content: map[int64]blockState{}, FileSystems: map[int64]fileSystemState{},
@@ -68,7 +68,7 @@ func (s *saver) disk(d *disk) diskState {
 	for _, p := range d.table.partitions {
 		partition := partitionState{Partition: p.Partition}
 		if p.volume != nil {
-			at := s.volumes.of(p.volume)
+			at := s.volumes.index(p.volume)
 			partition.Volume = &at
 		}
 		saved.Partitions = append(saved.Partitions, partition)
@@ -100,7 +100,7 @@ func (l *loader) disk(saved diskState) (*disk, error) {
 		descriptor:  win.DeviceDescriptor{BusType: saved.BusType, Serial: saved.Serial},
 		identifiers: saved.Identifiers, location: saved.Location, scsi: saved.SCSI, sector: saved.Sector, bus: saved.Bus,
 		system: saved.System, trusted: saved.Trusted, dying: saved.Dying, nameless: saved.Nameless,
-		size: saved.Size, grows: saved.Grows, seen: saved.Seen,
+		size: saved.Size, grows: saved.Grows, visibleSize: saved.Seen,
 		table:      table{style: saved.Style, id: saved.TableID, signature: saved.Signature, size: saved.TableSize},
 		attributes: saved.Attributes, offlineAgain: saved.OfflineAgain, looksRaw: saved.LooksRaw,
 		content: sparse{}, fileSystems: map[int64]*fileSystem{},
@@ -108,7 +108,7 @@ func (l *loader) disk(saved diskState) (*disk, error) {
 	switch {
 	case d.sector != 512 && d.sector != 4096:
 		return nil, fmt.Errorf("disk %d has sectors of %d bytes", d.number, d.sector)
-	case !Size(d.size).plausible() || !Size(d.seen).plausible():
+	case !Size(d.size).plausible() || !Size(d.visibleSize).plausible():
 		return nil, fmt.Errorf("disk %d has a size that no disk has", d.number)
 	case d.table.style == win.StyleGPT && !Size(d.table.size).plausible():
 		return nil, fmt.Errorf("disk %d has a partition table for a size that no disk has", d.number)
@@ -186,10 +186,10 @@ func (s *saver) volume(v *volume) volumeState {
 	saved := volumeState{
 		GUID: v.guid, Letter: v.letter, State: v.state, CDROM: v.cdrom,
 		Present: v.present, Expected: v.expected, Absences: v.absences, Offline: v.offline,
-		Nameless: v.nameless, Arrived: v.arrived, Known: v.known, Formatting: v.formatting,
+		Nameless: v.nameless, Arrived: v.arrived, Known: v.inServiceCache, Formatting: v.formatting,
 	}
 	for _, e := range v.extents {
-		saved.Extents = append(saved.Extents, extentState{s.disks.of(e.disk), e.offset, e.length})
+		saved.Extents = append(saved.Extents, extentState{s.disks.index(e.disk), e.offset, e.length})
 	}
 	return saved
 }
@@ -198,7 +198,7 @@ func (l *loader) volume(saved volumeState) (*volume, error) {
 	v := &volume{
 		guid: saved.GUID, letter: saved.Letter, state: saved.State, cdrom: saved.CDROM,
 		present: saved.Present, expected: saved.Expected, absences: saved.Absences, offline: saved.Offline,
-		nameless: saved.Nameless, arrived: saved.Arrived, known: saved.Known, formatting: saved.Formatting,
+		nameless: saved.Nameless, arrived: saved.Arrived, inServiceCache: saved.Known, formatting: saved.Formatting,
 	}
 	if normalGUID(v.guid) != v.guid || len(saved.Extents) == 0 || !v.state.known() {
 		return nil, fmt.Errorf("volume %q is no volume", v.guid)

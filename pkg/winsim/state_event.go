@@ -25,14 +25,14 @@ type eventState struct {
 type eventKind string
 
 const (
-	savedArrival     eventKind = "volume arrives"
-	savedStretching  eventKind = "volume is as long as its partition"
-	savedFormatEnd   eventKind = "format ends"
-	savedTableMove   eventKind = "partition table moves"
-	savedReservation eventKind = "reserved partition appears"
-	savedRelapse     eventKind = "disk goes offline again"
-	savedLUNArrival  eventKind = "disks of a session arrive"
-	savedPendingEnd  eventKind = "service leaves its pending state"
+	savedVolumeArrival  eventKind = "volume arrives"
+	savedVolumeGrowth   eventKind = "volume is as long as its partition"
+	savedFormatEnd      eventKind = "format ends"
+	savedTableMove      eventKind = "partition table moves"
+	savedMSRArrival     eventKind = "reserved partition appears"
+	savedOfflineRelapse eventKind = "disk goes offline again"
+	savedLUNArrival     eventKind = "disks of a session arrive"
+	savedPendingEnd     eventKind = "service leaves its pending state"
 )
 
 // events are what is going to happen, in that order.
@@ -47,19 +47,19 @@ func (s *saver) events() []eventState {
 	var saved []eventState
 	for _, e := range pending {
 		var is eventState
-		switch what := e.what.(type) {
-		case arrival:
-			is = eventState{Kind: savedArrival, Volume: s.volumes.of(what.volume), Absences: what.absences}
-		case stretching:
-			is = eventState{Kind: savedStretching, Volume: s.volumes.of(what.volume)}
+		switch what := e.action.(type) {
+		case volumeArrival:
+			is = eventState{Kind: savedVolumeArrival, Volume: s.volumes.index(what.volume), Absences: what.absences}
+		case volumeGrowth:
+			is = eventState{Kind: savedVolumeGrowth, Volume: s.volumes.index(what.volume)}
 		case *formatEnd:
-			is = eventState{Kind: savedFormatEnd, Volume: s.volumes.of(what.volume), Absences: what.absences}
+			is = eventState{Kind: savedFormatEnd, Volume: s.volumes.index(what.volume), Absences: what.absences}
 		case tableMove:
-			is = eventState{Kind: savedTableMove, Disk: s.disks.of(what.disk)}
-		case reservation:
-			is = eventState{Kind: savedReservation, Disk: s.disks.of(what.disk), Table: what.table}
-		case relapse:
-			is = eventState{Kind: savedRelapse, Disk: s.disks.of(what.disk)}
+			is = eventState{Kind: savedTableMove, Disk: s.disks.index(what.disk)}
+		case msrArrival:
+			is = eventState{Kind: savedMSRArrival, Disk: s.disks.index(what.disk), Table: what.table}
+		case offlineRelapse:
+			is = eventState{Kind: savedOfflineRelapse, Disk: s.disks.index(what.disk)}
 		case lunArrival:
 			at := slices.Index(s.node.iscsi.sessions, what.session)
 			if at < 0 {
@@ -89,17 +89,17 @@ func (l *loader) events(saved []eventState) error {
 	return nil
 }
 
-func (l *loader) event(s eventState) (happening, error) {
+func (l *loader) event(s eventState) (eventAction, error) {
 	switch s.Kind {
-	case savedArrival, savedStretching, savedFormatEnd:
+	case savedVolumeArrival, savedVolumeGrowth, savedFormatEnd:
 		v, err := pick(l.volumes, s.Volume)
-		return map[eventKind]happening{
-			savedArrival: arrival{v, s.Absences}, savedStretching: stretching{v}, savedFormatEnd: &formatEnd{volume: v, absences: s.Absences},
+		return map[eventKind]eventAction{
+			savedVolumeArrival: volumeArrival{v, s.Absences}, savedVolumeGrowth: volumeGrowth{v}, savedFormatEnd: &formatEnd{volume: v, absences: s.Absences},
 		}[s.Kind], err
-	case savedTableMove, savedReservation, savedRelapse:
+	case savedTableMove, savedMSRArrival, savedOfflineRelapse:
 		d, err := pick(l.disks, s.Disk)
-		return map[eventKind]happening{
-			savedTableMove: tableMove{d}, savedReservation: reservation{d, s.Table}, savedRelapse: relapse{d},
+		return map[eventKind]eventAction{
+			savedTableMove: tableMove{d}, savedMSRArrival: msrArrival{d, s.Table}, savedOfflineRelapse: offlineRelapse{d},
 		}[s.Kind], err
 	case savedLUNArrival:
 		session, err := pick(l.node.iscsi.sessions, s.Session)

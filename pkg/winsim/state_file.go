@@ -12,17 +12,17 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
-// kept is the file in which a node's state is kept.
+// stateFile is the file in which a node's state is kept.
 //
 // Every call that changes the node waits, after it gave the node free, until a file that has
 // its change is on the disk. Calls that wait at the same time share one file: while one is
 // written the next ones gather, and the first of them writes for all.
-type kept struct {
-	node    *Node
-	path    string
-	failed  func(error)
-	lock    *os.File
-	changes uint64 // so far; n.mu guards it
+type stateFile struct {
+	node      *Node
+	path      string
+	onFailure func(error)
+	lock      *os.File
+	changes   uint64 // so far; n.mu guards it
 
 	mu      sync.Mutex // held while a file is written
 	written uint64     // the changes that the file has
@@ -65,18 +65,18 @@ func Open(model Model, path string, failed func(error)) (node *Node, closeFile f
 	if err != nil {
 		return nil, nil, err
 	}
-	k := &kept{node: node, path: path, failed: failed, lock: lock, changes: 1}
+	k := &stateFile{node: node, path: path, onFailure: failed, lock: lock, changes: 1}
 	if err := k.write(); err != nil {
 		return nil, nil, err
 	}
 	node.mu.Lock()
 	defer node.mu.Mutex.Unlock()
-	node.mu.kept = k
+	node.mu.stateFile = k
 	return node, sync.OnceFunc(k.close), nil
 }
 
 // wait returns when the file has a change.
-func (k *kept) wait(change uint64) {
+func (k *stateFile) wait(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.written >= change || k.broken {
@@ -84,12 +84,12 @@ func (k *kept) wait(change uint64) {
 	}
 	if err := k.write(); err != nil {
 		k.broken = true
-		k.failed(err)
+		k.onFailure(err)
 	}
 }
 
 // write replaces the file by one with all changes so far. k.mu is held, or nobody else knows k.
-func (k *kept) write() error {
+func (k *stateFile) write() error {
 	k.node.mu.Lock()
 	changes := k.changes
 	data, err := k.node.encode()
@@ -104,9 +104,9 @@ func (k *kept) write() error {
 	return nil
 }
 
-func (k *kept) close() {
+func (k *stateFile) close() {
 	k.node.mu.Lock()
-	k.node.mu.kept = nil
+	k.node.mu.stateFile = nil
 	k.node.mu.Mutex.Unlock()
 	k.mu.Lock()
 	defer k.mu.Unlock()

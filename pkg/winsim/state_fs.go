@@ -58,7 +58,7 @@ func (s *saver) mountedFolders() map[*entry]folderState {
 	folders := map[*entry]folderState{}
 	for _, f := range s.node.mountedFolders {
 		if !f.dismantled() {
-			folders[f.at] = folderState{Order: len(folders), On: s.volumes.of(f.on)}
+			folders[f.at] = folderState{Order: len(folders), On: s.volumes.index(f.on)}
 		}
 	}
 	return folders
@@ -123,7 +123,7 @@ func (l *loader) fileSystem(saved fileSystemState) (*fileSystem, error) {
 			if s.In < 0 || s.In >= i {
 				return nil, fmt.Errorf("the file %q is in no directory", s.Name)
 			}
-			if err := entries[s.In].readopt(e, s); err != nil {
+			if err := entries[s.In].restoreChild(e, s); err != nil {
 				return nil, err
 			}
 		}
@@ -136,8 +136,8 @@ func (l *loader) fileSystem(saved fileSystemState) (*fileSystem, error) {
 	return fs, nil
 }
 
-// readopt puts an entry back where it was.
-func (e *entry) readopt(child *entry, saved entryState) error {
+// restoreChild puts an entry back where it was.
+func (e *entry) restoreChild(child *entry, saved entryState) error {
 	child.parent = e
 	switch key := winpath.Fold(saved.Name); {
 	case saved.Kind == savedStream:

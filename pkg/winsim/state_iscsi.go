@@ -58,12 +58,12 @@ func (m Model) chap(iqn string) *CHAP {
 
 func (s *saver) initiator() (initiatorState, error) {
 	in := &s.node.iscsi
-	saved := initiatorState{Logins: in.logins, Begun: in.begun, SecretSet: in.secret != ""}
-	targets, portals := places[*iscsiTarget]{at: map[*iscsiTarget]int{}}, places[*iscsiPortal]{at: map[*iscsiPortal]int{}}
-	targets.all(in.targets)
-	portals.all(in.portals)
+	saved := initiatorState{Logins: in.logins, Begun: in.sessionCount, SecretSet: in.secret != ""}
+	targets, portals := indexList[*iscsiTarget]{at: map[*iscsiTarget]int{}}, indexList[*iscsiPortal]{at: map[*iscsiPortal]int{}}
+	targets.indexes(in.targets)
+	portals.indexes(in.portals)
 	for _, p := range in.portals {
-		saved.Portals = append(saved.Portals, portalState{Down: p.down, Delay: p.delay, Registered: p.registered, Known: targets.all(p.known)})
+		saved.Portals = append(saved.Portals, portalState{Down: p.down, Delay: p.delay, Registered: p.registered, Known: targets.indexes(p.known)})
 	}
 	for _, t := range in.targets {
 		if t.chap != nil {
@@ -75,11 +75,11 @@ func (s *saver) initiator() (initiatorState, error) {
 			}
 		}
 		saved.Targets = append(saved.Targets, targetState{
-			IQN: t.iqn, CHAP: t.chap != nil, Portals: portals.all(t.portals), LUNs: s.disks.all(t.luns), Met: t.met, Busy: t.busy,
+			IQN: t.iqn, CHAP: t.chap != nil, Portals: portals.indexes(t.portals), LUNs: s.disks.indexes(t.luns), Met: t.attachedBefore, Busy: t.busy,
 		})
 	}
 	for _, session := range in.sessions {
-		saved.Sessions = append(saved.Sessions, sessionState{session.id, targets.of(session.target), portals.of(session.portal)})
+		saved.Sessions = append(saved.Sessions, sessionState{session.id, targets.index(session.target), portals.index(session.portal)})
 	}
 	return saved, nil
 }
@@ -89,15 +89,15 @@ func (l *loader) initiator(saved initiatorState, in initiator) (initiator, error
 	if len(saved.Portals) != len(in.portals) {
 		return in, errors.New("it has other portals than the model")
 	}
-	in.logins, in.begun, in.targets, in.sessions = saved.Logins, saved.Begun, nil, nil
+	in.logins, in.sessionCount, in.targets, in.sessions = saved.Logins, saved.Begun, nil, nil
 	if saved.SecretSet {
-		in.secret = forgotten
+		in.secret = unsavedSecret
 		if known := l.node.model.chap(saved.SecretOf); known != nil && known.MutualSecret != "" {
 			in.secret = known.MutualSecret
 		}
 	}
 	for _, t := range saved.Targets {
-		made := &iscsiTarget{iqn: t.IQN, met: t.Met, busy: t.Busy}
+		made := &iscsiTarget{iqn: t.IQN, attachedBefore: t.Met, busy: t.Busy}
 		if t.CHAP {
 			made.chap = l.node.model.chap(t.IQN)
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// forgotten stands for a secret that is not the right one, and is not written either. No
+// unsavedSecret stands for a secret that is not the right one, and is not written either. No
 // account and no target has it, because nobody can type it.
-const forgotten = "\x00not saved"
+const unsavedSecret = "\x00not saved"
 
 // serverState is an SMB server without the passwords of its accounts.
 type serverState struct {
@@ -75,7 +75,7 @@ func (s *saver) network() (servers []serverState, mappings []mappingState, err e
 			saved.Server.Shares[i].Files = nil // those of the start
 		}
 		for _, name := range slices.Sorted(maps.Keys(server.shares)) {
-			saved.Shares[name] = s.volumes.of(server.shares[name].volume)
+			saved.Shares[name] = s.volumes.index(server.shares[name].volume)
 		}
 		servers = append(servers, saved)
 	}
@@ -102,7 +102,7 @@ func (l *loader) network(saved state) (network, error) {
 		known := l.node.model.smbServer(s.Server.Name)
 		for i, account := range made.Accounts {
 			found, _ := known.account(account.User)
-			made.Accounts[i].Password = cmp.Or(found.Password, forgotten)
+			made.Accounts[i].Password = cmp.Or(found.Password, unsavedSecret)
 		}
 		for _, m := range s.Server.Shares {
 			key := winpath.Fold(m.Name)
@@ -129,7 +129,7 @@ func (l *loader) network(saved state) (network, error) {
 			return n, fmt.Errorf("%s is mapped, and there is no such server", s.Remote)
 		}
 		if m.user != "" && !m.stale {
-			m.password = forgotten
+			m.password = unsavedSecret
 			if i := slices.IndexFunc(from.Accounts, func(a SMBAccount) bool { return a.is(m.user) }); s.Admitted && i >= 0 {
 				m.password = from.Accounts[i].Password
 			}

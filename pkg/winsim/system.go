@@ -9,7 +9,7 @@ import (
 
 // FirmwareTable implements win.System.
 func (n *Node) FirmwareTable(ctx context.Context) ([]byte, error) {
-	if err := n.enter(ctx, "FirmwareTable", ""); err != nil {
+	if err := n.beginCall(ctx, "FirmwareTable", ""); err != nil {
 		return nil, err
 	}
 	return slices.Clone(n.firmware.table), nil
@@ -17,7 +17,7 @@ func (n *Node) FirmwareTable(ctx context.Context) ([]byte, error) {
 
 // BIOSSerialNumber implements win.System.
 func (n *Node) BIOSSerialNumber(ctx context.Context) (string, error) {
-	if err := n.enter(ctx, "BIOSSerialNumber", ""); err != nil {
+	if err := n.beginCall(ctx, "BIOSSerialNumber", ""); err != nil {
 		return "", err
 	}
 	return n.firmware.wmiSerial, nil
@@ -67,7 +67,7 @@ func (n *Node) ActiveDependents(ctx context.Context, name string) ([]string, err
 
 // onService begins a call about a service and carries it out.
 func (n *Node) onService(ctx context.Context, call, name string, do func(*service) error) error {
-	if err := n.enter(ctx, call, name); err != nil {
+	if err := n.beginCall(ctx, call, name); err != nil {
 		return err
 	}
 	n.lock()

@@ -19,13 +19,13 @@ type volume struct {
 	extents []extent
 	share   *share // what the files are of, if they are not on this machine
 
-	present  bool // Windows has its device
-	expected bool // an arrival is on its way
-	absences int  // how often it left, so that an old arrival is not taken for a new one
-	offline  bool // until IOCTL_VOLUME_ONLINE
-	nameless bool // until then
-	arrived  time.Time
-	known    bool // to the storage service, whatever its age
+	present        bool // Windows has its device
+	expected       bool // an arrival is on its way
+	absences       int  // how often it left, so that an old arrival is not taken for a new one
+	offline        bool // until IOCTL_VOLUME_ONLINE
+	nameless       bool // until then
+	arrived        time.Time
+	inServiceCache bool // to the storage service, whatever its age
 
 	formatting bool
 }
@@ -94,8 +94,8 @@ func (v *volume) partition() *partition {
 	return nil
 }
 
-// device is what opening the volume's device answers, and any question to it; v may be nil.
-func (v *volume) device() error {
+// openError is what opening the volume's device answers, and any question to it; v may be nil.
+func (v *volume) openError() error {
 	switch {
 	case v == nil || v.state == Gone || !v.present:
 		return winerr.FileNotFound
@@ -110,11 +110,11 @@ func (v *volume) device() error {
 // mounted returns the file system, which is what every access to the volume's files
 // needs. n.mu is held.
 func (n *Node) mounted(v *volume) (*fileSystem, error) {
-	if err := v.device(); err != nil {
+	if err := v.openError(); err != nil {
 		return nil, err
 	}
 	if v.share != nil {
-		if err := n.mayReach(v.share); err != nil {
+		if err := n.checkShare(v.share); err != nil {
 			return nil, err
 		}
 	}
@@ -139,41 +139,41 @@ func (n *Node) arrivalError() winerr.Code {
 	return winerr.UnrecognizedVolume
 }
 
-// surface lets the volumes of a disk arrive, if the disk is there and online. n.mu is
+// bringUpVolumes lets the volumes of a disk arrive, if the disk is there and online. n.mu is
 // held.
-func (n *Node) surface(d *disk, delay time.Duration) {
+func (n *Node) bringUpVolumes(d *disk, delay time.Duration) {
 	for _, v := range n.volumesOn(d) {
 		if v.present || v.expected || slices.ContainsFunc(v.extents, func(e extent) bool { return !n.online(e.disk) }) {
 			continue
 		}
 		n.changed()
 		v.expected = true
-		n.after(delay, arrival{v, v.absences})
+		n.after(delay, volumeArrival{v, v.absences})
 	}
 }
 
-// arrival makes a volume appear, unless it was taken away meanwhile.
-type arrival struct {
+// volumeArrival makes a volume appear, unless it was taken away meanwhile.
+type volumeArrival struct {
 	volume   *volume
 	absences int // when it set out
 }
 
-func (a arrival) happen(n *Node) {
+func (a volumeArrival) run(n *Node) {
 	if v := a.volume; v.absences == a.absences {
 		v.present, v.expected, v.arrived = true, false, n.clock.now()
 	}
 }
 
-// submerge takes volumes away.
-func submerge(volumes ...*volume) {
+// takeDownVolumes takes volumes away.
+func takeDownVolumes(volumes ...*volume) {
 	for _, v := range volumes {
-		v.present, v.expected, v.known = false, false, false
+		v.present, v.expected, v.inServiceCache = false, false, false
 		v.absences++
 	}
 }
 
-// introduce does with a volume that Windows has never seen what the automount policy says.
-func (n *Node) introduce(v *volume) {
+// applyAutomount does with a volume that Windows has never seen what the automount policy says.
+func (n *Node) applyAutomount(v *volume) {
 	v.offline = n.storage.Automount == AutomountOffline || n.storage.Automount == AutomountNameless
 	v.nameless = n.storage.Automount == AutomountNameless
 }

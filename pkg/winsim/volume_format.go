@@ -12,7 +12,7 @@ import (
 // own.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
 func (n *Node) Format(ctx context.Context, id win.VolumeID) error {
-	if err := n.enter(ctx, "Format", string(id), string(id.Device())); err != nil {
+	if err := n.beginCall(ctx, "Format", string(id), string(id.Device())); err != nil {
 		return err
 	}
 	return n.format(ctx, id, n.refuseFormat, winerr.StorageIOError)
@@ -20,14 +20,14 @@ func (n *Node) Format(ctx context.Context, id win.VolumeID) error {
 
 // refuseFormat says why the storage service does not format. n.mu is held.
 func (n *Node) refuseFormat(v *volume) error {
-	switch known := v.device() == nil && (v.known || !n.clock.now().Before(v.arrived.Add(n.storage.ServiceDelay))); {
+	switch known := v.openError() == nil && (v.inServiceCache || !n.clock.now().Before(v.arrived.Add(n.storage.ServiceDelay))); {
 	case !known:
 		return winerr.WMINotFound
 	case n.outOfDate > 0:
 		n.outOfDate--
 		n.changed()
 		return winerr.StorageCacheOutOfDate
-	case n.needed(v):
+	case n.isSystemVolume(v):
 		return winerr.StorageSystemPartition
 	case v.formatting:
 		return winerr.StorageInUse
@@ -42,7 +42,7 @@ func (n *Node) refuseFormat(v *volume) error {
 // FormatLegacy is Win32_Volume.Format, which finds what is there.
 // https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
 func (n *Node) FormatLegacy(ctx context.Context, id win.VolumeID) error {
-	if err := n.enter(ctx, "FormatLegacy", string(id), string(id.Device())); err != nil {
+	if err := n.beginCall(ctx, "FormatLegacy", string(id), string(id.Device())); err != nil {
 		return err
 	}
 	return n.format(ctx, id, n.refuseLegacyFormat, winerr.LegacyFormatIOError)
@@ -51,9 +51,9 @@ func (n *Node) FormatLegacy(ctx context.Context, id win.VolumeID) error {
 // refuseLegacyFormat is refuseFormat in other words.
 func (n *Node) refuseLegacyFormat(v *volume) error {
 	switch {
-	case v.device() != nil:
+	case v.openError() != nil:
 		return winerr.WMINotFound
-	case n.needed(v):
+	case n.isSystemVolume(v):
 		return winerr.LegacyFormatAccessDenied
 	case v.formatting:
 		return winerr.LegacyFormatLockFailed
@@ -65,8 +65,8 @@ func (n *Node) refuseLegacyFormat(v *volume) error {
 	return nil
 }
 
-// needed reports whether it is a volume of the system.
-func (n *Node) needed(v *volume) bool {
+// isSystemVolume reports whether it is a volume of the system.
+func (n *Node) isSystemVolume(v *volume) bool {
 	return slices.Contains(n.systemVolumes(), v)
 }
 
@@ -99,7 +99,7 @@ type formatEnd struct {
 	result   error // guarded by n.mu
 }
 
-func (f *formatEnd) happen(n *Node) {
+func (f *formatEnd) run(n *Node) {
 	v := f.volume
 	v.formatting = false
 	if v.absences != f.absences {
@@ -124,7 +124,7 @@ func (v *volume) makeNTFS() {
 
 // RefreshStorageCache makes the storage service know every volume.
 func (n *Node) RefreshStorageCache(ctx context.Context) error {
-	if err := n.enter(ctx, "RefreshStorageCache", ""); err != nil {
+	if err := n.beginCall(ctx, "RefreshStorageCache", ""); err != nil {
 		return err
 	}
 	n.lock()
@@ -132,7 +132,7 @@ func (n *Node) RefreshStorageCache(ctx context.Context) error {
 	n.changed()
 	n.outOfDate = 0
 	for _, v := range n.volumes {
-		v.known = v.known || v.present
+		v.inServiceCache = v.inServiceCache || v.present
 	}
 	return nil
 }

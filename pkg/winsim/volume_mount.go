@@ -14,7 +14,7 @@ import (
 
 // VolumeIDs lists the volumes that are there.
 func (n *Node) VolumeIDs(ctx context.Context) ([]win.VolumeID, error) {
-	if err := n.enter(ctx, "VolumeIDs", ""); err != nil {
+	if err := n.beginCall(ctx, "VolumeIDs", ""); err != nil {
 		return nil, err
 	}
 	n.lock()
@@ -75,7 +75,7 @@ func (n *Node) FlushVolume(ctx context.Context, id win.VolumeID) error {
 // written there, so it stays when the volume is gone.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
 func (d directory) SetMountPoint(ctx context.Context, name string, id win.VolumeID) error {
-	at, err := d.begin(ctx, "SetMountPoint", name, string(id))
+	at, err := d.lookUp(ctx, "SetMountPoint", name, string(id))
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 		return winerr.InvalidParameter
 	}
 	v := d.node.volumeByID(string(id))
-	if err := v.device(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
+	if err := v.openError(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
 		return err
 	}
 	if at.entry != nil {
@@ -105,13 +105,13 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 		return winerr.DirNotEmpty
 	}
 	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id()), announced: true}
-	if err := mounted.fitsOn(at.fs); err != nil {
+	if err := mounted.checkFits(at.fs); err != nil {
 		return err
 	}
 	d.node.changed()
 	d.node.observe("SetMountPoint", at, true)
 	at.entry.link = mounted
-	at.fs.reshow(at.entry)
+	at.fs.rewrite(at.entry)
 	d.node.announce(at)
 	return nil
 }
@@ -127,7 +127,7 @@ type mountedFolder struct {
 func (f mountedFolder) dismantled() bool { return f.at.removed || f.at.link != f.link }
 
 // announce tells the mount manager of a mounted folder, if its maker does.
-func (n *Node) announce(at place) {
+func (n *Node) announce(at resolvedPath) {
 	if l := at.entry.link; l != nil && l.announced {
 		n.mountedFolders = append(n.mountedFolders, mountedFolder{at.volume, l, at.entry})
 	}
@@ -136,7 +136,7 @@ func (n *Node) announce(at place) {
 // VolumePaths lists the drive and the mounted folders of a volume.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
 func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, error) {
-	if err := n.enter(ctx, "VolumePaths", string(id)); err != nil {
+	if err := n.beginCall(ctx, "VolumePaths", string(id)); err != nil {
 		return nil, err
 	}
 	n.lock()
@@ -152,7 +152,7 @@ func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, erro
 	n.mountedFolders = slices.DeleteFunc(n.mountedFolders, mountedFolder.dismantled)
 	for _, f := range n.mountedFolders {
 		if shown, _ := f.link.MountedVolume(); winpath.Equal(shown, string(v.id())) {
-			paths = append(paths, whereabouts(f.on, f.at)+`\`)
+			paths = append(paths, displayPath(f.on, f.at)+`\`)
 		}
 	}
 	return paths, nil
@@ -160,7 +160,7 @@ func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, erro
 
 // DeleteMountPoint dismantles a mounted folder and leaves an empty directory.
 func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
-	at, err := d.beginWith(ctx, "DeleteMountPoint", name)
+	at, err := d.lookUpExisting(ctx, "DeleteMountPoint", name)
 	if err != nil {
 		return err
 	}
@@ -181,14 +181,14 @@ func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
 	d.node.changed()
 	d.node.observe("DeleteMountPoint", at, true)
 	at.entry.file().link = nil
-	at.fs.reshow(at.entry.file())
+	at.fs.rewrite(at.entry.file())
 	return nil
 }
 
 // VolumeOfDrive names the volume of a drive.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumenameforvolumemountpointw
 func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, error) {
-	if err := n.enter(ctx, "VolumeOfDrive", root); err != nil {
+	if err := n.beginCall(ctx, "VolumeOfDrive", root); err != nil {
 		return "", err
 	}
 	n.lock()
@@ -207,7 +207,7 @@ func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, er
 
 // SystemVolumes names the volumes that Windows needs.
 func (n *Node) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
-	if err := n.enter(ctx, "SystemVolumes", ""); err != nil {
+	if err := n.beginCall(ctx, "SystemVolumes", ""); err != nil {
 		return nil, err
 	}
 	n.lock()

@@ -171,11 +171,11 @@ func (n *Node) boot() {
 	}
 	for _, v := range n.volumes {
 		if !slices.ContainsFunc(v.extents, func(e extent) bool { return !n.online(e.disk) }) {
-			v.present, v.known = true, true
+			v.present, v.inServiceCache = true, true
 		}
 	}
 	for _, s := range n.services.all {
-		n.goOn(s)
+		n.leavePending(s)
 	}
 }
 
