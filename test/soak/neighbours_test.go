@@ -19,13 +19,14 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/rawhttp2"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -177,6 +178,36 @@ func dial(ctx context.Context, path string) net.Conn {
 	return conn
 }
 
+// greet sends what an HTTP/2 client sends first.
+func greet(conn net.Conn) error {
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		return err
+	}
+	return http2.NewFramer(conn, nil).WriteSettings()
+}
+
+// headers is a block of header fields.
+func headers(fields ...hpack.HeaderField) []byte {
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for _, field := range fields {
+		_ = encoder.WriteField(field) // a buffer takes everything
+	}
+	return block.Bytes()
+}
+
+// callHeaders is the header block that begins a call.
+func callHeaders() []byte {
+	return headers(
+		hpack.HeaderField{Name: ":method", Value: "POST"},
+		hpack.HeaderField{Name: ":scheme", Value: "http"},
+		hpack.HeaderField{Name: ":path", Value: filesystemv1.Filesystem_PathExists_FullMethodName},
+		hpack.HeaderField{Name: ":authority", Value: "localhost"},
+		hpack.HeaderField{Name: "content-type", Value: "application/grpc"},
+		hpack.HeaderField{Name: "te", Value: "trailers"},
+	)
+}
+
 func flood(ctx context.Context, path string, count *atomic.Int64) {
 	several(ctx, 4, func(int) {
 		var dialer net.Dialer
@@ -190,7 +221,7 @@ func flood(ctx context.Context, path string, count *atomic.Int64) {
 func idle(ctx context.Context, path string, count *atomic.Int64) {
 	for range 3000 {
 		if conn := dial(ctx, path); conn != nil {
-			if _, err := conn.Write(rawhttp2.Greeting()); err == nil {
+			if err := greet(conn); err == nil {
 				count.Add(1)
 			}
 		}
@@ -199,15 +230,16 @@ func idle(ctx context.Context, path string, count *atomic.Int64) {
 }
 
 func slowLoris(ctx context.Context, path string, count *atomic.Int64) {
-	block := rawhttp2.Call(filesystemv1.Filesystem_PathExists_FullMethodName)
-	request := rawhttp2.Frame{Type: rawhttp2.Headers, Flags: rawhttp2.EndHeaders, Stream: 1, Payload: block}.Bytes()
+	var frame bytes.Buffer
+	_ = http2.NewFramer(&frame, nil).WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: callHeaders(), EndHeaders: true})
+	request := frame.Bytes()
 	several(ctx, 300, func(int) {
 		conn := dial(ctx, path)
 		if conn == nil {
 			return
 		}
 		defer conn.Close()
-		if _, err := conn.Write(rawhttp2.Greeting()); err != nil {
+		if err := greet(conn); err != nil {
 			return
 		}
 		for i := range request {
@@ -221,7 +253,7 @@ func slowLoris(ctx context.Context, path string, count *atomic.Int64) {
 }
 
 func hugeHeaders(ctx context.Context, path string, count *atomic.Int64) {
-	padding := rawhttp2.Literal("x-padding", strings.Repeat("x", 16000))
+	padding := headers(hpack.HeaderField{Name: "x-padding", Value: strings.Repeat("X", 16000)})
 	several(ctx, 4, func(int) {
 		conn := dial(ctx, path)
 		if conn == nil {
@@ -229,15 +261,13 @@ func hugeHeaders(ctx context.Context, path string, count *atomic.Int64) {
 		}
 		defer conn.Close()
 		go func() { _, _ = io.Copy(io.Discard, conn) }() // until it is closed
-		if _, err := conn.Write(rawhttp2.Greeting()); err != nil {
+		if err := greet(conn); err != nil {
 			return
 		}
-		frame := rawhttp2.Frame{Type: rawhttp2.Headers, Stream: 1, Payload: padding}
-		for range 64 {
-			if _, err := conn.Write(frame.Bytes()); err != nil {
-				break
-			}
-			frame.Type = rawhttp2.Continuation
+		framer := http2.NewFramer(conn, nil)
+		err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: padding})
+		for i := 1; i < 64 && err == nil; i++ {
+			err = framer.WriteContinuation(1, false, padding)
 		}
 		count.Add(1)
 	})
@@ -259,17 +289,18 @@ func hugeMessages(ctx context.Context, path string, count *atomic.Int64) {
 }
 
 func halfCalls(ctx context.Context, path string, count *atomic.Int64) {
-	block := rawhttp2.Call(filesystemv1.Filesystem_PathExists_FullMethodName)
+	block := callHeaders()
 	conn := dial(ctx, path)
 	if conn == nil {
 		return
 	}
 	go func() { _, _ = io.Copy(io.Discard, conn) }() // until it is closed
-	if _, err := conn.Write(rawhttp2.Greeting()); err != nil {
+	if err := greet(conn); err != nil {
 		return
 	}
+	framer := http2.NewFramer(conn, nil)
 	for stream := uint32(1); ctx.Err() == nil; stream += 2 {
-		if _, err := conn.Write(rawhttp2.Frame{Type: rawhttp2.Headers, Flags: rawhttp2.EndHeaders, Stream: stream, Payload: block}.Bytes()); err != nil {
+		if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block, EndHeaders: true}); err != nil {
 			return
 		}
 		if count.Add(1)%1000 == 0 {

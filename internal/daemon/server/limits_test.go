@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,117 +11,134 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/google/go-cmp/cmp"
-
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/rawhttp2"
 )
 
-// Each of these fails if the limit is taken away. What the limits are for is said in
-// docs/reliability.md.
+// Each test here fails without the limit it is about. docs/reliability.md says what the limits are for.
 
-// patience is longer than anything takes here, and shorter than what there is without limits.
-const patience = 10 * time.Second
+// answerTimeout is longer than any answer takes here, and shorter than what a missing limit costs.
+const answerTimeout = 10 * time.Second
 
-// greet opens a connection as an HTTP/2 client does.
-func (r *running) greet() net.Conn {
-	r.t.Helper()
-	conn := r.rawConn()
-	if _, err := conn.Write(rawhttp2.Greeting()); err != nil {
-		r.t.Fatal(err)
-	}
-	return conn
+// rawClient is a client that sends any frame it likes.
+type rawClient struct {
+	net.Conn
+	*http2.Framer
 }
 
-// until reads frames up to one of a type, or the end of the connection.
-func until(conn net.Conn, kind byte) (rawhttp2.Frame, error) {
+// greet opens a connection as an HTTP/2 client does.
+func (r *running) greet() rawClient {
+	r.t.Helper()
+	conn := r.rawConn()
+	c := rawClient{conn, http2.NewFramer(conn, conn)}
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := c.WriteSettings(); err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// callHeaders is the header block that begins a call to PathExists, with more fields.
+func callHeaders(more ...hpack.HeaderField) []byte {
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for _, field := range append([]hpack.HeaderField{
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: "http"},
+		{Name: ":path", Value: filesystemv1.Filesystem_PathExists_FullMethodName},
+		{Name: ":authority", Value: "localhost"},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
+	}, more...) {
+		_ = encoder.WriteField(field) // a buffer takes everything
+	}
+	return block.Bytes()
+}
+
+// next reads a frame.
+func (c rawClient) next() (http2.Frame, error) {
+	if err := c.SetReadDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return nil, err
+	}
+	return c.ReadFrame()
+}
+
+// until reads frames up to the first of type F, or the end of the connection.
+func until[F http2.Frame](c rawClient) (F, error) {
 	for {
-		frame, err := rawhttp2.Read(conn, patience)
-		if err != nil || frame.Type == kind {
-			return frame, err
+		frame, err := c.next()
+		if wanted, ok := frame.(F); ok || err != nil {
+			return wanted, err
 		}
 	}
 }
 
-// TestLimits_Announced: headers and streams, of which well-meaning clients ask for no more.
+// TestLimits_Announced: the server tells well-behaved clients its limits of headers and streams.
 func TestLimits_Announced(t *testing.T) {
-	frame, err := until(start(t, always).greet(), rawhttp2.Settings)
+	settings, err := until[*http2.SettingsFrame](start(t, always).greet())
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings, err := rawhttp2.ParseSettings(frame)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[uint16]uint32{}
-	for _, setting := range []uint16{rawhttp2.MaxConcurrentStreams, rawhttp2.MaxHeaderListSize} {
-		got[setting] = settings[setting]
-	}
-	want := map[uint16]uint32{rawhttp2.MaxConcurrentStreams: 1000, rawhttp2.MaxHeaderListSize: 16 << 10}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("announced (-want +got):\n%s", diff)
+	for setting, want := range map[http2.SettingID]uint32{http2.SettingMaxConcurrentStreams: 1000, http2.SettingMaxHeaderListSize: 16 << 10} {
+		if got, _ := settings.Value(setting); got != want {
+			t.Errorf("%s is %d, want %d", setting, got, want)
+		}
 	}
 }
 
-// TestLimits_Headers: a client that sends more headers all the same is told off, and the call
-// is not made.
+// TestLimits_Headers: the server refuses a call with more headers, and does not make it.
 func TestLimits_Headers(t *testing.T) {
 	r := start(t, func(context.Context, string) (bool, error) {
 		t.Error("the call was made")
 		return true, nil
 	})
-	conn := r.greet()
-	block := rawhttp2.Call(filesystemv1.Filesystem_PathExists_FullMethodName)
-	for range 8 {
-		block = append(block, rawhttp2.Literal("x-padding", strings.Repeat("x", 8<<10))...)
-	}
-	for at := 0; at < len(block); at += 8 << 10 {
-		frame := rawhttp2.Frame{Type: rawhttp2.Continuation, Stream: 1, Payload: block[at:min(at+8<<10, len(block))]}
-		if at == 0 {
-			frame.Type = rawhttp2.Headers
-		}
-		if at+8<<10 >= len(block) {
-			frame.Flags = rawhttp2.EndHeaders
-		}
-		if _, err := conn.Write(frame.Bytes()); err != nil {
-			break // the server has had enough
-		}
+	c := r.greet()
+	padding := hpack.HeaderField{Name: "x-padding", Value: strings.Repeat("X", 8<<10)}
+	block := callHeaders(padding, padding, padding, padding, padding, padding, padding, padding)
+	const part = 8 << 10
+	err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block[:part]})
+	for at := part; at < len(block) && err == nil; at += part { // an error: the server has closed the connection
+		end := min(at+part, len(block))
+		err = c.WriteContinuation(1, end == len(block), block[at:end])
 	}
 	for {
-		frame, err := rawhttp2.Read(conn, patience)
+		frame, err := c.next()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatal("64 KiB of headers are fine")
+			t.Fatal("the server takes 64 KiB of headers")
 		}
-		if err != nil || frame.Type == rawhttp2.RSTStream || frame.Type == rawhttp2.GoAway {
+		switch frame.(type) {
+		case nil, *http2.RSTStreamFrame, *http2.GoAwayFrame:
 			return
 		}
 	}
 }
 
-// TestLimits_Streams: calls beyond those that a connection may have at a time are refused.
+// TestLimits_Streams: the server refuses calls beyond the limit of a connection.
 func TestLimits_Streams(t *testing.T) {
 	r := start(t, always)
-	conn := r.greet()
-	block := rawhttp2.Call(filesystemv1.Filesystem_PathExists_FullMethodName)
-	for i := range uint32(1001) { // none of which says what it wants
-		frame := rawhttp2.Frame{Type: rawhttp2.Headers, Flags: rawhttp2.EndHeaders, Stream: 2*i + 1, Payload: block}
-		if _, err := conn.Write(frame.Bytes()); err != nil {
+	c := r.greet()
+	block := callHeaders()
+	for i := range uint32(1001) { // without a message each call stays open
+		if err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: block, EndHeaders: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	frame, err := until(conn, rawhttp2.RSTStream)
-	if err != nil || frame.Stream != 2*1000+1 {
-		t.Errorf("call 1001 was not refused: stream %d, %v", frame.Stream, err)
+	frame, err := until[*http2.RSTStreamFrame](c)
+	if err != nil || frame.StreamID != 2*1000+1 {
+		t.Errorf("call 1001 was not refused: %v, %v", frame, err)
 	}
 	r.mustServe()
 }
 
-// TestLimits_Message: 100 MB are refused before they are read.
+// TestLimits_Message: the server refuses 100 MB before it reads them.
 func TestLimits_Message(t *testing.T) {
 	r := start(t, always)
 	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
@@ -131,11 +149,11 @@ func TestLimits_Message(t *testing.T) {
 	r.mustServe()
 }
 
-// TestLimits_Idle: a connection without calls is closed, and its client does not notice.
+// TestLimits_Idle: the server closes a connection without calls, and its client does not notice.
 func TestLimits_Idle(t *testing.T) {
 	r := start(t, always, func(cfg *server.Config) { cfg.IdleTimeout = 50 * time.Millisecond })
 	conn := r.greet()
-	if _, err := until(conn, rawhttp2.GoAway); err != nil {
+	if _, err := until[*http2.GoAwayFrame](conn); err != nil {
 		t.Errorf("an idle connection stays: %v", err)
 	}
 	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
@@ -143,63 +161,66 @@ func TestLimits_Idle(t *testing.T) {
 		if _, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "x"}, grpc.WaitForReady(true)); err != nil {
 			t.Error(err)
 		}
-		// Until that client's connection was closed, too.
-		if _, err := until(r.greet(), rawhttp2.GoAway); err != nil {
+		// By now the server has closed that client's connection too.
+		if _, err := until[*http2.GoAwayFrame](r.greet()); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// TestLimits_Pings: a client that pings without a pause is sent away.
+// TestLimits_Pings: the server disconnects a client that pings without a pause.
 func TestLimits_Pings(t *testing.T) {
 	conn := start(t, always).greet()
 	for range 20 {
-		if _, err := conn.Write(rawhttp2.Frame{Type: rawhttp2.Ping, Payload: make([]byte, 8)}.Bytes()); err != nil {
+		if err := conn.WritePing(false, [8]byte{}); err != nil {
 			break
 		}
 	}
-	frame, err := until(conn, rawhttp2.GoAway)
-	if err != nil || !strings.Contains(string(frame.Payload), "too_many_pings") {
-		t.Errorf("got %q, %v", frame.Payload, err)
+	frame, err := until[*http2.GoAwayFrame](conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(frame.DebugData()); !strings.Contains(got, "too_many_pings") {
+		t.Errorf("got %q", got)
 	}
 }
 
-// TestLimits_Connections: further connections take the places of those that say nothing, and a
-// client at work keeps its own.
+// TestLimits_Connections: a new connection replaces one without calls. A working client keeps its
+// connection.
 func TestLimits_Connections(t *testing.T) {
 	r := start(t, always, func(cfg *server.Config) { cfg.MaxConnections = 8 })
 	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
 	call := func() {
 		t.Helper()
-		// Without a second attempt: the connection that it has must do.
+		// There is no retry: the call must succeed on the connection that is there.
 		if _, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "x"}); err != nil {
 			t.Error(err)
 		}
 	}
 	call()
-	var silent []net.Conn
+	var silent []rawClient
 	for range 20 {
 		conn := r.greet()
-		for acknowledged := false; !acknowledged; { // which is when the greeting was read
-			frame, err := until(conn, rawhttp2.Settings)
+		for acknowledged := false; !acknowledged; { // the server has read the greeting
+			frame, err := until[*http2.SettingsFrame](conn)
 			if err != nil {
 				t.Fatal(err)
 			}
-			acknowledged = frame.Flags&rawhttp2.ACK != 0
+			acknowledged = frame.IsAck()
 		}
 		silent = append(silent, conn)
 		call()
 	}
 	for i, conn := range silent[:12] {
-		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatalf("connection %d of 20 is still open, with 8 as the limit", i+1)
 		}
 	}
 }
 
-// TestLimits_ConnectionsAtWork: a client that waits for its answer keeps its connection, however
-// busy those are that never ask for anything.
+// TestLimits_ConnectionsAtWork: a client that waits for an answer keeps its connection, even if
+// others that never call open and close theirs.
 func TestLimits_ConnectionsAtWork(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	r := start(t, func(_ context.Context, path string) (bool, error) {
@@ -221,7 +242,7 @@ func TestLimits_ConnectionsAtWork(t *testing.T) {
 		t.Error(err)
 	}
 	for range 20 {
-		if _, err := until(r.greet(), rawhttp2.Settings); err != nil {
+		if _, err := until[*http2.SettingsFrame](r.greet()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,8 +255,7 @@ func TestLimits_ConnectionsAtWork(t *testing.T) {
 	}
 }
 
-// TestLimits_AllConnectionsAtWork: a call is not given up for a connection more; that one is
-// turned away until there is room.
+// TestLimits_AllConnectionsAtWork: if every connection has a call, the server refuses new ones.
 func TestLimits_AllConnectionsAtWork(t *testing.T) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	r := start(t, func(_ context.Context, path string) (bool, error) {
