@@ -155,7 +155,7 @@ func (d *Disk) PartitionDisk(ctx context.Context, request *PartitionDiskRequest)
 	if err != nil {
 		return nil, err
 	}
-	if whole, ok := h.(interface{ PartitionDisk(diskNumber uint32) error }); ok {
+	if whole, ok := h.(diskapi.WholePartitioner); ok {
 		err = winerr.Wrap("partition", object(request.DiskNumber), whole.PartitionDisk(request.DiskNumber))
 	} else {
 		err = partition(ctx, h, request.DiskNumber)

@@ -11,31 +11,33 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
-var _ HostAPI = DiskAPI{}
+var (
+	_ HostAPI          = DiskAPI{}
+	_ ContextBinder    = DiskAPI{}
+	_ WholePartitioner = DiskAPI{}
+)
 
 // DiskAPI is a machine with disks. New and NewOn return one; the zero value is the
 // machine this program runs on, like New's.
 //
-// Calls that change one disk wait for each other, and the same call made twice at the same
-// time is carried out once. Calls on different disks run at the same time.
+// Calls that change one disk wait for each other, and equal calls in a row share one run. Calls
+// on different disks run at the same time.
 type DiskAPI struct {
 	ctx  context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
 	host *host
 }
 
-// New returns the machine this program runs on. Elsewhere than on Windows its methods
-// fail with an error for which errors.Is(err, errors.ErrUnsupported) holds.
+// New returns the machine this program runs on. On other systems than Windows its methods fail
+// with an error for which errors.Is(err, errors.ErrUnsupported) holds.
 //
-// It is cheap, and all that it returns share their locks: drivers make a new one for
-// every call.
+// It is cheap, and all that it returns share their queues: drivers make a new one for every call.
 func New() DiskAPI { return DiskAPI{} }
 
-// NewOn returns the disks of a given machine. Outside this module the only machines to
-// be had are emulated ones: NewOn(node) with a *winsim.Node. Calls through two results
-// for the same machine do not know of each other.
+// NewOn returns the disks of a given machine. Outside this module that is an emulated one:
+// NewOn(node) with a *winsim.Node. Two results for the same machine do not share their queues.
 func NewOn(m win.Machine) DiskAPI { return DiskAPI{host: &host{m: m}} }
 
-// WithContext returns the same machine, its calls bounded by ctx.
+// WithContext implements ContextBinder.
 func (d DiskAPI) WithContext(ctx context.Context) HostAPI {
 	d.ctx = ctx
 	return d
@@ -85,12 +87,7 @@ func (d DiskAPI) CreateBasicPartition(diskNumber uint32) error {
 	return h.change(ctx, opCreatePartition, diskNumber, h.createPartition)
 }
 
-// PartitionDisk makes an empty disk ready for a file system: it takes the disk online,
-// writes a partition table, creates one partition over all of it and waits for its
-// volume. A disk that has partitions is only taken online.
-//
-// Package disk prefers this method to the four calls of HostAPI that amount to the same:
-// nobody gets at the disk between its steps.
+// PartitionDisk implements WholePartitioner.
 func (d DiskAPI) PartitionDisk(diskNumber uint32) error {
 	ctx, h := d.bound()
 	return h.change(ctx, opPartition, diskNumber, h.partition)
@@ -134,12 +131,13 @@ func (d DiskAPI) GetDiskState(diskNumber uint32) (bool, error) {
 	return !attributes.Offline, nil
 }
 
-// host is a machine, and what its callers must share.
+// host is a machine with disks, the queues of its changes, and the adapters that a rescan waits
+// for.
 type host struct {
 	m        win.Machine
 	changes  queue.Queues[change]
 	adapters adaptersAsked
 }
 
-// name is how errors call a disk.
+// name is the name of a disk in errors, and in its queue.
 func name(disk uint32) string { return fmt.Sprintf("disk %d", disk) }

@@ -9,6 +9,8 @@
 // use.
 package api
 
+import "context"
+
 // DiskIDs is what identifies a disk beyond its number; a value the device does
 // not report is empty.
 type DiskIDs struct {
@@ -31,10 +33,7 @@ type DiskLocation struct {
 // disk has fails with an error for which errors.Is(err, fs.ErrNotExist) holds.
 // Every call may be repeated.
 //
-// A host may also have a method WithContext(context.Context) HostAPI; package
-// disk then calls the host it returns, bound to the context of the request. And it
-// may have a method PartitionDisk(diskNumber uint32) error, which package disk then
-// calls instead of the four methods that look for and create a partition.
+// A host may also implement ContextBinder and WholePartitioner.
 type HostAPI interface {
 	// ListDiskLocations returns the location of each disk that has one, by
 	// disk number. A disk that does not answer is left out.
@@ -72,4 +71,21 @@ type HostAPI interface {
 
 	// GetDiskState tells whether the disk is online.
 	GetDiskState(diskNumber uint32) (bool, error)
+}
+
+// ContextBinder is a host whose calls can be bound to a context. Package disk binds such a host to
+// the context of each request; a host without it does not learn when its caller leaves.
+type ContextBinder interface {
+	// WithContext returns the same host, its calls bounded by ctx.
+	WithContext(ctx context.Context) HostAPI
+}
+
+// WholePartitioner is a host that partitions a disk in one call. Package disk prefers it to the
+// four methods that look for a table and a partition and create them: no other change of the
+// disk comes between its steps.
+type WholePartitioner interface {
+	// PartitionDisk makes an empty disk ready for a file system: it takes the disk online,
+	// writes a partition table, creates one partition over all of it and waits for its volume.
+	// A disk that has partitions is only taken online.
+	PartitionDisk(diskNumber uint32) error
 }
