@@ -18,7 +18,7 @@ import (
 
 const opConnect = "connect target"
 
-func (h host) ConnectTarget(portal *TargetPortal, iqn, authType, chapUser, chapSecret string) error {
+func (h *host) connectTarget(ctx context.Context, portal *TargetPortal, iqn, authType, chapUser, chapSecret string) error {
 	at, err := parsePortal(opConnect, portal)
 	if err != nil {
 		return err
@@ -31,7 +31,7 @@ func (h host) ConnectTarget(portal *TargetPortal, iqn, authType, chapUser, chapS
 		chapUser, chapSecret = "", "" // what nobody asks for is not sent
 	}
 	as := fingerprintOf(at.Key(), authType, chapUser, chapSecret)
-	return h.change(change{op: opConnect, object: targetObject(iqn), as: as}, iqn, func(ctx context.Context) error {
+	return h.change(ctx, change{op: opConnect, object: targetObject(iqn), as: as}, iqn, func(ctx context.Context) error {
 		secret := win.NewSecret(chapSecret)
 		defer secret.Wipe()
 		return h.connect(ctx, win.Login{Target: iqn, Portal: at, Auth: auth, User: chapUser, Secret: secret})
@@ -44,7 +44,7 @@ var authTypes = map[string]win.AuthType{"NONE": win.NoAuth, "ONEWAYCHAP": win.On
 // connect logs in, for this run of Windows: after a restart the driver does it again, and a
 // login that Windows repeats by itself would bring disks that nobody knows of.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-loginiscsitargetw
-func (h host) connect(ctx context.Context, login win.Login) error {
+func (h *host) connect(ctx context.Context, login win.Login) error {
 	sessions, err := h.sessions(ctx, login.Target)
 	if err != nil {
 		return failed(opConnect, login.Target, err)
@@ -71,7 +71,7 @@ func (h host) connect(ctx context.Context, login win.Login) error {
 }
 
 // login logs in. Windows is known to answer 122 to logins that succeed when they are repeated.
-func (h host) login(ctx context.Context, login win.Login) error {
+func (h *host) login(ctx context.Context, login win.Login) error {
 	const (
 		tries = 10
 		pause = 200 * time.Millisecond
@@ -89,7 +89,7 @@ func (h host) login(ctx context.Context, login win.Login) error {
 // loginAsKnown logs in, and repeats that if Windows does not know the target, but knows it in
 // another spelling: case does not matter in names of targets, but nobody says that
 // LoginIScsiTargetW thinks so, too.
-func (h host) loginAsKnown(ctx context.Context, login win.Login) error {
+func (h *host) loginAsKnown(ctx context.Context, login win.Login) error {
 	failure := h.login(ctx, login)
 	if !errors.Is(failure, winerr.NotFound) {
 		return failure

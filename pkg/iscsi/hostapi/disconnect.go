@@ -13,23 +13,23 @@ import (
 
 const opDisconnect = "disconnect target"
 
-// logoutPatience is how long others may take to let go of the disks of a target.
-const logoutPatience = time.Minute
+// logoutTimeout is how long others may take to let go of the disks of a target.
+const logoutTimeout = time.Minute
 
-func (h host) DisconnectTarget(portal *TargetPortal, iqn string) error {
+func (h *host) disconnectTarget(ctx context.Context, portal *TargetPortal, iqn string) error {
 	at, err := parsePortal(opDisconnect, portal)
 	if err != nil {
 		return err
 	}
-	patience := h.timeLeft(logoutPatience)
-	return h.change(change{op: opDisconnect, object: targetObject(iqn)}, iqn, func(ctx context.Context) error {
+	patience := timeLeft(ctx, logoutTimeout)
+	return h.change(ctx, change{op: opDisconnect, object: targetObject(iqn)}, iqn, func(ctx context.Context) error {
 		return h.disconnect(ctx, at, iqn, patience)
 	})
 }
 
 // disconnect logs out of all sessions of a target, whatever portal they go through: the caller
 // will take the target away. What Windows would log in to again when it starts goes first.
-func (h host) disconnect(ctx context.Context, portal win.TargetPortal, target string, patience time.Duration) error {
+func (h *host) disconnect(ctx context.Context, portal win.TargetPortal, target string, patience time.Duration) error {
 	if err := h.forgetLogins(ctx, target); err != nil {
 		return failed(opDisconnect, target, err)
 	}
@@ -67,7 +67,7 @@ func (h host) disconnect(ctx context.Context, portal win.TargetPortal, target st
 
 // forgetLogins drops the logins to a target that Windows repeats at each start.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-removeiscsipersistenttargetw
-func (h host) forgetLogins(ctx context.Context, target string) error {
+func (h *host) forgetLogins(ctx context.Context, target string) error {
 	logins, err := h.m.PersistentLogins(ctx)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (h host) forgetLogins(ctx context.Context, target string) error {
 // reason why one is to be tried again. Windows first makes sure that all disks of a session
 // can be removed.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-logoutiscsitarget
-func (h host) logout(ctx context.Context, sessions []win.Session) (busy, err error) {
+func (h *host) logout(ctx context.Context, sessions []win.Session) (busy, err error) {
 	var failure error
 	for _, session := range sessions {
 		switch err := h.m.Logout(ctx, session.ID); {

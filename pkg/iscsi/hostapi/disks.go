@@ -19,8 +19,8 @@ import (
 const opDisks = "get disks of target"
 
 const (
-	// arrivalPatience is how long Plug and Play may take to bring the disks of a session.
-	arrivalPatience = 30 * time.Second
+	// arrivalTimeout is how long Plug and Play may take to bring the disks of a session.
+	arrivalTimeout = 30 * time.Second
 	// rescanAfter is when we help it along.
 	rescanAfter = 2 * time.Second
 	// rescanLimit is how long that may take: an adapter that hangs is not our concern.
@@ -31,15 +31,15 @@ const (
 // see errUnknown.
 var errNoSession = errors.New("the target has no session (ObjectNotFound)")
 
-func (h host) GetTargetDisks(portal *TargetPortal, iqn string) ([]string, error) {
+func (h *host) targetDisks(ctx context.Context, portal *TargetPortal, iqn string) ([]string, error) {
 	at, err := parsePortal(opDisks, portal)
 	if err != nil {
 		return nil, err
 	}
 	const longest = time.Second
-	begin, patience, rescanned := h.m.Now(), h.timeLeft(arrivalPatience), false
+	begin, patience, rescanned := h.m.Now(), timeLeft(ctx, arrivalTimeout), false
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, longest) {
-		disks, missing, err := h.disks(h.ctx, at, iqn)
+		disks, missing, err := h.disks(ctx, at, iqn)
 		if err != nil {
 			return nil, err
 		}
@@ -51,10 +51,10 @@ func (h host) GetTargetDisks(portal *TargetPortal, iqn string) ([]string, error)
 			return nil, winerr.As(winerr.Unavailable, opDisks, iqn, missing, "check that the target offers disks to this node, then try again")
 		}
 		if waited >= rescanAfter && !rescanned {
-			h.rescan(h.ctx)
+			h.rescan(ctx)
 			rescanned = true
 		}
-		if err := h.m.Sleep(h.ctx, min(pause, patience-waited)); err != nil {
+		if err := h.m.Sleep(ctx, min(pause, patience-waited)); err != nil {
 			return nil, winerr.As(winerr.KindOf(err), opDisks, iqn, err, missing.Error())
 		}
 	}
@@ -63,7 +63,7 @@ func (h host) GetTargetDisks(portal *TargetPortal, iqn string) ([]string, error)
 // disks returns the numbers of the disks of a target, in the order of their LUNs. Missing says
 // what has not come yet: a session lists its devices before Plug and Play has finished with
 // them, and for a moment after the login, or while it connects again, none at all.
-func (h host) disks(ctx context.Context, portal win.TargetPortal, target string) (disks []string, missing, err error) {
+func (h *host) disks(ctx context.Context, portal win.TargetPortal, target string) (disks []string, missing, err error) {
 	sessions, err := h.sessions(ctx, target)
 	if err != nil {
 		return nil, nil, failed(opDisks, target, err)
@@ -126,7 +126,7 @@ func numbers(devices []win.SessionDevice) (ids []string) {
 // rescan makes the initiator's adapter look for disks, or all devices if it cannot be found.
 // It is a help, not a condition.
 // https://learn.microsoft.com/windows/win32/api/cfgmgr32/nf-cfgmgr32-cm_reenumerate_devnode
-func (h host) rescan(ctx context.Context) {
+func (h *host) rescan(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rescanLimit)
 	defer cancel()
 	adapters, err := h.m.StorageAdapters(ctx)

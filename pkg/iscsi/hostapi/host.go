@@ -12,45 +12,33 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
-// host implements HostAPI over the seam.
+// host is a machine with an initiator, and the queues of its changes.
 type host struct {
-	m      win.Machine
-	shared *shared
-	ctx    context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
-}
-
-// shared is what all hosts of a machine must have in common. The zero value is ready.
-type shared struct {
+	m       win.Machine
 	changes queue.Queues[change]
 }
 
-// WithContext returns the same host, its calls bounded by ctx.
-func (h host) WithContext(ctx context.Context) HostAPI {
-	h.ctx = ctx
-	return h
-}
-
-// change names something that is done to a portal or a target. Those who want the same share
-// one run of it: a login that outlives its caller is joined by the retry.
+// change names something that is done to a portal or a target. Callers of equal changes share
+// one run: a retry joins a login that has outlived its caller.
 type change struct {
 	op     string
 	object object
-	// as tells apart those who want the same by different means: a login that fails because
-	// of its secret must not be the answer to somebody who has the right one.
+	// as tells callers with different credentials apart: a login that fails because of its
+	// secret must not be the answer to a caller with the right one.
 	as fingerprint
-	// fresh is for questions: what is under way may have been answered already.
+	// fresh is for questions: one that already runs may have its answer already.
 	fresh bool
 }
 
-// object is what changes wait for each other at.
+// object is a portal, a target or the secret. Changes of the same object wait for each other.
 type object string
 
 func portalObject(portal win.TargetPortal) object { return object("portal " + portal.Key()) }
 
 func targetObject(target string) object { return object("target " + win.FoldTarget(target)) }
 
-// sharedSecret is the one secret of the machine.
-const sharedSecret object = "shared secret"
+// initiatorSecret is the one secret of the machine.
+const initiatorSecret object = "initiator secret"
 
 // Objects implements queue.Change.
 func (c change) Objects() []string { return []string{string(c.object)} }
@@ -58,21 +46,20 @@ func (c change) Objects() []string { return []string{string(c.object)} }
 // Fresh implements queue.Change.
 func (c change) Fresh() bool { return c.fresh }
 
-// workLimit bounds a change whose callers may all have left. A logout can take minutes.
-const workLimit = 5 * time.Minute
+// changeLimit ends a change whose callers have all left. A logout can take minutes.
+const changeLimit = 5 * time.Minute
 
-// change does something when it is its turn. A caller whose context ends leaves at once. What
-// has begun by then goes on and keeps others waiting until it has really ended; what has not
-// begun never does, if nobody else waits for it.
-func (h host) change(c change, name string, do func(ctx context.Context) error) error {
-	return winerr.Wrap(c.op, name, h.shared.changes.Do(h.ctx, c, workLimit, do))
+// change does something in its turn. A caller whose context ends leaves at once. A change that
+// has begun goes on, and later changes wait until it has ended. One that has not begun is dropped
+// with its last caller.
+func (h *host) change(ctx context.Context, c change, name string, do func(ctx context.Context) error) error {
+	return winerr.Wrap(c.op, name, h.changes.Do(ctx, c, changeLimit, do))
 }
 
-// timeLeft is how long to wait for something that may never come: limit, or less if the caller
-// will not wait that long. It ends before the caller's deadline, so that the caller learns what
-// was waited for.
-func (h host) timeLeft(limit time.Duration) time.Duration {
-	deadline, ok := h.ctx.Deadline()
+// timeLeft is how long to wait for something that may never come: limit, or less if ctx ends
+// earlier. It ends before ctx does, so that the caller learns what was waited for.
+func timeLeft(ctx context.Context, limit time.Duration) time.Duration {
+	deadline, ok := ctx.Deadline()
 	if !ok {
 		return limit
 	}
@@ -116,7 +103,7 @@ func serviceDown(err error) bool {
 
 // sessions returns the sessions of a target. The list may grow while the machine makes room
 // for it, during a failover for instance.
-func (h host) sessions(ctx context.Context, target string) ([]win.Session, error) {
+func (h *host) sessions(ctx context.Context, target string) ([]win.Session, error) {
 	const (
 		tries = 5
 		pause = 100 * time.Millisecond
@@ -150,7 +137,7 @@ var errUnknown = errors.New("the target is not known (ObjectNotFound)")
 
 // checkKnown fails unless the target was discovered, at whatever portal: arrays tell targets to
 // be at other addresses than the one at which they are asked.
-func (h host) checkKnown(ctx context.Context, op string, portal win.TargetPortal, target string) error {
+func (h *host) checkKnown(ctx context.Context, op string, portal win.TargetPortal, target string) error {
 	known, err := h.m.ReportTargets(ctx)
 	if err != nil {
 		return failed(op, target, err)

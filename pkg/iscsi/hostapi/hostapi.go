@@ -11,6 +11,7 @@ package api
 
 import (
 	"context"
+	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
@@ -30,8 +31,7 @@ type TargetPortal struct {
 // and user and secret are empty unless CHAP is asked for. Every method may be called
 // again with the same arguments.
 //
-// A host may also have a method WithContext(context.Context) HostAPI; package
-// iscsi then calls the host it returns, bound to the context of the request.
+// A host may also implement ContextBinder.
 type HostAPI interface {
 	// AddTargetPortal registers a portal for discovery, and asks it for its
 	// targets.
@@ -64,19 +64,22 @@ type HostAPI interface {
 	SetMutualChapSecret(mutualChapSecret string) error
 }
 
-// New returns the host of the machine we run on. It is cheap, and all hosts it returns share
-// their locks. Elsewhere than on Windows its methods fail with an error for which
-// errors.Is(err, errors.ErrUnsupported) holds.
-func New() HostAPI { return newHost(local.Machine(), &thisMachine) }
-
-// NewOn returns the host of a given machine. Outside this module the only machines to be had
-// are emulated ones: NewOn(node) with a *winsim.Node. Calls through two hosts of the same
-// machine made so do not know of each other.
-func NewOn(m win.Machine) HostAPI { return newHost(m, &shared{}) }
-
-// thisMachine is what all calls to the machine we run on share.
-var thisMachine shared
-
-func newHost(m win.Machine, s *shared) host {
-	return host{m: m, shared: s, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+// ContextBinder is a host whose calls can be bound to a context. Package iscsi binds such a host
+// to the context of each request; a host without it does not learn when its caller leaves.
+type ContextBinder interface {
+	// WithContext returns the same host, its calls bounded by ctx.
+	WithContext(ctx context.Context) HostAPI
 }
+
+// New returns the host of the machine we run on. It is cheap, and all hosts it returns share
+// their queues. On other systems than Windows its methods fail with an error for which
+// errors.Is(err, errors.ErrUnsupported) holds.
+func New() HostAPI { return bind(thisMachine()) }
+
+// NewOn returns the host of a given machine. Outside this module that is an emulated one:
+// NewOn(node) with a *winsim.Node. Two hosts made so for the same machine do not share their
+// queues.
+func NewOn(m win.Machine) HostAPI { return bind(&host{m: m}) }
+
+// thisMachine is made when it is first used: importing a package does no work.
+var thisMachine = sync.OnceValue(func() *host { return &host{m: local.Machine()} })

@@ -64,9 +64,7 @@ func disconnect(host iscsiapi.HostAPI) error { return host.DisconnectTarget(port
 
 // bind bounds a host's calls by a context.
 func bind(ctx context.Context, host iscsiapi.HostAPI) iscsiapi.HostAPI {
-	return host.(interface {
-		WithContext(ctx context.Context) iscsiapi.HostAPI
-	}).WithContext(ctx)
+	return host.(iscsiapi.ContextBinder).WithContext(ctx)
 }
 
 // inject lets a fault loose for the rest of the test.

@@ -18,12 +18,12 @@ const (
 	opRemovePortal = "remove target portal"
 )
 
-func (h host) AddTargetPortal(portal *TargetPortal) error {
+func (h *host) addTargetPortal(ctx context.Context, portal *TargetPortal) error {
 	at, err := parsePortal(opAddPortal, portal)
 	if err != nil {
 		return err
 	}
-	return h.change(change{op: opAddPortal, object: portalObject(at)}, at.String(), func(ctx context.Context) error {
+	return h.change(ctx, change{op: opAddPortal, object: portalObject(at)}, at.String(), func(ctx context.Context) error {
 		return h.addPortal(ctx, at)
 	})
 }
@@ -33,7 +33,7 @@ func (h host) AddTargetPortal(portal *TargetPortal) error {
 // connect, and nothing else that would make a new target known. That it does not answer is for
 // the connect to say, which may find that it is connected.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-addiscsisendtargetportalw
-func (h host) addPortal(ctx context.Context, portal win.TargetPortal) error {
+func (h *host) addPortal(ctx context.Context, portal win.TargetPortal) error {
 	registered, err := h.m.ReportSendTargetPortals(ctx)
 	if err != nil {
 		return failed(opAddPortal, portal.String(), err)
@@ -47,7 +47,7 @@ func (h host) addPortal(ctx context.Context, portal win.TargetPortal) error {
 	return nil
 }
 
-func (h host) refreshKnown(ctx context.Context, portal win.TargetPortal) error {
+func (h *host) refreshKnown(ctx context.Context, portal win.TargetPortal) error {
 	err := h.m.RefreshSendTargetPortal(ctx, portal)
 	switch {
 	case err == nil:
@@ -59,8 +59,8 @@ func (h host) refreshKnown(ctx context.Context, portal win.TargetPortal) error {
 	return nil
 }
 
-func (h host) ListTargetPortals() ([]TargetPortal, error) {
-	registered, err := h.m.ReportSendTargetPortals(h.ctx)
+func (h *host) listTargetPortals(ctx context.Context) ([]TargetPortal, error) {
+	registered, err := h.m.ReportSendTargetPortals(ctx)
 	if err != nil {
 		return nil, failed(opListPortals, "", err)
 	}
@@ -75,12 +75,12 @@ func (h host) ListTargetPortals() ([]TargetPortal, error) {
 	return portals, nil
 }
 
-func (h host) RemoveTargetPortal(portal *TargetPortal) error {
+func (h *host) removeTargetPortal(ctx context.Context, portal *TargetPortal) error {
 	at, err := parsePortal(opRemovePortal, portal)
 	if err != nil {
 		return err
 	}
-	return h.change(change{op: opRemovePortal, object: portalObject(at)}, at.String(), func(ctx context.Context) error {
+	return h.change(ctx, change{op: opRemovePortal, object: portalObject(at)}, at.String(), func(ctx context.Context) error {
 		return h.removePortal(ctx, at)
 	})
 }
@@ -88,7 +88,7 @@ func (h host) RemoveTargetPortal(portal *TargetPortal) error {
 // removePortal takes back all registrations of a portal. Windows finds one only by what it has
 // told about it.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-removeiscsisendtargetportalw
-func (h host) removePortal(ctx context.Context, portal win.TargetPortal) error {
+func (h *host) removePortal(ctx context.Context, portal win.TargetPortal) error {
 	registered, err := h.m.ReportSendTargetPortals(ctx)
 	if err != nil {
 		return failed(opRemovePortal, portal.String(), err)
@@ -104,13 +104,13 @@ func (h host) removePortal(ctx context.Context, portal win.TargetPortal) error {
 	return nil
 }
 
-func (h host) DiscoverTargetPortal(portal *TargetPortal) ([]string, error) {
+func (h *host) discoverTargetPortal(ctx context.Context, portal *TargetPortal) ([]string, error) {
 	at, err := parsePortal(opDiscover, portal)
 	if err != nil {
 		return nil, err
 	}
 	ask := change{op: opDiscover, object: portalObject(at), fresh: true}
-	err = h.change(ask, at.String(), func(ctx context.Context) error {
+	err = h.change(ctx, ask, at.String(), func(ctx context.Context) error {
 		switch err := h.m.RefreshSendTargetPortal(ctx, at); {
 		case errors.Is(err, winerr.NotFound):
 			return winerr.As(winerr.NotFound, opDiscover, at.String(), err, "AddTargetPortal makes it known")
@@ -122,11 +122,11 @@ func (h host) DiscoverTargetPortal(portal *TargetPortal) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.targetsOf(h.ctx, at)
+	return h.targetsOf(ctx, at)
 }
 
 // targetsOf returns the targets that a portal offers. Windows keeps one list for all portals.
-func (h host) targetsOf(ctx context.Context, portal win.TargetPortal) ([]string, error) {
+func (h *host) targetsOf(ctx context.Context, portal win.TargetPortal) ([]string, error) {
 	all, err := h.m.ReportTargets(ctx)
 	if err != nil {
 		return nil, failed(opDiscover, portal.String(), err)
@@ -148,7 +148,7 @@ func (h host) targetsOf(ctx context.Context, portal win.TargetPortal) ([]string,
 
 // offers reports whether a target was discovered at a portal. A portal that goes by a name
 // tells its targets' addresses as numbers: then the port is all that can be compared.
-func (h host) offers(ctx context.Context, portal win.TargetPortal, target string) (bool, error) {
+func (h *host) offers(ctx context.Context, portal win.TargetPortal, target string) (bool, error) {
 	portals, err := h.m.ReportTargetPortals(ctx, target)
 	if errors.Is(err, winerr.NotFound) { // it has just gone
 		return false, nil

@@ -8,12 +8,12 @@ import (
 
 const opSecret = "set mutual CHAP secret" //nolint:gosec // the name of an operation
 
-// SetMutualChapSecret sets the one secret there is. Who sets another one meanwhile waits, and
-// the last one counts.
+// setMutualChapSecret sets the one secret of the initiator. Callers with different secrets wait
+// for each other, and the last one counts.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-setiscsiinitiatorchapsharedsecret
-func (h host) SetMutualChapSecret(mutualChapSecret string) error {
-	c := change{op: opSecret, object: sharedSecret, as: fingerprintOf(mutualChapSecret)}
-	return h.change(c, "", func(ctx context.Context) error {
+func (h *host) setMutualChapSecret(ctx context.Context, mutualChapSecret string) error {
+	c := change{op: opSecret, object: initiatorSecret, as: fingerprintOf(mutualChapSecret)}
+	return h.change(ctx, c, "", func(ctx context.Context) error {
 		secret := win.NewSecret(mutualChapSecret)
 		defer secret.Wipe()
 		if err := h.m.SetInitiatorCHAPSharedSecret(ctx, secret); err != nil {
