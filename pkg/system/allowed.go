@@ -10,8 +10,8 @@ import (
 type Option func(*System) error
 
 // AllowedServices limits StartService and StopService to services with these short names;
-// "*" stands for all. Without this option there is no limit, because who links the library
-// has the rights it runs with; the daemon of CSI Proxy always has one.
+// "*" stands for all. Without this option there is no limit: a program that links the library
+// already has the rights it runs with. The daemon of CSI Proxy always sets one.
 //
 // With it, some services are neither started nor stopped whatever the list says: this
 // program itself if it runs as a service, csi-proxy, kubelet, containerd, and what Windows
@@ -28,18 +28,16 @@ func AllowedServices(names ...string) Option {
 	}
 }
 
-// limit hands the list to the host, which knows the services that depend on others. The
-// hosts of drivers do not take it.
+// limit hands the list to the host, which knows the services that depend on others. Hosts that
+// drivers write do not take it.
 func (s *System) limit() {
-	if host, ok := s.host.(interface {
-		OnlyServices(list *servicelist.List) systemapi.HostAPI
-	}); ok && s.allowed != nil {
+	if host, ok := s.host.(systemapi.ServiceLimiter); ok && s.allowed != nil {
 		s.host, s.hostLimits = host.OnlyServices(s.allowed), true
 	}
 }
 
-// guard checks that a service may be started or stopped. A host that does not take the list
-// is not trusted with a forced stop: nobody could tell what else it stops.
+// guard checks that a service may be started or stopped. A host that does not take the list must
+// not force a stop: we could not check what else it stops.
 func (s *System) guard(op, name string, force bool) error {
 	if err := s.allowed.Guard(op, name); err != nil {
 		return err

@@ -5,16 +5,18 @@
 // their own for tests. The package clause is older than the directory's name and
 // stays, so that existing imports compile; import it as systemapi.
 //
-// It compiles on every system. Elsewhere than on Windows the methods of the host that
-// New returns fail with an error that matches errors.ErrUnsupported; tests use the
-// emulated node of pkg/winsim instead. All hosts made here are safe for concurrent use.
+// It compiles on every system. On other systems than Windows the methods of the host that New
+// returns fail with an error that matches errors.ErrUnsupported; tests use the emulated node of
+// pkg/winsim instead. All hosts made here are safe for concurrent use.
 package api
 
 import (
 	"context"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
 )
 
 // ServiceInfo describes a service in Windows' own words.
@@ -33,8 +35,7 @@ type ServiceInfo struct {
 // that is not installed fails with an error for which errors.Is(err,
 // fs.ErrNotExist) holds.
 //
-// A host may also have a method WithContext(context.Context) HostAPI; package
-// system then calls the host it returns, bound to the context of the request.
+// A host may also implement ContextBinder and ServiceLimiter.
 type HostAPI interface {
 	// GetBIOSSerialNumber returns the serial number the firmware reports, or an empty
 	// text if it reports none.
@@ -51,18 +52,30 @@ type HostAPI interface {
 	StopService(name string, force bool) error
 }
 
+// ContextBinder is a host whose calls can be bound to a context. Package system binds such a host
+// to the context of each request; a host without it does not learn when its caller leaves.
+type ContextBinder interface {
+	// WithContext returns the same host, its calls bounded by ctx.
+	WithContext(ctx context.Context) HostAPI
+}
+
+// ServiceLimiter is a host that can limit which services it starts and stops, those that a
+// forced stop also stops included. Package system gives such a host the list of
+// system.AllowedServices, and refuses forced stops on a host without it. Only the hosts of this
+// package implement it: the type of the list is internal.
+type ServiceLimiter interface {
+	// OnlyServices returns the same host, limited to the services on the list.
+	OnlyServices(list *servicelist.List) HostAPI
+}
+
 // New returns the host of the machine we run on. It is cheap, and all hosts it returns
 // share their locks: drivers make a new one for every call.
-func New() HostAPI { return newHost(local.Machine(), &thisMachine) }
+func New() HostAPI { return bind(host{m: local.Machine(), services: &servicesHere}) }
 
-// NewOn returns the host of a given machine. Outside this module the only machines to be
-// had are emulated ones: NewOn(node) with a *winsim.Node. Calls through two hosts of the
-// same machine made so do not know of each other.
-func NewOn(m win.Machine) HostAPI { return newHost(m, &shared{}) }
+// NewOn returns the host of a given machine. Outside this module that is an emulated one:
+// NewOn(node) with a *winsim.Node. Two hosts made so for the same machine do not share their
+// locks.
+func NewOn(m win.Machine) HostAPI { return bind(host{m: m, services: &keylock.Locks[string]{}}) }
 
-// thisMachine is what all calls to the machine we run on share.
-var thisMachine shared
-
-func newHost(m win.Machine, s *shared) host {
-	return host{m: m, shared: s, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
-}
+// servicesHere are the locks of the services of the machine we run on.
+var servicesHere keylock.Locks[string]

@@ -58,9 +58,7 @@ func wantState(t testing.TB, node *winsim.Node, want winsim.ServiceState, names 
 
 // bind gives a host the context of a caller.
 func bind(ctx context.Context, host systemapi.HostAPI) systemapi.HostAPI {
-	return host.(interface {
-		WithContext(ctx context.Context) systemapi.HostAPI
-	}).WithContext(ctx)
+	return host.(systemapi.ContextBinder).WithContext(ctx)
 }
 
 // limited gives a host a list, as package system does.
@@ -68,9 +66,7 @@ func limited(t testing.TB, host systemapi.HostAPI, names ...string) systemapi.Ho
 	t.Helper()
 	list, err := servicelist.New(names)
 	must(t, err)
-	return host.(interface {
-		OnlyServices(list *servicelist.List) systemapi.HostAPI
-	}).OnlyServices(list)
+	return host.(systemapi.ServiceLimiter).OnlyServices(list)
 }
 
 // strange is a node whose services say what no emulated one would.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strings"
 
 	"k8s.io/klog/v2"
@@ -11,12 +12,12 @@ import (
 
 const opSerial = "get BIOS serial number"
 
-// GetBIOSSerialNumber reads the table of the firmware, which takes no longer than a look
-// into memory. Win32_BIOS has its serial number from there, too, and is asked only where
-// the table has none or cannot be read.
+// serialNumber reads the table of the firmware, which is a read of memory. Win32_BIOS takes its
+// serial number from the same table, and is asked only where the table has none or cannot be
+// read.
 // https://learn.microsoft.com/windows/win32/cimwin32prov/win32-bios
-func (h host) GetBIOSSerialNumber() (string, error) {
-	table, failure := h.m.FirmwareTable(h.ctx)
+func (h host) serialNumber(ctx context.Context) (string, error) {
+	table, failure := h.m.FirmwareTable(ctx)
 	if failure != nil && winerr.CodeOf(failure) == 0 { // not an answer of Windows
 		return "", winerr.Wrap(opSerial, "", failure)
 	}
@@ -25,16 +26,16 @@ func (h host) GetBIOSSerialNumber() (string, error) {
 			return serial, nil
 		}
 	}
-	serial, err := h.m.BIOSSerialNumber(h.ctx)
+	serial, err := h.m.BIOSSerialNumber(ctx)
 	switch {
 	case err == nil:
 		return strings.TrimRight(serial, " "), nil
-	case h.ctx.Err() != nil:
+	case ctx.Err() != nil:
 		return "", winerr.Wrap(opSerial, "", err)
 	case failure != nil:
 		return "", winerr.As(winerr.KindOf(failure), opSerial, "", failure, "WMI does not tell it either: "+err.Error())
 	default:
-		klog.FromContext(h.ctx).V(2).Info("The firmware has no serial number, and WMI could not be asked", "err", err)
+		klog.FromContext(ctx).V(2).Info("The firmware has no serial number, and WMI could not be asked", "err", err)
 		return "", nil
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -8,14 +9,13 @@ import (
 
 const opGet = "get service"
 
-// GetService asks twice, and nothing keeps the service from changing in between: what it
-// returns is true of some moment, like any answer about a service.
-func (h host) GetService(name string) (*ServiceInfo, error) {
-	config, err := h.m.ServiceConfig(h.ctx, name)
+// service asks Windows twice. The service may change in between.
+func (h host) service(ctx context.Context, name string) (*ServiceInfo, error) {
+	config, err := h.m.ServiceConfig(ctx, name)
 	if err != nil {
 		return nil, failed(opGet, name, err)
 	}
-	status, err := h.m.ServiceStatus(h.ctx, name)
+	status, err := h.m.ServiceStatus(ctx, name)
 	if err != nil {
 		return nil, failed(opGet, name, err)
 	}

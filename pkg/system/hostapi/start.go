@@ -9,17 +9,17 @@ import (
 
 const opStart = "start service"
 
-// StartService starts a service and waits until it runs. What it depends on is started by
-// the service manager.
-func (h host) StartService(name string) error {
-	return h.change(opStart, name, func(ctx context.Context) error { return h.start(ctx, name) })
+// startService starts a service and waits until it runs. The service manager starts what it
+// depends on.
+func (h host) startService(ctx context.Context, name string) error {
+	return h.change(ctx, opStart, name, func() error { return h.start(ctx, name) })
 }
 
 // start asks for a start at most once: a service that ends by itself, be it after our start
 // or one that was under way, would most likely do so again.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicew
 func (h host) start(ctx context.Context, name string) error {
-	for w, asked := h.newWait(), false; ; {
+	for w, asked := h.newWait(ctx), false; ; {
 		status, err := h.m.ServiceStatus(ctx, name)
 		if err != nil {
 			return failed(opStart, name, err)

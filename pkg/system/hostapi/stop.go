@@ -12,10 +12,10 @@ import (
 
 const opStop = "stop service"
 
-// StopService stops a service and waits until it has stopped, with force also those that
-// depend on it.
-func (h host) StopService(name string, force bool) error {
-	return h.change(opStop, name, func(ctx context.Context) error { return h.stop(ctx, name, force) })
+// stopService stops a service and waits until it has stopped, with force also those that depend
+// on it.
+func (h host) stopService(ctx context.Context, name string, force bool) error {
+	return h.change(ctx, opStop, name, func() error { return h.stop(ctx, name, force) })
 }
 
 // stop stops a service. Nothing is asked about those that depend on it until Windows says
@@ -24,7 +24,7 @@ func (h host) StopService(name string, force bool) error {
 // https://learn.microsoft.com/windows/win32/services/stopping-a-service
 func (h host) stop(ctx context.Context, name string, force bool) error {
 	const rounds = 3
-	w := h.newWait()
+	w := h.newWait(ctx)
 	for round := 1; ; round++ {
 		err := h.stopOne(ctx, w, name)
 		if winerr.CodeOf(err) != winerr.DependentServicesRunning {
@@ -81,7 +81,7 @@ const itself = "this is csi-proxy itself"
 // lock, since locks are taken in the direction of dependents only.
 func (h host) stopDependents(ctx context.Context, w *wait, name string, dependents []string) error {
 	for _, dependent := range dependents {
-		unlock, err := h.shared.services.Lock(ctx, winpath.Fold(dependent))
+		unlock, err := h.services.Lock(ctx, winpath.Fold(dependent))
 		if err != nil {
 			return winerr.Wrap(opStop, name, err)
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// patience is how long a service may take to start or stop if the caller does not say how
-// long it wants to wait. The service manager itself gives up after this time.
-const patience = 30 * time.Second
+// defaultTimeout is how long a service may take to start or stop if the caller's context has no
+// deadline. The service manager itself gives up after this time.
+const defaultTimeout = 30 * time.Second
 
 // wait is what one call may wait in all, for as many services as it deals with.
 type wait struct {
@@ -21,9 +21,9 @@ type wait struct {
 	spent time.Duration
 }
 
-func (h host) newWait() *wait {
-	w := &wait{m: h.m, limit: patience}
-	if deadline, has := h.ctx.Deadline(); has {
+func (h host) newWait(ctx context.Context) *wait {
+	w := &wait{m: h.m, limit: defaultTimeout}
+	if deadline, has := ctx.Deadline(); has {
 		w.limit = time.Until(deadline)
 	}
 	return w
