@@ -5,8 +5,8 @@
 // are Go values, failures carry winerr codes. Importing it does nothing. COM is started by
 // the first call, on OS threads of its own, which keep their connections.
 //
-// A call to WMI cannot be interrupted either. When a caller's context ends first, the
-// thread is left alone with its call, and another takes its place.
+// A call to WMI cannot be interrupted either. When a caller's context ends first, the call
+// keeps its thread, and another thread replaces it.
 package cim
 
 import (
@@ -16,7 +16,7 @@ import (
 
 // Namespaces.
 const (
-	// V2 has the classes of old: Win32_Volume, Win32_BIOS.
+	// V2 has the older classes: Win32_Volume, Win32_BIOS.
 	V2 = `root\cimv2`
 	// Storage has the storage management classes: MSFT_Volume, MSFT_Disk.
 	Storage = `root\Microsoft\Windows\Storage`
@@ -31,24 +31,24 @@ type Object struct {
 	Class     string
 	Property  string
 	Value     string
-	// Empty names a property that an instance must have no value in, for Call to take it.
+	// Empty names a property that must have no value in the instance that Call uses.
 	Empty string
-	// About is what calls to it can hang on, such as a server; empty means Value, and for
-	// a query nothing.
+	// About is what calls to it can hang on, such as a server. If it is empty, Call uses
+	// Value and Query nothing.
 	About string
 }
 
 // Call calls a method of an object, with parameters by their names; those that are not
 // given keep their defaults. It returns what the method returns, which means something
-// else in each class. The object must be a class, for static methods, or one instance; of
-// several the first is taken.
+// else in each class. The object must be a class, for static methods, or one instance; if
+// several match, the first is used.
 //
 // Parameters can be strings, booleans and unsigned numbers.
 //
-// An instance that does not exist is winerr.WMINotFound. After any other error the method
-// may have done its work or not. If its caller has left, others that are About the same are
-// refused until it comes back, as winerr.Unavailable. For instances that is their Value: the
-// same volume goes by different properties in different classes, but by the same name.
+// For an instance that does not exist it returns winerr.WMINotFound. After any other error the
+// method may have done its work or not. While an abandoned call is stuck, others About the same
+// fail with winerr.Unavailable. For instances that is their Value: classes identify the same
+// volume by different properties, but by the same name.
 func Call(ctx context.Context, object Object, method string, parameters map[string]any) (uint32, error) {
 	in, err := variants(parameters)
 	if err != nil {
@@ -84,17 +84,15 @@ func Query(ctx context.Context, object Object, properties ...string) ([]map[stri
 // program.
 func Abandoned() (n int64) {
 	for _, p := range pools {
-		abandoned, _ := p.counts()
-		n += abandoned
+		n += p.calls.Abandoned()
 	}
 	return n
 }
 
-// Stuck returns how many of them have not come back, and keep an OS thread each.
+// Stuck returns how many of them have not returned, and keep an OS thread each.
 func Stuck() (n int) {
 	for _, p := range pools {
-		_, stuck := p.counts()
-		n += stuck
+		n += p.calls.Stuck()
 	}
 	return n
 }
@@ -106,10 +104,10 @@ type connection interface {
 	close()
 }
 
-// Calls that wait for other machines have threads of their own, and more of them: a server
-// that is gone takes one for as long as a minute, and must not keep volumes from being
-// formatted. Half of them are for servers that are known to answer. Questions about the same
-// classes wait for no server, and not for those calls either.
+// Calls that wait for other machines have threads of their own, and more of them: a dead server
+// holds one for up to a minute, and must not delay formatting. Half of them are for servers
+// that are known to answer. Queries about the same classes ask no server, and must not wait for
+// those calls.
 var (
 	threads        = newPool(connect, maxThreads, maxStuck)
 	networkThreads = newPool(connect, 16, 12).reserve(8, 6)

@@ -8,8 +8,8 @@ import (
 	"github.com/go-ole/go-ole/oleutil"
 )
 
-// How WMI may act for us, and how calls to it travel: the classes that take passwords
-// insist on both.
+// How WMI may act for us, and how calls are protected on the way. Classes that take passwords
+// require both.
 // https://learn.microsoft.com/windows/win32/wmisdk/setting-client-application-process-security
 const (
 	impersonate   = 3 // RPC_C_IMP_LEVEL_IMPERSONATE
@@ -43,13 +43,13 @@ func newClient(locate func() (*ole.IDispatch, error)) (connection, error) {
 	return c, nil
 }
 
-// initializeCOM makes the thread one of those that share all objects. It returns whether
-// that has to be undone.
+// initializeCOM adds the thread to the multithreaded apartment. It returns whether that has
+// to be undone.
 // https://learn.microsoft.com/windows/win32/api/combaseapi/nf-combaseapi-coinitializeex
 func initializeCOM() (bool, error) {
 	const (
 		alreadyDone = 1          // S_FALSE
-		changedMode = 0x80010106 // RPC_E_CHANGED_MODE, somebody has used the thread before us
+		changedMode = 0x80010106 // RPC_E_CHANGED_MODE: COM was started on the thread in another mode
 	)
 	err := ole.CoInitializeEx(0, ole.COINIT_MULTITHREADED)
 	code := hresult(err)
@@ -60,7 +60,7 @@ func initializeCOM() (bool, error) {
 	return code != changedMode, nil
 }
 
-// initializeSecurity sets the defaults of the process. Whoever did it before us knew why.
+// initializeSecurity sets the defaults of the process, unless they are set already.
 // https://learn.microsoft.com/windows/win32/api/combaseapi/nf-combaseapi-coinitializesecurity
 var initializeSecurity = sync.OnceFunc(func() {
 	_ = ole.CoInitializeSecurity(-1, packetPrivacy, impersonate, 0)
@@ -104,7 +104,7 @@ func (c *client) connectTo(namespace string) (*ole.IDispatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Classes that need more than they get refuse the call; the others do not care.
+	// Classes that need more refuse the call; for the others it does not matter.
 	if security, err := s.object(s.get(services, "Security_")); err == nil {
 		_ = put(security, "ImpersonationLevel", int32(impersonate))
 		_ = put(security, "AuthenticationLevel", int32(packetPrivacy))
@@ -121,8 +121,7 @@ func (c *client) disconnect(namespace string) {
 	}
 }
 
-// lost reports whether an error means that the connection is of no use any more, and
-// drops it.
+// lost reports whether an error means that the connection is broken, and drops it.
 func (c *client) lost(namespace string, err error) bool {
 	failure := (*Error)(nil)
 	if !errors.As(err, &failure) || !failure.disconnected() {
@@ -146,7 +145,7 @@ func (c *client) call(object Object, method string, in map[string]any) (result u
 	return result, err
 }
 
-// tryCall calls a method, and reports whether it came so far.
+// tryCall calls a method, and reports whether it was sent.
 func (c *client) tryCall(object Object, method string, in map[string]any) (result uint32, executed bool, err error) {
 	services, err := c.connectTo(object.Namespace)
 	if err != nil {

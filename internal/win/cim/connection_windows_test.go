@@ -20,8 +20,8 @@ var (
 	someClass  = Object{Namespace: Storage, Class: "MSFT_StorageSetting"}
 )
 
-// on runs calls on a thread of a pool whose WMI is w, and checks afterwards that every
-// object was given back.
+// on runs calls on a thread of a pool whose WMI is w, and then checks that every object was
+// released.
 func on(t *testing.T, w *fakeWMI, f func(p *pool)) {
 	t.Helper()
 	var open sync.WaitGroup

@@ -65,7 +65,7 @@ func (o *fakeObject) dispatch() *ole.IDispatch {
 	return (*ole.IDispatch)(unsafe.Pointer(o))
 }
 
-// heldFakes returns the names of the objects that somebody still holds.
+// heldFakes returns the names of the objects that were not released.
 func heldFakes() (held []string) {
 	fakes.Range(func(key, _ any) bool {
 		if object := key.(*fakeObject); object.refs.Load() != 0 {

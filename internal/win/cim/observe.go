@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// Observer is told of every call, when its caller goes on: how long that has waited, and the
-// error it got. That is the context's if the call was abandoned. Observers are called
-// concurrently and must be quick.
+// Observer learns of every call when its caller goes on: how long the caller has waited, and
+// the error it got, the context's if the call was abandoned. Observers are called concurrently
+// and must be quick.
 type Observer func(elapsed time.Duration, err error)
 
-// observer is nil as long as nobody wants to know.
+// observer is nil while there is no observer.
 var observer atomic.Pointer[Observer]
 
-// Observe makes o the observer of the calls of this process, in place of the one before. Nil
-// ends it.
+// Observe makes o the only observer of the calls of this process. Nil removes it.
 func Observe(o Observer) {
 	if o == nil {
 		observer.Store(nil)
@@ -23,7 +22,7 @@ func Observe(o Observer) {
 	observer.Store(&o)
 }
 
-// observed makes a call, and tells the observer of it. Without one it costs a load.
+// observed makes a call, and tells the observer. Without one it costs one nil check.
 func observed(call func() error) error {
 	o := observer.Load()
 	if o == nil {

@@ -20,9 +20,9 @@ func TestObserve(t *testing.T) {
 		defer Observe(nil)
 		slow := func(connection) error { time.Sleep(2 * time.Second); return winerr.NotReady }
 		_ = p.do(t.Context(), "", slow)
-		impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_ = p.do(impatient, "", slow)
+		_ = p.do(short, "", slow)
 		Observe(nil)
 		_ = p.do(t.Context(), "", slow)
 		if len(elapsed) != 2 || elapsed[0] != 2*time.Second || elapsed[1] != time.Second ||

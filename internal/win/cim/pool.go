@@ -8,20 +8,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/stuck"
 )
 
 // The limits of the threads for storage.
 const (
-	// maxThreads is how many calls run at the same time. One thread would do most of the
-	// time, but then a disk that is slow to format would hold up all others.
+	// maxThreads is how many calls run at the same time. One thread is usually enough, but
+	// then a disk that is slow to format would delay all others.
 	maxThreads = 4
-	// maxStuck is how many abandoned calls may not have come back. With so many WMI is
-	// of no use, and further calls fail at once.
+	// maxStuck is how many abandoned calls may be stuck. At the limit WMI does not work, and
+	// further calls fail at once.
 	maxStuck = 3
 )
 
-// errSameStuck is the answer while a call is stuck that is about the same.
+// errSameStuck is the answer while an earlier call about the same object is stuck.
 var errSameStuck = fmt.Errorf("%w: an earlier call to WMI about it has not come back", winerr.Unavailable)
 
 // pool is OS threads with a connection each. They start when they are needed, and stay.
@@ -29,71 +32,68 @@ type pool struct {
 	connect    func() (connection, error) // called on the thread
 	maxThreads int
 	maxStuck   int
-	// Of these, what calls may take that are about something unproven; 0 is no limit.
+	// The part of these that calls about something unproven may take; 0 is no limit.
 	maxUnproven      int
 	maxUnprovenStuck int
 
-	mu        sync.Mutex
-	work      sync.Cond // the queue is not empty, or the pool is closed
-	queue     []*request
-	threads   int            // those that serve
-	idle      int            // and have nothing to do
-	stuck     int            // those that serve no more, because their callers have left them
-	stuckOn   map[string]int // of those, by what they are about; 0 is not kept
-	abandoned int64
-	closed    bool
+	calls stuck.Calls[kind] // by kind, and by what they are about
 
-	proven        map[string]bool // what the last call about came back promptly
-	unproven      int             // calls about something else that run
-	unprovenStuck int             // or are stuck
+	mu      sync.Mutex
+	work    sync.Cond // the queue is not empty, or the pool is closed
+	queue   []*request
+	threads int // those that serve, without those whose callers have left
+	idle    int // and have nothing to do
+	closed  bool
+
+	proven   map[string]bool // what the last call about came back promptly
+	unproven int             // calls about something else that run, without those that are stuck
+}
+
+// kind is a kind of calls whose stuck ones are counted together.
+type kind struct {
+	unproven  bool
+	inspector bool // as win.IsInspector says
 }
 
 func newPool(connect func() (connection, error), maxThreads, maxStuck int) *pool {
-	p := &pool{connect: connect, maxThreads: maxThreads, maxStuck: maxStuck, stuckOn: map[string]int{}, proven: map[string]bool{}}
+	p := &pool{connect: connect, maxThreads: maxThreads, maxStuck: maxStuck, proven: map[string]bool{}}
 	p.work.L = &p.mu
 	return p
 }
 
-// reserve keeps threads for calls about something of which the last call came back promptly:
-// however many servers are gone, they cannot take all.
+// reserve keeps threads for calls about something of which the last call came back promptly,
+// so that dead servers cannot take all threads.
 func (p *pool) reserve(maxUnproven, maxUnprovenStuck int) *pool {
 	p.maxUnproven, p.maxUnprovenStuck = maxUnproven, maxUnprovenStuck
 	return p
 }
 
 const (
-	// promptly is how soon a call comes back from a server that is there.
-	promptly = 5 * time.Second
-	// maxProven bounds what is remembered. Who names more servers begins anew.
+	// promptAnswer is how soon a call comes back from a server that is there.
+	promptAnswer = 5 * time.Second
+	// maxProven bounds the memory of proven servers. When it is full, all are forgotten.
 	maxProven = 1000
 )
 
 // request is one call on its way to a thread and back.
 type request struct {
-	about string // what it may change, empty if it changes nothing
-	run   func(connection) error
-	done  chan error // with room, since nobody may be there to receive
+	about     string // what it may change, empty if it changes nothing
+	inspector bool
+	run       func(connection) error
+	guard     func(do func() error) error // turns a panic into an error, and logs it
+	done      chan error                  // with room, because the caller may have left
 
 	// Guarded by the pool.
-	state    state
-	unproven bool
-	begun    time.Time
+	call  *stuck.Call[kind] // nil while it is queued
+	kind  kind              // of call
+	begun time.Time
 }
 
-type state int
-
-const (
-	queued state = iota
-	running
-	finished
-	abandoned
-)
-
 // do runs f on a thread, and waits for it or for the end of ctx. What f writes can be read
-// only if it has succeeded; otherwise it may still be at it.
+// only if it has succeeded; otherwise f may still run.
 //
-// About names what f may change. While a call about it that was abandoned has not come
-// back, further ones fail: nobody knows what that one will still do.
+// about names what f may change. While an abandoned call about it is stuck, further ones
+// fail: the stuck one may still change it.
 func (p *pool) do(ctx context.Context, about string, f func(connection) error) error {
 	return observed(func() error { return p.wait(ctx, about, f) })
 }
@@ -102,7 +102,12 @@ func (p *pool) wait(ctx context.Context, about string, f func(connection) error)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r := &request{about: about, run: f, done: make(chan error, 1)}
+	r := &request{
+		about: about, inspector: win.IsInspector(ctx), run: f, done: make(chan error, 1),
+		guard: func(do func() error) error {
+			return guard.Run(ctx, func(context.Context) error { return do() })
+		},
+	}
 	if err := p.enqueue(r); err != nil {
 		return err
 	}
@@ -135,14 +140,30 @@ func (p *pool) enqueue(r *request) error {
 
 // refuse says why a request cannot run now, if so. It is called with the lock held.
 func (p *pool) refuse(r *request) error {
+	all, unproven := p.stuckCalls(r.inspector)
 	switch {
-	case r.about != "" && p.stuckOn[r.about] > 0:
+	case r.about != "" && p.stuckOn(r.about):
 		return errSameStuck
-	case p.stuck >= p.maxStuck, p.isUnproven(r) && p.unprovenStuck >= p.maxUnprovenStuck:
-		return fmt.Errorf("%w: %d earlier calls to WMI have not come back", winerr.Unavailable, p.stuck)
+	case all >= p.maxStuck, p.isUnproven(r) && unproven >= p.maxUnprovenStuck:
+		return fmt.Errorf("%w: %d earlier calls to WMI have not come back", winerr.Unavailable, all)
 	default:
 		return nil
 	}
+}
+
+// stuckCalls returns how many calls are stuck, and how many of them are unproven. Those of an
+// inspector are counted separately, so that they block only inspectors.
+func (p *pool) stuckCalls(inspector bool) (all, unproven int) {
+	proven, _ := p.calls.Count(kind{inspector: inspector})
+	unproven, _ = p.calls.Count(kind{inspector: inspector, unproven: true})
+	return proven + unproven, unproven
+}
+
+// stuckOn reports whether a call about an object is stuck, whoever made it.
+func (p *pool) stuckOn(about string) bool {
+	return slices.ContainsFunc([]kind{{}, {unproven: true}, {inspector: true}, {true, true}}, func(k kind) bool {
+		return p.calls.On(k, about) != nil
+	})
 }
 
 // startThread is called with the lock held.
@@ -151,22 +172,17 @@ func (p *pool) startThread() {
 	go p.serve()
 }
 
-// leave gives up on a request. If a thread is at it already, another one takes the place
-// of that thread. It returns false if the request has just been finished.
+// leave gives up on a request. If it runs, another thread replaces the one that runs it. It
+// returns false if the request has just been finished.
 func (p *pool) leave(r *request) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch r.state {
-	case queued:
+	switch {
+	case r.call == nil:
 		p.queue = slices.DeleteFunc(p.queue, func(other *request) bool { return other == r })
-	case running:
-		r.state = abandoned
-		p.abandoned++
-		p.stuck++
-		p.stuckOn[r.about]++
-		if r.unproven {
+	case r.call.Abandon():
+		if r.kind.unproven {
 			p.unproven--
-			p.unprovenStuck++
 		}
 		delete(p.proven, r.about)
 		p.startThread()
@@ -179,14 +195,14 @@ func (p *pool) leave(r *request) bool {
 
 // serve is the life of a thread.
 func (p *pool) serve() {
-	// Never unlocked: with the goroutine ends the thread, and all that COM has left there.
+	// Never unlocked: the thread ends with the goroutine, and with it all that COM has left there.
 	runtime.LockOSThread()
 	var c connection
 	for r := p.next(); r != nil; r = p.next() {
 		var err error
 		if c, err = p.attend(c, r); !p.finish(r) {
-			defer p.unstuck(r) // after close, which may hang too
-			break
+			p.endStuck(r, c)
+			return
 		}
 		r.done <- err
 	}
@@ -195,7 +211,7 @@ func (p *pool) serve() {
 	}
 }
 
-// next waits for a request. Nil means that there will be no more.
+// next waits for a request. It returns nil after close, when the queue is empty.
 func (p *pool) next() *request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,19 +225,23 @@ func (p *pool) next() *request {
 	r := p.queue[i]
 	p.queue = slices.Delete(p.queue, i, i+1)
 	p.idle--
-	r.state, r.unproven, r.begun = running, p.isUnproven(r), time.Now()
-	if r.unproven {
+	r.kind, r.begun = kind{p.isUnproven(r), r.inspector}, time.Now()
+	r.call = p.calls.Begin(r.kind, r.about)
+	if r.kind.unproven {
 		p.unproven++
 	}
 	return r
 }
 
-// eligible returns the place in the queue of the first request that may run now, or -1.
+// eligible returns the index in the queue of the first request that may run now, or -1.
 func (p *pool) eligible() int {
-	return slices.IndexFunc(p.queue, func(r *request) bool { return !p.isUnproven(r) || p.unproven+p.unprovenStuck < p.maxUnproven })
+	return slices.IndexFunc(p.queue, func(r *request) bool {
+		_, unprovenStuck := p.stuckCalls(r.inspector)
+		return !p.isUnproven(r) || p.unproven+unprovenStuck < p.maxUnproven
+	})
 }
 
-// isUnproven reports whether nothing speaks for a request's coming back soon.
+// isUnproven reports whether it is unknown that what a request is about answers promptly.
 func (p *pool) isUnproven(r *request) bool {
 	return p.maxUnproven > 0 && r.about != "" && !p.proven[r.about]
 }
@@ -231,7 +251,7 @@ func (p *pool) prove(r *request) {
 	if p.maxUnproven == 0 || r.about == "" {
 		return
 	}
-	if time.Since(r.begun) > promptly {
+	if time.Since(r.begun) > promptAnswer {
 		delete(p.proven, r.about)
 		return
 	}
@@ -241,18 +261,17 @@ func (p *pool) prove(r *request) {
 	p.proven[r.about] = true
 }
 
-// finish makes the thread ready for another request, before anybody knows the result of
-// this one: whoever comes next shall get the same thread. It returns false if the caller
-// has left.
+// finish makes the thread ready for another request before the caller learns the result of
+// this one, so that the caller's next request gets the same thread. It returns false if the
+// caller has left.
 func (p *pool) finish(r *request) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r.state == abandoned {
+	if !r.call.Return() {
 		return false
 	}
-	r.state = finished
 	p.idle++
-	if r.unproven {
+	if r.kind.unproven {
 		p.unproven--
 	}
 	p.prove(r)
@@ -262,28 +281,32 @@ func (p *pool) finish(r *request) bool {
 	return true
 }
 
-func (p *pool) unstuck(r *request) {
+// endStuck ends a thread whose caller has left. Its call counts as stuck until the connection
+// is closed, because that may hang too.
+func (p *pool) endStuck(r *request, c connection) {
+	if c != nil {
+		_ = r.guard(func() error { c.close(); return nil }) // a panic is logged
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stuck--
-	if r.unproven {
-		p.unprovenStuck--
+	r.call.End()
+	if r.kind.unproven {
 		p.work.Broadcast()
-	}
-	if p.stuckOn[r.about]--; p.stuckOn[r.about] == 0 {
-		delete(p.stuckOn, r.about)
 	}
 }
 
-// attend runs a request, and returns the connection for the next one.
+// attend runs a request, and returns the connection for the next one. After a panic that is
+// nil: go-ole panics about values it does not know, and leaves the connection in an unknown
+// state.
 func (p *pool) attend(c connection, r *request) (next connection, err error) {
-	// go-ole panics when it is given something it does not know. What is left of the
-	// connection then is anybody's guess, so it is not used again.
-	defer func() {
-		if cause := recover(); cause != nil {
-			next, err = nil, fmt.Errorf("panic while calling WMI: %v", cause)
-		}
-	}()
+	err = r.guard(func() (err error) {
+		next, err = p.attempt(c, r)
+		return err
+	})
+	return next, err
+}
+
+func (p *pool) attempt(c connection, r *request) (next connection, err error) {
 	if err := p.recheck(r); err != nil {
 		return c, err
 	}
@@ -295,22 +318,15 @@ func (p *pool) attend(c connection, r *request) (next connection, err error) {
 	return c, r.run(c)
 }
 
-// recheck is refuse for a request whose turn has come: it may have waited in the queue
-// while others got stuck.
+// recheck is refuse for a request that has waited in the queue, while others may have got
+// stuck.
 func (p *pool) recheck(r *request) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refuse(r)
 }
 
-// counts returns how many calls were abandoned, and how many have not come back.
-func (p *pool) counts() (abandoned int64, stuck int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.abandoned, p.stuck
-}
-
-// close ends the threads that are idle, and the others when they are.
+// close ends the idle threads now, and each other one when it becomes idle.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

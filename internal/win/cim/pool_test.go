@@ -13,10 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// fakeConnection counts those that are open.
+// fakeConnection counts the open connections.
 type fakeConnection struct{ open *atomic.Int32 }
 
 func (fakeConnection) call(Object, string, map[string]any) (uint32, error) { return 0, nil }
@@ -36,7 +40,7 @@ func newFakePool() (*pool, *atomic.Int32) {
 func threadsOf(p *pool) (threads, stuck int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.threads, p.stuck
+	return p.threads, p.calls.Stuck()
 }
 
 func nothing(connection) error { return nil }
@@ -98,7 +102,7 @@ func TestPool_ReturnsErrors(t *testing.T) {
 	})
 }
 
-// TestPool_ConnectsLater: a machine without WMI gets another chance with each call.
+// TestPool_ConnectsLater: after a connection failed, the next call tries again.
 func TestPool_ConnectsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tries := 0
@@ -120,13 +124,21 @@ func TestPool_ConnectsLater(t *testing.T) {
 	})
 }
 
+// logged returns a context whose log is the returned text.
+func logged(t *testing.T) (context.Context, *strings.Builder) {
+	t.Helper()
+	var log strings.Builder
+	return klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{})), &log
+}
+
 func TestPool_Panic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, open := newFakePool()
 		defer p.close()
-		err := p.do(t.Context(), "", func(connection) error { panic("unknown type") })
-		if err == nil || !strings.Contains(err.Error(), "unknown type") {
-			t.Errorf("%v, want the panic", err)
+		ctx, log := logged(t)
+		err := p.do(ctx, "", func(connection) error { panic("unknown type") })
+		if err == nil || !strings.Contains(err.Error(), "panic: unknown type") || !strings.Contains(log.String(), "TestPool_Panic") {
+			t.Errorf("%v, want the panic; the log is %q, want its stack", err, log.String())
 		}
 		if err := p.do(t.Context(), "", nothing); err != nil {
 			t.Errorf("after a panic: %v", err)
@@ -137,7 +149,59 @@ func TestPool_Panic(t *testing.T) {
 	})
 }
 
-// TestPool_Abandon: callers whose time is up return at once, whatever WMI does.
+// panickyConnection panics when it is closed.
+type panickyConnection struct{ fakeConnection }
+
+func (panickyConnection) close() { panic("released twice") }
+
+// TestPool_PanicOnStuckThread: a thread without a caller must not end the process either, and
+// its call does not stay stuck.
+func TestPool_PanicOnStuckThread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(func() (connection, error) { return panickyConnection{}, nil }, maxThreads, maxStuck)
+		ctx, log := logged(t)
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_ = p.do(ctx, "", func(connection) error { time.Sleep(time.Minute); return nil })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if _, stuck := threadsOf(p); stuck != 0 || !strings.Contains(log.String(), "panickyConnection") {
+			t.Errorf("%d stuck; the log is %q, want the stack of the panic", stuck, log.String())
+		}
+		p.close()
+	})
+}
+
+// TestPool_CountsInspectorCallsSeparately: an inspector's stuck calls block only inspectors, and
+// the stuck calls of others do not block it.
+func TestPool_CountsInspectorCallsSeparately(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct{ stuck, free string }{{"inspector", "driver"}, {"driver", "inspector"}} {
+			p, _ := newFakePool()
+			callers := map[string]context.Context{"driver": t.Context(), "inspector": win.AsInspector(t.Context())}
+			hang := make(chan struct{})
+			for range maxStuck {
+				ctx, cancel := context.WithTimeout(callers[c.stuck], time.Second)
+				defer cancel()
+				_ = p.do(ctx, "", func(connection) error { <-hang; return nil })
+			}
+			if err := p.do(callers[c.stuck], "", nothing); !errors.Is(err, winerr.Unavailable) {
+				t.Errorf("the %s whose calls are stuck: %v, want %v", c.stuck, err, winerr.Unavailable)
+			}
+			if err := p.do(callers[c.free], "", nothing); err != nil {
+				t.Errorf("the %s: %v", c.free, err)
+			}
+			close(hang)
+			synctest.Wait()
+			if err := p.do(callers[c.stuck], "", nothing); err != nil || p.calls.Stuck() != 0 {
+				t.Errorf("the %s after its calls came back: %v, %d stuck", c.stuck, err, p.calls.Stuck())
+			}
+			p.close()
+		}
+	})
+}
+
+// TestPool_Abandon: callers whose time is up return at once, although WMI hangs.
 func TestPool_Abandon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, open := newFakePool()
@@ -167,7 +231,7 @@ func TestPool_Abandon(t *testing.T) {
 		if err := p.do(t.Context(), "", nothing); !errors.Is(err, winerr.Unavailable) {
 			t.Errorf("a call after %d hung: %v, want %v", maxStuck, err, winerr.Unavailable)
 		}
-		if n, _ := p.counts(); n != maxStuck {
+		if n := p.calls.Abandoned(); n != maxStuck {
 			t.Errorf("%d calls abandoned, want %d", n, maxStuck)
 		}
 		close(hang)
@@ -184,8 +248,8 @@ func TestPool_Abandon(t *testing.T) {
 	})
 }
 
-// TestPool_AbandonBlocksTheSame: what a call that was abandoned is about belongs to that
-// call until it comes back, also for those who waited meanwhile.
+// TestPool_AbandonBlocksTheSame: until an abandoned call comes back, calls about the same object
+// fail, also those that were waiting.
 func TestPool_AbandonBlocksTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newFakePool()
@@ -222,14 +286,13 @@ func TestPool_AbandonBlocksTheSame(t *testing.T) {
 		close(hang)
 		callers.Wait()
 		synctest.Wait()
-		if err := p.do(t.Context(), "volume", nothing); err != nil || len(p.stuckOn) != 0 {
-			t.Errorf("after it came back: %v, %d remembered", err, len(p.stuckOn))
+		if err := p.do(t.Context(), "volume", nothing); err != nil || p.calls.Stuck() != 0 {
+			t.Errorf("after it came back: %v, %d stuck", err, p.calls.Stuck())
 		}
 	})
 }
 
-// TestPool_WaitingCallers: those who wait for a thread leave without having begun, or are
-// told when too many are stuck.
+// TestPool_WaitingCallers: callers that wait for a thread can leave, and nothing was abandoned.
 func TestPool_WaitingCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := newFakePool()
@@ -249,11 +312,10 @@ func TestPool_WaitingCallers(t *testing.T) {
 		if err := p.do(short, "", func(connection) error { t.Error("it was called"); return nil }); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with all threads busy: %v, want the deadline", err)
 		}
-		if n, _ := p.counts(); n != 0 {
+		if n := p.calls.Abandoned(); n != 0 {
 			t.Errorf("%d calls abandoned that had not begun", n)
 		}
-		// It gets the thread that comes in place of the first that hangs, and then finds
-		// fewer stuck than too many.
+		// It gets the thread that replaces the first one that hangs.
 		if err := p.do(t.Context(), "", nothing); err != nil {
 			t.Errorf("a call that waited: %v", err)
 		}
@@ -288,14 +350,13 @@ func TestPool_Race(t *testing.T) {
 	}
 }
 
-// newReserved is a pool as that for servers.
+// newReserved returns a pool like networkThreads.
 func newReserved() *pool {
 	var open atomic.Int32
 	return newPool(func() (connection, error) { open.Add(1); return fakeConnection{&open}, nil }, 16, 12).reserve(8, 6)
 }
 
-// TestPool_Reserve: however many servers are gone, calls about those that answer neither wait
-// for them nor are refused.
+// TestPool_Reserve: dead servers neither delay nor block calls about servers that answer.
 func TestPool_Reserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newReserved()
@@ -319,7 +380,7 @@ func TestPool_Reserve(t *testing.T) {
 			callers.Go(func() { healthy("with 16 servers that do not answer") })
 		}
 		healthy("with 16 servers that do not answer")
-		callers.Wait() // those that waited came to their turn
+		callers.Wait() // also those that waited
 
 		for i := range 12 {
 			callers.Go(func() {
@@ -331,12 +392,12 @@ func TestPool_Reserve(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		healthy("with servers that hang")
 		if err := p.do(t.Context(), `\\new`, nothing); !errors.Is(err, winerr.Unavailable) {
-			t.Errorf("one that nobody has heard of, with six that hang: %v", err)
+			t.Errorf("an unknown server, with six that hang: %v", err)
 		}
 		callers.Wait()
 		time.Sleep(20 * time.Minute)
 		p.mu.Lock()
-		running, stuck := p.unproven, p.unprovenStuck
+		running, stuck := p.unproven, p.calls.Stuck()
 		p.mu.Unlock()
 		if running != 0 || stuck != 0 {
 			t.Errorf("%d run and %d are stuck at the end", running, stuck)
@@ -348,8 +409,8 @@ func TestPool_Reserve(t *testing.T) {
 	})
 }
 
-// TestPool_ReserveForgets: a server that took its time is not trusted until it answers again,
-// and not all names are remembered for ever.
+// TestPool_ReserveForgets: a slow server is unproven until it answers promptly, and the number of
+// names is bounded.
 func TestPool_ReserveForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newReserved()
@@ -372,8 +433,7 @@ func TestPool_ReserveForgets(t *testing.T) {
 	})
 }
 
-// TestThreadsFor: servers that are gone must not keep volumes from being formatted, nor
-// questions about mappings from being answered.
+// TestThreadsFor: dead servers must block neither formatting nor queries about mappings.
 func TestThreadsFor(t *testing.T) {
 	storage := threadsFor(Object{Namespace: Storage, Class: "MSFT_Volume"}, false)
 	network := threadsFor(Object{Namespace: SMB, Class: "MSFT_SmbGlobalMapping"}, false)
@@ -382,9 +442,9 @@ func TestThreadsFor(t *testing.T) {
 		t.Errorf("shares have %d threads, of which %d may be stuck; storage has %d", network.maxThreads, network.maxStuck, storage.maxThreads)
 	}
 	if queries == network || queries == storage || network.maxUnproven != network.maxThreads/2 || network.maxUnprovenStuck != network.maxStuck/2 {
-		t.Errorf("questions wait with others, or servers that are gone can take %d of %d threads", network.maxUnproven, network.maxThreads)
+		t.Errorf("queries wait with other calls, or dead servers can take %d of %d threads", network.maxUnproven, network.maxThreads)
 	}
 	if storage != threadsFor(Object{Namespace: V2, Class: "Win32_BIOS"}, true) {
-		t.Error("questions about storage have threads of their own")
+		t.Error("queries about storage have threads of their own")
 	}
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// scope is what COM has given us to hold for a while. At the end of the scope it is given
-// back, and the objects in it with it.
+// scope collects references that COM has given us. They are released at its end.
 type scope []*ole.VARIANT
 
 func (s *scope) end() {
@@ -49,7 +48,7 @@ func (s *scope) hold(value *ole.VARIANT, err error) (*ole.VARIANT, error) {
 	return value, nil
 }
 
-// errUnexpected is E_UNEXPECTED: WMI answers something else than it documents.
+// errUnexpected is E_UNEXPECTED: the answer is not what WMI documents.
 const errUnexpected winerr.Code = 0x8000FFFF
 
 // object takes the object out of an answer. It is valid until the end of the scope.
@@ -64,8 +63,7 @@ func (s *scope) object(value *ole.VARIANT, err error) (*ole.IDispatch, error) {
 	return object, nil
 }
 
-// class returns a class. One that does not exist is no object that was not found: waiting
-// for it is in vain.
+// class returns a class. A missing class is not WMINotFound, which callers retry.
 // https://learn.microsoft.com/windows/win32/wmisdk/swbemservices-get
 func (s *scope) class(services *ole.IDispatch, name string) (*ole.IDispatch, error) {
 	class, err := s.object(s.call(services, "Get", name))
@@ -114,8 +112,8 @@ func (s *scope) instance(services *ole.IDispatch, object Object) (*ole.IDispatch
 	return nil, winerr.WMINotFound
 }
 
-// propertyIfAny reads a property that the class may not have, which is nil: newer versions of
-// Windows have more.
+// propertyIfAny reads a property, or returns nil if the class does not have it: older versions
+// of Windows have fewer.
 func (s *scope) propertyIfAny(object *ole.IDispatch, name string) (any, error) {
 	value, err := s.property(object, name)
 	if winerr.CodeOf(err) == winerr.WMINotFound {

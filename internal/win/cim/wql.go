@@ -2,8 +2,8 @@ package cim
 
 import "strings"
 
-// wql is the query for the instances of an object. The names in it are ours, the value
-// can be anybody's.
+// wql is the query for the instances of an object. The names in it are ours; the value can
+// come from a request.
 // https://learn.microsoft.com/windows/win32/wmisdk/wql-sql-for-wmi
 func wql(object Object) string {
 	query := "SELECT * FROM " + object.Class
