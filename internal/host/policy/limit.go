@@ -2,16 +2,23 @@ package policy
 
 import "fmt"
 
-// Limit returns a host that is limited to working directories. Our own hosts can be; those
-// that drivers write themselves, such as the fakes in their tests, need not offer it.
+// Limiter is a host of type H that can be limited by a policy. Each hostapi package names it
+// for its own HostAPI.
+type Limiter[H any] interface {
+	// Within returns the same host, limited by a policy. Nil means no limits.
+	Within(p *Policy) H
+}
+
+// Limit returns a host that is limited to working directories. It fails for a host that is
+// not a Limiter, such as a fake that a driver wrote for its tests.
 func Limit[H any](host H, workingDirs []string) (H, error) {
 	policy, err := New(workingDirs)
 	if err != nil {
 		return host, err
 	}
-	limitable, ok := any(host).(interface{ Within(policy *Policy) H })
+	limiter, ok := any(host).(Limiter[H])
 	if !ok {
 		return host, fmt.Errorf("a host of type %T cannot be limited to working directories", host)
 	}
-	return limitable.Within(policy), nil
+	return limiter.Within(policy), nil
 }

@@ -10,12 +10,12 @@ import (
 
 const opDisk = "get disk of volume"
 
-func (h host) GetDiskNumberFromVolumeID(volumeID string) (uint32, error) {
+func (h host) diskNumber(ctx context.Context, volumeID string) (uint32, error) {
 	id, err := parseID(opDisk, volumeID)
 	if err != nil {
 		return 0, err
 	}
-	disks, err := h.disksOf(h.ctx, opDisk, id)
+	disks, err := h.disksOf(ctx, opDisk, id)
 	if err != nil {
 		return 0, err
 	}

@@ -9,15 +9,15 @@ import (
 
 const opFlush = "write cache of volume"
 
-// WriteVolumeCache may take minutes on a slow disk. A flush that is under way may have
+// writeVolumeCache may take minutes on a slow disk. A flush that is under way may have
 // passed by what was written since it began, so it is not joined; the next one waits for
 // its turn, and everybody who comes before it begins shares it.
-func (h host) WriteVolumeCache(volumeID string) error {
+func (h host) writeVolumeCache(ctx context.Context, volumeID string) error {
 	id, err := parseID(opFlush, volumeID)
 	if err != nil {
 		return err
 	}
-	return h.change(work{op: opFlush, volume: id, fresh: true}, func(ctx context.Context) error {
+	return h.change(ctx, work{op: opFlush, volume: id, fresh: true}, func(ctx context.Context) error {
 		if err := h.flush(ctx, id); err != nil {
 			return failed(opFlush, id, err)
 		}

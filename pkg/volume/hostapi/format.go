@@ -18,12 +18,12 @@ const (
 	ntfsName = "NTFS"
 )
 
-func (h host) FormatVolume(volumeID string) error {
+func (h host) formatVolume(ctx context.Context, volumeID string) error {
 	id, err := parseID(opFormat, volumeID)
 	if err != nil {
 		return err
 	}
-	return h.change(work{op: opFormat, volume: id, over: h.formatOver}, func(ctx context.Context) error {
+	return h.change(ctx, work{op: opFormat, volume: id, over: h.formatOver}, func(ctx context.Context) error {
 		return h.format(ctx, id)
 	})
 }

@@ -17,9 +17,7 @@ import (
 
 // bind is what package volume does with the context of a request.
 func bind(ctx context.Context, host volumeapi.HostAPI) volumeapi.HostAPI {
-	return host.(interface {
-		WithContext(ctx context.Context) volumeapi.HostAPI
-	}).WithContext(ctx)
+	return host.(volumeapi.ContextBinder).WithContext(ctx)
 }
 
 func TestFormatVolume(t *testing.T) {

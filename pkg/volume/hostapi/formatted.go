@@ -17,12 +17,12 @@ const (
 	rawName = "RAW" // the driver for volumes that no file system recognised
 )
 
-func (h host) IsVolumeFormatted(volumeID string) (bool, error) {
+func (h host) isVolumeFormatted(ctx context.Context, volumeID string) (bool, error) {
 	id, err := parseID(opFormatted, volumeID)
 	if err != nil {
 		return false, err
 	}
-	return h.formatted(h.ctx, opFormatted, id)
+	return h.formatted(ctx, opFormatted, id)
 }
 
 // formatted reports whether a volume has a file system. It says no only of a volume that

@@ -12,18 +12,12 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
-// host implements HostAPI over the seam.
+// host is a machine with volumes. Its methods are those of HostAPI with a context.
 type host struct {
 	m          win.Machine
-	shared     *shared
+	changes    *queue.Queues[work] // shared by all hosts of the machine
 	formatOver bool
-	limits     *policy.Policy  // of what its callers may touch
-	ctx        context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
-}
-
-// shared is what all hosts of a machine must have in common. The zero value is ready.
-type shared struct {
-	changes queue.Queues[work]
+	limits     *policy.Policy // what callers may touch
 }
 
 // work names a change to a volume. Callers who want the same may share one run of it, and
@@ -54,18 +48,6 @@ func (w work) Fresh() bool { return w.fresh }
 // flush to a slow disk; nothing of ours takes that long.
 const workLimit = 10 * time.Minute
 
-// WithContext returns the same host, its calls bounded by ctx.
-func (h host) WithContext(ctx context.Context) HostAPI {
-	h.ctx = ctx
-	return h
-}
-
-// Within returns the same host, limited by a policy.
-func (h host) Within(p *policy.Policy) HostAPI {
-	h.limits = p
-	return h
-}
-
 // files is the way to the machine's files.
 func (h host) files() policy.Reach { return h.limits.Reach(h.m) }
 
@@ -73,8 +55,8 @@ func (h host) files() policy.Reach { return h.limits.Reach(h.m) }
 // leaves at once. What has begun by then goes on and keeps others waiting until it has
 // really ended: what Windows was asked to do cannot be called back, and must not be asked
 // for twice. What has not begun never does, if nobody else waits for it.
-func (h host) change(w work, do func(ctx context.Context) error) error {
-	return winerr.Wrap(w.op, w.object(), h.shared.changes.Do(h.ctx, w, workLimit, do))
+func (h host) change(ctx context.Context, w work, do func(ctx context.Context) error) error {
+	return winerr.Wrap(w.op, w.object(), h.changes.Do(ctx, w, workLimit, do))
 }
 
 func (w work) object() string {
@@ -84,23 +66,13 @@ func (w work) object() string {
 	return string(w.volume) + " at " + w.path
 }
 
-// patience is how long Windows may take to notice what has happened to a disk or volume,
-// or to show what it was told to do. Usually that is a fraction of a second.
-const patience = 10 * time.Second
+// settleBackoff is how long Windows gets to notice what happened to a disk or volume, or to
+// show what it was told to do. Usually it needs a fraction of a second.
+var settleBackoff = win.Backoff{First: 20 * time.Millisecond, Longest: 500 * time.Millisecond, Limit: 10 * time.Second}
 
-// poll tries until it is done, with growing pauses, and gives up when the pauses add up to
-// our patience; done is false then.
+// poll tries until it is done or Windows had its time; done is false then.
 func (h host) poll(ctx context.Context, try func() (done bool, err error)) (done bool, err error) {
-	const longest = 500 * time.Millisecond
-	for waited, pause := time.Duration(0), 20*time.Millisecond; ; pause = min(2*pause, longest) {
-		if done, err = try(); done || err != nil || waited >= patience {
-			return done, err
-		}
-		if err := h.m.Sleep(ctx, pause); err != nil {
-			return false, err
-		}
-		waited += pause
-	}
+	return win.Poll(ctx, h.m, settleBackoff, func(time.Duration) (bool, error) { return try() })
 }
 
 // parseID reads the volume id of a request. It is the only way for an id to get near a

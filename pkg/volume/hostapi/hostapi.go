@@ -5,17 +5,20 @@
 // their own for tests. The package clause is older than the directory's name and
 // stays, so that existing imports compile; import it as volumeapi.
 //
-// It compiles on every system. Elsewhere than on Windows the methods of the host that
-// New returns fail with an error that matches errors.ErrUnsupported; tests use the
-// emulated node of pkg/winsim instead. All hosts made here are safe for concurrent use.
+// It compiles on every system. On systems other than Windows, the methods of New's host
+// fail with an error that matches errors.ErrUnsupported; tests use the emulated node of
+// pkg/winsim instead. All hosts made here are safe for concurrent use.
 package api
 
 import (
 	"context"
 	"regexp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
 // VolumeRegexp finds the part of a volume's id that names the volume, such as
@@ -27,8 +30,7 @@ var VolumeRegexp = regexp.MustCompile(`Volume\{[\w-]*\}`)
 // there fails with an error for which errors.Is(err, fs.ErrNotExist) holds. Every
 // method may be called again with the same arguments.
 //
-// A host may also have a method WithContext(context.Context) HostAPI; package
-// volume then calls the host it returns, bound to the context of the request.
+// A host can implement ContextBinder and Limiter as well.
 type HostAPI interface {
 	// ListVolumesOnDisk returns the ids of the volumes on a partition of a
 	// disk, or on all of them if the partition's number is 0.
@@ -67,30 +69,53 @@ type HostAPI interface {
 	GetClosestVolumeIDFromTargetPath(targetPath string) (string, error)
 }
 
+// ContextBinder is a HostAPI whose calls can end with a context. Package volume binds such
+// a host to the context of each request. Hosts that drivers write need not implement it.
+type ContextBinder interface {
+	// WithContext returns the same host, its calls bounded by ctx.
+	WithContext(ctx context.Context) HostAPI
+}
+
+// Limiter is a HostAPI that can be limited to working directories. The option WorkingDirs
+// of package volume needs it. The hosts of this package implement it; others cannot, because
+// the policy's type is internal.
+type Limiter interface {
+	// Within returns the same host, limited by a policy. Nil means no limits.
+	Within(p *policy.Policy) HostAPI
+}
+
+// What package volume asserts of a host is the same in terms of any HostAPI.
+var (
+	_ hostctx.Binder[HostAPI] = ContextBinder(nil)
+	_ policy.Limiter[HostAPI] = Limiter(nil)
+)
+
 // Option changes how a host behaves.
 type Option func(*host)
 
 // FormatOverExisting makes FormatVolume format whatever is on the volume, as releases
-// before this one did: a driver that is told by a passing failure that its volume is
-// empty loses the data. Volumes of the system disk are refused all the same.
+// before this one did: a driver that a temporary failure misleads into formatting loses the
+// data. FormatVolume still refuses volumes of the system disk.
 func FormatOverExisting() Option { return func(h *host) { h.formatOver = true } }
 
-// New returns the host of the machine we run on. It is cheap, and all hosts it returns
-// share their locks: drivers make a new one for every call.
+// New returns the host of the machine this program runs on. It is cheap, and all hosts it
+// returns share their locks: drivers make a new one for every call.
 func New(options ...Option) HostAPI { return newHost(local.Machine(), &thisMachine, options) }
 
-// NewOn returns the host of a given machine. Outside this module the only machines to be
-// had are emulated ones: NewOn(node) with a *winsim.Node. Calls through two hosts of the
-// same machine made so do not know of each other.
-func NewOn(m win.Machine, options ...Option) HostAPI { return newHost(m, &shared{}, options) }
+// NewOn returns the host of a given machine. Code outside this module can pass only
+// emulated machines: NewOn(node) with a *winsim.Node. Two hosts that it returns for the
+// same machine do not share locks.
+func NewOn(m win.Machine, options ...Option) HostAPI {
+	return newHost(m, &queue.Queues[work]{}, options)
+}
 
-// thisMachine is what all calls to the machine we run on share.
-var thisMachine shared
+// thisMachine is shared by all hosts of the machine this program runs on.
+var thisMachine queue.Queues[work]
 
-func newHost(m win.Machine, s *shared, options []Option) host {
-	h := host{m: m, shared: s, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+func newHost(m win.Machine, changes *queue.Queues[work], options []Option) HostAPI {
+	h := host{m: m, changes: changes}
 	for _, option := range options {
 		option(&h)
 	}
-	return h
+	return boundHost{host: h, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
 }

@@ -15,8 +15,8 @@ import (
 
 const opList = "list volumes of"
 
-func (h host) ListVolumesOnDisk(diskNumber, partitionNumber uint32) ([]string, error) {
-	volumes, err := h.volumesOn(h.ctx, diskNumber, partitionNumber)
+func (h host) listVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber uint32) ([]string, error) {
+	volumes, err := h.volumesOn(ctx, diskNumber, partitionNumber)
 	if err != nil {
 		object, advice := fmt.Sprintf("disk %d", diskNumber), ""
 		if errors.Is(err, winerr.NotFound) {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,19 +20,19 @@ const (
 	maxHops = 63
 )
 
-// GetVolumeIDFromTargetPath follows links, as from a pod's folder to the folder where the
+// mountedVolume follows links, as from a pod's folder to the folder where the
 // volume is mounted. Only the data of the links is read, so it works as well if the volume
 // is gone or has no file system.
-func (h host) GetVolumeIDFromTargetPath(targetPath string) (string, error) {
+func (h host) mountedVolume(ctx context.Context, targetPath string) (string, error) {
 	path := targetPath
 	for range maxHops {
 		if _, hasParent := winpath.Parent(path); !hasParent {
 			if err := h.limits.Check(opLookup, path, policy.Read); err != nil {
 				return "", err
 			}
-			return h.volumeOfDrive(opLookup, targetPath, path)
+			return h.volumeOfDrive(ctx, opLookup, targetPath, path)
 		}
-		place, link, err := h.files().Link(h.ctx, opLookup, path)
+		place, link, err := h.files().Link(ctx, opLookup, path)
 		var next policy.Hop
 		if err == nil {
 			next, err = policy.LeadsTo(place, link)
@@ -63,20 +64,20 @@ func (h host) GetVolumeIDFromTargetPath(targetPath string) (string, error) {
 	return "", winerr.As(winerr.InUse, opLookup, targetPath, winerr.CantResolveFilename, "")
 }
 
-// GetClosestVolumeIDFromTargetPath leaves it to Windows to find the volume of a path, if
+// closestVolume leaves it to Windows to find the volume of a path, if
 // nothing limits where links may lead. Where Windows cannot, because the path does not
 // exist yet or a volume on the way does not answer, links are followed and the path is
 // walked upwards until something is known.
-func (h host) GetClosestVolumeIDFromTargetPath(targetPath string) (string, error) {
+func (h host) closestVolume(ctx context.Context, targetPath string) (string, error) {
 	if h.limits == nil {
-		switch id, err := h.volumeAt(win.Following(targetPath)); {
+		switch id, err := h.volumeAt(ctx, win.Following(targetPath)); {
 		case err == nil:
 			return string(id), nil
 		case !answered(err) || errors.Is(err, winerr.Denied):
 			return "", winerr.Wrap(opClosest, targetPath, err)
 		}
 	}
-	at, err := h.files().Resolve(h.ctx, opClosest, targetPath, policy.Enter)
+	at, err := h.files().Resolve(ctx, opClosest, targetPath, policy.Enter)
 	if err != nil {
 		return "", winerr.Wrap(opClosest, targetPath, err)
 	}
@@ -86,12 +87,12 @@ func (h host) GetClosestVolumeIDFromTargetPath(targetPath string) (string, error
 	if strings.HasPrefix(at.Base, `\\`) {
 		return "", notLocal(opClosest, targetPath, at.String())
 	}
-	return h.volumeOf(targetPath, at)
+	return h.volumeOf(ctx, targetPath, at)
 }
 
 // volumeAt returns the volume on which the file at a path lies.
-func (h host) volumeAt(path win.Path) (win.VolumeID, error) {
-	location, err := h.m.Location(h.ctx, path)
+func (h host) volumeAt(ctx context.Context, path win.Path) (win.VolumeID, error) {
+	location, err := h.m.Location(ctx, path)
 	if err != nil {
 		return "", err
 	}
@@ -103,9 +104,9 @@ func (h host) volumeAt(path win.Path) (win.VolumeID, error) {
 }
 
 // volumeOf returns the volume of what exists of a path on a drive.
-func (h host) volumeOf(targetPath string, at win.Path) (string, error) {
+func (h host) volumeOf(ctx context.Context, targetPath string, at win.Path) (string, error) {
 	for {
-		id, err := h.volumeAt(at)
+		id, err := h.volumeAt(ctx, at)
 		switch {
 		case err == nil:
 			return string(id), nil
@@ -118,15 +119,15 @@ func (h host) volumeOf(targetPath string, at win.Path) (string, error) {
 		}
 		parent, ok := winpath.Parent(at.Base)
 		if !ok {
-			return h.volumeOfDrive(opClosest, targetPath, at.Base)
+			return h.volumeOfDrive(ctx, opClosest, targetPath, at.Base)
 		}
 		at = win.Following(parent)
 	}
 }
 
 // volumeOfDrive returns the volume that has a drive letter.
-func (h host) volumeOfDrive(op, targetPath, root string) (string, error) {
-	id, err := h.m.VolumeOfDrive(h.ctx, root)
+func (h host) volumeOfDrive(ctx context.Context, op, targetPath, root string) (string, error) {
+	id, err := h.m.VolumeOfDrive(ctx, root)
 	if errors.Is(err, winerr.NotFound) {
 		return "", winerr.As(winerr.NotFound, op, targetPath, err, "this node has no drive "+root)
 	}

@@ -12,7 +12,7 @@ import (
 
 const opMount = "mount volume"
 
-func (h host) MountVolume(volumeID, targetPath string) error {
+func (h host) mountVolume(ctx context.Context, volumeID, targetPath string) error {
 	id, err := parseID(opMount, volumeID)
 	if err != nil {
 		return err
@@ -21,7 +21,7 @@ func (h host) MountVolume(volumeID, targetPath string) error {
 	if err := checkFolder(w, policy.Mount); err != nil {
 		return err
 	}
-	return h.change(w, func(ctx context.Context) error { return h.mount(ctx, w) })
+	return h.change(ctx, w, func(ctx context.Context) error { return h.mount(ctx, w) })
 }
 
 // mount shows a volume at a folder, which it makes if there is none. Whatever else stands

@@ -16,7 +16,7 @@ const (
 	mebibyte = 1 << 20
 )
 
-func (h host) ResizeVolume(volumeID string, sizeBytes int64) error {
+func (h host) resizeVolume(ctx context.Context, volumeID string, sizeBytes int64) error {
 	id, err := parseID(opResize, volumeID)
 	if err != nil {
 		return err
@@ -24,7 +24,7 @@ func (h host) ResizeVolume(volumeID string, sizeBytes int64) error {
 	if sizeBytes < 0 {
 		return winerr.New(winerr.Invalid, opResize, string(id), "the size of %d bytes is negative; 0 asks for all there is", sizeBytes)
 	}
-	return h.change(work{op: opResize, volume: id, size: sizeBytes}, func(ctx context.Context) error {
+	return h.change(ctx, work{op: opResize, volume: id, size: sizeBytes}, func(ctx context.Context) error {
 		return h.resize(ctx, id, sizeBytes)
 	})
 }

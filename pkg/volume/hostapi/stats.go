@@ -1,19 +1,21 @@
 package api
 
 import (
+	"context"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 const opStats = "get stats of volume"
 
-// GetVolumeStats asks for the volume as a whole: quotas of users do not matter.
+// volumeStats asks for the volume as a whole: quotas of users do not matter.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getdiskfreespaceexw
-func (h host) GetVolumeStats(volumeID string) (total, used int64, err error) {
+func (h host) volumeStats(ctx context.Context, volumeID string) (total, used int64, err error) {
 	id, err := parseID(opStats, volumeID)
 	if err != nil {
 		return 0, 0, err
 	}
-	space, err := h.m.VolumeSpace(h.ctx, id)
+	space, err := h.m.VolumeSpace(ctx, id)
 	if err != nil {
 		return 0, 0, failed(opStats, id, err)
 	}

@@ -12,7 +12,7 @@ import (
 
 const opUnmount = "unmount volume"
 
-func (h host) UnmountVolume(volumeID, targetPath string) error {
+func (h host) unmountVolume(ctx context.Context, volumeID, targetPath string) error {
 	id, err := parseID(opUnmount, volumeID)
 	if err != nil {
 		return err
@@ -21,7 +21,7 @@ func (h host) UnmountVolume(volumeID, targetPath string) error {
 	if err := checkFolder(w, policy.Unmount); err != nil {
 		return err
 	}
-	return h.change(w, func(ctx context.Context) error { return h.unmount(ctx, w) })
+	return h.change(ctx, w, func(ctx context.Context) error { return h.unmount(ctx, w) })
 }
 
 // unmount takes a volume away from a folder and keeps the folder. Whether anything has to

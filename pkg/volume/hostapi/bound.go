@@ -1,0 +1,71 @@
+package api
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+)
+
+// boundHost implements HostAPI: a host, and the context of its calls.
+type boundHost struct {
+	host host
+	ctx  context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
+}
+
+var (
+	_ HostAPI       = boundHost{}
+	_ ContextBinder = boundHost{}
+	_ Limiter       = boundHost{}
+)
+
+func (b boundHost) WithContext(ctx context.Context) HostAPI {
+	b.ctx = ctx
+	return b
+}
+
+func (b boundHost) Within(p *policy.Policy) HostAPI {
+	b.host.limits = p
+	return b
+}
+
+func (b boundHost) ListVolumesOnDisk(diskNumber, partitionNumber uint32) ([]string, error) {
+	return b.host.listVolumesOnDisk(b.ctx, diskNumber, partitionNumber)
+}
+
+func (b boundHost) MountVolume(volumeID, targetPath string) error {
+	return b.host.mountVolume(b.ctx, volumeID, targetPath)
+}
+
+func (b boundHost) UnmountVolume(volumeID, targetPath string) error {
+	return b.host.unmountVolume(b.ctx, volumeID, targetPath)
+}
+
+func (b boundHost) IsVolumeFormatted(volumeID string) (bool, error) {
+	return b.host.isVolumeFormatted(b.ctx, volumeID)
+}
+
+func (b boundHost) FormatVolume(volumeID string) error { return b.host.formatVolume(b.ctx, volumeID) }
+
+func (b boundHost) ResizeVolume(volumeID string, sizeBytes int64) error {
+	return b.host.resizeVolume(b.ctx, volumeID, sizeBytes)
+}
+
+func (b boundHost) GetVolumeStats(volumeID string) (total, used int64, err error) {
+	return b.host.volumeStats(b.ctx, volumeID)
+}
+
+func (b boundHost) GetDiskNumberFromVolumeID(volumeID string) (uint32, error) {
+	return b.host.diskNumber(b.ctx, volumeID)
+}
+
+func (b boundHost) GetVolumeIDFromTargetPath(targetPath string) (string, error) {
+	return b.host.mountedVolume(b.ctx, targetPath)
+}
+
+func (b boundHost) WriteVolumeCache(volumeID string) error {
+	return b.host.writeVolumeCache(b.ctx, volumeID)
+}
+
+func (b boundHost) GetClosestVolumeIDFromTargetPath(targetPath string) (string, error) {
+	return b.host.closestVolume(b.ctx, targetPath)
+}
