@@ -64,9 +64,7 @@ func outside(node *winsim.Node) string { return node.Tree(aside) + node.Tree(vol
 
 // bind returns the node's host for a caller with that context.
 func bind(ctx context.Context, node *winsim.Node) fsapi.HostAPI {
-	return node.Filesystem().(interface {
-		WithContext(ctx context.Context) fsapi.HostAPI
-	}).WithContext(ctx)
+	return node.Filesystem().(fsapi.ContextBinder).WithContext(ctx)
 }
 
 // operation is something a caller can ask for. Its answer is "" if it has none.

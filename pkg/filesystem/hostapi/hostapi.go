@@ -1,9 +1,9 @@
 // Package api is the host side of the filesystem group: what pkg/filesystem needs
 // from a machine (HostAPI), and our implementation of it.
 //
-// New returns the machine we run on. Elsewhere than on Windows its methods fail
-// with an error that matches errors.ErrUnsupported; tests use the emulated node of
-// pkg/winsim instead, and drivers may pass a HostAPI of their own.
+// New returns the machine this program runs on. On systems other than Windows its methods
+// fail with an error that matches errors.ErrUnsupported; tests use the emulated node of
+// pkg/winsim instead, and drivers can pass a HostAPI of their own.
 //
 // Paths must be absolute and clean: pkg/filesystem checks them before it calls. Only
 // PathValid also takes network paths.
@@ -13,6 +13,7 @@ package api
 import (
 	"context"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
@@ -20,6 +21,8 @@ import (
 
 // HostAPI is what the filesystem group does on a machine. Every method may be
 // called again with the same arguments.
+//
+// A host can implement ContextBinder and Limiter as well.
 type HostAPI interface {
 	// PathExists reports whether anything has this name, a dangling link included.
 	PathExists(path string) (bool, error)
@@ -43,12 +46,33 @@ type HostAPI interface {
 	IsSymlink(path string) (bool, error)
 }
 
-// New returns the host of the machine we run on.
+// ContextBinder is a HostAPI whose calls can end with a context. Package filesystem binds
+// such a host to the context of each request. Hosts that drivers write need not implement it.
+type ContextBinder interface {
+	// WithContext returns the same host, its calls bounded by ctx.
+	WithContext(ctx context.Context) HostAPI
+}
+
+// Limiter is a HostAPI that can be limited to working directories. The option WorkingDirs
+// of package filesystem needs it. The hosts of this package implement it; others cannot,
+// because the policy's type is internal.
+type Limiter interface {
+	// Within returns the same host, limited by a policy. Nil means no limits.
+	Within(p *policy.Policy) HostAPI
+}
+
+// What package filesystem asserts of a host is the same in terms of any HostAPI.
+var (
+	_ hostctx.Binder[HostAPI] = ContextBinder(nil)
+	_ policy.Limiter[HostAPI] = Limiter(nil)
+)
+
+// New returns the host of the machine this program runs on.
 func New() HostAPI { return NewOn(local.Machine()) }
 
-// NewOn returns the host of a given machine. Outside this module the only
-// machines to be had are emulated ones: NewOn(node) with a *winsim.Node.
+// NewOn returns the host of a given machine. Code outside this module can pass only
+// emulated machines: NewOn(node) with a *winsim.Node.
 func NewOn(m win.Machine) HostAPI {
 	var unlimited *policy.Policy
-	return host{m: m, files: unlimited.Reach(m), ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+	return boundHost{host: host{m: m, files: unlimited.Reach(m)}, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
 }

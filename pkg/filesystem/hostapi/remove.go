@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -14,11 +15,11 @@ import (
 
 const opRemove = "remove"
 
-func (h host) Rmdir(path string, force bool) error {
+func (h host) rmdir(ctx context.Context, path string, force bool) error {
 	if err := refuseRoot(opRemove, path); err != nil {
 		return err
 	}
-	entry, info, err := h.find(opRemove, path)
+	entry, info, err := h.find(ctx, opRemove, path)
 	if errors.Is(err, winerr.NotFound) {
 		return nil
 	}
@@ -28,20 +29,20 @@ func (h host) Rmdir(path string, force bool) error {
 	defer entry.Close()
 	switch {
 	case info.Directory || info.Tag.NameSurrogate():
-		return h.doomed(entry).remove(info, force)
+		return h.removal(entry).remove(ctx, info, force)
 	case !force:
 		return winerr.New(winerr.Invalid, opRemove, path, "it is a file, not a directory; set force to remove it")
 	default:
-		return h.doomed(entry).removeName()
+		return h.removal(entry).removeName(ctx)
 	}
 }
 
-func (h host) RmdirContents(path string) error {
+func (h host) rmdirContents(ctx context.Context, path string) error {
 	const op = "remove contents of"
 	if err := refuseRoot(op, path); err != nil {
 		return err
 	}
-	entry, info, err := h.find(op, path)
+	entry, info, err := h.find(ctx, op, path)
 	if err != nil {
 		return winerr.Wrap(op, path, err)
 	}
@@ -53,15 +54,15 @@ func (h host) RmdirContents(path string) error {
 	case !info.Directory:
 		return winerr.New(winerr.Invalid, op, path, "it is a file, not a directory")
 	}
-	return h.doomed(entry).removeContents()
+	return h.removal(entry).removeContents(ctx)
 }
 
 // find opens the directory of what is to be removed and looks at it.
-func (h host) find(op, path string) (entry policy.Entry, info win.FileInfo, err error) {
-	if entry, err = h.files.Open(h.ctx, op, path, policy.Remove); err != nil {
+func (h host) find(ctx context.Context, op, path string) (entry policy.Entry, info win.FileInfo, err error) {
+	if entry, err = h.files.Open(ctx, op, path, policy.Remove); err != nil {
 		return entry, info, err
 	}
-	if info, err = entry.Dir.FileInfo(h.ctx, entry.Name); err != nil {
+	if info, err = entry.Dir.FileInfo(ctx, entry.Name); err != nil {
 		entry.Close()
 	}
 	return entry, info, err
@@ -75,135 +76,137 @@ func refuseRoot(op, path string) error {
 	return winerr.New(winerr.Denied, op, path, "it is the root of a drive")
 }
 
-// doomed is a name on its way out, in an open directory, so that nobody can lead the
-// removal elsewhere by replacing a directory with a link.
-type doomed struct {
-	host
-	in    win.Tree
-	name  string  // in that directory
-	whole string  // its path, if no directory above it is doomed
-	above *doomed // the directory, if it is doomed, too
-	depth int
+// removal is a name to remove from an open directory. The handle of the directory keeps
+// others from redirecting the removal by replacing a directory with a link.
+type removal struct {
+	clock  win.Clock
+	in     win.Tree
+	name   string   // in that directory
+	root   string   // the whole path, if the directory itself is not removed
+	parent *removal // the directory, if it is removed as well
+	depth  int
 }
 
 // maxDepth ends the descent into trees that are deeper than any path can name. Each level
-// keeps a directory open, and some memory.
+// keeps a directory open and takes memory.
 const maxDepth = 20_000
 
-func (h host) doomed(e policy.Entry) doomed {
-	return doomed{host: h, in: e.Dir, name: e.Name, whole: e.Path}
+func (h host) removal(e policy.Entry) removal {
+	return removal{clock: h.m, in: e.Dir, name: e.Name, root: e.Path}
 }
 
-// path is put together only for messages: a tree can be so deep that its paths would take
-// more memory than everything else.
-func (d doomed) path() string {
+// path is built only for messages: in a deep tree, the paths of all levels would take more
+// memory than everything else.
+func (r removal) path() string {
 	var names []string
-	for ; d.above != nil; d = *d.above {
-		names = append(names, d.name)
+	for ; r.parent != nil; r = *r.parent {
+		names = append(names, r.name)
 	}
 	slices.Reverse(names)
-	return strings.Join(append([]string{d.whole}, names...), winpath.Separator)
+	return strings.Join(append([]string{r.root}, names...), winpath.Separator)
 }
 
 // fail wraps an error of the machine.
-func (d doomed) fail(op string, err error) error {
+func (r removal) fail(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return winerr.Wrap(op, d.path(), err)
+	return winerr.Wrap(op, r.path(), err)
 }
 
 // remove removes one name. Only a real directory is entered, and only when the whole
 // tree is to go; a link goes without what it leads to.
-func (d doomed) remove(info win.FileInfo, tree bool) error {
+func (r removal) remove(ctx context.Context, info win.FileInfo, tree bool) error {
 	switch {
 	case info.Tag == win.TagMountPoint:
-		if err := d.dismantleMount(); err != nil {
+		if err := r.dismantleMount(ctx); err != nil {
 			return err
 		}
 	case info.Tag.NameSurrogate() || !info.Directory || !tree:
 	default:
-		return d.removeTree()
+		return r.removeTree(ctx)
 	}
-	return d.removeName()
+	return r.removeName(ctx)
 }
 
-// removeTree empties a directory and removes it. Entries that appear meanwhile
-// are removed too, but not for ever: somebody who keeps writing wins.
-func (d doomed) removeTree() error {
+// removeTree empties a directory and removes it, with entries that appear meanwhile. It
+// gives up on a directory in which another process keeps creating files.
+func (r removal) removeTree(ctx context.Context) error {
 	const rounds = 5
 	for range rounds {
-		// Not a directory: somebody put a link or a file in its place, which goes
-		// as a name, like any other.
-		if err := d.removeContents(); err != nil && winerr.CodeOf(err) != winerr.Directory {
+		// ERROR_DIRECTORY (267): another process put a link or a file in its place.
+		// removeName removes that, and nothing behind it.
+		if err := r.removeContents(ctx); err != nil && winerr.CodeOf(err) != winerr.Directory {
 			return err
 		}
-		if err := d.removeName(); winerr.CodeOf(err) != winerr.DirNotEmpty {
+		if err := r.removeName(ctx); winerr.CodeOf(err) != winerr.DirNotEmpty {
 			return err
 		}
 	}
-	return winerr.As(winerr.Busy, opRemove, d.path(), winerr.DirNotEmpty, "somebody keeps creating files in it")
+	return winerr.As(winerr.Busy, opRemove, r.path(), winerr.DirNotEmpty, "another process keeps creating files in it")
 }
 
 // removeContents removes the entries of a directory batch by batch, so that memory does
 // not grow with the number of files, only with the depth of the tree.
-func (d doomed) removeContents() error {
-	if d.depth >= maxDepth {
-		return winerr.New(winerr.InUse, opRemove, d.path(), "directories are nested more than %d deep there; remove them from the inside", maxDepth)
+func (r removal) removeContents(ctx context.Context) error {
+	if r.depth >= maxDepth {
+		return winerr.New(winerr.InUse, opRemove, r.path(), "directories are nested more than %d deep there; remove them from the inside", maxDepth)
 	}
-	err := d.in.ListDirectory(d.ctx, d.name, func(dir win.Tree, entries []win.DirEntry) error {
+	err := r.in.ListDirectory(ctx, r.name, func(dir win.Tree, entries []win.DirEntry) error {
 		for _, entry := range entries {
-			inner := doomed{host: d.host, in: dir, name: entry.Name, above: &d, depth: d.depth + 1}
-			if err := inner.remove(entry.FileInfo, true); err != nil {
+			inner := removal{clock: r.clock, in: dir, name: entry.Name, parent: &r, depth: r.depth + 1}
+			if err := inner.remove(ctx, entry.FileInfo, true); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if errors.Is(err, winerr.NotFound) {
-		return nil // somebody else removed it: that is what was wanted
+		return nil // removed by another process
 	}
-	return d.fail("list directory", err)
+	return r.fail("list directory", err)
 }
 
 // dismantleMount tells the mount manager that the folder no longer shows a
-// volume, so that its database stays clean. Failing that, removing the folder
-// itself also undoes the mount, so a dead volume does not keep its folder.
+// volume, so that its database stays clean. If that fails, removing the folder
+// itself also ends the mount: a dead volume does not keep its folder.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-deletevolumemountpointw
-func (d doomed) dismantleMount() error {
-	point, err := d.in.ReparsePoint(d.ctx, d.name)
+func (r removal) dismantleMount(ctx context.Context) error {
+	point, err := r.in.ReparsePoint(ctx, r.name)
 	if err == nil {
 		if _, mounted := point.MountedVolume(); !mounted {
 			return nil // a junction
 		}
-		err = d.in.DeleteMountPoint(d.ctx, d.name)
+		err = r.in.DeleteMountPoint(ctx, r.name)
 	}
 	if winerr.CodeOf(err) == 0 && err != nil {
-		return d.fail("unmount", err) // the caller has left
+		return r.fail("unmount", err) // the caller has left
 	}
 	return nil
 }
 
-// removeName deletes one name. Virus scanners and indexers hold new files open for
-// some milliseconds, and a name whose last handle is just closing answers "access
-// denied", so both are tried again for a while.
-func (d doomed) removeName() error {
-	const patience = 2 * time.Second
-	wait, waited := 5*time.Millisecond, time.Duration(0)
-	for {
-		err := d.in.Remove(d.ctx, d.name)
-		switch code := winerr.CodeOf(err); {
-		case err == nil || errors.Is(err, winerr.NotFound):
-			return nil
-		case code == winerr.DirNotEmpty:
-			return winerr.As(winerr.InUse, opRemove, d.path(), err, "set force to remove it with its contents")
-		case waited >= patience || (code != winerr.SharingViolation && code != winerr.AccessDenied):
-			return d.fail(opRemove, err)
-		}
-		if err := d.m.Sleep(d.ctx, wait); err != nil {
-			return d.fail(opRemove, err)
-		}
-		waited += wait
-		wait = min(2*wait, 250*time.Millisecond)
+// releaseBackoff is how long to retry while another process has a file open. Virus scanners
+// and indexers keep new files open for some milliseconds.
+var releaseBackoff = win.Backoff{First: 5 * time.Millisecond, Longest: 250 * time.Millisecond, Limit: 2 * time.Second}
+
+// removeName deletes one name. It retries ERROR_SHARING_VIOLATION (32), and
+// ERROR_ACCESS_DENIED (5), which Windows also returns while the last handle of a deleted
+// name closes.
+func (r removal) removeName(ctx context.Context) error {
+	var failure error
+	_, err := win.Poll(ctx, r.clock, releaseBackoff, func(time.Duration) (done bool, err error) {
+		failure = r.in.Remove(ctx, r.name)
+		code := winerr.CodeOf(failure)
+		return code != winerr.SharingViolation && code != winerr.AccessDenied, nil
+	})
+	switch {
+	case err != nil:
+		return r.fail(opRemove, err)
+	case errors.Is(failure, winerr.NotFound):
+		return nil
+	case winerr.CodeOf(failure) == winerr.DirNotEmpty:
+		return winerr.As(winerr.InUse, opRemove, r.path(), failure, "set force to remove it with its contents")
+	default:
+		return r.fail(opRemove, failure)
 	}
 }

@@ -3,7 +3,6 @@
 package api_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -11,13 +10,11 @@ import (
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 
-// TestNew_ElsewhereThanOnWindows: importing and making a host works anywhere, using it
-// says where it does.
-func TestNew_ElsewhereThanOnWindows(t *testing.T) {
+// TestNew_OnOtherSystems: making a host works on every system, and its errors say what to
+// use instead.
+func TestNew_OnOtherSystems(t *testing.T) {
 	host := fsapi.New()
-	bound := host.(interface {
-		WithContext(ctx context.Context) fsapi.HostAPI
-	}).WithContext(t.Context())
+	bound := host.(fsapi.ContextBinder).WithContext(t.Context())
 	for _, host := range []fsapi.HostAPI{host, bound} {
 		for name, call := range map[string]func() error{
 			"PathExists":       func() error { _, err := host.PathExists(`C:\x`); return err },
