@@ -116,6 +116,11 @@ const (
 // files have tags too, but are what they look like.
 func (t ReparseTag) NameSurrogate() bool { return t&0x20000000 != 0 }
 
+// MaxLinks is how many links Windows follows on one path. With more it fails with
+// ERROR_CANT_RESOLVE_FILENAME (1921).
+// https://learn.microsoft.com/windows/win32/fileio/reparse-points
+const MaxLinks = 63
+
 // ReparsePoint is a decoded link.
 type ReparsePoint struct {
 	Tag ReparseTag

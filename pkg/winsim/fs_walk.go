@@ -8,10 +8,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// maxLinks is how many links Windows follows in one path.
-// https://learn.microsoft.com/windows/win32/fileio/reparse-points
-const maxLinks = 63
-
 // walk is the way along a path, as Windows goes it: links are followed, that of the last
 // name only on demand. A missing last name is not an error: the place then has no entry.
 type walk struct {
@@ -33,7 +29,7 @@ func (n *Node) walkCreating(path string) (resolvedPath, error) {
 }
 
 func (w *walk) run(path string) (resolvedPath, error) {
-	for range maxLinks + 1 {
+	for range win.MaxLinks + 1 {
 		at, further, err := w.untilLink(path)
 		if err != nil || further == "" {
 			return at, err

@@ -31,10 +31,6 @@ func (c call) denied(format string, args ...any) error {
 	return winerr.New(winerr.Denied, c.op, c.path, format, args...)
 }
 
-// maxLinks is how many links Windows itself follows on one path.
-// https://learn.microsoft.com/windows/win32/fileio/reparse-points
-const maxLinks = 63
-
 // try gives the way to a path to f. As long as f fails because a link is in the way, and
 // the policy lets the call follow the link, f is given the way on.
 func (r Reach) try(ctx context.Context, c call, f func(win.Path) error) error {
@@ -46,7 +42,7 @@ func (r Reach) try(ctx context.Context, c call, f func(win.Path) error) error {
 }
 
 func (r Reach) tryFrom(ctx context.Context, c call, at win.Path, f func(win.Path) error) error {
-	for range maxLinks {
+	for range win.MaxLinks {
 		err := f(at)
 		if winerr.CodeOf(err) != winerr.ReparsePointEncounter {
 			return err
@@ -179,7 +175,7 @@ func (r Reach) Resolve(ctx context.Context, op, path string, access Access) (win
 	if err != nil {
 		return at, err
 	}
-	for range maxLinks {
+	for range win.MaxLinks {
 		if at.Rest == "" || isRemote(at.Base) {
 			return at, nil
 		}

@@ -15,9 +15,6 @@ import (
 const (
 	opLookup  = "get volume mounted at"
 	opClosest = "get closest volume of"
-
-	// maxHops is how many links Windows itself follows.
-	maxHops = 63
 )
 
 // mountedVolume follows links, as from a pod's folder to the folder where the
@@ -25,7 +22,7 @@ const (
 // is gone or has no file system.
 func (h host) mountedVolume(ctx context.Context, targetPath string) (string, error) {
 	path := targetPath
-	for range maxHops {
+	for range win.MaxLinks {
 		if _, hasParent := winpath.Parent(path); !hasParent {
 			if err := h.limits.Check(opLookup, path, policy.Read); err != nil {
 				return "", err
