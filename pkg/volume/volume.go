@@ -325,6 +325,9 @@ func (v *Volume) WriteVolumeCache(ctx context.Context, request *WriteVolumeCache
 	return &WriteVolumeCacheResponse{}, nil
 }
 
+// checkID keeps HostAPI's promise that ids are never empty. It does not parse them: what is
+// a valid id is up to the host, and drivers' fakes use ids of their own. The hosts of package
+// hostapi parse every id themselves.
 func checkID(op, id string) error {
 	if id == "" {
 		return winerr.New(winerr.Invalid, op, "", `the volume id is empty; it looks like \\?\Volume{GUID}\`)

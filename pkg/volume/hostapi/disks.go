@@ -51,8 +51,8 @@ func (h host) disksOf(ctx context.Context, op string, id win.VolumeID) ([]uint32
 	return slices.Compact(disks), nil
 }
 
-// unknown reports whether a volume does not know a question. Which disk and partition it
-// is only those know that are exactly one, not dynamic and spanned ones and RAM disks.
+// unknown reports whether a volume does not know a request. Dynamic and spanned volumes and
+// RAM disks have no disk and partition number.
 func unknown(err error) bool {
 	switch winerr.CodeOf(err) {
 	case winerr.InvalidFunction, winerr.NotSupported, winerr.InvalidParameter:
@@ -62,8 +62,8 @@ func unknown(err error) bool {
 	}
 }
 
-// refuseSystemDisk fails for a volume that shares a disk with Windows or its boot files,
-// and if that cannot be ruled out.
+// refuseSystemDisk fails for a volume that shares a disk with Windows or its boot files, or
+// may do so.
 func (h host) refuseSystemDisk(ctx context.Context, op string, id win.VolumeID) error {
 	disks, err := h.disksOf(ctx, op, id)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 
 const opFlush = "write cache of volume"
 
-// writeVolumeCache may take minutes on a slow disk. A flush that is under way may have
-// passed by what was written since it began, so it is not joined; the next one waits for
-// its turn, and everybody who comes before it begins shares it.
+// writeVolumeCache may take minutes on a slow disk. It does not join a flush that has begun,
+// which may miss what was written since. Callers that wait for the next flush share it.
 func (h host) writeVolumeCache(ctx context.Context, volumeID string) error {
 	id, err := parseID(opFlush, volumeID)
 	if err != nil {
@@ -25,8 +24,8 @@ func (h host) writeVolumeCache(ctx context.Context, volumeID string) error {
 	})
 }
 
-// flush writes everything cached to a volume. A volume that takes no writes has nothing to
-// be written, nor has one whose file system does not know the request.
+// flush writes everything cached to a volume. A read-only volume has nothing to write, nor
+// has one whose file system does not know the request.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers
 func (h host) flush(ctx context.Context, id win.VolumeID) error {
 	err := h.m.FlushVolume(ctx, id)
@@ -43,8 +42,8 @@ func (h host) flush(ctx context.Context, id win.VolumeID) error {
 	}
 }
 
-// readOnly reports whether a volume is known to be on a read-only disk. Flushing needs the
-// right to write, which such a volume may refuse as if it were the caller's fault.
+// readOnly reports whether a volume is known to be on a read-only disk. Flushing needs write
+// access, which such a volume may refuse with ERROR_ACCESS_DENIED (5).
 func (h host) readOnly(ctx context.Context, id win.VolumeID) bool {
 	number, err := h.m.DeviceNumber(ctx, id.Device())
 	if err != nil || number.Type != win.DeviceTypeDisk {

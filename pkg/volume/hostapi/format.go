@@ -28,54 +28,54 @@ func (h host) formatVolume(ctx context.Context, volumeID string) error {
 	})
 }
 
-// errKept is the end of a format that found a file system on the volume.
-var errKept = errors.New("the volume has a file system")
-
-// format puts an empty NTFS on a volume.
+// format puts an empty NTFS on a volume, unless it has a file system.
 func (h host) format(ctx context.Context, id win.VolumeID) error {
 	if err := h.refuseSystemDisk(ctx, opFormat, id); err != nil {
 		return err
 	}
-	switch err := h.formatEmpty(ctx, id); {
-	case errors.Is(err, errKept):
-		klog.FromContext(ctx).V(2).Info("The volume has a file system and is not formatted", "volume", id)
-		return nil
+	result, err := h.formatEmpty(ctx, id)
+	switch {
 	case err != nil:
 		return winerr.Wrap(opFormat, string(id), err)
+	case result.kept:
+		klog.FromContext(ctx).V(2).Info("The volume has a file system and is not formatted", "volume", id)
+		return nil
+	case result.failure != nil:
+		return winerr.Wrap(opFormat, string(id), result.failure)
 	}
 	return h.awaitNTFS(ctx, id)
 }
 
-// formatEmpty formats a volume if there is nothing on it.
+// formatResult is what a format by one of Windows' methods came to. The zero value is success.
+type formatResult struct {
+	kept    bool  // the volume has a file system, so the method was not called
+	failure error // of the method; another method may succeed
+}
+
+// formatEmpty formats a volume if there is nothing on it. An error means that it must not be
+// tried again.
 //
 // Windows has no documented function for that, only methods of WMI classes. The storage
 // service behind the first one works from a cache and may need a while to notice a new
 // volume; the second one is older, but asks Windows itself.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
 // https://learn.microsoft.com/previous-versions/windows/desktop/vdswmi/format-method-in-class-win32-volume
-func (h host) formatEmpty(ctx context.Context, id win.VolumeID) error {
-	var failure error
+func (h host) formatEmpty(ctx context.Context, id win.VolumeID) (result formatResult, err error) {
 	noticed, err := h.poll(ctx, func() (noticed bool, err error) {
-		if failure, err = h.formatFree(ctx, id, h.m.Format); err != nil || !unnoticed(failure) {
+		if result, err = h.formatBy(ctx, id, h.m.Format); err != nil || !unnoticed(result.failure) {
 			return true, err
 		}
-		// The refresh is a help, not a condition.
+		// The refresh may help; its failure does not matter.
 		if err := h.m.RefreshStorageCache(ctx); err != nil && ctx.Err() != nil {
 			return false, err
 		}
 		return false, nil
 	})
-	switch {
-	case err != nil:
-		return err
-	case noticed && !missing(failure):
-		return failure
+	if err != nil || (noticed && !missing(result.failure)) {
+		return result, err
 	}
-	klog.FromContext(ctx).Info("The storage service cannot format the volume, trying Win32_Volume", "volume", id, "error", failure)
-	if failure, err = h.formatFree(ctx, id, h.m.FormatLegacy); err != nil {
-		return err
-	}
-	return failure
+	klog.FromContext(ctx).Info("The storage service cannot format the volume, trying Win32_Volume", "volume", id, "error", result.failure)
+	return h.formatBy(ctx, id, h.m.FormatLegacy)
 }
 
 // unnoticed reports whether the storage service does not know the volume yet.
@@ -101,43 +101,28 @@ func missing(err error) bool {
 	}
 }
 
-// formatFree formats a volume by one of the two ways, and waits a little for others to
-// let go of it: virus scanners and indexers open every volume that arrives. The failure is
-// that of the format; err says that there must be no other attempt.
-func (h host) formatFree(ctx context.Context, id win.VolumeID, format func(context.Context, win.VolumeID) error) (failure, err error) {
-	const (
-		tries = 3
-		pause = time.Second
-	)
-	for try := 1; ; try++ {
-		if err := h.refuseToFormat(ctx, id); err != nil {
-			return nil, err
-		}
-		if failure = format(ctx, id); !errors.Is(failure, winerr.Busy) || try == tries {
-			return failure, nil
-		}
-		if err := h.m.Sleep(ctx, pause); err != nil {
-			return nil, err
-		}
-	}
-}
+// busyBackoff makes three attempts of a format: virus scanners and indexers open every volume
+// that arrives.
+var busyBackoff = win.Backoff{First: time.Second, Longest: time.Second, Limit: 2 * time.Second}
 
-// refuseToFormat fails unless there is nothing on a volume. It is asked before each single
-// attempt: who had the volume open during the last one, or came while we waited, may have
+// formatBy formats a volume by one of the two methods, if there is nothing on it. It looks
+// before each attempt: the process that had the volume open during the last one may have
 // formatted it and begun to use it.
-func (h host) refuseToFormat(ctx context.Context, id win.VolumeID) error {
-	if h.formatOver {
-		return nil
-	}
-	done, err := h.formatted(ctx, opFormat, id)
-	if err == nil && done {
-		return errKept
-	}
-	return err
+func (h host) formatBy(ctx context.Context, id win.VolumeID, method func(context.Context, win.VolumeID) error) (result formatResult, err error) {
+	_, err = win.Poll(ctx, h.m, busyBackoff, func(time.Duration) (done bool, err error) {
+		if !h.formatOver {
+			if kept, err := h.formatted(ctx, opFormat, id); kept || err != nil {
+				result = formatResult{kept: kept}
+				return true, err
+			}
+		}
+		result.failure = method(ctx, id)
+		return !errors.Is(result.failure, winerr.Busy), nil
+	})
+	return result, err
 }
 
-// awaitNTFS waits until Windows has let go of the old content and recognises the new file
-// system.
+// awaitNTFS waits until Windows drops the old content and recognises the new file system.
 func (h host) awaitNTFS(ctx context.Context, id win.VolumeID) error {
 	var name string
 	var failure error

@@ -25,9 +25,9 @@ func (h host) isVolumeFormatted(ctx context.Context, volumeID string) (bool, err
 	return h.formatted(ctx, opFormatted, id)
 }
 
-// formatted reports whether a volume has a file system. It says no only of a volume that
-// is really empty, because what drivers do next is format it: a damaged, foreign or
-// locked volume is an error.
+// formatted reports whether a volume has a file system. The answer is no only for a volume
+// that is really empty, because drivers then format it: a damaged, foreign or locked volume
+// is an error.
 func (h host) formatted(ctx context.Context, op string, id win.VolumeID) (bool, error) {
 	name, err := h.fileSystem(ctx, op, id)
 	if err != nil || name != "" {
@@ -38,40 +38,39 @@ func (h host) formatted(ctx context.Context, op string, id win.VolumeID) (bool, 
 
 // fileSystem returns the name of a volume's file system, or "" if Windows recognises none.
 //
-// Only one code means that none is recognised; a volume that is locked or cannot be read
-// answers with others. A volume that has just arrived may give that code, too, while its
-// first sectors are on their way, so it has to be given twice.
+// Only ERROR_UNRECOGNIZED_VOLUME (1005) means that Windows recognises none; volumes that are
+// locked or unreadable fail with other codes. A volume that has just arrived may give that
+// code as well, before Windows has read its first sectors, so it must give it twice.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumeinformationw
-func (h host) fileSystem(ctx context.Context, op string, id win.VolumeID) (string, error) {
+func (h host) fileSystem(ctx context.Context, op string, id win.VolumeID) (name string, err error) {
 	const pause = 100 * time.Millisecond
-	for raw, onlined := 0, false; ; {
-		name, err := h.m.FileSystem(ctx, id)
-		switch {
-		case err == nil && name == "":
-			return "", winerr.New(winerr.Internal, op, string(id), "Windows does not name its file system")
-		case err == nil && !winpath.Equal(name, rawName):
-			return name, nil
-		case err == nil || winerr.CodeOf(err) == winerr.UnrecognizedVolume:
-			if raw++; raw == 2 {
-				return "", nil
-			}
-			if err := h.m.Sleep(ctx, pause); err != nil {
-				return "", winerr.Wrap(op, string(id), err)
-			}
-		case winerr.CodeOf(err) == winerr.NotReady && !onlined:
-			// With automount disabled new volumes stay offline until somebody asks.
+	raw, onlined := 0, false
+	_, err = win.Poll(ctx, h.m, win.Backoff{First: pause, Longest: pause, Limit: 2 * pause}, func(time.Duration) (done bool, err error) {
+		name, err = h.m.FileSystem(ctx, id)
+		if winerr.CodeOf(err) == winerr.NotReady && !onlined {
+			// With automount disabled, new volumes stay offline until told otherwise.
 			raw, onlined = 0, true
 			if err := h.m.OnlineVolume(ctx, id); err != nil && !answered(err) {
-				return "", winerr.Wrap(op, string(id), err)
+				return false, err
 			}
-		default:
-			return "", failed(op, id, err)
+			name, err = h.m.FileSystem(ctx, id)
 		}
-	}
+		switch {
+		case err == nil && name == "":
+			return false, winerr.New(winerr.Internal, op, string(id), "Windows does not name its file system")
+		case winerr.CodeOf(err) == winerr.UnrecognizedVolume, err == nil && winpath.Equal(name, rawName):
+			name = ""
+			raw++
+			return raw == 2, nil
+		case err != nil:
+			return false, failed(op, id, err)
+		}
+		return true, nil
+	})
+	return name, winerr.Wrap(op, string(id), err)
 }
 
-// refuseForeign fails if there is something on a volume in which Windows recognises no
-// file system.
+// refuseForeign fails if a volume has content that Windows does not recognise.
 func (h host) refuseForeign(ctx context.Context, op string, id win.VolumeID) error {
 	head := make([]byte, signature.HeadLength)
 	if err := h.m.ReadDevice(ctx, id.Device(), 0, head); err != nil {

@@ -20,16 +20,16 @@ type host struct {
 	limits     *policy.Policy // what callers may touch
 }
 
-// work names a change to a volume. Callers who want the same may share one run of it, and
-// its result.
+// work names a change to a volume. Callers that want the same change can share one run of
+// it, and its result.
 type work struct {
 	op     string
 	volume win.VolumeID
 	path   string         // where to mount or unmount
-	limits *policy.Policy // of those who want it
+	limits *policy.Policy // of the callers
 	size   int64          // to grow to
-	over   bool           // format over what is there
-	fresh  bool           // shared only by those who come before it begins
+	over   bool           // format over existing content
+	fresh  bool           // only callers that come before it begins can share it
 }
 
 // Objects implements queue.Change: a volume, and the folder at which it is mounted.
@@ -45,16 +45,16 @@ func (w work) Objects() []string {
 func (w work) Fresh() bool { return w.fresh }
 
 // workLimit bounds a change whose callers may all have left. Windows may need minutes to
-// flush to a slow disk; nothing of ours takes that long.
+// flush to a slow disk; nothing else takes that long.
 const workLimit = 10 * time.Minute
 
-// files is the way to the machine's files.
+// files leads to the machine's files within the limits.
 func (h host) files() policy.Reach { return h.limits.Reach(h.m) }
 
 // change does something to a volume when it is its turn. A caller whose context ends
-// leaves at once. What has begun by then goes on and keeps others waiting until it has
-// really ended: what Windows was asked to do cannot be called back, and must not be asked
-// for twice. What has not begun never does, if nobody else waits for it.
+// returns at once. A change that has begun by then goes on, and later changes wait for it:
+// a request to Windows cannot be taken back, and must not be made twice. A change that has
+// not begun is dropped, unless other callers wait for it.
 func (h host) change(ctx context.Context, w work, do func(ctx context.Context) error) error {
 	return winerr.Wrap(w.op, w.object(), h.changes.Do(ctx, w, workLimit, do))
 }
@@ -75,8 +75,9 @@ func (h host) poll(ctx context.Context, try func() (done bool, err error)) (done
 	return win.Poll(ctx, h.m, settleBackoff, func(time.Duration) (bool, error) { return try() })
 }
 
-// parseID reads the volume id of a request. It is the only way for an id to get near a
-// call: one known driver sends a disk number in its place.
+// parseID checks the volume id of a request. Every method starts with it, because no other
+// check protects the machine: package volume passes any id on that is not empty, drivers also
+// call this host directly, and one known driver sends a disk number instead of an id.
 func parseID(op, text string) (win.VolumeID, error) {
 	id, ok := win.ParseVolumeID(text)
 	if !ok {
@@ -102,6 +103,6 @@ func failed(op string, id win.VolumeID, err error) error {
 	}
 }
 
-// answered reports whether err is an answer of Windows, rather than the end of the
-// caller's patience or a machine that cannot be asked at all.
+// answered reports whether err is an answer of Windows, rather than the end of the caller's
+// context or a system that is not Windows.
 func answered(err error) bool { return winerr.CodeOf(err) != 0 }

@@ -33,10 +33,10 @@ func (h host) listVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber
 
 // volumesOn returns the volumes of a disk, or of one of its partitions if that is not 0,
 // in the order in which they lie there.
-func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]place, error) {
+func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]volumeOnDisk, error) {
 	layout, doubt := h.table(ctx, disk)
 	if doubt != nil {
-		// Volumes can be found without the table, if only there is a disk.
+		// Volumes can be found without the table, if the disk exists.
 		if !answered(doubt) || errors.Is(doubt, winerr.NotFound) {
 			return nil, doubt
 		}
@@ -45,7 +45,7 @@ func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]place, e
 		}
 		layout = win.DriveLayout{}
 	} else if !partitioned(layout) {
-		return nil, nil // without asking volumes of other disks
+		return nil, nil // no need to ask other disks' volumes
 	}
 	volumes, complete, err := h.volumesByName(ctx, disk, partition, layout)
 	if err != nil && !answered(err) {
@@ -53,19 +53,19 @@ func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]place, e
 	}
 	if !complete {
 		doubt = cmp.Or(doubt, err)
-		if volumes, err = h.volumesBySearch(ctx, disk, expected(layout, partition)); err != nil {
+		if volumes, err = h.scanVolumes(ctx, disk, expected(layout, partition)); err != nil {
 			return nil, err
 		}
 	}
 	if len(volumes) == 0 && doubt != nil {
-		// Not to be asked is not the same as not to be there.
+		// A disk that cannot be asked is not a disk without volumes.
 		return nil, doubt
 	}
 	return arrange(volumes, layout, partition), nil
 }
 
-// table reads the partition table of a disk. One that has just arrived may look as if it
-// had none, so that has to be said twice.
+// table reads the partition table of a disk. A disk that has just arrived may look as if it
+// had none, so "none" is asked twice.
 func (h host) table(ctx context.Context, disk uint32) (win.DriveLayout, error) {
 	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
 	if err == nil && !partitioned(layout) && layout.Style == win.StyleRaw {
@@ -79,19 +79,18 @@ func partitioned(layout win.DriveLayout) bool {
 	return slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool { return p.Length > 0 })
 }
 
-// place is where on a disk a volume lies: in one partition, or in extents.
-type place struct {
+// volumeOnDisk is a volume and where on a disk it lies: in one partition, or in extents.
+type volumeOnDisk struct {
 	id        win.VolumeID
 	partition uint32       // 0 for a volume that is the whole disk
 	extents   []win.Extent // on this disk, of volumes that are not one partition
 }
 
-// volumesByName finds the volumes of a GPT disk by the name that Windows gives them as a
-// rule, which is the GUID of their partition. It asks nobody but them, so it does not
-// matter how many other volumes there are and how they do. It is not complete if one of
-// them has another name or if there are partitions of an unknown kind; an answer of Windows
-// that leaves open whether there is a volume of that name is returned then, too.
-func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout win.DriveLayout) (volumes []place, complete bool, err error) {
+// volumesByName finds the volumes of a GPT disk by the name that Windows usually gives
+// them, the GUID of their partition. It asks only these volumes, so many or hanging volumes
+// of other disks do not matter. The result is not complete if a volume has another name or a
+// partition an unknown type, and err is Windows' answer if that leaves the name open.
+func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout win.DriveLayout) (volumes []volumeOnDisk, complete bool, err error) {
 	if layout.Style != win.StyleGPT {
 		return nil, false, nil
 	}
@@ -106,7 +105,7 @@ func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout 
 		// Copies of a disk have the same GUIDs, and only one of them has the name.
 		switch at, err := h.m.DeviceNumber(ctx, id.Device()); {
 		case at == (win.DeviceNumber{Type: win.DeviceTypeDisk, Number: disk, Partition: p.Number}):
-			volumes = append(volumes, place{id: id, partition: p.Number})
+			volumes = append(volumes, volumeOnDisk{id: id, partition: p.Number})
 		case err == nil || errors.Is(err, winerr.NotFound) || unknown(err):
 			return nil, false, nil
 		default:
@@ -116,8 +115,8 @@ func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout 
 	return volumes, true, nil
 }
 
-// expected returns the numbers of the partitions that should have a volume each, or nil if
-// that cannot be said.
+// expected returns the numbers of the partitions that should have one volume each, or nil if
+// the table does not tell.
 func expected(layout win.DriveLayout, partition uint32) map[uint32]bool {
 	numbers := map[uint32]bool{}
 	for _, p := range layout.Partitions {
@@ -133,58 +132,58 @@ func expected(layout win.DriveLayout, partition uint32) map[uint32]bool {
 	return numbers
 }
 
-// locate finds out whether and where a volume lies on a disk. Volumes come and go while
-// they are listed, and one on a dying disk must not hide the others, so a volume that
-// does not answer is left out.
-func (h host) locate(ctx context.Context, id win.VolumeID, disk uint32) (at place, ok bool, err error) {
+// locate finds out whether and where a volume lies on a disk. It leaves out a volume that
+// does not answer: volumes come and go while they are listed, and one on a dying disk must
+// not hide the others.
+func (h host) locate(ctx context.Context, id win.VolumeID, disk uint32) (v volumeOnDisk, ok bool, err error) {
 	number, err := h.m.DeviceNumber(ctx, id.Device())
 	switch {
 	case err == nil:
 		// CD-ROM 0 and disk 0 have the same number.
-		return place{id: id, partition: number.Partition}, number.Type == win.DeviceTypeDisk && number.Number == disk, nil
+		return volumeOnDisk{id: id, partition: number.Partition}, number.Type == win.DeviceTypeDisk && number.Number == disk, nil
 	case !answered(err):
-		return place{}, false, err
+		return volumeOnDisk{}, false, err
 	case errors.Is(err, winerr.NotFound):
-		return place{}, false, nil
+		return volumeOnDisk{}, false, nil
 	}
 	all, extentsErr := h.m.VolumeExtents(ctx, id)
 	switch {
 	case extentsErr != nil && !answered(extentsErr):
-		return place{}, false, extentsErr
+		return volumeOnDisk{}, false, extentsErr
 	case extentsErr != nil:
 		klog.FromContext(ctx).V(2).Info("A volume does not tell which disk it is on and is left out", "volume", id, "error", extentsErr, "before", err)
-		return place{}, false, nil
+		return volumeOnDisk{}, false, nil
 	}
-	at.id = id
+	v.id = id
 	for _, extent := range all {
 		if extent.Disk == disk {
-			at.extents = append(at.extents, extent)
+			v.extents = append(v.extents, extent)
 		}
 	}
-	return at, at.extents != nil, nil
+	return v, v.extents != nil, nil
 }
 
 // arrange sorts volumes by where they begin, which unlike Windows' order is stable, and
-// leaves out those that have no part in the partition, unless that is 0.
-func arrange(volumes []place, layout win.DriveLayout, partition uint32) []place {
+// leaves out those that do not touch the partition, unless that is 0.
+func arrange(volumes []volumeOnDisk, layout win.DriveLayout, partition uint32) []volumeOnDisk {
 	partitions := map[uint32]win.Partition{}
 	for _, p := range layout.Partitions {
 		partitions[p.Number] = p
 	}
-	volumes = slices.DeleteFunc(volumes, func(at place) bool {
-		if partition == 0 || at.extents == nil {
-			return partition != 0 && at.partition != partition
+	volumes = slices.DeleteFunc(volumes, func(v volumeOnDisk) bool {
+		if partition == 0 || v.extents == nil {
+			return partition != 0 && v.partition != partition
 		}
 		p := partitions[partition]
-		return !slices.ContainsFunc(at.extents, func(e win.Extent) bool { return p.Offset <= e.Offset && e.Offset < p.End() })
+		return !slices.ContainsFunc(v.extents, func(e win.Extent) bool { return p.Offset <= e.Offset && e.Offset < p.End() })
 	})
-	start := func(at place) int64 {
-		if at.extents == nil {
-			return partitions[at.partition].Offset
+	start := func(v volumeOnDisk) int64 {
+		if v.extents == nil {
+			return partitions[v.partition].Offset
 		}
-		return slices.MinFunc(at.extents, func(a, b win.Extent) int { return cmp.Compare(a.Offset, b.Offset) }).Offset
+		return slices.MinFunc(v.extents, func(a, b win.Extent) int { return cmp.Compare(a.Offset, b.Offset) }).Offset
 	}
-	slices.SortFunc(volumes, func(a, b place) int {
+	slices.SortFunc(volumes, func(a, b volumeOnDisk) int {
 		return cmp.Or(cmp.Compare(start(a), start(b)), cmp.Compare(a.partition, b.partition), cmp.Compare(a.id, b.id))
 	})
 	return volumes

@@ -29,9 +29,9 @@ func (h host) resizeVolume(ctx context.Context, volumeID string, sizeBytes int64
 	})
 }
 
-// resize grows the partition of a volume, and then the file system to fill it. An earlier
-// attempt may have ended between the two, so the second step does not depend on the first
-// one having had something to do.
+// resize grows the partition of a volume, and then the file system to fill it. It takes the
+// second step even if the partition is large enough: an earlier attempt may have ended
+// between the two.
 func (h host) resize(ctx context.Context, id win.VolumeID, size int64) error {
 	at, err := h.partitionOf(ctx, id)
 	if err != nil {
@@ -51,41 +51,41 @@ func (h host) resize(ctx context.Context, id win.VolumeID, size int64) error {
 	return h.growFileSystem(ctx, id, length, ntfs)
 }
 
-// location is the partition that a volume is. Numbers are given again when disks come and
-// go; together with where it begins they tell one partition from another.
-type location struct {
+// partitionLocation is the partition that a volume is. Windows reuses numbers when disks
+// come and go; with the offset they identify a partition.
+type partitionLocation struct {
 	disk, partition uint32
 	offset          int64
 }
 
 // partitionOf returns the partition that a volume is.
-func (h host) partitionOf(ctx context.Context, id win.VolumeID) (location, error) {
+func (h host) partitionOf(ctx context.Context, id win.VolumeID) (partitionLocation, error) {
 	number, err := h.m.DeviceNumber(ctx, id.Device())
 	if err != nil && !unknown(err) {
-		return location{}, failed(opResize, id, err)
+		return partitionLocation{}, failed(opResize, id, err)
 	}
 	if err != nil || number.Type != win.DeviceTypeDisk {
 		disks, err := h.disksOf(ctx, opResize, id)
 		if err != nil {
-			return location{}, err
+			return partitionLocation{}, err
 		}
-		return location{}, winerr.New(winerr.Unsupported, opResize, string(id),
+		return partitionLocation{}, winerr.New(winerr.Unsupported, opResize, string(id),
 			"only a volume that is one partition of one disk can grow; this one is dynamic or spans disks (%d)", disks)
 	}
 	extents, err := h.m.VolumeExtents(ctx, id)
 	switch {
 	case err != nil:
-		return location{}, failed(opResize, id, err)
+		return partitionLocation{}, failed(opResize, id, err)
 	case len(extents) != 1 || extents[0].Disk != number.Number:
-		return location{}, winerr.New(winerr.Unavailable, opResize, string(id),
+		return partitionLocation{}, winerr.New(winerr.Unavailable, opResize, string(id),
 			"it is partition %d of disk %d, but its extents are %+v", number.Partition, number.Number, extents)
 	}
-	return location{number.Number, number.Partition, extents[0].Offset}, nil
+	return partitionLocation{number.Number, number.Partition, extents[0].Offset}, nil
 }
 
-// checkStill fails if a volume is not where it was any more. Its disk may have been
-// detached, and another one may have got the number.
-func (h host) checkStill(ctx context.Context, id win.VolumeID, at location) error {
+// checkStill fails if a volume is no longer where it was. Its disk may have been detached,
+// and another disk may have its number.
+func (h host) checkStill(ctx context.Context, id win.VolumeID, at partitionLocation) error {
 	now, err := h.partitionOf(ctx, id)
 	if err == nil && now != at {
 		err = winerr.New(winerr.Unavailable, opResize, string(id),
@@ -112,27 +112,27 @@ func (h host) ntfs(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, er
 	return data, nil
 }
 
-// growPartition makes the partition as large as wanted, if it is not, and returns its
-// length. Windows refuses as invalid what does not fit the table as it is now, so a
-// refusal is answered with a fresh look at the table, once.
+// growPartition grows the partition to the wanted size, unless it is large enough, and
+// returns its length. Windows refuses with ERROR_INVALID_PARAMETER (87) what does not fit
+// the current table, so the first refusal is followed by a second measurement.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
-func (h host) growPartition(ctx context.Context, id win.VolumeID, at location, size int64, ntfs win.NTFSVolumeData) (int64, error) {
+func (h host) growPartition(ctx context.Context, id win.VolumeID, at partitionLocation, size int64, ntfs win.NTFSVolumeData) (int64, error) {
 	disk := win.PhysicalDrive(at.disk)
 	for refused := false; ; refused = true {
-		room, err := h.awaitRoom(ctx, id, at, size, ntfs)
+		space, err := h.awaitSpace(ctx, id, at, size, ntfs)
 		if err != nil {
 			return 0, err
 		}
-		target, err := room.target(id, size)
+		target, err := space.target(id, size)
 		if err != nil {
 			return 0, err
 		}
-		grow := target - room.length
+		grow := target - space.length
 		if grow < mebibyte {
-			klog.FromContext(ctx).V(2).Info("The partition is large enough", "volume", id, "size", room.length, "wanted", size)
-			return room.length, nil
+			klog.FromContext(ctx).V(2).Info("The partition is large enough", "volume", id, "size", space.length, "wanted", size)
+			return space.length, nil
 		}
-		if room.readOnly {
+		if space.readOnly {
 			return 0, winerr.As(winerr.InUse, opResize, string(id), winerr.WriteProtect, "")
 		}
 		if err := h.refuseReadOnly(ctx, id, disk); err != nil {
@@ -154,7 +154,7 @@ func (h host) growPartition(ctx context.Context, id win.VolumeID, at location, s
 	}
 }
 
-// refuseReadOnly fails if a disk takes no writes: nothing shall be changed halfway.
+// refuseReadOnly fails if a disk is read-only, before anything is changed.
 func (h host) refuseReadOnly(ctx context.Context, id win.VolumeID, disk win.Device) error {
 	attributes, err := h.m.DiskAttributes(ctx, disk)
 	if err != nil {
@@ -167,11 +167,11 @@ func (h host) refuseReadOnly(ctx context.Context, id win.VolumeID, disk win.Devi
 }
 
 // awaitLength waits until the partition table shows that a partition has grown.
-func (h host) awaitLength(ctx context.Context, id win.VolumeID, at location, target int64) (int64, error) {
+func (h host) awaitLength(ctx context.Context, id win.VolumeID, at partitionLocation, target int64) (int64, error) {
 	var length int64
 	done, err := h.poll(ctx, func() (bool, error) {
-		room, err := h.measure(ctx, id, at)
-		length = room.length
+		space, err := h.measure(ctx, id, at)
+		length = space.length
 		return length >= target, err
 	})
 	if err == nil && !done {
@@ -180,12 +180,12 @@ func (h host) awaitLength(ctx context.Context, id win.VolumeID, at location, tar
 	return length, winerr.Wrap(opResize, string(id), err)
 }
 
-// growFileSystem makes the file system fill the partition. The volume stays in use all the
-// time.
+// growFileSystem makes the file system fill the partition. The volume stays in use.
 //
-// The request takes the total number of sectors. It is refused as invalid as long as the
-// volume manager has not noticed that the partition has grown, and it may extend by a
-// sector less than asked for, so that the result is compared with tolerance.
+// The request takes the total number of sectors. Windows refuses it with
+// ERROR_INVALID_PARAMETER (87) until the volume manager has noticed that the partition has
+// grown, and may extend by a sector less than requested, so a result of up to one cluster
+// less is accepted.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
 func (h host) growFileSystem(ctx context.Context, id win.VolumeID, length int64, ntfs win.NTFSVolumeData) error {
 	perCluster := int64(ntfs.BytesPerCluster / ntfs.BytesPerSector)

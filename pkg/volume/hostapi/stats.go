@@ -8,7 +8,7 @@ import (
 
 const opStats = "get stats of volume"
 
-// volumeStats asks for the volume as a whole: quotas of users do not matter.
+// volumeStats asks for the volume as a whole, regardless of user quotas.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getdiskfreespaceexw
 func (h host) volumeStats(ctx context.Context, volumeID string) (total, used int64, err error) {
 	id, err := parseID(opStats, volumeID)
@@ -20,7 +20,7 @@ func (h host) volumeStats(ctx context.Context, volumeID string) (total, used int
 		return 0, 0, failed(opStats, id, err)
 	}
 	if space.Free < 0 || space.Free > space.Total {
-		return 0, 0, winerr.New(winerr.Internal, opStats, string(id), "Windows reports %d free bytes of %d, which cannot be", space.Free, space.Total)
+		return 0, 0, winerr.New(winerr.Internal, opStats, string(id), "Windows reports %d free bytes of %d, which is impossible", space.Free, space.Total)
 	}
 	return space.Total, space.Total - space.Free, nil
 }

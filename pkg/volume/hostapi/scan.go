@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
+)
+
+const (
+	// atOnce is how many volumes are asked at the same time. Healthy ones answer in
+	// microseconds, so this is not for speed but for the one in many that hangs.
+	atOnce = 8
+
+	// hangLimit is how long one volume may hold up a list. A disk whose controller is
+	// resetting answers after 10 to 60 seconds, or never.
+	hangLimit = 5 * time.Second
+)
+
+// volumeScan asks volumes whether they are on a disk.
+type volumeScan struct {
+	host
+	disk uint32
+	stop context.CancelFunc
+
+	mu       sync.Mutex
+	ids      []win.VolumeID  // not asked yet
+	expected map[uint32]bool // partitions whose volume is not found yet; may be nil
+	found    []volumeOnDisk
+	complete bool // every expected partition has its volume
+	failure  error
+}
+
+// scanVolumes asks all volumes where they are, until each of the expected partitions has
+// its volume. A volume that hangs holds up a call only if a volume is still missing, and not
+// for long.
+func (h host) scanVolumes(ctx context.Context, disk uint32, expected map[uint32]bool) ([]volumeOnDisk, error) {
+	ids, err := h.m.VolumeIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	each, stop := context.WithCancel(ctx)
+	defer stop()
+	s := volumeScan{host: h, disk: disk, stop: stop, ids: ids, expected: expected}
+	var wg sync.WaitGroup
+	for range min(atOnce, len(ids)) {
+		wg.Go(func() {
+			for id, ok := s.next(each); ok; id, ok = s.next(each) {
+				s.ask(each, id)
+			}
+		})
+	}
+	wg.Wait()
+	switch {
+	case s.complete:
+		return s.found, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	default:
+		return s.found, s.failure
+	}
+}
+
+// next returns a volume that was not asked yet.
+func (s *volumeScan) next(ctx context.Context) (id win.VolumeID, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.ids) == 0 || ctx.Err() != nil {
+		return "", false
+	}
+	id, s.ids = s.ids[0], s.ids[1:]
+	return id, true
+}
+
+// ask asks one volume.
+func (s *volumeScan) ask(ctx context.Context, id win.VolumeID) {
+	limited, cancel := context.WithTimeout(ctx, hangLimit)
+	defer cancel()
+	var at volumeOnDisk
+	var ok bool
+	err := guard.Run(limited, func(ctx context.Context) (err error) {
+		at, ok, err = s.locate(ctx, id, s.disk)
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case ctx.Err() != nil: // the scan has ended
+	case errors.Is(err, context.DeadlineExceeded):
+		klog.FromContext(ctx).V(2).Info("A volume hangs when asked which disk it is on and is left out", "volume", id, "error", err)
+	case err != nil:
+		s.failure = err
+		s.stop()
+	case ok:
+		s.found = append(s.found, at)
+		if s.expected[at.partition] && at.extents == nil {
+			delete(s.expected, at.partition)
+			if s.complete = len(s.expected) == 0; s.complete {
+				s.stop()
+			}
+		}
+	}
+}
