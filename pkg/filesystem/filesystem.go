@@ -7,12 +7,12 @@
 //
 // where fsapi is the package hostapi below this one. The package checks what it
 // is given and leaves the work to the host. Paths must be absolute, on a local
-// drive, in backslash form; ValidatePathWindows is the exact rule. Which
-// directories may be touched is not limited unless New is given WorkingDirs: a driver
-// that runs as a HostProcess container has the whole disk. The daemon always limits it.
+// drive, in backslash form; ValidatePathWindows is the exact rule. Without the option
+// WorkingDirs the calls can touch every directory, as a driver in a HostProcess container
+// can. The daemon always sets it.
 //
 // Every call may be repeated; a repeated call that finds its work done succeeds.
-// A Filesystem is safe for concurrent use. Elsewhere than on Windows the host
+// A Filesystem is safe for concurrent use. On systems other than Windows, the host
 // fails with errors.ErrUnsupported; pkg/winsim provides one that works.
 package filesystem
 
@@ -31,7 +31,7 @@ import (
 // fs.ErrPermission, fs.ErrInvalid and context errors where these apply.
 type Interface interface {
 	// CreateSymlink makes a directory link. It fails if anything but this very
-	// link stands at the target path, or if the target's parent is missing.
+	// link exists at the target path, or if the target's parent is missing.
 	CreateSymlink(context.Context, *CreateSymlinkRequest) (*CreateSymlinkResponse, error)
 	// IsSymlink is true for a link or mounted folder whose target exists, false
 	// for anything else that exists, and an error if the path is missing.
@@ -74,13 +74,13 @@ func New(hostAPI fsapi.HostAPI, options ...Option) (*Filesystem, error) {
 // Option changes how the group behaves.
 type Option func(*Filesystem) error
 
-// WorkingDirs lets the calls touch only what lies in the given directories: by the
-// spelling of its path, and by where the links on the way lead. A link out of them is not
-// followed; nothing is created or removed below a mounted volume, which pods write to; and
-// the directories themselves are never removed or emptied. Calls that want more fail with
-// an error that matches fs.ErrPermission. PathValid is not limited on network paths.
+// WorkingDirs limits the calls to the given directories: both the path and the target of
+// every link on it must lie in one of them. The calls create and remove nothing below a
+// mounted volume, which pods write to, and never remove or empty the directories themselves.
+// Other calls fail with an error that matches fs.ErrPermission. PathValid is not limited on
+// network paths.
 //
-// The host must be one of package hostapi or winsim.
+// The host must be an fsapi.Limiter, as those of package hostapi and winsim are.
 func WorkingDirs(dirs ...string) Option {
 	return func(f *Filesystem) (err error) {
 		f.host, err = policy.Limit(f.host, dirs)

@@ -6,23 +6,23 @@
 // belong to package disk, links to mounted folders to package filesystem.
 //
 // Volumes are named by id, \\?\Volume{GUID}\, which stays the same as long as the
-// volume exists. Results end in the backslash; requests may leave it out, and may use
-// upper and lower case as they like. Paths must be absolute, on a local drive, in
+// volume exists. Results end in the backslash; requests may leave it out, and case does not
+// matter. Paths must be absolute, on a local drive, in
 // backslash form, as package filesystem explains.
 //
 // Start with New and the host of this machine:
 //
 //	volumes, err := volume.New(volumeapi.New())
 //
-// The package compiles on every system. Elsewhere than on Windows that host
-// fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
-// holds; a host of your own works everywhere.
+// The package compiles on every system. On systems other than Windows, that host fails
+// each call with an error for which errors.Is(err, errors.ErrUnsupported) holds; a host of
+// your own works everywhere.
 //
 // A Volume is safe for concurrent use if its host is; the host of this machine
 // is. Every method may be repeated: a driver that lost an answer asks again. Calls that
-// change one volume wait for each other, and callers who ask for the same change at the
-// same time share one run of it. A caller whose context ends gets its answer at once; what
-// Windows was asked to do goes on, and a repeated call joins it.
+// change one volume wait for each other, and callers that ask for the same change at the
+// same time share one run of it. A call returns when its context ends; work that has begun
+// in Windows goes on, and a repeated call joins it.
 package volume
 
 import (
@@ -36,21 +36,19 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-// Interface is what a driver can ask about volumes. Sizes are in bytes. Failures answer
-// to the errors of the standard library: fs.ErrNotExist for a volume that is not there,
-// fs.ErrInvalid for a wrong request, errors.ErrUnsupported for a volume that cannot do it
-// at all, and so on.
+// Interface is what a driver can do with volumes. Sizes are in bytes. Errors match those of
+// the standard library: fs.ErrNotExist for a missing volume, fs.ErrInvalid for a wrong
+// request, errors.ErrUnsupported for a volume that does not support the call, and so on.
 type Interface interface {
-	// FormatVolume puts an empty NTFS file system on an empty volume. A volume that
-	// has a file system is left as it is, and the call succeeds: a driver that was
-	// misled by a passing failure must not destroy data. Content that Windows does
-	// not recognise, locked and unreadable volumes, and volumes on the disk of the
-	// system (fs.ErrPermission) are refused.
+	// FormatVolume puts an empty NTFS file system on an empty volume. It keeps a volume
+	// that has a file system and succeeds: a driver that a temporary failure misled must
+	// not destroy data. It refuses content that Windows does not recognise, locked and
+	// unreadable volumes, and volumes on the disk of the system (fs.ErrPermission).
 	FormatVolume(context.Context, *FormatVolumeRequest) (*FormatVolumeResponse, error)
 
 	// GetClosestVolumeIDFromTargetPath returns the volume that holds a path after
-	// following every link. Of a path that does not exist it is the volume that would
-	// hold it. A path that leads to a server is fs.ErrNotExist.
+	// following every link. For a path that does not exist, it returns the volume that
+	// would hold it. A path that leads to a server is fs.ErrNotExist.
 	GetClosestVolumeIDFromTargetPath(context.Context, *GetClosestVolumeIDFromTargetPathRequest) (*GetClosestVolumeIDFromTargetPathResponse, error)
 
 	// GetDiskNumberFromVolumeID returns the disk that a volume is on. A volume that
@@ -58,15 +56,15 @@ type Interface interface {
 	GetDiskNumberFromVolumeID(context.Context, *GetDiskNumberFromVolumeIDRequest) (*GetDiskNumberFromVolumeIDResponse, error)
 
 	// GetVolumeIDFromTargetPath returns the volume mounted at a path, or at what the
-	// path links to, even if that volume is gone. It is fs.ErrNotExist if there is
-	// no mounted folder at the end, but an ordinary one, a share or nothing.
+	// path links to, even if that volume is gone. It fails with fs.ErrNotExist if the
+	// path leads to an ordinary folder, a share or nothing.
 	GetVolumeIDFromTargetPath(context.Context, *GetVolumeIDFromTargetPathRequest) (*GetVolumeIDFromTargetPathResponse, error)
 
 	// GetVolumeStats tells how large and how full the file system of a volume is.
 	GetVolumeStats(context.Context, *GetVolumeStatsRequest) (*GetVolumeStatsResponse, error)
 
 	// IsVolumeFormatted tells whether a volume has a file system. False means that it
-	// is empty, and can be formatted; if that is not certain the call fails.
+	// is empty and can be formatted; if that is not certain, the call fails.
 	IsVolumeFormatted(context.Context, *IsVolumeFormattedRequest) (*IsVolumeFormattedResponse, error)
 
 	// ListVolumesOnDisk returns the volumes of a disk or of one partition, in the
@@ -87,12 +85,12 @@ type Interface interface {
 
 	// UnmountVolume writes what is cached and takes the volume away from a folder. The
 	// data stays on the volume, and the empty folder stays, too. If nothing is mounted
-	// there, or nothing is there, the call succeeds; another volume or a link there is
-	// an error and stays. A volume that is gone can be unmounted.
+	// there, or the path does not exist, the call succeeds; another volume or a link there
+	// is an error and stays. A volume that is gone can be unmounted.
 	UnmountVolume(context.Context, *UnmountVolumeRequest) (*UnmountVolumeResponse, error)
 
-	// WriteVolumeCache writes what is cached for a volume to its disk. A read-only
-	// volume has nothing to be written.
+	// WriteVolumeCache writes what is cached for a volume to its disk. It succeeds for a
+	// read-only volume, which has nothing to write.
 	WriteVolumeCache(context.Context, *WriteVolumeCacheRequest) (*WriteVolumeCacheResponse, error)
 }
 
@@ -121,11 +119,11 @@ func New(hostAPI volumeapi.HostAPI, options ...Option) (*Volume, error) {
 // Option changes how the group behaves.
 type Option func(*Volume) error
 
-// WorkingDirs lets the calls that take a path touch only what lies in the given
-// directories, as the option of package filesystem does. Volumes are neither mounted over
-// such a directory nor below a mounted volume.
+// WorkingDirs limits the calls that take a path to the given directories, as the option of
+// package filesystem does. MountVolume mounts neither over such a directory nor below a
+// mounted volume.
 //
-// The host must be one of package hostapi or winsim.
+// The host must be a volumeapi.Limiter, as those of package hostapi and winsim are.
 func WorkingDirs(dirs ...string) Option {
 	return func(v *Volume) (err error) {
 		v.host, err = policy.Limit(v.host, dirs)

@@ -75,7 +75,7 @@ func (h host) mkdir(ctx context.Context, path string) error {
 	case info.Tag.NameSurrogate():
 		return h.checkLeadsToDirectory(ctx, op, path)
 	case !info.Directory:
-		return winerr.New(winerr.Exists, op, path, "a file stands there")
+		return winerr.New(winerr.Exists, op, path, "it already exists as a file")
 	}
 	return nil
 }
@@ -94,11 +94,11 @@ func (h host) checkLeadsToDirectory(ctx context.Context, op, path string) error 
 	info, err := h.files.Target(ctx, op, path)
 	switch {
 	case policy.Unreachable(err):
-		return winerr.New(winerr.Exists, op, path, "a link stands there whose target cannot be reached: %w; remove the link with Rmdir", winerr.Cause(err))
+		return winerr.New(winerr.Exists, op, path, "it already exists as a link whose target cannot be reached: %w; remove the link with Rmdir", winerr.Cause(err))
 	case err != nil:
 		return winerr.Wrap(op, path, err)
 	case !info.Directory:
-		return winerr.New(winerr.Exists, op, path, "a link to a file stands there")
+		return winerr.New(winerr.Exists, op, path, "it already exists as a link to a file")
 	}
 	return nil
 }
@@ -135,12 +135,12 @@ func (h host) checkSameLink(ctx context.Context, oldname string, entry policy.En
 	case winerr.CodeOf(err) == winerr.NotAReparsePoint:
 		return winerr.As(winerr.Exists, op, entry.Path, existing, "it is not a link; remove it with Rmdir first")
 	case policy.Unreadable(err):
-		return winerr.New(winerr.Exists, op, entry.Path, "a link stands there that cannot be read: %w; remove it with Rmdir first", err)
+		return winerr.New(winerr.Exists, op, entry.Path, "it already exists as a link that cannot be read: %w; remove it with Rmdir first", err)
 	case err != nil:
 		return winerr.Wrap(op, entry.Path, err)
 	case point.Tag == win.TagSymlink && winpath.SameTarget(point.Target(), oldname):
 		return nil
 	}
 	return winerr.New(winerr.Exists, op, entry.Path,
-		"a link to %s stands there, not to %s; remove it with Rmdir first", point.Target(), oldname)
+		"it already exists as a link to %s, not to %s; remove it with Rmdir first", point.Target(), oldname)
 }

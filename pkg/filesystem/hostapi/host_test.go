@@ -387,7 +387,7 @@ func TestMkdir_WhatStandsInTheWay(t *testing.T) {
 		kind error
 		text string
 	}{
-		{work + `\file`, fs.ErrExist, work + `\file: a file stands there`},
+		{work + `\file`, fs.ErrExist, work + `\file: it already exists as a file`},
 		{work + `\file\x`, fs.ErrExist, work + `\file is a file`},
 		{work + `\file\x\y`, fs.ErrExist, work + `\file is a file`},
 		{work + `\file\x\y\z`, fs.ErrExist, work + `\file is a file`},

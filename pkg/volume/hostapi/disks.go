@@ -71,7 +71,7 @@ func (h host) refuseSystemDisk(ctx context.Context, op string, id win.VolumeID) 
 	}
 	system, err := h.m.SystemVolumes(ctx)
 	if err != nil {
-		return winerr.As(winerr.KindOf(err), op, string(id), err, "so the disk of the system cannot be told from others")
+		return winerr.As(winerr.KindOf(err), op, string(id), err, "so csi-proxy cannot tell the disk of the system from others")
 	}
 	for _, other := range system {
 		systemDisks, err := h.disksOf(ctx, op, other)
@@ -80,7 +80,7 @@ func (h host) refuseSystemDisk(ctx context.Context, op string, id win.VolumeID) 
 		}
 		for _, disk := range systemDisks {
 			if slices.Contains(disks, disk) {
-				return winerr.New(winerr.Denied, op, string(id), "disk %d holds the system, and nothing on it is changed", disk)
+				return winerr.New(winerr.Denied, op, string(id), "disk %d holds the system, and csi-proxy changes nothing on it", disk)
 			}
 		}
 	}

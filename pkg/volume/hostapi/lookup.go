@@ -17,9 +17,8 @@ const (
 	opClosest = "get closest volume of"
 )
 
-// mountedVolume follows links, as from a pod's folder to the folder where the
-// volume is mounted. Only the data of the links is read, so it works as well if the volume
-// is gone or has no file system.
+// mountedVolume follows links, such as from a pod's folder to the folder where the volume is
+// mounted. It reads only the links, so the volume may be gone or have no file system.
 func (h host) mountedVolume(ctx context.Context, targetPath string) (string, error) {
 	path := targetPath
 	for range win.MaxLinks {
@@ -29,15 +28,15 @@ func (h host) mountedVolume(ctx context.Context, targetPath string) (string, err
 			}
 			return h.volumeOfDrive(ctx, opLookup, targetPath, path)
 		}
-		place, link, err := h.files().Link(ctx, opLookup, path)
+		linkPath, link, err := h.files().Link(ctx, opLookup, path)
 		var next policy.Hop
 		if err == nil {
-			next, err = policy.LeadsTo(place, link)
+			next, err = policy.LeadsTo(linkPath, link)
 		}
 		switch {
 		case errors.Is(err, winerr.NotFound): // nothing there, or an ordinary folder
 			// aws-ebs takes "because it does not exist" for "not mounted yet", and any
-			// other text for a failure. The words are PowerShell's, which the first
+			// other text for a failure. The words are from PowerShell, which the first
 			// releases ran.
 			return "", winerr.New(winerr.NotFound, opLookup, targetPath,
 				"no mounted volume can be found because it does not exist: %s: %w", path, err)
@@ -61,10 +60,10 @@ func (h host) mountedVolume(ctx context.Context, targetPath string) (string, err
 	return "", winerr.As(winerr.InUse, opLookup, targetPath, winerr.CantResolveFilename, "")
 }
 
-// closestVolume leaves it to Windows to find the volume of a path, if
-// nothing limits where links may lead. Where Windows cannot, because the path does not
-// exist yet or a volume on the way does not answer, links are followed and the path is
-// walked upwards until something is known.
+// closestVolume lets Windows find the volume of a path, if no policy limits where links may
+// lead. If Windows cannot, because the path does not exist yet or a volume on the way does
+// not answer, closestVolume follows links itself and goes up the path until it finds a
+// volume.
 func (h host) closestVolume(ctx context.Context, targetPath string) (string, error) {
 	if h.limits == nil {
 		switch id, err := h.volumeAt(ctx, win.Following(targetPath)); {
@@ -100,7 +99,7 @@ func (h host) volumeAt(ctx context.Context, path win.Path) (win.VolumeID, error)
 	return id, nil
 }
 
-// volumeOf returns the volume of what exists of a path on a drive.
+// volumeOf returns the volume of the deepest existing part of a path on a drive.
 func (h host) volumeOf(ctx context.Context, targetPath string, at win.Path) (string, error) {
 	for {
 		id, err := h.volumeAt(ctx, at)

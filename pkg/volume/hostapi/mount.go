@@ -24,20 +24,20 @@ func (h host) mountVolume(ctx context.Context, volumeID, targetPath string) erro
 	return h.change(ctx, w, func(ctx context.Context) error { return h.mount(ctx, w) })
 }
 
-// mount shows a volume at a folder, which it makes if there is none. Whatever else stands
-// there is never replaced.
+// mount shows a volume at a folder, which it makes if the path does not exist. It never
+// replaces anything else.
 // https://learn.microsoft.com/windows/win32/fileio/volume-mount-points
 func (h host) mount(ctx context.Context, w work) error {
-	entry, at, err := h.find(ctx, w, policy.Mount)
+	entry, at, err := h.open(ctx, w, policy.Mount)
 	if err != nil {
 		return winerr.Wrap(w.op, w.object(), err)
 	}
-	defer func() { entry.Close() }() // which may be another one by then
+	defer func() { entry.Close() }() // makeFolder may replace entry
 	if !at.missing && !at.ordinary() {
 		return h.checkMounted(ctx, w, at)
 	}
-	// Windows would mount a volume without a file system all the same, and every access
-	// to the folder would fail. It is also how we learn that the volume exists.
+	// Windows would mount a volume without a file system, and every access to the folder
+	// would fail. This is also how we learn that the volume exists.
 	switch name, err := h.fileSystem(ctx, w.op, w.volume); {
 	case err != nil:
 		return err
@@ -59,12 +59,12 @@ func (h host) mount(ctx context.Context, w work) error {
 	return nil
 }
 
-// refuseSystemVolume keeps the volumes that Windows needs out of folders: whoever gets such a
-// folder gets the node.
+// refuseSystemVolume does not mount the volumes that Windows needs: a pod that can write to
+// such a folder controls the node.
 func (h host) refuseSystemVolume(ctx context.Context, w work) error {
 	system, err := h.m.SystemVolumes(ctx)
 	if err != nil {
-		return winerr.As(winerr.KindOf(err), w.op, w.object(), err, "so the volumes of the system cannot be told from others")
+		return winerr.As(winerr.KindOf(err), w.op, w.object(), err, "so csi-proxy cannot tell the volumes of the system from others")
 	}
 	switch same, err := h.files().SameVolume(ctx, w.volume, system...); {
 	case err != nil:
@@ -75,8 +75,8 @@ func (h host) refuseSystemVolume(ctx context.Context, w work) error {
 	return nil
 }
 
-// setMountPoint waits for whoever has the folder open just now: scanners do for some
-// milliseconds.
+// setMountPoint waits for other processes that have the folder open: virus scanners keep it
+// open for some milliseconds.
 func (h host) setMountPoint(ctx context.Context, w work, entry policy.Entry) error {
 	var failure error
 	_, err := h.poll(ctx, func() (done bool, err error) {
@@ -89,9 +89,9 @@ func (h host) setMountPoint(ctx context.Context, w work, entry policy.Entry) err
 	return failure
 }
 
-// checkMounted decides what a mounted folder or link at the path means: success if it
-// already shows the volume.
-func (h host) checkMounted(ctx context.Context, w work, at standing) error {
+// checkMounted is the result of a mount at a mounted folder or link: success if it already
+// shows the volume.
+func (h host) checkMounted(ctx context.Context, w work, at pathState) error {
 	if at.volume != "" {
 		switch same, err := h.files().SameVolume(ctx, at.volume, w.volume); {
 		case err != nil:
@@ -100,12 +100,12 @@ func (h host) checkMounted(ctx context.Context, w work, at standing) error {
 			return nil
 		}
 	}
-	// The second half is what democratic-csi looks for.
-	return winerr.New(winerr.Exists, w.op, w.object(), "%s stands there: The requested access path is already in use", at.describe())
+	// democratic-csi looks for the second half.
+	return winerr.New(winerr.Exists, w.op, w.object(), "the path is %s: The requested access path is already in use", at.describe())
 }
 
-// makeFolder makes the folder to mount at, and its missing parents. That somebody was
-// faster is fine: it is the folder that counts.
+// makeFolder makes the folder to mount at, and its missing parents. It succeeds if another
+// process makes the folder at the same time.
 func (h host) makeFolder(ctx context.Context, w work, entry *policy.Entry) (made bool, err error) {
 	if entry.Dir != nil {
 		err = entry.Dir.CreateDirectory(ctx, entry.Name)
@@ -122,10 +122,10 @@ func (h host) makeFolder(ctx context.Context, w work, entry *policy.Entry) (made
 	return made, winerr.Wrap(w.op, w.object(), err)
 }
 
-// notMounted finds out why the mount failed, and takes back the folder if it was made for
-// the mount.
+// notMounted finds out why the mount failed, and removes the folder if it was made for the
+// mount.
 func (h host) notMounted(ctx context.Context, w work, entry policy.Entry, made bool, failure error) error {
-	at, err := h.look(ctx, entry)
+	at, err := h.read(ctx, entry)
 	if err != nil {
 		return winerr.Wrap(w.op, w.object(), failure)
 	}
@@ -140,7 +140,7 @@ func (h host) notMounted(ctx context.Context, w work, entry policy.Entry, made b
 	case code == winerr.DirNotEmpty:
 		return winerr.As(winerr.InUse, w.op, w.object(), failure, "only an empty folder can show a volume")
 	case code == winerr.Directory:
-		return winerr.As(winerr.Exists, w.op, w.object(), failure, "a file stands there")
+		return winerr.As(winerr.Exists, w.op, w.object(), failure, "the path is a file")
 	case code == winerr.InvalidFunction || code == winerr.NotSupported:
 		return winerr.As(winerr.Unsupported, w.op, w.object(), failure, "only folders on NTFS can show a volume")
 	default:

@@ -24,12 +24,12 @@ func (h host) unmountVolume(ctx context.Context, volumeID, targetPath string) er
 	return h.change(ctx, w, func(ctx context.Context) error { return h.unmount(ctx, w) })
 }
 
-// unmount takes a volume away from a folder and keeps the folder. Whether anything has to
-// be done, and whether it was done, is read from the folder itself: what the function of
-// Windows says about folders without a volume, and with one that is gone, is not clear.
+// unmount takes a volume away from a folder and keeps the folder. It reads from the folder
+// itself whether there is something to do and whether it was done: Windows does not document
+// what DeleteVolumeMountPoint returns for a folder without a volume or with one that is gone.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-deletevolumemountpointw
 func (h host) unmount(ctx context.Context, w work) error {
-	entry, at, err := h.find(ctx, w, policy.Unmount)
+	entry, at, err := h.open(ctx, w, policy.Unmount)
 	if err != nil {
 		return winerr.Wrap(w.op, w.object(), err)
 	}
@@ -48,7 +48,7 @@ func (h host) unmount(ctx context.Context, w work) error {
 	if failure != nil && !answered(failure) {
 		return winerr.Wrap(w.op, w.object(), failure)
 	}
-	switch now, err := h.look(ctx, entry); {
+	switch now, err := h.read(ctx, entry); {
 	case err != nil:
 		return winerr.Wrap(w.op, w.object(), err)
 	case now != at:
@@ -59,8 +59,8 @@ func (h host) unmount(ctx context.Context, w work) error {
 	return h.removeMountPoint(ctx, w, entry)
 }
 
-// checkShown fails if it is not the volume that the path shows.
-func (h host) checkShown(ctx context.Context, w work, at standing) error {
+// checkShown fails if the path does not show the volume.
+func (h host) checkShown(ctx context.Context, w work, at pathState) error {
 	if at.volume != "" {
 		switch same, err := h.files().SameVolume(ctx, at.volume, w.volume); {
 		case err != nil:
@@ -69,12 +69,12 @@ func (h host) checkShown(ctx context.Context, w work, at standing) error {
 			return nil
 		}
 	}
-	// The second half is what democratic-csi looks for.
-	return winerr.New(winerr.InUse, w.op, w.object(), "%s stands there and stays: The access path is not valid", at.describe())
+	// democratic-csi looks for the second half.
+	return winerr.New(winerr.InUse, w.op, w.object(), "the path is %s and is not changed: The access path is not valid", at.describe())
 }
 
-// flushToUnmount writes what is cached. A volume that is gone, or whose content cannot be
-// reached, has nothing left to write to: a dead disk must not keep its folder.
+// flushToUnmount writes what is cached. It accepts that a volume is gone or cannot be
+// written: a dead disk must not keep its folder.
 func (h host) flushToUnmount(ctx context.Context, w work) error {
 	err := h.flush(ctx, w.volume)
 	if err == nil {
@@ -82,17 +82,17 @@ func (h host) flushToUnmount(ctx context.Context, w work) error {
 	}
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.NotReady, code == winerr.UnrecognizedVolume, code == winerr.FVELocked, errors.Is(err, winerr.NotFound):
-		klog.FromContext(ctx).Info("The volume cannot be flushed and is unmounted without", "volume", w.volume, "path", w.path, "error", err)
+		klog.FromContext(ctx).Info("The volume cannot be flushed and is unmounted anyway", "volume", w.volume, "path", w.path, "error", err)
 		return nil
 	default:
 		return winerr.As(winerr.KindOf(err), w.op, w.object(), err, "its cache could not be written, so it stays mounted")
 	}
 }
 
-// removeMountPoint does without the mount manager, which refuses volumes it no longer
-// knows: removing the mounted folder removes only the folder. The record that stays in the
-// mount manager's database does no harm. Callers remove the folder next, or use it again,
-// so an empty one takes its place.
+// removeMountPoint works around the mount manager, which refuses volumes it no longer knows.
+// Removing a mounted folder removes only the folder; the record that stays in the mount
+// manager's database is harmless. Callers remove the folder next or use it again, so
+// removeMountPoint replaces it with an empty one.
 func (h host) removeMountPoint(ctx context.Context, w work, entry policy.Entry) error {
 	if err := entry.Dir.Remove(ctx, entry.Name); err != nil {
 		return winerr.Wrap(w.op, w.object(), err)

@@ -10,62 +10,61 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// standing is what stands at a path.
-type standing struct {
+// pathState is what exists at a path. The zero value is a file or directory.
+type pathState struct {
 	missing bool
 	broken  bool         // a link that cannot be read
 	volume  win.VolumeID // of a mounted folder
 	link    string       // target of any other link
 }
 
-// ordinary is an existing file or directory that is no link.
-func (s standing) ordinary() bool { return s == standing{} }
+// ordinary reports whether it is a file or directory, not a link.
+func (s pathState) ordinary() bool { return s == pathState{} }
 
-// find opens the folder in which a path's last name stands, if there is such a folder, and
-// looks at what does.
-func (h host) find(ctx context.Context, w work, access policy.Access) (policy.Entry, standing, error) {
+// open opens the folder that contains a path, if it exists, and reads the state of the path.
+func (h host) open(ctx context.Context, w work, access policy.Access) (policy.Entry, pathState, error) {
 	entry, err := h.files().Open(ctx, w.op, w.path, access)
 	switch {
 	case errors.Is(err, winerr.NotFound):
-		return entry, standing{missing: true}, nil
+		return entry, pathState{missing: true}, nil
 	case err != nil:
-		return entry, standing{}, err
+		return entry, pathState{}, err
 	}
-	at, err := h.look(ctx, entry)
+	at, err := h.read(ctx, entry)
 	if err != nil {
 		entry.Close()
 	}
 	return entry, at, err
 }
 
-// look finds out what stands at an entry from its own data, so that it does not matter
-// whether what is mounted or linked there can be reached.
-func (h host) look(ctx context.Context, at policy.Entry) (standing, error) {
+// read reads the state of an entry from the entry's own data, so the mounted volume or the
+// target of the link need not be reachable.
+func (h host) read(ctx context.Context, at policy.Entry) (pathState, error) {
 	point, err := at.Dir.ReparsePoint(ctx, at.Name)
 	switch {
 	case winerr.CodeOf(err) == winerr.NotAReparsePoint:
-		return standing{}, nil
+		return pathState{}, nil
 	case errors.Is(err, winerr.NotFound):
-		return standing{missing: true}, nil
+		return pathState{missing: true}, nil
 	case policy.Unreadable(err):
-		return standing{broken: true}, nil
+		return pathState{broken: true}, nil
 	case err != nil:
-		return standing{}, err
+		return pathState{}, err
 	case point.Tag != win.TagMountPoint && point.Tag != win.TagSymlink:
-		return standing{}, nil // deduplicated or the like: what it looks like
+		return pathState{}, nil // such as a deduplicated file, which behaves like any other
 	}
 	if text, mounted := point.MountedVolume(); mounted {
 		id, _ := win.ParseVolumeID(text)
-		return standing{volume: id}, nil
+		return pathState{volume: id}, nil
 	}
-	return standing{link: point.Target()}, nil
+	return pathState{link: point.Target()}, nil
 }
 
-// describe completes "... stands there".
-func (s standing) describe() string {
+// describe completes "the path is ...".
+func (s pathState) describe() string {
 	switch {
 	case s.broken:
-		return "a link that cannot be read, which Rmdir removes,"
+		return "a link that cannot be read (remove it with Rmdir)"
 	case s.volume != "":
 		return "a mounted folder of volume " + string(s.volume)
 	default:
@@ -73,8 +72,8 @@ func (s standing) describe() string {
 	}
 }
 
-// checkFolder judges the path of a call by its spelling, and keeps the calls on folders from
-// giving and taking drive letters, which the same functions of Windows do.
+// checkFolder checks the path of a call by its spelling. It refuses the root of a drive: the
+// same functions of Windows assign and remove drive letters.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
 func checkFolder(w work, access policy.Access) error {
 	if err := w.limits.Check(w.op, w.path, access); err != nil {
