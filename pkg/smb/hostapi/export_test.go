@@ -5,7 +5,7 @@ const ScanEntries = scanEntries
 
 // KnownLinks is how many links a host remembers.
 func KnownLinks(h HostAPI) (n int) {
-	l := &h.(host).state.links
+	l := &h.(boundHost).host.state.links
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, links := range l.byShare {

@@ -9,24 +9,24 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// What an operator can do.
+// Advice for operators.
 const (
-	checkServer = "check its name, and that the node can reach its port 445; the node does not know names of services in the cluster"
-	noDFS       = "DFS namespaces cannot be mapped, name the server that holds the files"
+	checkServer = "check its name, and that the node can reach its port 445; the node cannot resolve names of cluster services"
+	noDFS       = "Windows cannot map DFS namespaces: name the server that holds the files"
 )
 
-// noAnswer is the failure to reach a server.
-func noAnswer(share string, err error) error {
+// unreachable describes the failure to reach a server.
+func unreachable(share string, err error) error {
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.WorkstationNotStarted:
-		return winerr.As(winerr.Unavailable, opMap, share, err, "start, or restart, the service LanmanWorkstation")
+		return winerr.As(winerr.Unavailable, opMap, share, err, "start or restart the service LanmanWorkstation")
 	case code == winerr.NoLogonServers:
 		return winerr.Wrap(opMap, share, err)
 	case code == winerr.HostUnreachable:
 		return winerr.As(winerr.Unavailable, opMap, share, err, checkServer+"; "+noDFS)
 	case code == 0 && errors.Is(err, context.DeadlineExceeded):
 		return winerr.New(winerr.Unavailable, opMap, share, "the server has not answered for %v; %s", probeLimit, checkServer)
-	case code == 0: // calls to it hang, and the text says so
+	case code == 0: // earlier calls hang, and the text says so
 		return winerr.Wrap(opMap, share, err)
 	default:
 		return winerr.As(winerr.Unavailable, opMap, share, err, checkServer)
@@ -39,9 +39,9 @@ func kept(share string, seen condition, user string) error {
 	switch seen.cause {
 	case causeUnencrypted:
 		return winerr.New(winerr.InUse, opMap, share,
-			"it is mapped without encryption, which is required, and the mapping is kept because %s uses it; remove the volumes that use the share from this node, or allow it with -require-privacy=false, or RequirePrivacy(false) in the library", user)
+			"it is mapped without encryption, which is required, and the mapping is kept because %s uses it; remove the volumes that use the share from this node, or run csi-proxy with -require-privacy=false, or the library with RequirePrivacy(false)", user)
 	case causeUnreachable, causeNoAnswer:
-		return noAnswer(share, seen.err)
+		return unreachable(share, seen.err)
 	case causeSessionLost:
 		return winerr.As(winerr.Unavailable, opMap, share, seen.err, why+", and Windows may connect it again; it is recreated if this lasts for a minute")
 	default:
@@ -57,7 +57,7 @@ func refused(request win.SMBMappingRequest, err error) error {
 	share := request.Remote
 	as := func(kind winerr.Kind, advice string) error { return winerr.As(kind, opMap, share, err, advice) }
 	if hasCause(err, causeUnreachable) {
-		return noAnswer(share, err)
+		return unreachable(share, err)
 	}
 	switch winerr.CodeOf(err) {
 	case winerr.LogonFailure, winerr.InvalidPassword:

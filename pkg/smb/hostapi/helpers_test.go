@@ -64,9 +64,7 @@ func mapTo(host smbapi.HostAPI, remote, local string) error {
 }
 
 func bind(ctx context.Context, host smbapi.HostAPI) smbapi.HostAPI {
-	return host.(interface {
-		WithContext(ctx context.Context) smbapi.HostAPI
-	}).WithContext(ctx)
+	return host.(smbapi.ContextBinder).WithContext(ctx)
 }
 
 func must(t testing.TB, errs ...error) {

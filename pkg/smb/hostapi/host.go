@@ -18,40 +18,20 @@ const (
 	opUnmap = "unmap share"
 )
 
-// host implements HostAPI over the seam.
+// host is a machine with an SMB client, and what its callers may do there.
 type host struct {
 	m       win.Machine
 	state   *machineState
-	privacy bool            // servers must encrypt
-	limits  *policy.Policy  // of what its callers may touch
-	ctx     context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
+	privacy bool           // servers must encrypt
+	limits  *policy.Policy // where callers may make links
 }
 
-// machineState is what all hosts of a machine must have in common. The zero value is ready.
+// machineState is what all hosts of a machine have in common. The zero value is ready.
 type machineState struct {
 	changes  queue.Queues[change]
 	mappings mappings
 	links    links
 	scans    scans
-}
-
-// WithContext returns the same host, its calls bounded by ctx.
-func (h host) WithContext(ctx context.Context) HostAPI {
-	h.ctx = ctx
-	return h
-}
-
-// Within returns the same host, limited by a policy.
-func (h host) Within(p *policy.Policy) HostAPI {
-	h.limits = p
-	return h
-}
-
-// WithPrivacy returns the same host, which maps shares of servers that do not encrypt only if
-// that is not required.
-func (h host) WithPrivacy(required bool) HostAPI {
-	h.privacy = required
-	return h
 }
 
 // change is a change of a server's mappings, or of links to its shares. Windows has one
@@ -63,14 +43,14 @@ type change struct {
 	local   string
 	account account
 	privacy bool
-	limits  *policy.Policy // of those who want it
+	limits  *policy.Policy // of its callers
 }
 
 // Objects implements queue.Change.
 func (c change) Objects() []string { return []string{c.server} }
 
-// Fresh implements queue.Change: links may have gone since a removal began, and were perhaps
-// what kept it from removing.
+// Fresh implements queue.Change. A removal that has begun may have been stopped by a link that
+// is gone since.
 func (c change) Fresh() bool { return c.op == opUnmap }
 
 func (c change) object() string {
@@ -84,40 +64,35 @@ func (c change) object() string {
 // after about a minute.
 const workLimit = 2 * time.Minute
 
-// change does something when it is its turn. A caller whose context ends leaves at once. What
-// has begun by then goes on, and a retry joins it; what has not begun never does, if nobody
-// else waits for it.
-func (h host) change(c change, do func(ctx context.Context) error) error {
+// change runs do when it is its turn. A caller whose context ends leaves at once. A change that
+// has begun by then goes on, and a retry joins it. One that has not begun never does, unless
+// another caller waits for it.
+func (h host) change(ctx context.Context, c change, do func(ctx context.Context) error) error {
 	c.privacy, c.limits = h.privacy, h.limits
-	return winerr.Wrap(c.op, c.object(), h.state.changes.Do(h.ctx, c, workLimit, do))
+	return winerr.Wrap(c.op, c.object(), h.state.changes.Do(ctx, c, workLimit, do))
 }
 
-func (h host) IsSMBMapped(remotePath string) (bool, error) {
+func (h host) isMapped(ctx context.Context, remotePath string) (bool, error) {
 	const op = "look for SMB mapping"
 	remote, err := unc.Parse(op, remotePath)
 	if err != nil {
 		return false, err
 	}
-	mapping, err := h.m.SMBMapping(h.ctx, remote.Share())
+	mapping, err := h.m.SMBMapping(ctx, remote.Share())
 	if notMapped(err) {
 		return false, nil
 	}
 	return err == nil && mapping.Status == win.SMBOK, winerr.Wrap(op, remote.Share(), err)
 }
 
-func (h host) NewSMBGlobalMapping(remotePath, username, password string) error {
-	return h.MapSMBShare(remotePath, "", username, password)
-}
-
-// MapSMBShare implements Mapper.
-func (h host) MapSMBShare(remotePath, localPath, username, password string) error {
+func (h host) mapShare(ctx context.Context, remotePath, localPath, username, password string) error {
 	remote, local, err := h.check(opMap, remotePath, localPath)
 	if err != nil {
 		return err
 	}
 	by := newAccount(username, password, h.privacy)
 	c := change{op: opMap, server: remote.Server(), remote: remote.Directory(), local: local, account: by}
-	return h.change(c, func(ctx context.Context) error {
+	return h.change(ctx, c, func(ctx context.Context) error {
 		folder, err := h.openFolder(ctx, remote, local)
 		if err != nil {
 			return err
@@ -129,16 +104,16 @@ func (h host) MapSMBShare(remotePath, localPath, username, password string) erro
 		if err := h.connect(ctx, mapRequest{request, remote.Server(), local, by}); err != nil {
 			return err
 		}
-		h.state.links.wanted(remote)
+		h.state.links.cancelRemoval(remote)
 		if err := h.link(ctx, remote, folder); err != nil {
 			return err
 		}
-		h.tidy(ctx, remote)
+		h.removePostponed(ctx, remote)
 		return nil
 	})
 }
 
-func (h host) NewSMBLink(remotePath, localPath string) error {
+func (h host) newLink(ctx context.Context, remotePath, localPath string) error {
 	remote, local, err := h.check(opLink, remotePath, localPath)
 	switch {
 	case err != nil:
@@ -146,18 +121,19 @@ func (h host) NewSMBLink(remotePath, localPath string) error {
 	case local == "":
 		return winerr.New(winerr.Invalid, opLink, "", "the local path is empty")
 	}
-	return h.change(change{op: opLink, server: remote.Server(), remote: remote.Directory(), local: local}, func(ctx context.Context) error {
+	c := change{op: opLink, server: remote.Server(), remote: remote.Directory(), local: local}
+	return h.change(ctx, c, func(ctx context.Context) error {
 		folder, err := h.openFolder(ctx, remote, local)
 		if err != nil {
 			return err
 		}
 		defer folder.Close()
-		h.state.links.wanted(remote)
+		h.state.links.cancelRemoval(remote)
 		return h.link(ctx, remote, folder)
 	})
 }
 
-// check judges both paths of a request by their spelling, before anything is done for it.
+// check refuses paths by their spelling alone, before any work begins.
 func (h host) check(op, remotePath, localPath string) (remote unc.Path, local string, err error) {
 	if remote, err = unc.Parse(op, remotePath); err != nil {
 		return remote, "", err
@@ -172,7 +148,7 @@ func (h host) check(op, remotePath, localPath string) (remote unc.Path, local st
 		return remote, "", err
 	}
 	if _, ok := winpath.Parent(local); !ok {
-		return remote, "", winerr.New(winerr.Exists, opLink, local, "it is the root of a drive, which cannot be a link")
+		return remote, "", winerr.New(winerr.Exists, opLink, local, "the root of a drive cannot be a link")
 	}
 	return remote, local, nil
 }

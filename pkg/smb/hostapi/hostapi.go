@@ -1,30 +1,31 @@
 // Package api is the host side of the SMB group: what pkg/smb needs from a machine (HostAPI),
 // and our implementation of it.
 //
-// Drivers call package smb and come here only for New, or to write a host of
-// their own for tests. The package clause is older than the directory's name and
-// stays, so that existing imports compile; import it as smbapi.
+// Drivers call package smb. They need this package only for New, or to write a host of their
+// own for tests. The package clause is older than the directory's name and stays, so that
+// existing imports compile; import it as smbapi.
 //
-// It compiles on every system. Elsewhere than on Windows the methods of the host that
-// New returns fail with an error that matches errors.ErrUnsupported; tests use the
-// emulated node of pkg/winsim instead. All hosts made here are safe for concurrent use.
+// It compiles on every system. On systems other than Windows the methods of the host that New
+// returns fail with an error that matches errors.ErrUnsupported; tests use the emulated node of
+// pkg/winsim instead. All hosts made here are safe for concurrent use.
 package api
 
 import (
 	"context"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 )
 
-// HostAPI is a machine with an SMB client. Package smb calls the methods that
-// deal in mappings with \\server\share in lower case.
+// HostAPI is a machine with an SMB client. Package smb passes shares to the methods about
+// mappings as \\server\share in lower case.
 //
-// A host may also have a method WithContext(context.Context) HostAPI; package smb
-// then calls the host it returns, bound to the context of the request. And it may be a
-// Mapper, as those made here are.
+// A host can also implement ContextBinder, Limiter, PrivacySetter and Mapper, as those made here
+// do.
 type HostAPI interface {
-	// IsSMBMapped tells whether the share has a mapping whose status is good.
+	// IsSMBMapped tells whether the share has a mapping whose status is OK.
 	IsSMBMapped(remotePath string) (bool, error)
 
 	// NewSMBLink makes a link at localPath to a path on a share.
@@ -38,32 +39,56 @@ type HostAPI interface {
 	RemoveSMBGlobalMapping(remotePath string) error
 }
 
-// Mapper is a host that maps a share and links a folder to it in one step. Nobody can remove
-// the mapping between the two, and the host sees by itself whether a mapping that is there
-// still works. Package smb prefers it to the other methods.
+// Mapper is a host that maps a share and links a folder to it in one step, so that the mapping
+// cannot be removed in between. It checks both paths, and finds out whether an existing mapping
+// still works. Package smb prefers it to the methods of HostAPI.
 type Mapper interface {
 	// MapSMBShare makes sure that a working mapping of the share of a remote path exists,
 	// and if localPath is not empty, that a link at it leads to the remote path.
 	MapSMBShare(remotePath, localPath, username, password string) error
 }
 
-var _ interface {
-	HostAPI
-	Mapper
-} = host{}
+// ContextBinder is a host whose calls can be bound to a context. Package smb binds such a host
+// to the context of each request. Hosts that drivers write need not implement it.
+type ContextBinder interface {
+	// WithContext returns the same host, its calls bounded by ctx.
+	WithContext(ctx context.Context) HostAPI
+}
 
-// New returns the host of the machine we run on. It is cheap, and all hosts it returns share
-// their locks and what they know of links: drivers make a new one for every call.
+// Limiter is a host that can be limited to working directories. The option WorkingDirs of
+// package smb needs it. Only hosts of this module can implement it, because the type of the
+// policy is internal.
+type Limiter interface {
+	// Within returns the same host, limited by a policy. Nil means no limits.
+	Within(p *policy.Policy) HostAPI
+}
+
+// PrivacySetter is a host that can be told whether servers must encrypt. The option
+// RequirePrivacy of package smb needs it.
+type PrivacySetter interface {
+	// WithPrivacy returns the same host, which maps shares of servers that do not encrypt only
+	// if encryption is not required.
+	WithPrivacy(required bool) HostAPI
+}
+
+// What package smb asserts of any HostAPI is the same.
+var _ hostctx.Binder[HostAPI] = ContextBinder(nil)
+
+// New returns the host of the machine this program runs on. It is cheap: drivers create one for
+// every call. All hosts it returns share their locks and what they know about links.
 func New() HostAPI { return newHost(local.Machine(), &thisMachine) }
 
-// NewOn returns the host of a given machine. Outside this module the only machines to be
-// had are emulated ones: NewOn(node) with a *winsim.Node. Calls through two hosts of the
-// same machine made so do not know of each other.
+// NewOn returns the host of a given machine. Code outside this module can pass only emulated
+// machines: NewOn(node) with a *winsim.Node. Two hosts of the same machine made this way do not
+// know about each other's calls.
 func NewOn(m win.Machine) HostAPI { return newHost(m, &machineState{}) }
 
-// thisMachine is what all calls to the machine we run on share.
+// thisMachine is the state of the machine this program runs on.
 var thisMachine machineState
 
-func newHost(m win.Machine, s *machineState) host {
-	return host{m: m, state: s, privacy: true, ctx: context.Background()} //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+func newHost(m win.Machine, s *machineState) boundHost {
+	return boundHost{
+		host: host{m: m, state: s, privacy: true},
+		ctx:  context.Background(), //nolint:forbidigo // the published HostAPI has no context; WithContext replaces this one
+	}
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
-// folder is where a link is to be, in an open directory: whoever exchanges a directory on the
-// way for a link, while a server takes its time, gains nothing.
+// folder is the name of a link in an open directory. The directory stays open while a server
+// takes its time, so replacing a directory of its path by a link has no effect.
 type folder struct {
-	policy.Entry      // nothing without a local path
-	linked       bool // the link is there
+	policy.Entry      // empty without a local path
+	linked       bool // the link exists
 }
 
-// openFolder opens the directory of a link, and refuses what is not allowed or cannot be: so
-// that a request that is wrong leaves no mapping behind.
+// openFolder opens the directory of a link and refuses a path that is not allowed or in use, so
+// that a wrong request leaves no mapping behind.
 func (h host) openFolder(ctx context.Context, remote unc.Path, local string) (folder, error) {
 	if local == "" {
 		return folder{}, nil
@@ -39,8 +39,8 @@ func (h host) openFolder(ctx context.Context, remote unc.Path, local string) (fo
 	return f, nil
 }
 
-// leadsTo reports whether the link is there. Nothing may be there, but anything else is in
-// the way, and is never replaced.
+// leadsTo reports whether the link exists. Anything else with that name is an error, and is
+// never replaced.
 func (f folder) leadsTo(ctx context.Context, remote unc.Path) (bool, error) {
 	point, err := f.Dir.ReparsePoint(ctx, f.Name)
 	switch {
@@ -54,10 +54,10 @@ func (f folder) leadsTo(ctx context.Context, remote unc.Path) (bool, error) {
 		return true, nil
 	}
 	return false, winerr.New(winerr.Exists, opLink, f.Path,
-		"a link to %s stands there, not to %s; remove it with Rmdir first", point.Target(), remote.Directory())
+		"it is a link to %s, not to %s; remove it with Rmdir first", point.Target(), remote.Directory())
 }
 
-// link makes the link, whether or not the directory on the share exists, and remembers it.
+// link creates the link, also if the directory on the share does not exist, and remembers it.
 func (h host) link(ctx context.Context, remote unc.Path, f folder) error {
 	if f.Dir == nil {
 		return nil
@@ -65,7 +65,7 @@ func (h host) link(ctx context.Context, remote unc.Path, f folder) error {
 	if !f.linked {
 		err := f.Dir.CreateDirectoryLink(ctx, f.Name, remote.Directory())
 		switch {
-		case errors.Is(err, winerr.Exists): // since we looked
+		case errors.Is(err, winerr.Exists): // created since openFolder
 			if _, err := f.leadsTo(ctx, remote); err != nil {
 				return err
 			}

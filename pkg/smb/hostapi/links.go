@@ -12,47 +12,46 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
-// links are the links to shares that we know of: those we made, and those a scan found. Each
-// is looked at again before it counts, since nobody tells us when one is removed. The zero
-// value is ready.
+// links are the known links to shares: those this process made, and those a scan found. Each
+// is read again before it counts, since other processes remove links. The zero value is ready.
 type links struct {
-	mu      sync.Mutex
-	byShare map[string]map[string]link // by share, then by folded path
-	roomy   map[string]int             // up to how many links of a share are kept unseen
-	putOff  map[string]map[string]bool // removals that links have prevented: by server, shares
+	mu         sync.Mutex
+	byShare    map[string]map[string]link // by share, then by folded path
+	checkAbove map[string]int             // how many links of a share are kept without a check
+	postponed  map[string]map[string]bool // removals that links have prevented: by server, shares
 }
 
-// link is where a link stood, and who could reach it.
+// link is where a link was, and the limits under which it can be reached.
 type link struct {
 	path   string
 	limits *policy.Policy
 }
 
-// fewLinks is how many links of a share are remembered without a look at whether they still
-// exist. Some drivers never ask for the removal of a mapping, which is when they are forgotten.
-const fewLinks = 256
+// uncheckedLinks is how many links of a share are remembered without a check that they still
+// exist. A removal of the mapping checks them, but some drivers never ask for one.
+const uncheckedLinks = 256
 
-// add remembers a link, and reports whether there are so many that it is time to look which
-// of them are still there. That is whenever their number has doubled since the last look.
+// add remembers a link, and reports whether it is time to check which links still exist: their
+// number has doubled since the last check.
 func (l *links) add(share string, added link) (crowded bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byShare == nil {
-		l.byShare, l.roomy = map[string]map[string]link{}, map[string]int{}
+		l.byShare, l.checkAbove = map[string]map[string]link{}, map[string]int{}
 	}
 	if l.byShare[share] == nil {
 		l.byShare[share] = map[string]link{}
 	}
 	l.byShare[share][winpath.Fold(added.path)] = added
-	return len(l.byShare[share]) > max(fewLinks, l.roomy[share])
+	return len(l.byShare[share]) > max(uncheckedLinks, l.checkAbove[share])
 }
 
-// tidied notes that all links of a share were looked at.
-func (l *links) tidied(share string) {
+// checked notes that all links of a share were checked.
+func (l *links) checked(share string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.byShare[share]); n > 0 {
-		l.roomy[share] = 2 * n
+		l.checkAbove[share] = 2 * n
 	}
 }
 
@@ -62,7 +61,7 @@ func (l *links) forget(share string, gone link) {
 	delete(l.byShare[share], winpath.Fold(gone.path))
 	if len(l.byShare[share]) == 0 {
 		delete(l.byShare, share)
-		delete(l.roomy, share)
+		delete(l.checkAbove, share)
 	}
 }
 
@@ -77,35 +76,35 @@ func (l *links) of(share string) []link {
 	return all
 }
 
-// unwanted notes that a mapping should go when the last link to its share has gone.
-func (l *links) unwanted(remote unc.Path) {
+// postponeRemoval notes that a mapping should go when no link to its share is left.
+func (l *links) postponeRemoval(remote unc.Path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.putOff == nil {
-		l.putOff = map[string]map[string]bool{}
+	if l.postponed == nil {
+		l.postponed = map[string]map[string]bool{}
 	}
-	if l.putOff[remote.Server()] == nil {
-		l.putOff[remote.Server()] = map[string]bool{}
+	if l.postponed[remote.Server()] == nil {
+		l.postponed[remote.Server()] = map[string]bool{}
 	}
-	l.putOff[remote.Server()][remote.Share()] = true
+	l.postponed[remote.Server()][remote.Share()] = true
 }
 
-// wanted takes that back.
-func (l *links) wanted(remote unc.Path) {
+// cancelRemoval takes that back.
+func (l *links) cancelRemoval(remote unc.Path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.putOff[remote.Server()], remote.Share())
-	if len(l.putOff[remote.Server()]) == 0 {
-		delete(l.putOff, remote.Server())
+	delete(l.postponed[remote.Server()], remote.Share())
+	if len(l.postponed[remote.Server()]) == 0 {
+		delete(l.postponed, remote.Server())
 	}
 }
 
-// unwantedOf returns some shares of a server whose mappings should go, without a given one.
-func (l *links) unwantedOf(server, except string, most int) []string {
+// postponedOn returns some shares of a server whose mappings should go, without a given one.
+func (l *links) postponedOn(server, except string, most int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var shares []string
-	for share := range l.putOff[server] {
+	for share := range l.postponed[server] {
 		if share != except && len(shares) < most {
 			shares = append(shares, share)
 		}
@@ -114,8 +113,8 @@ func (l *links) unwantedOf(server, except string, most int) []string {
 }
 
 // firstLive returns a link that still leads to a share and is not at a given path, and forgets
-// those that do not. Whether it can be followed does not matter. A link that cannot be looked
-// at counts.
+// those that do not. It need not be possible to follow the link. A link that cannot be read
+// counts.
 func (h host) firstLive(ctx context.Context, share, except string) (path string, found bool) {
 	for _, known := range h.state.links.of(share) {
 		if winpath.Equal(known.path, except) {
@@ -129,20 +128,20 @@ func (h host) firstLive(ctx context.Context, share, except string) (path string,
 	return "", false
 }
 
-// forgetGone forgets all links of a share that are gone.
+// forgetGone forgets the links of a share that do not exist any more.
 func (h host) forgetGone(ctx context.Context, share string) {
 	for _, known := range h.state.links.of(share) {
 		if !h.leadsInto(ctx, known, share) {
 			h.state.links.forget(share, known)
 		}
 	}
-	h.state.links.tidied(share)
+	h.state.links.checked(share)
 }
 
 func (h host) leadsInto(ctx context.Context, known link, share string) bool {
 	_, point, err := known.limits.Reach(h.m).Link(ctx, opUnmap, known.path)
 	if err != nil {
-		return !errors.Is(err, winerr.NotFound) // which "it is not a link" is as well
+		return !errors.Is(err, winerr.NotFound) // a path that is not a link is NotFound, too
 	}
 	target, ok := shareOf(point)
 	return ok && target == share

@@ -88,10 +88,10 @@ func (h host) ownerOf(ctx context.Context, share string, r mapRequest) (o owner,
 // used.
 func (h host) usedBy(ctx context.Context, share, except string) (user string, used bool) {
 	if _, ours := h.state.mappings.of(share); !ours && h.limits == nil {
-		return "perhaps the process that made it", true
+		return "perhaps the process that created it", true
 	}
 	if err := h.learnLinks(ctx); err != nil {
-		return "perhaps a link that could not be looked for", true
+		return "perhaps a link that the scan did not find", true
 	}
 	return h.firstLive(ctx, share, except)
 }

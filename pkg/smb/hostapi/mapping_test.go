@@ -215,9 +215,7 @@ func TestMapping_Refused(t *testing.T) {
 func TestMapping_Privacy(t *testing.T) {
 	node := newNode(t)
 	strict := limited(t, node)
-	lax := strict.(interface {
-		WithPrivacy(required bool) smbapi.HostAPI
-	}).WithPrivacy(false)
+	lax := strict.(smbapi.PrivacySetter).WithPrivacy(false)
 	must(t, mapTo(lax, share, stage))
 	must(t, mapTo(lax, share, stage2))
 	wantKind(t, "others use it", mapTo(strict, share, stage2), winerr.InUse, 0)
@@ -514,9 +512,7 @@ func TestJoin_Differs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t)
 		strict := limited(t, node)
-		lax := strict.(interface {
-			WithPrivacy(required bool) smbapi.HostAPI
-		}).WithPrivacy(false)
+		lax := strict.(smbapi.PrivacySetter).WithPrivacy(false)
 		elsewhere, err := policy.Limit(strict, []string{work + `\pods`})
 		must(t, err)
 		inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Times: 1, Delay: 30 * time.Second})

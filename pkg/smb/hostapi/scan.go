@@ -16,19 +16,19 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
-// Limits of a scan. What kubelet and drivers link to shares is at most seven names below the
-// kubelet's directory: plugins\kubernetes.io\csi\<driver>\<hash>\globalmount, or
+// Limits of a scan. Kubelet and drivers link to shares at most seven names below the kubelet's
+// directory: plugins\kubernetes.io\csi\<driver>\<hash>\globalmount, or
 // pods\<uid>\volumes\kubernetes.io~csi\<name>\mount.
 const (
 	scanDepth   = 8
 	scanEntries = 100_000
 	scanTime    = 10 * time.Second
-	scanPause   = 10 * time.Minute // before one that was too long is repeated
-	scanRetry   = 10 * time.Second // before one that failed is
+	scanPause   = 10 * time.Minute // after a scan that hit a limit
+	scanRetry   = 10 * time.Second // after a scan that failed
 )
 
-// scans are the searches for links that others have made, or this program before it was
-// started anew: one for each set of working directories. The zero value is ready.
+// scans look for links that other processes have made, or this program before it restarted:
+// one scan for each set of working directories. The zero value is ready.
 type scans struct {
 	running queue.Queues[scanOf]
 	mu      sync.Mutex
@@ -50,8 +50,8 @@ type ended struct {
 	at  time.Time
 }
 
-// pause is how long to wait after a scan that did not come to its end. The next one after a
-// scan that was too long would be, too; other failures pass.
+// pause is how long to wait after a scan that did not finish. After one that hit a limit, the
+// next would hit it, too; other failures pass.
 func (e ended) pause() time.Duration {
 	if errors.Is(e.err, errTooManyFiles) || errors.Is(e.err, context.DeadlineExceeded) {
 		return scanPause
@@ -61,9 +61,9 @@ func (e ended) pause() time.Duration {
 
 var errTooManyFiles = fmt.Errorf("there are more than %d files and directories", scanEntries)
 
-// learnLinks makes sure that all links to shares in the working directories are known. Those
-// that are made later pass through here anyway. Without working directories nobody can say
-// where links may be, and those that this process has made are all that counts.
+// learnLinks makes sure that all links to shares in the working directories are known. This
+// process makes the later ones itself. Without working directories there is nothing to scan,
+// and only links that this process has made count.
 func (h host) learnLinks(ctx context.Context) error {
 	if h.limits == nil {
 		return nil
@@ -97,24 +97,23 @@ func (s *scans) note(dirs string, e ended) {
 
 // scan remembers every link to a share in the working directories.
 func (h host) scan(ctx context.Context) error {
-	search := &search{h: h, left: scanEntries}
+	scan := &linkScan{h: h, left: scanEntries}
 	for _, dir := range h.limits.WorkingDirs() {
-		if err := search.below(ctx, dir); err != nil {
-			return fmt.Errorf("look for links to shares in %s: %w", dir, err)
+		if err := scan.below(ctx, dir); err != nil {
+			return fmt.Errorf("scan %s for links to shares: %w", dir, err)
 		}
 	}
-	klog.FromContext(ctx).V(2).Info("Looked for links to shares", "entries", scanEntries-search.left, "found", search.found)
+	klog.FromContext(ctx).V(2).Info("Scanned for links to shares", "entries", scanEntries-scan.left, "found", scan.found)
 	return nil
 }
 
-type search struct {
+type linkScan struct {
 	h           host
 	left, found int
 }
 
-// below goes through a working directory. It is found as its operator wrote it down, links on
-// the way included.
-func (s *search) below(ctx context.Context, dir string) error {
+// below scans a working directory. Its own path may contain links: the operator wrote it.
+func (s *linkScan) below(ctx context.Context, dir string) error {
 	above, name := win.Anywhere(dir).Split()
 	parent, err := s.h.m.OpenDirectory(ctx, above)
 	if errors.Is(err, winerr.NotFound) {
@@ -127,8 +126,8 @@ func (s *search) below(ctx context.Context, dir string) error {
 	return s.list(ctx, parent, name, dir, scanDepth)
 }
 
-// list goes through a directory, and follows no link.
-func (s *search) list(ctx context.Context, parent win.Tree, name, path string, depth int) error {
+// list scans a directory, and follows no link.
+func (s *linkScan) list(ctx context.Context, parent win.Tree, name, path string, depth int) error {
 	err := parent.ListDirectory(ctx, name, func(dir win.Tree, entries []win.DirEntry) error {
 		for _, e := range entries {
 			if s.left--; s.left < 0 {
@@ -144,14 +143,14 @@ func (s *search) list(ctx context.Context, parent win.Tree, name, path string, d
 	case errors.Is(err, winerr.NotFound): // since its parent was listed
 		return nil
 	case winerr.CodeOf(err) == winerr.AccessDenied && depth < scanDepth:
-		// Somebody's own directory, in which we could make no link either.
-		klog.FromContext(ctx).V(2).Info("A directory cannot be searched for links to shares", "path", path, "error", err)
+		// This process could make no link in it either.
+		klog.FromContext(ctx).V(2).Info("Skipped a directory in the scan for links to shares", "path", path, "error", err)
 		return nil
 	}
 	return err
 }
 
-func (s *search) visit(ctx context.Context, dir win.Tree, e win.DirEntry, path string, depth int) error {
+func (s *linkScan) visit(ctx context.Context, dir win.Tree, e win.DirEntry, path string, depth int) error {
 	switch {
 	case e.Tag == win.TagSymlink:
 		point, err := dir.ReparsePoint(ctx, e.Name)
@@ -171,9 +170,8 @@ func (s *search) visit(ctx context.Context, dir win.Tree, e win.DirEntry, path s
 	return nil
 }
 
-// filledByPods reports whether a directory of the kubelet holds the files of pods, of which
-// there can be very many, and among which no driver makes links: volumes of the kinds that
-// kubelet itself keeps on its disk.
+// filledByPods reports whether a directory of the kubelet holds files of pods: volumes that
+// kubelet keeps on its own disk. There can be very many files, and drivers make no links there.
 func filledByPods(name string) bool {
 	switch strings.ToLower(name) {
 	case "kubernetes.io~empty-dir", "kubernetes.io~configmap", "kubernetes.io~secret", "kubernetes.io~projected", "kubernetes.io~downward-api":

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+)
+
+var (
+	_ HostAPI       = boundHost{}
+	_ ContextBinder = boundHost{}
+	_ Limiter       = boundHost{}
+	_ PrivacySetter = boundHost{}
+	_ Mapper        = boundHost{}
+)
+
+// boundHost implements HostAPI: a host, and the context of its calls.
+type boundHost struct {
+	host host
+	ctx  context.Context //nolint:containedctx // HostAPI's published methods take none, see WithContext
+}
+
+func (b boundHost) WithContext(ctx context.Context) HostAPI {
+	b.ctx = ctx
+	return b
+}
+
+func (b boundHost) Within(p *policy.Policy) HostAPI {
+	b.host.limits = p
+	return b
+}
+
+func (b boundHost) WithPrivacy(required bool) HostAPI {
+	b.host.privacy = required
+	return b
+}
+
+func (b boundHost) IsSMBMapped(remotePath string) (bool, error) {
+	return b.host.isMapped(b.ctx, remotePath)
+}
+
+func (b boundHost) NewSMBLink(remotePath, localPath string) error {
+	return b.host.newLink(b.ctx, remotePath, localPath)
+}
+
+func (b boundHost) NewSMBGlobalMapping(remotePath, username, password string) error {
+	return b.host.mapShare(b.ctx, remotePath, "", username, password)
+}
+
+func (b boundHost) RemoveSMBGlobalMapping(remotePath string) error {
+	return b.host.unmap(b.ctx, remotePath)
+}
+
+func (b boundHost) MapSMBShare(remotePath, localPath, username, password string) error {
+	return b.host.mapShare(b.ctx, remotePath, localPath, username, password)
+}
