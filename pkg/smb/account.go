@@ -17,8 +17,8 @@ const (
 	maxPassword = 1280
 )
 
-// checkAccount refuses what cannot be a user name or password. Windows and the server know
-// better about everything else. A password is never shown.
+// checkAccount refuses what cannot be a user name or password, and leaves the rest to Windows
+// and the server. Its errors never contain the password.
 func checkAccount(op, user, password string) error {
 	switch {
 	case !isText(user, maxUser):
@@ -28,7 +28,7 @@ func checkAccount(op, user, password string) error {
 	case !isText(password, maxPassword):
 		return winerr.New(winerr.Invalid, op, "", "the password is longer than %d characters, or not valid UTF-8", maxPassword)
 	case strings.Contains(password, "\x00"):
-		return winerr.New(winerr.Invalid, op, "", "the password contains NUL, where it would end for Windows")
+		return winerr.New(winerr.Invalid, op, "", "the password contains NUL, where Windows would cut it off")
 	}
 	return nil
 }

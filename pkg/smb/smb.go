@@ -3,26 +3,26 @@
 // disconnect it.
 //
 // Containers and pods never see the credentials: a global mapping belongs to the
-// node, one per share, and everything on the node uses it. The package does not
-// remove the links it makes; package filesystem does.
+// node, one per share, and everything on the node uses it. To remove a link, use package
+// filesystem.
 //
 // Start with New, the host of this machine and a filesystem client:
 //
 //	shares, err := smb.New(smbapi.New(), files)
 //
 // Remote paths are \\server\share or a directory in a share, with either kind of slash.
-// Refused are devices, web servers, administrative shares such as \\server\C$, and ".." in
-// any place. Local paths are as package filesystem explains.
+// The package refuses devices, web servers, administrative shares such as \\server\C$, and
+// ".." anywhere in the path. Package filesystem explains local paths.
 //
-// The package compiles on every system. Elsewhere than on Windows that host
-// fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
-// holds; a host of your own works everywhere.
+// The package compiles on every system. On systems other than Windows that host fails each
+// call with an error for which errors.Is(err, errors.ErrUnsupported) holds; a host of your own
+// works everywhere.
 //
-// An SMB is safe for concurrent use if its host and its filesystem client are;
-// those of this machine are. Every method may be repeated: a driver that lost an
-// answer asks again. Calls about one server wait for each other, and those who ask for the
-// same at the same time share one run of it. A caller whose context ends gets its answer at
-// once; what Windows was asked to do goes on, and a repeated call joins it.
+// An SMB is safe for concurrent use if its host and its filesystem client are; those of this
+// machine are. Every method can be repeated, for example when an answer was lost. Calls about
+// one server wait for each other, and identical calls at the same time run once. A caller whose
+// context ends gets its answer at once; the work goes on in Windows, and a repeated call joins
+// it.
 package smb
 
 import (
@@ -38,23 +38,23 @@ import (
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )
 
-// Interface is what a driver can ask of the SMB client. Failures answer to the
-// errors of the standard library: fs.ErrPermission for refused credentials,
-// fs.ErrInvalid for a wrong request, and so on.
+// Interface is what a driver can ask of the SMB client. Errors match the sentinels of the
+// standard library: fs.ErrPermission for refused credentials, fs.ErrInvalid for a wrong
+// request, and so on.
 type Interface interface {
-	// NewSMBGlobalMapping connects the node to a share and, if asked to, links
-	// a folder to it. A mapping that works is kept with the credentials it was
-	// made with; one that does not is made anew. The link is a directory symbolic link; if
-	// it is there the call succeeds, and anything else there is fs.ErrExist. The server's
-	// refusal of the credentials, and a folder outside the working directories, are
-	// fs.ErrPermission; a share that the server does not have is fs.ErrNotExist.
+	// NewSMBGlobalMapping connects the node to a share and, with a local path, links a folder
+	// to it. It keeps a mapping that works, with the credentials it was created with, and
+	// recreates one that does not work unless another volume needs it. The link is a directory
+	// symbolic link. If the same link exists the call succeeds; anything else there is
+	// fs.ErrExist. Refused credentials, and a folder outside the working directories, are
+	// fs.ErrPermission. A share that the server does not have is fs.ErrNotExist.
 	NewSMBGlobalMapping(context.Context, *NewSMBGlobalMappingRequest) (*NewSMBGlobalMappingResponse, error)
 
-	// RemoveSMBGlobalMapping disconnects the node from a share, unless a link still uses
-	// it: one that this process has made, or with WorkingDirs any in those directories.
-	// Without WorkingDirs only mappings go that this process has made: nobody could tell who
-	// uses the others. The call succeeds in any case, also if the share is not mapped. Links
-	// are not removed.
+	// RemoveSMBGlobalMapping disconnects the node from a share, unless a link still uses it:
+	// a link that this process has made or, with WorkingDirs, any link in those directories.
+	// Without WorkingDirs it removes only mappings that this process has created, because it
+	// cannot know what uses the others. The call succeeds in all these cases, also if the share
+	// is not mapped. It does not remove links.
 	RemoveSMBGlobalMapping(context.Context, *RemoveSMBGlobalMappingRequest) (*RemoveSMBGlobalMappingResponse, error)
 }
 
@@ -67,7 +67,7 @@ type SMB struct {
 }
 
 // New returns an SMB that works on the given host. If the host is not a smbapi.Mapper,
-// fsClient is asked whether a share answers. Neither may be nil.
+// New uses fsClient to find out whether a share answers. Neither may be nil.
 func New(hostAPI smbapi.HostAPI, fsClient fs.Interface, options ...Option) (*SMB, error) {
 	const op = "open SMB library"
 	if hostAPI == nil {
@@ -88,9 +88,8 @@ func New(hostAPI smbapi.HostAPI, fsClient fs.Interface, options ...Option) (*SMB
 // Option changes how the group behaves.
 type Option func(*SMB) error
 
-// WorkingDirs lets links be made only in the given directories, as the option of package
-// filesystem does, and makes every link in them that leads to a share count when the mapping
-// of that share is to be removed.
+// WorkingDirs allows links only in the given directories, as the option of package filesystem
+// does. Every link to a share in these directories keeps the mapping of that share.
 //
 // The host must be one of package hostapi or winsim.
 func WorkingDirs(dirs ...string) Option {
@@ -100,15 +99,13 @@ func WorkingDirs(dirs ...string) Option {
 	}
 }
 
-// RequirePrivacy says whether servers must encrypt what they send and receive, as they must
-// without this option. Old ones cannot, and are refused.
+// RequirePrivacy says whether servers must encrypt what they send and receive, which is the
+// default. Servers that cannot encrypt are refused.
 //
 // The host must be one of package hostapi or winsim.
 func RequirePrivacy(required bool) Option {
 	return func(s *SMB) error {
-		host, ok := s.host.(interface {
-			WithPrivacy(required bool) smbapi.HostAPI
-		})
+		host, ok := s.host.(smbapi.PrivacySetter)
 		if !ok {
 			return fmt.Errorf("a host of type %T cannot be told whether to require encryption", s.host)
 		}
@@ -119,43 +116,46 @@ func RequirePrivacy(required bool) Option {
 
 // NewSMBGlobalMapping implements Interface.
 func (s *SMB) NewSMBGlobalMapping(ctx context.Context, request *NewSMBGlobalMappingRequest) (*NewSMBGlobalMappingResponse, error) {
-	const op = "map share"
-	h, err := hostctx.Begin(ctx, op, s.host, request)
+	h, err := hostctx.Begin(ctx, opMap, s.host, request)
 	if err != nil {
 		return nil, err
 	}
-	remote, err := unc.Parse(op, request.RemotePath)
+	remote, err := unc.Parse(opMap, request.RemotePath)
 	if err != nil {
 		return nil, err
 	}
-	if err := remote.CheckMappable(op); err != nil {
+	if err := checkAccount(opMap, request.Username, request.Password); err != nil {
 		return nil, err
-	}
-	if err := checkAccount(op, request.Username, request.Password); err != nil {
-		return nil, err
-	}
-	// Before the mapping, so that a wrong path leaves nothing behind.
-	local := ""
-	if request.LocalPath != "" {
-		if local, err = winpath.Clean(request.LocalPath); err != nil {
-			return nil, winerr.As(winerr.Invalid, opLink, "", err, "")
-		}
 	}
 	if mapper, ok := h.(smbapi.Mapper); ok {
-		err = mapper.MapSMBShare(remote.Directory(), local, request.Username, request.Password)
+		err = mapper.MapSMBShare(request.RemotePath, request.LocalPath, request.Username, request.Password)
 	} else {
-		err = s.mapAndLink(ctx, h, remote, local, request)
+		err = s.mapAndLink(ctx, h, remote, request)
 	}
 	if err != nil {
-		return nil, winerr.Wrap(op, remote.Share(), err)
+		return nil, winerr.Wrap(opMap, remote.Share(), err)
 	}
 	return &NewSMBGlobalMappingResponse{}, nil
 }
 
-const opLink = "link folder"
+const (
+	opMap  = "map share"
+	opLink = "link folder"
+)
 
-// mapAndLink maps a share on a host that knows only single steps.
-func (s *SMB) mapAndLink(ctx context.Context, h smbapi.HostAPI, remote unc.Path, local string, request *NewSMBGlobalMappingRequest) error {
+// mapAndLink maps a share on a host that knows only single steps. It makes the checks that a
+// Mapper makes itself, before the first step, so that a wrong request leaves nothing behind.
+func (s *SMB) mapAndLink(ctx context.Context, h smbapi.HostAPI, remote unc.Path, request *NewSMBGlobalMappingRequest) error {
+	if err := remote.CheckMappable(opMap); err != nil {
+		return err
+	}
+	local := ""
+	if request.LocalPath != "" {
+		var err error
+		if local, err = winpath.Clean(request.LocalPath); err != nil {
+			return winerr.As(winerr.Invalid, opLink, "", err, "")
+		}
+	}
 	if err := s.connect(ctx, h, remote.Share(), request); err != nil {
 		return err
 	}
@@ -172,10 +172,9 @@ func (s *SMB) connect(ctx context.Context, h smbapi.HostAPI, share string, reque
 		return err
 	}
 	if mapped {
-		// A mapping outlives the session behind it: after a restart of either
-		// side it is listed but dead until somebody makes it anew. Whatever
-		// keeps the share from answering counts, unless it is our own caller
-		// who left: pods may be using the mapping.
+		// A mapping outlives its session: after a restart of either side it is listed, but
+		// dead until it is recreated. Any failure of the share counts as dead, unless the
+		// caller has left: pods may be using the mapping.
 		answer, err := s.fs.PathValid(ctx, &fs.PathValidRequest{Path: share})
 		if err == nil && answer != nil && answer.Valid {
 			return nil

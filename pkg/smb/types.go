@@ -8,15 +8,16 @@ type NewSMBGlobalMappingRequest struct {
 	// LocalPath is the absolute path of a link to make to RemotePath. Empty
 	// means no link.
 	LocalPath string
-	// Username is the account, as DOMAIN\user or user@domain where there is a domain.
-	// Empty means guest, whatever the password is.
+	// Username is the account, as DOMAIN\user or user@domain if it is in a domain. If it is
+	// empty, guest access is used and the password is ignored.
 	Username string
-	// Password is the account's password, of any characters but NUL. It is never logged.
+	// Password is the account's password. It can contain any character except NUL, and is
+	// never logged.
 	Password string
 }
 
-// NewSMBGlobalMappingResponse is empty: the share is mapped, and linked if that
-// was asked for.
+// NewSMBGlobalMappingResponse is empty: the share is mapped, and the link exists if the request
+// has a local path.
 type NewSMBGlobalMappingResponse struct{}
 
 // RemoveSMBGlobalMappingRequest names the share to disconnect.
@@ -25,5 +26,5 @@ type RemoveSMBGlobalMappingRequest struct {
 	RemotePath string
 }
 
-// RemoveSMBGlobalMappingResponse is empty: the mapping is gone, or a link needs it.
+// RemoveSMBGlobalMappingResponse is empty: the mapping is gone, or a link uses it.
 type RemoveSMBGlobalMappingResponse struct{}
