@@ -57,29 +57,26 @@ func (h *host) settle(ctx context.Context, disk target, layout win.DriveLayout) 
 // that, but to miss one is easier than to ask.
 func (h *host) awaitVolumes(ctx context.Context, disk target, partitions []win.Partition, limit time.Duration) (missing []win.Partition, err error) {
 	const (
-		firstWait   = 20 * time.Millisecond
-		longestWait = 250 * time.Millisecond
-		firstNudge  = time.Second
-		nudge       = 5 * time.Second
+		firstNudge = time.Second
+		nudge      = 5 * time.Second
 	)
 	a := arrival{host: h, disk: disk, missing: slices.Clone(partitions), elsewhere: map[win.VolumeID]bool{}}
-	waited, nextNudge := time.Duration(0), firstNudge
-	for wait := firstWait; ; wait = min(2*wait, longestWait) {
+	nextNudge := firstNudge
+	backoff := win.Backoff{First: 20 * time.Millisecond, Longest: 250 * time.Millisecond, Limit: limit}
+	_, err = win.Poll(ctx, h.m, backoff, func(waited time.Duration) (done bool, err error) {
 		if err := a.look(ctx, waited); err != nil {
-			return nil, winerr.As(kindOfOther(err), opAwait, disk.name(), err, "")
+			return false, winerr.As(kindOfOther(err), opAwait, disk.name(), err, "")
 		}
-		if len(a.missing) == 0 || waited >= limit {
-			return a.missing, nil
-		}
-		if waited >= nextNudge {
+		if len(a.missing) > 0 && waited >= nextNudge && waited < limit {
 			nextNudge += nudge
 			a.nudge(ctx)
 		}
-		if err := h.m.Sleep(ctx, wait); err != nil {
-			return nil, winerr.Wrap(opAwait, disk.name(), err)
-		}
-		waited += wait
+		return len(a.missing) == 0, nil
+	})
+	if err != nil {
+		return nil, winerr.Wrap(opAwait, disk.name(), err)
 	}
+	return a.missing, nil
 }
 
 // arrival is a wait for volumes.

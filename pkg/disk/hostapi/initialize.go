@@ -137,19 +137,17 @@ func (h *host) awaitTable(ctx context.Context, disk target, id win.GUID) (win.Dr
 		step  = 50 * time.Millisecond
 		limit = 10 * time.Second
 	)
-	for waited := time.Duration(0); ; waited += step {
-		layout, err := h.m.DriveLayout(ctx, disk.device)
-		switch {
-		case err != nil:
-			return layout, winerr.Wrap(opInitialize, disk.name(), err)
-		case layout.Style == win.StyleGPT && layout.DiskID == id:
-			return layout, nil
-		case waited >= limit:
-			return layout, winerr.New(winerr.Deadline, opInitialize, disk.name(),
-				"%s after the GPT {%s} was written, Windows still shows %s {%s}; rescan and try again", limit, id, layout.Style, layout.DiskID)
-		}
-		if err := h.m.Sleep(ctx, step); err != nil {
-			return layout, winerr.Wrap(opInitialize, disk.name(), err)
-		}
+	var layout win.DriveLayout
+	done, err := win.Poll(ctx, h.m, win.Backoff{First: step, Longest: step, Limit: limit}, func(time.Duration) (done bool, err error) {
+		layout, err = h.m.DriveLayout(ctx, disk.device)
+		return layout.Style == win.StyleGPT && layout.DiskID == id, err
+	})
+	switch {
+	case err != nil:
+		return layout, winerr.Wrap(opInitialize, disk.name(), err)
+	case !done:
+		return layout, winerr.New(winerr.Deadline, opInitialize, disk.name(),
+			"%s after the GPT {%s} was written, Windows still shows %s {%s}; rescan and try again", limit, id, layout.Style, layout.DiskID)
 	}
+	return layout, nil
 }
