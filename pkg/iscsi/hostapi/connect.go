@@ -70,20 +70,18 @@ func (h *host) connect(ctx context.Context, login win.Login) error {
 	return nil
 }
 
-// login logs in. Windows is known to answer 122 to logins that succeed when they are repeated.
-func (h *host) login(ctx context.Context, login win.Login) error {
-	const (
-		tries = 10
-		pause = 200 * time.Millisecond
-	)
-	for try := 1; ; try++ {
-		if _, err := h.m.Login(ctx, login); !winerr.IsBufferTooSmall(err) || try == tries {
-			return err
-		}
-		if err := h.m.Sleep(ctx, pause); err != nil {
-			return err
-		}
+// login logs in. Windows sometimes answers ERROR_INSUFFICIENT_BUFFER (122) to a login that
+// succeeds when it is repeated.
+func (h *host) login(ctx context.Context, login win.Login) (failure error) {
+	const pause, repeats = 200 * time.Millisecond, 9
+	_, err := win.Poll(ctx, h.m, win.Backoff{First: pause, Longest: pause, Limit: repeats * pause}, func(time.Duration) (bool, error) {
+		_, failure = h.m.Login(ctx, login)
+		return !winerr.IsBufferTooSmall(failure), nil
+	})
+	if err != nil {
+		return err
 	}
+	return failure
 }
 
 // loginAsKnown logs in, and repeats that if Windows does not know the target, but knows it in

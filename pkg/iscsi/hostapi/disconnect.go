@@ -21,15 +21,15 @@ func (h *host) disconnectTarget(ctx context.Context, portal *TargetPortal, iqn s
 	if err != nil {
 		return err
 	}
-	patience := timeLeft(ctx, logoutTimeout)
+	timeout := timeLeft(ctx, logoutTimeout)
 	return h.change(ctx, change{op: opDisconnect, object: targetObject(iqn)}, iqn, func(ctx context.Context) error {
-		return h.disconnect(ctx, at, iqn, patience)
+		return h.disconnect(ctx, at, iqn, timeout)
 	})
 }
 
-// disconnect logs out of all sessions of a target, whatever portal they go through: the caller
-// will take the target away. What Windows would log in to again when it starts goes first.
-func (h *host) disconnect(ctx context.Context, portal win.TargetPortal, target string, patience time.Duration) error {
+// disconnect logs out of all sessions of a target, through whichever portal: the caller will take
+// the target away. First it removes the logins that Windows would repeat at its next start.
+func (h *host) disconnect(ctx context.Context, portal win.TargetPortal, target string, timeout time.Duration) error {
 	if err := h.forgetLogins(ctx, target); err != nil {
 		return failed(opDisconnect, target, err)
 	}
@@ -40,28 +40,25 @@ func (h *host) disconnect(ctx context.Context, portal win.TargetPortal, target s
 	if len(sessions) == 0 {
 		return h.checkKnown(ctx, opDisconnect, portal, target)
 	}
-	const longest = 4 * time.Second
-	end := h.m.Now().Add(patience)
-	for pause := 500 * time.Millisecond; ; pause = min(2*pause, longest) {
-		busy, err := h.logout(ctx, sessions)
-		if err != nil {
-			return failed(opDisconnect, target, err)
+	clock := clockUntil{h.m, h.m.Now().Add(timeout)}
+	backoff := win.Backoff{First: 500 * time.Millisecond, Longest: 4 * time.Second, Limit: timeout}
+	var busy error
+	_, err = win.Poll(ctx, clock, backoff, func(time.Duration) (bool, error) {
+		if busy, err = h.logout(ctx, sessions); err != nil {
+			return false, failed(opDisconnect, target, err)
 		}
 		if sessions, err = h.sessions(ctx, target); err != nil {
-			return failed(opDisconnect, target, err)
+			return false, failed(opDisconnect, target, err)
 		}
-		left := end.Sub(h.m.Now())
-		switch {
-		case len(sessions) == 0:
-			return nil
-		case left <= 0 && busy != nil:
-			return winerr.As(winerr.Busy, opDisconnect, target, busy, "unmount the volumes of its disks, and close what has them open")
-		case left <= 0:
-			return winerr.New(winerr.Busy, opDisconnect, target, "Windows still lists a session after logging out of it")
-		}
-		if err := h.m.Sleep(ctx, min(pause, left)); err != nil {
-			return err
-		}
+		return len(sessions) == 0 || clock.left() == 0, nil
+	})
+	switch {
+	case err != nil || len(sessions) == 0:
+		return err
+	case busy != nil:
+		return winerr.As(winerr.Busy, opDisconnect, target, busy, "unmount the volumes of its disks, and close what has them open")
+	default:
+		return winerr.New(winerr.Busy, opDisconnect, target, "Windows still lists a session after logging out of it")
 	}
 }
 

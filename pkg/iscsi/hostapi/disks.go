@@ -36,28 +36,31 @@ func (h *host) targetDisks(ctx context.Context, portal *TargetPortal, iqn string
 	if err != nil {
 		return nil, err
 	}
-	const longest = time.Second
-	begin, patience, rescanned := h.m.Now(), timeLeft(ctx, arrivalTimeout), false
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, longest) {
-		disks, missing, err := h.disks(ctx, at, iqn)
-		if err != nil {
-			return nil, err
+	begin, timeout, rescanned := h.m.Now(), timeLeft(ctx, arrivalTimeout), false
+	clock := clockUntil{h.m, begin.Add(timeout)}
+	backoff := win.Backoff{First: 100 * time.Millisecond, Longest: time.Second, Limit: timeout}
+	var disks []string
+	var missing, failure error
+	_, err = win.Poll(ctx, clock, backoff, func(time.Duration) (bool, error) {
+		disks, missing, failure = h.disks(ctx, at, iqn)
+		if failure != nil || missing == nil || clock.left() == 0 {
+			return true, nil
 		}
-		if missing == nil {
-			return disks, nil
-		}
-		waited := h.m.Now().Sub(begin)
-		if waited >= patience {
-			return nil, winerr.As(winerr.Unavailable, opDisks, iqn, missing, "check that the target offers disks to this node, then try again")
-		}
-		if waited >= rescanAfter && !rescanned {
+		if !rescanned && h.m.Now().Sub(begin) >= rescanAfter {
 			h.rescan(ctx)
 			rescanned = true
 		}
-		if err := h.m.Sleep(ctx, min(pause, patience-waited)); err != nil {
-			return nil, winerr.As(winerr.KindOf(err), opDisks, iqn, err, missing.Error())
-		}
+		return false, nil
+	})
+	switch {
+	case failure != nil:
+		return nil, failure
+	case err != nil:
+		return nil, winerr.As(winerr.KindOf(err), opDisks, iqn, err, missing.Error())
+	case missing != nil:
+		return nil, winerr.As(winerr.Unavailable, opDisks, iqn, missing, "check that the target offers disks to this node, then try again")
 	}
+	return disks, nil
 }
 
 // disks returns the numbers of the disks of a target, in the order of their LUNs. Missing says

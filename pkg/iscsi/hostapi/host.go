@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -66,6 +67,21 @@ func timeLeft(ctx context.Context, limit time.Duration) time.Duration {
 	return min(limit, max(0, time.Until(deadline)*9/10))
 }
 
+// clockUntil is a clock whose pauses end at a given time. A poll by it also counts the time that
+// calls take, which can be seconds here: the caller's time must not run out in a pause.
+type clockUntil struct {
+	win.Clock
+	end time.Time
+}
+
+// left is the time until the end, or 0.
+func (c clockUntil) left() time.Duration { return max(0, c.end.Sub(c.Now())) }
+
+// Sleep implements win.Clock.
+func (c clockUntil) Sleep(ctx context.Context, d time.Duration) error {
+	return c.Clock.Sleep(ctx, min(d, c.left()))
+}
+
 // parsePortal reads the portal of a request.
 func parsePortal(op string, portal *TargetPortal) (win.TargetPortal, error) {
 	switch {
@@ -101,25 +117,20 @@ func serviceDown(err error) bool {
 	}
 }
 
-// sessions returns the sessions of a target. The list may grow while the machine makes room
-// for it, during a failover for instance.
+// sessions returns the sessions of a target. The list may grow while the machine makes room for
+// it, for instance during a failover.
 func (h *host) sessions(ctx context.Context, target string) ([]win.Session, error) {
-	const (
-		tries = 5
-		pause = 100 * time.Millisecond
-	)
-	for try := 1; ; try++ {
-		all, err := h.m.Sessions(ctx)
-		if err == nil {
-			return sessionsOf(all, target), nil
-		}
-		if !winerr.IsBufferTooSmall(err) || try == tries {
-			return nil, err
-		}
-		if err := h.m.Sleep(ctx, pause); err != nil {
-			return nil, err
-		}
+	const pause, repeats = 100 * time.Millisecond, 4
+	var all []win.Session
+	var failure error
+	_, err := win.Poll(ctx, h.m, win.Backoff{First: pause, Longest: pause, Limit: repeats * pause}, func(time.Duration) (bool, error) {
+		all, failure = h.m.Sessions(ctx)
+		return !winerr.IsBufferTooSmall(failure), nil
+	})
+	if err := cmp.Or(err, failure); err != nil {
+		return nil, err
 	}
+	return sessionsOf(all, target), nil
 }
 
 func sessionsOf(all []win.Session, target string) (own []win.Session) {
