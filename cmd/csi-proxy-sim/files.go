@@ -10,16 +10,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// onDrives is the value of -files that shows files at their own paths.
+// onDrives is the value of -files that mirrors files at their own paths.
 const onDrives = "drives"
 
-const filesUsage = "`directory` in which the node's files are real files, for drivers that look at them by themselves: C:\\ is DIR/C; " +
-	"it must be empty or have been used for this, and is emptied; on Windows \"" + onDrives + "\" shows the working directories at their own paths (default: in memory only)"
+const filesUsage = "mirror the node's files in this `directory`, for drivers that open files themselves: C:\\ is DIR/C; " +
+	"the directory must be empty or used by csi-proxy-sim before, and each start empties it; on Windows \"" + onDrives + "\" mirrors the working directories at their own paths (default: keep files in memory)"
 
-// mirror shows the node's files where -files says, until stop is called.
+// mirror mirrors the node's files as -files says, until stop is called.
 func (o *options) mirror(ctx context.Context, node *winsim.Node, workingDirs []string) (stop func(), err error) {
 	report := func(err error) {
-		klog.FromContext(ctx).Info("Some of the node's files are not what they are in the real directory", "err", err)
+		klog.FromContext(ctx).Info("Mirroring the node's files is incomplete", "err", err)
 	}
 	switch {
 	case o.files == "":
@@ -27,7 +27,7 @@ func (o *options) mirror(ctx context.Context, node *winsim.Node, workingDirs []s
 	case o.files != onDrives:
 		return node.Mirror(o.files, report)
 	case runtime.GOOS != "windows":
-		return nil, errors.New(`"drives" is for Windows, which has them: name a directory (./drives, if it has that name)`)
+		return nil, errors.New(`"drives" works only on Windows; use a directory (or ./drives if that is its name)`)
 	default:
 		return node.MirrorDrives(workingDirs, report)
 	}

@@ -1,6 +1,5 @@
-// Command csi-proxy-sim serves the whole CSI Proxy API of an emulated Windows node, so
-// that drivers can be tested without Windows: on Unix sockets, or on the named pipes of
-// the daemon when it runs on Windows.
+// Command csi-proxy-sim serves the whole CSI Proxy API of an emulated Windows node, to test
+// drivers without Windows. It serves Unix sockets, or on Windows the named pipes of the daemon.
 package main
 
 import (

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/metrics"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
@@ -16,21 +18,21 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
-// options are the flags that only the simulator has.
+// options are the flags of the simulator alone.
 type options struct {
 	model, preset, faults, socketDir, files, state string
 	seed                                           uint64
-	realTime                                       bool // always, but in tests
+	realTime                                       bool // false only in tests
 }
 
 func (o *options) register(set *flag.FlagSet) {
 	set.StringVar(&o.model, "model", "", "YAML `file` that describes the node")
 	set.StringVar(&o.preset, "preset", "default", "`name` of a built-in node: "+strings.Join(winsim.Presets(), ", "))
-	set.StringVar(&o.faults, "faults", "", "YAML `file` with faults to inject")
-	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the model's)")
+	set.StringVar(&o.faults, "faults", "", "YAML `file` of faults to inject")
+	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the seed of the model)")
 	set.StringVar(&o.files, "files", "", filesUsage)
 	set.StringVar(&o.state, "state", "", stateUsage)
-	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, else the runtime directory)")
+	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, else where all clients look)")
 }
 
 func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
@@ -52,12 +54,12 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		StopTimeout:     flags.StopTimeout,
 		FormatOver:      flags.FormatOver,
 		NoPrivacy:       !flags.Privacy,
-		Ready:           notify.Ready,
+		Ready:           func() { o.printReady(); notify.Ready() },
 	}
 	if flags.MetricsAddress == "" {
 		return serve.Run(ctx, node, cfg)
 	}
-	m := metrics.New(metrics.Config{ // without calls to Windows: there are none
+	m := metrics.New(metrics.Config{ // no calls to Windows to count
 		Version: version.String(),
 		SMBMappings: func(ctx context.Context) (int, error) {
 			mappings, err := node.SMBMappings(ctx)
@@ -65,15 +67,30 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		},
 	})
 	cfg.Observer = m
-	cfg.Ready = func() { m.Ready(); notify.Ready() }
+	ready := cfg.Ready
+	cfg.Ready = func() { ready(); m.Ready() }
 	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })
+}
+
+// printReady tells a person at a terminal where the node is and what to type next.
+func (o *options) printReady() {
+	ctl := filepath.Join(filepath.Dir(os.Args[0]), "csi-proxyctl")
+	dir := client.SocketDir()
+	switch {
+	case dir == "":
+		fmt.Fprintf(os.Stdout, "Ready on the named pipes of csi-proxy. In another terminal, run: %s node\n", ctl)
+	case o.socketDir == "":
+		fmt.Fprintf(os.Stdout, "Ready on the sockets in %s. In another terminal, run: %s node\n", dir, ctl)
+	default:
+		fmt.Fprintf(os.Stdout, "Ready on the sockets in %s. In another terminal, run: %s node --endpoint-dir %[1]s\n", o.socketDir, ctl)
+	}
 }
 
 // node builds the node that the flags describe.
 func (o *options) node() (_ *winsim.Node, closeState func(), err error) {
 	model, ok := winsim.Preset(o.preset)
 	if !ok {
-		return nil, nil, fmt.Errorf("-preset: there is no %q; known are %s", o.preset, strings.Join(winsim.Presets(), ", "))
+		return nil, nil, fmt.Errorf("-preset: unknown preset %q; use one of %s", o.preset, strings.Join(winsim.Presets(), ", "))
 	}
 	if o.model != "" {
 		loaded, err := load(o.model, winsim.LoadModel)

@@ -153,7 +153,7 @@ func TestProcess_StateCannotBeKept(t *testing.T) {
 		t.Error("a change that is lost was answered")
 	}
 	_ = s.cmd.Wait() // the exit code tells
-	if code := s.cmd.ProcessState.ExitCode(); code != daemon.ExitFailure || !strings.Contains(s.output.String(), "cannot be kept") {
+	if code := s.cmd.ProcessState.ExitCode(); code != daemon.ExitFailure || !strings.Contains(s.output.String(), "Saving the state") {
 		t.Errorf("exit code %d\n%s", code, s.output)
 	}
 }
@@ -189,9 +189,9 @@ func TestProcess_Exits(t *testing.T) {
 		"model with a bad value":    {[]string{"-model", file("volumes:\n  - id: 1\n    letter: CC\n")}, daemon.ExitUsage, []string{"line 2", "volumes[0].id"}},
 		"malformed faults":          {[]string{"-faults", file("faults:\n  - call: Nonsense\n    error: 5\n")}, daemon.ExitUsage, []string{"file.yaml", "line 2", "faults[0].call", "Nonsense"}},
 		"files on drives":           {[]string{"-files", "drives"}, daemon.ExitUsage, []string{"-files", "Windows", "./drives"}},
-		"files of somebody":         {[]string{"-files", filepath.Dir(file("thesis"))}, daemon.ExitUsage, []string{"-files", "not empty", "choose another"}},
+		"files of another user":     {[]string{"-files", filepath.Dir(file("thesis"))}, daemon.ExitUsage, []string{"-files", "not empty", "choose another"}},
 		"files and a state":         {[]string{"-files", t.TempDir(), "-state", filepath.Join(t.TempDir(), "x")}, daemon.ExitUsage, []string{"-state and -files cannot be combined"}},
-		"a state of something else": {[]string{"-state", file("{}")}, daemon.ExitUsage, []string{"-state", "file.yaml", "not the state of a node", "another file", "remove this one"}},
+		"a state of something else": {[]string{"-state", file("{}")}, daemon.ExitUsage, []string{"-state", "file.yaml", "not the state of a node", "another file", "delete this one"}},
 		"a state below a file":      {[]string{"-state", "/dev/null/x"}, daemon.ExitUsage, []string{"-state", "/dev/null/x"}},
 		"an unknown crash":          {[]string{"-faults", file("faults:\n  - {nth: 1, crash: soon}\n")}, daemon.ExitUsage, []string{"faults[0].crash", `"before", "after"`}},
 		"files below a file":        {[]string{"-files", "/dev/null/x"}, daemon.ExitUsage, []string{"-files", "/dev/null"}},
@@ -276,8 +276,12 @@ func TestProcess_Metrics(t *testing.T) {
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("after SIGTERM: %v\n%s", err, s.output)
 	}
-	if log := s.output.String(); strings.Contains(log, "password") {
+	log := s.output.String()
+	if strings.Contains(log, "password") {
 		t.Errorf("a warning about a loopback address:\n%s", log)
+	}
+	if !strings.Contains(log, "Ready on the sockets in "+dir) || !strings.Contains(log, "csi-proxyctl node --endpoint-dir "+dir) {
+		t.Errorf("no line that says where it is ready and what to type next:\n%s", log)
 	}
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-const stateUsage = "`file` in which the node's state is kept: a simulator that was stopped or killed goes on with it; " +
-	"it is made if it is missing, needs the same -model or -preset each time, and cannot be combined with -files (default: each start is a new node)"
+const stateUsage = "save the node's state in this `file`, and continue from it after a stop or a crash; " +
+	"use the same -model or -preset each time; cannot be combined with -files (default: each start is a new node)"
 
-// open makes the node of a model, or the one whose state is in the file.
+// open returns a new node, or the node whose state is in the file.
 func (o *options) open(model winsim.Model) (*winsim.Node, func(), error) {
 	switch {
 	case o.state != "" && o.files != "":
-		return nil, nil, errors.New("-state and -files cannot be combined: what is in the directory of -files is emptied at each start")
+		return nil, nil, errors.New("-state and -files cannot be combined; each start empties the directory of -files")
 	case o.state != "":
 		node, closeFile, err := winsim.Open(model, o.state, stateLost)
 		if _, wrong := errors.AsType[*winsim.ModelError](err); wrong {
@@ -37,10 +37,9 @@ func (o *options) open(model winsim.Model) (*winsim.Node, func(), error) {
 	}
 }
 
-// stateLost ends the simulator at once: an answer to what was just done, or to what others are
-// about to do, would not be true after the next start.
+// stateLost ends the simulator at once: after the next start its answers would be wrong.
 func stateLost(err error) {
-	klog.ErrorS(err, "The state of the node cannot be kept any more")
+	klog.ErrorS(err, "Saving the state of the node failed")
 	klog.Flush()
 	os.Exit(daemon.ExitFailure)
 }

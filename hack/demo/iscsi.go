@@ -16,11 +16,10 @@ const (
 	iscsiMount   = kubelet + `\plugins\demo\iscsi`
 )
 
-// iscsiSteps are the life of a volume on the disk of an iSCSI target that wants to know who
-// logs in.
+// iscsiSteps are the life of a volume on the disk of an iSCSI target that requires CHAP.
 func (c clients) iscsiSteps(ctx context.Context) []step {
-	portal := &iscsiv1alpha2.TargetPortal{TargetAddress: iscsiAddress} // at the usual port
-	var disk uint32                                                    // of the target, once it is connected
+	portal := &iscsiv1alpha2.TargetPortal{TargetAddress: iscsiAddress} // default port
+	var disk uint32                                                    // of the target, after the login
 	var id string                                                      // of the volume on it
 	connectWith := func(secret string) func() (string, error) {
 		return func() (string, error) {
@@ -57,7 +56,7 @@ func (c clients) iscsiSteps(ctx context.Context) []step {
 			disk = uint32(number)
 			return fmt.Sprintf("%d disks", len(r.GetDiskIDs())), err
 		}},
-		{"disk", "PartitionDisk, the first of them", "done", func() (string, error) {
+		{"disk", "PartitionDisk of the first one", "done", func() (string, error) {
 			return done(c.disk.PartitionDisk(ctx, &diskv1.PartitionDiskRequest{DiskNumber: disk}))
 		}},
 		{"volume", "ListVolumesOnDisk", "1 volume", func() (string, error) {

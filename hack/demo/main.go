@@ -1,7 +1,6 @@
-// Demo shows what CSI Proxy does for a driver, on any machine: it starts csi-proxy-sim,
-// an emulated Windows node, and takes volumes through their whole life with the clients that
-// drivers use. It checks every answer and exits with 1 at the first wrong
-// one.
+// Demo shows what CSI Proxy does for a driver, on any machine. It starts csi-proxy-sim, an
+// emulated Windows node, and takes volumes through their life cycle with the clients that
+// drivers use. It checks every answer and exits with code 1 at the first wrong one.
 //
 //	go run ./hack/demo -sim bin/csi-proxy-sim
 package main
@@ -22,7 +21,7 @@ import (
 )
 
 func main() {
-	sim := flag.String("sim", "bin/csi-proxy-sim", "`file` of the simulator")
+	sim := flag.String("sim", "bin/csi-proxy-sim", "path of the simulator's `file`")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -32,7 +31,7 @@ func main() {
 	}
 }
 
-// run starts the simulator, takes the steps and, whatever they brought, stops it again.
+// run starts the simulator, takes the steps and always stops it again.
 func run(ctx context.Context, program string) error {
 	start := time.Now()
 	dir, err := os.MkdirTemp("", "csi-proxy-demo")
@@ -40,7 +39,7 @@ func run(ctx context.Context, program string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	// Here the simulator creates its sockets, and clients look for them.
+	// The simulator creates its sockets here, and clients look for them here.
 	if err := os.Setenv("CSI_PROXY_SOCKET_DIR", dir); err != nil {
 		return err
 	}
@@ -51,12 +50,12 @@ func run(ctx context.Context, program string) error {
 	sim := exec.CommandContext(simCtx, program)
 	sim.Stderr = &log
 	sim.Cancel = func() error {
-		if runtime.GOOS == "windows" { // which cannot interrupt one process
+		if runtime.GOOS == "windows" { // Windows cannot interrupt a single process
 			return sim.Process.Kill()
 		}
 		return sim.Process.Signal(os.Interrupt)
 	}
-	sim.WaitDelay = 10 * time.Second // then it is killed
+	sim.WaitDelay = 10 * time.Second // then kill it
 	if err := sim.Start(); err != nil {
 		return err
 	}
@@ -68,30 +67,29 @@ func run(ctx context.Context, program string) error {
 	go func() {
 		err := sim.Wait()
 		if err != nil {
-			err = fmt.Errorf("the simulator ended: %w", err)
+			err = fmt.Errorf("the simulator exited: %w", err)
 		}
 		ended <- err
-		giveUp() // nobody is left to answer
+		giveUp() // no server is left to answer
 	}()
 	stepsErr := takeSteps(ctx)
 	stopSim()
 	simErr := <-ended
 	if errors.Is(simErr, context.Canceled) || runtime.GOOS == "windows" {
-		simErr = nil // it ended because we said so, with exit code 0 if it was interrupted
+		simErr = nil // we stopped it
 	}
 	if err := errors.Join(stepsErr, simErr); err != nil {
-		return fmt.Errorf("%w\nThe simulator's log:\n%s", err, log.String())
+		return fmt.Errorf("%w\nLog of the simulator:\n%s", err, log.String())
 	}
-	fmt.Printf("\nEvery answer was right, and the simulator stopped cleanly: %v in all.\n",
+	fmt.Printf("\nAll answers were correct, and the simulator stopped cleanly. Total time: %v.\n",
 		time.Since(start).Round(time.Millisecond))
 	return nil
 }
 
-// takeSteps connects to the node and takes one step after the other, until an answer is
-// not the one it should be.
+// takeSteps connects to the node and takes the steps in order, until an answer is wrong.
 func takeSteps(ctx context.Context) error {
 	const line = "%11s  %-10s  %-47s  %s\n"
-	fmt.Printf(line, "time", "API", "call, with paths in "+kubelet, "answer")
+	fmt.Printf(line, "time", "API", "call (paths relative to "+kubelet+")", "answer")
 	start := time.Now()
 	clients, err := connect(ctx)
 	if err != nil {
@@ -118,8 +116,7 @@ func takeSteps(ctx context.Context) error {
 	return nil
 }
 
-// take takes a step, prints it as a line and compares the answer with the one that it should
-// get.
+// take runs a step, prints it as a line and checks the answer.
 func (s step) take(line string) error {
 	start := time.Now()
 	answer, err := s.do()
@@ -131,12 +128,12 @@ func (s step) take(line string) error {
 		fmt.Printf("%25s%s\n", "", status.Convert(err).Message())
 	}
 	if answer != s.want {
-		return fmt.Errorf("%s of %s: the answer is %s, not %s", s.call, s.api, answer, s.want)
+		return fmt.Errorf("%s %s: got %s, want %s", s.api, s.call, answer, s.want)
 	}
 	return nil
 }
 
-// since is the time since start, always in the same unit.
+// since is the time since start, in milliseconds.
 func since(start time.Time) string {
 	return fmt.Sprintf("%.2f ms", time.Since(start).Seconds()*1e3)
 }

@@ -23,13 +23,13 @@ const (
 	pod     = kubelet + `\pods\web`
 	data    = pod + `\data`
 
-	// The blank disk whose life is shown. The simulator's default node has it, and makes
-	// it larger once it is formatted, as if somebody had asked for more space.
+	// blank is an empty disk of the simulator's default node, which grows it after the
+	// format as if a user had asked for more space.
 	blank  = 3
 	system = 0
 )
 
-// clients are those of the groups that drivers need.
+// clients are the clients of the groups that drivers need.
 type clients struct {
 	disk   *diskclient.Client
 	volume *volumeclient.Client
@@ -64,8 +64,8 @@ func (c clients) close() {
 	c.smb.Close()
 }
 
-// step is one call and the answer it should get: "done", "yes", "no", a size or number, or
-// a gRPC code.
+// step is one call and the answer it wants: "done", "yes", "no", a size or number, or a gRPC
+// code.
 type step struct {
 	api, call, want string
 	do              func() (answer string, err error)
@@ -91,11 +91,10 @@ func (c clients) countDisks(ctx context.Context) func() (string, error) {
 	}
 }
 
-// diskSteps are the life of a volume on a disk, in the order in which drivers live it. Kubelet
-// repeats what it is not sure of, so some steps are taken twice: work that is done already is
-// a success.
+// diskSteps are the life of a volume on a disk, in the order of a driver's calls. The kubelet
+// retries calls, so some steps run twice: repeating finished work succeeds.
 func (c clients) diskSteps(ctx context.Context) []step {
-	var id string // of the volume, once there is one
+	var id string // of the volume, once it exists
 	partition := func(disk uint32) func() (string, error) {
 		return func() (string, error) {
 			return done(c.disk.PartitionDisk(ctx, &diskv1.PartitionDiskRequest{DiskNumber: disk}))
@@ -147,7 +146,7 @@ func (c clients) diskSteps(ctx context.Context) []step {
 
 	return []step{
 		{"disk", "ListDiskIDs", "4 disks", c.countDisks(ctx)},
-		{"disk", "GetDiskStats of disk 3, which is blank", "20.0 GiB", diskSize},
+		{"disk", "GetDiskStats of disk 3 (blank)", "20.0 GiB", diskSize},
 		{"disk", "PartitionDisk 3", "done", partition(blank)},
 		{"disk", "PartitionDisk 3 again", "done", partition(blank)},
 		{"disk", "SetDiskState of disk 3: online", "done", setState(blank, true)},
@@ -161,7 +160,7 @@ func (c clients) diskSteps(ctx context.Context) []step {
 		}},
 		{"volume", "IsVolumeFormatted", "no", formatted},
 		{"volume", "FormatVolume", "done", format},
-		{"volume", "FormatVolume again, which changes nothing", "done", format},
+		{"volume", "FormatVolume again (no change)", "done", format},
 		{"volume", "IsVolumeFormatted", "yes", formatted},
 
 		{"filesystem", `Mkdir plugins\demo`, "done", mkdir(kubelet + `\plugins\demo`)},
@@ -181,21 +180,21 @@ func (c clients) diskSteps(ctx context.Context) []step {
 			return done(c.volume.WriteVolumeCache(ctx, &volumev1.WriteVolumeCacheRequest{VolumeId: id}))
 		}},
 
-		// The disk has grown meanwhile; the volume follows while it is in use.
+		// The disk has grown meanwhile; the volume grows while in use.
 		{"volume", "GetVolumeStats", "20.0 GiB", volumeSize},
 		{"disk", "Rescan", "done", func() (string, error) {
 			return done(c.disk.Rescan(ctx, &diskv1.RescanRequest{}))
 		}},
 		{"disk", "GetDiskStats of disk 3", "24.0 GiB", diskSize},
-		{"volume", "ResizeVolume to all there is", "done", func() (string, error) {
+		{"volume", "ResizeVolume to the maximum", "done", func() (string, error) {
 			return done(c.volume.ResizeVolume(ctx, &volumev1.ResizeVolumeRequest{VolumeId: id}))
 		}},
 		{"volume", "GetVolumeStats", "24.0 GiB", volumeSize},
 
-		// Requests carry what whoever can create a pod has written, so each is judged.
+		// Anybody who can create a pod can shape requests, so each is checked.
 		{"filesystem", `Mkdir C:\Windows\System32\x`, "PermissionDenied", mkdir(`C:\Windows\System32\x`)},
 		{"filesystem", `Mkdir pods\..\..\x`, "InvalidArgument", mkdir(kubelet + `\pods\..\..\x`)},
-		{"disk", "PartitionDisk 0, the system's", "PermissionDenied", partition(system)},
+		{"disk", "PartitionDisk 0 (system disk)", "PermissionDenied", partition(system)},
 		{"disk", "SetDiskState of disk 0: offline", "PermissionDenied", setState(system, false)},
 
 		{"filesystem", `Rmdir pods\web\data, with force`, "done", func() (string, error) {

@@ -107,15 +107,15 @@ func (m Disk) validate() *ModelError {
 	}
 	switch {
 	case m.SectorSize != 0 && m.SectorSize != 512 && m.SectorSize != 4096:
-		return problem("sectorSize", "%d is neither 512 nor 4096", m.SectorSize)
+		return problem("sectorSize", "%d is not 512 or 4096", m.SectorSize)
 	case !m.Size.plausible():
-		return problem("size", "%s is not the size of a disk: it must be a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
+		return problem("size", "%s is not a valid disk size; use a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
 	case m.GrowsTo != 0 && (m.GrowsTo < m.Size || !m.GrowsTo.plausible()):
-		return problem("growsTo", "%s is less than the size, or not a multiple of 4096 bytes", m.GrowsTo)
+		return problem("growsTo", "%s is smaller than the disk or not a multiple of 4096 bytes", m.GrowsTo)
 	case m.LooksRaw < 0:
-		return problem("looksRaw", "it must not be negative")
+		return problem("looksRaw", "must not be negative")
 	case m.Online && (m.Offline || m.ReadOnly):
-		return problem("online", "the disk cannot be offline or read-only then")
+		return problem("online", "an online disk cannot be offline or read-only")
 	}
 	return oneOf("layout", m.Layout, LayoutRaw, LayoutGPT, LayoutMBR, LayoutSuperfloppy)
 }

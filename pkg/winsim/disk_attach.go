@@ -20,7 +20,7 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 		number = n.freeNumber()
 	}
 	if n.attached(number) != nil {
-		return 0, winerr.New(winerr.Exists, "attach disk", fmt.Sprint(number), "the number is taken")
+		return 0, winerr.New(winerr.Exists, "attach disk", fmt.Sprint(number), "the number is in use")
 	}
 	d, problem := m.build(number)
 	if problem != nil {
@@ -99,7 +99,7 @@ func (n *Node) GrowDisk(number uint32, size Size) error {
 	case d == nil:
 		return noDisk("grow disk", number)
 	case int64(size) < d.size || !size.plausible():
-		return winerr.New(winerr.Invalid, "grow disk", fmt.Sprint(number), "%s is less than its size, or not a multiple of 4096 bytes", size)
+		return winerr.New(winerr.Invalid, "grow disk", fmt.Sprint(number), "%s is smaller than the disk or not a multiple of 4096 bytes", size)
 	}
 	n.grow(d, int64(size))
 	return nil
@@ -136,5 +136,5 @@ func (n *Node) freeNumber() uint32 {
 }
 
 func noDisk(op string, number uint32) error {
-	return winerr.New(winerr.NotFound, op, fmt.Sprint(number), "there is no such disk")
+	return winerr.New(winerr.NotFound, op, fmt.Sprint(number), "disk not found")
 }

@@ -72,7 +72,7 @@ func (b Bytes) put(content sparse, base, length int64) *ModelError {
 		at += length
 	}
 	if at < 0 || at > length-int64(len(value)) {
-		return problem("offset", "%d bytes at %s are not inside", len(value), b.Offset)
+		return problem("offset", "%d bytes at offset %s do not fit", len(value), b.Offset)
 	}
 	content.write(base+at, value)
 	return nil

@@ -70,7 +70,7 @@ func (d *disk) partition(m Disk) *ModelError {
 	switch m.Layout {
 	case "", LayoutRaw:
 		if len(m.Partitions) > 0 {
-			return problem("partitions", "a raw disk has none; give a layout")
+			return problem("partitions", "a raw disk has no partitions; set layout")
 		}
 		return nil
 	case LayoutGPT:
@@ -88,7 +88,7 @@ func (d *disk) partition(m Disk) *ModelError {
 		}
 		d.table.partitions = append(d.table.partitions, built)
 		if d.misfit(d.table.partitions) >= 0 || built.Offset < at {
-			return problem("offset", "%d bytes at %d are not free on the disk, not made of whole sectors, or not behind the partition before", built.Length, built.Offset).at("partitions", i)
+			return problem("offset", "%d bytes at offset %d overlap another partition, do not fit on the disk, are out of order, or are not whole sectors", built.Length, built.Offset).at("partitions", i)
 		}
 		if err := d.addVolume(built, p); err != nil {
 			return err.at("partitions", i)
@@ -96,7 +96,7 @@ func (d *disk) partition(m Disk) *ModelError {
 		at = built.End()
 	}
 	if d.table.style == win.StyleMBR && len(d.table.partitions) > mbrEntries {
-		return problem("partitions", "there is room for %d only", mbrEntries)
+		return problem("partitions", "an MBR has room for %d partitions", mbrEntries)
 	}
 	d.table.number()
 	d.writeTable()
@@ -106,7 +106,7 @@ func (d *disk) partition(m Disk) *ModelError {
 // superfloppy makes a disk that is one file system.
 func (d *disk) superfloppy(m Disk) *ModelError {
 	if len(m.Partitions) != 1 || m.Partitions[0].Volume == nil || m.Partitions[0].Offset != 0 || m.Partitions[0].Size != 0 {
-		return problem("partitions", "a superfloppy has one, with a volume and without offset and size")
+		return problem("partitions", "a superfloppy needs exactly one partition, with a volume and without offset and size")
 	}
 	d.table = table{style: win.StyleMBR}
 	whole := &partition{Partition: win.Partition{Length: d.size, MBRType: mbrBasic}}
@@ -166,7 +166,7 @@ func (m Partition) setType(p *partition, style win.PartitionStyle) *ModelError {
 	if style != win.StyleGPT {
 		number, err := strconv.ParseUint(cmp.Or(m.Type, "0x07"), 0, 8)
 		if err != nil || number == 0 {
-			return problem("type", "%q is not the type of an MBR partition, such as 0x07", m.Type)
+			return problem("type", "%q is not an MBR partition type such as 0x07", m.Type)
 		}
 		p.MBRType = uint8(number)
 		return nil
@@ -175,7 +175,7 @@ func (m Partition) setType(p *partition, style win.PartitionStyle) *ModelError {
 	if !ok {
 		var err error
 		if known, err = win.ParseGUID(m.Type); err != nil || known == (win.GUID{}) {
-			return problem("type", "%q is neither a GUID nor one of basic, msr, efi, recovery, ldm-metadata, ldm-data, linux", m.Type)
+			return problem("type", "%q is not a GUID or one of basic, msr, efi, recovery, ldm-metadata, ldm-data, linux", m.Type)
 		}
 	}
 	p.Type = known

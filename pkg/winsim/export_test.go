@@ -25,7 +25,7 @@ func (n *Node) ProveChanges(report func(error)) {
 		switch {
 		case err != nil: // other tests are about what cannot be saved
 		case !n.mu.dirty && !bytes.Equal(before, after):
-			report(fmt.Errorf("a change that nobody has told of:\n%s\n%s", before, after))
+			report(fmt.Errorf("a change that was not marked as one:\n%s\n%s", before, after))
 		}
 		before = after
 	}

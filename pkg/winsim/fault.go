@@ -48,17 +48,17 @@ type Fault struct {
 func (f Fault) validate() *ModelError {
 	switch {
 	case f.Call != "" && !callNames[f.Call]:
-		return &ModelError{Field: "call", Problem: fmt.Sprintf("%q is not a call; known are %s", f.Call, strings.Join(slices.Sorted(maps.Keys(callNames)), ", "))}
+		return &ModelError{Field: "call", Problem: fmt.Sprintf("unknown call %q; use one of %s", f.Call, strings.Join(slices.Sorted(maps.Keys(callNames)), ", "))}
 	case f.Nth < 0:
-		return &ModelError{Field: "nth", Problem: "it must not be negative"}
+		return &ModelError{Field: "nth", Problem: "must not be negative"}
 	case f.Times < 0:
-		return &ModelError{Field: "times", Problem: "it must not be negative"}
+		return &ModelError{Field: "times", Problem: "must not be negative"}
 	case !(f.Chance >= 0 && f.Chance <= 1): // so that NaN is refused too
-		return &ModelError{Field: "chance", Problem: "it must be between 0 and 1"}
+		return &ModelError{Field: "chance", Problem: "must be between 0 and 1"}
 	case f.Delay < 0:
-		return &ModelError{Field: "delay", Problem: "it must not be negative"}
+		return &ModelError{Field: "delay", Problem: "must not be negative"}
 	case f.Delay == 0 && f.Error == 0 && f.Do == nil && f.Crash == "":
-		return &ModelError{Field: "error", Problem: "the fault does nothing: give an error, a delay or a crash"}
+		return &ModelError{Field: "error", Problem: "the fault does nothing; set error, delay or crash"}
 	}
 	if err := oneOf("crash", f.Crash, CrashBefore, CrashAfter); err != nil {
 		return err

@@ -299,7 +299,7 @@ func TestInject_Refuses(t *testing.T) {
 		t.Errorf("%v does not list the calls there are", err)
 	}
 	if got, want := look(t, node, `C:\`, 1), []winerr.Code{0}; !slices.Equal(got, want) {
-		t.Errorf("a refused fault struck: %d", got)
+		t.Errorf("a refused fault hit: %d", got)
 	}
 }
 

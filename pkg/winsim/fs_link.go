@@ -137,11 +137,11 @@ func (l *link) checkFits(fs *fileSystem) error {
 func taggedLink(tag win.ReparseTag, data string) (*link, *ModelError) {
 	body, err := hex.DecodeString(strings.ReplaceAll(data, " ", ""))
 	if err != nil {
-		return nil, problem("tagData", "%q is not a row of hexadecimal bytes", data)
+		return nil, problem("tagData", "%q is not a string of hexadecimal bytes", data)
 	}
 	const header = 8
 	if len(body) > winlayout.MaxReparseData-header {
-		return nil, problem("tagData", "%d bytes are more than the %d that Windows stores", len(body), winlayout.MaxReparseData-header)
+		return nil, problem("tagData", "%d bytes exceed the limit of %d", len(body), winlayout.MaxReparseData-header)
 	}
 	buffer := binary.LittleEndian.AppendUint32(nil, uint32(tag))
 	buffer = binary.LittleEndian.AppendUint32(buffer, uint32(len(body)))

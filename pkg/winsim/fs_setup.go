@@ -89,13 +89,13 @@ func (n *Node) MountFolder(path, volumeID string) error {
 // SetVolumeState changes how a volume answers from now on.
 func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 	if !state.known() {
-		return winerr.New(winerr.Invalid, "set state of volume", volumeID, "%q is not a state", state)
+		return winerr.New(winerr.Invalid, "set state of volume", volumeID, "unknown state %q", state)
 	}
 	n.lock()
 	defer n.mu.Unlock()
 	v := n.volumeByID(volumeID)
 	if v == nil {
-		return winerr.New(winerr.NotFound, "set state of volume", volumeID, "the node has no such volume")
+		return winerr.New(winerr.NotFound, "set state of volume", volumeID, "volume not found")
 	}
 	n.changed()
 	v.state = state

@@ -44,12 +44,12 @@ func (n *Node) SetShortName(path, short string) error {
 	case err != nil:
 		return err
 	case at.parent == nil || at.entry.isStream:
-		return winerr.New(winerr.Invalid, op, path, "it has no name of its own")
+		return winerr.New(winerr.Invalid, op, path, "the root of a volume and a stream have no short name")
 	case short != "" && !fits8dot3(short):
 		return winerr.New(winerr.Invalid, op, path, "%q is not an 8.3 name", short)
 	}
 	if owner := at.parent.child(short); owner != nil && owner != at.entry {
-		return winerr.New(winerr.Exists, op, path, "%s has that name", owner.name)
+		return winerr.New(winerr.Exists, op, path, "%s already has that name", owner.name)
 	}
 	n.changed()
 	at.parent.giveShortName(at.entry, winpath.Fold(short))

@@ -166,13 +166,13 @@ func (fs *fileSystem) addFile(f File) *ModelError {
 			at.add(at.entry)
 		}
 		if at.entry.children == nil || isLink(at.entry) {
-			return problem("path", "%s is below something that is not a directory", f.Path)
+			return problem("path", "a parent of %s is not a directory", f.Path)
 		}
 		at = resolvedPath{fs: fs, parent: at.entry, name: name, entry: at.entry.child(name)}
 	}
 	switch {
 	case at.parent == nil || at.entry != nil && (len(at.entry.children) > 0 || at.entry.children == nil || isLink(at.entry)):
-		return problem("path", "%s is there already", f.Path)
+		return problem("path", "%s already exists", f.Path)
 	case at.entry != nil:
 		at.detach()
 	}

@@ -29,7 +29,7 @@ func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
 	defer n.mu.Unlock()
 	p := findPortal(n.iscsi.portals, portal)
 	if p == nil {
-		return winerr.New(winerr.NotFound, "set state of portal", portal, "there is no such portal")
+		return winerr.New(winerr.NotFound, "set state of portal", portal, "portal not found")
 	}
 	n.changed()
 	p.down = down
@@ -43,7 +43,7 @@ func (n *Node) HoldISCSITarget(iqn string) (release func(), err error) {
 	defer n.mu.Unlock()
 	t := n.iscsi.target(iqn)
 	if t == nil {
-		return nil, winerr.New(winerr.NotFound, "hold target", iqn, "there is no such target")
+		return nil, winerr.New(winerr.NotFound, "hold target", iqn, "target not found")
 	}
 	t.held++
 	return sync.OnceFunc(func() {

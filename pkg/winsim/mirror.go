@@ -104,7 +104,7 @@ func (n *Node) mirrorDrives(dirs []string, report func(error), locate func(strin
 		}
 	}
 	if len(m.claims) == 0 {
-		return nil, errors.New("mirror the node's directories: there are none")
+		return nil, errors.New("mirror the node's directories: none given")
 	}
 	m.store = realDir{root: m.claims[0].Root, path: claim.Mark}
 	return n.startMirror(m)
@@ -114,7 +114,7 @@ func (n *Node) mirrorDrives(dirs []string, report func(error), locate func(strin
 func (m *mirror) addDrive(dir, at string) error {
 	prefix := winpath.Components(dir)
 	if len(prefix) == 0 {
-		return errors.New("it is a whole drive")
+		return errors.New("cannot mirror a whole drive; name a directory")
 	}
 	letter := winpath.Fold(dir[:1])
 	for _, b := range m.drives[letter] {
@@ -144,11 +144,11 @@ func (n *Node) startMirror(m *mirror) (func(), error) {
 	defer n.mu.Unlock()
 	if n.mirror != nil {
 		m.release()
-		return nil, errors.New("mirror the node's files: they are mirrored already")
+		return nil, errors.New("mirror the node's files: already mirrored")
 	}
 	if n.mu.stateFile != nil {
 		m.release()
-		return nil, errors.New("mirror the node's files: its state is kept in a file, which would not have what others do in a real directory")
+		return nil, errors.New("mirror the node's files: a node with a state file cannot be mirrored; its file would miss changes made in the directory")
 	}
 	n.mirror, n.mu.beforeUnlock = m, m.update
 	return sync.OnceFunc(m.stop), nil

@@ -182,7 +182,7 @@ func (fs *fileSystem) forget(e *entry) {
 // importReal takes over what somebody else made.
 func (fs *fileSystem) importReal(dir *entry, name string) {
 	if !isWindowsName(name) {
-		fs.mirrored.m.reportOnce("%q is not a name on Windows, so the node does not see it", name)
+		fs.mirrored.m.reportOnce("%q is not a valid Windows name; the node ignores it", name)
 		return
 	}
 	made := &entry{name: name, parent: dir}
@@ -231,7 +231,7 @@ func (fs *fileSystem) load(e *entry) error {
 // there since: neither is read, nor waited for.
 func readReal(at realDir, size int64) ([]byte, error) {
 	if size > maxContent {
-		return nil, fmt.Errorf("%s has %d bytes, more than the emulated node reads", at.path, size)
+		return nil, fmt.Errorf("%s: %d bytes exceed the limit of %d", at.path, size, maxContent)
 	}
 	before, err := at.root.Lstat(at.path)
 	if err != nil {
@@ -247,7 +247,7 @@ func readReal(at realDir, size int64) ([]byte, error) {
 		return nil, err
 	}
 	if !before.Mode().IsRegular() || !os.SameFile(before, opened) {
-		return nil, fmt.Errorf("%s was replaced while it was read", at.path)
+		return nil, fmt.Errorf("%s: replaced while the node read it", at.path)
 	}
 	return io.ReadAll(io.LimitReader(file, maxContent))
 }

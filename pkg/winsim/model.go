@@ -219,9 +219,9 @@ func (f File) validate(hasVolume func(guid string) bool) *ModelError {
 	case natures > 1:
 		return problem("path", "%s cannot have more than one of content, emptyFile, symlink, fileSymlink, junction and volume", f.Path)
 	case f.Tag != 0 && f.Symlink+f.FileSymlink+f.Junction+f.Volume != "":
-		return problem("tag", "a link has its own")
+		return problem("tag", "a link has a fixed tag; remove tag")
 	case f.Tag == 0 && f.TagData != "":
-		return problem("tagData", "there is no tag")
+		return problem("tagData", "tag is missing")
 	}
 	if _, err := taggedLink(win.ReparseTag(f.Tag), f.TagData); err != nil {
 		return err
@@ -232,7 +232,7 @@ func (f File) validate(hasVolume func(guid string) bool) *ModelError {
 		}
 	}
 	if f.Volume != "" && hasVolume != nil && !hasVolume(normalGUID(f.Volume)) {
-		return problem("volume", "%q is not among the node's volumes (state %q makes one that is gone)", f.Volume, Gone)
+		return problem("volume", "%q is not a volume of the node; for a missing volume add one with state %q", f.Volume, Gone)
 	}
 	return nil
 }

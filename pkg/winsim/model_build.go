@@ -131,7 +131,7 @@ func (d *disk) addVolume(p *partition, m Partition) *ModelError {
 		case volume.ID != "" && normalGUID(volume.ID) == "":
 			return problem("volume.id", "%q is not a GUID", volume.ID)
 		case volume.Size != 0 || len(volume.Extents) > 0 || volume.CDROM:
-			return problem("volume.size", "size, extents and cdrom are of volumes that are not a partition")
+			return problem("volume.size", "the volume of a partition cannot have size, extents or cdrom")
 		}
 		p.volume = newVolume(volume, guid)
 		p.volume.extents = []extent{{d, p.Offset, p.Length}}
@@ -172,12 +172,12 @@ func (m Volume) build(disks map[uint32]*disk) (*volume, *ModelError) {
 		case d == nil:
 			return nil, problem("disk", "there is no disk %d", e.Disk).at("extents", i)
 		case e.Offset < 0 || e.Size <= 0 || int64(e.Offset) > d.size-int64(e.Size) || int64(e.Offset|e.Size)%d.sector != 0:
-			return nil, problem("offset", "%s at %s are not sectors of the disk", e.Size, e.Offset).at("extents", i)
+			return nil, problem("offset", "%s at offset %s do not fit on the disk or are not whole sectors", e.Size, e.Offset).at("extents", i)
 		}
 		v.extents = append(v.extents, extent{d, int64(e.Offset), int64(e.Size)})
 	}
 	if first := v.extents; len(first) > 0 && first[0].disk.fileSystems[first[0].offset] != nil {
-		return nil, problem("offset", "another volume begins there").at("extents", 0)
+		return nil, problem("offset", "another volume starts at this offset").at("extents", 0)
 	}
 	if len(v.extents) == 0 {
 		size := int64(cmp.Or(m.Size, 10*GiB))
@@ -195,7 +195,7 @@ func (v *volume) apply(m Volume) *ModelError {
 	}
 	if kind == FileSystemNone {
 		if len(m.Files) > 0 {
-			return problem("files", "there is no file system for them")
+			return problem("files", "the volume has no file system")
 		}
 		return nil
 	}
@@ -217,13 +217,13 @@ func (m Volume) validate() *ModelError {
 	case letter != "" && (len(letter) != 1 || letter < "A" || letter > "Z"):
 		return problem("letter", "%q is not a drive letter", m.Letter)
 	case !m.State.known():
-		return problem("state", "%q is none of %s", m.State, quoted([]VolumeState{Raw, NotReady, Gone, Locked}))
+		return problem("state", "%q is not one of %s", m.State, quoted([]VolumeState{Raw, NotReady, Gone, Locked}))
 	case m.Used < 0:
-		return problem("used", "it must not be negative")
+		return problem("used", "must not be negative")
 	case m.Size != 0 && !m.Size.plausible():
-		return problem("size", "%s is not the size of a volume: it must be a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
+		return problem("size", "%s is not a valid volume size; use a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
 	case m.Size != 0 && len(m.Extents) > 0:
-		return problem("size", "it follows from the extents")
+		return problem("size", "remove size; the extents determine it")
 	case m.CDROM && len(m.Extents) > 0:
 		return problem("cdrom", "a CD-ROM has no extents")
 	}

@@ -135,14 +135,14 @@ func (i Identifier) build() (win.DeviceIdentifier, *ModelError) {
 
 func textOrHex(text, digits string) ([]byte, *ModelError) {
 	if (text == "") == (digits == "") {
-		return nil, problem("text", "give one of text and hex")
+		return nil, problem("text", "set either text or hex")
 	}
 	if text != "" {
 		return []byte(text), nil
 	}
 	value, err := hex.DecodeString(strings.ReplaceAll(digits, " ", ""))
 	if err != nil {
-		return nil, problem("hex", "%q is not a row of hexadecimal bytes", digits)
+		return nil, problem("hex", "%q is not a string of hexadecimal bytes", digits)
 	}
 	return value, nil
 }

@@ -149,12 +149,12 @@ func (m ISCSITarget) build(portals []*iscsiPortal, index int) (*iscsiTarget, *Mo
 	for i, text := range m.Portals {
 		p := findPortal(portals, text)
 		if p == nil {
-			return nil, problem(fmt.Sprintf("portals[%d]", i), "%q is not among the portals", text)
+			return nil, problem(fmt.Sprintf("portals[%d]", i), "%q is not a portal of the model", text)
 		}
 		t.portals = append(t.portals, p)
 	}
 	if len(t.portals) == 0 {
-		return nil, problem("portals", "there is no portal that could offer it")
+		return nil, problem("portals", "no portal offers the target")
 	}
 	if m.CHAP != nil {
 		if err := m.CHAP.validate(); err != nil {
@@ -175,10 +175,10 @@ func (m ISCSITarget) build(portals []*iscsiPortal, index int) (*iscsiTarget, *Mo
 func (m CHAP) validate() *ModelError {
 	const least, most = 12, 16
 	if len(m.Secret) < least || len(m.Secret) > most {
-		return problem("secret", "it must have %d to %d bytes", least, most)
+		return problem("secret", "must have %d to %d bytes", least, most)
 	}
 	if m.MutualSecret != "" && (len(m.MutualSecret) < least || len(m.MutualSecret) > most) {
-		return problem("mutualSecret", "it must have %d to %d bytes", least, most)
+		return problem("mutualSecret", "must have %d to %d bytes", least, most)
 	}
 	return nil
 }
@@ -191,13 +191,13 @@ func (m Disk) buildLUN(target, lun int) (*disk, *ModelError) {
 	case lun > maxLUN:
 		return nil, problem("size", "a target has at most %d disks", maxLUN+1)
 	case m.Number != 0:
-		return nil, problem("number", "the disk gets one when it appears")
+		return nil, problem("number", "remove number; the disk gets one when it appears")
 	case m.Bus != "" && m.Bus != BusISCSI:
-		return nil, problem("bus", "it is iscsi")
+		return nil, problem("bus", "must be iscsi")
 	case m.SCSI != nil:
-		return nil, problem("scsi", "it follows from the target")
+		return nil, problem("scsi", "remove scsi; the target determines it")
 	case m.System:
-		return nil, problem("system", "Windows does not start from it")
+		return nil, problem("system", "an iSCSI disk cannot be the system disk")
 	}
 	m.Bus, m.SCSI = BusISCSI, &SCSI{Port: iscsiAdapter, Target: uint8(target), LUN: uint8(lun)}
 	const beyondDisks = 1 << 20
@@ -207,7 +207,7 @@ func (m Disk) buildLUN(target, lun int) (*disk, *ModelError) {
 func (in *initiator) addLogin(m ISCSILogin) *ModelError {
 	t := in.target(m.Target)
 	if t == nil {
-		return problem("target", "%q is not among the targets", m.Target)
+		return problem("target", "%q is not a target of the model", m.Target)
 	}
 	p := findPortal(t.portals, m.Portal)
 	if p == nil {

@@ -131,7 +131,7 @@ func (m SMBServer) validate() *ModelError {
 		same := func(other SMBAccount) bool { return winpath.Equal(other.User, account.User) }
 		switch {
 		case account.User == "":
-			return problem("user", "it is missing; guest lets in those without a name").at("accounts", i)
+			return problem("user", "user is missing; to allow access without a user, set guest").at("accounts", i)
 		case slices.ContainsFunc(m.Accounts[:i], same):
 			return problem("user", "%q is used twice", account.User).at("accounts", i)
 		}

@@ -121,12 +121,12 @@ func oneOf[T ~string](field string, value T, known ...T) *ModelError {
 	if value == "" || slices.Contains(known, value) {
 		return nil
 	}
-	return problem(field, "%q is none of %s", value, quoted(known))
+	return problem(field, "%q is not one of %s", value, quoted(known))
 }
 
 func notNegative[T ~int | ~int64](field string, value T) *ModelError {
 	if value < 0 {
-		return problem(field, "it must not be negative")
+		return problem(field, "must not be negative")
 	}
 	return nil
 }

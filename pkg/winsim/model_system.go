@@ -37,7 +37,7 @@ func (f Firmware) build() (firmware, *ModelError) {
 	} {
 		switch {
 		case part.text != "" && f.Table != "":
-			return firmware{}, problem("table", "give the whole table or %s, not both", part.field)
+			return firmware{}, problem("table", "set either table or %s", part.field)
 		case strings.ContainsFunc(part.text, func(r rune) bool { return r == 0 || r > 0xFF }):
 			return firmware{}, problem(part.field, "%.100q has characters that firmware cannot show", part.text)
 		}
@@ -45,7 +45,7 @@ func (f Firmware) build() (firmware, *ModelError) {
 	if f.Table != "" {
 		table, err := hex.DecodeString(strings.ReplaceAll(f.Table, " ", ""))
 		if err != nil {
-			return firmware{}, problem("table", "%.40q is not a row of hexadecimal bytes", f.Table)
+			return firmware{}, problem("table", "%.40q is not a string of hexadecimal bytes", f.Table)
 		}
 		built.table = table
 	} else {
@@ -155,7 +155,7 @@ func (s Service) build() (*service, *ModelError) {
 		}
 	}
 	if s.SpecificExitCode != 0 && s.ExitCode != 1066 {
-		return nil, problem("specificExitCode", "it counts only with exitCode 1066")
+		return nil, problem("specificExitCode", "needs exitCode 1066")
 	}
 	if s.DisplayName == "" {
 		s.DisplayName = s.Name
@@ -191,7 +191,7 @@ func buildServices(models []Service) (services, *ModelError) {
 	}
 	for i, s := range built.all {
 		if s.needsItself(map[*service]bool{}, s) {
-			return services{}, problem("dependsOn", "%s would depend on itself", s.Name).at("services", i)
+			return services{}, problem("dependsOn", "%s depends on itself", s.Name).at("services", i)
 		}
 	}
 	built.runAtStart()
@@ -201,7 +201,7 @@ func buildServices(models []Service) (services, *ModelError) {
 		}
 		for _, needed := range s.needs {
 			if needed.state == ServiceStopped {
-				return services{}, problem("state", "it is %s, but %s, which it depends on, is stopped", s.state, needed.Name).at("services", i)
+				return services{}, problem("state", "the service is %s, but its dependency %s is stopped", s.state, needed.Name).at("services", i)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func (all *services) resolve(s *service) *ModelError {
 	for _, name := range s.DependsOn {
 		needed := all.byName[winpath.Fold(name)]
 		if needed == nil {
-			return problem("dependsOn", "%q is not among the node's services", name)
+			return problem("dependsOn", "%q is not a service of the node", name)
 		}
 		s.needs = append(s.needs, needed)
 	}

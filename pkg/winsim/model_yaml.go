@@ -74,7 +74,7 @@ func decode(r io.Reader, name string, out any) (*yaml.Node, error) {
 		return nil, syntaxError(name, err)
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, &ModelError{File: name, Line: second.Line, Problem: "there is more than one YAML document"}
+		return nil, &ModelError{File: name, Line: second.Line, Problem: "the file has more than one YAML document"}
 	}
 	root := document.Content[0]
 	if err := check(root, reflect.TypeOf(out).Elem(), ""); err != nil {
@@ -116,7 +116,7 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 	switch want.Kind() {
 	case reflect.Struct:
 		if node.Kind != yaml.MappingNode {
-			return problem("a mapping with the keys %s is expected here", strings.Join(keys(want), ", "))
+			return problem("expected a mapping with the keys %s", strings.Join(keys(want), ", "))
 		}
 		seen := map[string]bool{}
 		for i := 0; i < len(node.Content); i += 2 {
@@ -127,9 +127,9 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 			case key.Kind != yaml.ScalarNode:
 				return &ModelError{Line: key.Line, Field: path, Problem: "a key must be a single word"}
 			case !known:
-				return &ModelError{Line: key.Line, Field: inner, Problem: "there is no such field; known are " + strings.Join(keys(want), ", ")}
+				return &ModelError{Line: key.Line, Field: inner, Problem: "unknown field; use one of " + strings.Join(keys(want), ", ")}
 			case seen[key.Value]:
-				return &ModelError{Line: key.Line, Field: inner, Problem: "the field is given twice"}
+				return &ModelError{Line: key.Line, Field: inner, Problem: "duplicate field"}
 			}
 			seen[key.Value] = true
 			if err := check(value, fieldType, inner); err != nil {
@@ -138,7 +138,7 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 		}
 	case reflect.Slice:
 		if node.Kind != yaml.SequenceNode {
-			return problem("a list is expected here")
+			return problem("expected a list")
 		}
 		for i, element := range node.Content {
 			if err := check(element, want.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
@@ -147,12 +147,12 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 		}
 	default:
 		if node.Kind != yaml.ScalarNode {
-			return problem("a single value is expected here")
+			return problem("expected a single value")
 		}
 		if node.Value == "" || node.ShortTag() == "!!null" {
 			// Silently it would mean the same as no field at all, which for the
 			// content of a file is a directory.
-			return problem("it has no value; give one, or leave the field out")
+			return problem("the value is missing; add one or remove the field")
 		}
 		if err := node.Decode(reflect.New(want).Interface()); err != nil {
 			return problem("%q is not a %s", node.Value, kindName(want))

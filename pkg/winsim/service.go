@@ -194,7 +194,7 @@ func (n *Node) ServiceInfo(name string) (ServiceInfo, error) {
 func (n *Node) SetServiceState(name string, state ServiceState) error {
 	const op = "set state of service"
 	if state.check("state") != nil || state == "" {
-		return winerr.New(winerr.Invalid, op, name, "%q is not a state", state)
+		return winerr.New(winerr.Invalid, op, name, "unknown state %q", state)
 	}
 	n.lock()
 	defer n.mu.Unlock()

@@ -181,7 +181,7 @@ func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
 	defer n.mu.Unlock()
 	s := n.network.byName[winpath.Fold(name)]
 	if s == nil {
-		return winerr.New(winerr.NotFound, op, name, "the node's network has no such server")
+		return winerr.New(winerr.NotFound, op, name, "server not found")
 	}
 	model := s.SMBServer
 	model.Shares, model.Accounts = slices.Clone(model.Shares), slices.Clone(model.Accounts)

@@ -188,11 +188,11 @@ func TestLoadModel_SMB(t *testing.T) {
 		{"smbServers:\n  - name: a\n    shares:\n      - name: C$\n", `line 4: smbServers[0].shares[0].name: "C$" is not`},
 		{"smbServers:\n  - name: a\n    shares:\n      - name: x\n      - name: X\n", `line 5: smbServers[0].shares[1].name: "X" is used twice`},
 		{"smbServers:\n  - name: a\n    shares:\n      - name: x\n        files:\n          - path: a\\..\\b\n", `line 6: smbServers[0].shares[0].files[0].path: `},
-		{"smbServers:\n  - name: a\n    accounts:\n      - password: x\n", `line 4: smbServers[0].accounts[0].user: it is missing`},
+		{"smbServers:\n  - name: a\n    accounts:\n      - password: x\n", `line 4: smbServers[0].accounts[0].user: user is missing`},
 		{"smbServers:\n  - name: a\n    accounts: [{user: u}, {user: U}]\n", `line 3: smbServers[0].accounts[1].user: "U" is used twice`},
-		{"smbServers:\n  - name: a\n    accounts: [{user: u, state: tired}]\n", `smbServers[0].accounts[0].state: "tired" is none of "locked"`},
-		{"smbServers:\n  - name: a\n    delay: -1s\n", `line 3: smbServers[0].delay: it must not be negative`},
-		{"smbServers:\n  - name: a\n    port: 445\n", `line 3: smbServers[0].port: there is no such field`},
+		{"smbServers:\n  - name: a\n    accounts: [{user: u, state: tired}]\n", `smbServers[0].accounts[0].state: "tired" is not one of "locked"`},
+		{"smbServers:\n  - name: a\n    delay: -1s\n", `line 3: smbServers[0].delay: must not be negative`},
+		{"smbServers:\n  - name: a\n    port: 445\n", `line 3: smbServers[0].port: unknown field`},
 	} {
 		_, err := winsim.LoadModel(strings.NewReader(c.yaml), "node.yaml")
 		if err == nil || !strings.Contains(err.Error(), c.want) {

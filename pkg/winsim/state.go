@@ -97,21 +97,21 @@ func Load(model Model, r io.Reader) (*Node, error) {
 	decoder.DisallowUnknownFields()
 	err = decoder.Decode(&saved)
 	if err == nil && decoder.More() {
-		err = errors.New("something stands behind its end")
+		err = errors.New("unexpected data after the end")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("it is not the state of a node, or damaged: %w", err)
+		return nil, fmt.Errorf("not the state of a node, or damaged: %w", err)
 	}
 	switch {
 	case saved.Format != stateFormat:
-		return nil, errors.New("it is not the state of a node")
+		return nil, errors.New("not the state of a node")
 	case saved.Version != stateVersion:
-		return nil, fmt.Errorf("it has version %d of the format, this program reads version %d", saved.Version, stateVersion)
+		return nil, fmt.Errorf("format version %d is not supported; this program reads version %d", saved.Version, stateVersion)
 	case saved.Model != node.digest():
-		return nil, errors.New("it is the state of a node of another model")
+		return nil, errors.New("the state belongs to a node of another model")
 	}
 	if err := node.restore(saved); err != nil {
-		return nil, fmt.Errorf("it is damaged: %w", err)
+		return nil, fmt.Errorf("the state is damaged: %w", err)
 	}
 	return node, nil
 }
@@ -141,7 +141,7 @@ func (m Model) digest() string {
 // encode is the state as a file. n.mu is held.
 func (n *Node) encode() ([]byte, error) {
 	if n.mirror != nil {
-		return nil, errors.New("save the node: its files are shown in real directories")
+		return nil, errors.New("save the node: a mirrored node cannot be saved")
 	}
 	s := saver{node: n, disks: indexList[*disk]{at: map[*disk]int{}}, volumes: indexList[*volume]{at: map[*volume]int{}}}
 	saved, err := s.save()

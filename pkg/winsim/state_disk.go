@@ -109,15 +109,15 @@ func (l *loader) disk(saved diskState) (*disk, error) {
 	case d.sector != 512 && d.sector != 4096:
 		return nil, fmt.Errorf("disk %d has sectors of %d bytes", d.number, d.sector)
 	case !Size(d.size).plausible() || !Size(d.visibleSize).plausible():
-		return nil, fmt.Errorf("disk %d has a size that no disk has", d.number)
+		return nil, fmt.Errorf("disk %d has an invalid size", d.number)
 	case d.table.style == win.StyleGPT && !Size(d.table.size).plausible():
-		return nil, fmt.Errorf("disk %d has a partition table for a size that no disk has", d.number)
+		return nil, fmt.Errorf("disk %d has a partition table with an invalid size", d.number)
 	case d.table.style > win.StyleRaw:
 		return nil, fmt.Errorf("disk %d has a partition table of an unknown style", d.number)
 	}
 	for block, data := range saved.Content {
 		if block < 0 || data.At < 0 || data.At > blockSize-len(data.Bytes) {
-			return nil, fmt.Errorf("disk %d has bytes outside of it", d.number)
+			return nil, fmt.Errorf("disk %d has data beyond its end", d.number)
 		}
 		full := make([]byte, blockSize)
 		copy(full[data.At:], data.Bytes)
@@ -152,7 +152,7 @@ func (l *loader) partitions(d *disk, saved diskState) error {
 	}
 	for _, p := range d.table.partitions {
 		if p.Offset < 0 || p.Length <= 0 || p.Offset > d.size-p.Length {
-			return fmt.Errorf("disk %d has a partition outside of it", d.number)
+			return fmt.Errorf("disk %d has a partition beyond its end", d.number)
 		}
 	}
 	return nil
@@ -201,7 +201,7 @@ func (l *loader) volume(saved volumeState) (*volume, error) {
 		nameless: saved.Nameless, arrived: saved.Arrived, inServiceCache: saved.Known, formatting: saved.Formatting,
 	}
 	if normalGUID(v.guid) != v.guid || len(saved.Extents) == 0 || !v.state.known() {
-		return nil, fmt.Errorf("volume %q is no volume", v.guid)
+		return nil, fmt.Errorf("volume %q is invalid", v.guid)
 	}
 	for _, e := range saved.Extents {
 		d, err := pick(l.disks, e.Disk)
@@ -209,7 +209,7 @@ func (l *loader) volume(saved volumeState) (*volume, error) {
 			return nil, err
 		}
 		if e.Offset < 0 || e.Length < 0 || e.Offset > d.size-e.Length {
-			return nil, fmt.Errorf("volume %s is not on its disk", v.guid)
+			return nil, fmt.Errorf("volume %s extends beyond its disk", v.guid)
 		}
 		v.extents = append(v.extents, extent{d, e.Offset, e.Length})
 	}

@@ -69,7 +69,7 @@ func (s *saver) events() []eventState {
 		case pendingEnd:
 			is = eventState{Kind: savedPendingEnd, Service: what.service.Name, Changes: what.changes}
 		default:
-			panic(fmt.Sprintf("winsim: nobody has said how to save %T", what))
+			panic(fmt.Sprintf("winsim: no rule to save %T", what))
 		}
 		is.Due = e.due
 		saved = append(saved, is)
@@ -108,6 +108,6 @@ func (l *loader) event(s eventState) (eventAction, error) {
 		service, err := l.node.service(s.Service)
 		return pendingEnd{service, s.Changes}, err
 	default:
-		return nil, errors.New("this program does not know it")
+		return nil, errors.New("unknown event")
 	}
 }

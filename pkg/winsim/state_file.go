@@ -44,9 +44,9 @@ func Open(model Model, path string, failed func(error)) (node *Node, closeFile f
 	lock, err := claim.Lock(path + ".lock")
 	if err != nil {
 		if _, missing := os.Stat(filepath.Dir(path)); missing != nil {
-			return nil, nil, fmt.Errorf("the directory of %s cannot be used: %w", path, missing)
+			return nil, nil, fmt.Errorf("open state file %s: %w", path, missing)
 		}
-		return nil, nil, fmt.Errorf("%s cannot be locked; is another csi-proxy-sim using it? %w", path, err)
+		return nil, nil, fmt.Errorf("lock %s: %w; another csi-proxy-sim may be using it", path, err)
 	}
 	defer func() {
 		if err != nil {
@@ -59,7 +59,7 @@ func Open(model Model, path string, failed func(error)) (node *Node, closeFile f
 		node, err = New(model)
 	case err == nil:
 		if node, err = Load(model, bytes.NewReader(saved)); err != nil {
-			err = fmt.Errorf("%s: %w; give another file, or remove this one to begin anew", path, err)
+			err = fmt.Errorf("load %s: %w; use another file, or delete this one to start with a new node", path, err)
 		}
 	}
 	if err != nil {
@@ -98,7 +98,7 @@ func (k *stateFile) write() error {
 		err = replaceFile(k.path, data)
 	}
 	if err != nil {
-		return fmt.Errorf("keep the state of the node: %w", err)
+		return fmt.Errorf("save the state of the node: %w", err)
 	}
 	k.written = changes
 	return nil

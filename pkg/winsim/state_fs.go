@@ -105,7 +105,7 @@ func (l *loader) fileSystem(saved fileSystemState) (*fileSystem, error) {
 		shortNames: saved.ShortNames,
 	}
 	if err := oneOf("fileSystem", fs.kind, NTFS, ReFS, FAT32, CDFS); err != nil || fs.kind == "" || fs.sector <= 0 || fs.cluster <= 0 {
-		return nil, fmt.Errorf("a file system of kind %q is none", fs.kind)
+		return nil, fmt.Errorf("unknown file system %q", fs.kind)
 	}
 	if len(saved.Entries) == 0 || saved.Entries[0].Kind != savedDirectory {
 		return nil, errors.New("a file system has no root")
@@ -121,7 +121,7 @@ func (l *loader) fileSystem(saved fileSystemState) (*fileSystem, error) {
 		}
 		if i > 0 {
 			if s.In < 0 || s.In >= i {
-				return nil, fmt.Errorf("the file %q is in no directory", s.Name)
+				return nil, fmt.Errorf("file %q has no parent directory", s.Name)
 			}
 			if err := entries[s.In].restoreChild(e, s); err != nil {
 				return nil, err
@@ -147,7 +147,7 @@ func (e *entry) restoreChild(child *entry, saved entryState) error {
 		}
 		e.streams[key] = child
 	case e.children == nil || checkName(saved.Name) != nil:
-		return fmt.Errorf("the file %q is in no directory", saved.Name)
+		return fmt.Errorf("file %q has no parent directory", saved.Name)
 	default:
 		e.children[key] = child
 		e.giveShortName(child, saved.Short)

@@ -68,7 +68,7 @@ func (s *saver) initiator() (initiatorState, error) {
 	for _, t := range in.targets {
 		if t.chap != nil {
 			if known := s.node.model.chap(t.iqn); known == nil || *known != *t.chap {
-				return saved, fmt.Errorf("the secrets of %s are not those of the model, and secrets are not written", t.iqn)
+				return saved, fmt.Errorf("the secrets of %s differ from the model; changed secrets cannot be saved", t.iqn)
 			}
 			if in.secret != "" && t.chap.MutualSecret == in.secret {
 				saved.SecretOf = t.iqn
@@ -87,7 +87,7 @@ func (s *saver) initiator() (initiatorState, error) {
 // initiator makes the saved initiator of the one that the model describes.
 func (l *loader) initiator(saved initiatorState, in initiator) (initiator, error) {
 	if len(saved.Portals) != len(in.portals) {
-		return in, errors.New("it has other portals than the model")
+		return in, errors.New("the portals differ from the model")
 	}
 	in.logins, in.sessionCount, in.targets, in.sessions = saved.Logins, saved.Begun, nil, nil
 	if saved.SecretSet {
@@ -132,7 +132,7 @@ func (l *loader) initiator(saved initiatorState, in initiator) (initiator, error
 	if slices.ContainsFunc(in.logins, func(login win.PersistentLogin) bool {
 		return in.target(login.Target) == nil || in.portal(login.Portal) == nil
 	}) {
-		return in, errors.New("it logs in to a target or portal that is not there")
+		return in, errors.New("a persistent login names an unknown target or portal")
 	}
 	return in, nil
 }

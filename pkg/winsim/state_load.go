@@ -19,7 +19,7 @@ type loader struct {
 func pick[T any](list []T, at int) (T, error) {
 	if at < 0 || at >= len(list) {
 		var none T
-		return none, fmt.Errorf("something has number %d of a list of %d", at, len(list))
+		return none, fmt.Errorf("index %d is out of range; the list has %d items", at, len(list))
 	}
 	return list[at], nil
 }

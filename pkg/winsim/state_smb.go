@@ -66,7 +66,7 @@ func (s *saver) network() (servers []serverState, mappings []mappingState, err e
 		}
 		for _, account := range server.Accounts {
 			if known, ok := s.node.model.smbServer(server.Name).account(account.User); !ok || known.Password != account.Password {
-				return nil, nil, fmt.Errorf("the password of %s on %s is not that of the model, and passwords are not written", account.User, server.Name)
+				return nil, nil, fmt.Errorf("the password of %s on %s differs from the model; changed passwords cannot be saved", account.User, server.Name)
 			}
 		}
 		saved := serverState{Server: server.withoutPasswords(), Shares: map[string]int{}}
@@ -126,7 +126,7 @@ func (l *loader) network(saved state) (network, error) {
 		m.server, _, _ = splitUNC(s.Remote)
 		from := n.byName[winpath.Fold(m.server)]
 		if from == nil {
-			return n, fmt.Errorf("%s is mapped, and there is no such server", s.Remote)
+			return n, fmt.Errorf("%s is mapped, but its server is unknown", s.Remote)
 		}
 		if m.user != "" && !m.stale {
 			m.password = unsavedSecret

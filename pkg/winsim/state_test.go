@@ -234,12 +234,12 @@ func TestState_Refused(t *testing.T) {
 		"empty":           {"", "not the state of a node, or damaged"},
 		"half":            {good[:len(good)/2], "not the state of a node, or damaged"},
 		"another file":    {`{"name": "package.json"}`, "not the state of a node"},
-		"more behind it":  {good + `{"more": true}`, "something stands behind its end"},
+		"more behind it":  {good + `{"more": true}`, "unexpected data after the end"},
 		"an unknown key":  {with("nova", 1), "nova"},
 		"another version": {with("version", 2), "version 2"},
 		"another model":   {with("model", "0"), "another model"},
-		"a missing disk":  {with("attached", []int{99}), "damaged: something has number 99 of a list of"},
-		"an event":        {with("events", []map[string]any{{"Kind": "nova", "Due": time.Now()}}), "damaged: nova: this program does not know it"},
+		"a missing disk":  {with("attached", []int{99}), "damaged: index 99 is out of range"},
+		"an event":        {with("events", []map[string]any{{"Kind": "nova", "Due": time.Now()}}), "damaged: nova: unknown event"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := winsim.Load(winsim.Default(), strings.NewReader(c.text))
@@ -300,7 +300,7 @@ func TestOpen(t *testing.T) {
 	if _, _, err := winsim.Open(model, path, nil); err == nil || !strings.Contains(err.Error(), "another csi-proxy-sim") {
 		t.Errorf("opened twice: %v", err)
 	}
-	if _, err := node.Mirror(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "kept in a file") {
+	if _, err := node.Mirror(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "state file") {
 		t.Errorf("mirrored: %v", err)
 	}
 	var writers sync.WaitGroup

@@ -69,11 +69,11 @@ func (d *Dir) take() error {
 	info, err := d.Root.Lstat(Mark)
 	switch {
 	case err == nil && !info.IsDir():
-		return fmt.Errorf("%s: %s in it is not a directory", d.Path, Mark)
+		return fmt.Errorf("%s: %s is not a directory", d.Path, Mark)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	case err != nil && len(names) > 0:
-		return fmt.Errorf("%s is not empty, and was not made by csi-proxy-sim (it has no %s): choose another directory, or empty this one", d.Path, Mark)
+		return fmt.Errorf("%s is not empty and does not belong to csi-proxy-sim (no %s in it); choose another directory or empty this one", d.Path, Mark)
 	case err != nil:
 		if err := d.Root.Mkdir(Mark, 0o700); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (d *Dir) take() error {
 		return err
 	}
 	if d.lock, err = d.openLock(); err != nil {
-		return fmt.Errorf("%s cannot be locked; is another csi-proxy-sim using it? %w", d.Path, err)
+		return fmt.Errorf("lock %s: %w; another csi-proxy-sim may be using it", d.Path, err)
 	}
 	return d.clear()
 }
