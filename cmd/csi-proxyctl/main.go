@@ -1,4 +1,4 @@
-// Command csi-proxyctl shows and drives the storage of a Windows node through CSI Proxy.
+// Command csi-proxyctl shows and manages the storage of a Windows node through CSI Proxy.
 package main
 
 import (
@@ -41,7 +41,7 @@ func run() int {
 	return command.Run(ctx, os.Args[1:], env)
 }
 
-// terminalWidth asks each time: people resize windows.
+// terminalWidth is not cached, because windows can be resized.
 func terminalWidth() int {
 	width, _, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {
@@ -50,8 +50,8 @@ func terminalWidth() int {
 	return width
 }
 
-// untilInterrupt returns a context that ends with the first interrupt. Commands may take time
-// to leave things in order then; a second interrupt ends the process at once.
+// untilInterrupt returns a context that ends with the first interrupt. Commands may then clean
+// up. A second interrupt ends the process at once.
 func untilInterrupt() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
@@ -65,8 +65,7 @@ func untilInterrupt() context.Context {
 	return ctx
 }
 
-// readSecret asks on the terminal without an echo. An interrupt must not leave the terminal
-// mute, so its state is put back.
+// readSecret prompts on the terminal without echo. It restores the echo after an interrupt.
 func readSecret(ctx context.Context, prompt string) (string, error) {
 	fd := int(os.Stdin.Fd())
 	state, err := term.GetState(fd)
@@ -89,7 +88,7 @@ func readSecret(ctx context.Context, prompt string) (string, error) {
 		return string(a.secret), a.err
 	case <-ctx.Done():
 		if err := term.Restore(fd, state); err != nil {
-			return "", fmt.Errorf("put the terminal's echo back: %w", err)
+			return "", fmt.Errorf("restore the terminal's echo: %w", err)
 		}
 		return "", ctx.Err()
 	}

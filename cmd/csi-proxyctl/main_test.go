@@ -1,6 +1,6 @@
 //go:build unix
 
-// Signals to a process and Unix sockets are what is tested here.
+// These tests need signals and Unix sockets.
 
 package main
 
@@ -20,7 +20,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
-// TestMain lets the test binary play the program, so that it is tested as a process.
+// TestMain lets the test binary run as csi-proxyctl.
 func TestMain(m *testing.M) {
 	if os.Getenv("CSI_PROXYCTL_TEST_MAIN") != "" {
 		main()
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program returns the program as a process, and what it prints.
+// program returns the program as a process, and its output.
 func program(t testing.TB, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -64,7 +64,7 @@ func TestProcess_Exits(t *testing.T) {
 	} {
 		t.Run(args, func(t *testing.T) {
 			cmd, output := program(t, strings.Fields(args)...)
-			_ = cmd.Run() // its exit code is looked at
+			_ = cmd.Run() // the test checks the exit code
 			if got := cmd.ProcessState.ExitCode(); got != want.code || !strings.Contains(output.String(), want.text) {
 				t.Errorf("exit code %d, want %d\n%s", got, want.code, output)
 			}
@@ -72,7 +72,7 @@ func TestProcess_Exits(t *testing.T) {
 	}
 }
 
-// TestProcess_Interrupt: Ctrl-C ends a call that does not come back.
+// TestProcess_Interrupt: Ctrl-C ends a call that hangs.
 func TestProcess_Interrupt(t *testing.T) {
 	dir, err := os.MkdirTemp("", "ctl")
 	if err != nil {
@@ -88,7 +88,7 @@ func TestProcess_Interrupt(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the look at the endpoint, then the connection for the call
+	for range 2 { // the check of the endpoint, then the connection for the call
 		conn, err := listener.Accept()
 		if err != nil {
 			t.Fatal(err)
@@ -98,16 +98,16 @@ func TestProcess_Interrupt(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // its exit code is looked at
+	_ = cmd.Wait() // the test checks the exit code
 	if got := cmd.ProcessState.ExitCode(); got != command.ExitInterrupted || !strings.Contains(output.String(), "interrupted") {
 		t.Errorf("exit code %d\n%s", got, output)
 	}
 }
 
-// cpuBudget is what a run may take of the processor, from its start to its answer.
+// cpuBudget limits the CPU time of a whole run.
 const cpuBudget = 50 * time.Millisecond
 
-// BenchmarkDiskList measures whole processes, and fails above the budget.
+// BenchmarkDiskList measures whole processes and fails above the budget.
 func BenchmarkDiskList(b *testing.B) {
 	startNode(b)
 	var cpu time.Duration

@@ -18,17 +18,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// terminal is a terminal with the program in it. What is typed arrives as from a keyboard:
-// Ctrl-C is a signal.
+// terminal runs the program in a terminal. Typed Ctrl-C becomes a signal.
 type terminal struct {
 	t    *testing.T
 	pty  *os.File
 	cmd  *exec.Cmd
-	done chan struct{} // closed after its end
+	done chan struct{} // closed when the program ends
 
 	mu     sync.Mutex
 	screen bytes.Buffer
-	more   chan struct{} // has a value when there is more on the screen
+	more   chan struct{} // receives a value after new output
 }
 
 func startInTerminal(t *testing.T, args ...string) *terminal {
@@ -65,8 +64,7 @@ func startInTerminal(t *testing.T, args ...string) *terminal {
 	return term
 }
 
-// control uses a file as a number, without taking it from the runtime, whose reads would
-// block for ever then.
+// control calls use with the file descriptor. File.Fd would make reads block forever.
 func control(file *os.File, use func(fd int) error) error {
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -79,12 +77,12 @@ func control(file *os.File, use func(fd int) error) error {
 	return useErr
 }
 
-// read shows what the program prints until it has ended.
+// read collects the output until the program ends.
 func (term *terminal) read() {
 	defer close(term.done)
 	buffer := make([]byte, 4096)
 	for {
-		n, err := term.pty.Read(buffer) // fails when the last process is gone
+		n, err := term.pty.Read(buffer) // fails when the last process ends
 		term.mu.Lock()
 		term.screen.Write(buffer[:n])
 		term.mu.Unlock()
@@ -96,7 +94,7 @@ func (term *terminal) read() {
 			break
 		}
 	}
-	_ = term.cmd.Wait() // its exit code is looked at
+	_ = term.cmd.Wait() // the test checks the exit code
 }
 
 func (term *terminal) text() string {
@@ -105,10 +103,10 @@ func (term *terminal) text() string {
 	return term.screen.String()
 }
 
-// guard ends what would hang for ever, if the program does not do what is waited for.
+// guard limits the wait for a program that hangs.
 const guard = time.Minute
 
-// await waits until something is on the screen.
+// await waits until a text is on the screen.
 func (term *terminal) await(text string) {
 	term.t.Helper()
 	hangs := time.After(guard)
@@ -138,7 +136,7 @@ func (term *terminal) echoes() bool {
 	return state.Lflag&unix.ECHO != 0
 }
 
-// awaitMute waits until the terminal does not echo, of which nobody is told.
+// awaitMute polls until the terminal does not echo.
 func (term *terminal) awaitMute() {
 	term.t.Helper()
 	hangs := time.After(guard)
@@ -161,10 +159,9 @@ func (term *terminal) press(keys string) {
 	}
 }
 
-// kill ends the program, so that nobody waits for it any more.
-func (term *terminal) kill() { _ = term.cmd.Process.Kill() } // it may have ended
+func (term *terminal) kill() { _ = term.cmd.Process.Kill() } // it may have ended already
 
-// exit waits for the end, and compares the exit code.
+// exit waits for the end and compares the exit code.
 func (term *terminal) exit(want int) {
 	term.t.Helper()
 	select {
@@ -191,19 +188,19 @@ func TestTerminal_QuestionEndsWithCtrlC(t *testing.T) {
 	}
 }
 
-// TestTerminal_Timeout: nobody has to answer within --timeout.
+// TestTerminal_Timeout: --timeout does not include prompts.
 func TestTerminal_Timeout(t *testing.T) {
 	startNode(t)
 	secret := startInTerminal(t, "smb", "map", `\\files\data`, "--user", "csi", "--timeout", "2s")
 	question := startInTerminal(t, "volume", "life", "--disk", "3", "--timeout", "2s")
 	secret.awaitMute()
 	question.await("[y/N] ")
-	<-time.After(2100 * time.Millisecond) // which is what is tested
+	<-time.After(2100 * time.Millisecond) // longer than --timeout
 	secret.press("csi-Pa55\n")
 	secret.exit(command.ExitOK)
 	question.press("n\n")
 	question.exit(command.ExitFailure)
-	if !strings.Contains(question.text(), "nobody has said yes") {
+	if !strings.Contains(question.text(), "not confirmed") {
 		t.Errorf("it says\n%s", question.text())
 	}
 }
@@ -234,7 +231,7 @@ func TestTerminal_EchoesAgainAfterCtrlC(t *testing.T) {
 	}
 }
 
-// TestTerminal_Colours: a terminal has them, a pipe has not.
+// TestTerminal_Colours: a terminal gets colours, a pipe does not.
 func TestTerminal_Colours(t *testing.T) {
 	startNode(t)
 	term := startInTerminal(t, "node")
@@ -249,7 +246,7 @@ func TestTerminal_Colours(t *testing.T) {
 	}
 }
 
-// TestTerminal_Watch clears the screen before each look.
+// TestTerminal_Watch: it clears the screen before each update.
 func TestTerminal_Watch(t *testing.T) {
 	startNode(t)
 	term := startInTerminal(t, "watch", "--interval", "1ms", "--count", "3")
@@ -263,7 +260,8 @@ func TestTerminal_Watch(t *testing.T) {
 	term.exit(command.ExitInterrupted)
 }
 
-// TestTerminal_SecondCtrlC ends the process at once, where the first one goes back.
+// TestTerminal_SecondCtrlC: the second Ctrl-C ends the process at once; the first one undoes
+// the steps.
 func TestTerminal_SecondCtrlC(t *testing.T) {
 	node := startNode(t)
 	ctx, hanging := context.WithCancel(t.Context())
@@ -278,7 +276,7 @@ func TestTerminal_SecondCtrlC(t *testing.T) {
 	term.await("failed")
 	term.press(ctrlC)
 	term.exit(command.ExitInterrupted)
-	if strings.Contains(term.text(), "going back") {
-		t.Errorf("it has gone back nevertheless:\n%s", term.text())
+	if strings.Contains(term.text(), "undo: ") {
+		t.Errorf("it undid the steps:\n%s", term.text())
 	}
 }

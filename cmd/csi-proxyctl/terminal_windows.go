@@ -2,9 +2,8 @@ package main
 
 import "golang.org/x/sys/windows"
 
-// openTerminal makes a console understand the escape sequences of colours, which it shows as
-// they are until somebody asks for that, and reports whether it does. restore puts it back
-// for the shell.
+// openTerminal enables escape sequences in the console, and reports whether it could. restore
+// resets the console for the shell.
 // https://learn.microsoft.com/windows/console/console-virtual-terminal-sequences
 func openTerminal(fd uintptr) (ok bool, restore func()) {
 	console, mode := windows.Handle(fd), uint32(0)

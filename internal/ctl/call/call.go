@@ -1,6 +1,6 @@
-// Package call makes calls to a node in the words of the newest version of each API group,
-// and speaks the version that was asked for, or the newest that the node serves. Callers
-// know one version only.
+// Package call makes API calls to a node. Callers use the messages of the newest version of
+// each group; package call translates to the requested version, or to the newest one that the
+// node serves.
 package call
 
 import (
@@ -22,20 +22,20 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
-// Client makes calls to one node, from any number of goroutines. Whoever makes it closes it.
+// Client makes calls to one node. It is safe for concurrent use. The caller of New closes it.
 type Client struct {
 	node    endpoint.Node
-	version string   // empty: the newest that is served
-	groups  []string // for which the version was asked; none: all that have it
+	version string   // empty: the newest that the node serves
+	groups  []string // to which version applies; empty: all groups that have it
 
 	mu     sync.Mutex
 	conns  map[endpoint.Name]*grpc.ClientConn
-	served map[string]string // the version that was found for a group
+	served map[string]string // group -> newest version that the node serves
 }
 
-// New returns a client of a node. A version is for the groups named, and calls fail where
-// they do not have it; with no groups named it is for those that have it. All others
-// speak the newest version that the node serves.
+// New returns a client of a node. The version applies to the groups given, and calls fail if
+// the group does not have it. Without groups it applies to all that have it. Other groups use
+// the newest version that the node serves.
 func New(node endpoint.Node, version string, groups ...string) *Client {
 	return &Client{node: node, version: version, groups: groups, conns: map[endpoint.Name]*grpc.ClientConn{}, served: map[string]string{}}
 }
@@ -50,25 +50,24 @@ func (c *Client) Close() {
 	clear(c.conns)
 }
 
-// VersionError says that a call does not exist in the version that is spoken.
+// VersionError says that the version in use does not have a call.
 type VersionError struct {
 	text string
-	// Asked says that somebody has asked for this version; else the node has no newer one.
+	// Asked says that the user asked for this version; else the node has no newer one.
 	Asked bool
 }
 
 func (e *VersionError) Error() string { return e.text }
 
-// Absent reports whether an error is that of a call which the version does not have.
+// Absent reports whether an error is a *VersionError.
 func Absent(err error) bool {
 	return errors.As(err, new(*VersionError))
 }
 
-// Do makes a call. Request and response are those of the newest version, and so is the
-// name of the method.
+// Do makes a call. Request, response and method name are those of the newest version.
 //
-// Errors are gRPC's, but for two: *VersionError, and *endpoint.UnreachableError, also for
-// a server that ended during the call.
+// Errors are gRPC statuses, a *VersionError, or an
+// *endpoint.UnreachableError, also if the server ends during the call.
 func (c *Client) Do(ctx context.Context, group, method string, request, response proto.Message) error {
 	name, target, err := c.find(ctx, group, method)
 	if err != nil {
@@ -78,7 +77,7 @@ func (c *Client) Do(ctx context.Context, group, method string, request, response
 	if name.Version != endpoint.Newest(group) {
 		in, out = target.input.New().Interface(), target.output.New().Interface()
 		if err := toOlder(name, request.ProtoReflect(), in.ProtoReflect()); err != nil {
-			return c.blame(group, err)
+			return c.explainVersion(group, err)
 		}
 	}
 	conn, err := c.connect(ctx, name)
@@ -94,8 +93,7 @@ func (c *Client) Do(ctx context.Context, group, method string, request, response
 	return nil
 }
 
-// Offers returns an error if one of the methods cannot be called: whoever begins a long
-// procedure asks before its first step.
+// Offers returns an error if one of the methods cannot be called.
 func (c *Client) Offers(ctx context.Context, group string, methods ...string) error {
 	for _, method := range methods {
 		if _, _, err := c.find(ctx, group, method); err != nil {
@@ -105,7 +103,7 @@ func (c *Client) Offers(ctx context.Context, group string, methods ...string) er
 	return nil
 }
 
-// find returns the version in which a group is spoken, and a method of it.
+// find returns the version to use for a group, and a method of it.
 func (c *Client) find(ctx context.Context, group, method string) (endpoint.Name, target, error) {
 	name := endpoint.Name{Group: group, Version: c.asked(group)}
 	if name.Version == "" {
@@ -115,11 +113,11 @@ func (c *Client) find(ctx context.Context, group, method string) (endpoint.Name,
 		}
 	}
 	found, err := resolve(name, method)
-	return name, found, c.blame(group, err)
+	return name, found, c.explainVersion(group, err)
 }
 
-// blame says in an error of a version why it is that version.
-func (c *Client) blame(group string, err error) error {
+// explainVersion adds to a *VersionError why this version is in use.
+func (c *Client) explainVersion(group string, err error) error {
 	if absent := (*VersionError)(nil); errors.As(err, &absent) {
 		if absent.Asked = c.asked(group) != ""; !absent.Asked {
 			absent.text += "; this node serves no newer version"
@@ -128,7 +126,7 @@ func (c *Client) blame(group string, err error) error {
 	return err
 }
 
-// asked returns the version that somebody wants for a group, or nothing.
+// asked returns the version that the user asked for, or "".
 func (c *Client) asked(group string) string {
 	if slices.Contains(c.groups, group) || len(c.groups) == 0 && slices.Contains(endpoint.Versions(group), c.version) {
 		return c.version
@@ -136,8 +134,8 @@ func (c *Client) asked(group string) string {
 	return ""
 }
 
-// newest finds the newest version of a group that the node serves. If it serves none, the
-// error is that of the newest there is.
+// newest finds the newest version of a group that the node serves. If it serves none, newest
+// returns the error of the newest version.
 func (c *Client) newest(ctx context.Context, group string) (endpoint.Name, error) {
 	c.mu.Lock()
 	name := endpoint.Name{Group: group, Version: c.served[group]}
@@ -158,14 +156,14 @@ func (c *Client) newest(ctx context.Context, group string) (endpoint.Name, error
 		if first == nil {
 			first = err
 		}
-		if !errors.Is(err, fs.ErrNotExist) { // it is there, but does not let us in
+		if !errors.Is(err, fs.ErrNotExist) { // it exists, but we cannot connect
 			break
 		}
 	}
 	return name, first
 }
 
-// connect returns the connection to an endpoint, which later calls use again.
+// connect returns the connection to an endpoint. Later calls reuse it.
 func (c *Client) connect(ctx context.Context, name endpoint.Name) (*grpc.ClientConn, error) {
 	c.mu.Lock()
 	conn := c.conns[name]
@@ -179,7 +177,7 @@ func (c *Client) connect(ctx context.Context, name endpoint.Name) (*grpc.ClientC
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if first := c.conns[name]; first != nil { // another goroutine was quicker
+	if first := c.conns[name]; first != nil { // another goroutine was faster
 		_ = conn.Close()
 		return first, nil
 	}
@@ -187,11 +185,11 @@ func (c *Client) connect(ctx context.Context, name endpoint.Name) (*grpc.ClientC
 	return conn, nil
 }
 
-// diagnose tells a server that is gone from one that answers Unavailable because a disk or
-// another server is: it looks at the endpoint again.
+// diagnose connects again to find out whether Unavailable means that the server is gone. A
+// server also answers Unavailable for a disk or a file server.
 func (c *Client) diagnose(ctx context.Context, name endpoint.Name, err error) error {
 	if endedByServer(ctx, err) {
-		return status.Error(codes.DeadlineExceeded, "the server gave no answer in time")
+		return status.Error(codes.DeadlineExceeded, "the server did not answer in time")
 	}
 	if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
 		return err
@@ -202,15 +200,14 @@ func (c *Client) diagnose(ctx context.Context, name endpoint.Name, err error) er
 		_ = conn.Close()
 		return err
 	case endpoint.Gone(dialErr):
-		return &endpoint.UnreachableError{Err: fmt.Errorf("the server ended during the call, which may or may not have been carried out; now: %w", dialErr)}
-	default: // for example a queue of connections that nobody takes
-		return &endpoint.UnreachableError{Err: fmt.Errorf("the server takes no connection: it hangs, or somebody else has its place: %w", dialErr)}
+		return &endpoint.UnreachableError{Err: fmt.Errorf("the server ended during the call, which may have taken effect: %w", dialErr)}
+	default: // for example a full queue of connections
+		return &endpoint.UnreachableError{Err: fmt.Errorf("the server does not accept connections: it hangs, or another process owns the pipe: %w", dialErr)}
 	}
 }
 
-// endedByServer reports whether the server has ended a call without an answer when the time
-// for it was over, and was quicker than we to notice. Then gRPC speaks of a frame, and maybe
-// of a caller who has left.
+// endedByServer reports whether the server noticed the deadline before we did and reset the
+// stream. gRPC then reports a frame, and maybe Canceled.
 func endedByServer(ctx context.Context, err error) bool {
 	s, ok := status.FromError(err)
 	if _, limited := ctx.Deadline(); !ok || !limited || errors.Is(ctx.Err(), context.Canceled) {
@@ -221,20 +218,20 @@ func endedByServer(ctx context.Context, err error) bool {
 
 // target is one method of one version.
 type target struct {
-	path          string // as gRPC wants it
+	path          string // for gRPC
 	input, output protoreflect.MessageType
 }
 
-// resolve finds a method, under the name that the version has for it.
+// resolve finds a method under its name in the version.
 func resolve(name endpoint.Name, method string) (target, error) {
 	versions := endpoint.Versions(name.Group)
 	if !slices.Contains(versions, name.Version) {
-		return target{}, &VersionError{text: fmt.Sprintf("group %s has no version %q; there are %s", name.Group, name.Version, strings.Join(versions, ", "))}
+		return target{}, &VersionError{text: fmt.Sprintf("group %s has no version %q; use one of %s", name.Group, name.Version, strings.Join(versions, ", "))}
 	}
 	descriptor := lookUp(name, method)
 	if descriptor == nil {
 		have := slices.DeleteFunc(versions, func(v string) bool { return lookUp(endpoint.Name{Group: name.Group, Version: v}, method) == nil })
-		return target{}, &VersionError{text: fmt.Sprintf("%s has no %s; it is in %s", name, method, strings.Join(have, ", "))}
+		return target{}, &VersionError{text: fmt.Sprintf("%s has no %s; use one of %s", name, method, strings.Join(have, ", "))}
 	}
 	input, inErr := protoregistry.GlobalTypes.FindMessageByName(descriptor.Input().FullName())
 	output, outErr := protoregistry.GlobalTypes.FindMessageByName(descriptor.Output().FullName())
@@ -242,7 +239,7 @@ func resolve(name endpoint.Name, method string) (target, error) {
 	return target{path, input, output}, errors.Join(inErr, outErr)
 }
 
-// lookUp returns the method of a version, or nil.
+// lookUp returns a method of a version, or nil.
 func lookUp(name endpoint.Name, method string) protoreflect.MethodDescriptor {
 	service := services()[name]
 	if service == nil {
@@ -256,7 +253,7 @@ func lookUp(name endpoint.Name, method string) protoreflect.MethodDescriptor {
 	return nil
 }
 
-// services are the descriptors of all versions.
+// services maps versions to their service descriptors.
 var services = sync.OnceValue(func() map[endpoint.Name]protoreflect.ServiceDescriptor {
 	found := map[endpoint.Name]protoreflect.ServiceDescriptor{}
 	for _, file := range files {

@@ -14,10 +14,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "rewrite testdata")
 
-// TestVersions compares with a golden file what each version has of the newest one: under
-// which name, and which fields it lacks. Names that fell through the tables show there.
+// TestVersions compares each version with the newest one in a golden file: names of methods
+// and fields, and what is missing. Names that the tables lack show there.
 func TestVersions(t *testing.T) {
 	var b strings.Builder
 	for _, name := range endpoint.All() {
@@ -63,11 +63,11 @@ func TestVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b.String() != string(want) {
-		t.Errorf("got\n%s\nwant\n%s\n-update writes it anew", b.String(), want)
+		t.Errorf("got\n%s\nwant\n%s\nrun with -update to rewrite it", b.String(), want)
 	}
 }
 
-// TestToOlder_Context: what the original's first versions looked for a path below.
+// TestToOlder_Context: the first versions need the kind of directory.
 func TestToOlder_Context(t *testing.T) {
 	name := endpoint.Name{Group: "filesystem", Version: "v1beta1"}
 	for path, want := range map[string]filesystemv1beta1.PathContext{

@@ -11,8 +11,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
-// TestDiagnose_EndedByServer: a server that ends a call because its time is over is not quoted
-// with the frame by which it did.
+// TestDiagnose_EndedByServer: if the server notices the deadline first, the error does not
+// quote gRPC's frame.
 func TestDiagnose_EndedByServer(t *testing.T) {
 	limited, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
@@ -22,7 +22,7 @@ func TestDiagnose_EndedByServer(t *testing.T) {
 	leave()
 	const (
 		frame = "stream terminated by RST_STREAM with error code: CANCEL"
-		late  = "the server gave no answer in time"
+		late  = "the server did not answer in time"
 	)
 	check := func(ctx context.Context, err error, code codes.Code, text string) {
 		t.Helper()
@@ -31,10 +31,10 @@ func TestDiagnose_EndedByServer(t *testing.T) {
 			t.Errorf("got %v, want %s: %s", s, code, text)
 		}
 	}
-	check(limited, status.Error(codes.Canceled, frame), codes.DeadlineExceeded, late) // it was first
+	check(limited, status.Error(codes.Canceled, frame), codes.DeadlineExceeded, late) // the server was first
 	check(over, status.Error(codes.DeadlineExceeded, frame), codes.DeadlineExceeded, late)
-	check(t.Context(), status.Error(codes.Canceled, frame), codes.Canceled, frame) // no time was over
-	check(left, status.Error(codes.Canceled, frame), codes.Canceled, frame)        // we were it
+	check(t.Context(), status.Error(codes.Canceled, frame), codes.Canceled, frame) // no deadline
+	check(left, status.Error(codes.Canceled, frame), codes.Canceled, frame)        // we canceled
 	check(over, status.Error(codes.DeadlineExceeded, "format volume: late"), codes.DeadlineExceeded, "format volume: late")
 	check(limited, status.Error(codes.Internal, frame), codes.Internal, frame)
 }

@@ -28,7 +28,7 @@ import (
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 )
 
-// files are the definitions of all versions. Naming them here also links their messages.
+// files are the API definitions of all versions. The references also link their messages.
 var files = []protoreflect.FileDescriptor{
 	diskv1alpha1.File_github_com_kubernetes_csi_csi_proxy_client_api_disk_v1alpha1_api_proto,
 	diskv1beta1.File_github_com_kubernetes_csi_csi_proxy_client_api_disk_v1beta1_api_proto,

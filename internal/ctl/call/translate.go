@@ -12,7 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
-// formerMethods are the names that methods of the newest versions had before.
+// formerMethods maps methods of the newest versions to their names in older ones.
 var formerMethods = map[string][]string{
 	"GetDiskStats":              {"DiskStats"},
 	"SetDiskState":              {"SetAttachState"},
@@ -25,8 +25,8 @@ var formerMethods = map[string][]string{
 	"IsSymlink":                 {"IsMountPoint"},
 }
 
-// formerFields are the names that fields of the newest versions had before. They are tried
-// in turn, in whatever message it is: no version has two of them in one.
+// formerFields maps fields of the newest versions to their names in older ones. It applies to
+// all messages, because no message has two of the names.
 var formerFields = map[protoreflect.Name][]protoreflect.Name{
 	"disk_number": {"diskID", "disk_id", "diskNumber"},
 	"is_online":   {"isOnline"},
@@ -37,10 +37,10 @@ var formerFields = map[protoreflect.Name][]protoreflect.Name{
 	"used_bytes":  {"volumeUsedSize"},
 }
 
-// formerKeys are the keys under which disk/v1beta1 and v1beta2 have ids of a disk.
+// formerKeys are the map keys of disk ids in disk/v1beta1 and v1beta2.
 var formerKeys = map[protoreflect.Name]string{"page83": "page83", "serial_number": "serialNumber"}
 
-// field finds a field of the newest version in a message of another.
+// field finds a field of the newest version in a message of another version.
 func field(message protoreflect.MessageDescriptor, name protoreflect.Name) protoreflect.FieldDescriptor {
 	for _, known := range append([]protoreflect.Name{name}, formerFields[name]...) {
 		if f := message.Fields().ByName(known); f != nil {
@@ -50,14 +50,14 @@ func field(message protoreflect.MessageDescriptor, name protoreflect.Name) proto
 	return nil
 }
 
-// toOlder fills the request of an older version. What was set and cannot be said there is
-// an error: leaving it out would ask for something else.
+// toOlder fills the request of an older version. A field that is set but missing there is an
+// error, because dropping it would change the request.
 func toOlder(name endpoint.Name, from, to protoreflect.Message) error {
 	fields := from.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
 		older := field(to.Descriptor(), f.Name())
-		// A number that is 0 counts as not set, but as text it must be said: disk "0".
+		// A number 0 counts as not set, but an older text field needs it: disk "0".
 		if !from.Has(f) && (older == nil || older.Kind() == f.Kind()) {
 			continue
 		}
@@ -68,8 +68,8 @@ func toOlder(name endpoint.Name, from, to protoreflect.Message) error {
 			return err
 		}
 	}
-	// The original's filesystem/v1beta1 and older looked for a path below the kubelet's
-	// directory for plugins or that for pods, as this said. Ours does not care.
+	// Up to filesystem/v1beta1, the original expected the path below the kubelet's plugins or
+	// pods directory, depending on this field. Our server ignores it.
 	if context := to.Descriptor().Fields().ByName("context"); context != nil {
 		path := to.Get(to.Descriptor().Fields().ByName("path")).String()
 		if strings.Contains(strings.ToLower(path), `\pods\`) {
@@ -82,7 +82,7 @@ func toOlder(name endpoint.Name, from, to protoreflect.Message) error {
 // toNewest fills the response of the newest version.
 func toNewest(from, to protoreflect.Message) error {
 	if f := from.Descriptor().Fields().ByName("error"); f != nil {
-		if text := from.Get(f).String(); text != "" { // how the first versions failed
+		if text := from.Get(f).String(); text != "" { // v1alpha1 reports errors in a field
 			return status.Error(codes.Unknown, text)
 		}
 	}
@@ -111,7 +111,7 @@ func fill(from, to protoreflect.Message) error {
 	return nil
 }
 
-// set gives a field a value that another field has in another version.
+// set converts the value of a field to the same field of another version.
 func set(message protoreflect.Message, to, from protoreflect.FieldDescriptor, value protoreflect.Value) (err error) {
 	switch {
 	case to.IsMap():
@@ -162,8 +162,8 @@ func set(message protoreflect.Message, to, from protoreflect.FieldDescriptor, va
 	}
 }
 
-// scalar converts a value to the kind of a field. Versions differ in how they write numbers
-// of disks: as text, or with 32 or 64 bits.
+// scalar converts a value to the kind of a field. A disk number is text or has 32 or 64 bits,
+// depending on the version.
 func scalar(to protoreflect.FieldDescriptor, value protoreflect.Value) (protoreflect.Value, error) {
 	switch to.Kind() {
 	case protoreflect.StringKind:
@@ -171,7 +171,7 @@ func scalar(to protoreflect.FieldDescriptor, value protoreflect.Value) (protoref
 	case protoreflect.Uint32Kind:
 		number, err := strconv.ParseUint(value.String(), 10, 32)
 		if err != nil {
-			return protoreflect.Value{}, status.Errorf(codes.Internal, "the server has answered %q for a number", value.String())
+			return protoreflect.Value{}, status.Errorf(codes.Internal, "the server returned %q, want a number", value.String())
 		}
 		return protoreflect.ValueOfUint32(uint32(number)), nil
 	default:

@@ -21,21 +21,20 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 )
 
-// completion has cobra's scripts, in commands of our own: cobra's print their help, and
-// succeed, for a shell that they do not know.
+// completion prints cobra's scripts. cobra's own command succeeds for an unknown shell.
 func (a *app) completion() *cobra.Command {
 	shell := func(shell, how string, write func(root *cobra.Command, out io.Writer) error) *cobra.Command {
 		return a.leaf(page{
 			use:     shell,
 			short:   "Print the completion script for " + shell,
-			long:    "Print the script that teaches " + shell + " to complete commands, flags, and the disks, volumes and portals of the node.",
+			long:    "Print the script that completes commands, flags, and the node's disks, volumes and portals in " + shell + ".",
 			example: "  " + how,
 		}, 0, func(_ context.Context, s *session, _ []string) error { return write(a.current.Root(), s.Out) })
 	}
 	return a.group(page{
 		use:     "completion",
 		short:   "Print the completion script for a shell",
-		long:    "Print the script that teaches a shell to complete commands, flags, and the disks, volumes and portals of the node.",
+		long:    "Print the script that completes commands, flags, and the node's disks, volumes and portals in a shell.",
 		example: "  source <(csi-proxyctl completion bash)",
 	},
 		shell("bash", "source <(csi-proxyctl completion bash)\n  csi-proxyctl completion bash > /etc/bash_completion.d/csi-proxyctl",
@@ -50,21 +49,21 @@ func (a *app) completion() *cobra.Command {
 // completeTimeout bounds how long a shell waits for completions.
 const completeTimeout = 2 * time.Second
 
-// completer finds what a word may be. What fails offers nothing: there is no place for errors
-// in the middle of a command line.
+// completer returns the completions of a word. After an error it returns none, because a shell
+// cannot show errors in the middle of a command line.
 type completer func(ctx context.Context, s *session, args []string) []cobra.Completion
 
-// placeholders are the arguments in usage lines that the node knows.
+// placeholders maps arguments in usage lines to their completers.
 var placeholders = map[string]completer{
-	"DISK": disks, "VOLUME": volumes, "PORTAL": portals, "IQN": targets, "NAME": services,
+	"DISK": completeDisks, "VOLUME": completeVolumes, "PORTAL": completePortals, "IQN": completeTargets, "NAME": completeServices,
 }
 
-// fileFlags name files of this machine, and are left to the shell.
+// fileFlags take a local file, which the shell completes.
 var fileFlags = []string{"password-file", "secret-file", "binary", "log-file"}
 
-// offer teaches a command, and all below it, what its arguments and the values of its flags
-// may be. Shells would offer files for the rest, which never fit.
-func (a *app) offer(c *cobra.Command) {
+// registerCompletions sets the completions of a command and its subcommands. Words without a
+// completer get none, because shells would offer local files.
+func (a *app) registerCompletions(c *cobra.Command) {
 	arguments := []completer{}
 	for word := range strings.FieldsSeq(c.Use) {
 		if word == strings.ToUpper(word) {
@@ -92,18 +91,18 @@ func (a *app) offer(c *cobra.Command) {
 		case "output":
 			complete = cobra.FixedCompletions(slices.Clone(output.Formats()), cobra.ShellCompDirectiveNoFileComp)
 		case "disk":
-			complete = a.completing(disks)
+			complete = a.completing(completeDisks)
 		case "api-version":
-			complete = a.completing(func(context.Context, *session, []string) []cobra.Completion { return a.versionsToOffer() })
+			complete = a.completing(func(context.Context, *session, []string) []cobra.Completion { return a.completeVersions() })
 		}
-		_ = c.RegisterFlagCompletionFunc(flag.Name, complete) // fails if it has one of its own
+		_ = c.RegisterFlagCompletionFunc(flag.Name, complete) // fails if the flag has its own
 	})
 	for _, child := range c.Commands() {
-		a.offer(child)
+		a.registerCompletions(child)
 	}
 }
 
-// completing is a completer as cobra wants it.
+// completing adapts a completer to cobra.
 func (a *app) completing(find completer) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		a.current = c
@@ -115,8 +114,8 @@ func (a *app) completing(find completer) cobra.CompletionFunc {
 	}
 }
 
-// versionsToOffer are those of the command's API group, or of all.
-func (a *app) versionsToOffer() []cobra.Completion {
+// completeVersions returns the versions of the command's API group, or of all groups.
+func (a *app) completeVersions() []cobra.Completion {
 	if group := a.ownGroup(); group != "" {
 		return endpoint.Versions(group)
 	}
@@ -129,7 +128,7 @@ func (a *app) versionsToOffer() []cobra.Completion {
 	return all
 }
 
-func disks(ctx context.Context, s *session, _ []string) (found []cobra.Completion) {
+func completeDisks(ctx context.Context, s *session, _ []string) (found []cobra.Completion) {
 	ids := diskNumbers(ctx, s)
 	for _, number := range slices.Sorted(maps.Keys(ids)) {
 		found = append(found, cobra.CompletionWithDesc(strconv.FormatUint(uint64(number), 10), strings.TrimSpace(ids[number].GetSerialNumber())))
@@ -145,11 +144,11 @@ func diskNumbers(ctx context.Context, s *session) map[uint32]*diskv1.DiskIDs {
 	return response.GetDiskIDs()
 }
 
-func volumes(ctx context.Context, s *session, _ []string) (found []cobra.Completion) {
+func completeVolumes(ctx context.Context, s *session, _ []string) (found []cobra.Completion) {
 	for _, number := range slices.Sorted(maps.Keys(diskNumbers(ctx, s))) {
 		ids, err := s.source.VolumeIDs(ctx, number, 0)
 		if err != nil {
-			continue // such as a disk that is offline
+			continue // for example, the disk is offline
 		}
 		for _, id := range ids {
 			found = append(found, cobra.CompletionWithDesc(inventory.ShortID(id), fmt.Sprintf("on disk %d", number)))
@@ -158,7 +157,7 @@ func volumes(ctx context.Context, s *session, _ []string) (found []cobra.Complet
 	return found
 }
 
-func portals(ctx context.Context, s *session, _ []string) (found []cobra.Completion) {
+func completePortals(ctx context.Context, s *session, _ []string) (found []cobra.Completion) {
 	var response iscsiv1alpha2.ListTargetPortalsResponse
 	if err := s.client.Do(ctx, "iscsi", "ListTargetPortals", &iscsiv1alpha2.ListTargetPortalsRequest{}, &response); err != nil {
 		return nil
@@ -169,8 +168,8 @@ func portals(ctx context.Context, s *session, _ []string) (found []cobra.Complet
 	return found
 }
 
-// targets are those of the portal in front.
-func targets(ctx context.Context, s *session, args []string) []cobra.Completion {
+// completeTargets returns the targets of the portal in the first argument.
+func completeTargets(ctx context.Context, s *session, args []string) []cobra.Completion {
 	at, err := parsePortal(args[0])
 	if err != nil {
 		return nil
@@ -182,6 +181,8 @@ func targets(ctx context.Context, s *session, args []string) []cobra.Completion 
 	return response.GetIqns()
 }
 
-// services are those that the daemon lets requests start and stop by default; the API cannot
-// list what the node has.
-func services(context.Context, *session, []string) []cobra.Completion { return servicelist.Default() }
+// completeServices returns the services that the daemon allows by default; the API cannot
+// list the services of the node.
+func completeServices(context.Context, *session, []string) []cobra.Completion {
+	return servicelist.Default()
+}

@@ -17,14 +17,14 @@ import (
 func (a *app) disk() *cobra.Command {
 	return a.group(page{
 		use:     "disk",
-		short:   "Disks: list them, partition them, take them online and offline",
-		long:    "Disks go by their number in Windows, as 'disk list' shows it. Numbers may change when the machine restarts.",
+		short:   "List and partition disks, bring them online and take them offline",
+		long:    "DISK is the number that Windows gives the disk; 'disk list' shows it. Numbers can change when the machine restarts.",
 		example: "  csi-proxyctl disk list\n  csi-proxyctl disk partition 3",
 	},
 		a.leaf(page{
 			use:     "list",
 			short:   "List all disks with size, state and ids",
-			long:    "List all disks with size, state and ids. It takes several calls; those that an older --api-version lacks leave their column empty.",
+			long:    "List all disks with size, state and ids. With an older --api-version, columns that need a missing call stay empty.",
 			example: "  csi-proxyctl disk list\n  csi-proxyctl disk list -o wide\n  csi-proxyctl disk list -o json",
 		}, 0, diskList),
 		a.leaf(page{
@@ -35,8 +35,8 @@ func (a *app) disk() *cobra.Command {
 		}, 0, diskIDs),
 		a.leaf(page{
 			use:     "locations",
-			short:   "List where all disks are attached",
-			long:    "List adapter, bus, target and LUN of all disks (ListDiskLocations).",
+			short:   "List the adapter, bus, target and LUN of all disks",
+			long:    "List the adapter, bus, target and LUN of all disks (ListDiskLocations).",
 			example: "  csi-proxyctl disk locations",
 		}, 0, diskLocations),
 		a.onDisk(page{
@@ -53,26 +53,26 @@ func (a *app) disk() *cobra.Command {
 		}, diskState),
 		a.onDisk(page{
 			use:     "online DISK",
-			short:   "Take a disk online",
-			long:    "Take a disk online (SetDiskState). Repeating it changes nothing.",
+			short:   "Bring a disk online",
+			long:    "Bring a disk online (SetDiskState). Does nothing if it is online.",
 			example: "  csi-proxyctl disk online 3",
 		}, setDiskState(true)),
 		a.onDisk(page{
 			use:     "offline DISK",
 			short:   "Take a disk offline",
-			long:    "Take a disk offline (SetDiskState), which dismounts its volumes. The disk of Windows is refused. Repeating it changes nothing.",
+			long:    "Take a disk offline (SetDiskState) and dismount its volumes. Refuses the system disk. Does nothing if the disk is offline.",
 			example: "  csi-proxyctl disk offline 3",
 		}, setDiskState(false)),
 		a.onDisk(page{
 			use:     "partition DISK",
-			short:   "Give a blank disk a partition table and one partition",
-			long:    "Give a blank disk a partition table and one partition (PartitionDisk). A disk that has one already is left alone.",
+			short:   "Create a partition table and one partition on a blank disk",
+			long:    "Create a partition table and one partition on a blank disk (PartitionDisk). Does nothing if the disk has a partition.",
 			example: "  csi-proxyctl disk partition 3",
 		}, partitionDisk),
 		a.leaf(page{
 			use:     "rescan",
-			short:   "Look for disks that are new or have grown",
-			long:    "Look for disks that are new or have grown (Rescan).",
+			short:   "Find new disks and new sizes",
+			long:    "Find new disks and new sizes of disks (Rescan).",
 			example: "  csi-proxyctl disk rescan",
 		}, 0, func(ctx context.Context, s *session, _ []string) error {
 			if err := s.client.Do(ctx, "disk", "Rescan", &diskv1.RescanRequest{}, &diskv1.RescanResponse{}); err != nil {
@@ -83,7 +83,7 @@ func (a *app) disk() *cobra.Command {
 	)
 }
 
-// onDisk makes a command whose only argument is the number of a disk.
+// onDisk makes a command whose argument is a disk number.
 func (a *app) onDisk(p page, run func(ctx context.Context, s *session, disk uint32) error) *cobra.Command {
 	return a.leaf(p, 1, func(ctx context.Context, s *session, args []string) error {
 		disk, err := parseDisk(args[0])
@@ -97,7 +97,7 @@ func (a *app) onDisk(p page, run func(ctx context.Context, s *session, disk uint
 func parseDisk(text string) (uint32, error) {
 	number, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return 0, usagef("%q is no number of a disk; 'csi-proxyctl disk list' shows them", text)
+		return 0, usagef("invalid disk number %q; run 'csi-proxyctl disk list' to list the disks", text)
 	}
 	return uint32(number), nil
 }
@@ -140,7 +140,7 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 	return nil
 }
 
-// number is a number that may not be known.
+// number returns a number, or ? if it is unknown.
 func number(n *uint32) output.Cell {
 	if n == nil {
 		return output.Text("?")
@@ -148,7 +148,7 @@ func number(n *uint32) output.Cell {
 	return output.Text(strconv.FormatUint(uint64(*n), 10))
 }
 
-// warnOf says on standard error what is odd about an object, of the given kinds: a table shows
+// warnOf prints an object's warnings of the given kinds to standard error; the table shows
 // the others.
 func (s *session) warnOf(object string, warnings []inventory.Warning, kinds ...inventory.Kind) {
 	for _, w := range warnings {

@@ -20,12 +20,13 @@ func (a *app) doctor() *cobra.Command {
 	var logFile, serviceName string
 	c := a.leaf(page{
 		use:   "doctor",
-		short: "Check what goes wrong in practice, and say what to do",
-		long: `Check endpoints (missing, squatted, unhealthy, of several processes), versions, the service
-(installed, start type, recovery), working directories, the iSCSI initiator, SAN
-policy, long paths and the log file. Each finding comes with its remedy.
+		short: "Diagnose common problems of the daemon, and suggest remedies",
+		long: `Check the endpoints (missing, owned by another process, unhealthy, split between
+processes), versions, the service (installed, start type, recovery), working directories,
+the iSCSI initiator, the SAN policy, long paths and the log file. Findings come with a
+remedy. For disks and volumes, run 'csi-proxyctl node'.
 
-The exit code is 0 if there is nothing to do, and 4 after a warning or an error.`,
+The exit code is 0 without problems, and 4 after a warning or an error.`,
 		example: `  csi-proxyctl doctor
   csi-proxyctl doctor --working-dir 'D:\kubelet' --log-file 'D:\log\csi-proxy.log'
   csi-proxyctl doctor -o json`,
@@ -45,8 +46,8 @@ The exit code is 0 if there is nothing to do, and 4 after a warning or an error.
 		}
 		return nil
 	})
-	c.Flags().StringArrayVar(&dirs, "working-dir", nil, "directory that drivers need; repeatable (default: those of the service's command line, else "+kubeletPath+")")
-	c.Flags().StringVar(&logFile, "log-file", "", "log file of the daemon (default: what the service's command line says)")
+	c.Flags().StringArrayVar(&dirs, "working-dir", nil, "directory that drivers need; repeatable (default: those in the service's command line, else "+kubeletPath+")")
+	c.Flags().StringVar(&logFile, "log-file", "", "log file of the daemon (default: the one in the service's command line)")
 	c.Flags().StringVar(&serviceName, "service-name", installation.DefaultName, "name of the daemon's service")
 	return c
 }
@@ -55,7 +56,7 @@ var levelStyles = map[doctor.Level]output.Style{
 	doctor.OK: output.Good, doctor.Info: output.Faint, doctor.Warning: output.Warning, doctor.Error: output.Bad,
 }
 
-// diagnosis is what people read: a line per finding, its remedy below it.
+// diagnosis returns a line per finding, with its remedy below.
 func diagnosis(p *output.Printer, found []doctor.Finding) string {
 	var b strings.Builder
 	bad := 0
@@ -70,7 +71,7 @@ func diagnosis(p *output.Printer, found []doctor.Finding) string {
 	}
 	switch bad {
 	case 0:
-		b.WriteString("Nothing needs to be done.\n")
+		b.WriteString("No problems found.\n")
 	case 1:
 		b.WriteString("1 finding needs attention.\n")
 	default:

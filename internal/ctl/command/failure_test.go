@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// arguments are valid ones for every command that makes calls.
+// arguments are valid arguments for every command that makes calls.
 var arguments = map[string]string{
 	"disk list": "", "disk ids": "", "disk locations": "", "disk rescan": "",
 	"disk stats": "1", "disk state": "1", "disk online": "1", "disk offline": "1", "disk partition": "1",
@@ -40,7 +41,7 @@ func eachCommand(t *testing.T, check func(t *testing.T, args []string)) {
 	for _, c := range leaves(command.Root()) {
 		path := strings.TrimPrefix(c.CommandPath(), "csi-proxyctl ")
 		switch path {
-		case "watch", "versions", "doctor": // they show what does not answer
+		case "watch", "versions", "doctor": // they report errors as results
 			continue
 		}
 		if strings.HasPrefix(path, "service ") {
@@ -62,7 +63,7 @@ func TestRun_EndpointMissing(t *testing.T) {
 			t.Errorf("got %+v, want exit code 3 and one sentence", r)
 		}
 		if !strings.HasSuffix(r.err, " (Unavailable)\n") || strings.Contains(r.err, "CSI_PROXY_SOCKET_DIR") {
-			t.Errorf("%q lacks gRPC's code, or asks after a variable that was not looked at", r.err)
+			t.Errorf("%q lacks the gRPC code, or suggests the variable that --endpoint-dir overrides", r.err)
 		}
 	})
 	for command, code := range map[string]int{"versions": 3, "doctor": 4} {
@@ -70,7 +71,7 @@ func TestRun_EndpointMissing(t *testing.T) {
 			t.Errorf("%s: got %+v, want exit code %d", command, r, code)
 		}
 	}
-	t.Run("of no --endpoint-dir", func(t *testing.T) {
+	t.Run("without --endpoint-dir", func(t *testing.T) {
 		t.Setenv("CSI_PROXY_SOCKET_DIR", "/none")
 		if r := run(t.Context(), "", "", "disk", "ids"); !strings.Contains(r.err, "CSI_PROXY_SOCKET_DIR") || !strings.HasSuffix(r.err, " (Unavailable)\n") {
 			t.Errorf("got %+v", r)
@@ -78,7 +79,7 @@ func TestRun_EndpointMissing(t *testing.T) {
 	})
 }
 
-// TestRun_QueueIsFull: whoever has the endpoint takes no connections.
+// TestRun_QueueIsFull: the owner of the endpoint does not accept connections.
 func TestRun_QueueIsFull(t *testing.T) {
 	dir := socketDir(t)
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -90,17 +91,17 @@ func TestRun_QueueIsFull(t *testing.T) {
 	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
 		t.Fatal(err)
 	}
-	r := run(t.Context(), dir, "", "disk", "rescan", "--timeout", "5s") // the look fills the queue
-	if strings.Contains(r.err, "ended during the call") || !strings.Contains(r.err, "takes no connection") || r.code != command.ExitUnreachable {
+	r := run(t.Context(), dir, "", "disk", "rescan", "--timeout", "5s") // its first connection fills the queue
+	if strings.Contains(r.err, "ended during the call") || !strings.Contains(r.err, "does not accept connections") || r.code != command.ExitUnreachable {
 		t.Errorf("got %+v", r)
 	}
 }
 
-// silent is a server that takes calls at all endpoints and never answers.
+// silent is a server at all endpoints that never answers.
 type silent struct {
 	dir    string
 	server *grpc.Server
-	called chan struct{} // has a value after the first call
+	called chan struct{} // receives a value at the first call
 }
 
 func startSilent(t *testing.T) silent {
@@ -155,7 +156,7 @@ func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 			t.Errorf("got %+v, want exit code 3 and one sentence", r)
 		}
 		if !strings.Contains(r.err, "ended during the call") {
-			t.Errorf("%q does not say what has happened", r.err)
+			t.Errorf("%q does not say that the server ended", r.err)
 		}
 	})
 	for args, code := range map[string]int{"versions": command.ExitUnreachable, "doctor": command.ExitFindings, "watch --count 1": command.ExitOK} {
@@ -172,6 +173,15 @@ func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 	}
 }
 
+// readers are the commands whose first call changes nothing.
+var readers = []string{
+	"node", "disk list", "disk ids", "disk locations", "disk stats", "disk state",
+	"volume list", "volume stats", "volume formatted", "volume of-path", "volume closest", "volume disk", "volume life",
+	"fs exists", "fs is-link", "iscsi portal list", "iscsi portal discover", "iscsi disks", "system bios", "system service get",
+}
+
+// TestRun_Interrupted: only a command that changes something says that the change may still
+// happen.
 func TestRun_Interrupted(t *testing.T) {
 	eachCommand(t, func(t *testing.T, args []string) {
 		t.Helper()
@@ -180,6 +190,10 @@ func TestRun_Interrupted(t *testing.T) {
 		r := run(ctx, s.dir, "secret\n", args...)
 		if r.code != command.ExitInterrupted || !strings.Contains(r.err, "interrupted") || strings.Count(r.err, "\n") != 1 {
 			t.Errorf("got %+v, want exit code 130 and one sentence", r)
+		}
+		reads := slices.ContainsFunc(readers, func(path string) bool { return strings.HasPrefix(strings.Join(args, " ")+" ", path+" ") })
+		if strings.Contains(r.err, "may still complete the change") == reads {
+			t.Errorf("reads only: %v, got %q", reads, r.err)
 		}
 	})
 	for _, args := range []string{"watch", "versions", "doctor", "service status"} {
@@ -195,8 +209,7 @@ func TestRun_Interrupted(t *testing.T) {
 	}
 }
 
-// TestService_Interrupted: a service that neither starts nor stops holds up nobody who is
-// interrupted.
+// TestService_Interrupted: an interrupt ends the wait for a service that hangs.
 func TestService_Interrupted(t *testing.T) {
 	for args, state := range map[string]scm.State{"start": scm.Stopped, "stop": scm.Running, "uninstall": scm.Running} {
 		t.Run(args, func(t *testing.T) {
@@ -229,7 +242,7 @@ func TestRun_Timeout(t *testing.T) {
 	}
 }
 
-// TestRun_OlderServer: commands speak the newest version that is served.
+// TestRun_OlderServer: commands use the newest version that the server has.
 func TestRun_OlderServer(t *testing.T) {
 	n := startNode(t, winsim.Default(), "disk/v1beta2", "volume/v1", "filesystem/v1", "smb/v1")
 	n.expect(t, "online", "disk", "state", "1")
@@ -243,7 +256,7 @@ func TestRun_OlderServer(t *testing.T) {
 	}
 	r = run(t.Context(), n.dir, "", "disk", "state", "1", "--api-version", "v1")
 	if r.code != command.ExitUnreachable || !strings.Contains(r.err, "disk-v1") {
-		t.Errorf("a version that was asked for is not another: %+v", r)
+		t.Errorf("used another version than --api-version: %+v", r)
 	}
 	r = run(t.Context(), n.dir, "", "system", "bios")
 	if r.code != command.ExitUnreachable || !strings.Contains(r.err, "system-v1alpha1") {
@@ -251,8 +264,8 @@ func TestRun_OlderServer(t *testing.T) {
 	}
 }
 
-// TestRun_VersionOfTheOwnGroup: --api-version is for the group of the command, and others
-// that it needs speak their newest.
+// TestRun_VersionOfTheOwnGroup: --api-version applies to the group of the command; other
+// groups use their newest version.
 func TestRun_VersionOfTheOwnGroup(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	for _, args := range []string{"volume list --api-version v2alpha1", "volume list --api-version v1beta3", "node --api-version v1", "node --api-version v2alpha1"} {
@@ -267,7 +280,7 @@ func TestRun_VersionOfTheOwnGroup(t *testing.T) {
 	defer n.mu.Unlock()
 	for _, method := range []string{"/v1beta3.Volume/ListVolumesOnDisk", "/v1.Volume/ListVolumesOnDisk", "/v2alpha1.Volume/ListVolumesOnDisk", "/v1alpha1.System/GetBIOSSerialNumber"} {
 		if !n.methods[method] {
-			t.Errorf("nobody has called %s", method)
+			t.Errorf("%s was not called", method)
 		}
 	}
 }

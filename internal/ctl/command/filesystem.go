@@ -12,40 +12,40 @@ import (
 func (a *app) filesystem() *cobra.Command {
 	return a.group(page{
 		use:   "fs",
-		short: "Files: make and remove directories and links",
-		long: `Paths are Windows paths of the node, in a directory that the daemon lets requests touch:
--kubelet-path and -working-dir. Quote them: shells eat backslashes.`,
+		short: "Create and remove directories and links",
+		long: `PATH is a Windows path on the node, inside the daemon's -kubelet-path or a -working-dir.
+Quote it, because shells interpret backslashes.`,
 		example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
 	},
 		a.leaf(page{
 			use:     "exists PATH",
 			short:   "Show whether a path exists",
-			long:    "Show whether a path exists (PathExists): true or false. Both are exit code 0.",
+			long:    "Print true if a path exists, else false (PathExists). The exit code is 0 in both cases.",
 			example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
 		}, 1, pathExists),
 		a.leaf(page{
 			use:     "mkdir PATH",
-			short:   "Make a directory, and those above it",
-			long:    "Make a directory, and those above it (Mkdir). Repeating it changes nothing.",
+			short:   "Create a directory and its parents",
+			long:    "Create a directory and its parents (Mkdir). Does nothing if it exists.",
 			example: `  csi-proxyctl fs mkdir 'C:\var\lib\kubelet\plugins\x'`,
 		}, 1, makeDir),
 		a.rmdir(),
 		a.leaf(page{
 			use:     "rm-contents PATH",
-			short:   "Remove what is in a directory, but not the directory",
-			long:    "Remove what is in a directory, but not the directory (RmdirContents). Links in it are removed, what they lead to is not.",
+			short:   "Remove the contents of a directory",
+			long:    "Remove the contents of a directory but not the directory (RmdirContents). Removes links, but not their targets.",
 			example: `  csi-proxyctl fs rm-contents 'C:\var\lib\kubelet\plugins\x\cache'`,
 		}, 1, removeContents),
 		a.leaf(page{
 			use:     "link SOURCE TARGET",
-			short:   "Make a link at TARGET that leads to SOURCE",
-			long:    "Make a link at TARGET that leads to SOURCE (CreateSymlink).",
+			short:   "Create a link at TARGET that points to SOURCE",
+			long:    "Create a link at TARGET that points to SOURCE (CreateSymlink).",
 			example: `  csi-proxyctl fs link 'C:\var\lib\kubelet\plugins\x\globalmount' 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
 		}, 2, createLink),
 		a.leaf(page{
 			use:     "is-link PATH",
 			short:   "Show whether a path is a link or a mounted folder",
-			long:    "Show whether a path is a link or a mounted folder whose target is there (IsSymlink): true or false. Both are exit code 0.",
+			long:    "Print true if a path is a link or a mounted folder whose target exists, else false (IsSymlink). The exit code is 0 in both cases.",
 			example: `  csi-proxyctl fs is-link 'C:\var\lib\kubelet\pods\p\volumes\v\mount'`,
 		}, 1, isLink),
 	)
@@ -56,7 +56,7 @@ func (a *app) rmdir() *cobra.Command {
 	c := a.leaf(page{
 		use:     "rmdir PATH",
 		short:   "Remove a directory or a link",
-		long:    "Remove a directory or a link (Rmdir). Repeating it changes nothing.",
+		long:    "Remove a directory or a link (Rmdir). Does nothing if it does not exist.",
 		example: `  csi-proxyctl fs rmdir --force 'C:\var\lib\kubelet\plugins\x'`,
 	}, 1, func(ctx context.Context, s *session, args []string) error {
 		request := &filesystemv2alpha1.RmdirRequest{Path: args[0], Force: force}
@@ -65,7 +65,7 @@ func (a *app) rmdir() *cobra.Command {
 		}
 		return s.done(args[0], "removed")
 	})
-	c.Flags().BoolVar(&force, "force", false, "also a directory that is not empty, with all that is in it")
+	c.Flags().BoolVar(&force, "force", false, "also remove a file, or a directory with its contents")
 	return c
 }
 
@@ -84,7 +84,7 @@ func makeDir(ctx context.Context, s *session, args []string) error {
 	if err := s.client.Do(ctx, "filesystem", "Mkdir", &filesystemv2alpha1.MkdirRequest{Path: args[0]}, &filesystemv2alpha1.MkdirResponse{}); err != nil {
 		return err
 	}
-	return s.done(args[0], "made")
+	return s.done(args[0], "created")
 }
 
 func removeContents(ctx context.Context, s *session, args []string) error {

@@ -2,13 +2,12 @@ package command
 
 import "github.com/spf13/cobra"
 
-// help takes the place of cobra's, which prints its own help, and succeeds, for a command
-// that does not exist.
+// help replaces cobra's help command, which succeeds for a command that does not exist.
 func (a *app) help() *cobra.Command {
 	c := page{
 		use:     "help [COMMAND...]",
 		short:   "Show the help of a command",
-		long:    "Show the help of a command, as its --help does.",
+		long:    "Show the help of a command, like --help.",
 		example: "  csi-proxyctl help disk partition",
 	}.command()
 	var target *cobra.Command
@@ -22,7 +21,7 @@ func (a *app) help() *cobra.Command {
 		return nil
 	}
 	c.RunE = func(*cobra.Command, []string) error {
-		target.InitDefaultHelpFlag() // as if it had been run
+		target.InitDefaultHelpFlag() // cobra adds it only when the command runs
 		return target.Help()
 	}
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

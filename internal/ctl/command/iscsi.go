@@ -20,38 +20,38 @@ const (
 func (a *app) iscsi() *cobra.Command {
 	return a.group(page{
 		use:     "iscsi",
-		short:   "iSCSI: portals, targets and their disks",
-		long:    "A portal is the address of a server, with port 3260 unless another follows after a colon. A target goes by its iqn.",
+		short:   "Manage iSCSI portals and targets",
+		long:    "PORTAL is the address of an iSCSI server, with a port after a colon if it is not 3260. IQN is the name of a target.",
 		example: "  csi-proxyctl iscsi portal add " + examplePortal + "\n  csi-proxyctl iscsi connect " + examplePortal + " " + exampleTarget,
 	},
 		a.group(page{
 			use:     "portal",
-			short:   "Portals: the servers that offer targets",
-			long:    "Portals that the initiator of the node knows. It asks them for targets.",
+			short:   "Manage the portals of the initiator",
+			long:    "Manage the portals of the node's initiator: the servers that it asks for targets.",
 			example: "  csi-proxyctl iscsi portal list",
 		},
 			a.onPortal(page{
 				use:     "add PORTAL",
-				short:   "Make a portal known to the initiator",
-				long:    "Make a portal known to the initiator (AddTargetPortal). Repeating it changes nothing.",
+				short:   "Add a portal to the initiator",
+				long:    "Add a portal to the initiator (AddTargetPortal). Does nothing if the initiator has it.",
 				example: "  csi-proxyctl iscsi portal add " + examplePortal + ":3260",
 			}, addPortal),
 			a.leaf(page{
 				use:     "list",
-				short:   "List the portals that the initiator knows",
-				long:    "List the portals that the initiator knows (ListTargetPortals).",
+				short:   "List the portals of the initiator",
+				long:    "List the portals of the initiator (ListTargetPortals).",
 				example: "  csi-proxyctl iscsi portal list -o json",
 			}, 0, listPortals),
 			a.onPortal(page{
 				use:     "remove PORTAL",
-				short:   "Make the initiator forget a portal",
-				long:    "Make the initiator forget a portal (RemoveTargetPortal). Sessions stay. Repeating it changes nothing.",
+				short:   "Remove a portal from the initiator",
+				long:    "Remove a portal from the initiator (RemoveTargetPortal). Keeps its sessions. Does nothing if the initiator does not have it.",
 				example: "  csi-proxyctl iscsi portal remove " + examplePortal,
 			}, removePortal),
 			a.onPortal(page{
 				use:     "discover PORTAL",
-				short:   "List the targets that a portal offers",
-				long:    "List the targets that a portal offers (DiscoverTargetPortal). It must have been added.",
+				short:   "List the targets of a portal",
+				long:    "List the targets of a portal (DiscoverTargetPortal). Add the portal first.",
 				example: "  csi-proxyctl iscsi portal discover " + examplePortal,
 			}, discover),
 		),
@@ -59,20 +59,20 @@ func (a *app) iscsi() *cobra.Command {
 		a.onTarget(page{
 			use:     "disconnect PORTAL IQN",
 			short:   "Log out of a target",
-			long:    "Log out of a target (DisconnectTarget). Its disks vanish. Repeating it changes nothing.",
+			long:    "Log out of a target and detach its disks (DisconnectTarget). Does nothing if there is no session.",
 			example: "  csi-proxyctl iscsi disconnect " + examplePortal + " " + exampleTarget,
 		}, disconnect),
 		a.onTarget(page{
 			use:     "disks PORTAL IQN",
-			short:   "List the numbers of a target's disks",
-			long:    "List the numbers of a target's disks (GetTargetDisks), for 'csi-proxyctl disk'.",
+			short:   "List the disk numbers of a target",
+			long:    "List the disk numbers of a target (GetTargetDisks), for 'csi-proxyctl disk'.",
 			example: "  csi-proxyctl iscsi disks " + examplePortal + " " + exampleTarget,
 		}, targetDisks),
 		a.mutualCHAP(),
 	)
 }
 
-// defaultPort is the one that IANA has registered for iSCSI.
+// defaultPort is the port that IANA registered for iSCSI.
 const defaultPort = 3260
 
 func parsePortal(text string) (*iscsiv1alpha2.TargetPortal, error) {
@@ -81,11 +81,11 @@ func parsePortal(text string) (*iscsiv1alpha2.TargetPortal, error) {
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return nil, usagef("portal %q is no address with a port: IPv6 goes in brackets, as in [fd00::1]:3260", text)
+		return nil, usagef("invalid portal %q; use ADDRESS or ADDRESS:PORT, with IPv6 in brackets: [fd00::1]:3260", text)
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || number == 0 {
-		return nil, usagef("portal %q: %q is no port", text, port)
+		return nil, usagef("portal %q: invalid port %q", text, port)
 	}
 	return &iscsiv1alpha2.TargetPortal{TargetAddress: host, TargetPort: uint32(number)}, nil
 }
@@ -144,7 +144,7 @@ func listPortals(ctx context.Context, s *session, _ []string) error {
 	return s.Value(list, func() string { return s.Table(&rows) })
 }
 
-// words prints a list of words: a line each, or an array.
+// words prints a list of words, one per line or as an array.
 func (s *session) words(header string, words []string) error {
 	rows := output.Rows{Header: []string{header}}
 	for _, word := range words {
@@ -190,11 +190,12 @@ var authentications = map[string]iscsiv1alpha2.AuthenticationType{
 func (a *app) connect() *cobra.Command {
 	var auth, user string
 	secret := secretFlags{word: "secret"}
-	c := a.asking(page{
+	c := a.interactive(page{
 		use:   "connect PORTAL IQN",
 		short: "Log in to a target",
-		long: `Log in to a target (ConnectTarget). Its disks appear. The CHAP secret is asked for, or comes
-from a file or from standard input; it is never an argument, which process lists show.`,
+		long: `Log in to a target and attach its disks (ConnectTarget). Prompts for the CHAP secret, or
+reads it from a file or from standard input. The secret is never an argument, because
+process lists show arguments.`,
 		example: "  csi-proxyctl iscsi connect " + examplePortal + " " + exampleTarget + `
   csi-proxyctl iscsi connect ` + examplePortal + ` iqn.2025-01.com.example:guarded --auth chap --user winsim --secret-file secret.txt`,
 	}, 2, func(ctx context.Context, s *session, args []string) error {
@@ -204,12 +205,12 @@ from a file or from standard input; it is never an argument, which process lists
 		}
 		kind, ok := authentications[auth]
 		if !ok {
-			return usagef("--auth %q: it is none, chap or mutual", auth)
+			return usagef("--auth must be none, chap or mutual, got %q", auth)
 		}
 		request := &iscsiv1alpha2.ConnectTargetRequest{TargetPortal: at, Iqn: args[1], AuthType: kind, ChapUsername: user}
 		switch {
 		case kind == iscsiv1alpha2.AuthenticationType_NONE && (user != "" || secret.given()):
-			return usagef("--auth none takes neither user nor secret: say --auth chap or --auth mutual")
+			return usagef("--auth none takes no user and no secret; use --auth chap or --auth mutual")
 		case kind == iscsiv1alpha2.AuthenticationType_NONE:
 		case user == "":
 			return usagef("--auth %s needs --user", auth)
@@ -225,7 +226,7 @@ from a file or from standard input; it is never an argument, which process lists
 			return s.done(args[1], "connected")
 		})
 	})
-	c.Flags().StringVar(&auth, "auth", "none", "how to log in: none, chap, mutual")
+	c.Flags().StringVar(&auth, "auth", "none", "authentication: none, chap, mutual")
 	c.Flags().StringVar(&user, "user", "", "CHAP user")
 	secret.register(c.Flags())
 	_ = c.RegisterFlagCompletionFunc("auth", cobra.FixedCompletions([]cobra.Completion{"none", "chap", "mutual"}, cobra.ShellCompDirectiveNoFileComp))
@@ -234,11 +235,11 @@ from a file or from standard input; it is never an argument, which process lists
 
 func (a *app) mutualCHAP() *cobra.Command {
 	secret := secretFlags{word: "secret"}
-	c := a.asking(page{
+	c := a.interactive(page{
 		use:   "mutual-chap",
-		short: "Set the secret with which targets prove themselves to this node",
-		long: `Set the secret with which targets prove themselves to this node (SetMutualChapSecret). It is
-asked for, or comes from a file or from standard input.`,
+		short: "Set the secret with which targets authenticate to this node",
+		long: `Set the secret with which targets authenticate to this node (SetMutualChapSecret). Prompts
+for the secret, or reads it from a file or from standard input.`,
 		example: "  csi-proxyctl iscsi mutual-chap --secret-file secret.txt",
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		text, err := secret.read(a.env, "Mutual CHAP secret: ")

@@ -19,54 +19,54 @@ func (a *app) life() *cobra.Command {
 	var path string
 	var yes, takeOnline bool
 	var c *cobra.Command
-	c = a.asking(page{
+	c = a.interactive(page{
 		use:   "life",
-		short: "Walk a blank disk through the whole life of a CSI volume",
-		long: `Walk a disk through what a driver does with it: take it online, partition it, format and
+		short: "Test a blank disk with the full life cycle of a CSI volume",
+		long: `Run the steps of a CSI driver on a blank disk: bring it online, partition it, format and
 mount its volume, write its cache, grow it, read its size, unmount it, take it offline.
-One line per step, with its time. At the first step that fails, or at an interrupt, it
-takes back what it can: the mount, the folders that it made, and the state of the disk.
-A partition and a file system stay.
+Each step is one line with its duration. If a step fails, or after an interrupt, life
+undoes what it can: the mount, the folders that it created, and the state of the disk.
+A new partition and file system stay.
 
-It writes to the disk, and therefore asks first. Refused are a disk that has a formatted
-volume, a disk that is offline (nobody can see what is on it) without --take-online,
-and a --path that exists.`,
+The command writes to the disk and asks for confirmation. It refuses a disk with a
+formatted volume, an offline disk (its contents are unknown) without --take-online, and
+an existing --path.`,
 		example: `  csi-proxyctl volume life --disk 3
   csi-proxyctl volume life --disk 3 --take-online
   csi-proxyctl volume life --disk 3 --path 'C:\var\lib\kubelet\plugins\life' --yes`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		if !c.Flags().Changed("disk") {
-			return usagef("--disk is missing")
+			return usagef("--disk is required")
 		}
 		l := &life{session: s, disk: disk, path: path, takeOnline: takeOnline}
 		if err := a.bounded(ctx, l.examine); err != nil {
 			return err
 		}
 		if !yes {
-			said, err := a.confirm(ctx, l.question())
+			confirmed, err := a.confirm(ctx, l.question())
 			if err != nil {
 				return err
 			}
-			if !said {
-				return fmt.Errorf("disk %d was left alone: nobody has said yes", disk)
+			if !confirmed {
+				return fmt.Errorf("disk %d not changed: not confirmed", disk)
 			}
 		}
-		return a.bounded(ctx, l.walk)
+		return a.bounded(ctx, l.run)
 	})
-	c.Flags().Uint32Var(&disk, "disk", 0, "number of the disk")
-	c.Flags().StringVar(&path, "path", kubeletPath+`\plugins\csi-proxyctl-life\mount`, "folder at which to mount; it is made, with those above it, and removed in the end")
-	c.Flags().BoolVar(&takeOnline, "take-online", false, "also a disk that is offline; if it is not blank, it is taken offline again")
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	c.Flags().Uint32Var(&disk, "disk", 0, "number of the disk (required)")
+	c.Flags().StringVar(&path, "path", kubeletPath+`\plugins\csi-proxyctl-life\mount`, "mount folder; it and missing parents are created, and removed at the end")
+	c.Flags().BoolVar(&takeOnline, "take-online", false, "accept an offline disk; it goes offline again if it is not blank")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return c
 }
 
-// confirm asks on standard error, so that standard output stays the answer. Nobody can be
-// made to answer, so it ends with ctx.
+// confirm asks on standard error, because standard output is for results. It ends with ctx
+// even if there is no answer.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	fmt.Fprint(a.env.Err, question+" [y/N] ")
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(a.env.In).ReadString('\n') // no answer is no
+		line, _ := bufio.NewReader(a.env.In).ReadString('\n') // an error means no
 		answer <- line
 	}()
 	select {
@@ -82,30 +82,30 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// life is one walk.
+// life is one run of 'volume life'.
 type life struct {
 	*session
 	disk       uint32
 	path       string
 	takeOnline bool
 
-	// What was found before the walk.
-	online  bool
-	size    int64
-	serial  string
-	missing []string // folders above the path that have to be made, from the outermost
+	// Found before the first step.
+	online         bool
+	size           int64
+	serial         string
+	missingParents []string // parent folders of path to create, outermost first
 
-	// How far the walk has come.
+	// Progress.
 	volume  string
 	results []stepResult
 	undo    []step
-	left    []string // what cannot be taken back
-	// unmounted is true once the volume has been, so that the folder is ours to remove.
+	left    []string // changes that cannot be undone
+	// unmounted says that our volume was mounted at path, so we may remove the folder.
 	unmounted bool
 }
 
-// examine returns an error for a walk that would end half-way, or take what somebody may
-// still need.
+// examine returns an error if a later step is known to fail, or if the disk or the path may
+// be in use.
 func (l *life) examine(ctx context.Context) error {
 	for group, methods := range lifeMethods {
 		if err := l.client.Offers(ctx, group, methods...); err != nil {
@@ -118,7 +118,7 @@ func (l *life) examine(ctx context.Context) error {
 	return l.examinePath(ctx)
 }
 
-// lifeMethods are what a walk calls.
+// lifeMethods are the API calls of all steps.
 var lifeMethods = map[string][]string{
 	"disk":       {"ListDiskIDs", "GetDiskStats", "GetDiskState", "SetDiskState", "PartitionDisk", "Rescan"},
 	"filesystem": {"PathExists", "Mkdir", "Rmdir"},
@@ -134,7 +134,7 @@ func (l *life) examineDisk(ctx context.Context) error {
 		return err
 	}
 	if l.online = state.GetIsOnline(); !l.online && !l.takeOnline {
-		return fmt.Errorf("disk %d is offline, so nobody can see what is on it; --take-online looks, and takes it offline again unless it is blank", l.disk)
+		return fmt.Errorf("disk %d is offline and its contents are unknown; use --take-online to check it (it goes offline again unless it is blank)", l.disk)
 	}
 	var stats diskv1.GetDiskStatsResponse
 	if err := l.client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: l.disk}, &stats); err != nil {
@@ -148,8 +148,8 @@ func (l *life) examineDisk(ctx context.Context) error {
 	return l.refuseData(ctx)
 }
 
-// refuseData returns an error for a disk with a file system. Those of a disk that is
-// offline cannot be seen.
+// refuseData returns an error for a disk with a file system. It cannot see those of an
+// offline disk.
 func (l *life) refuseData(ctx context.Context) error {
 	ids, err := l.source.VolumeIDs(ctx, l.disk, 0)
 	if err != nil {
@@ -161,30 +161,30 @@ func (l *life) refuseData(ctx context.Context) error {
 			return err
 		}
 		if response.GetFormatted() {
-			return fmt.Errorf("disk %d has a file system on volume %s; take a blank disk", l.disk, id)
+			return fmt.Errorf("disk %d has a file system on volume %s; choose a blank disk", l.disk, id)
 		}
 	}
 	return nil
 }
 
-// examinePath refuses a path that exists, because the walk removes it in the end, and finds
-// out which folders above it do not.
+// examinePath refuses an existing path, because the last step removes it, and finds its
+// missing parents.
 func (l *life) examinePath(ctx context.Context) error {
 	exists, err := l.exists(ctx, l.path)
 	if err != nil {
 		return err
 	}
 	if exists {
-		return fmt.Errorf("%s exists, and would be removed in the end; say a --path that does not", l.path)
+		return fmt.Errorf("%s exists and would be removed at the end; choose a --path that does not exist", l.path)
 	}
-	// An error is that of a folder above those which requests may touch: it is there.
+	// An error means a parent outside the working directories, which exists.
 	isThere := func(folder string) bool {
 		exists, err := l.exists(ctx, folder)
 		return exists || err != nil
 	}
-	l.missing = nil
+	l.missingParents = nil
 	for folder := parent(l.path); folder != "" && !isThere(folder); folder = parent(folder) {
-		l.missing = append([]string{folder}, l.missing...)
+		l.missingParents = append([]string{folder}, l.missingParents...)
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (l *life) exists(ctx context.Context, path string) (bool, error) {
 	return response.GetExists(), err
 }
 
-// parent is the folder above a path of Windows.
+// parent returns the parent folder of a Windows path.
 func parent(path string) string { return path[:max(0, strings.LastIndexByte(path, '\\'))] }
 
 func (l *life) question() string {

@@ -17,10 +17,10 @@ import (
 
 const lifePath = `C:\var\lib\kubelet\plugins\csi-proxyctl-life`
 
-// TestLife_GoesBack: whatever a walk fails at, it leaves no mount and no folder behind, and
-// the disk as it was. The next walk is not in its way.
-func TestLife_GoesBack(t *testing.T) {
-	for call, step := range map[string]string{"FlushVolume": "write its cache", "ExtendVolume": "grow the volume to all there is", "SetMountPoint": "mount the volume", "Remove": "remove the folders"} {
+// TestLife_Undo: after a failed step no mount and no folder is left, the disk is as before,
+// and the next run works.
+func TestLife_Undo(t *testing.T) {
+	for call, step := range map[string]string{"FlushVolume": "write its cache", "ExtendVolume": "grow the volume to the maximum", "SetMountPoint": "mount the volume", "Remove": "remove the folders"} {
 		t.Run(call, func(t *testing.T) {
 			n := startNode(t, winsim.Default())
 			fault := n.inject(t, winsim.Fault{Call: call, Times: 1, Error: 1117})
@@ -37,24 +37,23 @@ func TestLife_GoesBack(t *testing.T) {
 				failed = failed || s.Step == step && s.Result == "failed"
 			}
 			if !failed {
-				t.Errorf("no step has failed: %v", steps)
+				t.Errorf("no step failed: %v", steps)
 			}
 			if fault.Hits() == 0 {
-				t.Error("nothing has failed")
+				t.Error("the fault was not hit")
 			}
 			fault.Remove()
 			n.expect(t, "false", "fs", "exists", lifePath)
 			n.expect(t, "true", "fs", "exists", `C:\var\lib\kubelet\plugins`)
 			n.expect(t, "online", "disk", "state", "3")
 			if r := run(t.Context(), n.dir, "", "volume", "life", "--disk", "1", "--yes"); r.code != command.ExitOK {
-				t.Errorf("another life: %+v", r)
+				t.Errorf("second run: %+v", r)
 			}
 		})
 	}
 }
 
-// TestLife_Interrupted: an interrupt ends it with the step that it was at, and takes back
-// what was done.
+// TestLife_Interrupted: the error names the interrupted step, and the earlier ones are undone.
 func TestLife_Interrupted(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -64,13 +63,13 @@ func TestLife_Interrupted(t *testing.T) {
 	code := command.Run(ctx, []string{"--endpoint-dir", n.dir, "volume", "life", "--disk", "3", "--yes"}, command.Environment{
 		Out: writerFunc(func(b []byte) (int, error) {
 			if bytes.Contains(b, []byte("failed")) {
-				fault.Remove() // the server carries on with the call, and then unmounts
+				fault.Remove() // the server completes the call, then unmounts
 			}
 			return out.Write(b)
 		}),
 		Err: &errs, Getenv: func(string) string { return "" },
 	})
-	if code != command.ExitInterrupted || !strings.Contains(errs.String(), "write its cache: interrupted") || !strings.Contains(out.String(), "going back: unmount the volume") {
+	if code != command.ExitInterrupted || !strings.Contains(errs.String(), "write its cache: interrupted; the server may still complete the change") || !strings.Contains(out.String(), "undo: unmount the volume") {
 		t.Errorf("exit code %d\n%s%s", code, out.String(), errs.String())
 	}
 	n.expect(t, "false", "fs", "exists", lifePath)
@@ -80,24 +79,24 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
-// TestLife_SaysWhatItLeaves: what cannot be taken back is told.
+// TestLife_SaysWhatItLeaves: the errors name what could not be undone.
 func TestLife_SaysWhatItLeaves(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	n.inject(t, winsim.Fault{Call: "FlushVolume", Error: 1117}) // unmounting flushes, too
 	r := run(t.Context(), n.dir, "", "volume", "life", "--disk", "3", "--yes")
-	if r.code != command.ExitFailure || !strings.Contains(r.err, "going back: unmount the volume: ") || !strings.Contains(r.err, "disk 3 has a file system now") {
+	if r.code != command.ExitFailure || !strings.Contains(r.err, "undo: unmount the volume: ") || !strings.Contains(r.err, "disk 3 has a file system now") {
 		t.Errorf("got %+v", r)
 	}
 }
 
-// TestLife_KeepsWhatIsNotItsOwn: a folder that appears while somebody is asked stays.
+// TestLife_KeepsWhatIsNotItsOwn: a folder that appears during the prompt stays.
 func TestLife_KeepsWhatIsNotItsOwn(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	path := lifePath + `\mount`
 	var out, errs bytes.Buffer
 	code := command.Run(t.Context(), []string{"--endpoint-dir", n.dir, "volume", "life", "--disk", "3"}, command.Environment{
 		In: readerFunc(func(b []byte) (int, error) {
-			n.expect(t, path+": made", "fs", "mkdir", path)
+			n.expect(t, path+": created", "fs", "mkdir", path)
 			return copy(b, "y\n"), io.EOF
 		}),
 		Out: &out, Err: &errs, Getenv: func(string) string { return "" },
@@ -112,7 +111,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// TestPrompts_EndWithTheInterrupt: nobody has to answer a question first.
+// TestPrompts_EndWithTheInterrupt: an interrupt ends the prompt.
 func TestPrompts_EndWithTheInterrupt(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -14,7 +14,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// TestDiskList_Dying: a disk that does not answer is in the list, and the reason follows.
+// TestDiskList_Dying: the list has a disk that does not answer, and standard error the reason.
 func TestDiskList_Dying(t *testing.T) {
 	model := winsim.Default()
 	model.Disks[1].Dying = true
@@ -31,11 +31,11 @@ func TestDiskList_Dying(t *testing.T) {
 		t.Errorf("exit code %d\n%s", r.code, diff)
 	}
 	if want := "csi-proxyctl: disk 1: it does not answer: the device reported an I/O error (Windows error 1117)\n"; r.err != want {
-		t.Errorf("%q is said, want %q", r.err, want)
+		t.Errorf("got %q, want %q", r.err, want)
 	}
 }
 
-// TestVolumeList_Locked: it says why a volume has neither size nor use.
+// TestVolumeList_Locked: standard error says why a volume has no size.
 func TestVolumeList_Locked(t *testing.T) {
 	model := winsim.Default()
 	model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{
@@ -47,13 +47,13 @@ func TestVolumeList_Locked(t *testing.T) {
 		if !strings.Contains(r.out, "4     1     00000000-0000-0000-0000-000000000001  locked  -     -\n") {
 			t.Errorf("%q: %s", args, r.out)
 		}
-		if want := "csi-proxyctl: volume 00000000-0000-0000-0000-000000000001: locked by BitLocker: unlock it to see what is on it\n"; r.err != want {
-			t.Errorf("%q: %q is said, want %q", args, r.err, want)
+		if want := "csi-proxyctl: volume 00000000-0000-0000-0000-000000000001: locked by BitLocker: unlock it to read it\n"; r.err != want {
+			t.Errorf("%q: got %q, want %q", args, r.err, want)
 		}
 	}
 }
 
-// TestNode_Width: on a terminal no line is longer than that, colours and all.
+// TestNode_Width: on a terminal no line is wider than the terminal, with or without colours.
 func TestNode_Width(t *testing.T) {
 	n := startNode(t, winsim.Busy())
 	draw := func(width int, colours bool, args ...string) string {
@@ -79,7 +79,7 @@ func TestNode_Width(t *testing.T) {
 			coloured = strings.ReplaceAll(coloured, escape, "")
 		}
 		if diff := cmp.Diff(plain, coloured); diff != "" {
-			t.Errorf("colours change more than colours: %s", diff)
+			t.Errorf("colours change the text: %s", diff)
 		}
 	}
 	if wide := draw(80, false, "-o", "wide"); strings.Contains(wide, "…") || !strings.Contains(wide, `csi.example.com\web\globalmount`) {

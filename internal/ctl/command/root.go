@@ -18,11 +18,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
-// defaultTimeout is enough to format a large volume, and short enough to notice that the
-// server hangs.
+// defaultTimeout is enough to format a large volume.
 const defaultTimeout = 2 * time.Minute
 
-// app is one run of the program: its flags, and how far it has come.
+// app is one run of the program: its flags and its progress.
 type app struct {
 	env Environment
 
@@ -32,8 +31,8 @@ type app struct {
 	apiVersion string
 	timeout    time.Duration
 
-	current *cobra.Command // the command that runs, or was meant to
-	started bool           // the command line was right so far
+	current *cobra.Command // the command that the arguments select
+	started bool           // the command line was valid
 }
 
 func (a *app) path() string {
@@ -50,13 +49,13 @@ func (a *app) root() *cobra.Command {
 	a.format = output.Table
 	root := a.group(page{
 		use:   name,
-		short: "See and drive the storage of a Windows node through CSI Proxy",
-		long: `csi-proxyctl talks to CSI Proxy on this node: to the daemon on its named pipes, or to
-csi-proxy-sim on Unix sockets. It shows the node's storage at a glance, makes every
-call of the API by hand, finds what is wrong, and installs the daemon as a service.
+		short: "Show and manage the storage of a Windows node through CSI Proxy",
+		long: `csi-proxyctl talks to CSI Proxy on this node: to the daemon through its named pipes, or to
+csi-proxy-sim through Unix sockets. It shows the node's storage, makes every API call by
+hand, diagnoses problems, and installs the daemon as a service.
 
-Exit codes: 0 done; 1 a call has failed; 2 the command line is wrong; 3 nobody answers
-at the endpoint; 4 doctor has found something; 130 interrupted.`,
+Exit codes: 0 success; 1 a call failed; 2 invalid command line; 3 the endpoint does not
+answer; 4 doctor found a problem; 130 interrupted.`,
 		example: `  csi-proxyctl node
   csi-proxyctl doctor
   csi-proxyctl disk list -o json`,
@@ -71,29 +70,29 @@ at the endpoint; 4 doctor has found something; 130 interrupted.`,
 		a.current = c
 		return usageError{err}
 	})
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.refuse() }
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 	flags := root.PersistentFlags()
-	flags.VarP(&a.format, "output", "o", "how to print: table, wide, json, yaml")
-	flags.BoolVar(&a.noHeaders, "no-headers", false, "print tables without the line of headings")
-	flags.StringVar(&a.dir, "endpoint-dir", "", "directory of the sockets (default: $CSI_PROXY_SOCKET_DIR, else where all clients look)")
-	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group to speak, such as v1beta2 (default: the newest that is served)")
-	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "how long the command may take; 0 is without end")
+	flags.VarP(&a.format, "output", "o", "output format: table, wide, json, yaml")
+	flags.BoolVar(&a.noHeaders, "no-headers", false, "omit the header line of tables")
+	flags.StringVar(&a.dir, "endpoint-dir", "", "directory of the sockets (default: $CSI_PROXY_SOCKET_DIR, else the default of all clients)")
+	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group, such as v1beta2 (default: the newest that the server has)")
+	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "time limit of the command; 0 means no limit")
 	root.AddCommand(a.node(), a.watch(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.completion())
-	root.CompletionOptions.DisableDefaultCmd = true // there is one of our own
+	root.CompletionOptions.DisableDefaultCmd = true // we have our own
 	root.SetHelpCommand(a.help())
-	root.InitDefaultHelpCmd() // now, so that it is documented like all others
-	a.offer(root)
+	root.InitDefaultHelpCmd() // now, so that docs/cli has it
+	a.registerCompletions(root)
 	return root
 }
 
-// page is what the help of a command says.
+// page is the help of a command.
 type page struct{ use, short, long, example string }
 
 func (p page) command() *cobra.Command {
 	return &cobra.Command{Use: p.use, Short: p.short, Long: p.long, Example: p.example, DisableFlagsInUseLine: true}
 }
 
-// group makes a command that only holds others. Without one of them it prints its help.
+// group makes a command that only holds others. Run alone, it prints its help.
 func (a *app) group(p page, commands ...*cobra.Command) *cobra.Command {
 	c := p.command()
 	c.AddCommand(commands...)
@@ -108,26 +107,24 @@ func (a *app) group(p page, commands ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// runner is what a command does.
 type runner func(ctx context.Context, s *session, args []string) error
 
-// leaf makes a command that does something within --timeout, with the number of arguments
-// that its usage line shows.
+// leaf makes a command that runs within --timeout and takes that many arguments.
 func (a *app) leaf(p page, arguments int, run runner) *cobra.Command {
-	return a.asking(p, arguments, func(ctx context.Context, s *session, args []string) error {
+	return a.interactive(p, arguments, func(ctx context.Context, s *session, args []string) error {
 		return a.bounded(ctx, func(ctx context.Context) error { return run(ctx, s, args) })
 	})
 }
 
-// asking makes a command that asks somebody for something. People may take their time, so
-// it begins to count --timeout itself, with bounded.
-func (a *app) asking(p page, arguments int, run runner) *cobra.Command {
+// interactive makes a command that prompts the user. --timeout does not include the time for
+// the answer, so run calls bounded itself.
+func (a *app) interactive(p page, arguments int, run runner) *cobra.Command {
 	c := p.command()
 	c.Use += " [flags]"
 	c.Args = func(c *cobra.Command, args []string) error {
 		a.current = c
 		if len(args) != arguments {
-			return usagef("%s takes %s, and was given %d", c.CommandPath(), arity(arguments), len(args))
+			return usagef("%s takes %s, got %d", c.CommandPath(), arity(arguments), len(args))
 		}
 		return nil
 	}
@@ -140,7 +137,7 @@ func (a *app) asking(p page, arguments int, run runner) *cobra.Command {
 	return c
 }
 
-// bounded runs what --timeout is for.
+// bounded applies --timeout.
 func (a *app) bounded(ctx context.Context, run func(ctx context.Context) error) error {
 	if a.timeout == 0 {
 		return run(ctx)
@@ -151,27 +148,27 @@ func (a *app) bounded(ctx context.Context, run func(ctx context.Context) error) 
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	// The server, which knows the limit, may be first to find that the time is over.
+	// The server knows the deadline and may report it before we do.
 	if limited.Err() != nil || status.Code(err) == codes.DeadlineExceeded {
 		return timeoutError{err}
 	}
 	return err
 }
 
-// refuse returns an error for values of global flags that no command can work with.
-func (a *app) refuse() error {
+// checkFlags refuses invalid values of global flags.
+func (a *app) checkFlags() error {
 	if a.timeout < 0 {
-		return usagef("--timeout %s is negative", a.timeout)
+		return usagef("--timeout must not be negative, got %s", a.timeout)
 	}
 	exists := func(name endpoint.Name) bool { return name.Version == a.apiVersion }
 	if a.apiVersion != "" && a.ownGroup() == "" && !slices.ContainsFunc(endpoint.All(), exists) {
-		return usagef("no API group has a version %q; 'csi-proxyctl versions' shows which there are", a.apiVersion)
+		return usagef("no API group has version %q; run 'csi-proxyctl versions' to list them", a.apiVersion)
 	}
 	return nil
 }
 
-// ownGroup is the API group of the command that runs, to which --api-version applies; those
-// that look at several groups have none.
+// ownGroup returns the API group of the current command, to which --api-version applies, or
+// "" for a command that calls several groups.
 func (a *app) ownGroup() string {
 	for c := a.current; c != nil && c.HasParent(); c = c.Parent() {
 		if c.Parent().HasParent() {
@@ -226,8 +223,8 @@ func (a *app) session() *session {
 	}
 }
 
-// source is where inventories come from: from the inspector, unless a certain version of the
-// API is to be asked.
+// source returns the source of inventories: the inspector, unless --api-version selects a
+// version of the API.
 func (a *app) source(client *call.Client, node endpoint.Node) inventory.Source {
 	if a.apiVersion != "" {
 		return inventory.Source{Client: client}
@@ -235,7 +232,7 @@ func (a *app) source(client *call.Client, node endpoint.Node) inventory.Source {
 	return inventory.Source{Client: client, Endpoints: &node}
 }
 
-// done prints that something was done.
+// done reports the result of a change.
 func (s *session) done(object, what string) error {
 	return s.Value(struct {
 		Object string `json:"object"`
@@ -243,12 +240,12 @@ func (s *session) done(object, what string) error {
 	}{object, what}, func() string { return object + ": " + what + "\n" })
 }
 
-// warn says on standard error what a table has no room for.
+// warn prints to standard error what does not fit into a table.
 func (s *session) warn(format string, args ...any) {
 	fmt.Fprintf(s.err, "%s: %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// word prints an answer that is one word.
+// word prints a one-word answer.
 func (s *session) word(v any, word string) error {
 	return s.Value(v, func() string { return word + "\n" })
 }

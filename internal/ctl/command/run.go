@@ -1,4 +1,4 @@
-// Package command is csi-proxyctl: its commands, what they print, and how they end.
+// Package command implements the commands of csi-proxyctl.
 package command
 
 import (
@@ -17,31 +17,31 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 )
 
-// name is what the program is called in its own messages.
+// name is the name of the program in its messages.
 const name = "csi-proxyctl"
 
-// Exit codes. They are documented in docs/operations.md.
+// Exit codes, documented in docs/operations.md.
 const (
 	ExitOK          = 0
-	ExitFailure     = 1   // a call has failed
-	ExitUsage       = 2   // the command line is wrong
-	ExitUnreachable = 3   // nobody answers at an endpoint
-	ExitFindings    = 4   // doctor has found something
-	ExitInterrupted = 130 // as shells have it for an interrupt
+	ExitFailure     = 1   // a call failed
+	ExitUsage       = 2   // the command line is invalid
+	ExitUnreachable = 3   // an endpoint does not answer
+	ExitFindings    = 4   // doctor found a problem
+	ExitInterrupted = 130 // the shells' code for SIGINT
 )
 
-// Environment is what the program has from outside.
+// Environment is the outside world of the program.
 type Environment struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Terminal reports whether the output goes to a terminal that knows colours and can be
-	// cleared. One whose TERM is dumb does not.
+	// Terminal reports whether the output is a terminal that can show colours and be cleared.
+	// TERM=dumb turns it off.
 	Terminal bool
-	// Width returns how many characters a line of the terminal has, 0 if that is not known;
-	// nil without a terminal.
+	// Width returns the width of the terminal in characters, 0 if unknown; nil without a
+	// terminal.
 	Width func() int
-	// ReadSecret asks for a secret without showing it; nil if nobody can be asked.
+	// ReadSecret prompts for a secret without echo; nil if standard input is not a terminal.
 	ReadSecret func(prompt string) (string, error)
 	// Services opens the service manager of the machine.
 	Services func() (scm.Manager, error)
@@ -49,7 +49,7 @@ type Environment struct {
 	After func(time.Duration) <-chan time.Time
 }
 
-// Run runs the program, and returns its exit code. The end of ctx is an interrupt.
+// Run runs the program and returns its exit code. Canceling ctx is an interrupt.
 func Run(ctx context.Context, args []string, env Environment) int {
 	env.Terminal = env.Terminal && env.Getenv("TERM") != "dumb"
 	a := &app{env: env}
@@ -60,26 +60,26 @@ func Run(ctx context.Context, args []string, env Environment) int {
 		return ExitOK
 	}
 	code := a.exitCode(ctx, err)
-	if !errors.Is(err, errFindings) { // they have been printed
+	if !errors.Is(err, errFindings) { // already printed
 		fmt.Fprintf(env.Err, "%s: %s\n", name, sentence(ctx, err))
 	}
 	if code == ExitUsage {
-		fmt.Fprintf(env.Err, "Run '%s --help' for how it is used.\n", strings.TrimSpace(a.path()))
+		fmt.Fprintf(env.Err, "Run '%s --help' for usage.\n", strings.TrimSpace(a.path()))
 	}
 	return code
 }
 
-// usageError is a mistake in the command line that cobra cannot see.
+// usageError is an invalid command line that cobra does not detect.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// errFindings ends a doctor that has printed what it found.
-var errFindings = errors.New("there are findings")
+// errFindings ends doctor after it has printed its findings.
+var errFindings = errors.New("doctor found problems")
 
-// timeoutError says that a command has taken longer than --timeout.
+// timeoutError says that a command exceeded --timeout.
 type timeoutError struct{ error }
 
 func (e timeoutError) Unwrap() error { return e.error }
@@ -102,7 +102,7 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// sentence is an error in one line, with gRPC's code.
+// sentence returns an error as one line with its gRPC code.
 func sentence(ctx context.Context, err error) string {
 	text, code := err.Error(), codes.OK
 	if s, ok := errors.AsType[interface {
@@ -118,7 +118,7 @@ func sentence(ctx context.Context, err error) string {
 	late := errors.As(err, &timeoutError{})
 	switch {
 	case ctx.Err() != nil:
-		return interrupted(text, code)
+		return interrupted(text, code, code == codes.Canceled)
 	case late:
 		code = codes.DeadlineExceeded
 	}
@@ -127,21 +127,21 @@ func sentence(ctx context.Context, err error) string {
 		text = fmt.Sprintf("%s (%s)", text, code)
 	}
 	if late {
-		text += "; --timeout gives it more time"
+		text += "; increase --timeout to wait longer"
 	}
 	return text
 }
 
-// interrupted is what there is to say after an interrupt: at which step it came, what else
-// has gone wrong, and whether a call was under way.
-func interrupted(text string, code codes.Code) string {
+// interrupted describes an interrupt: the step, other failures, and whether a change may
+// still happen.
+func interrupted(text string, code codes.Code, unfinished bool) string {
 	step, cut := strings.CutSuffix(strings.Join(strings.Fields(text), " "), context.Canceled.Error())
 	switch {
-	case code == codes.Canceled:
-		return step + "interrupted; what was asked for may still be carried out"
-	case cut:
+	case unfinished:
+		return step + "interrupted; the server may still complete the change"
+	case cut, code == codes.Canceled:
 		return step + "interrupted"
-	case code != codes.OK: // the answer of somebody who was interrupted
+	case code != codes.OK: // a consequence of the interrupt
 		return "interrupted"
 	default:
 		return "interrupted: " + step

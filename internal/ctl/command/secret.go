@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// secretFlags are the ways to give a secret. There is none as an argument: process lists
-// and the history of shells show those.
+// secretFlags are the ways to pass a secret. A secret is never an argument, because process
+// lists and shell histories show arguments.
 type secretFlags struct {
 	word  string // "password"
 	file  string
@@ -20,18 +20,18 @@ type secretFlags struct {
 }
 
 func (f *secretFlags) register(set *pflag.FlagSet) {
-	set.StringVar(&f.file, f.word+"-file", "", "file whose first line is the "+f.word)
+	set.StringVar(&f.file, f.word+"-file", "", "read the "+f.word+" from the first line of this file")
 	set.BoolVar(&f.stdin, f.word+"-stdin", false, "read the "+f.word+" from the first line of standard input")
 }
 
-// given reports whether a flag says where the secret is.
+// given reports whether one of the flags is set.
 func (f *secretFlags) given() bool { return f.file != "" || f.stdin }
 
-// read returns the secret, and asks for it if no flag says where it is.
+// read returns the secret, and prompts for it if no flag is set.
 func (f *secretFlags) read(env Environment, prompt string) (string, error) {
 	switch {
 	case f.file != "" && f.stdin:
-		return "", usagef("--%s-file and --%s-stdin exclude each other", f.word, f.word)
+		return "", usagef("use either --%s-file or --%s-stdin, not both", f.word, f.word)
 	case f.file != "":
 		file, err := os.Open(f.file)
 		if err != nil {
@@ -42,7 +42,7 @@ func (f *secretFlags) read(env Environment, prompt string) (string, error) {
 	case f.stdin:
 		return f.firstLine(env.In)
 	case env.ReadSecret == nil:
-		return "", usagef("nobody can be asked for the %s here: give --%s-file or --%s-stdin", f.word, f.word, f.word)
+		return "", usagef("cannot prompt for the %s: standard input is not a terminal; use --%s-file or --%s-stdin", f.word, f.word, f.word)
 	}
 	secret, err := env.ReadSecret(prompt)
 	if err == nil && secret == "" {
@@ -51,7 +51,7 @@ func (f *secretFlags) read(env Environment, prompt string) (string, error) {
 	return secret, err
 }
 
-// firstLine returns a line without its end. Spaces belong to the secret.
+// firstLine returns the first line. Spaces belong to the secret.
 func (f *secretFlags) firstLine(r io.Reader) (string, error) {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {

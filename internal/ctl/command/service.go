@@ -11,15 +11,15 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
-// dependents is what Windows has to say to whoever stops a service.
-const dependents = "\nServices that depend on it and run, as a kubelet may, have to be stopped first; they are named."
+// dependents is the help about services that depend on the daemon.
+const dependents = "\nFails if a running service, such as the kubelet, depends on it; the error names the services to stop first."
 
 func (a *app) service() *cobra.Command {
 	return a.group(page{
 		use:   "service",
-		short: "Install the daemon as a Windows service, start, stop and upgrade it",
-		long: `Install csi-proxy.exe as a Windows service, start, stop and upgrade it, from an elevated
-prompt. All of it may be repeated.`,
+		short: "Install, start, stop and upgrade the daemon as a Windows service",
+		long: `Install, start, stop and upgrade csi-proxy.exe as a Windows service. Run these commands from
+an elevated prompt. Each of them is safe to repeat.`,
 		example: `  csi-proxyctl service install --binary C:\k\csi-proxy.exe
   csi-proxyctl service upgrade --binary C:\tmp\csi-proxy.exe`,
 	},
@@ -27,7 +27,7 @@ prompt. All of it may be repeated.`,
 		a.onService(page{
 			use:     "uninstall",
 			short:   "Stop and remove the service",
-			long:    "Stop and remove the service and its event-log source. Files stay." + dependents,
+			long:    "Stop and remove the service and its event-log source. Keeps all files." + dependents,
 			example: "  csi-proxyctl service uninstall",
 		}, func(ctx context.Context, s *session, i *installation.Installer) error {
 			removed, err := i.Uninstall(ctx)
@@ -41,19 +41,19 @@ prompt. All of it may be repeated.`,
 		}),
 		a.onService(page{
 			use:     "start",
-			short:   "Start the service, and wait until it runs",
-			long:    "Start the service, and wait until it runs: all its pipes listen then.",
+			short:   "Start the service and wait until it runs",
+			long:    "Start the service and wait until all its pipes listen.",
 			example: "  csi-proxyctl service start",
 		}, func(ctx context.Context, s *session, i *installation.Installer) error {
 			if err := i.Start(ctx); err != nil {
 				return err
 			}
-			return s.done("service "+i.Name, "runs")
+			return s.done("service "+i.Name, "running")
 		}),
 		a.onService(page{
 			use:     "stop",
-			short:   "Stop the service, and wait until it has stopped",
-			long:    "Stop the service, and wait until it has stopped: calls in flight may finish." + dependents,
+			short:   "Stop the service and wait until it has stopped",
+			long:    "Stop the service and wait until it has stopped. Calls in flight can finish." + dependents,
 			example: "  csi-proxyctl service stop",
 		}, func(ctx context.Context, s *session, i *installation.Installer) error {
 			if err := i.Stop(ctx); err != nil {
@@ -63,15 +63,15 @@ prompt. All of it may be repeated.`,
 		}),
 		a.onService(page{
 			use:     "status",
-			short:   "Show state, start type and command line of the service",
-			long:    "Show state, start type, recovery and command line of the service, and how many endpoints answer.",
+			short:   "Show the state, start type and command line of the service",
+			long:    "Show the state, start type, recovery and command line of the service, and how many endpoints answer.",
 			example: "  csi-proxyctl service status -o json",
 		}, serviceStatus),
 		a.upgrade(),
 	)
 }
 
-// onService makes a command about the service that --name names.
+// onService makes a command for the service of --name.
 func (a *app) onService(p page, run func(ctx context.Context, s *session, i *installation.Installer) error) *cobra.Command {
 	var serviceName string
 	c := a.leaf(p, 0, func(ctx context.Context, s *session, _ []string) error {
@@ -94,15 +94,16 @@ func (a *app) install() *cobra.Command {
 	var flags []string
 	c := a.onService(page{
 		use:   "install",
-		short: "Install the service, or correct its installation",
+		short: "Install the service, or correct its settings",
 		long: `Install the service: delayed automatic start, restart ten seconds after a failure, a
 description, an event-log source, and 30 seconds to stop when the machine shuts down.
 
-A service that is installed already is corrected, and keeps its program and the flags
-that the operator gave it, unless --binary or flags after -- say otherwise. A new one
-gets: -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2.
-It is not started; one that runs goes on with its old command line. Settings that this
-Windows does not have are left out, with a word.`,
+If the service is installed, correct these settings. Keep its program and flags unless
+--binary or flags after -- replace them. The default flags of a new service are
+-windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2.
+
+Install does not start the service, and a running service keeps its old command line.
+Settings that this version of Windows does not support are reported and skipped.`,
 		example: `  csi-proxyctl service install --binary C:\k\csi-proxy.exe
   csi-proxyctl service install --binary C:\k\csi-proxy.exe -- -log_file=D:\log\csi-proxy.log -logtostderr=false -v=4`,
 	}, func(_ context.Context, s *session, i *installation.Installer) error {
@@ -113,15 +114,15 @@ Windows does not have are left out, with a word.`,
 		case outcome.Created:
 			return s.done("service "+i.Name, "installed")
 		case outcome.Outdated:
-			return s.done("service "+i.Name, "is installed; it runs with its old command line until it is stopped and started")
+			return s.done("service "+i.Name, "installed; stop and start it to apply its new command line")
 		default:
-			return s.done("service "+i.Name, "is installed")
+			return s.done("service "+i.Name, "installed already")
 		}
 	})
 	c.Args = func(c *cobra.Command, args []string) error {
 		a.current = c
 		if c.ArgsLenAtDash() != 0 && len(args) > 0 {
-			return usagef("flags of the daemon stand behind --")
+			return usagef("put the daemon's flags after --")
 		}
 		if len(args) > 0 {
 			flags = args
@@ -129,7 +130,7 @@ Windows does not have are left out, with a word.`,
 		return nil
 	}
 	c.Use += " [-- FLAGS...]"
-	c.Flags().StringVar(&binary, "binary", "", "the program, csi-proxy.exe, with its full path; the file must exist")
+	c.Flags().StringVar(&binary, "binary", "", "full path of csi-proxy.exe; the file must exist")
 	return c
 }
 
@@ -137,26 +138,25 @@ func (a *app) upgrade() *cobra.Command {
 	var binary string
 	c := a.onService(page{
 		use:   "upgrade",
-		short: "Replace the daemon's program, and go back if the new one is not healthy",
+		short: "Replace the daemon's program, and roll back if the new one is not healthy",
 		long: `Replace the program of the service: copy the new file beside the old one, stop the service,
-wait until all pipes are free, swap the files, start, and wait until every endpoint
-that answered before answers again. If it does not come to that, the old program is put
-back and started, and so it is after an interrupt. A program that hangs while it starts
-or stops is ended after 30 seconds. The old program stays as FILE.old.
+wait until all pipes are free, swap the files, start the service, and wait until every
+endpoint that answered before answers again. If any of this fails, or after an interrupt,
+put the old program back and start it. A program that hangs while it starts or stops is
+killed after 30 seconds. The old program stays as FILE.old.
 
-A service that was stopped stays stopped. Services that depend on it and run, as a
-kubelet may, have to be stopped first; they are named.`,
+A stopped service stays stopped.` + dependents,
 		example: `  csi-proxyctl service upgrade --binary C:\tmp\csi-proxy.exe`,
 	}, func(ctx context.Context, s *session, i *installation.Installer) error {
 		if binary == "" {
-			return usagef("--binary is missing")
+			return usagef("--binary is required")
 		}
 		if err := i.Upgrade(ctx, binary); err != nil {
 			return err
 		}
 		return s.done("service "+i.Name, "upgraded")
 	})
-	c.Flags().StringVar(&binary, "binary", "", "the new program")
+	c.Flags().StringVar(&binary, "binary", "", "path of the new program (required)")
 	return c
 }
 

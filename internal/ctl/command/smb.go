@@ -11,15 +11,15 @@ import (
 func (a *app) smb() *cobra.Command {
 	return a.group(page{
 		use:     "smb",
-		short:   "SMB: map and unmap shares for the whole node",
-		long:    "A share that is mapped can be used by every process of the node, without its password.",
+		short:   "Map and unmap SMB shares for the whole node",
+		long:    "Every process of the node can use a mapped share without a password.",
 		example: `  csi-proxyctl smb map '\\files\data' --user csi`,
 	},
 		a.smbMap(),
 		a.leaf(page{
 			use:     "unmap SHARE",
 			short:   "Remove the mapping of a share",
-			long:    "Remove the mapping of a share (RemoveSmbGlobalMapping). Repeating it changes nothing.",
+			long:    "Remove the mapping of a share (RemoveSmbGlobalMapping). Does nothing if the share is not mapped.",
 			example: `  csi-proxyctl smb unmap '\\files\data'`,
 		}, 1, func(ctx context.Context, s *session, args []string) error {
 			request := &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: args[0]}
@@ -34,17 +34,18 @@ func (a *app) smb() *cobra.Command {
 func (a *app) smbMap() *cobra.Command {
 	var user, link string
 	password := secretFlags{word: "password"}
-	c := a.asking(page{
+	c := a.interactive(page{
 		use:   "map SHARE",
 		short: "Map a share for the whole node",
-		long: `Map a share for the whole node (NewSmbGlobalMapping). The password is asked for, or comes
-from a file or from standard input; it is never an argument, which process lists show.`,
+		long: `Map a share for the whole node (NewSmbGlobalMapping). Prompts for the password, or reads it
+from a file or from standard input. The password is never an argument, because process
+lists show arguments.`,
 		example: `  csi-proxyctl smb map '\\files\data' --user csi
   csi-proxyctl smb map '\\files\data' --user 'CORP\csi' --password-file secret.txt
   csi-proxyctl smb map '\\files\data' --user csi --link 'C:\var\lib\kubelet\plugins\smb\data' --password-stdin < secret.txt`,
 	}, 1, func(ctx context.Context, s *session, args []string) error {
 		if user == "" {
-			return usagef("--user is missing")
+			return usagef("--user is required")
 		}
 		secret, err := password.read(a.env, "Password of "+user+" for "+args[0]+": ")
 		if err != nil {
@@ -58,8 +59,8 @@ from a file or from standard input; it is never an argument, which process lists
 			return s.done(args[0], "mapped")
 		})
 	})
-	c.Flags().StringVar(&user, "user", "", `user of the share: USER, DOMAIN\USER or USER@DOMAIN`)
-	c.Flags().StringVar(&link, "link", "", "path at which to make a link to the share")
+	c.Flags().StringVar(&user, "user", "", `user of the share (required): USER, DOMAIN\USER or USER@DOMAIN`)
+	c.Flags().StringVar(&link, "link", "", "create a link to the share at this path")
 	password.register(c.Flags())
 	return c
 }

@@ -13,14 +13,14 @@ import (
 func (a *app) system() *cobra.Command {
 	return a.group(page{
 		use:     "system",
-		short:   "The machine: its serial number, its services",
-		long:    "The machine: its serial number, its services. To install the daemon itself there is 'csi-proxyctl service'.",
+		short:   "Show the machine's serial number, control Windows services",
+		long:    "Show the machine's serial number and control Windows services. To install the daemon, use 'csi-proxyctl service'.",
 		example: "  csi-proxyctl system bios\n  csi-proxyctl system service get MSiSCSI",
 	},
 		a.leaf(page{
 			use:     "bios",
-			short:   "Show the serial number of the machine's firmware",
-			long:    "Show the serial number of the machine's firmware (GetBIOSSerialNumber).",
+			short:   "Show the machine's serial number",
+			long:    "Show the machine's serial number from its firmware (GetBIOSSerialNumber).",
 			example: "  csi-proxyctl system bios",
 		}, 0, func(ctx context.Context, s *session, _ []string) error {
 			var response systemv1alpha1.GetBIOSSerialNumberResponse
@@ -33,20 +33,20 @@ func (a *app) system() *cobra.Command {
 		}),
 		a.group(page{
 			use:     "service",
-			short:   "Services of Windows",
-			long:    "Services of Windows. Which ones may be started and stopped is up to the daemon's -allowed-services.",
+			short:   "Show, start and stop Windows services",
+			long:    "Show, start and stop Windows services. The daemon's -allowed-services limits which ones can be started and stopped.",
 			example: "  csi-proxyctl system service get MSiSCSI",
 		},
 			a.leaf(page{
 				use:     "get NAME",
-				short:   "Show state and start type of a service",
-				long:    "Show state and start type of a service (GetService).",
+				short:   "Show the state and start type of a service",
+				long:    "Show the state and start type of a service (GetService).",
 				example: "  csi-proxyctl system service get MSiSCSI",
 			}, 1, getService),
 			a.leaf(page{
 				use:     "start NAME",
 				short:   "Start a service",
-				long:    "Start a service, and wait until it runs (StartService). Repeating it changes nothing.",
+				long:    "Start a service and wait until it runs (StartService). Does nothing if it is running.",
 				example: "  csi-proxyctl system service start MSiSCSI",
 			}, 1, func(ctx context.Context, s *session, args []string) error {
 				if err := s.client.Do(ctx, "system", "StartService", &systemv1alpha1.StartServiceRequest{Name: args[0]}, &systemv1alpha1.StartServiceResponse{}); err != nil {
@@ -64,7 +64,7 @@ func (a *app) stopService() *cobra.Command {
 	c := a.leaf(page{
 		use:     "stop NAME",
 		short:   "Stop a service",
-		long:    "Stop a service, and wait until it has stopped (StopService). Repeating it changes nothing.",
+		long:    "Stop a service and wait until it has stopped (StopService). Does nothing if it is stopped.",
 		example: "  csi-proxyctl system service stop MSiSCSI --force",
 	}, 1, func(ctx context.Context, s *session, args []string) error {
 		request := &systemv1alpha1.StopServiceRequest{Name: args[0], Force: force}
@@ -73,7 +73,7 @@ func (a *app) stopService() *cobra.Command {
 		}
 		return s.done("service "+args[0], "stopped")
 	})
-	c.Flags().BoolVar(&force, "force", false, "also the services that depend on it")
+	c.Flags().BoolVar(&force, "force", false, "also stop the services that depend on it")
 	return c
 }
 
@@ -82,7 +82,7 @@ func getService(ctx context.Context, s *session, args []string) error {
 	if err := s.client.Do(ctx, "system", "GetService", &systemv1alpha1.GetServiceRequest{Name: args[0]}, &response); err != nil {
 		return err
 	}
-	status, start := words(response.GetStatus().String()), words(response.GetStartType().String())
+	status, start := enumWords(response.GetStatus().String()), enumWords(response.GetStartType().String())
 	rows := output.Rows{Header: []string{"SERVICE", "STATE", "START", "DISPLAY NAME"}}
 	rows.Add(output.Text(args[0]), output.Text(status), output.Text(start), output.Text(response.GetDisplayName()))
 	return s.Value(struct {
@@ -93,5 +93,5 @@ func getService(ctx context.Context, s *session, args []string) error {
 	}{args[0], response.GetDisplayName(), status, start}, func() string { return s.Table(&rows) })
 }
 
-// words writes the name of an enum's value as people do.
-func words(enum string) string { return strings.ToLower(strings.ReplaceAll(enum, "_", " ")) }
+// enumWords turns START_PENDING into "start pending".
+func enumWords(enum string) string { return strings.ToLower(strings.ReplaceAll(enum, "_", " ")) }

@@ -1,6 +1,6 @@
 //go:build unix
 
-// The node is served on Unix sockets in a directory of each test.
+// The tests serve the node on Unix sockets.
 
 package command_test
 
@@ -32,7 +32,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
-var update = flag.Bool("update", false, "write what is printed into testdata")
+var update = flag.Bool("update", false, "rewrite testdata")
 
 // node is an emulated node on sockets.
 type node struct {
@@ -40,10 +40,10 @@ type node struct {
 	*calls
 	emulated *winsim.Node
 	groups   []string
-	stop     func() // which may be repeated
+	stop     func() // idempotent
 }
 
-// calls remembers which methods were called.
+// calls records which methods were called.
 type calls struct {
 	mu      sync.Mutex
 	methods map[string]bool
@@ -57,7 +57,7 @@ func (c *calls) RequestStarted(method string) {
 
 func (*calls) RequestDone(string, codes.Code, time.Duration) {}
 
-// startNode serves an emulated node until the test ends, with some API groups or with all.
+// startNode serves an emulated node with the given API groups, or all, until the test ends.
 func startNode(t *testing.T, model winsim.Model, groups ...string) *node {
 	t.Helper()
 	emulated, err := winsim.New(model)
@@ -90,8 +90,8 @@ func (n *node) start(t *testing.T) {
 	}
 }
 
-// asService lets a service serve the node as long as it runs. Beside the sockets are programs
-// to install.
+// asService makes a service serve the node while it runs. The socket directory also has
+// programs to install.
 func (n *node) asService(t *testing.T) *scmtest.Manager {
 	t.Helper()
 	for _, name := range []string{"csi-proxy.exe", "new.exe"} {
@@ -106,7 +106,7 @@ func (n *node) asService(t *testing.T) *scmtest.Manager {
 	return services
 }
 
-// inject makes the node misbehave.
+// inject adds a fault to the node.
 func (n *node) inject(t *testing.T, fault winsim.Fault) *winsim.Injection {
 	t.Helper()
 	injection, err := n.emulated.Inject(fault)
@@ -117,7 +117,7 @@ func (n *node) inject(t *testing.T, fault winsim.Fault) *winsim.Injection {
 	return injection
 }
 
-// expect runs a command that answers with one line.
+// expect runs a command and compares its one line of output.
 func (n *node) expect(t *testing.T, want string, args ...string) {
 	t.Helper()
 	if r := run(context.WithoutCancel(t.Context()), n.dir, "", args...); r.out != want+"\n" {
@@ -125,7 +125,7 @@ func (n *node) expect(t *testing.T, want string, args ...string) {
 	}
 }
 
-// socketDir is not T's TempDir, whose name is too long for a socket.
+// socketDir replaces T.TempDir, whose names are too long for sockets.
 func socketDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ctl")
@@ -136,18 +136,18 @@ func socketDir(t *testing.T) string {
 	return dir
 }
 
-// result is how a run has ended.
+// result is the result of a run.
 type result struct {
 	code     int
 	out, err string
 }
 
-// run runs the program as a script would: without a terminal.
+// run runs the program without a terminal.
 func run(ctx context.Context, dir, stdin string, args ...string) result {
 	return runWith(ctx, nil, dir, stdin, args...)
 }
 
-// runWith is run on a machine that has a service manager, if it is not nil.
+// runWith is run with a service manager, unless it is nil.
 func runWith(ctx context.Context, services *scmtest.Manager, dir, stdin string, args ...string) result {
 	connect := func() (scm.Manager, error) {
 		if services == nil {
@@ -165,13 +165,13 @@ func runWith(ctx context.Context, services *scmtest.Manager, dir, stdin string, 
 	return result{code, out.String(), errs.String()}
 }
 
-// TestTranscripts runs what the files in testdata say, line by line on one node per file,
-// and compares what is printed:
+// TestTranscripts runs the commands of each file in testdata on a new node and compares the
+// output:
 //
-//	$ the command and its arguments, in the manner of a shell; DIR/ is where the sockets are
-//	$ a command <<< a line for its standard input
-//	what it prints on standard output
-//	! what it prints on standard error
+//	$ a command with arguments as in a shell; DIR/ is the directory of the sockets
+//	$ a command <<< a line of standard input
+//	standard output
+//	! standard error
 //	[the exit code, unless it is 0]
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -212,7 +212,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// compare looks for the difference to a golden file, or writes it.
+// compare compares with a golden file, or writes it.
 func compare(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -228,7 +228,7 @@ func compare(t *testing.T, file, got string) {
 	want := strings.Split(string(content), "\n")
 	for i, line := range strings.Split(got, "\n") {
 		if i >= len(want) || want[i] != line {
-			t.Fatalf("%s, line %d: got\n%s\nwant\n%s\n-update writes it anew", file, i+1, line, strings.Join(want[min(i, len(want)):min(i+1, len(want))], ""))
+			t.Fatalf("%s, line %d: got\n%s\nwant\n%s\nrun with -update to rewrite it", file, i+1, line, strings.Join(want[min(i, len(want)):min(i+1, len(want))], ""))
 		}
 	}
 	if n := strings.Count(got, "\n") + 1; n != len(want) {
@@ -236,7 +236,7 @@ func compare(t *testing.T, file, got string) {
 	}
 }
 
-// replay runs the commands of a transcript, and returns the transcript of that.
+// replay runs the commands of a transcript and returns the new transcript.
 func replay(t *testing.T, services *scmtest.Manager, dir, transcript string, ran map[string]bool) string {
 	t.Helper()
 	var b strings.Builder
@@ -272,8 +272,8 @@ func replay(t *testing.T, services *scmtest.Manager, dir, transcript string, ran
 	return b.String()
 }
 
-// volumeIDs are ids that Windows made up, in the order in which they were seen. Transcripts
-// have digits in their place, all 1 for the first.
+// volumeIDs are the random volume ids in order of appearance. Transcripts replace them by
+// repeated digits: all 1 for the first.
 type volumeIDs []string
 
 var guid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
@@ -303,7 +303,7 @@ func (ids *volumeIDs) real(text string) string {
 	return text
 }
 
-// words splits at spaces, but not within single quotes.
+// words splits at spaces outside single quotes.
 func words(line string) []string {
 	var all []string
 	for i, part := range strings.Split(line, "'") {
@@ -316,10 +316,10 @@ func words(line string) []string {
 	return all
 }
 
-// Times and process ids differ from run to run, and the widths of their columns do.
+// Times, process ids and the widths of their columns vary.
 var masks = []struct{ pattern, to string }{
 	{`(?m)^ +[0-9.]+ ms  `, "TIME ms  "},
-	{`The whole life took [0-9.]+m?s`, "The whole life took TIME"},
+	{`All steps took [0-9.]+m?s`, "All steps took TIME"},
 	{`  +[0-9.]+(µs|ms|s)  +`, "  TIME  "},
 	{`(STATE|VERSION)  +LATENCY  +`, "$1  LATENCY  "},
 	{`("latencyMicros"|"micros"|"pid"): [0-9]+`, `$1: 0`},
@@ -338,7 +338,7 @@ func mask(text, dir string) string {
 	return text
 }
 
-// leaves are the commands that do something with a node.
+// leaves returns the commands without subcommands.
 func leaves(c *cobra.Command) []*cobra.Command {
 	if c.Name() == "completion" || c.Name() == "help" {
 		return nil
@@ -353,7 +353,7 @@ func leaves(c *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// TestHelp compares the help of all commands, and looks for an example in each.
+// TestHelp compares the help of all commands and requires an example in each.
 func TestHelp(t *testing.T) {
 	var b strings.Builder
 	var walk func(c *cobra.Command)
@@ -413,7 +413,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestWrongWords: what does not exist is an error, wherever it stands.
+// TestWrongWords: an unknown word is an error at every position.
 func TestWrongWords(t *testing.T) {
 	for _, args := range []string{"nope", "help nope", "help disk nope", "help disk list nope", "completion tcsh", "completion bash extra", "disk nope"} {
 		r := run(t.Context(), "/none", "", strings.Fields(args)...)
@@ -457,7 +457,7 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// TestSecret_Prompt: a secret that no flag names is asked for.
+// TestSecret_Prompt: without a flag the program prompts for the secret.
 func TestSecret_Prompt(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	ask := func(secret string, err error) result {
@@ -484,7 +484,7 @@ func TestSecret_Prompt(t *testing.T) {
 	}
 }
 
-// TestSecret_File: a secret may come from a file, and never from an argument.
+// TestSecret_File: a secret can come from a file, but not from an argument.
 func TestSecret_File(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	file := filepath.Join(t.TempDir(), "secret")
@@ -503,7 +503,7 @@ func TestSecret_File(t *testing.T) {
 	}
 }
 
-// TestWatch: it goes on while the node does not answer.
+// TestWatch: it continues while the node does not answer.
 func TestWatch(t *testing.T) {
 	n := startNode(t, winsim.Default())
 	r := run(t.Context(), n.dir, "", "watch", "--count", "3", "--interval", "1us")
@@ -516,7 +516,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// newestMethods are all methods of the newest versions, as gRPC has them.
+// newestMethods returns the gRPC paths of all methods of the newest versions.
 func newestMethods() []string {
 	var all []string
 	for _, service := range newestServices {

@@ -19,16 +19,16 @@ const exampleVolume = "0c51a9e0-0000-0000-0000-100000000000"
 func (a *app) volume() *cobra.Command {
 	return a.group(page{
 		use:   "volume",
-		short: "Volumes: list, format, mount, resize them, and find them by path",
-		long: `Volumes go by the id that Windows gave them, \\?\Volume{GUID}\. The GUID alone, as tables
-show it, is enough.`,
+		short: "List, format, mount and resize volumes, and find them by path",
+		long: `VOLUME is the id that Windows gives a volume, \\?\Volume{GUID}\, or only the GUID, as
+tables show it.`,
 		example: "  csi-proxyctl volume list\n  csi-proxyctl volume of-path 'C:\\var\\lib\\kubelet\\plugins\\x\\globalmount'",
 	},
 		a.volumeList(),
 		a.onVolume(page{
 			use:     "stats VOLUME",
-			short:   "Show size and use of a volume",
-			long:    "Show size and use of a volume (GetVolumeStats).",
+			short:   "Show the size and used space of a volume",
+			long:    "Show the size and used space of a volume (GetVolumeStats).",
 			example: "  csi-proxyctl volume stats " + exampleVolume,
 		}, volumeStats),
 		a.onVolume(page{
@@ -40,50 +40,50 @@ show it, is enough.`,
 		a.onVolume(page{
 			use:   "format VOLUME",
 			short: "Format a volume with NTFS",
-			long: `Format a volume with NTFS (FormatVolume). A volume that has a file system already is left
-alone, unless the daemon runs with -format-existing. The original csi-proxy formats it anew.`,
+			long: `Format a volume with NTFS (FormatVolume). Does nothing if the volume has a file system,
+unless the daemon runs with -format-existing. The original csi-proxy always formats.`,
 			example: "  csi-proxyctl volume format " + exampleVolume,
 		}, volumeFormat),
 		a.mountCommand(page{
 			use:     "mount VOLUME PATH",
 			short:   "Mount a volume at a folder",
-			long:    "Mount a volume at a folder (MountVolume). Repeating it changes nothing.",
+			long:    "Mount a volume at a folder (MountVolume). Does nothing if it is mounted there.",
 			example: "  csi-proxyctl volume mount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
 		}, mountVolume),
 		a.mountCommand(page{
 			use:     "unmount VOLUME PATH",
-			short:   "Write a volume's cache and take it from a folder",
-			long:    "Write a volume's cache and take it from a folder (UnmountVolume). Repeating it changes nothing.",
+			short:   "Write a volume's cache to disk and unmount it",
+			long:    "Write a volume's cache to disk and unmount it from a folder (UnmountVolume). Does nothing if it is not mounted there.",
 			example: "  csi-proxyctl volume unmount " + exampleVolume + ` 'C:\var\lib\kubelet\plugins\x\globalmount'`,
 		}, unmountVolume),
 		a.leaf(page{
 			use:     "resize VOLUME SIZE",
 			short:   "Grow a volume",
-			long:    "Grow a volume and its file system (ResizeVolume). SIZE is 20Gi, 20GiB or bytes; 'max' is all there is.",
+			long:    "Grow a volume and its file system (ResizeVolume). SIZE is 20Gi, 20GiB, a number of bytes, or 'max' for all available space.",
 			example: "  csi-proxyctl volume resize " + exampleVolume + " max\n  csi-proxyctl volume resize " + exampleVolume + " 20Gi",
 		}, 2, volumeResize),
 		a.onVolume(page{
 			use:     "flush VOLUME",
-			short:   "Write a volume's cache to its disk",
-			long:    "Write a volume's cache to its disk (WriteVolumeCache).",
+			short:   "Write a volume's cache to disk",
+			long:    "Write a volume's cache to disk (WriteVolumeCache).",
 			example: "  csi-proxyctl volume flush " + exampleVolume,
 		}, volumeFlush),
 		a.leaf(page{
 			use:     "of-path PATH",
-			short:   "Find the volume that is mounted at a path",
-			long:    "Find the volume that is mounted at a path, or that a link there leads to (GetVolumeIDFromTargetPath).",
+			short:   "Find the volume mounted at a path",
+			long:    "Find the volume that is mounted at a path, or that the link at the path points to (GetVolumeIDFromTargetPath).",
 			example: `  csi-proxyctl volume of-path 'C:\var\lib\kubelet\plugins\x\globalmount'`,
 		}, 1, volumeOfPath),
 		a.leaf(page{
 			use:     "closest PATH",
-			short:   "Find the volume that a path lies on",
-			long:    "Find the volume that a path lies on: the one mounted there or at the closest folder above (GetClosestVolumeIDFromTargetPath).",
+			short:   "Find the volume that holds a path",
+			long:    "Find the volume that holds a path: the one mounted there or at the closest parent folder (GetClosestVolumeIDFromTargetPath).",
 			example: `  csi-proxyctl volume closest 'C:\var\lib\kubelet'`,
 		}, 1, volumeClosest),
 		a.onVolume(page{
 			use:     "disk VOLUME",
-			short:   "Show the number of the disk that a volume is on",
-			long:    "Show the number of the disk that a volume is on (GetDiskNumberFromVolumeID).",
+			short:   "Show the disk number of a volume",
+			long:    "Show the disk number of a volume (GetDiskNumberFromVolumeID).",
 			example: "  csi-proxyctl volume disk " + exampleVolume,
 		}, volumeDisk),
 		a.life(),
@@ -95,8 +95,7 @@ var (
 	shellGUID = regexp.MustCompile(`^(Volume)?\{([0-9A-Fa-f-]{36})\}$`)
 )
 
-// volumeID completes an id that was typed without its frame, which shells make hard to
-// type. The server judges the rest.
+// volumeID completes a bare GUID to an id. The server checks everything else.
 func volumeID(text string) string {
 	if m := shellGUID.FindStringSubmatch(text); m != nil {
 		text = m[2]
@@ -124,9 +123,9 @@ func (a *app) volumeList() *cobra.Command {
 	var c *cobra.Command
 	c = a.leaf(page{
 		use:   "list",
-		short: "List volumes, of all disks or of one",
-		long: `List volumes with their state and size: of all disks, or of one (ListVolumesOnDisk).
-What is odd about a volume follows on standard error.`,
+		short: "List the volumes of all disks or of one disk",
+		long: `List the volumes of all disks, or of one disk (ListVolumesOnDisk), with state and size.
+Warnings go to standard error.`,
 		example: "  csi-proxyctl volume list\n  csi-proxyctl volume list --disk 3 -o json",
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		onDisk, onPartition := c.Flags().Changed("disk"), c.Flags().Changed("partition")
@@ -134,7 +133,7 @@ What is odd about a volume follows on standard error.`,
 		case onPartition && !onDisk:
 			return usagef("--partition needs --disk")
 		case onPartition && partition == 0:
-			return usagef("partitions are numbered from 1")
+			return usagef("--partition must be at least 1")
 		case onDisk:
 			volumes, err := s.source.VolumesOn(ctx, disk, partition)
 			return listVolumes(s, volumes, err)
@@ -144,11 +143,11 @@ What is odd about a volume follows on standard error.`,
 		}
 	})
 	c.Flags().Uint32Var(&disk, "disk", 0, "only volumes on this disk (default: all disks)")
-	c.Flags().Uint32Var(&partition, "partition", 0, "only volumes on this partition of the disk (default: all partitions)")
+	c.Flags().Uint32Var(&partition, "partition", 0, "only volumes on this partition of --disk (default: all partitions)")
 	return c
 }
 
-func listVolumes(s *session, volumes []inventory.Placed, err error) error {
+func listVolumes(s *session, volumes []inventory.LocatedVolume, err error) error {
 	if err != nil {
 		return err
 	}
@@ -156,7 +155,7 @@ func listVolumes(s *session, volumes []inventory.Placed, err error) error {
 	for _, v := range volumes {
 		rows.Add(volumeCells(s, v)...)
 	}
-	if err := s.Value(append([]inventory.Placed{}, volumes...), func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+	if err := s.Value(append([]inventory.LocatedVolume{}, volumes...), func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
 		return err
 	}
 	for _, v := range volumes {
@@ -165,7 +164,7 @@ func listVolumes(s *session, volumes []inventory.Placed, err error) error {
 	return nil
 }
 
-func volumeCells(s *session, v inventory.Placed) []output.Cell {
+func volumeCells(s *session, v inventory.LocatedVolume) []output.Cell {
 	id, total, used, partition := v.ID, "", "", ""
 	if s.Format != output.Wide {
 		id = inventory.ShortID(id)
@@ -238,14 +237,14 @@ func unmountVolume(ctx context.Context, s *session, id, path string) error {
 }
 
 func volumeResize(ctx context.Context, s *session, args []string) error {
-	id, size, result := volumeID(args[0]), int64(0), "has all there is"
-	if args[1] != "max" { // which is 0 for the API
+	id, size, result := volumeID(args[0]), int64(0), "resized to all available space"
+	if args[1] != "max" { // 0 for the API
 		var err error
 		if size, err = output.ParseSize(args[1]); err != nil {
 			return usageError{err}
 		}
 		if size == 0 {
-			return usagef("size 0: say max for all there is")
+			return usagef("size 0 is invalid; use max")
 		}
 		result = "has at least " + args[1] // volumes do not shrink
 	}
@@ -263,7 +262,7 @@ func volumeFlush(ctx context.Context, s *session, id string) error {
 	return s.done("volume "+inventory.ShortID(id), "flushed")
 }
 
-// pathAnswer is the volume of a path, for scripts.
+// pathAnswer is the volume of a path.
 type pathAnswer struct {
 	Path     string `json:"path"`
 	VolumeID string `json:"volumeID"`

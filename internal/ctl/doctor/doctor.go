@@ -1,4 +1,4 @@
-// Package doctor checks what goes wrong on nodes in practice, and says what to do about it.
+// Package doctor diagnoses common problems of the daemon and suggests remedies.
 package doctor
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 )
 
-// Level is how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
-// The levels. Only Warning and Error are for the exit code.
+// The levels. Warning and Error change the exit code.
 const (
 	OK      Level = "ok"
 	Info    Level = "info"
@@ -22,7 +22,7 @@ const (
 	Error   Level = "error"
 )
 
-// Finding is the outcome of a check.
+// Finding is the result of a check.
 type Finding struct {
 	Check  string `json:"check"`
 	Level  Level  `json:"level"`
@@ -30,36 +30,36 @@ type Finding struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Bad reports whether somebody should act.
+// Bad reports whether the finding is a problem.
 func (f Finding) Bad() bool { return f.Level == Warning || f.Level == Error }
 
-// Doctor is what the checks look at.
+// Doctor is the input of the checks.
 type Doctor struct {
 	Node        endpoint.Node
 	Client      *call.Client
-	WorkingDirs []string // that drivers need; empty: those of the service's command line
-	KubeletPath string   // the daemon's default among them
-	LogFile     string   // empty: the one that the service's command line names
+	WorkingDirs []string // that drivers need; empty: those in the service's command line
+	KubeletPath string   // the daemon's default working directory
+	LogFile     string   // empty: the one in the service's command line
 	ServiceName string
-	Version     string // of ourselves
+	Version     string // of csi-proxyctl
 
-	// The machine itself; on other systems than Windows they say so by their errors.
+	// The machine. On other systems than Windows they return ErrNotWindows.
 	Services  func() (scm.Manager, error)
 	SANPolicy func() (string, error)
 	LongPaths func() (bool, error)
 }
 
-// findings are what one topic has found, in order.
+// findings are the findings of one topic.
 type findings []Finding
 
 func (f *findings) add(level Level, check, remedy, format string, args ...any) {
 	*f = append(*f, Finding{Check: check, Level: level, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
-// Examine runs all checks at once, and returns their findings in a fixed order.
+// Examine runs all checks concurrently and returns their findings in a fixed order.
 func (d Doctor) Examine(ctx context.Context) []Finding {
-	p := patient{Doctor: d, health: d.Node.CheckAll(ctx), daemon: d.installed()}
-	topics := []func(context.Context, *findings){p.endpoints, p.service, p.directories, p.initiator, p.settings, p.logFile}
+	e := examination{Doctor: d, health: d.Node.CheckAll(ctx), daemon: d.serviceState()}
+	topics := []func(context.Context, *findings){e.endpoints, e.service, e.directories, e.initiator, e.settings, e.logFile}
 	results := make([]findings, len(topics))
 	var wg sync.WaitGroup
 	for i, topic := range topics {
@@ -73,9 +73,9 @@ func (d Doctor) Examine(ctx context.Context) []Finding {
 	return all
 }
 
-// patient is a node with what several checks start from.
-type patient struct {
+// examination adds the facts that several checks share.
+type examination struct {
 	Doctor
 	health []endpoint.Health
-	daemon installed
+	daemon serviceState
 }

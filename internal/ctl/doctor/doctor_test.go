@@ -25,7 +25,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
-// service is an installed service that only tells.
+// service is an installed service with fixed answers.
 type service struct {
 	scm.Service
 	config   scm.Config
@@ -61,7 +61,7 @@ var good = service{
 	status:   scm.Status{State: scm.Running, PID: uint32(os.Getpid())},
 }
 
-// at returns a doctor of a Windows machine where all is well.
+// at returns a doctor of a healthy Windows machine.
 func at(t *testing.T, dir string) doctor.Doctor {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "csi-proxy.log")
@@ -100,7 +100,7 @@ func serveNode(t *testing.T, groups ...string) string {
 	return dir
 }
 
-// findings are those that somebody should act on, and infos.
+// findings returns all findings but OK.
 func findings(t *testing.T, d doctor.Doctor) (text string, bad bool) {
 	t.Helper()
 	var b strings.Builder
@@ -110,7 +110,7 @@ func findings(t *testing.T, d doctor.Doctor) (text string, bad bool) {
 			t.Errorf("no remedy for %+v", f)
 		}
 		if strings.Contains(f.Text, "\n") || strings.Contains(f.Remedy, "elevated") && !strings.Contains(f.Text, "denied") {
-			t.Errorf("more than one line, or a remedy for something else: %+v", f)
+			t.Errorf("more than one line, or an unrelated remedy: %+v", f)
 		}
 		if f.Level != doctor.OK {
 			fmt.Fprintf(&b, "%s %s: %s\n", f.Level, f.Check, f.Text)
@@ -125,7 +125,7 @@ func TestExamine_AllIsWell(t *testing.T) {
 	}
 }
 
-// TestExamine_Machine: one thing is wrong at a time.
+// TestExamine_Machine: one problem at a time.
 func TestExamine_Machine(t *testing.T) {
 	dir := serveNode(t)
 	with := func(change func(*service)) func(*doctor.Doctor) {
@@ -149,25 +149,25 @@ func TestExamine_Machine(t *testing.T) {
 		want   string
 		bad    bool
 	}{
-		"strangers":         {with(func(s *service) { s.status.PID = 1 }), "but the service csi-proxy is process 1", true},
-		"not installed":     {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "info service: csi-proxy is not installed as a service: process", false},
-		"stopped":           {with(func(s *service) { s.status = scm.Status{State: scm.Stopped, ExitCode: 3} }), "error service: csi-proxy is stopped, with exit code 3", true},
-		"manual":            {with(func(s *service) { s.config.Start = scm.Manual }), "warning service: its start is manual", true},
-		"no recovery":       {with(func(s *service) { s.recovery.Restart = 0 }), "warning service: Windows does not start it again", true},
-		"recovery of crash": {with(func(s *service) { s.recovery.OnErrors = false }), "warning service: Windows starts it again after a crash, but", true},
+		"foreign owner":     {with(func(s *service) { s.status.PID = 1 }), "but the service csi-proxy is process 1", true},
+		"not installed":     {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return manager{}, nil } }, "info service: csi-proxy is not installed as a service; process", false},
+		"stopped":           {with(func(s *service) { s.status = scm.Status{State: scm.Stopped, ExitCode: 3} }), "error service: csi-proxy is stopped with exit code 3", true},
+		"manual":            {with(func(s *service) { s.config.Start = scm.Manual }), "warning service: start type is manual", true},
+		"no recovery":       {with(func(s *service) { s.recovery.Restart = 0 }), "warning service: Windows does not restart it", true},
+		"recovery of crash": {with(func(s *service) { s.recovery.OnErrors = false }), "warning service: Windows restarts it after a crash, but", true},
 		"may not be asked":  {with(func(s *service) { s.err = fmt.Errorf("ask: %w", os.ErrPermission) }), "warning service: ask: permission denied", true},
 		"several errors":    {with(func(s *service) { s.statusErr, s.recoveryErr = errors.New("first"), errors.New("second") }), "warning service: first\nwarning service: second\n", true},
-		"no recovery known": {with(func(s *service) { s.recoveryErr = scm.ErrUnsupported }), "info service: not checked: this system does not support it", false},
-		"other directories": {with(func(s *service) { s.config.Command += ` "-working-dir=D:\a b"` }), `error working directories: D:\a b: the daemon does not let`, true},
+		"no recovery known": {with(func(s *service) { s.recoveryErr = scm.ErrUnsupported }), "info service: not checked: not supported by this version of Windows", false},
+		"other directories": {with(func(s *service) { s.config.Command += ` "-working-dir=D:\a b"` }), `error working directories: D:\a b: the daemon does not allow`, true},
 		"no manager":        {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, errors.New("denied") } }, "info service: not checked: denied", false},
-		"not Windows":       {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, scm.ErrNotWindows } }, "info service: not on Windows: skipped", false},
+		"not Windows":       {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, scm.ErrNotWindows } }, "info service: skipped: not on Windows", false},
 		"offline all":       {func(d *doctor.Doctor) { d.SANPolicy = func() (string, error) { return "offline all", nil } }, "info SAN policy: offline all", false},
-		"long paths off":    {func(d *doctor.Doctor) { d.LongPaths = func() (bool, error) { return false, nil } }, "info long paths: are off", false},
+		"long paths off":    {func(d *doctor.Doctor) { d.LongPaths = func() (bool, error) { return false, nil } }, "info long paths: off", false},
 		"no log file":       {func(d *doctor.Doctor) { d.LogFile = "/none/x.log" }, "warning log file: /none/x.log does not exist", true},
-		"service without":   {func(d *doctor.Doctor) { d.LogFile = "" }, "warning log file: the service writes no log", true},
-		"large log":         {func(d *doctor.Doctor) { d.LogFile = big }, "warning log file: " + big + " and older ones take 3.0 GiB", true},
-		"directory refused": {func(d *doctor.Doctor) { d.WorkingDirs = []string{`D:\x`} }, `error working directories: D:\x: the daemon does not let`, true},
-		"other version":     {func(d *doctor.Doctor) { d.Version = "v9" }, "info version skew: the server is devel, csi-proxyctl v9", false},
+		"service without":   {func(d *doctor.Doctor) { d.LogFile = "" }, "warning log file: the service does not write a log", true},
+		"large log":         {func(d *doctor.Doctor) { d.LogFile = big }, "warning log file: " + big + " and its backups use 3.0 GiB", true},
+		"directory refused": {func(d *doctor.Doctor) { d.WorkingDirs = []string{`D:\x`} }, `error working directories: D:\x: the daemon does not allow`, true},
+		"other version":     {func(d *doctor.Doctor) { d.Version = "v9" }, "info version skew: the server is devel, csi-proxyctl is v9", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := at(t, dir)
@@ -182,20 +182,20 @@ func TestExamine_Machine(t *testing.T) {
 func TestExamine_Endpoints(t *testing.T) {
 	t.Run("nothing is there", func(t *testing.T) {
 		got, _ := findings(t, at(t, "/none"))
-		if !strings.Contains(got, "error endpoints: nothing is there") || !strings.Contains(got, "info MSiSCSI: not checked") {
+		if !strings.Contains(got, "error endpoints: none found") || !strings.Contains(got, "info MSiSCSI: not checked") {
 			t.Errorf("got %s", got)
 		}
 	})
 	t.Run("an older server", func(t *testing.T) {
 		got, _ := findings(t, at(t, serveNode(t, "disk/v1beta1", "filesystem", "system", "iscsi", "smb", "volume/v1")))
-		if !strings.Contains(got, "warning version skew: the server does not have the newest versions that csi-proxyctl speaks: disk/v1, volume/v2alpha1") {
+		if !strings.Contains(got, "warning version skew: the server does not serve the newest versions: disk/v1, volume/v2alpha1") {
 			t.Errorf("got %s", got)
 		}
 	})
 	t.Run("not installed", func(t *testing.T) {
 		d := at(t, "/none")
 		d.Services = func() (scm.Manager, error) { return manager{}, nil }
-		if got, _ := findings(t, d); !strings.Contains(got, "warning service: csi-proxy is not installed as a service, and nobody serves in its place") {
+		if got, _ := findings(t, d); !strings.Contains(got, "warning service: csi-proxy is not installed as a service, and no other process serves") {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -208,11 +208,11 @@ func TestExamine_Endpoints(t *testing.T) {
 	})
 	t.Run("fewer versions", func(t *testing.T) {
 		got, bad := findings(t, at(t, serveNode(t, "disk/v1", "filesystem", "system", "iscsi", "smb", "volume")))
-		if !strings.Contains(got, "info version skew: older versions are not served: disk/v1alpha1") || bad {
+		if !strings.Contains(got, "info version skew: the server does not serve older versions: disk/v1alpha1") || bad {
 			t.Errorf("got %s", got)
 		}
 	})
-	t.Run("squatted, dead, unwell", func(t *testing.T) {
+	t.Run("foreign owner, dead, not serving", func(t *testing.T) {
 		dir := serveNode(t, "disk/v1", "filesystem", "system", "iscsi", "smb", "volume")
 		node := endpoint.Node{Dir: dir}
 		listen := func(version string) *net.UnixListener {
@@ -224,7 +224,7 @@ func TestExamine_Endpoints(t *testing.T) {
 			return listener.(*net.UnixListener)
 		}
 		talker := listen("v1alpha1")
-		go func() { // no gRPC
+		go func() { // does not speak gRPC
 			for {
 				conn, err := talker.Accept()
 				if err != nil {
@@ -247,9 +247,9 @@ func TestExamine_Endpoints(t *testing.T) {
 
 		got, _ := findings(t, at(t, dir))
 		for _, want := range []string{
-			"error endpoints: disk/v1alpha1: somebody has them, but does not answer as csi-proxy does",
-			"error endpoints: disk/v1beta1: sockets that their server has left behind",
-			"error health: disk/v1beta2: they answer, but say that they are not well",
+			"error endpoints: disk/v1alpha1: the owner does not answer like csi-proxy",
+			"error endpoints: disk/v1beta1: sockets without a server",
+			"error health: disk/v1beta2: not serving",
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("got\n%s\nwant %s", got, want)

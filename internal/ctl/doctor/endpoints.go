@@ -10,15 +10,15 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
-// endpoints checks that csi-proxy, and nobody else, answers everywhere, and that it speaks
-// the versions that we do.
-func (d patient) endpoints(_ context.Context, f *findings) {
+// endpoints checks that all endpoints answer, that they belong to one csi-proxy, and that it
+// has the newest versions.
+func (d examination) endpoints(_ context.Context, f *findings) {
 	const check = "endpoints"
 	by := map[endpoint.State][]string{}
 	pids := map[int][]string{}
 	versions := map[string]bool{}
-	var taken, denied error
-	var lacking []string
+	var silent, denied error
+	var newestMissing []string
 	for _, h := range d.health {
 		by[h.State] = append(by[h.State], h.Name.String())
 		if h.PID > 0 {
@@ -29,49 +29,49 @@ func (d patient) endpoints(_ context.Context, f *findings) {
 		}
 		switch h.State {
 		case endpoint.Silent:
-			taken = h.Err
+			silent = h.Err
 		case endpoint.Denied:
 			denied = h.Err
 		case endpoint.Missing:
 			if h.Name.Version == endpoint.Newest(h.Name.Group) {
-				lacking = append(lacking, h.Name.String())
+				newestMissing = append(newestMissing, h.Name.String())
 			}
 		default:
 		}
 	}
 	all, answering := len(endpoint.All()), len(by[endpoint.Serving])+len(by[endpoint.NoHealth])
 	if names := by[endpoint.Silent]; len(names) > 0 {
-		f.add(Error, check, "find the process that has them ('csi-proxyctl versions -o wide' shows its id) and stop it; then restart csi-proxy",
-			"%s: somebody has them, but does not answer as csi-proxy does: hung, or squatted (%v)", list(names), taken)
+		f.add(Error, check, "find the process with 'csi-proxyctl versions -o wide', stop it, then restart csi-proxy",
+			"%s: the owner does not answer like csi-proxy: it hangs, or another program owns the pipe (%v)", list(names), silent)
 	}
 	if names := by[endpoint.Denied]; len(names) > 0 {
-		f.add(Error, check, "run this as LocalSystem or an administrator, or see the daemon's -pipe-security-descriptor", "%s: %v", list(names), denied)
+		f.add(Error, check, "run this as LocalSystem or an administrator, or check the daemon's -pipe-security-descriptor", "%s: %v", list(names), denied)
 	}
 	if names := by[endpoint.Dead]; len(names) > 0 {
-		f.add(Error, check, "start the server again: it replaces them", "%s: sockets that their server has left behind", list(names))
+		f.add(Error, check, "start the server; it replaces them", "%s: sockets without a server", list(names))
 	}
 	if names := by[endpoint.NotServing]; len(names) > 0 {
-		f.add(Error, "health", "wait: it is stopping; if it does not end, look into its log", "%s: they answer, but say that they are not well", list(names))
+		f.add(Error, "health", "the daemon is stopping; if it does not end, read its log", "%s: not serving", list(names))
 	}
 	switch missing := by[endpoint.Missing]; {
 	case len(missing) == all:
-		f.add(Error, check, "start csi-proxy: 'csi-proxyctl service start' on Windows, 'make run' for the emulated node; elsewhere than in the usual place say --endpoint-dir",
-			"nothing is there, at %s and all others", d.Node.Path(endpoint.All()[0]))
+		f.add(Error, check, "start csi-proxy ('csi-proxyctl service start' on Windows, 'make run' for the emulated node), or set --endpoint-dir",
+			"none found: no %s, and none of the others", d.Node.Path(endpoint.All()[0]))
 		return
-	case len(lacking) > 0:
-		f.add(Warning, "version skew", "upgrade csi-proxy, or widen its -api-groups; until then csi-proxyctl speaks older versions",
-			"the server does not have the newest versions that csi-proxyctl speaks: %s", list(lacking))
+	case len(newestMissing) > 0:
+		f.add(Warning, "version skew", "upgrade csi-proxy or extend its -api-groups; until then csi-proxyctl uses older versions",
+			"the server does not serve the newest versions: %s", list(newestMissing))
 	case len(missing) > 0:
-		f.add(Info, "version skew", "", "older versions are not served: %s", list(missing))
+		f.add(Info, "version skew", "", "the server does not serve older versions: %s", list(missing))
 	}
 	if len(pids) > 1 {
-		var who []string
+		var owners []string
 		for _, pid := range slices.Sorted(maps.Keys(pids)) {
-			who = append(who, fmt.Sprintf("process %d has %s", pid, list(pids[pid])))
+			owners = append(owners, fmt.Sprintf("process %d has %s", pid, list(pids[pid])))
 		}
-		f.add(Error, check, "only one csi-proxy can run on a node: stop the processes that do not belong there", "they belong to several processes: %s", strings.Join(who, "; "))
+		f.add(Error, check, "run only one csi-proxy on a node: stop the other processes", "several processes own endpoints: %s", strings.Join(owners, "; "))
 	}
-	d.strangers(f, pids)
+	d.foreignOwners(f, pids)
 	if answering == all {
 		f.add(OK, check, "", "all %d answer", all)
 	} else if answering > 0 {
@@ -79,39 +79,39 @@ func (d patient) endpoints(_ context.Context, f *findings) {
 	}
 	d.skew(f, versions)
 	if n := len(by[endpoint.NoHealth]); n > 0 {
-		f.add(Info, "health", "", "%d endpoints have no health service, as with the original csi-proxy", n)
+		f.add(Info, "health", "", "%d endpoints have no health service, like the original csi-proxy", n)
 	} else if n := len(by[endpoint.Serving]); n > 0 && n == answering {
 		f.add(OK, "health", "", "all that answer are serving")
 	}
 }
 
-// strangers finds endpoints that a process has which is not the service.
-func (d patient) strangers(f *findings, pids map[int][]string) {
+// foreignOwners finds endpoints that belong to another process than the service.
+func (d examination) foreignOwners(f *findings, pids map[int][]string) {
 	status := d.daemon.status
 	if status.PID == 0 {
-		return // the check of the service tells
+		return // the service check reports it
 	}
 	for _, pid := range slices.Sorted(maps.Keys(pids)) {
 		if pid != int(status.PID) {
-			f.add(Error, "endpoints", fmt.Sprintf("tasklist /svc /fi \"pid eq %d\" says who it is; stop it, then csi-proxyctl service start", pid),
-				"%s belong to process %d, but the service %s is process %d: another csi-proxy, or squatted", list(pids[pid]), pid, d.ServiceName, status.PID)
+			f.add(Error, "endpoints", fmt.Sprintf("identify it with tasklist /svc /fi \"pid eq %d\" and stop it; then run csi-proxyctl service start", pid),
+				"process %d owns %s, but the service %s is process %d: another csi-proxy, or another program", pid, list(pids[pid]), d.ServiceName, status.PID)
 		}
 	}
 }
 
 // skew compares the server's version with ours.
 func (d Doctor) skew(f *findings, versions map[string]bool) {
-	delete(versions, "") // of the original, which does not tell
+	delete(versions, "") // the original does not report its version
 	for _, version := range slices.Sorted(maps.Keys(versions)) {
 		if version == d.Version {
 			f.add(OK, "version skew", "", "server and csi-proxyctl are both %s", version)
 		} else {
-			f.add(Info, "version skew", "", "the server is %s, csi-proxyctl %s; old and new work together", version, d.Version)
+			f.add(Info, "version skew", "", "the server is %s, csi-proxyctl is %s; they work together", version, d.Version)
 		}
 	}
 }
 
-// list names a few, and counts the rest.
+// list returns the first names and the number of the others.
 func list(names []string) string {
 	const few = 4
 	if len(names) <= few {

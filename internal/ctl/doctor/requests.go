@@ -16,13 +16,12 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 )
 
-// unasked tells of a request that could not be made, if that is what an error is: nobody
-// answers, of which the check of the endpoints has told already, or the version that is
-// spoken does not have it.
-func (f *findings) unasked(check, prefix, group string, err error) bool {
+// skipped adds an info if the endpoint does not answer, which the endpoints check reports, or
+// if the version in use does not have the call. It reports whether it did.
+func (f *findings) skipped(check, prefix, group string, err error) bool {
 	switch {
 	case errors.As(err, new(*endpoint.UnreachableError)):
-		f.add(Info, check, "", "%snot checked, the %s group does not answer", prefix, group)
+		f.add(Info, check, "", "%snot checked: the %s group does not answer", prefix, group)
 	case call.Absent(err):
 		f.add(Info, check, "", "%snot checked: %v", prefix, err)
 	default:
@@ -31,8 +30,8 @@ func (f *findings) unasked(check, prefix, group string, err error) bool {
 	return true
 }
 
-// workingDirs are the directories to look at.
-func (d patient) workingDirs() []string {
+// workingDirs returns the directories to check.
+func (d examination) workingDirs() []string {
 	if len(d.WorkingDirs) > 0 {
 		return d.WorkingDirs
 	}
@@ -42,18 +41,18 @@ func (d patient) workingDirs() []string {
 	return []string{d.KubeletPath}
 }
 
-// directories checks that the directories exist, and that the daemon lets requests touch them.
-func (d patient) directories(ctx context.Context, f *findings) {
+// directories checks that the directories exist and that the daemon allows access to them.
+func (d examination) directories(ctx context.Context, f *findings) {
 	const check = "working directories"
 	for _, dir := range d.workingDirs() {
 		var response filesystemv2alpha1.PathExistsResponse
 		err := d.Client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: dir}, &response)
 		switch {
-		case f.unasked(check, dir+": ", "filesystem", err):
+		case f.skipped(check, dir+": ", "filesystem", err):
 		case status.Code(err) == codes.PermissionDenied:
-			f.add(Error, check, "add it to the daemon's -kubelet-path or -working-dir", "%s: the daemon does not let requests touch it", dir)
+			f.add(Error, check, "add it to the daemon's -kubelet-path or -working-dir", "%s: the daemon does not allow access to it", dir)
 		case err != nil:
-			f.add(Error, check, "see the daemon's log", "%s: %s", dir, inventory.Reason(err))
+			f.add(Error, check, "read the daemon's log", "%s: %s", dir, inventory.Reason(err))
 		case !response.GetExists():
 			f.add(Warning, check, "create it, or correct the kubelet's --root-dir and the daemon's -kubelet-path", "%s does not exist", dir)
 		default:
@@ -65,20 +64,20 @@ func (d patient) directories(ctx context.Context, f *findings) {
 // initiatorService is the iSCSI initiator of Windows.
 const initiatorService = "MSiSCSI"
 
-// initiator checks the service without which nothing works with iSCSI.
-func (d patient) initiator(ctx context.Context, f *findings) {
+// initiator checks the service that iSCSI needs.
+func (d examination) initiator(ctx context.Context, f *findings) {
 	var service systemv1alpha1.GetServiceResponse
 	err := d.Client.Do(ctx, "system", "GetService", &systemv1alpha1.GetServiceRequest{Name: initiatorService}, &service)
 	switch {
-	case f.unasked(initiatorService, "", "system", err):
+	case f.skipped(initiatorService, "", "system", err):
 	case status.Code(err) == codes.NotFound:
-		f.add(Info, initiatorService, "", "there is no such service: this machine has no iSCSI")
+		f.add(Info, initiatorService, "", "not installed: this machine cannot use iSCSI")
 	case err != nil:
-		f.add(Warning, initiatorService, "see the daemon's log", "%s", inventory.Reason(err))
+		f.add(Warning, initiatorService, "read the daemon's log", "%s", inventory.Reason(err))
 	case service.GetStatus() == systemv1alpha1.ServiceStatus_RUNNING && service.GetStartType() == systemv1alpha1.StartType_AUTOMATIC:
-		f.add(OK, initiatorService, "", "runs, and starts with the machine")
+		f.add(OK, initiatorService, "", "runs and starts with the machine")
 	case service.GetStatus() == systemv1alpha1.ServiceStatus_RUNNING:
-		f.add(Info, initiatorService, "for iSCSI volumes after a restart: sc.exe config MSiSCSI start= auto", "runs, but does not start with the machine")
+		f.add(Info, initiatorService, "to keep iSCSI volumes after a restart: sc.exe config MSiSCSI start= auto", "runs but does not start with the machine")
 	default:
 		f.add(Info, initiatorService, "if drivers use iSCSI: csi-proxyctl system service start MSiSCSI; sc.exe config MSiSCSI start= auto",
 			"does not run (%s)", strings.ToLower(service.GetStatus().String()))

@@ -8,9 +8,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 )
 
-// installed is what the service manager tells of the daemon. It is asked once, and several
-// checks use it.
-type installed struct {
+// serviceState is what the service manager reports about the daemon.
+type serviceState struct {
 	err error // why nothing is known
 
 	status      scm.Status
@@ -21,31 +20,31 @@ type installed struct {
 	recoveryErr error
 }
 
-func (d Doctor) installed() installed {
+func (d Doctor) serviceState() serviceState {
 	manager, err := d.Services()
 	if err != nil {
-		return installed{err: err}
+		return serviceState{err: err}
 	}
 	defer manager.Close()
 	service, err := manager.Open(d.ServiceName)
 	if err != nil {
-		return installed{err: err}
+		return serviceState{err: err}
 	}
 	defer service.Close()
-	var found installed
-	found.status, found.statusErr = service.Status()
-	found.config, found.configErr = service.Config()
-	found.recovery, found.recoveryErr = service.Recovery()
-	return found
+	var state serviceState
+	state.status, state.statusErr = service.Status()
+	state.config, state.configErr = service.Config()
+	state.recovery, state.recoveryErr = service.Recovery()
+	return state
 }
 
-// command is the command line of the service, if it is known.
-func (i installed) command() (string, error) {
-	return i.config.Command, errors.Join(i.err, i.configErr)
+// command returns the command line of the service.
+func (s serviceState) command() (string, error) {
+	return s.config.Command, errors.Join(s.err, s.configErr)
 }
 
-// service checks that the daemon is installed, runs, and comes back by itself.
-func (d patient) service(_ context.Context, f *findings) {
+// service checks that the daemon is installed, runs, and restarts by itself.
+func (d examination) service(_ context.Context, f *findings) {
 	const check = "service"
 	remedy := "csi-proxyctl service install --name " + d.ServiceName
 	switch err := d.daemon.err; {
@@ -54,19 +53,19 @@ func (d patient) service(_ context.Context, f *findings) {
 		d.start(check, remedy, f)
 		d.recovery(check, remedy, f)
 	case errors.Is(err, scm.ErrNotWindows):
-		f.add(Info, check, "", "not on Windows: skipped")
+		f.add(Info, check, "", "skipped: not on Windows")
 	case errors.Is(err, scm.ErrNotInstalled) && d.process() != 0:
-		f.add(Info, check, "", "%s is not installed as a service: process %d serves, as in a HostProcess container or a console", d.ServiceName, d.process())
+		f.add(Info, check, "", "%s is not installed as a service; process %d serves, perhaps in a HostProcess container or a console", d.ServiceName, d.process())
 	case errors.Is(err, scm.ErrNotInstalled):
-		f.add(Warning, check, remedy+` --binary C:\k\csi-proxy.exe; if it has another name, say --service-name`,
-			"%s is not installed as a service, and nobody serves in its place", d.ServiceName)
+		f.add(Warning, check, remedy+` --binary C:\k\csi-proxy.exe; if the service has another name, use --service-name`,
+			"%s is not installed as a service, and no other process serves", d.ServiceName)
 	default:
 		f.add(Info, check, "", "not checked: %v", err)
 	}
 }
 
-// process is one that serves endpoints, or 0.
-func (d patient) process() int {
+// process returns a process that serves endpoints, or 0.
+func (d examination) process() int {
 	for _, h := range d.health {
 		if h.State.Answers() && h.PID > 0 {
 			return h.PID
@@ -75,53 +74,53 @@ func (d patient) process() int {
 	return 0
 }
 
-func (d patient) state(check string, f *findings) {
+func (d examination) state(check string, f *findings) {
 	status := d.daemon.status
 	switch {
-	case !f.asked(check, d.daemon.statusErr):
+	case f.failed(check, d.daemon.statusErr):
 	case status.State == scm.Running:
 		f.add(OK, check, "", "%s runs as process %d", d.ServiceName, status.PID)
 	default:
-		f.add(Error, check, "csi-proxyctl service start; if it stops again, its log and the event log say why",
-			"%s is %s, with exit code %d", d.ServiceName, status.State, status.ExitCode)
+		f.add(Error, check, "csi-proxyctl service start; if it stops again, read its log and the event log",
+			"%s is %s with exit code %d", d.ServiceName, status.State, status.ExitCode)
 	}
 }
 
-func (d patient) start(check, remedy string, f *findings) {
+func (d examination) start(check, remedy string, f *findings) {
 	start := d.daemon.config.Start
 	switch {
-	case !f.asked(check, d.daemon.configErr):
+	case f.failed(check, d.daemon.configErr):
 	case start == scm.Automatic, start == scm.Delayed:
-		f.add(OK, check, "", "its start is %s", start)
+		f.add(OK, check, "", "start type is %s", start)
 	default:
-		f.add(Warning, check, remedy+", unless an operator of the cluster starts it", "its start is %s: after a restart of the machine it is missing", start)
+		f.add(Warning, check, remedy+", unless an operator of the cluster starts it", "start type is %s: it does not start with the machine", start)
 	}
 }
 
-func (d patient) recovery(check, remedy string, f *findings) {
+func (d examination) recovery(check, remedy string, f *findings) {
 	recovery, err := d.daemon.recovery, d.daemon.recoveryErr
 	switch {
 	case errors.Is(err, scm.ErrUnsupported):
 		f.add(Info, check, "", "not checked: %v", err)
-	case !f.asked(check, err):
+	case f.failed(check, err):
 	case recovery.Restart == 0:
-		f.add(Warning, check, remedy, "Windows does not start it again after a failure")
+		f.add(Warning, check, remedy, "Windows does not restart it after a failure")
 	case !recovery.OnErrors:
-		f.add(Warning, check, remedy, "Windows starts it again after a crash, but not after an error")
+		f.add(Warning, check, remedy, "Windows restarts it after a crash, but not after an error")
 	default:
-		f.add(OK, check, "", "Windows starts it again %s after a failure", recovery.Restart)
+		f.add(OK, check, "", "Windows restarts it %s after a failure", recovery.Restart)
 	}
 }
 
-// asked reports whether something could be asked, and tells why it could not.
-func (f *findings) asked(check string, err error) bool {
+// failed adds a finding for an error of the service manager, and reports whether there was one.
+func (f *findings) failed(check string, err error) bool {
 	switch {
 	case err == nil:
-		return true
+		return false
 	case errors.Is(err, fs.ErrPermission):
 		f.add(Warning, check, "run this from an elevated prompt", "%v", err)
 	default:
-		f.add(Warning, check, "see whether the service manager itself is well: sc.exe query", "%v", err)
+		f.add(Warning, check, "check that the service manager works: sc.exe query", "%v", err)
 	}
-	return false
+	return true
 }

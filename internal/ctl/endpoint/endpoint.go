@@ -1,5 +1,4 @@
-// Package endpoint knows the endpoints of a node: which there are, where they are, and
-// whether somebody answers on them.
+// Package endpoint lists the endpoints of a node, connects to them, and checks their health.
 package endpoint
 
 import (
@@ -24,8 +23,7 @@ type Name struct {
 
 func (n Name) String() string { return n.Group + "/" + n.Version }
 
-// groups are the versions of each group, from the oldest to the newest. A test compares
-// them with what the server registers.
+// groups are the versions of each group, oldest first. A test compares them with the server.
 var groups = []struct {
 	name     string
 	versions []string
@@ -38,7 +36,7 @@ var groups = []struct {
 	{"volume", []string{"v1alpha1", "v1beta1", "v1beta2", "v1beta3", "v1", "v2alpha1"}},
 }
 
-// All returns every endpoint there can be: groups by name, versions by age.
+// All returns every possible endpoint: groups by name, versions by age.
 func All() []Name {
 	var all []Name
 	for _, g := range groups {
@@ -49,7 +47,7 @@ func All() []Name {
 	return all
 }
 
-// Versions returns the versions of a group, from the oldest to the newest.
+// Versions returns the versions of a group, oldest first.
 func Versions(group string) []string {
 	for _, g := range groups {
 		if g.name == group {
@@ -68,10 +66,10 @@ func Newest(group string) string {
 	return versions[len(versions)-1]
 }
 
-// Node is where the endpoints of one node are.
+// Node locates the endpoints of one node.
 type Node struct {
-	// Dir is the directory of the sockets, or what the names of pipes begin with; empty
-	// means where every client looks.
+	// Dir is the directory of the sockets or the prefix of the pipes; empty means the default
+	// of all clients.
 	Dir string
 }
 
@@ -79,18 +77,17 @@ type Node struct {
 func (n Node) Path(name Name) string {
 	version, err := apiversion.NewVersion(name.Version)
 	if err != nil {
-		version = apiversion.Version{} // nothing is there
+		version = apiversion.Version{} // a path that does not exist
 	}
 	path := client.PipePath(name.Group, version)
 	if n.Dir == "" {
 		return path
 	}
-	// Base takes the slashes of this system for separators, and so finds the name behind
-	// \\.\pipe\ as well.
+	// Base uses the separators of this system, so it also works for \\.\pipe\ on Windows.
 	return filepath.Join(n.Dir, filepath.Base(path))
 }
 
-// UnreachableError says that nobody can be asked at an endpoint.
+// UnreachableError says that an endpoint does not answer.
 type UnreachableError struct{ Err error }
 
 func (e *UnreachableError) Error() string { return e.Err.Error() }
@@ -107,8 +104,8 @@ func (n Node) Dial(ctx context.Context, name Name) (*grpc.ClientConn, error) {
 	path := n.Path(name)
 	conn, err := client.Connect(ctx, name.Group, version, client.WithPipePath(path))
 	if err != nil && n.Dir != "" && errors.Is(err, fs.ErrNotExist) {
-		// The client's own words ask after the variable that nobody has looked at.
-		err = fmt.Errorf("csi-proxy endpoint %s: no such socket or pipe: is this the right directory, and does its server have this group and version? (%w)", path, fs.ErrNotExist)
+		// The client's error suggests CSI_PROXY_SOCKET_DIR, which --endpoint-dir overrides.
+		err = fmt.Errorf("csi-proxy endpoint %s: no such socket or pipe; check --endpoint-dir and that the server has this group and version (%w)", path, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, &UnreachableError{err}
@@ -116,7 +113,7 @@ func (n Node) Dial(ctx context.Context, name Name) (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// Gone reports whether an error says that an endpoint has no server any more.
+// Gone reports whether an error of Dial says that the endpoint has no server.
 func Gone(err error) bool {
 	state := unreachable(err)
 	return state == Missing || state == Dead

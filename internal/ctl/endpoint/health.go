@@ -18,40 +18,40 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
-// State is what a look at an endpoint has found.
+// State is the result of a health check.
 type State string
 
 // The states of an endpoint.
 const (
-	Serving    State = "serving"     // answers, and says that it is well
-	NotServing State = "not serving" // answers, and says that it is not
-	NoHealth   State = "no health"   // answers, but has no health service: the original csi-proxy
-	Missing    State = "missing"     // there is no such pipe or socket
-	Dead       State = "dead"        // a socket that its server has left behind
+	Serving    State = "serving"     // answers and is healthy
+	NotServing State = "not serving" // answers and is not healthy
+	NoHealth   State = "no health"   // answers but has no health service: the original csi-proxy
+	Missing    State = "missing"     // no such pipe or socket
+	Dead       State = "dead"        // a socket file without a server
 	Denied     State = "denied"      // this account may not connect
-	Silent     State = "silent"      // somebody has it, but does not answer as csi-proxy does
+	Silent     State = "silent"      // a process owns it but does not answer like csi-proxy
 )
 
-// Answers reports whether calls to the endpoint can be expected to work.
+// Answers reports whether calls to the endpoint should work.
 func (s State) Answers() bool { return s == Serving || s == NoHealth }
 
-// Health is what is known of one endpoint.
+// Health is the health of one endpoint.
 type Health struct {
 	Name    Name
 	Path    string
 	State   State
 	Latency time.Duration // of the health check; 0 without an answer
-	PID     int           // of the server, where the system tells; else 0
-	Version string        // of the server, if it tells; the original does not
+	PID     int           // of the server; 0 if unknown
+	Version string        // of the server; empty for the original csi-proxy
 	Err     error         // why it does not answer
 }
 
-// patience is how long an endpoint may take to answer. Health checks wait for nothing.
-const patience = 5 * time.Second
+// checkTimeout limits a health check, which a healthy server answers at once.
+const checkTimeout = 5 * time.Second
 
-// Check looks at one endpoint.
+// Check checks one endpoint.
 func (n Node) Check(ctx context.Context, name Name) Health {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	h := Health{Name: name, Path: n.Path(name)}
 	conn, err := n.Dial(ctx, name)
@@ -64,11 +64,11 @@ func (n Node) Check(ctx context.Context, name Name) Health {
 	var header metadata.MD
 	health := healthv1.NewHealthClient(conn)
 	response, err := health.Check(ctx, &healthv1.HealthCheckRequest{}, grpc.Header(&header))
-	start := time.Now() // the first call has paid for the connection
+	start := time.Now() // the first call includes the time to connect
 	_, _ = health.Check(ctx, &healthv1.HealthCheckRequest{})
 	elapsed := time.Since(start)
-	if told := header.Get(version.Header); len(told) > 0 {
-		h.Version = told[0]
+	if values := header.Get(version.Header); len(values) > 0 {
+		h.Version = values[0]
 	}
 	switch {
 	case status.Code(err) == codes.Unimplemented:
@@ -83,7 +83,7 @@ func (n Node) Check(ctx context.Context, name Name) Health {
 	return h
 }
 
-// CheckAll looks at all endpoints at once, and returns them in the order of All.
+// CheckAll checks all endpoints concurrently and returns them in the order of All.
 func (n Node) CheckAll(ctx context.Context) []Health {
 	all := All()
 	found := make([]Health, len(all))

@@ -17,7 +17,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
-// TestCheck shows one endpoint in all states that can be had without Windows.
+// TestCheck checks one endpoint in all states that exist without Windows.
 func TestCheck(t *testing.T) {
 	name := endpoint.Name{Group: "disk", Version: "v1"}
 	serve := func(t *testing.T, register func(*grpc.Server)) endpoint.Node {
@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 		t.Run(string(want), func(t *testing.T) {
 			node := start(t)
 			ctx := t.Context()
-			if want == endpoint.Silent { // which waits until its patience is over
+			if want == endpoint.Silent { // takes until the timeout
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, 200*time.Millisecond)
 				defer cancel()

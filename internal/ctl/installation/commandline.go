@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// serviceFlag is the daemon's flag that makes it a service.
+// serviceFlag makes the daemon run as a service.
 const serviceFlag = "-windows-service"
 
-// defaultFlags are those of a new installation. They follow the command lines in use.
+// defaultFlags are the flags of a new service. They follow the command lines in use.
 var defaultFlags = []string{serviceFlag, `-log_file=C:\var\log\csi-proxy\csi-proxy.log`, "-logtostderr=false", "-v=2"}
 
-// split divides the command line of a service into the program and the rest, as Windows
-// does: a program in quotes, or all up to .exe, or the first word.
+// split splits the command line of a service into program and flags like Windows: a quoted
+// program, or everything up to .exe, or the first word.
 // https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-createprocessw
 func split(command string) (binary, flags string) {
 	command = strings.TrimSpace(command)
@@ -29,13 +29,13 @@ func split(command string) (binary, flags string) {
 	return command[:end], strings.TrimSpace(command[end:])
 }
 
-// join is the inverse of split. The program is always quoted: without quotes Windows tries
+// join is the inverse of split. It quotes the program, because without quotes Windows tries
 // C:\Program.exe for C:\Program Files\csi-proxy.exe.
 func join(binary, flags string) string {
 	return strings.TrimSpace(`"` + binary + `" ` + flags)
 }
 
-// quote writes flags as one command line, in the manner of CommandLineToArgvW.
+// quote joins flags to a command line that CommandLineToArgvW splits again.
 // https://learn.microsoft.com/cpp/c-language/parsing-c-command-line-arguments
 func quote(flags []string) string {
 	quoted := make([]string, len(flags))
@@ -48,7 +48,7 @@ func quote(flags []string) string {
 		b.WriteByte('"')
 		backslashes := 0
 		for _, c := range []byte(flag) {
-			if c == '"' { // those in front of a quote count double
+			if c == '"' { // double the backslashes before a quote
 				b.WriteString(strings.Repeat(`\`, backslashes+1))
 			}
 			if c == '\\' {
@@ -64,9 +64,8 @@ func quote(flags []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// fields splits what follows the program in a command line, as CommandLineToArgvW does:
-// quotes group, a backslash in front of a quote takes its meaning, and two quotes within
-// quotes are one.
+// fields splits the flags of a command line like CommandLineToArgvW: quotes group words, a
+// backslash escapes a quote, and two quotes within quotes are one.
 func fields(line string) []string {
 	var words []string
 	var word strings.Builder
@@ -108,7 +107,7 @@ func fields(line string) []string {
 	return words
 }
 
-// values returns all values that a command line gives to a flag. Flags have one dash or two.
+// values returns all values of a flag, with one dash or two, in a command line.
 func values(command, flag string) []string {
 	_, rest := split(command)
 	words := fields(rest)
@@ -126,7 +125,7 @@ func values(command, flag string) []string {
 	return found
 }
 
-// asService adds the flag without which the daemon does not talk to the service manager.
+// asService adds serviceFlag if it is missing.
 func asService(flags string) string {
 	isFlag := func(word string) bool {
 		return strings.TrimSuffix(strings.TrimLeft(word, "-"), "=true") == strings.TrimLeft(serviceFlag, "-")
@@ -137,7 +136,7 @@ func asService(flags string) string {
 	return strings.TrimSpace(serviceFlag + " " + flags)
 }
 
-// LogFile returns the log file that the command line of a service names, or nothing.
+// LogFile returns the log file in the command line of a service, or "".
 func LogFile(command string) string {
 	if found := values(command, "log_file"); len(found) > 0 {
 		return found[len(found)-1]
@@ -145,8 +144,8 @@ func LogFile(command string) string {
 	return ""
 }
 
-// WorkingDirs returns the directories that the command line of a service lets requests
-// touch; kubelet is the one that the daemon's default is.
+// WorkingDirs returns the working directories in the command line of a service; kubelet is
+// the default of -kubelet-path.
 func WorkingDirs(command, kubelet string) []string {
 	if given := values(command, "kubelet-path"); len(given) > 0 {
 		kubelet = given[len(given)-1]

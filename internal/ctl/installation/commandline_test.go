@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFields has what Windows' own CommandLineToArgvW answers.
+// TestFields has results of CommandLineToArgvW.
 func TestFields(t *testing.T) {
 	for line, want := range map[string][]string{
 		``:                          nil,
@@ -29,7 +29,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// FuzzQuote: what was quoted splits into what it was.
+// FuzzQuote: fields is the inverse of quote.
 func FuzzQuote(f *testing.F) {
 	f.Add(`C:\my dir\`, `"`)
 	f.Fuzz(func(t *testing.T, first, second string) {

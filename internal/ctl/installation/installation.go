@@ -1,5 +1,5 @@
-// Package installation installs the daemon as a Windows service, and replaces it by another
-// version. It decides; package scm does.
+// Package installation installs the daemon as a Windows service and upgrades it, through
+// package scm.
 package installation
 
 import (
@@ -15,59 +15,58 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 )
 
-// DefaultName is the name that the service has on most nodes.
+// DefaultName is the name of the service on most nodes.
 const DefaultName = "csi-proxy"
 
 const (
 	displayName = "CSI Proxy"
 	description = "Performs privileged storage operations for CSI drivers on this node."
 
-	// restartAfter is time for whoever holds a pipe to go; sc.exe lines in use have it.
+	// restartAfter gives another owner of a pipe time to end. sc.exe lines in use have it too.
 	restartAfter = 10 * time.Second
 	forgetAfter  = 24 * time.Hour
 	// preshutdown is more than the daemon's default -stop-timeout and its margin of 5 s.
 	preshutdown = 30 * time.Second
 
-	// pollInterval is the pause between two looks at a service, or at its endpoints.
+	// pollInterval is the pause between two checks of the service or its endpoints.
 	pollInterval = 200 * time.Millisecond
-	// healthPatience is how long a program may take to answer after its start.
-	healthPatience = 30 * time.Second
-	// hangPatience is how long a program that is not wanted may take to start or stop before
-	// its process is ended: as long as Windows gives it when the machine shuts down.
-	hangPatience = preshutdown
+	// healthTimeout limits how long a new program takes to answer.
+	healthTimeout = 30 * time.Second
+	// killAfter is how long a rollback waits for a service to start or stop before it kills
+	// the process: as long as Windows waits at a shutdown.
+	killAfter = preshutdown
 )
 
-// Installer installs a service of one name.
+// Installer manages the service of one name.
 type Installer struct {
 	Manager scm.Manager
 	Name    string
-	// Check looks at all endpoints of the machine.
+	// Check checks all endpoints of the machine.
 	Check func(ctx context.Context) []endpoint.Health
 	// After is time.After, except in tests.
 	After func(time.Duration) <-chan time.Time
-	// Progress is told what happens.
+	// Progress prints a step.
 	Progress func(text string)
 }
 
-// Options are what Install is asked for. What is empty stays as it is, if the service is
-// installed already.
+// Options are the options of Install. Empty ones keep the value of an installed service.
 type Options struct {
 	Binary string
-	Flags  []string // nil: the operator's own, or ours for a new service
+	Flags  []string // nil: keep the flags, or use the defaults for a new service
 }
 
-// Outcome is what Install has done.
+// Outcome is the result of Install.
 type Outcome struct {
 	Created bool
-	// Outdated says that the service runs with the command line that it had before.
+	// Outdated says that the service still runs with its old command line.
 	Outdated bool
 }
 
-// Install makes the service what it should be: created or corrected. It may be repeated.
-// Settings that this Windows does not have are told, and left out.
+// Install creates the service or corrects its settings. It is idempotent. It reports and
+// skips settings that this version of Windows does not support.
 func (i *Installer) Install(options Options) (Outcome, error) {
 	if options.Binary != "" {
-		if err := program(options.Binary); err != nil {
+		if err := checkProgram(options.Binary); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -86,10 +85,10 @@ func (i *Installer) Install(options Options) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if err := i.tolerate("left out", service.SetRecovery(scm.Recovery{Restart: restartAfter, Reset: forgetAfter, OnErrors: true})); err != nil {
+	if err := i.tolerate("skipped", service.SetRecovery(scm.Recovery{Restart: restartAfter, Reset: forgetAfter, OnErrors: true})); err != nil {
 		return outcome, err
 	}
-	if err := i.tolerate("left out", service.SetPreshutdown(preshutdown)); err != nil {
+	if err := i.tolerate("skipped", service.SetPreshutdown(preshutdown)); err != nil {
 		return outcome, err
 	}
 	if err := i.Manager.RegisterEvents(i.Name); err != nil {
@@ -98,23 +97,23 @@ func (i *Installer) Install(options Options) (Outcome, error) {
 	return outcome, nil
 }
 
-// program returns an error if a file cannot be the program of a service. The service manager
-// takes any text, and looks for the file when it starts it, from its own directory.
-func program(path string) error {
+// checkProgram returns an error if a file cannot be the program of a service. The service
+// manager accepts any text, and resolves a relative path in its own directory.
+func checkProgram(path string) error {
 	if !filepath.IsAbs(path) {
-		return fmt.Errorf("%s is no full path, which the service manager needs", path)
+		return fmt.Errorf("%s is not a full path; the service manager needs one", path)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no file", path)
+		return fmt.Errorf("%s is not a file", path)
 	}
 	return nil
 }
 
-// tolerate tells what has become of a setting that is not supported, and goes on.
+// tolerate reports an unsupported setting and drops the error.
 func (i *Installer) tolerate(what string, err error) error {
 	if errors.Is(err, scm.ErrUnsupported) {
 		i.Progress(what + ": " + strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -125,21 +124,21 @@ func (i *Installer) tolerate(what string, err error) error {
 
 func (i *Installer) create(options Options) (scm.Service, error) {
 	if options.Binary == "" {
-		return nil, fmt.Errorf("service %s is not installed, and --binary does not say what to install", i.Name)
+		return nil, fmt.Errorf("service %s is not installed; use --binary to install it", i.Name)
 	}
 	flags := options.Flags
 	if flags == nil {
 		flags = defaultFlags
 	}
 	service, err := i.Manager.Create(i.Name, i.config(join(options.Binary, asService(quote(flags)))))
-	return service, i.tolerate("left out", err)
+	return service, i.tolerate("skipped", err)
 }
 
 func (i *Installer) config(command string) scm.Config {
 	return scm.Config{Command: command, Start: scm.Delayed, DisplayName: displayName, Description: description}
 }
 
-// correct brings an installed service up to date, and keeps the operator's flags.
+// correct updates an installed service and keeps the operator's flags.
 func (i *Installer) correct(service scm.Service, options Options) (outdated bool, err error) {
 	have, err := service.Config()
 	if err != nil {
@@ -156,14 +155,14 @@ func (i *Installer) correct(service scm.Service, options Options) (outdated bool
 	if have == want {
 		return false, nil
 	}
-	if err := i.tolerate("left out", service.SetConfig(want)); err != nil {
+	if err := i.tolerate("skipped", service.SetConfig(want)); err != nil {
 		return false, err
 	}
 	status, err := service.Status()
 	return have.Command != want.Command && status.State != scm.Stopped, err
 }
 
-// Uninstall stops and removes the service. It is no error if there is none.
+// Uninstall stops and removes the service. It is idempotent.
 func (i *Installer) Uninstall(ctx context.Context) (removed bool, err error) {
 	service, err := i.Manager.Open(i.Name)
 	if errors.Is(err, scm.ErrNotInstalled) {
@@ -173,7 +172,7 @@ func (i *Installer) Uninstall(ctx context.Context) (removed bool, err error) {
 		return false, err
 	}
 	defer service.Close()
-	if err := i.stop(ctx, service, patient); err != nil {
+	if err := i.stop(ctx, service, neverKill); err != nil {
 		return false, err
 	}
 	if err := service.Delete(); err != nil {
@@ -182,7 +181,7 @@ func (i *Installer) Uninstall(ctx context.Context) (removed bool, err error) {
 	return true, i.Manager.RemoveEvents(i.Name)
 }
 
-// Start starts the service and waits until it runs. It may be repeated.
+// Start starts the service and waits until it runs. It is idempotent.
 func (i *Installer) Start(ctx context.Context) error {
 	service, err := i.Manager.Open(i.Name)
 	if err != nil {
@@ -192,18 +191,17 @@ func (i *Installer) Start(ctx context.Context) error {
 	return i.start(ctx, service)
 }
 
-// Stop stops the service and waits until it has stopped. It may be repeated.
+// Stop stops the service and waits until it has stopped. It is idempotent.
 func (i *Installer) Stop(ctx context.Context) error {
 	service, err := i.Manager.Open(i.Name)
 	if err != nil {
 		return err
 	}
 	defer service.Close()
-	return i.stop(ctx, service, patient)
+	return i.stop(ctx, service, neverKill)
 }
 
-// start waits for whatever is under way before it asks: Windows takes a service that stops
-// for one that runs.
+// start waits for a pending stop first, because Windows treats a stopping service as running.
 func (i *Installer) start(ctx context.Context, service scm.Service) error {
 	for asked := false; ; {
 		status, err := service.Status()
@@ -214,7 +212,7 @@ func (i *Installer) start(ctx context.Context, service scm.Service) error {
 		case status.State == scm.Running:
 			return nil
 		case status.State == scm.Stopped && asked:
-			return fmt.Errorf("service %s has stopped again, with exit code %d; its log and the event log say why", i.Name, status.ExitCode)
+			return fmt.Errorf("service %s stopped again with exit code %d; read its log and the event log", i.Name, status.ExitCode)
 		case status.State == scm.Stopped:
 			i.Progress("starting")
 			if err := service.Start(); err != nil {
@@ -223,7 +221,7 @@ func (i *Installer) start(ctx context.Context, service scm.Service) error {
 			asked = true
 			continue
 		case status.State == scm.StartPending:
-			asked = true // by us, or by somebody else
+			asked = true // by us or another process
 		}
 		if err := i.pause(ctx, "start"); err != nil {
 			return err
@@ -231,36 +229,36 @@ func (i *Installer) start(ctx context.Context, service scm.Service) error {
 	}
 }
 
-// manner is how a service is stopped.
-type manner bool
+// killPolicy says what stop does with a service that hangs.
+type killPolicy bool
 
 const (
-	patient  manner = false // waits for as long as there is time
-	forceful manner = true  // ends the process of one that hangs
+	neverKill  killPolicy = false // waits until ctx ends
+	killIfHung killPolicy = true  // kills the process after killAfter
 )
 
-// stop waits for a start that is under way: Windows does not let a service be stopped during
-// that, nor twice.
-func (i *Installer) stop(ctx context.Context, service scm.Service, how manner) error {
-	for looks, asked := 0, false; ; looks++ {
+// stop waits for a pending start first, because Windows does not stop a starting service. It
+// asks once: Windows refuses a second stop.
+func (i *Installer) stop(ctx context.Context, service scm.Service, kill killPolicy) error {
+	for polls, asked := 0, false; ; polls++ {
 		status, err := service.Status()
 		switch {
 		case err != nil:
 			return err
 		case status.State == scm.Stopped:
 			return nil
-		case how == forceful && looks == int(hangPatience/pollInterval):
-			i.Progress("ending its process, which hangs")
+		case kill == killIfHung && polls == int(killAfter/pollInterval):
+			i.Progress("killing its process, which hangs")
 			if err := service.Kill(); err != nil {
 				return err
 			}
 		case !status.State.Pending() && !asked:
-			if err := i.independent(service); err != nil {
+			if err := i.checkDependents(service); err != nil {
 				return err
 			}
 			i.Progress("stopping")
 			err := service.Stop()
-			if err != nil && !errors.Is(err, scm.ErrBusy) { // which passes
+			if err != nil && !errors.Is(err, scm.ErrBusy) { // retried
 				return err
 			}
 			asked = err == nil
@@ -271,28 +269,28 @@ func (i *Installer) stop(ctx context.Context, service scm.Service, how manner) e
 	}
 }
 
-// independent returns an error if other services need this one. Windows does not stop it
-// then, and to stop them is not for us to decide.
-func (i *Installer) independent(service scm.Service) error {
+// checkDependents returns an error if running services depend on this one. Windows then does
+// not stop it, and the operator decides whether to stop them.
+func (i *Installer) checkDependents(service scm.Service) error {
 	names, err := service.Dependents()
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	return fmt.Errorf("service %s cannot stop while services run that depend on it (%s): stop them first, as with 'sc.exe stop %s', and start them again afterwards",
+	return fmt.Errorf("service %s cannot stop: running services depend on it (%s); stop them first, for example with 'sc.exe stop %s', and start them again afterwards",
 		i.Name, strings.Join(names, ", "), names[0])
 }
 
-// pause waits between two looks.
+// pause waits between two checks.
 func (i *Installer) pause(ctx context.Context, what string) error {
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("service %s does not %s in time: %w", i.Name, what, ctx.Err())
+		return fmt.Errorf("service %s did not %s in time: %w", i.Name, what, ctx.Err())
 	case <-i.After(pollInterval):
 		return nil
 	}
 }
 
-// State is what Status tells.
+// State is the result of Status.
 type State struct {
 	Name      string `json:"name"`
 	State     string `json:"state"`
@@ -304,7 +302,7 @@ type State struct {
 	Endpoints int    `json:"endpoints"`
 }
 
-// Status returns what is known of the service, and how many endpoints answer.
+// Status returns the state of the service, and how many endpoints answer.
 func (i *Installer) Status(ctx context.Context) (State, error) {
 	service, err := i.Manager.Open(i.Name)
 	if err != nil {
@@ -320,11 +318,11 @@ func (i *Installer) Status(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	recovery, err := service.Recovery()
-	if err := i.tolerate("not known", err); err != nil {
+	if err := i.tolerate("unknown", err); err != nil {
 		return State{}, err
 	}
 	health := i.Check(ctx)
-	if ctx.Err() != nil { // what does not answer then says nothing
+	if ctx.Err() != nil { // the checks were cut short
 		return State{}, ctx.Err()
 	}
 	return State{

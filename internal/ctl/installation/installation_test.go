@@ -32,7 +32,7 @@ func installer(m *scmtest.Manager) *installation.Installer {
 	}
 }
 
-// file makes a program of a name.
+// file creates a program file.
 func file(t *testing.T, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -91,7 +91,7 @@ func TestInstall_SaysThatARestartIsNeeded(t *testing.T) {
 	}
 }
 
-// TestInstall_LeavesOutWhatIsNotSupported, and says so.
+// TestInstall_LeavesOutWhatIsNotSupported: it reports and skips the setting.
 func TestInstall_LeavesOutWhatIsNotSupported(t *testing.T) {
 	for _, method := range []string{"Create", "SetConfig", "SetRecovery", "SetPreshutdown"} {
 		m := scmtest.New()
@@ -104,7 +104,7 @@ func TestInstall_LeavesOutWhatIsNotSupported(t *testing.T) {
 				t.Errorf("%s: got %v", method, err)
 			}
 		}
-		if !strings.Contains(told, "left out: a setting") {
+		if !strings.Contains(told, "skipped: a setting") {
 			t.Errorf("%s: told %q", method, told)
 		}
 	}
@@ -116,7 +116,7 @@ func TestInstall_LeavesOutWhatIsNotSupported(t *testing.T) {
 	}
 }
 
-// TestInstall_KeepsFlags: what operators wrote stays, in the command lines that are in use.
+// TestInstall_KeepsFlags: the flags of command lines in use stay.
 func TestInstall_KeepsFlags(t *testing.T) {
 	for before, want := range map[string]string{
 		`C:\k\csi-proxy.exe -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=4`: `"C:\k\csi-proxy.exe" -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=4`,
@@ -160,7 +160,7 @@ func TestInstall_Fails(t *testing.T) {
 	for _, binary := range []string{"csi-proxy.exe", file(t, "csi-proxy.exe") + ".none", t.TempDir()} {
 		m := scmtest.New()
 		if _, err := installer(m).Install(installation.Options{Binary: binary}); err == nil || m.Service != nil {
-			t.Errorf("installed with %s as its program: %v", binary, err)
+			t.Errorf("installed %s as the program: %v", binary, err)
 		}
 	}
 	for _, method := range []string{"Open", "Config", "SetConfig", "SetRecovery", "SetPreshutdown", "RegisterEvents"} {
@@ -196,7 +196,7 @@ func TestStartAndStop_Twice(t *testing.T) {
 	}
 }
 
-// TestStart_EndsAgain: a service that cannot start is an error with its exit code.
+// TestStart_EndsAgain: the error has the exit code of a service that cannot start.
 func TestStart_EndsAgain(t *testing.T) {
 	m := scmtest.New()
 	_, _ = m.Create("csi-proxy", scm.Config{})
@@ -219,7 +219,7 @@ func TestStop_InTime(t *testing.T) {
 	}
 }
 
-// TestStartAndStop_WhilePending: what is under way comes to its end first.
+// TestStartAndStop_WhilePending: a pending change ends first.
 func TestStartAndStop_WhilePending(t *testing.T) {
 	for _, state := range []scm.State{scm.StartPending, scm.StopPending} {
 		for want, change := range map[scm.State]func(*installation.Installer, context.Context) error{
@@ -235,7 +235,7 @@ func TestStartAndStop_WhilePending(t *testing.T) {
 	}
 }
 
-// TestStop_OfWhatOthersNeed names them, and stops nothing.
+// TestStop_OfWhatOthersNeed: the error names the dependents, and nothing stops.
 func TestStop_OfWhatOthersNeed(t *testing.T) {
 	for name, change := range map[string]func(*installation.Installer) error{
 		"stop":      func(i *installation.Installer) error { return i.Stop(t.Context()) },

@@ -13,12 +13,12 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 )
 
-// Upgrade replaces the service's program by another file: copy it beside the old one, stop,
-// wait until all endpoints are free, swap, start, wait until every endpoint that answered
-// before answers again. If it does not come to that, the old program is put back and
-// started, and the error says why.
+// Upgrade replaces the service's program: copy the new file beside the old one, stop, wait
+// until all endpoints are free, swap, start, and wait until every endpoint that answered
+// before answers again. If any of this fails, Upgrade puts the old program back, starts it,
+// and returns the cause.
 //
-// A service that was stopped stays stopped, and its new program is not tried.
+// A stopped service stays stopped, and Upgrade does not test its new program.
 func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	service, err := i.Manager.Open(i.Name)
 	if err != nil {
@@ -35,7 +35,7 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	}
 	running := status.State != scm.Stopped
 	if running {
-		if err := i.independent(service); err != nil {
+		if err := i.checkDependents(service); err != nil {
 			return err
 		}
 	}
@@ -45,33 +45,33 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	if err := swap.prepare(file); err != nil {
 		return err
 	}
-	defer swap.tidy()
+	defer swap.removeNew()
 	before := answering(i.Check(ctx))
-	if err = i.stop(ctx, service, patient); err == nil {
+	if err = i.stop(ctx, service, neverKill); err == nil {
 		err = i.exchange(ctx, service, &swap, before, running)
 	}
 	if err == nil {
 		return nil
 	}
-	// The old program must come back even if the time is over, or somebody has interrupted.
-	i.Progress("going back to the old program")
-	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), backPatience)
+	// Roll back even after a timeout or an interrupt.
+	i.Progress("rolling back to the old program")
+	rollback, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	if backErr := i.goBack(back, service, &swap, running); backErr != nil {
-		return fmt.Errorf("the upgrade has failed (%w), and so has the way back: %w", err, backErr)
+	if rollbackErr := i.rollBack(rollback, service, &swap, running); rollbackErr != nil {
+		return fmt.Errorf("the upgrade failed (%w), and the rollback failed too: %w", err, rollbackErr)
 	}
 	if running {
-		if illErr := i.healthy(back, before); illErr != nil {
-			return fmt.Errorf("the upgrade has failed (%w), and the old program, which is back, is not healthy: %w", err, illErr)
+		if healthErr := i.healthy(rollback, before); healthErr != nil {
+			return fmt.Errorf("the upgrade failed (%w) and was rolled back, but the old program is not healthy: %w", err, healthErr)
 		}
 	}
-	return fmt.Errorf("the upgrade has failed, and the old program is back: %w", err)
+	return fmt.Errorf("the upgrade failed and was rolled back: %w", err)
 }
 
-// backPatience is enough for the way back with a program that hangs.
-const backPatience = hangPatience + 2*healthPatience
+// rollbackTimeout is enough to roll back a program that hangs.
+const rollbackTimeout = killAfter + 2*healthTimeout
 
-// exchange is the part of an upgrade that can be undone.
+// exchange is the part of an upgrade that rollBack undoes.
 func (i *Installer) exchange(ctx context.Context, service scm.Service, swap *swap, before map[endpoint.Name]bool, start bool) error {
 	if err := i.free(ctx); err != nil {
 		return err
@@ -86,14 +86,14 @@ func (i *Installer) exchange(ctx context.Context, service scm.Service, swap *swa
 	return i.healthy(ctx, before)
 }
 
-// goBack puts the old program back, and starts it if it ran.
-func (i *Installer) goBack(ctx context.Context, service scm.Service, swap *swap, start bool) error {
+// rollBack puts the old program back, and starts it if it was running.
+func (i *Installer) rollBack(ctx context.Context, service scm.Service, swap *swap, start bool) error {
 	status, err := service.Status()
 	if err != nil {
 		return err
 	}
 	if swap.swapped || status.State == scm.StopPending {
-		if err := i.stop(ctx, service, forceful); err != nil {
+		if err := i.stop(ctx, service, killIfHung); err != nil {
 			return err
 		}
 	}
@@ -103,35 +103,35 @@ func (i *Installer) goBack(ctx context.Context, service scm.Service, swap *swap,
 	return i.start(ctx, service)
 }
 
-// free waits until nobody has an endpoint any more. Sockets that nobody listens on are free.
+// free waits until no process owns an endpoint. A socket without a server is free.
 func (i *Installer) free(ctx context.Context) error {
 	i.Progress("waiting until the pipes are free")
 	for {
-		taken := ""
+		owned := ""
 		for _, h := range i.Check(ctx) {
 			if h.State != endpoint.Missing && h.State != endpoint.Dead {
-				taken = h.Name.String()
+				owned = h.Name.String()
 				if h.PID > 0 {
-					taken = fmt.Sprintf("%s (process %d)", h.Name, h.PID)
+					owned = fmt.Sprintf("%s (process %d)", h.Name, h.PID)
 				}
 				break
 			}
 		}
-		if taken == "" {
+		if owned == "" {
 			return nil
 		}
-		if err := i.pause(ctx, "release "+taken); err != nil {
+		if err := i.pause(ctx, "release "+owned); err != nil {
 			return err
 		}
 	}
 }
 
-// healthy waits until everything that answered before answers again.
+// healthy waits until every endpoint that answered before answers again.
 func (i *Installer) healthy(ctx context.Context, before map[endpoint.Name]bool) error {
 	i.Progress("waiting until it is healthy")
-	ctx, cancel := context.WithTimeout(ctx, healthPatience) // looks at what hangs take long
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout) // a check of a hung endpoint takes long
 	defer cancel()
-	for looks := 0; ; looks++ {
+	for polls := 0; ; polls++ {
 		now := answering(i.Check(ctx))
 		var missing []endpoint.Name
 		for _, name := range endpoint.All() {
@@ -146,8 +146,8 @@ func (i *Installer) healthy(ctx context.Context, before map[endpoint.Name]bool) 
 		if len(missing) > 0 {
 			what = "serve " + missing[0].String()
 		}
-		if looks == int(healthPatience/pollInterval) {
-			return fmt.Errorf("service %s does not %s within %s", i.Name, what, healthPatience)
+		if polls == int(healthTimeout/pollInterval) {
+			return fmt.Errorf("service %s did not %s within %s", i.Name, what, healthTimeout)
 		}
 		if err := i.pause(ctx, what); err != nil {
 			return err
@@ -155,8 +155,8 @@ func (i *Installer) healthy(ctx context.Context, before map[endpoint.Name]bool) 
 	}
 }
 
-// swap exchanges two files of a program. Windows lets nobody overwrite a program that runs,
-// but lets everybody rename it.
+// swap exchanges two program files. Windows does not allow overwriting a running program, but
+// allows renaming it.
 type swap struct {
 	binary  string
 	swapped bool
@@ -165,8 +165,8 @@ type swap struct {
 func (s *swap) next() string { return s.binary + ".new" }
 func (s *swap) old() string  { return s.binary + ".old" }
 
-// prepare puts the new program beside the old one, so that what takes long, and what may
-// fail for want of space, is done before anything stops.
+// prepare copies the new program beside the old one before anything stops, because copying
+// takes time and may run out of space.
 func (s *swap) prepare(file string) error {
 	source, err := os.Open(file)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *swap) prepare(file string) error {
 	}
 	defer source.Close()
 	if info, err := source.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-		return errors.Join(err, fmt.Errorf("%s is no program", file))
+		return errors.Join(err, fmt.Errorf("%s is not a program", file))
 	}
 	target, err := os.OpenFile(s.next(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // a program
 	if err != nil {
@@ -184,8 +184,9 @@ func (s *swap) prepare(file string) error {
 	return errors.Join(err, target.Close())
 }
 
-// tidy removes the new program if it was not needed. If it has not ended, the next upgrade does.
-func (s *swap) tidy() { _ = os.Remove(s.next()) }
+// removeNew removes a new program that is not in use. If it is still running, the next upgrade
+// removes it.
+func (s *swap) removeNew() { _ = os.Remove(s.next()) }
 
 func (s *swap) do(ctx context.Context, after func(time.Duration) <-chan time.Time) error {
 	if err := os.Remove(s.old()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -202,14 +203,14 @@ func (s *swap) undo(ctx context.Context, after func(time.Duration) <-chan time.T
 	if !s.swapped {
 		return nil
 	}
-	// The new program may not have ended yet, so it is not removed: see above. tidy does it.
+	// Rename, because the new program may still run. removeNew removes it.
 	if err := rename(ctx, after, s.binary, s.next()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return rename(ctx, after, s.old(), s.binary)
 }
 
-// rename tries again for a while: scanners of viruses like to hold new files.
+// rename retries for a while, because virus scanners open new files.
 func rename(ctx context.Context, after func(time.Duration) <-chan time.Time, from, to string) error {
 	for attempt := 0; ; attempt++ {
 		err := os.Rename(from, to)

@@ -15,11 +15,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm/scmtest"
 )
 
-// machine is a node whose daemon is a file, and serves if its content is healthy.
+// machine is a node whose daemon is a file and serves if its content is healthy.
 type machine struct {
 	*scmtest.Manager
 	binary, next string
-	lingering    int // looks for which pipes stay taken after a stop
+	lingering    int // checks during which pipes stay owned after a stop
 	steps        []string
 }
 
@@ -82,7 +82,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("the program is %q, the old one %q", got, old)
 	}
 	if m.Service.Now.State != scm.Running || m.lingering != 0 {
-		t.Errorf("the service is %s; pipes stay taken for %d looks", m.Service.Now.State, m.lingering)
+		t.Errorf("the service is %s; pipes stay owned for %d checks", m.Service.Now.State, m.lingering)
 	}
 	if want := []string{"copying", "stopping", "waiting", "replacing", "starting", "waiting"}; !slices.Equal(m.steps, want) {
 		t.Errorf("got steps %v, want %v", m.steps, want)
@@ -98,8 +98,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgrade_GoesBack: whatever is wrong with the new program, the old one runs again.
-func TestUpgrade_GoesBack(t *testing.T) {
+// TestUpgrade_RollsBack: if the new program has any problem, the old one runs again.
+func TestUpgrade_RollsBack(t *testing.T) {
 	tests := map[string]struct {
 		next  string
 		spoil func(m *machine)
@@ -126,12 +126,12 @@ func TestUpgrade_GoesBack(t *testing.T) {
 			looks := 0
 			i.Check = func(ctx context.Context) []endpoint.Health {
 				if looks++; looks > 20 {
-					cancel() // as if its patience were over
+					cancel() // as after a timeout
 				}
 				return m.check(ctx)
 			}
 			err := i.Upgrade(ctx, m.next)
-			if err == nil || !strings.Contains(err.Error(), "the old program is back") {
+			if err == nil || !strings.Contains(err.Error(), "was rolled back") {
 				t.Errorf("got %v", err)
 			}
 			if got := m.content(t, m.binary); got != "healthy old" {
@@ -144,7 +144,7 @@ func TestUpgrade_GoesBack(t *testing.T) {
 	}
 }
 
-// TestUpgrade_PipesStayTaken: as long as somebody has a pipe, the program is not replaced.
+// TestUpgrade_PipesStayTaken: while another process owns a pipe, the program is not replaced.
 func TestUpgrade_PipesStayTaken(t *testing.T) {
 	m := newMachine(t, "healthy new")
 	m.lingering = 1 << 30
@@ -161,13 +161,12 @@ func TestUpgrade_PipesStayTaken(t *testing.T) {
 	if err := i.Upgrade(ctx, m.next); err == nil || m.content(t, m.binary) != "healthy old" || m.Service.Now.State != scm.Running {
 		t.Errorf("got %v, program %q, service %s", err, m.content(t, m.binary), m.Service.Now.State)
 	}
-	if want := []string{"copying", "stopping", "waiting", "going", "starting", "waiting"}; !slices.Equal(m.steps, want) {
+	if want := []string{"copying", "stopping", "waiting", "rolling", "starting", "waiting"}; !slices.Equal(m.steps, want) {
 		t.Errorf("got steps %v, want %v: nothing is replaced", m.steps, want)
 	}
 }
 
-// TestUpgrade_OfWhatHangs: the process of a program that neither runs nor stops is ended, and
-// the old one runs again.
+// TestUpgrade_OfWhatHangs: the rollback kills a program that hangs.
 func TestUpgrade_OfWhatHangs(t *testing.T) {
 	for name, spoil := range map[string]func(m *machine){
 		"the new one at its start": func(m *machine) {
@@ -197,7 +196,7 @@ func TestUpgrade_OfWhatHangs(t *testing.T) {
 				return atOnce(d)
 			}
 			err := i.Upgrade(ctx, m.next)
-			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "the old program is back") {
+			if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "was rolled back") {
 				t.Errorf("got %v", err)
 			}
 			if got := m.content(t, m.binary); got != "healthy old" || m.Service.Now.State != scm.Running || m.Service.Killed != 1 {
@@ -207,7 +206,7 @@ func TestUpgrade_OfWhatHangs(t *testing.T) {
 	}
 }
 
-// TestUpgrade_StopIsRefused: the old program still runs, and is not stopped once more.
+// TestUpgrade_StopIsRefused: the old program keeps running and is not stopped again.
 func TestUpgrade_StopIsRefused(t *testing.T) {
 	m := newMachine(t, "healthy new")
 	m.Fail["Stop"] = errors.New("access is denied")
@@ -217,7 +216,7 @@ func TestUpgrade_StopIsRefused(t *testing.T) {
 	}
 }
 
-// TestUpgrade_NothingIsHealthy: the old program is called back only if it answers.
+// TestUpgrade_NothingIsHealthy: the error says that the old program does not answer either.
 func TestUpgrade_NothingIsHealthy(t *testing.T) {
 	m := newMachine(t, "ill")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -225,7 +224,7 @@ func TestUpgrade_NothingIsHealthy(t *testing.T) {
 	i := installer(m.Manager)
 	i.Check = m.check
 	i.After = func(d time.Duration) <-chan time.Time {
-		if m.content(t, m.binary) == "ill" { // now even the old one serves nothing
+		if m.content(t, m.binary) == "ill" { // now the old one does not serve either
 			cancel()
 			if err := os.WriteFile(m.binary+".old", []byte("spoilt"), 0o600); err != nil {
 				t.Error(err)
@@ -234,7 +233,7 @@ func TestUpgrade_NothingIsHealthy(t *testing.T) {
 		return atOnce(d)
 	}
 	err := i.Upgrade(ctx, m.next)
-	if err == nil || !strings.Contains(err.Error(), "which is back, is not healthy") || m.content(t, m.binary) != "spoilt" {
+	if err == nil || !strings.Contains(err.Error(), "the old program is not healthy") || m.content(t, m.binary) != "spoilt" {
 		t.Errorf("got %v, program %q", err, m.content(t, m.binary))
 	}
 }

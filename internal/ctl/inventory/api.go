@@ -13,11 +13,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 )
 
-// maxPartition bounds the search for the partition of a volume. The API cannot list
-// partitions, but tells the volumes of one. Disks of CSI volumes have one or two.
+// maxPartition limits the search for the partition of a volume: the API can list the volumes
+// of a partition, but not partitions. Disks of CSI volumes have one or two.
 const maxPartition = 16
 
-// fromAPI looks at disks and volumes with the calls that drivers have.
+// fromAPI collects disks and volumes through the published API.
 func (s Source) fromAPI(ctx context.Context) (Node, error) {
 	disks, err := s.disksFromAPI(ctx)
 	if err != nil {
@@ -31,21 +31,21 @@ func (s Source) fromAPI(ctx context.Context) (Node, error) {
 				disks[i].noAnswer("volumes", err)
 				return
 			}
-			s.volumes(ctx, &disks[i], ids)
+			s.addVolumes(ctx, &disks[i], ids)
 		})
 	}
 	wg.Wait()
 	node := Node{Disks: disks, Volumes: []Volume{}, StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: []Warning{}}
-	node.hoist()
+	node.mergeNoAnswers()
 	return node, ctx.Err()
 }
 
-// disksFromAPI lists the disks, by number, without their volumes.
+// disksFromAPI lists the disks by number, without their volumes.
 func (s Source) disksFromAPI(ctx context.Context) ([]Disk, error) {
 	var ids diskv1.ListDiskIDsResponse
 	var locations diskv1.ListDiskLocationsResponse
 	var idErr, locationErr error
-	var lists sync.WaitGroup // at the same time, for each of them waits for disks that hang
+	var lists sync.WaitGroup // concurrent, because each of them waits for hung disks
 	lists.Go(func() { idErr = s.Client.Do(ctx, "disk", "ListDiskIDs", &diskv1.ListDiskIDsRequest{}, &ids) })
 	lists.Go(func() {
 		locationErr = s.Client.Do(ctx, "disk", "ListDiskLocations", &diskv1.ListDiskLocationsRequest{}, &locations)
@@ -75,19 +75,19 @@ func (s Source) disksFromAPI(ctx context.Context) ([]Disk, error) {
 	}
 	var wg sync.WaitGroup
 	for i := range disks {
-		wg.Go(func() { s.state(ctx, &disks[i]) })
+		wg.Go(func() { s.addState(ctx, &disks[i]) })
 	}
 	wg.Wait()
 	return disks, ctx.Err()
 }
 
-// location writes where a disk is attached, in one word.
+// location returns the location of a disk in one word.
 func location(adapter, bus, target, lun string) string {
 	return strings.Join([]string{adapter, bus, target, lun}, ":")
 }
 
-// state asks for the size of a disk and whether it is online. Old versions cannot tell.
-func (s Source) state(ctx context.Context, disk *Disk) {
+// addState adds the size of a disk and whether it is online. Old versions do not have it.
+func (s Source) addState(ctx context.Context, disk *Disk) {
 	var stats diskv1.GetDiskStatsResponse
 	if err := s.Client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: *disk.Number}, &stats); err == nil {
 		disk.SizeBytes = &stats.TotalBytes
@@ -114,8 +114,8 @@ func (s Source) VolumeIDs(ctx context.Context, disk, partition uint32) ([]string
 	return list.GetVolumeIds(), err
 }
 
-// volumes looks at volumes of a disk, of whose partitions nothing is known but the number.
-func (s Source) volumes(ctx context.Context, disk *Disk, ids []string) {
+// addVolumes adds volumes to a disk, in partitions of which only the number is known.
+func (s Source) addVolumes(ctx context.Context, disk *Disk, ids []string) {
 	numbers := s.partitions(ctx, *disk.Number, ids)
 	for _, id := range ids {
 		volume := s.volume(ctx, id)
@@ -124,7 +124,7 @@ func (s Source) volumes(ctx context.Context, disk *Disk, ids []string) {
 	}
 }
 
-// partitions finds the partition of each volume, by asking partition after partition.
+// partitions finds the partition of each volume by querying one partition after another.
 func (s Source) partitions(ctx context.Context, disk uint32, ids []string) map[string]uint32 {
 	found := map[string]uint32{}
 	for partition := uint32(1); partition <= maxPartition && len(found) < len(ids); partition++ {
@@ -132,7 +132,7 @@ func (s Source) partitions(ctx context.Context, disk uint32, ids []string) map[s
 		if call.Absent(err) {
 			break
 		}
-		for _, id := range on { // none, with an error: there is no such partition
+		for _, id := range on { // empty after an error: no such partition
 			if slices.Contains(ids, id) {
 				found[id] = partition
 			}
@@ -141,8 +141,8 @@ func (s Source) partitions(ctx context.Context, disk uint32, ids []string) map[s
 	return found
 }
 
-// volume looks at one volume. If it does not tell its file system, it is not asked for its
-// size: the answer would be the same.
+// volume returns one volume. If reading its file system fails it skips the size, which would
+// fail too.
 func (s Source) volume(ctx context.Context, id string) Volume {
 	v := Volume{ID: id, State: Unknown, MountPaths: []string{}, Links: []string{}, Warnings: []Warning{}}
 	noAnswer := func(what string, err error) {
@@ -172,6 +172,6 @@ func (s Source) volume(ctx context.Context, id string) Volume {
 	return v
 }
 
-// locked reports whether BitLocker keeps a volume from being read. Only the number of the
-// error tells.
+// locked reports whether BitLocker locks a volume. Only the error number shows it:
+// FVE_E_LOCKED_VOLUME (0x80310000).
 func locked(err error) bool { return strings.Contains(err.Error(), "(Windows error 0x80310000)") }

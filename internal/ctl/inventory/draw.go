@@ -8,22 +8,22 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
-// canvas is what a node is drawn on.
+// canvas draws a node.
 type canvas struct {
 	*output.Printer
-	width int // 0: without limit
+	width int // 0: no limit
 }
 
-// Draw returns the node as a tree that is not wider than width, unless that is 0. With -o wide
-// nothing is left out, and it is as wide as it gets.
+// Draw returns the node as a tree of at most this width; 0 means no limit. -o wide ignores the
+// width and leaves nothing out.
 func (n Node) Draw(p *output.Printer, width int) string {
 	if p.Format == output.Wide {
 		width = 0
 	}
 	c, n := canvas{p, width}, output.PrintableCopy(n)
 	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
-	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.placed()), "volume"))
-	if warnings := n.warnings(); warnings > 0 {
+	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.allVolumes()), "volume"))
+	if warnings := n.countWarnings(); warnings > 0 {
 		summary += c.Paint(output.Warning, count(warnings, "warning"))
 	} else {
 		summary += "no warnings"
@@ -39,20 +39,19 @@ func (n Node) Draw(p *output.Printer, width int) string {
 		root.Branches = append(root.Branches, c.stale(stale))
 	}
 	for _, path := range n.Paths {
-		if (path.VolumeID == "" || !n.has(path.VolumeID)) && (!n.stale(path.Path) || len(path.Warnings) > 0) {
+		if (path.VolumeID == "" || !n.has(path.VolumeID)) && (!n.isStale(path.Path) || len(path.Warnings) > 0) {
 			root.Branches = append(root.Branches, c.path(path))
 		}
 	}
 	return c.Tree(root)
 }
 
-// warnings is how many there are.
-func (n Node) warnings() int {
+func (n Node) countWarnings() int {
 	total := len(n.Warnings) + len(n.StaleMounts)
 	for _, disk := range n.Disks {
 		total += len(disk.Warnings)
 	}
-	for _, v := range n.placed() {
+	for _, v := range n.allVolumes() {
 		total += len(v.Warnings)
 	}
 	for _, path := range n.Paths {
@@ -62,7 +61,7 @@ func (n Node) warnings() int {
 }
 
 func (n Node) has(volumeID string) bool {
-	for _, v := range n.placed() {
+	for _, v := range n.allVolumes() {
 		if v.ID == volumeID {
 			return true
 		}
@@ -77,7 +76,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// gap stands between the parts of a line.
+// gap separates the parts of a line.
 const gap = "  "
 
 func (c canvas) disk(d Disk, paths []Path) output.Branch {
@@ -91,7 +90,7 @@ func (c canvas) disk(d Disk, paths []Path) output.Branch {
 		line = append(line, output.Cell{Text: "blank", Style: output.Faint})
 	case d.Style != "":
 		line = append(line, output.Cell{Text: d.Style})
-	case d.Online != nil && len(d.Partitions) == 0: // as far as the API tells
+	case d.Online != nil && len(d.Partitions) == 0: // from the API
 		line = append(line, output.Cell{Text: "no volume", Style: output.Faint})
 	}
 	if d.System {
@@ -118,7 +117,7 @@ func (c canvas) disk(d Disk, paths []Path) output.Branch {
 	return branch
 }
 
-// State is the state of a disk with its colour.
+// State returns the state of a disk with its colour.
 func (d Disk) State() output.Cell {
 	switch {
 	case d.Online == nil:
@@ -130,7 +129,7 @@ func (d Disk) State() output.Cell {
 	}
 }
 
-// StateCell says whether a disk is online.
+// StateCell returns online or offline with its colour.
 func StateCell(online bool) output.Cell {
 	if online {
 		return output.Cell{Text: "online", Style: output.Good}
@@ -152,7 +151,7 @@ func orDash(text string) string {
 	return text
 }
 
-// partitions are lines for the partitions of one disk, in columns.
+// partitions returns a line per partition of a disk, in columns.
 func (c canvas) partitions(all []Partition) []string {
 	rows := make([][]output.Cell, len(all))
 	var widths [4]int
@@ -194,7 +193,7 @@ func (c canvas) partitions(all []Partition) []string {
 	return lines
 }
 
-// content is what is on a volume, in a word.
+// content returns the file system or state of a volume.
 func (v Volume) content() output.Cell {
 	switch {
 	case v.State == Formatted && v.FileSystem != "":
@@ -208,8 +207,7 @@ func (v Volume) content() output.Cell {
 	}
 }
 
-// volume is a volume with the paths that lead to it. One that is in no partition has its
-// content beside it.
+// volume draws a volume with its paths, and with its content if it is not in a partition.
 func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Branch {
 	id := v.ID
 	if c.Format != output.Wide {
@@ -248,7 +246,7 @@ func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Bra
 	return branch
 }
 
-// shows reports whether a path is drawn with the volume anyway.
+// shows reports whether the volume's mounts and links include a path.
 func (v *Volume) shows(path string) bool {
 	for _, link := range v.Links {
 		if strings.EqualFold(link, path) {
@@ -258,10 +256,10 @@ func (v *Volume) shows(path string) bool {
 	return v.mountedAt(path)
 }
 
-// barWidth is how many characters a full bar has.
+// barWidth is the width of a full bar.
 const barWidth = 10
 
-// usage is a bar, and the numbers; that of the whole only if nothing beside it has it.
+// usage draws a bar and the used space, and the total size if whole is set.
 func (c canvas) usage(used, total int64, whole bool) string {
 	share := 0.0
 	if total > 0 {
@@ -300,7 +298,7 @@ func (c canvas) path(path Path) output.Branch {
 	return branch
 }
 
-// warn draws warnings, and below each the command that helps, alone on its line, to be copied.
+// warn draws warnings. The command that helps is on its own line, so that it is easy to copy.
 func (c canvas) warn(depth int, warnings []Warning) []output.Branch {
 	branches := make([]output.Branch, 0, len(warnings))
 	for _, w := range warnings {

@@ -9,7 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
-// TestDraw_Paths: scripts get a path as it is, people see what is odd in it.
+// TestDraw_Paths: scripts get a path unchanged, people see it escaped.
 func TestDraw_Paths(t *testing.T) {
 	const path = "C:\\var\\a\u202eb"
 	node := inventory.Node{
@@ -26,7 +26,7 @@ func TestDraw_Paths(t *testing.T) {
 	}
 }
 
-// TestDraw_Serials: an iSCSI target chooses its serial number, and not what the screen shows.
+// TestDraw_Serials: the serial number of an iSCSI target cannot control the terminal.
 func TestDraw_Serials(t *testing.T) {
 	node := inventory.Node{Disks: []inventory.Disk{{SerialNumber: "\x1b[2J\n└─ disk 9 is well"}}}
 	drawn := node.Draw(&output.Printer{}, 0)

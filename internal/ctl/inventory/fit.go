@@ -8,44 +8,45 @@ import (
 )
 
 const (
-	// indent is how far a branch stands to the right of the one above.
+	// indent is the width of one level of the tree.
 	indent = 3
-	// least is what is always left of something that is shortened.
-	least = 12
+	// minWidth is the length below which nothing is shortened.
+	minWidth = 12
 )
 
-// room is how many characters a line has, as deep in the tree as that.
-func (c canvas) room(depth int) int { return max(least, c.width-depth*indent) }
+// room returns the width of a line at a depth of the tree.
+func (c canvas) room(depth int) int { return max(minWidth, c.width-depth*indent) }
 
-// line joins the parts of a line. If there is no room for all, the last is shortened.
+// line joins the parts of a line and shortens the last one to fit.
 func (c canvas) line(depth int, cells []output.Cell) string {
 	var parts []string
-	taken := 0
+	used := 0
 	for i, cell := range cells {
 		if last := i == len(cells)-1; last && c.width > 0 {
-			cell.Text = middleOut(cell.Text, max(least, c.room(depth)-taken))
+			cell.Text = middleOut(cell.Text, max(minWidth, c.room(depth)-used))
 		}
-		taken += utf8.RuneCountInString(cell.Text) + len(gap)
+		used += utf8.RuneCountInString(cell.Text) + len(gap)
 		parts = append(parts, c.Paint(cell.Style, cell.Text))
 	}
 	return strings.Join(parts, gap)
 }
 
-// shorten makes a path fit behind what stands before it. Its beginning and its end say most.
+// shorten shortens a path to fit behind the words before it.
 func (c canvas) shorten(depth int, path string, before ...string) string {
 	if c.width == 0 {
 		return path
 	}
-	taken := utf8.RuneCountInString(strings.Join(before, ""))
-	return middleOut(path, max(least, c.room(depth)-taken))
+	used := utf8.RuneCountInString(strings.Join(before, ""))
+	return middleOut(path, max(minWidth, c.room(depth)-used))
 }
 
-// labelled is a path behind a word.
+// labelled returns a path with a label before it.
 func (c canvas) labelled(depth int, label, path string) string {
 	return label + c.shorten(depth, path, label)
 }
 
-// middleOut leaves out the middle of a text that is longer than n characters.
+// middleOut replaces the middle of a text that is longer than n characters. The beginning and
+// the end of a path say most.
 func middleOut(text string, n int) string {
 	runes := []rune(text)
 	if len(runes) <= n {
@@ -55,8 +56,7 @@ func middleOut(text string, n int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(n-1-head):])
 }
 
-// wrap breaks a text between words into lines, of which the second and further ones stand a
-// little to the right, and paints them.
+// wrap breaks a text into lines, indents all but the first, and paints them.
 func (c canvas) wrap(depth int, text string, style output.Style) string {
 	if c.width == 0 {
 		return c.Paint(style, text)

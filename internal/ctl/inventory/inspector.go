@@ -13,30 +13,29 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
 )
 
-// inspectorGroup is the group on whose endpoints the inspector answers.
+// inspectorGroup is the group whose endpoints have the inspector.
 const inspectorGroup = "system"
 
-// inspectorLimit is how long the inspector may take if the command may take any time. It says
-// itself that it takes less.
-const inspectorLimit = time.Minute
+// maxInspectorTimeout is more than the inspector's own limit.
+const maxInspectorTimeout = time.Minute
 
-// timeForInspector is three quarters of the time that there is: if the inspector does not
-// answer, the API is asked in the rest. One that is merely busy says so long before.
-func timeForInspector(ctx context.Context) time.Duration {
+// inspectorTimeout returns three quarters of the remaining time, so that the API can still be
+// asked if the inspector does not answer.
+func inspectorTimeout(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return inspectorLimit
+		return maxInspectorTimeout
 	}
-	return min(inspectorLimit, time.Until(deadline)/4*3)
+	return min(maxInspectorTimeout, time.Until(deadline)/4*3)
 }
 
-// inspect asks the inspector. Without an answer it says why there is none; the API will tell
-// whether anybody is there at all.
+// inspect asks the inspector. If it does not answer, missing says why, and the caller asks the
+// API.
 func (s Source) inspect(ctx context.Context, links bool) (response *inspectv1.DescribeNodeResponse, missing string, err error) {
 	if s.Endpoints == nil {
-		return nil, "the API was asked in a certain version", nil
+		return nil, "--api-version bypasses the inspector", nil
 	}
-	limited, cancel := context.WithTimeout(ctx, timeForInspector(ctx))
+	limited, cancel := context.WithTimeout(ctx, inspectorTimeout(ctx))
 	defer cancel()
 	conn, err := s.Endpoints.Dial(limited, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
 	if err == nil {
@@ -52,12 +51,12 @@ func (s Source) inspect(ctx context.Context, links bool) (response *inspectv1.De
 		return nil, "the inspector did not answer in time", nil
 	case errors.As(err, new(*endpoint.UnreachableError)):
 		return nil, "the group " + inspectorGroup + " does not answer", nil
-	case status.Code(err) == codes.Unavailable: // which is not an answer of the inspector
+	case status.Code(err) == codes.Unavailable: // the inspector never returns it
 		return nil, "", &endpoint.UnreachableError{Err: fmt.Errorf("the server ended during the call: %w", err)}
 	case status.Code(err) == codes.Unimplemented:
-		return nil, "the server has no inspector, or does not serve the groups that it tells of", nil
+		return nil, "the server has no inspector, or does not serve the groups disk and volume", nil
 	default:
-		return nil, "the inspector gives no answer: " + Reason(err), nil
+		return nil, "the inspector failed: " + Reason(err), nil
 	}
 }
 
@@ -68,7 +67,7 @@ var states = map[inspectv1.Volume_State]State{
 	inspectv1.Volume_NOT_READY: NotReady,
 }
 
-// fromInspector arranges what the inspector has told.
+// fromInspector converts the inspector's response.
 func fromInspector(response *inspectv1.DescribeNodeResponse) Node {
 	node := Node{Disks: []Disk{}, Volumes: []Volume{}, StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: noAnswers(response.GetProblems())}
 	volumes := map[string]*Volume{}
@@ -113,7 +112,7 @@ func fromInspector(response *inspectv1.DescribeNodeResponse) Node {
 		}
 		node.Disks = append(node.Disks, disk)
 	}
-	for _, v := range response.GetVolumes() { // in its order
+	for _, v := range response.GetVolumes() { // in the order of the response
 		if volume := volumes[v.GetId()]; volume != nil {
 			node.Volumes = append(node.Volumes, *volume)
 		}

@@ -19,14 +19,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
 )
 
-// describer is an inspector that answers as it is told.
+// describer is an inspector with a fixed answer.
 type describer func(ctx context.Context) error
 
 func (d describer) DescribeNode(ctx context.Context, _ *inspectv1.DescribeNodeRequest) (*inspectv1.DescribeNodeResponse, error) {
 	return nil, d(ctx)
 }
 
-// withInspector serves disks and volumes of a node, and this inspector.
+// withInspector serves the disks and volumes of a node with this inspector.
 func withInspector(t *testing.T, d describer) inventory.Source {
 	t.Helper()
 	dir := socketDir(t)
@@ -43,8 +43,7 @@ func withInspector(t *testing.T, d describer) inventory.Source {
 	return source(t, dir)
 }
 
-// inspectorWarning is what is said of an inspector that was asked in vain, while the API tells
-// of the disks.
+// inspectorWarning returns the warning about an inspector that fails while the API works.
 func inspectorWarning(t *testing.T, s inventory.Source) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
@@ -66,12 +65,12 @@ func inspectorWarning(t *testing.T, s inventory.Source) string {
 	return ""
 }
 
-// TestNode_InspectorRefuses: an inspector without an answer costs what only it can tell.
+// TestNode_InspectorRefuses: if the inspector fails, the API is asked.
 func TestNode_InspectorRefuses(t *testing.T) {
 	for code, want := range map[codes.Code]string{
-		codes.ResourceExhausted: "the inspector gives no answer: crowded (ResourceExhausted)",
-		codes.Internal:          "the inspector gives no answer: crowded (Internal)",
-		// The server, which knows the limit, may be first to find that the time is over.
+		codes.ResourceExhausted: "the inspector failed: crowded (ResourceExhausted)",
+		codes.Internal:          "the inspector failed: crowded (Internal)",
+		// The server knows the deadline and may report it first.
 		codes.DeadlineExceeded: "the inspector did not answer in time",
 		codes.Canceled:         "the inspector did not answer in time",
 	} {
@@ -84,8 +83,7 @@ func TestNode_InspectorRefuses(t *testing.T) {
 	}
 }
 
-// TestNode_InspectorHangs: it has a part of the time only, so that there is some left for the
-// API.
+// TestNode_InspectorHangs: the inspector gets only a part of the time; the rest is for the API.
 func TestNode_InspectorHangs(t *testing.T) {
 	t.Parallel()
 	limits := make(chan time.Duration, 1)

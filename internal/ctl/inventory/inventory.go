@@ -1,8 +1,8 @@
-// Package inventory puts together what a node tells of its storage: disks, their partitions
-// and volumes, where those are mounted, and what is odd about them.
+// Package inventory collects the storage of a node: disks, partitions and volumes, their
+// mounts, and warnings.
 //
-// Our own server has an inspector, which tells all of it in one answer. Of other servers the
-// published API is asked, which cannot tell as much; a warning says so.
+// Our server has an inspector, which returns all of it in one call. For other servers the
+// package uses the published API, which has less; a warning says so.
 package inventory
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
-// Node is a node's storage. What could not be found out is nil or empty, and a warning says
-// why. The names in JSON are promised to scripts; docs/operations.md explains them.
+// Node is a node's storage. Unknown values are nil or empty, and a warning says why. The JSON
+// names are stable; docs/operations.md explains them.
 type Node struct {
 	Serial      string       `json:"serial"`
 	Disks       []Disk       `json:"disks"`
@@ -33,13 +33,13 @@ type Node struct {
 
 // Disk is a disk with its partitions.
 type Disk struct {
-	Number       *uint32     `json:"number"` // nil if the disk does not tell
-	Device       string      `json:"device"` // of a disk without a number
+	Number       *uint32     `json:"number"` // nil: unknown
+	Device       string      `json:"device"` // only if Number is nil
 	SizeBytes    *int64      `json:"sizeBytes"`
 	Online       *bool       `json:"online"`
 	ReadOnly     *bool       `json:"readOnly"`
 	System       bool        `json:"system"`
-	Style        string      `json:"partitionStyle"` // GPT, MBR, RAW; empty if not known
+	Style        string      `json:"partitionStyle"` // GPT, MBR, RAW; empty: unknown
 	SerialNumber string      `json:"serialNumber"`
 	Page83       string      `json:"page83"`
 	Location     string      `json:"location"`
@@ -47,9 +47,9 @@ type Disk struct {
 	Warnings     []Warning   `json:"warnings"`
 }
 
-// Partition is a part of a disk, with its volume.
+// Partition is a partition with its volume.
 type Partition struct {
-	Number      uint32  `json:"number"` // 0: not known
+	Number      uint32  `json:"number"` // 0: unknown
 	OffsetBytes *int64  `json:"offsetBytes"`
 	SizeBytes   *int64  `json:"sizeBytes"`
 	Type        string  `json:"type"`
@@ -57,7 +57,7 @@ type Partition struct {
 	Volume      *Volume `json:"volume"`
 }
 
-// State is what is known of a volume's file system.
+// State is the state of a volume's file system.
 type State string
 
 // The states.
@@ -73,24 +73,24 @@ const (
 type Volume struct {
 	ID         string    `json:"id"`
 	State      State     `json:"state"`
-	FileSystem string    `json:"fileSystem"` // empty if not known
+	FileSystem string    `json:"fileSystem"` // empty: unknown
 	TotalBytes *int64    `json:"totalBytes"`
 	UsedBytes  *int64    `json:"usedBytes"`
 	ReadOnly   *bool     `json:"readOnly"`
 	Disks      []uint32  `json:"disks"`
 	MountPaths []string  `json:"mountPaths"`
-	Links      []string  `json:"links"` // paths of links that lead to it, such as those of pods
+	Links      []string  `json:"links"` // paths of links to it, for example of pods
 	Warnings   []Warning `json:"warnings"`
 }
 
-// StaleMount is a mounted folder or a link that leads nowhere.
+// StaleMount is a mounted folder or a link whose target is gone.
 type StaleMount struct {
 	Path     string `json:"path"`
-	VolumeID string `json:"volumeID"` // that it would lead to, if that is known
+	VolumeID string `json:"volumeID"` // its target, if known
 	Reason   string `json:"reason"`
 }
 
-// Path is a path that was asked for, and where it leads.
+// Path is a path of --path with its volume.
 type Path struct {
 	Path     string    `json:"path"`
 	VolumeID string    `json:"volumeID"`
@@ -98,18 +98,17 @@ type Path struct {
 	Warnings []Warning `json:"warnings"`
 }
 
-// Source is where an inventory comes from.
+// Source collects inventories.
 type Source struct {
 	Client *call.Client
-	// Endpoints are where the inspector is; nil means that it is not asked, as when a certain
-	// version of the API is.
+	// Endpoints locates the inspector; nil means to use only the API.
 	Endpoints *endpoint.Node
 }
 
-// Node looks at the whole node, and at the paths given. It fails only if the disks cannot
-// be listed at all.
+// Node describes the whole node and the given paths. It fails only if it cannot list the
+// disks.
 func (s Source) Node(ctx context.Context, paths []string) (Node, error) {
-	node, err := s.look(ctx, true)
+	node, err := s.describe(ctx, true)
 	if err != nil {
 		return Node{}, err
 	}
@@ -124,31 +123,30 @@ func (s Source) Node(ctx context.Context, paths []string) (Node, error) {
 		wg.Go(func() { node.Paths[i] = s.path(ctx, path) })
 	}
 	wg.Wait()
-	node.sayOnce()
+	node.dropRepeatedWarnings()
 	return node, ctx.Err()
 }
 
-// saysUnreachable reports whether a warning has said already that nobody is there to ask.
+// saysUnreachable reports whether a warning says already that a group does not answer.
 func (n *Node) saysUnreachable(err error) bool {
 	return errors.As(err, new(*endpoint.UnreachableError)) && slices.ContainsFunc(n.Warnings, func(w Warning) bool { return w.Kind == Unseen })
 }
 
-// sayOnce takes from paths that were asked for what the list of stale mounts says of them.
-func (n *Node) sayOnce() {
+// dropRepeatedWarnings removes warnings of paths that the list of stale mounts repeats.
+func (n *Node) dropRepeatedWarnings() {
 	for i, path := range n.Paths {
-		if n.stale(path.Path) {
+		if n.isStale(path.Path) {
 			n.Paths[i].Warnings = slices.DeleteFunc(path.Warnings, func(w Warning) bool { return w.Kind == StaleLink })
 		}
 	}
 }
 
-// stale reports whether a path is in the list of stale mounts.
-func (n *Node) stale(path string) bool {
+func (n *Node) isStale(path string) bool {
 	return slices.ContainsFunc(n.StaleMounts, func(s StaleMount) bool { return strings.EqualFold(s.Path, path) })
 }
 
-// look asks the inspector, or the API if there is none.
-func (s Source) look(ctx context.Context, links bool) (Node, error) {
+// describe asks the inspector, or the API if there is none.
+func (s Source) describe(ctx context.Context, links bool) (Node, error) {
 	response, missing, err := s.inspect(ctx, links)
 	if err != nil {
 		return Node{}, err
@@ -157,7 +155,7 @@ func (s Source) look(ctx context.Context, links bool) (Node, error) {
 	if response != nil {
 		node = fromInspector(response)
 		if links && !response.GetLinksSearched() {
-			node.Warnings = append(node.Warnings, Warning{Kind: Unseen, Text: "the group filesystem is not served: stale mounts and links cannot be seen"})
+			node.Warnings = append(node.Warnings, Warning{Kind: Unseen, Text: "the server does not serve the group filesystem: stale mounts and links are not visible"})
 		}
 	} else {
 		if node, err = s.fromAPI(ctx); err != nil {
@@ -165,15 +163,14 @@ func (s Source) look(ctx context.Context, links bool) (Node, error) {
 		}
 		if missing != "" {
 			node.Warnings = append(node.Warnings, Warning{Kind: Unseen, Text: missing +
-				": disks that do not answer, partitions without a volume, mount paths, stale mounts and what is read-only cannot be seen"})
+				": disks that do not answer, partitions without a volume, mount paths, stale mounts and read-only states are not visible"})
 		}
 	}
-	node.judge()
+	node.addWarnings()
 	return node, nil
 }
 
-// Disks lists the disks, by number, as far as that takes few calls: their volumes may be
-// missing.
+// Disks lists the disks by number. Their volumes may be missing.
 func (s Source) Disks(ctx context.Context) ([]Disk, error) {
 	response, _, err := s.inspect(ctx, false)
 	if err != nil {
@@ -183,53 +180,53 @@ func (s Source) Disks(ctx context.Context) ([]Disk, error) {
 		return s.disksFromAPI(ctx)
 	}
 	node := fromInspector(response)
-	node.judge()
+	node.addWarnings()
 	return node.Disks, nil
 }
 
-// Placed is a volume with where it lies.
-type Placed struct {
-	Disk      *uint32 `json:"disk"`      // nil: on none, on several, or not known
-	Partition uint32  `json:"partition"` // 0: not known, or not exactly one
+// LocatedVolume is a volume with its disk and partition.
+type LocatedVolume struct {
+	Disk      *uint32 `json:"disk"`      // nil: unknown, or not exactly one
+	Partition uint32  `json:"partition"` // 0: unknown, or not exactly one
 	Volume
 }
 
 // Volumes lists the volumes of all disks.
-func (s Source) Volumes(ctx context.Context) ([]Placed, error) {
-	node, err := s.look(ctx, false)
+func (s Source) Volumes(ctx context.Context) ([]LocatedVolume, error) {
+	node, err := s.describe(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	return node.placed(), nil
+	return node.allVolumes(), nil
 }
 
-// VolumesOn lists the volumes on a disk, or on one partition of it, as the API does it.
-func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]Placed, error) {
+// VolumesOn lists the volumes that ListVolumesOnDisk returns for a disk or a partition.
+func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]LocatedVolume, error) {
 	ids, err := s.VolumeIDs(ctx, disk, partition)
 	if err != nil {
 		return nil, err
 	}
-	var known []Placed
+	var known []LocatedVolume
 	response, _, err := s.inspect(ctx, false)
 	switch {
 	case err != nil:
 		return nil, err
 	case response != nil:
 		node := fromInspector(response)
-		node.judge()
-		known = node.placed()
+		node.addWarnings()
+		known = node.allVolumes()
 	default:
 		found := Disk{Number: &disk}
-		s.volumes(ctx, &found, ids)
+		s.addVolumes(ctx, &found, ids)
 		node := Node{Disks: []Disk{found}}
-		node.judge()
-		known = node.placed()
+		node.addWarnings()
+		known = node.allVolumes()
 	}
-	volumes := make([]Placed, 0, len(ids))
+	volumes := make([]LocatedVolume, 0, len(ids))
 	for _, id := range ids {
-		i := slices.IndexFunc(known, func(v Placed) bool { return v.ID == id })
-		if i < 0 { // it has come just now
-			volumes = append(volumes, Placed{Disk: &disk, Partition: partition, Volume: s.volume(ctx, id)})
+		i := slices.IndexFunc(known, func(v LocatedVolume) bool { return v.ID == id })
+		if i < 0 { // it is new
+			volumes = append(volumes, LocatedVolume{Disk: &disk, Partition: partition, Volume: s.volume(ctx, id)})
 			continue
 		}
 		volumes = append(volumes, known[i])
@@ -237,23 +234,22 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]Placed
 	return volumes, nil
 }
 
-// placed are all volumes of a node.
-func (n *Node) placed() []Placed {
-	var all []Placed
+func (n *Node) allVolumes() []LocatedVolume {
+	var all []LocatedVolume
 	for _, disk := range n.Disks {
 		for _, p := range disk.Partitions {
 			if p.Volume != nil {
-				all = append(all, Placed{disk.Number, p.Number, *p.Volume})
+				all = append(all, LocatedVolume{disk.Number, p.Number, *p.Volume})
 			}
 		}
 	}
 	for _, v := range n.Volumes {
-		all = append(all, Placed{Volume: v})
+		all = append(all, LocatedVolume{Volume: v})
 	}
 	return all
 }
 
-// Reason is an error as a clause: gRPC's message without its frame.
+// Reason returns the message and code of a gRPC error as one clause.
 func Reason(err error) string {
 	if s, ok := status.FromError(err); ok && !errors.Is(err, context.Canceled) {
 		return fmt.Sprintf("%s (%s)", s.Message(), s.Code())
@@ -261,7 +257,7 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// ShortID is the id of a volume without what all ids have in common. Commands take it, too.
+// ShortID returns the GUID of a volume id. Commands accept it, too.
 func ShortID(id string) string {
 	short, ok := strings.CutPrefix(id, `\\?\Volume{`)
 	if !ok {
@@ -270,7 +266,7 @@ func ShortID(id string) string {
 	return strings.TrimSuffix(short, `}\`)
 }
 
-// mountedAt reports whether a path is one at which the volume is mounted.
+// mountedAt reports whether the volume is mounted at a path.
 func (v *Volume) mountedAt(path string) bool {
 	return slices.ContainsFunc(v.MountPaths, func(known string) bool { return strings.EqualFold(known, path) })
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-// The node is served on Unix sockets in a directory of each test.
+// The tests serve the node on Unix sockets.
 
 package inventory_test
 
@@ -28,20 +28,20 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
-var update = flag.Bool("update", false, "write what is drawn into testdata")
+var update = flag.Bool("update", false, "rewrite testdata")
 
 const kubelet = `C:\var\lib\kubelet`
 
-// id is the id of a volume, by a number that is easy to find in a drawing.
+// id returns a volume id with a number that is easy to find in a drawing.
 func id(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
 
-// dataDisk is a disk with a reserved partition and others, as PartitionDisk makes them.
+// dataDisk returns a disk with a reserved partition, as PartitionDisk creates it, and others.
 func dataDisk(size winsim.Size, partitions ...winsim.Partition) winsim.Disk {
 	reserved := winsim.Partition{Type: "msr", Size: 16 * winsim.MiB}
 	return winsim.Disk{Size: size, Layout: winsim.LayoutGPT, Partitions: append([]winsim.Partition{reserved}, partitions...)}
 }
 
-// models are nodes with one oddity each. Their drawings are in testdata.
+// models are nodes with one problem each. Their drawings are in testdata.
 var models = map[string]struct {
 	disks   []winsim.Disk
 	volumes []winsim.Volume
@@ -75,13 +75,13 @@ var models = map[string]struct {
 	"lagging": {
 		disks: []winsim.Disk{
 			dataDisk(winsim.GiB, winsim.Partition{Size: 600 * winsim.MiB, Volume: &winsim.Volume{ID: id(1)}}),
-			// Only the last of several can grow.
+			// Only the last one can grow.
 			dataDisk(80*winsim.GiB,
 				winsim.Partition{Size: 21 * winsim.GiB, Volume: &winsim.Volume{ID: id(21)}},
 				winsim.Partition{Size: 21 * winsim.GiB, Volume: &winsim.Volume{ID: id(22)}}),
-			// The partition has grown, its file system has not.
+			// The partition grew, its file system did not.
 			dataDisk(4*winsim.GiB, winsim.Partition{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(3)}}),
-			// Other file systems cannot grow, nor can none.
+			// Other file systems and RAW volumes cannot grow.
 			dataDisk(4*winsim.GiB, winsim.Partition{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(41), FileSystem: winsim.ReFS}}),
 			dataDisk(4*winsim.GiB, winsim.Partition{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(42), FileSystem: winsim.FileSystemNone}}),
 			{Size: 4 * winsim.GiB, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Size: 2 * winsim.GiB, Volume: &winsim.Volume{ID: id(43)}}}},
@@ -109,7 +109,7 @@ var models = map[string]struct {
 			}
 		},
 	},
-	"elsewhere": { // volumes that are not one partition of one disk
+	"spanned": { // volumes that are not one partition of one disk
 		disks: []winsim.Disk{{Size: 2 * winsim.GiB}, {Size: 2 * winsim.GiB}},
 		volumes: []winsim.Volume{
 			{ID: id(1), Letter: "E", CDROM: true, FileSystem: winsim.CDFS, Size: 600 * winsim.MiB},
@@ -134,7 +134,7 @@ func newNode(t *testing.T, name string) *winsim.Node {
 	return node
 }
 
-// start serves groups of a node in a directory.
+// start serves API groups of a node in a directory.
 func start(t *testing.T, node *winsim.Node, dir string, groups ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -195,11 +195,11 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-update writes it anew):\n%s", file, diff)
+		t.Errorf("%s (run with -update to rewrite it):\n%s", file, diff)
 	}
 }
 
-// TestNode_Draw draws each oddity, on a terminal and for a file.
+// TestNode_Draw draws each model for a terminal and for a file.
 func TestNode_Draw(t *testing.T) {
 	for name := range models {
 		t.Run(name, func(t *testing.T) {
@@ -219,32 +219,31 @@ func TestNode_Draw(t *testing.T) {
 	}
 }
 
-// withoutInspector serves a node as a server would that has none.
+// withoutInspector serves a node like a server without an inspector.
 func withoutInspector(t *testing.T, node *winsim.Node) string {
 	t.Helper()
 	dir := socketDir(t)
 	start(t, node, dir, "disk", "volume", "filesystem")
-	start(t, node, dir, "system") // alone it may tell nothing of disks
+	start(t, node, dir, "system") // without disk and volume it has no inspector
 	return dir
 }
 
-// TestNode_Fallback: without an inspector the API is asked, and one warning says what that
-// cannot see.
+// TestNode_Fallback: without an inspector the API is asked, and one warning says what is
+// missing.
 func TestNode_Fallback(t *testing.T) {
 	for name := range models {
 		t.Run(name, func(t *testing.T) {
 			dir := withoutInspector(t, newNode(t, name))
 			got := draw(t, source(t, dir), 80)
 			golden(t, "api-"+name, got)
-			if strings.Count(got, "cannot be seen") < 1 || strings.Count(got, "the server has no inspector") != 1 {
-				t.Error("it is not said once what cannot be seen")
+			if !strings.Contains(got, "are not visible") || strings.Count(got, "the server has no inspector") != 1 {
+				t.Error("want one warning about the missing inspector")
 			}
 		})
 	}
 }
 
-// TestNode_NoSystemGroup: an operator who does not serve it sees disks and volumes all the
-// same.
+// TestNode_NoSystemGroup: without the group system, disks and volumes are shown.
 func TestNode_NoSystemGroup(t *testing.T) {
 	dir := socketDir(t)
 	start(t, newNode(t, "raw"), dir, "disk", "volume")
@@ -257,7 +256,7 @@ func TestNode_NoSystemGroup(t *testing.T) {
 	}
 }
 
-// TestNode_NoFilesystemGroup: then nobody searches for links, and that is said.
+// TestNode_NoFilesystemGroup: a warning says that links are not visible.
 func TestNode_NoFilesystemGroup(t *testing.T) {
 	dir := socketDir(t)
 	start(t, newNode(t, "stale"), dir, "disk", "volume", "system")
@@ -270,21 +269,20 @@ func TestNode_NoFilesystemGroup(t *testing.T) {
 	}
 }
 
-// TestNode_SameReasonOnce: what all disks have in common is said once.
+// TestNode_SameReasonOnce: a warning that all disks share appears once.
 func TestNode_SameReasonOnce(t *testing.T) {
 	dir := socketDir(t)
 	start(t, newNode(t, "lagging"), dir, "disk")
 	got := draw(t, source(t, dir), 0)
 	if n := strings.Count(got, "csi-proxy-volume-v2alpha1.sock: no such socket"); n != 1 {
-		t.Errorf("it is said %d times:\n%s", n, got)
+		t.Errorf("the warning appears %d times:\n%s", n, got)
 	}
 	if !strings.Contains(got, "! disk 0, disk 1, disk 2, ") {
-		t.Errorf("it is not said of whom:\n%s", got)
+		t.Errorf("the warning does not name the disks:\n%s", got)
 	}
 }
 
-// TestNode_Paths: a path that was asked for is shown where it belongs, and what is known of
-// it already is not said again.
+// TestNode_Paths: a path appears at its volume, without repeated warnings.
 func TestNode_Paths(t *testing.T) {
 	dir := socketDir(t)
 	start(t, newNode(t, "stale"), dir)
@@ -292,7 +290,7 @@ func TestNode_Paths(t *testing.T) {
 		kubelet+`\plugins\kubernetes.io\csi\disk.csi.example.com\0123456789abcdef0123456789abcdef\globalmount`))
 }
 
-// TestVolumes: a list has all volumes with their places, from both sources.
+// TestVolumes: the list has all volumes with disk and partition, from both sources.
 func TestVolumes(t *testing.T) {
 	node := newNode(t, "lagging")
 	full := socketDir(t)
@@ -315,7 +313,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// TestNode_JSON: lists are never null, so that scripts need not care.
+// TestNode_JSON: lists are never null.
 func TestNode_JSON(t *testing.T) {
 	for name := range models {
 		node := newNode(t, name)

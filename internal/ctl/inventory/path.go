@@ -9,8 +9,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 )
 
-// path finds out where a path leads: to a volume, as mounted folders and links to them do,
-// or to files on the volume that it lies on.
+// path finds the volume of a path: the one that a mounted folder or link leads to, or else
+// the one that holds the path.
 func (s Source) path(ctx context.Context, path string) Path {
 	found := Path{Path: path, Warnings: []Warning{}}
 	warn := func(kind Kind, text string) { found.Warnings = append(found.Warnings, Warning{Kind: kind, Text: text}) }
@@ -20,7 +20,7 @@ func (s Source) path(ctx context.Context, path string) Path {
 		return found
 	}
 	if !exists.GetExists() {
-		warn(Unsuitable, "does not exist")
+		warn(Unsuitable, "not found")
 		return found
 	}
 	var mounted volumev2alpha1.GetVolumeIDFromTargetPathResponse
@@ -45,15 +45,17 @@ func (s Source) path(ctx context.Context, path string) Path {
 	return found
 }
 
-// alive reports whether what a link or mounted folder leads to is there. In doubt it is.
+// alive reports whether the target of a link or mounted folder exists. After an error it
+// returns true.
 func (s Source) alive(ctx context.Context, path string) bool {
 	var link filesystemv2alpha1.IsSymlinkResponse
 	err := s.Client.Do(ctx, "filesystem", "IsSymlink", &filesystemv2alpha1.IsSymlinkRequest{Path: path}, &link)
 	return err != nil || link.GetIsSymlink()
 }
 
-// dangling reports whether a path is a link whose target does not exist. Only the number of
-// the error tells it from a path that is no link, so servers with other texts get no warning.
+// dangling reports whether a path is a link whose target does not exist. Only the error number
+// distinguishes it from a path that is not a link: ERROR_FILE_NOT_FOUND (2) or
+// ERROR_PATH_NOT_FOUND (3).
 func dangling(err error) bool {
 	return strings.Contains(err.Error(), "(Windows error 2)") || strings.Contains(err.Error(), "(Windows error 3)")
 }

@@ -9,72 +9,72 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
-// Kind says what a warning is about, in a word that scripts can rely on.
+// Kind is the kind of a warning. The words are stable.
 type Kind string
 
 // The kinds of warnings.
 const (
-	Offline    Kind = "offline"     // a disk or volume is
-	ReadOnly   Kind = "read-only"   // a disk or volume is
-	NoFS       Kind = "raw"         // a volume has no file system
-	BitLocker  Kind = "locked"      // a volume is
-	Lagging    Kind = "lagging"     // a file system is smaller than it could be
-	Full       Kind = "full"        // a volume almost is
-	StaleLink  Kind = "stale-mount" // a mount or link leads nowhere
-	NoAnswer   Kind = "no-answer"   // something could not be found out
-	Unseen     Kind = "unseen"      // this server cannot tell something
-	Unsuitable Kind = "path"        // a path that was asked for cannot be looked at
+	Offline    Kind = "offline"     // disk or volume
+	ReadOnly   Kind = "read-only"   // disk or volume
+	NoFS       Kind = "raw"         // volume without a file system
+	BitLocker  Kind = "locked"      // volume
+	Lagging    Kind = "lagging"     // file system smaller than possible
+	Full       Kind = "full"        // volume more than 90% full
+	StaleLink  Kind = "stale-mount" // the target of a mount or link is gone
+	NoAnswer   Kind = "no-answer"   // a call failed
+	Unseen     Kind = "unseen"      // this server does not report something
+	Unsuitable Kind = "path"        // a path of --path cannot be examined
 )
 
-// Warning is what is odd about something.
+// Warning is a problem of a node, disk, volume or path.
 type Warning struct {
 	Kind Kind   `json:"kind"`
 	Text string `json:"text"`
-	Run  string `json:"run"` // a command that helps, if there is one
+	Run  string `json:"run"` // a command that helps, or empty
 }
 
-// judge finds what is odd about a node. What the objects could not tell, they have as
-// warnings already.
-func (n *Node) judge() {
+// addWarnings adds the warnings that follow from the state of disks and volumes. Failed calls
+// have added theirs before.
+func (n *Node) addWarnings() {
 	for i := range n.Disks {
-		n.Disks[i].judge()
+		n.Disks[i].addWarnings()
 	}
 	for i := range n.Volumes {
-		n.Volumes[i].judge(false)
+		n.Volumes[i].addWarnings(false)
 	}
 }
 
-func (d *Disk) judge() {
+func (d *Disk) addWarnings() {
 	readOnly := d.ReadOnly != nil && *d.ReadOnly
 	if d.Online != nil && !*d.Online {
-		d.Warnings = append(d.Warnings, Warning{Kind: Offline, Text: "offline: its volumes cannot be seen"})
+		d.Warnings = append(d.Warnings, Warning{Kind: Offline, Text: "offline: its volumes are not visible"})
 	}
 	if readOnly {
-		d.Warnings = append(d.Warnings, Warning{Kind: ReadOnly, Text: "read-only: nothing can be written to it"})
+		d.Warnings = append(d.Warnings, Warning{Kind: ReadOnly, Text: "read-only: writes fail"})
 	}
 	for i := range d.Partitions {
 		if volume := d.Partitions[i].Volume; volume != nil {
-			volume.judge(readOnly)
-			d.lag(&d.Partitions[i])
+			volume.addWarnings(readOnly)
+			d.checkLag(&d.Partitions[i])
 		}
 	}
 }
 
-// judge finds what is odd about a volume, unless its disk says it already.
-func (v *Volume) judge(diskReadOnly bool) {
+// addWarnings adds the warnings of a volume, unless its disk has them already.
+func (v *Volume) addWarnings(diskReadOnly bool) {
 	warn := func(kind Kind, text string) { v.Warnings = append(v.Warnings, Warning{Kind: kind, Text: text}) }
 	switch v.State {
 	case Raw:
 		warn(NoFS, "RAW: no file system")
 	case Locked:
-		warn(BitLocker, "locked by BitLocker: unlock it to see what is on it")
+		warn(BitLocker, "locked by BitLocker: unlock it to read it")
 	case NotReady:
 		warn(Offline, "offline: the volume does not answer")
 	case Unknown, Formatted:
 	}
 	readOnly := v.ReadOnly != nil && *v.ReadOnly
 	if readOnly && !diskReadOnly {
-		warn(ReadOnly, "read-only: nothing can be written to it")
+		warn(ReadOnly, "read-only: writes fail")
 	}
 	if !readOnly && v.TotalBytes != nil && v.UsedBytes != nil && *v.UsedBytes > *v.TotalBytes/10*9 {
 		warn(Full, "more than 90% full")
@@ -82,49 +82,48 @@ func (v *Volume) judge(diskReadOnly bool) {
 }
 
 const (
-	// lagBytes is how much of a partition its file system, or of a disk its partitions, may
-	// leave unused: rounding and the tables at the end of the disk take less.
+	// lagBytes is the unused space that is normal: rounding and the tables at the end of the
+	// disk take less.
 	lagBytes = 16 << 20
 
-	// mbrEnd is where the partitions of an MBR disk end at the latest.
+	// mbrEnd is the highest end of a partition on an MBR disk.
 	mbrEnd = 2 << 40
 )
 
-// lag warns of a file system that is smaller than it could be: than its partition, or, for
-// the last partition, than what is left of the disk. Only NTFS can grow, and nothing on the
-// disk of Windows.
-func (d *Disk) lag(p *Partition) {
+// checkLag warns of a file system that is smaller than its partition, or than the rest of the
+// disk for the last partition. Only NTFS outside the system disk can grow.
+func (d *Disk) checkLag(p *Partition) {
 	v := p.Volume
 	if d.System || d.SizeBytes == nil || v.TotalBytes == nil {
 		return
 	}
-	could := *d.SizeBytes
+	possible := *d.SizeBytes
 	switch {
 	case p.SizeBytes == nil: // from the API
-		if !d.lagsAsFarAsKnown() {
+		if !d.seemsToLag() {
 			return
 		}
 	case v.FileSystem != "NTFS" || p.Type != "data" || *p.OffsetBytes == 0: // a file system without a partition cannot grow
 		return
 	default:
-		could = *p.SizeBytes
+		possible = *p.SizeBytes
 		if end := d.end(); p.end() == d.lastEnd() && end-p.end() > lagBytes {
-			could = end - *p.OffsetBytes
+			possible = end - *p.OffsetBytes
 		}
-		if could-*v.TotalBytes <= lagBytes {
+		if possible-*v.TotalBytes <= lagBytes {
 			return
 		}
 	}
 	v.Warnings = append(v.Warnings, Warning{
 		Kind: Lagging,
-		Text: fmt.Sprintf("lagging: the file system has %s and could have %s", output.Size(*v.TotalBytes), output.Size(could)),
+		Text: fmt.Sprintf("lagging: the file system has %s and can grow to %s", output.Size(*v.TotalBytes), output.Size(possible)),
 		Run:  "csi-proxyctl volume resize " + ShortID(v.ID) + " max",
 	})
 }
 
 func (p Partition) end() int64 { return *p.OffsetBytes + *p.SizeBytes }
 
-// end is where the last partition could end.
+// end returns the highest possible end of a partition.
 func (d *Disk) end() int64 {
 	if d.Style == "MBR" {
 		return min(*d.SizeBytes, mbrEnd)
@@ -132,16 +131,16 @@ func (d *Disk) end() int64 {
 	return *d.SizeBytes
 }
 
-// lastEnd is where the last partition ends.
+// lastEnd returns the end of the last partition.
 func (d *Disk) lastEnd() int64 {
 	return slices.MaxFunc(d.Partitions, func(a, b Partition) int { return cmp.Compare(a.end(), b.end()) }).end()
 }
 
-// lagsAsFarAsKnown judges a disk whose partitions are not known. With more than one volume
-// nobody can say what the rest of it is for.
-func (d *Disk) lagsAsFarAsKnown() bool {
+// seemsToLag decides for a disk whose partition sizes are unknown. With several volumes it
+// cannot know what the rest of the disk holds, and returns false.
+func (d *Disk) seemsToLag() bool {
 	const (
-		reserved = 160 << 20 // what Windows may keep for itself, and the tables
+		reserved = 160 << 20 // reserved partition and tables
 		share    = 50
 	)
 	if len(d.Partitions) != 1 {
@@ -151,9 +150,9 @@ func (d *Disk) lagsAsFarAsKnown() bool {
 	return rest > reserved && rest > *d.SizeBytes/share
 }
 
-// hoist says once for the node what several disks have in common that do not answer, such as
-// a group that is not served.
-func (n *Node) hoist() {
+// mergeNoAnswers moves no-answer warnings that several disks share, for example about a group
+// that is not served, to the node.
+func (n *Node) mergeNoAnswers() {
 	disks := map[string][]string{}
 	for _, d := range n.Disks {
 		for _, w := range d.Warnings {
@@ -175,7 +174,7 @@ func (n *Node) hoist() {
 	slices.SortFunc(n.Warnings, func(a, b Warning) int { return cmp.Compare(a.Text, b.Text) })
 }
 
-// Name is what people call the disk.
+// Name returns the name of the disk for people.
 func (d Disk) Name() string {
 	if d.Number == nil {
 		return "disk ? (" + d.Device + ")"

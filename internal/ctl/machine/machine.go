@@ -1,13 +1,13 @@
-// Package machine reads what the API does not tell of the Windows machine that we run on.
-// Elsewhere it knows nothing, and says so.
+// Package machine reads settings of the local Windows machine that the API does not have. On
+// other systems every call fails with ErrNotWindows.
 package machine
 
 import "errors"
 
-// ErrNotWindows is the answer of every other system.
+// ErrNotWindows is returned on other systems than Windows.
 var ErrNotWindows = errors.New("this is not Windows")
 
-// SANPolicy says what Windows does with disks that are new to it.
+// SANPolicy returns the policy that decides whether new disks come online.
 // https://learn.microsoft.com/windows-hardware/customize/desktop/unattend/microsoft-windows-partitionmanager-sanpolicy
 func SANPolicy() (string, error) { return sanPolicy() }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/machine"
 )
 
-// TestNotWindows: nothing is made up where nothing is known.
 func TestNotWindows(t *testing.T) {
 	_, policy := machine.SANPolicy()
 	_, paths := machine.LongPaths()

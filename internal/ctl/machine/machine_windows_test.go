@@ -6,7 +6,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/machine"
 )
 
-// TestSettings: a machine has them, whatever they are.
 func TestSettings(t *testing.T) {
 	if policy, err := machine.SANPolicy(); err != nil || policy == "" {
 		t.Errorf("SAN policy: got %q, %v", policy, err)

@@ -1,4 +1,4 @@
-// Package output writes answers: as tables for people, as JSON or YAML for scripts.
+// Package output writes results: tables for people, JSON or YAML for scripts.
 package output
 
 import (
@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Format is how answers are written.
+// Format is an output format.
 type Format string
 
 // The formats.
@@ -23,10 +23,10 @@ const (
 	YAML  Format = "yaml"
 )
 
-// Formats are all formats, for help and completion.
+// Formats returns all formats.
 func Formats() []string { return []string{string(Table), string(Wide), string(JSON), string(YAML)} }
 
-// Set is for flags: it refuses what is no format.
+// Set implements pflag.Value.
 func (f *Format) Set(text string) error {
 	if slices.Contains(Formats(), text) {
 		*f = Format(text)
@@ -37,13 +37,13 @@ func (f *Format) Set(text string) error {
 
 func (f *Format) String() string { return string(*f) }
 
-// Type is the name of the value in help.
+// Type implements pflag.Value.
 func (f *Format) Type() string { return "format" }
 
 // ForScripts reports whether programs read the output.
 func (f *Format) ForScripts() bool { return *f == JSON || *f == YAML }
 
-// Printer writes answers in the format that was asked for.
+// Printer writes results in the requested format.
 type Printer struct {
 	Out       io.Writer
 	Format    Format
@@ -51,11 +51,11 @@ type Printer struct {
 	Colour    bool
 }
 
-// Value writes an answer: v itself for scripts, what text returns for people. Nothing in it
-// but our own colours commands the terminal.
+// Value writes a result: v for scripts, text for people. It escapes all control sequences
+// except our own colours.
 func (p *Printer) Value(v any, text func() string) error {
 	if !p.Format.ForScripts() {
-		_, err := io.WriteString(p.Out, onlyOurs(text()))
+		_, err := io.WriteString(p.Out, keepColours(text()))
 		return err
 	}
 	encoded, err := p.encode(v)
@@ -75,11 +75,11 @@ func (p *Printer) encode(v any) ([]byte, error) {
 	if err := encoder.Encode(v); err != nil || p.Format == JSON {
 		return buffer.Bytes(), err
 	}
-	var node yaml.Node // JSON is YAML; only its style is to be changed
+	var node yaml.Node // JSON is YAML; only the style changes
 	if err := yaml.Unmarshal(buffer.Bytes(), &node); err != nil {
 		return nil, err
 	}
-	plain(&node)
+	blockStyle(&node)
 	buffer.Reset()
 	block := yaml.NewEncoder(&buffer)
 	block.SetIndent(2)
@@ -87,12 +87,12 @@ func (p *Printer) encode(v any) ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-// plain takes braces from all nodes, and quotes where YAML does without.
-func plain(node *yaml.Node) {
+// blockStyle removes braces, and quotes that YAML does not need.
+func blockStyle(node *yaml.Node) {
 	if len(node.Content) > 0 || node.Kind == yaml.ScalarNode {
 		node.Style = 0
 	}
 	for _, child := range node.Content {
-		plain(child)
+		blockStyle(child)
 	}
 }

@@ -58,7 +58,7 @@ func TestTable_AlignsColumnsWhateverTheirColour(t *testing.T) {
 	}
 }
 
-// TestValue_YAML: names in the order of JSON, and text that looks like something else quoted.
+// TestValue_YAML: names in the order of JSON, and quotes only where YAML needs them.
 func TestValue_YAML(t *testing.T) {
 	var out bytes.Buffer
 	p := output.Printer{Out: &out, Format: output.YAML}
@@ -75,7 +75,7 @@ func TestValue_YAML(t *testing.T) {
 	}
 }
 
-// TestPrintable: what a device calls itself neither paints the screen nor writes lines.
+// TestPrintable: the name of a device cannot control the terminal.
 func TestPrintable(t *testing.T) {
 	const hostile = "\x1b]0;owned\a\x1b[2J\n\u202eall is well\x1b[0m"
 	const harmless = "<U+001B>]0;owned<U+0007><U+001B>[2J<U+000A><U+202E>all is well<U+001B>[0m"

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// Printable makes text fit for one line on a terminal. Serial numbers are what a device, or
-// an iSCSI target, made up: they could paint the screen, or write lines of their own.
+// Printable escapes control characters and line breaks. Serial numbers come from a device or
+// an iSCSI target, which could otherwise control the terminal.
 func Printable(text string) string {
-	return mapRunes(text, func(int, rune) bool { return false })
+	return escapeUnprintable(text, func(int, rune) bool { return false })
 }
 
-// PrintableCopy returns a copy of a value in which all strings, however deep, are printable.
+// PrintableCopy returns a deep copy of a value with all strings printable.
 func PrintableCopy[T any](value T) T {
 	clean := reflect.New(reflect.TypeFor[T]()).Elem()
 	copyPrintable(clean, reflect.ValueOf(value))
@@ -47,18 +47,17 @@ func copyPrintable(to, from reflect.Value) {
 	}
 }
 
-// onlyOurs keeps the lines and the colours of a text, and escapes whatever else a terminal
-// would obey.
-func onlyOurs(text string) string {
-	return mapRunes(text, func(at int, r rune) bool {
-		return r == '\n' || r == escape && slices.ContainsFunc(append(escapes[Faint:], plainAgain), func(ours string) bool {
+// keepColours escapes control characters except line breaks and our colours.
+func keepColours(text string) string {
+	return escapeUnprintable(text, func(at int, r rune) bool {
+		return r == '\n' || r == escape && slices.ContainsFunc(append(escapes[Faint:], reset), func(ours string) bool {
 			return strings.HasPrefix(text[at:], ours)
 		})
 	})
 }
 
-// mapRunes escapes the runes that are not printable, except for those to keep.
-func mapRunes(text string, keep func(at int, r rune) bool) string {
+// escapeUnprintable escapes the runes that are not printable, unless keep returns true.
+func escapeUnprintable(text string, keep func(at int, r rune) bool) string {
 	if strings.IndexFunc(text, unprintable) < 0 {
 		return text
 	}

@@ -1,9 +1,9 @@
 package output
 
-// Style is how a word stands out on a terminal.
+// Style is a colour or weight of text.
 type Style int
 
-// The styles. Their colours are those of the terminal's own palette.
+// The styles, in colours of the terminal's palette.
 const (
 	Plain Style = iota
 	Faint
@@ -13,19 +13,19 @@ const (
 	Bad
 )
 
-// escapes are the codes of ECMA-48 (select graphic rendition), which terminals of Windows
-// know since Windows 10.
+// escapes are ECMA-48 codes (select graphic rendition), which Windows supports since
+// Windows 10.
 var escapes = [...]string{Faint: "\x1b[2m", Bold: "\x1b[1m", Good: "\x1b[32m", Warning: "\x1b[33m", Bad: "\x1b[31m"}
 
 const (
-	escape     = '\x1b'
-	plainAgain = "\x1b[0m"
+	escape = '\x1b'
+	reset  = "\x1b[0m"
 )
 
-// Paint gives text its colour, if there are colours.
+// Paint colours text if the printer uses colours.
 func (p *Printer) Paint(style Style, text string) string {
 	if !p.Colour || style == Plain || text == "" {
 		return text
 	}
-	return escapes[style] + text + plainAgain
+	return escapes[style] + text + reset
 }

@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// Cell is a piece of text with its colour.
+// Cell is text with a style.
 type Cell struct {
 	Text  string
 	Style Style
 }
 
-// Text is a cell without a colour; an empty one is shown as a dash, so that columns stay
-// columns for tools that split at spaces.
+// Text returns a plain cell, with a dash for empty text so that tools can split lines at
+// spaces.
 func Text(text string) Cell {
 	if text == "" {
 		text = "-"
@@ -20,8 +20,8 @@ func Text(text string) Cell {
 	return Cell{Text: text}
 }
 
-// Rows is a table. Columns from Narrow on are shown with -o wide only; 0 means that all
-// are always shown.
+// Rows is a table. Columns from Narrow on appear only with -o wide; 0 means that all always
+// appear.
 type Rows struct {
 	Header []string
 	Narrow int
@@ -31,7 +31,7 @@ type Rows struct {
 // Add adds a row.
 func (r *Rows) Add(cells ...Cell) { r.Cells = append(r.Cells, cells) }
 
-// Table returns the table as text: columns aligned, two spaces apart, none at the ends.
+// Table returns the table as text with aligned columns.
 func (p *Printer) Table(r *Rows) string {
 	columns := len(r.Header)
 	if r.Narrow > 0 && p.Format != Wide {

@@ -9,7 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/reference"
 )
 
-// TestPages_AreThoseOfDocs is for those who forget 'make generate'.
+// TestPages_AreThoseOfDocs fails after a change without 'make generate'.
 func TestPages_AreThoseOfDocs(t *testing.T) {
 	const dir = "../../../docs/cli"
 	pages := reference.Pages(command.Root())

@@ -1,6 +1,5 @@
-// Package scm is the service control manager of Windows, as far as an installer needs it.
-// What is decided about services is decided elsewhere, over the interfaces of this file,
-// and tested on every system.
+// Package scm accesses the service control manager of Windows. Package installation decides
+// what to do, through the interfaces of this file, and is tested on every system.
 package scm
 
 import (
@@ -8,26 +7,26 @@ import (
 	"time"
 )
 
-// The errors that callers tell apart.
+// The errors that callers distinguish.
 var (
-	ErrNotWindows   = errors.New("services are a matter of Windows; this is another system")
-	ErrNotInstalled = errors.New("there is no such service")
-	// ErrBusy is the answer to Stop while a service starts or stops.
-	ErrBusy = errors.New("it takes no orders while it starts or stops")
-	// ErrUnsupported is for settings that this Windows does not have. Nothing depends on
-	// them, and all others are made nevertheless.
-	ErrUnsupported = errors.New("this system does not support it")
+	ErrNotWindows   = errors.New("services exist only on Windows")
+	ErrNotInstalled = errors.New("not installed")
+	// ErrBusy is returned by Stop while a service starts or stops.
+	ErrBusy = errors.New("service is starting or stopping")
+	// ErrUnsupported is returned for an optional setting that this version of Windows does
+	// not have. The other settings are applied.
+	ErrUnsupported = errors.New("not supported by this version of Windows")
 )
 
-// Manager is the service control manager. Whoever opens it closes it.
+// Manager is the service control manager. The caller of Connect closes it.
 type Manager interface {
 	// Open returns a service, or ErrNotInstalled. The caller closes it.
 	Open(name string) (Service, error)
-	// Create installs a service that runs as LocalSystem. The caller closes it. It is there
-	// in spite of ErrUnsupported, as after SetConfig.
+	// Create installs a service that runs as LocalSystem. The caller closes it. With
+	// ErrUnsupported the service exists.
 	Create(name string, config Config) (Service, error)
-	// RegisterEvents makes the event log show texts of the source without a remark, and
-	// RemoveEvents undoes it. Both may be repeated.
+	// RegisterEvents makes the event log show the source's texts without a remark.
+	// RemoveEvents undoes it. Both are idempotent.
 	RegisterEvents(source string) error
 	RemoveEvents(source string) error
 	Close()
@@ -42,19 +41,19 @@ type Service interface {
 	// SetPreshutdown sets how long Windows waits for the service when it shuts down.
 	SetPreshutdown(time.Duration) error
 	Status() (Status, error)
-	Start() error // asks for it only
-	// Stop asks for it only, and may be answered by ErrBusy.
+	Start() error // does not wait
+	// Stop does not wait, and may return ErrBusy.
 	Stop() error
-	// Kill ends the process of a service that does not end by itself.
+	// Kill ends the process of the service.
 	Kill() error
-	// Dependents are the services that depend on this one and run. It does not stop as long
-	// as they do.
+	// Dependents returns the running services that depend on this one. Windows does not stop
+	// a service while they run.
 	Dependents() ([]string, error)
 	Delete() error
 	Close()
 }
 
-// StartType is when a service starts.
+// StartType says when a service starts.
 type StartType string
 
 // The start types.
@@ -65,7 +64,7 @@ const (
 	Disabled  StartType = "disabled"
 )
 
-// Config is how a service is installed.
+// Config is the configuration of a service.
 type Config struct {
 	Command     string // the binary and its flags
 	Start       StartType
@@ -75,12 +74,12 @@ type Config struct {
 
 // Recovery is what Windows does when a service fails.
 type Recovery struct {
-	Restart  time.Duration // after which to start it again; 0: never
-	Reset    time.Duration // after which failures are forgotten
-	OnErrors bool          // also if it ended by itself with an error, and did not crash
+	Restart  time.Duration // delay before a restart; 0: no restart
+	Reset    time.Duration // after which Windows forgets failures
+	OnErrors bool          // also after an exit with an error, not only after a crash
 }
 
-// State is what a service does.
+// State is the state of a service.
 type State string
 
 // The states.
@@ -89,17 +88,17 @@ const (
 	StartPending State = "start pending"
 	StopPending  State = "stop pending"
 	Running      State = "running"
-	Other        State = "paused or continuing" // which we never ask for
+	Other        State = "paused or continuing" // we never request it
 )
 
-// Pending reports whether the state passes by itself.
+// Pending reports whether the state is transient.
 func (s State) Pending() bool { return s == StartPending || s == StopPending }
 
 // Status is the state of a service.
 type Status struct {
 	State    State
 	PID      uint32
-	ExitCode uint32 // of the service itself, if it has failed with one
+	ExitCode uint32 // service-specific, or else the Windows code
 }
 
 // Connect opens the manager of this machine, or returns ErrNotWindows.

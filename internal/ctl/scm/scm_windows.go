@@ -16,7 +16,7 @@ import (
 func connect() (Manager, error) {
 	m, err := mgr.Connect()
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {
-		return nil, fmt.Errorf("connect to the service manager: run this from an elevated prompt: %w", err)
+		return nil, fmt.Errorf("connect to the service manager: %w; run this from an elevated prompt", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to the service manager: %w", err)
@@ -39,8 +39,8 @@ func (m manager) Open(name string) (Service, error) {
 	return service{s}, nil
 }
 
-// Create makes the service with a harmless command line first, because mgr.CreateService
-// quotes what it is given, and ours is complete.
+// Create creates the service with a placeholder, because mgr.CreateService quotes its
+// arguments and our command line is complete.
 func (m manager) Create(name string, config Config) (Service, error) {
 	s, err := m.CreateService(name, `C:\unset`, mgr.Config{StartType: mgr.StartManual})
 	if err != nil {
@@ -58,7 +58,7 @@ func (m manager) Create(name string, config Config) (Service, error) {
 
 const eventTypes = eventlog.Error | eventlog.Warning | eventlog.Info
 
-// sourceKey is where the event log has its sources.
+// sourceKey is the registry key of event sources.
 // https://learn.microsoft.com/windows/win32/eventlog/event-sources
 const sourceKey = `SYSTEM\CurrentControlSet\Services\EventLog\Application\`
 
@@ -86,8 +86,7 @@ var startTypes = map[uint32]StartType{
 	mgr.StartDisabled:  Disabled,
 }
 
-// Config asks for what it needs only. mgr's asks for all there is, and fails where one of it
-// is not supported.
+// Config queries only what it needs. mgr's Config fails if any setting is not supported.
 func (s service) Config() (Config, error) {
 	basic, err := query(func(buffer []byte, needed *uint32) error {
 		return windows.QueryServiceConfig(s.Handle, (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0])), uint32(len(buffer)), needed)
@@ -118,7 +117,7 @@ func (s service) Config() (Config, error) {
 	return config, nil
 }
 
-// optional returns a setting, or nothing where it is not supported.
+// optional returns a setting, or nil if it is not supported.
 func (s service) optional(level uint32) ([]byte, error) {
 	buffer, err := query(func(buffer []byte, needed *uint32) error {
 		return windows.QueryServiceConfig2(s.Handle, level, &buffer[0], uint32(len(buffer)), needed)
@@ -129,8 +128,7 @@ func (s service) optional(level uint32) ([]byte, error) {
 	return buffer, err
 }
 
-// query asks again with more room, if there was too little. The buffer is aligned for any
-// structure: Go aligns those of this size.
+// query retries with a larger buffer. Go aligns buffers of this size for any structure.
 func query(ask func(buffer []byte, needed *uint32) error) ([]byte, error) {
 	for size := uint32(1 << 10); ; {
 		buffer := make([]byte, size)
@@ -142,7 +140,7 @@ func query(ask func(buffer []byte, needed *uint32) error) ([]byte, error) {
 	}
 }
 
-// SetConfig leaves the account alone: naming it again would ask for its password.
+// SetConfig does not set the account, which would require its password.
 func (s service) SetConfig(config Config) error {
 	start := uint32(mgr.StartAutomatic)
 	for number, word := range startTypes {
@@ -179,13 +177,13 @@ func (s service) SetConfig(config Config) error {
 	return unsupported
 }
 
-// set makes a setting that not every system supports.
+// set applies a setting that not every version of Windows supports.
 func (s service) set(what string, level uint32, value unsafe.Pointer) error {
-	return s.setting(what, windows.ChangeServiceConfig2(s.Handle, level, (*byte)(value)))
+	return s.settingError(what, windows.ChangeServiceConfig2(s.Handle, level, (*byte)(value)))
 }
 
-// setting explains how making a setting has failed.
-func (s service) setting(what string, err error) error {
+// settingError wraps an error of a setting.
+func (s service) settingError(what string, err error) error {
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		err = ErrUnsupported
 	}
@@ -198,7 +196,7 @@ func (s service) setting(what string, err error) error {
 func (s service) Recovery() (Recovery, error) {
 	actions, err := s.RecoveryActions()
 	if err != nil {
-		return Recovery{}, s.setting("recovery", err)
+		return Recovery{}, s.settingError("recovery", err)
 	}
 	var r Recovery
 	if len(actions) > 0 && actions[0].Type == mgr.ServiceRestart {
@@ -206,11 +204,11 @@ func (s service) Recovery() (Recovery, error) {
 	}
 	reset, err := s.ResetPeriod()
 	if err != nil {
-		return Recovery{}, s.setting("recovery", err)
+		return Recovery{}, s.settingError("recovery", err)
 	}
 	r.Reset = time.Duration(reset) * time.Second
 	r.OnErrors, err = s.RecoveryActionsOnNonCrashFailures()
-	return r, s.setting("recovery", err)
+	return r, s.settingError("recovery", err)
 }
 
 func (s service) SetRecovery(r Recovery) error {
@@ -222,7 +220,7 @@ func (s service) SetRecovery(r Recovery) error {
 	if err == nil {
 		err = s.SetRecoveryActionsOnNonCrashFailures(r.OnErrors)
 	}
-	return s.setting("recovery", err)
+	return s.settingError("recovery", err)
 }
 
 // SetPreshutdown fills SERVICE_PRESHUTDOWN_INFO, one DWORD of milliseconds.
@@ -280,11 +278,11 @@ func (s service) Kill() error {
 	}
 	process, err := windows.OpenProcess(windows.PROCESS_TERMINATE, false, status.PID)
 	if err != nil {
-		return fmt.Errorf("end process %d of service %s: %w", status.PID, s.Name, err)
+		return fmt.Errorf("kill process %d of service %s: %w", status.PID, s.Name, err)
 	}
 	defer func() { _ = windows.CloseHandle(process) }()
 	if err := windows.TerminateProcess(process, 1); err != nil {
-		return fmt.Errorf("end process %d of service %s: %w", status.PID, s.Name, err)
+		return fmt.Errorf("kill process %d of service %s: %w", status.PID, s.Name, err)
 	}
 	return nil
 }

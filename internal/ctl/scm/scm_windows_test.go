@@ -10,8 +10,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 )
 
-// connect opens the service manager of this machine, if somebody wants that: it takes an
-// administrator, and services of this machine come and go.
+// connect opens the service manager of this machine. The tests need an administrator and
+// create services, so they run only on request.
 func connect(t *testing.T) (manager scm.Manager, name string) {
 	t.Helper()
 	if os.Getenv("CSI_PROXY_TEST_SERVICE") == "" {
@@ -25,7 +25,7 @@ func connect(t *testing.T) (manager scm.Manager, name string) {
 	return manager, fmt.Sprintf("csi-proxyctl-test-%d", os.Getpid())
 }
 
-// tolerate lets go what Wine does not have.
+// tolerate ignores settings that Wine does not have.
 func tolerate(t *testing.T, what string, err error) {
 	t.Helper()
 	if errors.Is(err, scm.ErrUnsupported) {
@@ -35,7 +35,7 @@ func tolerate(t *testing.T, what string, err error) {
 	}
 }
 
-// TestService is the life of a service that is never started.
+// TestService installs, changes and removes a service without starting it.
 func TestService(t *testing.T) {
 	manager, name := connect(t)
 	if _, err := manager.Open(name); !errors.Is(err, scm.ErrNotInstalled) {

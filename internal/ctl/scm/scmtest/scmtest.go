@@ -1,4 +1,4 @@
-// Package scmtest is a service control manager for tests, on every system.
+// Package scmtest is a fake service control manager.
 package scmtest
 
 import (
@@ -15,16 +15,16 @@ type Manager struct {
 	Name    string
 	Service *Service // nil: not installed
 	Events  map[string]bool
-	Fail    map[string]error // by the name of a method
+	Fail    map[string]error // by method
 
-	// OnStart and OnStop are those of services that Create makes.
+	// OnStart and OnStop are the callbacks of created services.
 	OnStart, OnStop func()
 }
 
 // New returns a manager without a service.
 func New() *Manager { return &Manager{Events: map[string]bool{}, Fail: map[string]error{}} }
 
-// Open returns the service, if that is its name.
+// Open returns the service if the name matches.
 func (m *Manager) Open(name string) (scm.Service, error) {
 	if m.Service == nil || m.Name != name {
 		return nil, fmt.Errorf("service %s: %w", name, scm.ErrNotInstalled)
@@ -32,7 +32,7 @@ func (m *Manager) Open(name string) (scm.Service, error) {
 	return m.Service, m.Fail["Open"]
 }
 
-// Create installs a service that is stopped.
+// Create installs a stopped service.
 func (m *Manager) Create(name string, config scm.Config) (scm.Service, error) {
 	if m.Service != nil {
 		return nil, errors.New("it exists")
@@ -42,7 +42,7 @@ func (m *Manager) Create(name string, config scm.Config) (scm.Service, error) {
 	return m.Service, m.Fail["Create"]
 }
 
-// RegisterEvents remembers the source.
+// RegisterEvents records the source.
 func (m *Manager) RegisterEvents(source string) error {
 	m.Events[source] = true
 	return m.Fail["RegisterEvents"]
@@ -57,7 +57,7 @@ func (m *Manager) RemoveEvents(source string) error {
 // Close does nothing.
 func (*Manager) Close() {}
 
-// Service changes its state one look after it was asked to. Its process is that of the test,
+// Service changes its state at the second Status after a request. Its process is the test,
 // which serves the endpoints.
 type Service struct {
 	manager     *Manager
@@ -65,39 +65,39 @@ type Service struct {
 	Restarts    scm.Recovery
 	Preshutdown time.Duration
 	Now         scm.Status
-	Configured  int    // how often the configuration was written
-	OnStart     func() // what happens when the process starts; may change the state
+	Configured  int    // number of SetConfig calls
+	OnStart     func() // runs when the process starts; may change the state
 	OnStop      func()
-	Depending   []string // that run, and depend on it
-	Killed      int      // how often its process was ended
+	Depending   []string // running services that depend on it
+	Killed      int      // number of Kill calls
 }
 
 // Config returns the settings.
 func (s *Service) Config() (scm.Config, error) { return s.Settings, s.manager.Fail["Config"] }
 
-// SetConfig replaces them, and counts.
+// SetConfig replaces the settings.
 func (s *Service) SetConfig(c scm.Config) error {
 	s.Settings = c
 	s.Configured++
 	return s.manager.Fail["SetConfig"]
 }
 
-// Recovery returns what was set.
+// Recovery returns the recovery settings.
 func (s *Service) Recovery() (scm.Recovery, error) { return s.Restarts, s.manager.Fail["Recovery"] }
 
-// SetRecovery replaces it.
+// SetRecovery replaces the recovery settings.
 func (s *Service) SetRecovery(r scm.Recovery) error {
 	s.Restarts = r
 	return s.manager.Fail["SetRecovery"]
 }
 
-// SetPreshutdown replaces it.
+// SetPreshutdown replaces the shutdown time.
 func (s *Service) SetPreshutdown(d time.Duration) error {
 	s.Preshutdown = d
 	return s.manager.Fail["SetPreshutdown"]
 }
 
-// Status returns the state, and lets what is pending happen.
+// Status returns the state and completes a pending change.
 func (s *Service) Status() (scm.Status, error) {
 	now := s.Now
 	switch s.Now.State {
@@ -124,8 +124,8 @@ func (s *Service) Start() error {
 	return s.manager.Fail["Start"]
 }
 
-// Stop makes the stop pending. As on Windows, it is refused while another change is, and
-// while services that depend on it run.
+// Stop makes the stop pending. Like Windows, it refuses while another change is pending or a
+// dependent service runs.
 func (s *Service) Stop() error {
 	switch {
 	case s.manager.Fail["Stop"] != nil:
@@ -147,7 +147,7 @@ func (s *Service) Kill() error {
 	return s.manager.Fail["Kill"]
 }
 
-// Dependents returns what was set.
+// Dependents returns Depending.
 func (s *Service) Dependents() ([]string, error) { return s.Depending, s.manager.Fail["Dependents"] }
 
 // Delete removes the service.

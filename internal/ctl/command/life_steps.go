@@ -16,32 +16,31 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
-// step is one line of the walk. do returns what there is to say.
+// step is one line of the output. do returns its result.
 type step struct {
 	name string
 	do   func(ctx context.Context) (string, error)
 }
 
-// stepResult is a step for scripts.
+// stepResult is the outcome of a step.
 type stepResult struct {
 	Step   string `json:"step"`
 	Result string `json:"result"`
 	Micros int64  `json:"micros"`
 }
 
-// undoPatience is how long one step back may take, so that one that hangs leaves time for the
-// others.
-const undoPatience = 30 * time.Second
+// undoTimeout limits each undo step, so that one that hangs does not block the others.
+const undoTimeout = 30 * time.Second
 
-// walk takes all steps, or takes back those before one that fails.
-func (l *life) walk(ctx context.Context) error {
+// run runs all steps. If one fails it undoes those before it.
+func (l *life) run(ctx context.Context) error {
 	start := time.Now()
 	l.results = []stepResult{}
 	for _, step := range l.steps() {
-		if err := l.take(ctx, step); err != nil {
-			l.goBack(ctx)
+		if err := l.runStep(ctx, step); err != nil {
+			l.undoAll(ctx)
 			if l.Format.ForScripts() {
-				_ = l.Value(l.results, nil) // the error is worth more
+				_ = l.Value(l.results, nil) // the step's error matters more
 			}
 			for _, left := range l.left {
 				l.warn("%s", left)
@@ -50,12 +49,12 @@ func (l *life) walk(ctx context.Context) error {
 		}
 	}
 	return l.Value(l.results, func() string {
-		return fmt.Sprintf("The whole life took %s.\n", time.Since(start).Round(time.Millisecond))
+		return fmt.Sprintf("All steps took %s.\n", time.Since(start).Round(time.Millisecond))
 	})
 }
 
-// take takes a step, and tells how it went.
-func (l *life) take(ctx context.Context, step step) error {
+// runStep runs a step and prints its result.
+func (l *life) runStep(ctx context.Context, step step) error {
 	began := time.Now()
 	result, err := step.do(ctx)
 	elapsed, style := time.Since(began), output.Good
@@ -70,24 +69,24 @@ func (l *life) take(ctx context.Context, step step) error {
 	return err
 }
 
-// goBack takes back what was done, the last first, whether or not ctx is over.
-func (l *life) goBack(ctx context.Context) {
+// undoAll undoes the steps in reverse order, even after ctx has ended.
+func (l *life) undoAll(ctx context.Context) {
 	for _, step := range slices.Backward(l.undo) {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
-		if err := l.take(limited, step); err != nil {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		if err := l.runStep(limited, step); err != nil {
 			l.left = append(l.left, fmt.Sprintf("%s: %s", step.name, inventory.Reason(err)))
 		}
 		cancel()
 	}
 }
 
-// later remembers how a step is taken back. It is called before the step: one that fails may
-// have been carried out.
-func (l *life) later(name string, do func(ctx context.Context) (string, error)) {
-	l.undo = append(l.undo, step{"going back: " + name, do})
+// addUndo registers how to undo a step. Steps call it first, because a call that fails may
+// still have taken effect.
+func (l *life) addUndo(name string, do func(ctx context.Context) (string, error)) {
+	l.undo = append(l.undo, step{"undo: " + name, do})
 }
 
-// call is a step that is one call.
+// call returns a step that is one API call.
 func (l *life) call(group, method string, request, response proto.Message) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		return "done", l.client.Do(ctx, group, method, request, response)
@@ -100,42 +99,42 @@ func (l *life) setState(online bool) func(context.Context) (string, error) {
 
 func (l *life) steps() []step {
 	return []step{
-		// First, so that a path which is refused costs nothing.
-		{"make the folder above the mount", l.makeFolders},
-		{"take the disk online", func(ctx context.Context) (string, error) {
+		// First, so that a refused path changes nothing.
+		{"create the parent of the mount folder", l.makeParents},
+		{"bring the disk online", func(ctx context.Context) (string, error) {
 			if !l.online {
-				l.later("take the disk offline", l.setState(false))
+				l.addUndo("take the disk offline", l.setState(false))
 			}
 			return l.setState(true)(ctx)
 		}},
 		{fmt.Sprintf("partition disk %d", l.disk), func(ctx context.Context) (string, error) {
-			return l.forGood(ctx, "a partition", l.call("disk", "PartitionDisk", &diskv1.PartitionDiskRequest{DiskNumber: l.disk}, &diskv1.PartitionDiskResponse{}))
+			return l.permanent(ctx, "a partition", l.call("disk", "PartitionDisk", &diskv1.PartitionDiskRequest{DiskNumber: l.disk}, &diskv1.PartitionDiskResponse{}))
 		}},
 		{"find its volume", func(ctx context.Context) (string, error) {
 			ids, err := l.source.VolumeIDs(ctx, l.disk, 0)
 			if err == nil && len(ids) != 1 {
-				l.left = nil // it was partitioned before, and was left alone
+				l.left = nil // PartitionDisk did nothing: there were partitions
 				if len(ids) == 0 {
 					l.left = []string{fmt.Sprintf("disk %d may have a partition now", l.disk)}
 				}
-				err = fmt.Errorf("it has %d volumes, not one", len(ids))
+				err = fmt.Errorf("disk %d has %d volumes, want 1", l.disk, len(ids))
 			}
 			if err != nil {
 				return "", err
 			}
 			l.volume = ids[0]
-			// Volumes of a disk that was offline appear a while after it is online.
+			// Only now: volumes of an offline disk appear after it comes online.
 			if err := l.refuseData(ctx); err != nil {
-				l.left = nil // the partition was there, and was left alone
+				l.left = nil // PartitionDisk did nothing: there was a partition
 				return "", err
 			}
 			return "1 volume", nil
 		}},
 		{"format the volume", func(ctx context.Context) (string, error) {
-			return l.forGood(ctx, "a file system", l.call("volume", "FormatVolume", &volumev2alpha1.FormatVolumeRequest{VolumeId: l.volume}, &volumev2alpha1.FormatVolumeResponse{}))
+			return l.permanent(ctx, "a file system", l.call("volume", "FormatVolume", &volumev2alpha1.FormatVolumeRequest{VolumeId: l.volume}, &volumev2alpha1.FormatVolumeResponse{}))
 		}},
 		{"mount the volume", func(ctx context.Context) (string, error) {
-			l.later("unmount the volume", l.unmountOurs)
+			l.addUndo("unmount the volume", l.unmountOurs)
 			return l.call("volume", "MountVolume", &volumev2alpha1.MountVolumeRequest{VolumeId: l.volume, TargetPath: l.path}, &volumev2alpha1.MountVolumeResponse{})(ctx)
 		}},
 		{"find the volume by its path", func(ctx context.Context) (string, error) {
@@ -143,13 +142,13 @@ func (l *life) steps() []step {
 			if err == nil && found != l.volume {
 				err = fmt.Errorf("%s leads to volume %s", l.path, found)
 			}
-			return "the same", err
+			return "same volume", err
 		}},
 		{"write its cache", func(ctx context.Context) (string, error) {
 			return l.call("volume", "WriteVolumeCache", &volumev2alpha1.WriteVolumeCacheRequest{VolumeId: l.volume}, &volumev2alpha1.WriteVolumeCacheResponse{})(ctx)
 		}},
-		{"look for a larger disk", l.call("disk", "Rescan", &diskv1.RescanRequest{}, &diskv1.RescanResponse{})},
-		{"grow the volume to all there is", func(ctx context.Context) (string, error) {
+		{"rescan the disks", l.call("disk", "Rescan", &diskv1.RescanRequest{}, &diskv1.RescanResponse{})},
+		{"grow the volume to the maximum", func(ctx context.Context) (string, error) {
 			return l.call("volume", "ResizeVolume", &volumev2alpha1.ResizeVolumeRequest{VolumeId: l.volume}, &volumev2alpha1.ResizeVolumeResponse{})(ctx)
 		}},
 		{"read its size", func(ctx context.Context) (string, error) {
@@ -162,14 +161,14 @@ func (l *life) steps() []step {
 			if _, err := l.remove(l.path)(ctx); err != nil {
 				return "", err
 			}
-			return l.removeFolders(ctx)
+			return l.removeParents(ctx)
 		}},
 		{"take the disk offline", l.setState(false)},
 	}
 }
 
-// forGood takes a step that cannot be taken back. One that fails may have been carried out.
-func (l *life) forGood(ctx context.Context, what string, do func(ctx context.Context) (string, error)) (string, error) {
+// permanent runs a step that cannot be undone. One that fails may still have taken effect.
+func (l *life) permanent(ctx context.Context, what string, do func(ctx context.Context) (string, error)) (string, error) {
 	result, err := do(ctx)
 	verb := "has"
 	if err != nil {
@@ -179,22 +178,22 @@ func (l *life) forGood(ctx context.Context, what string, do func(ctx context.Con
 	return result, err
 }
 
-// makeFolders makes the folders above the mount. Since it was found missing somebody may
-// have made the mount's own, and would lose it in the end.
-func (l *life) makeFolders(ctx context.Context) (string, error) {
+// makeParents creates the parents of the mount folder. It examines the path again: another
+// process may have created it meanwhile, and the last step would remove it.
+func (l *life) makeParents(ctx context.Context) (string, error) {
 	if err := l.examinePath(ctx); err != nil {
 		return "", err
 	}
-	if len(l.missing) == 0 {
-		return "is there", nil
+	if len(l.missingParents) == 0 {
+		return "exists", nil
 	}
-	l.later("remove the folders", l.removeFolders)
+	l.addUndo("remove the folders", l.removeParents)
 	return l.call("filesystem", "Mkdir", &filesystemv2alpha1.MkdirRequest{Path: parent(l.path)}, &filesystemv2alpha1.MkdirResponse{})(ctx)
 }
 
-// removeFolders removes those that makeFolders has made, from the innermost.
-func (l *life) removeFolders(ctx context.Context) (string, error) {
-	for _, folder := range slices.Backward(l.missing) {
+// removeParents removes the folders of makeParents, innermost first.
+func (l *life) removeParents(ctx context.Context) (string, error) {
+	for _, folder := range slices.Backward(l.missingParents) {
 		if _, err := l.remove(folder)(ctx); err != nil {
 			return "", err
 		}
@@ -202,7 +201,7 @@ func (l *life) removeFolders(ctx context.Context) (string, error) {
 	return "done", nil
 }
 
-// remove removes a folder, if it is empty.
+// remove removes an empty folder.
 func (l *life) remove(path string) func(context.Context) (string, error) {
 	return l.call("filesystem", "Rmdir", &filesystemv2alpha1.RmdirRequest{Path: path}, &filesystemv2alpha1.RmdirResponse{})
 }
@@ -213,8 +212,8 @@ func (l *life) unmount(ctx context.Context) (string, error) {
 	return result, err
 }
 
-// unmountOurs takes back a mount that may not have come about. A folder there in which our
-// volume is not mounted is not ours.
+// unmountOurs undoes a mount that may have failed. It touches the folder only if our volume
+// is mounted there.
 func (l *life) unmountOurs(ctx context.Context) (string, error) {
 	if exists, err := l.exists(ctx, l.path); err != nil || !exists {
 		return "was not mounted", err
