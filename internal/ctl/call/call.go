@@ -64,9 +64,17 @@ func Absent(err error) bool {
 	return errors.As(err, new(*VersionError))
 }
 
+// UnfinishedError says that the caller canceled a call that changes something. The server may
+// still complete it.
+type UnfinishedError struct{ Err error }
+
+func (e *UnfinishedError) Error() string { return e.Err.Error() }
+
+func (e *UnfinishedError) Unwrap() error { return e.Err }
+
 // Do makes a call. Request, response and method name are those of the newest version.
 //
-// Errors are gRPC statuses, a *VersionError, or an
+// Errors are gRPC statuses, a *VersionError, an *UnfinishedError, or an
 // *endpoint.UnreachableError, also if the server ends during the call.
 func (c *Client) Do(ctx context.Context, group, method string, request, response proto.Message) error {
 	name, target, err := c.find(ctx, group, method)
@@ -85,7 +93,11 @@ func (c *Client) Do(ctx context.Context, group, method string, request, response
 		return err
 	}
 	if err := conn.Invoke(ctx, target.path, in, out); err != nil {
-		return c.diagnose(ctx, name, err)
+		err = c.diagnose(ctx, name, withCommands(err))
+		if errors.Is(ctx.Err(), context.Canceled) && changes(method) {
+			return &UnfinishedError{err}
+		}
+		return err
 	}
 	if name.Version != endpoint.Newest(group) {
 		return toNewest(out.ProtoReflect(), response.ProtoReflect())
@@ -183,6 +195,13 @@ func (c *Client) connect(ctx context.Context, name endpoint.Name) (*grpc.ClientC
 	}
 	c.conns[name] = conn
 	return conn, nil
+}
+
+// changes reports whether a method changes anything.
+func changes(method string) bool {
+	return !slices.ContainsFunc([]string{"Get", "List", "Is", "PathExists", "Discover"}, func(prefix string) bool {
+		return strings.HasPrefix(method, prefix)
+	})
 }
 
 // diagnose connects again to find out whether Unavailable means that the server is gone. A

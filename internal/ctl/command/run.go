@@ -118,7 +118,7 @@ func sentence(ctx context.Context, err error) string {
 	late := errors.As(err, &timeoutError{})
 	switch {
 	case ctx.Err() != nil:
-		return interrupted(text, code, code == codes.Canceled)
+		return interrupted(text, code, errors.As(err, new(*call.UnfinishedError)))
 	case late:
 		code = codes.DeadlineExceeded
 	}

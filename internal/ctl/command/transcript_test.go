@@ -25,6 +25,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm/scmtest"
@@ -526,4 +527,14 @@ func newestMethods() []string {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// TestAdvice_Commands: errors advise commands that exist.
+func TestAdvice_Commands(t *testing.T) {
+	for method, line := range call.Commands {
+		found, rest, err := command.Root().Find(strings.Fields(line)[1:])
+		if err != nil || len(rest) > 0 || !strings.Contains(found.Long, "("+method+")") {
+			t.Errorf("%s: %q does not call it: %v", method, line, err)
+		}
+	}
 }

@@ -1,0 +1,54 @@
+package call
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Commands maps methods that the server's advice names to the commands that call them.
+var Commands = map[string]string{
+	"AddTargetPortal":           "csi-proxyctl iscsi portal add",
+	"ConnectTarget":             "csi-proxyctl iscsi connect",
+	"DiscoverTargetPortal":      "csi-proxyctl iscsi portal discover",
+	"FormatVolume":              "csi-proxyctl volume format",
+	"GetVolumeIDFromTargetPath": "csi-proxyctl volume of-path",
+	"ListDiskIDs":               "csi-proxyctl disk ids",
+	"ListVolumesOnDisk":         "csi-proxyctl volume list",
+	"Mkdir":                     "csi-proxyctl fs mkdir",
+	"PartitionDisk":             "csi-proxyctl disk partition",
+	"Rescan":                    "csi-proxyctl disk rescan",
+	"Rmdir":                     "csi-proxyctl fs rmdir",
+	"SetDiskState":              "csi-proxyctl disk online",
+	"SetMutualChapSecret":       "csi-proxyctl iscsi mutual-chap",
+	"StartService":              "csi-proxyctl system service start",
+}
+
+// methodInAdvice matches a method with an optional argument, as in StartService("MSiSCSI") of
+// the System group. A method in a path does not match.
+var methodInAdvice = regexp.MustCompile(`(^|[ '"(])(` + strings.Join(slices.Sorted(maps.Keys(Commands)), "|") + `)\b(?:\("([^"]*)"\))?(?: of the \w+ group)?`)
+
+// withCommands replaces methods and options in the advice of a server's error, which follows
+// the first semicolon, by commands and flags.
+func withCommands(err error) error {
+	s, ok := status.FromError(err)
+	if !ok || s.Code() == codes.Unimplemented {
+		return err
+	}
+	text, advice, found := strings.Cut(s.Message(), "; ")
+	if !found {
+		return err
+	}
+	advice = strings.ReplaceAll(advice, "set force to", "use --force to")
+	advice = methodInAdvice.ReplaceAllStringFunc(advice, func(match string) string {
+		parts := methodInAdvice.FindStringSubmatch(match)
+		return parts[1] + "'" + strings.TrimSpace(Commands[parts[2]]+" "+parts[3]) + "'"
+	})
+	message := s.Proto()
+	message.Message = text + "; " + advice
+	return status.ErrorProto(message)
+}
