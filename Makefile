@@ -45,7 +45,7 @@ STATIC_GO  := CGO_ENABLED=0 $(GO)
 # deploy are modules apart, so that their dependencies do not mix with ours.
 PACKAGES     := ./... ./client/...
 GO_TOOLS     := GOWORK=off $(GO) -C tools
-OUR_TOOLS    := ./protogen ./versioninfo
+OUR_TOOLS    := ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
 GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
 
@@ -176,7 +176,7 @@ verify: generate ## Check that generated code and go.mod files are up to date
 # Before anything is built or removed.
 .PHONY: releasable
 releasable:
-	$(GO) run ./hack/release -check $(if $(UNRELEASED),-unreleased) -version '$(VERSION)' -image-repository '$(IMAGE_REPOSITORY)'
+	$(GO_TOOLS) run ./release -check -source '$(CURDIR)' $(if $(UNRELEASED),-unreleased) -version '$(VERSION)' -image-repository '$(IMAGE_REPOSITORY)'
 
 .PHONY: release
 release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in dist; see docs/releasing.md
@@ -189,7 +189,7 @@ release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
 		packages=; \
 	done
-	$(GO) run ./hack/release -dist $(DIST) -version '$(VERSION)' -date $(DATE) \
+	$(GO_TOOLS) run ./release -source '$(CURDIR)' -dist '$(abspath $(DIST))' -version '$(VERSION)' -date $(DATE) \
 		-image-repository '$(IMAGE_REPOSITORY)' \
 		-sign-cert '$(SIGN_CERT)' -sign-key '$(SIGN_KEY)' -sign-timestamp '$(SIGN_TIMESTAMP)'
 
@@ -197,11 +197,11 @@ release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in
 # bin/osslsigncode/bin/osslsigncode.
 .PHONY: osslsigncode
 osslsigncode:
-	hack/release/install-osslsigncode.sh bin/osslsigncode
+	tools/release/install-osslsigncode.sh bin/osslsigncode
 
 .PHONY: verify-release
 verify-release: ## Make a release twice, in different directories, and compare each byte
-	hack/release/verify.sh "$(or $(filter v%,$(VERSION)),v0.0.0-verify)" "$(RELEASE_PLATFORMS)"
+	tools/release/verify.sh "$(or $(filter v%,$(VERSION)),v0.0.0-verify)" "$(RELEASE_PLATFORMS)"
 
 # The image of what a release has for Windows, with its licences. It needs unzip and docker with buildx,
 # and pushes: an engine on Linux cannot keep images of Windows. The base image is for amd64, as Windows

@@ -10,7 +10,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// TestRelease: Helm and SPDX's own library can read what hack/release writes.
+// TestRelease: Helm and SPDX's own library can read what tools/release writes.
 func TestRelease(t *testing.T) {
 	dist := t.TempDir()
 	dir := filepath.Join(dist, "build", "linux_amd64")
@@ -20,7 +20,11 @@ func TestRelease(t *testing.T) {
 	if err := os.Rename(program(t, "csi-proxy-sim"), filepath.Join(dir, "csi-proxy-sim")); err != nil {
 		t.Fatal(err)
 	}
-	runGo(t, "run", "./hack/release", "-dist", dist, "-version", "v9.8.7", "-date", "2026-11-15T08:00:00Z", "-image-repository", "registry.test/csi-proxy")
+	source, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runGo(t, "run", "-C", "tools", "./release", "-source", source, "-dist", dist, "-version", "v9.8.7", "-date", "2026-11-15T08:00:00Z", "-image-repository", "registry.test/csi-proxy")
 
 	chart, err := loader.LoadFile(filepath.Join(dist, "csi-proxy-9.8.7.tgz"))
 	if err != nil {

@@ -30,15 +30,29 @@ func newRelease(t *testing.T) *release {
 	return r
 }
 
-// buildSmall builds a program that does nothing, for the platform that its directory names.
+// buildSmall builds testdata/small for the platform that the file's directory names. An overlay
+// puts it into the root module, because a release is made of programs of that module.
 func buildSmall(t *testing.T, file string) {
 	t.Helper()
+	root, small := absolute(t, filepath.Join("..", "..")), absolute(t, filepath.Join("testdata", "small.go"))
+	overlay := filepath.Join(t.TempDir(), "overlay.json")
+	writeFile(t, overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, filepath.Join(root, "cmd", "small", "main.go"), small))
 	goos, goarch, _ := strings.Cut(filepath.Base(filepath.Dir(file)), "_")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", file, "./testdata/small")
-	build.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-overlay", overlay, "-o", file, "./cmd/small")
+	build.Dir = root
+	build.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0", "GOWORK=")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // files returns the files of a release, without what it was built from.

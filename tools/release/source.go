@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -64,6 +65,7 @@ func git(ctx context.Context, dir string, args ...string) ([]string, error) {
 func output(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, program, args...) //nolint:gosec // our own arguments, and names of modules that the linker has written
 	command.Dir = dir
+	command.Env = append(os.Environ(), "GOWORK=") // this tool runs without the workspace, the programs are built in it
 	out, err := command.Output()
 	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
 		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))

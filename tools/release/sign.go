@@ -61,7 +61,7 @@ func osslsigncode() (string, error) {
 	}
 	tool, err := exec.LookPath("osslsigncode")
 	if err != nil {
-		return "", fmt.Errorf("%w; install it, or run hack/release/install-osslsigncode.sh and set OSSLSIGNCODE", err)
+		return "", fmt.Errorf("%w; install it, or run tools/release/install-osslsigncode.sh and set OSSLSIGNCODE", err)
 	}
 	return tool, nil
 }

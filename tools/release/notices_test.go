@@ -6,8 +6,7 @@ import (
 	"testing/fstest"
 )
 
-// TestNotices: what is in the programs is named with its version and licence, and its texts are
-// there.
+// TestNotices: the notices name each module with its version and licence, and have its texts.
 func TestNotices(t *testing.T) {
 	r := newRelease(t)
 	_, foreign := r.contents(t)
@@ -27,18 +26,18 @@ func TestNotices(t *testing.T) {
 
 func TestReadComponent(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
-	mit, apache := file("Permission is hereby granted, free of charge, to any person obtaining a copy of this software"), file("Apache License, Version 2.0, January 2004")
+	mit, apache := file(mitText), file(string(readFile(t, "../../LICENSE")))
 
 	got, err := readComponent("example.com/m", "v1.0.0", fstest.MapFS{
-		"LICENSE.txt": apache, "NOTICE": file("Made in a cellar."), "license.go": file("package m"),
+		"LICENSE.txt": apache, "NOTICE": file("Made in Springfield."), "license.go": file("package m"),
 		"internal/taken/COPYING": mit, "testdata/LICENSE": file("All rights reserved."),
 	})
 	if err != nil || got.license != "Apache-2.0 AND MIT" || len(got.texts) != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for want, source := range map[string]fstest.MapFS{
-		"there are none":          {"NOTICE": file("Made in a cellar."), "README.md": mit},
-		"internal/taken/LICENCE:": {"LICENSE": mit, "internal/taken/LICENCE": file("GNU General Public License")},
+		"has no licence file":     {"NOTICE": file("Made in Springfield."), "README.md": mit},
+		"internal/taken/LICENCE:": {"LICENSE": mit, "internal/taken/LICENCE": file(jsonText)},
 	} {
 		if _, err := readComponent("example.com/m", "v1.0.0", source); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error with %q", err, want)
@@ -46,8 +45,7 @@ func TestReadComponent(t *testing.T) {
 	}
 }
 
-// TestFindComponents_OtherSource: licences of another version than the one that was linked would be
-// the wrong ones.
+// TestFindComponents_OtherSource: only the version that was linked has the right licences.
 func TestFindComponents_OtherSource(t *testing.T) {
 	r := &release{source: "../.."}
 	for _, versions := range []map[string]string{

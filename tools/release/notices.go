@@ -72,7 +72,7 @@ func (r *release) findComponents(ctx context.Context, programs []program) (compo
 	for name, version := range versions {
 		found, err := readComponent(name, version, os.DirFS(dirs[name]))
 		if err != nil {
-			return nil, fmt.Errorf("licences of %s %s: %w", name, version, err)
+			return nil, fmt.Errorf("read the licences of %s %s: %w", name, version, err)
 		}
 		all[name] = found
 	}
@@ -153,7 +153,7 @@ func readComponent(name, version string, source fs.FS) (component, error) {
 		return found, err
 	}
 	if len(ids) == 0 {
-		return found, errors.New("there are none")
+		return found, errors.New("the module has no licence file")
 	}
 	slices.Sort(ids)
 	found.license = strings.Join(slices.Compact(ids), " AND ")

@@ -3,7 +3,7 @@
 # directory, without its git, and if FRESH is set also with an empty cache of the go command, so
 # that everything is compiled again. Then it looks for the version in the programs.
 #
-#   hack/release/verify.sh VERSION [PLATFORMS]
+#   tools/release/verify.sh VERSION [PLATFORMS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs osslsigncode, which signs programs for Windows, privately and without root.
 #
-#   hack/release/install-osslsigncode.sh DIR
+#   tools/release/install-osslsigncode.sh DIR
 #
 # Afterwards DIR/bin/osslsigncode works. Where the system has it, it starts that one. Otherwise the
 # packages of the Debian or Ubuntu that this machine runs are unpacked into DIR, from the mirror it

@@ -125,15 +125,6 @@ func hasSignature(t *testing.T, program []byte) bool {
 	return ok && header.DataDirectory[pe.IMAGE_DIRECTORY_ENTRY_SECURITY].Size > 0
 }
 
-func readFile(t *testing.T, path string) []byte {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
 func writeFile(t *testing.T, path string, content []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, content, 0o755); err != nil {
