@@ -1,0 +1,75 @@
+//go:build unix
+
+package command_test
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestNode_Picture keeps the picture of the README up to date; -update draws it.
+func TestNode_Picture(t *testing.T) {
+	n := startNode(t, winsim.Busy())
+	var out, errs bytes.Buffer
+	code := command.Run(t.Context(), []string{"node", "--endpoint-dir", n.dir}, command.Environment{
+		Out: &out, Err: &errs, Terminal: true, Width: func() int { return 90 },
+		Getenv: func(string) string { return "" },
+	})
+	if code != 0 {
+		t.Fatal(errs.String())
+	}
+	compare(t, "../../../docs/node.svg", picture("csi-proxyctl node", out.String()))
+}
+
+// The picture, in pixels. Fonts differ in the width of their characters, so each run of text is
+// stretched to the width of its cells.
+const (
+	cellWidth, cellHeight = 8.4, 19
+	margin                = 16
+)
+
+// attributes are those of SVG for the escapes of a terminal.
+var attributes = map[string]string{
+	"0": ``, "1": ` font-weight="bold"`, "2": ` fill="#8b949e"`,
+	"31": ` fill="#ff7b72"`, "32": ` fill="#7ee787"`, "33": ` fill="#e3b341"`,
+}
+
+var textRun = regexp.MustCompile(`(?:\x1b\[(\d+)m)?([^\x1b]*)`)
+
+// picture draws what a command has printed on a terminal.
+func picture(typed, printed string) string {
+	lines := strings.Split("\x1b[2m$\x1b[0m "+typed+"\n"+strings.TrimRight(printed, "\n"), "\n")
+	columns := 0
+	var text strings.Builder
+	for i, line := range lines {
+		column, attribute := 0, ""
+		for _, part := range textRun.FindAllStringSubmatch(line, -1) {
+			if part[1] != "" {
+				attribute = attributes[part[1]]
+			}
+			width := utf8.RuneCountInString(part[2])
+			if strings.TrimSpace(part[2]) != "" {
+				fmt.Fprintf(&text, "<text x=\"%.1f\" y=\"%d\" textLength=\"%.1f\" lengthAdjust=\"spacingAndGlyphs\"%s>%s</text>\n",
+					margin+float64(column)*cellWidth, margin+14+i*cellHeight, float64(width)*cellWidth, attribute, html.EscapeString(part[2]))
+			}
+			column += width
+		}
+		columns = max(columns, column)
+	}
+	width, height := 2*margin+float64(columns)*cellWidth, 2*margin+len(lines)*cellHeight
+	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" font-family="ui-monospace, Consolas, Menlo, 'DejaVu Sans Mono', monospace" font-size="14">
+<title>Output of %s on an emulated node. TestNode_Picture draws it.</title>
+<rect width="100%%" height="100%%" rx="8" fill="#0d1117"/>
+<g fill="#e6edf3" xml:space="preserve">
+%s</g>
+</svg>
+`, width, height, html.EscapeString(typed), text.String())
+}
