@@ -36,7 +36,7 @@ func refuse() error {
 // facts are what explains most of what operators ask about disks: those that are new to a
 // machine come online by themselves or not.
 func facts() []any {
-	policy, err := local.ReadSANPolicy()
+	policy, err := local.SANPolicy()
 	if err != nil {
 		return []any{"sanPolicy", "unknown", "sanPolicyError", err}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
 // Level is the severity of a finding.
@@ -45,7 +46,7 @@ type Doctor struct {
 
 	// The machine. On other systems than Windows they return ErrNotWindows.
 	Services  func() (scm.Manager, error)
-	SANPolicy func() (string, error)
+	SANPolicy func() (win.SANPolicy, error)
 	LongPaths func() (bool, error)
 }
 

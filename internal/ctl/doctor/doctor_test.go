@@ -21,6 +21,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/doctor"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
@@ -74,7 +75,7 @@ func at(t *testing.T, dir string) doctor.Doctor {
 	return doctor.Doctor{
 		Node: node, Client: client, KubeletPath: `C:\var\lib\kubelet`, LogFile: log, ServiceName: "csi-proxy", Version: "devel",
 		Services:  func() (scm.Manager, error) { return manager{service: good}, nil },
-		SANPolicy: func() (string, error) { return "online all", nil },
+		SANPolicy: func() (win.SANPolicy, error) { return win.SANOnlineAll, nil },
 		LongPaths: func() (bool, error) { return true, nil },
 	}
 }
@@ -161,7 +162,7 @@ func TestExamine_Machine(t *testing.T) {
 		"other directories": {with(func(s *service) { s.config.Command += ` "-working-dir=D:\a b"` }), `error working directories: D:\a b: the daemon does not allow`, true},
 		"no manager":        {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, errors.New("denied") } }, "info service: not checked: denied", false},
 		"not Windows":       {func(d *doctor.Doctor) { d.Services = func() (scm.Manager, error) { return nil, scm.ErrNotWindows } }, "info service: skipped: not on Windows", false},
-		"offline all":       {func(d *doctor.Doctor) { d.SANPolicy = func() (string, error) { return "offline all", nil } }, "info SAN policy: offline all", false},
+		"offline all":       {func(d *doctor.Doctor) { d.SANPolicy = func() (win.SANPolicy, error) { return win.SANOfflineAll, nil } }, "info SAN policy: offline all", false},
 		"long paths off":    {func(d *doctor.Doctor) { d.LongPaths = func() (bool, error) { return false, nil } }, "info long paths: off", false},
 		"no log file":       {func(d *doctor.Doctor) { d.LogFile = "/none/x.log" }, "warning log file: /none/x.log does not exist", true},
 		"service without":   {func(d *doctor.Doctor) { d.LogFile = "" }, "warning log file: the service does not write a log", true},

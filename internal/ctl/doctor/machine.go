@@ -9,6 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/machine"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
 // settings checks the SAN policy and long paths.
@@ -19,7 +20,7 @@ func (d examination) settings(_ context.Context, f *findings) {
 		f.add(Info, "SAN policy", "", "skipped: not on Windows")
 	case err != nil:
 		f.add(Info, "SAN policy", "", "not checked: %v", err)
-	case policy == "offline all", policy == "offline shared":
+	case policy == win.SANOfflineAll, policy == win.SANOfflineShared:
 		f.add(Info, "SAN policy", "", "%s: new disks are offline until a driver, or csi-proxyctl disk online, brings them online", policy)
 	default:
 		f.add(OK, "SAN policy", "", "%s", policy)

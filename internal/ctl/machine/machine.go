@@ -2,14 +2,18 @@
 // other systems every call fails with ErrNotWindows.
 package machine
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
 
 // ErrNotWindows is returned on other systems than Windows.
 var ErrNotWindows = errors.New("this is not Windows")
 
 // SANPolicy returns the policy that decides whether new disks come online.
 // https://learn.microsoft.com/windows-hardware/customize/desktop/unattend/microsoft-windows-partitionmanager-sanpolicy
-func SANPolicy() (string, error) { return sanPolicy() }
+func SANPolicy() (win.SANPolicy, error) { return sanPolicy() }
 
 // LongPaths reports whether programs that ask for it may use paths of more than 260
 // characters without a prefix.

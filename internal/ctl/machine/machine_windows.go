@@ -2,28 +2,16 @@ package machine
 
 import (
 	"errors"
-	"fmt"
 
 	"golang.org/x/sys/windows/registry"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// sanPolicies are the policies by number; 0 is what Windows chooses.
-var sanPolicies = [...]string{"default of Windows", "online all", "offline shared", "offline all", "offline internal"}
-
-func sanPolicy() (string, error) {
+func sanPolicy() (win.SANPolicy, error) {
 	policy, err := winapi.SANPolicy()
-	switch {
-	case winerr.CodeOf(err) == winerr.FileNotFound: // nobody has ever set it
-		return sanPolicies[0], nil
-	case err != nil:
-		return "", err
-	case int(policy) >= len(sanPolicies):
-		return fmt.Sprintf("unknown (%d)", policy), nil
-	}
-	return sanPolicies[policy], nil
+	return win.SANPolicy(policy), err
 }
 
 func longPaths() (bool, error) {

@@ -1,6 +1,8 @@
 package winapi
 
 import (
+	"errors"
+
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
 )
@@ -13,7 +15,7 @@ func WindowsDirectory() (string, error) {
 }
 
 // SystemPartition is the device of the partition that the machine starts from, for
-// instance \Device\HarddiskVolume1. Windows writes it down at each start.
+// instance \Device\HarddiskVolume1. Windows records it at each start.
 func SystemPartition() (string, error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\Setup`, registry.QUERY_VALUE)
 	if err != nil {
@@ -24,21 +26,28 @@ func SystemPartition() (string, error) {
 	return device, Error(err)
 }
 
-// SANPolicy is what Windows does with disks that are new to it, 1 to 4 in the order of
-// SAN_POLICY. It is FileNotFound if nobody has set it.
+// SANPolicy returns what Windows does with disks that are new to it, DISK_SAN_POLICY, or 0 if
+// no policy was ever set.
 // https://learn.microsoft.com/windows-hardware/customize/desktop/unattend/microsoft-windows-partitionmanager-sanpolicy
-func SANPolicy() (uint32, error) {
+func SANPolicy() (uint64, error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\CurrentControlSet\Services\partmgr\Parameters`, registry.QUERY_VALUE)
 	if err != nil {
-		return 0, Error(err)
+		return 0, ignoreNotSet(err)
 	}
 	defer key.Close()
 	policy, _, err := key.GetIntegerValue("SanPolicy")
-	return uint32(policy), Error(err)
+	return policy, ignoreNotSet(err)
 }
 
-// SystemLibrariesOnly makes Windows load libraries from its own directory only, so that none
-// that lies beside the program, in the current directory or on the path is taken for one.
+func ignoreNotSet(err error) error {
+	if errors.Is(err, registry.ErrNotExist) {
+		return nil
+	}
+	return Error(err)
+}
+
+// SystemLibrariesOnly makes Windows load libraries from its own directory only, never from the
+// program's directory, the current one or the path.
 // https://learn.microsoft.com/windows/win32/api/libloaderapi/nf-libloaderapi-setdefaultdlldirectories
 func SystemLibrariesOnly() error {
 	return Error(windows.SetDefaultDllDirectories(windows.LOAD_LIBRARY_SEARCH_SYSTEM32))

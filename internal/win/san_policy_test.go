@@ -1,9 +1,13 @@
-package local
+package win_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
 
 func TestSANPolicy(t *testing.T) {
-	for policy, want := range map[SANPolicy]string{
+	for policy, want := range map[win.SANPolicy]string{
 		0: "default of Windows",
 		1: "online all",
 		2: "offline shared",
@@ -12,7 +16,7 @@ func TestSANPolicy(t *testing.T) {
 		9: "unknown (9)",
 	} {
 		if got := policy.String(); got != want {
-			t.Errorf("policy %d is %q, want %q", uint32(policy), got, want)
+			t.Errorf("policy %d is %q, want %q", uint64(policy), got, want)
 		}
 	}
 }
