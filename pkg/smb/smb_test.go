@@ -134,8 +134,7 @@ func TestSMB_NewSMBGlobalMapping(t *testing.T) {
 	}
 }
 
-// A caller who leaves while the share is looked at must not cost the pods that
-// use it their mapping.
+// When a caller leaves while the share is opened, the pods that use the mapping keep it.
 func TestSMB_NewSMBGlobalMapping_CancelledWhileLooking(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	files := fakeFiles{valid: func(ctx context.Context, _ string) (bool, error) {

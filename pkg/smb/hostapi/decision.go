@@ -169,7 +169,7 @@ func on(causes ...cause) []cause { return causes }
 // rules is the table. Every combination matches exactly one row, which a test verifies, and
 // another one prints it into docs/api/smb.md.
 var rules = []rule{
-	{absent, nil, nil, nil, decision{actionCreate, "there is none"}},
+	{absent, nil, nil, nil, decision{actionCreate, "the share has no mapping"}},
 
 	{connected, on(causeOpens), nil, nil, decision{actionUse, "it works, with the credentials it was created with"}},
 	{disconnected, on(causeOpens), nil, nil, decision{actionRecreate, "the node's own account opened the share, not the mapping"}},

@@ -42,7 +42,7 @@ func TestRules_Complete(t *testing.T) {
 	}
 }
 
-// TestDecide pins every rule by a combination that it matches. The order is that of the rules.
+// TestDecide pins every rule by a combination that it matches, in the order of the rules.
 func TestDecide(t *testing.T) {
 	cases := []struct {
 		s    state

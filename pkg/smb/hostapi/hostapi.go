@@ -72,7 +72,10 @@ type PrivacySetter interface {
 }
 
 // What package smb asserts of any HostAPI is the same.
-var _ hostctx.Binder[HostAPI] = ContextBinder(nil)
+var (
+	_ hostctx.Binder[HostAPI] = ContextBinder(nil)
+	_ policy.Limiter[HostAPI] = Limiter(nil)
+)
 
 // New returns the host of the machine this program runs on. It is cheap: drivers create one for
 // every call. All hosts it returns share their locks and what they know about links.

@@ -89,7 +89,7 @@ func TestRemove_OddLinks(t *testing.T) {
 	}
 }
 
-// TestRemove_WantedAgain: a wish to remove that was put off ends when the share is mapped again.
+// TestRemove_WantedAgain: mapping a share again cancels its postponed removal.
 func TestRemove_WantedAgain(t *testing.T) {
 	node := newNode(t)
 	host := limited(t, node)
@@ -157,7 +157,7 @@ func TestScan_Surrogates(t *testing.T) {
 	}
 }
 
-// TestRemove_LinkLeadsElsewhere: a link that was replaced is none of this share any more.
+// TestRemove_LinkLeadsElsewhere: a link that was replaced does not keep the mapping.
 func TestRemove_LinkLeadsElsewhere(t *testing.T) {
 	for name, replace := range map[string]func(*winsim.Node) error{
 		"directory":     func(n *winsim.Node) error { return n.Mkdir(stage) },
@@ -169,7 +169,7 @@ func TestRemove_LinkLeadsElsewhere(t *testing.T) {
 		host := limited(t, node)
 		must(t, mapTo(host, share, stage), node.RemoveAll(stage), replace(node), host.RemoveSMBGlobalMapping(share))
 		if isMapped(t, node, share) {
-			t.Errorf("%s in its place: the share is still mapped", name)
+			t.Errorf("replaced by %s: the share is still mapped", name)
 		}
 	}
 }

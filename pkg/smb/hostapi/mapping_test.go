@@ -17,7 +17,7 @@ import (
 )
 
 // TestReboot is the oldest complaint of users: after a restart of the node no share can be
-// mapped, because of what is left of the old mappings.
+// mapped, because stale mappings are left.
 func TestReboot(t *testing.T) {
 	node := newNode(t)
 	before := limited(t, node)
@@ -30,11 +30,11 @@ func TestReboot(t *testing.T) {
 	}
 	request := win.SMBMappingRequest{Remote: share, User: user, Password: win.NewSecret(password)}
 	if err := node.CreateSMBMapping(t.Context(), request); winerr.CodeOf(err) != winerr.CredentialConflict {
-		t.Errorf("who only maps the share again gets %v, want 1219", err)
+		t.Errorf("mapping the share again without removing it gets %v, want 1219", err)
 	}
 	must(t, node.RemoveSMBMapping(t.Context(), share, true))
 	if err := node.CreateSMBMapping(t.Context(), request); winerr.CodeOf(err) != winerr.CredentialConflict {
-		t.Errorf("who only removes the mapping of the share first gets %v, want 1219 because of the other one", err)
+		t.Errorf("mapping the share again after removing only its own mapping gets %v, want 1219 because of the other one", err)
 	}
 
 	after := limited(t, node)
@@ -45,8 +45,8 @@ func TestReboot(t *testing.T) {
 	wantContent(t, node, stage2+`\file`, "more")
 }
 
-// TestReboot_LooksAway: what a restart leaves may look as if the server were away, whatever
-// code opening the share answers.
+// TestReboot_LooksAway: after a restart of the node a stale mapping can look like an unreachable
+// server, with any of these codes.
 func TestReboot_LooksAway(t *testing.T) {
 	for _, code := range []winerr.Code{5, 51, 53, 121, 1231, 1232} {
 		node := newNode(t)
@@ -61,8 +61,7 @@ func TestReboot_LooksAway(t *testing.T) {
 	}
 }
 
-// TestMapping_KeepsWhatWorks: a mapping that works is not touched, whatever it says about
-// itself and whoever asks.
+// TestMapping_KeepsWhatWorks: a mapping that works is kept, with any status and for any user.
 func TestMapping_KeepsWhatWorks(t *testing.T) {
 	for name, prepare := range map[string]func(*winsim.Node){
 		"connected":  func(*winsim.Node) {},
@@ -77,7 +76,7 @@ func TestMapping_KeepsWhatWorks(t *testing.T) {
 			node.ResetCalls()
 			must(t, mapTo(host, share, stage), host.(smbapi.Mapper).MapSMBShare(share, stage, "other", "wrong"))
 			if made(node, "CreateSMBMapping")+made(node, "RemoveSMBMapping") != 0 {
-				t.Errorf("it was made anew: %v", node.Calls())
+				t.Errorf("it was recreated: %v", node.Calls())
 			}
 		})
 	}
@@ -158,14 +157,14 @@ func TestMapping_PassingFailure(t *testing.T) {
 		// For so long that Windows will not do it.
 		must(t, node.Sleep(t.Context(), 31*time.Second), mapTo(host, share, stage2))
 		if fault.Remove(); made(node, "RemoveSMBMapping") != 1 || made(node, "CreateSMBMapping") != 1 {
-			t.Errorf("code %d: %v, want the mapping to be made anew after a minute", code, node.Calls())
+			t.Errorf("code %d: %v, want the mapping to be recreated after a minute", code, node.Calls())
 		}
 		wantContent(t, node, stage+`\file`, "data")
 	}
 }
 
-// TestMapping_Refused: a mapping that the server refuses is kept for those who use it, unless
-// who asks may be the one who knows the new password.
+// TestMapping_Refused: a mapping that the server refuses is kept for its users, unless the
+// request may have the new password.
 func TestMapping_Refused(t *testing.T) {
 	lock := func(s *winsim.SMBServer) { s.Accounts[0].State = winsim.SMBAccountLocked }
 	rename := func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }
@@ -210,8 +209,8 @@ func TestMapping_Refused(t *testing.T) {
 	}
 }
 
-// TestMapping_Privacy: a mapping without encryption is not good enough where that is required,
-// also if it works. It is not taken away from those who use it.
+// TestMapping_Privacy: where encryption is required, a mapping without it is recreated although
+// it works, unless another link uses it.
 func TestMapping_Privacy(t *testing.T) {
 	node := newNode(t)
 	strict := limited(t, node)
@@ -226,7 +225,7 @@ func TestMapping_Privacy(t *testing.T) {
 	node.ResetCalls()
 	must(t, mapTo(strict, share, stage), mapTo(lax, share, stage), mapTo(limited(t, node), share, stage))
 	if made(node, "CreateSMBMapping")+made(node, "RemoveSMBMapping") != 0 {
-		t.Errorf("one that encrypts was made anew: %v", node.Calls())
+		t.Errorf("one that encrypts was recreated: %v", node.Calls())
 	}
 
 	// The server cannot.
@@ -236,7 +235,8 @@ func TestMapping_Privacy(t *testing.T) {
 	wantMapped(t, node, `\\files\more`, false)
 }
 
-// TestMapping_PrivacyUntold: Windows may say that a mapping does not encrypt which we made so.
+// TestMapping_PrivacyUntold: Windows may report a mapping as unencrypted that this process
+// created with encryption.
 func TestMapping_PrivacyUntold(t *testing.T) {
 	node := newNode(t)
 	host := bind(t.Context(), smbapi.NewOn(liar{node}))
@@ -255,7 +255,7 @@ func (l liar) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, er
 	return mapping, err
 }
 
-// TestPassword_Wiped: nothing is left of it where we had it.
+// TestPassword_Wiped: the host overwrites its copy.
 func TestPassword_Wiped(t *testing.T) {
 	machine := &keeper{Node: newNode(t)}
 	must(t, mapTo(smbapi.NewOn(machine), share, ""))
@@ -275,7 +275,7 @@ func (k *keeper) CreateSMBMapping(ctx context.Context, request win.SMBMappingReq
 	return k.Node.CreateSMBMapping(ctx, request)
 }
 
-// TestNames_CaseOfWindows: names are the same or not as Windows sees it, not as Unicode does.
+// TestNames_CaseOfWindows: names are compared by Windows' rules for case, not by Unicode's.
 func TestNames_CaseOfWindows(t *testing.T) {
 	names := []string{"data\u212a", "datak", "\u0130nfo", "info", "\u03a3\u03a3", "\u023ax"}
 	node := newNode(t)
@@ -298,8 +298,8 @@ func TestNames_CaseOfWindows(t *testing.T) {
 	}
 }
 
-// TestMapping_RemakesWhatIsDead: each of the ways in which a share refuses to be opened.
-func TestMapping_RemakesWhatIsDead(t *testing.T) {
+// TestMapping_RecreatesBroken: each code with which a share refuses to be opened.
+func TestMapping_RecreatesBroken(t *testing.T) {
 	for _, code := range []winerr.Code{55, 58, 59, 64, 65, 67, 86, 1219, 1236, 1265, 1272, 1326, 1327, 1328, 1329, 1330, 1331, 1385, 1793, 1907, 1909, 2250} {
 		node := newNode(t)
 		host := limited(t, node)
@@ -329,14 +329,14 @@ func TestMapping_ServerAway(t *testing.T) {
 	wantKind(t, "map another", mapTo(host, `\\files\more`, ""), winerr.Unavailable, winerr.BadNetPath)
 	change(t, node, "files", func(s *winsim.SMBServer) { s.Down = false })
 	wantContent(t, node, stage+`\file`, "data")
-	// What it says and we do not understand is no reason to take the mapping away either.
+	// An unknown code does not remove the mapping either.
 	inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 1, Error: 8})
 	wantKind(t, "map", mapTo(host, share, stage), winerr.Internal, 8)
 	wantMapped(t, node, share, true)
 }
 
-// TestMapping_InTheWay: a mapping that was not to be seen is removed, unless it works.
-func TestMapping_InTheWay(t *testing.T) {
+// TestMapping_Hidden: a mapping that Windows did not list is replaced, unless it works.
+func TestMapping_Hidden(t *testing.T) {
 	for _, code := range []winerr.Code{winerr.AlreadyAssigned, winerr.DeviceAlreadyRemembered, winerr.CredentialConflict} {
 		for name, hidden := range map[string]bool{"of another process, working": false, "hidden": true} {
 			node := newNode(t)
@@ -348,7 +348,7 @@ func TestMapping_InTheWay(t *testing.T) {
 					}})
 				}
 			} else {
-				// It is there only for who removes it.
+				// Only RemoveSMBMapping finds it.
 				_, err := node.Inject(winsim.Fault{Call: "RemoveSMBMapping", Times: 1, Do: func(n *winsim.Node) {
 					_ = n.CreateSMBMapping(t.Context(), win.SMBMappingRequest{Remote: share, User: user, Password: win.NewSecret(password), RequirePrivacy: true})
 				}})
@@ -381,7 +381,7 @@ func TestMapping_ConflictOfUsers(t *testing.T) {
 	must(t, host.(smbapi.Mapper).MapSMBShare(`\\10.0.0.7\more`, stage2, "second", ""))
 }
 
-// TestMapping_Guest: who has no name gives no password.
+// TestMapping_Guest: without a user name no password is sent.
 func TestMapping_Guest(t *testing.T) {
 	node := newNode(t)
 	host := limited(t, node).(smbapi.Mapper)
@@ -393,8 +393,8 @@ func TestMapping_Guest(t *testing.T) {
 	}
 }
 
-// TestHungServer_OthersGoOn: a server that does not answer delays nobody but those who ask for
-// it, and those not longer than they want.
+// TestHungServer_OthersGoOn: a server that does not answer delays only calls about it, and
+// those no longer than their deadline.
 func TestHungServer_OthersGoOn(t *testing.T) {
 	for _, call := range []string{"SMBMapping", "FileInfo", "CreateSMBMapping", "RemoveSMBMapping"} {
 		t.Run(call, func(t *testing.T) {
@@ -426,11 +426,11 @@ func TestHungServer_OthersGoOn(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if err := ask(bind(ctx, host)); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Second {
-					t.Errorf("who waits for a second gets %v after %v", err, time.Since(begin))
+					t.Errorf("a caller with a deadline of a second gets %v after %v", err, time.Since(begin))
 				}
 				hung.Wait()
 				if waited := time.Since(begin); waited > 10*time.Minute {
-					t.Errorf("those who asked for it waited for %v", waited)
+					t.Errorf("calls about the server took %v", waited)
 				}
 				fault.Remove()
 				must(t, ask(host))
@@ -459,7 +459,7 @@ func TestProbe_Hangs(t *testing.T) {
 	})
 }
 
-// TestProbe_HangsWhenIdle: not to be opened in time is no sign of a restart.
+// TestProbe_HangsWhenIdle: a share that does not open in time is not a sign of a restart.
 func TestProbe_HangsWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t)
@@ -475,7 +475,7 @@ func TestProbe_HangsWhenIdle(t *testing.T) {
 	})
 }
 
-// TestCodes: what Windows says to a request for a mapping is never left without a class.
+// TestCodes: each answer of Windows to a request for a mapping has a kind.
 func TestCodes(t *testing.T) {
 	for code, want := range map[winerr.Code]struct {
 		kind winerr.Kind
@@ -495,7 +495,7 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestLink_Race: a link that somebody makes while we do counts if it is the same, and only then.
+// TestLink_Race: a link that another process makes at the same time counts if it is the same.
 func TestLink_Race(t *testing.T) {
 	for target, want := range map[string]winerr.Kind{share + `\`: 0, `\\files\more\`: winerr.Exists} {
 		node := newNode(t)
@@ -506,24 +506,24 @@ func TestLink_Race(t *testing.T) {
 	}
 }
 
-// TestJoin_Differs: who requires encryption does not share a run with who does not, nor does who
-// may link elsewhere.
+// TestJoin_Differs: calls that differ in required encryption or in working directories do not
+// share a run.
 func TestJoin_Differs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t)
 		strict := limited(t, node)
 		lax := strict.(smbapi.PrivacySetter).WithPrivacy(false)
-		elsewhere, err := policy.Limit(strict, []string{work + `\pods`})
+		inPods, err := policy.Limit(strict, []string{work + `\pods`})
 		must(t, err)
 		inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Times: 1, Delay: 30 * time.Second})
 		var all sync.WaitGroup
-		for _, host := range []smbapi.HostAPI{lax, strict, elsewhere} {
+		for _, host := range []smbapi.HostAPI{lax, strict, inPods} {
 			all.Go(func() { _ = mapTo(host, share, "") })
 			synctest.Wait()
 		}
 		all.Wait()
 		if n := made(node, "SMBMapping"); n < 3 {
-			t.Errorf("three who want different things looked %d times", n)
+			t.Errorf("three different calls looked %d times", n)
 		}
 		if logons := node.SMBLogons("files"); !logons[len(logons)-1].Encrypted {
 			t.Errorf("the server saw %+v", logons)
@@ -531,7 +531,7 @@ func TestJoin_Differs(t *testing.T) {
 	})
 }
 
-// TestCallerLeaves: at whatever call, the mapping that works stays, and a retry succeeds.
+// TestCallerLeaves: a caller can leave at any call; the mapping stays, and a retry succeeds.
 func TestCallerLeaves(t *testing.T) {
 	for nth := 1; ; nth++ {
 		node := newNode(t)
@@ -555,8 +555,8 @@ func TestCallerLeaves(t *testing.T) {
 	}
 }
 
-// TestJoin: a slow connection is begun once for all who want the same, also after the first of
-// them has left; whoever gives another password waits for the next turn.
+// TestJoin: identical calls begin a slow connection once, also after the first caller has left; a
+// call with another password waits for the next turn.
 func TestJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t)
@@ -586,7 +586,7 @@ func TestJoin(t *testing.T) {
 			t.Errorf("the mapping was made %d times", n)
 		}
 		if n := made(node, "SMBMapping"); n != 2 {
-			t.Errorf("it was looked for %d times, want once for those who joined and once for the last", n)
+			t.Errorf("it was looked for %d times, want once for the joined calls and once for the last", n)
 		}
 	})
 }
