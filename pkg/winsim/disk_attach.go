@@ -26,8 +26,6 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 	if problem != nil {
 		return 0, winerr.As(winerr.Invalid, "attach disk", "", problem, "")
 	}
-	d.path = interfacePath(d.bus, number, n.departures)
-	d.attributes = n.arrivalState(d)
 	for _, v := range n.volumesOn(d) {
 		n.applyAutomount(v)
 	}
@@ -38,6 +36,8 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 // plug connects a disk. n.mu is held.
 func (n *Node) plug(d *disk) {
 	n.changed()
+	d.path = interfacePath(d.bus, d.number, n.departures)
+	d.attributes = n.arrivalState(d)
 	d.offlineAgain = n.storage.OfflineAgain
 	takeDownVolumes(n.volumesOn(d)...)
 	if n.storage.AttachByRescan {
@@ -84,8 +84,6 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 	}
 	delete(n.detached, number)
 	d.number = n.freeNumber()
-	d.path = interfacePath(d.bus, d.number, n.departures)
-	d.attributes = n.arrivalState(d)
 	n.plug(d)
 	return d.number, nil
 }

@@ -109,17 +109,7 @@ func TestFault_EveryStorageCall(t *testing.T) {
 	}
 	before := state()
 	for call, run := range calls {
-		node.ResetCalls()
-		injection := inject(t, node, winsim.Fault{Call: call, Error: 1117, Times: 1})
-		if err := run(); !bare(err, winerr.IODevice) {
-			t.Errorf("%s: %v, want the bare code 1117", call, err)
-		}
-		if injection.Hits() != 1 {
-			t.Errorf("%s: %d hits, want 1", call, injection.Hits())
-		}
-		if diff := cmp.Diff(map[string]int{call: 1}, node.Calls()); diff != "" {
-			t.Errorf("%s counted as (-want +got):\n%s", call, diff)
-		}
+		checkFault(t, node, call, winerr.IODevice, run)
 		if after := state(); after != before {
 			t.Errorf("%s changed the node although it failed:\n%s", call, cmp.Diff(before, after))
 		}

@@ -2,7 +2,6 @@ package winsim
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -46,22 +45,21 @@ type Fault struct {
 }
 
 func (f Fault) validate() *ModelError {
+	for _, err := range []*ModelError{
+		notNegative("nth", f.Nth), notNegative("times", f.Times), notNegative("delay", f.Delay),
+		oneOf("crash", f.Crash, CrashBefore, CrashAfter),
+	} {
+		if err != nil {
+			return err
+		}
+	}
 	switch {
 	case f.Call != "" && !callNames[f.Call]:
-		return &ModelError{Field: "call", Problem: fmt.Sprintf("unknown call %q; use one of %s", f.Call, strings.Join(slices.Sorted(maps.Keys(callNames)), ", "))}
-	case f.Nth < 0:
-		return &ModelError{Field: "nth", Problem: "must not be negative"}
-	case f.Times < 0:
-		return &ModelError{Field: "times", Problem: "must not be negative"}
-	case !(f.Chance >= 0 && f.Chance <= 1): // so that NaN is refused too
-		return &ModelError{Field: "chance", Problem: "must be between 0 and 1"}
-	case f.Delay < 0:
-		return &ModelError{Field: "delay", Problem: "must not be negative"}
+		return problem("call", "unknown call %q; use one of %s", f.Call, strings.Join(slices.Sorted(maps.Keys(callNames)), ", "))
+	case !(f.Chance >= 0 && f.Chance <= 1): // refuses NaN too
+		return problem("chance", "must be between 0 and 1")
 	case f.Delay == 0 && f.Error == 0 && f.Do == nil && f.Crash == "":
-		return &ModelError{Field: "error", Problem: "the fault does nothing; set error, delay or crash"}
-	}
-	if err := oneOf("crash", f.Crash, CrashBefore, CrashAfter); err != nil {
-		return err
+		return problem("error", "the fault does nothing; set error, delay or crash")
 	}
 	return nil
 }

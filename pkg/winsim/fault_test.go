@@ -32,6 +32,19 @@ func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injecti
 // bare reports whether err is want itself: the seam wraps nothing.
 func bare(err, want error) bool { return err == want } //nolint:errorlint // that is the point
 
+// checkFault injects a fault once, and wants the call to fail with its code and to be counted.
+func checkFault(t *testing.T, node *winsim.Node, call string, code winerr.Code, run func() error) {
+	t.Helper()
+	node.ResetCalls()
+	injection := inject(t, node, winsim.Fault{Call: call, Error: uint32(code), Times: 1})
+	if err := run(); !bare(err, code) || injection.Hits() != 1 {
+		t.Errorf("%s: %v and %d hits, want the bare code %d once", call, err, injection.Hits(), code)
+	}
+	if diff := cmp.Diff(map[string]int{call: 1}, node.Calls()); diff != "" {
+		t.Errorf("%s counted as (-want +got):\n%s", call, diff)
+	}
+}
+
 // open opens a directory until the end of the test.
 func open(t *testing.T, node *winsim.Node, path string) win.Directory {
 	t.Helper()
@@ -349,17 +362,7 @@ func TestFault_EveryCall(t *testing.T) {
 	}
 	for name, run := range calls {
 		call, _, _ := strings.Cut(name, " ")
-		node.ResetCalls()
-		injection := inject(t, node, winsim.Fault{Call: call, Error: 1117, Times: 1})
-		if err := run(); !bare(err, winerr.IODevice) {
-			t.Errorf("%s: %v, want the bare code 1117", call, err)
-		}
-		if injection.Hits() != 1 {
-			t.Errorf("%s: %d hits, want 1", call, injection.Hits())
-		}
-		if diff := cmp.Diff(map[string]int{call: 1}, node.Calls()); diff != "" {
-			t.Errorf("%s counted as (-want +got):\n%s", call, diff)
-		}
+		checkFault(t, node, call, winerr.IODevice, run)
 		if after := node.Tree(`C:\`); after != before {
 			t.Errorf("%s changed the node although it failed:\n%s", call, cmp.Diff(before, after))
 		}

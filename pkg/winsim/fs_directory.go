@@ -120,44 +120,34 @@ func (d directory) lookUpExisting(ctx context.Context, call, name string) (resol
 	return at, err
 }
 
-func (d directory) FileInfo(ctx context.Context, name string) (win.FileInfo, error) {
-	at, err := d.lookUpExisting(ctx, "FileInfo", name)
+// readName finds an existing entry of a directory for a call that only reads.
+func readName[T any](ctx context.Context, d directory, call, name string, read func(resolvedPath) (T, error)) (T, error) {
+	at, err := d.lookUpExisting(ctx, call, name)
 	if err != nil {
-		return win.FileInfo{}, err
+		var none T
+		return none, err
 	}
 	defer d.node.mu.Unlock()
-	d.node.observe("FileInfo", at, false)
-	return at.entry.info(), nil
+	d.node.observe(call, at, false)
+	return read(at)
+}
+
+func (d directory) FileInfo(ctx context.Context, name string) (win.FileInfo, error) {
+	return readName(ctx, d, "FileInfo", name, resolvedPath.info)
 }
 
 func (d directory) Location(ctx context.Context, name string) (string, error) {
-	at, err := d.lookUpExisting(ctx, "Location", name)
-	if err != nil {
-		return "", err
-	}
-	defer d.node.mu.Unlock()
-	d.node.observe("Location", at, false)
-	return at.location()
+	return readName(ctx, d, "Location", name, resolvedPath.location)
 }
 
 func (d directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
-	at, err := d.lookUpExisting(ctx, "ReparsePoint", name)
-	if err != nil {
-		return win.ReparsePoint{}, err
-	}
-	defer d.node.mu.Unlock()
-	d.node.observe("ReparsePoint", at, false)
-	return at.entry.file().link.read()
+	return readName(ctx, d, "ReparsePoint", name, resolvedPath.reparsePoint)
 }
 
 func (d directory) Open(ctx context.Context, name string) (win.Directory, error) {
-	at, err := d.lookUpExisting(ctx, "OpenDirectory", name)
-	if err != nil {
-		return nil, err
-	}
-	defer d.node.mu.Unlock()
-	d.node.observe("OpenDirectory", at, false)
-	return at.open(directory{node: d.node, above: &d, name: name})
+	return readName(ctx, d, "OpenDirectory", name, func(at resolvedPath) (win.Directory, error) {
+		return at.open(directory{node: d.node, above: &d, name: name})
+	})
 }
 
 // CreateDirectory makes one directory.

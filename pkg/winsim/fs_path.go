@@ -11,7 +11,7 @@ import (
 
 // FileInfo describes what stands at a path.
 func (n *Node) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	return readPath(ctx, n, "FileInfo", path, func(at resolvedPath) (win.FileInfo, error) { return at.entry.info(), nil })
+	return readPath(ctx, n, "FileInfo", path, resolvedPath.info)
 }
 
 // TargetInfo is FileInfo that looks into mounted folders.
@@ -45,15 +45,17 @@ func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, err
 
 // ReparsePoint reads a link.
 func (n *Node) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
-	return readPath(ctx, n, "ReparsePoint", path, func(at resolvedPath) (win.ReparsePoint, error) {
-		return at.entry.file().link.read()
-	})
+	return readPath(ctx, n, "ReparsePoint", path, resolvedPath.reparsePoint)
 }
 
 // Location tells where a file really is.
 func (n *Node) Location(ctx context.Context, path win.Path) (string, error) {
 	return readPath(ctx, n, "Location", path, resolvedPath.location)
 }
+
+func (at resolvedPath) info() (win.FileInfo, error) { return at.entry.info(), nil }
+
+func (at resolvedPath) reparsePoint() (win.ReparsePoint, error) { return at.entry.file().link.read() }
 
 func (at resolvedPath) location() (string, error) {
 	if at.volume.share != nil {

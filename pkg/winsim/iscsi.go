@@ -2,7 +2,6 @@ package winsim
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -146,14 +145,11 @@ func (p *iscsiPortal) report() win.SendTargetPortal {
 
 // AddSendTargetPortal registers a portal if it answers.
 func (n *Node) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	in, unlock, err := n.initiator(ctx, "AddSendTargetPortal", portal.String(), portal.Key())
-	if err != nil {
+	registered, err := n.isRegistered(ctx, "AddSendTargetPortal", portal)
+	switch {
+	case err != nil:
 		return err
-	}
-	p := in.portal(portal)
-	registered := p != nil && p.registered
-	unlock()
-	if registered {
+	case registered:
 		return winerr.ISCSIPortalAlreadyExists
 	}
 	return n.discover(ctx, portal)
@@ -161,17 +157,25 @@ func (n *Node) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal)
 
 // RefreshSendTargetPortal asks a registered portal again.
 func (n *Node) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	in, unlock, err := n.initiator(ctx, "RefreshSendTargetPortal", portal.String(), portal.Key())
-	if err != nil {
+	registered, err := n.isRegistered(ctx, "RefreshSendTargetPortal", portal)
+	switch {
+	case err != nil:
 		return err
-	}
-	p := in.portal(portal)
-	registered := p != nil && p.registered
-	unlock()
-	if !registered {
+	case !registered:
 		return winerr.ISCSIPortalNotFound
 	}
 	return n.discover(ctx, portal)
+}
+
+// isRegistered begins a call about a portal, which the node may know already.
+func (n *Node) isRegistered(ctx context.Context, call string, portal win.TargetPortal) (bool, error) {
+	in, unlock, err := n.initiator(ctx, call, portal.String(), portal.Key())
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	p := in.portal(portal)
+	return p != nil && p.registered, nil
 }
 
 // discover asks a portal for its targets.
@@ -275,8 +279,4 @@ func (n *Node) SetInitiatorCHAPSharedSecret(ctx context.Context, secret win.Secr
 	n.changed()
 	in.secret = string(secret.Bytes())
 	return nil
-}
-
-func (s *iscsiSession) name() string {
-	return fmt.Sprintf("%x-%x", s.id.AdapterUnique, s.id.AdapterSpecific)
 }

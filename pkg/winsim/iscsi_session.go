@@ -2,6 +2,7 @@ package winsim
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -101,8 +102,6 @@ func (n *Node) plugLUNs(t *iscsiTarget) {
 			continue
 		}
 		d.number = n.freeNumber()
-		d.path = interfacePath(d.bus, d.number, n.departures)
-		d.attributes = n.arrivalState(d)
 		if !t.attachedBefore {
 			for _, v := range n.volumesOn(d) {
 				n.applyAutomount(v)
@@ -179,31 +178,29 @@ func (n *Node) unplugLUNs(t *iscsiTarget) {
 	}
 }
 
-// session begins a call about a session, which faults know by its target, too. The caller
-// unlocks.
+// session begins a call about a session. Faults also know the session by its target. The
+// caller unlocks.
 func (n *Node) session(ctx context.Context, call string, id win.SessionID) (_ *iscsiSession, unlock func(), _ error) {
-	wanted := iscsiSession{id: id}
-	object, aliases := wanted.name(), []string(nil)
-	if s := n.findSession(id); s != nil {
+	var aliases []string
+	n.lock()
+	if s := n.iscsi.session(id); s != nil {
 		aliases = []string{s.target.iqn}
 	}
-	in, unlock, err := n.initiator(ctx, call, object, aliases...)
+	n.mu.Unlock()
+	in, unlock, err := n.initiator(ctx, call, fmt.Sprintf("%x-%x", id.AdapterUnique, id.AdapterSpecific), aliases...)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range in.sessions {
-		if s.id == id {
-			return s, unlock, nil
-		}
+	s := in.session(id)
+	if s == nil {
+		unlock()
+		return nil, nil, winerr.ISCSIInvalidSessionID
 	}
-	unlock()
-	return nil, nil, winerr.ISCSIInvalidSessionID
+	return s, unlock, nil
 }
 
-func (n *Node) findSession(id win.SessionID) *iscsiSession {
-	n.lock()
-	defer n.mu.Unlock()
-	for _, s := range n.iscsi.sessions {
+func (in *initiator) session(id win.SessionID) *iscsiSession {
+	for _, s := range in.sessions {
 		if s.id == id {
 			return s
 		}

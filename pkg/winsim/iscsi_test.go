@@ -133,14 +133,7 @@ func TestFault_EveryISCSICall(t *testing.T) {
 		}
 	}
 	for call, run := range calls {
-		node.ResetCalls()
-		injection := inject(t, node, winsim.Fault{Call: call, Error: uint32(winerr.ISCSISessionBusy), Times: 1})
-		if err := run(); !bare(err, winerr.ISCSISessionBusy) || injection.Hits() != 1 {
-			t.Errorf("%s: %v and %d hits, want the bare code once", call, err, injection.Hits())
-		}
-		if diff := cmp.Diff(map[string]int{call: 1}, node.Calls()); diff != "" {
-			t.Errorf("%s counted as (-want +got):\n%s", call, diff)
-		}
+		checkFault(t, node, call, winerr.ISCSISessionBusy, run)
 		mustAll(t, node.SetServiceState("MSiSCSI", winsim.ServiceStopped))
 		if err := run(); !bare(err, winerr.ISCSIServiceNotRunning) {
 			t.Errorf("%s without the service: %v", call, err)

@@ -137,11 +137,10 @@ func (s *server) check(user, password string) error {
 		}
 		return winerr.AccessDenied
 	}
-	i := slices.IndexFunc(s.Accounts, func(a SMBAccount) bool { return a.is(user) })
-	if i < 0 {
+	account, ok := s.accountOf(user)
+	if !ok {
 		return winerr.LogonFailure
 	}
-	account := s.Accounts[i]
 	right := account.Password == password
 	switch account.State {
 	case SMBAccountLocked: // whatever the password, as with the next two
@@ -159,6 +158,16 @@ func (s *server) check(user, password string) error {
 		return winerr.LogonFailure
 	}
 	return nil
+}
+
+// accountOf finds the account that a user name means.
+func (s *server) accountOf(user string) (SMBAccount, bool) {
+	for _, account := range s.Accounts {
+		if account.is(user) {
+			return account, true
+		}
+	}
+	return SMBAccount{}, false
 }
 
 // is reports whether a user name means this account.

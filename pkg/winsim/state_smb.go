@@ -91,8 +91,8 @@ func (s *saver) network() (servers []serverState, mappings []mappingState, err e
 
 // knows reports whether this is the password of a user, whatever the state of the account.
 func (s *server) knows(user, password string) bool {
-	i := slices.IndexFunc(s.Accounts, func(a SMBAccount) bool { return a.is(user) })
-	return i >= 0 && s.Accounts[i].Password == password
+	account, ok := s.accountOf(user)
+	return ok && account.Password == password
 }
 
 func (l *loader) network(saved state) (network, error) {
@@ -130,8 +130,8 @@ func (l *loader) network(saved state) (network, error) {
 		}
 		if m.user != "" && !m.stale {
 			m.password = unsavedSecret
-			if i := slices.IndexFunc(from.Accounts, func(a SMBAccount) bool { return a.is(m.user) }); s.Admitted && i >= 0 {
-				m.password = from.Accounts[i].Password
+			if account, ok := from.accountOf(m.user); s.Admitted && ok {
+				m.password = account.Password
 			}
 		}
 		n.mappings[winpath.Fold(s.Remote)] = m
