@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
 )
 
 // Exit codes of the programs. As a Windows service they fail with the same code, as their
@@ -65,12 +65,14 @@ func (e UsageError) Unwrap() error { return e.Err }
 func (p Program) Main(args []string, stdout, stderr io.Writer) (code int) {
 	e := execution{Program: p, args: args, stdout: stdout, stderr: stderr}
 	defer e.logs.close()
-	defer func() {
-		if panicked := recover(); panicked != nil {
-			code = e.fail(fmt.Errorf("panic: %v\n%s", panicked, debug.Stack()))
-		}
-	}()
-	return e.main()
+	err := guard.Run(context.Background(), func(context.Context) error { //nolint:forbidigo // before there is a context
+		code = e.main()
+		return nil
+	})
+	if err != nil {
+		return e.fail(err)
+	}
+	return code
 }
 
 // execution is one execution of a program.

@@ -158,9 +158,12 @@ func TestMain_Fails(t *testing.T) {
 }
 
 func TestMain_Panics(t *testing.T) {
-	got := run(t, program(&manager{}, func(*daemon.Flags, service.Notify) error { panic("on purpose") }), quiet, "-logtostderr=false", "-stderrthreshold=FATAL")
-	if got.code != daemon.ExitFailure || !strings.HasPrefix(got.stderr, "program: panic: on purpose\n") || !strings.Contains(got.stderr, "program_test.go") {
-		t.Errorf("%+v, want a failure with the stack", got)
+	got := run(t, program(&manager{}, func(*daemon.Flags, service.Notify) error { panic("on purpose") }), "-log_file=x.log", "-logtostderr=false", "-stderrthreshold=FATAL")
+	if got.code != daemon.ExitFailure || got.stderr != "program: internal error; see the csi-proxy log: panic: on purpose\n" {
+		t.Errorf("%+v, want a failure", got)
+	}
+	if log, err := os.ReadFile("x.log"); !strings.Contains(string(log), "program_test.go") {
+		t.Errorf("the log has no stack: %s, %v", log, err)
 	}
 }
 

@@ -185,7 +185,7 @@ func call[Request, Response any](ctx context.Context, w *worker, group, version,
 	switch {
 	case err == nil:
 		return response, true
-	case !documented[code], strings.Contains(err.Error(), "internal mistake"): // as a panic is called
+	case !documented[code], strings.Contains(err.Error(), "internal error; see"): // a panic
 		w.t.Errorf("client %d: %s answers %v", w.number, method, err)
 	case !troubled:
 		w.tally.add("calls that failed after the bad times, because of them", 1)

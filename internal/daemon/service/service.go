@@ -9,8 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
 )
 
 // Service is a program that the service manager starts and stops.
@@ -128,10 +129,12 @@ func (s Service) run(m manager, requests <-chan Request) (exitCode uint32) {
 		}
 	}
 	go func() {
-		done <- s.serve(ctx, Notify{
-			Progress: func() { signal(steps) },
-			Ready:    func() { signal(ready) },
-			Warn:     func(text string) { m.warn(EventWarning, text) },
+		done <- guard.Run(ctx, func(ctx context.Context) error { // so that the manager is told of a panic
+			return s.Serve(ctx, Notify{
+				Progress: func() { signal(steps) },
+				Ready:    func() { signal(ready) },
+				Warn:     func(text string) { m.warn(EventWarning, text) },
+			})
 		})
 	}()
 
@@ -151,16 +154,6 @@ func (s Service) run(m manager, requests <-chan Request) (exitCode uint32) {
 			return l.end(err)
 		}
 	}
-}
-
-// serve is Serve whose panics are errors: the manager shall hear of them.
-func (s Service) serve(ctx context.Context, notify Notify) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return s.Serve(ctx, notify)
 }
 
 func (l *life) tell(status Status) {
