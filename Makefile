@@ -1,13 +1,14 @@
 # Everything one does with this repository. Go and make are enough, nothing needs root,
-# and nothing but Go modules is downloaded, except by test-wine and osslsigncode. `make`
-# alone lists the targets.
+# and only test-wine and osslsigncode download anything but Go modules. `make` alone lists
+# the targets. Long commands are not printed; V=1 prints them.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
+Q         := $(if $(V),,@)
 GO        ?= go
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-# The commit, and its time, are inside the programs. SOURCE_DATE_EPOCH, in seconds, overrides it.
+# The programs contain the commit and its time. SOURCE_DATE_EPOCH, in seconds, overrides the time.
 COMMIT    ?= $(shell git rev-parse HEAD 2>/dev/null)
 EPOCH     := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
 DATE      := $(shell date -u -d @$(EPOCH) +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || date -u -r $(EPOCH) +%Y-%m-%dT%H:%M:%SZ)
@@ -23,8 +24,8 @@ SEED      ?= 1
 WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
 NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
-# For 'make release': where to, for what, which image chart and manifests name, and with whose
-# signature the programs are, if with any. UNRELEASED=1 allows source that is not the tag VERSION.
+# For 'make release': where the files go, the platforms, the image that chart and manifests name, and
+# the certificate that signs the programs, if any. UNRELEASED=1 allows source that is not tagged VERSION.
 DIST              ?= dist
 RELEASE_PLATFORMS ?= windows/amd64 windows/arm64 linux/amd64 linux/arm64
 IMAGE_REPOSITORY  ?= registry.example/csi-proxy
@@ -33,31 +34,31 @@ SIGN_CERT         ?=
 SIGN_KEY          ?=
 SIGN_TIMESTAMP    ?=
 
-# VERSION says more than the stamp of the go command, which fails in a foreign checkout.
+# VERSION says more than the stamp of the go command, which fails in a checkout of another user.
 STAMP      := github.com/kubernetes-csi/csi-proxy/v2/internal/version
 LDFLAGS    := -s -w -X $(STAMP).stamped=$(VERSION) -X $(STAMP).commit=$(COMMIT) -X $(STAMP).date=$(DATE)
 # Without grpcnotrace gRPC links golang.org/x/net/trace, whose templates keep the linker from
-# dropping methods that nobody calls: a fifth of the binary.
+# dropping unused methods: a fifth of the binary.
 BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace -ldflags "$(LDFLAGS)"
 STATIC_GO  := CGO_ENABLED=0 $(GO)
 
-# Packages of both modules, joined by go.work. The tools, the examples and the tests of what is in
-# deploy are modules apart, so that their dependencies do not mix with ours.
+# Packages of both modules, joined by go.work. The tools, the examples and the tests of deploy are
+# separate modules, so that their dependencies do not mix with ours.
 PACKAGES     := ./... ./client/...
 GO_TOOLS     := GOWORK=off $(GO) -C tools
 OUR_TOOLS    := ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
 GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
 
-# What 'make generate' runs besides our own protogen, and what comes out of it.
+# What 'make generate' runs besides our own protogen, and what it writes.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
 	golang.org/x/sys/windows/mkwinsyscall
 GENERATED  := '*.pb.go' 'client/groups/*/client.go' '*zsyscall_windows.go' 'docs/cli/*.md' deploy/manifests test/manifests/testdata
 
 GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 
-# -race where it works: it needs a C compiler. The way to know is to build something with
-# it, once and only for a target that asks.
+# -race needs a C compiler. To find out whether it works, build something with it, once and only for
+# a target that needs to know.
 RACE = $(eval RACE := $(shell $(GO) test -race -c -o /dev/null errors 2>/dev/null && echo -race))$(RACE)
 
 .PHONY: help
@@ -66,20 +67,24 @@ help: ## Show this list
 
 .PHONY: build
 build: native resources ## Build the programs for Windows nodes, and those that run here, into bin
-	GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=./cmd/%)
+	@echo "build $(WINDOWS_PROGRAMS:%=%.exe) (windows/amd64)"
+	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=./cmd/%)
 
 .PHONY: native
 native:
-	$(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=./cmd/%)
+	@echo "build $(NATIVE_PROGRAMS)"
+	@[ -e bin/csi-proxy-sim ] || echo "compiling; the first run takes several minutes"
+	$(Q)$(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=./cmd/%)
 
-# What Windows shows as a file's properties. The linker finds it in the program's directory.
+# Windows shows these as a file's properties. The linker finds them in the program's directory.
 .PHONY: resources
 resources:
-	$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" $(WINDOWS_PROGRAMS:%=../cmd/%)
+	@echo "write version resources ($(VERSION))"
+	$(Q)$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" $(WINDOWS_PROGRAMS:%=../cmd/%)
 
 .PHONY: demo
 demo: native ## Show a driver's calls to an emulated Windows node, each answer checked
-	$(STATIC_GO) run $(BUILDFLAGS) ./hack/demo -sim bin/csi-proxy-sim
+	$(Q)$(STATIC_GO) run $(BUILDFLAGS) ./hack/demo -sim bin/csi-proxy-sim
 
 .PHONY: run
 run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-help" lists its flags
@@ -92,22 +97,22 @@ test: ## Run all tests, and compile all tests for Windows
 	$(GO_TOOLS) test $(RACE) -shuffle=on $(OUR_TOOLS)
 	$(GO_MANIFESTS) test -shuffle=on ./...
 	$(GO_EXAMPLES) test $(RACE) -shuffle=on ./csi-node-plugin/...
-	$(GO_EXAMPLES) test -count=1 ./manuals # which compiles, and the go command does not see that manuals changed
+	$(GO_EXAMPLES) test -count=1 ./manuals # the go command does not notice changes of the manuals
 	GOOS=windows $(GO) vet -trimpath -tags=vhdx,wine $(PACKAGES)
 	GOOS=windows $(GO_EXAMPLES) vet -trimpath ./...
 
 # One package after the other, so that each test says at once how far it is.
 .PHONY: test-wine
-test-wine: build ## Run the Windows programs and tests under Wine, which is installed for this user if need be
+test-wine: build ## Run the Windows programs and tests under Wine; installs it for this user if missing
 	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=20m ./test/wine/...
 
-# On Windows. What 'make test' has besides is about this repository, and the same everywhere.
+# On Windows. The rest of 'make test' checks the repository, and gives the same result on any system.
 .PHONY: test-windows
 test-windows:
 	$(GO) vet -tags=vhdx $(PACKAGES)
 	$(GO) test $(PACKAGES)
 
-# On Windows, as an administrator: it attaches virtual disks of its own.
+# On Windows, as an administrator: it attaches its own virtual disks.
 VHDX_DIR ?= C:\vhdx-scratch
 .PHONY: test-vhdx
 test-vhdx:
@@ -115,18 +120,18 @@ test-vhdx:
 
 .PHONY: lint
 lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rules, for Linux and for Windows, and the workflows
-	bin/tools/actionlint -shellcheck= -pyflakes= # the same everywhere, whatever is installed
+	bin/tools/actionlint -shellcheck= -pyflakes= # so that the result does not depend on what is installed
 	GOOS=linux bin/tools/golangci-lint run $(PACKAGES)
 	GOOS=windows bin/tools/golangci-lint run $(PACKAGES)
 	cd tools && GOWORK=off ../bin/tools/golangci-lint run $(OUR_TOOLS)
 	cd test/manifests && GOWORK=off ../../bin/tools/golangci-lint run ./...
 	cd examples && GOWORK=off ../bin/tools/golangci-lint run ./... # 'make test' vets what is for Windows
 
-# What the benchmarks say goes to a file and to docs/performance.md. The benchmark binaries run
-# one after the other. That on Wine is left out where Wine cannot be had.
+# The results go to a file and to docs/performance.md. The benchmark binaries run one after the
+# other. Without Wine, its part is left out.
 BENCH_OUTPUT := bin/bench
 .PHONY: bench
-bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write docs/performance.md anew
+bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/performance.md
 	@mkdir -p $(BENCH_OUTPUT) && rm -f $(BENCH_OUTPUT)/*.txt
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -p 1 \
 		$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' .))) >$(BENCH_OUTPUT)/native.txt || \
@@ -135,12 +140,11 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and write docs/pe
 	$(MAKE) report
 
 .PHONY: report
-report: ## Write the tables and plots of docs/performance.md from what make bench has measured
+report: ## Write the tables and plots of docs/performance.md from the results of make bench
 	$(GO) run ./hack/benchreport -root . $(BENCH_OUTPUT)/native.txt $(BENCH_OUTPUT)/wine.txt
 
-# Several at a time, each with one worker: most of the time of a short run goes to building
-# and starting. One that fails does not keep the others from running; what it found is in its
-# testdata.
+# Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
+# others still run; its testdata has what it found.
 .PHONY: fuzz
 fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 	@$(GREP_TESTS) -Ho '^func Fuzz[[:alnum:]_]*' . | sed 's|/[^/]*:func | |' | \
@@ -149,25 +153,24 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 		[ $$result = 0 ] || { echo "$$output"; exit 1; }' fuzz
 
 .PHONY: soak
-soak: ## Let 64 clients work on a node that fails, for SOAKTIME (60s), with SEED (1); then bad neighbours
+soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1); then clients that attack
 	$(GO) test -count=1 -v -timeout=30m ./test/soak -args -soak.time=$(SOAKTIME) -soak.seed=$(SEED)
 
 .PHONY: generate
-generate: ## Write all generated code, the reference of csi-proxyctl and the manifests anew
+generate: ## Write the generated code, the reference of csi-proxyctl and the manifests
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools -clients client/api
 	bin/tools/protogen -plugins bin/tools internal/daemon/inspectv1
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 	$(GO_MANIFESTS) run ./render
 
-# Not of test/manifests and test/wine/original: that their go.mod is complete, the build says, and to
-# know whether it is more than that, the go command would download half a gigabyte of their
-# dependencies' tests.
+# Without test/manifests and test/wine/original: to tidy them, the go command downloads half a
+# gigabyte. Their builds fail if a requirement is missing.
 .PHONY: verify
 verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
 		! git ls-files --others --exclude-standard -- $(GENERATED) | grep . || \
-		{ echo >&2 "ERROR: generated code was out of date; commit what 'make generate' has written."; exit 1; }
+		{ echo >&2 "ERROR: generated code was out of date; run 'make generate' and commit the result."; exit 1; }
 	@for module in . client tools examples; do \
 		GOWORK=off $(GO) -C $$module mod tidy -diff || \
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
@@ -176,36 +179,38 @@ verify: generate ## Check that generated code and go.mod files are up to date
 # Before anything is built or removed.
 .PHONY: releasable
 releasable:
-	$(GO_TOOLS) run ./release -check -source '$(CURDIR)' $(if $(UNRELEASED),-unreleased) -version '$(VERSION)' -image-repository '$(IMAGE_REPOSITORY)'
+	@echo "check names and source ($(VERSION))"
+	$(Q)$(GO_TOOLS) run ./release -check -source '$(CURDIR)' $(if $(UNRELEASED),-unreleased) -version '$(VERSION)' -image-repository '$(IMAGE_REPOSITORY)'
 
 .PHONY: release
 release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in dist; see docs/releasing.md
-	rm -rf $(DIST)
-	@for platform in $(RELEASE_PLATFORMS); do \
+	$(Q)rm -rf $(DIST)
+	$(Q)for platform in $(RELEASE_PLATFORMS); do \
 		case $$platform in windows/*) programs="$(WINDOWS_PROGRAMS)";; *) programs="$(NATIVE_PROGRAMS)";; esac; \
 		dir=$(DIST)/build/$$(echo $$platform | tr / _); mkdir -p $$dir; \
 		for program in $$programs; do packages="$$packages ./cmd/$$program"; done; \
-		echo "$$platform: $$programs"; \
+		echo "build $$programs ($$platform)"; \
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
 		packages=; \
 	done
-	$(GO_TOOLS) run ./release -source '$(CURDIR)' -dist '$(abspath $(DIST))' -version '$(VERSION)' -date $(DATE) \
+	@echo "pack $(DIST)"
+	$(Q)$(GO_TOOLS) run ./release -source '$(CURDIR)' -dist '$(abspath $(DIST))' -version '$(VERSION)' -date $(DATE) \
 		-image-repository '$(IMAGE_REPOSITORY)' \
 		-sign-cert '$(SIGN_CERT)' -sign-key '$(SIGN_KEY)' -sign-timestamp '$(SIGN_TIMESTAMP)'
 
-# What signs programs for Windows, for machines that do not have it: set OSSLSIGNCODE to
+# Installs the tool that signs programs for Windows. To use it, set OSSLSIGNCODE to
 # bin/osslsigncode/bin/osslsigncode.
 .PHONY: osslsigncode
 osslsigncode:
 	tools/release/install-osslsigncode.sh bin/osslsigncode
 
 .PHONY: verify-release
-verify-release: ## Make a release twice, in different directories, and compare each byte
+verify-release: ## Make a release twice, in different directories, and compare the bytes
 	tools/release/verify.sh "$(or $(filter v%,$(VERSION)),v0.0.0-verify)" "$(RELEASE_PLATFORMS)"
 
-# The image of what a release has for Windows, with its licences. It needs unzip and docker with buildx,
-# and pushes: an engine on Linux cannot keep images of Windows. The base image is for amd64, as Windows
-# nodes are.
+# The image has the programs of a release for Windows, and their licences. It needs unzip and docker
+# with buildx, and pushes, because an engine on Linux cannot store images of Windows. The base image is
+# for amd64.
 IMAGE           ?= $(IMAGE_REPOSITORY):$(VERSION)
 IMAGE_PLATFORMS ?= windows/amd64
 .PHONY: image
@@ -218,7 +223,7 @@ image: ## Build the HostProcess image from the archives in dist and push it to I
 		--file deploy/image/Dockerfile --tag $(IMAGE) $(DIST)/image
 
 .PHONY: clean
-clean: ## Remove everything that these targets have built
+clean: ## Remove everything that these targets build
 	rm -rf bin dist cmd/*/version_windows_*.syso
 
 bin/tools/golangci-lint: tools/go.mod tools/go.sum
