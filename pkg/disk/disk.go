@@ -1,7 +1,7 @@
 // Package disk is the library's view of the disks of a Windows node: list them,
 // tell them apart, partition a new one, switch one on and off, ask its size.
 //
-// It deals in whole disks, named by the number Windows gives them. File systems
+// It works on whole disks, named by the number Windows gives them. File systems
 // and mount points belong to package volume. Disk numbers are not stable: they
 // may change when the node restarts or a disk is replugged, so look a disk up by
 // its ids or its location first and use the number at once.
@@ -10,7 +10,7 @@
 //
 //	disks, err := disk.New(diskapi.New())
 //
-// The package compiles on every system. Elsewhere than on Windows that host
+// The package compiles on every system. On other systems than Windows that host
 // fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
 // holds; a host of your own works everywhere.
 //
@@ -27,14 +27,14 @@ import (
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 )
 
-// Interface is what a driver can ask about disks. Failures answer to the errors
-// of the standard library: fs.ErrNotExist for a disk that is not there,
+// Interface is what a driver can ask about disks. Errors match those of the
+// standard library: fs.ErrNotExist for a disk that is not there,
 // fs.ErrPermission for what must not be done to the disk of Windows, fs.ErrInvalid
-// for a wrong request, context.DeadlineExceeded when Windows or the caller's
-// patience took too long.
+// for a wrong request, context.DeadlineExceeded when Windows took too long or the
+// context ended.
 //
-// A call whose context ends returns at once. A change that has begun goes on without
-// its caller, who can ask for it again to see how it ended.
+// A call whose context ends returns at once. A change that has begun goes on. Ask for
+// it again to see how it ended.
 type Interface interface {
 	// GetDiskState tells whether a disk is online.
 	GetDiskState(context.Context, *GetDiskStateRequest) (*GetDiskStateResponse, error)
@@ -57,7 +57,7 @@ type Interface interface {
 	// partition over all of it, and waits until Windows has made a volume of it.
 	// The disk is online afterwards.
 	//
-	// A disk that has partitions, of whatever kind, is not written to, and the
+	// A disk that has partitions, of any kind, is not written to, and the
 	// call succeeds. The disk of Windows, and a disk that is neither partitioned
 	// nor empty, are refused.
 	PartitionDisk(context.Context, *PartitionDiskRequest) (*PartitionDiskResponse, error)
@@ -180,7 +180,7 @@ func partition(ctx context.Context, h diskapi.HostAPI, number uint32) error {
 		}
 	}
 
-	// A host that knows nothing of contexts may have spent the caller's time.
+	// A host without contexts may have spent the caller's time.
 	if err := ctx.Err(); err != nil {
 		return winerr.Wrap("partition", object(number), err)
 	}

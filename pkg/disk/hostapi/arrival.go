@@ -16,18 +16,18 @@ import (
 const (
 	opAwait = "wait for the volume on"
 
-	// arrivalLimit is how long a new volume may take. 20 to 300 ms are usual, and
-	// seconds on a busy node.
-	arrivalLimit = 30 * time.Second
+	// newVolumeTimeout is how long the volume of a new partition may take. 20 to 300 ms are
+	// usual, and seconds on a busy node.
+	newVolumeTimeout = 30 * time.Second
 
-	// settleLimit is the same for partitions that were there before. Theirs are best
-	// waited for, since a driver will list them next, but need not exist.
-	settleLimit = 10 * time.Second
+	// oldVolumesTimeout is the same for partitions that were there before. A driver will list
+	// their volumes next, but not every partition has one.
+	oldVolumesTimeout = 10 * time.Second
 )
 
 // awaitNewVolume waits for the volume of a partition that we have created.
 func (h *host) awaitNewVolume(ctx context.Context, disk target, p win.Partition) error {
-	missing, err := h.awaitVolumes(ctx, disk, []win.Partition{p}, arrivalLimit)
+	missing, err := h.awaitVolumes(ctx, disk, []win.Partition{p}, newVolumeTimeout)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
@@ -36,31 +36,30 @@ func (h *host) awaitNewVolume(ctx context.Context, disk target, p win.Partition)
 		table = describe(layout)
 	}
 	return winerr.New(winerr.Deadline, opAwait, disk.name(),
-		"Windows has not made a volume of the new partition {%s} within %s; the table is %s; call again to wait longer", p.ID, arrivalLimit, table)
+		"Windows has not created a volume for the new partition {%s} within %s; the table is %s; call again to wait longer", p.ID, newVolumeTimeout, table)
 }
 
-// settle waits for the volumes of a disk that has partitions.
-func (h *host) settle(ctx context.Context, disk target, layout win.DriveLayout) error {
-	missing, err := h.awaitVolumes(ctx, disk, mountable(layout), settleLimit)
+// awaitOldVolumes waits for the volumes of a disk that has partitions.
+func (h *host) awaitOldVolumes(ctx context.Context, disk target, layout win.DriveLayout) error {
+	missing, err := h.awaitVolumes(ctx, disk, mountable(layout), oldVolumesTimeout)
 	if len(missing) > 0 && err == nil {
-		klog.FromContext(ctx).V(2).Info("Windows makes no volume of some partitions", "disk", disk.number, "table", describe(layout), "missing", len(missing))
+		klog.FromContext(ctx).V(2).Info("Windows created no volume for some partitions", "disk", disk.number, "table", describe(layout), "missing", len(missing))
 	}
 	return err
 }
 
-// awaitVolumes waits until each of the partitions has a volume, and returns those that
-// have none when the time is up. The time is that of its sleeps; its calls, if they hang,
-// end with ctx.
+// awaitVolumes waits until each of the partitions has a volume, and returns those without one
+// when the time is up.
 //
-// Partitions become volumes in the background: the partition manager reports them, Plug
-// and Play starts their devices, the mount manager names them. There are notifications of
-// that, but to miss one is easier than to ask.
+// Windows makes volumes in the background: the partition manager reports the partitions, Plug
+// and Play starts their devices, the mount manager names them. It sends notifications, but to
+// poll is simpler than to be sure not to miss one.
 func (h *host) awaitVolumes(ctx context.Context, disk target, partitions []win.Partition, limit time.Duration) (missing []win.Partition, err error) {
 	const (
 		firstNudge = time.Second
 		nudge      = 5 * time.Second
 	)
-	a := arrival{host: h, disk: disk, missing: slices.Clone(partitions), elsewhere: map[win.VolumeID]bool{}}
+	a := arrival{host: h, disk: disk, missing: slices.Clone(partitions), onOtherDisks: map[win.VolumeID]bool{}}
 	nextNudge := firstNudge
 	backoff := win.Backoff{First: 20 * time.Millisecond, Longest: 250 * time.Millisecond, Limit: limit}
 	_, err = win.Poll(ctx, h.m, backoff, func(waited time.Duration) (done bool, err error) {
@@ -79,20 +78,20 @@ func (h *host) awaitVolumes(ctx context.Context, disk target, partitions []win.P
 	return a.missing, nil
 }
 
-// arrival is a wait for volumes.
+// arrival is the state of a wait for volumes.
 type arrival struct {
 	*host
 	disk    target
 	missing []win.Partition
 
-	elsewhere map[win.VolumeID]bool // volumes that need not be asked again
+	onOtherDisks map[win.VolumeID]bool // volumes that need not be asked again
 }
 
-// look finds the volumes that have arrived. The GUID of a partition nearly always is that
-// of its volume too, so the list of all volumes is gone through only when it turns out not
-// to be: it may be long, and some of the volumes may be on sick disks.
+// look finds the volumes that have arrived. A partition and its volume nearly always have the
+// same GUID. Only if they do not, look goes through the list of all volumes: it may be long, and
+// some of the volumes may be on disks that do not answer.
 func (a *arrival) look(ctx context.Context, waited time.Duration) error {
-	const surely = 300 * time.Millisecond // volumes are there by then, as a rule
+	const usualArrival = 300 * time.Millisecond
 	byName := true
 	for _, p := range slices.Clone(a.missing) {
 		if (p.ID == win.GUID{}) { // MBR
@@ -101,23 +100,23 @@ func (a *arrival) look(ctx context.Context, waited time.Duration) error {
 		}
 		a.found(ctx, win.VolumeID(`\\?\Volume{`+p.ID.String()+`}\`))
 	}
-	if len(a.missing) == 0 || (byName && waited < surely) {
+	if len(a.missing) == 0 || (byName && waited < usualArrival) {
 		return ctx.Err()
 	}
 	volumes, err := a.m.VolumeIDs(ctx)
 	if err != nil {
 		return err
 	}
-	volumes = slices.DeleteFunc(volumes, func(id win.VolumeID) bool { return a.elsewhere[id] })
+	volumes = slices.DeleteFunc(volumes, func(id win.VolumeID) bool { return a.onOtherDisks[id] })
 	extents := make([][]win.Extent, len(volumes))
-	failures := parallel.Each(ctx, len(volumes), patience, func(ctx context.Context, i int) (err error) {
+	failures := parallel.Each(ctx, len(volumes), diskTimeout, func(ctx context.Context, i int) (err error) {
 		extents[i], err = a.m.VolumeExtents(ctx, volumes[i])
 		return err
 	})
 	for i, id := range volumes {
-		// One that fails may not be ready yet. One that hangs is not worth the time.
+		// A volume that fails may not be ready yet. One that hangs is not asked again.
 		if failures[i] == nil || errors.Is(failures[i], context.DeadlineExceeded) {
-			a.elsewhere[id] = !a.match(ctx, id, extents[i])
+			a.onOtherDisks[id] = !a.match(ctx, id, extents[i])
 		}
 	}
 	return ctx.Err()
@@ -130,7 +129,7 @@ func (a *arrival) found(ctx context.Context, id win.VolumeID) {
 	}
 }
 
-// match takes the partitions from the missing where a volume begins.
+// match removes the partitions where a volume begins from the missing ones.
 func (a *arrival) match(ctx context.Context, id win.VolumeID, extents []win.Extent) bool {
 	before := len(a.missing)
 	a.missing = slices.DeleteFunc(a.missing, func(p win.Partition) bool {
@@ -139,16 +138,15 @@ func (a *arrival) match(ctx context.Context, id win.VolumeID, extents []win.Exte
 	if len(a.missing) == before {
 		return false
 	}
-	// Where automatic mounting is switched off, a new volume stays offline until
-	// somebody asks for it. Elsewhere it is online, and drivers may not know the call.
+	// If automatic mounting is off, a new volume stays offline until a program asks for it.
+	// Otherwise it is online, and its driver may not know the call.
 	// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_volume_online
 	_ = a.m.OnlineVolume(ctx, id)
 	return true
 }
 
-// nudge helps when volumes are late: the disk may have been put offline again, the table
-// may not have been read, and where automatic mounting is switched off the volume may not
-// even have got a name.
+// nudge helps when volumes are late: the disk may be offline again, Windows may not have read
+// the table, and if automatic mounting is off the volume may not have a name yet.
 func (a *arrival) nudge(ctx context.Context) {
 	device := a.disk.device
 	if now, err := a.m.DiskAttributes(ctx, device); err == nil && now.Offline {

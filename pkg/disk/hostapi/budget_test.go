@@ -85,7 +85,7 @@ func offline() winsim.Model {
 	return withStorage(func(s *winsim.Storage) { s.SANPolicy = winsim.OfflineAll })
 }
 
-// atOnce is a machine on which nobody has to wait for a volume.
+// atOnce is a machine on which volumes arrive at once.
 func atOnce() winsim.Model { return withStorage(func(s *winsim.Storage) { *s = winsim.Storage{} }) }
 
 func partitioned() winsim.Model { return withDisk(used["NTFS"]) }

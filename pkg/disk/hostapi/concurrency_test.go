@@ -41,7 +41,7 @@ func TestPartitionDisk_HundredCallers(t *testing.T) {
 	})
 }
 
-// TestPartitionDisk_HundredCallersFail: everybody gets the one answer.
+// TestPartitionDisk_HundredCallersFail: every caller gets the one answer.
 func TestPartitionDisk_HundredCallersFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t, realTime())
@@ -62,7 +62,7 @@ func TestPartitionDisk_HundredCallersFail(t *testing.T) {
 	})
 }
 
-// TestPublishedMethods_HundredCallers: the locks alone keep the disk safe.
+// TestPublishedMethods_HundredCallers: the queue alone keeps the disk safe.
 func TestPublishedMethods_HundredCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t, realTime())
@@ -115,8 +115,8 @@ func TestPartitionDisk_HundredDisks(t *testing.T) {
 	})
 }
 
-// TestPartitionDisk_CallersLeave: those who lose patience get their answer at once, the
-// work goes on, and is not begun again.
+// TestPartitionDisk_CallersLeave: callers whose context ends get their answer at once, the work
+// goes on, and is not started again.
 func TestPartitionDisk_CallersLeave(t *testing.T) {
 	for _, call := range []string{"SystemVolumes", "DiskAttributes", "DriveLayout", "CreateDisk", "SetDriveLayout", "OnlineVolume"} {
 		t.Run("in "+call, func(t *testing.T) {
@@ -145,8 +145,8 @@ func TestPartitionDisk_CallersLeave(t *testing.T) {
 	}
 }
 
-// TestSetDiskState_WaitsForTheDisk: calls on one disk come one after another. Whoever
-// gives up waiting leaves at once, and what was wanted is not done behind their back.
+// TestSetDiskState_WaitsForTheDisk: calls on one disk run one after another. A caller that gives
+// up leaves at once, and its change is dropped.
 func TestSetDiskState_WaitsForTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t, realTime())
@@ -190,7 +190,7 @@ func TestSetDiskState_CarriedThrough(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := h.WithContext(ctx).SetDiskState(blank, false); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the caller without patience: %v", err)
+			t.Errorf("the caller with a deadline: %v", err)
 		}
 		if err := h.WithContext(t.Context()).SetDiskState(blank, false); err != nil {
 			t.Errorf("the retry: %v", err)

@@ -15,13 +15,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// ends is how much at either end of a disk has to be zero before a partition table is
-// written: where all of them, and most of what is written without one, begin.
+// ends is how much at either end of a disk must be zero before a partition table is written. All
+// tables begin there, and so does most data on disks without one.
 const ends = 8 << 10
 
-// refuseData fails if a disk that Windows shows without a partition table is not empty: if
-// its ends cannot be read or are not zero, or if there is a sign of a file system or the
-// like further in, where Linux puts some.
+// refuseData fails if a disk that Windows shows without a partition table is not empty: if its
+// ends cannot be read or are not zero, or if there is a signature of a file system, RAID or LVM
+// further in, where Linux puts some.
 func (h *host) refuseData(ctx context.Context, disk target, geometry win.DiskGeometry) error {
 	const advice = "if nothing on it is needed, clean it with diskpart"
 	head, tail := make([]byte, signature.HeadLength), make([]byte, signature.TailLength)
@@ -47,8 +47,8 @@ func (h *host) refuseData(ctx context.Context, disk target, geometry win.DiskGeo
 	return nil
 }
 
-// entries looks for partitions in the sectors of a GPT, and says what is there unless it
-// is nothing but reserved partitions.
+// entries looks for partitions in the sectors of a GPT. It describes the first one that is not
+// reserved.
 // https://uefi.org/specs/UEFI/2.10/05_GUID_Partition_Table_Format.html
 func (h *host) entries(ctx context.Context, disk target, geometry win.DiskGeometry) (found string, err error) {
 	const (
@@ -112,10 +112,9 @@ func tableSign(sectors []byte) string {
 // of a file system does.
 func bootSignature(sector []byte) bool { return sector[510] == 0x55 && sector[511] == 0xaa }
 
-// warnOfOldVolume logs when a new partition begins where an old file system began: a disk
-// that was used before, and wiped no further than its partition table. Windows mounts that
-// file system again. We do not wipe it, because should the disk ever have been blank by
-// mistake only, this brings the data back.
+// warnOfOldVolume logs when a new partition begins where an old file system began: the disk was
+// used before, and only its partition table was wiped. Windows mounts that file system again. We do
+// not wipe it: if the table was lost by mistake, this brings the data back.
 func (h *host) warnOfOldVolume(ctx context.Context, disk target, p win.Partition) {
 	sector := make([]byte, 4096) // of any size
 	if h.m.ReadDevice(ctx, disk.device, p.Offset, sector) != nil || !bootSignature(sector) {
@@ -125,5 +124,5 @@ func (h *host) warnOfOldVolume(ctx context.Context, disk target, p win.Partition
 		"disk", disk.number, "partition", p.ID, "fileSystem", string(bytes.TrimRight(sector[3:11], " \x00")))
 }
 
-// sectorSize is the unit of reading, which no sane disk leaves out.
+// sectorSize is the unit of reads. 512 is for disks that report none.
 func sectorSize(geometry win.DiskGeometry) int64 { return max(512, int64(geometry.BytesPerSector)) }

@@ -11,16 +11,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
-// patience is how long one disk may keep a list waiting. A disk whose controller is resetting
+// diskTimeout is how long one disk may delay a list. A disk whose controller is resetting
 // answers after 10 to 60 seconds, or never.
-const patience = 5 * time.Second
+const diskTimeout = 5 * time.Second
 
-// eachDisk asks every disk that is present and returns the answers by disk number. A disk
-// without an answer is left out: the caller looks for another one more often than not,
-// and if it is the one, will look again.
+// eachDisk asks every disk that is present and returns the answers by disk number. It leaves out
+// a disk that does not answer: most callers look for another one, and a caller that looks for
+// this one asks again.
 //
-// Numbers come from the device, not from counting \\.\PhysicalDrive0 up: they have gaps
-// and no upper bound.
+// Numbers come from the device, not from counting \\.\PhysicalDrive0 up: they have gaps and no
+// upper bound.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_storage_get_device_number
 func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.Context, win.Device) (T, bool, error)) (map[uint32]T, error) {
 	devices, err := h.m.DiskDevices(ctx)
@@ -32,7 +32,7 @@ func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.C
 		value  T
 		ok     bool
 	}, len(devices))
-	failures := parallel.Each(ctx, len(devices), patience, func(ctx context.Context, i int) error {
+	failures := parallel.Each(ctx, len(devices), diskTimeout, func(ctx context.Context, i int) error {
 		number, err := h.m.DeviceNumber(ctx, devices[i])
 		if err != nil || number.Type != win.DeviceTypeDisk {
 			return err
@@ -49,7 +49,7 @@ func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.C
 	disks := make(map[uint32]T, len(devices))
 	for i, answer := range answers {
 		if err := failures[i]; err != nil {
-			log.V(2).Info("A disk is left out of a list because it does not answer", "operation", op, "device", devices[i], "err", err)
+			log.V(2).Info("Left a disk out of a list because it does not answer", "operation", op, "device", devices[i], "err", err)
 			continue
 		}
 		if _, twice := disks[answer.number]; answer.ok && !twice {

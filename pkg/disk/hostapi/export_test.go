@@ -2,9 +2,9 @@ package api
 
 // For the tests of what has no calls to a machine in it.
 var (
-	AddPartition  = addPartition
-	Mountable     = mountable
-	Page83        = page83
-	ParseLocation = parseLocation
-	Partitioned   = partitioned
+	Mountable         = mountable
+	Page83            = page83
+	ParseLocation     = parseLocation
+	Partitioned       = partitioned
+	WithDataPartition = withDataPartition
 )

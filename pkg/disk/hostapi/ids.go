@@ -27,10 +27,10 @@ func (h *host) listIDs(ctx context.Context) (map[uint32]DiskIDs, error) {
 // virtual disks have no page 83, for instance; they are disks all the same.
 func unknown(err error) bool { return errors.Is(err, winerr.Unsupported) }
 
-// page83 picks the identifier that drivers know a disk by: the first that identifies the
-// device itself and is bytes or ASCII text. They compare it as a string, so there is no
-// choosing a "better" one further down, and not even a blank may be trimmed: on Google
-// Compute Engine the text is "Google  " and the name of the disk.
+// page83 picks the identifier that drivers know a disk by: the first that identifies the device
+// itself and is bytes or ASCII text. They compare it as a string, so a "better" one further down
+// does not count, and spaces stay: on Google Compute Engine the text is "Google  " and the name of
+// the disk.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-storage_device_id_descriptor
 func page83(identifiers []win.DeviceIdentifier) string {
 	for _, id := range identifiers {

@@ -14,8 +14,8 @@ const (
 	opInitialize = "initialize"
 )
 
-// minDiskSize is what Windows wants for a partition table and room beside it: smaller
-// disks are refused by MSFT_Disk.Initialize (41014).
+// minDiskSize is what Windows needs for a partition table and room beside it:
+// MSFT_Disk.Initialize refuses smaller disks (41014).
 // https://learn.microsoft.com/windows-hardware/drivers/storage/initialize-msft-disk
 const minDiskSize = 32 << 20
 
@@ -27,7 +27,7 @@ func (h *host) isInitialized(ctx context.Context, disk uint32) (bool, error) {
 // inspect reads the partition table of a disk, and reports whether there is one, or else a
 // file system without one: Windows shows that as an MBR table with a partition at 0.
 //
-// Some drivers call a disk without any table MBR. Only its first sector can tell.
+// Some drivers report MBR for a disk without any table. Only its first sector tells.
 func (h *host) inspect(ctx context.Context, op string, disk target) (layout win.DriveLayout, initialized bool, err error) {
 	layout, err = h.m.DriveLayout(ctx, disk.device)
 	switch {
@@ -49,12 +49,12 @@ func (h *host) inspect(ctx context.Context, op string, disk target) (layout win.
 	return layout, bootSignature(sector), nil
 }
 
-// used tells an entry of a table from one of the free places in an MBR table.
+// used tells an entry of a table from a free entry of an MBR table.
 func used(p win.Partition) bool {
 	return p.Type != win.GUID{} || p.MBRType != 0 || p.Length != 0
 }
 
-// initialize gives a disk without a partition table an empty GPT. The disk is locked.
+// initialize gives a disk without a partition table an empty GPT, in the queue of the disk.
 func (h *host) initialize(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opInitialize, disk); err != nil {
 		return err
@@ -74,21 +74,21 @@ func (h *host) initialize(ctx context.Context, disk uint32) error {
 	return err
 }
 
-// secondLook is the pause between two looks at a disk that seems to be empty: disks that
-// have just arrived, and disks that answer with errors, pass for blank.
+// secondLook is the pause between two looks at a disk that seems empty: disks that have just
+// arrived, and disks that answer with errors, look blank.
 const secondLook = 500 * time.Millisecond
 
-// writeTable is initialize after the first look: the disk is pinned, online, is not that
-// of Windows, and seemed to have no table. It returns the table that the disk then has, and
-// whether it is a new one.
+// writeTable is initialize after the first look: the disk is pinned, online, not the disk of
+// Windows, and seemed to have no table. It returns the table that the disk then has, and whether
+// it is a new one.
 //
-// It destroys what is there. Therefore it looks again, and closer, and nothing comes
-// between the last look and the destruction. A disk that is read-only becomes writable only
-// after it was found to be empty: if it has data, somebody may want it so.
+// It destroys what is there. So it looks again, and closer, and does nothing between the last look
+// and the destruction. A read-only disk becomes writable only after it was found empty: if it has
+// data, read-only may be intended.
 func (h *host) writeTable(ctx context.Context, disk target) (layout win.DriveLayout, created bool, err error) {
 	if disk.size < minDiskSize {
 		return layout, false, winerr.New(winerr.Invalid, opInitialize, disk.name(),
-			"it has %d bytes, and Windows puts a partition table on no disk below %d", disk.size, minDiskSize)
+			"it has %d bytes; Windows needs at least %d for a partition table", disk.size, minDiskSize)
 	}
 	layout, initialized, err := h.inspect(ctx, opInitialize, disk)
 	if err != nil || initialized {
@@ -117,8 +117,8 @@ func (h *host) writeTable(ctx context.Context, disk target) (layout win.DriveLay
 	return layout, true, err
 }
 
-// lookForData reports whether a disk has a partition table, and fails if it has none but
-// is not empty either, or is not the disk it was.
+// lookForData reports whether a disk has a partition table. It fails if the disk has no table but
+// is not empty, or is not the disk it was.
 func (h *host) lookForData(ctx context.Context, disk *target) (layout win.DriveLayout, initialized bool, err error) {
 	geometry, err := h.recognize(ctx, opInitialize, disk)
 	if err != nil {

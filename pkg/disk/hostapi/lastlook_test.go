@@ -77,20 +77,20 @@ func TestPartition_DiskIsReplaced(t *testing.T) {
 	}
 }
 
-// samePlace is a machine whose disk has the same interface before and after it is replaced,
-// as on buses that know nothing of it but its place.
-type samePlace struct {
+// sameSlot is a machine whose disk has the same interface before and after it is replaced,
+// as on buses that name it after its slot.
+type sameSlot struct {
 	*winsim.Node
 	serial *string
 }
 
-func (m samePlace) DeviceDescriptor(ctx context.Context, d win.Device) (win.DeviceDescriptor, error) {
+func (m sameSlot) DeviceDescriptor(ctx context.Context, d win.Device) (win.DeviceDescriptor, error) {
 	descriptor, err := m.Node.DeviceDescriptor(ctx, d)
 	descriptor.Serial = *m.serial
 	return descriptor, err
 }
 
-func (m samePlace) Sleep(ctx context.Context, d time.Duration) error {
+func (m sameSlot) Sleep(ctx context.Context, d time.Duration) error {
 	*m.serial = "another"
 	return m.Node.Sleep(ctx, d)
 }
@@ -99,7 +99,7 @@ func TestPartition_AnotherDiskInItsPlace(t *testing.T) {
 	for _, disk := range []winsim.Disk{{}, {Layout: winsim.LayoutGPT}} {
 		node, serial := newNode(t, withDisk(disk)), "one"
 		unchanged(t, node, added, func() {
-			err := diskapi.NewOn(samePlace{node, &serial}).PartitionDisk(added)
+			err := diskapi.NewOn(sameSlot{node, &serial}).PartitionDisk(added)
 			wantKind(t, "PartitionDisk", err, winerr.Busy)
 			if err != nil && !strings.Contains(err.Error(), `"another"`) {
 				t.Errorf("%v does not say what is there now", err)
@@ -126,7 +126,7 @@ func TestPartition_DiskIsFilled(t *testing.T) {
 				if err := node.CreateDisk(ctx, device, id); err != nil {
 					t.Fatal(err)
 				}
-				table, _, err := diskapi.AddPartition(layout(t, node, added), int64(winsim.GiB))
+				table, _, err := diskapi.WithDataPartition(layout(t, node, added), int64(winsim.GiB))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,7 +12,7 @@ import (
 const (
 	mib = 1 << 20
 
-	// minPartition is the least that NTFS can be put on.
+	// minPartition is the smallest partition that NTFS fits on.
 	minPartition = 8 * mib
 
 	// Windows 10 and Server 2016 and later fill the first 16 MiB with a Microsoft
@@ -20,14 +20,13 @@ const (
 	// partition 2, and disk tools the reserved one.
 	// https://learn.microsoft.com/windows-hardware/manufacture/desktop/configure-uefigpt-based-hard-drive-partitions
 	msrEnd     = 16 * mib
-	msrMinDisk = 128 * mib // a smaller disk goes without
+	msrMinDisk = 128 * mib // a smaller disk gets none
 
 	hidden uint64 = 0x4000000000000000 // GPT attribute: the mount manager ignores it
 )
 
-// partitioned reports whether there is a partition that is not reserved for Windows' own
-// use. That includes those of other systems, of dynamic disks and of types we have never
-// heard of: such a disk is taken.
+// partitioned reports whether there is a partition that is not reserved for Windows' own use.
+// Partitions of other systems, of dynamic disks and of unknown types count: such a disk is in use.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/msft-partition
 func partitioned(layout win.DriveLayout) bool {
 	switch layout.Style {
@@ -40,7 +39,7 @@ func partitioned(layout win.DriveLayout) bool {
 	case win.StyleMBR:
 		return slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool {
 			switch p.MBRType {
-			case 0x05, 0x0f, 0x85: // extended: a box for other partitions
+			case 0x05, 0x0f, 0x85: // extended: contains other partitions
 				return false
 			default:
 				return used(p)
@@ -51,8 +50,8 @@ func partitioned(layout win.DriveLayout) bool {
 	}
 }
 
-// mountable returns the partitions that Windows makes volumes of. It also does so of a few
-// others, at times.
+// mountable returns the partitions of which Windows always makes volumes. It sometimes makes
+// volumes of others, too.
 func mountable(layout win.DriveLayout) (found []win.Partition) {
 	for _, p := range layout.Partitions {
 		switch {
@@ -68,12 +67,12 @@ func mountable(layout win.DriveLayout) (found []win.Partition) {
 	return found
 }
 
-// addPartition returns the table with one more partition, as large as possible, and that
-// partition. It fails with the number of bytes there were for it if they are too few.
+// withDataPartition returns the table with one more partition, as large as possible, and that
+// partition. It fails if there is too little room.
 //
 // The table must have nothing but reserved partitions. Offset and length are multiples of
 // 1 MiB, as New-Partition makes them: up to 1 MiB remains free at the end.
-func addPartition(layout win.DriveLayout, diskSize int64) (win.DriveLayout, win.Partition, error) {
+func withDataPartition(layout win.DriveLayout, diskSize int64) (win.DriveLayout, win.Partition, error) {
 	table := layout
 	table.Partitions = slices.Clone(layout.Partitions)
 	add := func(p win.Partition) win.Partition {
@@ -93,7 +92,7 @@ func addPartition(layout win.DriveLayout, diskSize int64) (win.DriveLayout, win.
 	start = (start + mib - 1) / mib * mib
 	end = end / mib * mib
 	if end-start < minPartition {
-		return table, win.Partition{}, fmt.Errorf("the largest free part has %d bytes, and a partition needs %d", max(0, end-start), minPartition)
+		return table, win.Partition{}, fmt.Errorf("the largest free range has %d bytes; a partition needs %d", max(0, end-start), minPartition)
 	}
 	return table, add(win.Partition{
 		Type: win.PartitionBasicData, Name: "Basic data partition", Attributes: win.NoDriveLetter,
@@ -115,7 +114,7 @@ func largestGap(layout win.DriveLayout) (start, end int64) {
 	return start, end
 }
 
-// describe puts a table into one line of an error.
+// describe is a table in one line, for errors.
 func describe(layout win.DriveLayout) string {
 	var b strings.Builder
 	b.WriteString(layout.Style.String())

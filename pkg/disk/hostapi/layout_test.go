@@ -106,7 +106,7 @@ func TestAddPartition(t *testing.T) {
 				t.Fatalf("the usable part is %d, want %d", usable, c.usable)
 			}
 			before.Partitions = c.there
-			table, created, err := diskapi.AddPartition(before, c.size)
+			table, created, err := diskapi.WithDataPartition(before, c.size)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestAddPartition_NoRoom(t *testing.T) {
 		"a table without a size": {Style: win.StyleGPT},
 		"a table with nonsense":  {Style: win.StyleGPT, UsableOffset: gib, UsableLength: -gib},
 	} {
-		if _, created, err := diskapi.AddPartition(table, 64*mib); err == nil {
+		if _, created, err := diskapi.WithDataPartition(table, 64*mib); err == nil {
 			t.Errorf("%s: created %+v", name, created)
 		}
 	}
@@ -159,7 +159,7 @@ func FuzzAddPartition(f *testing.F) {
 		if msrLength > 0 {
 			before.Partitions = []win.Partition{msr(msrOffset, msrLength)}
 		}
-		table, p, err := diskapi.AddPartition(before, size)
+		table, p, err := diskapi.WithDataPartition(before, size)
 		if err != nil {
 			return
 		}
@@ -198,12 +198,12 @@ func TestPartitioned(t *testing.T) {
 		{"no table", win.DriveLayout{Style: win.StyleRaw}, false, 0},
 		{"an empty GPT", gpt(), false, 0},
 		{"a reserved partition", gpt(win.PartitionMSR), false, 0},
-		{"a free place in a GPT", gpt(win.GUID{}), false, 0},
+		{"a free entry of a GPT", gpt(win.GUID{}), false, 0},
 		{"a basic partition", gpt(win.PartitionMSR, win.PartitionBasicData), true, 1},
 		{"an EFI partition", gpt(win.PartitionEFI), true, 0},
 		{"a recovery partition", gpt(win.PartitionRecovery), true, 0},
 		{"a dynamic disk", gpt(win.PartitionLDMMetadata, win.PartitionMSR, win.PartitionLDMData), true, 0},
-		{"a type nobody knows", gpt(win.NewGUID()), true, 0},
+		{"an unknown type", gpt(win.NewGUID()), true, 0},
 		{"an empty MBR", mbr(), false, 0},
 		{"NTFS in an MBR", mbr(0x07), true, 1},
 		{"Linux in an MBR", mbr(0x83), true, 0},

@@ -183,8 +183,8 @@ func TestLists_DiskVanishes(t *testing.T) {
 	}
 }
 
-// TestLists_HangingDisk: a disk that hangs is left out after a while; a caller with less
-// patience does not wait for it.
+// TestLists_HangingDisk: a disk that hangs is left out after a while; a caller with an earlier
+// deadline does not wait for it.
 func TestLists_HangingDisk(t *testing.T) {
 	for name, list := range lists {
 		t.Run(name, func(t *testing.T) {
@@ -224,8 +224,8 @@ func TestLists_NoList(t *testing.T) {
 	}
 }
 
-// oddDevices lists a disk twice, as a driver stack with several paths may, and a device
-// that is none.
+// oddDevices lists a disk twice, as a driver stack with several paths may, and a device that is
+// not a disk.
 type oddDevices struct{ *winsim.Node }
 
 func (m oddDevices) DiskDevices(ctx context.Context) ([]win.Device, error) {

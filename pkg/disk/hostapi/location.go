@@ -12,8 +12,7 @@ func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, erro
 	return eachDisk(ctx, h, "list disk locations", h.location)
 }
 
-// location says where a disk is attached. Disks that are files on another disk are
-// attached nowhere.
+// location says where a disk is attached. Disks that are files on another disk have no location.
 func (h *host) location(ctx context.Context, d win.Device) (at DiskLocation, ok bool, err error) {
 	descriptor, err := h.m.DeviceDescriptor(ctx, d)
 	if err != nil && !unknown(err) {
@@ -36,8 +35,8 @@ func (h *host) location(ctx context.Context, d win.Device) (at DiskLocation, ok 
 		at = scsiLocation(address)
 	}
 	if descriptor.BusType == win.BusTypeNVMe {
-		// The driver makes up target 0 and LUN 0 for each local NVMe disk. A caller
-		// who looks for LUN 0 would take one of those for the disk it has attached
+		// The driver makes up target 0 and LUN 0 for each local NVMe disk. A caller that
+		// looks for LUN 0 would mistake one for the disk it has attached
 		// (azuredisk-csi-driver#2661).
 		at.Target, at.LUNID = "", ""
 	}
@@ -48,7 +47,7 @@ func (h *host) location(ctx context.Context, d win.Device) (at DiskLocation, ok 
 // Bus 0 : Device 63667 : Function 30747 : Adapter 1 : Port 0 : Target 0 : LUN 1". Other
 // texts, as the path of a VHD, have less than five parts or no adapter.
 //
-// The bus is that of the controller on PCI; the bus in the sense of SCSI is called port.
+// Bus is the PCI bus of the controller; the SCSI bus is called port.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/msft-disk
 func parseLocation(text string) (at DiskLocation, ok bool) {
 	parts := strings.Split(text, ":")
@@ -74,7 +73,7 @@ func parseLocation(text string) (at DiskLocation, ok bool) {
 	return at, at.Adapter != ""
 }
 
-// scsiLocation makes the same of a SCSI address.
+// scsiLocation makes a location from a SCSI address.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddscsi/ns-ntddscsi-_scsi_address
 func scsiLocation(address win.SCSIAddress) DiskLocation {
 	decimal := func(n uint8) string { return strconv.Itoa(int(n)) }

@@ -20,11 +20,10 @@ func (h *host) hasPartitions(ctx context.Context, disk uint32) (bool, error) {
 	return err == nil && partitioned(layout), winerr.Wrap("look for basic partitions on", name(disk), err)
 }
 
-// partition is PartitionDisk. The disk is locked.
+// partition is PartitionDisk, in the queue of the disk.
 //
-// The disk is taken online whether it is empty or not: some drivers go on to list its
-// volumes without asking for that themselves, and Windows shows no volumes of a disk that
-// is offline.
+// It takes the disk online even if it has partitions: some drivers list its volumes next, without
+// taking it online themselves, and Windows shows no volumes of an offline disk.
 func (h *host) partition(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opPartition, disk); err != nil {
 		return err
@@ -54,7 +53,7 @@ func (h *host) partition(ctx context.Context, disk uint32) error {
 	}
 }
 
-// createPartition is CreateBasicPartition. The disk is locked.
+// createPartition is CreateBasicPartition, in the queue of the disk.
 func (h *host) createPartition(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opCreatePartition, disk); err != nil {
 		return err
@@ -66,11 +65,11 @@ func (h *host) createPartition(ctx context.Context, disk uint32) error {
 	return h.ensurePartition(ctx, disk, layout)
 }
 
-// ensurePartition creates a partition if the disk has none but reserved ones, and waits
-// for the volumes of the partitions there are. The table is one that was there before.
+// ensurePartition creates a partition in an older table that has only reserved ones. Otherwise it
+// waits for the volumes of the disk.
 //
-// One that is empty may be what our own interrupted call has left. It may also be one that
-// Windows could not read, so it has to be empty twice, as a disk without a table has.
+// An empty table may be left from an interrupted call of ours. It may also be one that Windows
+// could not read. So it must be empty twice, like a disk without a table.
 func (h *host) ensurePartition(ctx context.Context, disk uint32, layout win.DriveLayout) error {
 	if done, err := h.refuseTable(ctx, numbered(disk), layout); done || err != nil {
 		return err
@@ -91,17 +90,17 @@ func (h *host) ensurePartition(ctx context.Context, disk uint32, layout win.Driv
 	return h.fillTable(ctx, t, layout.DiskID)
 }
 
-// refuseTable fails if no partition can be created in a table, and is done, with the
-// volumes, if there is one.
+// refuseTable fails if no partition can be created in a table. It is done, and has waited for the
+// volumes, if there are partitions.
 func (h *host) refuseTable(ctx context.Context, disk target, layout win.DriveLayout) (done bool, err error) {
 	switch {
 	case partitioned(layout):
-		return true, h.settle(ctx, disk, layout)
+		return true, h.awaitOldVolumes(ctx, disk, layout)
 	case layout.Style == win.StyleRaw:
 		return false, winerr.New(winerr.InUse, opCreatePartition, disk.name(), "it has no partition table; initialize it first")
 	case layout.Style != win.StyleGPT:
 		return false, winerr.New(winerr.InUse, opCreatePartition, disk.name(),
-			"it has an empty %s partition table, which was not written by us; if nothing on it is needed, clean it with diskpart", layout.Style)
+			"it has an empty %s partition table that csi-proxy did not write; if nothing on it is needed, clean it with diskpart", layout.Style)
 	}
 	return false, nil
 }
@@ -109,26 +108,25 @@ func (h *host) refuseTable(ctx context.Context, disk target, layout win.DriveLay
 // fillTable creates the partition in the empty GPT with the given id, and waits for its
 // volume.
 func (h *host) fillTable(ctx context.Context, disk target, id win.GUID) error {
-	layout, created, err := h.addPartition(ctx, disk, id)
+	layout, created, err := h.createInEmptyTable(ctx, disk, id)
 	switch {
 	case err != nil:
 		return err
 	case created == nil:
-		return h.settle(ctx, disk, layout)
+		return h.awaitOldVolumes(ctx, disk, layout)
 	default:
 		return h.awaitNewVolume(ctx, disk, *created)
 	}
 }
 
-// addPartition creates the partition on a disk with the GPT that has the given id. It
-// returns none if somebody else was faster, and the table as it is then.
+// createInEmptyTable creates the partition on a disk with the GPT that has the given id. If another
+// program was faster it returns no partition, and the table as it is then.
 //
-// Windows may add a reserved partition of its own to a new table, some time after it was
-// created. Nothing tells when it has; therefore the table is read immediately before it is
-// written, what is there is kept, and a table that Windows refuses because it has changed
-// in between is made anew.
+// Windows may add its own reserved partition to a new table some time later, without notice. So
+// the table is read immediately before it is written, and its partitions are kept. If Windows
+// refuses a table because it has changed in between, it is read and written again.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
-func (h *host) addPartition(ctx context.Context, disk target, id win.GUID) (layout win.DriveLayout, created *win.Partition, err error) {
+func (h *host) createInEmptyTable(ctx context.Context, disk target, id win.GUID) (layout win.DriveLayout, created *win.Partition, err error) {
 	const attempts = 3
 	fail := func(err error) (win.DriveLayout, *win.Partition, error) {
 		return layout, nil, winerr.Wrap(opCreatePartition, disk.name(), err)
@@ -143,7 +141,7 @@ func (h *host) addPartition(ctx context.Context, disk target, id win.GUID) (layo
 		if layout, err = h.lookForPartitions(ctx, &disk, id); err != nil || partitioned(layout) {
 			return fail(err)
 		}
-		table, wanted, err := addPartition(layout, disk.size)
+		table, wanted, err := withDataPartition(layout, disk.size)
 		if err != nil {
 			return fail(winerr.As(winerr.NoSpace, opCreatePartition, disk.name(), err, ""))
 		}
@@ -166,8 +164,8 @@ func (h *host) addPartition(ctx context.Context, disk target, id win.GUID) (layo
 		"Windows refused or lost the new partition %d times (%w); the table is %s", attempts, winerr.InvalidParameter, describe(layout)))
 }
 
-// lookForPartitions reads the table of a disk. It fails unless that is the GPT with the
-// given id, and has either partitions, or none in the sectors of the disk either.
+// lookForPartitions reads the table of a disk. It fails if that is not the GPT with the given id,
+// or if Windows shows no partitions but the sectors of the disk have some.
 func (h *host) lookForPartitions(ctx context.Context, disk *target, id win.GUID) (layout win.DriveLayout, err error) {
 	geometry, err := h.recognize(ctx, opCreatePartition, disk)
 	if err != nil {
@@ -183,7 +181,7 @@ func (h *host) lookForPartitions(ctx context.Context, disk *target, id win.GUID)
 		return layout, winerr.Wrap(opCreatePartition, disk.name(), err)
 	case layout.Style != win.StyleGPT || layout.DiskID != id:
 		return layout, winerr.New(winerr.Busy, opCreatePartition, disk.name(),
-			"its partition table was GPT {%s}, and now is %s {%s}; look what else writes to it", id, layout.Style, layout.DiskID)
+			"its partition table was GPT {%s}, and now is %s {%s}; find out what else writes to it", id, layout.Style, layout.DiskID)
 	case !partitioned(layout) && entries != "":
 		return layout, winerr.New(winerr.InUse, opCreatePartition, disk.name(),
 			"Windows shows an empty partition table, but there is %s; if nothing on it is needed, clean it with diskpart", entries)

@@ -136,8 +136,8 @@ func TestPartition_UsedDisk(t *testing.T) {
 		}{
 			{name: "online"},
 			{name: "offline and read-only", offline: true, readOnly: true},
-			{name: "raw at first sight", looksRaw: 1},
-			{name: "offline and raw at first sight", offline: true, looksRaw: 1},
+			{name: "raw at the first look", looksRaw: 1},
+			{name: "offline and raw at the first look", offline: true, looksRaw: 1},
 		} {
 			disk.Offline, disk.ReadOnly, disk.LooksRaw = state.offline, state.readOnly, state.looksRaw
 			t.Run(name+", "+state.name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestPartition_SystemDisk(t *testing.T) {
 	}
 }
 
-// TestPartition_SystemUnknown: no disk is touched while nobody knows which is Windows'.
+// TestPartition_SystemUnknown: no disk is changed if the disk of Windows is not known.
 func TestPartition_SystemUnknown(t *testing.T) {
 	for _, call := range []string{"SystemVolumes", "VolumeExtents"} {
 		node := newNode(t, withStorage(func(s *winsim.Storage) { s.SANPolicy = winsim.OfflineAll }))
@@ -318,7 +318,7 @@ func TestPartition_VolumeNeverArrives(t *testing.T) {
 			t.Errorf("%v does not contain %q", err, want)
 		}
 	}
-	for range 5 { // not an error any more, since the partition may be somebody else's
+	for range 5 { // not an error any more, since another program may have made the partition
 		if err := h.PartitionDisk(blank); err != nil {
 			t.Error(err)
 		}

@@ -78,16 +78,17 @@ func list(adapters []string) string {
 	}
 }
 
-// scan makes the adapters look for disks that came or went, and then Windows for the size
-// and partitions of each disk. The latter helps even when the former failed.
+// scan makes the adapters look for disks that came or went, and then Windows read the size and
+// partitions of each disk. The second step helps even if the first one failed.
 func (h *host) scan(ctx context.Context) error {
 	err := h.scanAdapters(ctx)
 	devices, listErr := h.m.DiskDevices(ctx)
 	if listErr != nil {
 		return errors.Join(err, listErr)
 	}
-	parallel.Each(ctx, len(devices), patience, func(ctx context.Context, i int) error {
-		// Best effort: not all drivers know both, and a dying disk is its user's concern.
+	parallel.Each(ctx, len(devices), diskTimeout, func(ctx context.Context, i int) error {
+		// Best effort: not all drivers know both calls, and a failing disk must not fail the
+		// rescan.
 		_ = h.m.UpdateDisk(ctx, devices[i])
 		_ = h.m.UpdateDriveSize(ctx, devices[i])
 		return nil
@@ -95,15 +96,15 @@ func (h *host) scan(ctx context.Context) error {
 	return err
 }
 
-// scanAdapters makes the storage adapters look for disks. One that cannot is no reason to
-// fail, since the disk that the caller waits for is elsewhere more often than not; one
-// that does not answer is, since nobody knows what it will find.
+// scanAdapters makes the storage adapters look for disks. An adapter that cannot is no reason to
+// fail: most often the caller waits for a disk of another one. An adapter that does not answer is
+// a failure, because it may still find the disk.
 // https://learn.microsoft.com/windows/win32/api/cfgmgr32/nf-cfgmgr32-cm_reenumerate_devnode
 func (h *host) scanAdapters(ctx context.Context) error {
 	log := klog.FromContext(ctx)
 	adapters, err := h.m.StorageAdapters(ctx)
 	if err != nil {
-		log.V(2).Info("The storage adapters cannot be listed; all devices are rescanned instead", "err", err)
+		log.V(2).Info("Could not list the storage adapters; rescanning all devices", "err", err)
 	}
 	failures := parallel.Each(ctx, len(adapters), adapterLimit, func(ctx context.Context, i int) error {
 		defer h.adapters.expect(adapters[i])()
@@ -118,7 +119,7 @@ func (h *host) scanAdapters(ctx context.Context) error {
 		case kind == winerr.Deadline || kind == winerr.Cancelled:
 			late = append(late, adapters[i])
 		default:
-			log.V(2).Info("A storage adapter cannot be rescanned", "adapter", adapters[i], "err", err)
+			log.V(2).Info("Could not rescan a storage adapter", "adapter", adapters[i], "err", err)
 		}
 	}
 	if len(late) > 0 {

@@ -96,19 +96,19 @@ func TestRescan_NoAdapter(t *testing.T) {
 	}
 }
 
-// TestRescan_HangingAdapter: the error names the adapter, whether it is the caller's
-// patience that ends first or ours, and the disks of the other one have been looked at.
+// TestRescan_HangingAdapter: the error names the adapter, whether the caller's deadline or our
+// limit comes first, and the disks of the other adapter are updated.
 func TestRescan_HangingAdapter(t *testing.T) {
-	for name, patience := range map[string]time.Duration{"the caller's patience": 10 * time.Second, "ours": time.Hour} {
+	for name, timeout := range map[string]time.Duration{"the caller's deadline": 10 * time.Second, "our limit": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				node := newNode(t, winsim.Default())
 				inject(t, node, winsim.Fault{Call: "RescanAdapter", Object: dataAdapter, Delay: 90 * time.Second})
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				start := time.Now()
 				err := bound(ctx, node).Rescan()
-				if want := min(patience, time.Minute); time.Since(start) != want {
+				if want := min(timeout, time.Minute); time.Since(start) != want {
 					t.Errorf("it took %s, want %s", time.Since(start), want)
 				}
 				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "adapter "+dataAdapter) {

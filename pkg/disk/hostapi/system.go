@@ -8,10 +8,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// refuseSystemDisk fails if Windows or its boot files are on the disk. Whoever cannot find
-// that out must leave every disk alone, so failures are passed on.
+// refuseSystemDisk fails if Windows or its boot files are on the disk, and if that cannot be
+// found out.
 func (h *host) refuseSystemDisk(ctx context.Context, op string, disk uint32) error {
-	const advice = "Windows would not say which disks it runs from, so nothing was changed"
+	const advice = "Windows did not say which disks it runs from, so nothing was changed"
 	volumes, err := h.m.SystemVolumes(ctx)
 	if err != nil {
 		return winerr.As(kindOfOther(err), op, name(disk), err, advice)
@@ -45,8 +45,8 @@ func (h *host) disksOf(ctx context.Context, volume win.VolumeID) ([]uint32, erro
 	return append(disks, number.Number), err
 }
 
-// kindOfOther is the kind of a failure that concerns another object than the one the
-// caller named: that one has not been found to be missing or wrong.
+// kindOfOther is the kind of a failure of another object than the one the caller named. The
+// caller's own object is neither missing nor wrong.
 func kindOfOther(err error) winerr.Kind {
 	switch kind := winerr.KindOf(err); kind {
 	case winerr.NotFound, winerr.Invalid:
@@ -56,8 +56,8 @@ func kindOfOther(err error) winerr.Kind {
 	}
 }
 
-// kindOfOurs is the kind of a failure of a call whose parameters are of our making: if one
-// is wrong, the caller cannot help it.
+// kindOfOurs is the kind of a failure of a call with parameters that we chose: if one is wrong,
+// that is not the caller's fault.
 func kindOfOurs(err error) winerr.Kind {
 	switch kind := winerr.KindOf(err); kind {
 	case winerr.Invalid:

@@ -9,16 +9,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
-// target is a disk that is being changed: the number by which the caller and errors know
-// it, and the device that is asked.
+// target is a disk that is being changed: the number by which the caller and errors know it, and
+// the device to ask.
 type target struct {
 	number uint32
 	device win.Device
 	identity
 }
 
-// identity is what tells a disk from another in the same place. What a disk does not
-// report, or not at the moment, is empty.
+// identity tells a disk from another one in the same slot. A value that the disk does not report,
+// or not at the moment, is empty.
 type identity struct {
 	size           int64
 	serial, page83 string
@@ -26,26 +26,26 @@ type identity struct {
 
 func (t target) name() string { return name(t.number) }
 
-// numbered is whatever disk has the number at the time of each call. That is good enough
-// for looking, and for what is asked of the number.
+// numbered is the disk that has the number at the time of each call. That is good enough to read,
+// and for changes that destroy nothing.
 func numbered(disk uint32) target { return target{number: disk, device: win.PhysicalDrive(disk)} }
 
-// pinned is the one disk that has the number now. Numbers are given again: when a disk
-// leaves and another comes in the middle of a change, calls by number go to that other one.
-// A device interface is gone with its disk.
+// pinned is the one disk that has the number now. Windows reuses numbers: when a disk leaves and
+// another one comes in the middle of a change, calls by number go to the other one. A device
+// interface goes with its disk.
 //
-// Since all disks have to be asked for their numbers, this is for those changes that
-// destroy something. One that does not answer is waited for only if ours is not found.
+// It asks all disks for their numbers, so it is only for changes that destroy something. It waits
+// for disks that do not answer only until it finds the right one.
 func (h *host) pinned(ctx context.Context, op string, disk uint32) (target, error) {
 	t := target{number: disk}
 	devices, err := h.m.DiskDevices(ctx)
 	if err != nil {
 		return t, winerr.Wrap(op, t.name(), err)
 	}
-	search, found := context.WithCancel(ctx)
+	untilFound, found := context.WithCancel(ctx)
 	defer found()
 	var mu sync.Mutex
-	failures := parallel.Each(search, len(devices), patience, func(ctx context.Context, i int) error {
+	failures := parallel.Each(untilFound, len(devices), diskTimeout, func(ctx context.Context, i int) error {
 		number, err := h.m.DeviceNumber(ctx, devices[i])
 		if err != nil || number.Type != win.DeviceTypeDisk || number.Number != disk {
 			return err
@@ -68,8 +68,8 @@ func (h *host) pinned(ctx context.Context, op string, disk uint32) (target, erro
 	return t, winerr.Wrap(op, t.name(), winerr.FileNotFound)
 }
 
-// recognize fails if a disk is not the one it was. The interfaces of some buses are named
-// after the place only, and the next disk in it has the same.
+// recognize fails if a disk is not the one it was. Some buses name an interface after the slot,
+// and the next disk in the slot gets the same interface.
 //
 // It completes the identity, and returns the geometry of the disk.
 func (h *host) recognize(ctx context.Context, op string, t *target) (win.DiskGeometry, error) {
