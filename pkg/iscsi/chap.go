@@ -6,8 +6,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// What Windows takes for CHAP. Secrets below 12 bytes are for connections that IPsec protects,
-// which this API cannot ask for.
+// What Windows accepts for CHAP. Secrets below 12 bytes need IPsec, which this API cannot ask for.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-setiscsiinitiatorchapsharedsecret
 const (
 	minSecret = 12
@@ -15,8 +14,8 @@ const (
 	maxUser   = 255 // of a value in a login (RFC 7143, section 6.1)
 )
 
-// credentials returns user and secret of a login if it uses CHAP, and nothing otherwise: a
-// secret that nobody asks for must not travel further. Their values never get into errors.
+// credentials returns user and secret of a login if it uses CHAP, and nothing otherwise: a secret
+// that is not needed must not reach the host. Errors never contain their values.
 func credentials(op string, request *ConnectTargetRequest) (user, secret string, err error) {
 	if request.AuthType == NONE {
 		if strings.Contains(request.ChapUsername+request.ChapSecret, "\x00") {
@@ -28,13 +27,12 @@ func credentials(op string, request *ConnectTargetRequest) (user, secret string,
 	case len(user) > maxUser:
 		return "", "", winerr.New(winerr.Invalid, op, request.IQN, "the CHAP user name has %d bytes; at most %d are allowed", len(user), maxUser)
 	case strings.ContainsFunc(user, func(r rune) bool { return r < ' ' || r > '~' }):
-		return "", "", winerr.New(winerr.Invalid, op, request.IQN, "the CHAP user name has other characters than printable ASCII ones")
+		return "", "", winerr.New(winerr.Invalid, op, request.IQN, "the CHAP user name contains characters that are not printable ASCII")
 	}
 	return user, request.ChapSecret, checkSecret(op, request.IQN, request.ChapSecret)
 }
 
-// checkSecret checks a CHAP secret. Its bytes are sent as they are, so that both sides may
-// agree on any, but Windows would end it at a NUL.
+// checkSecret checks a CHAP secret. Any byte is allowed but NUL, where Windows would end it.
 func checkSecret(op, object, secret string) error {
 	switch {
 	case len(secret) < minSecret || len(secret) > maxSecret:

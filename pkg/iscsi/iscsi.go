@@ -9,7 +9,7 @@
 //
 //	initiator, err := iscsi.New(iscsiapi.New())
 //
-// The package compiles on every system. Elsewhere than on Windows that host
+// The package compiles on every system. On other systems than Windows that host
 // fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
 // holds; a host of your own works everywhere.
 //
@@ -26,8 +26,8 @@ import (
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 )
 
-// Interface is what a driver can ask of the initiator. Failures answer to the
-// errors of the standard library: fs.ErrNotExist for a target that is not there,
+// Interface is what a driver can ask of the initiator. Errors match those of the
+// standard library: fs.ErrNotExist for a target that is not there,
 // fs.ErrInvalid for a wrong request, and so on.
 type Interface interface {
 	// AddTargetPortal registers a portal, for good, and asks it for its targets.
@@ -52,7 +52,7 @@ type Interface interface {
 	// ListTargetPortals returns the registered portals.
 	ListTargetPortals(context.Context, *ListTargetPortalsRequest) (*ListTargetPortalsResponse, error)
 
-	// RemoveTargetPortal takes back the registration of a portal.
+	// RemoveTargetPortal removes the registration of a portal.
 	RemoveTargetPortal(context.Context, *RemoveTargetPortalRequest) (*RemoveTargetPortalResponse, error)
 
 	// SetMutualChapSecret sets the secret by which targets prove themselves to

@@ -304,7 +304,8 @@ func TestISCSI_Secrets(t *testing.T) {
 	}
 }
 
-// TestISCSI_NoAuthSendsNoSecret: what nobody asks for stays here, and is not even looked at.
+// TestISCSI_NoAuthSendsNoSecret: without CHAP, credentials do not reach the host and are not
+// checked.
 func TestISCSI_NoAuthSendsNoSecret(t *testing.T) {
 	host := &fakeHost{}
 	_, err := newISCSI(t, host).ConnectTarget(t.Context(), &iscsi.ConnectTargetRequest{TargetPortal: portal, IQN: target, ChapUsername: "me\n", ChapSecret: "short"})

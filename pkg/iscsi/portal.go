@@ -16,14 +16,14 @@ const defaultPort = 3260
 // toHost checks a portal and gives it the default port if it has none.
 func toHost(op string, portal *TargetPortal) (*iscsiapi.TargetPortal, error) {
 	if portal == nil {
-		return nil, winerr.New(winerr.Invalid, op, "", "the target portal is missing; give its address")
+		return nil, winerr.New(winerr.Invalid, op, "", "the target portal is missing; set its address")
 	}
 	address, err := win.ParseAddress(portal.TargetAddress)
 	if err != nil {
 		return nil, winerr.As(winerr.Invalid, op, "", err, "")
 	}
 	if portal.TargetPort > math.MaxUint16 {
-		return nil, winerr.New(winerr.Invalid, op, address, "port %d does not exist", portal.TargetPort)
+		return nil, winerr.New(winerr.Invalid, op, address, "port %d is invalid; the highest port is 65535", portal.TargetPort)
 	}
 	port := portal.TargetPort
 	if port == 0 {

@@ -2,7 +2,7 @@ package iscsi
 
 import "github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 
-// AuthenticationType is how a login proves who is who.
+// AuthenticationType is how initiator and target authenticate at a login.
 type AuthenticationType uint32
 
 // The ways to authenticate, numbered as on the wire.
@@ -26,7 +26,7 @@ func AuthTypeToString(authType AuthenticationType) (string, error) {
 		return "MUTUALCHAP", nil
 	}
 	return "", winerr.New(winerr.Invalid, "choose authentication type", "",
-		"%d is none of 0 (none), 1 (one-way CHAP) and 2 (mutual CHAP)", uint32(authType))
+		"%d is invalid; use 0 (none), 1 (one-way CHAP) or 2 (mutual CHAP)", uint32(authType))
 }
 
 // TargetPortal is the network address of a server that offers targets.

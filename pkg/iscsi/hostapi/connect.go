@@ -25,10 +25,10 @@ func (h *host) connectTarget(ctx context.Context, portal *TargetPortal, iqn, aut
 	}
 	auth, ok := authTypes[authType]
 	if !ok {
-		return winerr.New(winerr.Invalid, opConnect, iqn, "%.100q is none of NONE, ONEWAYCHAP and MUTUALCHAP", authType)
+		return winerr.New(winerr.Invalid, opConnect, iqn, "authentication type %.100q is invalid; use NONE, ONEWAYCHAP or MUTUALCHAP", authType)
 	}
 	if auth == win.NoAuth {
-		chapUser, chapSecret = "", "" // what nobody asks for is not sent
+		chapUser, chapSecret = "", "" // do not send what is not needed
 	}
 	as := fingerprintOf(at.Key(), authType, chapUser, chapSecret)
 	return h.change(ctx, change{op: opConnect, object: targetObject(iqn), as: as}, iqn, func(ctx context.Context) error {
@@ -41,8 +41,8 @@ func (h *host) connectTarget(ctx context.Context, portal *TargetPortal, iqn, aut
 // authTypes are the types by the names that package iscsi gives them.
 var authTypes = map[string]win.AuthType{"NONE": win.NoAuth, "ONEWAYCHAP": win.OneWayCHAP, "MUTUALCHAP": win.MutualCHAP}
 
-// connect logs in, for this run of Windows: after a restart the driver does it again, and a
-// login that Windows repeats by itself would bring disks that nobody knows of.
+// connect logs in until Windows restarts. After a restart the driver logs in again; a login that
+// Windows repeats by itself would bring disks that no driver knows of.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-loginiscsitargetw
 func (h *host) connect(ctx context.Context, login win.Login) error {
 	sessions, err := h.sessions(ctx, login.Target)
@@ -57,8 +57,8 @@ func (h *host) connect(ctx context.Context, login win.Login) error {
 		err = h.loginAsKnown(ctx, login) // it has come since the portal was asked
 	}
 	switch {
-	case errors.Is(err, winerr.Exists): // a session that connects again, or somebody was faster
-		klog.FromContext(ctx).V(2).Info("The target has a session already", "target", login.Target, "reason", err)
+	case errors.Is(err, winerr.Exists): // a session that reconnects, or another program was faster
+		klog.FromContext(ctx).V(2).Info("The target already has a session", "target", login.Target, "reason", err)
 		return nil
 	case errors.Is(err, winerr.NotFound):
 		return unknown(opConnect, login.Portal, login.Target, err)
@@ -84,9 +84,8 @@ func (h *host) login(ctx context.Context, login win.Login) (failure error) {
 	return failure
 }
 
-// loginAsKnown logs in, and repeats that if Windows does not know the target, but knows it in
-// another spelling: case does not matter in names of targets, but nobody says that
-// LoginIScsiTargetW thinks so, too.
+// loginAsKnown logs in. If Windows does not know the target it tries the spelling that Windows
+// knows: names of targets ignore case, but LoginIScsiTargetW is not documented to.
 func (h *host) loginAsKnown(ctx context.Context, login win.Login) error {
 	failure := h.login(ctx, login)
 	if !errors.Is(failure, winerr.NotFound) {
@@ -105,19 +104,19 @@ func (h *host) loginAsKnown(ctx context.Context, login win.Login) error {
 	return failure
 }
 
-// denied says what to look at when a target refuses a login.
+// denied says what to check when a target refuses a login.
 func denied(auth win.AuthType) string {
 	switch auth {
 	case win.OneWayCHAP:
 		return "check CHAP user and secret"
 	case win.MutualCHAP:
-		return "check CHAP user and secret, and the secret of the target, which SetMutualChapSecret sets"
+		return "check CHAP user and secret, and the secret of the target that SetMutualChapSecret sets"
 	default:
-		return "the target may want CHAP, or admit other initiators only"
+		return "the target may require CHAP, or may not allow this initiator"
 	}
 }
 
-// fingerprint stands for texts that must not be kept, in the name of a change.
+// fingerprint stands for secrets in the name of a change, which must not keep them.
 type fingerprint [sha256.Size]byte
 
 // salt makes fingerprints worthless outside this process.
@@ -126,7 +125,7 @@ var salt = sync.OnceValue(func() (s [sha256.Size]byte) {
 	return s
 })
 
-// fingerprintOf is the same for the same texts. They are told apart by their lengths.
+// fingerprintOf is the same for the same texts. Their lengths separate them.
 func fingerprintOf(texts ...string) fingerprint {
 	salt := salt()
 	hash := sha256.New()

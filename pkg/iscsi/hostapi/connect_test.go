@@ -76,7 +76,7 @@ func TestConnectTarget_Spelling(t *testing.T) {
 func TestConnectTarget_CHAP(t *testing.T) {
 	node, host := newNode(t, model())
 	for name, c := range map[string]struct{ auth, user, secret, advice string }{
-		"none":           {"NONE", user, secret, "may want CHAP"},
+		"none":           {"NONE", user, secret, "may require CHAP"},
 		"wrong secret":   {"ONEWAYCHAP", user, "winsim-secret-2", "check CHAP user and secret"},
 		"wrong user":     {"ONEWAYCHAP", "winsam", secret, "check CHAP user and secret"},
 		"no node secret": {"MUTUALCHAP", user, secret, "SetMutualChapSecret"},
@@ -126,8 +126,8 @@ func TestConnectTarget_Outlived(t *testing.T) {
 	})
 }
 
-// TestConnectTarget_OtherCredentials: who has the right secret does not share the failure of
-// somebody who has not.
+// TestConnectTarget_OtherCredentials: a caller with the right secret does not share the failure of
+// a caller with a wrong one.
 func TestConnectTarget_OtherCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node, host := newNode(t, model())

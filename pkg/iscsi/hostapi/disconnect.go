@@ -13,7 +13,7 @@ import (
 
 const opDisconnect = "disconnect target"
 
-// logoutTimeout is how long others may take to let go of the disks of a target.
+// logoutTimeout is how long other programs may take to close the disks of a target.
 const logoutTimeout = time.Minute
 
 func (h *host) disconnectTarget(ctx context.Context, portal *TargetPortal, iqn string) error {
@@ -62,7 +62,7 @@ func (h *host) disconnect(ctx context.Context, portal win.TargetPortal, target s
 	}
 }
 
-// forgetLogins drops the logins to a target that Windows repeats at each start.
+// forgetLogins removes the logins to a target that Windows repeats at each start.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-removeiscsipersistenttargetw
 func (h *host) forgetLogins(ctx context.Context, target string) error {
 	logins, err := h.m.PersistentLogins(ctx)
@@ -80,9 +80,8 @@ func (h *host) forgetLogins(ctx context.Context, target string) error {
 	return nil
 }
 
-// logout tries to end sessions, every one, also when another one cannot be ended. Busy is the
-// reason why one is to be tried again. Windows first makes sure that all disks of a session
-// can be removed.
+// logout tries to end all sessions, also when one of them fails. Busy is the reason to try again:
+// Windows ends a session only if all its disks can be removed.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-logoutiscsitarget
 func (h *host) logout(ctx context.Context, sessions []win.Session) (busy, err error) {
 	var failure error

@@ -24,8 +24,8 @@ func TestDisconnectTarget_EverySession(t *testing.T) {
 	wantCalls(t, node, "Logout", 2)
 }
 
-// TestDisconnectTarget_ForgottenPortal: sessions can be ended when nobody knows their portal
-// any more, or it is another one.
+// TestDisconnectTarget_ForgottenPortal: sessions can be ended after their portal was removed, or
+// through another one.
 func TestDisconnectTarget_ForgottenPortal(t *testing.T) {
 	node, host := connected(t, model())
 	must(t, host.RemoveTargetPortal(portal()))

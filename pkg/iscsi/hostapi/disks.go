@@ -21,9 +21,9 @@ const opDisks = "get disks of target"
 const (
 	// arrivalTimeout is how long Plug and Play may take to bring the disks of a session.
 	arrivalTimeout = 30 * time.Second
-	// rescanAfter is when we help it along.
+	// rescanAfter is when a rescan helps it along.
 	rescanAfter = 2 * time.Second
-	// rescanLimit is how long that may take: an adapter that hangs is not our concern.
+	// rescanLimit is how long the rescan may take: an adapter that hangs must not delay us.
 	rescanLimit = 10 * time.Second
 )
 
@@ -64,8 +64,8 @@ func (h *host) targetDisks(ctx context.Context, portal *TargetPortal, iqn string
 }
 
 // disks returns the numbers of the disks of a target, in the order of their LUNs. Missing says
-// what has not come yet: a session lists its devices before Plug and Play has finished with
-// them, and for a moment after the login, or while it connects again, none at all.
+// what has not come yet: a session lists its devices before Plug and Play has finished with them.
+// For a moment after the login, or while it reconnects, it lists none.
 func (h *host) disks(ctx context.Context, portal win.TargetPortal, target string) (disks []string, missing, err error) {
 	sessions, err := h.sessions(ctx, target)
 	if err != nil {
@@ -75,7 +75,7 @@ func (h *host) disks(ctx context.Context, portal win.TargetPortal, target string
 		if err := h.checkKnown(ctx, opDisks, portal, target); err != nil {
 			return nil, nil, err
 		}
-		return nil, nil, winerr.As(winerr.NotFound, opDisks, target, errNoSession, "ConnectTarget logs in to it")
+		return nil, nil, winerr.As(winerr.NotFound, opDisks, target, errNoSession, "log in with ConnectTarget first")
 	}
 	var found []win.SessionDevice
 	for _, session := range sessions {
@@ -88,7 +88,7 @@ func (h *host) disks(ctx context.Context, portal win.TargetPortal, target string
 		}
 		for _, device := range devices {
 			if pending(device) {
-				return nil, fmt.Errorf("LUN %d is still being set up by Windows", device.LUN), nil
+				return nil, fmt.Errorf("Windows is still setting up LUN %d", device.LUN), nil
 			}
 			if device.Device.Type == win.DeviceTypeDisk {
 				found = append(found, device)
@@ -96,7 +96,7 @@ func (h *host) disks(ctx context.Context, portal win.TargetPortal, target string
 		}
 	}
 	if len(found) == 0 {
-		return nil, errors.New("its sessions have brought no disk"), nil
+		return nil, errors.New("its sessions show no disk"), nil
 	}
 	return numbers(found), nil, nil
 }
@@ -126,8 +126,8 @@ func numbers(devices []win.SessionDevice) (ids []string) {
 	return ids
 }
 
-// rescan makes the initiator's adapter look for disks, or all devices if it cannot be found.
-// It is a help, not a condition.
+// rescan makes the initiator's adapter look for disks, or all adapters if it cannot be found. It
+// may fail: the disks usually come without it.
 // https://learn.microsoft.com/windows/win32/api/cfgmgr32/nf-cfgmgr32-cm_reenumerate_devnode
 func (h *host) rescan(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rescanLimit)
@@ -141,6 +141,6 @@ func (h *host) rescan(ctx context.Context) {
 		err = errors.Join(err, h.m.RescanAdapter(ctx, adapter))
 	}
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("The iSCSI adapter cannot be rescanned", "err", err)
+		klog.FromContext(ctx).V(2).Info("Could not rescan the iSCSI adapter", "err", err)
 	}
 }

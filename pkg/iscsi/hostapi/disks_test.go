@@ -164,7 +164,7 @@ func TestGetTargetDisks_NoSession(t *testing.T) {
 	_, err = host.GetTargetDisks(portal(), target+"x")
 	wantKind(t, "unknown", err, winerr.NotFound, target+"x", "ObjectNotFound", "10.0.0.10:3260")
 	if !node.Now().Equal(begin) {
-		t.Error("it waited for a session that nobody has asked for")
+		t.Error("it waited for a session that was never requested")
 	}
 }
 

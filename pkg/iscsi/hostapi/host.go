@@ -88,7 +88,7 @@ func parsePortal(op string, portal *TargetPortal) (win.TargetPortal, error) {
 	case portal == nil:
 		return win.TargetPortal{}, winerr.New(winerr.Invalid, op, "", "the target portal is missing")
 	case portal.Port == 0 || portal.Port > math.MaxUint16:
-		return win.TargetPortal{}, winerr.New(winerr.Invalid, op, "", "port %d of the target portal does not exist", portal.Port)
+		return win.TargetPortal{}, winerr.New(winerr.Invalid, op, "", "port %d of the target portal is invalid; use 1 to 65535", portal.Port)
 	}
 	return win.TargetPortal{Address: portal.Address, Port: uint16(portal.Port)}, nil
 }
@@ -97,7 +97,7 @@ func parsePortal(op string, portal *TargetPortal) (win.TargetPortal, error) {
 func failed(op, name string, err error) error {
 	switch kind := winerr.KindOf(err); {
 	case serviceDown(err):
-		return winerr.As(winerr.InUse, op, name, err, `start the service MSiSCSI first, with StartService("MSiSCSI") of the System group for instance`)
+		return winerr.As(winerr.InUse, op, name, err, `start the service MSiSCSI first, for instance with StartService("MSiSCSI") of the System group`)
 	case winerr.CodeOf(err) != 0 && kind == winerr.Unavailable:
 		return winerr.As(kind, op, name, err, "check the portal's address and port, and that the server runs")
 	default:
@@ -105,8 +105,8 @@ func failed(op, name string, err error) error {
 	}
 }
 
-// serviceDown reports whether the service of the initiator does not run, which is how Windows
-// comes. We do not start it: whether it may run is the administrator's decision.
+// serviceDown reports whether the service of the initiator does not run, which is the default of
+// Windows. We do not start it: that is the administrator's decision.
 func serviceDown(err error) bool {
 	const rpcServerUnavailable winerr.Code = 1722 // RPC_S_SERVER_UNAVAILABLE
 	switch winerr.CodeOf(err) {
@@ -143,11 +143,11 @@ func sessionsOf(all []win.Session, target string) (own []win.Session) {
 }
 
 // errUnknown is the answer about a target that was not discovered. At least one driver,
-// democratic-csi, looks for its last word.
+// democratic-csi, matches its last word.
 var errUnknown = errors.New("the target is not known (ObjectNotFound)")
 
-// checkKnown fails unless the target was discovered, at whatever portal: arrays tell targets to
-// be at other addresses than the one at which they are asked.
+// checkKnown fails unless the target was discovered at any portal: arrays report targets at other
+// addresses than the one that was asked.
 func (h *host) checkKnown(ctx context.Context, op string, portal win.TargetPortal, target string) error {
 	known, err := h.m.ReportTargets(ctx)
 	if err != nil {
@@ -161,5 +161,5 @@ func (h *host) checkKnown(ctx context.Context, op string, portal win.TargetPorta
 
 // unknown is the error about a target that was not discovered.
 func unknown(op string, portal win.TargetPortal, target string, err error) error {
-	return winerr.As(winerr.NotFound, op, target, err, "AddTargetPortal and DiscoverTargetPortal make the targets of portal "+portal.String()+" known")
+	return winerr.As(winerr.NotFound, op, target, err, "call AddTargetPortal and DiscoverTargetPortal for portal "+portal.String()+" first")
 }

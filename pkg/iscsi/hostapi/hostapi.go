@@ -44,7 +44,7 @@ type HostAPI interface {
 	// ListTargetPortals returns the registered portals.
 	ListTargetPortals() ([]TargetPortal, error)
 
-	// RemoveTargetPortal takes back the registration of a portal.
+	// RemoveTargetPortal removes the registration of a portal.
 	RemoveTargetPortal(portal *TargetPortal) error
 
 	// ConnectTarget logs in to a target, unless there is a session. The type of

@@ -28,10 +28,10 @@ func (h *host) addTargetPortal(ctx context.Context, portal *TargetPortal) error 
 	})
 }
 
-// addPortal registers a portal. Windows keeps it, and asks it for its targets. One that is
-// registered is asked again: drivers with a target for each volume call this before they
-// connect, and nothing else that would make a new target known. That it does not answer is for
-// the connect to say, which may find that it is connected.
+// addPortal registers a portal. Windows keeps it, and asks it for its targets. A registered portal
+// is asked again: drivers with one target per volume call only this before they connect. If it
+// does not answer, the call succeeds: the target may have a session already, and ConnectTarget
+// fails otherwise.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-addiscsisendtargetportalw
 func (h *host) addPortal(ctx context.Context, portal win.TargetPortal) error {
 	registered, err := h.m.ReportSendTargetPortals(ctx)
@@ -55,7 +55,7 @@ func (h *host) refreshKnown(ctx context.Context, portal win.TargetPortal) error 
 	case winerr.CodeOf(err) == 0: // the caller has left
 		return failed(opAddPortal, portal.String(), err)
 	}
-	klog.FromContext(ctx).Info("A portal that is registered does not tell its targets", "portal", portal, "error", err)
+	klog.FromContext(ctx).Info("Could not ask a registered portal for its targets", "portal", portal, "error", err)
 	return nil
 }
 
@@ -85,8 +85,8 @@ func (h *host) removeTargetPortal(ctx context.Context, portal *TargetPortal) err
 	})
 }
 
-// removePortal takes back all registrations of a portal. Windows finds one only by what it has
-// told about it.
+// removePortal removes all registrations of a portal. Windows finds one only by the values it has
+// reported.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-removeiscsisendtargetportalw
 func (h *host) removePortal(ctx context.Context, portal win.TargetPortal) error {
 	registered, err := h.m.ReportSendTargetPortals(ctx)
@@ -113,7 +113,7 @@ func (h *host) discoverTargetPortal(ctx context.Context, portal *TargetPortal) (
 	err = h.change(ctx, ask, at.String(), func(ctx context.Context) error {
 		switch err := h.m.RefreshSendTargetPortal(ctx, at); {
 		case errors.Is(err, winerr.NotFound):
-			return winerr.As(winerr.NotFound, opDiscover, at.String(), err, "AddTargetPortal makes it known")
+			return winerr.As(winerr.NotFound, opDiscover, at.String(), err, "register it with AddTargetPortal first")
 		case err != nil:
 			return failed(opDiscover, at.String(), err)
 		}
@@ -146,8 +146,8 @@ func (h *host) targetsOf(ctx context.Context, portal win.TargetPortal) ([]string
 	return offered, nil
 }
 
-// offers reports whether a target was discovered at a portal. A portal that goes by a name
-// tells its targets' addresses as numbers: then the port is all that can be compared.
+// offers reports whether a target was discovered at a portal. A portal known by name reports its
+// targets' addresses as numbers: then only the port can be compared.
 func (h *host) offers(ctx context.Context, portal win.TargetPortal, target string) (bool, error) {
 	portals, err := h.m.ReportTargetPortals(ctx, target)
 	if errors.Is(err, winerr.NotFound) { // it has just gone

@@ -25,12 +25,12 @@ func TestAddTargetPortal(t *testing.T) {
 	}
 	wantCalls(t, node, "AddSendTargetPortal", 1)
 
-	t.Run("somebody else is faster", func(t *testing.T) {
+	t.Run("another program is faster", func(t *testing.T) {
 		node, host := newNode(t, winsim.Default())
 		inject(t, node, fault("AddSendTargetPortal", winerr.ISCSIPortalAlreadyExists))
 		must(t, host.AddTargetPortal(portal()))
 	})
-	t.Run("nobody answers", func(t *testing.T) {
+	t.Run("no answer", func(t *testing.T) {
 		_, host := newNode(t, winsim.Default())
 		err := host.AddTargetPortal(&iscsiapi.TargetPortal{Address: "10.9.9.9", Port: 3260})
 		wantKind(t, "add", err, winerr.Unavailable, "10.9.9.9:3260", "0xefff0003", "check")
@@ -117,8 +117,8 @@ func TestDiscoverTargetPortal(t *testing.T) {
 	})
 }
 
-// TestDiscoverTargetPortal_Fresh: who asks while the portal is being asked wants to hear what
-// it says from now on, and shares that with others.
+// TestDiscoverTargetPortal_Fresh: a caller that comes during a discovery needs a later one, and
+// shares it with others.
 func TestDiscoverTargetPortal_Fresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node, host := newNode(t, model())
@@ -138,8 +138,7 @@ func TestDiscoverTargetPortal_Fresh(t *testing.T) {
 	})
 }
 
-// TestPortal_CallerLeaves: a portal that does not answer holds up nobody but those who want
-// something of it.
+// TestPortal_CallerLeaves: a portal that does not answer delays only its own callers.
 func TestPortal_CallerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node, host := newNode(t, winsim.Default())
