@@ -1,7 +1,7 @@
 // Package system is the library's view of a Windows node as a machine: its serial
 // number, and the services that storage depends on.
 //
-// It is no general service manager: it neither installs nor configures services.
+// It is not a general service manager: it neither installs nor configures services.
 // Services are shared by everything on the node, so starting and above all
 // stopping one affects other drivers too.
 //
@@ -9,7 +9,7 @@
 //
 //	node, err := system.New(systemapi.New())
 //
-// The package compiles on every system. Elsewhere than on Windows that host
+// The package compiles on every system. On other systems than Windows that host
 // fails each call with an error for which errors.Is(err, errors.ErrUnsupported)
 // holds; a host of your own works everywhere.
 //
@@ -28,8 +28,8 @@ import (
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 )
 
-// Interface is what a driver can ask about the node. Failures answer to the
-// errors of the standard library: fs.ErrNotExist for a service that is not
+// Interface is what a driver can ask about the node. Errors match those of the
+// standard library: fs.ErrNotExist for a service that is not
 // installed, fs.ErrInvalid for a wrong request, and so on.
 type Interface interface {
 	// GetBIOSSerialNumber returns the serial number of the machine, or an empty text
@@ -158,9 +158,9 @@ func (s *System) StopService(ctx context.Context, request *StopServiceRequest) (
 	return &StopServiceResponse{}, nil
 }
 
-// startTypes translates the words of Win32_Service.StartMode, and the one by
-// which the service controller's .NET face differs from them. There is no value
-// for a word we do not know, and a wrong guess could make a driver change it.
+// startTypes translates the words of Win32_Service.StartMode, and the one that
+// .NET's ServiceController spells differently. There is no value for an unknown
+// word, and a wrong guess could make a driver change the service.
 //
 // https://learn.microsoft.com/windows/win32/cimwin32prov/win32-service
 var startTypes = map[string]StartType{
@@ -184,8 +184,8 @@ var statuses = map[string]ServiceStatus{
 	"Paused":           SERVICE_STATUS_PAUSED,
 }
 
-// checkName refuses what cannot be the name of a service. The text of the error has no more
-// than the beginning of such a name, which can be anything.
+// checkName refuses what cannot be the name of a service. The error quotes only the beginning of
+// it, because it can be anything.
 func checkName(op, name string) error {
 	if problem := servicelist.Check(name); problem != "" {
 		return winerr.New(winerr.Invalid, op, "", "%.100q is not the name of a service: %s", name, problem)

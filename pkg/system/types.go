@@ -72,7 +72,7 @@ const (
 	// START_TYPE_AUTOMATIC is a service that starts without being asked, maybe
 	// with a delay.
 	START_TYPE_AUTOMATIC
-	// START_TYPE_MANUAL is a service that starts when somebody asks for it.
+	// START_TYPE_MANUAL is a service that starts on request.
 	START_TYPE_MANUAL
 	// START_TYPE_DISABLED is a service that cannot be started.
 	START_TYPE_DISABLED

@@ -10,20 +10,20 @@ import (
 
 // failed describes a failed call on a service.
 func failed(op, name string, err error) error {
-	advice, known := ways[winerr.CodeOf(err)]
+	text, known := advice[winerr.CodeOf(err)]
 	switch kind := winerr.KindOf(err); {
 	case known:
-		return winerr.As(kind, op, name, err, advice)
+		return winerr.As(kind, op, name, err, text)
 	case kind == winerr.NotFound:
-		// Any other code of this kind is about a file: the service itself is there.
+		// Any other code of this kind is about a file: the service itself exists.
 		return winerr.As(winerr.InUse, op, name, err, "the program of the service is missing")
 	default:
 		return winerr.Wrap(op, name, err)
 	}
 }
 
-// ways are what people can do about a failure.
-var ways = map[winerr.Code]string{
+// advice is what operators can do about a failure.
+var advice = map[winerr.Code]string{
 	winerr.AccessDenied:             "run csi-proxy as LocalSystem or as an administrator",
 	winerr.InvalidServiceControl:    "it cannot be stopped while the node runs",
 	winerr.ServiceRequestTimeout:    "look for it in the System event log, and try again",
@@ -36,7 +36,7 @@ var ways = map[winerr.Code]string{
 	winerr.ShutdownInProgress:       "try again when the node is up",
 }
 
-// ended describes a service that has stopped although it was to run.
+// ended describes a service that has stopped after its start.
 func ended(op, name string, status win.ServiceStatus) error {
 	cause := errors.New("it stopped again without an error")
 	switch code := winerr.Code(status.ExitCode); {
@@ -45,7 +45,7 @@ func ended(op, name string, status win.ServiceStatus) error {
 	case code != 0:
 		cause = stopped{code, 0}
 	}
-	return winerr.As(winerr.InUse, op, name, cause, "look for its reason in the event log")
+	return winerr.As(winerr.InUse, op, name, cause, "see the event log for the reason")
 }
 
 // stopped is how a service has ended.

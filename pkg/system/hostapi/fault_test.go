@@ -132,8 +132,8 @@ func TestSweep_CallerLeaves(t *testing.T) {
 	}
 }
 
-// TestLocks: calls on one service wait for each other, a caller who leaves does not, and
-// neither does a call on another service.
+// TestLocks: calls on one service wait for each other. A caller that leaves and a call on another
+// service do not wait.
 func TestLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t, winsim.Service{Name: "a"}, winsim.Service{Name: "b"})
@@ -163,8 +163,8 @@ func TestLocks(t *testing.T) {
 	})
 }
 
-// TestLocks_Families starts and stops services that depend on each other from all sides.
-// Nobody may wait for ever.
+// TestLocks_Families starts and stops services that depend on each other, in all directions. No
+// caller may wait for ever.
 func TestLocks_Families(t *testing.T) {
 	node := newNode(t, family()...)
 	host := systemapi.NewOn(node)

@@ -71,7 +71,7 @@ func TestLimit_Itself(t *testing.T) {
 		t.Errorf("it was asked %d times to stop", got)
 	}
 	must(t, host.StartService("Storage Helper"))
-	// Without a list nobody is refused anything.
+	// Without a list nothing is refused.
 	must(t, systemapi.NewOn(node).StopService("Storage Helper", false))
 }
 

@@ -33,9 +33,9 @@ func (h host) serialNumber(ctx context.Context) (string, error) {
 	case ctx.Err() != nil:
 		return "", winerr.Wrap(opSerial, "", err)
 	case failure != nil:
-		return "", winerr.As(winerr.KindOf(failure), opSerial, "", failure, "WMI does not tell it either: "+err.Error())
+		return "", winerr.As(winerr.KindOf(failure), opSerial, "", failure, "WMI does not know it either: "+err.Error())
 	default:
-		klog.FromContext(ctx).V(2).Info("The firmware has no serial number, and WMI could not be asked", "err", err)
+		klog.FromContext(ctx).V(2).Info("The firmware has no serial number, and WMI did not answer", "err", err)
 		return "", nil
 	}
 }

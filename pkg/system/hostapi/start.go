@@ -15,11 +15,11 @@ func (h host) startService(ctx context.Context, name string) error {
 	return h.change(ctx, opStart, name, func() error { return h.start(ctx, name) })
 }
 
-// start asks for a start at most once: a service that ends by itself, be it after our start
-// or one that was under way, would most likely do so again.
+// start asks for a start at most once: a service that ends by itself, after our start or an earlier
+// one, would most likely end again.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicew
 func (h host) start(ctx context.Context, name string) error {
-	for w, asked := h.newWait(ctx), false; ; {
+	for w, asked := h.newWaitBudget(ctx), false; ; {
 		status, err := h.m.ServiceStatus(ctx, name)
 		if err != nil {
 			return failed(opStart, name, err)
@@ -28,7 +28,7 @@ func (h host) start(ctx context.Context, name string) error {
 		case win.ServiceRunning:
 			return nil
 		case win.ServicePaused:
-			return winerr.New(winerr.InUse, opStart, name, "it is paused; whoever paused it has to resume it")
+			return winerr.New(winerr.InUse, opStart, name, "it is paused; resume it first")
 		case win.ServiceStopped:
 			if asked {
 				return ended(opStart, name, status)

@@ -79,7 +79,7 @@ func TestStart_Pauses(t *testing.T) {
 	}
 }
 
-// TestStart_Deadline: a caller who says how long it waits is waited for.
+// TestStart_Deadline: the caller's deadline replaces the default limit.
 func TestStart_Deadline(t *testing.T) {
 	for limit, want := range map[time.Duration]error{2 * time.Minute: nil, 10 * time.Second: context.DeadlineExceeded} {
 		node := newNode(t, winsim.Service{Name: "Service", StartTime: time.Minute})
@@ -141,7 +141,7 @@ func TestGetService_StrangeNumbers(t *testing.T) {
 	if err != nil || got.StartType != "9" || got.Status != "77" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	// A state that nobody knows is waited for, but not for ever.
+	// An unknown state is waited for, but not for ever.
 	if err := systemapi.NewOn(s).StartService("x"); !errors.Is(err, winerr.Deadline) || !strings.Contains(err.Error(), "77") {
 		t.Error(err)
 	}

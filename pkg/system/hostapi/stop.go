@@ -18,13 +18,12 @@ func (h host) stopService(ctx context.Context, name string, force bool) error {
 	return h.change(ctx, opStop, name, func() error { return h.stop(ctx, name, force) })
 }
 
-// stop stops a service. Nothing is asked about those that depend on it until Windows says
-// that they are in the way. They may come back while others are being stopped, for others
-// use them, so that is done up to three times.
+// stop stops a service. It asks for dependent services only when Windows refuses because of them.
+// They may start again while others are being stopped, so it tries up to three times.
 // https://learn.microsoft.com/windows/win32/services/stopping-a-service
 func (h host) stop(ctx context.Context, name string, force bool) error {
 	const rounds = 3
-	w := h.newWait(ctx)
+	w := h.newWaitBudget(ctx)
 	for round := 1; ; round++ {
 		err := h.stopOne(ctx, w, name)
 		if winerr.CodeOf(err) != winerr.DependentServicesRunning {
@@ -37,7 +36,7 @@ func (h host) stop(ctx context.Context, name string, force bool) error {
 		case len(dependents) > 0 && !force:
 			return winerr.As(winerr.InUse, opStop, name, fmt.Errorf("%w: %s", err, list), "stop them first, or set force")
 		case round > rounds:
-			return winerr.As(winerr.Busy, opStop, name, fmt.Errorf("%w again and again: %s", err, list), "find out what starts them")
+			return winerr.As(winerr.Busy, opStop, name, fmt.Errorf("%w repeatedly: %s", err, list), "find out what starts them")
 		}
 		if err := h.mayStop(ctx, name, dependents); err != nil {
 			return err
@@ -65,7 +64,7 @@ func (h host) mayStop(ctx context.Context, name string, dependents []string) err
 			}
 		}
 		if refusal != "" {
-			return winerr.New(winerr.Denied, opStop, name, "%s, which depends on it, would be stopped, too: %s", dependent, refusal)
+			return winerr.New(winerr.Denied, opStop, name, "%s, which depends on it, would also be stopped: %s", dependent, refusal)
 		}
 	}
 	return nil
@@ -73,13 +72,13 @@ func (h host) mayStop(ctx context.Context, name string, dependents []string) err
 
 const itself = "this is csi-proxy itself"
 
-// stopDependents stops services in the order in which Windows has listed them: those on
-// which nobody depends come first. If one cannot be stopped because of others that came
-// back, the rest has to wait for another round.
+// stopDependents stops services in the order in which Windows lists them: those without dependents
+// come first. If one cannot be stopped because its dependents have started again, the rest waits
+// for the next round.
 //
-// Each is locked while it is being stopped. Nobody can wait for us meanwhile and have that
-// lock, since locks are taken in the direction of dependents only.
-func (h host) stopDependents(ctx context.Context, w *wait, name string, dependents []string) error {
+// Each is locked while it is being stopped. This cannot deadlock: locks are taken only in the
+// direction of dependents.
+func (h host) stopDependents(ctx context.Context, w *waitBudget, name string, dependents []string) error {
 	for _, dependent := range dependents {
 		unlock, err := h.services.Lock(ctx, winpath.Fold(dependent))
 		if err != nil {
@@ -100,10 +99,9 @@ func (h host) stopDependents(ctx context.Context, w *wait, name string, dependen
 	return nil
 }
 
-// stopOne asks a service to stop, and waits until it has. Failures are Windows' own, or
-// those of the wait.
+// stopOne asks a service to stop, and waits until it has. Its errors are not wrapped yet.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice
-func (h host) stopOne(ctx context.Context, w *wait, name string) error {
+func (h host) stopOne(ctx context.Context, w *waitBudget, name string) error {
 	for asked := false; ; {
 		status, err := h.m.ServiceStatus(ctx, name)
 		switch {

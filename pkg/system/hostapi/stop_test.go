@@ -55,7 +55,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestStop_Calls: a service on which nobody depends costs no question about that.
+// TestStop_Calls: a service without dependents costs no call for them.
 func TestStop_Calls(t *testing.T) {
 	node := newNode(t, winsim.Service{Name: "Service", State: winsim.ServiceRunning})
 	must(t, systemapi.NewOn(node).StopService("Service", true))
