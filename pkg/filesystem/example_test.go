@@ -70,8 +70,8 @@ func ExampleNew() {
 	}
 }
 
-// A driver that passes on paths from pods can keep its calls to kubelet's directory. A link
-// that somebody put there does not lead them out of it.
+// A driver that passes on paths from pods can keep its calls to kubelet's directory. Links
+// there do not lead them out of it.
 func ExampleWorkingDirs() {
 	node, err := winsim.New(winsim.Default())
 	if err != nil {

@@ -81,7 +81,7 @@ type ListVolumesOnDiskRequest struct {
 
 // ListVolumesOnDiskResponse holds the volumes found.
 type ListVolumesOnDiskResponse struct {
-	// VolumeIDs are the ids of the volumes, in the order of their place on the disk.
+	// VolumeIDs are the ids of the volumes, in the order in which they lie on the disk.
 	VolumeIDs []string
 }
 

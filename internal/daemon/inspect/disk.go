@@ -20,7 +20,7 @@ func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
 	}
 	found := make([]Disk, len(devices))
 	skip := make([]bool, len(devices))
-	failures := parallel.Each(ctx, len(devices), portion(ctx, patience, 2), func(ctx context.Context, i int) error {
+	failures := parallel.Each(ctx, len(devices), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
 		found[i], skip[i] = l.disk(ctx, devices[i])
 		return nil
 	})
@@ -41,7 +41,7 @@ func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
 	return disks, nil
 }
 
-// compareNumbers puts what has no number last.
+// compareNumbers puts disks without a number last.
 func compareNumbers(a, b *uint32) int {
 	switch {
 	case a == b:
@@ -55,8 +55,8 @@ func compareNumbers(a, b *uint32) int {
 	}
 }
 
-// disk looks at one disk. Something else can have the interface of a disk; that is to be
-// skipped.
+// disk looks at one disk. Other devices can have the interface of a disk; skip is true for
+// those.
 func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) {
 	d.Device = string(device)
 	var failed problems
@@ -93,9 +93,8 @@ func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) 
 	return d, false
 }
 
-// numberLast finds the number of the one disk that does not tell it: the disk that has a
-// number which nobody else has, and that answers alike there. With several of them, nobody
-// can say which is which.
+// numberLast finds the number of the one disk that does not tell it: the only number that no
+// other disk has and at which a disk exists but fails. With several such disks it gives up.
 func (l *look) numberLast(ctx context.Context, disks []Disk) {
 	var silent *Disk
 	taken := map[uint32]bool{}
@@ -113,11 +112,11 @@ func (l *look) numberLast(ctx context.Context, disks []Disk) {
 		return
 	}
 	var candidates []uint32
-	for number := range uint32(len(disks)) { // its number is free if none is left out before
+	for number := range uint32(len(disks)) { // Windows numbers disks without gaps, usually
 		if taken[number] {
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, portion(ctx, patience, 2))
+		limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
 		_, err := l.m.DeviceNumber(limited, win.PhysicalDrive(number))
 		cancel()
 		if err != nil && !errors.Is(err, winerr.NotFound) {
@@ -129,7 +128,7 @@ func (l *look) numberLast(ctx context.Context, disks []Disk) {
 	}
 }
 
-// partitions are those of a table, in the order in which they lie on the disk.
+// partitions returns the partitions of a table, in the order in which they lie on the disk.
 func partitions(layout win.DriveLayout) []Partition {
 	var found []Partition
 	for _, p := range layout.Partitions {

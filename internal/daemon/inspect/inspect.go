@@ -2,10 +2,9 @@
 // partitions, its volumes, and the links in the working directories that lead to them or
 // nowhere.
 //
-// It is for people who look at a node, and so it works best when the node does not: whatever
-// does not answer is named in the answer, with the reason, and takes little time from the
-// rest. It changes nothing, and wakes nothing: a volume that is offline stays so, and no
-// server is asked.
+// It is for people who look at a node, so it must work on a node that is in trouble: the
+// result names whatever does not answer, with the reason, and the rest hardly waits for it. It
+// changes nothing: a volume that is offline stays offline. It asks no server.
 //
 // The child package v1 is the answer on the wire.
 package inspect
@@ -33,8 +32,7 @@ type Node struct {
 	Problems      []string
 }
 
-// Disk is a disk that is present. What could not be found out is nil or empty, and a problem
-// says why.
+// Disk is a disk that is present. What is unknown is nil or empty, and a problem says why.
 type Disk struct {
 	Number     *uint32
 	Device     string
@@ -55,7 +53,7 @@ type Partition struct {
 	Offset, Size int64
 	Type         string
 	ID           win.GUID     // of GPT partitions
-	ReadOnly     bool         // whatever its disk is
+	ReadOnly     bool         // by its own attribute; its disk may be read-only as well
 	VolumeID     win.VolumeID // empty if no volume is exactly this partition
 }
 
@@ -77,7 +75,7 @@ type Volume struct {
 	State       State
 	FileSystem  string
 	Total, Used *int64
-	ReadOnly    *bool // by its disks or its partition; nil if those do not tell
+	ReadOnly    *bool // by its disks or its partition; nil if unknown
 	MountPaths  []string
 	Disks       []uint32
 	Partition   uint32 // 0 if it is not exactly one
@@ -100,7 +98,7 @@ type Inspector struct {
 	turns    *keylock.Locks[struct{}]
 }
 
-// atOnce is how many may look at the same time; others wait for their turn.
+// atOnce is how many callers may look at the same time; others wait for their turn.
 const atOnce = 2
 
 // New returns an inspector of the machine this program runs on.
@@ -123,21 +121,21 @@ func (i Inspector) Searching(p *policy.Policy) Inspector {
 const (
 	op = "describe node"
 
-	// patience is how long one object may keep the answer waiting, if there is twice as much
+	// objectLimit is how long one object may delay the answer, if there is twice as much
 	// time for those after it. A disk whose controller is resetting answers after 10 to 60
 	// seconds, or never.
-	patience = 5 * time.Second
+	objectLimit = 5 * time.Second
 
-	// limit is how long the whole may take if the caller does not say.
+	// limit is how long the whole may take if the caller sets no deadline.
 	limit = 30 * time.Second
 
-	// turnLimit is how long to wait for a turn. Whoever is told soon that there is none can
-	// still ask the API.
+	// turnLimit is how long to wait for a turn. It is short, so that a caller that is refused
+	// still has time to ask the API.
 	turnLimit = 5 * time.Second
 )
 
 // Describe looks at the machine, and at the links in its working directories if asked to.
-// It fails if ctx ends, and with NoSpace if so many others look that its turn does not come.
+// It fails if ctx ends, and with NoSpace if too many other callers look.
 func (i Inspector) Describe(ctx context.Context, links bool) (Node, error) {
 	unlock, err := i.turn(ctx)
 	if err != nil {
@@ -161,8 +159,8 @@ func (i Inspector) Describe(ctx context.Context, links bool) (Node, error) {
 
 // turn waits until fewer than atOnce look.
 func (i Inspector) turn(ctx context.Context) (unlock func(), err error) {
-	patient := portion(ctx, turnLimit, 1)
-	waiting, cancel := context.WithTimeout(ctx, patient)
+	wait := portion(ctx, turnLimit, 1)
+	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	unlock, err = i.turns.Lock(waiting, struct{}{})
 	switch {
@@ -171,14 +169,13 @@ func (i Inspector) turn(ctx context.Context) (unlock func(), err error) {
 	case ctx.Err() != nil:
 		return nil, winerr.Wrap(op, "", ctx.Err())
 	default:
-		return nil, winerr.New(winerr.NoSpace, op, "", "%d others were looking at it all the time for %s; try again later",
-			atOnce, patient.Round(time.Millisecond))
+		return nil, winerr.New(winerr.NoSpace, op, "", "%d other callers were looking at it for all of %s; try again later",
+			atOnce, wait.Round(time.Millisecond))
 	}
 }
 
-// portion is how much of a limit there is, if that shall take no more than so many quarters of
-// the time that is left: others come after it, and the answer has to reach the caller before
-// the end.
+// portion returns limit, or so many quarters of the time until ctx's deadline if that is
+// less: later steps need time, and the answer must reach the caller before the deadline.
 func portion(ctx context.Context, limit time.Duration, quarters int) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -187,19 +184,19 @@ func portion(ctx context.Context, limit time.Duration, quarters int) time.Durati
 	return min(limit, time.Until(deadline)/4*time.Duration(quarters))
 }
 
-// look is one look at a machine.
+// look is one description of a machine in progress.
 type look struct {
 	Inspector
 	problems problems
-	// present are the volumes that there are; nil if that could not be found out.
+	// present are the existing volumes; nil if unknown.
 	present map[win.VolumeID]bool
 }
 
-// node looks at disks and volumes. Each list waits for sick disks on its own, so they are made
-// at the same time.
+// node looks at disks and volumes. Each list may wait for disks that hang, so node makes the
+// lists at the same time.
 func (l *look) node(ctx context.Context) Node {
 	var node Node
-	var volumes []seen
+	var volumes []volumeReport
 	var ids map[uint32]diskapi.DiskIDs
 	var locations map[uint32]diskapi.DiskLocation
 	lists := []struct {
@@ -222,9 +219,9 @@ func (l *look) node(ctx context.Context) Node {
 		if disk.Number == nil {
 			continue
 		}
-		if told, ok := ids[*disk.Number]; ok {
-			node.Disks[i].IDs = told
-		} else if ids != nil && len(disk.Problems) == 0 { // the list leaves out who does not answer
+		if known, ok := ids[*disk.Number]; ok {
+			node.Disks[i].IDs = known
+		} else if ids != nil && len(disk.Problems) == 0 { // the list leaves out disks that do not answer
 			node.Disks[i].Problems = []string{"serial number, page 83: no answer"}
 		}
 		if at, ok := locations[*disk.Number]; ok {

@@ -245,7 +245,7 @@ func TestDescribe_Faults(t *testing.T) {
 			// The offline volume's own answer, when nothing else says where it lies.
 			all = slices.DeleteFunc(all, func(problem string) bool { return problem == "disk: the device is not ready (Windows error 21)" })
 			if len(all) == 0 && !spared[call] {
-				t.Errorf("%s fails with %d, and nobody says so:\n%s", call, code, text(got))
+				t.Errorf("%s fails with %d, and the answer does not say so:\n%s", call, code, text(got))
 			}
 			for _, problem := range all {
 				if !strings.Contains(problem, fmt.Sprintf("(Windows error %d)", code)) && problem != "serial number, page 83: no answer" {
@@ -258,7 +258,7 @@ func TestDescribe_Faults(t *testing.T) {
 			if call != "VolumeIDs" && len(got.Volumes) != len(healthy.Volumes) {
 				t.Errorf("%s fails: %d volumes, want %d", call, len(got.Volumes), len(healthy.Volumes))
 			}
-			if call == "VolumeIDs" { // nobody knows which are gone
+			if call == "VolumeIDs" { // unknown which are gone
 				for _, l := range got.Links {
 					if strings.Contains(l.Stale, "volume") && l.VolumeID != "" {
 						t.Errorf("%s is taken for stale: %s", l.Path, l.Stale)
@@ -284,7 +284,7 @@ func TestDescribe_DyingDisk(t *testing.T) {
 	if show(sick.Number) != "2" || len(sick.Problems) != 1 || sick.Problems[0] != "it does not answer: "+ioError {
 		t.Errorf("disk %s: %q", show(sick.Number), sick.Problems)
 	}
-	model.Disks[3].Dying = true // nobody can tell which is which
+	model.Disks[3].Dying = true // two of them: their numbers stay unknown
 	got = describe(t, inspector(t, newNode(t, model)))
 	if len(got.Disks) != 4 || got.Disks[2].Number != nil || got.Disks[3].Number != nil || got.Disks[3].Device == "" {
 		t.Error(text(got))
@@ -471,7 +471,7 @@ func TestDescribe_NumberInDoubt(t *testing.T) {
 	model.Disks = append(model.Disks[:1], winsim.Disk{Size: winsim.GiB, Number: 7}, winsim.Disk{Size: winsim.GiB, Number: 1, Dying: true})
 	for object, want := range map[string]string{"none": "1", `\\.\PhysicalDrive2`: "?"} {
 		node := newNode(t, model)
-		// Somebody is there who is not in the list of disks.
+		// A disk that is not in the list of disks.
 		if _, err := node.Inject(winsim.Fault{Call: "DeviceNumber", Object: object, Error: 1117}); err != nil {
 			t.Fatal(err)
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// join puts together what disks and volumes have told of each other: partitions get their
-// volumes, volumes whether they take writes, and disks whether Windows runs from them.
-func (l *look) join(ctx context.Context, disks []Disk, found []seen) []Volume {
+// join combines what disks and volumes have answered: partitions get their volumes, volumes
+// whether they are read-only, and disks whether Windows runs from them.
+func (l *look) join(ctx context.Context, disks []Disk, found []volumeReport) []Volume {
 	system, err := l.m.SystemVolumes(ctx)
 	l.problems.add("the disk of Windows", err)
 	byNumber := map[uint32]*Disk{}
@@ -21,8 +21,8 @@ func (l *look) join(ctx context.Context, disks []Disk, found []seen) []Volume {
 	}
 	volumes := make([]Volume, 0, len(found))
 	for _, v := range found {
-		if v.noPlace != nil && !placeByName(&v.Volume, disks) {
-			v.failed.add("disk", v.noPlace)
+		if v.noLocation != nil && !locateByName(&v.Volume, disks) {
+			v.failed.add("disk", v.noLocation)
 		}
 		for _, number := range v.Disks {
 			if disk := byNumber[number]; disk != nil {
@@ -39,7 +39,7 @@ func (l *look) join(ctx context.Context, disks []Disk, found []seen) []Volume {
 	return volumes
 }
 
-// hold tells a disk that a volume lies on it.
+// hold adds a volume to the disk that it lies on.
 func (d *Disk) hold(v *Volume) {
 	readOnly := d.ReadOnly
 	for i := range d.Partitions {
@@ -55,9 +55,10 @@ func (d *Disk) hold(v *Volume) {
 	}
 }
 
-// placeByName places a volume that does not answer by its name, which as a rule is the GUID
-// of its partition. Copies of a disk have the same GUIDs; then it stays unknown.
-func placeByName(v *Volume, disks []Disk) bool {
+// locateByName finds the partition of a volume that does not answer by its name, which is
+// usually the GUID of the partition. Copies of a disk have the same GUIDs; then it stays
+// unknown.
+func locateByName(v *Volume, disks []Disk) bool {
 	for _, disk := range disks {
 		for _, p := range disk.Partitions {
 			if disk.Number == nil || p.ID == (win.GUID{}) || win.VolumeID(`\\?\Volume{`+p.ID.String()+`}\`) != v.ID {

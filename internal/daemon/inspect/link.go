@@ -15,29 +15,29 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// Bounds of a search: pods write in the directories that are searched.
+// Bounds of a search: pods write in the directories that it lists.
 const (
-	// maxDepth is enough for what kubelet and drivers make, with some to spare:
+	// maxDepth is more than what kubelet and drivers make:
 	// pods\UID\volumes\kubernetes.io~csi\NAME\mount and
 	// plugins\kubernetes.io\csi\DRIVER\HASH\globalmount.
 	maxDepth   = 8
 	maxEntries = 20_000
 )
 
-// Folders of pods in which volumes of other kinds are, such as emptyDir, whose files are the
-// pods' own and can be any number. Only those of CSI are mounts.
+// Folders of a pod's volumes, by plugin. Only those of CSI are mounts; others, such as
+// emptyDir, hold any number of the pod's own files.
 const (
 	volumesOf    = "kubernetes.io~"
 	volumesOfCSI = "kubernetes.io~csi"
 )
 
-// search is a walk through the working directories, which enters no link.
-type search struct {
+// linkSearch walks through the working directories and enters no link.
+type linkSearch struct {
 	*look
-	reach   policy.Reach
-	entries int
-	room    int // that is left for what it finds
-	links   []Link
+	reach     policy.Reach
+	entries   int
+	bytesLeft int // in the answer
+	links     []Link
 }
 
 // errEnough ends a search at its bounds.
@@ -45,10 +45,10 @@ var errEnough = errors.New("the search has ended")
 
 // allLinks finds the links in the working directories that lead to a volume, or nowhere.
 func (l *look) allLinks(ctx context.Context) []Link {
-	s := search{look: l, reach: l.limits.Reach(l.m), room: linkRoom}
-	places := s.places(ctx, l.limits.WorkingDirs())
-	for _, dir := range outermost(slices.Collect(maps.Keys(places))) {
-		err := s.directory(ctx, dir, places[dir])
+	s := linkSearch{look: l, reach: l.limits.Reach(l.m), bytesLeft: maxLinkBytes}
+	locations := s.locateAll(ctx, l.limits.WorkingDirs())
+	for _, dir := range outermost(slices.Collect(maps.Keys(locations))) {
+		err := s.directory(ctx, dir, locations[dir])
 		if errors.Is(err, errEnough) {
 			l.problems.add("links", fmt.Errorf("only the first %d entries of the working directories were searched", s.entries))
 			break
@@ -59,31 +59,30 @@ func (l *look) allLinks(ctx context.Context) []Link {
 	return s.links
 }
 
-// failed notes that a working directory could not be searched, unless nothing has been put
-// there yet.
-func (s *search) failed(dir string, err error) {
+// failed notes that a working directory could not be searched, unless it does not exist yet.
+func (s *linkSearch) failed(dir string, err error) {
 	if !errors.Is(err, winerr.NotFound) {
 		s.problems.add("links in "+dir, err)
 	}
 }
 
-// places finds out where directories really are: they are the operator's, and may themselves
-// be links. Whole volumes are left out, which have more than a search can take, so that they
-// do not hide the directories in them that can be searched.
-func (s *search) places(ctx context.Context, dirs []string) map[string]win.Path {
+// locateAll finds out where working directories really are: the operator may have made them
+// links. It leaves out whole volumes, which are too large to search, so that the working
+// directories in them are searched.
+func (s *linkSearch) locateAll(ctx context.Context, dirs []string) map[string]win.Path {
 	found := map[string]win.Path{}
 	for _, dir := range dirs {
-		place, err := s.place(ctx, dir)
+		location, err := s.locate(ctx, dir)
 		if err != nil {
 			s.failed(dir, err)
 			continue
 		}
-		found[dir] = place
+		found[dir] = location
 	}
 	return found
 }
 
-func (s *search) place(ctx context.Context, dir string) (win.Path, error) {
+func (s *linkSearch) locate(ctx context.Context, dir string) (win.Path, error) {
 	location, err := s.m.Location(ctx, win.Following(dir))
 	if err != nil {
 		return win.Path{}, err
@@ -111,9 +110,9 @@ func outermost(dirs []string) []string {
 	return outer
 }
 
-// directory searches a working directory, which is opened where it really is.
-func (s *search) directory(ctx context.Context, dir string, place win.Path) error {
-	above, name := place.Split()
+// directory searches a working directory at its real location.
+func (s *linkSearch) directory(ctx context.Context, dir string, location win.Path) error {
+	above, name := location.Split()
 	parent, err := s.m.OpenDirectory(ctx, above)
 	if err != nil {
 		return err
@@ -122,8 +121,8 @@ func (s *search) directory(ctx context.Context, dir string, place win.Path) erro
 	return s.list(ctx, parent, name, dir, 1)
 }
 
-// list searches a directory in an open one. Its path is what people know it by.
-func (s *search) list(ctx context.Context, above win.Tree, name, path string, depth int) error {
+// list searches a directory in an open one. path is the name that people know.
+func (s *linkSearch) list(ctx context.Context, above win.Tree, name, path string, depth int) error {
 	return above.ListDirectory(ctx, name, func(dir win.Tree, entries []win.DirEntry) error {
 		for _, entry := range entries {
 			if err := s.entry(ctx, dir, entry, winpath.Join(path, entry.Name), depth); err != nil {
@@ -134,8 +133,8 @@ func (s *search) list(ctx context.Context, above win.Tree, name, path string, de
 	})
 }
 
-func (s *search) entry(ctx context.Context, dir win.Tree, entry win.DirEntry, path string, depth int) error {
-	if s.entries++; s.entries > maxEntries || s.room < 0 {
+func (s *linkSearch) entry(ctx context.Context, dir win.Tree, entry win.DirEntry, path string, depth int) error {
+	if s.entries++; s.entries > maxEntries || s.bytesLeft < 0 {
 		s.entries--
 		return errEnough
 	}
@@ -145,11 +144,11 @@ func (s *search) entry(ctx context.Context, dir win.Tree, entry win.DirEntry, pa
 	case !entry.Directory || depth >= maxDepth || holdsFilesOfPods(entry.Name):
 		return nil
 	}
-	// A directory that cannot be listed does not hide those beside it.
+	// A directory that cannot be listed does not end the search.
 	switch err := s.list(ctx, dir, entry.Name, path, depth+1); {
 	case errors.Is(err, errEnough) || ctx.Err() != nil:
 		return err
-	case errors.Is(err, winerr.NotFound) || winerr.CodeOf(err) == winerr.Directory: // it was removed or exchanged just now
+	case errors.Is(err, winerr.NotFound) || winerr.CodeOf(err) == winerr.Directory: // removed or replaced just now
 		return nil
 	default:
 		s.trouble("links in "+path, err)
@@ -162,7 +161,7 @@ func holdsFilesOfPods(name string) bool {
 }
 
 // link looks where a link leads.
-func (s *search) link(ctx context.Context, dir win.Tree, name, path string) error {
+func (s *linkSearch) link(ctx context.Context, dir win.Tree, name, path string) error {
 	point, err := dir.ReparsePoint(ctx, name)
 	switch {
 	case policy.Unreadable(err):
@@ -179,7 +178,7 @@ func (s *search) link(ctx context.Context, dir win.Tree, name, path string) erro
 		s.found(Link{Path: path, VolumeID: id, Stale: s.staleVolume(id)})
 		return nil
 	}
-	limited, cancel := context.WithTimeout(ctx, portion(ctx, patience, 2))
+	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
 	defer cancel()
 	link, err := s.follow(limited, path)
 	switch {
@@ -191,9 +190,9 @@ func (s *search) link(ctx context.Context, dir win.Tree, name, path string) erro
 	return ctx.Err()
 }
 
-// follow goes where a link leads, as far as the policy lets anybody. What lies beyond, and
-// shares, which may take minutes to answer, are not looked at.
-func (s *search) follow(ctx context.Context, path string) (Link, error) {
+// follow finds out where a link leads, as far as the policy lets a caller. It does not look
+// beyond, nor at shares, which may take minutes to answer.
+func (s *linkSearch) follow(ctx context.Context, path string) (Link, error) {
 	link := Link{Path: path}
 	at, err := s.reach.Resolve(ctx, op, path, policy.Enter)
 	switch {
@@ -218,7 +217,7 @@ func (s *search) follow(ctx context.Context, path string) (Link, error) {
 	case policy.Unreachable(err):
 		link.Stale = "its target " + at.String() + " cannot be reached: " + reasonOf(err)
 		return link, nil
-	case winerr.CodeOf(err) == winerr.ReparsePointEncounter: // exchanged just now
+	case winerr.CodeOf(err) == winerr.ReparsePointEncounter: // replaced just now
 		return link, nil
 	default:
 		return link, err
@@ -226,21 +225,21 @@ func (s *search) follow(ctx context.Context, path string) (Link, error) {
 }
 
 // staleVolume says why a link to a volume leads nowhere, if it does.
-func (s *search) staleVolume(id win.VolumeID) string {
+func (s *linkSearch) staleVolume(id win.VolumeID) string {
 	if s.present == nil || s.present[id] {
 		return ""
 	}
 	return "its volume is gone, or on a disk that is offline"
 }
 
-func (s *search) found(link Link) {
-	s.room -= room(link.Path, string(link.VolumeID), link.Stale)
+func (s *linkSearch) found(link Link) {
+	s.bytesLeft -= encodedSize(link.Path, string(link.VolumeID), link.Stale)
 	s.links = append(s.links, link)
 }
 
-// trouble notes what could not be found out about something that a stranger has named.
-func (s *search) trouble(what string, err error) {
+// trouble notes what could not be found out about a file that pods may have named.
+func (s *linkSearch) trouble(what string, err error) {
 	if s.problems.add(what, err) {
-		s.room -= room(what, reasonOf(err))
+		s.bytesLeft -= encodedSize(what, reasonOf(err))
 	}
 }

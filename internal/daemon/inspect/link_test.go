@@ -41,7 +41,7 @@ link K\pods\1\volumes\kubernetes.io~csi\sub\mount to da7a0000-0000-0000-0000-000
 	}
 }
 
-// TestLinks_NotAsked: whoever does not ask, or may not, learns nothing of them.
+// TestLinks_NotAsked: a caller that does not ask for links, or may not, gets none.
 func TestLinks_NotAsked(t *testing.T) {
 	node := newNode(t, zoo())
 	linked(t, node)

@@ -11,8 +11,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// problems are reasons, each once, with all that it has kept from being found out: a disk that
-// is dying answers every question alike.
+// problems are reasons, each once, with everything that is unknown because of it: a dying
+// disk fails all requests alike.
 type problems []problem
 
 type problem struct {
@@ -21,11 +21,11 @@ type problem struct {
 	more   int // that are not named
 }
 
-// maxNamed is how many things are named with one reason. Strangers can make any number of
+// maxNamed is how many things are named with one reason. Pods can make any number of
 // directories that cannot be read.
 const maxNamed = 8
 
-// add notes that something could not be found out, and reports whether it will be named.
+// add notes that something is unknown, and reports whether the answer will name it.
 func (p *problems) add(what string, err error) (named bool) {
 	if err == nil {
 		return false
@@ -64,7 +64,7 @@ func logMistake(ctx context.Context, object string, err error) {
 	klog.FromContext(ctx).Error(err, "Looking at a device panicked", "device", object)
 }
 
-// reasonOf is an error without what the reader knows already.
+// reasonOf is an error without operation and object, which the reader knows already.
 func reasonOf(err error) string {
 	switch err = winerr.Cause(err); {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -13,22 +13,22 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
-// seen is a volume as far as it has answered.
-type seen struct {
+// volumeReport is what a volume has answered.
+type volumeReport struct {
 	Volume
-	failed  problems
-	noPlace error // why it does not tell where it lies
-	gone    bool  // meanwhile
+	failed     problems
+	noLocation error // why it does not tell which disk it is on
+	gone       bool  // it left meanwhile
 }
 
 // allVolumes looks at all volumes that have a name.
-func (l *look) allVolumes(ctx context.Context) ([]seen, error) {
+func (l *look) allVolumes(ctx context.Context) ([]volumeReport, error) {
 	ids, err := l.m.VolumeIDs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	volumes := make([]seen, len(ids))
-	failures := parallel.Each(ctx, len(ids), portion(ctx, patience, 2), func(ctx context.Context, i int) error {
+	volumes := make([]volumeReport, len(ids))
+	failures := parallel.Each(ctx, len(ids), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
 		volumes[i].ID = ids[i]
 		l.volume(ctx, &volumes[i])
 		return nil
@@ -39,7 +39,7 @@ func (l *look) allVolumes(ctx context.Context) ([]seen, error) {
 			volumes[i].failed.add("volume", err)
 		}
 	}
-	volumes = slices.DeleteFunc(volumes, func(v seen) bool { return v.gone })
+	volumes = slices.DeleteFunc(volumes, func(v volumeReport) bool { return v.gone })
 	l.present = map[win.VolumeID]bool{}
 	for _, v := range volumes {
 		l.present[v.ID] = true
@@ -48,10 +48,9 @@ func (l *look) allVolumes(ctx context.Context) ([]seen, error) {
 	return volumes, nil
 }
 
-// boundMountPaths leaves out what does not fit into an answer. Drives always do: there are no
-// more than letters.
-func boundMountPaths(volumes []seen) {
-	left := mountRoom
+// boundMountPaths leaves out what does not fit into an answer. Drive letters always fit.
+func boundMountPaths(volumes []volumeReport) {
+	left := maxMountBytes
 	for i := range volumes {
 		v := &volumes[i]
 		all := len(v.MountPaths)
@@ -59,15 +58,15 @@ func boundMountPaths(volumes []seen) {
 			if isDrive(path) {
 				return false
 			}
-			takes := room(path)
-			if takes > left {
+			size := encodedSize(path)
+			if size > left {
 				return true
 			}
-			left -= takes
+			left -= size
 			return false
 		})
-		if told := len(v.MountPaths); told < all {
-			v.failed.add("mount paths", fmt.Errorf("only %d of %d are told, for the answer would get too long", told, all))
+		if kept := len(v.MountPaths); kept < all {
+			v.failed.add("mount paths", fmt.Errorf("only %d of %d are listed, because the answer would be too long", kept, all))
 		}
 	}
 }
@@ -75,8 +74,8 @@ func boundMountPaths(volumes []seen) {
 func isDrive(path string) bool { return len(path) <= len(`C:\`) }
 
 // volume looks at one volume.
-func (l *look) volume(ctx context.Context, v *seen) {
-	if l.place(ctx, v); v.gone {
+func (l *look) volume(ctx context.Context, v *volumeReport) {
+	if l.locate(ctx, v); v.gone {
 		return
 	}
 	l.content(ctx, v)
@@ -91,9 +90,9 @@ func (l *look) volume(ctx context.Context, v *seen) {
 	slices.Sort(v.MountPaths)
 }
 
-// place finds out where a volume lies. One that is not exactly one partition tells by its
-// extents. CD-ROMs and RAM disks lie on no disk.
-func (l *look) place(ctx context.Context, v *seen) {
+// locate finds out which disks a volume is on. A volume that is not exactly one partition
+// tells by its extents. CD-ROMs and RAM disks are on no disk.
+func (l *look) locate(ctx context.Context, v *volumeReport) {
 	number, err := l.m.DeviceNumber(ctx, v.ID.Device())
 	switch {
 	case err == nil && number.Type == win.DeviceTypeDisk:
@@ -114,12 +113,12 @@ func (l *look) place(ctx context.Context, v *seen) {
 		slices.Sort(v.Disks)
 		v.Disks = slices.Compact(v.Disks)
 	case !errors.Is(err, winerr.Unsupported): // which a RAM disk answers
-		v.noPlace = err
+		v.noLocation = err
 	}
 }
 
 // content finds out what is on a volume. It does not bring a volume online to see.
-func (l *look) content(ctx context.Context, v *seen) {
+func (l *look) content(ctx context.Context, v *volumeReport) {
 	name, err := l.m.FileSystem(ctx, v.ID)
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.UnrecognizedVolume, err == nil && winpath.Equal(name, "RAW"):

@@ -12,7 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// everywhere is a machine on which somebody has mounted one volume in very many places.
+// everywhere is a machine on which one volume is mounted at thousands of folders.
 type everywhere struct{ *winsim.Node }
 
 func (m everywhere) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, error) {
@@ -23,14 +23,14 @@ func (m everywhere) VolumePaths(ctx context.Context, id win.VolumeID) ([]string,
 	for i := range 10_000 {
 		paths = append(paths, fmt.Sprintf(`C:\%s%d\`, strings.Repeat("x", 200), i))
 	}
-	for range 1000 { // until not even a drive has room
+	for range 1000 { // until not even a drive fits
 		paths = append(paths, `C:\y\`)
 	}
 	return append(paths, `Z:\`), err
 }
 
-// TestVolumes_MountPaths: they fit into the answer, drives come first, and it is said what is
-// left out. Nobody pays for it but the volume whose they are.
+// TestVolumes_MountPaths: they fit into the answer, drives come first, and a problem of that
+// volume, and of no other, says what is left out.
 func TestVolumes_MountPaths(t *testing.T) {
 	got := describe(t, inspect.NewOn(everywhere{newNode(t, zoo())}))
 	for _, v := range got.Volumes {
@@ -44,7 +44,7 @@ func TestVolumes_MountPaths(t *testing.T) {
 			}
 			continue
 		}
-		want := []string{fmt.Sprintf("mount paths: only %d of 11001 are told, for the answer would get too long", len(v.MountPaths))}
+		want := []string{fmt.Sprintf("mount paths: only %d of 11001 are listed, because the answer would be too long", len(v.MountPaths))}
 		if bytes > 1<<20 || bytes < 1<<19 || !slices.Contains(v.MountPaths, `Z:\`) || !slices.Equal(v.Problems, want) {
 			t.Errorf("%d paths with %d bytes, problems %q", len(v.MountPaths), bytes, v.Problems)
 		}

@@ -1,8 +1,8 @@
 // Package hostctx carries the caller's context across the published HostAPI
 // interfaces, whose methods have no context parameter.
 //
-// Our own hosts offer WithContext; hosts that drivers write themselves, such as
-// the fakes in their tests, need not, and work all the same.
+// Our own hosts are Binders. Hosts that drivers write, such as fakes in their tests, need
+// not be.
 package hostctx
 
 import (
@@ -19,8 +19,8 @@ type Binder[H any] interface {
 }
 
 // Begin is how every method of a group starts. It returns host bound to ctx, or host
-// itself if it cannot be bound. It refuses a missing request, and fails when ctx is already
-// over, so that no work begins for a caller who has left; op names that work in the error.
+// itself if it cannot be bound. It refuses a missing request, and fails if ctx has already
+// ended, so that no work begins for a caller that has left; op names that work in the error.
 func Begin[H, R any](ctx context.Context, op string, host H, request *R) (H, error) {
 	if request == nil {
 		return host, winerr.New(winerr.Invalid, op, "", "the request is missing")
@@ -28,8 +28,8 @@ func Begin[H, R any](ctx context.Context, op string, host H, request *R) (H, err
 	if err := ctx.Err(); err != nil {
 		return host, winerr.Wrap(op, "", err)
 	}
-	if bindable, ok := any(host).(Binder[H]); ok {
-		return bindable.WithContext(ctx), nil
+	if binder, ok := any(host).(Binder[H]); ok {
+		return binder.WithContext(ctx), nil
 	}
 	return host, nil
 }

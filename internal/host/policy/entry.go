@@ -23,9 +23,9 @@ func (e Entry) Close() {
 	}
 }
 
-// Open opens the directory in which the last name of a path stands. The path must have
-// one: the root of a drive is in no directory. Below a file there is nothing, as Windows
-// says of whole paths: code 3.
+// Open opens the directory that contains the last name of a path. The root of a drive is in
+// no directory and must not be passed. Below a file nothing exists, as Windows says of whole
+// paths: ERROR_PATH_NOT_FOUND (3).
 func (r Reach) Open(ctx context.Context, op, path string, access Access) (Entry, error) {
 	e := Entry{Path: path}
 	err := r.try(ctx, call{op, path, access}, func(at win.Path) (err error) {
@@ -46,9 +46,9 @@ func (r Reach) Open(ctx context.Context, op, path string, access Access) (Entry,
 	return e, nil
 }
 
-// keepIntact makes sure that an entry is no working directory, and holds none, under
-// whatever names: an operator's link can lead to one inside another, and files can have 8.3
-// names that look like any other. Place has compared the spellings; with one working
+// keepIntact refuses an entry that is a working directory, or holds one, under any name: an
+// operator's link can lead from one working directory into another, and files can have 8.3
+// names that look like any other. locate has compared the spellings; with one working
 // directory that is enough, because what lies in a directory does not hold it.
 func (r Reach) keepIntact(ctx context.Context, c call, e Entry) error {
 	if r.policy == nil || len(r.policy.workingDirs) < 2 || !rules[c.access].intact {
@@ -68,15 +68,15 @@ func (r Reach) keepIntact(ctx context.Context, c call, e Entry) error {
 		case errors.Is(err, winerr.NotFound):
 			err = nil
 		case err == nil && winpath.Contains(entry, location):
-			return c.denied("the working directory %s lies there, which is never replaced, removed, emptied or mounted over", dir)
+			return c.denied("it holds the working directory %s, which csi-proxy never replaces, removes, empties or mounts over", dir)
 		}
 	}
 	return err
 }
 
-// Make opens the directory in which the last name of a path stands, and makes what is
-// missing of the way to it, and a directory of that name. It has not made one if something
-// has the name already: what, is for the caller to see.
+// Make opens the directory that contains the last name of a path, and makes what is missing
+// on the way and a directory of that name. made is false if something has that name already;
+// the caller finds out what.
 func (r Reach) Make(ctx context.Context, op, path string, access Access) (e Entry, made bool, err error) {
 	c := call{op, path, access}
 	e = Entry{Path: path}
@@ -99,7 +99,7 @@ func (r Reach) Make(ctx context.Context, op, path string, access Access) (e Entr
 	return e, made, err
 }
 
-// openMaking opens a directory of which a part may be missing, and makes that.
+// openMaking opens a directory and makes what is missing of its path.
 func (r Reach) openMaking(ctx context.Context, c call, path win.Path) (win.Directory, error) {
 	dir, err := r.m.OpenDirectory(ctx, path)
 	switch {
@@ -110,19 +110,19 @@ func (r Reach) openMaking(ctx context.Context, c call, path win.Path) (win.Direc
 	case !errors.Is(err, winerr.NotFound) || isVolume(path.Base):
 		return nil, err
 	case path.Rest == "": // links in it are followed
-		return wayDown{r: r, call: c, base: path.Base[:len(`C:\`)], names: winpath.Components(path.Base), following: true}.open(ctx)
+		return descent{r: r, call: c, base: path.Base[:len(`C:\`)], names: winpath.Components(path.Base), following: true}.open(ctx)
 	default:
-		return wayDown{r: r, call: c, base: path.Base, names: path.Names()}.open(ctx)
+		return descent{r: r, call: c, base: path.Base, names: path.Names()}.open(ctx)
 	}
 }
 
-// obstructed is the failure to make a directory below something that is none.
+// obstructed is the failure to make a directory below a file.
 func (c call) obstructed(at win.Path, err error) error {
-	return winerr.As(winerr.Exists, c.op, c.path, err, at.String()+" is a file, in which no directory can be")
+	return winerr.As(winerr.Exists, c.op, c.path, err, at.String()+" is a file, not a directory")
 }
 
-// wayDown is a directory that is made name by name.
-type wayDown struct {
+// descent is a directory that is made name by name.
+type descent struct {
 	r         Reach
 	call      call
 	base      string
@@ -131,39 +131,39 @@ type wayDown struct {
 }
 
 // upTo is the path of the first n names.
-func (w wayDown) upTo(n int) win.Path {
-	way := win.Path{Base: w.base}.Join(w.names[:n]...)
-	if w.following {
+func (d descent) upTo(n int) win.Path {
+	way := win.Path{Base: d.base}.Join(d.names[:n]...)
+	if d.following {
 		return win.Following(way.String())
 	}
 	return way
 }
 
-// open looks for what exists and makes the rest from there, with time that grows with the
-// length of the path and not with its square.
-func (w wayDown) open(ctx context.Context) (win.Directory, error) {
-	dir, n, err := w.deepest(ctx)
-	for ; err == nil && n < len(w.names); n++ {
+// open finds the deepest part that exists and makes the rest from there. Its time grows with
+// the length of the path, not with its square.
+func (d descent) open(ctx context.Context) (win.Directory, error) {
+	dir, n, err := d.deepest(ctx)
+	for ; err == nil && n < len(d.names); n++ {
 		above := dir
-		dir, err = w.enter(ctx, above, n)
+		dir, err = d.enter(ctx, above, n)
 		above.Close()
 	}
 	return dir, err
 }
 
-// deepest opens a directory that exists, by growing strides upwards, and returns how many
-// of the names lead to it.
-func (w wayDown) deepest(ctx context.Context) (dir win.Directory, n int, err error) {
+// deepest goes up in growing strides until a directory exists, opens it, and returns how
+// many of the names lead to it.
+func (d descent) deepest(ctx context.Context) (dir win.Directory, n int, err error) {
 	for stride := 1; ; stride *= 2 {
-		n = max(0, len(w.names)-stride)
-		if n == 0 && !w.following { // the working directory
-			dir, err = w.r.openMaking(ctx, w.call, win.Path{Base: w.base})
+		n = max(0, len(d.names)-stride)
+		if n == 0 && !d.following { // the working directory
+			dir, err = d.r.openMaking(ctx, d.call, win.Path{Base: d.base})
 			return dir, n, err
 		}
-		dir, err = w.r.m.OpenDirectory(ctx, w.upTo(n))
+		dir, err = d.r.m.OpenDirectory(ctx, d.upTo(n))
 		switch {
 		case winerr.CodeOf(err) == winerr.Directory:
-			return nil, n, w.call.obstructed(w.upTo(n), err)
+			return nil, n, d.call.obstructed(d.upTo(n), err)
 		case n == 0 || !errors.Is(err, winerr.NotFound):
 			return dir, n, err
 		}
@@ -171,24 +171,24 @@ func (w wayDown) deepest(ctx context.Context) (dir win.Directory, n int, err err
 }
 
 // enter makes the directory names[n], if it is missing, and opens it.
-func (w wayDown) enter(ctx context.Context, dir win.Directory, n int) (win.Directory, error) {
-	if err := dir.CreateDirectory(ctx, w.names[n]); err != nil && !errors.Is(err, winerr.Exists) {
+func (d descent) enter(ctx context.Context, dir win.Directory, n int) (win.Directory, error) {
+	if err := dir.CreateDirectory(ctx, d.names[n]); err != nil && !errors.Is(err, winerr.Exists) {
 		return nil, err
 	}
-	inner, err := dir.Open(ctx, w.names[n])
-	if winerr.CodeOf(err) == winerr.ReparsePointEncounter && w.following {
-		if inner, err = w.r.m.OpenDirectory(ctx, w.upTo(n+1)); Unreachable(err) {
-			return nil, w.call.leadsNowhere(w.upTo(n+1), err)
+	inner, err := dir.Open(ctx, d.names[n])
+	if winerr.CodeOf(err) == winerr.ReparsePointEncounter && d.following {
+		if inner, err = d.r.m.OpenDirectory(ctx, d.upTo(n+1)); Unreachable(err) {
+			return nil, d.call.leadsNowhere(d.upTo(n+1), err)
 		}
 	}
 	if winerr.CodeOf(err) == winerr.Directory {
-		return nil, w.call.obstructed(w.upTo(n+1), err)
+		return nil, d.call.obstructed(d.upTo(n+1), err)
 	}
 	return inner, err
 }
 
-// leadsNowhere is the failure to make a directory below a link whose target is not there.
-// What a link leads to is never made.
+// leadsNowhere is the failure to make a directory below a link whose target cannot be
+// reached. The target of a link is never made.
 func (c call) leadsNowhere(link win.Path, err error) error {
 	return winerr.New(winerr.Exists, c.op, c.path, "the target of the link %s cannot be reached: %w; remove the link with Rmdir", link, err)
 }

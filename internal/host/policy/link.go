@@ -20,18 +20,19 @@ type Hop struct {
 	Remote string       // a share
 	Path   string       // a clean path on a drive
 
-	// Guessed means that Windows may end up elsewhere. A relative target is resolved by the
-	// kernel against the name under which the link was reached, in which some links before it
-	// are replaced by their targets and some are not. Only targets that go straight down from
-	// the link's own directory lead to the same place in either case.
+	// Guessed means that Windows may follow the link to another path. The kernel resolves a
+	// relative target against the name under which it reached the link; in that name, some
+	// earlier links are replaced by their targets and some are not. Only targets that go
+	// straight down from the link's own directory are the same in either case.
 	Guessed bool
 }
 
-// LeadsTo works out where the link at a path leads. The code is 4390 if it is a reparse
-// point, but no link that we know.
+// LeadsTo works out where the link at a path leads. It fails with
+// ERROR_NOT_A_REPARSE_POINT (4390) for a reparse point that is neither a symbolic link nor a
+// mount point.
 func LeadsTo(at win.Path, point win.ReparsePoint) (Hop, error) {
 	if !isLink(point.Tag) {
-		return Hop{}, winerr.NotAReparsePoint // deduplicated or the like: what it looks like
+		return Hop{}, winerr.NotAReparsePoint // such as a deduplicated file, which behaves like any other
 	}
 	if point.Relative {
 		return relativeHop(at, point.Substitute)
@@ -57,7 +58,7 @@ func notOnDrive(at win.Path, target string) error {
 	return winerr.New(winerr.Unsupported, "follow link", at.String(), "it leads to %s, which is not on a drive", winpath.Quote(target))
 }
 
-// relativeHop is where a target without a drive or volume leads.
+// relativeHop is where a relative target leads.
 func relativeHop(at win.Path, target string) (Hop, error) {
 	root, below := splitRoot(at)
 	dir := below[:strings.LastIndexByte(below, '\\')+1]
@@ -119,8 +120,8 @@ func cutVolume(target string) (id win.VolumeID, below []string, ok bool) {
 	return id, withoutDots(rest), true
 }
 
-// step returns the way on from a link, with the names that came after it, if the policy
-// lets the call follow it.
+// step returns the path to go on with after a link, with the names that came after it, if
+// the policy lets the call follow it.
 func (r Reach) step(ctx context.Context, c call, link win.Path, point win.ReparsePoint, after []string) (win.Path, error) {
 	hop, err := LeadsTo(link, point)
 	if r.policy == nil {
@@ -130,10 +131,10 @@ func (r Reach) step(ctx context.Context, c call, link win.Path, point win.Repars
 	case err != nil:
 		return win.Path{}, c.denied("the link %s is not followed: %w", link, winerr.Cause(err))
 	case hop.Guessed:
-		return win.Path{}, c.denied("the link %s is not followed: its target %s is relative and does not simply lead down", link, winpath.Quote(point.Substitute))
+		return win.Path{}, c.denied("the link %s is not followed: its target %s is relative and does not go straight down", link, winpath.Quote(point.Substitute))
 	case hop.Volume != "":
 		if c.access == Show && len(hop.Below)+len(after) > 0 {
-			return win.Path{}, c.denied("%s shows volume %s, and what lies on a volume may be anything by the time somebody looks; link to the volume itself", link, hop.Volume)
+			return win.Path{}, c.denied("%s shows volume %s, and pods can change what lies on a volume; link to the volume itself", link, hop.Volume)
 		}
 		if err := r.mayEnter(ctx, c, link, hop.Volume); err != nil {
 			return win.Path{}, err
@@ -166,9 +167,9 @@ func (r Reach) unlimitedStep(c call, hop Hop, err error, after []string) (win.Pa
 	}
 }
 
-// mayVisit checks that a link to a share may be followed. Links on a mounted volume are
-// not: a pod can have made them, to have the node log in to a server of its choice. Junctions
-// to shares do not exist. Administrative shares can be those of this very node.
+// mayVisit checks that a link to a share may be followed. Links on a mounted volume may not:
+// a pod may have made them to have the node log in to a server of its choice. Windows makes
+// no junctions to shares. Administrative shares can be those of this node.
 func mayVisit(c call, link win.Path, point win.ReparsePoint, remote string, after []string) error {
 	share, err := unc.Parse(c.op, remote)
 	if err == nil {
@@ -183,8 +184,8 @@ func mayVisit(c call, link win.Path, point win.ReparsePoint, remote string, afte
 	return nil
 }
 
-// mustExist checks for calls that make directories that a link leads to something: the way
-// without the names that came after the link.
+// mustExist fails for calls that make directories if the target of a link does not exist.
+// way is the target followed by the names after the link.
 func (r Reach) mustExist(ctx context.Context, c call, link, way win.Path, after int) error {
 	if !rules[c.access].makes {
 		return nil
@@ -197,8 +198,8 @@ func (r Reach) mustExist(ctx context.Context, c call, link, way win.Path, after 
 	return nil
 }
 
-// wayFrom is the way to what a link leads to on a drive. The path can become too long for
-// Windows, or for a component to be judged, only now.
+// wayFrom is the path to the target of a link on a drive, and the names after the link. It
+// checks the result, which can be too long although its parts are not.
 func (r Reach) wayFrom(c call, path string, after []string) (win.Path, error) {
 	for _, name := range after {
 		path = winpath.Join(path, name)
@@ -209,19 +210,19 @@ func (r Reach) wayFrom(c call, path string, after []string) (win.Path, error) {
 	if r.policy == nil {
 		return win.Beneath(path[:len(`C:\`)], path), nil
 	}
-	return r.policy.place(c.op, path, c.access)
+	return r.policy.locate(c.op, path, c.access)
 }
 
 // mayEnter checks that a volume may be entered through a link. Anybody who can write to a
-// directory can make one, to any volume, and every volume can be named so, those with a drive
-// letter as well. A volume that Windows needs, or that is known by other names and by none in
-// a working directory, is not for our callers.
+// directory can make a link to any volume, including those with a drive letter. So callers do
+// not reach a volume that Windows needs, nor one that is mounted only outside the working
+// directories.
 func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, id win.VolumeID) error {
 	if !rules[c.access].volumes {
-		return c.denied("%s shows volume %s, and below a mounted volume nothing is created or removed", link, id)
+		return c.denied("%s shows volume %s, and csi-proxy creates and removes nothing below a mounted volume", link, id)
 	}
 	names, err := r.m.VolumePaths(ctx, id)
-	if err != nil && !errors.Is(err, winerr.NotFound) { // one that is gone has no names
+	if err != nil && !errors.Is(err, winerr.NotFound) { // a volume that is gone has no names
 		return winerr.Wrap(c.op, c.path, err)
 	}
 	if len(names) > 0 && !slices.ContainsFunc(names, r.policy.contains) {
@@ -238,26 +239,26 @@ func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, id win.Volum
 }
 
 // SameVolume reports whether an id names one of the given volumes. A volume can have several
-// ids, and then only where it lies tells.
+// ids, so it compares disk and partition as well.
 // https://learn.microsoft.com/windows/win32/fileio/naming-a-volume
 func (r Reach) SameVolume(ctx context.Context, id win.VolumeID, others ...win.VolumeID) (bool, error) {
 	if slices.Contains(others, id) {
 		return true, nil
 	}
-	at, err := r.whereabouts(ctx, id)
+	at, err := r.deviceNumber(ctx, id)
 	if err != nil || at.Type != win.DeviceTypeDisk {
 		return false, err
 	}
 	for _, other := range others {
-		if there, err := r.whereabouts(ctx, other); err != nil || there == at {
+		if there, err := r.deviceNumber(ctx, other); err != nil || there == at {
 			return err == nil, err
 		}
 	}
 	return false, nil
 }
 
-// whereabouts is where a volume lies, or zero if Windows does not tell.
-func (r Reach) whereabouts(ctx context.Context, id win.VolumeID) (win.DeviceNumber, error) {
+// deviceNumber returns disk and partition of a volume, or zero if Windows does not tell.
+func (r Reach) deviceNumber(ctx context.Context, id win.VolumeID) (win.DeviceNumber, error) {
 	at, err := r.m.DeviceNumber(ctx, id.Device())
 	if err != nil && winerr.CodeOf(err) == 0 {
 		return win.DeviceNumber{}, err // the caller has left

@@ -1,20 +1,18 @@
-// Package policy decides which files a caller may reach, and leads it there.
+// Package policy decides which files a caller may reach, and opens them.
 //
-// Callers are CSI drivers, but the paths they pass on come from whoever can create a pod.
-// A Policy has working directories, and its rule is that whatever a path names must lie in
-// one of them: the path as it is spelled, and the file to which it leads. The two differ
-// when a link stands on the way, and links can be made by everybody who may write to a
-// working directory.
+// Callers are CSI drivers, but users who can create pods influence the paths. A Policy has
+// working directories, and both the path as spelled and the file that it leads to must lie in
+// one of them. The two differ if there is a link on the path, and every process that can
+// write to a working directory can make links.
 //
-// So links are not left to Windows. A Reach opens what lies below a working directory in
-// such a way that Windows refuses to follow any link, reads the link that was in the way,
-// and goes on only if it leads to a place that the policy allows as well. What is then
-// created, mounted or removed is an entry of the directory that was opened so, by its
-// handle. Exchanging a directory for a link at the right moment gains nothing: before the
-// directory is opened the link is met, and after that its path no longer matters.
+// So a Reach follows links itself. It opens what lies below a working directory in such a
+// way that Windows follows no link, reads the link that was in the way, and goes on only if
+// the policy allows the target as well. It then creates, mounts or removes an entry of that
+// open directory, by its handle. Replacing a directory by a link gains nothing: before the
+// directory is opened, the open meets the link; afterwards the path no longer matters.
 //
-// The daemon always has a policy. The library has one if the driver asks for it; without,
-// a nil *Policy, links are followed as Windows does.
+// The daemon always has a policy. The library has one if the driver asks for it. Without one,
+// a nil *Policy, Windows follows links.
 package policy
 
 import (
@@ -37,7 +35,7 @@ type Policy struct {
 // New makes a policy from the directories that a caller may touch.
 func New(workingDirs []string) (*Policy, error) {
 	if len(workingDirs) == 0 {
-		return nil, errors.New("no working directory is given, so nothing could be touched")
+		return nil, errors.New("no working directory is given, so every call would be refused")
 	}
 	policy := &Policy{}
 	for _, dir := range workingDirs {
@@ -58,13 +56,13 @@ type Access uint8
 
 // What calls do.
 const (
-	Read    Access = iota // look at what stands there
-	Enter                 // look at what it leads to
+	Read    Access = iota // look at the file itself, not at the target of a link
+	Enter                 // look at the target
 	Show                  // make a link that leads to it
-	Create                // make a directory of it, if it is not there
-	Link                  // make a link of it
-	Mount                 // cover it with a volume
-	Unmount               // uncover it
+	Create                // make it a directory, if it does not exist
+	Link                  // make it a link
+	Mount                 // mount a volume at it
+	Unmount               // take the volume away
 	Remove                // remove it, or what is in it
 )
 
@@ -75,14 +73,13 @@ var rules = [...]struct {
 	intact bool
 	// makes means that missing directories are made.
 	makes bool
-	// volumes means that mounted folders on the way may be entered. What lies on a
-	// volume was written by pods, so nothing is made or removed there: they have the
-	// volume themselves.
+	// volumes means that mounted folders on the way may be entered. Pods write to volumes,
+	// so nothing is made or removed there: they can do that themselves.
 	volumes bool
 	// last means that a link at the end of the path is followed.
 	last bool
-	// shares means that the way may end at a link to a share. It is not checked what
-	// lies there: that is another machine.
+	// shares means that the path may end at a link to a share. What lies there is not
+	// checked: that is another machine.
 	shares bool
 }{
 	Read:    {volumes: true},
@@ -95,16 +92,16 @@ var rules = [...]struct {
 	Remove:  {intact: true},
 }
 
-// Check judges a clean path by its spelling alone, before anything is done for the call.
+// Check checks a clean path by its spelling alone, before anything is done for the call.
 func (p *Policy) Check(op, path string, access Access) error {
-	_, err := p.place(op, path, access)
+	_, err := p.locate(op, path, access)
 	return err
 }
 
-// place judges a clean path by its spelling, and returns the way to it from the working
-// directory that holds it. A working directory is reached as its operator wrote it down,
-// links included.
-func (p *Policy) place(op, path string, access Access) (win.Path, error) {
+// locate checks a clean path by its spelling, and returns it relative to the working
+// directory that holds it. Links in the path of the working directory itself are followed:
+// the operator made them.
+func (p *Policy) locate(op, path string, access Access) (win.Path, error) {
 	if p == nil {
 		return win.Anywhere(path), nil
 	}
@@ -118,7 +115,7 @@ func (p *Policy) place(op, path string, access Access) (win.Path, error) {
 		for _, other := range p.workingDirs {
 			if winpath.Contains(path, other) {
 				return win.Path{}, winerr.New(winerr.Denied, op, path,
-					"%s is a working directory, which is never shown, replaced, removed, emptied or mounted over", other)
+					"%s is a working directory, which csi-proxy never shows, replaces, removes, empties or mounts over", other)
 			}
 		}
 	}
@@ -147,8 +144,8 @@ func (p *Policy) has(path string) bool {
 	return slices.ContainsFunc(p.workingDirs, func(dir string) bool { return winpath.Equal(dir, path) })
 }
 
-// holding returns the innermost working directory that holds a path: the outer one might
-// have a link on the way to it, which the operator made.
+// holding returns the innermost working directory that holds a path: the operator may have
+// made a link between an outer one and it.
 func (p *Policy) holding(path string) (dir string, ok bool) {
 	for _, candidate := range p.workingDirs {
 		if winpath.Contains(candidate, path) && (!ok || winpath.Contains(dir, candidate)) {

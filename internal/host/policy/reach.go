@@ -10,14 +10,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// Reach is what a policy leaves of a machine's files. Failures are those of the machine,
-// and errors of kind Denied that name operation and path.
+// Reach gives access to a machine's files within a policy. It fails with the machine's
+// errors, and with errors of kind Denied that name operation and path.
 type Reach struct {
 	m      win.Machine
 	policy *Policy
 }
 
-// Reach returns the way to a machine's files under this policy.
+// Reach returns access to a machine's files within this policy.
 func (p *Policy) Reach(m win.Machine) Reach { return Reach{m: m, policy: p} }
 
 // call is what a caller wants.
@@ -31,10 +31,10 @@ func (c call) denied(format string, args ...any) error {
 	return winerr.New(winerr.Denied, c.op, c.path, format, args...)
 }
 
-// try gives the way to a path to f. As long as f fails because a link is in the way, and
-// the policy lets the call follow the link, f is given the way on.
+// try calls f with a path on which Windows follows no link. If a link makes f fail, and the
+// policy lets the call follow the link, try calls f with the path to go on with.
 func (r Reach) try(ctx context.Context, c call, f func(win.Path) error) error {
-	at, err := r.policy.place(c.op, c.path, c.access)
+	at, err := r.policy.locate(c.op, c.path, c.access)
 	if err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func tooManyLinks(c call) error {
 	return winerr.As(winerr.InUse, c.op, c.path, winerr.CantResolveFilename, "")
 }
 
-// around returns the way on from the first link on a way, or the same way if there is none
-// any more.
+// around returns the path to go on with after the first link on a path, or the same path if
+// there is no link any more.
 func (r Reach) around(ctx context.Context, c call, at win.Path, last bool) (win.Path, error) {
 	names := at.Names()
 	suspects := len(names)
@@ -76,15 +76,15 @@ func (r Reach) around(ctx context.Context, c call, at win.Path, last bool) (win.
 	case err == nil:
 		return r.step(ctx, c, link, point, names[n:])
 	case winerr.CodeOf(err) == winerr.ReparsePointEncounter || errors.Is(err, winerr.NotFound):
-		return at, nil // it was exchanged just now; whoever tries again will see
+		return at, nil // replaced just now; the next try sees what by
 	default:
 		return at, err
 	}
 }
 
-// firstLink returns how many of the names lead up to the first link, itself included; 0 if
-// there is none among the suspects. Usually it is the last of them. The others are searched
-// by halves: a path can have thousands of names.
+// firstLink returns how many of the names lead up to and include the first link; 0 if none of
+// the suspects is a link. Usually it is the last of them. For the others it uses binary
+// search: a path can have thousands of names.
 func (r Reach) firstLink(ctx context.Context, base string, names []string, suspects int) (int, error) {
 	look := func(n int) (here, before bool, err error) {
 		info, err := r.m.FileInfo(ctx, win.Path{Base: base}.Join(names[:n]...))
@@ -114,7 +114,7 @@ func (r Reach) firstLink(ctx context.Context, base string, names []string, suspe
 	return n, err
 }
 
-// Info describes what stands at a path.
+// Info describes the file at a path, which can be a link.
 func (r Reach) Info(ctx context.Context, op, path string) (info win.FileInfo, err error) {
 	err = r.try(ctx, call{op, path, Read}, func(at win.Path) error {
 		info, err = r.m.FileInfo(ctx, at)
@@ -123,19 +123,19 @@ func (r Reach) Info(ctx context.Context, op, path string) (info win.FileInfo, er
 	return info, err
 }
 
-// Link reads the link that stands at a path, and tells where that is: its target can be
-// relative. Code 4390 means that it is an ordinary file or directory.
-func (r Reach) Link(ctx context.Context, op, path string) (place win.Path, link win.ReparsePoint, err error) {
+// Link reads the link at a path, and returns its location, which a relative target needs. It
+// fails with ERROR_NOT_A_REPARSE_POINT (4390) for an ordinary file or directory.
+func (r Reach) Link(ctx context.Context, op, path string) (linkPath win.Path, link win.ReparsePoint, err error) {
 	err = r.try(ctx, call{op, path, Read}, func(at win.Path) error {
-		place = at
+		linkPath = at
 		link, err = r.m.ReparsePoint(ctx, at)
 		return err
 	})
-	return place, link, err
+	return linkPath, link, err
 }
 
-// Target describes what a path leads to in the end. It may be a network path: no policy
-// is about those.
+// Target describes the file at the end of all links. The path can be a network path, which
+// policies do not limit.
 func (r Reach) Target(ctx context.Context, op, path string) (info win.FileInfo, err error) {
 	if r.policy == nil || isRemote(path) {
 		return r.m.FileInfo(ctx, win.Following(path))
@@ -148,15 +148,15 @@ func (r Reach) Target(ctx context.Context, op, path string) (info win.FileInfo, 
 }
 
 // LinkTarget is Target of a path at which Link found a link.
-func (r Reach) LinkTarget(ctx context.Context, op, path string, place win.Path, link win.ReparsePoint) (info win.FileInfo, err error) {
+func (r Reach) LinkTarget(ctx context.Context, op, path string, linkPath win.Path, link win.ReparsePoint) (info win.FileInfo, err error) {
 	if r.policy == nil || r.policy.has(path) {
 		return r.Target(ctx, op, path)
 	}
 	if _, mounted := link.MountedVolume(); mounted {
-		return r.m.TargetInfo(ctx, place)
+		return r.m.TargetInfo(ctx, linkPath)
 	}
 	c := call{op, path, Enter}
-	at, err := r.step(ctx, c, place, link, nil)
+	at, err := r.step(ctx, c, linkPath, link, nil)
 	if err != nil {
 		return info, err
 	}
@@ -167,8 +167,8 @@ func (r Reach) LinkTarget(ctx context.Context, op, path string, place win.Path, 
 	return info, err
 }
 
-// Resolve follows every link of a path, the last one included, and returns where that
-// ends. Nothing need be there, and a volume on the way need not answer.
+// Resolve follows every link of a path, the last one included, and returns the path that it
+// ends at. That need not exist, and a volume on the way need not answer.
 func (r Reach) Resolve(ctx context.Context, op, path string, access Access) (win.Path, error) {
 	c := call{op, path, access}
 	at, err := r.wayFrom(c, path, nil)
@@ -206,8 +206,7 @@ func isVolume(base string) bool {
 	return ok
 }
 
-// CheckShown checks that a link may lead to a path: whoever the link is made for will see
-// all that lies there.
+// CheckShown checks that a link may lead to a path: users of the link see everything there.
 func (r Reach) CheckShown(ctx context.Context, op, path string) error {
 	if r.policy == nil {
 		return nil
@@ -216,11 +215,11 @@ func (r Reach) CheckShown(ctx context.Context, op, path string) error {
 	return err
 }
 
-// Unreachable tells a file that is gone or malformed, or whose volume or server does not
-// answer, from a failure to find out. After a node crash mount points are often unreadable,
-// and drivers can only clean up if that is an answer rather than an error. Whatever may
-// pass by itself, such as a lack of memory, is not an answer: a driver would take a healthy
-// mount for a broken one.
+// Unreachable reports whether err means that a file is gone or malformed, or that its volume
+// or server does not answer. After a node crash mount points are often unreadable, and
+// drivers can clean up only if that is an answer rather than an error. Temporary failures,
+// such as a lack of memory, do not count: a driver would take a healthy mount for a broken
+// one.
 func Unreachable(err error) bool {
 	if Unreadable(err) {
 		return true
@@ -232,15 +231,15 @@ func Unreachable(err error) bool {
 		winerr.BadNetPath, winerr.BadNetName, winerr.NetnameDeleted, winerr.NetworkUnreachable, winerr.HostUnreachable,
 		winerr.RemoteNotList, winerr.UnexpectedNetErr, // its server
 		winerr.LogonFailure, winerr.InvalidPassword, winerr.CredentialConflict, winerr.PasswordExpired, winerr.PasswordMustChange,
-		winerr.AccountDisabled, winerr.AccountExpired, winerr.AccountLockedOut: // which knows nobody here any more
+		winerr.AccountDisabled, winerr.AccountExpired, winerr.AccountLockedOut: // its server refuses the account
 		return true
 	default:
 		return false
 	}
 }
 
-// Unreadable tells a link that is there, but whose data makes no sense, as a node crash can
-// leave it behind.
+// Unreadable reports whether err means that a link exists but its data is corrupt, as after a
+// node crash.
 func Unreadable(err error) bool {
 	switch winerr.CodeOf(err) {
 	case winerr.InvalidReparseData, winerr.ReparseTagInvalid, winerr.FileCorrupt, winerr.DiskCorrupt:

@@ -74,7 +74,7 @@ func TestSwaps(t *testing.T) {
 	}
 }
 
-// TestSwaps_ThereAndBack exchanges a directory for a link and back again, so that whoever
+// TestSwaps_ThereAndBack exchanges a directory for a link and back again, so that code that
 // looks twice sees the directory both times.
 func TestSwaps_ThereAndBack(t *testing.T) {
 	const dir = work + `\a\b`

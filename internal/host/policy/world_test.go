@@ -35,8 +35,8 @@ type world struct {
 	touches []winsim.Touch
 }
 
-// model has the same directories inside and outside, so that whoever is led astray finds
-// what it is looking for.
+// model has the same directories inside and outside, so that a call that is led outside
+// succeeds there, and the test notices.
 func model() winsim.Model {
 	m := winsim.Default()
 	m.Disks[dataDisk].Layout = winsim.LayoutGPT

@@ -1,8 +1,8 @@
-// Package servicelist is the rule about which services of a node may be started and
-// stopped for somebody else: a list of names, and a few services that no list can name.
+// Package servicelist decides which services of a node callers may start and stop: a list of
+// names, and a few services that no list can name.
 //
-// It lies below package system, because only the host knows which services a forced stop
-// would stop as well. The daemon always has a list; the library has one if its user wants.
+// It lies below package system, because only the host knows which other services a forced
+// stop would stop. The daemon always has a list; the library has one if the driver asks.
 package servicelist
 
 import (
@@ -19,17 +19,17 @@ import (
 // All in a list stands for every service but the protected ones.
 const All = "*"
 
-// Default is the daemon's list: what storage on a node may need. All of it has to do with
-// iSCSI, multiple paths, SMB, volumes and their optimisation.
+// Default is the daemon's list, what storage on a node may need: iSCSI, multipath, SMB,
+// volumes and their optimisation.
 func Default() []string {
 	return []string{"MSiSCSI", "mpio", "msdsm", "LanmanWorkstation", "vds", "smphost", "defragsvc"}
 }
 
-// protected are the services without which the node or csi-proxy is lost. They are neither
-// started nor stopped, whatever a list says. Where csi-proxy is installed under another
-// name it is known by its process.
+// protected are the services that the node or csi-proxy depends on. They are never started or
+// stopped, regardless of the list. If csi-proxy is installed under another name, its process
+// identifies it.
 var protected = []string{
-	"csi-proxy", "csiproxy", // the second by habit
+	"csi-proxy", "csiproxy", // the second is a common variant
 	"kubelet", "containerd", "vmcompute", "hns", // pods
 	"RpcSs", "RpcEptMapper", "DcomLaunch", // Windows, and with them WMI
 }
@@ -60,8 +60,8 @@ func New(names []string) (*List, error) {
 	return list, nil
 }
 
-// Refusal says why a service may not be started or stopped, or is empty. Nil is no list,
-// and allows everything.
+// Refusal says why a service must not be started or stopped, or is empty. A nil list allows
+// everything.
 func (l *List) Refusal(name string) string {
 	switch {
 	case l == nil:
@@ -71,9 +71,9 @@ func (l *List) Refusal(name string) string {
 	case l.all || l.names[winpath.Fold(name)]:
 		return ""
 	case l.text == "":
-		return "csi-proxy may not start or stop any service; list those it may with -allowed-services"
+		return "csi-proxy may not start or stop any service; list the allowed ones with -allowed-services"
 	default:
-		return fmt.Sprintf("it is not among the services that csi-proxy may start and stop (%s); list it with -allowed-services if it shall be", l.text)
+		return fmt.Sprintf("it is not among the services that csi-proxy may start and stop (%s); to allow it, list it with -allowed-services", l.text)
 	}
 }
 
@@ -85,26 +85,25 @@ func (l *List) Guard(op, name string) error {
 	return nil
 }
 
-// isProtected reports whether name could be that of a protected service to any program
-// that ignores case, whichever table it uses for that. To take one too many for protected
-// does no harm.
+// isProtected reports whether a program that ignores case could take name for a protected
+// service, whichever case table it uses. False positives are harmless.
 func isProtected(name string) bool {
 	for _, other := range protected {
-		if generous(name) == generous(other) {
+		if foldAll(name) == foldAll(other) {
 			return true
 		}
 	}
 	return false
 }
 
-// generous folds more than Windows does: the dotless i is an i, the long s an s, the Kelvin
+// foldAll folds more than Windows does: the dotless i is an i, the long s an s, the Kelvin
 // sign a k.
-func generous(name string) string {
+func foldAll(name string) string {
 	return strings.Map(func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }, name)
 }
 
-// Check says what is wrong with the name of a service, or returns "" for one that the
-// service manager could know. Names come from callers, so everything must be expected.
+// Check says what is wrong with the name of a service, or returns "" for a valid name. Names
+// come from callers and can contain anything.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-createservicew
 func Check(name string) string {
 	const maxUnits = 256 // of UTF-16
@@ -112,13 +111,13 @@ func Check(name string) string {
 	case name == "":
 		return "it is empty; give the short name of a service, such as MSiSCSI"
 	case len(name) > 3*maxUnits || len(utf16.Encode([]rune(name))) > maxUnits:
-		return fmt.Sprintf("it has more than %d characters, which no service's name has", maxUnits)
+		return fmt.Sprintf("it has more than %d characters, the limit of service names", maxUnits)
 	case !utf8.ValidString(name):
 		return "it is not valid UTF-8"
 	case strings.ContainsAny(name, `/\`):
-		return "it contains a slash or a backslash, which no service's name does"
+		return "it contains a slash or a backslash, which service names cannot"
 	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }):
-		return "it contains characters that cannot be seen"
+		return "it contains invisible characters"
 	case strings.TrimSpace(name) != name:
 		return "it begins or ends with a space"
 	}

@@ -1,9 +1,8 @@
-// Package signature knows by which bytes file systems, encrypted volumes, volume managers
-// and partition tables can be told. Disks and volumes are looked at with it before anything
-// is written to them.
+// Package signature recognises file systems, encrypted volumes, volume managers and partition
+// tables by their magic bytes. Hosts check disks and volumes with it before they write.
 //
-// It is not for finding out what something is, but for not taking it for empty: a few bytes
-// at the right place are enough, and whatever they stand for is left alone.
+// Its purpose is not to find out what something is, but not to take it for empty: a few bytes
+// at the right offset are enough for a host to keep its hands off.
 package signature
 
 import "bytes"
@@ -14,7 +13,7 @@ const (
 	TailLength = 128 << 10 // the oldest superblock of Linux RAID begins there at the latest
 )
 
-// sign is what something is known by.
+// sign is the bytes by which a format is recognised.
 type sign struct {
 	offset int
 	magic  string
@@ -27,7 +26,7 @@ const (
 	swap = "Linux swap"
 )
 
-// head are the signs at fixed places from the beginning. Windows recognises the first ones
+// head are the signs at fixed offsets from the beginning. Windows recognises the first ones
 // unless they are damaged, and none of the others.
 // https://git.kernel.org/pub/scm/utils/util-linux/util-linux.git/tree/libblkid/src/superblocks
 var head = []sign{
@@ -77,51 +76,51 @@ var head = []sign{
 	{64<<10 + 52, "ReIsEr", "ReiserFS"},
 	{64 << 10, "\x01\x16\x19\x70", "GFS2"},
 	{64<<10 + 64, "_BHRfS_M", "Btrfs"},
-	{510, "\x55\xaa", "a boot sector or partition table"}, // of whatever kind
+	{510, "\x55\xaa", "a boot sector or partition table"}, // of any kind
 }
 
-// blocks are the signs whose place depends on more than the beginning or end.
+// blocks are the signs that can be in any block.
 var blocks = []sign{
 	{0, "\x0c\xb1\xba\x00\x00\x00\x00\x00", zfs}, // in either order of bytes
 	{0, "\x00\x00\x00\x00\x00\xba\xb1\x0c", zfs},
 }
 
-// tail are the signs that something puts into one of the last blocks: RAID 0.90 and 1.0,
-// the second copies of a GPT and of an NTFS boot sector.
+// tail are the signs in one of the last blocks: RAID 0.90 and 1.0, the second copies of a GPT
+// and of an NTFS boot sector.
 var tail = append([]sign{
 	{0, raid, "Linux RAID"},
 	{0, "EFI PART", "a GPT partition table"},
 	{3, "NTFS    ", "NTFS"},
 }, blocks...)
 
-// InHead names what the beginning of a disk or volume looks like, or returns "". It is
-// best given HeadLength bytes, and looks at what it gets.
+// InHead names what the beginning of a disk or volume looks like, or returns "". With fewer
+// than HeadLength bytes it may miss some.
 func InHead(b []byte) string {
 	const ring = 128 << 10 // of ZFS, to the end of its label
-	if found := search(b, head); found != "" || len(b) < ring {
+	if found := match(b, head); found != "" || len(b) < ring {
 		return found
 	}
 	return inBlocks(b[ring:min(len(b), HeadLength)], blocks)
 }
 
-// InTail names what the end of a disk or volume looks like, or returns "". It is best
-// given TailLength bytes, the last of which is the last of the device.
+// InTail names what the end of a disk or volume looks like, or returns "". It needs the last
+// TailLength bytes of the device; with fewer it may miss some.
 func InTail(b []byte) string { return inBlocks(b[len(b)%block:], tail) }
 
-// block is what everything at a place that is not known is aligned to.
+// block is the alignment of signs whose offset is not fixed.
 const block = 512
 
 // inBlocks looks at the beginning of each block.
 func inBlocks(b []byte, signs []sign) string {
 	for ; len(b) >= block; b = b[block:] {
-		if found := search(b[:block], signs); found != "" {
+		if found := match(b[:block], signs); found != "" {
 			return found
 		}
 	}
 	return ""
 }
 
-func search(b []byte, signs []sign) string {
+func match(b []byte, signs []sign) string {
 	for _, s := range signs {
 		if s.offset <= len(b) && bytes.HasPrefix(b[s.offset:], []byte(s.magic)) {
 			return s.what

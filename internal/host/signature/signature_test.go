@@ -13,7 +13,7 @@ var cases = []struct {
 	want   string
 }{
 	{"nothing", 0, "", ""},
-	{"random bytes", 0, "somebody's raw database", ""},
+	{"random bytes", 0, "a raw database of ours", ""},
 	{"NTFS", 3, "NTFS    ", "NTFS"},
 	{"ReFS", 3, "ReFS\x00\x00\x00\x00", "ReFS"},
 	{"BitLocker", 3, "-FVE-FS-", "BitLocker"},

@@ -169,7 +169,7 @@ func TestRmdir_NeverRemovesARoot(t *testing.T) {
 }
 
 // TestRmdir_SwappedForALink replaces a directory by a link to C:\sibling in the middle of
-// the removal, as whoever can write there may try. What the link leads to must survive.
+// the removal, as an attacker may try. The target of the link must survive.
 func TestRmdir_SwappedForALink(t *testing.T) {
 	swap := func(path string, kind func(n *winsim.Node, path, target string) error) func(*winsim.Node) {
 		return func(n *winsim.Node) {

@@ -225,8 +225,8 @@ func TestFormatVolume_SomebodyElseFormats(t *testing.T) {
 	wantCalls(t, node, "Format", 1)
 }
 
-// TestFormatVolume_LooksBeforeEachAttempt lets somebody else format and use the volume
-// while we wait for one thing or another.
+// TestFormatVolume_LooksBeforeEachAttempt lets another process format and use the volume
+// between two attempts.
 func TestFormatVolume_LooksBeforeEachAttempt(t *testing.T) {
 	const other = pods + `\second`
 	unknown := winsim.Fault{Call: "Format", Error: uint32(winerr.WMINotFound)}
@@ -302,7 +302,7 @@ func TestFormatVolume_LooksBeforeEachAttempt(t *testing.T) {
 				must(t, err)
 			}
 			if before == "" || fingerprint(t, node) != before {
-				t.Error("what somebody else has made of the volume is lost")
+				t.Error("the file system of another process is lost")
 			}
 		})
 	}

@@ -108,8 +108,8 @@ func TestListVolumesOnDisk_VolumesThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// TestListVolumesOnDisk_OnlyVolumeDoesNotAnswer: a list without the volume would say that there
-// is none.
+// TestListVolumesOnDisk_OnlyVolumeDoesNotAnswer: an empty list would say that the disk has no
+// volume.
 func TestListVolumesOnDisk_OnlyVolumeDoesNotAnswer(t *testing.T) {
 	for name, faults := range map[string][]winsim.Fault{
 		"the volume":    {{Call: "DeviceNumber", Object: volumeID(1)}, {Call: "VolumeExtents", Object: volumeID(1)}},

@@ -47,7 +47,7 @@ func (h host) mountedVolume(ctx context.Context, targetPath string) (string, err
 		case err != nil:
 			return "", winerr.Wrap(opLookup, targetPath, err)
 		case next.Guessed && h.limits != nil:
-			return "", winerr.New(winerr.Denied, opLookup, targetPath, "the link %s is not followed: its target is relative and does not simply lead down", path)
+			return "", winerr.New(winerr.Denied, opLookup, targetPath, "the link %s is not followed: its target is relative and does not go straight down", path)
 		case next.Remote != "":
 			return "", notLocal(opLookup, targetPath, next.Remote)
 		case len(next.Below) > 0:

@@ -136,7 +136,7 @@ func TestMountVolume_TakesTheFolderBack(t *testing.T) {
 	}
 }
 
-// TestMountVolume_Races lets somebody else be faster between two steps.
+// TestMountVolume_Races lets another process act between two steps.
 func TestMountVolume_Races(t *testing.T) {
 	for name, c := range map[string]struct {
 		call string
@@ -225,7 +225,7 @@ func TestMountVolume_Concurrently(t *testing.T) {
 	wantMounted(t, host, target, id)
 }
 
-// TestMountVolume_TwoVolumesAtOnce shows that one of two wins, whoever makes the folder.
+// TestMountVolume_TwoVolumesAtOnce shows that one of two wins, no matter which makes the folder.
 func TestMountVolume_TwoVolumesAtOnce(t *testing.T) {
 	for range 50 {
 		node := newNode(t, twoVolumes())

@@ -68,8 +68,8 @@ func TestChange_Abandoned(t *testing.T) {
 	})
 }
 
-// TestChange_InOrder mounts after an unmount that waits behind a mount that hangs: what the
-// second mount was told must hold, whoever else still waits.
+// TestChange_InOrder mounts after an unmount that waits behind a mount that hangs: the second
+// mount's answer must stay true, whether or not other callers still wait.
 func TestChange_InOrder(t *testing.T) {
 	for name, patient := range map[string]bool{"its caller waits": true, "its caller leaves": false} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestChange_InOrder(t *testing.T) {
 				wg.Wait()
 				time.Sleep(time.Hour)
 				wantMounted(t, host, mount, id)
-				mounts := 1 // joined, with nobody in between
+				mounts := 1 // joined, with no other call in between
 				if patient {
 					mounts = 2
 				}

@@ -273,8 +273,8 @@ func TestResizeVolume_UpdatesAreAHelp(t *testing.T) {
 	wantSize(t, node, of2GiB)
 }
 
-// TestResizeVolume_WindowsDoesNotLook: a size that may be old is no reason for a success
-// without growth, which nobody would repeat.
+// TestResizeVolume_WindowsDoesNotLook: if the size may be old, the call must not succeed
+// without growth, because its caller would not repeat it.
 func TestResizeVolume_WindowsDoesNotLook(t *testing.T) {
 	node, host := grown(t, nil)
 	var refusals []*winsim.Injection

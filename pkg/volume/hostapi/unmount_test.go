@@ -127,7 +127,7 @@ func TestUnmountVolume_MountManagerRefuses(t *testing.T) {
 	}
 }
 
-// TestUnmountVolume_Races lets somebody else unmount, and mount something else.
+// TestUnmountVolume_Races lets another process unmount, and mount something else.
 func TestUnmountVolume_Races(t *testing.T) {
 	node, host := mounted(t)
 	inject(t, node, winsim.Fault{Call: "DeleteMountPoint", Times: 1, Error: uint32(winerr.InvalidParameter), Do: func(n *winsim.Node) {
