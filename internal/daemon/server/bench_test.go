@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,13 +24,14 @@ import (
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/echo"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 const systemVolume = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
 
-// cheapest is the call of each group that does least, and the health check, which does nothing:
-// what they take is what the server adds.
+// cheapest is the call of each group that does least, and the health check, which does nothing.
+// Their time is the time that the server adds.
 var cheapest = []struct {
 	endpoint, method  string
 	request, response proto.Message
@@ -46,11 +46,10 @@ var cheapest = []struct {
 }
 
 // BenchmarkRPC compares the cheapest call of each group through the whole daemon, policy and
-// emulated node included, with the same messages through a bare grpc-go server that only
-// answers, and with 64 bytes there and back on a bare socket. All listen on Unix sockets and
-// are called in turns within the run, so that what else the machine does hits all of them;
-// the ratio is the median of those of the turns. The bare server has grpc-go's defaults.
-// Allocations are those of both sides of a call.
+// emulated node included, with the same messages through a bare grpc-go server, and with 64 bytes
+// there and back on a bare socket. All listen on Unix sockets and take turns, so that other load on
+// the machine hits all of them. The ratio is the median over the turns. Allocations are those of
+// both sides of a call.
 func BenchmarkRPC(b *testing.B) {
 	dir := socketDir(b)
 	startDaemon(b, dir)
@@ -74,38 +73,37 @@ func BenchmarkRPC(b *testing.B) {
 						dialled = callers
 					}
 					server := grpcTurn(b, ours, c.method, c.request, answer, callers, dialled)
-					echo := grpcTurn(b, echoPath, echoMethod, c.request, answer, callers, dialled)
+					bare := grpcTurn(b, echoPath, echo.Method, c.request, answer, callers, dialled)
 					raw := rawTurn(b, rawPath, callers)
-					compare(b, server, echo, raw)
+					compare(b, server, bare, raw)
 				})
 			}
 		}
 	}
 }
 
-// turn makes a block of calls and returns how long they took, and how often memory was
-// allocated.
+// turn makes a block of calls and returns their duration and their number of allocations.
 type turn func() (time.Duration, uint64)
 
 // block is how many calls are made in one turn.
 const block = 64 * 8
 
-// compare lets all have their turn until the time is over, and reports them.
-func compare(b *testing.B, server, echo, raw turn) {
+// compare runs the turns until the time is over, and reports them.
+func compare(b *testing.B, server, bare, raw turn) {
 	b.Helper()
-	for _, warmUp := range []turn{server, echo, raw} {
+	for _, warmUp := range []turn{server, bare, raw} {
 		warmUp()
 	}
 	var onServer, onEcho, onRaw, ratios, serverAllocs, echoAllocs []float64
 	for b.Loop() {
 		serverTook, serverAllocated := server()
-		echoTook, echoAllocated := echo()
+		echoTook, echoAllocated := bare()
 		rawTook, _ := raw()
 		onServer, onEcho, onRaw = append(onServer, block/serverTook.Seconds()), append(onEcho, block/echoTook.Seconds()), append(onRaw, block/rawTook.Seconds())
 		ratios = append(ratios, echoTook.Seconds()/serverTook.Seconds())
 		serverAllocs, echoAllocs = append(serverAllocs, float64(serverAllocated)/block), append(echoAllocs, float64(echoAllocated)/block)
 	}
-	b.ReportMetric(0, "ns/op") // it would be the sum of all
+	b.ReportMetric(0, "ns/op") // hidden: it is the sum of all turns
 	b.ReportMetric(median(onServer), "server/s")
 	b.ReportMetric(median(onEcho), "echo/s")
 	b.ReportMetric(median(onRaw), "raw/s")
@@ -155,7 +153,7 @@ func grpcTurn(b *testing.B, path, method string, request, answer proto.Message, 
 	}
 }
 
-// rawTurn is that of callers with a socket each.
+// rawTurn is the turn of callers with a socket each.
 func rawTurn(b *testing.B, path string, callers int) turn {
 	b.Helper()
 	conns := make([]net.Conn, callers)
@@ -169,19 +167,15 @@ func rawTurn(b *testing.B, path string, callers int) turn {
 	}
 	return func() (time.Duration, uint64) {
 		return timed(callers, func(caller int) {
-			var message [64]byte
-			if _, err := conns[caller].Write(message[:]); err != nil {
-				b.Error(err)
-			}
-			if _, err := io.ReadFull(conns[caller], message[:]); err != nil {
+			if err := echo.CallRaw(conns[caller]); err != nil {
 				b.Error(err)
 			}
 		})
 	}
 }
 
-// BenchmarkClients shows what a client costs that is connected: the memory of its server, and
-// what it makes slower for the others. Eight callers take one connection after the other.
+// BenchmarkClients shows what a connected client costs: memory, and time of other clients' calls.
+// Eight callers use one connection after the other.
 func BenchmarkClients(b *testing.B) {
 	dir := socketDir(b)
 	startDaemon(b, dir)
@@ -205,14 +199,14 @@ func BenchmarkClients(b *testing.B) {
 				elapsed, _ := turn()
 				took = append(took, float64(elapsed.Nanoseconds())/block)
 			}
-			b.ReportMetric(0, "ns/op") // of a turn, not of a call
+			b.ReportMetric(0, "ns/op") // hidden: it is the time of a turn, not of a call
 			b.ReportMetric(median(took), "ns/call")
 			b.ReportMetric(float64(held)/float64(clients)/1024, "KiB/client")
 		})
 	}
 }
 
-// grpcTurnOver is the turn of eight callers, who use all of the connections.
+// grpcTurnOver is the turn of eight callers that use all connections.
 func grpcTurnOver(b *testing.B, conns []*grpc.ClientConn, method string, request, answer proto.Message) turn {
 	b.Helper()
 	const callers = 8
@@ -236,8 +230,8 @@ func inUse() int64 {
 	return int64(stats.HeapInuse + stats.StackInuse)
 }
 
-// socketDir is not b.TempDir: that has the benchmark's name in it, and names of sockets are
-// short.
+// socketDir is shorter than b.TempDir, which contains the benchmark's name: the path of a socket is
+// limited.
 func socketDir(b *testing.B) string {
 	b.Helper()
 	dir, err := os.MkdirTemp("", "bench")
@@ -286,26 +280,11 @@ func startDaemon(b *testing.B, dir string) {
 	}
 }
 
-const echoMethod = "/bench.Echo/Call"
-
 // startEcho serves the same messages with nothing around them and nothing behind.
 func startEcho(b *testing.B, dir, name string, request, answer proto.Message) (path string) {
 	b.Helper()
 	path, listener := listenOn(b, dir, "echo-"+name)
-	s := grpc.NewServer()
-	s.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "bench.Echo",
-		HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{
-			MethodName: "Call",
-			Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				if err := decode(request.ProtoReflect().New().Interface()); err != nil {
-					return nil, err
-				}
-				return answer, nil
-			},
-		}},
-	}, nil)
+	s := echo.NewServer(request, answer)
 	go func() { _ = s.Serve(listener) }()
 	b.Cleanup(s.Stop)
 	return path
@@ -315,26 +294,7 @@ func startEcho(b *testing.B, dir, name string, request, answer proto.Message) (p
 func startRaw(b *testing.B, dir string) (path string) {
 	b.Helper()
 	path, listener := listenOn(b, dir, "raw")
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				var message [64]byte
-				for {
-					if _, err := io.ReadFull(conn, message[:]); err != nil {
-						return
-					}
-					if _, err := conn.Write(message[:]); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
+	go echo.ServeRaw(listener)
 	return path
 }
 

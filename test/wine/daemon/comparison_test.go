@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"net"
@@ -30,6 +29,7 @@ import (
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/echo"
 )
 
 var (
@@ -38,22 +38,21 @@ var (
 	figures  = flag.String("figures", "", "`file` that TestComparison writes, in the form of benchmarks")
 )
 
-// How the programs are compared. All that serve are measured one after the other in each
-// round, so that what else the machine does hits all of them; figures are medians of rounds.
+// Each round measures the servers one after the other, so that other load on the machine hits all of
+// them. Figures are medians of the rounds.
 const (
 	rounds  = 3
 	period  = 300 * time.Millisecond // of one measurement
 	starts  = 5
-	settled = 500 * time.Millisecond // after the first answer, until memory is looked at
+	settled = 500 * time.Millisecond // from the first answer to the look at the memory
 )
 
-// echoRole is the part of a server that only answers, in a process of its own as the daemon
-// is: gRPC on one pipe, and 64 bytes for 64 bytes on the other.
+// echoRole is the flag for a server that only answers, in its own process like the daemon: gRPC on
+// one pipe, and 64 bytes for 64 bytes on the other.
 const (
-	echoRole   = "-play-echo"
-	echoPipe   = `\\.\pipe\csi-proxy-bench-echo`
-	rawPipe    = `\\.\pipe\csi-proxy-bench-raw`
-	echoMethod = "/bench.Echo/PathExists"
+	echoRole = "-play-echo"
+	echoPipe = `\\.\pipe\csi-proxy-bench-echo`
+	rawPipe  = `\\.\pipe\csi-proxy-bench-raw`
 )
 
 func playEcho() {
@@ -64,49 +63,19 @@ func playEcho() {
 		}
 		return listener
 	}
-	raw, echo := listen(rawPipe), listen(echoPipe)
-	go func() {
-		for {
-			conn, err := raw.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				var message [64]byte
-				for {
-					if _, err := io.ReadFull(conn, message[:]); err != nil {
-						return
-					}
-					if _, err := conn.Write(message[:]); err != nil {
-						return
-					}
-				}
-			}()
-		}
-	}()
-	s := grpc.NewServer()
-	s.RegisterService(&grpc.ServiceDesc{
-		ServiceName: "bench.Echo",
-		HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{
-			MethodName: "PathExists",
-			Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				return &filesystemv1.PathExistsResponse{Exists: true}, decode(&filesystemv1.PathExistsRequest{})
-			},
-		}},
-	}, nil)
-	panic(s.Serve(echo))
+	raw, bare := listen(rawPipe), listen(echoPipe)
+	go echo.ServeRaw(raw)
+	panic(echo.NewServer(&filesystemv1.PathExistsRequest{}, &filesystemv1.PathExistsResponse{Exists: true}).Serve(bare))
 }
 
-// pods is a directory as drivers ask for.
+// pods is a directory that drivers ask about.
 const pods = kubelet + `\pods`
 
 // server is a program that is measured.
 type server struct {
 	name, path string
 	samples    map[string][]float64 // by name and unit of the figure
-	codes      map[string]bool      // what the calls were answered
+	codes      map[string]bool      // the answers to ListDiskIDs
 }
 
 func (s *server) note(figure, unit string, value float64) {
@@ -184,8 +153,8 @@ func (s *server) measureStart(t *testing.T) {
 	p.kill()
 }
 
-// measureCalls starts the program, looks at its memory before and after, and makes calls in
-// between: PathExists next to both echoes, the others alone.
+// measureCalls starts the program, makes calls, and measures its memory before and after. PathExists
+// runs next to both echoes, the others alone.
 func (s *server) measureCalls(t *testing.T) {
 	t.Helper()
 	p := s.begin(t)
@@ -207,19 +176,19 @@ func (s *server) measureCalls(t *testing.T) {
 	} {
 		figure := "call=PathExists/" + load.name
 		ours := rate(t, load.callers, grpcCall(t, pipe, filesystemv1.Filesystem_PathExists_FullMethodName, request, response, load.connections))
-		echo := rate(t, load.callers, grpcCall(t, echoPipe, echoMethod, request, response, load.connections))
+		bare := rate(t, load.callers, grpcCall(t, echoPipe, echo.Method, request, response, load.connections))
 		raw := rate(t, load.callers, rawCall(t, load.callers))
 		s.note(figure, "server/s", ours)
-		s.note(figure, "echo/s", echo)
+		s.note(figure, "echo/s", bare)
 		s.note(figure, "raw/s", raw)
-		s.note(figure, "ratio", ours/echo)
-		if s.name == "ours" { // it is what costs least, and the original does not have it
+		s.note(figure, "ratio", ours/bare)
+		if s.name == "ours" { // it costs least, and the original does not have it
 			figure = "call=Check/" + load.name
 			health := rate(t, load.callers, grpcCall(t, pipe, healthv1.Health_Check_FullMethodName, &healthv1.HealthCheckRequest{}, &healthv1.HealthCheckResponse{}, load.connections))
 			s.note(figure, "server/s", health)
-			s.note(figure, "echo/s", echo)
+			s.note(figure, "echo/s", bare)
 			s.note(figure, "raw/s", raw)
-			s.note(figure, "ratio", health/echo)
+			s.note(figure, "ratio", health/bare)
 		}
 	}
 	s.note("Process", "loaded-MB", float64(p.resident())*1024/1e6)
@@ -247,7 +216,7 @@ func (s *server) measureCalls(t *testing.T) {
 	figure(t, "%s answers ListDiskIDs with %v", s.name, slices.Sorted(maps.Keys(s.codes)))
 }
 
-// rate is how many calls a number of callers makes in a second, after one each.
+// rate returns the calls per second of a number of callers, after one call each to warm up.
 func rate(t *testing.T, callers int, call func(ctx context.Context, caller int) error) float64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
@@ -306,16 +275,11 @@ func rawCall(t *testing.T, callers int) func(ctx context.Context, caller int) er
 		conns[i] = conn
 	}
 	return func(_ context.Context, caller int) error {
-		var message [64]byte
-		if _, err := conns[caller].Write(message[:]); err != nil {
-			return err
-		}
-		_, err := io.ReadFull(conns[caller], message[:])
-		return err
+		return echo.CallRaw(conns[caller])
 	}
 }
 
-// lines writes what was measured as the output of benchmarks, which has a reader already.
+// lines writes the figures in the form of benchmarks, which hack/benchreport reads.
 func lines(servers []*server) string {
 	var b strings.Builder
 	for _, s := range servers {
