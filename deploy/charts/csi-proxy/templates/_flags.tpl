@@ -1,4 +1,4 @@
-{{/* The daemon's command line: a list of flags, one per line. */}}
+{{/* The daemon's flags, one per line. */}}
 {{- define "csi-proxy.flags" -}}
 - {{ printf "-kubelet-path=%s" .Values.kubeletPath | toYaml }}
 {{- range .Values.workingDirs }}

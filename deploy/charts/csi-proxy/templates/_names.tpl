@@ -1,4 +1,4 @@
-{{/* The name of everything: the release's, with the chart's unless it is part of it. */}}
+{{/* The name of all objects: the release's name, plus the chart's name if it is not part of it. */}}
 {{- define "csi-proxy.name" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{ .Release.Name | trunc 63 | trimSuffix "-" }}
@@ -7,7 +7,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What the DaemonSet and the Service select by. It cannot be changed later. */}}
+{{/* The selector of the DaemonSet and the Service. It is immutable. */}}
 {{- define "csi-proxy.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -20,7 +20,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* With a digest a tag is for the eyes only, so the chart's own is left out. */}}
+{{/* With a digest the default tag is omitted: the digest decides. */}}
 {{- define "csi-proxy.image" -}}
 {{- with .Values.image -}}
 {{- $tag := .tag | default (ternary "" $.Chart.AppVersion (not (empty .digest))) -}}
