@@ -75,10 +75,7 @@ func (a *app) disk() *cobra.Command {
 			long:    "Find new disks and new sizes of disks (Rescan).",
 			example: "  csi-proxyctl disk rescan",
 		}, 0, func(ctx context.Context, s *session, _ []string) error {
-			if err := s.client.Do(ctx, "disk", "Rescan", &diskv1.RescanRequest{}, &diskv1.RescanResponse{}); err != nil {
-				return err
-			}
-			return s.done("disks", "rescanned")
+			return s.change(ctx, "disk", "Rescan", &diskv1.RescanRequest{}, &diskv1.RescanResponse{}, "disks", "rescanned")
 		}),
 	)
 }
@@ -225,16 +222,11 @@ func diskState(ctx context.Context, s *session, disk uint32) error {
 func setDiskState(online bool) func(ctx context.Context, s *session, disk uint32) error {
 	return func(ctx context.Context, s *session, disk uint32) error {
 		request := &diskv1.SetDiskStateRequest{DiskNumber: disk, IsOnline: online}
-		if err := s.client.Do(ctx, "disk", "SetDiskState", request, &diskv1.SetDiskStateResponse{}); err != nil {
-			return err
-		}
-		return s.done(fmt.Sprintf("disk %d", disk), inventory.StateCell(online).Text)
+		return s.change(ctx, "disk", "SetDiskState", request, &diskv1.SetDiskStateResponse{}, fmt.Sprintf("disk %d", disk), inventory.StateCell(online).Text)
 	}
 }
 
 func partitionDisk(ctx context.Context, s *session, disk uint32) error {
-	if err := s.client.Do(ctx, "disk", "PartitionDisk", &diskv1.PartitionDiskRequest{DiskNumber: disk}, &diskv1.PartitionDiskResponse{}); err != nil {
-		return err
-	}
-	return s.done(fmt.Sprintf("disk %d", disk), "partitioned")
+	request := &diskv1.PartitionDiskRequest{DiskNumber: disk}
+	return s.change(ctx, "disk", "PartitionDisk", request, &diskv1.PartitionDiskResponse{}, fmt.Sprintf("disk %d", disk), "partitioned")
 }

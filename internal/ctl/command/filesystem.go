@@ -60,10 +60,7 @@ func (a *app) rmdir() *cobra.Command {
 		example: `  csi-proxyctl fs rmdir --force 'C:\var\lib\kubelet\plugins\x'`,
 	}, 1, func(ctx context.Context, s *session, args []string) error {
 		request := &filesystemv2alpha1.RmdirRequest{Path: args[0], Force: force}
-		if err := s.client.Do(ctx, "filesystem", "Rmdir", request, &filesystemv2alpha1.RmdirResponse{}); err != nil {
-			return err
-		}
-		return s.done(args[0], "removed")
+		return s.change(ctx, "filesystem", "Rmdir", request, &filesystemv2alpha1.RmdirResponse{}, args[0], "removed")
 	})
 	c.Flags().BoolVar(&force, "force", false, "also remove a file, or a directory with its contents")
 	return c
@@ -81,26 +78,18 @@ func pathExists(ctx context.Context, s *session, args []string) error {
 }
 
 func makeDir(ctx context.Context, s *session, args []string) error {
-	if err := s.client.Do(ctx, "filesystem", "Mkdir", &filesystemv2alpha1.MkdirRequest{Path: args[0]}, &filesystemv2alpha1.MkdirResponse{}); err != nil {
-		return err
-	}
-	return s.done(args[0], "created")
+	request := &filesystemv2alpha1.MkdirRequest{Path: args[0]}
+	return s.change(ctx, "filesystem", "Mkdir", request, &filesystemv2alpha1.MkdirResponse{}, args[0], "created")
 }
 
 func removeContents(ctx context.Context, s *session, args []string) error {
 	request := &filesystemv2alpha1.RmdirContentsRequest{Path: args[0]}
-	if err := s.client.Do(ctx, "filesystem", "RmdirContents", request, &filesystemv2alpha1.RmdirContentsResponse{}); err != nil {
-		return err
-	}
-	return s.done(args[0], "emptied")
+	return s.change(ctx, "filesystem", "RmdirContents", request, &filesystemv2alpha1.RmdirContentsResponse{}, args[0], "emptied")
 }
 
 func createLink(ctx context.Context, s *session, args []string) error {
 	request := &filesystemv2alpha1.CreateSymlinkRequest{SourcePath: args[0], TargetPath: args[1]}
-	if err := s.client.Do(ctx, "filesystem", "CreateSymlink", request, &filesystemv2alpha1.CreateSymlinkResponse{}); err != nil {
-		return err
-	}
-	return s.done(args[1], "linked to "+args[0])
+	return s.change(ctx, "filesystem", "CreateSymlink", request, &filesystemv2alpha1.CreateSymlinkResponse{}, args[1], "linked to "+args[0])
 }
 
 func isLink(ctx context.Context, s *session, args []string) error {

@@ -113,17 +113,13 @@ func (a *app) onTarget(p page, run func(ctx context.Context, s *session, at *por
 }
 
 func addPortal(ctx context.Context, s *session, at *portal, typed string) error {
-	if err := s.client.Do(ctx, "iscsi", "AddTargetPortal", &iscsiv1alpha2.AddTargetPortalRequest{TargetPortal: at}, &iscsiv1alpha2.AddTargetPortalResponse{}); err != nil {
-		return err
-	}
-	return s.done("portal "+typed, "added")
+	request := &iscsiv1alpha2.AddTargetPortalRequest{TargetPortal: at}
+	return s.change(ctx, "iscsi", "AddTargetPortal", request, &iscsiv1alpha2.AddTargetPortalResponse{}, "portal "+typed, "added")
 }
 
 func removePortal(ctx context.Context, s *session, at *portal, typed string) error {
-	if err := s.client.Do(ctx, "iscsi", "RemoveTargetPortal", &iscsiv1alpha2.RemoveTargetPortalRequest{TargetPortal: at}, &iscsiv1alpha2.RemoveTargetPortalResponse{}); err != nil {
-		return err
-	}
-	return s.done("portal "+typed, "removed")
+	request := &iscsiv1alpha2.RemoveTargetPortalRequest{TargetPortal: at}
+	return s.change(ctx, "iscsi", "RemoveTargetPortal", request, &iscsiv1alpha2.RemoveTargetPortalResponse{}, "portal "+typed, "removed")
 }
 
 func listPortals(ctx context.Context, s *session, _ []string) error {
@@ -166,10 +162,7 @@ func discover(ctx context.Context, s *session, at *portal, _ string) error {
 
 func disconnect(ctx context.Context, s *session, at *portal, iqn string) error {
 	request := &iscsiv1alpha2.DisconnectTargetRequest{TargetPortal: at, Iqn: iqn}
-	if err := s.client.Do(ctx, "iscsi", "DisconnectTarget", request, &iscsiv1alpha2.DisconnectTargetResponse{}); err != nil {
-		return err
-	}
-	return s.done(iqn, "disconnected")
+	return s.change(ctx, "iscsi", "DisconnectTarget", request, &iscsiv1alpha2.DisconnectTargetResponse{}, iqn, "disconnected")
 }
 
 func targetDisks(ctx context.Context, s *session, at *portal, iqn string) error {
@@ -220,10 +213,7 @@ process lists show arguments.`,
 			}
 		}
 		return a.bounded(ctx, func(ctx context.Context) error {
-			if err := s.client.Do(ctx, "iscsi", "ConnectTarget", request, &iscsiv1alpha2.ConnectTargetResponse{}); err != nil {
-				return err
-			}
-			return s.done(args[1], "connected")
+			return s.change(ctx, "iscsi", "ConnectTarget", request, &iscsiv1alpha2.ConnectTargetResponse{}, args[1], "connected")
 		})
 	})
 	c.Flags().StringVar(&auth, "auth", "none", "authentication: none, chap, mutual")
@@ -248,10 +238,7 @@ for the secret, or reads it from a file or from standard input.`,
 		}
 		request := &iscsiv1alpha2.SetMutualChapSecretRequest{MutualChapSecret: text}
 		return a.bounded(ctx, func(ctx context.Context) error {
-			if err := s.client.Do(ctx, "iscsi", "SetMutualChapSecret", request, &iscsiv1alpha2.SetMutualChapSecretResponse{}); err != nil {
-				return err
-			}
-			return s.done("mutual CHAP secret", "set")
+			return s.change(ctx, "iscsi", "SetMutualChapSecret", request, &iscsiv1alpha2.SetMutualChapSecretResponse{}, "mutual CHAP secret", "set")
 		})
 	})
 	secret.register(c.Flags())

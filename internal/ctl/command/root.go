@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
@@ -230,6 +231,14 @@ func (a *app) source(client *call.Client, node endpoint.Node) inventory.Source {
 		return inventory.Source{Client: client}
 	}
 	return inventory.Source{Client: client, Endpoints: &node}
+}
+
+// change makes a call that changes an object, and reports the result.
+func (s *session) change(ctx context.Context, group, method string, request, response proto.Message, object, result string) error {
+	if err := s.client.Do(ctx, group, method, request, response); err != nil {
+		return err
+	}
+	return s.done(object, result)
 }
 
 // done reports the result of a change.

@@ -23,10 +23,7 @@ func (a *app) smb() *cobra.Command {
 			example: `  csi-proxyctl smb unmap '\\files\data'`,
 		}, 1, func(ctx context.Context, s *session, args []string) error {
 			request := &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: args[0]}
-			if err := s.client.Do(ctx, "smb", "RemoveSmbGlobalMapping", request, &smbv1.RemoveSmbGlobalMappingResponse{}); err != nil {
-				return err
-			}
-			return s.done(args[0], "unmapped")
+			return s.change(ctx, "smb", "RemoveSmbGlobalMapping", request, &smbv1.RemoveSmbGlobalMappingResponse{}, args[0], "unmapped")
 		}),
 	)
 }
@@ -53,10 +50,7 @@ lists show arguments.`,
 		}
 		request := &smbv1.NewSmbGlobalMappingRequest{RemotePath: args[0], LocalPath: link, Username: user, Password: secret}
 		return a.bounded(ctx, func(ctx context.Context) error {
-			if err := s.client.Do(ctx, "smb", "NewSmbGlobalMapping", request, &smbv1.NewSmbGlobalMappingResponse{}); err != nil {
-				return err
-			}
-			return s.done(args[0], "mapped")
+			return s.change(ctx, "smb", "NewSmbGlobalMapping", request, &smbv1.NewSmbGlobalMappingResponse{}, args[0], "mapped")
 		})
 	})
 	c.Flags().StringVar(&user, "user", "", `user of the share (required): USER, DOMAIN\USER or USER@DOMAIN`)

@@ -49,10 +49,8 @@ func (a *app) system() *cobra.Command {
 				long:    "Start a service and wait until it runs (StartService). Does nothing if it is running.",
 				example: "  csi-proxyctl system service start MSiSCSI",
 			}, 1, func(ctx context.Context, s *session, args []string) error {
-				if err := s.client.Do(ctx, "system", "StartService", &systemv1alpha1.StartServiceRequest{Name: args[0]}, &systemv1alpha1.StartServiceResponse{}); err != nil {
-					return err
-				}
-				return s.done("service "+args[0], "started")
+				request := &systemv1alpha1.StartServiceRequest{Name: args[0]}
+				return s.change(ctx, "system", "StartService", request, &systemv1alpha1.StartServiceResponse{}, "service "+args[0], "started")
 			}),
 			a.stopService(),
 		),
@@ -68,10 +66,7 @@ func (a *app) stopService() *cobra.Command {
 		example: "  csi-proxyctl system service stop MSiSCSI --force",
 	}, 1, func(ctx context.Context, s *session, args []string) error {
 		request := &systemv1alpha1.StopServiceRequest{Name: args[0], Force: force}
-		if err := s.client.Do(ctx, "system", "StopService", request, &systemv1alpha1.StopServiceResponse{}); err != nil {
-			return err
-		}
-		return s.done("service "+args[0], "stopped")
+		return s.change(ctx, "system", "StopService", request, &systemv1alpha1.StopServiceResponse{}, "service "+args[0], "stopped")
 	})
 	c.Flags().BoolVar(&force, "force", false, "also stop the services that depend on it")
 	return c

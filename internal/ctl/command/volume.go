@@ -214,26 +214,18 @@ func volumeFormatted(ctx context.Context, s *session, id string) error {
 }
 
 func volumeFormat(ctx context.Context, s *session, id string) error {
-	if err := s.client.Do(ctx, "volume", "FormatVolume", &volumev2alpha1.FormatVolumeRequest{VolumeId: id}, &volumev2alpha1.FormatVolumeResponse{}); err != nil {
-		return err
-	}
-	return s.done("volume "+inventory.ShortID(id), "formatted")
+	request := &volumev2alpha1.FormatVolumeRequest{VolumeId: id}
+	return s.change(ctx, "volume", "FormatVolume", request, &volumev2alpha1.FormatVolumeResponse{}, "volume "+inventory.ShortID(id), "formatted")
 }
 
 func mountVolume(ctx context.Context, s *session, id, path string) error {
 	request := &volumev2alpha1.MountVolumeRequest{VolumeId: id, TargetPath: path}
-	if err := s.client.Do(ctx, "volume", "MountVolume", request, &volumev2alpha1.MountVolumeResponse{}); err != nil {
-		return err
-	}
-	return s.done("volume "+inventory.ShortID(id), "mounted at "+path)
+	return s.change(ctx, "volume", "MountVolume", request, &volumev2alpha1.MountVolumeResponse{}, "volume "+inventory.ShortID(id), "mounted at "+path)
 }
 
 func unmountVolume(ctx context.Context, s *session, id, path string) error {
 	request := &volumev2alpha1.UnmountVolumeRequest{VolumeId: id, TargetPath: path}
-	if err := s.client.Do(ctx, "volume", "UnmountVolume", request, &volumev2alpha1.UnmountVolumeResponse{}); err != nil {
-		return err
-	}
-	return s.done("volume "+inventory.ShortID(id), "unmounted from "+path)
+	return s.change(ctx, "volume", "UnmountVolume", request, &volumev2alpha1.UnmountVolumeResponse{}, "volume "+inventory.ShortID(id), "unmounted from "+path)
 }
 
 func volumeResize(ctx context.Context, s *session, args []string) error {
@@ -249,17 +241,12 @@ func volumeResize(ctx context.Context, s *session, args []string) error {
 		result = "has at least " + args[1] // volumes do not shrink
 	}
 	request := &volumev2alpha1.ResizeVolumeRequest{VolumeId: id, SizeBytes: size}
-	if err := s.client.Do(ctx, "volume", "ResizeVolume", request, &volumev2alpha1.ResizeVolumeResponse{}); err != nil {
-		return err
-	}
-	return s.done("volume "+inventory.ShortID(id), result)
+	return s.change(ctx, "volume", "ResizeVolume", request, &volumev2alpha1.ResizeVolumeResponse{}, "volume "+inventory.ShortID(id), result)
 }
 
 func volumeFlush(ctx context.Context, s *session, id string) error {
-	if err := s.client.Do(ctx, "volume", "WriteVolumeCache", &volumev2alpha1.WriteVolumeCacheRequest{VolumeId: id}, &volumev2alpha1.WriteVolumeCacheResponse{}); err != nil {
-		return err
-	}
-	return s.done("volume "+inventory.ShortID(id), "flushed")
+	request := &volumev2alpha1.WriteVolumeCacheRequest{VolumeId: id}
+	return s.change(ctx, "volume", "WriteVolumeCache", request, &volumev2alpha1.WriteVolumeCacheResponse{}, "volume "+inventory.ShortID(id), "flushed")
 }
 
 // pathAnswer is the volume of a path.
