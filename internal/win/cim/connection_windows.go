@@ -2,6 +2,7 @@ package cim
 
 import (
 	"errors"
+	"math"
 	"sync"
 
 	"github.com/go-ole/go-ole"
@@ -183,7 +184,7 @@ func (c *client) tryCall(object Object, method string, in map[string]any) (resul
 	if !ok {
 		return 0, true, errUnexpected
 	}
-	return uint32(number), true, nil
+	return uint32(number & math.MaxUint32), true, nil // WMI gives it as a signed number
 }
 
 func (c *client) query(object Object, properties []string) (instances []map[string]any, err error) {
@@ -224,7 +225,7 @@ func (c *client) tryQuery(object Object, properties []string) ([]map[string]any,
 func readInstance(found *ole.IDispatch, i int, properties []string) (map[string]any, error) {
 	var s scope
 	defer s.end()
-	object, err := s.object(s.call(found, "ItemIndex", int32(i)))
+	object, err := s.object(s.call(found, "ItemIndex", int32(i))) //nolint:gosec // Count is an int32
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package cim
 import (
 	"errors"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 
@@ -195,7 +196,7 @@ func wrap(err error) error {
 
 func hresult(err error) uint32 {
 	if oleError := (*ole.OleError)(nil); errors.As(err, &oleError) {
-		return uint32(oleError.Code())
+		return uint32(oleError.Code() & math.MaxUint32)
 	}
 	return 0
 }

@@ -19,7 +19,7 @@ func variants(parameters map[string]any) (map[string]any, error) {
 		case uint16:
 			in[name] = int32(value)
 		case uint32:
-			in[name] = int32(value)
+			in[name] = int32(value) //nolint:gosec // the same bits, in two's complement
 		case uint64:
 			in[name] = strconv.FormatUint(value, 10)
 		default:

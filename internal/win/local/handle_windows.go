@@ -42,7 +42,7 @@ func reparsePoint(handle windows.Handle) (win.ReparsePoint, error) {
 	buffer := make([]byte, winlayout.MaxReparseData)
 	var n uint32
 	err := windows.DeviceIoControl(handle, windows.FSCTL_GET_REPARSE_POINT, nil, 0,
-		&buffer[0], uint32(len(buffer)), &n, nil)
+		&buffer[0], winapi.Length(buffer), &n, nil)
 	if err != nil {
 		return win.ReparsePoint{}, winapi.Error(err)
 	}
@@ -62,7 +62,7 @@ func listNext(handle windows.Handle) ([]win.DirEntry, error) {
 	words := listBuffers.Get().(*[64 << 10 / 8]uint64)
 	defer listBuffers.Put(words)
 	buffer := unsafe.Slice((*byte)(unsafe.Pointer(words)), int(unsafe.Sizeof(*words)))
-	err := windows.GetFileInformationByHandleEx(handle, windows.FileFullDirectoryInfo, &buffer[0], uint32(len(buffer)))
+	err := windows.GetFileInformationByHandleEx(handle, windows.FileFullDirectoryInfo, &buffer[0], winapi.Length(buffer))
 	switch winapi.Error(err) {
 	case nil:
 	case winerr.InvalidParameter:

@@ -85,8 +85,8 @@ func (machine) Login(ctx context.Context, login win.Login) (win.SessionID, error
 			OptionsSize:   winlayout.LoginOptionsSize,
 			Options: func(options []byte, userAt, secretAt uint64) error {
 				return winlayout.EncodeLoginOptions(options, login.Auth,
-					winlayout.Memory{Address: userAt, Length: uint32(len(user))},
-					winlayout.Memory{Address: secretAt, Length: uint32(len(secret))})
+					winlayout.Memory{Address: userAt, Length: winapi.Length(user)},
+					winlayout.Memory{Address: secretAt, Length: winapi.Length(secret)})
 			},
 			SessionSize: winlayout.SessionIDSize,
 		})
@@ -170,7 +170,7 @@ func decodeList[T any](size int, ask func(size int) ([]byte, error), decode func
 	if err != nil {
 		return nil, err
 	}
-	return sensible(decode(b, uint32(len(b)/size)))
+	return sensible(decode(b, uint32(len(b)/size))) //nolint:gosec // winapi makes no list of more than 16 MiB
 }
 
 // sensible makes a code of Windows of an answer that makes no sense.

@@ -54,5 +54,5 @@ func (d *directory) CreateDirectoryLink(ctx context.Context, name, target string
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_set_reparse_point
 func control(handle windows.Handle, code uint32, in []byte) error {
 	var n uint32 // must be given, although nothing is returned
-	return winapi.Error(windows.DeviceIoControl(handle, code, unsafe.SliceData(in), uint32(len(in)), nil, 0, &n, nil))
+	return winapi.Error(windows.DeviceIoControl(handle, code, unsafe.SliceData(in), winapi.Length(in), nil, 0, &n, nil))
 }

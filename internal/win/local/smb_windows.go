@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
@@ -52,7 +53,7 @@ func smbMappings(ctx context.Context, object cim.Object) ([]win.SMBMapping, erro
 			return nil, fmt.Errorf("%w: a mapping of %v has the status %v", errInvalidData, instance[remotePath], instance[status])
 		}
 		private, told := instance[privacy].(bool)
-		mappings = append(mappings, win.SMBMapping{Remote: remote, Status: win.SMBStatus(number), Plain: told && !private})
+		mappings = append(mappings, win.SMBMapping{Remote: remote, Status: win.SMBStatus(number & math.MaxUint32), Plain: told && !private})
 	}
 	return mappings, nil
 }

@@ -53,11 +53,11 @@ func (machine) FileSystem(ctx context.Context, id win.VolumeID) (string, error) 
 func (machine) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, error) {
 	return within(ctx, reachVolume, string(id), func() (win.Space, error) {
 		total, free, err := winapi.DiskSpace(string(id))
-		if err == nil && max(total, free) > math.MaxInt64 {
-			err = fmt.Errorf("%w: %d bytes, %d of them free", errInvalidData, total, free)
-		}
 		if err != nil {
 			return win.Space{}, err
+		}
+		if total > math.MaxInt64 || free > math.MaxInt64 {
+			return win.Space{}, fmt.Errorf("%w: %d bytes, %d of them free", errInvalidData, total, free)
 		}
 		return win.Space{Total: int64(total), Free: int64(free)}, nil
 	})

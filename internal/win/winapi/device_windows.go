@@ -1,6 +1,7 @@
 package winapi
 
 import (
+	"math"
 	"strings"
 	"unsafe"
 
@@ -78,7 +79,7 @@ func (d Device) Query(q Query) ([]byte, error) {
 func (d Device) control(code ControlCode, in, out []byte) (int, error) {
 	var n uint32 // must be given, even where nothing is returned
 	err := windows.DeviceIoControl(d.handle, uint32(code),
-		unsafe.SliceData(in), uint32(len(in)), unsafe.SliceData(out), uint32(len(out)), &n, nil)
+		unsafe.SliceData(in), Length(in), unsafe.SliceData(out), Length(out), &n, nil)
 	return min(int(n), len(out)), Error(err)
 }
 
@@ -91,7 +92,7 @@ func (d Device) Read(offset int64, length int) ([]byte, error) {
 	b := alignedBuffer(length)
 	// A device that was not opened for overlapped requests waits for the end of each,
 	// but takes its place from here nevertheless.
-	at := windows.Overlapped{Offset: uint32(offset), OffsetHigh: uint32(offset >> 32)}
+	at := windows.Overlapped{Offset: uint32(offset & math.MaxUint32), OffsetHigh: uint32(offset >> 32 & math.MaxUint32)}
 	var n uint32
 	if err := windows.ReadFile(d.handle, b, &n, &at); err != nil {
 		return nil, Error(err)

@@ -17,7 +17,7 @@ func Error(err error) error {
 	case errors.As(err, &status) && status == windows.STATUS_REPARSE_POINT_ENCOUNTERED:
 		return winerr.ReparsePointEncounter // not every Windows, nor Wine, translates it
 	case errors.As(err, &status):
-		return winerr.Code(status.Errno())
+		return winerr.Code(status.Errno()) //nolint:gosec // RtlNtStatusToDosError returns 32 bits
 	case !errors.As(err, &errno):
 		return err
 	case errno == syscall.EINVAL: // Go's own, for a function that fails without a reason

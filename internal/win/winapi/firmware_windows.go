@@ -9,7 +9,7 @@ import "github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 func SMBIOS() ([]byte, error) {
 	const provider = 'R'<<24 | 'S'<<16 | 'M'<<8 | 'B'
 	return grow(8<<10, nil, func(buffer []byte) (int, error) {
-		n, err := getSystemFirmwareTable(provider, 0, &buffer[0], uint32(len(buffer)))
+		n, err := getSystemFirmwareTable(provider, 0, &buffer[0], Length(buffer))
 		switch {
 		case err != nil:
 			return 0, Error(err)

@@ -34,7 +34,7 @@ func (l list) grow(ask func(buffer []byte, room uint32) (n uint32, err error)) (
 	room := l.slack
 	for range listTries {
 		buffer := make([]byte, room*l.unit)
-		n, err := ask(buffer, uint32(room))
+		n, err := ask(buffer, uint32(room)) //nolint:gosec // at most maxList
 		if err == nil && int(n) <= room {
 			return buffer[:int(n)*l.unit], nil
 		}

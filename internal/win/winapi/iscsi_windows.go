@@ -235,7 +235,7 @@ func SetISCSISharedSecret(secret []byte) error {
 	if err := haveInitiator(); err != nil {
 		return err
 	}
-	return setCHAPSharedSecret(uint32(len(secret)), unsafe.SliceData(secret)).err()
+	return setCHAPSharedSecret(Length(secret), unsafe.SliceData(secret)).err()
 }
 
 // optionalPtr is utf16Ptr for names that may be left out.

@@ -54,7 +54,7 @@ func (s Service) Config() (displayName string, startType uint32, err error) {
 	answer, err := grow(serviceAnswer, nil, func(buffer []byte) (int, error) {
 		var needed uint32
 		config := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buffer[0]))
-		return len(buffer), Error(windows.QueryServiceConfig(s.handle, config, uint32(len(buffer)), &needed))
+		return len(buffer), Error(windows.QueryServiceConfig(s.handle, config, Length(buffer), &needed))
 	})
 	if err != nil {
 		return "", 0, err
@@ -80,7 +80,7 @@ func (s Service) ActiveDependents() ([]string, error) {
 	answer, err := grow(serviceAnswer, nil, func(buffer []byte) (int, error) {
 		var needed uint32
 		services := (*windows.ENUM_SERVICE_STATUS)(unsafe.Pointer(&buffer[0]))
-		return len(buffer), Error(windows.EnumDependentServices(s.handle, windows.SERVICE_ACTIVE, services, uint32(len(buffer)), &needed, &returned))
+		return len(buffer), Error(windows.EnumDependentServices(s.handle, windows.SERVICE_ACTIVE, services, Length(buffer), &needed, &returned))
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package winlayout
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
@@ -64,14 +65,18 @@ func DecodeDriveLayout(b []byte) (win.DriveLayout, error) {
 // EncodeDriveLayout builds a DRIVE_LAYOUT_INFORMATION_EX of exactly the length that its
 // partitions need, for GPT and MBR disks.
 func EncodeDriveLayout(layout win.DriveLayout) ([]byte, error) {
-	b := make([]byte, layoutPartitions+len(layout.Partitions)*partitionSize)
+	count := len(layout.Partitions)
+	if count > math.MaxInt32 {
+		return nil, fmt.Errorf("a table of %d partitions: %w", count, ErrMalformed)
+	}
+	b := make([]byte, layoutPartitions+count*partitionSize)
 	binary.LittleEndian.PutUint32(b[layoutStyle:], uint32(layout.Style))
-	binary.LittleEndian.PutUint32(b[layoutCount:], uint32(len(layout.Partitions)))
+	binary.LittleEndian.PutUint32(b[layoutCount:], uint32(count))
 	switch layout.Style {
 	case win.StyleGPT:
 		encodeGUID(b[layoutGPTDiskID:], layout.DiskID)
-		binary.LittleEndian.PutUint64(b[layoutGPTUsableOffset:], uint64(layout.UsableOffset))
-		binary.LittleEndian.PutUint64(b[layoutGPTUsableLength:], uint64(layout.UsableLength))
+		putInt64(b, layoutGPTUsableOffset, layout.UsableOffset)
+		putInt64(b, layoutGPTUsableLength, layout.UsableLength)
 		binary.LittleEndian.PutUint32(b[layoutGPTMax:], layout.MaxPartitions)
 	case win.StyleMBR:
 		binary.LittleEndian.PutUint32(b[layoutMBRSignature:], layout.Signature)

@@ -168,6 +168,7 @@ func TestEncodeDriveLayout_Refuses(t *testing.T) {
 		"NUL in a name":   {Style: win.StyleGPT, Partitions: []win.Partition{{Name: "a\x00b"}}},
 		"negative offset": {Style: win.StyleGPT, Partitions: []win.Partition{{Offset: -1}}},
 		"negative length": {Style: win.StyleMBR, Partitions: []win.Partition{{Length: -1}}},
+		"MBR beyond 2TiB": {Style: win.StyleMBR, Partitions: []win.Partition{{Offset: 512 << 32}}},
 	} {
 		if b, err := winlayout.EncodeDriveLayout(layout); err == nil {
 			t.Errorf("%s: %d bytes, want an error", name, len(b))

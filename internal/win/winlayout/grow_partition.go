@@ -14,6 +14,6 @@ const (
 func EncodeGrowPartition(partition uint32, bytes int64) []byte {
 	b := make([]byte, growSize)
 	binary.LittleEndian.PutUint32(b[growNumber:], partition)
-	binary.LittleEndian.PutUint64(b[growBytes:], uint64(bytes))
+	putInt64(b, growBytes, bytes)
 	return b
 }

@@ -91,7 +91,7 @@ func DecodeSendTargetPortals(b []byte, count uint32) ([]win.SendTargetPortal, er
 
 // decodeArray reads count structures of the same size, one behind the other.
 func decodeArray[T any](b []byte, count uint32, size int, structure string, decode func([]byte) T) ([]T, error) {
-	if uint64(count) > uint64(len(b)/size) {
+	if int64(count) > int64(len(b)/size) {
 		return nil, fmt.Errorf("%d of %s in %d bytes: %w", count, structure, len(b), ErrTruncated)
 	}
 	var list []T

@@ -1,7 +1,6 @@
 package winlayout
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -40,8 +39,13 @@ func DecodeNTFSVolumeData(b []byte) (win.NTFSVolumeData, error) {
 	return data, nil
 }
 
+// extendSize is the size of a LARGE_INTEGER.
+const extendSize = 8
+
 // EncodeExtendVolume builds what FSCTL_EXTEND_VOLUME takes, a number of sectors.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
 func EncodeExtendVolume(sectors int64) []byte {
-	return binary.LittleEndian.AppendUint64(nil, uint64(sectors))
+	b := make([]byte, extendSize)
+	putInt64(b, 0, sectors)
+	return b
 }

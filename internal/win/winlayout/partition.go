@@ -3,6 +3,7 @@ package winlayout
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -70,11 +71,15 @@ func encodePartition(b []byte, style win.PartitionStyle, partition win.Partition
 		return fmt.Errorf("%d bytes from %d: %w", partition.Length, partition.Offset, ErrMalformed)
 	}
 	binary.LittleEndian.PutUint32(b[partitionStyle:], uint32(style))
-	binary.LittleEndian.PutUint64(b[partitionOffset:], uint64(partition.Offset))
-	binary.LittleEndian.PutUint64(b[partitionLength:], uint64(partition.Length))
+	putInt64(b, partitionOffset, partition.Offset)
+	putInt64(b, partitionLength, partition.Length)
 	binary.LittleEndian.PutUint32(b[partitionNumber:], partition.Number)
 	b[partitionRewrite] = 1
 	if style == win.StyleMBR {
+		hidden := partition.Offset / sectorOfMBR
+		if hidden < 0 || hidden > math.MaxUint32 {
+			return fmt.Errorf("an MBR cannot describe a partition at %d: %w", partition.Offset, ErrMalformed)
+		}
 		b[partitionMBRType] = partition.MBRType
 		if partition.MBRBoot {
 			b[partitionMBRBoot] = 1
@@ -82,7 +87,7 @@ func encodePartition(b []byte, style win.PartitionStyle, partition win.Partition
 		if partition.MBRType != 0 {
 			b[partitionMBRKnown] = 1
 		}
-		binary.LittleEndian.PutUint32(b[partitionMBRHidden:], uint32(partition.Offset/sectorOfMBR))
+		binary.LittleEndian.PutUint32(b[partitionMBRHidden:], uint32(hidden))
 		return nil
 	}
 	name := encodeUTF16(partition.Name)

@@ -95,16 +95,17 @@ func EncodeReparsePoint(point win.ReparsePoint) ([]byte, error) {
 	}
 	substitute, print := encodeUTF16(point.Substitute), encodeUTF16(point.Print)
 	const terminator = 2 // mount points must end both names with NUL; symlinks may
-	size := buffer + len(substitute) + terminator + len(print) + terminator
-	if size > MaxReparseData {
+	substituteLength, printLength := len(substitute), len(print)
+	size := buffer + substituteLength + terminator + printLength + terminator
+	if size > MaxReparseData || substituteLength > MaxReparseData || printLength > MaxReparseData {
 		return nil, fmt.Errorf("a link of %d bytes is larger than the %d that Windows stores", size, MaxReparseData)
 	}
 	b := make([]byte, size)
 	binary.LittleEndian.PutUint32(b[reparseTag:], uint32(point.Tag))
 	binary.LittleEndian.PutUint16(b[reparseDataLength:], uint16(size-reparseNames))
-	binary.LittleEndian.PutUint16(b[reparseNames+2:], uint16(len(substitute)))
-	binary.LittleEndian.PutUint16(b[reparseNames+4:], uint16(len(substitute)+terminator))
-	binary.LittleEndian.PutUint16(b[reparseNames+6:], uint16(len(print)))
+	binary.LittleEndian.PutUint16(b[reparseNames+2:], uint16(substituteLength))
+	binary.LittleEndian.PutUint16(b[reparseNames+4:], uint16(substituteLength+terminator))
+	binary.LittleEndian.PutUint16(b[reparseNames+6:], uint16(printLength))
 	if point.Tag == win.TagSymlink && point.Relative {
 		binary.LittleEndian.PutUint32(b[reparseSymlinkFlags:], symlinkRelative)
 	}

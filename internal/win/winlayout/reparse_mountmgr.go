@@ -22,13 +22,14 @@ const (
 // of the folder.
 func EncodeVolumeMountPoint(folder, volume string) ([]byte, error) {
 	source, target := encodeUTF16(folder), encodeUTF16(volume)
-	if len(source) > math.MaxUint16-mountSize || len(target) > math.MaxUint16 {
-		return nil, fmt.Errorf("the names of a mounted folder have %d and %d bytes, more than can be told", len(source), len(target))
+	sourceLength, targetLength := len(source), len(target)
+	if sourceLength > math.MaxUint16-mountSize || targetLength > math.MaxUint16 {
+		return nil, fmt.Errorf("the names of a mounted folder have %d and %d bytes; at most %d are allowed", sourceLength, targetLength, math.MaxUint16-mountSize)
 	}
-	b := make([]byte, mountSize, mountSize+len(source)+len(target))
+	b := make([]byte, mountSize, mountSize+sourceLength+targetLength)
 	binary.LittleEndian.PutUint16(b[mountSourceOffset:], mountSize)
-	binary.LittleEndian.PutUint16(b[mountSourceLength:], uint16(len(source)))
-	binary.LittleEndian.PutUint16(b[mountTargetOffset:], uint16(mountSize+len(source)))
-	binary.LittleEndian.PutUint16(b[mountTargetLength:], uint16(len(target)))
+	binary.LittleEndian.PutUint16(b[mountSourceLength:], uint16(sourceLength))
+	binary.LittleEndian.PutUint16(b[mountTargetOffset:], uint16(mountSize+sourceLength))
+	binary.LittleEndian.PutUint16(b[mountTargetLength:], uint16(targetLength))
 	return append(append(b, source...), target...), nil
 }

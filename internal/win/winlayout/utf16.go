@@ -21,7 +21,7 @@ func decodeUTF16(b []byte) string {
 			}
 		}
 		if utf16.IsSurrogate(r) {
-			text = append(text, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
+			text = append(text, 0xE0|byte(r>>12&0x0F), 0x80|byte(r>>6&0x3F), 0x80|byte(r&0x3F))
 		} else {
 			text = utf8.AppendRune(text, r)
 		}

@@ -12,6 +12,7 @@ package smbios
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
 )
@@ -48,6 +49,9 @@ const (
 	systemUUID         = 8
 	systemSize         = 27
 )
+
+// biosSize is the size of a BIOS Information structure, of which we use nothing.
+const biosSize = 18
 
 // SerialNumber returns the serial number of the machine: that of the first System
 // Information structure, without the spaces after it. It is empty if there is none.
@@ -142,34 +146,35 @@ type System struct {
 // Encode builds a table with one System Information structure, between two others as in
 // real ones. Characters that are no byte, or end a string, become question marks.
 func Encode(s System) []byte {
-	table := encodeStructure(typeBIOS, make([]byte, 18-structureHeader), nil)
+	table := encodeStructure(make([]byte, biosSize), typeBIOS, nil)
 
-	area := make([]byte, systemSize-structureHeader)
-	copy(area[systemUUID-structureHeader:], s.UUID[:])
+	system := make([]byte, systemSize)
+	copy(system[systemUUID:], s.UUID[:])
 	var texts []string
+	number := byte(0) // of the last text
 	for _, field := range []struct {
 		at   int
 		text string
 	}{{systemManufacturer, s.Manufacturer}, {systemProduct, s.Product}, {systemSerial, s.Serial}} {
 		if field.text != "" {
 			texts = append(texts, field.text)
-			area[field.at-structureHeader] = byte(len(texts))
+			number++
+			system[field.at] = number
 		}
 	}
-	table = append(table, encodeStructure(typeSystem, area, texts)...)
-	table = append(table, encodeStructure(typeEnd, nil, nil)...)
+	table = append(table, encodeStructure(system, typeSystem, texts)...)
+	table = append(table, encodeStructure(make([]byte, structureHeader), typeEnd, nil)...)
 
 	raw := make([]byte, rawHeader)
 	raw[rawMajor], raw[rawMinor] = 3, 3
-	binary.LittleEndian.PutUint32(raw[rawLength:], uint32(len(table)))
+	binary.LittleEndian.PutUint32(raw[rawLength:], uint32(min(len(table), math.MaxInt32)))
 	return slices.Concat(raw, table)
 }
 
-func encodeStructure(kind byte, area []byte, texts []string) []byte {
-	b := make([]byte, structureHeader, structureHeader+len(area))
-	b[structureType], b[structureLength] = kind, byte(structureHeader+len(area))
+// encodeStructure fills in the header of a structure, and appends its strings.
+func encodeStructure(b []byte, kind byte, texts []string) []byte {
+	b[structureType], b[structureLength] = kind, byte(min(len(b), math.MaxUint8))
 	binary.LittleEndian.PutUint16(b[structureHandle:], uint16(kind))
-	b = append(b, area...)
 	for _, text := range texts {
 		for _, r := range text {
 			if r == 0 || r > 0xFF {
