@@ -39,6 +39,6 @@ func TestPath(t *testing.T) {
 		t.Errorf("got %q", path)
 	}
 	if got := (endpoint.Node{}).Path(name); filepath.Base(got) != filepath.Base(path) {
-		t.Errorf("got %q by default, and %q elsewhere", got, path)
+		t.Errorf("got %q by default, and %q with a directory", got, path)
 	}
 }
