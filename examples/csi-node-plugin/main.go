@@ -45,16 +45,16 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	mode := flags.String("mode", "proxy", "`how` to reach the node's storage: proxy or library")
 	endpoint := flags.String("endpoint", `unix://C:\csi\csi.sock`, "`address` of the CSI socket")
 	nodeID := flags.String("node-id", os.Getenv("NODE_NAME"), "`name` of this node; default is $NODE_NAME")
-	kubelet := flags.String("kubelet-path", `C:\var\lib\kubelet`, "`directory` of the kubelet; nothing outside of it is touched")
+	kubelet := flags.String("kubelet-path", `C:\var\lib\kubelet`, "`directory` of the kubelet; the plugin touches nothing outside it")
 	name := flags.String("driver-name", "csi-node-plugin.example.com", "`name` of the driver")
-	controller := flags.Bool("controller", false, "say that the driver has a controller, which runs elsewhere")
+	controller := flags.Bool("controller", false, "the driver has a controller, on another node")
 	switch err := flags.Parse(args); {
 	case err != nil:
 		return err
 	case flags.NArg() > 0:
-		return fmt.Errorf("%q is no flag", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case *nodeID == "":
-		return errors.New("-node-id is missing, and NODE_NAME is not set")
+		return errors.New("set -node-id or NODE_NAME")
 	}
 
 	var node storage.Node
@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		}
 		node = library
 	default:
-		return fmt.Errorf("-mode is proxy or library, not %q", *mode)
+		return fmt.Errorf("-mode must be proxy or library, got %q", *mode)
 	}
 
 	listener, err := listen(ctx, *endpoint)
@@ -94,8 +94,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	})
 }
 
-// listen opens the CSI socket. One that an earlier process left behind is replaced. Its directory
-// is made: in a HostProcess container nothing is mounted there, so kubelet has not made it.
+// listen opens the CSI socket. It replaces one that an earlier process left, and creates its
+// directory: in a HostProcess container nothing is mounted there, so kubelet has not created it.
 func listen(ctx context.Context, endpoint string) (net.Listener, error) {
 	path, err := socketPath(endpoint)
 	if err != nil {
@@ -117,7 +117,7 @@ func socketPath(endpoint string) (string, error) {
 	path, ok := strings.CutPrefix(endpoint, "unix:")
 	path = strings.TrimPrefix(path, "//")
 	if !ok || path == "" {
-		return "", fmt.Errorf("-endpoint is unix://PATH, not %q", endpoint)
+		return "", fmt.Errorf("-endpoint must be unix://PATH, got %q", endpoint)
 	}
 	if len(path) > 2 && path[0] == '/' && path[2] == ':' {
 		path = path[1:]
@@ -125,7 +125,7 @@ func socketPath(endpoint string) (string, error) {
 	return path, nil
 }
 
-// version is that of the module, if this was built by "go install".
+// version is the module's, if "go install" built this program.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

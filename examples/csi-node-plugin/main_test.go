@@ -101,10 +101,10 @@ func TestSocketPath(t *testing.T) {
 func TestRun_Refuses(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
 	for text, args := range map[string][]string{
-		"-node-id is missing":      {"-mode=library"},
-		"-mode is proxy or":        {"-node-id=n", "-mode=both"},
-		"-endpoint is unix://PATH": {"-node-id=n", "-mode=library", "-endpoint=tcp://:1"},
-		`"library" is no flag`:     {"-node-id=n", "library"},
+		"set -node-id or NODE_NAME":     {"-mode=library"},
+		"-mode must be proxy or":        {"-node-id=n", "-mode=both"},
+		"-endpoint must be unix://PATH": {"-node-id=n", "-mode=library", "-endpoint=tcp://:1"},
+		`unexpected argument "library"`: {"-node-id=n", "library"},
 	} {
 		if err := run(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: got %v, want %q", args, err, text)

@@ -1,8 +1,8 @@
 // Package manuals reads the code in this repository's Markdown files. Its tests compile every
 // block of Go, and decode every block of YAML, so that what a reader copies works.
 //
-// A block is what stands between two lines of three or more backquotes or tildes; the first one
-// names the language. Go blocks are whole files, of which the package clause may be left out.
+// A block is between two lines of three or more backquotes or tildes; the first line names the
+// language. Go blocks are whole files, but may omit the package clause.
 package manuals
 
 import (
@@ -25,8 +25,8 @@ type Block struct {
 // Position is where the block begins, as compilers write it.
 func (b Block) Position() string { return fmt.Sprintf("%s:%d", b.File, b.Line) }
 
-// Languages are those that a block may be in. Another spelling of one, or words behind it, would
-// keep the block from those who look for its language, and are refused.
+// Languages are those that a block may be in. Other spellings, or words behind one, are errors:
+// the block would not be checked.
 var Languages = []string{"go", "js", "sh", "text", "yaml"}
 
 // fence returns the marks with which a block begins or ends, if a line has them, and what stands

@@ -33,7 +33,7 @@ func TestReadAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("a.md", "Text", "```go", "one", "two", "```", "    not a block", "```text", "nobody asks for it", "```", "```not a block```")
+	write("a.md", "Text", "```go", "one", "two", "```", "    not a block", "```text", "not asked for", "```", "```not a block```")
 	write("docs/b.md", "- item", "  ```yaml", "  key: value", "  ```", "```go", "```")
 	write("docs/tilde.md", "~~~ go", "```", "~~~", "````yaml", "```go", "````")
 	write("c.txt", "```go", "no manual", "```")

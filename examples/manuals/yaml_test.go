@@ -46,14 +46,14 @@ func TestYAML(t *testing.T) {
 // TestYAML_Wrong shows that mistakes are found.
 func TestYAML_Wrong(t *testing.T) {
 	for want, code := range map[string]string{
-		"unknown field":          "apiVersion: v1\nkind: Pod\nspec: {securityContext: {hostNetwork: true}}\n",
-		"cannot unmarshal":       "apiVersion: apps/v1\nkind: DaemonSet\nspec: {minReadySeconds: soon}\n",
-		"no kind":                "apiVersion: apps/v1\nkind: Daemon\n",
-		`"hostProces"`:           "spec: {securityContext: {windowsOptions: {hostProces: true}}}\n",
-		"already set":            "replicas: 1\nreplicas: 2\n",
-		"there is no such field": "disks: [{size: 1GiB, sise: 2GiB}]\n",
-		`"hostNetwrk"`:           "metadata: {name: x}\nspec: {hostNetwrk: true}\n",
-		"no way to check":        "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nspec: {endpoint: []}\n",
+		"unknown field":      "apiVersion: v1\nkind: Pod\nspec: {securityContext: {hostNetwork: true}}\n",
+		"cannot unmarshal":   "apiVersion: apps/v1\nkind: DaemonSet\nspec: {minReadySeconds: soon}\n",
+		"no kind":            "apiVersion: apps/v1\nkind: Daemon\n",
+		`"hostProces"`:       "spec: {securityContext: {windowsOptions: {hostProces: true}}}\n",
+		"already set":        "replicas: 1\nreplicas: 2\n",
+		"unknown field; use": "disks: [{size: 1GiB, sise: 2GiB}]\n",
+		`"hostNetwrk"`:       "metadata: {name: x}\nspec: {hostNetwrk: true}\n",
+		"no way to check a":  "apiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nspec: {endpoint: []}\n",
 		"container driver of": "apiVersion: apps/v1\nkind: DaemonSet\nspec: {template: {spec: " +
 			"{securityContext: {windowsOptions: {hostProcess: true}}, containers: [{name: driver, image: example.com/x}]}}}\n",
 		"container probe of": "spec: {containers: [{name: probe, securityContext: {windowsOptions: {hostProcess: true}}}]}\n",
@@ -64,7 +64,7 @@ func TestYAML_Wrong(t *testing.T) {
 	}
 	for _, code := range []string{"containers: [{nam: x}]\n", "replicas: 1\n", "kind: Pod\nspec: {}\n"} {
 		err := decode(manuals.Block{File: "docs/library.md", Code: code})
-		if err == nil || !strings.Contains(err.Error(), "nobody can tell what this is") {
+		if err == nil || !strings.Contains(err.Error(), "unknown kind of document") {
 			t.Errorf("%q: got %v, want it refused, because it cannot be checked", code, err)
 		}
 	}
@@ -135,7 +135,7 @@ func decodeDocument(file string, document []byte, fields map[string]any) error {
 	case version != "" && isKubernetes(version):
 		return decodeKubernetes(document)
 	case version != "":
-		return fmt.Errorf("there is no way to check a %v of %s; link to a file whose test can", fields["kind"], version)
+		return fmt.Errorf("no way to check a %v of %s; link to a tested file instead", fields["kind"], version)
 	case hasSpec && (len(fields) == 1 || len(fields) == 2 && hasMetadata):
 		var pod corev1.PodTemplateSpec
 		if err := yaml.UnmarshalStrict(document, &pod); err != nil {
@@ -153,7 +153,7 @@ func decodeDocument(file string, document []byte, fields map[string]any) error {
 		_, err = winsim.New(model)
 		return err
 	}
-	return errors.New("nobody can tell what this is; write the whole object, or a pod's spec from its first level on")
+	return errors.New("unknown kind of document; write the whole object, or a pod's spec from its first level on")
 }
 
 // isKubernetes tells Kubernetes' own groups from those of others, which have a domain.
@@ -186,8 +186,8 @@ func decodeKubernetes(document []byte) error {
 	return nil
 }
 
-// checkCommands wants a command for each HostProcess container. The entry point of an image is an
-// absolute path, which is one of the node there, where the program is not.
+// checkCommands demands a command for each HostProcess container: there the entry point of an image
+// would be an absolute path of the node, where the program is not.
 func checkCommands(pod corev1.PodSpec) error {
 	ofPod := pod.SecurityContext != nil && isHostProcess(pod.SecurityContext.WindowsOptions)
 	for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {

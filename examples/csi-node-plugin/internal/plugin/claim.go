@@ -27,17 +27,16 @@ func newClaim(config Config, serial string) claim {
 	return claim{node: config.Storage, folder: folder, link: folder + `\` + name}
 }
 
-// place is where a claim leads, seen from a path.
-type place int
+// claimed says which path a claim names, compared with a given one.
+type claimed int
 
 const (
-	nowhere   place = iota // there is no claim
-	here                   // to the path
-	elsewhere              // to another one
+	noPath claimed = iota // there is no claim
+	thisPath
+	otherPath
 )
 
-// take makes the claim for a path. If there is one for another path the class of the error is
-// AlreadyExists.
+// take makes the claim for a path. A claim for another path is AlreadyExists.
 func (c claim) take(ctx context.Context, path string) error {
 	if err := c.node.MakeDir(ctx, c.folder); err != nil {
 		return err
@@ -45,20 +44,20 @@ func (c claim) take(ctx context.Context, path string) error {
 	return c.node.Link(ctx, c.link, path)
 }
 
-// compare tells where the claim leads. The API cannot read a link, but it can make the same one
-// again.
-func (c claim) compare(ctx context.Context, path string) (place, error) {
+// compare tells which path the claim names. The API cannot read a link, but it can create the same
+// one again.
+func (c claim) compare(ctx context.Context, path string) (claimed, error) {
 	exists, err := c.node.Exists(ctx, c.link)
 	if err != nil || !exists {
-		return nowhere, err
+		return noPath, err
 	}
 	switch err := c.node.Link(ctx, c.link, path); codeOf(err) {
 	case codes.OK:
-		return here, nil
+		return thisPath, nil
 	case codes.AlreadyExists:
-		return elsewhere, nil
+		return otherPath, nil
 	default:
-		return nowhere, err
+		return noPath, err
 	}
 }
 

@@ -86,7 +86,7 @@ func TestCodes(t *testing.T) {
 		{"another file system", stage(handle, staging, mounted("ext4")), codes.InvalidArgument, "ntfs"},
 		{"a file system for a share", stage("smb/files/data", staging, mounted("ntfs")), codes.InvalidArgument, "fsType"},
 		{"mount options", stage(handle, staging, options), codes.InvalidArgument, "mountOptions"},
-		{"a disk on several nodes", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)), codes.InvalidArgument, "one node"},
+		{"a disk on several nodes", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER)), codes.InvalidArgument, "use ReadWriteOnce"},
 		{"a disk for one pod", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)), codes.InvalidArgument, "SINGLE_NODE_SINGLE_WRITER"},
 		{"a disk for pods of one node", stage(handle, staging, inMode("ntfs", csi.VolumeCapability_AccessMode_SINGLE_NODE_MULTI_WRITER)), codes.InvalidArgument, "SINGLE_NODE_MULTI_WRITER"},
 		{"a share for one pod", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER)), codes.InvalidArgument, "ReadWriteOnce"},
@@ -142,10 +142,10 @@ func TestCodes(t *testing.T) {
 		{"to unpublish another volume", staged(unpublish("disk/WINSIM0002")), codes.FailedPrecondition, "another volume"},
 		{"to unpublish a share where a disk is", staged(unpublish("smb/files/data")), codes.FailedPrecondition, "another volume"},
 		{"to unpublish what is staged", staged(unpublish(handle)), codes.FailedPrecondition, "unstage the volume instead"},
-		{"a second staging path", staged(stage(handle, kubelet+`\plugins\empty`, mounted("ntfs"))), codes.FailedPrecondition, "staged at another path"},
+		{"a second staging path", staged(stage(handle, kubelet+`\plugins\empty`, mounted("ntfs"))), codes.FailedPrecondition, "staged at a path other than"},
 		{"a pod's folder that is taken", staged(publish(func(r *csi.NodePublishVolumeRequest) {
 			r.StagingTargetPath, r.TargetPath = staging, kubelet+`\plugins\empty`
-		})), codes.AlreadyExists, "something else"},
+		})), codes.AlreadyExists, "is not this volume"},
 		{"a pod that has no folder", staged(publish(func(r *csi.NodePublishVolumeRequest) {
 			r.StagingTargetPath, r.TargetPath = staging, kubelet+`\pods\none\mount`
 		})), codes.FailedPrecondition, kubelet + `\pods\none does not exist`},
@@ -313,7 +313,7 @@ func TestSecrets_FirstPod(t *testing.T) {
 				VolumeId: other.handle, StagingTargetPath: other.staging, VolumeCapability: other.capability, Secrets: secrets,
 			})
 			if status.Code(err) != codes.PermissionDenied {
-				t.Errorf("%s secrets, when nobody has the share: %v, want PermissionDenied", name, err)
+				t.Errorf("%s secrets, when no volume uses the share: %v, want PermissionDenied", name, err)
 			}
 		}
 	})

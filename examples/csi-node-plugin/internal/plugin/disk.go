@@ -22,9 +22,9 @@ func (d *disk) accepts(capability *csi.VolumeCapability) error {
 	if fsType := capability.GetMount().GetFsType(); fsType != "" && !strings.EqualFold(fsType, "ntfs") {
 		return status.Errorf(codes.InvalidArgument, "disks are formatted with ntfs, not with %s", fsType)
 	}
-	// NTFS on two nodes at once is lost, and a disk cannot be mounted read-only here.
+	// Two nodes at once would destroy NTFS, and Windows cannot mount the disk read-only here.
 	if mode := capability.GetAccessMode().GetMode(); mode != csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER {
-		return status.Errorf(codes.InvalidArgument, "a disk is for one node that writes; the access mode is %v", mode)
+		return status.Errorf(codes.InvalidArgument, "access mode %v is not supported for disks; use ReadWriteOnce", mode)
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func (d *disk) stage(ctx context.Context, path string, _ map[string]string) erro
 	if err := d.node.Partition(ctx, number); err != nil {
 		return answer("partition the disk", err)
 	}
-	if err := d.node.SetOnline(ctx, number, true); err != nil { // it may have been staged, and unstaged, before
+	if err := d.node.SetOnline(ctx, number, true); err != nil { // an earlier unstage may have taken it offline
 		return answer("take the disk online", err)
 	}
 	id, err := d.onlyVolume(ctx, number)
@@ -59,8 +59,8 @@ func (d *disk) stage(ctx context.Context, path string, _ map[string]string) erro
 	return answer("mount the disk", d.node.Mount(ctx, id, path))
 }
 
-// claimPath notes the path at which the disk is going to be staged. There is only one at a time:
-// when the disk is unstaged it goes offline, which no second user may see.
+// claimPath notes the path at which the disk will be staged. There is only one at a time, because
+// unstaging takes the disk offline for every user.
 func (d *disk) claimPath(ctx context.Context, path string) error {
 	const doing = "note where the disk is staged"
 	err := d.claim.take(ctx, path)
@@ -69,8 +69,8 @@ func (d *disk) claimPath(ctx context.Context, path string) error {
 	}
 	switch _, err := d.at(ctx, d.claim.link); codeOf(err) {
 	case codes.OK:
-		return status.Errorf(codes.FailedPrecondition, "disk %s is staged at another path than %s; unstage it there first", d.serial, path)
-	case codes.NotFound: // it is there no more, and nobody has said so: a node was reset, or a disk torn out
+		return status.Errorf(codes.FailedPrecondition, "disk %s is staged at a path other than %s; unstage it there first", d.serial, path)
+	case codes.NotFound: // lost without an unstage: the node was reset, or the disk was pulled
 	default:
 		return err
 	}
@@ -92,7 +92,7 @@ func (d *disk) find(ctx context.Context) (uint32, error) {
 	}
 	number, found, err = d.lookUp(ctx)
 	if err == nil && !found {
-		err = status.Errorf(codes.NotFound, "this node has no disk with serial number %s; it must be attached first", d.serial)
+		err = status.Errorf(codes.NotFound, "this node has no disk with serial number %s; attach it first", d.serial)
 	}
 	return number, err
 }
@@ -105,7 +105,7 @@ func (d *disk) lookUp(ctx context.Context) (number uint32, found bool, err error
 	for candidate, serial := range disks {
 		switch {
 		case serial != d.serial:
-		case found: // copies of a disk have its serial number at times, and one may be a pod's
+		case found: // a copy of a disk can have its serial number, and one of them may be a pod's
 			return 0, false, status.Errorf(codes.FailedPrecondition,
 				"disks %d and %d both have the serial number %s; detach one of them", min(number, candidate), max(number, candidate), d.serial)
 		default:
@@ -121,23 +121,23 @@ func (d *disk) onlyVolume(ctx context.Context, number uint32) (string, error) {
 		return "", answer("list the volumes of the disk", err)
 	}
 	if len(volumes) != 1 {
-		return "", status.Errorf(codes.FailedPrecondition, "disk %s has %d volumes instead of one; it was not made by this driver", d.serial, len(volumes))
+		return "", status.Errorf(codes.FailedPrecondition, "disk %s has %d volumes instead of one; this driver did not create them", d.serial, len(volumes))
 	}
 	return volumes[0], nil
 }
 
 // unstage leaves the disk offline, so that it can be detached without loss, but only if this is
-// the path at which it was staged: elsewhere a pod may be using it.
+// the path at which it was staged: at another path a pod may use it.
 func (d *disk) unstage(ctx context.Context, path string) error {
 	number, found, err := d.unmount(ctx, path)
 	if err != nil {
 		return err
 	}
-	place, err := d.claim.compare(ctx, path)
+	where, err := d.claim.compare(ctx, path)
 	switch {
 	case err != nil:
 		return answer("see where the disk is staged", err)
-	case place == elsewhere || place == nowhere && !found:
+	case where == otherPath || where == noPath && !found:
 		return nil
 	case !found: // an earlier call was interrupted, or the disk is detached already
 		if number, found, err = d.lookUp(ctx); err != nil {
@@ -152,8 +152,8 @@ func (d *disk) unstage(ctx context.Context, path string) error {
 	return answer("forget where the disk was staged", d.claim.drop(ctx))
 }
 
-// unmount takes the disk away from a path, and returns its number if it was there. The volume of
-// a disk that is gone is taken away as well, or its pod would be stuck.
+// unmount unmounts the disk from a path, and returns its number if it was there. It also unmounts
+// the volume of a lost disk, or its pod would be stuck.
 func (d *disk) unmount(ctx context.Context, path string) (number uint32, found bool, err error) {
 	id, err := d.node.MountedAt(ctx, path)
 	switch {
@@ -191,8 +191,8 @@ func (d *disk) checkTarget(ctx context.Context, path string) error {
 			return errOther(path)
 		}
 	}
-	if place, err := d.claim.compare(ctx, path); err == nil && place == here {
-		return status.Errorf(codes.FailedPrecondition, "%s is where the volume is staged, not a pod's folder; unstage the volume instead", path)
+	if where, err := d.claim.compare(ctx, path); err == nil && where == thisPath {
+		return status.Errorf(codes.FailedPrecondition, "%s is the staging path of the volume, not a pod's folder; unstage the volume instead", path)
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (d *disk) at(ctx context.Context, path string) (id string, err error) {
 	}
 	_, own, err := d.holds(ctx, id)
 	if err == nil && !own {
-		err = status.Errorf(codes.NotFound, "disk %s is not mounted at %s, another volume is", d.serial, path)
+		err = status.Errorf(codes.NotFound, "disk %s is not mounted at %s; another volume is", d.serial, path)
 	}
 	return id, err
 }
@@ -232,7 +232,7 @@ func (d *disk) grow(ctx context.Context, path string, wanted *csi.CapacityRange)
 	case err != nil:
 		return 0, answer("ask for the size of the disk", err)
 	case size < wanted.GetRequiredBytes():
-		return 0, status.Errorf(codes.OutOfRange, "disk %s has %d bytes, %d are wanted; grow the disk first", d.serial, size, wanted.GetRequiredBytes())
+		return 0, status.Errorf(codes.OutOfRange, "disk %s has %d bytes, but %d are required; grow the disk first", d.serial, size, wanted.GetRequiredBytes())
 	case wanted.GetLimitBytes() > 0 && size > wanted.GetLimitBytes():
 		return 0, status.Errorf(codes.OutOfRange, "disk %s has %d bytes, more than the limit of %d", d.serial, size, wanted.GetLimitBytes())
 	}

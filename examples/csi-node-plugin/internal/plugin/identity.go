@@ -35,8 +35,8 @@ func (s *identityServer) GetPluginCapabilities(context.Context, *csi.GetPluginCa
 	return response, nil
 }
 
-// Probe fails while the node cannot be worked on: with a daemon, because it does not answer;
-// without one, because this is no HostProcess container on Windows.
+// Probe fails while the node's storage cannot be reached: the daemon does not answer, or, without
+// a daemon, this is not a HostProcess container on Windows.
 func (s *identityServer) Probe(ctx context.Context, _ *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	switch exists, err := s.config.Storage.Exists(ctx, s.config.KubeletPath); {
 	case err != nil:

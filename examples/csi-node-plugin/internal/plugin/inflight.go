@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// inFlight knows the volumes that are being changed. The specification wants a second change
-// of a volume refused while the first goes on; kubelet repeats it later.
+// inFlight knows the volumes that are being changed. The specification demands that a
+// second change of a volume is refused during the first; kubelet repeats it later.
 type inFlight struct {
 	mu      sync.Mutex
 	volumes map[string]bool
@@ -19,7 +19,7 @@ func newInFlight() *inFlight { return &inFlight{volumes: map[string]bool{}} }
 // do makes a change, unless another one of the volume is under way.
 func (f *inFlight) do(volume string, change func() error) error {
 	if !f.begin(volume) {
-		return status.Errorf(codes.Aborted, "another operation on volume %s is under way; repeat this one later", volume)
+		return status.Errorf(codes.Aborted, "another operation on volume %s is in progress; repeat this one later", volume)
 	}
 	defer f.end(volume)
 	return change()

@@ -200,7 +200,7 @@ func TestLife_Share(t *testing.T) {
 		second.unstage()
 		mappings, err := d.node.SMBMappings(t.Context())
 		if err != nil || len(mappings) != 0 {
-			t.Errorf("nobody uses the share, and its mappings are %v, %v", mappings, err)
+			t.Errorf("no volume uses the share, but its mappings are %v, %v", mappings, err)
 		}
 	})
 }

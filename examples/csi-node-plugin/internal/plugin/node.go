@@ -94,12 +94,12 @@ func (s *nodeServer) NodePublishVolume(ctx context.Context, request *csi.NodePub
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// link gives a pod its link. What CSI Proxy says about a path that is taken or has no parent is
-// for a program that made the mistake; here kubelet has, and NotFound would mean the volume.
+// link creates a pod's link. If the path is taken or has no parent, the error is rewritten for the
+// operator: kubelet chose the path, and NotFound would mean the volume.
 func (s *nodeServer) link(ctx context.Context, target, staging string) error {
 	err := s.config.Storage.Link(ctx, target, staging)
 	if codeOf(err) == codes.AlreadyExists {
-		return status.Errorf(codes.AlreadyExists, "something else than this volume is at %s; unpublish that, or remove it from the node", target)
+		return status.Errorf(codes.AlreadyExists, "%s already exists and is not this volume; unpublish it, or remove it from the node", target)
 	}
 	if codeOf(err) == codes.NotFound {
 		if err := checkParent(ctx, s.config.Storage, target); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/storage"
 )
 
-// windowsPath brings a path of a request into the form that CSI Proxy takes. Kubelet on
-// Windows sends both kinds of slashes, and leaves the drive out at times.
+// windowsPath converts a path of a request into the form that CSI Proxy accepts. Kubelet on
+// Windows sends both kinds of slashes, and sometimes omits the drive.
 func windowsPath(path string) (string, error) {
 	path = strings.ReplaceAll(path, "/", `\`)
 	if strings.HasPrefix(path, `\`) && !strings.HasPrefix(path, `\\`) {
@@ -23,7 +23,7 @@ func windowsPath(path string) (string, error) {
 	return path, nil
 }
 
-// checkParent fails with FailedPrecondition if the folder does not exist in which a path is.
+// checkParent fails with FailedPrecondition if the parent of a path does not exist.
 func checkParent(ctx context.Context, node storage.Node, path string) error {
 	parent := path[:strings.LastIndex(path, `\`)]
 	exists, err := node.Exists(ctx, parent)
@@ -31,7 +31,7 @@ func checkParent(ctx context.Context, node storage.Node, path string) error {
 	case err != nil:
 		return answer("look for the folder of the path", err)
 	case !exists:
-		return status.Errorf(codes.FailedPrecondition, "the folder %s does not exist; kubelet makes it before it asks for the volume", parent)
+		return status.Errorf(codes.FailedPrecondition, "folder %s does not exist; kubelet creates it before it calls the driver", parent)
 	}
 	return nil
 }

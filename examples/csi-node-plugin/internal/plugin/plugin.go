@@ -1,15 +1,15 @@
 // Package plugin is the node part of a CSI driver for Windows: the Identity and the Node
 // service, for volumes on disks and on SMB shares.
 //
-// A volume's handle says all that the node must know of it, so the plugin keeps nothing in memory
-// and may be restarted at any time:
+// A volume's handle holds all that the node must know, so the plugin keeps nothing in memory and
+// can be restarted at any time:
 //
 //	disk/<serial number>              the disk with this serial number
 //	smb/<server>/<share>[/<folder>]   a share, or a folder in it
 //
-// A disk is attached to the node by somebody else, the driver's controller, before it is
-// staged. It gets one NTFS volume, which is mounted at the staging path. A share is linked
-// there. Pods get a link to the staging path.
+// The driver's controller attaches a disk to the node before it is staged. The plugin gives it one
+// NTFS volume and mounts it at the staging path. It links a share there. Pods get a link to the
+// staging path.
 package plugin
 
 import (
@@ -33,8 +33,7 @@ type Config struct {
 	NodeID string
 	// Controller says that the driver has a controller, which runs elsewhere.
 	Controller bool
-	// KubeletPath is the directory of the kubelet. A node on which it cannot be seen is not
-	// ready.
+	// KubeletPath is the directory of the kubelet. Without it the node is not ready.
 	KubeletPath string
 	// Storage does the work.
 	Storage storage.Node
@@ -45,8 +44,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// stopTimeout is how long calls in flight may take to finish on a stop. What Windows has begun
-// goes on after it, and the call is repeated by kubelet.
+// stopTimeout bounds how long a stop waits for calls in flight. Windows continues what it has
+// begun, and kubelet repeats the call.
 const stopTimeout = 10 * time.Second
 
 // Serve answers requests until ctx ends, and then lets those in flight finish. It closes the
@@ -65,7 +64,7 @@ func Serve(ctx context.Context, listener net.Listener, config Config) error {
 	})
 	err := server.Serve(listener)
 	if !stop() {
-		<-stopped // so that nothing is served any more
+		<-stopped // the server has stopped
 	}
 	return err
 }

@@ -28,12 +28,12 @@ func (s *share) accepts(capability *csi.VolumeCapability) error {
 		return nil
 	default:
 		return status.Errorf(codes.InvalidArgument,
-			"the access mode is %v, but the pods of a share are not counted, nor kept from writing; use ReadWriteOnce or ReadWriteMany", mode)
+			"access mode %v cannot be enforced for shares; use ReadWriteOnce or ReadWriteMany", mode)
 	}
 }
 
-// stage needs the secrets username and password, and domain if there is one. Without a
-// username the server has to admit guests.
+// stage needs the secrets username and password, and optionally domain. Without a username the
+// server must admit guests.
 func (s *share) stage(ctx context.Context, path string, secrets map[string]string) error {
 	user := secrets["username"]
 	if domain := secrets["domain"]; domain != "" && user != "" {
@@ -78,7 +78,7 @@ func (s *share) checkFolder(ctx context.Context, path string, staged bool) error
 			return err
 		}
 	}
-	return status.Errorf(codes.NotFound, "%s cannot be opened; make the folder on the server first, or correct its name", s.remote)
+	return status.Errorf(codes.NotFound, "%s cannot be opened; create the folder on the server, or correct its name", s.remote)
 }
 
 // makeRoom removes the empty folder that kubelet makes at the staging path, where the link
@@ -105,7 +105,7 @@ func (s *share) unstage(ctx context.Context, path string) error {
 	return answer("disconnect the share", s.node.UnmapShare(ctx, s.remote))
 }
 
-// check cannot tell to which share a link leads: the API does not say.
+// check cannot tell to which share a link leads, because the API does not.
 func (s *share) check(ctx context.Context, path string) error {
 	exists, err := s.node.Exists(ctx, path)
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *share) check(ctx context.Context, path string) error {
 	return nil
 }
 
-// checkTarget knows that no share is where a disk is.
+// checkTarget refuses a path where a disk is mounted.
 func (s *share) checkTarget(ctx context.Context, path string) error {
 	if _, err := s.node.MountedAt(ctx, path); err == nil {
 		return errOther(path)

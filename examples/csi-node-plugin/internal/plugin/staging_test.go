@@ -49,7 +49,7 @@ func TestUnstage_OtherPath(t *testing.T) {
 	})
 }
 
-// TestUnstage_NeverStaged shows that a disk that somebody else uses stays online.
+// TestUnstage_NeverStaged shows that a disk with another user stays online.
 func TestUnstage_NeverStaged(t *testing.T) {
 	inBothModes(t, func(d *driver) {
 		p := newDiskPod(d, "web")
@@ -180,7 +180,7 @@ func TestStage_NoFolder(t *testing.T) {
 			}
 		}
 		if mappings, err := d.node.SMBMappings(t.Context()); err != nil || len(mappings) != 0 {
-			t.Errorf("nobody uses the share, and its mappings are %v, %v", mappings, err)
+			t.Errorf("no volume uses the share, but its mappings are %v, %v", mappings, err)
 		}
 	})
 }

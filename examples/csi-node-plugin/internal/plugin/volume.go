@@ -11,7 +11,7 @@ import (
 
 // volume is one volume, of either kind. Errors carry a status.
 type volume interface {
-	// accepts tells whether the volume can be used in a way.
+	// accepts fails if the volume cannot be used as the capability says.
 	accepts(capability *csi.VolumeCapability) error
 	// stage makes the volume appear at a path, and unstage takes it away from there.
 	stage(ctx context.Context, path string, secrets map[string]string) error
@@ -19,11 +19,11 @@ type volume interface {
 	// check fails with NotFound unless the volume is at a path or at the end of a link there.
 	check(ctx context.Context, path string) error
 	// checkTarget fails with FailedPrecondition if what is at a path cannot be a pod's link to
-	// the volume, because it is a mount, or leads to another volume. What cannot be told is no
-	// reason: the disk may be dying, and a pod that ends must get rid of its link.
+	// the volume, because it is a mount, or leads to another volume. If that cannot be told, it
+	// succeeds: the disk may be dying, and a pod that ends must lose its link.
 	checkTarget(ctx context.Context, path string) error
-	// grow makes the volume at a path as large as what it is on, and returns its size, 0 if
-	// that is for others to know.
+	// grow makes the volume at a path as large as its disk, and returns its size, or 0 if the
+	// volume has no size of its own.
 	grow(ctx context.Context, path string, wanted *csi.CapacityRange) (size int64, err error)
 	// usage measures the volume at a path.
 	usage(ctx context.Context, path string) (*csi.VolumeUsage, error)
@@ -41,10 +41,10 @@ func (s *nodeServer) volumeOf(handle string) (volume, error) {
 			remote:  `\\` + strings.ReplaceAll(strings.Trim(name, "/"), "/", `\`),
 		}, nil
 	}
-	return nil, status.Errorf(codes.NotFound, "there is no volume %s: handles are disk/SERIAL and smb/SERVER/SHARE", handle)
+	return nil, status.Errorf(codes.NotFound, "volume %s not found: handles are disk/SERIAL and smb/SERVER/SHARE", handle)
 }
 
-// errOther refuses to take another volume away.
+// errOther refuses to unmount another volume.
 func errOther(path string) error {
 	return status.Errorf(codes.FailedPrecondition, "another volume is mounted at %s", path)
 }

@@ -21,15 +21,14 @@ type Hosts struct {
 	SMB        smbapi.HostAPI
 }
 
-// ThisMachine is the machine on which the process runs. Elsewhere than on Windows every call
+// ThisMachine is the machine on which the process runs. On other systems every call
 // fails with an error that matches errors.ErrUnsupported; tests pass the hosts of an emulated
 // node.
 func ThisMachine() Hosts {
 	return Hosts{Disk: diskapi.New(), Volume: volumeapi.New(), Filesystem: fsapi.New(), SMB: smbapi.New()}
 }
 
-// Library is a [Node] without a daemon: the work is done in this process, which must be in a
-// HostProcess container.
+// Library is a [Node] without a daemon: this process does the work, in a HostProcess container.
 type Library struct {
 	disks   disk.Interface
 	volumes volume.Interface
@@ -37,8 +36,8 @@ type Library struct {
 	shares  smb.Interface
 }
 
-// OverLibrary works on a machine. Only paths in workingDirs are touched, as the daemon does
-// it: a HostProcess container has no other limit.
+// OverLibrary works on a machine. Like the daemon, it touches only paths in workingDirs; a
+// HostProcess container has no other limit.
 func OverLibrary(hosts Hosts, workingDirs ...string) (l *Library, err error) {
 	l = &Library{}
 	if l.disks, err = disk.New(hosts.Disk); err != nil {

@@ -15,8 +15,8 @@ import (
 	volumeclient "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
 )
 
-// Proxy is a [Node] behind the CSI Proxy daemon. A container that is no HostProcess container
-// uses this one.
+// Proxy is a [Node] behind the CSI Proxy daemon. Containers other than
+// HostProcess containers use this one.
 type Proxy struct {
 	disks   *diskclient.Client
 	volumes *volumeclient.Client

@@ -1,8 +1,8 @@
-// Package storage is what the node plugin needs from a Windows node, and the two ways to have
-// it: [Proxy] asks the CSI Proxy daemon over gRPC, [Library] does it in this process.
+// Package storage is what the node plugin needs from a Windows node, and the two ways to
+// get it: [Proxy] asks the CSI Proxy daemon over gRPC, [Library] does it in this process.
 //
-// The plugin above knows only [Node]. Which way it goes is decided once, at the start, and a
-// driver that moves from the daemon to the library changes nothing else.
+// The plugin knows only [Node]. It chooses once, at the start; a driver that moves from the daemon
+// to the library changes nothing else.
 package storage
 
 import "context"
