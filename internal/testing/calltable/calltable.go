@@ -90,7 +90,7 @@ func Parse(text string) ([]Row, error) {
 	return rows, nil
 }
 
-// Compare fails the test if the table of its package is another one, or writes that anew.
+// Compare fails the test if the table of its package differs; with update it rewrites the table.
 // Raising a number there needs a reason.
 func Compare(t testing.TB, rows []Row, update bool) {
 	t.Helper()
@@ -105,6 +105,6 @@ func Compare(t testing.TB, rows []Row, update bool) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs; if that is meant to be, run the test with its flag that writes testdata anew.\ngot:\n%swant:\n%s", File, got, want)
+		t.Errorf("%s differs; if that is intended, run the test with -update.\ngot:\n%swant:\n%s", File, got, want)
 	}
 }
