@@ -9,15 +9,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// calls counts the calls made to a node, by the name of the seam's method. One such
-// call stands for about one system call on a real machine, which makes it the unit
-// of our performance budgets.
+// calls counts the calls to a node by the seam's method. One call is about one system call on a
+// real machine; performance budgets count them.
 type calls struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// Calls returns how often each call was made since the start or the last ResetCalls.
+// Calls returns the number of calls by name, since the start or the last ResetCalls.
 func (n *Node) Calls() map[string]int {
 	n.calls.mu.Lock()
 	defer n.calls.mu.Unlock()
@@ -40,14 +39,14 @@ func (c *calls) count(call string) {
 	c.counts[call]++
 }
 
-// beginCall begins every emulated call: it counts the call, and lets injected faults
-// delay or fail it. The object may have other names under which a fault knows it.
+// beginCall starts every emulated call: it counts the call and applies injected faults. Faults
+// have no other hook. Aliases are other names of the object that faults can match.
 func (n *Node) beginCall(ctx context.Context, call, object string, aliases ...string) error {
 	return n.beginCallOn(ctx, call, func() []string { return append(aliases, object) })
 }
 
-// beginCallOn is enter for objects whose names are only put together if a fault asks for
-// them: that of a file can have thousands of components.
+// beginCallOn is beginCall for objects whose names are built only if a fault asks: a path can
+// have thousands of components.
 func (n *Node) beginCallOn(ctx context.Context, call string, names func() []string) error {
 	n.calls.count(call)
 	if err := ctx.Err(); err != nil {
@@ -56,7 +55,7 @@ func (n *Node) beginCallOn(ctx context.Context, call string, names func() []stri
 	return n.applyFaults(ctx, call, names)
 }
 
-// callNames are the calls a Fault can name.
+// callNames are the calls that a Fault can name.
 var callNames = func() map[string]bool {
 	names := map[string]bool{}
 	for _, part := range []reflect.Type{

@@ -8,7 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// disk is a disk: what the backend keeps, and what Windows knows of it.
+// disk is a disk: the data on the backend, and what Windows knows of it.
 type disk struct {
 	number      uint32
 	path        string // of its device interface
@@ -33,8 +33,8 @@ type disk struct {
 	offlineAgain int // how often it still is to be put offline again
 	looksRaw     int // how many answers are still to be wrong
 
-	// The content. File systems are found by where they begin: they outlive the
-	// partition table, and come back with it.
+	// The content. The keys of file systems are offsets: a file system outlives its partition
+	// table and comes back with it.
 	content     sparse
 	fileSystems map[int64]*fileSystem
 }
@@ -48,13 +48,13 @@ type table struct {
 	partitions []*partition
 }
 
-// partition is a partition, and the volume that Windows makes of it, if any.
+// partition is a partition and its volume, if any.
 type partition struct {
 	win.Partition
 	volume *volume
 }
 
-// build makes the disk that the model describes.
+// build returns the disk that the model describes.
 func (m Disk) build(number uint32) (*disk, *ModelError) {
 	if err := m.validate(); err != nil {
 		return nil, err
@@ -120,9 +120,9 @@ func (m Disk) validate() *ModelError {
 	return oneOf("layout", m.Layout, LayoutRaw, LayoutGPT, LayoutMBR, LayoutSuperfloppy)
 }
 
-// interfacePath is how SetupDi names the disk. Unlike a real one it contains the number,
-// so that people can read logs. The generation tells disks apart that had the same number
-// one after another: whoever holds on to the path of one does not get at the next.
+// interfacePath is the disk's device interface as SetupDi names it. Unlike a real path it
+// contains the disk number, to make logs readable. The generation distinguishes disks that used
+// the same number one after another: an old path never opens a later disk.
 func interfacePath(bus Bus, number, generation uint32) string {
 	enumerator := "scsi"
 	if bus == BusNVMe {
@@ -131,7 +131,7 @@ func interfacePath(bus Bus, number, generation uint32) string {
 	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&%06x#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, number, generation)
 }
 
-// diskOf finds the disk that a device names. n.mu is held.
+// diskOf finds a disk by its device. n.mu is held.
 func (n *Node) diskOf(device win.Device) *disk {
 	if d, ok := n.devices[winpath.Fold(string(device))]; ok {
 		return d
@@ -139,7 +139,7 @@ func (n *Node) diskOf(device win.Device) *disk {
 	return nil
 }
 
-// openDisk finds a disk as CreateFile does, and lets it fail if it is dying. n.mu is held.
+// openDisk finds a disk as CreateFile does. It fails for a dying disk. n.mu is held.
 func (n *Node) openDisk(device win.Device) (*disk, error) {
 	d := n.diskOf(device)
 	switch {
@@ -151,7 +151,7 @@ func (n *Node) openDisk(device win.Device) (*disk, error) {
 	return d, nil
 }
 
-// writable is what a request that changes the disk answers, if it cannot.
+// writable returns the error of a write to the disk, if it refuses writes.
 func (d *disk) writable() error {
 	switch {
 	case d.attributes.Offline:

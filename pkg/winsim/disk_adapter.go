@@ -11,7 +11,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// adapterID is the device instance id of the adapter to which a disk is attached.
+// adapterID is the device instance ID of a disk's adapter.
 func adapterID(bus Bus, scsi *SCSI) string {
 	port := uint8(0)
 	if scsi != nil {
@@ -20,7 +20,7 @@ func adapterID(bus Bus, scsi *SCSI) string {
 	return fmt.Sprintf(`PCI\VEN_WINSIM&DEV_%s\%d`, strings.ToUpper(string(cmp.Or(bus, BusSCSI))), port)
 }
 
-// StorageAdapters lists the adapters that have disks, visible or not.
+// StorageAdapters lists the adapters with disks, visible or not.
 func (n *Node) StorageAdapters(ctx context.Context) ([]string, error) {
 	if err := n.beginCall(ctx, "StorageAdapters", ""); err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (n *Node) adapters() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// RescanAdapter finds disks that were attached, and new sizes.
+// RescanAdapter finds attached disks and new sizes.
 func (n *Node) RescanAdapter(ctx context.Context, adapter string) error {
 	if err := n.beginCall(ctx, "RescanAdapter", adapter); err != nil {
 		return err
@@ -67,9 +67,9 @@ func (n *Node) RescanAdapter(ctx context.Context, adapter string) error {
 	return nil
 }
 
-// enumerate makes Windows see an attached disk. Where another volume has the name or
-// letter of one of its volumes, as with a copy of a disk, the mount manager finds another
-// name. n.mu is held.
+// enumerate makes Windows see an attached disk. If another volume already has the GUID or
+// letter of one of its volumes, as on a copied disk, the mount manager chooses another. n.mu is
+// held.
 func (n *Node) enumerate(d *disk) {
 	n.register(d)
 	n.noticeSize(d)

@@ -7,11 +7,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// The methods below are what a storage backend does to a node. They are not counted as
-// calls and no fault hits them.
+// The methods below act as the storage backend. They do not count as calls, and faults do not
+// affect them.
 
-// AttachDisk attaches a disk and returns its number: the one given, if it is not 0, or
-// else the lowest that is free.
+// AttachDisk attaches a disk and returns its number: m.Number, or if that is 0 the lowest free
+// number.
 func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -33,7 +33,7 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 	return number, nil
 }
 
-// plug connects a disk. n.mu is held.
+// plug attaches a disk. n.mu is held.
 func (n *Node) plug(d *disk) {
 	n.changed()
 	d.path = interfacePath(d.bus, d.number, n.departures)
@@ -47,8 +47,8 @@ func (n *Node) plug(d *disk) {
 	}
 }
 
-// DetachDisk takes a disk away, without a word to Windows, as a backend does. Its content
-// is kept for ReattachDisk.
+// DetachDisk removes a disk without telling Windows, as a backend does. ReattachDisk brings it
+// back with its content.
 func (n *Node) DetachDisk(number uint32) error {
 	n.lock()
 	defer n.mu.Unlock()
@@ -61,7 +61,7 @@ func (n *Node) DetachDisk(number uint32) error {
 	return nil
 }
 
-// unplug takes a disk away. n.mu is held.
+// unplug removes a disk. n.mu is held.
 func (n *Node) unplug(d *disk) {
 	n.changed()
 	n.unseen = slices.DeleteFunc(n.unseen, func(other *disk) bool { return other == d })
@@ -73,8 +73,8 @@ func (n *Node) unplug(d *disk) {
 	n.departures++
 }
 
-// ReattachDisk attaches again the disk that was last detached under a number, with its
-// content. It gets the lowest number that is free.
+// ReattachDisk attaches the disk last detached with this number, with its content. It returns
+// the new number, the lowest free one.
 func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -88,7 +88,7 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 	return d.number, nil
 }
 
-// GrowDisk makes a disk larger. Windows sees it when the model's CapacityFollows says.
+// GrowDisk enlarges a disk. Storage.CapacityFollows says when Windows sees the new size.
 func (n *Node) GrowDisk(number uint32, size Size) error {
 	n.lock()
 	defer n.mu.Unlock()
@@ -103,7 +103,7 @@ func (n *Node) GrowDisk(number uint32, size Size) error {
 	return nil
 }
 
-// grow makes a disk larger, if it is not. n.mu is held.
+// grow enlarges a disk unless it has that size. n.mu is held.
 func (n *Node) grow(d *disk, size int64) {
 	n.changed()
 	d.size = max(d.size, size)
@@ -112,7 +112,7 @@ func (n *Node) grow(d *disk, size int64) {
 	}
 }
 
-// attached finds a disk, also one that Windows does not see yet.
+// attached finds a disk, including one that Windows does not see yet.
 func (n *Node) attached(number uint32) *disk {
 	if d := n.disks[number]; d != nil {
 		return d

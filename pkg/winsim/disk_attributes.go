@@ -8,8 +8,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// offlineAgainAfter is when the partition manager processes the arrival of a disk that
-// somebody took online before that.
+// offlineAgainAfter is the delay after which the partition manager processes the arrival of a
+// disk and takes it offline again.
 const offlineAgainAfter = 20 * time.Millisecond
 
 // DiskAttributes tells whether the disk is offline or read-only.
@@ -22,8 +22,8 @@ func (n *Node) DiskAttributes(ctx context.Context, device win.Device) (win.DiskA
 	return d.attributes, nil
 }
 
-// SetDiskAttributes changes them. The volumes of a disk come and go with its being
-// online; its partition table can be read in any case.
+// SetDiskAttributes changes them. Volumes exist only while their disk is online; the partition
+// table can always be read.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntdddisk/ni-ntdddisk-ioctl_disk_set_disk_attributes
 func (n *Node) SetDiskAttributes(ctx context.Context, device win.Device, attributes, mask win.DiskAttributes) error {
 	d, unlock, err := n.openFor(ctx, "SetDiskAttributes", device)
@@ -39,8 +39,7 @@ func (n *Node) SetDiskAttributes(ctx context.Context, device win.Device, attribu
 		wanted.ReadOnly = attributes.ReadOnly
 	}
 	if wanted.Offline && !d.attributes.Offline && n.isSystemDisk(d) {
-		// Which code Windows gives is not documented; the storage service says
-		// "critical disk".
+		// The code is not documented; the storage service says "critical disk".
 		return winerr.AccessDenied
 	}
 	n.changed()
@@ -56,7 +55,7 @@ func (n *Node) SetDiskAttributes(ctx context.Context, device win.Device, attribu
 	return nil
 }
 
-// offlineRelapse puts a disk offline again.
+// offlineRelapse takes a disk offline again.
 type offlineRelapse struct{ disk *disk }
 
 func (r offlineRelapse) run(n *Node) {
@@ -65,7 +64,7 @@ func (r offlineRelapse) run(n *Node) {
 	n.setAttributes(r.disk, again)
 }
 
-// setAttributes lets the volumes follow. n.mu is held.
+// setAttributes changes the attributes and updates the volumes. n.mu is held.
 func (n *Node) setAttributes(d *disk, attributes win.DiskAttributes) {
 	d.attributes = attributes
 	if attributes.Offline {
@@ -75,9 +74,9 @@ func (n *Node) setAttributes(d *disk, attributes win.DiskAttributes) {
 	}
 }
 
-// arrivalState is the state of a disk that Windows has not seen before, or has seen at the
-// same place: the attributes are kept per device instance, which is made of the address,
-// so that another disk can inherit them.
+// arrivalState is the state of a newly attached disk. Windows stores attributes per device
+// instance, which depends on the SCSI address, so a disk inherits those of an earlier disk at
+// its address.
 func (n *Node) arrivalState(d *disk) win.DiskAttributes {
 	if d.system || d.trusted {
 		return d.attributes
@@ -93,7 +92,7 @@ func (n *Node) arrivalState(d *disk) win.DiskAttributes {
 	return d.attributes
 }
 
-// isSystemDisk reports whether Windows itself needs the disk.
+// isSystemDisk reports whether Windows needs the disk.
 func (n *Node) isSystemDisk(d *disk) bool {
 	for _, v := range n.systemVolumes() {
 		if v.on(d) {

@@ -6,15 +6,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// UpdateDisk makes Windows read the partition table again, and the size before that
-// unless the model says otherwise. A GPT that was written for a smaller disk is moved: its
-// copy belongs at the end.
+// UpdateDisk makes Windows read the partition table again, and the size too unless the model
+// says otherwise. On a disk that has grown, the backup GPT moves to the new end.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_properties
 func (n *Node) UpdateDisk(ctx context.Context, device win.Device) error {
 	return n.update(ctx, "UpdateDisk", device)
 }
 
-// UpdateDriveSize makes Windows look at the size again.
+// UpdateDriveSize makes Windows read the size again.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_drive_size
 func (n *Node) UpdateDriveSize(ctx context.Context, device win.Device) error {
 	return n.update(ctx, "UpdateDriveSize", device)
@@ -32,7 +31,7 @@ func (n *Node) update(ctx context.Context, call string, device win.Device) error
 	return nil
 }
 
-// noticeSize lets Windows see the size of a disk. n.mu is held.
+// noticeSize makes Windows see the size of a disk. n.mu is held.
 func (n *Node) noticeSize(d *disk) {
 	if d.visibleSize != d.size {
 		d.visibleSize = d.size
@@ -45,7 +44,7 @@ func (n *Node) noticeSize(d *disk) {
 	n.after(n.storage.CapacityDelay, tableMove{d})
 }
 
-// tableMove moves the copy of a GPT to the end of a disk that has grown.
+// tableMove moves the backup GPT to the end of a disk that has grown.
 type tableMove struct{ disk *disk }
 
 func (m tableMove) run(*Node) {

@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// sparse is the content of a disk: only blocks that are not zero exist, so that two
-// disks with the same content are equal.
+// sparse is the content of a disk. Blocks of zeros do not exist, so disks with the same content
+// are equal.
 type sparse map[int64][]byte
 
 const blockSize = 4096
 
-// read fills b with what is at offset.
+// read fills b from offset.
 func (s sparse) read(offset int64, b []byte) {
 	for done := 0; done < len(b); {
 		block, from := (offset+int64(done))/blockSize, (offset+int64(done))%blockSize
@@ -48,12 +48,12 @@ func (s sparse) write(offset int64, b []byte) {
 	}
 }
 
-// isZero reports whether a block or a part of one has only zeros.
+// isZero reports whether b, at most a block, is all zeros.
 func isZero(b []byte) bool { return bytes.Equal(b, zeros[:len(b)]) }
 
 var zeros [blockSize]byte
 
-// fill adds everything to a hash.
+// fill adds the content to a hash.
 func (s sparse) fill(h hash.Hash) {
 	for _, block := range slices.Sorted(maps.Keys(s)) {
 		_ = binary.Write(h, binary.LittleEndian, block) // hashes never fail
@@ -61,7 +61,7 @@ func (s sparse) fill(h hash.Hash) {
 	}
 }
 
-// put writes the bytes of a model into the part of a disk that begins at base.
+// put writes the bytes of a model to a part of a disk.
 func (b Bytes) put(content sparse, base, length int64) *ModelError {
 	value, err := textOrHex(b.Text, b.Hex)
 	if err != nil {
@@ -78,14 +78,14 @@ func (b Bytes) put(content sparse, base, length int64) *ModelError {
 	return nil
 }
 
-// The signatures by which Windows and others know a file system.
+// The signatures of file systems.
 const (
 	bootSignature = "\x55\xaa"
 	bootAt        = 510 // whatever the sector size
 )
 
-// bootSector is the first sector of a file system, as far as anybody looks at it, or nil
-// for one without.
+// bootSector is the first sector of a file system, with the fields that programs read; nil if
+// it has none.
 func bootSector(kind FileSystem, locked bool, sector int64) []byte {
 	boot := make([]byte, sector)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// The methods below are the seam's; their contract stands in internal/win.
+// The methods below implement the seam; internal/win documents them.
 
 // DiskDevices lists the disks.
 func (n *Node) DiskDevices(ctx context.Context) ([]win.Device, error) {
@@ -26,7 +26,7 @@ func (n *Node) DiskDevices(ctx context.Context) ([]win.Device, error) {
 	return devices, nil
 }
 
-// DeviceNumber tells disk and partition of a device.
+// DeviceNumber returns the disk and partition of a device.
 func (n *Node) DeviceNumber(ctx context.Context, device win.Device) (win.DeviceNumber, error) {
 	if isVolume(device) {
 		return n.volumeNumber(ctx, device)
@@ -39,8 +39,8 @@ func (n *Node) DeviceNumber(ctx context.Context, device win.Device) (win.DeviceN
 	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: d.number}, nil
 }
 
-// volumeNumber is DeviceNumber of a volume. Only one that is a partition of a disk has a
-// number; the volume manager does not know the question for others.
+// volumeNumber is DeviceNumber of a volume. For a volume that is not a single partition, the
+// volume manager does not support the request.
 func (n *Node) volumeNumber(ctx context.Context, device win.Device) (win.DeviceNumber, error) {
 	v, unlock, err := n.openVolume(ctx, "DeviceNumber", device)
 	if err != nil {
@@ -57,7 +57,7 @@ func (n *Node) volumeNumber(ctx context.Context, device win.Device) (win.DeviceN
 	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: v.extents[0].disk.number, Partition: p.Number}, nil
 }
 
-// DeviceDescriptor tells bus and serial number.
+// DeviceDescriptor returns bus and serial number.
 func (n *Node) DeviceDescriptor(ctx context.Context, device win.Device) (win.DeviceDescriptor, error) {
 	d, unlock, err := n.openFor(ctx, "DeviceDescriptor", device)
 	if err != nil {
@@ -87,7 +87,7 @@ func (n *Node) DeviceIdentifiers(ctx context.Context, device win.Device) ([]win.
 	return identifiers, nil
 }
 
-// DeviceLocation tells where the disk is attached, in words.
+// DeviceLocation returns the location of the disk as text.
 func (n *Node) DeviceLocation(ctx context.Context, device win.Device) (string, error) {
 	d, unlock, err := n.openFor(ctx, "DeviceLocation", device)
 	if err != nil {
@@ -100,7 +100,7 @@ func (n *Node) DeviceLocation(ctx context.Context, device win.Device) (string, e
 	return d.location, nil
 }
 
-// SCSIAddress tells where the disk is attached, in numbers.
+// SCSIAddress returns the address of the disk.
 func (n *Node) SCSIAddress(ctx context.Context, device win.Device) (win.SCSIAddress, error) {
 	d, unlock, err := n.openFor(ctx, "SCSIAddress", device)
 	if err != nil {
@@ -114,7 +114,7 @@ func (n *Node) SCSIAddress(ctx context.Context, device win.Device) (win.SCSIAddr
 	return win.SCSIAddress{Port: a.Port, Path: a.Path, Target: a.Target, LUN: a.LUN, BusNumber: a.BusNumber}, nil
 }
 
-// DiskGeometry tells the size that Windows knows.
+// DiskGeometry returns the size that Windows sees.
 func (n *Node) DiskGeometry(ctx context.Context, device win.Device) (win.DiskGeometry, error) {
 	d, unlock, err := n.openFor(ctx, "DiskGeometry", device)
 	if err != nil {
@@ -124,7 +124,7 @@ func (n *Node) DiskGeometry(ctx context.Context, device win.Device) (win.DiskGeo
 	return win.DiskGeometry{Size: d.visibleSize, BytesPerSector: uint32(d.sector)}, nil
 }
 
-// ReadDevice reads the bytes of a disk or volume. What files contain is not among them.
+// ReadDevice reads the bytes of a disk or volume. They do not include file contents.
 func (n *Node) ReadDevice(ctx context.Context, device win.Device, offset int64, b []byte) error {
 	if isVolume(device) {
 		return n.readVolume(ctx, device, offset, b)
@@ -150,7 +150,7 @@ func (n *Node) readVolume(ctx context.Context, device win.Device, offset int64, 
 	return first.disk.read(first.offset, first.length, offset, b)
 }
 
-// read reads from the part of a disk that begins at base.
+// read reads from the part of a disk at base.
 func (d *disk) read(base, length, offset int64, b []byte) error {
 	if offset < 0 || offset > length-int64(len(b)) || offset%d.sector != 0 || int64(len(b))%d.sector != 0 {
 		return winerr.InvalidParameter
@@ -159,7 +159,7 @@ func (d *disk) read(base, length, offset int64, b []byte) error {
 	return nil
 }
 
-// isVolume tells the devices of volumes from those of disks.
+// isVolume reports whether a device is a volume, not a disk.
 func isVolume(device win.Device) bool {
 	_, ok := win.ParseVolumeID(string(device))
 	return ok || partitionDevice.MatchString(string(device))
@@ -167,8 +167,7 @@ func isVolume(device win.Device) bool {
 
 var partitionDevice = regexp.MustCompile(`^(?i)\\\\\?\\GLOBALROOT\\Device\\Harddisk(\d{1,9})\\Partition(\d{1,9})$`)
 
-// volumeAt finds the volume that a device names: by the volume's id, or by the numbers of
-// disk and partition. n.mu is held.
+// volumeAt finds a volume by its ID, or by disk and partition number. n.mu is held.
 func (n *Node) volumeAt(device win.Device) *volume {
 	numbers := partitionDevice.FindStringSubmatch(string(device))
 	if numbers == nil {
@@ -182,7 +181,7 @@ func (n *Node) volumeAt(device win.Device) *volume {
 	return nil
 }
 
-// openFor begins a call that asks a disk. The caller unlocks.
+// openFor begins a call to a disk. The caller unlocks.
 func (n *Node) openFor(ctx context.Context, call string, device win.Device) (_ *disk, unlock func(), _ error) {
 	if err := n.beginCall(ctx, call, string(device), n.aliases(device)...); err != nil {
 		return nil, nil, err
@@ -196,7 +195,7 @@ func (n *Node) openFor(ctx context.Context, call string, device win.Device) (_ *
 	return d, n.mu.Unlock, nil
 }
 
-// openVolume begins a call that asks a volume's device. The caller unlocks.
+// openVolume begins a call to a volume's device. The caller unlocks.
 func (n *Node) openVolume(ctx context.Context, call string, device win.Device) (_ *volume, unlock func(), _ error) {
 	if err := n.beginCall(ctx, call, string(device), n.aliases(device)...); err != nil {
 		return nil, nil, err
@@ -210,8 +209,8 @@ func (n *Node) openVolume(ctx context.Context, call string, device win.Device) (
 	return v, n.mu.Unlock, nil
 }
 
-// aliases are other names of a device under which a fault may know it: the number of a
-// disk, the id of a volume.
+// aliases are other names of a device that faults can match: the number of a disk, the ID of a
+// volume.
 func (n *Node) aliases(device win.Device) []string {
 	if id, ok := win.ParseVolumeID(string(device)); ok {
 		return []string{string(id), string(id.Device())}

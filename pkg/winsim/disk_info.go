@@ -11,7 +11,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// DiskInfo is a disk as it is at one moment.
+// DiskInfo is a snapshot of a disk.
 type DiskInfo struct {
 	Number     uint32
 	Size       Size // that it has; Windows may still show less
@@ -22,7 +22,7 @@ type DiskInfo struct {
 	Partitions []PartitionInfo
 }
 
-// PartitionInfo is a partition of a disk, with its volume if there is one.
+// PartitionInfo is a partition and its volume, if any.
 type PartitionInfo struct {
 	Number       uint32
 	Type         string // as in a model
@@ -92,9 +92,8 @@ func (p *partition) info(style win.PartitionStyle) PartitionInfo {
 	return info
 }
 
-// DiskFingerprint changes when a byte on the disk does: of the partition table, of what
-// lies anywhere else, of the files of its volumes. Whether the disk is online or read-only
-// does not count.
+// DiskFingerprint is a hash of the disk's content: partition table, raw bytes and the files of
+// its volumes. It does not cover whether the disk is online or read-only.
 func (n *Node) DiskFingerprint(number uint32) (string, error) {
 	n.lock()
 	defer n.mu.Unlock()

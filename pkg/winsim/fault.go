@@ -13,34 +13,31 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// Fault describes misbehaviour of a node: which calls it hits and what happens to
-// them. The zero values of the conditions match every call.
+// Fault makes calls to a node fail, wait or crash. Zero conditions match every call.
 type Fault struct {
 	// Call is the name of a call as Calls lists it; empty means any.
 	Call string `yaml:"call"`
-	// Object is a pattern for the call's object, for instance a path: '*' stands
-	// for any characters, case does not matter; empty means any.
+	// Object is a pattern for the call's object, such as a path: '*' matches any characters,
+	// and case is ignored; empty means any.
 	Object string `yaml:"object"`
-	// Nth is the first matching call to hit, counted from 1.
+	// Nth is the number of the first matching call to hit, from 1.
 	Nth int `yaml:"nth"`
-	// Times limits how many calls are hit; 0 means no limit.
+	// Times limits the number of hits; 0 means no limit.
 	Times int `yaml:"times"`
-	// Chance hits a matching call with this probability; 0 means always.
+	// Chance is the probability of a hit; 0 means always.
 	Chance float64 `yaml:"chance"`
 
-	// Delay holds the call up, in real time, until its context ends or the fault is
+	// Delay delays the call in real time, at most until its context ends or the fault is
 	// removed.
 	Delay time.Duration `yaml:"delay"`
-	// Error is the Windows code the call fails with, instead of doing anything;
-	// 0 lets the call go on. For Format the codes of MSFT_Volume.Format, 1 to 6 and
-	// from 40000, are meant as such, and for FormatLegacy those of
-	// Win32_Volume.Format, 1 to 18.
+	// Error is the Windows code with which the call fails, without any effect; 0 means no
+	// failure. For Format, 1 to 6 and 40000 and up are codes of MSFT_Volume.Format; for
+	// FormatLegacy, 1 to 18 are codes of Win32_Volume.Format.
 	Error uint32 `yaml:"error"`
-	// Crash ends the process that the node is in, at once and without a word, as kill -9
-	// does. It is for csi-proxy-sim, whose state is kept in a file.
+	// Crash kills the process of the node, as kill -9 does. Use it with csi-proxy-sim -state.
 	Crash Moment `yaml:"crash"`
-	// Do runs before the call, so that a test can change the node between two
-	// calls of one operation.
+	// Do runs before the call. With it, a test can change the node between two calls of one
+	// operation.
 	Do func(*Node) `yaml:"-"`
 }
 
@@ -64,7 +61,7 @@ func (f Fault) validate() *ModelError {
 	return nil
 }
 
-// Injection is a Fault at work on a node.
+// Injection is a Fault that is active on a node.
 type Injection struct {
 	faults *faults
 	Fault
@@ -79,7 +76,7 @@ type faults struct {
 	active []*Injection
 }
 
-// Inject lets a fault loose. It stays until Remove or until its Times are used up.
+// Inject activates a fault until Remove, or until it has hit Times calls.
 func (n *Node) Inject(f Fault) (*Injection, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -91,7 +88,7 @@ func (n *Node) Inject(f Fault) (*Injection, error) {
 	return injection, nil
 }
 
-// Remove ends the fault, and lets the calls go on that it holds up. Removing it twice is
+// Remove deactivates the fault and releases the calls that it delays. Removing twice is
 // harmless.
 func (i *Injection) Remove() {
 	i.faults.mu.Lock()
@@ -104,16 +101,16 @@ func (i *Injection) Remove() {
 	close(i.removed)
 }
 
-// Hits returns how many calls the fault has hit, so that a test can prove that what
-// it provoked did happen.
+// Hits returns how many calls the fault has hit. Tests use it to check that a fault had an
+// effect.
 func (i *Injection) Hits() int {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
 	return i.hit
 }
 
-// applyFaults applies the faults that match a call: all their delays and hooks in the order
-// of injection, and the first error.
+// applyFaults applies the faults that match a call: all delays and hooks, in order of
+// injection, and the first error.
 func (n *Node) applyFaults(ctx context.Context, call string, names func() []string) error {
 	var failure error
 	for _, fault := range n.faults.match(call, names) {
@@ -133,7 +130,7 @@ func (n *Node) applyFaults(ctx context.Context, call string, names func() []stri
 	return failure
 }
 
-// hold holds a call up.
+// hold delays a call.
 func (i *Injection) hold(ctx context.Context) error {
 	timer := time.NewTimer(i.Delay)
 	defer timer.Stop()
@@ -147,7 +144,7 @@ func (i *Injection) hold(ctx context.Context) error {
 	}
 }
 
-// failureOf is what a call fails with: the two ways to format have numbers of their own.
+// failureOf converts a code to the error of a call: the two format calls have their own codes.
 func failureOf(call string, number uint32) error {
 	const (
 		generic = 6     // the last code that all storage management methods share
@@ -191,7 +188,7 @@ func (f Fault) matches(object string) bool {
 	return matchPattern(winpath.Fold(f.Object), winpath.Fold(object))
 }
 
-// matchPattern matches '*' with any run of characters, backslashes included.
+// matchPattern matches '*' with any characters, including backslashes.
 func matchPattern(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {

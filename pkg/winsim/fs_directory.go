@@ -24,7 +24,7 @@ type directory struct {
 	path  win.Path
 }
 
-// open opens what a place holds, as the given directory.
+// open opens the entry as the given directory.
 func (at resolvedPath) open(d directory) (win.Directory, error) {
 	switch {
 	case isLink(at.entry):
@@ -37,7 +37,8 @@ func (at resolvedPath) open(d directory) (win.Directory, error) {
 	return d, nil
 }
 
-// Close closes the directory. Closing it twice is a mistake of ours, which tests must see.
+// Close closes the directory. It panics if the directory is closed, to find the mistake in a
+// test.
 func (d directory) Close() {
 	d.node.lock()
 	defer d.node.mu.Unlock()
@@ -48,16 +49,15 @@ func (d directory) Close() {
 	d.node.openDirectories--
 }
 
-// OpenDirectories returns how many directories are open, so that a test can prove that
-// none was forgotten.
+// OpenDirectories returns the number of open directories. Tests use it to find leaks.
 func (n *Node) OpenDirectories() int {
 	n.lock()
 	defer n.mu.Unlock()
 	return n.openDirectories
 }
 
-// object is what faults know an entry by: its path when it was found. It is put together
-// anew each time, because the paths of a deep tree take more memory than the tree.
+// object is the name of an entry for faults: its path when it was found. It is built on demand,
+// because the paths of a deep tree take more memory than the tree.
 func (d directory) object(name string) string {
 	names := []string{name}
 	at := &d
@@ -69,13 +69,13 @@ func (d directory) object(name string) string {
 	return strings.Join(names, winpath.Separator)
 }
 
-// beginCall is Node.enterAt for an entry.
+// beginCall is Node.beginCallOn for an entry.
 func (d directory) beginCall(ctx context.Context, call, name string, aliases ...string) error {
 	return d.node.beginCallOn(ctx, call, func() []string { return append(aliases, d.object(name)) })
 }
 
-// lookUp begins a call on an entry, which need not exist. The caller unlocks the node if
-// there is no error.
+// lookUp begins a call on an entry that may be missing. Without an error, the caller unlocks
+// the node.
 func (d directory) lookUp(ctx context.Context, call, name string, aliases ...string) (resolvedPath, error) {
 	if err := d.beginCall(ctx, call, name, aliases...); err != nil {
 		return resolvedPath{}, err
@@ -92,7 +92,7 @@ func (d directory) lookUp(ctx context.Context, call, name string, aliases ...str
 	return at, err
 }
 
-// find is what an entry is at this moment. n.mu is held.
+// find looks up an entry. n.mu is held.
 func (d directory) find(name string) (resolvedPath, error) {
 	if err := d.usable(); err != nil {
 		return resolvedPath{}, err
@@ -100,8 +100,7 @@ func (d directory) find(name string) (resolvedPath, error) {
 	return d.opened.lookUp(d.opened.entry, name, true)
 }
 
-// usable is what any request to the open directory answers if its volume is not what it
-// was when it was opened.
+// usable returns the error of any request after the volume of the open directory has changed.
 func (d directory) usable() error {
 	fs, err := d.node.mounted(d.opened.volume)
 	if err == nil && fs != d.opened.fs {
@@ -110,7 +109,7 @@ func (d directory) usable() error {
 	return err
 }
 
-// lookUpExisting is begin for an entry that must exist.
+// lookUpExisting is lookUp for an entry that must exist.
 func (d directory) lookUpExisting(ctx context.Context, call, name string) (resolvedPath, error) {
 	at, err := d.lookUp(ctx, call, name)
 	if err == nil && at.entry == nil {
@@ -150,12 +149,12 @@ func (d directory) Open(ctx context.Context, name string) (win.Directory, error)
 	})
 }
 
-// CreateDirectory makes one directory.
+// CreateDirectory creates one directory.
 func (d directory) CreateDirectory(ctx context.Context, name string) error {
 	return d.create(ctx, "CreateDirectory", name, newDirectory())
 }
 
-// CreateDirectoryLink makes a directory symbolic link.
+// CreateDirectoryLink creates a directory symbolic link.
 func (d directory) CreateDirectoryLink(ctx context.Context, name, target string) error {
 	return d.create(ctx, "CreateDirectoryLink", name, newLink(winlayout.SymlinkTo(target)))
 }

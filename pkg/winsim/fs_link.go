@@ -10,21 +10,20 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
-// link is a reparse point, which need not be a link.
+// link is a reparse point, of a link or of another kind.
 type link struct {
 	win.ReparsePoint
 	malformed bool // its data make no sense
 	announced bool // the mount manager was told of it
 }
 
-// isLink tells what stands for something else, as the name surrogate bit says, from files
-// with other reparse points. Those are what they look like, as if the driver were there
-// that fetches their data: deduplicated and compressed files, those of a cloud, layers of
-// containers.
+// isLink reports whether the name surrogate bit is set. Files with other reparse points act as
+// ordinary files, as if the driver that fetches their data were present: deduplicated,
+// compressed and cloud files, container layers.
 // https://learn.microsoft.com/windows/win32/fileio/reparse-point-tags
 func isLink(e *entry) bool { return e.link != nil && e.link.Tag.NameSurrogate() }
 
-// newLink makes a directory that is a link.
+// newLink returns a directory that is a link.
 func newLink(point win.ReparsePoint) *entry {
 	e := newDirectory()
 	e.link = &link{ReparsePoint: point}
@@ -42,15 +41,15 @@ func (l *link) read() (win.ReparsePoint, error) {
 	return l.ReparsePoint, nil
 }
 
-// errCantAccessFile is ERROR_CANT_ACCESS_FILE: no driver knows the tag of a link that is to
-// be followed, as with those of WSL. In the kernel it is STATUS_IO_REPARSE_TAG_NOT_HANDLED.
+// errCantAccessFile is ERROR_CANT_ACCESS_FILE: no driver handles the tag of a link to follow,
+// such as a WSL link. The kernel's code is STATUS_IO_REPARSE_TAG_NOT_HANDLED.
 // https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999-
 const errCantAccessFile winerr.Code = 1920
 
-// follow returns the path that a link at root+before leads to, with the names that
-// came after it. Relative targets start at the link's directory, or at the root of its
-// volume if they begin with a backslash; ".." in a target is resolved by its spelling.
-// Windows resolves some links before a ".." first, depending on how they were reached.
+// follow returns the target of a link at root+before, plus the names after the link. Relative
+// targets start at the link's directory, or at the root of its volume if they begin with a
+// backslash; ".." in a target is resolved by its spelling. Windows resolves some links before a
+// ".." first, depending on how they were reached.
 func (l *link) follow(root, before, after string) (string, error) {
 	switch {
 	case l.malformed:
@@ -111,8 +110,8 @@ func withoutDots(path string) string {
 	return strings.Join(names, `\`)
 }
 
-// checkFits is what a file system says to a reparse point: one whose two names do not fit into
-// a REPARSE_DATA_BUFFER is too long, and FAT has none.
+// checkFits returns the error for a reparse point that a file system cannot store: its names
+// exceed a REPARSE_DATA_BUFFER, or the file system is FAT.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_reparse_data_buffer
 func (l *link) checkFits(fs *fileSystem) error {
 	if l == nil {
@@ -132,8 +131,8 @@ func (l *link) checkFits(fs *fileSystem) error {
 	return nil
 }
 
-// taggedLink is the reparse point with a tag and the data behind the header, in hexadecimal
-// digits. Nobody but the two kinds of link looks at the data.
+// taggedLink is a reparse point with a tag, and data after the header in hexadecimal digits.
+// Only the two kinds of link use the data.
 func taggedLink(tag win.ReparseTag, data string) (*link, *ModelError) {
 	body, err := hex.DecodeString(strings.ReplaceAll(data, " ", ""))
 	if err != nil {

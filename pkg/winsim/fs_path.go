@@ -7,14 +7,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// The methods below are the seam's; their contract stands in internal/win.
+// The methods below implement the seam; internal/win documents them.
 
-// FileInfo describes what stands at a path.
+// FileInfo describes the entry at a path.
 func (n *Node) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
 	return readPath(ctx, n, "FileInfo", path, resolvedPath.info)
 }
 
-// TargetInfo is FileInfo that looks into mounted folders.
+// TargetInfo is FileInfo that follows mounted folders.
 func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
 	return readPath(ctx, n, "TargetInfo", path, func(at resolvedPath) (win.FileInfo, error) {
 		switch {
@@ -48,7 +48,7 @@ func (n *Node) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoin
 	return readPath(ctx, n, "ReparsePoint", path, resolvedPath.reparsePoint)
 }
 
-// Location tells where a file really is.
+// Location returns the real path of a file.
 func (n *Node) Location(ctx context.Context, path win.Path) (string, error) {
 	return readPath(ctx, n, "Location", path, resolvedPath.location)
 }
@@ -64,14 +64,14 @@ func (at resolvedPath) location() (string, error) {
 	return pathFrom(string(at.volume.id()), at.entry), nil
 }
 
-// OpenDirectory opens a directory. It stays that directory when its path leads elsewhere.
+// OpenDirectory opens a directory. It stays open when its path changes.
 func (n *Node) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
 	return readPath(ctx, n, "OpenDirectory", path, func(at resolvedPath) (win.Directory, error) {
 		return at.open(directory{node: n, path: path})
 	})
 }
 
-// readPath looks a path up for a call that reads.
+// readPath resolves a path for a call that only reads.
 func readPath[T any](ctx context.Context, n *Node, call string, path win.Path, read func(resolvedPath) (T, error)) (T, error) {
 	var none T
 	if err := n.beginCallOn(ctx, call, func() []string { return []string{path.String()} }); err != nil {

@@ -14,18 +14,17 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// The methods below are how a test arranges and inspects a node. They are not counted
-// as calls and no fault hits them.
+// Tests arrange and inspect a node with the methods below. They do not count as calls, and
+// faults do not affect them.
 
-// Their paths are those of a program on the node: Win32 turns slashes, resolves dots by
-// their spelling, drops dots and spaces at the end, and takes some names for devices, which
-// is refused here. With \\?\ before it, a path is taken as it is; it can also begin with a
-// volume, \\?\Volume{guid}\dir. Names with a colon are streams.
+// Their paths follow Win32: it converts slashes, resolves dots lexically and drops trailing
+// dots and spaces. Device names such as NUL are refused. A path with the prefix \\?\ is used as
+// is; it can also start with a volume, \\?\Volume{guid}\dir. Names with a colon are streams.
 
-// Mkdir makes a directory and its missing parents; links on the way are followed.
+// Mkdir creates a directory and its missing parents. It follows links in the path.
 func (n *Node) Mkdir(path string) error { return n.create(File{Path: path}) }
 
-// WriteFile makes or replaces a file or a stream; missing parents are created.
+// WriteFile creates or replaces a file or stream, with missing parents.
 func (n *Node) WriteFile(path, content string) error {
 	n.lock()
 	defer n.mu.Unlock()
@@ -64,29 +63,29 @@ func (n *Node) ReadFile(path string) (string, error) {
 	return string(at.entry.content), nil
 }
 
-// Symlink makes a directory symbolic link at path. The target may be anything:
-// absolute, relative, on a server, missing.
+// Symlink creates a directory symbolic link at path. The target can be absolute, relative, on a
+// server, or missing.
 func (n *Node) Symlink(path, target string) error {
 	return n.createLink(File{Path: path, Symlink: target}, target)
 }
 
-// FileSymlink makes a symbolic link at path that is a file, as mklink without /D does.
+// FileSymlink creates a file symbolic link at path, as mklink without /D does.
 func (n *Node) FileSymlink(path, target string) error {
 	return n.createLink(File{Path: path, FileSymlink: target}, target)
 }
 
-// Junction makes a junction at path to an absolute path on a local drive, or to one that
-// begins with \\?\.
+// Junction creates a junction at path. The target is an absolute path on a local drive or
+// starts with \\?\.
 func (n *Node) Junction(path, target string) error {
 	return n.createLink(File{Path: path, Junction: target}, target)
 }
 
-// MountFolder makes a mounted folder at path that shows a volume of the node.
+// MountFolder creates a mounted folder at path for a volume of the node.
 func (n *Node) MountFolder(path, volumeID string) error {
 	return n.createLink(File{Path: path, Volume: volumeID}, volumeID)
 }
 
-// SetVolumeState changes how a volume answers from now on.
+// SetVolumeState changes the state of a volume.
 func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 	if !state.known() {
 		return winerr.New(winerr.Invalid, "set state of volume", volumeID, "unknown state %q", state)
@@ -102,7 +101,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 	return nil
 }
 
-// Exists reports whether anything has this name, a dangling link included.
+// Exists reports whether the path exists. A dangling link does.
 func (n *Node) Exists(path string) bool {
 	n.lock()
 	defer n.mu.Unlock()
@@ -110,8 +109,7 @@ func (n *Node) Exists(path string) bool {
 	return err == nil
 }
 
-// RemoveAll removes a name with everything in it, whatever it is; a missing name is a
-// success.
+// RemoveAll deletes a file or directory with its content. Deleting a missing path succeeds.
 func (n *Node) RemoveAll(path string) error {
 	const op = "remove"
 	n.lock()
@@ -130,9 +128,9 @@ func (n *Node) RemoveAll(path string) error {
 	return winerr.Wrap(op, path, at.remove())
 }
 
-// Hold keeps a file or directory open, as a virus scanner would, so that removing it, and
-// making or dismantling a mounted folder of it, fails with a sharing violation until release
-// is called. Releasing twice is harmless.
+// Hold keeps a file or directory open, as a virus scanner does. Until release is called,
+// deleting it, mounting a volume on it and unmounting fail with ERROR_SHARING_VIOLATION (32).
+// Releasing twice is harmless.
 func (n *Node) Hold(path string) (release func(), err error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -149,8 +147,8 @@ func (n *Node) Hold(path string) (release func(), err error) {
 	}), nil
 }
 
-// Tree describes everything below path, one line per entry, without following links:
-// for comparing the state of a node before and after.
+// Tree lists everything below path, one line per entry, without following links. Use it to
+// compare a node before and after an operation.
 func (n *Node) Tree(path string) string {
 	n.lock()
 	defer n.mu.Unlock()
@@ -202,7 +200,7 @@ func (l *link) describe() string {
 	}
 }
 
-// createLink is create for a link that leads to target.
+// createLink is create for a link.
 func (n *Node) createLink(f File, target string) error {
 	if target == "" {
 		return winerr.New(winerr.Invalid, "create link", f.Path, "the target is empty")
@@ -219,15 +217,15 @@ func (n *Node) hasVolume(guid string) bool {
 	return n.volumes[guid] != nil
 }
 
-// create makes what f describes, with missing parents. An existing directory is kept
-// if a directory is wanted.
+// create adds what f describes, with missing parents. It keeps an existing directory if f is a
+// directory.
 func (n *Node) create(f File) error {
 	n.lock()
 	defer n.mu.Unlock()
 	return n.insert(f.Path, f.entry())
 }
 
-// entry makes what f, which is valid, describes.
+// entry returns what a valid f describes.
 func (f File) entry() *entry {
 	var made *entry
 	switch {
@@ -252,8 +250,8 @@ func (f File) entry() *entry {
 	return made
 }
 
-// insert adds an entry at a path of a program, with missing parents. An existing directory
-// is kept if a directory is wanted. n.mu is held.
+// insert adds an entry at a Win32 path, with missing parents. It keeps an existing directory if
+// e is a directory. n.mu is held.
 func (n *Node) insert(path string, e *entry) error {
 	const op = "create"
 	name, err := win32Path(path)
@@ -272,7 +270,7 @@ func (n *Node) insert(path string, e *entry) error {
 	return winerr.Wrap(op, path, err)
 }
 
-// insert puts an entry at a place.
+// insert adds an entry.
 func (at resolvedPath) insert(e *entry) error {
 	isDirectory := e.children != nil
 	switch {

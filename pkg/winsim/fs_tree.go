@@ -8,8 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// entry is a file or directory, or a named stream of one. Names keep their case and are
-// found without it.
+// entry is a file, a directory or a named stream. Names keep their case; lookups ignore it.
 type entry struct {
 	name      string
 	shortName string // generated besides, or ""
@@ -28,7 +27,7 @@ type entry struct {
 
 func newDirectory() *entry { return &entry{children: map[string]*entry{}} }
 
-// file is the file or directory that a stream belongs to; everything else is one itself.
+// file returns the file or directory of a stream, and any other entry itself.
 func (e *entry) file() *entry {
 	if e.isStream {
 		return e.parent
@@ -36,8 +35,7 @@ func (e *entry) file() *entry {
 	return e
 }
 
-// info is of the file even if a stream of it was opened, except that no stream is a
-// directory.
+// info describes the file even if e is a stream of it, except that no stream is a directory.
 func (e *entry) info() win.FileInfo {
 	file := e.file()
 	info := win.FileInfo{Directory: e.children != nil, ReadOnly: file.readOnly}
@@ -47,8 +45,8 @@ func (e *entry) info() win.FileInfo {
 	return info
 }
 
-// child finds a name in a directory, the long one or the short one. It makes no garbage:
-// it runs for every component of every path.
+// child finds an entry by its long or short name. It does not allocate: it runs for every
+// component of every path.
 func (e *entry) child(name string) *entry {
 	var buffer [128]byte
 	folded := winpath.AppendFold(buffer[:0], name)
@@ -58,7 +56,7 @@ func (e *entry) child(name string) *entry {
 	return e.aliases[string(folded)]
 }
 
-// inUse reports whether somebody has it open, or one of its streams.
+// inUse reports whether the entry or one of its streams is open.
 // https://learn.microsoft.com/windows/win32/fileio/file-streams
 func (e *entry) inUse() bool {
 	for _, stream := range e.streams {
@@ -69,7 +67,7 @@ func (e *entry) inUse() bool {
 	return e.held > 0
 }
 
-// resolvedPath is the result of walking a path: where a name is, or would be.
+// resolvedPath is the result of walking a path: where a name is or would be.
 type resolvedPath struct {
 	volume *volume
 	fs     *fileSystem
@@ -79,7 +77,7 @@ type resolvedPath struct {
 	suffix suffix // what the name said besides
 }
 
-// lookUp is the place of a name in a directory. Last tells whether names follow it in a path.
+// lookUp finds a name in a directory. Last is false if the path continues after it.
 func (at resolvedPath) lookUp(dir *entry, name string, last bool) (resolvedPath, error) {
 	at = resolvedPath{volume: at.volume, fs: at.fs, parent: dir, name: name}
 	if strings.IndexByte(name, ':') >= 0 {
@@ -93,8 +91,8 @@ func (at resolvedPath) lookUp(dir *entry, name string, last bool) (resolvedPath,
 	return at, nil
 }
 
-// checkName refuses what NTFS would refuse. Win32 refuses more, and so does not reach
-// "NUL" or "dir." without the prefix \\?\.
+// checkName refuses names that NTFS refuses. Win32 refuses more, so it reaches "NUL" or "dir."
+// only with the prefix \\?\.
 func checkName(name string) error {
 	isBad := func(r rune) bool { return r < 0x20 || strings.ContainsRune(`<>"/|?*:`, r) }
 	if name == "" || name == "." || name == ".." ||
@@ -104,13 +102,13 @@ func checkName(name string) error {
 	return nil
 }
 
-// add puts an entry where nothing was.
+// add puts an entry at a free name.
 func (at resolvedPath) add(e *entry) {
 	at.attach(e)
 	at.fs.show(e)
 }
 
-// attach is add in memory only.
+// attach is add without the mirror.
 func (at resolvedPath) attach(e *entry) {
 	e.name, e.parent, e.removed = at.name, at.parent, false
 	at.parent.children[winpath.Fold(at.name)] = e
@@ -119,7 +117,7 @@ func (at resolvedPath) attach(e *entry) {
 	}
 }
 
-// detach takes an entry out of its directory, by whatever name it was found.
+// detach takes an entry out of its directory, whichever name found it.
 func (at resolvedPath) detach() {
 	if at.entry.isStream {
 		delete(at.parent.streams, winpath.Fold(at.entry.name))
@@ -129,8 +127,7 @@ func (at resolvedPath) detach() {
 	delete(at.parent.children, winpath.Fold(at.entry.name))
 }
 
-// remove takes an entry out of its directory for good, with all that is in it. It fails only
-// in a real directory.
+// remove deletes an entry with its content. It fails only for a mirrored one.
 func (at resolvedPath) remove() error {
 	if err := at.fs.hide(at.entry); err != nil {
 		return err
@@ -149,8 +146,7 @@ func (e *entry) markRemoved() {
 	e.aliases = nil
 }
 
-// addFile adds an entry of the model to a tree, with missing parents; its path begins at the
-// root.
+// addFile adds a file of the model, with missing parents. Its path starts at the root.
 func (fs *fileSystem) addFile(f File) *ModelError {
 	clean, err := winpath.Clean(`C:\` + strings.TrimPrefix(f.Path, `\`))
 	if err != nil {

@@ -8,22 +8,22 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// walk is the way along a path, as Windows goes it: links are followed, that of the last
-// name only on demand. A missing last name is not an error: the place then has no entry.
+// walk resolves a path as Windows does. It follows links, but the last name only if followLast.
+// A missing last name is not an error: the result has no entry.
 type walk struct {
 	n          *Node
 	followLast bool
-	// mayMake is how much of the path, from its end, is made if it is missing. What a
-	// link leads to is not.
+	// mayCreate is how many bytes at the end of the path may be created if missing. The target
+	// of a link is never created.
 	mayCreate int
 }
 
-// walk goes along a path. n.mu is held.
+// walk resolves a path. n.mu is held.
 func (n *Node) walk(path string, followLast bool) (resolvedPath, error) {
 	return (&walk{n: n, followLast: followLast}).run(path)
 }
 
-// walkCreating goes along a path and makes the directories that are missing on the way.
+// walkCreating is walk that creates missing parents.
 func (n *Node) walkCreating(path string) (resolvedPath, error) {
 	return (&walk{n: n, mayCreate: len(path)}).run(path)
 }
@@ -39,8 +39,8 @@ func (w *walk) run(path string) (resolvedPath, error) {
 	return resolvedPath{}, winerr.CantResolveFilename
 }
 
-// untilLink goes along path up to the first link that must be followed and returns the
-// path to go on with, or the place if there was no such link.
+// untilLink resolves a path up to the first link to follow. It returns the path to continue
+// with, or the result if it met no such link.
 func (w *walk) untilLink(path string) (at resolvedPath, further string, err error) {
 	v, root, names, err := w.n.startOf(path)
 	if err != nil {
@@ -124,7 +124,7 @@ func (n *Node) volumeByLetter(letter string) *volume {
 	return nil
 }
 
-// walkExisting is walk for calls that need something to be there.
+// walkExisting is walk for names that must exist.
 func (n *Node) walkExisting(path string, followLast bool) (resolvedPath, error) {
 	at, err := n.walk(path, followLast)
 	if err == nil && at.entry == nil {
@@ -133,11 +133,11 @@ func (n *Node) walkExisting(path string, followLast bool) (resolvedPath, error) 
 	return at, err
 }
 
-// longestPath is how many UTF-16 units of a path the kernel can take.
+// longestPath is the kernel's limit for a path, in UTF-16 units.
 // https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
 const longestPath = 32767
 
-// resolve goes along a path of the seam. A missing last name is not an error. n.mu is held.
+// resolve walks a path of the seam. A missing last name is not an error. n.mu is held.
 func (n *Node) resolve(path win.Path) (resolvedPath, error) {
 	for _, part := range []string{path.Base, path.Rest} {
 		if len(part) > longestPath && winpath.UTF16Len(part) > longestPath {

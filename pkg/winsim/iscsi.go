@@ -121,7 +121,7 @@ func (n *Node) awaitPortal(ctx context.Context, portal win.TargetPortal) (_ *isc
 	return p, n.mu.Unlock, nil
 }
 
-// The methods below are the seam's; their contract stands in internal/win.
+// The methods below implement the seam; internal/win documents them.
 
 // ReportSendTargetPortals lists the registered portals.
 func (n *Node) ReportSendTargetPortals(ctx context.Context) ([]win.SendTargetPortal, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// inventory is what a node has, by the names under which it is looked for.
+// inventory is what a node has, by name.
 type inventory struct {
 	disks       map[uint32]*disk
 	devices     map[string]*disk   // by folded path, \\.\PhysicalDriveN and the interface
@@ -21,7 +21,7 @@ type inventory struct {
 	network     network
 }
 
-// build makes what the model describes. The error names the field that is wrong.
+// build returns what the model describes, or an error that names the wrong field.
 func (m Model) build() (inventory, *ModelError) {
 	inv := inventory{disks: map[uint32]*disk{}, devices: map[string]*disk{}, volumes: map[string]*volume{}, letters: map[string]*volume{}}
 	numbers, err := diskNumbers(m.Disks)
@@ -51,7 +51,7 @@ func (m Model) build() (inventory, *ModelError) {
 	return inv, nil
 }
 
-// diskNumbers gives disks without a number the lowest free ones.
+// diskNumbers gives disks without a number the lowest free numbers.
 func diskNumbers(disks []Disk) ([]uint32, *ModelError) {
 	taken := map[uint32]bool{}
 	for i, d := range disks {
@@ -97,7 +97,7 @@ func (inv *inventory) register(d *disk) {
 	}
 }
 
-// names are what the disk is found by.
+// names are the device names of the disk.
 func (d *disk) names() []string {
 	return []string{winpath.Fold(string(win.PhysicalDrive(d.number))), winpath.Fold(d.path)}
 }
@@ -116,7 +116,7 @@ func (inv *inventory) addVolume(v *volume) *ModelError {
 	return nil
 }
 
-// addVolume makes the volume of a partition and puts what the model says on it.
+// addVolume creates the volume of a partition with the content of the model.
 func (d *disk) addVolume(p *partition, m Partition) *ModelError {
 	volume := Volume{FileSystem: FileSystemNone}
 	if m.Volume != nil {
@@ -147,8 +147,8 @@ func (d *disk) addVolume(p *partition, m Partition) *ModelError {
 	return nil
 }
 
-// volumeGUID is the name that the mount manager gives to the volume of a partition. That
-// of a GPT partition is its own GUID, unless there is one of that name already.
+// volumeGUID is the GUID that the mount manager gives to the volume of a partition: on a GPT
+// disk, the partition's own GUID, unless another volume has it.
 func (d *disk) volumeGUID(p *partition) win.GUID {
 	if d.table.style == win.StyleGPT {
 		return p.ID
@@ -156,7 +156,7 @@ func (d *disk) volumeGUID(p *partition) win.GUID {
 	return mbrVolumeGUID(cmp.Or(d.table.signature, 0xf0000000+d.number), p.Offset)
 }
 
-// build makes a volume that is not one partition.
+// build returns a volume that is not a single partition.
 func (m Volume) build(disks map[uint32]*disk) (*volume, *ModelError) {
 	guid := normalGUID(m.ID)
 	if guid == "" {
@@ -187,7 +187,7 @@ func (m Volume) build(disks map[uint32]*disk) (*volume, *ModelError) {
 	return v, v.apply(m)
 }
 
-// apply formats and fills the volume as the model says.
+// apply formats and fills the volume.
 func (v *volume) apply(m Volume) *ModelError {
 	kind, sector := cmp.Or(m.FileSystem, NTFS), v.extents[0].disk.sector
 	if boot := bootSector(kind, m.State == Locked, sector); boot != nil {

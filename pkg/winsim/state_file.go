@@ -12,11 +12,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
-// stateFile is the file in which a node's state is kept.
+// stateFile is the file that keeps a node's state.
 //
-// Every call that changes the node waits, after it gave the node free, until a file that has
-// its change is on the disk. Calls that wait at the same time share one file: while one is
-// written the next ones gather, and the first of them writes for all.
+// Every call that changes the node unlocks it, then waits until its change is on disk. Calls
+// that wait at the same time share one write: the first of them writes for all.
 type stateFile struct {
 	node      *Node
 	path      string
@@ -29,17 +28,17 @@ type stateFile struct {
 	broken  bool       // nothing is written any more
 }
 
-// Open makes a node whose state is kept in a file: of the state in it, or if there is no file
-// yet, as the model says. From then on the file has, at every moment, all changes that a call
-// to the node has returned from. It is replaced, never written to, so a process that is killed
-// leaves a whole one. One process uses it at a time. See Load for the model, and Save for what
-// the file contains.
+// Open returns a node that keeps its state in a file. It loads the state from the file, or
+// creates a new node if the file does not exist. When a call to the node returns, its change is
+// in the file. Open replaces the file instead of overwriting it, so that a killed process
+// leaves a complete one. One process can use the file at a time. See Load for the model and
+// Save for the content.
 //
-// Close ends the keeping; the node lives on without. Failed is told once if the file cannot be
-// written any more; from then on changes are in memory only. It must not call the node. Until it
-// returns no call that changes the node does.
+// CloseFile releases the file; the node continues in memory. Open calls failed once if it
+// cannot write the file; later changes stay in memory. Failed must not call the node. Calls
+// that change the node wait until it returns.
 //
-// A node with a kept state cannot be shown in real directories (Mirror).
+// A node with a state file cannot be mirrored (Mirror).
 func Open(model Model, path string, failed func(error)) (node *Node, closeFile func(), err error) {
 	lock, err := claim.Lock(path + ".lock")
 	if err != nil {
@@ -75,7 +74,7 @@ func Open(model Model, path string, failed func(error)) (node *Node, closeFile f
 	return node, sync.OnceFunc(k.close), nil
 }
 
-// wait returns when the file has a change.
+// wait returns once the file contains a change.
 func (k *stateFile) wait(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,7 +87,7 @@ func (k *stateFile) wait(change uint64) {
 	}
 }
 
-// write replaces the file by one with all changes so far. k.mu is held, or nobody else knows k.
+// write replaces the file by one with all changes so far. k.mu is held, or k is not shared yet.
 func (k *stateFile) write() error {
 	k.node.mu.Lock()
 	changes := k.changes
@@ -113,11 +112,11 @@ func (k *stateFile) close() {
 	_ = k.lock.Close()
 }
 
-// replaceFile puts a new file in the place of another, so that there is a whole one at any
-// moment, also after a loss of power.
+// replaceFile replaces a file atomically, so that a complete one exists even after a loss of
+// power.
 func replaceFile(path string, data []byte) error {
 	next := path + ".new"
-	// What a process that was killed has left is not written to: it may be a link by now.
+	// Do not reuse what a killed process left: it may be a link by now.
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -135,8 +134,8 @@ func replaceFile(path string, data []byte) error {
 	if err := os.Rename(next, path); err != nil {
 		return err
 	}
-	// That the name means the new file has to reach the disk, too. Where directories cannot
-	// be opened, as on Windows, the system sees to it.
+	// Sync the rename too. Where directories cannot be opened, as on Windows, the system does
+	// it.
 	if dir, err := os.Open(filepath.Dir(path)); err == nil {
 		_ = dir.Sync()
 		_ = dir.Close()

@@ -71,7 +71,7 @@ func (v *volume) on(d *disk) bool {
 	return slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk == d })
 }
 
-// writable is what a request that changes the volume answers, if it cannot.
+// writable returns the error of a write to the volume, if it refuses writes.
 func (v *volume) writable() error {
 	for _, e := range v.extents {
 		if err := e.disk.writable(); err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// Format is MSFT_Volume.Format: the storage service looks the volume up in a cache of its
-// own.
+// Format is MSFT_Volume.Format: the storage service looks up the volume in its own cache.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
 func (n *Node) Format(ctx context.Context, id win.VolumeID) error {
 	if err := n.beginCall(ctx, "Format", string(id), string(id.Device())); err != nil {
@@ -18,7 +17,7 @@ func (n *Node) Format(ctx context.Context, id win.VolumeID) error {
 	return n.format(ctx, id, n.refuseFormat, winerr.StorageIOError)
 }
 
-// refuseFormat says why the storage service does not format. n.mu is held.
+// refuseFormat returns why the storage service refuses to format. n.mu is held.
 func (n *Node) refuseFormat(v *volume) error {
 	switch known := v.openError() == nil && (v.inServiceCache || !n.clock.now().Before(v.arrived.Add(n.storage.ServiceDelay))); {
 	case !known:
@@ -39,7 +38,7 @@ func (n *Node) refuseFormat(v *volume) error {
 	return nil
 }
 
-// FormatLegacy is Win32_Volume.Format, which finds what is there.
+// FormatLegacy is Win32_Volume.Format, which has no cache.
 // https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
 func (n *Node) FormatLegacy(ctx context.Context, id win.VolumeID) error {
 	if err := n.beginCall(ctx, "FormatLegacy", string(id), string(id.Device())); err != nil {
@@ -48,7 +47,7 @@ func (n *Node) FormatLegacy(ctx context.Context, id win.VolumeID) error {
 	return n.format(ctx, id, n.refuseLegacyFormat, winerr.LegacyFormatIOError)
 }
 
-// refuseLegacyFormat is refuseFormat in other words.
+// refuseLegacyFormat is refuseFormat with the codes of FormatLegacy.
 func (n *Node) refuseLegacyFormat(v *volume) error {
 	switch {
 	case v.openError() != nil:
@@ -65,13 +64,13 @@ func (n *Node) refuseLegacyFormat(v *volume) error {
 	return nil
 }
 
-// isSystemVolume reports whether it is a volume of the system.
+// isSystemVolume reports whether Windows needs the volume.
 func (n *Node) isSystemVolume(v *volume) bool {
 	return slices.Contains(n.systemVolumes(), v)
 }
 
-// format formats a volume unless refuse says why not. The provider goes on, whatever
-// becomes of its caller; interrupted is its answer if the volume did not stay.
+// format formats a volume unless refuse returns an error. The provider continues even if its
+// caller goes away. It returns interrupted if the volume leaves meanwhile.
 func (n *Node) format(ctx context.Context, id win.VolumeID, refuse func(*volume) error, interrupted error) error {
 	n.lock()
 	v := n.volumeByID(string(id))
@@ -92,7 +91,7 @@ func (n *Node) format(ctx context.Context, id win.VolumeID, refuse func(*volume)
 	return end.result
 }
 
-// formatEnd ends a format, with success if the volume did not leave meanwhile.
+// formatEnd completes a format, unless the volume has left.
 type formatEnd struct {
 	volume   *volume
 	absences int   // of the volume when it began
@@ -112,7 +111,7 @@ func (f *formatEnd) run(n *Node) {
 	f.result = nil
 }
 
-// makeNTFS puts an empty NTFS on a volume.
+// makeNTFS writes an empty NTFS file system.
 func (v *volume) makeNTFS() {
 	sector := v.extents[0].disk.sector
 	v.write(bootSector(NTFS, false, sector))
@@ -122,7 +121,7 @@ func (v *volume) makeNTFS() {
 	}
 }
 
-// RefreshStorageCache makes the storage service know every volume.
+// RefreshStorageCache adds every volume to the storage service's cache.
 func (n *Node) RefreshStorageCache(ctx context.Context) error {
 	if err := n.beginCall(ctx, "RefreshStorageCache", ""); err != nil {
 		return err

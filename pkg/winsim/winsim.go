@@ -1,9 +1,8 @@
-// Package winsim is an emulated Windows storage node for tests: of this project,
-// and of CSI drivers that have no Windows machine at hand.
+// Package winsim emulates a Windows storage node, for the tests of this project and of CSI
+// drivers. It needs no Windows machine.
 //
-// A Node stands where the real machine stands, below the host logic. What a test
-// exercises through it is the code that runs on Windows nodes, not a stand-in for
-// that code. Five lines are enough:
+// A Node replaces the machine below the host logic, so tests exercise the code that runs on
+// Windows nodes, not a stand-in. To start:
 //
 //	node, err := winsim.New(winsim.Default())
 //	if err != nil { ... }
@@ -11,34 +10,31 @@
 //	if err != nil { ... }
 //	_, err = fs.Mkdir(ctx, &filesystem.MkdirRequest{Path: `C:\var\lib\kubelet\pods\1`})
 //
-// The child package serve puts the whole gRPC API of a node on Unix sockets, so that
-// a driver's own client code can be tested on any OS; the program csi-proxy-sim does
-// the same for drivers in other languages.
+// Package serve serves the whole gRPC API of a node on Unix sockets, to test a driver's client
+// code on any OS. The program csi-proxy-sim does the same for drivers in other languages.
 //
-// What a node contains is said by a Model, in Go or in YAML: disks with their partitions,
-// volumes and files, how slow and moody the machine is (Storage), its services and its
-// firmware, and the SMB servers that it can reach. There are presets for what clouds show. A node counts the calls made to it (Calls), fails or delays them on
-// demand (Inject), and lets a test look at and change its files directly (WriteFile,
-// Symlink, MountFolder and so on), as well as its disks (AttachDisk, GrowDisk, DiskInfo,
-// DiskFingerprint and so on), its iSCSI world (ISCSISessions, SetISCSIPortalDown and so on)
-// and its services (ServiceInfo, SetServiceState, AddService). A Node is safe for concurrent
-// use.
+// A Model, in Go or YAML, describes a node: disks with partitions, volumes and files, the
+// delays and quirks of the machine (Storage), services, firmware, iSCSI targets and SMB
+// servers. Presets describe the nodes of common clouds. A Node counts calls (Calls) and fails
+// or delays them (Inject). Tests inspect and change a node directly: its files (WriteFile,
+// Symlink, MountFolder), disks (AttachDisk, GrowDisk, DiskInfo, DiskFingerprint), iSCSI
+// sessions (ISCSISessions, SetISCSIPortalDown) and services (ServiceInfo, SetServiceState,
+// AddService). A Node is safe for concurrent use.
 //
-// Files have all the names that NTFS has for them, 8.3 aliases and streams included, and can
-// change behind an operation's back (Swap). What the operation really touched is reported
-// (Observe).
+// Files have every name that NTFS gives them, including 8.3 aliases and streams. Swap replaces
+// a file while an operation runs; Observe reports what the operation touched.
 //
-// Time is the node's own: a wait of a minute, for a volume that arrives late or a format
-// that takes long, is over at once (Sleep, Now), unless the model asks for real time.
+// A node has its own clock (Sleep, Now): waits for a slow volume or format return at once,
+// unless the model asks for real time.
 //
-// A node can be saved and loaded (Save, Load), or kept in a file all the time (Open), so that a
-// test can end the process that serves it at any moment and see what a retry makes of it.
+// A node can be saved and loaded (Save, Load), or keep its state in a file (Open), so that a
+// test can kill the process that serves it at any moment and check what a retry does.
 //
-// Its storage behaves as Microsoft documents it and as published code relies on. Where
-// neither says what Windows does, the model lets a test choose.
+// Storage behaves as Microsoft documents it and as published code relies on it. Where neither
+// says what Windows does, the model lets a test choose.
 //
-// The package never touches the machine it runs on, unless it is asked to show the files of
-// a node in a real directory (Mirror, MirrorDrives). It imports nothing of Windows.
+// The package touches the machine it runs on only to mirror a node's files in a real directory
+// (Mirror, MirrorDrives) and to keep a state file. It imports nothing of Windows.
 package winsim
 
 import (
@@ -91,8 +87,7 @@ type Node struct {
 
 var _ win.Machine = (*Node)(nil)
 
-// New creates a node as model describes it. The error names the field that is
-// wrong.
+// New creates the node that model describes. An error names the wrong field.
 func New(model Model) (*Node, error) {
 	inventory, err := model.validate()
 	if err != nil {
@@ -134,36 +129,35 @@ func New(model Model) (*Node, error) {
 // filesystem.New.
 func (n *Node) Filesystem() fsapi.HostAPI { return fsapi.NewOn(n) }
 
-// Disk returns the host of the disk group on this node, for disk.New. It is always the
-// same one: its calls wait for each other as those on a real machine do.
+// Disk returns the host of the disk group on this node, for disk.New. It is always the same
+// host: its calls wait for each other as on a real machine.
 func (n *Node) Disk() diskapi.HostAPI { return n.diskHost }
 
-// System returns the host of the system group on this node, for system.New; the same one
-// always, like Disk.
+// System returns the host of the system group on this node, for system.New. It is always the
+// same host, like Disk.
 func (n *Node) System() systemapi.HostAPI { return n.systemHost }
 
-// Volume returns the host of the volume group on this node, for volume.New; the same one
-// always, like Disk. One with other options is made by the package's own NewOn.
+// Volume returns the host of the volume group on this node, for volume.New. It is always the
+// same host, like Disk. For other options, use NewOn of that package.
 func (n *Node) Volume() volumeapi.HostAPI { return n.volumeHost }
 
-// ISCSI returns the host of the iSCSI group on this node, for iscsi.New; the same one until
-// Reboot, like Disk.
+// ISCSI returns the host of the iSCSI group on this node, for iscsi.New. It is the same host
+// until Reboot.
 func (n *Node) ISCSI() iscsiapi.HostAPI {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.iscsiHost
 }
 
-// SMB returns the host of the SMB group on this node, for smb.New; the same one until Reboot,
-// like Disk.
+// SMB returns the host of the SMB group on this node, for smb.New. It is the same host until
+// Reboot.
 func (n *Node) SMB() smbapi.HostAPI {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.smbHost
 }
 
-// boot brings the disks into the state in which they arrive, their volumes up, and the
-// services out of their pending states.
+// boot brings disks and services into their initial state, and volumes up.
 func (n *Node) boot() {
 	for _, d := range n.disks {
 		d.attributes = n.arrivalState(d)
@@ -179,7 +173,7 @@ func (n *Node) boot() {
 	}
 }
 
-// newGUID makes up a GUID that no other object has.
+// newGUID returns a unique GUID.
 func (n *Node) newGUID() win.GUID {
 	n.guids++
 	return win.MustGUID(fmt.Sprintf("a%07x-0000-4000-8000-000000000000", n.guids))
