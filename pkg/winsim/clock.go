@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// epoch is when the virtual time of a node begins.
+// epoch is the start of a node's virtual time.
 var epoch = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// clock is a node's time and what is going to happen in it. n.mu guards it.
+// clock is a node's time and its pending events. n.mu guards it.
 //
-// Nothing runs in the background: events that are due happen when somebody next looks at
-// the node, which nobody can tell from their happening in time.
+// Nothing runs in the background: due events run at the next access to the node. Callers cannot
+// see the difference.
 type clock struct {
 	real    bool
 	virtual time.Duration // since epoch, if not real
@@ -22,8 +22,7 @@ type clock struct {
 	planned int
 }
 
-// Now is the node's time. It is virtual and moves only by sleeping, unless the model
-// asks for real time.
+// Now is the node's time. Virtual time advances only in Sleep; the model can ask for real time.
 func (n *Node) Now() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -41,9 +40,8 @@ func (c *clock) now() time.Time {
 	}
 }
 
-// Sleep waits on the node's clock. Virtual time moves on by d and the call returns at
-// once, so that tests do not wait; what was to happen until then has happened. Several
-// sleepers at once add up.
+// Sleep waits on the node's clock. In virtual time it advances the clock by d, runs the events
+// that are due and returns at once. Concurrent sleeps add up.
 func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,7 +68,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// lock begins every access to a node's state: what is due has happened after it.
+// lock begins every access to a node's state. It runs the events that are due.
 func (n *Node) lock() {
 	n.mu.Lock()
 	n.runDueEvents()
@@ -112,10 +110,10 @@ func (m *mutex) Unlock() {
 	}
 }
 
-// changed says that something changed that Save writes. n.mu is held.
+// changed marks a change of what Save writes. n.mu is held.
 func (n *Node) changed() { n.mu.dirty = true }
 
-// runDueEvents lets everything happen that is due, in order. n.mu is held.
+// runDueEvents runs the events that are due, in order. n.mu is held.
 func (n *Node) runDueEvents() {
 	c := &n.clock
 	for now := c.now(); len(c.events) > 0 && !c.events[0].due.After(now); {
@@ -127,8 +125,7 @@ func (n *Node) runDueEvents() {
 	}
 }
 
-// after makes something happen in d from now, or at once if d is 0. n.mu is held, now and
-// when it happens.
+// after runs an action after d, or now if d is 0. n.mu is held, now and when the action runs.
 func (n *Node) after(d time.Duration, what eventAction) {
 	if d <= 0 {
 		what.run(n)
@@ -148,10 +145,10 @@ type event struct {
 	action eventAction
 }
 
-// eventAction is something that Windows will do by itself. It is data rather than a function,
-// because what is on its way is part of a node's state, see Save.
+// eventAction is something that Windows will do later. It is data and not a function, because
+// Save writes pending events.
 type eventAction interface {
-	// happen does it. n.mu is held.
+	// run does it. n.mu is held.
 	run(n *Node)
 }
 
@@ -169,10 +166,10 @@ func (e events) Less(i, j int) bool {
 
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 
-// Push is of heap.Interface.
+// Push implements heap.Interface.
 func (e *events) Push(x any) { *e = append(*e, x.(*event)) }
 
-// Pop is of heap.Interface.
+// Pop implements heap.Interface.
 func (e *events) Pop() any {
 	last := len(*e) - 1
 	x := (*e)[last]

@@ -9,10 +9,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// lateMSR is when the reserved partition of a new table appears, if it is late.
+// lateMSR is the delay of MSRLate.
 const lateMSR = 100 * time.Millisecond
 
-// DriveLayout tells the partition table.
+// DriveLayout returns the partition table.
 func (n *Node) DriveLayout(ctx context.Context, device win.Device) (win.DriveLayout, error) {
 	d, unlock, err := n.openFor(ctx, "DriveLayout", device)
 	if err != nil {
@@ -49,8 +49,8 @@ func (d *disk) layout() win.DriveLayout {
 	return layout
 }
 
-// CreateDisk writes an empty GPT, whatever was there before. What the partitions contained
-// is still on the disk.
+// CreateDisk writes an empty GPT over any partition table. The content of the old partitions
+// remains on the disk.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_create_disk
 func (n *Node) CreateDisk(ctx context.Context, device win.Device, diskID win.GUID) error {
 	d, unlock, err := n.openFor(ctx, "CreateDisk", device)
@@ -75,7 +75,7 @@ func (n *Node) CreateDisk(ctx context.Context, device win.Device, diskID win.GUI
 	return nil
 }
 
-// msrArrival adds the reserved partition to a new table, if the disk still has it.
+// msrArrival adds the reserved partition to a new table, if the disk still has that table.
 type msrArrival struct {
 	disk  *disk
 	table win.GUID
@@ -87,8 +87,8 @@ func (r msrArrival) run(n *Node) {
 	}
 }
 
-// addMSR adds a reserved partition at the start of the disk, if there is none and the
-// space is free. n.mu is held.
+// addMSR adds a reserved partition at the start of the disk, if it has none and the space is
+// free. n.mu is held.
 func (n *Node) addMSR(d *disk) {
 	from, _ := d.bounds()
 	msr := &partition{Partition: win.Partition{
@@ -103,8 +103,8 @@ func (n *Node) addMSR(d *disk) {
 	}
 }
 
-// SetDriveLayout replaces the whole table. Partitions that are there already, by id and
-// offset, keep their volumes; the volumes of new ones arrive later.
+// SetDriveLayout replaces the whole table. Partitions with the same ID and offset keep their
+// volumes; volumes of new partitions arrive later.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
 func (n *Node) SetDriveLayout(ctx context.Context, device win.Device, layout win.DriveLayout) error {
 	d, unlock, err := n.openFor(ctx, "SetDriveLayout", device)
@@ -146,7 +146,7 @@ func (n *Node) SetDriveLayout(ctx context.Context, device win.Device, layout win
 	return nil
 }
 
-// volumeOf returns the volume of the same partition in the present table, or nil.
+// volumeOf returns the volume of the same partition in the current table, or nil.
 func (d *disk) volumeOf(same win.Partition) *volume {
 	for _, p := range d.table.partitions {
 		if p.ID == same.ID && p.Offset == same.Offset {
@@ -156,8 +156,8 @@ func (d *disk) volumeOf(same win.Partition) *volume {
 	return nil
 }
 
-// setTable puts another table on a disk: volumes of partitions that are no more leave,
-// those of new ones arrive. n.mu is held.
+// setTable replaces the table of a disk. Volumes of removed partitions leave, volumes of new
+// ones arrive. n.mu is held.
 func (n *Node) setTable(d *disk, changed table) {
 	kept := map[*volume]bool{}
 	for _, p := range changed.partitions {
@@ -186,8 +186,8 @@ func (n *Node) setTable(d *disk, changed table) {
 	n.bringUpVolumes(d, n.storage.VolumeArrival)
 }
 
-// addPartitionVolume makes the mount manager name a new volume: after its partition, or if
-// that name is taken otherwise. n.mu is held.
+// addPartitionVolume adds a volume. The mount manager names it after its partition unless that
+// name is in use. n.mu is held.
 func (n *Node) addPartitionVolume(d *disk, p *partition) *volume {
 	guid := d.volumeGUID(p).String()
 	if taken := n.volumes[guid]; n.storage.ForeignVolumeIDs || (taken != nil && taken.present) {
@@ -202,8 +202,7 @@ func (n *Node) addPartitionVolume(d *disk, p *partition) *volume {
 	return v
 }
 
-// assignLetter gives a volume the first free letter, as automount does unless the
-// partition forbids it. n.mu is held.
+// assignLetter gives a volume the first free letter, as automount does. n.mu is held.
 func (n *Node) assignLetter(v *volume) {
 	for letter := 'D'; letter <= 'Z'; letter++ {
 		if n.letters[string(letter)] == nil {
@@ -214,12 +213,12 @@ func (n *Node) assignLetter(v *volume) {
 	}
 }
 
-// growVolume makes a volume as long as its partition. n.mu is held.
+// growVolume makes a volume as long as its partition after Storage.GrowDelay. n.mu is held.
 func (n *Node) growVolume(v *volume) {
 	n.after(n.storage.GrowDelay, volumeGrowth{v})
 }
 
-// volumeGrowth makes a volume as long as its partition is by then.
+// volumeGrowth makes a volume as long as its partition.
 type volumeGrowth struct{ volume *volume }
 
 func (s volumeGrowth) run(*Node) {
@@ -228,7 +227,7 @@ func (s volumeGrowth) run(*Node) {
 	}
 }
 
-// GrowPartition makes a partition longer, if the space behind it is free.
+// GrowPartition enlarges a partition into the free space behind it.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
 func (n *Node) GrowPartition(ctx context.Context, device win.Device, number uint32, bytes int64) error {
 	d, unlock, err := n.openFor(ctx, "GrowPartition", device)

@@ -13,8 +13,8 @@ import (
 
 const (
 	mebibyte = int64(MiB)
-	// msrEnd is where the reserved partition ends that Windows 10, Server 2016 and
-	// later make: it begins with the usable space.
+	// msrEnd is the end of the reserved partition of Windows 10, Server 2016 and later. It
+	// starts at the start of the usable space.
 	msrEnd = 16 * mebibyte
 	// maxPartitions is the size of a GPT, in entries of 128 bytes.
 	maxPartitions = 128
@@ -23,15 +23,15 @@ const (
 func alignUp(x, to int64) int64   { return (x + to - 1) / to * to }
 func alignDown(x, to int64) int64 { return x / to * to }
 
-// usable is the part of a GPT disk that partitions may use. Before it are the protective
-// MBR, the header and the entries, behind it the entries and the header again: 34 and 33
-// sectors of 512 bytes, or 6 and 5 of 4096.
+// usable is the part of a GPT disk for partitions. Before it are the protective MBR, the header
+// and the entries; after it the entries and the header again: 34 and 33 sectors of 512 bytes,
+// or 6 and 5 of 4096.
 func usable(size, sector int64) (from, to int64) {
 	entries := alignUp(maxPartitions*128, sector)
 	return 2*sector + entries, alignDown(size, sector) - entries - sector
 }
 
-// bounds is the part of the disk that partitions of its table may use.
+// bounds is the part of the disk for partitions of its table.
 func (d *disk) bounds() (from, to int64) {
 	if d.table.style == win.StyleGPT {
 		return usable(d.table.size, d.sector)
@@ -56,8 +56,8 @@ func (d *disk) misfit(partitions []*partition) int {
 	return -1
 }
 
-// number sorts the partitions and numbers them, so that whoever relies on a number across
-// a change of the table is found out.
+// number sorts and numbers the partitions. Numbers change with the table, so tests catch code
+// that relies on an old number.
 func (t *table) number() {
 	slices.SortFunc(t.partitions, func(a, b *partition) int { return cmp.Compare(a.Offset, b.Offset) })
 	for i, p := range t.partitions {
@@ -65,7 +65,7 @@ func (t *table) number() {
 	}
 }
 
-// partition makes the table that the model describes.
+// partition creates the table that the model describes.
 func (d *disk) partition(m Disk) *ModelError {
 	switch m.Layout {
 	case "", LayoutRaw:
@@ -103,7 +103,7 @@ func (d *disk) partition(m Disk) *ModelError {
 	return nil
 }
 
-// superfloppy makes a disk that is one file system.
+// superfloppy makes the disk one file system without a table.
 func (d *disk) superfloppy(m Disk) *ModelError {
 	if len(m.Partitions) != 1 || m.Partitions[0].Volume == nil || m.Partitions[0].Offset != 0 || m.Partitions[0].Size != 0 {
 		return problem("partitions", "a superfloppy needs exactly one partition, with a volume and without offset and size")
@@ -118,7 +118,7 @@ func (d *disk) superfloppy(m Disk) *ModelError {
 	return nil
 }
 
-// build makes a partition of the model; at is where the one before it ends.
+// build returns a partition of the model. The previous partition ends at at.
 func (m Partition) build(d *disk, index int, at int64) (*partition, *ModelError) {
 	p := &partition{Partition: win.Partition{Offset: int64(m.Offset), Length: int64(m.Size), Attributes: m.Attributes, Name: m.Name}}
 	if err := m.setType(p, d.table.style); err != nil {
@@ -182,8 +182,8 @@ func (m Partition) setType(p *partition, style win.PartitionStyle) *ModelError {
 	return nil
 }
 
-// hasVolume reports whether Windows makes a volume of the partition. It makes none of
-// reserved, dynamic and foreign ones, nor of what the mount manager is told to ignore.
+// hasVolume reports whether Windows creates a volume for the partition. It creates none for
+// reserved, dynamic and foreign partitions, nor for those with the hidden attribute.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt
 func (p *partition) hasVolume(style win.PartitionStyle) bool {
 	const hidden = 0x4000000000000000
@@ -198,7 +198,7 @@ func (p *partition) hasVolume(style win.PartitionStyle) bool {
 	}
 }
 
-// diskGUID and partitionGUID make ids that tests can write down.
+// diskGUID and partitionGUID are predictable IDs for tests.
 func diskGUID(disk uint32) win.GUID {
 	return win.MustGUID(fmt.Sprintf("d%07x-0000-4000-8000-d15c00000000", disk&0xfffffff))
 }
@@ -207,8 +207,8 @@ func partitionGUID(disk uint32, index int) win.GUID {
 	return win.MustGUID(fmt.Sprintf("d%07x-0000-4000-8000-%012x", disk&0xfffffff, index+1))
 }
 
-// mbrVolumeGUID is how Windows 10 and later name a volume on an MBR disk: by the disk's
-// signature and the partition's offset, the latter with its bytes in the order of memory.
+// mbrVolumeGUID is the GUID of a volume on an MBR disk in Windows 10 and later: the disk's
+// signature and the partition's offset in little-endian order.
 func mbrVolumeGUID(signature uint32, offset int64) win.GUID {
 	var id win.GUID
 	binary.BigEndian.PutUint32(id[:], signature)

@@ -15,8 +15,7 @@ const (
 	mbrEntries    = 4
 )
 
-// writeTable puts the partition table on the disk, so that whoever looks at the sectors
-// sees what Windows would have written.
+// writeTable writes the partition table to the sectors of the disk, as Windows does.
 func (d *disk) writeTable() {
 	switch d.table.style {
 	case win.StyleMBR:
@@ -29,7 +28,7 @@ func (d *disk) writeTable() {
 	}
 }
 
-// eraseTable takes the sectors of a GPT away.
+// eraseTable clears the sectors of a GPT.
 func (d *disk) eraseTable() {
 	from, to := usable(d.table.size, d.sector)
 	d.content.write(0, make([]byte, from))
@@ -103,7 +102,7 @@ func putGUID(b []byte, id win.GUID) {
 	copy(b, m[:])
 }
 
-// memoryGUID is a GUID in the order of memory: its first three parts are numbers.
+// memoryGUID is a GUID in memory layout: its first three parts are little-endian numbers.
 func memoryGUID(id win.GUID) (m [16]byte) {
 	binary.LittleEndian.PutUint32(m[:], binary.BigEndian.Uint32(id[:]))
 	binary.LittleEndian.PutUint16(m[4:], binary.BigEndian.Uint16(id[4:]))

@@ -9,13 +9,12 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// listBatch is how many entries one emulated call returns, about what fits into a
-// buffer of 64 KiB on Windows.
+// listBatch is the number of entries per call, about what fits into 64 KiB on Windows.
 const listBatch = 256
 
-// ListDirectory lists a directory in batches. Opening it counts as one call, and so does
-// each batch. Entries that are added after the opening are not listed, and those that are
-// removed before their batch are not either; NTFS leaves both open.
+// ListDirectory lists a directory in batches. Opening it counts as one call, and so does each
+// batch. Entries added after the opening or removed before their batch are not listed; NTFS
+// guarantees neither.
 func (d directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
 	listed, keys, err := d.list(ctx, name)
 	if err != nil {
@@ -40,8 +39,8 @@ func (d directory) ListDirectory(ctx context.Context, name string, each func(win
 	return nil
 }
 
-// list opens a directory for listing, and returns the keys of its entries in the order of
-// NTFS. They are all that is kept of them: a directory can have very many.
+// list opens a directory for listing and returns the keys of its entries in NTFS order. It
+// keeps only the keys, because a directory can be very large.
 func (d directory) list(ctx context.Context, name string) (listed directory, keys []string, err error) {
 	at, err := d.lookUpExisting(ctx, "ListDirectory", name)
 	if err != nil {
@@ -58,7 +57,7 @@ func (d directory) list(ctx context.Context, name string) (listed directory, key
 	return directory{node: d.node, opened: at, closed: new(bool), above: &d, name: name}, keys, nil
 }
 
-// describe describes those entries of the directory that are still there.
+// describe describes the entries that still exist.
 func (d directory) describe(keys []string) ([]win.DirEntry, error) {
 	d.node.lock()
 	defer d.node.mu.Unlock()

@@ -8,18 +8,17 @@ import (
 )
 
 const (
-	// smallestCluster is what NTFS chooses up to 16 TiB; maxClusters is how many it can
-	// count, which makes it choose larger ones above.
+	// smallestCluster is the cluster size up to 16 TiB. Above, maxClusters forces larger
+	// clusters.
 	// https://learn.microsoft.com/windows-server/storage/file-server/ntfs-overview
 	smallestCluster = 4096
 	maxClusters     = 1<<32 - 1
-	// formatOverhead is what an empty NTFS takes for itself, mostly for its log, or an
-	// eighth of a small volume. Real ones vary with the version and size; nothing
-	// should depend on the number.
+	// formatOverhead is the space that an empty NTFS uses, at most an eighth of the volume.
+	// Real values vary; do not depend on the number.
 	formatOverhead = 16 * mebibyte
 )
 
-// fileSystem is a formatted volume: sizes and a file tree.
+// fileSystem is the file system of a volume.
 type fileSystem struct {
 	kind    FileSystem
 	sector  int64
@@ -50,8 +49,8 @@ func newFileSystem(kind FileSystem, length, sector int64) *fileSystem {
 	}
 }
 
-// data is the arithmetic of NTFS: it keeps a copy of the boot sector behind its end and
-// counts one sector less than it occupies, and only whole clusters.
+// data computes sizes as NTFS does: only whole clusters, and one sector less than it occupies,
+// for the backup boot sector at the end.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-ntfs_volume_data_buffer
 func (fs *fileSystem) data() win.NTFSVolumeData {
 	fs.refreshBelow(fs.root, false)
@@ -66,7 +65,7 @@ func (fs *fileSystem) data() win.NTFSVolumeData {
 	}
 }
 
-// clusters is about what a tree occupies: files their content, everything else nothing.
+// clusters is the approximate space of a tree: only file contents count.
 func (e *entry) clusters(size int64) int64 {
 	sum := alignUp(e.length(), size) / size
 	for _, stream := range e.streams {
@@ -78,7 +77,7 @@ func (e *entry) clusters(size int64) int64 {
 	return sum
 }
 
-// FileSystem names the volume's file system.
+// FileSystem returns the name of the volume's file system.
 func (n *Node) FileSystem(ctx context.Context, id win.VolumeID) (string, error) {
 	fs, unlock, err := n.openFileSystem(ctx, "FileSystem", id)
 	if err != nil {
@@ -88,7 +87,7 @@ func (n *Node) FileSystem(ctx context.Context, id win.VolumeID) (string, error) 
 	return map[FileSystem]string{NTFS: "NTFS", ReFS: "ReFS", FAT32: "FAT32", CDFS: "CDFS"}[fs.kind], nil
 }
 
-// VolumeSpace tells size and free space.
+// VolumeSpace returns size and free space.
 func (n *Node) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, error) {
 	fs, unlock, err := n.openFileSystem(ctx, "VolumeSpace", id)
 	if err != nil {
@@ -99,7 +98,7 @@ func (n *Node) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, err
 	return win.Space{Total: data.TotalClusters * fs.cluster, Free: data.FreeClusters * fs.cluster}, nil
 }
 
-// NTFSVolumeData tells how NTFS counts the volume.
+// NTFSVolumeData returns the sizes as NTFS counts them.
 func (n *Node) NTFSVolumeData(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
 	fs, unlock, err := n.openFileSystem(ctx, "NTFSVolumeData", id)
 	if err != nil {
@@ -112,8 +111,7 @@ func (n *Node) NTFSVolumeData(ctx context.Context, id win.VolumeID) (win.NTFSVol
 	return fs.data(), nil
 }
 
-// ExtendVolume makes the file system larger. It cannot shrink, grows by one cluster at
-// least, and only within its volume.
+// ExtendVolume enlarges the file system by at least one cluster, within its volume.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
 func (n *Node) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64) error {
 	fs, unlock, err := n.openFileSystem(ctx, "ExtendVolume", id)
@@ -136,7 +134,7 @@ func (n *Node) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64)
 	return nil
 }
 
-// openFileSystem begins a call that asks a volume's file system. The caller unlocks.
+// openFileSystem begins a call to a volume's file system. The caller unlocks.
 func (n *Node) openFileSystem(ctx context.Context, call string, id win.VolumeID) (_ *fileSystem, unlock func(), _ error) {
 	if err := n.beginCall(ctx, call, string(id)); err != nil {
 		return nil, nil, err

@@ -7,28 +7,26 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// Touch is what one call did to one file or directory.
+// Touch is an access of one call to one file or directory.
 type Touch struct {
 	// Call is the name of the call as Calls lists it.
 	Call string
-	// Path is where the file really is, whatever links led there: on a drive,
-	// C:\dir\file, on a volume without a letter, \\?\Volume{guid}\dir\file, or on a
-	// share, \\server\share\dir\file.
+	// Path is the real path of the file, after all links: on a drive C:\dir\file, on a volume
+	// without a letter \\?\Volume{guid}\dir\file, on a share \\server\share\dir\file.
 	Path string
-	// Changed tells calls that made, changed or removed it from those that looked.
+	// Changed is true if the call created, changed or deleted the file.
 	Changed bool
 }
 
-// Observe calls f for every file and directory that a call reaches, before it is removed.
-// It is how a test proves that nothing was touched where nothing should be. F must not
-// call the node.
+// Observe calls f for every file and directory that a call accesses, before a deletion. Tests
+// use it to check that an operation touches nothing else. F must not call the node.
 func (n *Node) Observe(f func(Touch)) {
 	n.lock()
 	defer n.mu.Unlock()
 	n.observers = append(n.observers, f)
 }
 
-// observe tells the observers. n.mu is held.
+// observe calls the observers. n.mu is held.
 func (n *Node) observe(call string, at resolvedPath, changed bool) {
 	if len(n.observers) == 0 {
 		return
@@ -39,7 +37,7 @@ func (n *Node) observe(call string, at resolvedPath, changed bool) {
 	}
 }
 
-// displayPath tells where an entry really is: on a share, or by a drive letter if there is one.
+// displayPath is the real path of an entry: on a share, by drive letter, or by volume.
 func displayPath(v *volume, e *entry) string {
 	switch {
 	case v.share != nil:

@@ -10,9 +10,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// A name that does not fit 8.3 gets a second one that does, unless the volume is told not
-// to. The rules are those of RtlGenerate8dot3Name, except for the checksum, which is not
-// documented.
+// A name that does not fit 8.3 gets a short name, unless the volume is set not to. The rules
+// are those of RtlGenerate8dot3Name, except for the undocumented checksum.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/nf-ntifs-rtlgenerate8dot3name
 // https://learn.microsoft.com/windows-server/administration/windows-commands/fsutil-8dot3name
 
@@ -21,8 +20,8 @@ const (
 	shortExtension = 3
 )
 
-// ShortName returns the generated 8.3 name of a file or directory, such as PROGRA~1; ""
-// if it has none, because its own name fits or because its volume makes none.
+// ShortName returns the generated 8.3 name of a file or directory, such as PROGRA~1. It is
+// empty if the name itself fits or the volume creates no short names.
 func (n *Node) ShortName(path string) (string, error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -33,8 +32,8 @@ func (n *Node) ShortName(path string) (string, error) {
 	return at.entry.shortName, nil
 }
 
-// SetShortName gives a file or directory another short name, as fsutil file setshortname
-// does; it need not look generated. An empty one removes it.
+// SetShortName sets the short name of a file or directory, as fsutil file setshortname does. An
+// empty name removes it.
 func (n *Node) SetShortName(path, short string) error {
 	const op = "set the short name of"
 	n.lock()
@@ -56,7 +55,7 @@ func (n *Node) SetShortName(path, short string) error {
 	return nil
 }
 
-// giveShortName gives an entry of the directory another short name, or none.
+// giveShortName sets or removes the short name of an entry of the directory.
 func (e *entry) giveShortName(child *entry, short string) {
 	if child.shortName != "" {
 		delete(e.aliases, child.shortName)
@@ -70,7 +69,7 @@ func (e *entry) giveShortName(child *entry, short string) {
 	e.aliases[short] = child
 }
 
-// newShortName makes a short name up that is free in the directory; "" if none is needed.
+// newShortName returns a free short name in the directory; "" if none is needed.
 func (e *entry) newShortName(name string) string {
 	if fits8dot3(name) {
 		return ""
@@ -97,14 +96,13 @@ func (e *entry) newShortName(name string) string {
 	return ""
 }
 
-// numbered is a short name with its number.
+// numbered returns a short name with a number.
 func numbered(stem string, number int, extension string) string {
 	tail := "~" + strconv.Itoa(number)
 	return stem[:min(len(stem), shortStem-len(tail))] + tail + extension
 }
 
-// shortParts returns the characters of a name that its short name is made of; the
-// extension with its dot.
+// shortParts returns the parts of a name for its short name, the extension with its dot.
 func shortParts(name string) (stem, extension string) {
 	name = strings.TrimLeft(name, ". ")
 	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
@@ -132,7 +130,7 @@ func shortCharacters(s string, most int) string {
 	return string(short)
 }
 
-// fits8dot3 reports whether a name is a short one itself, case aside.
+// fits8dot3 reports whether a name is a valid short name, ignoring case.
 func fits8dot3(name string) bool {
 	stem, extension, dotted := strings.Cut(name, ".")
 	if stem == "" || len(stem) > shortStem || len(extension) > shortExtension || dotted && extension == "" {

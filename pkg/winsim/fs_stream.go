@@ -7,14 +7,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// NTFS reads a name as file:stream:type. So there are other names for a file,
-// file::$DATA, and for a directory, dir::$INDEX_ALLOCATION, and each can have any number of
-// named streams, which are files inside. The seam's names should not have a colon; where a
-// check was forgotten, these show what becomes of it.
+// NTFS reads a name as file:stream:type. So a file is also file::$DATA, a directory is also
+// dir::$INDEX_ALLOCATION, and each can have named streams. Names at the seam should not contain
+// a colon; if a check is missing, these rules show the effect.
 // https://learn.microsoft.com/openspecs/windows_protocols/ms-fscc/c54dec26-1551-4d3a-a0ea-4fa40f848eb3
 // https://learn.microsoft.com/openspecs/windows_protocols/ms-fsa/8ada5fbe-db4e-49fd-aef6-20d54b748e40
 
-// suffix is what a name says besides that of the file.
+// suffix is the part of a name after the colon.
 type suffix struct {
 	kind   streamKind
 	stream string // the name of a named one
@@ -30,20 +29,20 @@ const (
 	namedStream            // file:stream, file:stream:$DATA
 )
 
-// innerTypes are the stream types that NTFS knows but lets nobody open.
+// innerTypes are the stream types of NTFS that cannot be opened.
 var innerTypes = map[string]bool{
 	"$STANDARD_INFORMATION": true, "$ATTRIBUTE_LIST": true, "$FILE_NAME": true, "$OBJECT_ID": true,
 	"$SECURITY_DESCRIPTOR": true, "$VOLUME_NAME": true, "$VOLUME_INFORMATION": true, "$INDEX_ROOT": true,
 	"$BITMAP": true, "$REPARSE_POINT": true, "$EA_INFORMATION": true, "$EA": true, "$LOGGED_UTILITY_STREAM": true,
 }
 
-// directorySuffixes are those that a directory may have before the names of what is in it.
+// directorySuffixes are the suffixes that a directory can have inside a path.
 var directorySuffixes = map[string]bool{
 	":$I30": true, "::$INDEX_ALLOCATION": true, ":$I30:$INDEX_ALLOCATION": true, "::$BITMAP": true,
 	":$I30:$BITMAP": true, "::$ATTRIBUTE_LIST": true, "::$REPARSE_POINT": true,
 }
 
-// lookUpStream is place.in for a name with a colon.
+// lookUpStream is lookUp for a name with a colon.
 func (at resolvedPath) lookUpStream(last bool) (resolvedPath, error) {
 	file, rest, _ := strings.Cut(at.name, ":")
 	if err := checkName(file); err != nil {
@@ -72,7 +71,7 @@ func (at resolvedPath) lookUpStream(last bool) (resolvedPath, error) {
 	return at, nil
 }
 
-// parseSuffix reads what follows the first colon of a name.
+// parseSuffix parses the text after the first colon of a name.
 func parseSuffix(text string, last bool) (suffix, error) {
 	if !last {
 		if directorySuffixes[winpath.Fold(":"+text)] {
@@ -101,7 +100,7 @@ func parseSuffix(text string, last bool) (suffix, error) {
 	}
 }
 
-// canBeDirectory reports whether a new name can be that of a directory.
+// canBeDirectory reports whether a directory can be created with the suffix.
 func (s suffix) canBeDirectory() bool { return s.kind == noSuffix || s.kind == indexSuffix }
 
 // addStream adds a named stream to a file or directory.

@@ -7,10 +7,9 @@ import (
 // errNotSameDevice is ERROR_NOT_SAME_DEVICE.
 const errNotSameDevice winerr.Code = 17
 
-// Swap lets two files, directories or links of a volume change names, in one step. It is
-// how an attacker replaces a directory that was looked at by a link prepared for it; a
-// second Swap undoes it. Who has one of them open keeps it open. In Fault.Do it happens
-// between two calls of an operation.
+// Swap exchanges the names of two files, directories or links of a volume in one step, as an
+// attacker does to replace a checked directory by a link. A second Swap undoes it. Open handles
+// stay open. In Fault.Do, it happens between two calls of an operation.
 func (n *Node) Swap(path, other string) error {
 	const op = "swap"
 	n.lock()
@@ -39,9 +38,8 @@ func (n *Node) Swap(path, other string) error {
 	return nil
 }
 
-// SwapForLink is Swap with a new symbolic link to target: it takes the place of what stood
-// at path, which is found beside it afterwards, under the path that is returned. For a link
-// of another kind, make one and call Swap.
+// SwapForLink is Swap with a new symbolic link to target. It replaces what is at path, and
+// returns the new path of the old entry. For another kind of link, create it and call Swap.
 func (n *Node) SwapForLink(path, target string) (old string, err error) {
 	const op = "swap"
 	n.lock()
@@ -71,8 +69,7 @@ func (n *Node) SwapForLink(path, target string) (old string, err error) {
 	return displayPath(at.volume, at.entry), nil
 }
 
-// swap lets two entries change names. Each gets the name that the other one had, and
-// a new short name for it, as with any renaming.
+// swap exchanges the names of two entries. Each gets a new short name, as in any rename.
 func (at resolvedPath) swap(other resolvedPath) {
 	at.name, other.name = at.entry.name, other.entry.name
 	renamed := at.fs.swapReal(at.entry, other.entry)
@@ -83,7 +80,7 @@ func (at resolvedPath) swap(other resolvedPath) {
 	renamed()
 }
 
-// within reports whether it is another entry or in it.
+// within reports whether e is dir or inside it.
 func (e *entry) within(dir *entry) bool {
 	for ; e != nil; e = e.parent {
 		if e == dir {

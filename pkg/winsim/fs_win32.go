@@ -7,9 +7,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// win32Path returns the path that Win32 makes of what a program says: slashes turned, dots
-// resolved by their spelling, dots and spaces at the end dropped. The prefix \\?\ switches
-// all of that off.
+// win32Path normalises a path as Win32 does: it converts slashes, resolves dots lexically, and
+// drops trailing dots and spaces. The prefix \\?\ disables all of that.
 // https://learn.microsoft.com/dotnet/standard/io/file-path-formats#path-normalization
 func win32Path(path string) (string, error) {
 	if name, ok := strings.CutPrefix(path, `\\?\`); ok {
@@ -41,8 +40,8 @@ func win32Path(path string) (string, error) {
 
 func isDrivePath(path string) bool { return len(path) >= 3 && path[1:3] == `:\` }
 
-// normalNames normalises what stands behind the root. Before the end of a path only one
-// dot behind a name is dropped, and no space.
+// normalNames normalises the names after the root. Inside a path Win32 drops only one trailing
+// dot per name, and no spaces.
 // https://learn.microsoft.com/dotnet/standard/io/file-path-formats#trim-characters
 func normalNames(path string) ([]string, *winpath.InvalidError) {
 	var names []string
@@ -69,8 +68,7 @@ func normalNames(path string) ([]string, *winpath.InvalidError) {
 	return names, nil
 }
 
-// isDevice reports whether Win32 takes a name for a device: one of those, whatever its
-// extension or stream.
+// isDevice reports whether Win32 treats a name as a device, with any extension or stream.
 // https://learn.microsoft.com/windows/win32/fileio/naming-a-file#naming-conventions
 func isDevice(name string) bool {
 	if end := strings.IndexAny(name, ".:"); end >= 0 {
@@ -92,7 +90,7 @@ func isDeviceDigit(s string) bool {
 	return s != "" && strings.TrimLeft(s, "0123456789¹²³") == "" && len([]rune(s)) == 1
 }
 
-// locate finds what stands at a path of a program. n.mu is held.
+// locate finds the entry at a Win32 path. n.mu is held.
 func (n *Node) locate(op, path string) (resolvedPath, error) {
 	name, err := win32Path(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// initiator is what the service MSiSCSI keeps, and the servers that it can reach. n.mu guards
+// initiator is the state of the service MSiSCSI, and the servers that it can reach. n.mu guards
 // it.
 type initiator struct {
 	name         string
@@ -22,11 +22,11 @@ type initiator struct {
 	sessionCount uint64 // how many sessions there were
 }
 
-// iscsiService is the service without which the initiator does not answer. A node without
-// services is one on which somebody has started it.
+// iscsiService is the service that the initiator needs. On a node without services it counts as
+// running.
 const iscsiService = "MSiSCSI"
 
-// iscsiPortal is a server's address, and what the node knows of it.
+// iscsiPortal is a server's address and what the node knows of it.
 type iscsiPortal struct {
 	win.TargetPortal
 	down       bool
@@ -79,7 +79,7 @@ func (in *initiator) offeredBy(p *iscsiPortal) (targets []*iscsiTarget) {
 	return targets
 }
 
-// discovered returns the portals at which a target was found, in the order of the model.
+// discovered returns the portals that offered a target, in the order of the model.
 func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 	for _, p := range in.portals {
 		if p.registered && slices.Contains(p.known, t) {
@@ -102,7 +102,7 @@ func (n *Node) initiator(ctx context.Context, call, object string, aliases ...st
 	return &n.iscsi, n.mu.Unlock, nil
 }
 
-// awaitPortal waits for a portal to answer, in the middle of a call. The caller unlocks.
+// awaitPortal waits until a portal answers. The caller unlocks.
 func (n *Node) awaitPortal(ctx context.Context, portal win.TargetPortal) (_ *iscsiPortal, unlock func(), _ error) {
 	n.lock()
 	p := n.iscsi.portal(portal)
@@ -143,7 +143,7 @@ func (p *iscsiPortal) report() win.SendTargetPortal {
 	return win.SendTargetPortal{Portal: p.TargetPortal, InitiatorInstance: initiatorInstance, InitiatorPort: win.AnyInitiatorPort}
 }
 
-// AddSendTargetPortal registers a portal if it answers.
+// AddSendTargetPortal registers a portal that answers.
 func (n *Node) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
 	registered, err := n.isRegistered(ctx, "AddSendTargetPortal", portal)
 	switch {
@@ -155,7 +155,7 @@ func (n *Node) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal)
 	return n.discover(ctx, portal)
 }
 
-// RefreshSendTargetPortal asks a registered portal again.
+// RefreshSendTargetPortal discovers the targets of a registered portal again.
 func (n *Node) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
 	registered, err := n.isRegistered(ctx, "RefreshSendTargetPortal", portal)
 	switch {
@@ -167,7 +167,7 @@ func (n *Node) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPor
 	return n.discover(ctx, portal)
 }
 
-// isRegistered begins a call about a portal, which the node may know already.
+// isRegistered begins a call about a portal and reports whether the node knows it.
 func (n *Node) isRegistered(ctx context.Context, call string, portal win.TargetPortal) (bool, error) {
 	in, unlock, err := n.initiator(ctx, call, portal.String(), portal.Key())
 	if err != nil {
@@ -190,7 +190,7 @@ func (n *Node) discover(ctx context.Context, portal win.TargetPortal) error {
 	return nil
 }
 
-// RemoveSendTargetPortal forgets a portal, and the targets that only it offers. Sessions stay.
+// RemoveSendTargetPortal removes a portal and the targets that only it offers. Sessions remain.
 func (n *Node) RemoveSendTargetPortal(ctx context.Context, portal win.SendTargetPortal) error {
 	in, unlock, err := n.initiator(ctx, "RemoveSendTargetPortal", portal.Portal.String(), portal.Portal.Key())
 	if err != nil {
@@ -206,7 +206,7 @@ func (n *Node) RemoveSendTargetPortal(ctx context.Context, portal win.SendTarget
 	return nil
 }
 
-// ReportTargets lists the targets that were discovered.
+// ReportTargets lists the discovered targets.
 func (n *Node) ReportTargets(ctx context.Context) ([]string, error) {
 	in, unlock, err := n.initiator(ctx, "ReportTargets", "")
 	if err != nil {
@@ -222,7 +222,7 @@ func (n *Node) ReportTargets(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// ReportTargetPortals lists the portals at which a target was discovered.
+// ReportTargetPortals lists the portals that offered a target.
 func (n *Node) ReportTargetPortals(ctx context.Context, target string) ([]win.TargetPortal, error) {
 	in, unlock, err := n.initiator(ctx, "ReportTargetPortals", target)
 	if err != nil {
@@ -240,7 +240,7 @@ func (n *Node) ReportTargetPortals(ctx context.Context, target string) ([]win.Ta
 	return portals, nil
 }
 
-// PersistentLogins lists what Windows logs in to when it starts.
+// PersistentLogins lists the logins that Windows repeats at each start.
 func (n *Node) PersistentLogins(ctx context.Context) ([]win.PersistentLogin, error) {
 	in, unlock, err := n.initiator(ctx, "PersistentLogins", "")
 	if err != nil {
@@ -250,7 +250,7 @@ func (n *Node) PersistentLogins(ctx context.Context) ([]win.PersistentLogin, err
 	return slices.Clone(in.logins), nil
 }
 
-// RemovePersistentTarget makes Windows not log in any more when it starts.
+// RemovePersistentTarget removes a persistent login.
 func (n *Node) RemovePersistentTarget(ctx context.Context, login win.PersistentLogin) error {
 	in, unlock, err := n.initiator(ctx, "RemovePersistentTarget", login.Target)
 	if err != nil {
@@ -266,7 +266,7 @@ func (n *Node) RemovePersistentTarget(ctx context.Context, login win.PersistentL
 	return nil
 }
 
-// SetInitiatorCHAPSharedSecret keeps the secret, and is as particular about it as Windows.
+// SetInitiatorCHAPSharedSecret stores the secret. It accepts the lengths that Windows accepts.
 func (n *Node) SetInitiatorCHAPSharedSecret(ctx context.Context, secret win.Secret) error {
 	in, unlock, err := n.initiator(ctx, "SetInitiatorCHAPSharedSecret", "")
 	if err != nil {

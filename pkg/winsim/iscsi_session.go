@@ -9,7 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// Login begins a session with a target that was discovered. Its disks appear later.
+// Login begins a session with a discovered target. Its disks appear later.
 func (n *Node) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
 	in, unlock, err := n.initiator(ctx, "Login", login.Target, login.Portal.String())
 	if err != nil {
@@ -25,7 +25,7 @@ func (n *Node) Login(ctx context.Context, login win.Login) (win.SessionID, error
 		return win.SessionID{}, err
 	}
 	defer unlock()
-	// While the portal took its time somebody else may have been faster.
+	// Another login may have finished while the portal took its time.
 	if err := in.checkLogin(login); err != nil {
 		return win.SessionID{}, err
 	}
@@ -36,7 +36,7 @@ func (n *Node) Login(ctx context.Context, login win.Login) (win.SessionID, error
 	return n.beginSession(t, p).id, nil
 }
 
-// checkLogin is what Windows knows by itself about a login.
+// checkLogin returns the error that Windows finds without asking the portal.
 func (in *initiator) checkLogin(login win.Login) error {
 	t, p := in.target(login.Target), in.portal(login.Portal)
 	switch {
@@ -50,7 +50,7 @@ func (in *initiator) checkLogin(login win.Login) error {
 	return nil
 }
 
-// authenticate is what initiator and target find out about each other.
+// authenticate checks the CHAP credentials of both sides.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ne-iscsidsc-iscsi_auth_types
 func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 	user := login.User
@@ -76,7 +76,7 @@ func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 	return nil
 }
 
-// beginSession starts a session and lets its disks come. n.mu is held.
+// beginSession starts a session; its disks appear later. n.mu is held.
 func (n *Node) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
 	n.iscsi.sessionCount++
 	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + n.iscsi.sessionCount}, target: t, portal: p}
@@ -86,7 +86,7 @@ func (n *Node) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
 	return s
 }
 
-// lunArrival lets the disks of a session come, if it still lasts.
+// lunArrival attaches the disks of a session unless it has ended.
 type lunArrival struct{ session *iscsiSession }
 
 func (a lunArrival) run(n *Node) {
@@ -95,7 +95,7 @@ func (a lunArrival) run(n *Node) {
 	}
 }
 
-// plugLUNs makes the disks of a target appear, those that are not there. n.mu is held.
+// plugLUNs attaches the disks of a target that are not attached. n.mu is held.
 func (n *Node) plugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
 		if n.attached(d.number) == d {
@@ -130,7 +130,7 @@ func (n *Node) Sessions(ctx context.Context) ([]win.Session, error) {
 	return sessions, nil
 }
 
-// DevicesForSession lists the disks of a session, those included that have not come yet.
+// DevicesForSession lists the disks of a session, including those that have not appeared yet.
 func (n *Node) DevicesForSession(ctx context.Context, id win.SessionID) ([]win.SessionDevice, error) {
 	s, unlock, err := n.session(ctx, "DevicesForSession", id)
 	if err != nil {
@@ -148,7 +148,7 @@ func (n *Node) DevicesForSession(ctx context.Context, id win.SessionID) ([]win.S
 	return devices, nil
 }
 
-// Logout ends a session, and with the last one of a target takes its disks away.
+// Logout ends a session. With the last session of a target its disks go.
 func (n *Node) Logout(ctx context.Context, id win.SessionID) error {
 	s, unlock, err := n.session(ctx, "Logout", id)
 	if err != nil {
@@ -169,7 +169,7 @@ func (n *Node) Logout(ctx context.Context, id win.SessionID) error {
 	return nil
 }
 
-// unplugLUNs takes the disks of a target away. n.mu is held.
+// unplugLUNs removes the disks of a target. n.mu is held.
 func (n *Node) unplugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
 		if n.attached(d.number) == d {
@@ -178,8 +178,7 @@ func (n *Node) unplugLUNs(t *iscsiTarget) {
 	}
 }
 
-// session begins a call about a session. Faults also know the session by its target. The
-// caller unlocks.
+// session begins a call about a session. Faults can also match its target. The caller unlocks.
 func (n *Node) session(ctx context.Context, call string, id win.SessionID) (_ *iscsiSession, unlock func(), _ error) {
 	var aliases []string
 	n.lock()

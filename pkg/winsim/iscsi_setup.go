@@ -7,11 +7,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// The methods below are how a test arranges and inspects the iSCSI initiator and the servers
-// around it. They are not counted as calls and no fault hits them.
+// Tests arrange and inspect the iSCSI initiator and its servers with the methods below. They do
+// not count as calls, and faults do not affect them.
 
-// AddISCSITarget lets a server offer one more target. Windows learns of it when it next asks a
-// portal.
+// AddISCSITarget adds a target to the servers. Windows sees it at the next discovery.
 func (n *Node) AddISCSITarget(target ISCSITarget) error {
 	n.lock()
 	defer n.mu.Unlock()
@@ -22,8 +21,8 @@ func (n *Node) AddISCSITarget(target ISCSITarget) error {
 	return nil
 }
 
-// SetISCSIPortalDown makes a portal, such as 10.0.0.10:3260, unreachable or reachable.
-// Sessions through it lose their connection and get it back.
+// SetISCSIPortalDown makes a portal such as 10.0.0.10:3260 unreachable or reachable. Its
+// sessions lose and regain their connection.
 func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
 	n.lock()
 	defer n.mu.Unlock()
@@ -36,8 +35,8 @@ func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
 	return nil
 }
 
-// HoldISCSITarget keeps the disks of a target open, as a program would, so that logging out
-// fails with 0xefff0040 until release is called. Releasing twice is harmless.
+// HoldISCSITarget keeps the disks of a target open. Until release is called, a logout fails
+// with ISDSC_DEVICE_BUSY_ON_SESSION (0xefff0040). Releasing twice is harmless.
 func (n *Node) HoldISCSITarget(iqn string) (release func(), err error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -53,7 +52,7 @@ func (n *Node) HoldISCSITarget(iqn string) (release func(), err error) {
 	}), nil
 }
 
-// ISCSISessionInfo is a session as it is at one moment.
+// ISCSISessionInfo is a snapshot of a session.
 type ISCSISessionInfo struct {
 	Target    string
 	Portal    string // such as 10.0.0.10:3260
@@ -61,7 +60,7 @@ type ISCSISessionInfo struct {
 	Disks     []uint32 // their numbers, by LUN; those that have appeared
 }
 
-// ISCSISessions describes the sessions, the oldest first.
+// ISCSISessions lists the sessions, oldest first.
 func (n *Node) ISCSISessions() []ISCSISessionInfo {
 	n.lock()
 	defer n.mu.Unlock()
@@ -78,7 +77,7 @@ func (n *Node) ISCSISessions() []ISCSISessionInfo {
 	return sessions
 }
 
-// ISCSILogins lists what Windows will log in to when it starts.
+// ISCSILogins lists the persistent logins.
 func (n *Node) ISCSILogins() []ISCSILogin {
 	n.lock()
 	defer n.mu.Unlock()
@@ -89,7 +88,7 @@ func (n *Node) ISCSILogins() []ISCSILogin {
 	return logins
 }
 
-// bootISCSI logs in to what Windows logs in to when it starts, as far as it can be reached.
+// bootISCSI repeats the persistent logins whose portals answer.
 func (n *Node) bootISCSI() {
 	for _, login := range n.iscsi.logins {
 		t, p := n.iscsi.target(login.Target), n.iscsi.portal(login.Portal)

@@ -16,21 +16,21 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
-// mirror shows a node's files in real directories, and the node what others do there.
+// mirror keeps a node's files and real directories in sync.
 //
-// The tree in memory is what calls work on. A call that looks up a name first compares it
-// with the real one (mirror_read.go), and what it changes it changes there as well
-// (mirror_write.go), all while it holds n.mu. So the last change wins, whoever made it, and
-// nothing is ever merged. Nothing runs in the background.
+// Calls work on the tree in memory. Before a lookup, a call compares the name with the real
+// directory (mirror_read.go); it also writes its changes there (mirror_write.go). All this
+// happens while it holds n.mu. The last change wins, and nothing is merged. Nothing runs in the
+// background.
 type mirror struct {
 	node   *Node
 	claims []*claim.Dir
-	// drives are the parts of drives that are shown, by letter; nil if each drive is shown
-	// as a whole, in the directory of its letter.
+	// drives are the mirrored parts of drives by letter; nil if every drive is mirrored as a
+	// whole, in the directory of its letter.
 	drives map[string][]realDir
-	// store is the directory with those of volumes without a letter, and of shares.
+	// store is the directory of volumes without a letter and of shares.
 	store realDir
-	// hidden is where file systems wait that the node does not show at the moment.
+	// hiddenDir holds the file systems that are not mounted now.
 	hiddenDir string
 
 	shown       map[*fileSystem]*realTree
@@ -41,7 +41,7 @@ type mirror struct {
 	reported map[string]bool
 }
 
-// realDir is a real directory that stands for a directory of a volume.
+// realDir is the real directory of a directory on a volume.
 type realDir struct {
 	root   *os.Root
 	path   string   // in root, with slashes
@@ -52,23 +52,23 @@ func (b realDir) in(names ...string) realDir {
 	return realDir{root: b.root, path: path.Join(append([]string{b.path}, names...)...)}
 }
 
-// realTree is where a file system is shown.
+// realTree is where a file system is mirrored.
 type realTree struct {
 	m      *mirror
 	volume *volume
 	bases  []realDir
 }
 
-// Mirror shows the node's files in a real directory, until stop is called: drive C: in
-// dir/C, volumes without a letter in dir/volumes/<guid>, mapped shares in
-// dir/shares/<server>/<share>. Links of the node are real links there. What another process
-// does below dir, it does to the node.
+// Mirror mirrors the node's files in a real directory until stop is called: drive C: in dir/C,
+// volumes without a letter in dir/volumes/<guid>, mapped shares in dir/shares/<server>/<share>.
+// Links of the node are real links there. Changes that other processes make below dir change
+// the node.
 //
-// Dir is made if it is missing. It must be empty, or have been used for this before: then
-// it is emptied first. What is in it afterwards stays when mirroring ends.
+// Mirror creates dir if it is missing. Dir must be empty or an earlier mirror, which Mirror
+// empties. Its content remains when mirroring ends.
 //
-// Report is told what cannot be shown or seen, such as a name that is too long for this
-// machine, once; it may be nil. It must not call the node.
+// Mirror calls report once for each problem, such as a name that is too long for this machine.
+// Report may be nil. It must not call the node.
 func (n *Node) Mirror(dir string, report func(error)) (stop func(), err error) {
 	claimed, err := claim.New(dir)
 	if err != nil {
@@ -81,16 +81,16 @@ func (n *Node) Mirror(dir string, report func(error)) (stop func(), err error) {
 	})
 }
 
-// MirrorDrives is Mirror for tests on Windows whose drivers look at C:\var\lib\kubelet
-// itself: each of the directories is shown at its own path, and nothing else of the drives
-// is. Volumes and shares are in a directory .csi-proxy-sim of the first.
+// MirrorDrives is Mirror for tests on Windows whose drivers use C:\var\lib\kubelet itself. It
+// mirrors each directory at its own path, and nothing else of the drives. Volumes and shares
+// are in the directory .csi-proxy-sim of the first.
 //
-// A link from one of the directories to another is shown as an empty directory.
+// A link from one of the directories to another becomes an empty directory.
 func (n *Node) MirrorDrives(dirs []string, report func(error)) (stop func(), err error) {
 	return n.mirrorDrives(dirs, report, func(dir string) string { return dir })
 }
 
-// mirrorDrives shows each of the directories where locate says.
+// mirrorDrives mirrors each directory at the path that locate returns.
 func (n *Node) mirrorDrives(dirs []string, report func(error), locate func(string) string) (func(), error) {
 	m := &mirror{drives: map[string][]realDir{}, report: report}
 	for _, dir := range dirs {
@@ -110,7 +110,7 @@ func (n *Node) mirrorDrives(dirs []string, report func(error), locate func(strin
 	return n.startMirror(m)
 }
 
-// addDrive shows a directory of the node at a real path.
+// addDrive mirrors a directory of the node at a real path.
 func (m *mirror) addDrive(dir, at string) error {
 	prefix := winpath.Components(dir)
 	if len(prefix) == 0 {
@@ -154,7 +154,7 @@ func (n *Node) startMirror(m *mirror) (func(), error) {
 	return sync.OnceFunc(m.stop), nil
 }
 
-// stop ends the mirroring. The node goes on in memory with what it has seen.
+// stop ends the mirroring. The node continues in memory.
 func (m *mirror) stop() {
 	m.node.lock()
 	defer m.node.mu.Unlock()
@@ -183,7 +183,7 @@ func (m *mirror) release() {
 	}
 }
 
-// reportOnce reports a problem, the first time.
+// reportOnce reports a problem the first time.
 func (m *mirror) reportOnce(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	if m.report != nil && !m.reported[err.Error()] {
@@ -192,8 +192,7 @@ func (m *mirror) reportOnce(format string, args ...any) {
 	}
 }
 
-// update shows those file systems that the node shows, and no others: they come and go with
-// their disks. n.mu is held.
+// update mirrors the file systems that are mounted, and no others. n.mu is held.
 func (m *mirror) update() {
 	wanted := map[*fileSystem]*volume{}
 	for _, v := range m.node.volumes {
@@ -225,7 +224,7 @@ func (m *mirror) update() {
 	}
 }
 
-// canOpen reports whether the node could open a share. Unlike mayReach it does not try.
+// canOpen reports whether the node can open a share. Unlike checkShare it does not reconnect.
 func (n *network) canOpen(s *share) bool {
 	if s.server.Down || s.server.shares[winpath.Fold(s.label)] != s {
 		return false
@@ -236,7 +235,7 @@ func (n *network) canOpen(s *share) bool {
 	})
 }
 
-// show shows a file system that was not shown.
+// show mirrors a file system that was not mirrored.
 func (m *mirror) show(fs *fileSystem, at *realTree) {
 	fs.mirrored, m.shown[fs] = at, at
 	if from, ok := m.hiddenAt[fs]; ok {
@@ -254,7 +253,7 @@ func (m *mirror) show(fs *fileSystem, at *realTree) {
 	}
 }
 
-// moveBack brings back what has waited elsewhere.
+// moveBack moves a hidden directory back.
 func (b realDir) moveBack(from string) error {
 	if from == b.path {
 		return nil // it could not be moved away
@@ -267,7 +266,8 @@ func (b realDir) moveBack(from string) error {
 	return b.root.Rename(from, b.path)
 }
 
-// hide takes a file system away. It is kept if it can come back.
+// hide removes a file system from the mirror. It keeps the files if the file system can come
+// back.
 func (m *mirror) hide(fs *fileSystem) {
 	tree := m.shown[fs]
 	home, first := tree.bases[0], tree.volume.extents[0]
@@ -323,8 +323,8 @@ func (m *mirror) shareBase(server, share string) realDir {
 	return m.store.in("shares", strings.ToLower(server), strings.ToLower(share))
 }
 
-// repair makes the directories of a tree where somebody removed or replaced them. All that
-// was in them is gone then.
+// repair creates the directories of a tree again that another process removed or replaced.
+// Their content is lost.
 func (t *realTree) repair() {
 	for _, b := range t.bases {
 		info, err := b.root.Lstat(b.path)
@@ -340,7 +340,7 @@ func (t *realTree) repair() {
 	}
 }
 
-// empty removes all that the node shows in a directory.
+// empty removes the node's files from a directory.
 func (t *realTree) empty(b realDir) {
 	for _, name := range t.namesIn(b) {
 		if err := b.root.RemoveAll(path.Join(b.path, name)); err != nil {
@@ -349,12 +349,12 @@ func (t *realTree) empty(b realDir) {
 	}
 }
 
-// maxShownDepth is how deep what is shown can be. Safe ways through directories, as os.Root
-// goes them, take a step for each name, every time; what lies deeper is in memory only.
+// maxShownDepth is the maximum depth of mirrored files. The safe lookups of os.Root take one
+// step per name; deeper files are in memory only.
 const maxShownDepth = 100
 
-// pathOf is the real path of an entry; ok is false if it is not shown. Home is true for the
-// directory that a base stands for.
+// pathOf is the real path of an entry; ok is false if it is not mirrored. Home is true for the
+// root of a realDir.
 func (t *realTree) pathOf(e *entry) (at realDir, home, ok bool) {
 	if e.removed || e.isStream {
 		return realDir{}, false, false
@@ -374,7 +374,7 @@ func (t *realTree) pathOf(e *entry) (at realDir, home, ok bool) {
 	return realDir{}, false, false
 }
 
-// relative returns the names behind the prefix.
+// relative returns the names after the prefix.
 func (b realDir) relative(names []string) ([]string, bool) {
 	if len(names) < len(b.prefix) || !slices.EqualFunc(names[:len(b.prefix)], b.prefix, winpath.Equal) {
 		return nil, false
@@ -382,10 +382,10 @@ func (b realDir) relative(names []string) ([]string, bool) {
 	return names[len(b.prefix):], true
 }
 
-// reserved reports whether a name directly below the base is not for the node's files.
+// reserved reports whether a name directly below the directory is not for the node's files.
 func (b realDir) reserved(name string) bool { return b.path == "." && winpath.Equal(name, claim.Mark) }
 
-// realCode is what a call answers if the machine did not do what it was to do.
+// realCode is the code of a call whose change failed in the real directory.
 func realCode(err error) winerr.Code {
 	if errors.Is(err, fs.ErrExist) { // as a directory is that is not empty
 		return winerr.DirNotEmpty

@@ -13,11 +13,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
-// Real links are relative, so that the whole directory can be moved, and so that Windows
-// makes them links to directories: os.Root must find the target for that.
+// Real links are relative, so that the whole directory can be moved. Windows makes a directory
+// link only if os.Root finds the target.
 
-// linkText is what the real link at a place says, for a link of the node; ok is false if
-// there cannot be one.
+// linkText is the text of the real link for a link of the node; ok is false if it cannot be a
+// real link.
 func (t *realTree) linkText(at realDir, e *entry) (text string, ok bool) {
 	l := e.link
 	if l.Tag == tagForeignLink && l.Substitute != "" {
@@ -45,7 +45,7 @@ func (t *realTree) linkText(at realDir, e *entry) (text string, ok bool) {
 	return text, err == nil
 }
 
-// realTarget is where an absolute path of the node is shown. It need not exist.
+// realTarget is the real path of an absolute path of the node. It may be missing.
 func (m *mirror) realTarget(target string) (realDir, bool) {
 	n := m.node
 	switch {
@@ -81,8 +81,8 @@ func (m *mirror) realTarget(target string) (realDir, bool) {
 	}
 }
 
-// realPath is where names on a volume are shown: in the case that the volume has for them,
-// as far as it does. V may be nil.
+// realPath is the real path of names on a volume, in the case that the volume uses. V may be
+// nil.
 func (m *mirror) realPath(v *volume, bases []realDir, path string) (realDir, bool) {
 	var dir *entry
 	if v != nil {
@@ -113,8 +113,8 @@ func (m *mirror) realPath(v *volume, bases []realDir, path string) (realDir, boo
 	return realDir{}, false
 }
 
-// linkFrom is the link that somebody made at a real place. One that leads out of what is
-// shown is a link of Linux for the node, which is never followed.
+// linkFrom converts a real link of another process. A link that leaves the mirror becomes a
+// Linux link, which the node never follows.
 func (m *mirror) linkFrom(at realDir, text string) *entry {
 	target, ok := m.nodePath(at, text)
 	if !ok {
@@ -126,7 +126,7 @@ func (m *mirror) linkFrom(at realDir, text string) *entry {
 	return newLink(winlayout.SymlinkTo(target))
 }
 
-// nodePath is the path on the node to which a real link leads, by its spelling.
+// nodePath is the node's path for the target of a real link, lexically.
 func (m *mirror) nodePath(at realDir, text string) (string, bool) {
 	claimed := slices.IndexFunc(m.claims, func(c *claim.Dir) bool { return c.Root == at.root })
 	if filepath.IsAbs(text) {
@@ -147,7 +147,7 @@ func (m *mirror) nodePath(at realDir, text string) (string, bool) {
 	return m.nodeName(claimed, strings.Split(filepath.ToSlash(text), "/"))
 }
 
-// nodeName is the path on the node that is shown at names in a claimed directory.
+// nodeName is the node's path for names in a claimed directory.
 func (m *mirror) nodeName(claimed int, names []string) (string, bool) {
 	root := m.claims[claimed].Root
 	if m.drives != nil && names[0] != claim.Mark {

@@ -16,35 +16,34 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// realStat is what was last seen, or made, of an entry in the real directory.
+// realStat is the last known state of an entry in the real directory.
 type realStat struct {
 	kind     fs.FileMode // its type; 0 for a file
 	size     int64
 	modified time.Time
 	text     string // of a link
-	// young is set if the file was looked at so soon after its last change that the next
-	// change may give it the same time.
+	// changedRecently is set if the file changed so shortly before that another change may
+	// leave the same time.
 	changedRecently bool
-	// read is set if the content in memory is that of the file.
+	// loaded is set if the content in memory is up to date.
 	loaded bool
 }
 
 const (
-	// tickOfFiles is longer than any file system takes to tell two changes apart.
+	// timestampResolution is longer than the time resolution of any file system.
 	timestampResolution = 2 * time.Second
-	// maxContent is how much of a file is taken into memory. Volumes of drivers under test
-	// can hold anything.
+	// maxContent is the size limit of files that are read into memory.
 	maxContent = 64 * mebibyte
 )
 
-// equal reports whether two sights are of the same thing, unchanged.
+// equal reports whether the entry is unchanged.
 func (s realStat) equal(other realStat) bool {
 	return s.kind == other.kind && s.text == other.text &&
 		(s.kind != 0 || !s.changedRecently && s.size == other.size && s.modified.Equal(other.modified))
 }
 
-// statReal looks at a real name. Everything that is no directory and no link counts as a file;
-// pipes and devices as empty ones, which are never opened.
+// statReal reads the state of a real name. Pipes and devices count as empty files and are never
+// opened.
 func statReal(at realDir) (realStat, error) {
 	info, err := at.root.Lstat(at.path)
 	if err != nil {
@@ -63,7 +62,7 @@ func statReal(at realDir) (realStat, error) {
 	return s, err
 }
 
-// refreshName brings what is known of a name in a directory up to date, before a call asks for it.
+// refreshName updates a name of a directory from the real directory.
 func (fs *fileSystem) refreshName(dir *entry, name string) {
 	if fs.mirrored == nil || dir.removed {
 		return
@@ -82,7 +81,7 @@ func (fs *fileSystem) refreshName(dir *entry, name string) {
 	}
 }
 
-// refresh is look for all names of a directory.
+// refresh is refreshName for all names of a directory.
 func (fs *fileSystem) refresh(dir *entry) {
 	if fs.mirrored == nil || dir.removed || dir.children == nil || isLink(dir) {
 		return
@@ -101,10 +100,10 @@ func (fs *fileSystem) refresh(dir *entry) {
 	}
 }
 
-// refreshAll is refresh for the whole tree, contents included.
+// refreshAll is refresh for the whole tree, with contents.
 func (fs *fileSystem) refreshAll() { fs.refreshBelow(fs.root, true) }
 
-// refreshBelow is refresh for a directory and all that are in it.
+// refreshBelow is refresh for a directory and all directories in it.
 func (fs *fileSystem) refreshBelow(dir *entry, contents bool) {
 	if fs.mirrored == nil {
 		return
@@ -120,7 +119,7 @@ func (fs *fileSystem) refreshBelow(dir *entry, contents bool) {
 	}
 }
 
-// list returns the real names in a directory, sorted; none if it is not shown.
+// list returns the sorted real names in a directory; none if it is not mirrored.
 func (t *realTree) list(dir *entry) []string {
 	at, _, ok := t.pathOf(dir)
 	if !ok {
@@ -129,7 +128,7 @@ func (t *realTree) list(dir *entry) []string {
 	return t.namesIn(at)
 }
 
-// namesIn returns the names in a real directory, except for that which is not the node's.
+// namesIn returns the names in a real directory that belong to the node.
 func (t *realTree) namesIn(at realDir) []string {
 	opened, err := at.root.Open(at.path)
 	if err != nil {
@@ -145,7 +144,7 @@ func (t *realTree) namesIn(at realDir) []string {
 	return names
 }
 
-// refreshEntry compares an entry with what is really there, which wins.
+// refreshEntry updates an entry from the real directory.
 func (fs *fileSystem) refreshEntry(e *entry) {
 	at, home, ok := fs.mirrored.pathOf(e)
 	if !ok || home {
@@ -179,7 +178,7 @@ func (fs *fileSystem) forget(e *entry) {
 	e.markRemoved()
 }
 
-// importReal takes over what somebody else made.
+// importReal adds what another process created.
 func (fs *fileSystem) importReal(dir *entry, name string) {
 	if !isWindowsName(name) {
 		fs.mirrored.m.reportOnce("%q is not a valid Windows name; the node ignores it", name)
@@ -210,7 +209,7 @@ func isWindowsName(name string) bool {
 	return utf8.ValidString(name) && !strings.Contains(name, winpath.Separator) && checkName(name) == nil
 }
 
-// load takes the content of a file that somebody else wrote into memory.
+// load reads the content of a file that another process wrote.
 func (fs *fileSystem) load(e *entry) error {
 	if fs.mirrored == nil || e.lastStat == nil || e.lastStat.kind != 0 || e.lastStat.loaded || e.children != nil || isLink(e) {
 		return nil
@@ -227,8 +226,8 @@ func (fs *fileSystem) load(e *entry) error {
 	return nil
 }
 
-// readReal reads a file that was seen a moment ago. Somebody may have put a link or a pipe
-// there since: neither is read, nor waited for.
+// readReal reads a regular file. If it has become a link or a pipe meanwhile, readReal fails
+// without blocking.
 func readReal(at realDir, size int64) ([]byte, error) {
 	if size > maxContent {
 		return nil, fmt.Errorf("%s: %d bytes exceed the limit of %d", at.path, size, maxContent)
@@ -252,7 +251,7 @@ func readReal(at realDir, size int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxContent))
 }
 
-// length is how many bytes a file or stream has.
+// length is the size of a file or stream.
 func (e *entry) length() int64 {
 	if e.lastStat != nil && e.lastStat.kind == 0 && !e.lastStat.loaded {
 		return e.lastStat.size
@@ -260,7 +259,6 @@ func (e *entry) length() int64 {
 	return int64(len(e.content))
 }
 
-// tagForeignLink is IO_REPARSE_TAG_LX_SYMLINK: a link of Linux, which Windows shows but does
-// not follow.
+// tagForeignLink is IO_REPARSE_TAG_LX_SYMLINK: a Linux link, which Windows does not follow.
 // https://learn.microsoft.com/openspecs/windows_protocols/ms-fscc/c8e77b37-3909-4fe6-a4ea-2b9d423b1ee4
 const tagForeignLink win.ReparseTag = 0xa000001d

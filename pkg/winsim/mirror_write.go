@@ -10,7 +10,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// show makes a new entry, with all that is in it, in the real directory.
+// show creates a new entry with its content in the real directory.
 func (fs *fileSystem) show(e *entry) {
 	if fs.mirrored != nil {
 		fs.mirrored.show(e)
@@ -29,7 +29,7 @@ func (t *realTree) show(e *entry) {
 	}
 }
 
-// write makes one name. What cannot be made, because of its name for example, is in memory
+// write creates one name. What cannot be created, for example because of its name, is in memory
 // only.
 func (t *realTree) write(at realDir, e *entry) {
 	e.lastStat = nil
@@ -53,7 +53,7 @@ func (t *realTree) create(at realDir, e *entry) error {
 				return nil
 			}
 		}
-		// A link that this machine cannot make is an empty directory or file.
+		// A link that this machine cannot create becomes an empty directory or file.
 	}
 	if e.children != nil {
 		err := at.root.Mkdir(at.path, 0o700)
@@ -62,7 +62,7 @@ func (t *realTree) create(at realDir, e *entry) error {
 		}
 		return err
 	}
-	// Whatever stands there, a link above all, is not written to.
+	// Never write to an existing file or link.
 	file, err := at.root.OpenFile(at.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -73,8 +73,7 @@ func (t *realTree) create(at realDir, e *entry) error {
 	return errors.Join(err, file.Close())
 }
 
-// rewrite shows what an entry has become: a mounted folder, a directory again, a file with
-// another content.
+// rewrite replaces the real entry after a change of kind or content.
 func (fs *fileSystem) rewrite(e *entry) {
 	if fs.mirrored == nil {
 		return
@@ -89,8 +88,8 @@ func (fs *fileSystem) rewrite(e *entry) {
 	fs.mirrored.write(at, e)
 }
 
-// hide removes an entry from the real directory before it is removed from memory. Links are
-// not followed. The error is what the call answers then.
+// hide removes an entry from the real directory before it is removed from memory. It does not
+// follow links. The call returns its error.
 func (fs *fileSystem) hide(e *entry) error {
 	if fs.mirrored == nil {
 		return nil
@@ -114,8 +113,8 @@ func (fs *fileSystem) hide(e *entry) error {
 	return nil
 }
 
-// within reports whether a directory of a drive is in an entry, or is that entry. Such a
-// directory stays, whatever becomes of the entry.
+// within reports whether a mirrored directory of a drive is the entry or inside it. Such a
+// directory is emptied but never removed.
 func (b realDir) within(e *entry) bool {
 	if len(b.prefix) == 0 || e.isStream {
 		return false
@@ -124,8 +123,8 @@ func (b realDir) within(e *entry) bool {
 	return len(names) <= len(b.prefix) && slices.EqualFunc(names, b.prefix[:len(names)], winpath.Equal)
 }
 
-// removeReal removes one name. A directory of which the node does not know that something is in
-// it stays: somebody just made it.
+// removeReal removes one name. It keeps a directory in which another process just created
+// something.
 func removeReal(at realDir, e *entry) error {
 	instead := isLink(e) && e.lastStat != nil && e.lastStat.kind == fs.ModeDir // of a link
 	if len(e.children) > 0 || instead {
@@ -135,7 +134,7 @@ func removeReal(at realDir, e *entry) error {
 }
 
 // swapReal exchanges two entries in the real directory, before they are exchanged in memory.
-// What it returns is to be called afterwards.
+// Call the result afterwards.
 func (fs *fileSystem) swapReal(a, b *entry) (renamed func()) {
 	if fs.mirrored == nil {
 		return func() {}
@@ -153,7 +152,7 @@ func (fs *fileSystem) swapReal(a, b *entry) (renamed func()) {
 			t.relink(b)
 		}
 	}
-	// One of them is not in a directory that is shown.
+	// One of them is not mirrored.
 	for _, e := range []*entry{a, b} {
 		if e.children != nil && !isLink(e) {
 			fs.refreshBelow(e, true)
@@ -176,7 +175,7 @@ func (m *mirror) rename(from realDir, to string) bool {
 	return err == nil
 }
 
-// relink makes links anew that are somewhere else now, and so say something else.
+// relink rewrites real links whose text depends on where they are.
 func (t *realTree) relink(e *entry) {
 	if isLink(e) {
 		at, _, ok := t.pathOf(e)

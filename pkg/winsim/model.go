@@ -9,64 +9,61 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// Model says what a node contains. The YAML form has the same fields; see LoadModel.
+// Model describes a node. The YAML form has the same fields; see LoadModel.
 type Model struct {
 	// Seed makes random faults reproducible.
 	Seed uint64 `yaml:"seed"`
-	// RealTime makes the node's own waits take their time. Tests leave it off.
+	// RealTime makes the node wait in real time. Tests leave it off.
 	RealTime bool `yaml:"realTime"`
-	// Storage says how disks and volumes behave.
+	// Storage is the behaviour of disks and volumes.
 	Storage Storage `yaml:"storage"`
 	// Disks are the disks of the node, with their partitions and the volumes on them.
 	Disks []Disk `yaml:"disks"`
-	// Volumes are the volumes that are not one partition of one of the disks.
+	// Volumes are the volumes that are not a single partition of a disk.
 	Volumes []Volume `yaml:"volumes"`
-	// ISCSI is the node's iSCSI initiator, and the portals and targets around it.
+	// ISCSI is the node's iSCSI initiator with its portals and targets.
 	ISCSI ISCSI `yaml:"iscsi"`
-	// Files are the directories, files and links that exist at the start, made
-	// in this order. Missing parents are created.
+	// Files are the directories, files and links at the start, created in this order with
+	// missing parents.
 	Files []File `yaml:"files"`
-	// Firmware says which machine this is.
+	// Firmware identifies the machine.
 	Firmware Firmware `yaml:"firmware"`
-	// Services are the services that are installed.
+	// Services are the installed services.
 	Services []Service `yaml:"services"`
-	// SMBServers are the servers whose shares the node can reach.
+	// SMBServers are the SMB servers that the node can reach.
 	SMBServers []SMBServer `yaml:"smbServers"`
 }
 
 // Volume is a volume of the node.
 type Volume struct {
-	// ID is the GUID in \\?\Volume{GUID}\, with or without that decoration. The
-	// default is the one Windows would choose for the partition; a volume that is not
-	// on one needs an ID.
+	// ID is the GUID, alone or as \\?\Volume{GUID}\. The default is the GUID that Windows
+	// chooses for the partition. A volume without a partition needs an ID.
 	ID string `yaml:"id"`
 	// Letter is the drive letter, or empty for a volume without one.
 	Letter string `yaml:"letter"`
-	// State is empty for a healthy volume, or one of the ways to be unusable.
+	// State is empty for a healthy volume.
 	State VolumeState `yaml:"state"`
-	// FileSystem is what the volume is formatted with; the default is NTFS.
+	// FileSystem is the file system; the default is NTFS.
 	FileSystem FileSystem `yaml:"fileSystem"`
-	// Used is space that is taken in addition to what the files need.
+	// Used is used space in addition to the files.
 	Used Size `yaml:"used"`
-	// NoShortNames keeps NTFS from making 8.3 names, as fsutil 8dot3name set does.
+	// NoShortNames disables 8.3 names, as fsutil 8dot3name set does.
 	NoShortNames bool `yaml:"noShortNames"`
-	// Files are on the volume at the start; their paths begin at its root.
+	// Files are on the volume at the start. Paths start at its root.
 	Files []File `yaml:"files"`
 
-	// Size is that of a volume that is on no disk; the default is 10 GiB. Such a
-	// volume knows nothing of disks, like a RAM disk.
+	// Size is the size of a volume without a disk, such as a RAM disk; the default is 10 GiB.
 	Size Size `yaml:"size"`
-	// Extents are the parts of disks of a volume that is more than one partition.
+	// Extents are the parts of disks of a volume that spans partitions.
 	Extents []Extent `yaml:"extents"`
-	// CDROM makes the volume a CD-ROM, with the device number 0 that also the first
-	// disk has.
+	// CDROM makes the volume a CD-ROM. Its device number is 0, like that of the first disk.
 	CDROM bool `yaml:"cdrom"`
 }
 
 // FileSystem is the name of a file system.
 type FileSystem string
 
-// The file systems. FileSystemNone is a volume without a recognised one.
+// The file systems. FileSystemNone means an unrecognised one.
 const (
 	NTFS           FileSystem = "ntfs"
 	ReFS           FileSystem = "refs"
@@ -75,7 +72,7 @@ const (
 	FileSystemNone FileSystem = "raw"
 )
 
-// VolumeState says how a volume answers when it is accessed.
+// VolumeState is how a volume answers an access.
 type VolumeState string
 
 // The states of a volume.
@@ -96,8 +93,7 @@ func (s VolumeState) known() bool {
 	}
 }
 
-// File is one entry of the node's file tree: a directory, unless one of the other
-// fields makes it something else.
+// File is one entry of the file tree: a directory, unless another field says otherwise.
 type File struct {
 	Path        string `yaml:"path"`
 	Content     string `yaml:"content"`     // makes it a file with this content
@@ -108,15 +104,14 @@ type File struct {
 	Volume      string `yaml:"volume"`      // makes it a mounted folder of the volume with this ID
 	ReadOnly    bool   `yaml:"readOnly"`    // sets the read-only attribute
 
-	// Tag gives a file or directory a reparse point that is not one of the above, such
-	// as 0x80000013 of a deduplicated file.
+	// Tag sets a reparse point of another kind, such as 0x80000013 of a deduplicated file.
 	Tag uint32 `yaml:"tag"`
-	// TagData are the bytes of that reparse point behind its header of 8, in
-	// hexadecimal digits. Only those of a link are looked at, which can be malformed.
+	// TagData is the content of that reparse point after its 8-byte header, in hexadecimal
+	// digits. Only links use it; it can be malformed.
 	TagData string `yaml:"tagData"`
 }
 
-// ModelError names the field of a model, or of a list of faults, that is wrong.
+// ModelError names the wrong field of a model or list of faults.
 type ModelError struct {
 	File    string // where the model was loaded from, if it was
 	Line    int    // 0 if not loaded from YAML
@@ -143,25 +138,25 @@ func field(list string, i int, name string) string {
 	return fmt.Sprintf("%s[%d].%s", list, i, name)
 }
 
-// problem makes the error of a field, named from where the caller stands.
+// problem returns the error of a field, relative to the caller's struct.
 func problem(field, format string, args ...any) *ModelError {
 	return &ModelError{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// in names the struct in which the field stands.
+// in adds the name of the outer struct.
 func (e *ModelError) in(outer string) *ModelError {
 	e.Field = outer + "." + e.Field
 	return e
 }
 
-// at names the list in which the struct with the field stands.
+// at adds the name of the outer list.
 func (e *ModelError) at(list string, i int) *ModelError {
 	return e.in(fmt.Sprintf("%s[%d]", list, i))
 }
 
 var guid = regexp.MustCompile(`^(?i)(?:\\\\\?\\Volume)?\{?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\}?\\?$`)
 
-// normalGUID returns the bare GUID of a volume id in lower case, or "".
+// normalGUID returns the bare GUID of a volume ID in lower case, or "".
 func normalGUID(id string) string {
 	match := guid.FindStringSubmatch(id)
 	if match == nil {
@@ -170,7 +165,7 @@ func normalGUID(id string) string {
 	return strings.ToLower(match[1])
 }
 
-// validate returns what the model describes, or an error that names the wrong field.
+// validate builds what the model describes, or returns an error that names the wrong field.
 func (m Model) validate() (inventory, error) {
 	if err := m.Storage.validate(); err != nil {
 		return inventory{}, err
@@ -199,7 +194,7 @@ func (m Model) validate() (inventory, error) {
 	return inv, nil
 }
 
-// checkPath accepts clean paths, and those with \\?\, which can name anything.
+// checkPath accepts clean paths, and any path with \\?\.
 func (f File) checkPath() error {
 	if strings.HasPrefix(f.Path, `\\?\`) {
 		return nil
@@ -207,7 +202,7 @@ func (f File) checkPath() error {
 	return winpath.Validate(f.Path)
 }
 
-// validate checks a file whose path is known to be good, on a node that has volumes.
+// validate checks a file except for its path. HasVolume may be nil.
 func (f File) validate(hasVolume func(guid string) bool) *ModelError {
 	natures := 0
 	for _, given := range []bool{f.Content != "", f.EmptyFile, f.Symlink != "", f.FileSymlink != "", f.Junction != "", f.Volume != ""} {

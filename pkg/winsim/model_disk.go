@@ -9,51 +9,50 @@ import (
 
 // Disk is a disk of the node.
 type Disk struct {
-	// Number is the N of \\.\PhysicalDriveN. Disks without a number, or with 0, get
-	// the lowest numbers that are free, in their order; the first gets 0.
+	// Number is the N of \\.\PhysicalDriveN. Disks without a number, or with 0, get the lowest
+	// free numbers in their order; the first gets 0.
 	Number uint32 `yaml:"number"`
 	Size   Size   `yaml:"size"`
-	// GrowsTo is the size to which the disk grows as soon as it has been formatted, as
-	// if its owner asked for more space then; 0 means never. Windows sees it as it sees
-	// what GrowDisk does.
+	// GrowsTo is the size of the disk after a format, as if its owner asked for more space
+	// then; 0 means that it does not grow. See also GrowDisk.
 	GrowsTo Size `yaml:"growsTo"`
 	// SectorSize is 512, the default, or 4096.
 	SectorSize uint32 `yaml:"sectorSize"`
-	// Bus is how the disk is attached; the default is SCSI.
+	// Bus is the bus of the disk; the default is SCSI.
 	Bus Bus `yaml:"bus"`
-	// Serial is what the device reports, spaces around it included; may be empty.
+	// Serial is the serial number that the device reports, including spaces around it; may be
+	// empty.
 	Serial string `yaml:"serial"`
-	// Page83 are the identifiers in the device's order. A disk without any does not
-	// know the question.
+	// Page83 are the identifiers in the device's order. A disk without any does not support the
+	// request.
 	Page83 []Identifier `yaml:"page83"`
-	// Location is the text of StorageDeviceLocationProperty, or for a file-backed
-	// disk the path of the file. A disk without it does not know the question.
+	// Location is the text of StorageDeviceLocationProperty, or for a file-backed disk the path
+	// of the file. A disk without it does not support the request.
 	Location string `yaml:"location"`
-	// SCSI is the address. A disk without it does not know the question.
+	// SCSI is the address. A disk without it does not support the request.
 	SCSI *SCSI `yaml:"scsi"`
 
-	// Offline and ReadOnly are the state at the start, besides what the SAN policy
-	// does. Online says that an operator took the disk online, so that the policy
-	// leaves it alone.
+	// Offline and ReadOnly are the state at the start; the SAN policy can add to it. Online
+	// exempts the disk from the policy, as if an operator had taken it online.
 	Offline  bool `yaml:"offline"`
 	ReadOnly bool `yaml:"readOnly"`
 	Online   bool `yaml:"online"`
-	// System makes it the disk from which Windows starts.
+	// System makes it the boot disk of Windows.
 	System bool `yaml:"system"`
-	// Dying makes every request to the disk fail with 1117.
+	// Dying makes every request to the disk fail with ERROR_IO_DEVICE (1117).
 	Dying bool `yaml:"dying"`
-	// LooksRaw is how many times Windows shows the disk as raw although it has a
-	// partition table, as when it could not be read in time.
+	// LooksRaw is how many times Windows shows the disk as raw although it has a partition
+	// table, as if reading it took too long.
 	LooksRaw int `yaml:"looksRaw"`
 
-	// Layout is the kind of partition table; the default is none.
+	// Layout is the kind of partition table; the default is raw.
 	Layout     Layout      `yaml:"layout"`
 	Partitions []Partition `yaml:"partitions"`
-	// Bytes are put on the disk last, over everything else.
+	// Bytes are written to the disk last, over everything else.
 	Bytes []Bytes `yaml:"bytes"`
 }
 
-// Bus is STORAGE_BUS_TYPE in words.
+// Bus is the name of a STORAGE_BUS_TYPE.
 type Bus string
 
 // The buses.
@@ -88,7 +87,7 @@ var busTypes = map[Bus]win.BusType{
 	BusNVMe:       win.BusTypeNVMe,
 }
 
-// isShared reports whether the SAN policy takes it for a bus that several machines share.
+// isShared reports whether the SAN policy treats it as a shared bus.
 func (b Bus) isShared() bool {
 	switch b {
 	case "", BusSCSI, BusSAS, BusISCSI, BusFibre:
@@ -98,7 +97,7 @@ func (b Bus) isShared() bool {
 	}
 }
 
-// Identifier is an identifier of SCSI page 83: text or hexadecimal digits.
+// Identifier is an identifier of SCSI page 83, as text or hexadecimal digits.
 type Identifier struct {
 	CodeSet     CodeSet `yaml:"codeSet"` // the default is ASCII for Text and binary for Hex
 	Association uint32  `yaml:"association"`
@@ -106,7 +105,7 @@ type Identifier struct {
 	Hex         string  `yaml:"hex"`
 }
 
-// CodeSet says how an identifier is to be read.
+// CodeSet is the encoding of an identifier.
 type CodeSet string
 
 // The code sets.
@@ -147,7 +146,7 @@ func textOrHex(text, digits string) ([]byte, *ModelError) {
 	return value, nil
 }
 
-// SCSI is a SCSI address, and the bus number of the controller as text.
+// SCSI is a SCSI address with the bus number of the controller.
 type SCSI struct {
 	Port      uint8  `yaml:"port"`
 	Path      uint8  `yaml:"path"`
@@ -159,8 +158,8 @@ type SCSI struct {
 // Layout is a kind of partition table.
 type Layout string
 
-// The layouts. A superfloppy is a file system on a disk without a table: Windows shows it
-// as an MBR disk with one partition that starts at offset 0.
+// The layouts. A superfloppy is a file system without a partition table: Windows shows it as an
+// MBR disk with one partition at offset 0.
 const (
 	LayoutRaw         Layout = "raw"
 	LayoutGPT         Layout = "gpt"
@@ -170,25 +169,25 @@ const (
 
 // Partition is a partition of a disk.
 type Partition struct {
-	// Type is basic, the default, msr, efi, recovery, ldm-metadata, ldm-data, linux or
-	// a GUID; on an MBR disk it is a number, by default 0x07.
+	// Type is basic (the default), msr, efi, recovery, ldm-metadata, ldm-data, linux or a GUID;
+	// on an MBR disk a number, by default 0x07.
 	Type string `yaml:"type"`
-	// ID is the GUID of a GPT partition; the default is that of its volume, else one
-	// made of the numbers of disk and partition.
+	// ID is the GUID of a GPT partition. The default is the GUID of its volume, else one that
+	// contains the disk and partition number.
 	ID string `yaml:"id"`
-	// Offset is by default where Windows would put the partition, Size what is left.
+	// Offset is by default where Windows puts the partition, Size the remaining space.
 	Offset     Size   `yaml:"offset"`
 	Size       Size   `yaml:"size"`
 	Attributes uint64 `yaml:"attributes"`
 	Name       string `yaml:"name"`
-	// Volume is what Windows shows of the partition. Without it a basic partition is
-	// a volume without a file system, and others have none.
+	// Volume is the volume of the partition. By default a basic partition has a volume without
+	// a file system, and others have no volume.
 	Volume *Volume `yaml:"volume"`
-	// Bytes are put on the partition.
+	// Bytes are written to the partition.
 	Bytes []Bytes `yaml:"bytes"`
 }
 
-// partitionTypes are the names of types. Windows has no name for the last one.
+// partitionTypes are the names of partition types.
 var partitionTypes = map[string]win.GUID{
 	"basic":        win.PartitionBasicData,
 	"msr":          win.PartitionMSR,
@@ -199,15 +198,15 @@ var partitionTypes = map[string]win.GUID{
 	"linux":        win.MustGUID("0fc63daf-8483-4772-8e79-3d69d8477de4"),
 }
 
-// Bytes are bytes at an offset, text or hexadecimal digits. A negative offset counts from
-// the end.
+// Bytes is data at an offset, as text or hexadecimal digits. A negative offset counts from the
+// end.
 type Bytes struct {
 	Offset Size   `yaml:"offset"`
 	Text   string `yaml:"text"`
 	Hex    string `yaml:"hex"`
 }
 
-// Extent is a part of a disk of the model, by its number.
+// Extent is a part of the disk with that number.
 type Extent struct {
 	Disk   uint32 `yaml:"disk"`
 	Offset Size   `yaml:"offset"`

@@ -11,51 +11,52 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// ISCSI is the node's iSCSI initiator, and the world that it can reach.
+// ISCSI is the node's iSCSI initiator and the servers that it can reach.
 type ISCSI struct {
-	// Initiator is the node's own name, which it also gives as CHAP user if it is told none.
+	// Initiator is the node's name, and its default CHAP user.
 	Initiator string `yaml:"initiator"`
-	// PnPDelay is how long after a login its disks appear.
+	// PnPDelay is the time from a login until its disks appear.
 	PnPDelay time.Duration `yaml:"pnpDelay"`
-	// Portals are the servers' addresses, Targets what they offer.
+	// Portals are the addresses of the servers, Targets their targets.
 	Portals []ISCSIPortal `yaml:"portals"`
 	Targets []ISCSITarget `yaml:"targets"`
-	// Logins are what Windows has logged in to when it started, and does at each start.
+	// Logins are the persistent logins, active from the start.
 	Logins []ISCSILogin `yaml:"logins"`
 }
 
-// ISCSIPortal is an address at which a server offers targets.
+// ISCSIPortal is a server address that offers targets.
 type ISCSIPortal struct {
 	Address string `yaml:"address"`
 	Port    uint16 `yaml:"port"` // the default is 3260
-	// Down makes it unreachable, with 0xefff0003; Delay is how long it takes to answer.
+	// Down makes the portal unreachable (ISDSC_CONNECTION_FAILED, 0xefff0003). Delay is the
+	// time it takes to answer.
 	Down  bool          `yaml:"down"`
 	Delay time.Duration `yaml:"delay"`
-	// Registered says that the node knows the portal and its targets from the start.
+	// Registered makes the node know the portal and its targets from the start.
 	Registered bool `yaml:"registered"`
 }
 
-// ISCSITarget is a target. Its disks appear on the node with a login, and are gone after the
-// logout; what was written to them stays.
+// ISCSITarget is a target. Its disks appear after a login and go with the logout, but keep
+// their content.
 type ISCSITarget struct {
 	IQN string `yaml:"iqn"`
-	// Portals are those that offer it, such as 10.0.0.10:3260; the default is all of them.
+	// Portals are the portals that offer it, such as 10.0.0.10:3260; the default is all.
 	Portals []string `yaml:"portals"`
-	// CHAP is what the target wants to see; without it everybody may log in.
+	// CHAP are the required credentials; without it everybody may log in.
 	CHAP *CHAP `yaml:"chap"`
-	// LUNs are the disks, LUN 0 first. Their bus is iSCSI, and they get a number when they
-	// appear.
+	// LUNs are the disks, LUN 0 first. Their bus is iSCSI; they get a number when they appear.
 	LUNs []Disk `yaml:"luns"`
-	// BusyLogouts is how many logouts fail with 0xefff0040, as if a disk were in use.
+	// BusyLogouts is how many logouts fail with ISDSC_DEVICE_BUSY_ON_SESSION (0xefff0040).
 	BusyLogouts int `yaml:"busyLogouts"`
 }
 
 // CHAP are the credentials of a target.
 type CHAP struct {
-	// User and Secret are what the initiator has to give. No user means the initiator's name.
+	// User and Secret are the initiator's credentials. The default user is the initiator's
+	// name.
 	User   string `yaml:"user"`
 	Secret string `yaml:"secret"`
-	// MutualSecret is that by which the target proves itself, if it can.
+	// MutualSecret authenticates the target to the initiator; empty if it cannot.
 	MutualSecret string `yaml:"mutualSecret"`
 }
 
@@ -66,17 +67,17 @@ type ISCSILogin struct {
 }
 
 const (
-	// defaultInitiator is how Windows names itself: its own domain, and the computer's name.
+	// defaultInitiator is the initiator name in the form that Windows uses.
 	defaultInitiator = "iqn.1991-05.com.microsoft:winsim"
-	// initiatorInstance is the one adapter of software initiators.
+	// initiatorInstance is the software initiator's only adapter.
 	initiatorInstance = `ROOT\ISCSIPRT\0000_0`
-	// defaultPortalPort is that of iSCSI.
+	// defaultPortalPort is the port of iSCSI.
 	defaultPortalPort = 3260
 	// iscsiAdapter is the number of that adapter in SCSI addresses.
 	iscsiAdapter = 9
 )
 
-// build makes the initiator that the model describes. The error names the field that is wrong.
+// build returns the initiator that the model describes, or an error that names the wrong field.
 func (m ISCSI) build() (initiator, *ModelError) {
 	in := initiator{name: cmp.Or(m.Initiator, defaultInitiator), pnpDelay: m.PnPDelay}
 	if err := win.CheckTargetName(in.name); err != nil {
@@ -134,7 +135,7 @@ func (m ISCSIPortal) build() (*iscsiPortal, *ModelError) {
 	return &iscsiPortal{TargetPortal: portal, down: m.Down, delay: m.Delay, registered: m.Registered}, notNegative("delay", m.Delay)
 }
 
-// build makes the target with that index in the model.
+// build returns the target with that index in the model.
 func (m ISCSITarget) build(portals []*iscsiPortal, index int) (*iscsiTarget, *ModelError) {
 	if err := win.CheckTargetName(m.IQN); err != nil {
 		return nil, problem("iqn", "%v", err)
@@ -171,7 +172,7 @@ func (m ISCSITarget) build(portals []*iscsiPortal, index int) (*iscsiTarget, *Mo
 	return t, nil
 }
 
-// validate wants secrets that Windows takes, too: others cannot be asked for.
+// validate refuses secrets that Windows would refuse.
 func (m CHAP) validate() *ModelError {
 	const least, most = 12, 16
 	if len(m.Secret) < least || len(m.Secret) > most {
@@ -219,7 +220,7 @@ func (in *initiator) addLogin(m ISCSILogin) *ModelError {
 	return nil
 }
 
-// findPortal finds the portal that a text means, with or without the usual port.
+// findPortal finds a portal by address, with or without the default port.
 func findPortal(portals []*iscsiPortal, text string) *iscsiPortal {
 	address, port := text, uint64(defaultPortalPort)
 	if host, number, err := net.SplitHostPort(text); err == nil {

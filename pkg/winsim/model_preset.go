@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// SystemVolume is the id of drive C: in the presets.
+// SystemVolume is the ID of drive C: in the presets.
 const SystemVolume = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
 
-// presets are the models that come with the package, by name.
+// presets are the built-in models by name.
 var presets = map[string]func() Model{
 	"busy":     Busy,
 	"default":  Default,
@@ -20,11 +20,11 @@ var presets = map[string]func() Model{
 	"vsphere":  VSphere,
 }
 
-// Default is a node as kubelet leaves it: disk 0 with drive C: and the kubelet's
-// directories, and three blank disks, which are numbers 1 to 3: 10 GiB, 1 GiB, and 20 GiB.
-// The last one has sectors of 4096 bytes, and grows to 24 GiB once it is formatted. The
-// iSCSI portal 10.0.0.10:3260 offers two targets, and the initiator's service runs. The
-// server \\files has the share data, for the user csi with the password "csi-Pa55".
+// Default is a plain node: disk 0 with drive C: and the kubelet's directories, and the blank
+// disks 1 to 3 of 10 GiB, 1 GiB and 20 GiB. Disk 3 has 4096-byte sectors and grows to 24 GiB
+// when it is formatted. The iSCSI portal 10.0.0.10:3260 offers two targets, and the initiator's
+// service runs. The server \\files has the share data for the user csi with the password
+// "csi-Pa55".
 func Default() Model {
 	model := node(Disk{Serial: "SYSTEM", Location: location(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {
@@ -47,9 +47,9 @@ func Default() Model {
 	return model
 }
 
-// Busy is Default with two volumes that pods use, on disks 4 and 5, each mounted in the
-// driver's directory and linked in the pod's. The disk of the second has grown, but its file
-// system has not, and is almost full. A third volume is gone, and its mount was left behind.
+// Busy is Default with two volumes in use by pods, on disks 4 and 5. Each is mounted in the
+// driver's directory and linked into the pod's. The second is almost full, and its disk has
+// grown but its file system has not. A third volume is gone and has left its mount behind.
 func Busy() Model {
 	model := Default()
 	for i, volume := range []struct {
@@ -78,13 +78,13 @@ func Busy() Model {
 	return model
 }
 
-// staging is where a driver mounts a volume, before it is linked to where pods see it.
+// staging is the directory where a driver mounts a volume.
 func staging(volume string) string {
 	return `C:\var\lib\kubelet\plugins\kubernetes.io\csi\csi.example.com\` + volume + `\globalmount`
 }
 
-// demoTargets is a portal with two targets, one of which wants CHAP. Their disks are nowhere to
-// be seen before a login.
+// demoTargets is a portal with two targets, one of which requires CHAP. Their disks appear
+// after a login.
 func demoTargets() ISCSI {
 	return ISCSI{
 		PnPDelay: 200 * time.Millisecond,
@@ -100,8 +100,8 @@ func demoTargets() ISCSI {
 	}
 }
 
-// Azure is a node with two data disks at LUN 0 and 1. Drivers find them by that number on
-// the adapter that is not the system disk's; the disks have page 83 but no serial number.
+// Azure is a node with two data disks at LUN 0 and 1. Drivers find them by LUN on the second
+// adapter. The disks have page 83 but no serial number.
 func Azure() Model {
 	hyperV := func(digits string) []Identifier { return []Identifier{{Hex: "60022480" + digits}} }
 	model := node(Disk{Bus: BusSAS, Page83: hyperV("5a1bd4d05f4e7dbb0e6c1b49"), Location: azureLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
@@ -117,14 +117,14 @@ func Azure() Model {
 	return model
 }
 
-// azureLocation is as on a generation 2 machine; the controller is on a VMBus, whose
-// numbers look odd.
+// azureLocation is the location on a generation 2 machine. The odd numbers are those of the
+// VMBus.
 func azureLocation(adapter, lun uint8) string {
 	return fmt.Sprintf("Integrated : Bus 0 : Device 63667 : Function 30747 : Adapter %d : Port 0 : Target 0 : LUN %d", adapter, lun)
 }
 
-// GCE is a node of Compute Engine with two persistent disks. Drivers find them by the last
-// word of page 83, which is the name of the disk; two spaces are part of it.
+// GCE is a Compute Engine node with two persistent disks. Drivers find them by the last word of
+// page 83, the disk name. The two spaces are real.
 func GCE() Model {
 	model := node(gceDisk("system", 1))
 	model.Disks = append(model.Disks, gceDisk("pvc-data-1", 2), gceDisk("pvc-data-2", 3))

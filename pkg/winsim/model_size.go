@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes. In YAML it is a number, or one with a unit: 512MiB, 10GiB.
+// Size is a number of bytes. In YAML it can have a unit: 512MiB, 10GiB.
 type Size int64
 
 // Units of sizes.
@@ -24,7 +24,7 @@ var units = []struct {
 	size Size
 }{{"KiB", KiB}, {"MiB", MiB}, {"GiB", GiB}, {"TiB", TiB}}
 
-// UnmarshalText reads a size.
+// UnmarshalText parses a size.
 func (s *Size) UnmarshalText(text []byte) error {
 	number, unit := string(text), Size(1)
 	for _, u := range units {
@@ -41,7 +41,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String writes a size as it is read, with the largest unit that fits.
+// String formats a size with the largest unit that fits.
 func (s Size) String() string {
 	for _, u := range slices.Backward(units) {
 		if s != 0 && s%u.size == 0 {
@@ -51,5 +51,5 @@ func (s Size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
-// plausible reports whether a disk or volume can have the size, whatever its sectors.
+// plausible reports whether a disk or volume can have the size.
 func (s Size) plausible() bool { return s >= MiB && s <= 1024*TiB && s%4096 == 0 }

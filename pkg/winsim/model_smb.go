@@ -10,45 +10,46 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
-// SMBServer is a file server in the node's network. It lives on when the node is restarted.
+// SMBServer is a file server in the node's network. A reboot of the node does not affect it.
 type SMBServer struct {
-	// Name is how the node finds the server: a name or an address.
+	// Name is the host name or address of the server.
 	Name string `yaml:"name"`
-	// Aliases are other names and addresses of it. To Windows each is a server of its own.
+	// Aliases are more names and addresses. Windows treats each as a separate server.
 	Aliases []string `yaml:"aliases"`
-	// Shares are what it offers.
+	// Shares are its shares.
 	Shares []SMBShare `yaml:"shares"`
-	// Accounts are who may use them.
+	// Accounts are the users of the server.
 	Accounts []SMBAccount `yaml:"accounts"`
-	// Guest lets in those who give no user name.
+	// Guest allows access without a user name.
 	Guest bool `yaml:"guest"`
-	// NoEncryption makes the server refuse those who insist on it, with code 65.
+	// NoEncryption makes the server refuse encrypted connections with
+	// ERROR_NETWORK_ACCESS_DENIED (65).
 	NoEncryption bool `yaml:"noEncryption"`
-	// Down takes the server off the network: code 53.
+	// Down makes the server unreachable: ERROR_BAD_NETPATH (53).
 	Down bool `yaml:"down"`
-	// Delay is how long the server takes for each answer, on the node's clock. A server
-	// that is down takes as long to be given up on.
+	// Delay is the server's response time on the node's clock, and the timeout while it is
+	// down.
 	Delay time.Duration `yaml:"delay"`
 }
 
-// SMBShare is a share of a server, with a file tree of its own.
+// SMBShare is a share of a server with its own file tree.
 type SMBShare struct {
 	Name string `yaml:"name"`
-	// Files are there at the start; their paths begin at the root of the share.
+	// Files are on the share at the start. Paths start at its root.
 	Files []File `yaml:"files"`
 }
 
 // SMBAccount is a user of a server.
 type SMBAccount struct {
-	// User is the name. One with a domain, as DOMAIN\user, must be given so; one without
-	// is found with any domain or none, as Samba does it.
+	// User is the name. A name with a domain, DOMAIN\user, matches only as a whole; a name
+	// without one matches any domain, as in Samba.
 	User     string `yaml:"user"`
 	Password string `yaml:"password"`
-	// State is empty for an account that can be used.
+	// State is empty for a usable account.
 	State SMBAccountState `yaml:"state"`
 }
 
-// SMBAccountState says why an account cannot be used.
+// SMBAccountState is the reason why an account cannot be used.
 type SMBAccountState string
 
 // The states.
@@ -59,7 +60,7 @@ const (
 	SMBAccountPasswordExpired SMBAccountState = "password-expired" // code 1330
 )
 
-// newNetwork makes the servers of a model.
+// newNetwork returns the servers of a model.
 func newNetwork(servers []SMBServer) (network, *ModelError) {
 	n := network{byName: map[string]*server{}, mappings: map[string]*mapping{}}
 	for i, model := range servers {
@@ -87,7 +88,7 @@ func (n *network) add(model SMBServer) *ModelError {
 	return nil
 }
 
-// configure makes the server what the model says. Shares that it has keep their files.
+// configure applies the model to the server. Existing shares keep their files.
 func (s *server) configure(model SMBServer) *ModelError {
 	if err := model.validate(); err != nil {
 		return err

@@ -7,45 +7,45 @@ import (
 	"time"
 )
 
-// Storage says how the storage stack of a node behaves. The zero value is a machine that
-// does everything at once and without trouble; the presets are closer to life.
+// Storage is the behaviour of a node's storage stack. The zero value does everything at once
+// and without errors; the presets are more realistic.
 type Storage struct {
-	// SANPolicy is the state in which new disks arrive.
+	// SANPolicy is the state of new disks.
 	SANPolicy SANPolicy `yaml:"sanPolicy"`
-	// OfflineAgain is how often the partition manager puts a disk offline again,
-	// shortly after somebody took it online.
+	// OfflineAgain is how many times the partition manager takes a disk offline again, shortly
+	// after it came online.
 	OfflineAgain int `yaml:"offlineAgain"`
-	// AttachByRescan hides an attached disk until its adapter is rescanned.
+	// AttachByRescan hides an attached disk until a rescan of its adapter.
 	AttachByRescan bool `yaml:"attachByRescan"`
 
-	// CreateDiskMSR says whether a new GPT table gets a reserved partition by itself.
+	// CreateDiskMSR is when a new GPT gets a reserved partition automatically.
 	CreateDiskMSR MSRPolicy `yaml:"createDiskMSR"`
-	// CapacityFollows is what makes Windows see that a disk has grown.
+	// CapacityFollows is what makes Windows see the new size of a disk.
 	CapacityFollows CapacityPolicy `yaml:"capacityFollows"`
-	// CapacityDelay is how much later the partition table gives the new space.
+	// CapacityDelay is the delay until the partition table covers the new space.
 	CapacityDelay time.Duration `yaml:"capacityDelay"`
-	// GrowDelay is how much later than its partition a volume is longer.
+	// GrowDelay is the delay from the growth of a partition to that of its volume.
 	GrowDelay time.Duration `yaml:"growDelay"`
 
-	// VolumeArrival is how long after a change of the partition table, or after its
-	// disk came online, a volume appears.
+	// VolumeArrival is the delay until a volume appears, after a change of the partition table
+	// or after its disk came online.
 	VolumeArrival time.Duration `yaml:"volumeArrival"`
-	// ArrivalTrouble is for how long after that its file system answers ArrivalError,
-	// which is 1005 unless given.
+	// ArrivalTrouble is how long after that its file system fails with ArrivalError, by default
+	// ERROR_UNRECOGNIZED_VOLUME (1005).
 	ArrivalTrouble time.Duration `yaml:"arrivalTrouble"`
 	ArrivalError   uint32        `yaml:"arrivalError"`
-	// ForeignVolumeIDs gives new volumes GUIDs that differ from their partition's.
+	// ForeignVolumeIDs gives new volumes other GUIDs than their partitions have.
 	ForeignVolumeIDs bool `yaml:"foreignVolumeIDs"`
-	// Automount is what becomes of new volumes.
+	// Automount is the policy for new volumes.
 	Automount AutomountPolicy `yaml:"automount"`
 
-	// ServiceDelay is how long after its arrival the storage service knows a volume,
-	// unless its cache is refreshed.
+	// ServiceDelay is the delay until the storage service knows a new volume, unless its cache
+	// is refreshed.
 	ServiceDelay time.Duration `yaml:"serviceDelay"`
-	// ServiceOutOfDate is how many formats the storage service refuses with 40003,
-	// unless its cache is refreshed before.
+	// ServiceOutOfDate is how many formats the storage service refuses with 40003 (cache out of
+	// date), unless its cache is refreshed.
 	ServiceOutOfDate int `yaml:"serviceOutOfDate"`
-	// FormatTime is how long a format takes.
+	// FormatTime is the duration of a format.
 	FormatTime time.Duration `yaml:"formatTime"`
 }
 
@@ -61,8 +61,8 @@ const (
 	OfflineAll    SANPolicy = "offline-all"
 )
 
-// MSRPolicy says when a Microsoft reserved partition appears on a disk that was just
-// initialised: Microsoft's documentation lets one expect each of these.
+// MSRPolicy is when a Microsoft reserved partition appears on a newly initialised disk.
+// Microsoft's documentation allows each of these.
 type MSRPolicy string
 
 // The policies. The zero value is MSRNever.
@@ -72,7 +72,7 @@ const (
 	MSRLate   MSRPolicy = "late" // 100 ms later, where there is still room and none yet
 )
 
-// CapacityPolicy says what makes Windows look at the size of a disk again.
+// CapacityPolicy is what makes Windows read the size of a disk again.
 type CapacityPolicy string
 
 // The policies. The zero value is CapacityUpdate. A rescan always does it.
@@ -82,7 +82,7 @@ const (
 	CapacityAtOnce CapacityPolicy = "at-once"
 )
 
-// AutomountPolicy says what the mount manager does with volumes that arrive.
+// AutomountPolicy is what the mount manager does with new volumes.
 // https://learn.microsoft.com/windows-server/administration/windows-commands/automount
 type AutomountPolicy string
 
@@ -116,7 +116,7 @@ func (s Storage) validate() *ModelError {
 	return nil
 }
 
-// oneOf accepts the zero value, which is the default, and those listed.
+// oneOf accepts the known values and the zero value, which means the default.
 func oneOf[T ~string](field string, value T, known ...T) *ModelError {
 	if value == "" || slices.Contains(known, value) {
 		return nil

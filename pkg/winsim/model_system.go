@@ -11,16 +11,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// Firmware is what the firmware tells about the machine.
+// Firmware is what the firmware reports about the machine.
 type Firmware struct {
 	Manufacturer string `yaml:"manufacturer"`
 	Product      string `yaml:"product"`
-	// Serial is the serial number, spaces after it included; may be empty.
+	// Serial is the serial number, including trailing spaces; may be empty.
 	Serial string `yaml:"serial"`
-	// Table is the whole table in hexadecimal digits, as GetSystemFirmwareTable hands
-	// it out, in place of one that is made of the fields above. It may be nonsense.
+	// Table replaces the fields above by a whole table in hexadecimal digits, as
+	// GetSystemFirmwareTable returns it. It may be malformed.
 	Table string `yaml:"table"`
-	// WMISerial is what Win32_BIOS says. The default is what the table says.
+	// WMISerial is the serial number of Win32_BIOS; the default is the one in the table.
 	WMISerial string `yaml:"wmiSerial"`
 }
 
@@ -59,36 +59,35 @@ func (f Firmware) build() (firmware, *ModelError) {
 
 // Service is a service of the node.
 type Service struct {
-	// Name is the short name, unique without regard to case.
+	// Name is the short name, unique ignoring case.
 	Name string `yaml:"name"`
-	// DisplayName is the name for people; the default is Name.
+	// DisplayName is the display name; the default is Name.
 	DisplayName string `yaml:"displayName"`
-	// StartType is when Windows starts the service; the default is StartManual.
+	// StartType is the start type; the default is StartManual.
 	StartType StartType `yaml:"startType"`
-	// State is what the service does at the start. By default those run that Windows
-	// starts by itself, and what they depend on; the others are stopped.
+	// State is the initial state. By default, automatic services and their dependencies run,
+	// and others are stopped.
 	State ServiceState `yaml:"state"`
-	// DependsOn are the names of services of the node that must run before this one.
+	// DependsOn are the names of services that must run before this one.
 	DependsOn []string `yaml:"dependsOn"`
 
-	// StartTime and StopTime are for how long it is pending.
+	// StartTime and StopTime are how long the service is pending.
 	StartTime time.Duration `yaml:"startTime"`
 	StopTime  time.Duration `yaml:"stopTime"`
-	// ExitCode makes the service stop with this Windows code when it should begin to
-	// run. With 1066 SpecificExitCode is a code of its own.
+	// ExitCode makes the service fail to start with this Windows code. With
+	// ERROR_SERVICE_SPECIFIC_ERROR (1066), SpecificExitCode is the service's own code.
 	ExitCode         uint32 `yaml:"exitCode"`
 	SpecificExitCode uint32 `yaml:"specificExitCode"`
-	// RefusesStop makes it answer 1052 when it is asked to stop.
+	// RefusesStop makes the service refuse to stop, with ERROR_INVALID_SERVICE_CONTROL (1052).
 	RefusesStop bool `yaml:"refusesStop"`
-	// Proxy says that this is the service as which CSI Proxy itself runs, under
-	// whatever name.
+	// Proxy marks the service that runs CSI Proxy itself, under any name.
 	Proxy bool `yaml:"proxy"`
 }
 
-// StartType says when Windows starts a service.
+// StartType is when Windows starts a service.
 type StartType string
 
-// The start types. The first two are of drivers.
+// The start types. The first two are for drivers.
 const (
 	StartBoot      StartType = "boot"
 	StartSystem    StartType = "system"
@@ -105,12 +104,12 @@ var startTypes = map[StartType]win.StartType{
 	StartDisabled:  win.StartDisabled,
 }
 
-// byItself reports whether Windows starts such services without being asked.
+// byItself reports whether Windows starts such services automatically.
 func (t StartType) byItself() bool {
 	return t == StartBoot || t == StartSystem || t == StartAutomatic
 }
 
-// ServiceState is what a service does.
+// ServiceState is the state of a service.
 type ServiceState string
 
 // The states.
@@ -139,7 +138,7 @@ func (s ServiceState) check(field string) *ModelError {
 		ServiceContinuePending, ServicePausePending, ServicePaused)
 }
 
-// build makes the service without what it depends on.
+// build returns the service without its dependencies.
 func (s Service) build() (*service, *ModelError) {
 	if flaw := servicelist.Check(s.Name); flaw != "" {
 		return nil, problem("name", "%.100q is not the name of a service: %s", s.Name, flaw)
@@ -166,13 +165,13 @@ func (s Service) build() (*service, *ModelError) {
 	return &service{Service: s, state: s.State}, nil
 }
 
-// services are those of a node.
+// services are the services of a node.
 type services struct {
 	byName map[string]*service // by folded name
 	all    []*service          // in the order of the model
 }
 
-// buildServices makes the services, and brings them into the state they have at the start.
+// buildServices returns the services in their initial state.
 func buildServices(models []Service) (services, *ModelError) {
 	built := services{byName: map[string]*service{}}
 	for i, model := range models {
@@ -219,7 +218,7 @@ func (all *services) register(s *service) *ModelError {
 	return nil
 }
 
-// resolve finds what a service depends on.
+// resolve finds the dependencies of a service.
 func (all *services) resolve(s *service) *ModelError {
 	for _, name := range s.DependsOn {
 		needed := all.byName[winpath.Fold(name)]
@@ -231,7 +230,7 @@ func (all *services) resolve(s *service) *ModelError {
 	return nil
 }
 
-// needsItself reports whether a service depends on itself by way of others.
+// needsItself reports whether a service depends on itself, directly or not.
 func (s *service) needsItself(seen map[*service]bool, origin *service) bool {
 	for _, needed := range s.needs {
 		if needed == origin {
@@ -247,8 +246,7 @@ func (s *service) needsItself(seen map[*service]bool, origin *service) bool {
 	return false
 }
 
-// runAtStart brings the services that have no state yet into the one in which Windows starts
-// them.
+// runAtStart gives the services without a state their state after a start.
 func (all *services) runAtStart() {
 	for _, s := range all.all {
 		if s.state == "" && s.StartType.byItself() {
@@ -262,7 +260,7 @@ func (all *services) runAtStart() {
 	}
 }
 
-// runAtStart makes a service run, and what it depends on unless the model says otherwise.
+// runAtStart makes a service and its dependencies run, unless the model sets their state.
 func (s *service) runAtStart() {
 	s.state = ServiceRunning
 	for _, needed := range s.needs {

@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// LoadModel reads a Model in YAML. name, usually the file's name, stands in errors
-// together with the line and the field; they are *ModelErrors.
+// LoadModel reads a Model in YAML. Errors are *ModelError with name, usually the file name, the
+// line and the field.
 //
 //	volumes:
 //	  - {id: 0c51a9e0-0000-0000-0000-100000000000, letter: C}
@@ -30,7 +30,8 @@ func LoadModel(r io.Reader, name string) (Model, error) {
 	if err != nil {
 		return Model{}, err
 	}
-	// Some mistakes show only when the node is made, such as a file where a directory is.
+	// Some mistakes show only when the node is created, such as a file in the place of a
+	// directory.
 	_, err = New(model)
 	return model, locate(err, name, root)
 }
@@ -57,9 +58,8 @@ func LoadFaults(r io.Reader, name string) ([]Fault, error) {
 	return list.Faults, nil
 }
 
-// decode reads exactly one YAML document into out, a pointer to a struct, and
-// refuses keys that the struct does not have: a misspelt field must not silently
-// mean its default.
+// decode reads exactly one YAML document into out, a pointer to a struct. It refuses unknown
+// keys, so that a misspelt field does not silently mean its default.
 func decode(r io.Reader, name string, out any) (*yaml.Node, error) {
 	data, err := io.ReadAll(r)
 	if err != nil {
@@ -89,8 +89,7 @@ func decode(r io.Reader, name string, out any) (*yaml.Node, error) {
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// syntaxError moves the line number that the YAML library puts into its texts to
-// where our errors have it.
+// syntaxError moves the line number from the YAML library's text to ModelError.Line.
 func syntaxError(name string, err error) *ModelError {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	problem := &ModelError{File: name, Problem: text}
@@ -101,8 +100,8 @@ func syntaxError(name string, err error) *ModelError {
 	return problem
 }
 
-// check compares a document with the type it is meant for, before it is decoded,
-// because only here the line and the path of each field are at hand.
+// check compares a document with its type before decoding: only here are line and path of each
+// field known.
 func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 	problem := func(format string, args ...any) *ModelError {
 		return &ModelError{Line: node.Line, Field: path, Problem: fmt.Sprintf(format, args...)}
@@ -150,8 +149,8 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 			return problem("expected a single value")
 		}
 		if node.Value == "" || node.ShortTag() == "!!null" {
-			// Silently it would mean the same as no field at all, which for the
-			// content of a file is a directory.
+			// It would silently mean the default: a file with empty content would be a
+			// directory.
 			return problem("the value is missing; add one or remove the field")
 		}
 		if err := node.Decode(reflect.New(want).Interface()); err != nil {
@@ -161,7 +160,7 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 	return nil
 }
 
-// kindName names a type to people who write YAML.
+// kindName is the name of a type for authors of YAML.
 func kindName(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[time.Duration]():
@@ -183,8 +182,7 @@ func locate(err error, name string, root *yaml.Node) error {
 	return problem
 }
 
-// lineOf finds where a field such as files[2].volume stands, or its nearest parent
-// that is there.
+// lineOf finds the line of a field such as files[2].volume, or of its nearest existing parent.
 func lineOf(node *yaml.Node, path string) int {
 	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 	line := node.Line
@@ -198,8 +196,7 @@ func lineOf(node *yaml.Node, path string) int {
 	return line
 }
 
-// child returns the element of a list with that index, or the value of a mapping with
-// that key, or nil.
+// child returns an element of a list by index, or a value of a mapping by key, or nil.
 func child(node *yaml.Node, step string) *yaml.Node {
 	if node.Kind == yaml.MappingNode {
 		for i := 0; i < len(node.Content); i += 2 {
@@ -215,7 +212,7 @@ func child(node *yaml.Node, step string) *yaml.Node {
 	return nil
 }
 
-// keys lists the YAML keys of a struct in their order.
+// keys lists the YAML keys of a struct.
 func keys(t reflect.Type) []string {
 	var names []string
 	for field := range t.Fields() {

@@ -5,7 +5,7 @@ import (
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )
 
-// Reboot restarts the node as far as that shows in what this package emulates:
+// Reboot restarts the node:
 //
 //   - Mappings of shares are still listed, but as disconnected and without their credentials, so
 //     that the shares cannot be opened, and mapping them again fails with 1219.
@@ -13,10 +13,9 @@ import (
 //     to when it starts. Disks that come back can have other numbers.
 //   - Those services run that Windows starts by itself, and what they depend on.
 //
-// Disks, volumes and files, links among them, are what they were.
+// Disks, volumes and files, including links, do not change.
 //
-// Programs end with their machine: hosts that were made before know what they should have
-// forgotten. Make new ones.
+// Hosts created before the restart have outdated caches. Create new ones.
 func (n *Node) Reboot() {
 	n.lock()
 	defer n.mu.Unlock()
@@ -30,7 +29,7 @@ func (n *Node) Reboot() {
 	n.smbHost, n.iscsiHost = smbapi.NewOn(n), iscsiapi.NewOn(n)
 }
 
-// endISCSISessions ends all sessions, whoever has their disks open.
+// endISCSISessions ends all sessions, even if their disks are open.
 func (n *Node) endISCSISessions() {
 	n.iscsi.sessions = nil
 	for _, t := range n.iscsi.targets {
@@ -38,7 +37,7 @@ func (n *Node) endISCSISessions() {
 	}
 }
 
-// restartServices brings all services into the state in which Windows starts them.
+// restartServices brings all services into their state after a start.
 func (n *Node) restartServices() {
 	for _, s := range n.services.all {
 		s.state, s.launched, s.exit, s.specific = "", false, 0, 0

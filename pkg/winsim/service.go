@@ -9,7 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// service is a service and what it does. n.mu guards it.
+// service is a service and its state. n.mu guards it.
 type service struct {
 	Service // as described
 	state   ServiceState
@@ -20,7 +20,7 @@ type service struct {
 	changes        int    // of its state; what was planned before the last one does not happen
 }
 
-// service returns the service with a name, or 1060. n.mu is held.
+// service returns a service by name, or ERROR_SERVICE_DOES_NOT_EXIST (1060). n.mu is held.
 func (n *Node) service(name string) (*service, error) {
 	if s := n.services.byName[winpath.Fold(name)]; s != nil {
 		return s, nil
@@ -28,10 +28,10 @@ func (n *Node) service(name string) (*service, error) {
 	return nil, winerr.ServiceDoesNotExist
 }
 
-// active reports whether the service manager counts it among the active ones.
+// active reports whether the service manager counts the service as active.
 func (s *service) active() bool { return s.state != ServiceStopped }
 
-// enterState changes the state of a service, and lets those get on that wait for it.
+// enterState changes the state of a service and launches services that wait for it.
 func (n *Node) enterState(s *service, state ServiceState) {
 	n.changed()
 	s.state, s.launched = state, false
@@ -45,13 +45,12 @@ func (n *Node) enterState(s *service, state ServiceState) {
 
 func (s *service) dependsOn(other *service) bool { return slices.Contains(s.needs, other) }
 
-// endPending lets a service come out of its pending state after a while, unless somebody else
-// changes its state before.
+// endPending ends the pending state of a service after a delay, unless its state changes first.
 func (n *Node) endPending(s *service, after time.Duration) {
 	n.after(after, pendingEnd{s, s.changes})
 }
 
-// pendingEnd is what becomes of a service that is starting or stopping.
+// pendingEnd ends the pending state of a service.
 type pendingEnd struct {
 	service *service
 	changes int // of its state, when this was planned
@@ -70,8 +69,7 @@ func (p pendingEnd) run(n *Node) {
 	}
 }
 
-// beginStart is what the service manager does when it is asked to start a service: what it
-// depends on comes first.
+// beginStart starts a service as the service manager does: its dependencies first.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicew
 func (n *Node) beginStart(s *service) error {
 	switch {
@@ -91,7 +89,7 @@ func (n *Node) beginStart(s *service) error {
 	return nil
 }
 
-// launch begins to start a service once all it depends on is running.
+// launch starts a service once all its dependencies run.
 func (n *Node) launch(s *service) {
 	for _, needed := range s.needs {
 		switch needed.state {
@@ -113,7 +111,7 @@ func (n *Node) stopService(s *service, exit, specific uint32) {
 	n.enterState(s, ServiceStopped)
 }
 
-// beginStop is what the service manager does when it is asked to stop a service.
+// beginStop stops a service as the service manager does.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice
 func (n *Node) beginStop(s *service) error {
 	switch {
@@ -131,8 +129,8 @@ func (n *Node) beginStop(s *service) error {
 	return nil
 }
 
-// activeDependents are the services that depend on one, those first on which nobody
-// depends: in the reverse of the order in which they are started.
+// activeDependents are the active services that depend on s, in the reverse order of their
+// start.
 func (n *Node) activeDependents(s *service) []*service {
 	var found []*service
 	seen := map[*service]bool{}
@@ -150,7 +148,7 @@ func (n *Node) activeDependents(s *service) []*service {
 	return found
 }
 
-// status is what QueryServiceStatusEx answers.
+// status is the answer of QueryServiceStatusEx.
 func (s *service) status() win.ServiceStatus {
 	status := win.ServiceStatus{
 		State:            serviceStates[s.state],
@@ -168,7 +166,7 @@ func (s *service) status() win.ServiceStatus {
 	return status
 }
 
-// ServiceInfo is a service as it is at one moment.
+// ServiceInfo is a snapshot of a service.
 type ServiceInfo struct {
 	Name        string
 	DisplayName string
@@ -188,9 +186,8 @@ func (n *Node) ServiceInfo(name string) (ServiceInfo, error) {
 	return ServiceInfo{Name: s.Name, DisplayName: s.DisplayName, StartType: s.StartType, State: s.state, ExitCode: s.exit}, nil
 }
 
-// SetServiceState puts a service into a state at once, as if somebody else had done so,
-// whatever its dependencies and dependents do. From start-pending and stop-pending it goes
-// on by itself.
+// SetServiceState changes the state of a service at once, without regard to dependencies. From
+// start-pending and stop-pending it continues by itself.
 func (n *Node) SetServiceState(name string, state ServiceState) error {
 	const op = "set state of service"
 	if state.check("state") != nil || state == "" {
@@ -208,7 +205,7 @@ func (n *Node) SetServiceState(name string, state ServiceState) error {
 	return nil
 }
 
-// leavePending lets a service come out of the pending state it is in.
+// leavePending plans the end of a service's pending state.
 func (n *Node) leavePending(s *service) {
 	switch s.state {
 	case ServiceStartPending:
@@ -219,8 +216,7 @@ func (n *Node) leavePending(s *service) {
 	}
 }
 
-// AddService installs a service, as a model would describe it. What it depends on must be
-// there. Without a state it is stopped.
+// AddService installs a service. Its dependencies must exist. The default state is stopped.
 func (n *Node) AddService(model Service) error {
 	if model.State == "" {
 		model.State = ServiceStopped

@@ -10,20 +10,20 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// mapping is a global mapping of the node.
+// mapping is a global SMB mapping.
 type mapping struct {
 	remote         string
 	server         string // as it is spelled there
 	user, password string
 	plain          bool // made without the wish for encryption
-	// stale is what a restart leaves: the mapping is listed, but its credentials are lost,
-	// and Windows takes any for others.
+	// stale is set by a restart: the mapping is listed, but without its credentials, and
+	// conflicts with any user.
 	stale bool
-	// idle is set while Windows has ended the session, which the next access makes anew.
+	// idle is set after Windows ended the session. The next access reconnects.
 	idle bool
 }
 
-// status is what Windows shows. It does not know that a password was changed.
+// status is the status that Windows shows. It ignores changed passwords.
 func (n *network) status(m *mapping) win.SMBStatus {
 	if m.stale || m.idle || n.byName[winpath.Fold(m.server)].Down {
 		return win.SMBDisconnected
@@ -31,7 +31,7 @@ func (n *network) status(m *mapping) win.SMBStatus {
 	return win.SMBOK
 }
 
-// show is what Windows tells of a mapping.
+// show is a mapping as Windows lists it.
 func (n *network) show(m *mapping) win.SMBMapping {
 	return win.SMBMapping{Remote: m.remote, Status: n.status(m), Plain: m.plain}
 }
@@ -111,8 +111,8 @@ func (n *network) connect(request win.SMBMappingRequest) error {
 	return nil
 }
 
-// conflict is what Windows says by itself, before it asks a server: it has one mapping per
-// share, and one user per server. What it no longer knows the user of conflicts with all.
+// conflict returns the error that Windows finds without asking a server: it allows one mapping
+// per share and one user per server. A stale mapping conflicts with every user.
 func (n *network) conflict(made *mapping) error {
 	if same := n.mappings[winpath.Fold(made.remote)]; same != nil && !same.stale {
 		return winerr.AlreadyAssigned
@@ -140,8 +140,8 @@ func (n *Node) RemoveSMBMapping(ctx context.Context, remote string, _ bool) erro
 	return nil
 }
 
-// EndSMBSessions ends all sessions with servers, as Windows does with those that nobody has
-// used for a while. Mappings are listed as disconnected until somebody opens something.
+// EndSMBSessions ends all sessions, as Windows does with idle ones. Mappings are disconnected
+// until the next access.
 func (n *Node) EndSMBSessions() {
 	n.lock()
 	defer n.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// network is the servers that a node can reach, and its mappings of their shares.
+// network is the SMB servers that a node can reach, and its mappings.
 type network struct {
 	byName   map[string]*server  // by folded name or alias
 	mappings map[string]*mapping // by folded \\server\share
@@ -22,14 +22,14 @@ type server struct {
 	logons []SMBLogon
 }
 
-// share is a share and its files, on a volume that the node does not know.
+// share is a share. Its files are on a volume outside the node.
 type share struct {
 	server *server
 	label  string
 	volume *volume
 }
 
-// SMBLogon is what somebody told a server to be let in.
+// SMBLogon is one logon attempt at a server.
 type SMBLogon struct {
 	Share          string
 	User, Password string // of a guest both are empty
@@ -58,7 +58,7 @@ func splitUNC(path string) (server, share, names string) {
 	return server, share, names
 }
 
-// awaitServer is the time that it takes to ask the server of a network path.
+// awaitServer waits for the server of a network path, as long as its Delay.
 func (n *Node) awaitServer(ctx context.Context, path string) error {
 	if !strings.HasPrefix(path, `\\`) || strings.HasPrefix(path, `\\?\`) {
 		return nil
@@ -73,8 +73,8 @@ func (n *Node) awaitServer(ctx context.Context, path string) error {
 	return n.Sleep(ctx, s.Delay)
 }
 
-// startOnShare is startOf for network paths. Without a mapping of this very spelling of the
-// server's name the node has no credentials to show.
+// startOnShare is startOf for network paths. The node has credentials only for server names
+// that are mapped in the same spelling.
 func (n *Node) startOnShare(path string) (v *volume, root, names string, err error) {
 	serverName, shareName, names := splitUNC(path)
 	s := n.network.byName[winpath.Fold(serverName)]
@@ -95,7 +95,7 @@ func (n *Node) startOnShare(path string) (v *volume, root, names string, err err
 	return found.volume, root + `\`, strings.Trim(names, winpath.Separator), nil
 }
 
-// checkAccess is what a server says to the credentials that the node has for a share.
+// checkAccess returns the server's answer to the credentials that the node has for a share.
 func (n *Node) checkAccess(root string) error {
 	m := n.network.mappings[winpath.Fold(root)]
 	if m == nil || m.stale {
@@ -109,8 +109,8 @@ func (n *Node) checkAccess(root string) error {
 	return err
 }
 
-// checkShare is what an access to an open file of a share answers: it goes by any of the names
-// of the server.
+// checkShare returns the error of an access to an open file of a share. Any name of the server
+// will do.
 func (n *Node) checkShare(s *share) error {
 	if s.server.Down {
 		return winerr.BadNetPath
@@ -129,7 +129,7 @@ func (n *Node) checkShare(s *share) error {
 	return failure
 }
 
-// check is what the server says to a user and password.
+// check returns the server's answer to a user and password.
 func (s *server) check(user, password string) error {
 	if user == "" {
 		if s.Guest {
@@ -181,9 +181,9 @@ func (a SMBAccount) is(user string) bool {
 	return winpath.Equal(a.User, user)
 }
 
-// ChangeSMBServer changes a server while the node runs: it goes down or comes back, gets other
-// shares, other accounts, another password. Its names stay. Shares that are kept keep their
-// files; for new ones Files is looked at.
+// ChangeSMBServer changes a server while the node runs: whether it is down, its shares,
+// accounts and passwords. Its names stay. Existing shares keep their files; new shares start
+// with Files.
 func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
 	const op = "change SMB server"
 	n.lock()
@@ -203,7 +203,7 @@ func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
 	return nil
 }
 
-// SMBLogons returns what was told to a server to be let in, in the order of time.
+// SMBLogons returns the logon attempts at a server, oldest first.
 func (n *Node) SMBLogons(name string) []SMBLogon {
 	n.lock()
 	defer n.mu.Unlock()

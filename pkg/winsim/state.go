@@ -14,21 +14,20 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// The state of a node as a file. It is JSON, in which disks and volumes are listed once and
-// referred to by their place in the list, so that volumes on several disks, and disks that
-// Windows does not see, come back as what they were.
+// The state of a node is a JSON file. It lists disks and volumes once and refers to them by
+// index, so that volumes on several disks and disks that Windows does not see are restored.
 //
-// Secrets are not written. Passwords of accounts and secrets of targets stand in the model,
-// which is needed to load a state again; of what the node was told, only whether it is one of
-// those is written.
+// The file contains no secrets. Passwords of accounts and secrets of targets come from the
+// model, which Load needs too. For a secret that the node received, the file says only whether
+// it is one of those.
 
-// stateFormat is what a file begins with; stateVersion changes with the meaning of the rest.
+// stateFormat identifies the file; stateVersion is the version of its format.
 const (
 	stateFormat  = "csi-proxy-sim node state"
 	stateVersion = 1
 )
 
-// state is everything that happens to a node after it was made.
+// state is everything that can change in a node.
 type state struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
@@ -57,19 +56,17 @@ type state struct {
 	ISCSI       initiatorState   `json:"iscsi"`
 }
 
-// attributeState is what was set for the disk at an address.
+// attributeState is the attributes of the disk at an address.
 type attributeState struct {
 	Address    SCSI
 	Attributes win.DiskAttributes
 }
 
-// Save writes the node's state, to be read by Load. Contents of files are written as well,
-// secrets are not. Also not written are faults, counters of calls, what servers were told by
-// whom, and who holds a file or disk open: a program's handles end with it.
+// Save writes the node's state for Load, including file contents. It does not write secrets,
+// faults, call counts, logon attempts, and open handles, which end with their program.
 //
-// It fails for a node whose files are shown in real directories, because they can be changed
-// there at any time, and if passwords of SMB accounts or secrets of targets were changed after
-// the start: these are found in the model only.
+// It fails for a mirrored node, because other processes can change its files at any time, and
+// if passwords of SMB accounts or secrets of targets differ from the model.
 func (n *Node) Save(w io.Writer) error {
 	n.lock()
 	data, err := n.encode()
@@ -81,12 +78,11 @@ func (n *Node) Save(w io.Writer) error {
 	return err
 }
 
-// Load makes a node that is what another one was when it was saved, as after the end of the
-// process that it was in; what was on its way, such as the end of a format, goes on. For the
-// end of the machine call Reboot.
+// Load returns a node in the saved state, as after a restart of its process: pending events,
+// such as the end of a format, continue. To restart the machine as well, call Reboot.
 //
-// The model must be the one that the saved node was made from. It holds the secrets, says how
-// the node behaves, and may have another Storage, Seed and RealTime, and other secrets.
+// The model must be the model of the saved node, but may have another Storage, Seed and
+// RealTime, and other secrets.
 func Load(model Model, r io.Reader) (*Node, error) {
 	node, err := New(model)
 	if err != nil {
@@ -116,8 +112,7 @@ func Load(model Model, r io.Reader) (*Node, error) {
 	return node, nil
 }
 
-// digest tells models apart that make different nodes. How a node behaves does not count, and
-// secrets must not.
+// digest identifies the nodes that a model describes. It ignores behaviour and secrets.
 func (m Model) digest() string {
 	m.Seed, m.RealTime, m.Storage = 0, false, Storage{}
 	m.SMBServers = slices.Clone(m.SMBServers)
@@ -138,7 +133,7 @@ func (m Model) digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// encode is the state as a file. n.mu is held.
+// encode returns the content of the state file. n.mu is held.
 func (n *Node) encode() ([]byte, error) {
 	if n.mirror != nil {
 		return nil, errors.New("save the node: a mirrored node cannot be saved")
@@ -151,7 +146,7 @@ func (n *Node) encode() ([]byte, error) {
 	return json.Marshal(saved)
 }
 
-// indexList are the things that are listed once, in the order in which they are come across.
+// indexList lists items once, in the order of their first use.
 type indexList[T comparable] struct {
 	list []T
 	at   map[T]int
@@ -175,7 +170,7 @@ func (p *indexList[T]) indexes(things []T) []int {
 	return found
 }
 
-// indexMap is all for the values of a map, in the order of its keys.
+// indexMap is indexes for the values of a map, in the order of its keys.
 func indexMap[K string | uint32, T comparable](p *indexList[T], things map[K]T) map[K]int {
 	found := map[K]int{}
 	for _, key := range slices.Sorted(maps.Keys(things)) {
@@ -184,7 +179,7 @@ func indexMap[K string | uint32, T comparable](p *indexList[T], things map[K]T) 
 	return found
 }
 
-// saver turns a node into its state.
+// saver converts a node into its state.
 type saver struct {
 	node    *Node
 	disks   indexList[*disk]
@@ -220,7 +215,7 @@ func (s *saver) save() (state, error) {
 		return state{}, err
 	}
 	saved.Events = s.events()
-	// Disks lead to volumes and volumes to disks, so both lists can still become longer.
+	// Disks refer to volumes and volumes to disks, so both lists can grow here.
 	for len(saved.Disks) < len(s.disks.list) || len(saved.Volumes) < len(s.volumes.list) {
 		for _, d := range s.disks.list[len(saved.Disks):] {
 			saved.Disks = append(saved.Disks, s.disk(d))

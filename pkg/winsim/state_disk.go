@@ -43,13 +43,13 @@ type diskState struct {
 	FileSystems map[int64]fileSystemState `json:",omitzero"`
 }
 
-// partitionState is a partition, and the place of its volume if it has one.
+// partitionState is a partition and the index of its volume, if any.
 type partitionState struct {
 	win.Partition
 	Volume *int `json:",omitzero"`
 }
 
-// blockState is the part of a block that is not zero.
+// blockState is a block without leading and trailing zeros.
 type blockState struct {
 	At    int
 	Bytes []byte
@@ -93,7 +93,7 @@ func trimBlock(data []byte) blockState {
 	return blockState{At: from, Bytes: slices.Clone(data[from:to])}
 }
 
-// disk makes a disk, without its volumes.
+// disk restores a disk without its volumes.
 func (l *loader) disk(saved diskState) (*disk, error) {
 	d := &disk{
 		number: saved.Number, path: saved.Path, adapter: saved.Adapter,
@@ -133,7 +133,7 @@ func (l *loader) disk(saved diskState) (*disk, error) {
 	return d, nil
 }
 
-// partitions gives a disk its partitions, once all volumes are there.
+// partitions restores the partitions of a disk, after all volumes.
 func (l *loader) partitions(d *disk, saved diskState) error {
 	for _, p := range saved.Partitions {
 		made := &partition{Partition: p.Partition}
@@ -158,7 +158,7 @@ func (l *loader) partitions(d *disk, saved diskState) error {
 	return nil
 }
 
-// volumeState is a volume as the mount manager knows it.
+// volumeState is a volume.
 type volumeState struct {
 	GUID    string
 	Letter  string      `json:",omitzero"`
@@ -176,7 +176,7 @@ type volumeState struct {
 	Formatting bool      `json:",omitzero"`
 }
 
-// extentState is a part of the disk at a place.
+// extentState is a part of the disk with that index.
 type extentState struct {
 	Disk           int
 	Offset, Length int64

@@ -9,7 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// eventState is something that is going to happen. Which of the fields count depends on Kind.
+// eventState is a pending event. Kind decides which fields are used.
 type eventState struct {
 	Due      time.Time
 	Kind     eventKind
@@ -35,7 +35,7 @@ const (
 	savedPendingEnd     eventKind = "service leaves its pending state"
 )
 
-// events are what is going to happen, in that order.
+// events returns the pending events in order.
 func (s *saver) events() []eventState {
 	pending := slices.Clone(s.node.clock.events)
 	slices.SortFunc(pending, func(a, b *event) int {
@@ -77,7 +77,7 @@ func (s *saver) events() []eventState {
 	return saved
 }
 
-// events plans again what was going to happen.
+// events restores the pending events.
 func (l *loader) events(saved []eventState) error {
 	for _, s := range saved {
 		what, err := l.event(s)

@@ -10,13 +10,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// fileSystemState is a file system with all its files.
+// fileSystemState is a file system with its files.
 type fileSystemState struct {
 	Kind                           FileSystem
 	Sector, Sectors, Cluster, Used int64
 	ShortNames                     bool `json:",omitzero"`
-	// Entries are the root, and then each after the directory in which it is. They are not
-	// nested: trees can be deeper than JSON.
+	// Entries are the root, then each entry after its directory. They are not nested: trees can
+	// be deeper than JSON allows.
 	Entries []entryState
 }
 
@@ -47,13 +47,13 @@ type linkState struct {
 	Announced bool `json:",omitzero"`
 }
 
-// folderState is what the mount manager knows of a mounted folder.
+// folderState is a mounted folder that the mount manager knows.
 type folderState struct {
 	Order int // among all
 	On    int // the place of the volume that it is on
 }
 
-// mountedFolders are those that the mount manager knows.
+// mountedFolders returns the folders that the mount manager knows.
 func (s *saver) mountedFolders() map[*entry]folderState {
 	folders := map[*entry]folderState{}
 	for _, f := range s.node.mountedFolders {
@@ -136,7 +136,7 @@ func (l *loader) fileSystem(saved fileSystemState) (*fileSystem, error) {
 	return fs, nil
 }
 
-// restoreChild puts an entry back where it was.
+// restoreChild adds a saved entry.
 func (e *entry) restoreChild(child *entry, saved entryState) error {
 	child.parent = e
 	switch key := winpath.Fold(saved.Name); {
@@ -155,13 +155,13 @@ func (e *entry) restoreChild(child *entry, saved entryState) error {
 	return nil
 }
 
-// loadedFolder is a mounted folder that the mount manager is to know.
+// loadedFolder is a mounted folder to register with the mount manager.
 type loadedFolder struct {
 	folderState
 	at *entry
 }
 
-// mountedFolders tells the mount manager what it knew.
+// mountedFolders restores the folders that the mount manager knew.
 func (l *loader) mountedFolders() ([]mountedFolder, error) {
 	slices.SortFunc(l.folders, func(a, b loadedFolder) int { return a.Order - b.Order })
 	var folders []mountedFolder

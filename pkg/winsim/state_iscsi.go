@@ -9,10 +9,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// initiatorState is the initiator and the servers around it, without secrets.
+// initiatorState is the initiator and its servers, without secrets.
 type initiatorState struct {
-	// SecretOf is the target whose mutual secret the initiator was given; SecretSet says that
-	// it was given one, whose ever.
+	// SecretOf is the target whose mutual secret the initiator has. SecretSet is true if it has
+	// any secret.
 	SecretOf  string                `json:",omitzero"`
 	SecretSet bool                  `json:",omitzero"`
 	Portals   []portalState         `json:",omitzero"` // as many as the model has
@@ -22,7 +22,7 @@ type initiatorState struct {
 	Begun     uint64                `json:",omitzero"`
 }
 
-// portalState is a portal; targets are told by their places in initiatorState.
+// portalState is a portal. Known are indexes in initiatorState.Targets.
 type portalState struct {
 	Down       bool          `json:",omitzero"`
 	Delay      time.Duration `json:",omitzero"`
@@ -30,7 +30,7 @@ type portalState struct {
 	Known      []int         `json:",omitzero"`
 }
 
-// targetState is a target; its secrets are in the model.
+// targetState is a target without its secrets.
 type targetState struct {
 	IQN     string
 	CHAP    bool  `json:",omitzero"`
@@ -40,13 +40,13 @@ type targetState struct {
 	Busy    int   `json:",omitzero"`
 }
 
-// sessionState is a session of the target and through the portal at a place.
+// sessionState is a session. Target and Portal are indexes.
 type sessionState struct {
 	ID             win.SessionID
 	Target, Portal int
 }
 
-// chap are the credentials of a target of the model, or nil.
+// chap returns the credentials of a target of the model, or nil.
 func (m Model) chap(iqn string) *CHAP {
 	for _, t := range m.ISCSI.Targets {
 		if win.SameTarget(t.IQN, iqn) {
@@ -84,7 +84,7 @@ func (s *saver) initiator() (initiatorState, error) {
 	return saved, nil
 }
 
-// initiator makes the saved initiator of the one that the model describes.
+// initiator restores the saved state into the initiator of the model.
 func (l *loader) initiator(saved initiatorState, in initiator) (initiator, error) {
 	if len(saved.Portals) != len(in.portals) {
 		return in, errors.New("the portals differ from the model")
@@ -128,7 +128,7 @@ func (l *loader) initiator(saved initiatorState, in initiator) (initiator, error
 		}
 		in.sessions = append(in.sessions, &iscsiSession{id: s.ID, target: t, portal: p})
 	}
-	// At the next start of the machine these are looked up.
+	// The next start of the machine looks these up.
 	if slices.ContainsFunc(in.logins, func(login win.PersistentLogin) bool {
 		return in.target(login.Target) == nil || in.portal(login.Portal) == nil
 	}) {

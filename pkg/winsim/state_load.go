@@ -6,8 +6,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// loader turns a state into what a node has. It checks what would otherwise bring the node
-// down later; a state that is nonsense in another way is a node that is nonsense.
+// loader converts a state into the parts of a node. It checks only what would cause a panic
+// later; other invalid states load as invalid nodes.
 type loader struct {
 	node    *Node
 	disks   []*disk
@@ -15,7 +15,7 @@ type loader struct {
 	folders []loadedFolder
 }
 
-// pick is the thing at a place.
+// pick returns an item by index.
 func pick[T any](list []T, at int) (T, error) {
 	if at < 0 || at >= len(list) {
 		var none T
@@ -48,7 +48,7 @@ func pickMap[K comparable, T any](list []T, at map[K]int) (map[K]T, error) {
 	return picked, nil
 }
 
-// restore makes the node, which is new, the saved one.
+// restore applies the saved state to a new node.
 func (n *Node) restore(saved state) error {
 	l := &loader{node: n}
 	if err := l.storage(saved); err != nil {
@@ -76,7 +76,7 @@ func (n *Node) restore(saved state) error {
 	return l.events(saved.Events)
 }
 
-// storage makes disks, volumes and the mount manager.
+// storage restores disks, volumes and the mount manager.
 func (l *loader) storage(saved state) (err error) {
 	n := l.node
 	for _, s := range saved.Disks {

@@ -2,7 +2,7 @@ package winsim
 
 import "fmt"
 
-// serviceState is a service and what it does.
+// serviceState is a service and its state.
 type serviceState struct {
 	Service
 

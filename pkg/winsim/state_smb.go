@@ -9,8 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// unsavedSecret stands for a secret that is not the right one, and is not written either. No
-// account and no target has it, because nobody can type it.
+// unsavedSecret replaces a wrong secret, which is not saved. No account or target has it.
 const unsavedSecret = "\x00not saved"
 
 // serverState is an SMB server without the passwords of its accounts.
@@ -19,11 +18,11 @@ type serverState struct {
 	Shares map[string]int `json:",omitzero"` // the places of their volumes, by name
 }
 
-// mappingState is a mapping without its password.
+// mappingState is an SMB mapping without its password.
 type mappingState struct {
 	Remote string
 	User   string `json:",omitzero"`
-	// Admitted says that the mapping was made with the password that its user has.
+	// Admitted is true if the mapping has the right password.
 	Admitted bool `json:",omitzero"`
 	Plain    bool `json:",omitzero"`
 	Stale    bool `json:",omitzero"`
@@ -38,7 +37,7 @@ func (m SMBServer) withoutPasswords() SMBServer {
 	return m
 }
 
-// account finds a user of a server by the exact name.
+// account finds an account by its exact name.
 func (m SMBServer) account(user string) (SMBAccount, bool) {
 	i := slices.IndexFunc(m.Accounts, func(a SMBAccount) bool { return a.User == user })
 	if i < 0 {
@@ -89,7 +88,7 @@ func (s *saver) network() (servers []serverState, mappings []mappingState, err e
 	return servers, mappings, nil
 }
 
-// knows reports whether this is the password of a user, whatever the state of the account.
+// knows reports whether this is the password of a user, in any state of the account.
 func (s *server) knows(user, password string) bool {
 	account, ok := s.accountOf(user)
 	return ok && account.Password == password

@@ -65,7 +65,7 @@ func (n *Node) ActiveDependents(ctx context.Context, name string) ([]string, err
 	return names, err
 }
 
-// onService begins a call about a service and carries it out.
+// onService begins a call about a service and runs it.
 func (n *Node) onService(ctx context.Context, call, name string, do func(*service) error) error {
 	if err := n.beginCall(ctx, call, name); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// volume is a volume as the mount manager knows it: it remembers names and letters of
-// volumes that are gone for the moment.
+// volume is a volume as the mount manager knows it. It remembers names and letters of volumes
+// that are away.
 type volume struct {
 	guid    string // lower case
 	letter  string // "C" or empty
@@ -50,7 +50,7 @@ func (v *volume) length() (total int64) {
 	return total
 }
 
-// fileSystem returns what Windows recognises on the volume, or nil.
+// fileSystem returns the recognised file system, or nil.
 func (v *volume) fileSystem() *fileSystem {
 	first := v.extents[0]
 	if fs := first.disk.fileSystems[first.offset]; fs != nil && fs.sectors*fs.sector <= v.length() {
@@ -63,7 +63,7 @@ func (v *volume) setFileSystem(fs *fileSystem) {
 	v.extents[0].disk.fileSystems[v.extents[0].offset] = fs
 }
 
-// write puts bytes at the start of the volume.
+// write writes to the start of the volume.
 func (v *volume) write(b []byte) { v.extents[0].disk.content.write(v.extents[0].offset, b) }
 
 // on reports whether a part of the volume is on the disk.
@@ -84,7 +84,7 @@ func (v *volume) writable() error {
 	return nil
 }
 
-// partition returns the partition that the volume is, or nil.
+// partition returns the partition of the volume, or nil.
 func (v *volume) partition() *partition {
 	for _, p := range v.extents[0].disk.table.partitions {
 		if p.volume == v {
@@ -94,7 +94,7 @@ func (v *volume) partition() *partition {
 	return nil
 }
 
-// openError is what opening the volume's device answers, and any question to it; v may be nil.
+// openError returns the error of any access to the volume's device; v may be nil.
 func (v *volume) openError() error {
 	switch {
 	case v == nil || v.state == Gone || !v.present:
@@ -107,8 +107,7 @@ func (v *volume) openError() error {
 	return nil
 }
 
-// mounted returns the file system, which is what every access to the volume's files
-// needs. n.mu is held.
+// mounted returns the file system for an access to the volume's files. n.mu is held.
 func (n *Node) mounted(v *volume) (*fileSystem, error) {
 	if err := v.openError(); err != nil {
 		return nil, err
@@ -139,7 +138,7 @@ func (n *Node) arrivalError() winerr.Code {
 	return winerr.UnrecognizedVolume
 }
 
-// bringUpVolumes lets the volumes of a disk arrive, if the disk is there and online. n.mu is
+// bringUpVolumes makes the volumes of an attached, online disk arrive after a delay. n.mu is
 // held.
 func (n *Node) bringUpVolumes(d *disk, delay time.Duration) {
 	for _, v := range n.volumesOn(d) {
@@ -152,7 +151,7 @@ func (n *Node) bringUpVolumes(d *disk, delay time.Duration) {
 	}
 }
 
-// volumeArrival makes a volume appear, unless it was taken away meanwhile.
+// volumeArrival makes a volume appear, unless it has left meanwhile.
 type volumeArrival struct {
 	volume   *volume
 	absences int // when it set out
@@ -164,7 +163,7 @@ func (a volumeArrival) run(n *Node) {
 	}
 }
 
-// takeDownVolumes takes volumes away.
+// takeDownVolumes makes volumes leave.
 func takeDownVolumes(volumes ...*volume) {
 	for _, v := range volumes {
 		v.present, v.expected, v.inServiceCache = false, false, false
@@ -172,13 +171,13 @@ func takeDownVolumes(volumes ...*volume) {
 	}
 }
 
-// applyAutomount does with a volume that Windows has never seen what the automount policy says.
+// applyAutomount applies the automount policy to a new volume.
 func (n *Node) applyAutomount(v *volume) {
 	v.offline = n.storage.Automount == AutomountOffline || n.storage.Automount == AutomountNameless
 	v.nameless = n.storage.Automount == AutomountNameless
 }
 
-// volumesOn returns the volumes on a disk, there or not.
+// volumesOn returns the volumes on a disk, present or not.
 func (n *Node) volumesOn(d *disk) []*volume {
 	var volumes []*volume
 	for _, p := range d.table.partitions {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// VolumeIDs lists the volumes that are there.
+// VolumeIDs lists the volumes.
 func (n *Node) VolumeIDs(ctx context.Context) ([]win.VolumeID, error) {
 	if err := n.beginCall(ctx, "VolumeIDs", ""); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (n *Node) VolumeIDs(ctx context.Context) ([]win.VolumeID, error) {
 	return ids, nil
 }
 
-// VolumeExtents tells where the volume is.
+// VolumeExtents lists the parts of disks that make up the volume.
 func (n *Node) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent, error) {
 	v, unlock, err := n.openVolume(ctx, "VolumeExtents", id.Device())
 	if err != nil {
@@ -46,7 +46,7 @@ func (n *Node) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent
 	return extents, nil
 }
 
-// OnlineVolume brings a volume online that automount left alone.
+// OnlineVolume brings a volume online that automount left offline.
 func (n *Node) OnlineVolume(ctx context.Context, id win.VolumeID) error {
 	v, unlock, err := n.openVolume(ctx, "OnlineVolume", id.Device())
 	if err != nil {
@@ -58,7 +58,7 @@ func (n *Node) OnlineVolume(ctx context.Context, id win.VolumeID) error {
 	return nil
 }
 
-// FlushVolume has nothing to do: nothing is cached.
+// FlushVolume only checks the volume: nothing is cached.
 func (n *Node) FlushVolume(ctx context.Context, id win.VolumeID) error {
 	v, unlock, err := n.openVolume(ctx, "FlushVolume", id.Device())
 	if err != nil {
@@ -71,8 +71,8 @@ func (n *Node) FlushVolume(ctx context.Context, id win.VolumeID) error {
 	return v.writable()
 }
 
-// SetMountPoint makes an empty directory a mounted folder. Only the name of the volume is
-// written there, so it stays when the volume is gone.
+// SetMountPoint makes an empty directory a mounted folder. It stores only the name of the
+// volume, so it outlives the volume.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
 func (d directory) SetMountPoint(ctx context.Context, name string, id win.VolumeID) error {
 	at, err := d.lookUp(ctx, "SetMountPoint", name, string(id))
@@ -116,17 +116,17 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 	return nil
 }
 
-// mountedFolder is one of which the mount manager was told.
+// mountedFolder is a mounted folder that the mount manager knows.
 type mountedFolder struct {
 	on   *volume
 	link *link
 	at   *entry
 }
 
-// dismantled reports whether the folder is not what it was when the mount manager was told.
+// dismantled reports whether the folder is no longer that mounted folder.
 func (f mountedFolder) dismantled() bool { return f.at.removed || f.at.link != f.link }
 
-// announce tells the mount manager of a mounted folder, if its maker does.
+// announce registers a mounted folder with the mount manager, if its creator does so.
 func (n *Node) announce(at resolvedPath) {
 	if l := at.entry.link; l != nil && l.announced {
 		n.mountedFolders = append(n.mountedFolders, mountedFolder{at.volume, l, at.entry})
@@ -158,7 +158,7 @@ func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, erro
 	return paths, nil
 }
 
-// DeleteMountPoint dismantles a mounted folder and leaves an empty directory.
+// DeleteMountPoint turns a mounted folder into an empty directory.
 func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
 	at, err := d.lookUpExisting(ctx, "DeleteMountPoint", name)
 	if err != nil {
@@ -185,7 +185,7 @@ func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
 	return nil
 }
 
-// VolumeOfDrive names the volume of a drive.
+// VolumeOfDrive returns the volume of a drive.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumenameforvolumemountpointw
 func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, error) {
 	if err := n.beginCall(ctx, "VolumeOfDrive", root); err != nil {
@@ -205,7 +205,7 @@ func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, er
 	return v.id(), nil
 }
 
-// SystemVolumes names the volumes that Windows needs.
+// SystemVolumes lists the volumes that Windows needs.
 func (n *Node) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
 	if err := n.beginCall(ctx, "SystemVolumes", ""); err != nil {
 		return nil, err
@@ -222,8 +222,8 @@ func (n *Node) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
 	return ids, nil
 }
 
-// systemVolumes are drive C:, where the Windows directory is, and on each system disk the
-// EFI partition, or without one the first volume. n.mu is held.
+// systemVolumes are drive C:, and on each system disk the EFI partition, or else the first
+// volume. n.mu is held.
 func (n *Node) systemVolumes() []*volume {
 	var volumes []*volume
 	if c := n.letters["C"]; c != nil && c.present {

@@ -1,13 +1,11 @@
-// Package serve puts the whole gRPC API of an emulated node on its endpoints: Unix
-// sockets in a directory, or named pipes on Windows. Clients cannot tell it from the
-// daemon on a real node.
+// Package serve serves the whole gRPC API of an emulated node on Unix sockets, or on named
+// pipes on Windows, as the daemon does on a real node.
 //
-// In a test one line serves a node where client.NewClient finds it:
+// In a test, one line serves a node to every client:
 //
 //	serve.Start(t, node)
 //
-// This is the only package below pkg that imports gRPC; tests that use the library
-// directly do without it.
+// This is the only package below pkg that imports gRPC; tests of the library do not need it.
 package serve
 
 import (
@@ -23,40 +21,37 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// Config says how a node is served. The zero value serves everything where clients
-// look for it by default.
+// Config configures the server. The zero value serves everything on the default endpoints.
 type Config struct {
-	// SocketDir is the directory of the Unix sockets; empty means the one that
-	// client.PipePath uses. Named pipes on Windows do not depend on it.
+	// SocketDir is the directory of the Unix sockets; empty means that of client.PipePath. It
+	// has no effect on Windows.
 	SocketDir string
 	// APIGroups selects groups and versions, such as "disk" or "disk/v1"; empty
 	// means all.
 	APIGroups []string
-	// WorkingDirs are the directories of the node that requests may touch; empty
-	// means C:\var\lib\kubelet.
+	// WorkingDirs are the directories that requests may access; empty means C:\var\lib\kubelet.
 	WorkingDirs []string
-	// AllowedServices are the services of the node that requests may start and stop;
-	// "*" stands for all but those that no request may, nil for the daemon's default.
+	// AllowedServices are the services that requests may start and stop. "*" means all but
+	// protected ones, nil the daemon's default.
 	AllowedServices []string
-	// StopTimeout bounds how long calls in flight may take on stop; 0 means the
-	// daemon's default.
+	// StopTimeout limits the time of running calls after a stop; 0 means the daemon's default.
 	StopTimeout time.Duration
-	// FormatOver lets FormatVolume format volumes that have a file system already.
+	// FormatOver lets FormatVolume format volumes that already have a file system.
 	FormatOver bool
-	// Observer is told of every request; may be nil.
+	// Observer is called for every request; may be nil.
 	Observer Observer
-	// NoPrivacy lets SMB servers be used that do not encrypt.
+	// NoPrivacy allows SMB servers without encryption.
 	NoPrivacy bool
-	// Ready is called once every endpoint listens; may be nil.
+	// Ready is called when every endpoint listens; may be nil.
 	Ready func()
 }
 
-// Observer is told of every request that is served, with its full method name such as
-// /v1.Disk/Rescan. Its methods are called concurrently and must be quick.
+// Observer is called for every request with its full method name, such as /v1.Disk/Rescan.
+// Calls are concurrent and must be quick.
 type Observer = server.Observer
 
-// Run serves the node until ctx ends, then stops gracefully and returns nil. It returns
-// an error that names the endpoint if one cannot be served.
+// Run serves the node until ctx ends, then stops gracefully and returns nil. An error names the
+// endpoint that failed.
 func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	if len(cfg.WorkingDirs) == 0 {
 		cfg.WorkingDirs = []string{`C:\var\lib\kubelet`}
@@ -96,13 +91,12 @@ type T interface {
 	Setenv(key, value string)
 }
 
-// Start serves the node for the rest of a test, and returns when every endpoint
-// listens. It points client.PipePath, and so every NewClient, to this node by setting
-// CSI_PROXY_SOCKET_DIR, and returns that directory; parallel tests, which share an
-// environment, use Run and NewClientWithPipePath instead.
+// Start serves the node until the end of a test, and returns when every endpoint listens. It
+// sets CSI_PROXY_SOCKET_DIR, so that every client finds this node, and returns that directory.
+// Parallel tests share an environment: use Run and client.WithPipePath instead.
 func Start(t T, node *winsim.Node) (socketDir string) {
 	t.Helper()
-	// Not T's TempDir: it contains the test's name, and names of sockets are short.
+	// Not T's TempDir: it contains the test's name, and socket paths have a length limit.
 	socketDir, err := os.MkdirTemp("", "winsim")
 	if err != nil {
 		t.Fatalf("serve the emulated node: %v", err)

@@ -1,7 +1,7 @@
-// Package claim makes a directory of the machine the property of one process, which may
-// then do in it what it likes, and nowhere else.
+// Package claim reserves a directory for one process, which can then change anything in it and
+// nothing outside.
 //
-// A directory that somebody else filled is never taken: it must be empty, or bear the mark
+// It never takes a directory with foreign content: the directory must be empty or have the mark
 // of an earlier claim.
 package claim
 
@@ -13,14 +13,13 @@ import (
 	"path/filepath"
 )
 
-// Mark is the name of the directory that tells claimed directories from others. What is in
-// it is for the process that has the claim.
+// Mark is the name of the directory that marks claimed directories. Its content belongs to the
+// process with the claim.
 const Mark = ".csi-proxy-sim"
 
 const lockName = "lock"
 
-// Dir is a claimed directory. All work in it goes through Root, which leads nowhere else,
-// whatever links somebody plants.
+// Dir is a claimed directory. Access it only through Root, which never follows links out of it.
 type Dir struct {
 	Root *os.Root
 	Path string // absolute, without links
@@ -28,8 +27,8 @@ type Dir struct {
 	lock *os.File
 }
 
-// New makes path a directory that is empty but for the mark, belongs to this process until
-// Close, and can be entered by this user only.
+// New claims path for this process until Close. The directory is empty except for the mark, and
+// only this user can access it.
 func New(path string) (_ *Dir, err error) {
 	if path, err = make0700(path); err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func New(path string) (_ *Dir, err error) {
 	return d, nil
 }
 
-// make0700 makes the directory if it is missing, and returns where it is.
+// make0700 creates a missing directory and returns its absolute path.
 func make0700(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -88,7 +87,7 @@ func (d *Dir) take() error {
 	return d.clear()
 }
 
-// clear removes what an earlier process left.
+// clear removes the content that an earlier process left.
 func (d *Dir) clear() error {
 	for dir, keep := range map[string]string{".": Mark, Mark: lockName} {
 		names, err := d.names(dir)
@@ -116,7 +115,7 @@ func (d *Dir) names(dir string) ([]string, error) {
 	return opened.Readdirnames(-1)
 }
 
-// Close gives the directory up, and leaves what is in it, for people to look at.
+// Close releases the directory and keeps its content, for inspection.
 func (d *Dir) Close() {
 	_ = d.lock.Close()
 	_ = d.Root.Close()

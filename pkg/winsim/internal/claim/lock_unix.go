@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openLock opens the file in the mark that only one process can have, until it ends.
+// openLock opens the lock file in the mark.
 func (d *Dir) openLock() (*os.File, error) {
 	file, err := d.Root.OpenFile(filepath.Join(Mark, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -18,8 +18,7 @@ func (d *Dir) openLock() (*os.File, error) {
 	return lock(file)
 }
 
-// Lock opens a file, which is made if it is missing, that only one process can have until it
-// ends or closes it.
+// Lock opens or creates a file that only one process can have open.
 func Lock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

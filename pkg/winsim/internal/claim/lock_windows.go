@@ -6,11 +6,10 @@ import (
 	"syscall"
 )
 
-// openLock opens the file in the mark that only one process can have, until it ends.
+// openLock opens the lock file in the mark.
 func (d *Dir) openLock() (*os.File, error) { return Lock(filepath.Join(d.Path, Mark, lockName)) }
 
-// Lock opens a file, which is made if it is missing, that only one process can have until it
-// ends or closes it: it is shared with nobody.
+// Lock opens or creates a file that only one process can have open.
 func Lock(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
