@@ -12,76 +12,59 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 )
 
-// DiskNode is a node under test. Fields that cannot be had stay empty; the cases that need
-// them are skipped.
+// DiskNode is a node under test. Leave fields empty that the node does not have; the suite
+// skips the cases that need them.
 type DiskNode struct {
-	// API is what is tested. Its errors must match those of io/fs.
+	// API is the implementation under test. Its errors must match those of io/fs.
 	API disk.Interface
 
-	// Empty is a disk without anything on it, of EmptySize bytes, 128 MiB at least,
-	// in whatever state new disks arrive. The suite may do with it as it likes.
+	// Empty is a blank disk of EmptySize bytes, at least 128 MiB, in the state of a new disk.
+	// The suite may change it.
 	Empty     uint32
 	EmptySize int64
-	// Others are more of the kind.
+	// Others are more such disks.
 	Others []uint32
-	// Used are disks with partitions or data of some kind, by a name for it, that
-	// PartitionDisk must accept and leave alone.
+	// Used are disks with partitions or data, by a description, that PartitionDisk must accept
+	// and not change.
 	Used map[string]uint32
-	// Suspect are disks that show no partitions but are not empty, by a name for why.
+	// Suspect are disks without visible partitions that are not empty, by the reason.
 	// PartitionDisk must refuse them.
 	Suspect map[string]uint32
-	// System is the disk of Windows.
+	// System is the boot disk of Windows.
 	System *uint32
 	// Missing is a number that no disk has.
 	Missing uint32
 
-	// Content returns something that changes when a byte of the disk does.
+	// Content returns a fingerprint of the disk's content.
 	Content func(number uint32) (string, error)
-	// Volumes lists the ids of the volumes on a disk, past the API.
+	// Volumes lists the IDs of the volumes on a disk without the API.
 	Volumes func(number uint32) ([]string, error)
-	// Grow makes the disk larger, as its backend would.
+	// Grow enlarges the disk, as its backend does.
 	Grow func(number uint32, size int64) error
-	// IDs and Locations are what some disks must be listed with.
+	// IDs and Locations are expected entries of the lists.
 	IDs       map[uint32]disk.DiskIDs
 	Locations map[uint32]disk.DiskLocation
-	// Unlocated are disks that are attached nowhere, because they are files on another
-	// disk. They must be listed with their ids and without a location.
+	// Unlocated are disks without a location, because they are files on another disk. They must
+	// be listed with their IDs only.
 	Unlocated []uint32
 
-	// Lacks names methods that this API does not have at all, because its version is
-	// older than they are.
+	// Lacks names methods that this version of the API does not have.
 	Lacks []string
 }
 
 // Disk runs the cases of the disk group. newNode is called once per case.
 func Disk(t *testing.T, newNode func(t *testing.T) DiskNode) {
 	t.Helper()
-	for _, c := range diskCases {
-		t.Run(c.name, func(t *testing.T) {
-			n := &diskNode{DiskNode: newNode(t), t: t}
-			for _, method := range c.uses {
-				if slices.Contains(n.Lacks, method) {
-					t.Skipf("this version of the API has no %s", method)
-				}
-			}
-			c.run(n)
-		})
-	}
+	runCases(t, diskCases, func(r runner) (*diskNode, []string) {
+		n := &diskNode{DiskNode: newNode(r.t), runner: r}
+		return n, n.Lacks
+	})
 }
 
-// diskNode gives the cases short names for the calls.
+// diskNode adds short names for the calls.
 type diskNode struct {
 	DiskNode
-	t *testing.T
-}
-
-func (n *diskNode) ctx() context.Context { return n.t.Context() }
-
-func (n *diskNode) need(what string, have bool) {
-	n.t.Helper()
-	if !have {
-		n.t.Skipf("this node has no %s", what)
-	}
+	runner
 }
 
 func (n *diskNode) partition(number uint32) error {
@@ -123,7 +106,7 @@ func (n *diskNode) wantSize(number uint32, want int64) {
 	}
 }
 
-// volumes returns the volumes of a disk in order, or none if the node cannot tell.
+// volumes returns the sorted volumes of a disk, or none if the node cannot list them.
 func (n *diskNode) volumes(number uint32) []string {
 	n.t.Helper()
 	ids, err := n.Volumes(number)
@@ -143,7 +126,7 @@ func (n *diskNode) wantVolumes(number uint32, want int) {
 	}
 }
 
-// unchanged checks that something leaves the content of a disk as it is.
+// unchanged checks that do does not change the content of a disk.
 func (n *diskNode) unchanged(number uint32, do func()) {
 	n.t.Helper()
 	content := func() string {
@@ -163,11 +146,7 @@ func (n *diskNode) unchanged(number uint32, do func()) {
 	}
 }
 
-var diskCases = []struct {
-	name string
-	uses []string // methods that not every version has
-	run  func(n *diskNode)
-}{
+var diskCases = []testCase[*diskNode]{
 	{name: "ListDiskIDs identifies disks", uses: []string{"ListDiskIDs"}, run: func(n *diskNode) {
 		response, err := n.API.ListDiskIDs(n.ctx(), &disk.ListDiskIDsRequest{})
 		if err != nil {
@@ -251,7 +230,7 @@ var diskCases = []struct {
 		n.need("disks with partitions", len(n.Used) > 0)
 		for name, number := range n.Used {
 			n.t.Run(name, func(t *testing.T) {
-				n := &diskNode{n.DiskNode, t}
+				n := &diskNode{n.DiskNode, runner{t}}
 				n.unchanged(number, func() { n.mustPartition(number) })
 			})
 		}
@@ -260,7 +239,7 @@ var diskCases = []struct {
 		n.need("suspect disks", len(n.Suspect) > 0)
 		for name, number := range n.Suspect {
 			n.t.Run(name, func(t *testing.T) {
-				n := &diskNode{n.DiskNode, t}
+				n := &diskNode{n.DiskNode, runner{t}}
 				n.unchanged(number, func() {
 					for range 2 {
 						wantError(t, "PartitionDisk", n.partition(number), ErrConflict)
@@ -341,7 +320,7 @@ var diskCases = []struct {
 	}},
 }
 
-// numbered makes every call that takes the number of a disk.
+// numbered makes every call with a disk number.
 func (n *diskNode) numbered(ctx context.Context, number uint32) map[string]error {
 	results := map[string]error{}
 	call := func(name string, do func() error) {

@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"slices"
@@ -15,66 +14,54 @@ import (
 
 // FilesystemNode is a node under test.
 type FilesystemNode struct {
-	// API is what is tested. Its errors must match those of io/fs.
+	// API is the implementation under test. Its errors must match those of io/fs.
 	API filesystem.Interface
-	// Root is an existing directory that the suite may fill as it likes.
+	// Root is an existing directory in which the suite may create files.
 	Root string
 
-	// WriteFile and ReadFile reach the node's files past the API.
+	// WriteFile and ReadFile access the node's files without the API.
 	WriteFile func(path, content string) error
 	ReadFile  func(path string) (string, error)
-	// MountVolume shows a formatted volume of the node at a new folder. The
-	// volume may have contents; the suite adds files of its own. If it is nil, the
-	// cases that need one are skipped.
+	// MountVolume mounts a formatted volume of the node at a new folder. The volume may have
+	// files; the suite adds its own. May be nil.
 	MountVolume func(path string) error
-	// LoseVolume makes the mounted volume vanish, as a detached disk does.
+	// LoseVolume removes the mounted volume, as a detached disk does.
 	LoseVolume func() error
 
-	// LongestPath is how many characters a path on this node may have, if that is less
-	// than the 32,000 of Windows: Wine has the limits of the system below it.
+	// LongestPath is the maximum length of a path on this node, if it is less than the 32,000
+	// of Windows, as on Wine.
 	LongestPath int
 
-	// NoLinks says why the file system of this node can have no links, if so; the cases
-	// that are about links are skipped.
+	// NoLinks is the reason why the file system has no links; if set, the suite skips cases
+	// about links.
 	NoLinks string
 
-	// Lacks names methods that this API does not have at all, because its version
-	// is older than they are.
+	// Lacks names methods that this version of the API does not have.
 	Lacks []string
 }
 
-// ErrConflict is what an error of API must match when a state has to change first: a
-// directory that is not empty, a link where a directory is needed. The standard library
-// has no word for it.
+// ErrConflict matches errors of API about a wrong state, such as a directory that is not empty
+// or a link where a directory is needed. The standard library has no such error.
 var ErrConflict error = winerr.InUse
 
 // Filesystem runs the cases of the filesystem group. newNode is called once per case.
 func Filesystem(t *testing.T, newNode func(t *testing.T) FilesystemNode) {
 	t.Helper()
-	for _, c := range filesystemCases {
-		t.Run(c.name, func(t *testing.T) {
-			n := &filesystemNode{FilesystemNode: newNode(t), t: t}
-			for _, method := range c.uses {
-				if slices.Contains(n.Lacks, method) {
-					t.Skipf("this version of the API has no %s", method)
-				}
-			}
-			c.run(n)
-		})
-	}
+	runCases(t, filesystemCases, func(r runner) (*filesystemNode, []string) {
+		n := &filesystemNode{FilesystemNode: newNode(r.t), runner: r}
+		return n, n.Lacks
+	})
 }
 
-// filesystemNode gives the cases short names for the calls.
+// filesystemNode adds short names for the calls.
 type filesystemNode struct {
 	FilesystemNode
-	t *testing.T
+	runner
 }
 
 func (n *filesystemNode) path(names ...string) string {
 	return strings.TrimSuffix(n.Root, `\`) + `\` + strings.Join(names, `\`)
 }
-
-func (n *filesystemNode) ctx() context.Context { return n.t.Context() }
 
 func (n *filesystemNode) mkdir(path string) error {
 	_, err := n.API.Mkdir(n.ctx(), &filesystem.MkdirRequest{Path: path})
@@ -110,7 +97,7 @@ func (n *filesystemNode) mustWrite(path, content string) {
 	}
 }
 
-// needLinks skips a case where there cannot be any.
+// needLinks skips the case if the node has no links.
 func (n *filesystemNode) needLinks() {
 	n.t.Helper()
 	if n.NoLinks != "" {
@@ -159,7 +146,7 @@ func (n *filesystemNode) wantContent(path, want string) {
 	}
 }
 
-// longPath is a path of exactly that length below top.
+// longPath returns a path of exactly that length below top.
 func longPath(top string, length int) string {
 	const each = 200
 	path := top
@@ -169,11 +156,7 @@ func longPath(top string, length int) string {
 	return path + `\` + strings.Repeat("b", length-len(path)-1)
 }
 
-var filesystemCases = []struct {
-	name string
-	uses []string // methods that not every version has
-	run  func(n *filesystemNode)
-}{
+var filesystemCases = []testCase[*filesystemNode]{
 	{name: "Mkdir makes parents and may be repeated", run: func(n *filesystemNode) {
 		path := n.path("a", "b", "c")
 		twice(n.t, "Mkdir", func() error { return n.mkdir(path) })

@@ -1,23 +1,79 @@
-// Package hosttest is the conformance suite: what every CSI Proxy node must do, as
-// tests that run over any implementation of a group's Interface.
+// Package hosttest is the conformance suite of CSI Proxy: tests for any implementation of a
+// group's Interface.
 //
-// The same cases run over the emulated node of pkg/winsim, directly and through every
-// version of the gRPC API, and over a real Windows machine. A difference between two
-// of them is a bug in one. A driver that brings its own implementation can run them
-// too:
+// This project runs them against the emulated node of pkg/winsim, directly and through every
+// version of the gRPC API, and against Wine and Windows. If two of them differ, one has a bug.
+// A driver runs them against its own host like this:
 //
 //	func TestFilesystem(t *testing.T) {
-//		hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode { ... })
+//		hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode {
+//			fs, err := filesystem.New(myhost.New())
+//			if err != nil {
+//				t.Fatal(err)
+//			}
+//			return hosttest.FilesystemNode{
+//				API:       fs,
+//				Root:      `C:\hosttest`, // an existing directory for the suite
+//				WriteFile: myhost.WriteFile,
+//				ReadFile:  myhost.ReadFile,
+//			}
+//		})
 //	}
+//
+// The suite skips cases for which the node lacks something.
 package hosttest
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 )
 
-// twice runs a mutating call two times: callers retry, so a repeated call that finds
-// its work done must succeed.
+// testCase is one test of a group.
+type testCase[Node any] struct {
+	name string
+	uses []string // methods that not every version has
+	run  func(Node)
+}
+
+// runCases runs each case on a new node, unless the node lacks a method that it uses.
+func runCases[Node any](t *testing.T, cases []testCase[Node], newNode func(runner) (_ Node, lacks []string)) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			n, lacks := newNode(runner{t})
+			for _, method := range c.uses {
+				if slices.Contains(lacks, method) {
+					t.Skipf("this version of the API has no %s", method)
+				}
+			}
+			c.run(n)
+		})
+	}
+}
+
+// runner runs one case on a node.
+type runner struct{ t *testing.T }
+
+func (r runner) ctx() context.Context { return r.t.Context() }
+
+// need skips the case if the node does not have what it needs.
+func (r runner) need(what string, have bool) {
+	r.t.Helper()
+	if !have {
+		r.t.Skipf("this node has no %s", what)
+	}
+}
+
+func (r runner) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// twice runs a mutating call two times: callers retry, so a repeated call must succeed.
 func twice(t *testing.T, what string, call func() error) {
 	t.Helper()
 	for _, attempt := range []string{"first", "repeated"} {
@@ -27,7 +83,7 @@ func twice(t *testing.T, what string, call func() error) {
 	}
 }
 
-// wantError checks that err is of a kind, named by an error of the standard library.
+// wantError checks that err matches an error of the standard library.
 func wantError(t *testing.T, what string, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) {

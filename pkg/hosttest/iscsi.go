@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"context"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -15,90 +14,66 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
-// ISCSINode is a node under test, and the servers it can reach. Fields that cannot be had stay
-// empty; the cases that need them are skipped.
+// ISCSINode is a node under test and the servers it can reach. Leave fields empty that the node
+// does not have; the suite skips the cases that need them.
 type ISCSINode struct {
-	// API is what is tested. Its errors must match those of io/fs.
+	// API is the implementation under test. Its errors must match those of io/fs.
 	API iscsi.Interface
 
-	// Portal offers the targets below, and is not registered. Dead is a portal that nobody
-	// answers at.
+	// Portal offers the targets below and is not registered. Dead is a portal that does not
+	// answer.
 	Portal, Dead *iscsi.TargetPortal
-	// Other offers OtherTarget and none of the others.
+	// Other offers only OtherTarget.
 	Other       *iscsi.TargetPortal
 	OtherTarget string
-	// Open is a target that everybody may log in to, with OpenDisks empty disks.
+	// Open is a target without authentication, with OpenDisks empty disks.
 	Open      string
 	OpenDisks int
-	// Guarded is a target that wants CHAP with these credentials, and proves itself with
-	// MutualSecret. All secrets have the right length.
+	// Guarded is a target that requires CHAP with these credentials and authenticates itself
+	// with MutualSecret. All secrets have a valid length.
 	Guarded, User, Secret, MutualSecret string
-	// Missing is the name of a target that does not exist.
+	// Missing is the name of an unknown target.
 	Missing string
 
-	// SetService makes the node's service MSiSCSI "running" or "stopped".
+	// SetService sets the state of the service MSiSCSI: "running" or "stopped".
 	SetService func(state string) error
-	// Hold keeps the disks of a target open, as another program would. While they are, the
-	// node must not take longer than a test may to say so.
+	// Hold keeps the disks of a target open, as another program does. Meanwhile a call must
+	// fail within the time of a test.
 	Hold func(target string) (release func(), err error)
 
-	// Disks and Volumes are the other groups of the node, Root is an existing directory on
-	// NTFS that the suite may fill as it likes, and WriteFile and ReadFile reach its files.
+	// Disks and Volumes are the other groups of the node, Root is an existing directory on NTFS
+	// in which the suite may create files, and WriteFile and ReadFile access its files.
 	Disks     disk.Interface
 	Volumes   volume.Interface
 	Root      string
 	WriteFile func(path, content string) error
 	ReadFile  func(path string) (string, error)
 
-	// Lacks names methods that this API does not have at all, because its version is
-	// older than they are.
+	// Lacks names methods that this version of the API does not have.
 	Lacks []string
 }
 
-// What errors of API must match where the standard library has no word for it.
+// Errors that API must match where the standard library has no such error.
 var (
 	// ErrUnavailable means that a server cannot be reached.
 	ErrUnavailable error = winerr.Unavailable
-	// ErrBusy means that somebody is in the way, and that trying again may help.
+	// ErrBusy means that another program uses the object; a retry may succeed.
 	ErrBusy error = winerr.Busy
 )
 
 // ISCSI runs the cases of the iSCSI group. newNode is called once per case.
 func ISCSI(t *testing.T, newNode func(t *testing.T) ISCSINode) {
 	t.Helper()
-	for _, c := range iscsiCases {
-		t.Run(c.name, func(t *testing.T) {
-			n := &iscsiNode{ISCSINode: newNode(t), t: t}
-			for _, method := range c.uses {
-				if slices.Contains(n.Lacks, method) {
-					t.Skipf("this version of the API has no %s", method)
-				}
-			}
-			c.run(n)
-		})
-	}
+	runCases(t, iscsiCases, func(r runner) (*iscsiNode, []string) {
+		n := &iscsiNode{ISCSINode: newNode(r.t), runner: r}
+		return n, n.Lacks
+	})
 }
 
-// iscsiNode gives the cases short names for the calls.
+// iscsiNode adds short names for the calls.
 type iscsiNode struct {
 	ISCSINode
-	t *testing.T
-}
-
-func (n *iscsiNode) ctx() context.Context { return n.t.Context() }
-
-func (n *iscsiNode) need(what string, have bool) {
-	n.t.Helper()
-	if !have {
-		n.t.Skipf("this node has no %s", what)
-	}
-}
-
-func (n *iscsiNode) must(err error) {
-	n.t.Helper()
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	runner
 }
 
 func (n *iscsiNode) add(portal *iscsi.TargetPortal) error {
@@ -160,7 +135,7 @@ func (n *iscsiNode) setSecret(secret string) error {
 	return err
 }
 
-// wantDisks returns the disks of a target, which must be so many and have numbers.
+// wantDisks returns the disks of a target, which must be count disks with numbers.
 func (n *iscsiNode) wantDisks(target string, count int) (numbers []uint32) {
 	n.t.Helper()
 	ids, err := n.disks(target)
@@ -178,7 +153,7 @@ func (n *iscsiNode) wantDisks(target string, count int) (numbers []uint32) {
 	return numbers
 }
 
-// wantNone checks that an error says so in the word that drivers look for.
+// wantNone checks that an error contains the word that drivers look for.
 func (n *iscsiNode) wantNone(what string, err error) {
 	n.t.Helper()
 	wantError(n.t, what, err, fs.ErrNotExist)
@@ -187,11 +162,7 @@ func (n *iscsiNode) wantNone(what string, err error) {
 	}
 }
 
-var iscsiCases = []struct {
-	name string
-	uses []string // methods that not every version has
-	run  func(n *iscsiNode)
-}{
+var iscsiCases = []testCase[*iscsiNode]{
 	{name: "a target's life", run: func(n *iscsiNode) {
 		twice(n.t, "AddTargetPortal", func() error { return n.add(n.Portal) })
 		targets, err := n.discover(n.Portal)
@@ -383,7 +354,7 @@ var iscsiCases = []struct {
 		_, err = n.Volumes.IsVolumeFormatted(n.ctx(), &volume.IsVolumeFormattedRequest{VolumeID: id})
 		wantError(n.t, "the volume after the logout", err, fs.ErrNotExist)
 
-		// On another day everything is still there.
+		// After a new login everything is still there.
 		n.must(n.connect(n.Open))
 		if again := n.format(n.wantDisks(n.Open, n.OpenDisks)[0]); again != id {
 			n.t.Errorf("the volume is %s, want %s as before", again, id)
@@ -397,7 +368,7 @@ var iscsiCases = []struct {
 	}},
 }
 
-// atOnce makes a call several times at the same moment.
+// atOnce makes a call several times concurrently.
 func (n *iscsiNode) atOnce(what string, call func() error) {
 	n.t.Helper()
 	var wg sync.WaitGroup
@@ -411,7 +382,7 @@ func (n *iscsiNode) atOnce(what string, call func() error) {
 	wg.Wait()
 }
 
-// format makes a volume of an empty disk, or finds the one that is there.
+// format creates the volume of an empty disk, or finds the existing one.
 func (n *iscsiNode) format(number uint32) (id string) {
 	n.t.Helper()
 	_, err := n.Disks.PartitionDisk(n.ctx(), &disk.PartitionDiskRequest{DiskNumber: number})

@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"context"
 	"io/fs"
 	"strings"
 	"sync"
@@ -10,52 +9,52 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
 )
 
-// SMBNode is a node under test, with a server in its network. Fields that cannot be had stay
-// empty; the cases that need them are skipped.
+// SMBNode is a node under test with a server in its network. Leave fields empty that the node
+// does not have; the suite skips the cases that need them.
 type SMBNode struct {
-	// API is what is tested. Its errors must match those of io/fs.
+	// API is the implementation under test. Its errors must match those of io/fs.
 	API smb.Interface
-	// Root is an existing directory that the suite may fill as it likes.
+	// Root is an existing directory in which the suite may create files.
 	Root string
 
-	// Share is an empty share, \\server\share, that nothing else on the node uses, and
-	// Other another one of the same server. Both are for Username with Password.
+	// Share is an empty, unused share \\server\share. Other is another share of the same
+	// server. Username and Password give access to both.
 	Share, Other       string
 	Username, Password string
-	// MissingShare is one that the server does not have.
+	// MissingShare is a share that the server does not have.
 	MissingShare string
 
-	// WriteFile and ReadFile reach the node's files past the API, and RemoveLink removes a
-	// link, as Rmdir of package filesystem does.
+	// WriteFile and ReadFile access the node's files without the API, and RemoveLink removes a
+	// link as Rmdir of package filesystem does.
 	WriteFile  func(path, content string) error
 	ReadFile   func(path string) (string, error)
 	RemoveLink func(path string) error
-	// Mapped tells past the API whether the node has a mapping of a share, working or not.
+	// Mapped reports, without the API, whether the node has a mapping of a share, working or
+	// not.
 	Mapped func(share string) (bool, error)
 
 	// ChangePassword changes the password of Username on the server.
 	ChangePassword func(password string) error
-	// Reboot restarts the node. What serves API may live through it.
+	// Reboot restarts the node. API may survive it.
 	Reboot func() error
 }
 
 // SMB runs the cases of the SMB group. newNode is called once per case.
 func SMB(t *testing.T, newNode func(t *testing.T) SMBNode) {
 	t.Helper()
-	for _, c := range smbCases {
-		t.Run(c.name, func(t *testing.T) { c.run(&smbNode{SMBNode: newNode(t), t: t}) })
-	}
+	runCases(t, smbCases, func(r runner) (*smbNode, []string) {
+		n := &smbNode{SMBNode: newNode(r.t), runner: r}
+		return n, nil
+	})
 }
 
-// smbNode gives the cases short names for the calls.
+// smbNode adds short names for the calls.
 type smbNode struct {
 	SMBNode
-	t *testing.T
+	runner
 }
 
 func (n *smbNode) path(name string) string { return strings.TrimSuffix(n.Root, `\`) + `\` + name }
-
-func (n *smbNode) ctx() context.Context { return n.t.Context() }
 
 func (n *smbNode) mapAs(user, password, remote, local string) error {
 	_, err := n.API.NewSMBGlobalMapping(n.ctx(), &smb.NewSMBGlobalMappingRequest{
@@ -71,20 +70,6 @@ func (n *smbNode) mapTo(remote, local string) error {
 func (n *smbNode) unmap(remote string) error {
 	_, err := n.API.RemoveSMBGlobalMapping(n.ctx(), &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote})
 	return err
-}
-
-func (n *smbNode) must(err error) {
-	n.t.Helper()
-	if err != nil {
-		n.t.Fatal(err)
-	}
-}
-
-func (n *smbNode) need(what string, have bool) {
-	n.t.Helper()
-	if !have {
-		n.t.Skipf("this node has no %s", what)
-	}
 }
 
 func (n *smbNode) wantMapped(share string, want bool) {
@@ -104,11 +89,8 @@ func (n *smbNode) wantContent(path, want string) {
 	}
 }
 
-var smbCases = []struct {
-	name string
-	run  func(n *smbNode)
-}{
-	{"a share's life", func(n *smbNode) {
+var smbCases = []testCase[*smbNode]{
+	{name: "a share's life", run: func(n *smbNode) {
 		stage := n.path("stage")
 		twice(n.t, "NewSMBGlobalMapping", func() error { return n.mapTo(n.Share, stage) })
 		n.must(n.WriteFile(stage+`\file`, "share data"))
@@ -119,13 +101,13 @@ var smbCases = []struct {
 		n.must(n.mapTo(n.Share, stage))
 		n.wantContent(stage+`\file`, "share data")
 	}},
-	{"a mapping without a link", func(n *smbNode) {
+	{name: "a mapping without a link", run: func(n *smbNode) {
 		twice(n.t, "NewSMBGlobalMapping", func() error { return n.mapTo(n.Share, "") })
 		n.wantMapped(n.Share, true)
 		twice(n.t, "RemoveSMBGlobalMapping", func() error { return n.unmap(n.Share) })
 		n.wantMapped(n.Share, false)
 	}},
-	{"one share in many spellings", func(n *smbNode) {
+	{name: "one share in many spellings", run: func(n *smbNode) {
 		for i, remote := range []string{n.Share, n.Share + `\`, strings.ToUpper(n.Share), strings.ReplaceAll(n.Share, `\`, "/"), n.Share + "/sub//dir/"} {
 			n.must(n.mapTo(remote, n.path(string(rune('a'+i)))))
 		}
@@ -133,7 +115,7 @@ var smbCases = []struct {
 		n.wantContent(n.path("c")+`\sub\dir\file`, "data")
 		n.wantContent(n.path("e")+`\file`, "data")
 	}},
-	{"two volumes on one share", func(n *smbNode) {
+	{name: "two volumes on one share", run: func(n *smbNode) {
 		one, two := n.path("one"), n.path("two")
 		n.must(n.mapTo(n.Share+`\one`, one))
 		n.must(n.mapTo(n.Share+`\two`, two))
@@ -145,8 +127,8 @@ var smbCases = []struct {
 		twice(n.t, "RemoveSMBGlobalMapping of the second", func() error { return n.unmap(n.Share + `\two`) })
 		n.wantMapped(n.Share, false)
 	}},
-	{"the link is removed after the mapping", func(n *smbNode) {
-		// In this order, until something else is asked of the server.
+	{name: "the link is removed after the mapping", run: func(n *smbNode) {
+		// The order matters.
 		n.must(n.mapTo(n.Share, n.path("stage")))
 		twice(n.t, "RemoveSMBGlobalMapping", func() error { return n.unmap(n.Share) })
 		n.wantMapped(n.Share, true)
@@ -155,11 +137,11 @@ var smbCases = []struct {
 		n.wantMapped(n.Share, false)
 		n.wantMapped(n.Other, true)
 	}},
-	{"RemoveSMBGlobalMapping of what is not mapped", func(n *smbNode) {
+	{name: "RemoveSMBGlobalMapping of what is not mapped", run: func(n *smbNode) {
 		twice(n.t, "RemoveSMBGlobalMapping", func() error { return n.unmap(n.Share) })
 		twice(n.t, "RemoveSMBGlobalMapping of no share", func() error { return n.unmap(n.MissingShare) })
 	}},
-	{"a link never replaces anything", func(n *smbNode) {
+	{name: "a link never replaces anything", run: func(n *smbNode) {
 		n.must(n.WriteFile(n.path("dir")+`\file`, "data"))
 		n.must(n.mapTo(n.Other, n.path("other")))
 		wantError(n.t, "over a directory", n.mapTo(n.Share, n.path("dir")), fs.ErrExist)
@@ -169,21 +151,21 @@ var smbCases = []struct {
 		n.wantContent(n.path("dir")+`\file`, "data")
 		n.wantMapped(n.Share, false)
 	}},
-	{"a link needs a directory", func(n *smbNode) {
+	{name: "a link needs a directory", run: func(n *smbNode) {
 		wantError(n.t, "below nothing", n.mapTo(n.Share, n.path("missing")+`\link`), fs.ErrNotExist)
 		n.wantMapped(n.Share, false)
 	}},
-	{"credentials are checked", func(n *smbNode) {
+	{name: "credentials are checked", run: func(n *smbNode) {
 		wantError(n.t, "a wrong password", n.mapAs(n.Username, n.Password+"x", n.Share, n.path("a")), fs.ErrPermission)
-		wantError(n.t, "a wrong user", n.mapAs("nobody"+n.Username, n.Password, n.Share, n.path("b")), fs.ErrPermission)
+		wantError(n.t, "a wrong user", n.mapAs("not-"+n.Username, n.Password, n.Share, n.path("b")), fs.ErrPermission)
 		n.wantMapped(n.Share, false)
 		n.must(n.mapTo(n.Share, n.path("c")))
 	}},
-	{"a share that the server does not have", func(n *smbNode) {
+	{name: "a share that the server does not have", run: func(n *smbNode) {
 		wantError(n.t, "NewSMBGlobalMapping", n.mapTo(n.MissingShare, n.path("a")), fs.ErrNotExist)
 		n.wantMapped(n.MissingShare, false)
 	}},
-	{"malformed requests", func(n *smbNode) {
+	{name: "malformed requests", run: func(n *smbNode) {
 		for _, remote := range []string{"", "server", `\\server`, `C:\x`, `\\?\UNC\server\share`, `\\.\pipe\x`, n.Share + `\..\x`, n.Share + `\a\..`, "\\\\server\\sh\x00are", n.Share + "\nx"} {
 			wantError(n.t, "map "+remote, n.mapTo(remote, ""), fs.ErrInvalid)
 			wantError(n.t, "unmap "+remote, n.unmap(remote), fs.ErrInvalid)
@@ -197,7 +179,7 @@ var smbCases = []struct {
 		wantError(n.t, "a drive of the server", n.mapTo(`\\server\C$`, ""), fs.ErrPermission)
 		n.wantMapped(n.Share, false)
 	}},
-	{"a changed password", func(n *smbNode) {
+	{name: "a changed password", run: func(n *smbNode) {
 		n.need("way to change a password", n.ChangePassword != nil)
 		stage := n.path("stage")
 		n.must(n.mapTo(n.Share, stage))
@@ -209,7 +191,7 @@ var smbCases = []struct {
 			n.wantContent(stage+`\file`, "data")
 		}
 	}},
-	{"a restart", func(n *smbNode) {
+	{name: "a restart", run: func(n *smbNode) {
 		n.need("way to restart", n.Reboot != nil)
 		n.must(n.mapTo(n.Share, n.path("a")))
 		n.must(n.mapTo(n.Other, n.path("b")))
@@ -226,7 +208,7 @@ var smbCases = []struct {
 		n.wantContent(n.path("a")+`\file`, "a")
 		n.wantContent(n.path("b")+`\file`, "b")
 	}},
-	{"concurrent calls", func(n *smbNode) {
+	{name: "concurrent calls", run: func(n *smbNode) {
 		var wait sync.WaitGroup
 		for i := range 16 {
 			wait.Go(func() {

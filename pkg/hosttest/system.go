@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"strings"
@@ -11,28 +10,29 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
 )
 
-// SystemNode is a node under test. Fields that cannot be had stay empty; the cases that
-// need them are skipped.
+// SystemNode is a node under test. Leave fields empty that the node does not have; the suite
+// skips the cases that need them.
 type SystemNode struct {
-	// API is what is tested. Its errors must match those of io/fs, and ErrConflict.
+	// API is the implementation under test. Its errors must match those of io/fs, and
+	// ErrConflict.
 	API system.Interface
 
 	// Serial is the serial number of the machine.
 	Serial *string
-	// Service can be started and stopped, and is stopped. Nothing else has to do with it.
-	// Known is what GetService says of it then.
+	// Service is a stopped service without dependencies that can be started and stopped. Known
+	// is the answer of GetService while it is stopped.
 	Service string
 	Known   system.GetServiceResponse
-	// Needed and Dependent can be started and stopped, and are stopped; the second
-	// depends on the first.
+	// Needed and Dependent are stopped services that can be started and stopped; Dependent
+	// depends on Needed.
 	Needed, Dependent string
-	// Disabled is a service that is disabled, Failing one that stops with an error while
-	// it is starting, Stubborn one that runs and does not accept a stop.
+	// Disabled is a disabled service. Failing stops with an error during its start. Stubborn
+	// runs and refuses to stop.
 	Disabled, Failing, Stubborn string
-	// Forbidden are services that the API must neither start nor stop, by a name for why.
+	// Forbidden are services that the API must refuse to start and stop, by the reason.
 	Forbidden map[string]string
-	// Blocked can be stopped as far as the API is concerned, but one of Forbidden depends
-	// on it, and both run.
+	// Blocked is a running service that the API may stop, but a running service of Forbidden
+	// depends on it.
 	Blocked string
 	// Missing is a name that no service has.
 	Missing string
@@ -41,24 +41,16 @@ type SystemNode struct {
 // System runs the cases of the system group. newNode is called once per case.
 func System(t *testing.T, newNode func(t *testing.T) SystemNode) {
 	t.Helper()
-	for _, c := range systemCases {
-		t.Run(c.name, func(t *testing.T) { c.run(&systemNode{SystemNode: newNode(t), t: t}) })
-	}
+	runCases(t, systemCases, func(r runner) (*systemNode, []string) {
+		n := &systemNode{SystemNode: newNode(r.t), runner: r}
+		return n, nil
+	})
 }
 
-// systemNode gives the cases short names for the calls.
+// systemNode adds short names for the calls.
 type systemNode struct {
 	SystemNode
-	t *testing.T
-}
-
-func (n *systemNode) ctx() context.Context { return n.t.Context() }
-
-func (n *systemNode) need(what, name string) {
-	n.t.Helper()
-	if name == "" {
-		n.t.Skipf("this node has no %s", what)
-	}
+	runner
 }
 
 func (n *systemNode) start(name string) error {
@@ -89,11 +81,8 @@ func (n *systemNode) want(status system.ServiceStatus, names ...string) {
 	}
 }
 
-var systemCases = []struct {
-	name string
-	run  func(*systemNode)
-}{
-	{"GetBIOSSerialNumber tells the serial number", func(n *systemNode) {
+var systemCases = []testCase[*systemNode]{
+	{name: "GetBIOSSerialNumber tells the serial number", run: func(n *systemNode) {
 		if n.Serial == nil {
 			n.t.Skip("the serial number of this node is not known")
 		}
@@ -104,16 +93,16 @@ var systemCases = []struct {
 			}
 		}
 	}},
-	{"GetService describes a service", func(n *systemNode) {
-		n.need("service", n.Service)
+	{name: "GetService describes a service", run: func(n *systemNode) {
+		n.need("service", n.Service != "")
 		for _, name := range []string{n.Service, strings.ToUpper(n.Service), strings.ToLower(n.Service)} {
 			if got := n.get(name); *got != n.Known {
 				n.t.Errorf("%s: %+v, want %+v", name, *got, n.Known)
 			}
 		}
 	}},
-	{"StartService and StopService, each twice", func(n *systemNode) {
-		n.need("service", n.Service)
+	{name: "StartService and StopService, each twice", run: func(n *systemNode) {
+		n.need("service", n.Service != "")
 		for _, name := range []string{n.Service, strings.ToUpper(n.Service)} {
 			for _, force := range []bool{false, true} {
 				twice(n.t, "start", func() error { return n.start(name) })
@@ -123,14 +112,14 @@ var systemCases = []struct {
 			}
 		}
 	}},
-	{"StartService starts what a service depends on", func(n *systemNode) {
-		n.need("dependent service", n.Dependent)
+	{name: "StartService starts what a service depends on", run: func(n *systemNode) {
+		n.need("dependent service", n.Dependent != "")
 		twice(n.t, "start", func() error { return n.start(n.Dependent) })
 		n.want(system.SERVICE_STATUS_RUNNING, n.Needed, n.Dependent)
 		twice(n.t, "start", func() error { return n.start(n.Needed) })
 	}},
-	{"StopService without force spares those that depend on a service", func(n *systemNode) {
-		n.need("dependent service", n.Dependent)
+	{name: "StopService without force spares those that depend on a service", run: func(n *systemNode) {
+		n.need("dependent service", n.Dependent != "")
 		if err := n.start(n.Dependent); err != nil {
 			n.t.Fatal(err)
 		}
@@ -149,37 +138,37 @@ var systemCases = []struct {
 		}
 		n.want(system.SERVICE_STATUS_STOPPED, n.Needed, n.Dependent)
 	}},
-	{"StopService with force stops those that depend on a service", func(n *systemNode) {
-		n.need("dependent service", n.Dependent)
+	{name: "StopService with force stops those that depend on a service", run: func(n *systemNode) {
+		n.need("dependent service", n.Dependent != "")
 		if err := n.start(n.Dependent); err != nil {
 			n.t.Fatal(err)
 		}
 		twice(n.t, "stop", func() error { return n.stop(n.Needed, true) })
 		n.want(system.SERVICE_STATUS_STOPPED, n.Needed, n.Dependent)
 	}},
-	{"a disabled service does not start", func(n *systemNode) {
-		n.need("disabled service", n.Disabled)
+	{name: "a disabled service does not start", run: func(n *systemNode) {
+		n.need("disabled service", n.Disabled != "")
 		wantError(n.t, "start", n.start(n.Disabled), ErrConflict)
 		if got := n.get(n.Disabled); got.StartType != system.START_TYPE_DISABLED || got.Status != system.SERVICE_STATUS_STOPPED {
 			n.t.Errorf("%+v, want it disabled and stopped", *got)
 		}
 		twice(n.t, "stop", func() error { return n.stop(n.Disabled, false) })
 	}},
-	{"a service that fails to start is an error, again and again", func(n *systemNode) {
-		n.need("failing service", n.Failing)
+	{name: "a service that fails to start is an error, again and again", run: func(n *systemNode) {
+		n.need("failing service", n.Failing != "")
 		for range 2 {
 			wantError(n.t, "start", n.start(n.Failing), ErrConflict)
 		}
 		n.want(system.SERVICE_STATUS_STOPPED, n.Failing)
 	}},
-	{"a service that does not accept a stop goes on", func(n *systemNode) {
-		n.need("stubborn service", n.Stubborn)
+	{name: "a service that does not accept a stop goes on", run: func(n *systemNode) {
+		n.need("stubborn service", n.Stubborn != "")
 		for _, force := range []bool{false, true} {
 			wantError(n.t, "stop", n.stop(n.Stubborn, force), ErrConflict)
 		}
 		n.want(system.SERVICE_STATUS_RUNNING, n.Stubborn)
 	}},
-	{"forbidden services are left alone", func(n *systemNode) {
+	{name: "forbidden services are left alone", run: func(n *systemNode) {
 		if len(n.Forbidden) == 0 {
 			n.t.Skip("this API has no forbidden services")
 		}
@@ -196,8 +185,8 @@ var systemCases = []struct {
 			}
 		}
 	}},
-	{"StopService with force spares forbidden services", func(n *systemNode) {
-		n.need("service on which a forbidden one depends", n.Blocked)
+	{name: "StopService with force spares forbidden services", run: func(n *systemNode) {
+		n.need("service on which a forbidden one depends", n.Blocked != "")
 		for range 2 {
 			wantError(n.t, "stop without force", n.stop(n.Blocked, false), ErrConflict)
 			wantError(n.t, "stop with force", n.stop(n.Blocked, true), fs.ErrPermission)
@@ -210,18 +199,18 @@ var systemCases = []struct {
 		}
 		n.t.Error("all forbidden services are stopped")
 	}},
-	{"a service that is not there", func(n *systemNode) {
-		n.need("name without a service", n.Missing)
+	{name: "a service that is not there", run: func(n *systemNode) {
+		n.need("name without a service", n.Missing != "")
 		_, err := n.API.GetService(n.ctx(), &system.GetServiceRequest{Name: n.Missing})
 		wantError(n.t, "get", err, fs.ErrNotExist)
-		// Whether it may be started is asked first.
+		// The permission is checked first.
 		for what, err := range map[string]error{"start": n.start(n.Missing), "stop": n.stop(n.Missing, false), "stop with force": n.stop(n.Missing, true)} {
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
 				n.t.Errorf("%s: %v, want that it is not there, or not allowed", what, err)
 			}
 		}
 	}},
-	{"names that no service can have", func(n *systemNode) {
+	{name: "names that no service can have", run: func(n *systemNode) {
 		for what, name := range map[string]string{
 			"nothing": "", "a NUL": "a\x00b", "a line feed": "a\nb", "a path": `..\a`, "a slash": "a/b", "a long one": strings.Repeat("x", 257),
 		} {
@@ -231,8 +220,8 @@ var systemCases = []struct {
 			wantError(n.t, "stop "+what, n.stop(name, true), fs.ErrInvalid)
 		}
 	}},
-	{"concurrent calls on one service all succeed", func(n *systemNode) {
-		n.need("service", n.Service)
+	{name: "concurrent calls on one service all succeed", run: func(n *systemNode) {
+		n.need("service", n.Service != "")
 		for _, call := range []func() error{
 			func() error { return n.start(n.Service) },
 			func() error { return n.stop(n.Service, false) },

@@ -1,7 +1,6 @@
 package hosttest
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -11,84 +10,66 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
-// VolumeNode is a node under test. Fields that cannot be had stay empty; the cases that
-// need them are skipped.
+// VolumeNode is a node under test. Leave fields empty that the node does not have; the suite
+// skips the cases that need them.
 type VolumeNode struct {
-	// API is what is tested. Its errors must match those of io/fs.
+	// API is the implementation under test. Its errors must match those of io/fs.
 	API volume.Interface
-	// Disks makes volumes of empty disks, and notices when they grow.
+	// Disks partitions and rescans disks.
 	Disks disk.Interface
 
-	// Root is an existing directory on NTFS that the suite may fill as it likes.
+	// Root is an existing directory on NTFS in which the suite may create files.
 	Root string
-	// Empty are two disks without anything on them, of EmptySize bytes each, which are
-	// a multiple of 1 GiB.
+	// Empty are two blank disks of EmptySize bytes each, a multiple of 1 GiB.
 	Empty     [2]uint32
 	EmptySize int64
-	// Suspect are volumes in which Windows sees no file system although they are not
-	// empty, or of which it cannot tell, by a name for why. They must never be taken
-	// for empty.
+	// Suspect are volumes that are not empty although Windows sees no file system, or cannot
+	// read it, by the reason. The API must never treat them as empty.
 	Suspect map[string]string
-	// System is the volume of Windows.
+	// System is the system volume of Windows.
 	System string
-	// MissingDisk is a number that no disk has, Missing an id that no volume has.
+	// MissingDisk is an unused disk number, Missing an unknown volume ID.
 	MissingDisk uint32
 	Missing     string
 
-	// WriteFile and ReadFile reach the node's files past the API, and Symlink makes a
-	// directory link, as package filesystem does to publish a volume.
+	// WriteFile and ReadFile access the node's files without the API, and Symlink creates a
+	// directory link as package filesystem does.
 	WriteFile func(path, content string) error
 	ReadFile  func(path string) (string, error)
 	Symlink   func(path, target string) error
-	// Grow makes a disk larger, as its backend would.
+	// Grow enlarges a disk, as its backend does.
 	Grow func(disk uint32, size int64) error
-	// Detach takes a disk away, as its backend would.
+	// Detach removes a disk, as its backend does.
 	Detach func(disk uint32) error
-	// Content returns something that changes when a byte of a volume does.
+	// Content returns a fingerprint of a volume's content.
 	Content func(volumeID string) (string, error)
 
-	// Lacks names methods that this API does not have at all, because its version is
-	// older than they are, and "partitions" if it cannot list those of one partition.
+	// Lacks names methods that this version of the API does not have, and "partitions" if it
+	// cannot list the volumes of one partition.
 	Lacks []string
 }
 
-// ErrNoSpace is what an error of API must match when a disk is too small. The standard
-// library has no word for it.
+// ErrNoSpace matches errors of API about a disk that is too small. The standard library has no
+// such error.
 var ErrNoSpace error = winerr.NoSpace
 
 // Volume runs the cases of the volume group. newNode is called once per case.
 func Volume(t *testing.T, newNode func(t *testing.T) VolumeNode) {
 	t.Helper()
-	for _, c := range volumeCases {
-		t.Run(c.name, func(t *testing.T) {
-			n := &volumeNode{VolumeNode: newNode(t), t: t}
-			for _, method := range c.uses {
-				if slices.Contains(n.Lacks, method) {
-					t.Skipf("this version of the API has no %s", method)
-				}
-			}
-			c.run(n)
-		})
-	}
+	runCases(t, volumeCases, func(r runner) (*volumeNode, []string) {
+		n := &volumeNode{VolumeNode: newNode(r.t), runner: r}
+		return n, n.Lacks
+	})
 }
 
-// volumeNode gives the cases short names for the calls.
+// volumeNode adds short names for the calls.
 type volumeNode struct {
 	VolumeNode
-	t *testing.T
+	runner
 }
 
 func (n *volumeNode) path(names ...string) string {
 	return strings.TrimSuffix(n.Root, `\`) + `\` + strings.Join(names, `\`)
-}
-
-func (n *volumeNode) ctx() context.Context { return n.t.Context() }
-
-func (n *volumeNode) need(what string, have bool) {
-	n.t.Helper()
-	if !have {
-		n.t.Skipf("this node has no %s", what)
-	}
 }
 
 func (n *volumeNode) list(disk, partition uint32) ([]string, error) {
@@ -152,14 +133,7 @@ func (n *volumeNode) closest(path string) (string, error) {
 	return response.VolumeID, nil
 }
 
-func (n *volumeNode) must(err error) {
-	n.t.Helper()
-	if err != nil {
-		n.t.Fatal(err)
-	}
-}
-
-// newVolume makes a volume on an empty disk and returns its id.
+// newVolume creates a volume on an empty disk and returns its ID.
 func (n *volumeNode) newVolume(number uint32) string {
 	n.t.Helper()
 	_, err := n.Disks.PartitionDisk(n.ctx(), &disk.PartitionDiskRequest{DiskNumber: number})
@@ -171,7 +145,7 @@ func (n *volumeNode) newVolume(number uint32) string {
 	return ids[0]
 }
 
-// newFormatted makes a formatted volume on an empty disk and returns its id.
+// newFormatted creates a formatted volume on an empty disk and returns its ID.
 func (n *volumeNode) newFormatted(number uint32) string {
 	n.t.Helper()
 	id := n.newVolume(number)
@@ -186,7 +160,7 @@ func (n *volumeNode) wantFormatted(id string, want bool) {
 	}
 }
 
-// wantMounted checks which volume a path leads to, if this version can tell.
+// wantMounted checks the volume of a path, if this version of the API supports it.
 func (n *volumeNode) wantMounted(path, want string) {
 	n.t.Helper()
 	if slices.Contains(n.Lacks, "GetVolumeIDFromTargetPath") {
@@ -204,7 +178,7 @@ func (n *volumeNode) wantContent(path, want string) {
 	}
 }
 
-// wantCapacity checks the capacity of a volume, give or take what is lost to alignment.
+// wantCapacity checks the capacity of a volume, with a tolerance for alignment.
 func (n *volumeNode) wantCapacity(id string, want int64) {
 	n.t.Helper()
 	if slices.Contains(n.Lacks, "GetVolumeStats") {
@@ -222,7 +196,7 @@ func (n *volumeNode) wantCapacity(id string, want int64) {
 	}
 }
 
-// unchanged checks that something leaves the content of a volume as it is.
+// unchanged checks that do does not change the content of a volume.
 func (n *volumeNode) unchanged(id string, do func()) {
 	n.t.Helper()
 	content := func() string {

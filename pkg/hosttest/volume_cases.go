@@ -12,11 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
-var volumeCases = []struct {
-	name string
-	uses []string // methods that not every version has
-	run  func(n *volumeNode)
-}{
+var volumeCases = []testCase[*volumeNode]{
 	{name: "a volume's life", run: func(n *volumeNode) {
 		id := n.newVolume(n.Empty[0])
 		n.wantFormatted(id, false)
@@ -85,7 +81,7 @@ var volumeCases = []struct {
 		n.need("suspect volumes", len(n.Suspect) > 0)
 		for name, id := range n.Suspect {
 			n.t.Run(name, func(t *testing.T) {
-				n := &volumeNode{n.VolumeNode, t}
+				n := &volumeNode{n.VolumeNode, runner{t}}
 				n.unchanged(id, func() {
 					for range 2 {
 						if formatted, err := n.isFormatted(id); err == nil {
