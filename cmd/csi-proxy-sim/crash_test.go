@@ -89,7 +89,7 @@ func crashes(calls calls) (all []crash) {
 		every = 1
 	}
 	for n := 1; n <= calls.total; n += every {
-		// Whoever waits for Windows asks as often as there is time, so lives differ by a few calls.
+		// Polling makes the number of calls vary a little.
 		late := n > calls.total-calls.total/10
 		all = append(all, crash{fmt.Sprintf("before call %d of %d", n, calls.total), fmt.Sprintf("{nth: %d, crash: before}", n), late})
 	}
@@ -222,7 +222,7 @@ func (c *crashedNode) live(l life, half int, fault crash) {
 // take takes steps, each until it succeeds.
 func (c *crashedNode) take(steps []step) {
 	c.t.Helper()
-	const patience = 20
+	const maxAttempts = 20
 	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Minute)
 	defer cancel()
 	clients, closeAll, err := dialNode(ctx, c.dir)
@@ -232,7 +232,7 @@ func (c *crashedNode) take(steps []step) {
 	defer func() { closeAll() }()
 	for _, s := range steps {
 		err := errors.New("not tried")
-		for attempt := 0; attempt < patience && err != nil; attempt++ {
+		for attempt := 0; attempt < maxAttempts && err != nil; attempt++ {
 			if err = s.do(ctx, clients); err == nil {
 				break
 			}
@@ -263,7 +263,7 @@ func (c *crashedNode) take(steps []step) {
 	}
 }
 
-// withNode lets somebody at the node while no simulator has it.
+// withNode accesses the node while no simulator uses it.
 func (c *crashedNode) withNode(do func(*winsim.Node) error) {
 	c.t.Helper()
 	saved, err := os.ReadFile(c.state)

@@ -64,7 +64,7 @@ func TestProcess_Files(t *testing.T) {
 		t.Errorf("a second simulator: exit code %d\n%s", code, output)
 	}
 
-	// Killed or not, the next one begins anew.
+	// After a kill, too, the next simulator starts with a new node.
 	if err := s.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

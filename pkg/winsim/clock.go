@@ -17,7 +17,7 @@ var epoch = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
 type clock struct {
 	real    bool
 	virtual time.Duration // since epoch, if not real
-	instant time.Time     // of the event that is happening, if one is
+	instant time.Time     // of the running event, if any
 	events  events
 	planned int
 }
@@ -141,7 +141,7 @@ func (n *Node) plan(due time.Time, what eventAction) {
 
 type event struct {
 	due    time.Time
-	order  int // of planning, for events of the same time
+	order  int // breaks ties of due
 	action eventAction
 }
 

@@ -22,16 +22,16 @@ type disk struct {
 	system      bool
 	trusted     bool // exempt from the SAN policy
 	dying       bool
-	nameless    bool // carries a volume of the model that is on no disk; nobody sees it
+	nameless    bool // not visible; holds a volume of the model without a disk
 
-	size        int64 // that it has
-	grows       int64 // to this size when it is formatted; 0: never
-	visibleSize int64 // that Windows shows
+	size        int64 // on the backend
+	grows       int64 // size after a format; 0: does not grow
+	visibleSize int64 // as Windows shows it
 	table       table
 
 	attributes   win.DiskAttributes
-	offlineAgain int // how often it still is to be put offline again
-	looksRaw     int // how many answers are still to be wrong
+	offlineAgain int // how many times it still goes offline again
+	looksRaw     int // how many more times it looks raw
 
 	// The content. The keys of file systems are offsets: a file system outlives its partition
 	// table and comes back with it.

@@ -81,7 +81,7 @@ func (b Bytes) put(content sparse, base, length int64) *ModelError {
 // The signatures of file systems.
 const (
 	bootSignature = "\x55\xaa"
-	bootAt        = 510 // whatever the sector size
+	bootAt        = 510 // for every sector size
 )
 
 // bootSector is the first sector of a file system, with the fields that programs read; nil if

@@ -77,7 +77,7 @@ func (n *Node) DeviceIdentifiers(ctx context.Context, device win.Device) ([]win.
 	}
 	defer unlock()
 	if len(d.identifiers) == 0 {
-		return nil, winerr.InvalidFunction // as VHDs and USB sticks answer
+		return nil, winerr.InvalidFunction // as for VHDs and USB sticks
 	}
 	identifiers := make([]win.DeviceIdentifier, len(d.identifiers))
 	for i, identifier := range d.identifiers {
@@ -173,7 +173,7 @@ func (n *Node) volumeAt(device win.Device) *volume {
 	if numbers == nil {
 		return n.volumeByID(string(device))
 	}
-	disk, _ := strconv.ParseUint(numbers[1], 10, 32) // digits, and few enough
+	disk, _ := strconv.ParseUint(numbers[1], 10, 32) // at most nine digits
 	partition, _ := strconv.ParseUint(numbers[2], 10, 32)
 	if d := n.disks[uint32(disk)]; d != nil && partition > 0 && partition <= uint64(len(d.table.partitions)) {
 		return d.table.partitions[partition-1].volume

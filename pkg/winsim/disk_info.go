@@ -14,7 +14,7 @@ import (
 // DiskInfo is a snapshot of a disk.
 type DiskInfo struct {
 	Number     uint32
-	Size       Size // that it has; Windows may still show less
+	Size       Size // on the backend; Windows may still show less
 	SectorSize uint32
 	Offline    bool
 	ReadOnly   bool
@@ -29,9 +29,9 @@ type PartitionInfo struct {
 	ID           string // the GUID of a GPT partition
 	Offset, Size Size
 
-	VolumeID   string     // \\?\Volume{guid}\, while Windows shows it
-	Letter     string     // of its drive, if it has one
-	FileSystem FileSystem // FileSystemNone if there is none
+	VolumeID   string     // \\?\Volume{guid}\; empty while Windows does not show it
+	Letter     string     // drive letter, if any
+	FileSystem FileSystem // FileSystemNone without one
 }
 
 // DiskInfo describes a disk.

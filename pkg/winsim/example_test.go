@@ -130,7 +130,7 @@ func ExampleNode_Inject_hook() {
 	const dir = `C:\var\lib\kubelet\pods\1`
 	must(node.WriteFile(dir+`\volume\file`, "data"))
 
-	// Just before the directory itself is removed, somebody writes into it once more.
+	// Another process writes into the directory just before it is removed.
 	_, err = node.Inject(winsim.Fault{Call: "Remove", Object: dir, Times: 1, Do: func(n *winsim.Node) {
 		must(n.WriteFile(dir+`\late.log`, "text"))
 	}})

@@ -149,7 +149,7 @@ func failureOf(call string, number uint32) error {
 	const (
 		generic = 6     // the last code that all storage management methods share
 		last    = 18    // of Win32_Volume.Format
-		ours    = 40000 // the first code that is not in use as a Win32 code
+		ours    = 40000 // the first code beyond those of Win32
 		theirs  = 59999
 	)
 	switch {

@@ -171,7 +171,7 @@ func (d directory) create(ctx context.Context, call, name string, e *entry) erro
 	case !at.suffix.canBeDirectory():
 		return winerr.Directory
 	case d.opened.entry.removed:
-		return winerr.AccessDenied // a directory that is only still there because it is open
+		return winerr.AccessDenied // deleted, but still open
 	}
 	if err := at.volume.writable(); err != nil {
 		return err

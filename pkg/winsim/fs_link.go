@@ -13,8 +13,8 @@ import (
 // link is a reparse point, of a link or of another kind.
 type link struct {
 	win.ReparsePoint
-	malformed bool // its data make no sense
-	announced bool // the mount manager was told of it
+	malformed bool // its data are malformed
+	announced bool // the mount manager knows it
 }
 
 // isLink reports whether the name surrogate bit is set. Files with other reparse points act as

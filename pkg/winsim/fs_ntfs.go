@@ -22,14 +22,14 @@ const (
 type fileSystem struct {
 	kind    FileSystem
 	sector  int64
-	sectors int64 // that it occupies, the backup boot sector of NTFS included
+	sectors int64 // including the backup boot sector of NTFS
 	cluster int64
-	used    int64 // bytes besides those of files
+	used    int64 // bytes in addition to files
 	root    *entry
 
 	mirrored *realTree // where it is mirrored, or nil
 
-	shortNames bool // are made for names that do not fit 8.3
+	shortNames bool // create 8.3 names
 }
 
 func newFileSystem(kind FileSystem, length, sector int64) *fileSystem {

@@ -33,7 +33,7 @@ func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, err
 		}
 		shown, err := n.walkExisting(id, true)
 		switch {
-		case winerr.CodeOf(err) == winerr.PathNotFound: // a volume that the node never had
+		case winerr.CodeOf(err) == winerr.PathNotFound: // an unknown volume
 			return win.FileInfo{}, winerr.FileNotFound
 		case err != nil:
 			return win.FileInfo{}, err

@@ -156,7 +156,7 @@ func (n *Node) Tree(path string) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	_ = at.fs.load(at.entry) // the length is described then
+	_ = at.fs.load(at.entry) // on failure only the length is known
 	at.fs.refreshBelow(at.entry, true)
 	var b strings.Builder
 	at.entry.describe(&b, path)
@@ -237,7 +237,7 @@ func (f File) entry() *entry {
 		made = newLink(win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + strings.TrimPrefix(f.Junction, `\\?\`), Print: f.Junction})
 	case f.Volume != "":
 		made = newLink(winlayout.MountedFolder(win.VolumeID(`\\?\Volume{` + normalGUID(f.Volume) + `}\`)))
-		made.link.announced = true // as mountvol does; a junction to a volume is not
+		made.link.announced = true // as mountvol does, unlike a junction to a volume
 	case f.Content != "" || f.EmptyFile:
 		made = &entry{content: []byte(f.Content)}
 	default:
@@ -258,7 +258,7 @@ func (n *Node) insert(path string, e *entry) error {
 	if err != nil {
 		return winerr.As(winerr.Invalid, op, "", err, "")
 	}
-	n.changed() // parents are made even if the rest fails
+	n.changed() // parents are created even if the rest fails
 	at, err := n.walkCreating(name)
 	if err == nil {
 		err = at.insert(e)

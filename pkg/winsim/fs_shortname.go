@@ -87,7 +87,7 @@ func (e *entry) newShortName(name string) string {
 	_, _ = hash.Write([]byte(name))
 	sum := hash.Sum32()
 	stem = fmt.Sprintf("%s%04X", stem[:min(2, len(stem))], uint16(sum^sum>>16))
-	const attempts = 1000000 // after which Windows gives up, too
+	const attempts = 1000000 // Windows gives up then, too
 	for i := 1; i < attempts; i++ {
 		if short := numbered(stem, i, extension); free(short) {
 			return short

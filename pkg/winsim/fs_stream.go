@@ -16,8 +16,8 @@ import (
 // suffix is the part of a name after the colon.
 type suffix struct {
 	kind   streamKind
-	stream string // the name of a named one
-	of     *entry // the file that has it, or would; nil if that is missing, too
+	stream string // of a named stream
+	of     *entry // its file, or nil if that is missing
 }
 
 type streamKind uint8

@@ -11,18 +11,18 @@ import (
 // entry is a file, a directory or a named stream. Names keep their case; lookups ignore it.
 type entry struct {
 	name      string
-	shortName string // generated besides, or ""
-	parent    *entry // nil for the root of a volume; of a stream the file it belongs to
+	shortName string // generated 8.3 name, or ""
+	parent    *entry // nil for the root of a volume; the file of a stream
 	readOnly  bool
 	isStream  bool
-	removed   bool              // it has no name any more, but may be open
-	held      int               // open without sharing: Remove answers 32
+	removed   bool              // deleted, but maybe still open
+	held      int               // open without sharing: Remove fails with ERROR_SHARING_VIOLATION (32)
 	children  map[string]*entry // nil for a file; keys are folded names
-	aliases   map[string]*entry // the same by their short names
+	aliases   map[string]*entry // children by short name
 	streams   map[string]*entry // named ones; keys are folded names
 	content   []byte            // of a file
 	link      *link             // nil without a reparse point
-	lastStat  *realStat         // of a mirrored one, unless it could not be shown
+	lastStat  *realStat         // nil if it is not mirrored
 }
 
 func newDirectory() *entry { return &entry{children: map[string]*entry{}} }
@@ -71,10 +71,10 @@ func (e *entry) inUse() bool {
 type resolvedPath struct {
 	volume *volume
 	fs     *fileSystem
-	parent *entry // nil for the root of a volume; of a named stream its file
+	parent *entry // nil for the root of a volume; the file of a named stream
 	name   string
-	entry  *entry // nil if there is none of that name
-	suffix suffix // what the name said besides
+	entry  *entry // nil if missing
+	suffix suffix // of a name with a colon
 }
 
 // lookUp finds a name in a directory. Last is false if the path continues after it.

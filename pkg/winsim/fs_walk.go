@@ -54,7 +54,7 @@ func (w *walk) untilLink(path string) (at resolvedPath, further string, err erro
 	for rest := names; rest != ""; {
 		name, after, more := strings.Cut(rest, winpath.Separator)
 		if at.entry.children == nil {
-			return resolvedPath{}, "", winerr.PathNotFound // a file on the way
+			return resolvedPath{}, "", winerr.PathNotFound // a file inside the path
 		}
 		if at, err = at.lookUp(at.entry, name, !more); err != nil {
 			return resolvedPath{}, "", err
@@ -155,7 +155,7 @@ func (n *Node) resolve(path win.Path) (resolvedPath, error) {
 		case isLink(at.entry):
 			return resolvedPath{}, winerr.ReparsePointEncounter
 		case at.entry.children == nil:
-			return resolvedPath{}, winerr.PathNotFound // a file on the way
+			return resolvedPath{}, winerr.PathNotFound // a file inside the path
 		}
 		if at, err = at.lookUp(at.entry, name, !more); err != nil {
 			return resolvedPath{}, err

@@ -13,13 +13,13 @@ import (
 // it.
 type initiator struct {
 	name         string
-	secret       string // by which targets prove themselves; empty while none is set
+	secret       string // mutual CHAP secret; empty while unset
 	pnpDelay     time.Duration
 	portals      []*iscsiPortal
 	targets      []*iscsiTarget
 	logins       []win.PersistentLogin
 	sessions     []*iscsiSession
-	sessionCount uint64 // how many sessions there were
+	sessionCount uint64 // sessions so far
 }
 
 // iscsiService is the service that the initiator needs. On a node without services it counts as
@@ -32,7 +32,7 @@ type iscsiPortal struct {
 	down       bool
 	delay      time.Duration
 	registered bool
-	known      []*iscsiTarget // what it offered when it was last asked
+	known      []*iscsiTarget // offered at the last discovery
 }
 
 type iscsiTarget struct {
@@ -41,8 +41,8 @@ type iscsiTarget struct {
 	chap           *CHAP
 	luns           []*disk
 	attachedBefore bool // Windows has seen its disks before
-	busy           int  // logouts that are still to fail
-	held           int  // who has its disks open
+	busy           int  // logouts that will fail
+	held           int  // open handles to its disks
 }
 
 type iscsiSession struct {

@@ -43,7 +43,7 @@ func (in *initiator) checkLogin(login win.Login) error {
 	case t == nil || len(in.discovered(t)) == 0:
 		return winerr.ISCSITargetNotFound
 	case slices.ContainsFunc(in.sessions, func(s *iscsiSession) bool { return s.target == t }):
-		return winerr.ISCSITargetAlreadyLoggedIn // only with MPIO there may be a second one
+		return winerr.ISCSITargetAlreadyLoggedIn // a second session needs MPIO
 	case p != nil && !slices.Contains(t.portals, p):
 		return winerr.ISCSINotFound
 	}

@@ -57,7 +57,7 @@ type ISCSISessionInfo struct {
 	Target    string
 	Portal    string // such as 10.0.0.10:3260
 	Connected bool
-	Disks     []uint32 // their numbers, by LUN; those that have appeared
+	Disks     []uint32 // numbers of those that have appeared, by LUN
 }
 
 // ISCSISessions lists the sessions, oldest first.

@@ -86,7 +86,7 @@ func TestLoadModel_RefusesISCSI(t *testing.T) {
 		{"scsi", targets + "      luns: [{size: 1GiB, scsi: {lun: 1}}]\n", "node.yaml: line 5: iscsi.targets[0].luns[0].scsi: remove scsi; the target determines it"},
 		{"system", targets + "      luns: [{size: 1GiB, system: true}]\n", "node.yaml: line 5: iscsi.targets[0].luns[0].system: an iSCSI disk cannot be the system disk"},
 		{"too many", targets + "      luns: [" + strings.Repeat("{size: 1GiB}, ", 257) + "]\n", "node.yaml: line 5: iscsi.targets[0].luns[256].size: a target has at most 256 disks"},
-		{"login to nobody", targets + "  logins: [{target: iqn.2025-01.com.example:b, portal: 10.0.0.10}]\n", `node.yaml: line 5: iscsi.logins[0].target: "iqn.2025-01.com.example:b" is not a target of the model`},
+		{"login to an unknown target", targets + "  logins: [{target: iqn.2025-01.com.example:b, portal: 10.0.0.10}]\n", `node.yaml: line 5: iscsi.logins[0].target: "iqn.2025-01.com.example:b" is not a target of the model`},
 		{"login at nothing", targets + "  logins: [{target: iqn.2025-01.com.example:a, portal: 10.0.0.11}]\n", `node.yaml: line 5: iscsi.logins[0].portal: "10.0.0.11" does not offer the target`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

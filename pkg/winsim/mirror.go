@@ -34,7 +34,7 @@ type mirror struct {
 	hiddenDir string
 
 	shown       map[*fileSystem]*realTree
-	hiddenAt    map[*fileSystem]string // where they wait
+	hiddenAt    map[*fileSystem]string // their paths in hiddenDir
 	hiddenCount int
 
 	report   func(error)
@@ -199,7 +199,7 @@ func (m *mirror) update() {
 		if fs, err := m.node.mounted(v); err == nil {
 			wanted[fs] = v
 		} else if fs := v.fileSystem(); fs != nil && m.drives != nil && v.letter != "" {
-			wanted[fs] = v // other processes' directories are not moved away
+			wanted[fs] = v // never move directories of other processes
 		}
 	}
 	for _, server := range m.node.network.byName {
@@ -245,7 +245,7 @@ func (m *mirror) show(fs *fileSystem, at *realTree) {
 			return
 		}
 		m.reportOnce("show %s again: %w", fs.mirrored.bases[0].path, err)
-		fs.root.forgetStats() // what waited is lost, but memory has it
+		fs.root.forgetStats() // the hidden files are lost; write them from memory
 	}
 	fs.mirrored.repair()
 	for _, child := range fs.root.children {
@@ -256,13 +256,13 @@ func (m *mirror) show(fs *fileSystem, at *realTree) {
 // moveBack moves a hidden directory back.
 func (b realDir) moveBack(from string) error {
 	if from == b.path {
-		return nil // it could not be moved away
+		return nil // moving it away failed
 	}
 	if _, err := b.root.Lstat(from); err != nil {
 		return err
 	}
 	_ = b.root.MkdirAll(path.Dir(b.path), 0o700)
-	_ = b.root.RemoveAll(b.path) // what somebody put there meanwhile
+	_ = b.root.RemoveAll(b.path) // created there meanwhile
 	return b.root.Rename(from, b.path)
 }
 
@@ -273,11 +273,11 @@ func (m *mirror) hide(fs *fileSystem) {
 	home, first := tree.bases[0], tree.volume.extents[0]
 	kept := first.disk.fileSystems[first.offset] == fs
 	if kept {
-		fs.refreshAll() // DiskFingerprint reads disks that are not shown
+		fs.refreshAll() // DiskFingerprint also reads hidden disks
 	}
 	delete(m.shown, fs)
 	fs.mirrored = nil
-	if len(home.prefix) > 0 { // on a drive, and so never hidden, except by a format
+	if len(home.prefix) > 0 { // on a drive: hidden only by a format
 		for _, b := range tree.bases {
 			tree.empty(b)
 		}
@@ -291,7 +291,7 @@ func (m *mirror) hide(fs *fileSystem) {
 	}
 	m.hiddenCount++
 	to := path.Join(m.hiddenDir, strconv.Itoa(m.hiddenCount))
-	if err := home.root.Rename(home.path, to); err != nil { // as Windows does where a file is open
+	if err := home.root.Rename(home.path, to); err != nil { // Windows refuses while a file is open
 		m.reportOnce("hide %s: %w", home.path, err)
 		to = home.path
 	}
@@ -387,7 +387,7 @@ func (b realDir) reserved(name string) bool { return b.path == "." && winpath.Eq
 
 // realCode is the code of a call whose change failed in the real directory.
 func realCode(err error) winerr.Code {
-	if errors.Is(err, fs.ErrExist) { // as a directory is that is not empty
+	if errors.Is(err, fs.ErrExist) { // a directory that is not empty
 		return winerr.DirNotEmpty
 	}
 	return winerr.AccessDenied

@@ -21,7 +21,7 @@ import (
 func (t *realTree) linkText(at realDir, e *entry) (text string, ok bool) {
 	l := e.link
 	if l.Tag == tagForeignLink && l.Substitute != "" {
-		return l.Substitute, true // as somebody made it
+		return l.Substitute, true // unchanged
 	}
 	if l.malformed || l.Tag != win.TagSymlink && l.Tag != win.TagMountPoint {
 		return "", false
@@ -36,7 +36,7 @@ func (t *realTree) linkText(at realDir, e *entry) (text string, ok bool) {
 	if !ok || target.root != at.root {
 		return "", false
 	}
-	if runtime.GOOS == "windows" { // where a link to nothing would be one to a file
+	if runtime.GOOS == "windows" { // a dangling link would become a file link
 		if info, err := target.root.Stat(target.path); err != nil || !info.IsDir() {
 			return "", false
 		}

@@ -111,7 +111,7 @@ func (fs *fileSystem) refreshBelow(dir *entry, contents bool) {
 	fs.refresh(dir)
 	for _, child := range dir.children {
 		if contents {
-			_ = fs.load(child) // what is too large stays where it is
+			_ = fs.load(child) // too large to read
 		}
 		if child.children != nil && !isLink(child) {
 			fs.refreshBelow(child, contents)
@@ -153,15 +153,15 @@ func (fs *fileSystem) refreshEntry(e *entry) {
 	now, err := statReal(at)
 	switch {
 	case isMissing(err):
-		if e.lastStat != nil { // else it could not be shown
+		if e.lastStat != nil { // else it was never written
 			fs.forget(e)
 		}
 	case err != nil || e.lastStat != nil && e.lastStat.equal(now):
-	case isLink(e) && e.lastStat != nil && e.lastStat.kind == 0 && now.kind == 0 && now.size == 0: // instead of a link
+	case isLink(e) && e.lastStat != nil && e.lastStat.kind == 0 && now.kind == 0 && now.size == 0: // replaces a link
 	case now.kind == os.ModeDir && e.children != nil && !isLink(e),
 		now.kind == 0 && e.children == nil && !isLink(e):
 		e.lastStat = &now
-	default: // something else
+	default: // another kind
 		name := e.name
 		parent := e.parent
 		fs.forget(e)
@@ -198,7 +198,7 @@ func (fs *fileSystem) importReal(dir *entry, name string) {
 		made = newDirectory()
 	case os.ModeSymlink:
 		made = fs.mirrored.m.linkFrom(at, now.text)
-	default: // a file, whose content is read when somebody asks for it
+	default: // a file; load reads its content
 	}
 	made.lastStat = &now
 	resolvedPath{fs: fs, parent: dir, name: name}.attach(made)

@@ -127,7 +127,7 @@ func TestMirror_HiddenDirectoryIsLost(t *testing.T) {
 				t.Errorf("online again it has %q, %v", text, err)
 			}
 			if len(problems) == 0 {
-				t.Error("nobody was told")
+				t.Error("the loss was not reported")
 			}
 		})
 	}

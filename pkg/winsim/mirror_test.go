@@ -298,7 +298,7 @@ func TestMirror_Counts(t *testing.T) {
 	}
 }
 
-// TestMirror_Hostile: what somebody plants in the directory leads nowhere.
+// TestMirror_Hostile: links of other processes never lead out of the directory.
 func TestMirror_Hostile(t *testing.T) {
 	needLinks(t)
 	node, dir := newNode(t, withDataVolume()), t.TempDir()
@@ -401,7 +401,7 @@ func TestMirror_Names(t *testing.T) {
 	}
 }
 
-// TestMirror_Claim: only directories are used that nobody else uses.
+// TestMirror_Claim: a directory that is in use elsewhere is refused.
 func TestMirror_Claim(t *testing.T) {
 	node, other := newNode(t, winsim.Default()), newNode(t, winsim.Default())
 	dir := filepath.Join(t.TempDir(), "new", "files")
@@ -432,10 +432,10 @@ func TestMirror_Claim(t *testing.T) {
 	foreign := t.TempDir()
 	mustAll(t, os.WriteFile(filepath.Join(foreign, "thesis"), []byte("x"), 0o600))
 	if _, err := node.Mirror(foreign, nil); err == nil || !strings.Contains(err.Error(), "is not empty") {
-		t.Errorf("somebody's directory: %v", err)
+		t.Errorf("the directory of another user: %v", err)
 	}
 	if diff := cmp.Diff([]string{"./", `thesis "x"`}, snapshot(t, foreign)); diff != "" {
-		t.Errorf("somebody's directory was changed:\n%s", diff)
+		t.Errorf("the directory of another user was changed:\n%s", diff)
 	}
 	if _, err := node.Mirror(filepath.Join(foreign, "thesis"), nil); err == nil {
 		t.Error("a file is taken")

@@ -14,7 +14,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// TestMirror_Pipes: a named pipe is an empty file, and nobody waits for its other end.
+// TestMirror_Pipes: a named pipe is an empty file, and opening it does not block.
 func TestMirror_Pipes(t *testing.T) {
 	node, dir := mirrored(t, winsim.Default())
 	pipe := filepath.Join(realPath(dir, kubelet), "dir", "pipe")

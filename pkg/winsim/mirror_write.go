@@ -58,7 +58,7 @@ func (t *realTree) create(at realDir, e *entry) error {
 	if e.children != nil {
 		err := at.root.Mkdir(at.path, 0o700)
 		if errors.Is(err, fs.ErrExist) {
-			return nil // if it is something else, the next look tells
+			return nil // the next refresh finds another kind
 		}
 		return err
 	}

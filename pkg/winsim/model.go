@@ -78,10 +78,10 @@ type VolumeState string
 // The states of a volume.
 const (
 	Healthy  VolumeState = ""
-	Raw      VolumeState = "raw"       // no recognised file system: error 1005
-	NotReady VolumeState = "not-ready" // offline or dying: error 21
-	Gone     VolumeState = "gone"      // no longer there, but still referred to: error 2
-	Locked   VolumeState = "locked"    // by BitLocker: error 0x80310000
+	Raw      VolumeState = "raw"       // no recognised file system: ERROR_UNRECOGNIZED_VOLUME (1005)
+	NotReady VolumeState = "not-ready" // offline or dying: ERROR_NOT_READY (21)
+	Gone     VolumeState = "gone"      // missing, but still referred to: ERROR_FILE_NOT_FOUND (2)
+	Locked   VolumeState = "locked"    // by BitLocker: FVE_E_LOCKED_VOLUME (0x80310000)
 )
 
 func (s VolumeState) known() bool {
@@ -99,7 +99,7 @@ type File struct {
 	Content     string `yaml:"content"`     // makes it a file with this content
 	EmptyFile   bool   `yaml:"emptyFile"`   // makes it a file without content
 	Symlink     string `yaml:"symlink"`     // makes it a directory symbolic link to this target
-	FileSymlink string `yaml:"fileSymlink"` // makes it a symbolic link that is a file
+	FileSymlink string `yaml:"fileSymlink"` // makes it a file symbolic link to this target
 	Junction    string `yaml:"junction"`    // makes it a junction to this directory
 	Volume      string `yaml:"volume"`      // makes it a mounted folder of the volume with this ID
 	ReadOnly    bool   `yaml:"readOnly"`    // sets the read-only attribute
@@ -113,7 +113,7 @@ type File struct {
 
 // ModelError names the wrong field of a model or list of faults.
 type ModelError struct {
-	File    string // where the model was loaded from, if it was
+	File    string // the file name, if loaded from YAML
 	Line    int    // 0 if not loaded from YAML
 	Field   string // such as files[2].symlink; empty for a syntax error
 	Problem string

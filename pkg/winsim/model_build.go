@@ -12,9 +12,9 @@ import (
 type inventory struct {
 	disks       map[uint32]*disk
 	devices     map[string]*disk   // by folded path, \\.\PhysicalDriveN and the interface
-	volumes     map[string]*volume // by GUID, also those that are gone
+	volumes     map[string]*volume // by GUID, including those that are away
 	letters     map[string]*volume
-	spanning    []*volume // those that are not one partition
+	spanning    []*volume // those that are not a single partition
 	systemDisks []*disk
 	services    services
 	firmware    firmware // never changes

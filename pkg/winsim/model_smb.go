@@ -54,10 +54,10 @@ type SMBAccountState string
 
 // The states.
 const (
-	SMBAccountLocked          SMBAccountState = "locked"           // code 1909
-	SMBAccountDisabled        SMBAccountState = "disabled"         // code 1331
-	SMBAccountExpired         SMBAccountState = "expired"          // code 1793
-	SMBAccountPasswordExpired SMBAccountState = "password-expired" // code 1330
+	SMBAccountLocked          SMBAccountState = "locked"           // ERROR_ACCOUNT_LOCKED_OUT (1909)
+	SMBAccountDisabled        SMBAccountState = "disabled"         // ERROR_ACCOUNT_DISABLED (1331)
+	SMBAccountExpired         SMBAccountState = "expired"          // ERROR_ACCOUNT_EXPIRED (1793)
+	SMBAccountPasswordExpired SMBAccountState = "password-expired" // ERROR_PASSWORD_EXPIRED (1330)
 )
 
 // newNetwork returns the servers of a model.

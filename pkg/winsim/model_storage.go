@@ -69,7 +69,7 @@ type MSRPolicy string
 const (
 	MSRNever  MSRPolicy = "never"
 	MSRAtOnce MSRPolicy = "at-once"
-	MSRLate   MSRPolicy = "late" // 100 ms later, where there is still room and none yet
+	MSRLate   MSRPolicy = "late" // 100 ms later, if there is room and no other yet
 )
 
 // CapacityPolicy is what makes Windows read the size of a disk again.
@@ -90,8 +90,8 @@ type AutomountPolicy string
 // volume waits for IOCTL_VOLUME_ONLINE; whether it has a name until then is not documented.
 const (
 	AutomountOn       AutomountPolicy = "on"
-	AutomountOffline  AutomountPolicy = "offline"  // it has a name, and answers 21
-	AutomountNameless AutomountPolicy = "nameless" // only the device of its partition is there
+	AutomountOffline  AutomountPolicy = "offline"  // it has a name, but fails with ERROR_NOT_READY (21)
+	AutomountNameless AutomountPolicy = "nameless" // only the device of its partition exists
 )
 
 func (s Storage) validate() *ModelError {

@@ -7,11 +7,12 @@ import (
 
 // Reboot restarts the node:
 //
-//   - Mappings of shares are still listed, but as disconnected and without their credentials, so
-//     that the shares cannot be opened, and mapping them again fails with 1219.
-//   - iSCSI sessions are gone, and their disks with them, except for those that Windows logs in
-//     to when it starts. Disks that come back can have other numbers.
-//   - Those services run that Windows starts by itself, and what they depend on.
+//   - SMB mappings are listed as disconnected and have lost their credentials: their shares
+//     cannot be opened, and mapping them again fails with
+//     ERROR_SESSION_CREDENTIAL_CONFLICT (1219).
+//   - iSCSI sessions and their disks are gone, except for persistent logins. Their disks can
+//     have other numbers.
+//   - Automatic services and their dependencies run.
 //
 // Disks, volumes and files, including links, do not change.
 //
@@ -41,7 +42,7 @@ func (n *Node) endISCSISessions() {
 func (n *Node) restartServices() {
 	for _, s := range n.services.all {
 		s.state, s.launched, s.exit, s.specific = "", false, 0, 0
-		s.changes++ // what was planned does not happen
+		s.changes++ // cancels planned transitions
 	}
 	n.services.runAtStart()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// TestReboot_Services: what somebody started or stopped is forgotten.
+// TestReboot_Services: a restart undoes starts and stops.
 func TestReboot_Services(t *testing.T) {
 	node := newProvenNode(t, winsim.Default())
 	machine := newSystem(t, node)

@@ -15,9 +15,9 @@ type service struct {
 	state   ServiceState
 	needs   []*service
 
-	launched       bool   // its process, while it is starting
-	exit, specific uint32 // with which it ended last
-	changes        int    // of its state; what was planned before the last one does not happen
+	launched       bool   // its process has started
+	exit, specific uint32 // of the last stop
+	changes        int    // of its state; a transition planned before the last one is void
 }
 
 // service returns a service by name, or ERROR_SERVICE_DOES_NOT_EXIST (1060). n.mu is held.
@@ -53,7 +53,7 @@ func (n *Node) endPending(s *service, after time.Duration) {
 // pendingEnd ends the pending state of a service.
 type pendingEnd struct {
 	service *service
-	changes int // of its state, when this was planned
+	changes int // of its state at the time of planning
 }
 
 func (p pendingEnd) run(n *Node) {
@@ -172,7 +172,7 @@ type ServiceInfo struct {
 	DisplayName string
 	StartType   StartType
 	State       ServiceState
-	ExitCode    uint32 // with which it has stopped
+	ExitCode    uint32 // of the last stop
 }
 
 // ServiceInfo describes a service.

@@ -13,9 +13,9 @@ import (
 // mapping is a global SMB mapping.
 type mapping struct {
 	remote         string
-	server         string // as it is spelled there
+	server         string // as spelled in remote
 	user, password string
-	plain          bool // made without the wish for encryption
+	plain          bool // created without required encryption
 	// stale is set by a restart: the mapping is listed, but without its credentials, and
 	// conflicts with any user.
 	stale bool
@@ -86,7 +86,7 @@ func (n *network) connect(request win.SMBMappingRequest) error {
 	serverName, shareName, _ := splitUNC(request.Remote)
 	made := &mapping{remote: request.Remote, server: serverName, user: request.User, password: string(request.Password.Bytes()), plain: !request.RequirePrivacy}
 	if made.user == "" {
-		made.password = "" // nobody asks a guest
+		made.password = "" // a guest needs no password
 	}
 	if err := n.conflict(made); err != nil {
 		return err

@@ -32,7 +32,7 @@ type share struct {
 // SMBLogon is one logon attempt at a server.
 type SMBLogon struct {
 	Share          string
-	User, Password string // of a guest both are empty
+	User, Password string // both empty for a guest
 	Encrypted      bool
 	Refused        bool
 }
@@ -143,7 +143,7 @@ func (s *server) check(user, password string) error {
 	}
 	right := account.Password == password
 	switch account.State {
-	case SMBAccountLocked: // whatever the password, as with the next two
+	case SMBAccountLocked: // with any password, like the next two
 		return winerr.AccountLockedOut
 	case SMBAccountDisabled:
 		return winerr.AccountDisabled

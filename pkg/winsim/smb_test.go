@@ -105,7 +105,7 @@ func TestSMB_Mappings(t *testing.T) {
 		}
 	}
 	create(asUser(dataShare, "csi", "wrong"), winerr.LogonFailure)
-	create(asUser(dataShare, "nobody", ""), winerr.LogonFailure)
+	create(asUser(dataShare, "stranger", ""), winerr.LogonFailure)
 	create(asUser(dataShare, "me", "x"), winerr.LogonFailure) // the domain is missing
 	create(asUser(dataShare, "", ""), winerr.AccessDenied)
 	create(asCSI(`\\files\none`), winerr.BadNetName)

@@ -31,7 +31,7 @@ const (
 type state struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
-	Model   string `json:"model"` // the digest of the model that the node was made from
+	Model   string `json:"model"` // the digest of the node's model
 
 	Time   time.Duration `json:"time,omitzero"` // since the start, if it is virtual
 	Events []eventState  `json:"events,omitzero"`
@@ -40,11 +40,11 @@ type state struct {
 	Volumes  []volumeState  `json:"volumes"`
 	Services []serviceState `json:"services,omitzero"`
 
-	Attached    []int            `json:"attached"`          // these and those below are places in Disks
+	Attached    []int            `json:"attached"`          // this and the next are indexes in Disks
 	Unseen      []int            `json:"unseen,omitzero"`   // attached, but not found yet
 	Detached    map[uint32]int   `json:"detached,omitzero"` // by the number they had
 	SystemDisks []int            `json:"systemDisks,omitzero"`
-	VolumesByID map[string]int   `json:"volumesByID"` // these and those below are places in Volumes
+	VolumesByID map[string]int   `json:"volumesByID"` // this and the next are indexes in Volumes
 	Letters     map[string]int   `json:"letters,omitzero"`
 	Spanning    []int            `json:"spanning,omitzero"`
 	Departures  uint32           `json:"departures,omitzero"`
@@ -127,7 +127,7 @@ func (m Model) digest() string {
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // it is made of texts and numbers
+		panic(err) // strings and numbers cannot fail
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])

@@ -63,7 +63,7 @@ func (s *saver) events() []eventState {
 		case lunArrival:
 			at := slices.Index(s.node.iscsi.sessions, what.session)
 			if at < 0 {
-				continue // it has ended, and with it what was to come
+				continue // the session has ended
 			}
 			is = eventState{Kind: savedLUNArrival, Session: at}
 		case pendingEnd:

@@ -24,8 +24,8 @@ type stateFile struct {
 	changes   uint64 // so far; n.mu guards it
 
 	mu      sync.Mutex // held while a file is written
-	written uint64     // the changes that the file has
-	broken  bool       // nothing is written any more
+	written uint64     // the number of changes in the file
+	broken  bool       // writing has failed; do not try again
 }
 
 // Open returns a node that keeps its state in a file. It loads the state from the file, or

@@ -22,7 +22,7 @@ type fileSystemState struct {
 
 // entryState is a file, directory or stream.
 type entryState struct {
-	In       int          `json:",omitzero"` // the place of its directory, or of its file
+	In       int          `json:",omitzero"` // the index of its directory or file
 	Name     string       `json:",omitzero"`
 	Short    string       `json:",omitzero"`
 	Kind     entryKind    `json:",omitzero"`
@@ -49,8 +49,8 @@ type linkState struct {
 
 // folderState is a mounted folder that the mount manager knows.
 type folderState struct {
-	Order int // among all
-	On    int // the place of the volume that it is on
+	Order int // among all mounted folders
+	On    int // the index of its volume
 }
 
 // mountedFolders returns the folders that the mount manager knows.

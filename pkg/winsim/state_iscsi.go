@@ -35,7 +35,7 @@ type targetState struct {
 	IQN     string
 	CHAP    bool  `json:",omitzero"`
 	Portals []int `json:",omitzero"`
-	LUNs    []int `json:",omitzero"` // places of disks
+	LUNs    []int `json:",omitzero"` // indexes of disks
 	Met     bool  `json:",omitzero"`
 	Busy    int   `json:",omitzero"`
 }

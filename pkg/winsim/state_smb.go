@@ -15,7 +15,7 @@ const unsavedSecret = "\x00not saved"
 // serverState is an SMB server without the passwords of its accounts.
 type serverState struct {
 	Server SMBServer
-	Shares map[string]int `json:",omitzero"` // the places of their volumes, by name
+	Shares map[string]int `json:",omitzero"` // the indexes of their volumes by name
 }
 
 // mappingState is an SMB mapping without its password.
@@ -71,7 +71,7 @@ func (s *saver) network() (servers []serverState, mappings []mappingState, err e
 		saved := serverState{Server: server.withoutPasswords(), Shares: map[string]int{}}
 		saved.Server.Shares = slices.Clone(server.Shares)
 		for i := range saved.Server.Shares {
-			saved.Server.Shares[i].Files = nil // those of the start
+			saved.Server.Shares[i].Files = nil // only used at the start
 		}
 		for _, name := range slices.Sorted(maps.Keys(server.shares)) {
 			saved.Shares[name] = s.volumes.index(server.shares[name].volume)

@@ -289,7 +289,7 @@ func TestState_Secrets(t *testing.T) {
 	})
 }
 
-// TestOpen: each change is in the file before its call returns, whoever waits at the same time.
+// TestOpen: each change is in the file before its call returns, also with concurrent calls.
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.json")
 	model := winsim.Default()

@@ -23,18 +23,18 @@ var update = flag.Bool("update", false, "replace the golden files in testdata")
 
 // words are what transcripts call things that are long to write.
 var words = map[string]string{
-	"$data":    `\\?\Volume{11111111-1111-1111-1111-111111111111}\`,
-	"$raw":     `\\?\Volume{22222222-2222-2222-2222-222222222222}\`,
-	"$offline": `\\?\Volume{33333333-3333-3333-3333-333333333333}\`,
-	"$gone":    `\\?\Volume{44444444-4444-4444-4444-444444444444}\`,
-	"$unknown": `\\?\Volume{55555555-5555-5555-5555-555555555555}\`,
-	"$x255":    strings.Repeat("x", 255),
-	"$x256":    strings.Repeat("x", 256),
-	"$control": "a\x01b",
-	"$open":    "iqn.2025-01.com.example:open",
-	"$guarded": "iqn.2025-01.com.example:guarded",
-	"$nobody":  "iqn.2025-01.com.example:nobody",
-	"$empty":   "",
+	"$data":          `\\?\Volume{11111111-1111-1111-1111-111111111111}\`,
+	"$raw":           `\\?\Volume{22222222-2222-2222-2222-222222222222}\`,
+	"$offline":       `\\?\Volume{33333333-3333-3333-3333-333333333333}\`,
+	"$gone":          `\\?\Volume{44444444-4444-4444-4444-444444444444}\`,
+	"$unknown":       `\\?\Volume{55555555-5555-5555-5555-555555555555}\`,
+	"$x255":          strings.Repeat("x", 255),
+	"$x256":          strings.Repeat("x", 256),
+	"$control":       "a\x01b",
+	"$open":          "iqn.2025-01.com.example:open",
+	"$guarded":       "iqn.2025-01.com.example:guarded",
+	"$unknownTarget": "iqn.2025-01.com.example:unknown",
+	"$empty":         "",
 }
 
 func init() {

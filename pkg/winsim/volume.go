@@ -17,15 +17,15 @@ type volume struct {
 	state   VolumeState
 	cdrom   bool
 	extents []extent
-	share   *share // what the files are of, if they are not on this machine
+	share   *share // for a volume that is a share
 
-	present        bool // Windows has its device
-	expected       bool // an arrival is on its way
-	absences       int  // how often it left, so that an old arrival is not taken for a new one
+	present        bool // its device exists
+	expected       bool // will arrive
+	absences       int  // how often it has left; an arrival planned before is void
 	offline        bool // until IOCTL_VOLUME_ONLINE
 	nameless       bool // until then
 	arrived        time.Time
-	inServiceCache bool // to the storage service, whatever its age
+	inServiceCache bool // regardless of Storage.ServiceDelay
 
 	formatting bool
 }
@@ -154,7 +154,7 @@ func (n *Node) bringUpVolumes(d *disk, delay time.Duration) {
 // volumeArrival makes a volume appear, unless it has left meanwhile.
 type volumeArrival struct {
 	volume   *volume
-	absences int // when it set out
+	absences int // at the time of planning
 }
 
 func (a volumeArrival) run(n *Node) {

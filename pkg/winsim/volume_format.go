@@ -94,7 +94,7 @@ func (n *Node) format(ctx context.Context, id win.VolumeID, refuse func(*volume)
 // formatEnd completes a format, unless the volume has left.
 type formatEnd struct {
 	volume   *volume
-	absences int   // of the volume when it began
+	absences int   // of the volume at the start
 	result   error // guarded by n.mu
 }
 

@@ -58,15 +58,15 @@ import (
 type Node struct {
 	calls   calls
 	faults  faults
-	model   Model         // that it was made from; never changes, and neither do
-	storage Storage       // its part that says how storage behaves,
-	digest  func() string // and what tells it from others
+	model   Model         // never changes; nor do storage and digest
+	storage Storage       // of the model
+	digest  func() string // of the model
 
 	diskHost   diskapi.HostAPI
 	iscsiHost  iscsiapi.HostAPI
 	systemHost systemapi.HostAPI
 	volumeHost volumeapi.HostAPI
-	smbHost    smbapi.HostAPI // until Reboot, which makes a new one
+	smbHost    smbapi.HostAPI // Reboot replaces it
 
 	mu    mutex // guards everything below
 	clock clock
@@ -74,15 +74,15 @@ type Node struct {
 	unseen     []*disk                     // attached, but not found yet
 	detached   map[uint32]*disk            // by the number they had
 	departures uint32                      // how often a disk was detached
-	persisted  map[SCSI]win.DiskAttributes // what was set, by address
-	guids      uint32                      // how many were made
+	persisted  map[SCSI]win.DiskAttributes // stored attributes by address
+	guids      uint32                      // created so far
 	outOfDate  int                         // formats that the storage service still refuses
 	iscsi      initiator
 
 	openDirectories int
 	mountedFolders  []mountedFolder
 	observers       []func(Touch)
-	mirror          *mirror // nil without real directories
+	mirror          *mirror // nil if not mirrored
 }
 
 var _ win.Machine = (*Node)(nil)

@@ -28,7 +28,7 @@ func (p *process) end() {
 	p.ended = true
 }
 
-// act makes a change, if there still is somebody to make it.
+// act makes a change unless the process has ended.
 func (p *process) act(change func() error) error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package soak lets many clients work on one emulated node at a time that is hard on them:
-// calls fail, are delayed and cancelled, connections break, the server is started anew. At the
+// calls fail, are delayed and cancelled, connections break, the server restarts. At the
 // end nothing may be lost, done twice or left behind.
 //
 //	make soak                  # a minute
@@ -109,7 +109,7 @@ func soak(t *testing.T) {
 	}
 	everybody.Wait()
 	// A look for links that began in bad times may have failed only now, and then the removal
-	// of a mapping was put off. Whoever asks again later gets it.
+	// of a mapping was put off. A later retry succeeds.
 	if err := node.Sleep(t.Context(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func model() winsim.Model {
 	return model
 }
 
-// server is the daemon, which is started anew again and again.
+// server is the daemon, which restarts again and again.
 type server struct {
 	t    *testing.T
 	node *winsim.Node
@@ -171,7 +171,7 @@ func (s *server) start() {
 		Disk: diskapi.NewOn(p), Filesystem: fsapi.NewOn(p), ISCSI: iscsiapi.NewOn(p),
 		SMB: smbapi.NewOn(p), System: systemapi.NewOn(p), Volume: volumeapi.NewOn(p),
 	}
-	ctx, cancel := context.WithCancel(klog.NewContext(s.t.Context(), klog.Logger{})) // nobody logs
+	ctx, cancel := context.WithCancel(klog.NewContext(s.t.Context(), klog.Logger{})) // no logs
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- daemon.Serve(ctx, daemon.Config{
@@ -197,7 +197,7 @@ func (s *server) stop() {
 	s.process.end()
 }
 
-// makeTrouble lets calls fail and starts the server anew, until ctx ends.
+// makeTrouble lets calls fail and restarts the server, until ctx ends.
 func makeTrouble(ctx context.Context, t *testing.T, node *winsim.Node, s *server, tally *tally) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(*soakSeed, clientCount))

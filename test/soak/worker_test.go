@@ -161,7 +161,7 @@ const retryPause = 20 * time.Millisecond
 func call[Request, Response any](ctx context.Context, w *worker, group, version, method string, request Request) (response *Response, ok bool) {
 	conn := w.conn(ctx, group, version)
 	if conn == nil {
-		w.tally.add("attempts to connect in vain", 1)
+		w.tally.add("failed attempts to connect", 1)
 		pause(ctx, retryPause)
 		return nil, false
 	}
@@ -242,7 +242,7 @@ var stages = []func(*worker, context.Context, *ownDisk) bool{
 			&filesystemv1.CreateSymlinkRequest{SourcePath: d.staged(), TargetPath: d.published()})
 		return ok
 	},
-	func(w *worker, _ context.Context, d *ownDisk) bool { // a pod, which needs nobody
+	func(w *worker, _ context.Context, d *ownDisk) bool { // a pod, without any other call
 		name, content := fmt.Sprintf("file%d", d.stage), fmt.Sprintf("of client %d, seed %d", w.number, *soakSeed)
 		for written, content := range d.written {
 			if got, err := w.node.ReadFile(d.published() + `\` + written); err != nil || got != content {
@@ -310,7 +310,7 @@ func (w *worker) rmdir(ctx context.Context, path string) bool {
 	return ok
 }
 
-// directories makes and removes directories that nobody else uses.
+// directories creates and removes its own directories.
 func (w *worker) directories(ctx context.Context) {
 	path := fmt.Sprintf(`%s\%d`, w.home, w.random.IntN(20))
 	known, sure := w.exists[path]

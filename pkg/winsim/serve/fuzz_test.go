@@ -95,7 +95,7 @@ func attack(t *testing.T, m fuzzedMethod, message []byte) {
 			t.Errorf("%s touched %s", touch.Call, touch.Path)
 		}
 	})
-	ctx, cancel := context.WithTimeout(klog.NewContext(t.Context(), klog.Logger{}), time.Minute) // nobody logs
+	ctx, cancel := context.WithTimeout(klog.NewContext(t.Context(), klog.Logger{}), time.Minute) // no logs
 	defer cancel()
 	conn, stop := serveOne(ctx, t, node, m.endpoint)
 	name := fmt.Sprintf("/%s/%s", m.endpoint.ServiceName(), m.method.Name())

@@ -59,7 +59,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	if cfg.AllowedServices == nil {
 		cfg.AllowedServices = servicelist.Default()
 	}
-	hosts := daemon.LocalHosts() // of groups that the node does not emulate yet
+	hosts := daemon.LocalHosts() // defaults for groups that the node does not emulate
 	hosts.Disk = node.Disk()
 	hosts.Filesystem = node.Filesystem()
 	hosts.ISCSI = node.ISCSI()

@@ -105,7 +105,7 @@ func served(t *testing.T, dir string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.Close() // of what nobody used
+		_ = conn.Close() // unused
 		names = append(names, e.Name())
 	}
 	return names
