@@ -7,6 +7,9 @@ import (
 	"math"
 )
 
+// ErrTruncated reports a buffer too short for what it claims to hold.
+var ErrTruncated = errors.New("the data ends too early")
+
 // ErrMalformed reports a buffer that is long enough but makes no sense. Using its numbers
 // would divide by zero, or write a partition over another one.
 var ErrMalformed = errors.New("the data contradicts itself")

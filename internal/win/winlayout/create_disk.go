@@ -7,6 +7,20 @@ import (
 )
 
 // CREATE_DISK with a CREATE_DISK_GPT.
+//
+//	typedef struct _CREATE_DISK_GPT {
+//	  GUID  DiskId;
+//	  DWORD MaxPartitionCount;
+//	} CREATE_DISK_GPT;
+//
+//	typedef struct _CREATE_DISK {
+//	  PARTITION_STYLE PartitionStyle;
+//	  union {
+//	    CREATE_DISK_MBR Mbr;
+//	    CREATE_DISK_GPT Gpt;
+//	  };
+//	} CREATE_DISK;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-create_disk
 const (
 	createStyle         = 0
@@ -15,7 +29,7 @@ const (
 	createSize          = 24
 )
 
-// maxPartitions is how many partitions a GPT has room for; Windows makes it no fewer.
+// maxPartitions is the size of a GPT; Windows makes no smaller ones.
 const maxPartitions = 128
 
 // EncodeCreateDisk builds a CREATE_DISK for an empty GPT.

@@ -7,8 +7,24 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// STORAGE_DEVICE_DESCRIPTOR: offsets to texts from the start of the descriptor, and the
-// bus. The texts lie after the fixed part.
+// STORAGE_DEVICE_DESCRIPTOR: the offsets of texts count from its start; the texts follow it.
+//
+//	typedef struct _STORAGE_DEVICE_DESCRIPTOR {
+//	  DWORD            Version;
+//	  DWORD            Size;
+//	  BYTE             DeviceType;
+//	  BYTE             DeviceTypeModifier;
+//	  BOOLEAN          RemovableMedia;
+//	  BOOLEAN          CommandQueueing;
+//	  DWORD            VendorIdOffset;
+//	  DWORD            ProductIdOffset;
+//	  DWORD            ProductRevisionOffset;
+//	  DWORD            SerialNumberOffset;
+//	  STORAGE_BUS_TYPE BusType;
+//	  DWORD            RawPropertiesLength;
+//	  BYTE             RawDeviceProperties[1];
+//	} STORAGE_DEVICE_DESCRIPTOR;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-storage_device_descriptor
 const (
 	deviceSerialOffset = 24
@@ -16,8 +32,8 @@ const (
 	deviceFixed        = 36 // RawDeviceProperties
 )
 
-// DecodeDeviceDescriptor reads a STORAGE_DEVICE_DESCRIPTOR. A serial number that is not
-// there, or not within the descriptor, is empty.
+// DecodeDeviceDescriptor reads a STORAGE_DEVICE_DESCRIPTOR. The serial number is empty
+// if the descriptor has none, or its offset leads out of the descriptor.
 func DecodeDeviceDescriptor(b []byte) (win.DeviceDescriptor, error) {
 	b, err := descriptor(b, deviceFixed, "STORAGE_DEVICE_DESCRIPTOR")
 	if err != nil {
@@ -29,8 +45,8 @@ func DecodeDeviceDescriptor(b []byte) (win.DeviceDescriptor, error) {
 	}, nil
 }
 
-// decodeASCII reads to the NUL or the end. What is not ASCII is taken for Latin-1, as
-// WMI does in most of the world: a text must be valid UTF-8 to travel any further.
+// decodeASCII reads to the NUL or the end. Other bytes are read as Latin-1, as WMI does on
+// most machines: gRPC needs valid UTF-8.
 func decodeASCII(b []byte) string {
 	b, _, _ = bytes.Cut(b, []byte{0})
 	text := make([]rune, len(b))

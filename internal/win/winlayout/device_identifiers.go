@@ -7,14 +7,32 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// STORAGE_DEVICE_ID_DESCRIPTOR: how many identifiers there are, and the first.
+// STORAGE_DEVICE_ID_DESCRIPTOR
+//
+//	typedef struct _STORAGE_DEVICE_ID_DESCRIPTOR {
+//	  ULONG Version;
+//	  ULONG Size;
+//	  ULONG NumberOfIdentifiers;
+//	  UCHAR Identifiers[1];
+//	} STORAGE_DEVICE_ID_DESCRIPTOR;
+//
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddstor/ns-ntddstor-_storage_device_id_descriptor
 const (
 	idCount = 8
 	idFirst = 12
 )
 
-// STORAGE_IDENTIFIER: the offset of the next counts from the start of this one.
+// STORAGE_IDENTIFIER: NextOffset counts from the start of this one.
+//
+//	typedef struct _STORAGE_IDENTIFIER {
+//	  STORAGE_IDENTIFIER_CODE_SET CodeSet;
+//	  STORAGE_IDENTIFIER_TYPE     Type;
+//	  USHORT                      IdentifierSize;
+//	  USHORT                      NextOffset;
+//	  STORAGE_ASSOCIATION_TYPE    Association;
+//	  UCHAR                       Identifier[1];
+//	} STORAGE_IDENTIFIER;
+//
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/storduid/ns-storduid-_storage_identifier
 const (
 	identifierCodeSet     = 0
@@ -25,8 +43,8 @@ const (
 )
 
 // DecodeDeviceIdentifiers reads a STORAGE_DEVICE_ID_DESCRIPTOR, in the device's order.
-// Where the chain of identifiers breaks it ends: those before are as good as ever, and
-// the first that identifies the device is the one that counts.
+// A broken chain of identifiers ends at the break: those before it are valid, and host logic
+// uses the first one that identifies the device.
 func DecodeDeviceIdentifiers(b []byte) ([]win.DeviceIdentifier, error) {
 	b, err := descriptor(b, idFirst, "STORAGE_DEVICE_ID_DESCRIPTOR")
 	if err != nil {
@@ -46,7 +64,7 @@ func DecodeDeviceIdentifiers(b []byte) ([]win.DeviceIdentifier, error) {
 		})
 		next := int(binary.LittleEndian.Uint16(b[identifierNext:]))
 		if next < identifierValue || next > len(b) {
-			break // 0 on the last one; less than an identifier would go in circles
+			break // 0 on the last one; a smaller offset would loop
 		}
 		b = b[next:]
 	}

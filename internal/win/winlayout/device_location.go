@@ -2,16 +2,39 @@ package winlayout
 
 import "strings"
 
-// STORAGE_DEVICE_LOCATION_DESCRIPTOR: numbers that we do not use, and the offset of a
-// text. It is declared in winioctl.h, but not documented.
+// STORAGE_DEVICE_LOCATION_DESCRIPTOR is declared in winioctl.h, but not documented.
+//
+//	typedef struct _DEVICE_LOCATION {
+//	  DWORD Socket;
+//	  DWORD Slot;
+//	  DWORD Adapter;
+//	  DWORD Port;
+//	  union {
+//	    struct {
+//	      DWORD Channel;
+//	      DWORD Device;
+//	    };
+//	    struct {
+//	      DWORD Target;
+//	      DWORD Lun;
+//	    };
+//	  };
+//	} DEVICE_LOCATION;
+//
+//	typedef struct _STORAGE_DEVICE_LOCATION_DESCRIPTOR {
+//	  DWORD           Version;
+//	  DWORD           Size;
+//	  DEVICE_LOCATION Location;
+//	  DWORD           StringOffset;
+//	} STORAGE_DEVICE_LOCATION_DESCRIPTOR;
 const (
 	locationStringOffset = 32
 	locationFixed        = 36
 )
 
-// DecodeDeviceLocation reads the text of a STORAGE_DEVICE_LOCATION_DESCRIPTOR, which is
-// empty if there is none. Nothing says whether it is ASCII or UTF-16; the second byte of
-// a text in English tells.
+// DecodeDeviceLocation returns the text of a STORAGE_DEVICE_LOCATION_DESCRIPTOR, which may be
+// empty. It can be ASCII or UTF-16, and no field says which; in UTF-16 the second byte of an
+// English text is 0.
 func DecodeDeviceLocation(b []byte) (string, error) {
 	b, err := descriptor(b, locationFixed, "STORAGE_DEVICE_LOCATION_DESCRIPTOR")
 	if err != nil {

@@ -3,6 +3,13 @@ package winlayout
 import "github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 
 // STORAGE_DEVICE_NUMBER
+//
+//	typedef struct _STORAGE_DEVICE_NUMBER {
+//	  DEVICE_TYPE DeviceType;
+//	  DWORD       DeviceNumber;
+//	  DWORD       PartitionNumber;
+//	} STORAGE_DEVICE_NUMBER;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-storage_device_number
 const (
 	numberType      = 0

@@ -9,8 +9,24 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// FILE_FULL_DIR_INFO, one per entry, chained by the offset of the next.
-// For entries with FILE_ATTRIBUTE_REPARSE_POINT the EaSize field holds the tag.
+// FILE_FULL_DIR_INFORMATION, one per entry. For entries with FILE_ATTRIBUTE_REPARSE_POINT the
+// field EaSize holds the tag.
+//
+//	typedef struct _FILE_FULL_DIR_INFORMATION {
+//	  ULONG         NextEntryOffset;
+//	  ULONG         FileIndex;
+//	  LARGE_INTEGER CreationTime;
+//	  LARGE_INTEGER LastAccessTime;
+//	  LARGE_INTEGER LastWriteTime;
+//	  LARGE_INTEGER ChangeTime;
+//	  LARGE_INTEGER EndOfFile;
+//	  LARGE_INTEGER AllocationSize;
+//	  ULONG         FileAttributes;
+//	  ULONG         FileNameLength;
+//	  ULONG         EaSize;
+//	  WCHAR         FileName[1];
+//	} FILE_FULL_DIR_INFORMATION;
+//
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_full_dir_information
 const (
 	dirNext       = 0
@@ -20,7 +36,7 @@ const (
 	dirName       = 68
 )
 
-// File attributes as they stand in directory entries and handle information.
+// File attributes, in directory entries and handle information.
 // https://learn.microsoft.com/windows/win32/fileio/file-attribute-constants
 const (
 	attributeReadOnly  = 0x1
@@ -45,8 +61,7 @@ func FileInfo(attributes, tag uint32) win.FileInfo {
 // that name would remove a file behind the link.
 var ErrBadName = errors.New("an entry's name is empty or contains a separator")
 
-// DecodeDirectory reads a buffer of FILE_FULL_DIR_INFO entries, leaving out "."
-// and "..".
+// DecodeDirectory reads a chain of FILE_FULL_DIR_INFORMATION, and leaves out "." and "..".
 func DecodeDirectory(b []byte) ([]win.DirEntry, error) {
 	var entries []win.DirEntry
 	for {
@@ -73,7 +88,7 @@ func DecodeDirectory(b []byte) ([]win.DirEntry, error) {
 		case next == 0:
 			return entries, nil
 		case next < dirName || next > len(b):
-			// A step that does not advance would loop for ever.
+			// An offset that does not advance would loop forever.
 			return entries, fmt.Errorf("chain of directory entries: %w", ErrTruncated)
 		}
 		b = b[next:]

@@ -6,13 +6,20 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// DISK_ATTRIBUTE_OFFLINE and DISK_ATTRIBUTE_READ_ONLY. The others are not ours to touch.
+// DISK_ATTRIBUTE_OFFLINE and DISK_ATTRIBUTE_READ_ONLY. We change no others.
 const (
 	attributeDiskOffline  = 1
 	attributeDiskReadOnly = 2
 )
 
 // GET_DISK_ATTRIBUTES
+//
+//	typedef struct _GET_DISK_ATTRIBUTES {
+//	  DWORD     Version;
+//	  DWORD     Reserved1;
+//	  DWORDLONG Attributes;
+//	} GET_DISK_ATTRIBUTES;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-get_disk_attributes
 const (
 	getAttributes     = 8
@@ -34,8 +41,18 @@ func DecodeDiskAttributes(b []byte) (win.DiskAttributes, error) {
 	}, nil
 }
 
-// SET_DISK_ATTRIBUTES. Its version is its own size, as the header says and all published
-// code does; the documentation names another structure.
+// SET_DISK_ATTRIBUTES. Version is its own size, as the header says and published code does;
+// the documentation names another structure.
+//
+//	typedef struct _SET_DISK_ATTRIBUTES {
+//	  DWORD     Version;
+//	  BOOLEAN   Persist;
+//	  BYTE      Reserved1[3];
+//	  DWORDLONG Attributes;
+//	  DWORDLONG AttributesMask;
+//	  DWORD     Reserved2[4];
+//	} SET_DISK_ATTRIBUTES;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-set_disk_attributes
 const (
 	setAttributesVersion = 0
@@ -46,8 +63,8 @@ const (
 )
 
 // EncodeDiskAttributes builds a SET_DISK_ATTRIBUTES that gives the attributes in mask the
-// value they have in attributes, and keeps it across restarts: otherwise a node would
-// come back with the disks of its pods offline.
+// value they have in attributes, across restarts: otherwise the disks of pods would be offline
+// after a restart.
 func EncodeDiskAttributes(attributes, mask win.DiskAttributes) []byte {
 	b := make([]byte, setAttributesSize)
 	binary.LittleEndian.PutUint32(b[setAttributesVersion:], setAttributesSize)

@@ -6,9 +6,23 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// DISK_GEOMETRY_EX: a DISK_GEOMETRY, the size of the disk, and data of variable length
-// about partitions and how the BIOS sees the disk. The size is not what cylinders, tracks
-// and sectors multiply to, which is rounded down.
+// DISK_GEOMETRY_EX: Data has variable length, and we do not use it. DiskSize is exact; cylinders,
+// tracks and sectors are rounded down.
+//
+//	typedef struct _DISK_GEOMETRY {
+//	  LARGE_INTEGER Cylinders;
+//	  MEDIA_TYPE    MediaType;
+//	  DWORD         TracksPerCylinder;
+//	  DWORD         SectorsPerTrack;
+//	  DWORD         BytesPerSector;
+//	} DISK_GEOMETRY;
+//
+//	typedef struct _DISK_GEOMETRY_EX {
+//	  DISK_GEOMETRY Geometry;
+//	  LARGE_INTEGER DiskSize;
+//	  BYTE          Data[1];
+//	} DISK_GEOMETRY_EX;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-disk_geometry_ex
 const (
 	geometryBytesPerSector = 20
@@ -16,8 +30,7 @@ const (
 	geometryFixed          = 32 // Data
 )
 
-// DiskGeometrySize has room for what IOCTL_DISK_GET_DRIVE_GEOMETRY_EX answers, which
-// refuses to leave out the data that we do not use.
+// DiskGeometrySize has room for Data too: IOCTL_DISK_GET_DRIVE_GEOMETRY_EX fails without.
 const DiskGeometrySize = 256
 
 // DecodeDiskGeometry reads a DISK_GEOMETRY_EX.

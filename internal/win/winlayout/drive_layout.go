@@ -8,8 +8,30 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// DRIVE_LAYOUT_INFORMATION_EX: a header whose middle is a union of what GPT and MBR disks
-// have, then the partitions.
+// DRIVE_LAYOUT_INFORMATION_EX
+//
+//	typedef struct _DRIVE_LAYOUT_INFORMATION_MBR {
+//	  DWORD Signature;
+//	  DWORD CheckSum;
+//	} DRIVE_LAYOUT_INFORMATION_MBR;
+//
+//	typedef struct _DRIVE_LAYOUT_INFORMATION_GPT {
+//	  GUID          DiskId;
+//	  LARGE_INTEGER StartingUsableOffset;
+//	  LARGE_INTEGER UsableLength;
+//	  DWORD         MaxPartitionCount;
+//	} DRIVE_LAYOUT_INFORMATION_GPT;
+//
+//	typedef struct _DRIVE_LAYOUT_INFORMATION_EX {
+//	  DWORD PartitionStyle;
+//	  DWORD PartitionCount;
+//	  union {
+//	    DRIVE_LAYOUT_INFORMATION_MBR Mbr;
+//	    DRIVE_LAYOUT_INFORMATION_GPT Gpt;
+//	  };
+//	  PARTITION_INFORMATION_EX PartitionEntry[1];
+//	} DRIVE_LAYOUT_INFORMATION_EX;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-drive_layout_information_ex
 const (
 	layoutStyle           = 0
@@ -25,8 +47,8 @@ const (
 // DriveLayoutSize has room for a table of 16 partitions, more than most disks have.
 const DriveLayoutSize = layoutPartitions + 16*partitionSize
 
-// DecodeDriveLayout reads a DRIVE_LAYOUT_INFORMATION_EX. It refuses everything doubtful,
-// because partitions are made where this table shows none.
+// DecodeDriveLayout reads a DRIVE_LAYOUT_INFORMATION_EX. It refuses all
+// contradictions, because new partitions are made where this table shows none.
 func DecodeDriveLayout(b []byte) (win.DriveLayout, error) {
 	if err := need(b, layoutPartitions, "DRIVE_LAYOUT_INFORMATION_EX"); err != nil {
 		return win.DriveLayout{}, err

@@ -2,7 +2,13 @@ package winlayout
 
 import "encoding/binary"
 
-// DISK_GROW_PARTITION: four bytes of padding stand between its two fields.
+// DISK_GROW_PARTITION
+//
+//	typedef struct _DISK_GROW_PARTITION {
+//	  DWORD         PartitionNumber;
+//	  LARGE_INTEGER BytesToGrow;
+//	} DISK_GROW_PARTITION;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-disk_grow_partition
 const (
 	growNumber = 0

@@ -6,8 +6,15 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// GUID in memory: one 32-bit and two 16-bit numbers, little-endian, then eight bytes as
-// they are written.
+// GUID: the numbers are little-endian, while text and win.GUID have them big-endian.
+//
+//	typedef struct _GUID {
+//	  unsigned long  Data1;
+//	  unsigned short Data2;
+//	  unsigned short Data3;
+//	  unsigned char  Data4[8];
+//	} GUID;
+//
 // https://learn.microsoft.com/windows/win32/api/guiddef/ns-guiddef-guid
 const guidSize = 16
 

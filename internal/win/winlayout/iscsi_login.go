@@ -7,6 +7,23 @@ import (
 )
 
 // ISCSI_LOGIN_OPTIONS
+//
+//	typedef struct {
+//	  ULONG                              Version;
+//	  ISCSI_LOGIN_OPTIONS_INFO_SPECIFIED InformationSpecified;
+//	  ISCSI_LOGIN_FLAGS                  LoginFlags;
+//	  ISCSI_AUTH_TYPES                   AuthType;
+//	  ISCSI_DIGEST_TYPES                 HeaderDigest;
+//	  ISCSI_DIGEST_TYPES                 DataDigest;
+//	  ULONG                              MaximumConnections;
+//	  ULONG                              DefaultTime2Wait;
+//	  ULONG                              DefaultTime2Retain;
+//	  ULONG                              UsernameLength;
+//	  ULONG                              PasswordLength;
+//	  PUCHAR                             Username;
+//	  PUCHAR                             Password;
+//	} ISCSI_LOGIN_OPTIONS;
+//
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_login_options
 const (
 	loginVersion        = 0
@@ -19,7 +36,7 @@ const (
 	loginSize           = 64
 )
 
-// What InformationSpecified says is given; the rest keeps Windows' own defaults.
+// The flags of InformationSpecified. Fields without their flag get Windows' defaults.
 const (
 	loginHasUsername = 0x20 // ISCSI_LOGIN_OPTIONS_USERNAME
 	loginHasPassword = 0x40 // ISCSI_LOGIN_OPTIONS_PASSWORD
@@ -37,8 +54,8 @@ type Memory struct {
 const LoginOptionsSize = loginSize
 
 // EncodeLoginOptions writes an ISCSI_LOGIN_OPTIONS. User and secret are bytes, not characters,
-// and have no NUL at the end; they count with CHAP only. Without a user Windows gives the name
-// of the initiator.
+// and have no NUL at the end. They are used with CHAP only. Without a user Windows sends the
+// name of the initiator.
 func EncodeLoginOptions(b []byte, auth win.AuthType, user, secret Memory) error {
 	if err := need(b, loginSize, "ISCSI_LOGIN_OPTIONS"); err != nil {
 		return err
@@ -63,17 +80,29 @@ func EncodeLoginOptions(b []byte, auth win.AuthType, user, secret Memory) error 
 }
 
 // PERSISTENT_ISCSI_LOGIN_INFOW
+//
+//	typedef struct {
+//	  WCHAR                  TargetName[MAX_ISCSI_NAME_LEN + 1];
+//	  BOOLEAN                IsInformationalSession;
+//	  WCHAR                  InitiatorInstance[MAX_ISCSI_HBANAME_LEN];
+//	  ULONG                  InitiatorPortNumber;
+//	  ISCSI_TARGET_PORTALW   TargetPortal;
+//	  ISCSI_SECURITY_FLAGS   SecurityFlags;
+//	  PISCSI_TARGET_MAPPINGW Mappings;
+//	  ISCSI_LOGIN_OPTIONS    LoginOptions;
+//	} PERSISTENT_ISCSI_LOGIN_INFOW;
+//
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-persistent_iscsi_login_infow
 const (
 	persistentTarget        = 0
-	persistentInitiator     = 450 // behind a BOOLEAN at 448
+	persistentInitiator     = 450
 	persistentInitiatorPort = 964
 	persistentPortal        = 968
 	persistentSize          = 2080
 )
 
-// DecodePersistentLogins reads an array of count PERSISTENT_ISCSI_LOGIN_INFOWs. Its pointers,
-// to mappings and credentials, are left alone.
+// DecodePersistentLogins reads an array of count PERSISTENT_ISCSI_LOGIN_INFOWs. It does not
+// follow the pointers to mappings and credentials.
 func DecodePersistentLogins(b []byte, count uint32) ([]win.PersistentLogin, error) {
 	return decodeArray(b, count, persistentSize, "PERSISTENT_ISCSI_LOGIN_INFOW", func(b []byte) win.PersistentLogin {
 		return win.PersistentLogin{

@@ -7,11 +7,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// The structures of iscsidsc.dll are declared in iscsidsc.h for 64-bit Windows. Those with
-// names hold them in arrays of fixed size, in which a NUL ends them.
+// The structures of iscsidsc.dll hold names in arrays of fixed size, ended by a NUL.
 
-// ISCSI_TARGET_PORTALW. It has no alignment beyond that of its characters, which matters where
-// it stands inside other structures.
+// ISCSI_TARGET_PORTALW. Its alignment is 2, which matters inside other structures.
+//
+//	typedef struct {
+//	  WCHAR  SymbolicName[MAX_ISCSI_PORTAL_NAME_LEN];
+//	  WCHAR  Address[MAX_ISCSI_PORTAL_ADDRESS_LEN];
+//	  USHORT Socket;
+//	} ISCSI_TARGET_PORTALW;
+//
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_target_portalw
 const (
 	portalSymbolicName = 0
@@ -21,6 +26,15 @@ const (
 )
 
 // ISCSI_TARGET_PORTAL_INFOW
+//
+//	typedef struct {
+//	  WCHAR  InitiatorName[MAX_ISCSI_HBANAME_LEN];
+//	  ULONG  InitiatorPortNumber;
+//	  WCHAR  SymbolicName[MAX_ISCSI_PORTAL_NAME_LEN];
+//	  WCHAR  Address[MAX_ISCSI_PORTAL_ADDRESS_LEN];
+//	  USHORT Socket;
+//	} ISCSI_TARGET_PORTAL_INFOW;
+//
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_target_portal_infow
 const (
 	portalInfoInitiator     = 0
@@ -31,7 +45,7 @@ const (
 	portalInfoSize          = 1544
 )
 
-// Characters, not bytes, of the arrays that hold names.
+// The sizes of the arrays that hold names, in characters.
 const (
 	maxHBAName      = 256 // MAX_ISCSI_HBANAME_LEN
 	maxPortalName   = 256 // MAX_ISCSI_PORTAL_NAME_LEN, and _ALIAS_LEN
@@ -89,7 +103,7 @@ func DecodeSendTargetPortals(b []byte, count uint32) ([]win.SendTargetPortal, er
 	})
 }
 
-// decodeArray reads count structures of the same size, one behind the other.
+// decodeArray reads count structures of the same size.
 func decodeArray[T any](b []byte, count uint32, size int, structure string, decode func([]byte) T) ([]T, error) {
 	if int64(count) > int64(len(b)/size) {
 		return nil, fmt.Errorf("%d of %s in %d bytes: %w", count, structure, len(b), ErrTruncated)

@@ -8,6 +8,12 @@ import (
 )
 
 // ISCSI_UNIQUE_SESSION_ID
+//
+//	typedef struct _ISCSI_UNIQUE_SESSION_ID {
+//	  ULONGLONG AdapterUnique;
+//	  ULONGLONG AdapterSpecific;
+//	} ISCSI_UNIQUE_SESSION_ID;
+//
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_unique_session_id
 const (
 	sessionIDUnique   = 0
@@ -16,6 +22,18 @@ const (
 )
 
 // ISCSI_SESSION_INFOW
+//
+//	typedef struct {
+//	  ISCSI_UNIQUE_SESSION_ID SessionId;
+//	  PWCHAR                  InitiatorName;
+//	  PWCHAR                  TargetNodeName;
+//	  PWCHAR                  TargetName;
+//	  UCHAR                   ISID[6];
+//	  UCHAR                   TSID[2];
+//	  ULONG                   ConnectionCount;
+//	  PISCSI_CONNECTION_INFOW Connections;
+//	} ISCSI_SESSION_INFOW;
+//
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_session_infow
 const (
 	sessionID              = 0
@@ -26,7 +44,17 @@ const (
 	sessionSize            = 64
 )
 
-// ISCSI_CONNECTION_INFOW; all we want to know is that they are there.
+// ISCSI_CONNECTION_INFOW; we only check that they are there.
+//
+//	typedef struct {
+//	  ISCSI_UNIQUE_CONNECTION_ID ConnectionId;
+//	  PWCHAR                     InitiatorAddress;
+//	  PWCHAR                     TargetAddress;
+//	  USHORT                     InitiatorSocket;
+//	  USHORT                     TargetSocket;
+//	  UCHAR                      CID[2];
+//	} ISCSI_CONNECTION_INFOW;
+//
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_connection_infow
 const connectionSize = 40
 
@@ -54,10 +82,9 @@ func decodeSessionID(b []byte) win.SessionID {
 	}
 }
 
-// DecodeSessions reads an array of count ISCSI_SESSION_INFOWs. Their names and connections lie
-// behind the array in the same buffer, and the structures point to them. Base is the address
-// that the buffer had when Windows filled it: what a pointer says is never believed, only its
-// distance from there.
+// DecodeSessions reads an array of count ISCSI_SESSION_INFOWs. They point to names and
+// connections that follow the array in the same buffer. Base is the address that the buffer had
+// when Windows filled it: pointers are used only as offsets from there.
 func DecodeSessions(b []byte, base uint64, count uint32) ([]win.Session, error) {
 	var failure error
 	text := func(element []byte, offset int) string {
@@ -74,7 +101,7 @@ func DecodeSessions(b []byte, base uint64, count uint32) ([]win.Session, error) 
 			TargetName:     text(element, sessionTargetName),
 			Connections:    uint32At(element, sessionConnectionCount),
 		}
-		// A count without connections to go with it would make a dead session look alive.
+		// A count without connections would make a dead session look alive.
 		at, err := behind(b, base, binary.LittleEndian.Uint64(element[sessionConnections:]))
 		if session.Connections > 0 && (err != nil || uint64(session.Connections) > uint64(len(at)/connectionSize)) {
 			failure = fmt.Errorf("%d connections of a session: %w", session.Connections, ErrMalformed)
@@ -93,12 +120,12 @@ func DecodeSessions(b []byte, base uint64, count uint32) ([]win.Session, error) 
 // behind returns what a pointer into a buffer points to, up to the end of the buffer.
 func behind(b []byte, base, pointer uint64) ([]byte, error) {
 	if pointer < base || pointer-base >= uint64(len(b)) {
-		return nil, fmt.Errorf("a pointer that leads out of the list: %w", ErrMalformed)
+		return nil, fmt.Errorf("a pointer out of the list: %w", ErrMalformed)
 	}
 	return b[pointer-base:], nil
 }
 
-// nameBehind reads the name to which a pointer points. A null pointer is no name.
+// nameBehind reads the name to which a pointer points; for a null pointer it is empty.
 func nameBehind(b []byte, base, pointer uint64) (string, error) {
 	if pointer == 0 {
 		return "", nil
@@ -115,7 +142,19 @@ func nameBehind(b []byte, base, pointer uint64) (string, error) {
 	return "", fmt.Errorf("a name without an end: %w", ErrMalformed)
 }
 
-// ISCSI_DEVICE_ON_SESSIONW. Of its names we want the one of the old kind.
+// ISCSI_DEVICE_ON_SESSIONW; of its names we use LegacyName.
+//
+//	typedef struct {
+//	  WCHAR                 InitiatorName[MAX_ISCSI_HBANAME_LEN];
+//	  WCHAR                 TargetName[MAX_ISCSI_NAME_LEN + 1];
+//	  SCSI_ADDRESS          ScsiAddress;
+//	  GUID                  DeviceInterfaceType;
+//	  WCHAR                 DeviceInterfaceName[MAX_PATH];
+//	  WCHAR                 LegacyName[MAX_PATH];
+//	  STORAGE_DEVICE_NUMBER StorageDeviceNumber;
+//	  DWORD                 DeviceInstance;
+//	} ISCSI_DEVICE_ON_SESSIONW;
+//
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/ns-iscsidsc-iscsi_device_on_sessionw
 const (
 	deviceSCSIAddress = 960

@@ -2,8 +2,8 @@ package winlayout
 
 import "fmt"
 
-// DecodeTargets reads what ReportIScsiTargetsW answers: names one behind the other, each ended
-// by a NUL, and an empty one at the end.
+// DecodeTargets reads what ReportIScsiTargetsW answers: names, each ended by a NUL, and an empty
+// one at the end.
 // https://learn.microsoft.com/windows/win32/api/iscsidsc/nf-iscsidsc-reportiscsitargetsw
 func DecodeTargets(b []byte) ([]string, error) {
 	var names []string

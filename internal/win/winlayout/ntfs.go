@@ -7,6 +7,24 @@ import (
 )
 
 // NTFS_VOLUME_DATA_BUFFER
+//
+//	typedef struct {
+//	  LARGE_INTEGER VolumeSerialNumber;
+//	  LARGE_INTEGER NumberSectors;
+//	  LARGE_INTEGER TotalClusters;
+//	  LARGE_INTEGER FreeClusters;
+//	  LARGE_INTEGER TotalReserved;
+//	  DWORD         BytesPerSector;
+//	  DWORD         BytesPerCluster;
+//	  DWORD         BytesPerFileRecordSegment;
+//	  DWORD         ClustersPerFileRecordSegment;
+//	  LARGE_INTEGER MftValidDataLength;
+//	  LARGE_INTEGER MftStartLcn;
+//	  LARGE_INTEGER Mft2StartLcn;
+//	  LARGE_INTEGER MftZoneStart;
+//	  LARGE_INTEGER MftZoneEnd;
+//	} NTFS_VOLUME_DATA_BUFFER;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-ntfs_volume_data_buffer
 const (
 	ntfsSectors         = 8

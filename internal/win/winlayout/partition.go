@@ -9,8 +9,36 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// PARTITION_INFORMATION_EX, with a union of PARTITION_INFORMATION_GPT and
-// PARTITION_INFORMATION_MBR at its end.
+// PARTITION_INFORMATION_EX
+//
+//	typedef struct _PARTITION_INFORMATION_MBR {
+//	  BYTE    PartitionType;
+//	  BOOLEAN BootIndicator;
+//	  BOOLEAN RecognizedPartition;
+//	  DWORD   HiddenSectors;
+//	  GUID    PartitionId;
+//	} PARTITION_INFORMATION_MBR;
+//
+//	typedef struct _PARTITION_INFORMATION_GPT {
+//	  GUID    PartitionType;
+//	  GUID    PartitionId;
+//	  DWORD64 Attributes;
+//	  WCHAR   Name[36];
+//	} PARTITION_INFORMATION_GPT;
+//
+//	typedef struct _PARTITION_INFORMATION_EX {
+//	  PARTITION_STYLE PartitionStyle;
+//	  LARGE_INTEGER   StartingOffset;
+//	  LARGE_INTEGER   PartitionLength;
+//	  DWORD           PartitionNumber;
+//	  BOOLEAN         RewritePartition;
+//	  BOOLEAN         IsServicePartition;
+//	  union {
+//	    PARTITION_INFORMATION_MBR Mbr;
+//	    PARTITION_INFORMATION_GPT Gpt;
+//	  };
+//	} PARTITION_INFORMATION_EX;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_ex
 const (
 	partitionStyle      = 0
@@ -31,7 +59,7 @@ const (
 	partitionNameLength = 2 * partitionNameUnits
 )
 
-// sectorOfMBR is the unit of HiddenSectors. Disks with other sectors than this have a GPT.
+// sectorOfMBR is the unit of HiddenSectors. Disks with larger sectors have a GPT.
 const sectorOfMBR = 512
 
 // decodePartition reads one entry of a table in that style.
@@ -65,7 +93,7 @@ func decodePartition(b []byte, style win.PartitionStyle) (win.Partition, error) 
 }
 
 // encodePartition writes one entry of a table in that style. RewritePartition is set for
-// all of them, as the documentation demands.
+// all of them, as the documentation requires.
 func encodePartition(b []byte, style win.PartitionStyle, partition win.Partition) error {
 	if !isRange(partition.Offset, partition.Length) {
 		return fmt.Errorf("%d bytes from %d: %w", partition.Length, partition.Offset, ErrMalformed)

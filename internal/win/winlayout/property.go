@@ -14,6 +14,13 @@ const (
 )
 
 // STORAGE_PROPERTY_QUERY; the query type that we use, PropertyStandardQuery, is 0.
+//
+//	typedef struct _STORAGE_PROPERTY_QUERY {
+//	  STORAGE_PROPERTY_ID PropertyId;
+//	  STORAGE_QUERY_TYPE  QueryType;
+//	  BYTE                AdditionalParameters[1];
+//	} STORAGE_PROPERTY_QUERY;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-storage_property_query
 const (
 	queryProperty = 0
@@ -27,15 +34,21 @@ func EncodePropertyQuery(property PropertyID) []byte {
 	return b
 }
 
-// STORAGE_DESCRIPTOR_HEADER, with which every answer begins: a version, and the size of
-// the whole descriptor.
+// STORAGE_DESCRIPTOR_HEADER is the beginning of every answer. Size is that of the whole
+// descriptor.
+//
+//	typedef struct _STORAGE_DESCRIPTOR_HEADER {
+//	  DWORD Version;
+//	  DWORD Size;
+//	} STORAGE_DESCRIPTOR_HEADER;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-storage_descriptor_header
 const (
 	descriptorSize   = 4
 	descriptorHeader = 8
 )
 
-// DescriptorSize returns how large the descriptor wants to be that b begins with, or 0. A
+// DescriptorSize returns the size that the descriptor at the beginning of b needs, or 0. A
 // driver whose answer does not fit says so only here.
 func DescriptorSize(b []byte) int {
 	if len(b) < descriptorHeader {
@@ -52,12 +65,12 @@ func descriptor(b []byte, fixed int, structure string) ([]byte, error) {
 	return b, need(b, fixed, structure)
 }
 
-// noOffset is how some drivers say that a descriptor has no such text; 0 is the
-// documented way.
+// noOffset is what some drivers write if a descriptor has no such text; the documented value
+// is 0.
 const noOffset = 0xFFFFFFFF
 
-// textAt returns what follows the offset that stands in b at field, or nothing if the
-// descriptor has no such text.
+// textAt returns b from the offset on that the field holds, or nil if the descriptor has no
+// such text.
 func textAt(b []byte, field int) []byte {
 	offset := uint32At(b, field)
 	if offset == 0 || offset == noOffset || uint64(offset) >= uint64(len(b)) {

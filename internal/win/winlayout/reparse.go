@@ -1,9 +1,3 @@
-// Package winlayout encodes and decodes the C structures that Windows calls fill,
-// on byte slices at explicit offsets, so that every layout is tested and fuzzed on
-// every OS. Offsets are those of 64-bit Windows, little-endian.
-//
-// Drivers and file systems fill these buffers, and some of them lie: every length
-// and offset is checked against the bytes that are really there.
 package winlayout
 
 import (
@@ -15,17 +9,40 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// ErrTruncated reports a buffer too short for what it claims to hold.
-var ErrTruncated = errors.New("the data ends too early")
-
 var errNUL = errors.New("name in reparse point: it contains a NUL")
 
 // MaxReparseData is the largest reparse buffer Windows stores.
 const MaxReparseData = 16 << 10
 
-// REPARSE_DATA_BUFFER: tag, length of what follows the first eight bytes, then per
-// tag the offsets and lengths of two names relative to a path buffer. Symbolic
-// links have a flags word before it.
+// REPARSE_DATA_BUFFER: ReparseDataLength counts from SubstituteNameOffset on. Names are given by
+// offset in PathBuffer and length, both in bytes.
+//
+//	typedef struct _REPARSE_DATA_BUFFER {
+//	  ULONG  ReparseTag;
+//	  USHORT ReparseDataLength;
+//	  USHORT Reserved;
+//	  union {
+//	    struct {
+//	      USHORT SubstituteNameOffset;
+//	      USHORT SubstituteNameLength;
+//	      USHORT PrintNameOffset;
+//	      USHORT PrintNameLength;
+//	      ULONG  Flags;
+//	      WCHAR  PathBuffer[1];
+//	    } SymbolicLinkReparseBuffer;
+//	    struct {
+//	      USHORT SubstituteNameOffset;
+//	      USHORT SubstituteNameLength;
+//	      USHORT PrintNameOffset;
+//	      USHORT PrintNameLength;
+//	      WCHAR  PathBuffer[1];
+//	    } MountPointReparseBuffer;
+//	    struct {
+//	      UCHAR DataBuffer[1];
+//	    } GenericReparseBuffer;
+//	  };
+//	} REPARSE_DATA_BUFFER;
+//
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_reparse_data_buffer
 const (
 	reparseTag           = 0
@@ -122,7 +139,7 @@ func EncodeReparseTag(tag win.ReparseTag) []byte {
 	return b
 }
 
-// What stands before names in Win32, and in the kernel.
+// The prefixes of names in Win32, and in the kernel.
 const (
 	win32Prefix   = `\\?\`
 	networkPrefix = `\\`
@@ -130,8 +147,8 @@ const (
 	kernelNetwork = kernelPrefix + `UNC\`
 )
 
-// SymlinkTo is the symbolic link that CreateSymbolicLinkW makes to a target, which is given
-// in the spelling of Win32: C:\dir, \\server\share, \\?\Volume{guid}\, or a relative path.
+// SymlinkTo returns the symbolic link that CreateSymbolicLinkW makes to a target in the
+// spelling of Win32: C:\dir, \\server\share, \\?\Volume{guid}\, or a relative path.
 func SymlinkTo(target string) win.ReparsePoint {
 	link := win.ReparsePoint{Tag: win.TagSymlink, Print: target}
 	switch {
@@ -147,7 +164,7 @@ func SymlinkTo(target string) win.ReparsePoint {
 	return link
 }
 
-// MountedFolder is the mount point that SetVolumeMountPointW makes. It shows people no name.
+// MountedFolder returns the mount point that SetVolumeMountPointW makes. Its print name is empty.
 func MountedFolder(id win.VolumeID) win.ReparsePoint {
 	return win.ReparsePoint{Tag: win.TagMountPoint, Substitute: kernelPrefix + strings.TrimPrefix(string(id), win32Prefix)}
 }

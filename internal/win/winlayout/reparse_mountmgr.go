@@ -6,7 +6,15 @@ import (
 	"math"
 )
 
-// MOUNTMGR_VOLUME_MOUNT_POINT: where two names lie behind it, in bytes.
+// MOUNTMGR_VOLUME_MOUNT_POINT is followed by the two names. Offsets and lengths are in bytes.
+//
+//	typedef struct _MOUNTMGR_VOLUME_MOUNT_POINT {
+//	  USHORT SourceVolumeNameOffset;
+//	  USHORT SourceVolumeNameLength;
+//	  USHORT TargetVolumeNameOffset;
+//	  USHORT TargetVolumeNameLength;
+//	} MOUNTMGR_VOLUME_MOUNT_POINT;
+//
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/ns-mountmgr-_mountmgr_volume_mount_point
 const (
 	mountSourceOffset = 0

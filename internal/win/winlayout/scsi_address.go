@@ -3,6 +3,15 @@ package winlayout
 import "github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 
 // SCSI_ADDRESS
+//
+//	typedef struct _SCSI_ADDRESS {
+//	  ULONG Length;
+//	  UCHAR PortNumber;
+//	  UCHAR PathId;
+//	  UCHAR TargetId;
+//	  UCHAR Lun;
+//	} SCSI_ADDRESS;
+//
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddscsi/ns-ntddscsi-_scsi_address
 const (
 	scsiPort   = 4
@@ -15,7 +24,7 @@ const (
 // SCSIAddressSize is how much IOCTL_SCSI_GET_ADDRESS answers.
 const SCSIAddressSize = scsiSize
 
-// DecodeSCSIAddress reads a SCSI_ADDRESS, which does not know the bus number.
+// DecodeSCSIAddress reads a SCSI_ADDRESS, which has no bus number.
 func DecodeSCSIAddress(b []byte) (win.SCSIAddress, error) {
 	if err := need(b, scsiSize, "SCSI_ADDRESS"); err != nil {
 		return win.SCSIAddress{}, err

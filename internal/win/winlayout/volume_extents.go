@@ -6,8 +6,19 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// VOLUME_DISK_EXTENTS: a number, four bytes of padding, and as many DISK_EXTENTs, which
-// have the same padding after the number of the disk.
+// VOLUME_DISK_EXTENTS
+//
+//	typedef struct _DISK_EXTENT {
+//	  DWORD         DiskNumber;
+//	  LARGE_INTEGER StartingOffset;
+//	  LARGE_INTEGER ExtentLength;
+//	} DISK_EXTENT;
+//
+//	typedef struct _VOLUME_DISK_EXTENTS {
+//	  DWORD       NumberOfDiskExtents;
+//	  DISK_EXTENT Extents[1];
+//	} VOLUME_DISK_EXTENTS;
+//
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-volume_disk_extents
 const (
 	extentsCount = 0
@@ -22,8 +33,8 @@ const (
 // VolumeExtentsSize has room for the one extent that most volumes have.
 const VolumeExtentsSize = extentsFirst + extentSize
 
-// ExtentsSize returns how large the VOLUME_DISK_EXTENTS wants to be that b begins with,
-// or 0. A driver whose answer does not fit fills in the number alone.
+// ExtentsSize returns the size that the VOLUME_DISK_EXTENTS at the beginning of b needs, or 0.
+// A driver whose answer does not fit fills in the number alone.
 func ExtentsSize(b []byte) int {
 	if len(b) < extentsFirst {
 		return 0

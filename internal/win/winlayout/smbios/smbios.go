@@ -1,9 +1,9 @@
-// Package smbios reads and writes what the firmware tells about a machine, in the form in
-// which Windows hands it out: RawSMBIOSData, a header and then the structures of the
-// System Management BIOS specification.
+// Package smbios reads and writes the firmware's description of a machine in the form that
+// Windows returns: RawSMBIOSData, a header and then the structures of the System Management BIOS
+// specification.
 //
-// Firmware and hypervisors are known to lie about lengths, so nothing here believes one: a
-// table is read as far as it makes sense. All of it is pure functions on bytes.
+// Firmware and hypervisors often give wrong lengths, so every length is checked: a table is read
+// as far as it makes sense. All of it is pure functions on bytes.
 //
 // https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-getsystemfirmwaretable
 // https://www.dmtf.org/standards/smbios
@@ -18,6 +18,17 @@ import (
 )
 
 // RawSMBIOSData
+//
+//	struct RawSMBIOSData {
+//	  BYTE  Used20CallingMethod;
+//	  BYTE  SMBIOSMajorVersion;
+//	  BYTE  SMBIOSMinorVersion;
+//	  BYTE  DmiRevision;
+//	  DWORD Length;
+//	  BYTE  SMBIOSTableData[];
+//	};
+//
+// https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-getsystemfirmwaretable
 const (
 	rawMajor  = 1
 	rawMinor  = 2
@@ -98,8 +109,8 @@ func structures(raw []byte) func(yield func(structure) bool) {
 	}
 }
 
-// cutStrings splits the strings of a structure off what follows. They are ended by a NUL
-// of their own, and that by another; without strings there are two NULs.
+// cutStrings splits the strings of a structure from what follows. Each string ends with a NUL,
+// and the last one with two; without strings there are two NULs.
 func cutStrings(b []byte) (text, rest []byte) {
 	end := bytes.Index(b, []byte{0, 0})
 	if end < 0 {
@@ -108,8 +119,7 @@ func cutStrings(b []byte) (text, rest []byte) {
 	return b[:end], b[end+2:]
 }
 
-// text returns the string with a number. Number 0 is no string, and so are numbers that
-// are larger than there are strings.
+// text returns the string with a number, or nil for 0 and for numbers beyond the last string.
 func (s structure) text(number uint8) []byte {
 	rest := s.strings
 	for ; number > 1; number-- {
@@ -125,8 +135,8 @@ func (s structure) text(number uint8) []byte {
 	return text
 }
 
-// latin1 reads bytes as text. The specification promises ASCII; what is above is taken for
-// Latin-1, so that each byte remains one character.
+// latin1 reads bytes as text. The specification promises ASCII; other bytes are read as Latin-1,
+// so that each byte remains one character.
 func latin1(b []byte) string {
 	text := make([]rune, 0, len(b))
 	for _, c := range b {
@@ -144,7 +154,7 @@ type System struct {
 }
 
 // Encode builds a table with one System Information structure, between two others as in
-// real ones. Characters that are no byte, or end a string, become question marks.
+// real ones. Characters beyond Latin-1, and NUL, become question marks.
 func Encode(s System) []byte {
 	table := encodeStructure(make([]byte, biosSize), typeBIOS, nil)
 
