@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// repository is what the page speaks of.
+// repository is what the page refers to.
 type repository struct {
 	root     string
 	flags    map[string]map[string]bool // of each of our programs
@@ -27,8 +27,8 @@ var (
 	ctlHeading = regexp.MustCompile(`(?m)^#+ csi-proxyctl ?(.*)$`)
 )
 
-// load reads the repository. The daemons are asked for their flags; those of csi-proxyctl are in
-// its reference, which a test of its own compares with the program.
+// load reads the repository. Flags of the daemons come from -help, those of csi-proxyctl from its
+// reference, which another test compares with the program.
 func load(t *testing.T) *repository {
 	t.Helper()
 	r := &repository{root: filepath.Join("..", "..", ".."), flags: map[string]map[string]bool{}, commands: map[string]bool{}}
@@ -57,7 +57,7 @@ func load(t *testing.T) *repository {
 	return r
 }
 
-// found is the set of what an expression finds.
+// found returns what the expression's group matches.
 func found(expression *regexp.Regexp, text string) map[string]bool {
 	set := map[string]bool{}
 	for _, match := range expression.FindAllStringSubmatch(text, -1) {
@@ -66,10 +66,10 @@ func found(expression *regexp.Regexp, text string) map[string]bool {
 	return set
 }
 
-// help returns what a program prints about itself.
+// help returns what -help prints.
 func help(t *testing.T, root, program string) string {
 	t.Helper()
-	// As the Makefile builds it, so that most of it is compiled already.
+	// As the Makefile builds it, so that the build cache has most of it.
 	cmd := exec.CommandContext(t.Context(), "go", "run", "-trimpath", "-buildvcs=false", "-tags=grpcnotrace", "./cmd/"+program, "-help")
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -79,20 +79,4 @@ func help(t *testing.T, root, program string) string {
 		t.Fatalf("%v: %v", cmd.Args, err)
 	}
 	return string(out)
-}
-
-var (
-	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
-	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
-	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-)
-
-// sections are the anchors of a Markdown file, as GitHub makes them of its headings.
-func sections(text string) map[string]bool {
-	anchors := map[string]bool{}
-	for _, match := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
-		anchor := dropped.ReplaceAllString(strings.ToLower(match[1]), "")
-		anchors[strings.ReplaceAll(anchor, " ", "-")] = true
-	}
-	return anchors
 }
