@@ -11,11 +11,10 @@
 //	defer disk.Close()
 //	stats, err := disk.GetDiskStats(ctx, &api.GetDiskStatsRequest{DiskNumber: 1})
 //
-// Each group and version has an endpoint of its own, a named pipe on Windows and
-// a Unix socket elsewhere, where the emulated node csi-proxy-sim serves the same
-// API. A driver finds out what a node offers by connecting: a client of a version
-// that is not served cannot be made. Once made, a client connects again by itself
-// when the daemon is restarted.
+// Each group and version has its own endpoint: a named pipe on Windows, and a Unix
+// socket on other systems, where the emulated node csi-proxy-sim serves the same API.
+// A driver finds out what a node offers by connecting: New fails for a version that
+// is not served. A client reconnects by itself when the daemon restarts.
 package client
 
 import (
@@ -35,7 +34,7 @@ const socketDirEnv = "CSI_PROXY_SOCKET_DIR"
 //
 //	\\.\pipe\csi-proxy-<group>-<version>
 //
-// Elsewhere it is a Unix socket in the directory that [SocketDir] returns:
+// On other systems it is a Unix socket in the directory that [SocketDir] returns:
 //
 //	<dir>/csi-proxy-<group>-<version>.sock
 func PipePath(apiGroupName string, apiVersion apiversion.Version) string {
@@ -47,8 +46,7 @@ func PipePath(apiGroupName string, apiVersion apiversion.Version) string {
 // $XDG_RUNTIME_DIR, else csi-proxy-<uid> below the directory for temporary files.
 // It does not create the directory.
 //
-// On Windows the endpoints are named pipes, which are in no directory, and the
-// result is empty.
+// On Windows the result is empty, because named pipes have no directory.
 func SocketDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -68,7 +66,7 @@ func socketDir(getenv func(string) string, tempDir string, uid int) string {
 	if dir := getenv(socketDirEnv); dir != "" {
 		return dir
 	}
-	// A relative XDG_RUNTIME_DIR is invalid and to be ignored, says
+	// A relative XDG_RUNTIME_DIR is invalid and must be ignored, see
 	// https://specifications.freedesktop.org/basedir-spec/latest/
 	if dir := getenv("XDG_RUNTIME_DIR"); path.IsAbs(dir) {
 		return path.Join(dir, "csi-proxy")

@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// probeTimeout bounds one look at the endpoint. A pipe whose instances are
-	// all taken keeps a caller waiting, so a look needs an end of its own.
+	// probeTimeout limits one probe of the endpoint. A pipe whose instances are
+	// all taken keeps a caller waiting.
 	probeTimeout = 2 * time.Second
 
-	// pollInterval is the pause between two looks while waiting for an endpoint
-	// to appear. A look at a missing pipe or socket costs microseconds.
+	// pollInterval is the pause between two probes while waiting for an endpoint
+	// to appear. Probing a missing pipe or socket costs microseconds.
 	pollInterval = 100 * time.Millisecond
 )
 
 // connectParams replaces gRPC's waits, which are made for networks (1 s growing to
-// 2 min between attempts, 20 s for one attempt). Everything is local here: a
-// daemon that was restarted is to be found again within a second.
+// 2 min between attempts, 20 s for one attempt). Here everything is local, and a
+// client must find a restarted daemon within a second.
 var connectParams = grpc.ConnectParams{
 	Backoff: backoff.Config{
 		BaseDelay:  50 * time.Millisecond,
@@ -54,37 +54,36 @@ type settings struct {
 }
 
 // WithPipePath connects to the endpoint at path instead of the one that [PipePath]
-// names. On Windows backslashes may be doubled; elsewhere path is a Unix socket,
-// with or without unix:// in front.
+// names. On Windows backslashes may be doubled. On other systems path is a Unix
+// socket, with or without unix:// in front.
 func WithPipePath(path string) Option {
 	return func(s *settings) { s.path = path }
 }
 
-// WithWait waits for an endpoint that is not there yet, or not free, until the
-// context is over. Without it a missing endpoint is an error at once. An endpoint
-// that is there but does not admit this process is an error either way.
+// WithWait waits for an endpoint that does not exist yet, or is not free, until the
+// context is done. Without it a missing endpoint is an error at once. An endpoint
+// that does not admit this process is always an error.
 func WithWait() Option {
 	return func(s *settings) { s.wait = true }
 }
 
-// WithDialOptions adds gRPC options, such as interceptors. They come after our own
-// and prevail over them. A dialer among them makes the connection, but the first
-// look at the endpoint does without it.
+// WithDialOptions adds gRPC options, such as interceptors. They override our own. A
+// dialer among them makes the connection, but the first probe of the endpoint does
+// not use it.
 func WithDialOptions(opts ...grpc.DialOption) Option {
 	return func(s *settings) { s.dialOptions = append(s.dialOptions, opts...) }
 }
 
 // Connect returns a gRPC connection to the endpoint of an API group in one version.
-// The caller closes it.
+// The caller must close it.
 //
-// Connect first looks whether somebody serves the endpoint, so that a missing
-// daemon is one clear error here and not one at every call. The error wraps the
-// cause: errors.Is finds [fs.ErrNotExist] for an endpoint that does not exist and
-// [fs.ErrPermission] for one that does not admit this process. A look takes two
-// seconds at most.
+// Connect first probes the endpoint, so that a missing daemon is one clear error here
+// and not one at every call. The error wraps the cause: errors.Is finds
+// [fs.ErrNotExist] for an endpoint that does not exist and [fs.ErrPermission] for one
+// that does not admit this process. A probe takes two seconds at most.
 //
-// ctx covers this function only and not the life of the connection, which is
-// established at the first call and again whenever it was lost.
+// ctx limits this function, not the life of the connection, which is established at
+// the first call and again whenever it is lost.
 func Connect(ctx context.Context, group string, version apiversion.Version, opts ...Option) (*grpc.ClientConn, error) {
 	s := settings{path: PipePath(group, version), after: time.After}
 	for _, opt := range opts {
@@ -96,25 +95,25 @@ func Connect(ctx context.Context, group string, version apiversion.Version, opts
 	dialOptions := append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(dialEndpoint),
-		// The name of a pipe makes no valid authority; this is what gRPC
-		// sends over Unix sockets.
+		// A pipe's name is not a valid authority; gRPC sends this over Unix
+		// sockets.
 		grpc.WithAuthority("localhost"),
 		grpc.WithConnectParams(connectParams),
 	}, s.dialOptions...)
-	// The target is a URL, in which a path may not stand as it is.
+	// The target is a URL, so the path must be escaped.
 	return grpc.NewClient("passthrough:///"+url.PathEscape(s.path), dialOptions...)
 }
 
-// await returns when the endpoint was seen working or waiting for it has no point.
+// await returns when a probe succeeds or fails for good.
 func (s *settings) await(ctx context.Context) error {
 	start := time.Now()
 	var last error
 	for {
 		err := s.probe(ctx)
-		if err == nil || !s.wait || hopeless(err) {
+		if err == nil || !s.wait || permanent(err) {
 			return err
 		}
-		// A look cut short by the end of ctx says less than the one before.
+		// A probe that ctx cut short says less than the one before.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
@@ -127,7 +126,7 @@ func (s *settings) await(ctx context.Context) error {
 	}
 }
 
-// probe connects to the endpoint and hangs up.
+// probe connects to the endpoint and closes the connection.
 func (s *settings) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -147,14 +146,14 @@ func dialEndpoint(ctx context.Context, path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// hopeless reports whether the endpoint is there but will not admit us, or cannot
-// exist under this path.
-func hopeless(err error) bool {
+// permanent reports whether waiting cannot help: the endpoint does not admit this
+// process, or the path is invalid.
+func permanent(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL)
 }
 
-// problems says in the reader's terms what a failure to connect means and what to
-// look at, for pipes and for Unix sockets. Pipes cannot refuse a connection.
+// problems says what a failure to connect means and what to check, for pipes and for
+// Unix sockets. Pipes cannot refuse a connection.
 var problems = []struct {
 	cause        error
 	pipe, socket string
@@ -162,18 +161,18 @@ var problems = []struct {
 	{
 		cause: fs.ErrNotExist,
 		pipe: "no such pipe: is csi-proxy running on this node, and does it serve this group and version? " +
-			"A container that is no HostProcess container needs the pipe mounted",
+			"A container that is not a HostProcess container needs the pipe mounted",
 		socket: "no such socket: is csi-proxy-sim running, does it serve this group and version, " +
-			"and has it the same " + socketDirEnv + "?",
+			"and does it use the same " + socketDirEnv + "?",
 	},
 	{
 		cause:  syscall.ECONNREFUSED,
-		socket: "the file is there but nobody listens on it: its server has ended without removing it; start the server again",
+		socket: "the socket exists but no server listens on it; start the server again",
 	},
 	{
 		cause: fs.ErrPermission,
 		pipe: "access denied: run as LocalSystem or an administrator (ContainerAdministrator in a container), " +
-			"or have the daemon admit this account with -pipe-security-descriptor",
+			"or admit this account with the daemon's -pipe-security-descriptor",
 		socket: "permission denied: only the user who started the server, and root, may connect",
 	},
 	{
@@ -195,7 +194,7 @@ func explain(goos, path string, err error) error {
 			break
 		}
 	}
-	// The code alone: what net and go-winio put around it is in the sentence.
+	// The code alone: the sentence replaces what net and go-winio put around it.
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		err = errno
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 )
 
-// stale leaves a socket file at path that nobody listens on, as a server does
+// stale leaves a socket file without a listener at path, as a server does
 // that was killed.
 func stale(t *testing.T, path string) {
 	t.Helper()
@@ -63,7 +63,7 @@ func TestConnect_StaleSocket(t *testing.T) {
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Fatalf("got %v, want an error that is ECONNREFUSED", err)
 	}
-	wantContains(t, err, path, "nobody listens")
+	wantContains(t, err, path, "no server listens")
 }
 
 func TestConnect_WaitsForStaleSocketToBeReplaced(t *testing.T) {

@@ -355,7 +355,7 @@ func TestConnect_LeaksNothing(t *testing.T) {
 }
 
 // openFiles counts the file descriptors of this process where there is /proc, and
-// is 0 elsewhere.
+// is 0 on other systems.
 func openFiles() int {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	return len(entries)
@@ -373,7 +373,7 @@ func TestExplain(t *testing.T) {
 		{"windows", context.DeadlineExceeded, "no instance of the pipe became free"},
 		{"windows", io.ErrUnexpectedEOF, "cannot connect"},
 		{"linux", fs.ErrNotExist, "no such socket: is csi-proxy-sim running"},
-		{"linux", syscall.ECONNREFUSED, "nobody listens on it"},
+		{"linux", syscall.ECONNREFUSED, "no server listens on it"},
 		{"linux", fs.ErrPermission, "permission denied: only the user who started the server"},
 		{"linux", context.DeadlineExceeded, "no connection in time"},
 		{"linux", io.ErrUnexpectedEOF, "cannot connect"},

@@ -1,5 +1,5 @@
-// Command csi-proxy serves privileged storage operations of a Windows node to CSI
-// drivers, on one named pipe per API group and version.
+// Command csi-proxy performs privileged storage operations on a Windows node for CSI
+// drivers. It serves one named pipe per API group and version.
 package main
 
 import (
@@ -13,12 +13,12 @@ func main() {
 	os.Exit(program().Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// program is the daemon, with what it has of its own.
+// program is the daemon with its own flags.
 func program() daemon.Program {
 	var options options
 	return daemon.Program{
 		Name:       "csi-proxy",
-		Summary:    "csi-proxy serves privileged storage operations of this Windows node to CSI drivers.",
+		Summary:    "csi-proxy performs privileged storage operations on this Windows node for CSI drivers.",
 		Register:   options.register,
 		Refuse:     refuse,
 		Facts:      facts,

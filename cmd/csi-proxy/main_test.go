@@ -29,7 +29,7 @@ func TestMain_Help(t *testing.T) {
 	}
 }
 
-func TestMain_ElsewhereThanOnWindows(t *testing.T) {
+func TestMain_OtherSystems(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("this is Windows")
 	}
@@ -37,13 +37,13 @@ func TestMain_ElsewhereThanOnWindows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, line := range []string{
 		`-v=4 --kubelet-path D:\kubelet`,
-		// As they are in use, the second by OpenShift.
+		// In use on nodes, the second by OpenShift.
 		`-windows-service -log_file=C:\etc\kubernetes\logs\csi-proxy.log -logtostderr=false`,
 		`-log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=4`,
 	} {
 		var stdout, stderr bytes.Buffer
 		code := program().Main(strings.Fields(line), &stdout, &stderr)
-		const want = "csi-proxy: the nodes it serves are Windows machines; csi-proxy-sim serves an emulated one on this system\n"
+		const want = "csi-proxy: it runs on Windows only; use csi-proxy-sim to serve an emulated node on this system\n"
 		if code != daemon.ExitFailure || stderr.String() != want || stdout.Len() > 0 {
 			t.Errorf("%s: exit code %d, stdout %q, stderr %q; want %d and %q", line, code, &stdout, &stderr, daemon.ExitFailure, want)
 		}
@@ -59,7 +59,7 @@ func TestMain_AllowedServices(t *testing.T) {
 		"*,RPCSS":       `allowed service "RPCSS": csi-proxy never starts or stops it`,
 		"MSiSCSI,,vds":  `allowed service "": it is empty`,
 		`MSiSCSI,a\b`:   `it contains a slash or a backslash`,
-		"MSiSCSI, vds ": "csi-proxy-sim", // it is in order, and the daemon gets as far as it can here
+		"MSiSCSI, vds ": "csi-proxy-sim", // valid: the daemon fails later, because this is not Windows
 		"*":             "csi-proxy-sim",
 		"":              "csi-proxy-sim",
 	} {

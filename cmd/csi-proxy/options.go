@@ -25,16 +25,15 @@ func (o *options) register(set *flag.FlagSet) {
 		"who may connect to the named pipes, in `SDDL`")
 }
 
-// refuse says where the daemon has nothing to do.
+// refuse fails on other systems than Windows.
 func refuse() error {
 	if runtime.GOOS != "windows" {
-		return errors.New("the nodes it serves are Windows machines; csi-proxy-sim serves an emulated one on this system")
+		return errors.New("it runs on Windows only; use csi-proxy-sim to serve an emulated node on this system")
 	}
 	return nil
 }
 
-// facts are what explains most of what operators ask about disks: those that are new to a
-// machine come online by themselves or not.
+// facts are logged at start-up. The SAN policy says whether new disks come online by themselves.
 func facts() []any {
 	policy, err := local.SANPolicy()
 	if err != nil {

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// These tests install services, and serve on the pipes of the daemon. So somebody has to want
-// that, as an administrator of a machine without a daemon.
+// wanted is the variable that enables these tests. They install services and serve on the daemon's
+// pipes, so they need an administrator and a machine without a daemon.
 const wanted = "CSI_PROXY_TEST_SERVICE"
 
 // timeLimit is for one change of state. Loaded machines are slow to start processes.

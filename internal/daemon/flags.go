@@ -27,13 +27,13 @@ type Flags struct {
 // Register adds the flags to a set, with their defaults.
 func (f *Flags) Register(fs *flag.FlagSet) {
 	fs.StringVar(&f.KubeletPath, "kubelet-path", `C:\var\lib\kubelet`,
-		"`directory` of the kubelet; requests may touch what lies below it")
-	fs.Func("working-dir", "another `directory` that requests may touch (repeatable)", func(value string) error {
+		"`directory` of the kubelet; requests can use paths below it")
+	fs.Func("working-dir", "another `directory` that requests can use (repeatable)", func(value string) error {
 		f.WorkingDirs = append(f.WorkingDirs, value)
 		return nil
 	})
 	f.AllowedServices = servicelist.Default()
-	fs.Func("allowed-services", fmt.Sprintf("`list` of the services that requests may start and stop, separated by commas; %s is all but those the node depends on, an empty list none (default %s)",
+	fs.Func("allowed-services", fmt.Sprintf("comma-separated `list` of the services that requests can start and stop; %s allows all but those that the node depends on, an empty list allows none (default %s)",
 		servicelist.All, strings.Join(f.AllowedServices, ",")), func(value string) error {
 		f.AllowedServices = nil
 		if value == "" {
@@ -45,7 +45,7 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		_, err := servicelist.New(f.AllowedServices)
 		return err
 	})
-	fs.Func("api-groups", "`list` of the API groups to serve, separated by commas: disk (all its versions), disk/v1, ... (default all)", func(value string) error {
+	fs.Func("api-groups", "comma-separated `list` of the API groups to serve: disk (all its versions), disk/v1, ... (default all)", func(value string) error {
 		for part := range strings.SplitSeq(value, ",") {
 			if part = strings.TrimSpace(part); part == "" {
 				return fmt.Errorf("%q has an empty entry", value)
@@ -55,20 +55,20 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		return nil
 	})
 	fs.DurationVar(&f.StopTimeout, "stop-timeout", server.DefaultStopTimeout,
-		"how long calls in flight may take to finish on stop")
+		"`time` for calls in flight to finish on stop")
 	fs.BoolVar(&f.FormatOver, "format-existing", false,
-		"let FormatVolume format volumes that have a file system already, which destroys it")
+		"let FormatVolume format volumes that already have a file system, which destroys it")
 	fs.StringVar(&f.MetricsAddress, "metrics-bind-address", "",
-		"`host:port` on which to serve /metrics, /healthz and /readyz; 127.0.0.1:9761 or another address of this machine only is recommended, since there is no password (default off)")
+		"`host:port` to serve /metrics, /healthz and /readyz on; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
 	fs.BoolVar(&f.Privacy, "require-privacy", true,
-		"map shares only of SMB servers that encrypt; old servers need it to be false")
+		"map only shares of SMB servers that encrypt; set it to false for old servers")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
 }
 
-// AllowedDirs are all directories that requests may touch.
+// AllowedDirs returns the directories that requests can use.
 func (f *Flags) AllowedDirs() []string { return append([]string{f.KubeletPath}, f.WorkingDirs...) }
 
-// Check refuses values that the flag package cannot refuse by itself.
+// Check checks what the flag package cannot.
 func (f *Flags) Check() error {
 	if f.StopTimeout <= 0 {
 		return fmt.Errorf("-stop-timeout: %v is not a positive duration", f.StopTimeout)

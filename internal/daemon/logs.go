@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// maxLogSize is the default of -log_file_max_size, in MiB, and maxLogBackups that of
-	// -log_file_max_backups. All files together are as large as klog's one file can get, by
-	// its default of 1800 MiB: nodes have the room, and it is not emptied at the limit.
+	// maxLogSize is the default of -log_file_max_size, in MiB, and maxLogBackups the default of
+	// -log_file_max_backups. Together the files are as large as klog's single file gets by
+	// default, 1800 MiB.
 	maxLogSize    = 300
 	maxLogBackups = 5
 
-	// The most of both that anybody can mean. More is a slip of the hand, or would overflow.
+	// The upper limits of both. A larger value is a typing error, or would overflow.
 	mostLogSize    = 1 << 20 // a TiB
 	mostLogBackups = 1000
 )
 
-// logs is where the log goes: klog with its published flags, but for the file.
+// logs says where the log goes. It has klog's published flags, but writes the file itself.
 type logs struct {
 	set     *flag.FlagSet
 	backups uint
-	file    *logfile.File // nil as long as klog writes to standard error, or to its own files
+	file    *logfile.File // nil while klog writes to standard error or to its own files
 }
 
 // register adds klog's flags under their published names, and ours.
@@ -37,8 +37,8 @@ func (l *logs) register(set *flag.FlagSet) {
 	klog.InitFlags(klogFlags)
 	klogFlags.VisitAll(func(f *flag.Flag) {
 		if f.Name == "log_file_max_size" {
-			_ = f.Value.Set(strconv.Itoa(maxLogSize)) // a number, which it takes
-			f.Usage = "size in `MiB` at which the log file is renamed and a new one begun; 0 means never (no effect when -logtostderr=true)"
+			_ = f.Value.Set(strconv.Itoa(maxLogSize)) // a valid number
+			f.Usage = "size in `MiB` at which the log file is renamed and a new one started; 0 means never (no effect when -logtostderr=true)"
 		}
 		set.Var(f.Value, f.Name, f.Usage)
 	})
@@ -46,7 +46,7 @@ func (l *logs) register(set *flag.FlagSet) {
 		"`number` of renamed log files to keep; the oldest are removed (no effect when -logtostderr=true)")
 }
 
-// check finds what no log file can be.
+// check refuses values that are too large.
 func (l *logs) check() error {
 	if l.backups > mostLogBackups {
 		return fmt.Errorf("-log_file_max_backups=%d: at most %d", l.backups, mostLogBackups)
@@ -62,8 +62,8 @@ func (l *logs) maxSize() uint64 {
 	return size
 }
 
-// salvage takes the flags that say where the log is from a command line that is wrong, so
-// that the log can tell.
+// salvage reads the flags of the log file from a wrong command line, so that the error reaches the
+// log.
 func (l *logs) salvage(args []string) {
 	for i, arg := range args {
 		name, value, hasValue := cutFlag(arg)
@@ -75,17 +75,17 @@ func (l *logs) salvage(args []string) {
 		case !hasValue && i+1 < len(args):
 			value = args[i+1]
 		}
-		_ = l.set.Set(name, value) // if it is wrong, too, there is no log
+		_ = l.set.Set(name, value) // if it is wrong too, there is no log
 	}
 }
 
 func (l *logs) value(name string) string { return l.set.Lookup(name).Value.String() }
 
-// toStderr reports whether there is no log but on standard error.
+// toStderr reports whether the log goes to standard error only.
 func (l *logs) toStderr() bool { return l.value("logtostderr") == "true" }
 
-// open opens the file that the flags name, if they name one. A file that does not work is a
-// warning: what it does not take goes to stderr.
+// open opens the log file, if the flags name one. If the file fails, open warns, and the messages
+// go to stderr.
 func (l *logs) open(stderr io.Writer, warn func(string)) {
 	path := l.value("log_file")
 	if path == "" || l.toStderr() {
@@ -96,7 +96,7 @@ func (l *logs) open(stderr io.Writer, warn func(string)) {
 		MaxBytes: min(l.maxSize(), mostLogSize) << 20,
 		Backups:  int(min(l.backups, mostLogBackups)),
 		Fallback: stderr,
-		Failed:   func(err error) { warn("The log file cannot be written, and is tried again: " + err.Error()) },
+		Failed:   func(err error) { warn("Cannot write the log file, will retry: " + err.Error()) },
 	})
 	klog.SetOutput(l.file)
 }
@@ -104,6 +104,6 @@ func (l *logs) open(stderr io.Writer, warn func(string)) {
 func (l *logs) close() {
 	klog.Flush()
 	if l.file != nil {
-		_ = l.file.Close() // it has been written
+		_ = l.file.Close() // everything is written
 	}
 }

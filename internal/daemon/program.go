@@ -22,11 +22,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
 )
 
-// Exit codes of the programs. As a Windows service they fail with the same code, as their
-// service-specific exit code.
+// Exit codes of the programs. A Windows service fails with the same code as its service-specific
+// exit code.
 const (
 	ExitOK      = 0
-	ExitFailure = 1 // it could not start, or an endpoint failed
+	ExitFailure = 1 // the start or an endpoint failed
 	ExitUsage   = 2 // the command line is wrong
 	ExitTaken   = 3 // another process has one of the endpoints
 )
@@ -34,34 +34,33 @@ const (
 // Program is a command that serves the API, in a console or as a Windows service.
 type Program struct {
 	Name    string
-	Summary string // what stands above the flags in -help
+	Summary string // printed above the flags by -help
 
-	// Register adds the program's own flags to those all have in common.
+	// Register adds the program's own flags to the common ones.
 	Register func(*flag.FlagSet)
-	// Refuse says why the program cannot run on this system, if it cannot; it may be nil.
+	// Refuse returns an error if the program cannot run on this system; it may be nil.
 	Refuse func() error
-	// Facts are about the machine, for the first line of the log, as keys and values; it
-	// may be nil.
+	// Facts returns keys and values about the machine for the first line of the log; it may be
+	// nil.
 	Facts func() []any
-	// Serve runs until ctx ends. A UsageError is about the command line.
+	// Serve runs until ctx ends. It returns a UsageError if the command line is wrong.
 	Serve func(ctx context.Context, flags *Flags, notify service.Notify) error
-	// RunService is service.Run if the program can be a Windows service, and has a flag for
-	// that; otherwise it is nil.
+	// RunService is service.Run if the program can be a Windows service; otherwise it is nil.
 	RunService func(service.Service) (exitCode uint32, err error)
 }
 
-// serviceFlag makes the program a Windows service. It decides, and not the system:
-// svc.IsWindowsService, which would find out, is wrong under Wine.
+// serviceFlag makes the program a Windows service. The program does not ask
+// svc.IsWindowsService, which is wrong under Wine.
 const serviceFlag = "windows-service"
 
-// UsageError is a mistake on the command line.
+// UsageError is an error of the command line.
 type UsageError struct{ Err error }
 
 func (e UsageError) Error() string { return e.Err.Error() }
 func (e UsageError) Unwrap() error { return e.Err }
 
-// Main runs the program with a command line, until it is done, the console interrupts it or
-// the service manager stops it, and returns its exit code. It never panics and never exits.
+// Main runs the program until it is done, the console interrupts it or the service manager stops
+// it, and returns the exit code. It never panics and never exits.
 func (p Program) Main(args []string, stdout, stderr io.Writer) (code int) {
 	e := execution{Program: p, args: args, stdout: stdout, stderr: stderr}
 	defer e.logs.close()
@@ -95,7 +94,7 @@ func (e *execution) main() int {
 	case errors.Is(err, flag.ErrHelp):
 		e.usage(set)
 		return ExitOK
-	case err != nil: // below, since a service has to say it to the service manager
+	case err != nil: // handled below, because a service must tell the service manager
 	case e.flags.Version:
 		fmt.Fprintf(e.stdout, "%s %s\n", e.Name, version.Full())
 		return ExitOK
@@ -125,16 +124,16 @@ func (e *execution) parse() (*flag.FlagSet, error) {
 	e.Register(set)
 	e.logs.register(set)
 	if e.RunService != nil {
-		set.BoolVar(&e.service, serviceFlag, false, "run as a Windows service, under any name")
+		set.BoolVar(&e.service, serviceFlag, false, "run as a Windows service; the service can have any name")
 	}
 	if err := set.Parse(e.args); err != nil {
-		// Flags behind the wrong one have not been read, but these count.
+		// Flags after the wrong one are not parsed, but these matter.
 		e.service = e.RunService != nil && slices.ContainsFunc(e.args, isServiceFlag)
 		e.logs.salvage(e.args)
 		return set, err
 	}
 	if set.NArg() > 0 {
-		return set, fmt.Errorf("unexpected argument %q: there are only flags", set.Arg(0))
+		return set, fmt.Errorf("unexpected argument %q; only flags are allowed", set.Arg(0))
 	}
 	return set, cmp.Or(e.flags.Check(), e.logs.check())
 }
@@ -146,7 +145,7 @@ func isServiceFlag(arg string) bool {
 	return name == serviceFlag && (!hasValue || on && err == nil)
 }
 
-// cutFlag divides an argument such as -name=value; the name is empty if it is no flag.
+// cutFlag splits an argument such as -name=value; the name is empty if arg is not a flag.
 func cutFlag(arg string) (name, value string, hasValue bool) {
 	flag, ok := strings.CutPrefix(arg, "-")
 	if !ok {
@@ -179,13 +178,13 @@ func (e *execution) runService(work func(context.Context, service.Notify) error)
 		Failed:      func(err error) uint32 { return uint32(e.fail(err)) },
 		Serve: func(ctx context.Context, notify service.Notify) error {
 			if e.logs.toStderr() {
-				notify.Warn("There is no log: a service has no standard error. Set -log_file and -logtostderr=false.")
+				notify.Warn("No log is written, because a service has no standard error. Set -log_file and -logtostderr=false.")
 			}
 			return work(ctx, notify)
 		},
 	})
 	if errors.Is(err, service.ErrNotStarted) {
-		err = UsageError{fmt.Errorf("-%s: %w; leave the flag out to run in a console", serviceFlag, err)}
+		err = UsageError{fmt.Errorf("-%s: %w; omit the flag to run in a console", serviceFlag, err)}
 	}
 	if err != nil {
 		return e.fail(err)
@@ -207,8 +206,8 @@ func (e *execution) serve(ctx context.Context, notify service.Notify) error {
 	return nil
 }
 
-// fail reports an error, in one line, and chooses the exit code. If there is a log file the
-// error stands there, too.
+// fail reports an error in one line, also to the log file if there is one, and returns the exit
+// code.
 func (e *execution) fail(err error) int {
 	if e.logs.file != nil {
 		klog.ErrorS(err, "Failed")

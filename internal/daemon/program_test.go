@@ -121,7 +121,7 @@ func TestMain_Fails(t *testing.T) {
 		"at a value":          {daemon.UsageError{Err: errors.New("-own is odd")}, "", daemon.ExitUsage, "program: -own is odd\nRun 'program -help' for the flags.\n"},
 		"at a taken endpoint": {fmt.Errorf("endpoint disk/v1: %w", taken), "", daemon.ExitTaken, "program: endpoint disk/v1: listen on x: another process (pid 4) owns this pipe\n"},
 		"at an unknown flag":  {nil, " -nonsense -own x", daemon.ExitUsage, "program: flag provided but not defined: -nonsense\nRun 'program -help' for the flags.\n"},
-		"at an argument":      {nil, " serve", daemon.ExitUsage, "program: unexpected argument \"serve\": there are only flags\nRun 'program -help' for the flags.\n"},
+		"at an argument":      {nil, " serve", daemon.ExitUsage, "program: unexpected argument \"serve\"; only flags are allowed\nRun 'program -help' for the flags.\n"},
 		"at a duration":       {nil, " -stop-timeout=-1s", daemon.ExitUsage, "program: -stop-timeout: -1s is not a positive duration\nRun 'program -help' for the flags.\n"},
 		"at a number":         {nil, " -log_file_max_backups=-1", daemon.ExitUsage, "program: invalid value \"-1\" for flag -log_file_max_backups: parse error\nRun 'program -help' for the flags.\n"},
 		"at too many backups": {nil, " -log_file_max_backups=18446744073709551615", daemon.ExitUsage, "program: -log_file_max_backups=18446744073709551615: at most 1000\nRun 'program -help' for the flags.\n"},
@@ -138,7 +138,7 @@ func TestMain_Fails(t *testing.T) {
 		const log = "-log_file=x.log -logtostderr=false "
 		for _, order := range []string{log + "-windows-service%s", log + "%s -windows-service", log + "%s --windows-service=1", "%s -windows-service --logtostderr=0 -log_file x.log"} {
 			if !strings.HasSuffix(order, "%s") && name == "at an argument" {
-				continue // what is behind an argument is none
+				continue // the flag package stops at an argument
 			}
 			t.Run(fmt.Sprintf(name+" in a service with "+order, ""), func(t *testing.T) {
 				m := &manager{}
@@ -171,7 +171,7 @@ func TestMain_NotStartedByServiceManager(t *testing.T) {
 	p := program(&manager{}, func(*daemon.Flags, service.Notify) error { t.Error("it serves"); return nil })
 	p.RunService = func(service.Service) (uint32, error) { return 0, service.ErrNotStarted }
 	got := run(t, p, "-windows-service")
-	if got.code != daemon.ExitUsage || !strings.HasPrefix(got.stderr, "program: -windows-service: ") || !strings.Contains(got.stderr, "leave the flag out") {
+	if got.code != daemon.ExitUsage || !strings.HasPrefix(got.stderr, "program: -windows-service: ") || !strings.Contains(got.stderr, "omit the flag") {
 		t.Errorf("%+v, want a word about the flag", got)
 	}
 	p.RunService = func(service.Service) (uint32, error) { return 0, errors.New("out of order") }
@@ -180,7 +180,7 @@ func TestMain_NotStartedByServiceManager(t *testing.T) {
 	}
 }
 
-// TestMain_ServiceWithoutLog: whoever forgets -logtostderr=false has no log at all.
+// TestMain_ServiceWithoutLog: without -logtostderr=false a service has no log at all.
 func TestMain_ServiceWithoutLog(t *testing.T) {
 	m := &manager{}
 	run(t, program(m, func(*daemon.Flags, service.Notify) error { return nil }), "-windows-service", quiet)
@@ -198,7 +198,7 @@ func TestMain_LogFileFails(t *testing.T) {
 		if got.code != daemon.ExitOK || !served || !strings.Contains(got.stderr, `"Starting"`) {
 			t.Errorf("%s: %+v, want that it serves, with the log on standard error", mode, got)
 		}
-		if !strings.Contains(got.stderr+strings.Join(m.heard, " "), "The log file cannot be written, and is tried again: open "+dir) {
+		if !strings.Contains(got.stderr+strings.Join(m.heard, " "), "Cannot write the log file, will retry: open "+dir) {
 			t.Errorf("%s: %+v, %q, want a warning", mode, got, m.heard)
 		}
 	}

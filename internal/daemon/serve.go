@@ -20,17 +20,17 @@ import (
 type Config struct {
 	Hosts       Hosts
 	WorkingDirs []string
-	// AllowedServices are those that requests may start and stop, see
+	// AllowedServices are the services that requests can start and stop, see
 	// system.AllowedServices; empty means none.
 	AllowedServices []string
 	NoPrivacy       bool     // SMB servers need not encrypt
 	APIGroups       []string // see grpcapi.Select
 	Pipe            pipe.Config
-	SocketDir       string // elsewhere than on Windows; empty: where clients look
+	SocketDir       string // of Unix sockets; empty means client.SocketDir
 	StopTimeout     time.Duration
-	Observer        server.Observer // is told of every request; may be nil
-	Progress        func()          // is called when another endpoint listens; may be nil
-	Ready           func()          // is called when all of them do; may be nil
+	Observer        server.Observer // may be nil
+	Progress        func()          // called when another endpoint listens; may be nil
+	Ready           func()          // called when all endpoints listen; may be nil
 }
 
 // Serve runs the API of a machine until ctx ends.
@@ -68,8 +68,8 @@ func Serve(ctx context.Context, cfg Config) error {
 	})
 }
 
-// endpointPath is where clients look for an endpoint, in another directory if one is
-// given. Named pipes are in no directory.
+// endpointPath returns the path where clients look for an endpoint, in socketDir if it is set.
+// Named pipes have no directory.
 func endpointPath(e grpcapi.Endpoint, socketDir string) (string, error) {
 	v, err := apiversion.NewVersion(e.Version)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package daemon is what the programs that serve the gRPC API have in common: their
-// flags, and how hosts, groups, policy and endpoints are put together.
+// Package daemon has what csi-proxy and csi-proxy-sim share: their flags, and the assembly of
+// hosts, groups, policy and endpoints.
 package daemon
 
 import (
@@ -22,7 +22,7 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-// Hosts are the host sides of all groups, of one machine, and who looks at it as a whole.
+// Hosts are the host sides of all groups on one machine, and its inspector.
 type Hosts struct {
 	Disk       diskapi.HostAPI
 	Filesystem fsapi.HostAPI
@@ -47,7 +47,7 @@ func LocalHosts() Hosts {
 }
 
 // Services builds the groups on their hosts, limited as the configuration says, and the
-// inspector if the endpoints that are served allow for one.
+// inspector if the endpoints allow one.
 func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error) {
 	hosts, workingDirs := cfg.Hosts, cfg.WorkingDirs
 	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...))
@@ -71,7 +71,7 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr, inspectorErr)
 }
 
-// inspectorFor returns nil if what is served does not allow for an inspector.
+// inspectorFor returns nil if the endpoints do not allow an inspector.
 func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, error) {
 	node, links := grpcapi.Describes(endpoints)
 	switch {

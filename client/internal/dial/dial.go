@@ -1,5 +1,5 @@
 // Package dial opens the connection between a client and a CSI Proxy endpoint: a
-// named pipe on Windows, a Unix socket elsewhere. Nothing else in this module
+// named pipe on Windows, a Unix socket on other systems. Nothing else in this module
 // dials.
 package dial
 
@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Dial connects to the endpoint at path and gives up when ctx is over. The caller
-// closes the connection.
+// Dial connects to the endpoint at path and gives up when ctx is done. The caller
+// must close the connection.
 //
-// On Windows path is the name of a pipe. A pipe that exists but has no instance
-// free is tried again until ctx is over. Backslashes may be doubled, as in
+// On Windows path is the name of a pipe. If the pipe has no free instance, Dial
+// retries until ctx is done. Backslashes may be doubled, as in
 // `\\.\\pipe\\csi-proxy-disk-v1`, the spelling that drivers have compiled in.
 //
-// Elsewhere path is the file name of a Unix socket, with or without unix:// in
-// front, the way kubelet and the CSI sidecars write it.
+// On other systems path is a Unix socket, with or without unix:// in front, the way
+// kubelet and the CSI sidecars write it.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return dial(ctx, path)
 }
 
-// pipeName brings the spellings of a local pipe's name to the canonical one.
+// pipeName returns the canonical spelling of a local pipe's name.
 // Windows does the same with the separators after \\.\ (see
 // https://learn.microsoft.com/dotnet/standard/io/file-path-formats#path-normalization),
 // but it takes a doubled pair in front, left by one escaping too many in a

@@ -7,14 +7,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// alias describes the old service as one that the handler of a newer one answers.
-// It has the old one's name, metadata and methods; what only the newer one can do
-// stays unimplemented under the old name.
+// alias describes the old service as one that the handler of a newer one answers. It
+// has the old one's name, metadata and methods; methods that only the newer one has
+// stay unimplemented.
 //
-// This is sound only as long as old requests mean the same when read as newer
-// ones, and newer responses when read as old ones, which the tests of this
-// package prove from the descriptors. They also prove that no method of an old
-// service is left out because the newer one lacks it.
+// Old requests must mean the same when read as newer ones, and newer responses when
+// read as old ones. The tests of this package prove that from the descriptors. They
+// also prove that the newer service has every method of the old one.
 func alias(newer, old *grpc.ServiceDesc) *grpc.ServiceDesc {
 	desc := &grpc.ServiceDesc{
 		ServiceName: old.ServiceName,
@@ -34,8 +33,8 @@ func alias(newer, old *grpc.ServiceDesc) *grpc.ServiceDesc {
 	return desc
 }
 
-// calledAs makes interceptors see the name the client called. Generated handlers
-// tell them their own, which would put the wrong version into logs and metrics.
+// calledAs makes interceptors see the method that the client called. Generated handlers
+// pass their own name, which would put the wrong version into logs and metrics.
 func calledAs(fullMethod string, handler grpc.MethodHandler) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, dec func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 		if interceptor == nil {

@@ -6,9 +6,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// parseDiskNumber reads a disk number as the older versions carry it: decimal
-// digits, nothing else, and no more than fit 32 bits. To cut a larger number down
-// would address another disk.
+// parseDiskNumber reads a disk number of the older versions: only decimal digits, of a
+// number that fits 32 bits. Truncating a larger number would address another disk.
 func parseDiskNumber(text string) (uint32, error) {
 	number, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -20,8 +19,8 @@ func parseDiskNumber(text string) (uint32, error) {
 // formatDiskNumber is the inverse of parseDiskNumber.
 func formatDiskNumber(number uint32) string { return strconv.FormatUint(uint64(number), 10) }
 
-// byText translates a map by disk number for the older versions: its keys become
-// text, its values whatever value makes of them.
+// byText translates a map by disk number for the older versions: its keys become text,
+// and value translates its values.
 func byText[V, W any](in map[uint32]V, value func(V) W) map[string]W {
 	out := make(map[string]W, len(in))
 	for number, v := range in {

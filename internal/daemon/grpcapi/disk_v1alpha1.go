@@ -47,8 +47,8 @@ func (s diskV1alpha1) Rescan(ctx context.Context, _ *diskv1alpha1.RescanRequest)
 	return &diskv1alpha1.RescanResponse{}, nil
 }
 
-// GetDiskNumberByName is a search: the library lists the ids of all disks and
-// leaves it to the driver to choose.
+// GetDiskNumberByName searches the ids of all disks, which the library lists for the
+// driver to choose from.
 func (s diskV1alpha1) GetDiskNumberByName(ctx context.Context, in *diskv1alpha1.GetDiskNumberByNameRequest) (*diskv1alpha1.GetDiskNumberByNameResponse, error) {
 	out, err := s.disk.ListDiskIDs(ctx, &disk.ListDiskIDsRequest{})
 	if err != nil {
@@ -61,8 +61,8 @@ func (s diskV1alpha1) GetDiskNumberByName(ctx context.Context, in *diskv1alpha1.
 	return &diskv1alpha1.GetDiskNumberByNameResponse{DiskNumber: formatDiskNumber(number)}, nil
 }
 
-// nameRules are the ways a name may fit a disk. The first under which any disk
-// fits decides.
+// nameRules are the ways a name may match a disk. The first rule that matches any disk
+// decides.
 var nameRules = []func(name string, ids *disk.DiskIDs) bool{
 	func(name string, ids *disk.DiskIDs) bool { return ids.Page83 == name },
 	// Page 83 may put the vendor before the name, as in "Google  pvc-1234".
@@ -73,12 +73,12 @@ var nameRules = []func(name string, ids *disk.DiskIDs) bool{
 	func(name string, ids *disk.DiskIDs) bool { return ids.SerialNumber == name },
 }
 
-// findDisk returns the disk that the name fits. If it fits several, none is
-// right: the driver is about to partition what it gets.
+// findDisk returns the disk that matches the name. Several matches are an error, because
+// the driver is about to partition the disk.
 func findDisk(name string, disks map[uint32]*disk.DiskIDs) (uint32, error) {
 	const op = "find disk"
 	object := quote(name)
-	if name == "" { // which would fit every disk that lacks an id
+	if name == "" { // it would match every disk without an id
 		return 0, winerr.New(winerr.Invalid, op, object, "the name is empty")
 	}
 	if strings.ContainsFunc(name, unicode.IsControl) {

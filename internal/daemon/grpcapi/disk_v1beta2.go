@@ -87,8 +87,8 @@ func (s diskV1beta2) GetAttachState(ctx context.Context, in *diskv1beta2.GetAtta
 	return &diskv1beta2.GetAttachStateResponse{IsOnline: out.IsOnline}, nil
 }
 
-// toIdentifiers puts ids under the keys that drivers of that time look for. An id
-// the disk does not have is left out, as drivers ask whether the key is there.
+// toIdentifiers puts ids under the keys that old drivers look for. It leaves out missing
+// ids, because drivers check whether the key exists.
 func toIdentifiers(ids *disk.DiskIDs) *diskv1beta2.DiskIDs {
 	identifiers := make(map[string]string, 2)
 	if ids.Page83 != "" {

@@ -318,14 +318,14 @@ func TestHandlers_PassErrorsOn(t *testing.T) {
 	for _, e := range grpcapi.Endpoints() {
 		t.Run(e.Name(), func(t *testing.T) {
 			var library recorder
-			library.failWith(winerr.New(winerr.InUse, "use", "it", "somebody sits on it"))
+			library.failWith(winerr.New(winerr.InUse, "use", "it", "it is in use"))
 			r := newRemote(t, e, library.services())
 			for _, tt := range translations[e.Group+"/"+handlerVersion(describe(e))] {
 				if _, has := r.client.Type().MethodByName(tt.method); !has {
 					continue // a method only the handler's own version has
 				}
 				_, err := r.call(t.Context(), tt.method, r.request(t, tt.method, tt.request))
-				if s := status.Convert(err); s.Code() != codes.FailedPrecondition || s.Message() != "use it: somebody sits on it" {
+				if s := status.Convert(err); s.Code() != codes.FailedPrecondition || s.Message() != "use it: it is in use" {
 					t.Errorf("%s: %v, want code %v and the library's text", tt.method, err, codes.FailedPrecondition)
 				}
 			}

@@ -12,13 +12,13 @@ type Inspector interface {
 	Describe(ctx context.Context, links bool) (inspect.Node, error)
 }
 
-// inspectorGroup is the group on whose endpoints the inspector answers, beside the group's own
-// service: an endpoint of its own would be one more pipe to guard and to clean up.
+// inspectorGroup is the group whose endpoints also serve the inspector. An endpoint of its own would
+// be one more pipe to guard.
 const inspectorGroup = "system"
 
-// Describes reports whether these endpoints together may tell what an inspector does. What is
-// not served must not be told either, in another way: disks and volumes only if their groups
-// are served, and links only with the group filesystem.
+// Describes reports whether the inspector may describe the node and its links. It must not reveal
+// what the endpoints do not serve: it shows disks and volumes only if their groups are served, and
+// links only with the group filesystem.
 func Describes(endpoints []Endpoint) (node, links bool) {
 	served := map[string]bool{}
 	for _, e := range endpoints {
@@ -71,8 +71,8 @@ func wireDisk(d inspect.Disk) *inspectv1.Disk {
 	return out
 }
 
-// wireTexts are paths, as they are: scripts go on with them. Whoever shows them to people makes
-// them fit for a terminal.
+// wireTexts returns paths without escapes, because scripts use them. A program that shows them must
+// escape them.
 func wireTexts(paths []string) []string {
 	out := make([]string, len(paths))
 	for i, path := range paths {
@@ -81,8 +81,7 @@ func wireTexts(paths []string) []string {
 	return out
 }
 
-// lineTexts makes sentences fit for the lines in which people read them: there are names of
-// files in them, which come from strangers.
+// lineTexts escapes sentences for display: they contain file names, which are not trusted.
 func lineTexts(texts []string) []string {
 	out := make([]string, len(texts))
 	for i, text := range texts {

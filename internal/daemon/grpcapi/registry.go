@@ -1,23 +1,21 @@
 // Package grpcapi serves the published gRPC APIs on top of the library: six
-// groups in 23 versions, each on an endpoint of its own.
+// groups in 23 versions, each on its own endpoint.
 //
-// Most versions are the same bytes under another service name. So there are only
-// ten handlers, one for each shape a group ever had on the wire, in files named
-// after the version they were written for. The other 13 versions are aliases:
-// they are known by their own name and have exactly their own methods, and a
-// newer version's handler answers them (alias.go). A test compares the messages
-// of both, field by field, so that an alias that would lie cannot be merged.
+// Most versions are the same bytes under another service name. So there are only ten
+// handlers, one for each wire format of a group, in files named after their version. The
+// other 13 versions are aliases (alias.go): they have their own name and methods, and a
+// newer version's handler answers them. A test compares the messages of both, field by
+// field.
 //
-// The table in Endpoints is the whole of it. To add a version, add its line:
-// an alias if the test agrees, or else a handler in a new file.
+// The table in Endpoints lists everything. To add a version, add its line: an alias if
+// the test agrees, otherwise a handler in a new file.
 //
-// Handlers translate and decide nothing: request in, one call of the library,
-// response out. They return the library's errors as they are; Status makes gRPC
-// errors of them, once, at the server's edge. Everything here is safe for
-// concurrent use if the Services are.
+// Handlers only translate: request in, one call of the library, response out. They return
+// the library's errors unchanged; the server's edge turns them into gRPC errors with
+// Status. Everything here is safe for concurrent use if the Services are.
 //
-// Beside the published APIs there is one service of our own, for csi-proxyctl: the
-// inspector, which only looks (inspector_v1.go).
+// Besides the published APIs there is our own service for csi-proxyctl: the inspector,
+// which only reads (inspector_v1.go).
 package grpcapi
 
 import (
@@ -94,9 +92,9 @@ func Endpoints() []Endpoint {
 	}
 }
 
-// Services is the library, whole: what the handlers call.
+// Services are the parts of the library that the handlers call.
 type Services struct {
-	// Inspector describes the node; nil if nothing may. See Describes.
+	// Inspector describes the node; nil if that is not allowed. See Describes.
 	Inspector Inspector
 
 	Disk       disk.Interface
@@ -107,14 +105,13 @@ type Services struct {
 	Volume     volume.Interface
 }
 
-// Endpoint is one version of one group. Each has a server, and a pipe or socket,
-// of its own.
+// Endpoint is one version of one group, with its own server and pipe or socket.
 type Endpoint struct {
 	Group   string // "disk"
 	Version string // "v1"
 
 	desc *grpc.ServiceDesc
-	// newHandler returns what desc takes for its handler.
+	// newHandler returns the handler for desc.
 	newHandler func(Services) any
 }
 
@@ -125,9 +122,9 @@ func (e Endpoint) Name() string { return e.Group + "/" + e.Version }
 // ServiceName returns the full name of the gRPC service, such as "v1.Disk".
 func (e Endpoint) ServiceName() string { return e.desc.ServiceName }
 
-// Register adds the endpoint's service to a gRPC server. Its handler calls the
-// services of s; the endpoint's own group must be there. The endpoints of one group
-// also get the inspector, if there is one.
+// Register adds the endpoint's service to a gRPC server. Its handler calls the services
+// of s, which must have the endpoint's group. The endpoints of the group system also get
+// the inspector, if there is one.
 func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	r.RegisterService(e.desc, e.newHandler(s))
 	if e.Group == inspectorGroup && s.Inspector != nil {
@@ -139,8 +136,8 @@ func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 // the order of Endpoints. A pattern is a group ("disk", all its versions), a
 // group and version ("disk/v1") or "*". No pattern at all means all endpoints.
 //
-// A pattern that names nothing is an error: it is a typing error in somebody's
-// command line, and would otherwise be noticed as a missing pipe.
+// A pattern that names nothing is an error: it is a typing error on the command line,
+// which would otherwise show up as a missing pipe.
 func Select(patterns []string) ([]Endpoint, error) {
 	all := Endpoints()
 	if len(patterns) == 0 {
@@ -149,7 +146,7 @@ func Select(patterns []string) ([]Endpoint, error) {
 	for _, pattern := range patterns {
 		if !slices.ContainsFunc(all, func(e Endpoint) bool { return e.is(pattern) }) {
 			return nil, winerr.New(winerr.Invalid, "select API groups", quote(pattern),
-				"there is no such group or version; there are %s", names(all))
+				"unknown group or version; known are %s", names(all))
 		}
 	}
 	return slices.DeleteFunc(all, func(e Endpoint) bool { return !slices.ContainsFunc(patterns, e.is) }), nil

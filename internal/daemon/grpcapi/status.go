@@ -9,11 +9,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// kindCodes is the one place where a failure of the library gets its gRPC code.
+// kindCodes maps the kinds of the library's errors to gRPC codes.
 //
-// Busy and InUse differ in what the caller should do, as gRPC's own guide to
-// these codes does: Aborted says "somebody else was in the way, try again",
-// FailedPrecondition says "do not try again until the state has been changed".
+// Busy and InUse differ in what the caller should do, as gRPC's guide says: Aborted
+// means "try again", FailedPrecondition "do not try again until the state has changed".
 //
 // https://grpc.io/docs/guides/status-codes/
 var kindCodes = map[winerr.Kind]codes.Code{
@@ -31,8 +30,8 @@ var kindCodes = map[winerr.Kind]codes.Code{
 	winerr.Cancelled:   codes.Canceled,
 }
 
-// Status makes a gRPC status of an error: the code of its kind and its text. It
-// returns nil for nil, and an error that already carries a status unchanged.
+// Status turns an error into a gRPC status: the code of its kind and its text. It returns
+// nil for nil, and an error that already has a status unchanged.
 func Status(err error) error {
 	if err == nil {
 		return nil
@@ -42,13 +41,13 @@ func Status(err error) error {
 	}
 	code, known := kindCodes[winerr.KindOf(err)]
 	if !known {
-		code = codes.Internal // OK, the zero value, would make a success of it
+		code = codes.Internal // the zero value, OK, would be success
 	}
 	return status.Error(code, messageText(err.Error()))
 }
 
-// maxMessage bounds a status message. It travels in a header, and clients of other
-// languages give up on headers of more than 8 KiB; a path alone can be longer.
+// maxMessage limits a status message. It is sent in a header, and clients in other
+// languages refuse headers of more than 8 KiB; a path alone can be longer.
 const maxMessage = 2 << 10
 
 func messageText(text string) string {

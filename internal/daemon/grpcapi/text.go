@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// lineText makes text fit for a message in one line. Some of it comes from strangers: what a
-// link leads to, names of files. They could write lines of their own into a log, or turn the
-// direction in which it reads.
+// lineText escapes unprintable characters, so that the text fits one line. Link targets and file
+// names are not trusted: they could add lines to a log or reverse its reading direction.
 func lineText(text string) string {
 	if strings.IndexFunc(text, unprintable) < 0 {
 		return text
@@ -27,13 +26,12 @@ func lineText(text string) string {
 
 func unprintable(r rune) bool { return r != utf8.RuneError && !unicode.IsPrint(r) }
 
-// wireText makes text fit for a protobuf string, which must be UTF-8. Serial
-// numbers and ids are bytes that a device made up; one that is not UTF-8 would
-// otherwise fail the whole response, for every disk in it.
+// wireText makes text valid for a protobuf string, which must be UTF-8. Serial numbers
+// and ids are bytes from a device; a single invalid one would fail the response for all
+// disks.
 func wireText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// quote makes a value from a request fit for an error: quoted, and cut off where
-// it only would fill the log.
+// quote quotes a value from a request for an error, and cuts off a long one.
 func quote(value string) string {
 	const limit = 64
 	if len(value) > limit {

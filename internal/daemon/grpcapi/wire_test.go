@@ -54,7 +54,7 @@ func TestAliases_CheckerFindsDifferences(t *testing.T) {
 			"ListDiskIDs: response field diskIDs.value.serial_number",
 		}},
 		{"volume", "v1", "v1beta2", []string{"ListVolumesOnDisk: request field disk_id", "MountVolume: request field path"}},
-		// Only an old response may have an error text that nobody fills.
+		// Only an old response may have an error text, which stays empty.
 		{"smb", "v1beta1", "v1", []string{"NewSmbGlobalMapping: response field error"}},
 	}
 	for _, tt := range tests {

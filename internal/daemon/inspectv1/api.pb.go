@@ -517,8 +517,8 @@ type Volume struct {
 	UsedBytes  *int64 `protobuf:"varint,5,opt,name=used_bytes,json=usedBytes,proto3,oneof" json:"used_bytes,omitempty"`
 	// It takes no writes, because of its disk or its partition.
 	ReadOnly *bool `protobuf:"varint,6,opt,name=read_only,json=readOnly,proto3,oneof" json:"read_only,omitempty"`
-	// The drive and the folders at which it is mounted, as they are: whoever shows them makes
-	// them fit for a terminal.
+	// The drive and the folders at which it is mounted. Unescaped: a program that shows them must
+	// escape them.
 	MountPaths []string `protobuf:"bytes,7,rep,name=mount_paths,json=mountPaths,proto3" json:"mount_paths,omitempty"`
 	// The disks that it lies on.
 	Disks []uint32 `protobuf:"varint,8,rep,packed,name=disks,proto3" json:"disks,omitempty"`
@@ -633,7 +633,7 @@ func (x *Volume) GetProblems() []string {
 // Link is a mounted folder or a link below a working directory.
 type Link struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As it is: whoever shows it makes it fit for a terminal.
+	// Unescaped: a program that shows it must escape it.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// The volume that it leads to, or would.
 	VolumeId string `protobuf:"bytes,2,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`

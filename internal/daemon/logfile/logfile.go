@@ -1,9 +1,9 @@
-// Package logfile is a log file of limited size. When it is full it becomes csi-proxy.log.1,
-// what was .1 becomes .2, and so on; the oldest is removed. klog's own file is emptied
-// instead, and takes the process down when the disk is full.
+// Package logfile is a log file of limited size. A full file becomes csi-proxy.log.1, the former .1
+// becomes .2, and so on; the oldest is removed. klog instead empties its file, and ends the process
+// when the disk is full.
 //
-// A program that serves storage must not depend on its log. So nothing here fails for good:
-// what cannot be written goes to a fallback, and the file is tried again.
+// A program that serves storage must not depend on its log. So failures are temporary: messages go
+// to a fallback, and the file is opened again later.
 package logfile
 
 import (
@@ -19,24 +19,24 @@ import (
 	"time"
 )
 
-// pause is how long a file that failed is left alone, so that a crowd of messages does not
-// knock at a dead disk with each.
+// pause is the time between a failure and the next attempt, so that not every message tries a dead
+// disk.
 const pause = time.Second
 
-// emptied stands in place of what was lost because the file could not be renamed.
-const emptied = "(emptied, since it could not be renamed)\n"
+// emptied replaces the messages that were lost because the file could not be renamed.
+const emptied = "(emptied, because it could not be renamed)\n"
 
 // Config says where a log is written and how large it may grow.
 type Config struct {
 	Path string
-	// MaxBytes is the size at which the file is exchanged; 0 means never.
+	// MaxBytes is the size at which the file is replaced; 0 means never.
 	MaxBytes uint64
-	// Backups is how many files are kept besides the current one; 0 means that a file that
-	// is full is emptied.
+	// Backups is the number of files to keep besides the current one; 0 means that a full file is
+	// emptied.
 	Backups int
-	// Fallback gets what the file does not take.
+	// Fallback gets the messages while the file fails.
 	Fallback io.Writer
-	// Failed is called when the file begins to fail, and not again until it has recovered.
+	// Failed is called once when the file begins to fail, and again only after it has recovered.
 	// It must not write to the File. It may be nil.
 	Failed func(error)
 }
@@ -46,29 +46,29 @@ type File struct {
 	cfg Config
 
 	mu      sync.Mutex
-	file    *os.File // nil while it fails, or when it is closed
+	file    *os.File // nil while it fails or is closed
 	size    uint64
-	endless bool // it is a device, such as NUL, and must not be renamed
+	endless bool // a device such as NUL, which must not be renamed
 	closed  bool
-	failure error     // since when it fails, why
-	missing int       // messages that went to the fallback since then
-	retry   time.Time // not before
+	failure error     // the last error while it fails
+	missing int       // messages that went to the fallback meanwhile
+	retry   time.Time // the earliest next attempt
 }
 
-// Open opens the log, and creates its directory. What is in the file stays. It never fails:
-// a log that cannot be opened is one that fails at the moment.
+// Open opens the log and creates its directory. It appends to an existing file. It never fails: a
+// file that cannot be opened is opened again later.
 func Open(cfg Config) *File {
 	f := &File{cfg: cfg}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.open(os.O_APPEND); err != nil {
-		_ = f.fail(err) // it is tried again
+		_ = f.fail(err) // Write tries again
 	}
 	return f
 }
 
-// Write appends one message. It is never divided between two files. The message counts as
-// written if the fallback has taken it.
+// Write appends one message, never split between two files. It succeeds if the fallback takes the
+// message.
 func (f *File) Write(message []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -82,7 +82,7 @@ func (f *File) Write(message []byte) (int, error) {
 	return len(message), nil
 }
 
-// Close closes the file. Messages that come later are lost.
+// Close closes the file. Later messages are lost.
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +113,7 @@ func (f *File) full(more int) bool {
 	return f.cfg.MaxBytes > 0 && !f.endless && f.size > 0 && f.size+uint64(more) > f.cfg.MaxBytes
 }
 
-// fail notes that the file does not work, and leaves it alone for a moment.
+// fail records a failure and sets the time of the next attempt.
 func (f *File) fail(err error) error {
 	_ = f.closeFile() // it has failed already
 	f.retry = time.Now().Add(pause)
@@ -125,8 +125,8 @@ func (f *File) fail(err error) error {
 	return err
 }
 
-// reopen opens a file that has failed, and says in it how much is missing. It begins a new
-// line, because half of a message may stand there.
+// reopen opens the file after a failure, and writes into it how many messages are missing. It begins
+// a new line, because the last message may be incomplete.
 func (f *File) reopen() error {
 	if time.Now().Before(f.retry) {
 		return f.failure
@@ -172,11 +172,12 @@ func (f *File) closeFile() error {
 	return err
 }
 
-// exchange makes the current file a backup and begins a new one.
+// exchange makes the current file a backup and starts a new one.
 //
-// Windows renames no file that somebody has open without sharing its deletion, and that is
-// how Go, and many a log shipper, opens files. So ours is closed first. If others are in the
-// way the file grows on, up to twice its size; then it is emptied, which a reader does not prevent.
+// Windows does not rename a file that a process has open without FILE_SHARE_DELETE, and Go and many
+// log shippers open files that way. So exchange closes our file first. If another process still
+// prevents the rename, the file grows up to twice its size and is then emptied, which readers do not
+// prevent.
 // https://learn.microsoft.com/windows/win32/fileio/creating-and-opening-files
 func (f *File) exchange() error {
 	if err := f.closeFile(); err != nil {
@@ -194,18 +195,18 @@ func (f *File) exchange() error {
 	return err
 }
 
-// shift makes the current file the first backup, and removes those that are too many.
+// shift makes the current file the first backup, and removes surplus backups.
 //
-// A file that somebody holds open cannot be renamed, and then it is tried again with the next
-// message. So that no attempt pushes another backup over the edge, the current file goes first,
-// to a name in between, and back if it cannot go on; and backups move up only as far as there
-// is a gap, which an attempt leaves where it has got stuck.
+// A file that another process holds open cannot be renamed, and the next message tries again. No
+// attempt may lose a backup. So the current file moves first, to a temporary name, and back if
+// moving the backups fails. The backups move up only to the first gap, which a failed attempt
+// leaves behind.
 func (f *File) shift() error {
 	f.removeOld()
 	if f.cfg.Backups == 0 {
 		return nil
 	}
-	// A process that was killed in here has left one on its way.
+	// A process that was killed here has left its temporary file.
 	if _, err := os.Lstat(f.backup(0)); err == nil {
 		if err := f.moveUp(); err != nil {
 			return err
@@ -220,7 +221,7 @@ func (f *File) shift() error {
 	return nil
 }
 
-// moveUp makes the file on its way the first backup.
+// moveUp makes the file with the temporary name the first backup.
 func (f *File) moveUp() error {
 	for i := f.gap(); i > 0; i-- {
 		if err := os.Rename(f.backup(i-1), f.backup(i)); err != nil {
@@ -230,7 +231,7 @@ func (f *File) moveUp() error {
 	return nil
 }
 
-// removeOld removes the backups that an earlier start has kept beyond ours. It is best effort.
+// removeOld removes backups beyond our number, which an earlier start kept. It is best effort.
 func (f *File) removeOld() {
 	entries, _ := os.ReadDir(filepath.Dir(f.cfg.Path))
 	for _, entry := range entries {
@@ -241,7 +242,7 @@ func (f *File) removeOld() {
 	}
 }
 
-// gap is the first backup that does not exist, or else the last.
+// gap returns the first backup that does not exist, or the last one.
 func (f *File) gap() int {
 	for i := 1; i < f.cfg.Backups; i++ {
 		if _, err := os.Lstat(f.backup(i)); errors.Is(err, fs.ErrNotExist) {
@@ -251,5 +252,5 @@ func (f *File) gap() int {
 	return f.cfg.Backups
 }
 
-// backup is the name of a backup. 0 is a file on its way to become one.
+// backup returns the name of a backup; 0 is the temporary name.
 func (f *File) backup(i int) string { return fmt.Sprintf("%s.%d", f.cfg.Path, i) }

@@ -21,7 +21,7 @@ func TestFile_HeldOpen(t *testing.T) {
 	}
 	want(t, cfg, line(0)+line(1)+line(2)+line(3)+line(4), line(8)+line(9))
 	put(t, f, line(5))
-	const note = "(emptied, since it could not be renamed)\n" // at twice its size
+	const note = "(emptied, because it could not be renamed)\n" // at twice its size
 	want(t, cfg, note+line(5), line(8)+line(9))
 	reader.Close()
 	put(t, f, line(6))

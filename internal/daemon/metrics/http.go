@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Limits on what one who connects can demand.
+// Limits of one client.
 const (
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
@@ -23,11 +23,11 @@ const (
 	maxScrapes     = 4 // at once
 )
 
-// Run serves metrics and health on an address while work runs, and returns what work returns.
-// If it cannot listen, work is not begun. The readiness ends with ctx, at the beginning of the
-// stop; everything else is served until work has returned.
+// Run serves metrics and health on an address while work runs, and returns what work returns. If it
+// cannot listen, it does not start work. Readiness ends with ctx, when the stop begins; the rest is
+// served until work returns.
 //
-// There is neither encryption nor a password, so the address should be of this machine only.
+// There is neither encryption nor a password, so use a loopback address.
 func (m *Metrics) Run(ctx context.Context, address string, work func(context.Context) error) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -35,7 +35,7 @@ func (m *Metrics) Run(ctx context.Context, address string, work func(context.Con
 	}
 	logger := klog.FromContext(ctx)
 	if local, ok := listener.Addr().(*net.TCPAddr); ok && !local.IP.IsLoopback() {
-		logger.Info("Whoever reaches this machine can read the metrics: there is no password; prefer a loopback address", "address", listener.Addr())
+		logger.Info("Other machines can read the metrics, which have no password; prefer a loopback address", "address", listener.Addr())
 	}
 	logger.Info("Serving metrics", "address", listener.Addr())
 	defer context.AfterFunc(ctx, func() { m.ready.Store(false) })()
@@ -46,18 +46,18 @@ func (m *Metrics) Run(ctx context.Context, address string, work func(context.Con
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          log.New(io.Discard, "", 0), // strangers' mistakes
+		ErrorLog:          log.New(io.Discard, "", 0), // errors of clients
 	}
-	s.SetKeepAlivesEnabled(false) // who asks once in a while need not keep a connection
+	s.SetKeepAlivesEnabled(false) // scrapes are rare
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			logger.Error(err, "Metrics are not served any more", "address", listener.Addr())
+			logger.Error(err, "Metrics are no longer served", "address", listener.Addr())
 		}
 	}()
 	err = work(ctx)
-	_ = s.Close() // what is left are connections of those who read
+	_ = s.Close() // closes the connections of readers
 	<-served
 	return err
 }
@@ -66,7 +66,7 @@ func (m *Metrics) Run(ctx context.Context, address string, work func(context.Con
 func (m *Metrics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorHandling:       promhttp.ContinueOnError, // one that fails must not hide the others
+		ErrorHandling:       promhttp.ContinueOnError, // one metric that fails must not hide the others
 		MaxRequestsInFlight: maxScrapes,
 	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {

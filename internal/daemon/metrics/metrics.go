@@ -1,8 +1,7 @@
-// Package metrics shows what a program does to those who watch over it: metrics in the format
-// of Prometheus, and its health, over HTTP.
+// Package metrics serves metrics for Prometheus and the health of a program over HTTP.
 //
-// Only the programs import it, so that the library and the emulated node in a driver's tests
-// do without Prometheus. Names are promised to operators: testdata/names.txt has all of them,
+// Only the programs import it, so that the library and the emulated node in a driver's tests do not
+// depend on Prometheus. Operators rely on the names: testdata/names.txt lists them,
 // docs/operations.md explains them.
 package metrics
 
@@ -25,29 +24,28 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
-// namespace begins every name that is ours.
+// namespace is the prefix of our names.
 const namespace = "csi_proxy"
 
-// buckets reach from a look at a file to formatting a volume, in seconds.
+// buckets range from looking up a file to formatting a volume, in seconds.
 var buckets = []float64{
 	100e-6, 250e-6, 500e-6,
 	1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3,
 	1, 2.5, 5, 10, 30, 60, 120, 300,
 }
 
-// Config says where the values come from that nobody reports. Functions are called when the
-// metrics are asked for. Those that are nil have no metric.
+// Config has the sources of values that are read at a scrape. A nil function has no metric.
 type Config struct {
 	Version string
-	// Abandoned is how many calls to Windows their callers have given up on.
+	// Abandoned is the number of calls to Windows whose callers gave up.
 	Abandoned func() int64
-	// Stuck is how many of them have not come back.
+	// Stuck is the number of abandoned calls that have not returned.
 	Stuck func() int
-	// SMBMappings is how many SMB shares this machine has mapped for all its users.
+	// SMBMappings is the number of SMB shares that this machine has mapped for all its users.
 	SMBMappings func(context.Context) (int, error)
 }
 
-// Metrics counts. Its methods may be called concurrently.
+// Metrics collects the metrics. Its methods may be called concurrently.
 type Metrics struct {
 	registry *prometheus.Registry
 	ready    atomic.Bool
@@ -61,14 +59,14 @@ type Metrics struct {
 	windowsCallDuration *prometheus.HistogramVec
 }
 
-// New returns metrics that have counted nothing yet.
+// New returns metrics with all counters at zero.
 func New(cfg Config) *Metrics {
 	ofMethod := []string{"group", "version", "method"}
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "requests_total",
-			Help: "Requests that were answered, by the gRPC code of the answer.",
+			Help: "Answered requests, by the gRPC code of the answer.",
 		}, append(ofMethod, "code")),
 		requestDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "request_duration_seconds",
@@ -76,7 +74,7 @@ func New(cfg Config) *Metrics {
 		}, ofMethod),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "requests_in_flight",
-			Help: "Requests that have not been answered yet.",
+			Help: "Requests in progress.",
 		}, ofMethod),
 		windowsCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "windows_calls_total",
@@ -84,7 +82,7 @@ func New(cfg Config) *Metrics {
 		}, []string{"kind", "code"}),
 		windowsCallDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: namespace, Name: "windows_call_duration_seconds",
-			Help: "Time callers have waited for such a call.", Buckets: buckets,
+			Help: "Time that callers waited for a call to Windows that can hang.", Buckets: buckets,
 		}, []string{"kind"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -106,13 +104,13 @@ func (m *Metrics) registerSources(cfg Config) {
 	if cfg.Abandoned != nil {
 		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Namespace: namespace, Name: "windows_calls_abandoned_total",
-			Help: "Calls to Windows that their callers have given up on.",
+			Help: "Calls to Windows whose callers gave up.",
 		}, func() float64 { return float64(cfg.Abandoned()) }))
 	}
 	if cfg.Stuck != nil {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "windows_calls_stuck",
-			Help: "Abandoned calls that have not come back; each keeps a thread.",
+			Help: "Abandoned calls to Windows that have not returned; each keeps a thread.",
 		}, func() float64 { return float64(cfg.Stuck()) }))
 	}
 	if cfg.SMBMappings != nil {
@@ -127,8 +125,8 @@ type method struct {
 	requests *prometheus.CounterVec // by code
 }
 
-// of returns the series of a method such as /v1beta1.Disk/DiskStats. There are as many as the
-// API has methods: gRPC answers unknown ones itself.
+// of returns the series of a method such as /v1beta1.Disk/DiskStats. Their number is limited: gRPC
+// itself answers unknown methods.
 func (m *Metrics) of(fullName string) *method {
 	if known, ok := m.methods.Load(fullName); ok {
 		return known.(*method)
@@ -148,10 +146,10 @@ func (m *Metrics) of(fullName string) *method {
 	return series.(*method)
 }
 
-// RequestStarted is of server.Observer.
+// RequestStarted implements server.Observer.
 func (m *Metrics) RequestStarted(fullName string) { m.of(fullName).inFlight.Inc() }
 
-// RequestDone is of server.Observer.
+// RequestDone implements server.Observer.
 func (m *Metrics) RequestDone(fullName string, code codes.Code, elapsed time.Duration) {
 	series := m.of(fullName)
 	series.inFlight.Dec()
@@ -165,13 +163,13 @@ func (m *Metrics) WindowsCall(kind string, elapsed time.Duration, err error) {
 	m.windowsCalls.WithLabelValues(kind, windowsCode(err)).Inc()
 }
 
-// windowsCode is an error as a label: the number, or a word if Windows has not answered.
+// windowsCode returns an error as a label: its number, or a word if Windows did not answer.
 func windowsCode(err error) string {
 	code := winerr.CodeOf(err)
 	switch {
 	case err == nil:
 		return "0"
-	case code >= 0x80000000: // an HRESULT, which people write so
+	case code >= 0x80000000: // an HRESULT, usually written in hexadecimal
 		return fmt.Sprintf("%#08x", uint32(code))
 	case code != 0:
 		return strconv.FormatUint(uint64(code), 10)
@@ -184,22 +182,22 @@ func windowsCode(err error) string {
 	}
 }
 
-// Ready says that every endpoint listens.
+// Ready tells the metrics that every endpoint listens.
 func (m *Metrics) Ready() { m.ready.Store(true) }
 
-// mappings is the metric of the SMB mappings. It asks WMI, which may fail or hang; then it is
-// missing from the answer, rather than wrong.
+// mappings is the metric of the SMB mappings. It asks WMI, which may fail or hang; then the metric is
+// missing from the scrape.
 //
-// Those who scrape share one question, and leave it alone when they give up. Given up itself,
-// each would count as a call that is stuck, and a few of those keep drivers from their shares.
+// Concurrent scrapes share one query, which continues when they give up. If each scrape abandoned a
+// query of its own, each would count as a stuck call, and a few stuck calls block the drivers.
 type mappings struct {
 	count func(context.Context) (int, error)
 
 	mu      sync.Mutex
-	current *mappingsQuestion
+	current *mappingsQuery
 }
 
-type mappingsQuestion struct {
+type mappingsQuery struct {
 	*queue.Work
 	n int // valid when the work is done
 }
@@ -209,23 +207,23 @@ const mappingsTimeout = 5 * time.Second
 
 var mappingsDesc = prometheus.NewDesc(namespace+"_smb_mappings", "SMB shares that this machine has mapped for all its users.", nil, nil)
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (m *mappings) Describe(descs chan<- *prometheus.Desc) { descs <- mappingsDesc }
 
-// Collect is of prometheus.Collector, which has no context.
+// Collect implements prometheus.Collector, which has no context.
 func (m *mappings) Collect(metrics chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), mappingsTimeout) //nolint:forbidigo // see above
+	ctx, cancel := context.WithTimeout(context.Background(), mappingsTimeout) //nolint:forbidigo // Collect has no context
 	defer cancel()
-	question := m.ask(ctx)
-	if err := question.Wait(ctx); err != nil {
+	query := m.ask(ctx)
+	if err := query.Wait(ctx); err != nil {
 		metrics <- prometheus.NewInvalidMetric(mappingsDesc, err)
 		return
 	}
-	metrics <- prometheus.MustNewConstMetric(mappingsDesc, prometheus.GaugeValue, float64(question.n))
+	metrics <- prometheus.MustNewConstMetric(mappingsDesc, prometheus.GaugeValue, float64(query.n))
 }
 
-// ask returns the question that is open, or opens one.
-func (m *mappings) ask(ctx context.Context) *mappingsQuestion {
+// ask returns the running query, or starts one.
+func (m *mappings) ask(ctx context.Context) *mappingsQuery {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current != nil {
@@ -235,11 +233,11 @@ func (m *mappings) ask(ctx context.Context) *mappingsQuestion {
 			return m.current
 		}
 	}
-	question := &mappingsQuestion{}
-	question.Work = queue.Start(ctx, func(ctx context.Context) (err error) {
-		question.n, err = m.count(ctx)
+	query := &mappingsQuery{}
+	query.Work = queue.Start(ctx, func(ctx context.Context) (err error) {
+		query.n, err = m.count(ctx)
 		return err
 	})
-	m.current = question
-	return question
+	m.current = query
+	return query
 }

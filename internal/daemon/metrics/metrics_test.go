@@ -185,7 +185,7 @@ func TestMetrics_SourceFails(t *testing.T) {
 }
 
 // TestMetrics_SourceHangs: however many scrape, one of them asks; those who give up leave the
-// question open, and the answer is for whoever comes next.
+// query running, and the next scrape gets the answer.
 func TestMetrics_SourceHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32

@@ -1,9 +1,9 @@
-// Package pipe makes the listeners that the servers accept connections on: named
-// pipes on Windows, Unix sockets elsewhere.
+// Package pipe makes the listeners of the servers: named pipes on Windows, Unix sockets
+// on other systems.
 //
-// Whoever may connect can do as administrator whatever CSI Proxy can do, so a
-// listener admits few, and never shares its endpoint with a listener of another
-// process: a second instance fails with an error that names the first.
+// A client can do everything that CSI Proxy can do as administrator. So a listener
+// admits few accounts, and never shares its endpoint with another process: a second
+// instance fails with an error that names the first.
 package pipe
 
 import (
@@ -11,64 +11,63 @@ import (
 	"net"
 )
 
-// Config says how to listen. The zero Config is the right one for most.
+// Config says how to listen. The zero Config suits most users.
 type Config struct {
-	// SecurityDescriptor decides who may connect to a named pipe, in the
+	// SecurityDescriptor says who may connect to a named pipe, in the
 	// Security Descriptor Definition Language. Empty means
-	// DefaultSecurityDescriptor. It has no meaning for Unix sockets, which
-	// admit the user who runs the server, and root.
+	// DefaultSecurityDescriptor. Unix sockets ignore it: they admit the user
+	// who runs the server, and root.
 	//
 	// https://learn.microsoft.com/windows/win32/secauthz/security-descriptor-string-format
 	SecurityDescriptor string
 }
 
 // DefaultSecurityDescriptor admits LocalSystem and administrators of this machine.
-// ContainerAdministrator of a process-isolated container is one of them, so the
-// drivers in use pass. ContainerUser is not; admit it, where that is wanted, with
+// ContainerAdministrator of a process-isolated container is one of them, so existing
+// drivers can connect. ContainerUser is not. To admit it, add
 //
 //	(A;;0x12019b;;;S-1-5-93-2-2)
 //
-// which are the rights to read and write without FILE_CREATE_PIPE_INSTANCE. Anyone
-// who has that one, as part of GA or GW, may serve the pipe in our place. See
+// which grants reading and writing without FILE_CREATE_PIPE_INSTANCE. An account with
+// that right, which GA and GW include, can serve the pipe in our place. See
 // https://learn.microsoft.com/windows/win32/ipc/named-pipe-security-and-access-rights
 const DefaultSecurityDescriptor = "D:P" + // an access list that inherits nothing
-	"(D;;GA;;;NU)" + // nobody who logged on over the network, not even administrators; denials come first
+	"(D;;GA;;;NU)" + // deny network logons, also of administrators; denials come first
 	"(A;;GA;;;SY)" + // LocalSystem: the daemon itself and HostProcess containers
 	"(A;;GA;;;BA)" // Administrators: operators and, in containers, ContainerAdministrator
 
-// listenOp is the operation that errors of Listen name.
+// listenOp is the operation in the errors of Listen.
 const listenOp = "listen on"
 
-// Listen listens on the endpoint at path; ctx covers the making of the listener only.
-// Every error is a *winerr.Error: Exists if the endpoint has an owner already, Denied if
-// this user may not create it, Invalid if path or cfg are no good.
+// Listen listens on the endpoint at path; ctx does not limit the listener's life. Every
+// error is a *winerr.Error: Exists if the endpoint already has an owner, Denied if this
+// user may not create it, Invalid if path or cfg are invalid.
 //
-// On Windows path is the name of a pipe. Remote clients are rejected.
+// On Windows path is the name of a pipe. The pipe rejects remote clients.
 //
-// Elsewhere path is a Unix socket. Its directory is created, for this user only, if
-// it does not exist. A socket left behind by a server that has died is replaced,
-// and closing the listener removes it.
+// On other systems path is a Unix socket. Listen creates its directory, for this user
+// only, if it does not exist. It replaces a socket that a dead server left behind.
+// Closing the listener removes the socket.
 func Listen(ctx context.Context, path string, cfg Config) (net.Listener, error) {
 	return listen(ctx, path, cfg)
 }
 
-// PeerPID returns the process at the other end of a connection that a listener of
-// this package accepted, as far as the system knows it: a process of the host also
-// when it runs in a container. ok is false if it is not known, which includes every
-// system but Windows and Linux.
+// PeerPID returns the process at the other end of a connection that a listener of this
+// package accepted. The id is the host's, also for a process in a container. ok is false
+// if the process is unknown, as on every system but Windows and Linux.
 func PeerPID(conn net.Conn) (pid int, ok bool) {
 	return peerPID(conn)
 }
 
 // ValidateSecurityDescriptor returns an error if Listen would refuse sddl: if it is
-// malformed, would admit everyone because it has no access list, or nobody because that
-// is empty. Elsewhere than on Windows nobody reads it, and the result is nil.
+// malformed, has no access list and so admits everyone, or has an empty list and so
+// admits no client. On other systems than Windows the result is nil.
 func ValidateSecurityDescriptor(sddl string) error {
 	return validateSecurityDescriptor(sddl)
 }
 
-// Owner returns the process that serves the endpoint at path, as far as the system knows
-// it. ok is false if nobody serves it, or it is not known.
+// Owner returns the process that serves the endpoint at path. ok is false if no process
+// does, or the system does not know it.
 func Owner(ctx context.Context, path string) (pid int, ok bool) {
 	id, err := owner(ctx, path)
 	return int(id), err == nil

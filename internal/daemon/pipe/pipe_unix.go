@@ -20,11 +20,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// maxPath is the longest name a Unix socket can have here, 107 bytes on Linux: the
-// field sun_path less a terminating zero. See unix(7).
+// maxPath is the longest name of a Unix socket, 107 bytes on Linux: the field sun_path
+// without its terminating zero. See unix(7).
 const maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
-// ownerTimeout bounds the look at a socket that is already there.
+// ownerTimeout limits the connection to an existing socket.
 const ownerTimeout = time.Second
 
 func listen(ctx context.Context, path string, _ Config) (net.Listener, error) {
@@ -32,12 +32,12 @@ func listen(ctx context.Context, path string, _ Config) (net.Listener, error) {
 	case path == "":
 		return nil, winerr.New(winerr.Invalid, listenOp, path, "the path is empty")
 	case strings.HasPrefix(path, "@"):
-		// Go, on Linux, takes this for a socket outside the file system, which
-		// everyone can connect to.
-		return nil, winerr.New(winerr.Invalid, listenOp, path, "the path begins with @; write ./ in front if that is meant")
+		// On Linux, Go makes this a socket outside the file system, which every user
+		// can connect to.
+		return nil, winerr.New(winerr.Invalid, listenOp, path, "the path begins with @; put ./ in front of it")
 	case len(path) > maxPath:
 		return nil, winerr.As(winerr.Invalid, listenOp, path,
-			fmt.Errorf("the path has %d bytes, and the name of a Unix socket cannot have more than %d", len(path), maxPath),
+			fmt.Errorf("the path has %d bytes; the name of a Unix socket has at most %d", len(path), maxPath),
 			"choose a shorter directory")
 	}
 	dir, err := openDir(path)
@@ -46,13 +46,13 @@ func listen(ctx context.Context, path string, _ Config) (net.Listener, error) {
 	}
 	defer dir.Close()
 
-	// Finding a dead socket, removing it and binding a new one are three steps,
-	// and a socket looks dead until the fourth, listening. Without a lock two
-	// processes that start together could each remove the other's. Closing the
-	// directory releases it.
+	// Finding a dead socket, removing it and binding a new one are three steps, and a
+	// socket looks dead until the fourth, listening. Without a lock, two processes that
+	// start together could remove each other's socket. Closing the directory releases
+	// the lock.
 	if err := flock(ctx, dir); err != nil {
 		return nil, winerr.As(winerr.Busy, listenOp, path, fmt.Errorf("another process has locked its directory %s: %w", dir.Name(), err),
-			"choose a directory of your own")
+			"choose your own directory")
 	}
 	if err := makeRoom(path); err != nil {
 		return nil, err
@@ -60,19 +60,19 @@ func listen(ctx context.Context, path string, _ Config) (net.Listener, error) {
 	return bind(ctx, path)
 }
 
-// openDir opens the directory of the socket at path and creates it if needed. It
-// fails unless the directory is safe from other users, who could otherwise put a
-// socket of theirs in the place of ours and be sent our clients' secrets.
+// openDir opens the directory of the socket at path and creates it if needed. It fails
+// unless the directory is safe from other users, who could otherwise replace our socket
+// with theirs and receive our clients' secrets.
 func openDir(path string) (*os.File, error) {
 	name := filepath.Dir(path)
 	if err := os.MkdirAll(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fail(path, err)
 	}
-	// What is opened is what is judged and locked: no symbolic link, and
-	// nothing that is put there in the meantime.
+	// Check and lock what is open, not a path that can change in between, and
+	// follow no symbolic link.
 	dir, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		return nil, winerr.As(winerr.Invalid, listenOp, path, fmt.Errorf("%s is not a directory (a link to one will not do)", name),
+		return nil, winerr.As(winerr.Invalid, listenOp, path, fmt.Errorf("%s is not a directory, or is a link to one", name),
 			"name the directory itself, or choose another")
 	} else if err != nil {
 		return nil, fail(path, err)
@@ -84,14 +84,14 @@ func openDir(path string) (*os.File, error) {
 	if err != nil {
 		dir.Close()
 		return nil, winerr.As(winerr.Denied, listenOp, path, err,
-			"choose a directory of your own, or repair this one with chown and chmod 700")
+			"choose your own directory, or repair this one with chown and chmod 700")
 	}
 	return dir, nil
 }
 
-// checkDir judges whether a directory is safe for a socket of user uid. The group's
-// right to write is let pass: where every user has a group of his own and umask is
-// 002, all directories have it.
+// checkDir reports whether a directory is safe for a socket of user uid. It ignores the
+// group's right to write: where each user has a private group and umask 002, all
+// directories have it.
 func checkDir(name string, mode fs.FileMode, owner, uid int) error {
 	switch {
 	case owner != uid && owner != 0:
@@ -102,8 +102,8 @@ func checkDir(name string, mode fs.FileMode, owner, uid int) error {
 	return nil
 }
 
-// lockTimeout bounds the wait for the lock. Servers hold it for the moment it takes to make
-// a socket, but everyone who may read the directory can take it for longer.
+// lockTimeout limits the wait for the lock. Servers hold it only while they make a socket, but
+// every user who can read the directory can hold it longer.
 const lockTimeout = 2 * time.Second
 
 // flock waits for the exclusive lock of a file.
@@ -123,8 +123,8 @@ func flock(ctx context.Context, file *os.File) error {
 	}
 }
 
-// makeRoom sees to it that nothing stands at path. It removes nothing but a socket
-// that nobody listens on.
+// makeRoom makes sure that nothing is at path. It removes only a socket without a
+// listener.
 func makeRoom(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func makeRoom(path string) error {
 		return fail(path, err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return winerr.As(winerr.Exists, listenOp, path, fmt.Errorf("something stands there that is not a socket (mode %s)", info.Mode()),
+		return winerr.As(winerr.Exists, listenOp, path, fmt.Errorf("a file that is not a socket is there (mode %s)", info.Mode()),
 			"remove it or choose another directory")
 	}
 
@@ -141,7 +141,7 @@ func makeRoom(path string) error {
 	if err == nil {
 		defer conn.Close()
 		who := "another server"
-		// From this end the peer is the process that called listen.
+		// The peer of a client is the process that called listen.
 		if pid, ok := peerPID(conn); ok {
 			who = fmt.Sprintf("another server (pid %d)", pid)
 		}
@@ -153,12 +153,12 @@ func makeRoom(path string) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fail(path, err)
 	default:
-		// A full queue, or a socket of another type: it has an owner.
+		// A full queue or a socket of another type has an owner.
 		return winerr.As(winerr.Exists, listenOp, path, fmt.Errorf("another server seems to listen on it: %w", err),
 			"stop it first, or choose another directory")
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fail(path, fmt.Errorf("the socket of a server that is gone cannot be removed: %w", err))
+		return fail(path, fmt.Errorf("cannot remove the socket of a dead server: %w", err))
 	}
 	return nil
 }
@@ -179,12 +179,11 @@ func bind(ctx context.Context, path string) (net.Listener, error) {
 		unixListener.Close()
 		return nil, fail(path, err)
 	}
-	unixListener.SetUnlinkOnClose(false) // ours looks first
+	unixListener.SetUnlinkOnClose(false) // listener.Close checks the file first
 	return &listener{UnixListener: unixListener, path: path, file: file}, nil
 }
 
-// listener removes its socket when closed, unless another stands in its place by
-// then.
+// listener removes its socket when closed, unless another server has replaced it.
 type listener struct {
 	*net.UnixListener
 	path   string
@@ -192,8 +191,8 @@ type listener struct {
 	remove sync.Once
 }
 
-// Close removes the file before it stops listening, as the inode cannot be used
-// again, and be mistaken for ours, before that.
+// Close removes the file before it stops listening: until then no other file can get the
+// same inode and be mistaken for ours.
 func (l *listener) Close() error {
 	l.remove.Do(func() {
 		if file, err := os.Lstat(l.path); err == nil && os.SameFile(file, l.file) {
@@ -203,7 +202,7 @@ func (l *listener) Close() error {
 	return l.UnixListener.Close()
 }
 
-// fail classifies what the system says.
+// fail classifies an error of the system.
 func fail(path string, err error) error {
 	kind, advice := winerr.Internal, ""
 	switch {
@@ -219,7 +218,7 @@ func fail(path string, err error) error {
 	return winerr.As(kind, listenOp, path, err, advice)
 }
 
-// validateSecurityDescriptor has nothing to do: the file mode decides here.
+// validateSecurityDescriptor accepts everything: the file mode decides who may connect.
 func validateSecurityDescriptor(string) error { return nil }
 
 // owner asks the socket for the process that listens on it.

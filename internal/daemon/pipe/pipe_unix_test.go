@@ -200,7 +200,7 @@ func TestListen_DirectoryNotWritable(t *testing.T) {
 		}
 	})
 	t.Run("by nature", func(t *testing.T) {
-		const path = "/sys/csi-proxy-test.sock" // nobody can create files there, not even root
+		const path = "/sys/csi-proxy-test.sock" // not even root can create files there
 		if _, err := os.Stat("/sys/kernel"); err != nil {
 			t.Skipf("needs Linux' sysfs: %v", err)
 		}
@@ -305,7 +305,7 @@ func TestListener_Close_RemovesSocket(t *testing.T) {
 func TestListener_Close_LeavesSocketOfAnother(t *testing.T) {
 	path := newPath(t)
 	first := mustListen(t, path)
-	if err := os.Remove(path); err != nil { // somebody tidied up too eagerly
+	if err := os.Remove(path); err != nil { // as a cleanup job would
 		t.Fatal(err)
 	}
 	serve(t, mustListen(t, path), echo)
@@ -313,7 +313,7 @@ func TestListener_Close_LeavesSocketOfAnother(t *testing.T) {
 	wantEcho(t, path)
 }
 
-// TestListen_DirectoryLockedByOthers: nobody can keep a server from starting without a word.
+// TestListen_DirectoryLockedByOthers: a server that cannot lock its directory says so.
 func TestListen_DirectoryLockedByOthers(t *testing.T) {
 	dir := newDir(t)
 	lock, err := os.Open(dir)

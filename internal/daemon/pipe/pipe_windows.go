@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// bufferSize lets a whole gRPC frame be written at once. Without a buffer
-	// each write waits for the reader to ask. Every instance is charged with it
-	// against the non-paged pool, so it is not larger.
+	// bufferSize holds a whole gRPC frame. Without a buffer each write waits for
+	// the reader. It is not larger because each instance takes it from the
+	// non-paged pool.
 	bufferSize = 64 << 10
 
-	// ownerTimeout bounds the search for the owner of a taken name. An owner
-	// who does not accept connections would keep us waiting.
+	// ownerTimeout limits the connection to a pipe that already exists, whose
+	// owner may not accept connections.
 	ownerTimeout = time.Second
 )
 
@@ -53,8 +53,8 @@ func listen(ctx context.Context, path string, cfg Config) (net.Listener, error) 
 	return listener, nil
 }
 
-// tryInstance makes one more instance of a pipe, as every client does need one. Only the first
-// is made whatever the descriptor says, so a wrong one would be found out by the first client.
+// tryInstance makes one more instance of a pipe, as each client needs one. Windows checks the
+// descriptor from the second instance on, so otherwise the first client would find the error.
 func tryInstance(path string) error {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -68,10 +68,9 @@ func tryInstance(path string) error {
 	return windows.CloseHandle(instance)
 }
 
-// listenError finds out whether path has an owner. Windows does not say so plainly:
-// depending on what the owner's security descriptor allows and whether it limits
-// the number of instances, a taken name is ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS
-// or ERROR_PIPE_BUSY. See
+// listenError finds out whether path has an owner. Depending on the owner's security
+// descriptor and its limit of instances, Windows returns ERROR_ACCESS_DENIED (5),
+// ERROR_ALREADY_EXISTS (183) or ERROR_PIPE_BUSY (231) for a taken name. See
 // https://learn.microsoft.com/windows/win32/api/namedpipeapi/nf-namedpipeapi-createnamedpipew
 func listenError(ctx context.Context, path string, err error) error {
 	errno := windows.Errno(0)
@@ -96,9 +95,9 @@ func listenError(ctx context.Context, path string, err error) error {
 		"only one csi-proxy can run on a node: stop the other first")
 }
 
-// owner asks the pipe for the process that serves it. It connects at
-// SECURITY_ANONYMOUS, go-winio's default, so that an owner who should not be one
-// gains nothing. The error is fs.ErrNotExist if there is no such pipe.
+// owner asks the pipe for the process that serves it. It connects at SECURITY_ANONYMOUS,
+// go-winio's default, so that a malicious owner cannot impersonate us. The error is
+// fs.ErrNotExist if there is no such pipe.
 //
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-getnamedpipeserverprocessid
 func owner(ctx context.Context, path string) (pid uint32, err error) {
@@ -162,19 +161,19 @@ func validateSecurityDescriptor(sddl string) error {
 	if err != nil {
 		return winerr.As(winerr.Invalid, op, sddl, err, "its access list cannot be read")
 	}
-	// A daemon without clients is a mistake, too.
+	// A daemon without clients is a mistake.
 	if len(admitted) == 0 {
-		return winerr.New(winerr.Invalid, op, sddl, "its access list admits nobody")
+		return winerr.New(winerr.Invalid, op, sddl, "its access list admits no account; add one, as the default does")
 	}
 	for _, who := range admitted {
 		if who.IsWellKnown(windows.WinWorldSid) || who.IsWellKnown(windows.WinAnonymousSid) {
-			return winerr.New(winerr.Invalid, op, sddl, "it admits everyone (%s), and a client of the pipes can format disks: name the accounts that drivers run under", who)
+			return winerr.New(winerr.Invalid, op, sddl, "it admits everyone (%s), and clients can format disks; name the accounts of the drivers instead", who)
 		}
 	}
 	return nil
 }
 
-// admittedBy returns those whom an access list allows anything.
+// admittedBy returns the accounts that an access list allows anything.
 func admittedBy(dacl *windows.ACL) ([]*windows.SID, error) {
 	const allowedCallback = 9 // ACCESS_ALLOWED_CALLBACK_ACE_TYPE, which begins like a plain one
 	var admitted []*windows.SID

@@ -60,7 +60,7 @@ func TestListen_SecurityDescriptor(t *testing.T) {
 		"D:NO_ACCESS_CONTROL", // a null one; Wine takes it for an empty one
 		"D:",                  // an empty one
 		"D:P",
-		"D:P(D;;GA;;;WD)", // nobody
+		"D:P(D;;GA;;;WD)", // no account
 		"D:P(A;;GA;;;SY)(A;;GA;;;WD)",
 		"D:P(A;;GA;;;SY)(A;;GRGW;;;AN)",
 	} {

@@ -10,17 +10,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 )
 
-// connections is a listener that remembers the connections it has accepted, so that a
-// stop can close those that grpc-go itself would wait for, and so that there are not more of
-// them than the endpoint has room for.
+// connections is a listener that knows the connections it accepted. It limits their number, and on
+// stop it closes those that grpc-go would wait for.
 type connections struct {
 	net.Listener
 	most int
 	mu   sync.Mutex
 	open map[*connection]struct{}
 
-	newcomers atomic.Int64  // that have not greeted yet
-	settled   chan struct{} // has something when there is one less
+	newcomers atomic.Int64  // connections that have not greeted yet
+	settled   chan struct{} // receives when there is one newcomer less
 }
 
 func track(listener net.Listener, most int) *connections {
@@ -28,16 +27,14 @@ func track(listener net.Listener, most int) *connections {
 }
 
 const (
-	// maxNewcomers is how many connections may be about to greet before the next one has to
-	// wait: a flood of them, each with a goroutine of its own, keeps the processor from the
-	// calls of others.
+	// maxNewcomers is the number of connections that have not greeted, beyond which the next one
+	// waits. A flood of them, each with its own goroutine, would starve the calls of others.
 	maxNewcomers = 16
-	// newcomerPause is how long it waits at most. Clients that never greet must not lock
-	// out those that do.
+	// newcomerPause is the longest wait. Clients that never greet must not lock out others.
 	newcomerPause = 5 * time.Millisecond
 )
 
-// awaitNewcomers returns when there is time for another connection.
+// awaitNewcomers waits until there are few newcomers, but at most newcomerPause.
 func (c *connections) awaitNewcomers() {
 	if c.newcomers.Load() < maxNewcomers {
 		return
@@ -53,7 +50,7 @@ func (c *connections) awaitNewcomers() {
 	}
 }
 
-// Accept returns the next connection, remembered until it is closed.
+// Accept returns the next connection, and tracks it until it is closed.
 func (c *connections) Accept() (net.Conn, error) {
 	c.awaitNewcomers()
 	raw, err := c.Listener.Accept()
@@ -61,7 +58,7 @@ func (c *connections) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	conn := &connection{Conn: raw, owner: c}
-	conn.pid, _ = pipe.PeerPID(raw) // asked once: it is for every line in the log
+	conn.pid, _ = pipe.PeerPID(raw) // asked once, for every line in the log
 	conn.heard.Store(time.Now().UnixNano())
 	c.newcomers.Add(1)
 	c.mu.Lock()
@@ -69,19 +66,19 @@ func (c *connections) Accept() (net.Conn, error) {
 	if len(c.open) >= c.most {
 		surplus = c.longestSilent()
 		if surplus.calls.Load() > 0 {
-			surplus = conn // all are at work, and a call is not given up for somebody who only knocks
+			surplus = conn // every connection has a call: refuse the new one
 		}
 	}
 	c.open[conn] = struct{}{}
 	c.mu.Unlock()
 	if surplus != nil {
-		_ = surplus.Close() // its client, if it is still there, connects again
+		_ = surplus.Close() // its client, if there still is one, reconnects
 	}
 	return conn, nil
 }
 
-// longestSilent is the connection that has the least to lose, of the process that has most of
-// them: whoever opens connections without end replaces his own. c.mu is held.
+// longestSilent returns the connection with the least worth, of the process that has the most
+// connections: a client that opens them without end replaces its own. The caller holds c.mu.
 func (c *connections) longestSilent() *connection {
 	byProcess, most := map[int]int{}, 0
 	for conn := range c.open {
@@ -97,13 +94,13 @@ func (c *connections) longestSilent() *connection {
 	return longest
 }
 
-// closeSilent closes the connections that have not said enough to be HTTP/2.
+// closeSilent closes the connections that have not sent an HTTP/2 greeting.
 func (c *connections) closeSilent() {
 	c.closeIf(func(conn *connection) bool { return !conn.greeted() })
 }
 
-// greeting is how many bytes an HTTP/2 client sends at least before anything else: the
-// preface and the header of its settings.
+// greeting is the number of bytes that every HTTP/2 client sends first: the preface and the header
+// of its settings.
 const greeting = int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + 9)
 
 func (c *connections) closeAll() {
@@ -120,23 +117,23 @@ func (c *connections) closeIf(match func(*connection) bool) {
 	}
 	c.mu.Unlock()
 	for _, conn := range matched {
-		_ = conn.Close() // we are done with it either way
+		_ = conn.Close() // best effort
 	}
 }
 
-// connection is an accepted connection that knows whether its client ever greeted.
+// connection is an accepted connection.
 type connection struct {
 	net.Conn
 	owner    *connections
 	pid      int          // of the process at the other end; 0: unknown
 	received atomic.Int64 // bytes, counted only up to the greeting
 	heard    atomic.Int64 // when something was last received, in nanoseconds
-	settled  atomic.Bool  // it is no newcomer any more
-	calls    atomic.Int64 // that are being carried out
-	useful   atomic.Bool  // there was one
+	settled  atomic.Bool  // no longer a newcomer
+	calls    atomic.Int64 // calls in flight
+	useful   atomic.Bool  // it has had a call
 }
 
-// settle is called when the connection has greeted, or was closed.
+// settle is called when the connection has greeted or is closed.
 func (c *connection) settle() {
 	if c.settled.Swap(true) {
 		return
@@ -144,7 +141,7 @@ func (c *connection) settle() {
 	c.owner.newcomers.Add(-1)
 	select {
 	case c.owner.settled <- struct{}{}:
-	default: // whoever waits knows already
+	default: // already signalled
 	}
 }
 
@@ -156,8 +153,8 @@ func (c *connection) served() {
 	c.calls.Add(-1)
 }
 
-// worth is what would be lost with the connection: nothing, a greeting, a client that comes
-// back, or calls.
+// worth ranks what closing the connection would lose: nothing, a greeting, an active client, or
+// calls.
 func (c *connection) worth() int {
 	switch {
 	case c.calls.Load() > 0:
@@ -171,8 +168,8 @@ func (c *connection) worth() int {
 	}
 }
 
-// before reports whether the connection is to be closed before another one: if it is worth
-// less, or as much and was heard of longer ago.
+// before reports whether to close the connection before another one: if its worth is less, or equal
+// and it was silent longer.
 func (c *connection) before(other *connection) bool {
 	return cmp.Or(cmp.Compare(c.worth(), other.worth()), cmp.Compare(c.heard.Load(), other.heard.Load())) < 0
 }

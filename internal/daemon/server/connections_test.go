@@ -3,7 +3,7 @@ package server
 import "testing"
 
 // TestConnections_Fair: a process with very many connections loses its own, however much they
-// were worth, and not the idle one of somebody else.
+// were worth, and not an idle one of another process.
 func TestConnections_Fair(t *testing.T) {
 	c := &connections{open: map[*connection]struct{}{}}
 	add := func(pid int, heard int64) *connection {

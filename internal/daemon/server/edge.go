@@ -16,31 +16,30 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 )
 
-// Observer is told of every request, for metrics. Methods are called concurrently and
-// must be quick.
+// Observer sees every request, for metrics. Its methods are called concurrently and must be
+// quick.
 type Observer interface {
-	// RequestStarted is called with the method that was really called, such as
-	// /v1beta1.Disk/DiskStats.
+	// RequestStarted gets the method that the client called, such as /v1beta1.Disk/DiskStats.
 	RequestStarted(method string)
 	// RequestDone is called exactly once for each RequestStarted.
 	RequestDone(method string, code codes.Code, elapsed time.Duration)
 }
 
-// requestVerbosity is the klog level of the line per request.
+// requestVerbosity is the klog level of the line for each request.
 const requestVerbosity = 2
 
-// edge is what every call passes on its way in and out. It is one interceptor and not a
-// chain of them, because a chain costs an allocation per link and call.
+// edge handles every call on its way in and out. It is one interceptor, because a chain of them
+// costs one allocation per link and call.
 type edge struct {
 	logger   klog.Logger
 	observer Observer        // may be nil
-	streams  context.Context //nolint:containedctx // the life of the endpoint, which ends its streams
-	version  metadata.MD     // the header of health checks, which gRPC copies
+	streams  context.Context //nolint:containedctx // ends the streams with the endpoint
+	version  metadata.MD     // the header of health checks; gRPC copies it
 }
 
-// unary observes and logs a call. Panics are caught twice: around the handler, so that the
-// log line and the metrics of that call tell of it, and here, so that no mistake of ours
-// in between ends the process.
+// unary observes and logs a call. It recovers panics twice: around the handler, so that the log line
+// and the metrics of the call show the failure, and here, so that our own code in between cannot
+// end the process.
 func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	defer e.recoverPanic(info.FullMethod, &resp, &err)
 	if conn := caller(ctx).conn; conn != nil {
@@ -71,13 +70,12 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	return resp, err
 }
 
-// call runs the handler. It is where the kinds of errors below become the gRPC codes
-// above, and where a panic becomes that call's Internal error.
+// call runs the handler, and turns its error or panic into a gRPC status.
 func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	defer e.recoverPanic(info.FullMethod, &resp, &err)
 	if info.FullMethod == healthv1.Health_Check_FullMethodName {
-		// The published messages have no field for it. It fails without a connection
-		// only, when there is nobody to tell.
+		// The published messages have no field for the version. This fails only without a
+		// connection.
 		_ = grpc.SetHeader(ctx, e.version)
 	}
 	if err = checkDecoded(req); err == nil {
@@ -89,8 +87,8 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 	return resp, nil
 }
 
-// stream guards streams, and ends them when the endpoint stops. The only ones are health
-// watches.
+// stream recovers panics of streams, and ends them when the endpoint stops. The only streams are
+// health watches.
 func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	var none any
 	defer e.recoverPanic(info.FullMethod, &none, &err)
@@ -107,7 +105,7 @@ func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 // endingStream is a stream with another context.
 type endingStream struct {
 	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // that is what it is for
+	ctx context.Context //nolint:containedctx // its purpose
 }
 
 func (s endingStream) Context() context.Context { return s.ctx }

@@ -18,38 +18,38 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
-// Limits on what one client can demand. Requests are a few paths and numbers; the
-// limits leave room for the longest legal paths and no more.
+// Limits of one client. Requests are a few paths and numbers; the limits allow the longest legal
+// paths.
 const (
 	maxRequestBytes = 1 << 20
-	// maxMessageBytes is what gRPC reads: larger requests it refuses by itself, without a
+	// maxMessageBytes is the most that gRPC reads. It refuses larger requests itself, without a
 	// line in the log.
 	maxMessageBytes      = 16 << 20
 	maxHeaderBytes       = 16 << 10
 	maxConcurrentStreams = 1000
-	// streamWorkers are goroutines kept ready per endpoint in use. A fresh goroutine per call
-	// grows its stack anew each time, which costs a tenth of a short call's time; calls
-	// beyond this number get a fresh one as usual. BenchmarkRPC shows the difference.
+	// streamWorkers is the number of goroutines kept ready per endpoint in use. A new goroutine
+	// for each call must grow its stack, which takes a tenth of a short call's time. Calls beyond
+	// this number get a new one. BenchmarkRPC shows the difference.
 	streamWorkers = 16
-	// readBufferBytes is enough for several requests. Every connection has such a buffer all
-	// the time, and gRPC's default of 32 KiB gains nothing: see ADR 0016.
+	// readBufferBytes holds several requests. Every connection keeps such a buffer, and gRPC's
+	// default of 32 KiB gains nothing: see ADR 0016.
 	readBufferBytes = 4 << 10
 )
 
-// endpoint is one group-version being served. It gets its gRPC server with the first
-// connection: a node's drivers use a few of the endpoints, and each server that only waits
-// would take 150 KB of a Windows node's memory, where no goroutine has less than 8 KB.
+// endpoint serves one version of a group. It makes its gRPC server at the first connection: drivers
+// use few of the endpoints, and an idle server takes 150 KB on Windows, where a goroutine has at
+// least 8 KB.
 type endpoint struct {
 	name        string
 	connections *connections
 	newServer   func() *grpcServer
 
 	mu      sync.Mutex
-	server  *grpcServer // nil until there was a connection
+	server  *grpcServer // nil until the first connection
 	stopped bool
 }
 
-// grpcServer is what answers on an endpoint.
+// grpcServer answers on an endpoint.
 type grpcServer struct {
 	*grpc.Server
 	health     *health.Server
@@ -77,8 +77,8 @@ func newGRPCServer(logger klog.Logger, cfg Config, e grpcapi.Endpoint) *grpcServ
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ReadBufferSize(readBufferBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: cfg.IdleTimeout}),
-		// Clients of other languages keep idle connections alive with pings; they
-		// are local and harmless.
+		// Clients in other languages keep idle connections alive with pings, which are
+		// harmless here.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(edge.unary),
 		grpc.StreamInterceptor(edge.stream),
@@ -90,21 +90,20 @@ func newGRPCServer(logger klog.Logger, cfg Config, e grpcapi.Endpoint) *grpcServ
 	return &grpcServer{Server: s, health: h, endStreams: endStreams}
 }
 
-// serve answers until the endpoint is stopped, or fails. A stop is no error.
+// serve answers until the endpoint stops or fails. A stop returns nil.
 func (e *endpoint) serve() error {
-	// Whatever Accept says, the gRPC server knows what to do about it: errors that pass are
-	// tried again.
+	// The gRPC server handles the error: it retries temporary ones.
 	conn, err := e.connections.Accept()
 	server := e.start()
 	if server == nil {
 		if conn != nil {
-			_ = conn.Close() // too late
+			_ = conn.Close() // the endpoint is stopped
 		}
 		return nil
 	}
 	listener := &resumed{Listener: e.connections, conn: conn, err: err}
 	err = server.Serve(listener)
-	if errors.Is(err, grpc.ErrServerStopped) { // before it had begun to serve
+	if errors.Is(err, grpc.ErrServerStopped) { // stopped before it served
 		err = nil
 		if listener.conn != nil {
 			_ = listener.conn.Close()
@@ -113,7 +112,7 @@ func (e *endpoint) serve() error {
 	return err
 }
 
-// start makes the gRPC server, unless the endpoint is stopped already.
+// start makes the gRPC server, unless the endpoint is already stopped.
 func (e *endpoint) start() *grpcServer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,19 +122,19 @@ func (e *endpoint) start() *grpcServer {
 	return e.server
 }
 
-// stop lets calls in flight finish, but not longer than timeout.
+// stop lets calls in flight finish within timeout.
 func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
 	e.mu.Lock()
 	e.stopped = true
 	server := e.server
 	e.mu.Unlock()
 	if server == nil {
-		_ = e.connections.Close() // nobody has come, and nobody shall
+		_ = e.connections.Close() // there was no connection
 		return
 	}
 
-	// Watchers of the health are told; then their streams, which have no end of their
-	// own, are ended, or the graceful stop would wait for them.
+	// Tell the health watchers, then end their streams, which would otherwise keep the graceful
+	// stop waiting.
 	const farewell = 100 * time.Millisecond
 	server.health.Shutdown()
 	time.AfterFunc(farewell, server.endStreams)
@@ -149,17 +148,17 @@ func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
 	defer timer.Stop()
 	defer sweep.Stop()
 	for {
-		// Connections that never spoke cannot have calls in flight; without this the
-		// graceful stop would wait for their handshakes.
+		// Silent connections have no calls in flight, but the graceful stop would wait for
+		// their handshakes.
 		e.connections.closeSilent()
 		select {
 		case <-done:
 			return
 		case <-sweep.C:
 		case <-timer.C:
-			logger.Info("Calls did not finish in time, closing their connections", "endpoint", e.name, "timeout", timeout)
-			// Closing the connections cancels the contexts of their calls. A call that
-			// is stuck in Windows all the same is left behind: done would wait for it.
+			logger.Info("Closing connections whose calls did not finish in time", "endpoint", e.name, "timeout", timeout)
+			// This cancels the contexts of the calls. Do not wait for done: a call may be
+			// stuck in Windows.
 			e.connections.closeAll()
 			server.Stop()
 			return
@@ -167,15 +166,14 @@ func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
 	}
 }
 
-// resumed is a listener whose first Accept somebody has called already.
+// resumed is a listener whose first Accept has already been called.
 type resumed struct {
 	net.Listener
 	conn net.Conn
 	err  error
 }
 
-// Accept returns what the first Accept has returned, and from then on what the listener
-// has.
+// Accept returns the result of the first Accept, and then accepts from the listener.
 func (r *resumed) Accept() (net.Conn, error) {
 	conn, err := r.conn, r.err
 	r.conn, r.err = nil, nil

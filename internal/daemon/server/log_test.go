@@ -98,7 +98,7 @@ func (rawCodec) Name() string                    { return "proto" }
 func (rawCodec) Marshal(v any) ([]byte, error)   { return v.([]byte), nil }
 func (rawCodec) Unmarshal(b []byte, v any) error { *v.(*[]byte) = b; return nil }
 
-// TestSecretFields_AreComplete walks every message of the API: whoever adds a field with
+// TestSecretFields_AreComplete walks every message of the API: to add a field with
 // a secret must say so.
 func TestSecretFields_AreComplete(t *testing.T) {
 	looksSecret := regexp.MustCompile(`(?i)pass|secret|token|credential|key|auth`)

@@ -9,9 +9,8 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// peerCredentials adds the caller's process id to a connection. Who may connect at all
-// is decided by the pipe's security descriptor or the socket's mode; the id is for the
-// log.
+// peerCredentials adds the caller's process id to a connection, for the log. The pipe's security
+// descriptor or the socket's mode decides who may connect.
 type peerCredentials struct {
 	credentials.TransportCredentials
 }
@@ -20,7 +19,7 @@ func newPeerCredentials() credentials.TransportCredentials {
 	return peerCredentials{insecure.NewCredentials()}
 }
 
-// ServerHandshake tells the calls of a connection whose they are.
+// ServerHandshake lets each call find its connection and process id.
 func (peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	info := peerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
 	if tracked, ok := conn.(*connection); ok {
@@ -33,7 +32,7 @@ func (c peerCredentials) Clone() credentials.TransportCredentials {
 	return peerCredentials{c.TransportCredentials.Clone()}
 }
 
-// peerInfo is what is known of the process at the other end; pid 0 means unknown.
+// peerInfo describes the process at the other end; pid 0 means unknown.
 type peerInfo struct {
 	credentials.CommonAuthInfo
 	pid  int
@@ -45,7 +44,7 @@ func (peerInfo) AuthType() string { return "local" }
 // callerPID returns the process id of the caller of a request, or 0.
 func callerPID(ctx context.Context) int { return caller(ctx).pid }
 
-// caller returns what is known of the caller of a request.
+// caller describes the caller of a request.
 func caller(ctx context.Context) peerInfo {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(peerInfo); ok {

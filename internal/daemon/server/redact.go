@@ -16,7 +16,7 @@ var secretFields = map[protoreflect.Name]bool{
 	"MutualChapSecret": true,
 }
 
-// maxLoggedText bounds how much of one field a caller can put into our log.
+// maxLoggedText limits how much of one field gets into the log.
 const maxLoggedText = 512
 
 // loggable returns the fields of a request as keys and values for a log line, without
@@ -29,9 +29,9 @@ func loggable(request any) []any {
 	return appendFields(nil, "", message.ProtoReflect())
 }
 
-// appendFields walks the fields that are set, in the order of their declaration. Fields of
-// a message inside get its name as prefix. Requests have neither lists nor maps; if one
-// ever does, its length is all that is logged.
+// appendFields appends the fields that are set, in the order of their declaration. The fields of a
+// nested message get its name as prefix. Requests have neither lists nor maps; of those only the
+// length would be logged.
 func appendFields(values []any, prefix string, m protoreflect.Message) []any {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -58,8 +58,8 @@ func appendFields(values []any, prefix string, m protoreflect.Message) []any {
 	return values
 }
 
-// oneLine makes text from a caller fit for a log: bounded, and without characters that
-// would start a new line or steer a terminal.
+// oneLine makes a caller's text safe for a log: it limits the length and replaces characters that
+// start a new line or control a terminal.
 func oneLine(text string) string {
 	if len(text) > maxLoggedText {
 		text = strings.ToValidUTF8(text[:maxLoggedText], "") + "..."

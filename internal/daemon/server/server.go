@@ -1,8 +1,8 @@
-// Package server runs the gRPC endpoints of a node: one listener and one gRPC server
-// per group and version, with what every request needs around it.
+// Package server runs the gRPC endpoints of a node: one listener and one gRPC server per group and
+// version, with limits, logging, metrics and a graceful stop.
 //
-// Run is the only entry. Which services answer, where they listen and what is observed
-// comes in through Config; the package knows neither Windows nor flags.
+// Config has the services, listeners and observer; the package depends neither on Windows nor on
+// flags.
 package server
 
 import (
@@ -20,17 +20,16 @@ import (
 )
 
 const (
-	// DefaultStopTimeout is how long calls in flight may take to finish on stop.
+	// DefaultStopTimeout is the time for calls in flight to finish on stop.
 	DefaultStopTimeout = 20 * time.Second
-	// DefaultConnectionTimeout is short, because old clients leave one silent
-	// connection behind each time they are constructed; grpc-go would keep those, and
-	// wait for them when it stops, for 120 seconds.
+	// DefaultConnectionTimeout is short, because an old client leaves a silent connection behind
+	// when it is created. grpc-go would keep it for 120 seconds, and wait for it on stop.
 	DefaultConnectionTimeout = 5 * time.Second
-	// DefaultIdleTimeout is when a connection without a call is closed, which its client
+	// DefaultIdleTimeout is the time after which a connection without calls is closed. Its client
 	// does not notice: the next call opens another one.
 	DefaultIdleTimeout = 15 * time.Minute
-	// DefaultMaxConnections is how many connections an endpoint has at the same time. A
-	// node has a few dozen drivers with one each; one that is idle takes about 100 KiB.
+	// DefaultMaxConnections is the number of connections per endpoint. A node has a few dozen
+	// drivers with one each; an idle connection takes about 100 KiB.
 	DefaultMaxConnections = 1024
 )
 
@@ -42,32 +41,31 @@ type Config struct {
 	Services grpcapi.Services
 	// Listen opens the listener of an endpoint. The server closes it.
 	Listen func(context.Context, grpcapi.Endpoint) (net.Listener, error)
-	// Observer is told of every request; may be nil.
+	// Observer sees every request; may be nil.
 	Observer Observer
 	// Ready is called once, when every endpoint listens; may be nil.
 	Ready func()
-	// StopTimeout bounds the graceful part of the stop; 0 means DefaultStopTimeout.
+	// StopTimeout limits the graceful part of the stop; 0 means DefaultStopTimeout.
 	StopTimeout time.Duration
-	// ConnectionTimeout bounds how long a connection may stay silent before its HTTP/2
-	// preface; 0 means DefaultConnectionTimeout.
+	// ConnectionTimeout limits the silence before a connection's HTTP/2 preface; 0 means
+	// DefaultConnectionTimeout.
 	ConnectionTimeout time.Duration
-	// IdleTimeout is for how long a connection may have no call; 0 means DefaultIdleTimeout.
+	// IdleTimeout limits the time without calls on a connection; 0 means DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// MaxConnections is how many connections an endpoint has; a further one takes the place
-	// of one without calls, if there is such, that was silent longest. 0 means
+	// MaxConnections is the number of connections per endpoint. A further one replaces the
+	// connection without calls that was silent longest, if there is one. 0 means
 	// DefaultMaxConnections.
 	MaxConnections int
 }
 
-// Run serves until ctx ends or an endpoint fails, whichever is first; then it stops
-// every endpoint and returns. A stop by ctx is nil, however long it took. A failure
-// names its endpoint. When Run returns, no listener and no connection of it is left;
-// only a call that does not heed its context may still run.
+// Run serves until ctx ends or an endpoint fails. Then it stops every endpoint and returns: nil if
+// ctx ended, or an error that names the endpoint. When Run returns, all its listeners and
+// connections are closed; only a call that ignores its context may still run.
 //
-// Messages go to the logger in ctx.
+// Run logs to the logger in ctx.
 func Run(ctx context.Context, cfg Config) error {
 	if len(cfg.Endpoints) == 0 {
-		return errors.New("no API group is selected, so there is nothing to serve")
+		return errors.New("no API group is selected")
 	}
 	cfg.StopTimeout = cmp.Or(cfg.StopTimeout, DefaultStopTimeout)
 	cfg.ConnectionTimeout = cmp.Or(cfg.ConnectionTimeout, DefaultConnectionTimeout)
@@ -116,7 +114,7 @@ func listen(ctx context.Context, cfg Config) (_ []*endpoint, err error) {
 	defer func() {
 		if err != nil {
 			for _, e := range endpoints {
-				_ = e.connections.Close() // the failure to listen is what matters
+				_ = e.connections.Close() // the failure to listen matters more
 			}
 		}
 	}()

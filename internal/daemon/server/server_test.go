@@ -148,7 +148,7 @@ func TestRun_ServesAndStops(t *testing.T) {
 	r.mustServe()
 	r.mustStop(5 * time.Second)
 	if _, err := net.Dial("unix", r.path("v1")); err == nil {
-		t.Error("somebody still listens")
+		t.Error("a server still listens")
 	}
 }
 
@@ -162,7 +162,7 @@ func TestRun_Health(t *testing.T) {
 		}
 	}
 	if _, err := health.Check(t.Context(), &healthv1.HealthCheckRequest{Service: "v1.Disk"}); status.Code(err) != codes.NotFound {
-		t.Errorf("health of a service that is elsewhere: %v", err)
+		t.Errorf("health of a service of another endpoint: %v", err)
 	}
 	// A watcher learns of the stop before the connection ends.
 	watch, err := health.Watch(t.Context(), &healthv1.HealthCheckRequest{})
@@ -180,7 +180,7 @@ func TestRun_Health(t *testing.T) {
 	r.mustStop(3 * time.Second)
 }
 
-// TestRun_UnusedEndpoints: an endpoint that nobody has called has no gRPC server with all its
+// TestRun_UnusedEndpoints: an endpoint without clients has no gRPC server with all its
 // goroutines, and stops like the others.
 func TestRun_UnusedEndpoints(t *testing.T) {
 	before := runtime.NumGoroutine()
@@ -195,7 +195,7 @@ func TestRun_UnusedEndpoints(t *testing.T) {
 	r.mustStop(5 * time.Second)
 }
 
-// TestRun_ClientsDuringTheStop: whoever comes while the endpoints stop is answered or turned
+// TestRun_ClientsDuringTheStop: a client that connects during the stop is answered or turned
 // away, and does not hold it up.
 func TestRun_ClientsDuringTheStop(t *testing.T) {
 	for range 50 {
@@ -367,7 +367,7 @@ func TestRun_ClientThatDisappears(t *testing.T) {
 	select {
 	case <-cancelled:
 	case <-time.After(10 * time.Second):
-		t.Fatal("the call goes on for nobody")
+		t.Fatal("the call continues without its client")
 	}
 	r.mustServe()
 }

@@ -5,24 +5,22 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // the codec that is wrapped
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that we wrap
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// codec decodes requests as gRPC does, except that it lets those pass that it cannot
-// decode, such as those with text that is not UTF-8, and those that are too large, without
-// content and with a mark. gRPC
-// itself would answer Internal, as if it were our fault, and no interceptor of ours would
-// get to log and count it.
+// codec decodes requests as gRPC does, but passes on a request that it cannot decode, such as one
+// that is too large or has text that is not UTF-8, empty and with a mark. gRPC itself would answer
+// Internal, without a chance for our interceptor to log and count the request.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
 
-// undecodable is the mark: unknown fields that no decoder can leave behind, because they
-// begin with a wire type that does not exist. The reason follows it.
+// undecodable is the mark, stored as an unknown field. It begins with a wire type that does not
+// exist, so no decoder leaves it behind. The reason follows it.
 const undecodable = "\x07"
 
 var errTooLarge = fmt.Errorf("it has more than %d bytes", maxRequestBytes)

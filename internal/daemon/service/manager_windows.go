@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/windows/svc/eventlog"
 )
 
-// Run hands the process to the service manager, and returns when the service has stopped.
-// The caller then ends the process. Everything the service has opened is closed by then, but
-// for calls to Windows that have not come back.
+// Run hands the process to the service manager, and returns when the service has stopped. The caller
+// then ends the process. By then everything that the service opened is closed, except for calls to
+// Windows that have not returned.
 //
-// Under which name the service is installed does not matter, since the process has only one.
-// Arguments given to StartService are ignored: the command line is that of the installation.
+// The service can have any name, because the process has only one service. Run ignores the arguments
+// of StartService: the command line comes from the installation.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicectrldispatcherw
 func Run(s Service) (exitCode uint32, err error) {
 	h := &handler{service: s}
@@ -29,20 +29,19 @@ func Run(s Service) (exitCode uint32, err error) {
 	return h.exitCode, nil
 }
 
-// handler is a service as package svc wants it.
+// handler adapts a service to package svc.
 type handler struct {
 	service  Service
 	exitCode uint32
 }
 
-// Execute is called on a goroutine of package svc, which reports that the service is stopped
-// when it returns: with ERROR_SERVICE_SPECIFIC_ERROR (1066) and our exit code, unless that is 0.
+// Execute runs on a goroutine of package svc. When it returns, svc reports the service as stopped,
+// with ERROR_SERVICE_SPECIFIC_ERROR (1066) and our exit code unless that is 0.
 func (h *handler) Execute(args []string, changes <-chan svc.ChangeRequest, statuses chan<- svc.Status) (specific bool, exitCode uint32) {
 	var events *eventlog.Log
 	if len(args) > 0 { // the first is the name of the service
-		// A source that is not registered does no harm: Windows writes to the
-		// application log. So an error here means that there is no event log at all, and
-		// the service does without.
+		// If the source is not registered, Windows writes to the application log. So an error
+		// here means that there is no event log, and the service runs without one.
 		// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-registereventsourcew
 		if log, err := eventlog.Open(args[0]); err == nil {
 			defer log.Close()
@@ -78,7 +77,7 @@ type scm struct {
 func (m *scm) report(status Status) {
 	s := svc.Status{State: svc.State(status.State), CheckPoint: status.CheckPoint, WaitHint: uint32(status.WaitHint / time.Millisecond)}
 	if status.State == Running {
-		// Those that are pending accept nothing: the manager would not send it anyway.
+		// A pending service accepts nothing; the manager would not send it anyway.
 		s.Accepts = svc.AcceptStop | svc.AcceptShutdown | svc.AcceptPreShutdown
 	}
 	m.statuses <- s
@@ -86,7 +85,7 @@ func (m *scm) report(status Status) {
 
 func (m *scm) info(id uint32, text string) {
 	if m.events != nil {
-		_ = m.events.Info(id, text) // the log has it, too
+		_ = m.events.Info(id, text) // the log has it too
 	}
 }
 

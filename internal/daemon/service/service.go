@@ -1,8 +1,8 @@
-// Package service is the life of a program as a Windows service: what it tells the service
-// control manager while it starts, runs and stops, and what it writes to the event log.
+// Package service runs a program as a Windows service: it reports to the service control manager
+// while the program starts, runs and stops, and writes to the event log.
 //
-// The life itself, in this file, knows no Windows and is tested everywhere. The manager
-// behind it is reached in manager_windows.go.
+// The state machine in this file does not depend on Windows and is tested on every system.
+// manager_windows.go connects it to the service control manager.
 package service
 
 import (
@@ -20,46 +20,45 @@ type Service struct {
 	Name string
 	// Serve works until ctx ends, and then for StopTimeout at most.
 	Serve func(ctx context.Context, notify Notify) error
-	// Failed is told why Serve has failed, and returns the exit code that the service
-	// manager shows. It is not 0.
+	// Failed gets the error of Serve and returns the exit code for the service manager, never 0.
 	Failed func(error) uint32
-	// StopTimeout is the time that Serve says it needs to stop.
+	// StopTimeout is the time that Serve needs to stop.
 	StopTimeout time.Duration
 }
 
-// Notify is how a program says how far it has come. In a console nobody listens.
+// Notify reports the progress of a program. In a console only Warn does something.
 type Notify struct {
-	Progress func()            // the start has come a step further
-	Ready    func()            // everything is there
-	Warn     func(text string) // operators should know, though the program goes on
+	Progress func()            // one more step of the start is done
+	Ready    func()            // the program serves
+	Warn     func(text string) // a problem for operators; the program continues
 }
 
-// State is what the service manager shows, SERVICE_..., with its numbers.
+// State is a state of the service, SERVICE_..., with the numbers of Windows.
 // https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status
 type State uint32
 
-// The states that we report. That the service is stopped follows from the end of the life.
+// The states that we report. Package svc reports the stopped state when the service returns.
 const (
 	StartPending State = 2
 	StopPending  State = 3
 	Running      State = 4
 )
 
-// Status is what the service manager is told.
+// Status is a report to the service manager.
 type Status struct {
 	State State
-	// CheckPoint grows while something is pending; when it does not for longer than
-	// WaitHint, the manager takes the service for hung.
+	// CheckPoint grows while a start or stop is pending. If it does not grow for WaitHint, the
+	// manager takes the service for hung.
 	CheckPoint uint32
 	WaitHint   time.Duration
 }
 
-// Request is what the service manager asks for, SERVICE_CONTROL_..., with its numbers.
+// Request is a request of the service manager, SERVICE_CONTROL_..., with the numbers of Windows.
 // https://learn.microsoft.com/windows/win32/services/service-control-handler-function
 type Request uint32
 
-// The requests that we accept. The last is sent before other services stop, and gives more
-// time than Shutdown, which Windows cuts off after a few seconds.
+// The requests that we accept. Preshutdown arrives before other services stop, and gives more time
+// than Shutdown, which Windows ends after a few seconds.
 const (
 	Stop        Request = 1
 	Interrogate Request = 4
@@ -67,8 +66,8 @@ const (
 	Preshutdown Request = 15
 )
 
-// Events of the event log. Its viewer has texts for 1 to 1000 if the source was registered
-// with the message file of EventCreate.exe, and shows ours below a remark otherwise.
+// Events of the event log. The viewer has texts for 1 to 1000 if the source was registered with the
+// message file of EventCreate.exe. Otherwise it shows our text below a note.
 const (
 	EventStarted = 1
 	EventStopped = 2
@@ -76,17 +75,17 @@ const (
 	EventWarning = 4
 )
 
-// ErrNotStarted is the answer if no service manager has started the process.
-var ErrNotStarted = errors.New("the service manager of Windows has not started this process")
+// ErrNotStarted means that the process was not started by the service manager.
+var ErrNotStarted = errors.New("the Windows service manager did not start this process")
 
 const (
-	// stepHint is how long one step of the start may take. To listen on a pipe that
-	// somebody else has takes a second.
+	// stepHint is the limit of one step of the start. Listening on a pipe that another process
+	// owns takes a second.
 	stepHint = 10 * time.Second
-	// stopMargin is what a stop may take beyond the time for calls in flight. After that
-	// the service counts as stopped, and the process ends with whatever still runs.
+	// stopMargin is the time for a stop beyond the time for calls in flight. After that the
+	// process ends, even if something still runs.
 	stopMargin = 5 * time.Second
-	// stopInterval is how often a stop is reported to go on.
+	// stopInterval is the time between reports of a stop in progress.
 	stopInterval = time.Second
 )
 
@@ -94,13 +93,13 @@ const (
 type manager interface {
 	// report tells the manager the status. It may be called by one goroutine only.
 	report(Status)
-	// The event log; failures are nobody's business.
+	// The event log. Failures to write it are ignored.
 	info(id uint32, text string)
 	warn(id uint32, text string)
 	fail(id uint32, text string)
 }
 
-// life is a service that runs.
+// life is a running service.
 type life struct {
 	Service
 	manager
@@ -112,14 +111,14 @@ type life struct {
 	until   time.Time
 }
 
-// run is the whole life. The exit code is 0 after a stop that was asked for.
+// run runs the service. The exit code is 0 after a requested stop.
 func (s Service) run(m manager, requests <-chan Request) (exitCode uint32) {
 	ctx, stop := context.WithCancel(context.Background()) //nolint:forbidigo // ends with the service
 	defer stop()
 	l := &life{Service: s, manager: m, stop: stop}
 	l.tell(Status{State: StartPending, CheckPoint: 1, WaitHint: stepHint})
 
-	over := make(chan struct{}) // nobody listens any more
+	over := make(chan struct{}) // ends the notifications
 	defer close(over)
 	steps, ready, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	signal := func(to chan<- struct{}) {
@@ -177,7 +176,7 @@ func (l *life) ready() {
 func (l *life) answer(request Request) {
 	switch request {
 	case Stop, Shutdown, Preshutdown:
-		if l.stopping() { // whoever asks twice wants to see it go on
+		if l.stopping() { // a repeated request gets the current status
 			l.report(l.status)
 			return
 		}
@@ -192,15 +191,15 @@ func (l *life) answer(request Request) {
 
 func (l *life) stopping() bool { return l.status.State == StopPending }
 
-// end writes the last event. Serve that ends without being asked to has failed, even if it
-// does not know why; one that was asked may say so with its context's error.
+// end writes the last event. If Serve returns without a stop request it has failed, even without an
+// error. After a stop request the error of its context is no failure.
 func (l *life) end(err error) (exitCode uint32) {
 	switch {
 	case l.stopping() && (err == nil || errors.Is(err, context.Canceled)):
 		l.info(EventStopped, l.Name+" has stopped.")
 		return 0
 	case err == nil:
-		err = errors.New("it ended without being asked to")
+		err = errors.New("it ended without a stop request")
 	}
 	what := "failed"
 	if l.status.State == StartPending {

@@ -39,7 +39,7 @@ func (m *fakeManager) fail(id uint32, text string) { m.note("error %d: %s", id, 
 
 var errBroken = errors.New("it is broken")
 
-// start runs a service in the bubble of a test. Whoever receives from the channel learns its
+// start runs a service in the bubble of a test. The channel returns its
 // exit code.
 func start(m manager, requests <-chan Request, serve func(context.Context, Notify) error) <-chan uint32 {
 	code := make(chan uint32, 1)
@@ -149,7 +149,7 @@ func TestRun_Interrogate(t *testing.T) {
 		code := start(m, requests, stopped)
 		synctest.Wait()
 		requests <- Interrogate
-		requests <- Request(2) // pause, which nobody accepts
+		requests <- Request(2) // pause, which is not accepted
 		requests <- Stop
 		check(
 			t, m, code, 0,
@@ -183,7 +183,7 @@ func TestRun_Fails(t *testing.T) {
 				notify.Ready()
 				return nil
 			},
-			[]string{"starting 1 10s", "running 0 0s", "event 1: x v1 has started.", "error 3: x v1 failed: it ended without being asked to"},
+			[]string{"starting 1 10s", "running 0 0s", "event 1: x v1 has started.", "error 3: x v1 failed: it ended without a stop request"},
 		},
 		"with a warning before": {
 			func(_ context.Context, notify Notify) error {
@@ -235,15 +235,14 @@ func TestRun_Panics(t *testing.T) {
 	})
 }
 
-// TestRun_NeverStops: a call to Windows that does not come back must not keep the service from
-// being stopped.
+// TestRun_NeverStops: the service stops even if a call to Windows does not return.
 func TestRun_NeverStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, requests, release := &fakeManager{}, make(chan Request), make(chan struct{})
 		code := start(m, requests, func(_ context.Context, notify Notify) error {
 			notify.Ready()
 			<-release
-			notify.Progress() // to nobody
+			notify.Progress() // after the end
 			return nil
 		})
 		synctest.Wait()

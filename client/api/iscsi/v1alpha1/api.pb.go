@@ -25,7 +25,7 @@ const (
 type AuthenticationType int32
 
 const (
-	// Nobody proves anything.
+	// Neither side proves its identity.
 	AuthenticationType_NONE AuthenticationType = 0
 	// The node proves itself to the target with chap_username and chap_secret.
 	AuthenticationType_ONE_WAY_CHAP AuthenticationType = 1

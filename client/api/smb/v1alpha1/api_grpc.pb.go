@@ -33,7 +33,7 @@ const (
 type SmbClient interface {
 	// NewSmbGlobalMapping maps the share of remote_path and, with a local_path, links that
 	// directory to the remote one. A healthy mapping is kept; one that is stale,
-	// disconnected or rejected by the server is removed and made anew.
+	// disconnected or rejected by the server is removed and created again.
 	//
 	// PermissionDenied: the server refuses the credentials, or local_path is outside the
 	// working directories of the proxy. NotFound: the server has no such share.
@@ -86,7 +86,7 @@ func (c *smbClient) RemoveSmbGlobalMapping(ctx context.Context, in *RemoveSmbGlo
 type SmbServer interface {
 	// NewSmbGlobalMapping maps the share of remote_path and, with a local_path, links that
 	// directory to the remote one. A healthy mapping is kept; one that is stale,
-	// disconnected or rejected by the server is removed and made anew.
+	// disconnected or rejected by the server is removed and created again.
 	//
 	// PermissionDenied: the server refuses the credentials, or local_path is outside the
 	// working directories of the proxy. NotFound: the server has no such share.

@@ -53,7 +53,7 @@ type VolumeClient interface {
 	DismountVolume(ctx context.Context, in *DismountVolumeRequest, opts ...grpc.CallOption) (*DismountVolumeResponse, error)
 	// IsVolumeFormatted tells whether a volume has a file system. Only a volume on which
 	// Windows recognises none is not formatted: one that is locked, damaged or unreadable
-	// is an error, so that nobody formats it.
+	// is an error, so that no driver formats it.
 	//
 	// NotFound: no such volume. FailedPrecondition: the volume is locked or carries data
 	// of an unknown kind.
@@ -172,7 +172,7 @@ type VolumeServer interface {
 	DismountVolume(context.Context, *DismountVolumeRequest) (*DismountVolumeResponse, error)
 	// IsVolumeFormatted tells whether a volume has a file system. Only a volume on which
 	// Windows recognises none is not formatted: one that is locked, damaged or unreadable
-	// is an error, so that nobody formats it.
+	// is an error, so that no driver formats it.
 	//
 	// NotFound: no such volume. FailedPrecondition: the volume is locked or carries data
 	// of an unknown kind.
