@@ -25,11 +25,7 @@ const (
 
 // pending are directories that are not rewritten yet: what is found there is reported, but does not
 // fail the test.
-var pending = []string{
-	".", ".github", "client", "cmd", "deploy", "docs", "examples", "hack",
-	"internal/ctl", "internal/daemon", "internal/host", "internal/testing", "internal/win", "internal/work",
-	"pkg", "test", "tools",
-}
+var pending = []string{"client", "cmd", "docs", "hack", "internal/daemon", "internal/win", "pkg/winsim", "test", "tools"}
 
 func TestWords(t *testing.T) {
 	repository := os.DirFS(filepath.Join("..", "..", ".."))
