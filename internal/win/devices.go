@@ -14,7 +14,7 @@ type Device string
 func PhysicalDrive(number uint32) Device { return Device(fmt.Sprintf(`\\.\PhysicalDrive%d`, number)) }
 
 // PartitionDevice is the device of a partition, which exists even while its volume has no
-// name. Where only a VolumeID is taken it stands for one.
+// name. It can be used where a call takes only a VolumeID.
 func PartitionDevice(disk, partition uint32) Device {
 	return Device(fmt.Sprintf(`\\?\GLOBALROOT\Device\Harddisk%d\Partition%d`, disk, partition))
 }
@@ -23,15 +23,18 @@ func PartitionDevice(disk, partition uint32) Device {
 // opens the device with the least access its code needs, and closes it before it returns:
 // an open handle keeps a disk from going offline.
 //
-// A device that is gone answers 2 when it is opened, and 55, 433, 1167 or 1617 later; a
-// driver that does not know a code answers 1 or 50.
+// For a device that is gone opening fails with ERROR_FILE_NOT_FOUND (2), and a later call with
+// ERROR_DEV_NOT_EXIST (55), ERROR_NO_SUCH_DEVICE (433), ERROR_DEVICE_NOT_CONNECTED (1167) or
+// ERROR_DEVICE_REMOVED (1617). A driver that does not know a control code fails with
+// ERROR_INVALID_FUNCTION (1) or ERROR_NOT_SUPPORTED (50).
 type Disks interface {
 	// DiskDevices lists the interface paths of the disks that are present, in no
 	// particular order: SetupDiGetClassDevs with GUID_DEVINTERFACE_DISK.
 	DiskDevices(ctx context.Context) ([]Device, error)
 
-	// DeviceNumber is IOCTL_STORAGE_GET_DEVICE_NUMBER, for disks and volumes. Volumes
-	// that are not exactly one partition answer 1, 50 or 87.
+	// DeviceNumber is IOCTL_STORAGE_GET_DEVICE_NUMBER, for disks and volumes. It fails with
+	// ERROR_INVALID_FUNCTION (1), ERROR_NOT_SUPPORTED (50) or ERROR_INVALID_PARAMETER (87)
+	// for volumes that are not exactly one partition.
 	DeviceNumber(ctx context.Context, d Device) (DeviceNumber, error)
 
 	// DeviceDescriptor is IOCTL_STORAGE_QUERY_PROPERTY, StorageDeviceProperty.

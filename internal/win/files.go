@@ -7,37 +7,37 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// Files is the part of a machine that deals with directories and links. What changes
-// something is done in an open directory.
+// Files is the part of a machine that deals with directories and links. All changes are made
+// in an open directory.
 type Files interface {
-	// FileInfo describes what stands at a path, links included: one open without access,
+	// FileInfo describes what a path names, links included: one open without access,
 	// then FileAttributeTagInfo on that handle, so attributes and tag are of the same
 	// object.
 	FileInfo(ctx context.Context, path Path) (FileInfo, error)
 
-	// TargetInfo is FileInfo, except that of a mounted folder it describes what the
-	// folder shows, and that it refuses any other link: code 4395. It fails as opening
-	// the volume would: 2 if it is gone, 21 or 1005 if it cannot be read.
+	// TargetInfo is FileInfo, except that for a mounted folder it describes the root of the
+	// volume. It fails with ERROR_REPARSE_POINT_ENCOUNTERED (4395) for any other link, with
+	// ERROR_FILE_NOT_FOUND (2) if the volume is gone, and with ERROR_NOT_READY (21) or
+	// ERROR_UNRECOGNIZED_VOLUME (1005) if it cannot be read.
 	TargetInfo(ctx context.Context, path Path) (FileInfo, error)
 
-	// ReparsePoint reads the link stored at a path: FSCTL_GET_REPARSE_POINT. Code 4390
-	// means that it is an ordinary file or directory.
+	// ReparsePoint reads the link stored at a path: FSCTL_GET_REPARSE_POINT. It fails with
+	// ERROR_NOT_A_REPARSE_POINT (4390) for an ordinary file or directory.
 	ReparsePoint(ctx context.Context, path Path) (ReparsePoint, error)
 
-	// Location tells where what stands at a path really is, by the volume it lies on and the
-	// long names that lead to it there, as \\?\Volume{guid}\dir: GetFinalPathNameByHandle with
-	// VOLUME_NAME_GUID. A network path answers 3.
+	// Location returns the real location of what a path names, by its volume and long names, as
+	// \\?\Volume{guid}\dir: GetFinalPathNameByHandle with VOLUME_NAME_GUID. It fails with
+	// ERROR_PATH_NOT_FOUND (3) for a network path.
 	Location(ctx context.Context, path Path) (string, error)
 
-	// OpenDirectory opens a directory, which the caller closes. It refuses links, code
-	// 4395, and files, code 267.
+	// OpenDirectory opens a directory, which the caller closes. It fails with
+	// ERROR_REPARSE_POINT_ENCOUNTERED (4395) for links and ERROR_DIRECTORY (267) for files.
 	OpenDirectory(ctx context.Context, path Path) (Directory, error)
 }
 
 // Directory is an open directory. Names are those of its entries, one component each, and
-// an entry that is a link is never followed. It means the directory that was opened,
-// whatever its path leads to by now: nobody can lead a call elsewhere by replacing a
-// directory with a link after it was looked at.
+// an entry that is a link is never followed. It stays the directory that was opened: replacing
+// a directory with a link after it was checked does not redirect later calls.
 type Directory interface {
 	Tree
 
@@ -47,7 +47,8 @@ type Directory interface {
 	// Location is Files.Location of an entry.
 	Location(ctx context.Context, name string) (string, error)
 
-	// Open opens a directory in this one. It refuses links, code 4395, and files, code 267.
+	// Open opens a directory in this one. It fails with ERROR_REPARSE_POINT_ENCOUNTERED (4395)
+	// for links and ERROR_DIRECTORY (267) for files.
 	Open(ctx context.Context, name string) (Directory, error)
 
 	// CreateDirectory makes a directory.
@@ -57,8 +58,8 @@ type Directory interface {
 	// target exists.
 	CreateDirectoryLink(ctx context.Context, name, target string) error
 
-	// SetMountPoint makes an empty directory show a volume, and tells the mount manager.
-	// Code 145 means that it is not empty, or is a link already.
+	// SetMountPoint mounts a volume at an empty directory, and tells the mount manager. It
+	// fails with ERROR_DIR_NOT_EMPTY (145) if it is not empty, or is a link already.
 	SetMountPoint(ctx context.Context, name string, volume VolumeID) error
 
 	// Close closes the directory. Calls that are still running when their callers have
@@ -72,8 +73,8 @@ type Tree interface {
 	ReparsePoint(ctx context.Context, name string) (ReparsePoint, error)
 
 	// ListDirectory opens a directory in this one and calls each for its entries, a batch
-	// at a time, without "." and "..", in no particular order. It refuses to list
-	// through a link, and files: code 267. The open directory is valid during each.
+	// at a time, without "." and "..", in no particular order. It fails
+	// with ERROR_DIRECTORY (267) for links and files. The open directory is valid during each.
 	ListDirectory(ctx context.Context, name string, each func(dir Tree, entries []DirEntry) error) error
 
 	// Remove deletes exactly this name: a file, an empty directory, or a link
@@ -85,7 +86,7 @@ type Tree interface {
 	DeleteMountPoint(ctx context.Context, name string) error
 }
 
-// FileInfo is what one open of a file tells.
+// FileInfo describes a file or directory.
 type FileInfo struct {
 	Directory bool
 	ReadOnly  bool
@@ -113,7 +114,7 @@ const (
 
 // NameSurrogate reports whether the tag stands for another named object, so that
 // deleting it must never reach through it. Deduplicated, compressed and cloud
-// files have tags too, but are what they look like.
+// files have tags too, but are ordinary files.
 func (t ReparseTag) NameSurrogate() bool { return t&0x20000000 != 0 }
 
 // MaxLinks is how many links Windows follows on one path. With more it fails with
@@ -164,7 +165,7 @@ func isGUID(s string) bool {
 }
 
 // Target returns where the link leads in the spelling of Win32: C:\dir,
-// \\server\share, \\?\Volume{guid}\ and the like, or a relative path.
+// \\server\share, \\?\Volume{guid}\, or a relative path.
 func (r ReparsePoint) Target() string {
 	rest, absolute := strings.CutPrefix(r.Substitute, ntPrefix)
 	switch {

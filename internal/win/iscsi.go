@@ -10,8 +10,8 @@ import (
 // iscsidsc.dll. The functions answer statuses of their own, such as winerr.ISCSITargetNotFound,
 // besides codes of Windows; both are winerr.Codes.
 //
-// If the service MSiSCSI does not run every method answers winerr.ISCSIServiceNotRunning,
-// winerr.ISCSIServiceDidNotRespond or 1722.
+// If the service MSiSCSI does not run, every method fails with winerr.ISCSIServiceNotRunning,
+// winerr.ISCSIServiceDidNotRespond or RPC_S_SERVER_UNAVAILABLE (1722).
 //
 // https://learn.microsoft.com/windows/win32/iscsidisc/iscsi-discovery-library-api-reference
 type ISCSI interface {
@@ -21,7 +21,7 @@ type ISCSI interface {
 
 	// AddSendTargetPortal registers a portal, for good, and asks it for its targets:
 	// AddIScsiSendTargetPortalW, with any initiator and any of its ports.
-	// winerr.ISCSIPortalAlreadyExists is an answer to expect.
+	// It fails with winerr.ISCSIPortalAlreadyExists if the portal is registered.
 	AddSendTargetPortal(ctx context.Context, portal TargetPortal) error
 
 	// RefreshSendTargetPortal asks a registered portal for its targets again:
@@ -30,7 +30,7 @@ type ISCSI interface {
 	RefreshSendTargetPortal(ctx context.Context, portal TargetPortal) error
 
 	// RemoveSendTargetPortal takes a registration back: RemoveIScsiSendTargetPortalW. It
-	// wants what ReportSendTargetPortals has told.
+	// takes an entry of ReportSendTargetPortals.
 	RemoveSendTargetPortal(ctx context.Context, portal SendTargetPortal) error
 
 	// ReportTargets lists the names of the targets that were discovered, without asking
@@ -43,7 +43,8 @@ type ISCSI interface {
 
 	// Login logs in to a target that was discovered, for this run of the machine:
 	// LoginIScsiTargetW. It takes as long as the target, often many seconds, and goes on
-	// after ctx has ended. It answers 122 now and then although nothing is wrong.
+	// after ctx has ended. It sometimes fails with ERROR_INSUFFICIENT_BUFFER (122) for no
+	// reason; a retry succeeds.
 	Login(ctx context.Context, login Login) (SessionID, error)
 
 	// Sessions lists the sessions of all targets: GetIScsiSessionListW.
@@ -64,7 +65,7 @@ type ISCSI interface {
 	PersistentLogins(ctx context.Context) ([]PersistentLogin, error)
 
 	// RemovePersistentTarget takes one of them off the list: RemoveIScsiPersistentTargetW.
-	// It wants what PersistentLogins has told.
+	// It takes an entry of PersistentLogins.
 	RemovePersistentTarget(ctx context.Context, login PersistentLogin) error
 
 	// SetInitiatorCHAPSharedSecret sets the secret by which targets prove themselves:
@@ -74,7 +75,7 @@ type ISCSI interface {
 
 // TargetPortal is ISCSI_TARGET_PORTAL: where a server offers targets.
 type TargetPortal struct {
-	SymbolicName string // means nothing to us, but has to be given back as it was
+	SymbolicName string // not used by us, but Windows compares it
 	Address      string // a host name or an IP address, without brackets
 	Port         uint16
 }
@@ -109,9 +110,8 @@ type Login struct {
 	Target string
 	Portal TargetPortal
 	Auth   AuthType
-	// User and Secret count with CHAP only. An empty user means the name of the initiator.
-	// The secret stays the caller's: a machine that may need it longer than the call lasts
-	// copies it.
+	// User and Secret are used with CHAP only. An empty user means the name of the initiator.
+	// The caller owns the secret: a machine that may need it after the call copies it.
 	User   string
 	Secret Secret
 }
@@ -123,7 +123,7 @@ type SessionID struct {
 }
 
 // Session is the part of ISCSI_SESSION_INFO that we use. Microsoft's page and published code
-// do not agree on which of the two names is that of the target; compare both.
+// disagree on which of the two names is the target's; compare both.
 type Session struct {
 	ID             SessionID
 	TargetNodeName string

@@ -10,9 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Names of targets and addresses of portals come from drivers, who have them from users. What
-// passes here contains neither spaces nor control characters and fits the structures of
-// Windows.
+// Drivers get names of targets and addresses of portals from users. Those that pass these checks
+// contain neither spaces nor control characters and fit the structures of Windows.
 
 // maxTargetName is how long a name may be, in bytes (RFC 7143, section 4.2.7.1).
 const maxTargetName = 223
@@ -26,7 +25,7 @@ var qualifiedName = regexp.MustCompile(`^(?i)iqn\.[0-9]{4}-(?:0[1-9]|1[0-2])\.[a
 var hexName = regexp.MustCompile(`^(?i)(?:eui\.[0-9a-f]{16}|naa\.(?:[0-9a-f]{16}|[0-9a-f]{32}))$`)
 
 // CheckTargetName returns what is wrong with the name of a target, or nil. The text can be
-// shown to whoever sent the name, however long that was.
+// shown to the caller; it is short even if the name was long.
 func CheckTargetName(name string) error {
 	if len(name) > maxTargetName {
 		return fmt.Errorf("the name of the target has %d bytes; at most %d are allowed", len(name), maxTargetName)
@@ -63,7 +62,7 @@ var zoneName = regexp.MustCompile(`^[0-9A-Za-z]{1,15}$`)
 
 // ParseAddress checks the address of a portal, an IP address or a host name, and returns it in
 // the one spelling we use: without the brackets in which IPv6 addresses often come. The text
-// of the error can be shown to whoever sent the address.
+// of the error can be shown to the caller.
 func ParseAddress(text string) (string, error) {
 	if text == "" {
 		return "", errors.New("the address of the portal is empty")

@@ -69,7 +69,7 @@ var (
 	PartitionRecovery    = MustGUID("de94bba4-06d1-4d40-a16a-bfd50179d6ac")
 )
 
-// PartitionStyle is PARTITION_STYLE of winioctl.h. WMI numbers them otherwise.
+// PartitionStyle is PARTITION_STYLE of winioctl.h. WMI has other numbers.
 type PartitionStyle uint32
 
 // The partition styles.

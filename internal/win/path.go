@@ -9,14 +9,14 @@ import (
 // Path names a file or directory of a machine, and says how far links on the way to it
 // may be followed.
 //
-// In Base they are followed, wherever they stand, as Windows always does. Below it none
-// is: one before the last name of Rest makes a call fail with code 4395, and a link of
-// the last name is itself what the path names. That a call went through so proves that
-// the file lies below Base, which no comparison of strings can.
+// Links in Base are followed, as Windows always does. Links below it are not: a link before the
+// last name of Rest makes a call fail with ERROR_REPARSE_POINT_ENCOUNTERED (4395), and a link
+// with the last name is itself what the path names. So a call that succeeds proves that the file
+// is below Base, which no comparison of strings can.
 type Path struct {
 	// Base is a clean path, a volume's id or, for calls that only look, a network path.
 	Base string
-	// Rest are the names below Base, separated by backslashes; without any, the path is
+	// Rest are the names below Base, separated by backslashes. If it is empty, the path names
 	// what Base leads to.
 	Rest string
 }
@@ -24,7 +24,7 @@ type Path struct {
 // Following is the path of what a clean path leads to after every link.
 func Following(path string) Path { return Path{Base: path} }
 
-// Anywhere is the path of what stands at a clean path; links on the way are followed.
+// Anywhere is a clean path in which all links but the last name are followed.
 func Anywhere(path string) Path {
 	parent, ok := winpath.Parent(path)
 	if !ok {
@@ -33,9 +33,9 @@ func Anywhere(path string) Path {
 	return Path{Base: parent, Rest: path[strings.LastIndexByte(path, '\\')+1:]}
 }
 
-// Beneath is the path of what stands at a clean path in a clean directory that contains
-// it; no link below the directory is followed. The directory may be spelled otherwise in
-// the path, so it is cut off by the number of its names.
+// Beneath is a clean path in a clean directory that contains it; no link below the directory is
+// followed. The path may spell the directory differently, so the directory is cut off by its
+// number of names.
 func Beneath(dir, path string) Path {
 	below := path[len(`C:\`):]
 	for range winpath.Components(dir) {
@@ -52,8 +52,7 @@ func (p Path) String() string {
 	return winpath.Join(p.Base, p.Rest)
 }
 
-// Split returns the directory in which the path's last name stands, and that name. Without
-// a name below Base there is none.
+// Split returns the directory of the path's last name, and that name, which is empty if Rest is.
 func (p Path) Split() (dir Path, name string) {
 	if i := strings.LastIndexByte(p.Rest, '\\'); i >= 0 {
 		return Path{Base: p.Base, Rest: p.Rest[:i]}, p.Rest[i+1:]

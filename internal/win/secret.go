@@ -6,14 +6,14 @@ import (
 	"io"
 )
 
-// Secret is a text that nobody may see: a CHAP secret. However it is printed, logged or
-// marshalled, "***" is what comes out. It lies behind a function, which no printer calls, so
-// that not even a struct that hides it in a private field gives it away.
+// Secret is a text that must never be shown, such as a CHAP secret. Printed, logged or
+// marshalled it is "***". It is kept in a function, which no printer calls, so that even a
+// struct with a Secret in a private field does not reveal it.
 //
 // Copies of a Secret share the text. The zero value has none.
 type Secret struct{ reveal func() []byte }
 
-// redacted stands for any secret; its length says nothing about that of the secret.
+// redacted replaces any secret, whatever its length.
 const redacted = "***"
 
 // NewSecret copies a text into a Secret. Wipe it after use.
@@ -35,17 +35,17 @@ func (s Secret) Clone() Secret { return newSecret(bytes.Clone(s.Bytes())) }
 // Wipe overwrites the text, for all copies of this Secret.
 func (s Secret) Wipe() { clear(s.Bytes()) }
 
-// String gives nothing away.
+// String reveals nothing.
 func (Secret) String() string { return redacted }
 
-// GoString gives nothing away to %#v.
+// GoString reveals nothing to %#v.
 func (Secret) GoString() string { return redacted }
 
-// Format gives nothing away to any verb.
+// Format reveals nothing to any verb.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
 
-// MarshalText gives nothing away to encoders such as JSON.
+// MarshalText reveals nothing to encoders such as JSON.
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// MarshalLog gives nothing away to loggers.
+// MarshalLog reveals nothing to loggers.
 func (Secret) MarshalLog() any { return redacted }

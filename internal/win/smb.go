@@ -3,29 +3,31 @@ package win
 import "context"
 
 // SMB is the part of a machine that connects it to shares. A global mapping holds the
-// credentials for one share, and all that runs on the machine uses it, containers included.
+// credentials for one share, for everything that runs on the machine, containers included.
 //
-// Remote paths are those of a share, \\server\share in lower case, and mappings go by them: a
-// question about one costs the same however many there are.
+// Remote paths are those of a share, \\server\share in lower case, and identify mappings: a
+// query for one costs the same however many there are.
 // https://learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbglobalmapping
 //
-// A server that does not answer makes these calls hang for up to a minute, and then fail with
-// 53 or one of its relatives.
+// If the server does not answer, these calls hang for up to a minute and then fail with
+// ERROR_BAD_NETPATH (53) or another network error.
 type SMB interface {
-	// SMBMapping returns the mapping of a share. Code 2 means that there is none.
+	// SMBMapping returns the mapping of a share. It fails with ERROR_FILE_NOT_FOUND (2) if
+	// there is none.
 	SMBMapping(ctx context.Context, remote string) (SMBMapping, error)
 
 	// SMBMappings lists all mappings, in no particular order.
 	SMBMappings(ctx context.Context) ([]SMBMapping, error)
 
-	// CreateSMBMapping connects to a share: MSFT_SmbGlobalMapping.Create. 85 and 1202 mean
-	// that it has a mapping, 1219 that there is a connection to its server with other
-	// credentials, or with some that Windows has not kept.
+	// CreateSMBMapping connects to a share: MSFT_SmbGlobalMapping.Create. It fails with
+	// ERROR_ALREADY_ASSIGNED (85) or ERROR_DEVICE_ALREADY_REMEMBERED (1202) if the share has a
+	// mapping, and with ERROR_SESSION_CREDENTIAL_CONFLICT (1219) if a connection to the server
+	// has other credentials, or Windows has not kept them.
 	CreateSMBMapping(ctx context.Context, request SMBMappingRequest) error
 
 	// RemoveSMBMapping removes a mapping: MSFT_SmbGlobalMapping.Remove. With force also
-	// one that is in use. Code 2 means that there is none. Mappings with a drive letter are
-	// not ours, and stay.
+	// one that is in use. It fails with ERROR_FILE_NOT_FOUND (2) if there is none. Mappings
+	// with a drive letter are not ours, and stay.
 	RemoveSMBMapping(ctx context.Context, remote string, force bool) error
 }
 

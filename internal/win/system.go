@@ -7,9 +7,9 @@ import (
 
 // System is the part of a machine that deals with its firmware and its services.
 //
-// Services go by their short names, in which case does not matter; display names are not
-// understood. A service that is not installed answers 1060 to every call. Each call opens
-// the service with the rights it needs and no others, and closes it before it returns.
+// Services go by their short names, whose case does not matter, not by display names. For a
+// service that is not installed every call fails with ERROR_SERVICE_DOES_NOT_EXIST (1060). Each
+// call opens the service with the rights it needs and no others, and closes it before it returns.
 type System interface {
 	// FirmwareTable returns the SMBIOS tables as RawSMBIOSData, which package smbios
 	// reads: GetSystemFirmwareTable with the provider 'RSMB'.
@@ -25,17 +25,19 @@ type System interface {
 	ServiceStatus(ctx context.Context, name string) (ServiceStatus, error)
 
 	// StartService asks the service manager to start a service, and those it depends on
-	// before it. It returns when the service is starting: StartService. 1056 means that
-	// it is started already, also if it is paused.
+	// before it. It returns when the service is starting: StartService. It fails with
+	// ERROR_SERVICE_ALREADY_RUNNING (1056) if it is started already, also if it is paused.
 	StartService(ctx context.Context, name string) error
 
-	// StopService asks a service to stop, and returns when it has taken note:
-	// ControlService with SERVICE_CONTROL_STOP. 1051 means that services that depend on
-	// it are active, 1061 that it cannot be asked now, 1062 that it is stopped.
+	// StopService asks a service to stop, and returns when the service has the request:
+	// ControlService with SERVICE_CONTROL_STOP. It fails with
+	// ERROR_DEPENDENT_SERVICES_RUNNING (1051) if services that depend on it are active,
+	// ERROR_SERVICE_CANNOT_ACCEPT_CTRL (1061) while it starts or stops, and
+	// ERROR_SERVICE_NOT_ACTIVE (1062) if it is stopped.
 	StopService(ctx context.Context, name string) error
 
 	// ActiveDependents lists the services that depend on this one, also by way of
-	// others, and are not stopped: EnumDependentServices. They can be stopped in the
+	// other services, and are not stopped: EnumDependentServices. They can be stopped in the
 	// order of the list.
 	ActiveDependents(ctx context.Context, name string) ([]string, error)
 }
@@ -63,8 +65,8 @@ const (
 // https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process
 type ServiceStatus struct {
 	State ServiceState
-	// ExitCode is the Windows code with which the service has stopped. 1066 means that
-	// it has a code of its own, SpecificExitCode.
+	// ExitCode is the Windows code with which the service has stopped.
+	// ERROR_SERVICE_SPECIFIC_ERROR (1066) means that its own code is SpecificExitCode.
 	ExitCode         uint32
 	SpecificExitCode uint32
 	// WaitHint is how long the service says it needs for what is pending.

@@ -10,12 +10,12 @@ import (
 // GUID in lower case and a trailing backslash.
 type VolumeID string
 
-// A volume id of a request is checked against exactly this before it comes near a path, so
-// that nobody can smuggle in \\?\Volume{...}\..\x or another device.
+// A volume id of a request must match this before it is used in a path, so that a caller cannot
+// smuggle in \\?\Volume{...}\..\x or another device.
 var volumeID = regexp.MustCompile(`^\\\\\?\\[Vv][Oo][Ll][Uu][Mm][Ee](\{[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\})\\?$`)
 
-// ParseVolumeID brings a volume id into our spelling. Case and the trailing backslash are
-// free; anything else is not an id.
+// ParseVolumeID brings a volume id into our spelling. It accepts any case, with or without the
+// trailing backslash, and nothing else.
 func ParseVolumeID(text string) (VolumeID, bool) {
 	match := volumeID.FindStringSubmatch(text)
 	if match == nil {
@@ -30,7 +30,8 @@ func (id VolumeID) Device() Device { return Device(strings.TrimSuffix(string(id)
 
 // Volumes is the part of a machine that deals with volumes and where they are mounted.
 //
-// A volume that is gone answers 2 or 3, one that is offline 21.
+// For a volume that is gone calls fail with ERROR_FILE_NOT_FOUND (2) or ERROR_PATH_NOT_FOUND (3),
+// for one that is offline with ERROR_NOT_READY (21).
 type Volumes interface {
 	// VolumeIDs lists the volumes that have a name, in no particular order:
 	// FindFirstVolume, FindNextVolume.
@@ -40,7 +41,8 @@ type Volumes interface {
 	VolumeExtents(ctx context.Context, id VolumeID) ([]Extent, error)
 
 	// FileSystem returns the name of the volume's file system: GetVolumeInformation.
-	// 1005 means that none is recognised. The name can also be "RAW".
+	// It fails with ERROR_UNRECOGNIZED_VOLUME (1005) if none is recognised. The name can also
+	// be "RAW".
 	FileSystem(ctx context.Context, id VolumeID) (string, error)
 
 	// VolumeSpace is GetDiskFreeSpaceEx.
@@ -64,7 +66,8 @@ type Volumes interface {
 
 	// VolumePaths returns the names under which a volume is known besides its id: roots of
 	// drives, and mounted folders of which the mount manager was told.
-	// GetVolumePathNamesForVolumeName. A volume that is gone answers 2.
+	// GetVolumePathNamesForVolumeName. It fails with ERROR_FILE_NOT_FOUND (2) if the volume is
+	// gone.
 	VolumePaths(ctx context.Context, id VolumeID) ([]string, error)
 
 	// SystemVolumes returns the volumes of the Windows directory and of the boot
@@ -77,8 +80,8 @@ type Volumes interface {
 	// a new volume yet: winerr.WMINotFound, or winerr.StorageCacheOutOfDate.
 	Format(ctx context.Context, id VolumeID) error
 
-	// FormatLegacy does the same by Win32_Volume.Format, which asks Windows and not a
-	// cache. What the method returns comes as a winerr.LegacyFormatCode.
+	// FormatLegacy does the same by Win32_Volume.Format, which does not depend on the storage
+	// service's cache. What the method returns comes as a winerr.LegacyFormatCode.
 	FormatLegacy(ctx context.Context, id VolumeID) error
 
 	// RefreshStorageCache makes the storage service look at disks and volumes again:
@@ -92,7 +95,7 @@ type Extent struct {
 	Offset, Length int64
 }
 
-// Space is what GetDiskFreeSpaceEx tells, in bytes.
+// Space is the result of GetDiskFreeSpaceEx, in bytes.
 type Space struct {
 	Total int64
 	Free  int64 // without regard to quotas

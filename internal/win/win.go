@@ -1,18 +1,17 @@
 // Package win is the seam between our logic and a Windows machine: small typed
 // interfaces, one method for about one Windows call, and the values they carry.
 //
-// Two machines stand behind it. internal/win/local is the one we run on;
-// pkg/winsim is an emulated one that runs anywhere. Everything above the seam,
-// from the order of calls to retries and error classes, is therefore exercised
-// on every OS.
+// It has two implementations. internal/win/local is the machine we run on;
+// pkg/winsim is an emulated one that runs anywhere. So everything above the
+// seam, from the order of calls to retries and error classes, is tested on every OS.
 //
 // Rules of the seam:
-//   - Paths are clean in the sense of internal/win/winpath; the machine adds prefixes
-//     and trailing backslashes as each Windows call wants them.
-//   - Failures are exactly what Windows answered, or ctx's error: a winerr.Code, HRESULTs
-//     among them, and only from the two ways to format also what their classes return.
+//   - Paths are clean in the sense of internal/win/winpath; the machine adds the prefixes
+//     and trailing backslashes that each Windows call needs.
+//   - Failures are exactly what Windows returned, or ctx's error: a winerr.Code, HRESULTs
+//     among them. Only the two ways to format also return the codes of their classes.
 //   - Methods are safe for concurrent use and return promptly when ctx ends.
-//   - Which links are followed on the way to a file is said by its Path.
+//   - Path says which links on the way to a file are followed.
 package win
 
 import (
