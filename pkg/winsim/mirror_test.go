@@ -72,7 +72,7 @@ func snapshot(t *testing.T, dir string) (lines []string) {
 	return lines
 }
 
-// agree proves that a real directory shows what the node has: another one, made anew, is
+// agree checks that a real directory matches the node: a new mirror is
 // the same.
 func agree(t *testing.T, node *winsim.Node, dir string, stop func()) {
 	t.Helper()

@@ -157,7 +157,7 @@ var documented = map[codes.Code]bool{
 // retryPause is what a client waits before it tries again to reach a server that is not there.
 const retryPause = 20 * time.Millisecond
 
-// call makes a call, whose caller often has no patience, and reports whether it succeeded.
+// call makes a call, whose caller often gives up early, and reports whether it succeeded.
 func call[Request, Response any](ctx context.Context, w *worker, group, version, method string, request Request) (response *Response, ok bool) {
 	conn := w.conn(ctx, group, version)
 	if conn == nil {
@@ -168,14 +168,14 @@ func call[Request, Response any](ctx context.Context, w *worker, group, version,
 	calling, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	_, troubled := ctx.Deadline()
-	patience := time.Duration(w.random.IntN(5000)) * time.Microsecond
-	switch impatience := w.random.IntN(20); {
-	case troubled && impatience == 0:
-		timer := time.AfterFunc(patience, cancel)
+	timeout := time.Duration(w.random.IntN(5000)) * time.Microsecond
+	switch giveUpKind := w.random.IntN(20); {
+	case troubled && giveUpKind == 0:
+		timer := time.AfterFunc(timeout, cancel)
 		defer timer.Stop()
-	case troubled && impatience == 1:
+	case troubled && giveUpKind == 1:
 		var giveUp context.CancelFunc
-		calling, giveUp = context.WithTimeout(calling, patience)
+		calling, giveUp = context.WithTimeout(calling, timeout)
 		defer giveUp()
 	}
 	response = new(Response)

@@ -50,8 +50,8 @@ func allMethods(f *testing.F) (all []fuzzedMethod) {
 }
 
 // FuzzMethods sends any message to any method of any version, on a node of its own: bytes as
-// they are, or fields that are made of them. Each call ends in time, and blames neither the
-// server nor nobody. Nothing outside of the working directory is touched, the system's disk is
+// they are, or fields that are made of them. Each call ends in time, with a definite error that
+// does not blame the server. Nothing outside of the working directory is touched, the system's disk is
 // what it was, and nothing stays open.
 func FuzzMethods(f *testing.F) {
 	methods := allMethods(f)
