@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// machine describes where the figures are from.
+// machine describes the machine that was measured.
 func machine() string {
 	return fmt.Sprintf("Measured on %s, %s, %d logical CPUs, %s, %s, load %s when the report was written, on %s.",
 		field("/proc/cpuinfo", "model name", ":", "an unknown processor"), runtime.GOARCH, runtime.NumCPU(),
@@ -17,7 +17,7 @@ func machine() string {
 		load(), time.Now().UTC().Format(time.DateOnly))
 }
 
-// field is the first value of a key in a file of lines, or otherwise.
+// field returns the first value of a key in a file of lines, or the given default.
 func field(file, key, separator, otherwise string) string {
 	lines, err := os.Open(file)
 	if err != nil {
@@ -32,7 +32,7 @@ func field(file, key, separator, otherwise string) string {
 	return otherwise
 }
 
-// load is that of the last minute: figures of a busy machine scatter.
+// load returns the load of the last minute: figures of a busy machine scatter.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil || len(text) == 0 {

@@ -1,9 +1,9 @@
-// Benchreport writes the tables and plots of docs/performance.md anew from the output of
-// benchmarks. The text around the tables is written by hand and stays.
+// Benchreport writes the tables and plots of docs/performance.md from the output of benchmarks. It
+// keeps the text around the tables, which is written by hand.
 //
 //	go run ./hack/benchreport -root . bin/bench/native.txt bin/bench/wine.txt
 //
-// A file that is not there is a part that was left out, and the page says so.
+// If a file is missing, the page says that its part was left out.
 package main
 
 import (
@@ -30,7 +30,7 @@ func run(root string, files []string) error {
 		output, err := os.ReadFile(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			fmt.Printf("%s is not there, so its part is left out.\n", name)
+			fmt.Printf("%s does not exist; its part is left out.\n", name)
 			continue
 		case err != nil:
 			return err
@@ -42,7 +42,7 @@ func run(root string, files []string) error {
 		results = append(results, found...)
 	}
 	if len(results) == 0 {
-		return errors.New("there are no results of benchmarks; make bench makes them")
+		return errors.New("no benchmark results; run make bench")
 	}
 	calls, err := callTables(root)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// result is one line of a benchmark's output.
+// result is one line of benchmark output.
 type result struct {
 	benchmark string             // RPC
 	keys      map[string]string  // the parts of its name: call is PathExists, callers is 8
@@ -24,14 +24,14 @@ var processors = regexp.MustCompile(`-\d+$`)
 
 // parse reads the output of go test -bench: names such as
 // BenchmarkRPC/call=PathExists/callers=8-2, the number of iterations, and pairs of value and
-// unit. Lines of another kind are not of interest, except that of a test that failed. Of
-// several lines of the same name the last counts.
+// unit. It ignores other lines, except the one of a failed test. Of several lines with the same
+// name the last counts.
 func parse(output string) ([]result, error) {
 	var results []result
 	index := map[string]int{}
 	for line := range strings.SplitSeq(output, "\n") {
 		if strings.HasPrefix(line, "--- FAIL") || line == "FAIL" {
-			return nil, fmt.Errorf("a benchmark has failed: %s", line)
+			return nil, fmt.Errorf("a benchmark failed: %s", line)
 		}
 		fields := strings.Fields(line)
 		if !strings.HasPrefix(line, "Benchmark") || len(fields) < 4 || len(fields)%2 != 0 {

@@ -8,11 +8,10 @@ import (
 	"strings"
 )
 
-// block is what this program writes: <!-- measured: NAME -->, whatever was there, and
-// <!-- end -->.
+// block is a part of the page that this program replaces.
 var block = regexp.MustCompile(`(?s)<!-- measured: ([a-z-]+) -->\n.*?<!-- end -->`)
 
-// fill puts sections into the blocks of a page. Each has its block, and each block its
+// fill puts sections into the blocks of a page. Each section must have a block, and each block a
 // section.
 func fill(page string, sections map[string]string) (string, error) {
 	missing := maps.Clone(sections)
@@ -28,15 +27,15 @@ func fill(page string, sections map[string]string) (string, error) {
 		return fmt.Sprintf("<!-- measured: %s -->\n%s\n<!-- end -->", name, strings.TrimSpace(section))
 	})
 	if len(unknown) > 0 {
-		return "", fmt.Errorf("nothing is measured for the blocks %v", unknown)
+		return "", fmt.Errorf("no section for the blocks %v", unknown)
 	}
 	if len(missing) > 0 {
-		return "", fmt.Errorf("it has no block for %v", slices.Sorted(maps.Keys(missing)))
+		return "", fmt.Errorf("no block for the sections %v", slices.Sorted(maps.Keys(missing)))
 	}
 	return page, nil
 }
 
-// table is one in Markdown.
+// table is a Markdown table.
 type table struct {
 	header []string
 	rows   [][]string
@@ -44,8 +43,8 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// String writes the table, its first column to the left and the others, which are numbers,
-// to the right. Without rows there is none.
+// String returns the table, with the first column left-aligned and the numbers in the others
+// right-aligned. Without rows it says that the part was left out.
 func (t *table) String() string {
 	if len(t.rows) == 0 {
 		return leftOut

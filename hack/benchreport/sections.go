@@ -22,7 +22,7 @@ const (
 	mostBinary = 15.0
 )
 
-// sections are the parts of the page by their names.
+// sections returns the parts of the page by name.
 func sections(results []result, calls []group, machine string) map[string]string {
 	return map[string]string{
 		"machine": machine,
@@ -38,7 +38,7 @@ func sections(results []result, calls []group, machine string) map[string]string
 	}
 }
 
-// budgets compares what was measured with what was promised.
+// budgets compares the results with the promises.
 func budgets(results []result) *table {
 	t := &table{header: []string{"Promise", "Budget", "Measured", "Kept"}}
 	for _, callers := range []string{"1", "8", "64"} {
@@ -49,7 +49,7 @@ func budgets(results []result) *table {
 		if len(ratios) > 0 {
 			slices.Sort(ratios)
 			measured := fmt.Sprintf("%.2f (%.2f to %.2f)", ratios[len(ratios)/2], ratios[0], ratios[len(ratios)-1])
-			t.add("Throughput over that of a bare gRPC echo, Unix socket, "+people(callers)+": the middle of all calls, and their range",
+			t.add("Throughput relative to a bare gRPC echo, Unix socket, "+callerCount(callers)+": median of all calls, and range",
 				fmt.Sprintf("≥ %.2f", leastRatio), measured, yes(enough(ratios[len(ratios)/2])))
 		}
 	}
@@ -57,7 +57,7 @@ func budgets(results []result) *table {
 		for _, callers := range []string{"1", "8", "64"} {
 			for _, r := range of(results, "Wine", "program", "ours", "call", call, "connections", "shared", "callers", callers) {
 				ratio := r.values["ratio"]
-				t.add("The same on a named pipe under Wine, "+call+", "+people(callers), fmt.Sprintf("≥ %.2f", leastRatio), fmt.Sprintf("%.2f", ratio), yes(enough(ratio)))
+				t.add("The same on a named pipe under Wine, "+call+", "+callerCount(callers), fmt.Sprintf("≥ %.2f", leastRatio), fmt.Sprintf("%.2f", ratio), yes(enough(ratio)))
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func budgets(results []result) *table {
 			t.add(fmt.Sprintf("%s; the original: %.1f", p.what, original[p.unit]), fmt.Sprintf("≤ %.0f", p.most), fmt.Sprintf("%.1f", value), yes(value <= p.most))
 		}
 	}
-	lists, lookups := 0.0, 0.0 // how much their calls grow, over how much there is more
+	lists, lookups := 0.0, 0.0 // growth of their calls, relative to the growth of the node
 	for _, g := range grown(results) {
 		grew := g.calls[1] / g.calls[0]
 		if g.things == "disks" && strings.HasPrefix(g.call, "List") {
@@ -85,13 +85,13 @@ func budgets(results []result) *table {
 		}
 	}
 	if lookups > 0 {
-		t.add("Calls to Windows of a list, from 10 to 1,000 disks: their growth over that of the disks", "≤ 1", fmt.Sprintf("%.2f", lists), yes(lists <= 1))
-		t.add("Calls to Windows of everything else, among 1,000 disks, volumes and mappings and 10,000 links, over those among 10", "≤ 1", fmt.Sprintf("%.2f", lookups), yes(lookups <= 1))
+		t.add("Growth of a list's calls to Windows, relative to the growth from 10 to 1,000 disks", "≤ 1", fmt.Sprintf("%.2f", lists), yes(lists <= 1))
+		t.add("Calls to Windows of all other operations with 1,000 disks, volumes and mappings and 10,000 links, relative to those with 10", "≤ 1", fmt.Sprintf("%.2f", lookups), yes(lookups <= 1))
 	}
 	return t
 }
 
-// enough compares a ratio as it is printed.
+// enough compares a ratio rounded as it is printed.
 func enough(ratio float64) bool { return math.Round(ratio*100)/100 >= leastRatio }
 
 func yes(kept bool) string {
@@ -101,7 +101,7 @@ func yes(kept bool) string {
 	return "**no**"
 }
 
-func people(callers string) string {
+func callerCount(callers string) string {
 	if callers == "1" {
 		return "1 caller"
 	}
@@ -138,7 +138,7 @@ func allocations(results []result) *table {
 }
 
 func clients(results []result) *table {
-	t := &table{header: []string{"Clients connected", "Time of a call over that with one client", "Time of a call, µs", "Memory per client, both sides, KiB"}}
+	t := &table{header: []string{"Clients connected", "Time of a call relative to one client", "Time of a call, µs", "Memory per client, both sides, KiB"}}
 	all := of(results, "Clients")
 	for _, r := range all {
 		t.add(thousands(r.number("clients")), fmt.Sprintf("%.2f", r.values["ns/call"]/all[0].values["ns/call"]),
@@ -153,7 +153,7 @@ type group struct {
 	rows []calltable.Row
 }
 
-// callTables reads the tables that the tests of the groups compare with.
+// callTables reads the call tables of the groups' tests.
 func callTables(root string) ([]group, error) {
 	files, err := filepath.Glob(filepath.Join(root, "pkg", "*", "hostapi", filepath.FromSlash(calltable.File)))
 	if err != nil || len(files) == 0 {
@@ -185,7 +185,7 @@ func callTable(groups []group) *table {
 	return t
 }
 
-// grownCall is a call on a node with few and with many of something.
+// grownCall is a call on a node with few and with many objects.
 type grownCall struct {
 	things, call string
 	few, many    int
@@ -216,7 +216,7 @@ func grown(results []result) []grownCall {
 }
 
 func growth(results []result) *table {
-	t := &table{header: []string{"Of what, and call", "From", "To", "Calls grow by", "Time grows by", "Time at first, µs", "Time in the end, µs"}}
+	t := &table{header: []string{"Objects and call", "From", "To", "Calls grow by", "Time grows by", "Time before, µs", "Time after, µs"}}
 	for _, g := range grown(results) {
 		t.add(g.things+": "+g.call, thousands(g.few), thousands(g.many),
 			fmt.Sprintf("%.1f", g.calls[1]/g.calls[0]), fmt.Sprintf("%.1f", g.times[1]/g.times[0]),
@@ -234,7 +234,7 @@ func process(results []result) *table {
 	return t
 }
 
-// programs are the figures of the daemon and the original as processes under Wine.
+// programs returns the figures of the daemon and the original under Wine.
 func programs(results []result) (ours, original map[string]float64) {
 	for _, r := range of(results, "Wine") {
 		if _, ok := r.values["idle-MB"]; !ok {
@@ -251,7 +251,7 @@ func programs(results []result) (ours, original map[string]float64) {
 }
 
 func wineCalls(results []result) *table {
-	t := &table{header: []string{"Call", "Callers", "Connections", "Ours over the original", "Ours over the echo", "The original over the echo", "Ours, calls/s", "Original, calls/s"}}
+	t := &table{header: []string{"Call", "Callers", "Connections", "Ours / original", "Ours / echo", "Original / echo", "Ours, calls/s", "Original, calls/s"}}
 	measured := of(results, "Wine", "program", "ours")
 	slices.SortStableFunc(measured, func(a, b result) int {
 		return cmp.Or(strings.Compare(a.keys["call"], b.keys["call"]), strings.Compare(b.keys["connections"], a.keys["connections"]), a.number("callers")-b.number("callers"))

@@ -17,7 +17,7 @@ dir=$(cd "$dir" && pwd)
 
 "$(dirname "$0")/../debian/unpack.sh" "$dir" gcc-mingw-w64-x86-64-win32 gcc-mingw-w64-x86-64-win32-runtime \
   binutils-mingw-w64-x86-64 mingw-w64-x86-64-dev mingw-w64-common libgmp10 libisl23 libmpc3 libmpfr6 libzstd1
-# Link-time optimization is large, and nobody asks for it.
+# Link-time optimization is large and unused.
 find "$dir" \( -name 'lto1*' -o -name 'lto-wrapper*' -o -name '*lto-dump*' \) -delete
 
 mkdir -p "$dir/bin"

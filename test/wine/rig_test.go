@@ -118,7 +118,7 @@ func diskCalls(t *testing.T, preset string) []string {
 	return append(calls, `v2alpha1.Volume/GetClosestVolumeIDFromTargetPath {"targetPath":"C:\\var\\lib\\kubelet"}`)
 }
 
-// smbCalls are calls about shares. The default node has one; on others there is nobody to
+// smbCalls are calls about shares. The default node has one; on others there is no server to
 // answer. Links to shares are not among them, which Wine cannot make.
 var smbCalls = []string{
 	`v1.Smb/NewSmbGlobalMapping {"remotePath":"\\\\files\\data","username":"csi","password":"wrong"}`,

@@ -98,7 +98,7 @@ func findModule(dir string) (moduleDir, modulePath string, err error) {
 // compile links the files and describes them as protoc does to its plugins. It also
 // completes src.params.
 //
-// All files are compiled together, because in a driver all of them meet in one
+// All files are compiled together, because a driver registers all of them in one
 // registry: two versions that declare the same full name fail here.
 func (src *sources) compile(ctx context.Context) (*pluginpb.CodeGeneratorRequest, error) {
 	var found []reporter.ErrorWithPos
@@ -107,7 +107,7 @@ func (src *sources) compile(ctx context.Context) (*pluginpb.CodeGeneratorRequest
 		Reporter: reporter.NewReporter(
 			func(err reporter.ErrorWithPos) error {
 				found = append(found, err)
-				return nil // go on: show all mistakes at once
+				return nil // continue, to show all errors at once
 			},
 			// Nothing published should compile with warnings.
 			func(err reporter.ErrorWithPos) { found = append(found, err) },
@@ -133,7 +133,7 @@ func (src *sources) compile(ctx context.Context) (*pluginpb.CodeGeneratorRequest
 	return req, nil
 }
 
-// open is the compiler's way to the files.
+// open opens files for the compiler.
 func (src *sources) open(importPath string) (io.ReadCloser, error) {
 	name, ok := src.disk[importPath]
 	if !ok {
@@ -154,7 +154,7 @@ func (src *sources) setImportPath(file linker.File) error {
 	default:
 		const options, goPackage = 8, 11 // field numbers in FileDescriptorProto and FileOptions
 		at := file.SourceLocations().ByPath(protoreflect.SourcePath{options, goPackage})
-		return fmt.Errorf("%s:%d:%d: go_package is %q, the directory wants %q",
+		return fmt.Errorf("%s:%d:%d: go_package is %q, want %q for this directory",
 			src.disk[file.Path()], at.StartLine+1, at.StartColumn+1, got, want)
 	}
 	return nil
@@ -175,8 +175,8 @@ func appendWithImports(
 	return append(to, protoutil.ProtoFromFileDescriptor(file))
 }
 
-// join makes one error of all, in the order of the files: the compiler works on
-// several at once and finds mistakes in any order.
+// join makes one error of all, in the order of the files: the compiler works on several
+// at once and finds errors in any order.
 func (src *sources) join(found []reporter.ErrorWithPos) error {
 	slices.SortStableFunc(found, func(a, b reporter.ErrorWithPos) int {
 		p, q := a.GetPosition(), b.GetPosition()
@@ -190,7 +190,7 @@ func (src *sources) join(found []reporter.ErrorWithPos) error {
 	for _, err := range found {
 		at := err.GetPosition()
 		if name, ok := src.disk[at.Filename]; ok {
-			at.Filename = name // one can click on it
+			at.Filename = name // editors can open it
 		}
 		all = append(all, fmt.Errorf("%v: %w", at, err.Unwrap()))
 	}

@@ -91,7 +91,7 @@ func TestCompileErrorsNameFileAndLine(t *testing.T) {
 			want:  []string{"a.proto:2:1: ", "not used"},
 		},
 		{
-			name:  "code would land elsewhere",
+			name:  "code for another directory",
 			files: map[string]string{"api/a.proto": "syntax = \"proto3\";\n\noption go_package = \"example.org/m/b\";\n"},
 			want:  []string{"a.proto:3:1: ", `"example.org/m/b"`, `"example.org/m/api"`},
 		},

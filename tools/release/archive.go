@@ -21,13 +21,13 @@ type entry struct {
 	content []byte
 }
 
-// readme is the README of the archives. That of the repository has links to what is not in them.
+// readme is the README of the archives. The repository's has links to files that are not in them.
 //
 //go:embed archive.md
 var readme []byte
 
-// archives writes an archive per platform: zip for Windows, tar.gz for others. Everything in it is in
-// a directory with the archive's name.
+// archives writes an archive per platform: zip for Windows, tar.gz for others. Its files are in a
+// directory with the archive's name.
 func (r *release) archives(programs []program, notices []byte) error {
 	texts := []entry{
 		{noticesFile, 0o644, notices},
@@ -68,12 +68,12 @@ func (r *release) archives(programs []program, notices []byte) error {
 	return nil
 }
 
-// byName returns entries in the order of their names, which does not depend on a file system.
+// byName returns the entries sorted by name, so that the order does not depend on the file system.
 func byName(entries []entry) []entry {
 	return slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(a.name, b.name) })
 }
 
-// zipball packs files. All of them have the same date, and none an owner.
+// zipball packs files, all with the same date and without an owner.
 func zipball(entries []entry, date time.Time) ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
@@ -92,10 +92,10 @@ func zipball(entries []entry, date time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// tarball packs files. All of them have the same date, and belong to root.
+// tarball packs files, all with the same date and owned by root.
 func tarball(entries []entry, date time.Time) ([]byte, error) {
 	var out bytes.Buffer
-	compressed := gzip.NewWriter(&out) // without a name or a date, unless somebody sets them
+	compressed := gzip.NewWriter(&out) // without a name and a date
 	archive := tar.NewWriter(compressed)
 	for _, e := range byName(entries) {
 		err := archive.WriteHeader(&tar.Header{

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// What the chart and the manifests in the source have in place of a release's version and image. There
-// is no registry of that name, so nobody gets an image that is not ours.
+// The placeholders for version and image in the chart and the manifests. The registry does not exist,
+// so an unreleased manifest cannot pull a foreign image.
 const (
 	development      = "0.0.0-dev"
 	developmentImage = "registry.example/csi-proxy"
@@ -68,10 +68,10 @@ func (r *release) manifests() error {
 	return nil
 }
 
-// stamp replaces what a file of the source has in place of something of the release.
+// stamp replaces a placeholder in a file of the source.
 func stamp(name string, content []byte, placeholder, value string) ([]byte, error) {
 	if !bytes.Contains(content, []byte(placeholder)) {
-		return nil, fmt.Errorf("%s: it does not have %s, which a release replaces by %s", name, placeholder, value)
+		return nil, fmt.Errorf("%s: no placeholder %s to replace with %s", name, placeholder, value)
 	}
 	return bytes.ReplaceAll(content, []byte(placeholder), []byte(value)), nil
 }

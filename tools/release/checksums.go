@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// checksumsFile is what "sha256sum --check" reads.
+// checksumsFile is in the format of "sha256sum --check".
 const checksumsFile = "SHA256SUMS"
 
 // writeChecksums writes the checksums of all files of a directory.

@@ -1,9 +1,8 @@
-// Release makes the files of a release out of built programs: archives, the chart, manifests, a
-// bill of materials, the licences of what is in the programs, and checksums of them all. The same
-// input makes the same bytes, whoever runs it, wherever and whenever; docs/releasing.md says how that
-// is checked.
+// Release makes the files of a release from the built programs: archives, the chart, manifests, a
+// bill of materials, licences of the linked modules, and checksums. The same input gives the same
+// bytes on every machine; docs/releasing.md says how to check that.
 //
-// 'make release' builds the programs and runs it twice: first with -check, then
+// 'make release' runs it twice: with -check before it builds the programs, and afterwards
 //
 //	release -source . -dist dist -version v2.0.0 -date 2026-11-15T08:00:00Z
 //
@@ -25,14 +24,14 @@ func main() {
 	var r release
 	date := flag.String("date", "", "`time` of the release's commit, such as 2026-11-15T08:00:00Z")
 	flag.StringVar(&r.source, "source", ".", "`directory` of the source")
-	flag.StringVar(&r.dist, "dist", "dist", "`directory` for the release; its directory build has the programs, in one directory per platform")
+	flag.StringVar(&r.dist, "dist", "dist", "`directory` for the release; its directory build has one directory of programs per platform")
 	flag.StringVar(&r.version, "version", "", "the `version`, such as v2.0.0")
-	check := flag.Bool("check", false, "check that names and source are fit for a release, and make none")
-	unreleased := flag.Bool("unreleased", false, "with -check, the names only: the source may have changes, and no tag")
+	check := flag.Bool("check", false, "only check the names and the source")
+	unreleased := flag.Bool("unreleased", false, "with -check, check only the names: the source may have changes and needs no tag")
 	flag.StringVar(&r.imageRepository, "image-repository", developmentImage, "`name` of the container image, without its tag, for chart and manifests")
-	flag.StringVar(&r.signer.certificate, "sign-cert", "", "`file` with the certificate, and those it depends on, to sign the programs for Windows with")
-	flag.StringVar(&r.signer.key, "sign-key", "", "`file` with its key")
-	flag.StringVar(&r.signer.timestampServer, "sign-timestamp", "", "`address` of a server that confirms the time of the signatures")
+	flag.StringVar(&r.signer.certificate, "sign-cert", "", "`file` with the certificate chain that signs the programs for Windows")
+	flag.StringVar(&r.signer.key, "sign-key", "", "`file` with the key of the certificate")
+	flag.StringVar(&r.signer.timestampServer, "sign-timestamp", "", "`address` of a timestamp server for the signatures")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -54,7 +53,7 @@ func main() {
 	}
 }
 
-// release is a release that is being made.
+// release is a release in the making.
 type release struct {
 	source  string
 	dist    string
@@ -101,12 +100,12 @@ func (r *release) make(ctx context.Context) error {
 // name returns the name of a file of this release.
 func (r *release) name(suffix string) string { return "csi-proxy_" + r.version + suffix }
 
-// number is the version as charts have it.
+// number returns the version as charts have it.
 func (r *release) number() string { return strings.TrimPrefix(r.version, "v") }
 
 // write writes a file of the release.
 func (r *release) write(name string, content []byte) error {
-	return os.WriteFile(filepath.Join(r.dist, name), content, 0o644) //nolint:gosec // whoever releases says where to
+	return os.WriteFile(filepath.Join(r.dist, name), content, 0o644) //nolint:gosec // the directory is a flag
 }
 
 // program is a program for one platform.
@@ -118,14 +117,14 @@ type program struct {
 func (p program) name() string  { return filepath.Base(p.path) }
 func (p program) windows() bool { return strings.HasPrefix(p.platform, "windows_") }
 
-// findPrograms returns what has been built, by platform and name.
+// findPrograms returns the built programs, sorted by platform and name.
 func findPrograms(dir string) ([]program, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*_*", "*")) // sorted
 	if err != nil {
 		return nil, err
 	}
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("there is no program in %s; 'make release' builds them", dir)
+		return nil, fmt.Errorf("no programs in %s; 'make release' builds them", dir)
 	}
 	programs := make([]program, len(paths))
 	for i, path := range paths {

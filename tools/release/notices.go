@@ -17,30 +17,30 @@ import (
 	"strings"
 )
 
-// noticesFile has the licences of what is in the programs and is not ours. All of them demand that
-// their text goes where the programs go.
+// noticesFile has the licences of the foreign code in the programs. All of them require that their
+// text accompanies the programs.
 const noticesFile = "THIRD_PARTY_NOTICES"
 
-// component is foreign source in our programs: a module, or the library of Go.
+// component is foreign code in our programs: a module, or Go's library.
 type component struct {
 	name, version string
 	license       string  // as SPDX writes it
 	texts         []entry // of licences and notices
 }
 
-// components are all of them, by name.
+// components are by name.
 type components map[string]component
 
 // goLibrary is the component that has no module.
 const goLibrary = "stdlib"
 
-// ours reports whether a module is of this repository.
+// ours reports whether a module is in this repository.
 func ours(module string) bool {
 	return module == ourModules || strings.HasPrefix(module, ourModules+"/")
 }
 
-// modulesOf returns the modules of a program by what the linker says, its own and the library of Go
-// among them.
+// modulesOf returns the modules that the linker put into a program, including its own module and
+// Go's library.
 func modulesOf(p program) ([]*debug.Module, error) {
 	info, err := buildinfo.ReadFile(p.path)
 	if err != nil {
@@ -50,7 +50,7 @@ func modulesOf(p program) ([]*debug.Module, error) {
 	return append(info.Deps, &info.Main, library), nil
 }
 
-// findComponents returns what is in the programs, with the licences that lie beside its source.
+// findComponents returns the foreign code in the programs, with the licences from its source.
 func (r *release) findComponents(ctx context.Context, programs []program) (components, error) {
 	versions := map[string]string{}
 	for _, p := range programs {
@@ -79,7 +79,7 @@ func (r *release) findComponents(ctx context.Context, programs []program) (compo
 	return all, nil
 }
 
-// sourceDirs returns where the source of modules lies, of which it wants these versions.
+// sourceDirs returns the source directories of modules, and fails if they have other versions.
 func (r *release) sourceDirs(ctx context.Context, versions map[string]string) (map[string]string, error) {
 	args := []string{"list", "-m", "-json"}
 	for name := range versions {
@@ -111,17 +111,17 @@ func (r *release) sourceDirs(ctx context.Context, versions map[string]string) (m
 	}
 	for name, version := range versions {
 		if have[name] != version || dirs[name] == "" {
-			return nil, fmt.Errorf("the programs have %s %s, and the source here %q in %q; build them from it", name, version, have[name], dirs[name])
+			return nil, fmt.Errorf("the programs have %s %s, but the source here has %q in %q; build them from this source", name, version, have[name], dirs[name])
 		}
 	}
 	return dirs, nil
 }
 
-// legalFile is the name of a file with a licence, or with what its owners want to be said.
+// legalFile is the name of a file with a licence or a notice.
 var legalFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
-// readComponent reads licences and notices of a component. Parts that were taken from elsewhere have
-// theirs in a directory of their own. Of Go itself the top has all there is to be said about its library.
+// readComponent reads the licences and notices of a component, also those in subdirectories with
+// code from other projects. Go's library needs only those at the top.
 func readComponent(name, version string, source fs.FS) (component, error) {
 	found := component{name: name, version: version}
 	var ids []string
@@ -163,7 +163,7 @@ func readComponent(name, version string, source fs.FS) (component, error) {
 // notices returns the text of noticesFile.
 func (r *release) notices(all components) []byte {
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "Third-party notices of CSI Proxy %s\n\nThe programs contain these, under the licences that follow:\n\n", r.version)
+	fmt.Fprintf(&out, "Third-party notices of CSI Proxy %s\n\nThe programs contain these, under the following licences:\n\n", r.version)
 	sorted := slices.SortedFunc(maps.Values(all), func(a, b component) int { return strings.Compare(a.name, b.name) })
 	for _, c := range sorted {
 		fmt.Fprintf(&out, "  %s %s: %s\n", c.name, c.version, c.license)

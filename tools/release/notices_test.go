@@ -52,7 +52,7 @@ func TestFindComponents_OtherSource(t *testing.T) {
 		{goLibrary: "1.0"},
 		{"go.yaml.in/yaml/v3": "v3.0.0", goLibrary: ""},
 	} {
-		if _, err := r.sourceDirs(t.Context(), versions); err == nil || !strings.Contains(err.Error(), "build them from it") {
+		if _, err := r.sourceDirs(t.Context(), versions); err == nil || !strings.Contains(err.Error(), "build them from this source") {
 			t.Errorf("%v: %v", versions, err)
 		}
 	}

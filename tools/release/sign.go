@@ -18,8 +18,8 @@ type signer struct {
 	date            time.Time
 }
 
-// sign signs the programs for Windows in place. Without a server that confirms the time it is the
-// date of the release, so that the signatures, too, are the same each time.
+// sign signs the programs for Windows in place. Without a timestamp server it uses the date of the
+// release, so that the signatures are reproducible.
 func (s signer) sign(ctx context.Context, programs []program) error {
 	if s.certificate == "" && s.key == "" {
 		return nil
@@ -43,7 +43,7 @@ func (s signer) sign(ctx context.Context, programs []program) error {
 			args = append(args, "-ts", s.timestampServer)
 		}
 		signed := p.path + ".signed"
-		out, err := exec.CommandContext(ctx, tool, append(args, "-in", p.path, "-out", signed)...).CombinedOutput() //nolint:gosec // whoever releases says with what
+		out, err := exec.CommandContext(ctx, tool, append(args, "-in", p.path, "-out", signed)...).CombinedOutput() //nolint:gosec // the files are flags
 		if err != nil {
 			return fmt.Errorf("sign %s: %w\n%s", p.path, err, out)
 		}
@@ -54,7 +54,7 @@ func (s signer) sign(ctx context.Context, programs []program) error {
 	return nil
 }
 
-// osslsigncode finds the program that signs: the one that OSSLSIGNCODE names, or that is installed.
+// osslsigncode returns the program that OSSLSIGNCODE names, or the installed one.
 func osslsigncode() (string, error) {
 	if tool := os.Getenv("OSSLSIGNCODE"); tool != "" {
 		return tool, nil

@@ -37,7 +37,7 @@ func TestCheckSource(t *testing.T) {
 	}
 	expect("no tag", "has no tag v9.8.7")
 	run("tag", "v9.8.70")
-	expect("another tag", `has no tag v9.8.7, but ["v9.8.70"]`)
+	expect("another tag", `has no tag v9.8.7, only ["v9.8.70"]`)
 	run("tag", "-a", "v9.8.7", "-m", "v9.8.7")
 	expect("the tag", "")
 

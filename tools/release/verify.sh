@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Makes a release twice and compares: the second time in a copy of the source in another
-# directory, without its git, and if FRESH is set also with an empty cache of the go command, so
-# that everything is compiled again. Then it looks for the version in the programs.
+# Makes a release twice and compares the files. The second time it uses a copy of the source in another
+# directory, without git and, if FRESH is set, with an empty Go build cache. Then it looks for the
+# version in the programs.
 #
 #   tools/release/verify.sh VERSION [PLATFORMS]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 version=${1:?usage: $0 VERSION [PLATFORMS]}
-# UNRELEASED, since nobody publishes this, it may run on any commit, and the copy has no tags.
+# UNRELEASED: this runs on any commit, and the copy has no tags.
 args=(VERSION="$version" UNRELEASED=1 COMMIT="$(git rev-parse HEAD)" SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)")
 [ -z "${2:-}" ] || args+=(RELEASE_PLATFORMS="$2")
 work=$(mktemp -d)

@@ -1,11 +1,11 @@
-// Versioninfo writes the version resource of a Windows program: what Explorer shows in a file's
-// properties, and inventories of machines collect. It is a file that the Go linker picks up by its
-// name, in the directory of the program's main package:
+// Versioninfo writes the version resource of a Windows program, which Explorer shows in a file's
+// properties and inventory tools collect. The Go linker picks up the file by its name, in the
+// directory of the program's main package:
 //
 //	versioninfo -version v2.0.0 -commit 1f94e68 -date 2026-11-15T08:00:00Z cmd/csi-proxy
 //
-// writes cmd/csi-proxy/version_windows_amd64.syso and the same for arm64. They depend on the
-// version, the commit, its date and the name of the directory alone.
+// writes cmd/csi-proxy/version_windows_amd64.syso and the same for arm64. They depend only on the
+// version, the commit, its date and the name of the directory.
 package main
 
 import (
@@ -44,21 +44,21 @@ func main() {
 	}
 }
 
-// build is what the programs are built from.
+// build identifies the source of the programs.
 type build struct {
 	version, commit string
 	date            time.Time // of the commit
 }
 
-// descriptions are of the programs, by the names of their directories.
+// descriptions are by the names of the programs' directories.
 var descriptions = map[string]string{
 	"csi-proxy":     "Storage operations of this node, for CSI drivers",
 	"csi-proxyctl":  "Command line of CSI Proxy",
 	"csi-proxy-sim": "An emulated Windows storage node",
 }
 
-// write writes the resource of the program in a directory, for all architectures. A file that has
-// the right content is left alone, so that nothing is linked anew.
+// write writes the resource of the program in a directory, for all architectures. It does not touch
+// a file with the right content, so that the program is not linked again.
 func (b build) write(dir string) error {
 	info, err := b.resource(filepath.Base(dir))
 	if err != nil {
@@ -82,7 +82,7 @@ func (b build) write(dir string) error {
 	return nil
 }
 
-// english is the language of the resource: that of the United States, as in most programs.
+// english is the language of the resource: US English, as in most programs.
 const english = 0x409
 
 // resource describes a program.
@@ -93,7 +93,7 @@ func (b build) resource(program string) (version.Info, error) {
 	info.Timestamp = b.date
 	description, known := descriptions[program]
 	if !known {
-		return info, fmt.Errorf("%s: there is no description of this program", program)
+		return info, fmt.Errorf("%s: the program has no description; add it to tools/versioninfo/main.go", program)
 	}
 	for key, value := range map[string]string{
 		version.ProductName:      "CSI Proxy",
@@ -112,8 +112,7 @@ func (b build) resource(program string) (version.Info, error) {
 	return info, nil
 }
 
-// comment returns commit and date as a person reads them: Explorer shows the text, and not the
-// number that the resource has for the date.
+// comment returns commit and date as text: Explorer does not show the date field of the resource.
 func (b build) comment() string {
 	if b.date.IsZero() {
 		return b.commit
@@ -123,8 +122,8 @@ func (b build) comment() string {
 
 var leadingNumbers = regexp.MustCompile(`^v?(\d{1,4})\.(\d{1,4})\.(\d{1,4})`)
 
-// numbers returns the numbers a version begins with. Windows compares these; a build that is no
-// release has zeros, and is older than any other.
+// numbers returns the numbers at the beginning of a version, which Windows compares. They are zero
+// for a build that is not a release, so it is older than any release.
 func numbers(v string) (parts [4]uint16) {
 	if found := leadingNumbers.FindStringSubmatch(v); found != nil {
 		for i, digits := range found[1:] {

@@ -72,7 +72,7 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	if err := built.write(t.TempDir()); err == nil {
-		t.Error("a program that nobody has described has got a resource")
+		t.Error("a program without a description got a resource")
 	}
 }
 

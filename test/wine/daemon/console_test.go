@@ -16,11 +16,11 @@ import (
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 )
 
-// TestAttached is for a daemon that somebody else has started, and will stop, or for
+// TestAttached is for a daemon that another process starts and stops, or for
 // csi-proxy-sim.
 func TestAttached(t *testing.T) {
 	if !*attached {
-		t.Skip("it is for programs that somebody else starts; -attached was not given")
+		t.Skip("-attached is not set; this test is for programs that another process starts")
 	}
 	wantAllServing(t)
 	wantWork(t, connect(t), `\attached`)
@@ -56,7 +56,7 @@ func TestConsole_SecondInstance(t *testing.T) {
 	wantWork(t, connect(t), `\second`)
 }
 
-// TestConsole_Killed: what a killed daemon leaves is in nobody's way.
+// TestConsole_Killed: what a killed daemon leaves does not block the next one.
 func TestConsole_Killed(t *testing.T) {
 	for range 3 {
 		start(t).kill()

@@ -150,13 +150,13 @@ func version(t *testing.T, e grpcapi.Endpoint) apiversion.Version {
 	return v
 }
 
-// wantPipesFree checks that nobody has any of the pipes.
+// wantPipesFree checks that no process has any of the pipes.
 func wantPipesFree(t *testing.T) {
 	t.Helper()
 	for _, e := range grpcapi.Endpoints() {
 		conn, err := client.Connect(t.Context(), e.Group, version(t, e))
 		if err == nil {
-			_ = conn.Close() // of what nobody used
+			_ = conn.Close() // unused
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, want no such pipe", e.Name(), err)

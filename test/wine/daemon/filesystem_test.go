@@ -132,7 +132,7 @@ func (f files) RmdirContents(ctx context.Context, in *filesystem.RmdirContentsRe
 	return &filesystem.RmdirContentsResponse{}, standard(err)
 }
 
-// TestFilesystem_Outside: the rest of the drive is none of the clients' business.
+// TestFilesystem_Outside: clients cannot reach the rest of the drive.
 func TestFilesystem_Outside(t *testing.T) {
 	start(t)
 	c := connect(t)

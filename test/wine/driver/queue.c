@@ -80,7 +80,7 @@ static ULONG describe(struct request *request, IRP *irp, const void **data)
     }
 }
 
-/* Hands requests over as long as somebody waits on both sides. */
+/* Hands requests over while both sides wait. */
 static void meet(void)
 {
     while (!IsListEmpty(&waiting) && !IsListEmpty(&servers)) {
@@ -161,7 +161,7 @@ void queue_open(void)
 }
 
 /*
- * The server closes its handles when it ends, all of them. Nobody can tell which requests
+ * The server closes its handles when it ends, all of them. It is unknown which requests
  * it was working on, so the first one already fails them all.
  */
 void queue_close(void)

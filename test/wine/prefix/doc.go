@@ -30,7 +30,7 @@
 // the environment but PATH. Map shows it a directory.
 //
 // Programs write to files, not to pipes: services inherit what the program that happens to
-// start them writes to, and whoever reads from a pipe waits until the last service ends.
+// start them writes to, and a reader of a pipe waits until the last service ends.
 //
 // Close ends everything that runs in the prefix, services and Wine's server included, and
 // removes it. CloseOnSignal does so on an interrupt, too. If the test is killed instead,

@@ -140,7 +140,7 @@ func (w *Wine) template(ctx context.Context) (string, error) {
 }
 
 // seal removes from a prefix what leads out of it.
-func (p *Prefix) seal() error { //nolint:gosec // nobody else writes there
+func (p *Prefix) seal() error { //nolint:gosec // no other process writes there
 	return filepath.WalkDir(p.dir, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Type() != fs.ModeSymlink {
 			return err

@@ -53,7 +53,7 @@ func (w *Wine) New(ctx context.Context) (_ *Prefix, err error) {
 		return nil, err
 	}
 	// The server stays this long after the last program has ended. It is longer than any
-	// pause in a test, and not for ever: somebody may kill us before we can stop it.
+	// pause in a test, but limited: this process may be killed before it can stop it.
 	const linger = "-p60"
 	cmd := exec.CommandContext(ctx, p.wine.program("wineserver"), linger) //nolint:gosec // ours
 	cmd.Env = p.environment()
@@ -79,12 +79,12 @@ func (w *Wine) own() (*Prefix, error) {
 	return &Prefix{wine: w, dir: dir, owned: release}, nil
 }
 
-// removeAbandoned removes the prefixes that belong to nobody any more. It is best effort.
+// removeAbandoned removes prefixes without an owner. It is best effort.
 func (w *Wine) removeAbandoned() {
 	dirs, _ := filepath.Glob(filepath.Join(w.dir, prefixPattern))
 	for _, dir := range dirs {
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() || time.Since(info.ModTime()) < 10*time.Second {
-			continue // or somebody is about to own it
+			continue // or another process is about to own it
 		}
 		if release, err := lock(dir, false); err == nil {
 			_ = (&Prefix{wine: w, dir: dir, owned: release}).Close()
@@ -191,7 +191,7 @@ func (p *Prefix) stop() error {
 var serverDirectory = regexp.MustCompile(`^wine-[0-9A-Za-z]+$`)
 
 // copyTree copies a prefix on the same file system. Programs and libraries, of which there
-// are 750 MB and which nobody writes to, are shared.
+// are 750 MB and read only, are shared.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -109,7 +109,7 @@ func encodeDiskAttributes(a win.DiskAttributes) []byte {
 }
 
 // encodeDriveLayout builds a DRIVE_LAYOUT_INFORMATION_EX, also of a disk without a table,
-// which nobody writes but drivers show.
+// which drivers show but callers do not write.
 func encodeDriveLayout(l win.DriveLayout) ([]byte, error) {
 	if l.Style != win.StyleRaw {
 		return winlayout.EncodeDriveLayout(l)

@@ -71,7 +71,7 @@ func (m mountManager) answer(ctx context.Context, r exchange.Request) ([]byte, e
 func nameOf(id win.VolumeID) string { return strings.TrimPrefix(string(id.Device()), `\\?\`) }
 
 // MOUNTMGR_MOUNT_POINTS: a size, a number, and as many MOUNTMGR_MOUNT_POINTs, each with the
-// offset and length of three texts. Nobody asks for more than the first, the name of the
+// offset and length of three texts. Callers ask only for the first, the name of the
 // link.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/ns-mountmgr-_mountmgr_mount_points
 const (
