@@ -159,7 +159,7 @@ func (p *pool) stuckCalls(inspector bool) (all, unproven int) {
 	return proven + unproven, unproven
 }
 
-// stuckOn reports whether a call about an object is stuck, whoever made it.
+// stuckOn reports whether a call about an object is stuck, of any kind.
 func (p *pool) stuckOn(about string) bool {
 	return slices.ContainsFunc([]kind{{}, {unproven: true}, {inspector: true}, {true, true}}, func(k kind) bool {
 		return p.calls.On(k, about) != nil

@@ -10,9 +10,9 @@ import (
 // escapeUser keeps the colon that ends a user name apart from those in it.
 var escapeUser = strings.NewReplacer(`\`, `\\`, `:`, `\:`)
 
-// credential is how WMI takes a user with its password, in one text: the user name with
+// credential is a user with a password in the form that WMI takes, one text: the user name with
 // backslashes and colons escaped, a colon, and the password as it is. PowerShell writes a
-// PSCredential in the same way. Whoever asks for it wipes it.
+// PSCredential in the same way. The caller wipes it.
 // https://github.com/PowerShell/PowerShell/blob/master/src/Microsoft.Management.Infrastructure.CimCmdlets/Utils.cs
 func credential(user string, password win.Secret) []byte {
 	escaped := escapeUser.Replace(user)

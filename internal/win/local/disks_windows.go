@@ -11,8 +11,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
-// DiskDevices does not touch the disks: Windows keeps the list. But whoever reads it waits
-// while devices come and go.
+// DiskDevices does not access the disks: Windows keeps the list. But reading it waits while
+// devices come and go.
 func (machine) DiskDevices(ctx context.Context) ([]win.Device, error) {
 	return within(ctx, listDevices, "disks", func() ([]win.Device, error) {
 		interfaces, err := winapi.DeviceInterfaces(winapi.DiskClass)
@@ -28,9 +28,9 @@ func (machine) DiskDevices(ctx context.Context) ([]win.Device, error) {
 }
 
 // DeviceNumber and most of the methods after it ask for what a driver knows since the disk
-// has arrived, so that a dead disk should not keep them. But opening a device waits while
-// Windows adds or removes it, and what a driver keeps is its own affair. They have a kind
-// of their own: who waits for data of a disk is not in their way.
+// arrived, so a dead disk should not block them. But opening a device waits while Windows adds
+// or removes it, and no documentation says what a driver keeps. They have a kind of their own,
+// so that calls that wait for data of a disk do not block them.
 func (machine) DeviceNumber(ctx context.Context, d win.Device) (win.DeviceNumber, error) {
 	return within(ctx, askDriver, string(d), func() (win.DeviceNumber, error) {
 		query := winapi.Query{Code: winapi.StorageGetDeviceNumber, Size: winlayout.DeviceNumberSize}
@@ -79,7 +79,7 @@ func (machine) SCSIAddress(ctx context.Context, d win.Device) (win.SCSIAddress, 
 }
 
 // busNumber returns the number of the bus on which the controller of a disk sits. It is
-// known for interface paths; \\.\PhysicalDrive3 is no name in the device tree.
+// known for interface paths; \\.\PhysicalDrive3 is not in the device tree.
 func busNumber(d win.Device) string {
 	if !strings.Contains(string(d), "#") {
 		return ""
@@ -132,9 +132,8 @@ func (machine) DriveLayout(ctx context.Context, d win.Device) (win.DriveLayout, 
 	})
 }
 
-// SetDriveLayout writes the table to the disk. It refuses all but GPT tables: of an MBR
-// table the seam does not carry everything, so that what was read could not be written
-// back as it was.
+// SetDriveLayout writes the table to the disk. It refuses all but GPT tables: the
+// seam does not carry all of an MBR table, so it could not be written back unchanged.
 func (machine) SetDriveLayout(ctx context.Context, d win.Device, layout win.DriveLayout) error {
 	if layout.Style != win.StyleGPT {
 		return winerr.NotSupported

@@ -588,7 +588,7 @@ func TestFiles_MountPoint(t *testing.T) {
 		t.Errorf("the mount manager still knows %q", paths)
 	}
 
-	// Of several who mount at once one succeeds, and nobody replaces its mount.
+	// Of several mounts at once one succeeds, and none replaces it.
 	var wg sync.WaitGroup
 	var mounted atomic.Int32
 	for range 8 {

@@ -8,9 +8,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// Windows has no function to format a volume, so this is what we need WMI for. Package cim
-// deals with calls that hang: while a format of a volume that was abandoned has not come
-// back, it refuses both ways to format that volume.
+// Windows documents no function to format a volume, so it needs WMI. Package cim deals with
+// calls that hang: while an abandoned format of a volume is stuck, it refuses both ways to
+// format that volume.
 
 // Format is https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
 func (machine) Format(ctx context.Context, id win.VolumeID) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
-// What is done with the handle of a file or directory, however it was opened.
+// Calls on the handle of an open file or directory.
 
 func fileInfo(handle windows.Handle) (win.FileInfo, error) {
 	// FILE_ATTRIBUTE_TAG_INFO
@@ -53,9 +53,8 @@ func reparsePoint(handle windows.Handle) (win.ReparsePoint, error) {
 	return point, nil
 }
 
-// listBuffers are lent to listNext for one call each, because whoever removes a tree lists
-// many directories one within the other. 64-bit words, because Windows wants the buffer
-// aligned to eight bytes.
+// listBuffers has buffers for one call of listNext each, because removing a tree lists many
+// nested directories. 64-bit words, because the buffer must be aligned to eight bytes.
 var listBuffers = sync.Pool{New: func() any { return new([64 << 10 / 8]uint64) }}
 
 func listNext(handle windows.Handle) ([]win.DirEntry, error) {

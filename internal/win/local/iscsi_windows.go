@@ -66,7 +66,7 @@ func (machine) ReportTargetPortals(ctx context.Context, target string) ([]win.Ta
 	})
 }
 
-// Login has the secret for itself: it may still need it when its caller has left and wiped it.
+// Login copies the secret: it may still need it after its caller has left and wiped it.
 func (machine) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
 	login.Secret = login.Secret.Clone()
 	return within(ctx, loginTarget, win.FoldTarget(login.Target), func() (win.SessionID, error) {
@@ -146,7 +146,7 @@ func (machine) RemovePersistentTarget(ctx context.Context, login win.PersistentL
 	})
 }
 
-// SetInitiatorCHAPSharedSecret has the secret for itself, as Login.
+// SetInitiatorCHAPSharedSecret copies the secret, as Login does.
 func (machine) SetInitiatorCHAPSharedSecret(ctx context.Context, secret win.Secret) error {
 	secret = secret.Clone()
 	return act(ctx, askInitiator, "shared secret", func() error {
@@ -173,7 +173,7 @@ func decodeList[T any](size int, ask func(size int) ([]byte, error), decode func
 	return sensible(decode(b, uint32(len(b)/size))) //nolint:gosec // winapi makes no list of more than 16 MiB
 }
 
-// sensible makes a code of Windows of an answer that makes no sense.
+// sensible adds ERROR_INVALID_DATA (13) to the error about an answer that makes no sense.
 func sensible[T any](value T, err error) (T, error) {
 	if err != nil {
 		return value, fmt.Errorf("%w: %w", errInvalidData, err)

@@ -41,5 +41,5 @@ func TestISCSI_Questions(t *testing.T) {
 
 const noTarget = "iqn.2001-04.com.example:no-such-target"
 
-// noPortal is an address for documentation (RFC 5737), which nobody has.
+// noPortal is an address for documentation (RFC 5737), which no machine has.
 var noPortal = win.TargetPortal{Address: "192.0.2.1", Port: 3260}

@@ -13,12 +13,11 @@ import (
 )
 
 // A mounted folder is an empty directory whose reparse point leads to the root of a volume.
-// SetVolumeMountPointW writes it and tells the mount manager, but takes a path, and by that
-// could be led to another directory than the one that was looked at.
+// SetVolumeMountPointW writes it and tells the mount manager, but takes a path, which may lead to
+// another directory than the one that was checked.
 
-// mounting opens a folder so that no other call of this kind can: the file system replaces
-// a mount point by another one without a word. Access to attributes only would not take part
-// in sharing.
+// mounting opens a folder exclusively, because the file system silently replaces a mount point
+// by another one. Access to attributes only would not take part in sharing.
 var mounting = opening{
 	access: look | windows.FILE_WRITE_ATTRIBUTES | windows.FILE_WRITE_DATA,
 	share:  windows.FILE_SHARE_READ,

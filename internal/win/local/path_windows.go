@@ -31,7 +31,7 @@ func openPath(path win.Path, access uint32) (windows.Handle, error) {
 }
 
 // follow opens what a path leads to after every link. Directories can only be opened with
-// backup semantics. Who serves a named pipe at the end of a link may not act in our name.
+// backup semantics. A server of a named pipe at the end of a link must not impersonate us.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-createfilew
 func follow(path string, access uint32) (windows.Handle, error) {
 	name, err := windows.UTF16PtrFromString(winpath.Long(path))
@@ -46,8 +46,8 @@ func follow(path string, access uint32) (windows.Handle, error) {
 	return handle, nil
 }
 
-// opening says how NtCreateFile opens or makes a file. What is left out means: one that is
-// there, and share it with everybody.
+// opening says how NtCreateFile opens or makes a file. The zero value opens an existing file and
+// shares it fully.
 type opening struct {
 	access      uint32 // requests to a file system, and listing, take SYNCHRONIZE
 	share       uint32
@@ -55,12 +55,12 @@ type opening struct {
 	options     uint32
 }
 
-// openAt opens what stands at names below an open directory, where no link is followed: one
-// before the last name is ERROR_REPARSE_POINT_ENCOUNTERED, and one of the last name is
+// openAt opens a file by names below an open directory. No link is followed: one before the last
+// name makes it fail with ERROR_REPARSE_POINT_ENCOUNTERED (4395), and a link with the last name is
 // opened itself. The caller closes the handle.
 //
-// NTFS compares names with regard to case unless it is told not to. That most machines tell
-// it for everybody, by the registry's obcaseinsensitive, is not ours to rely on.
+// NTFS compares names case-sensitively unless the call says otherwise. Most machines say so for
+// all calls, by the registry's obcaseinsensitive, but we do not rely on it.
 // https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile
 // https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_object_attributes
 func openAt(dir windows.Handle, names string, how opening) (windows.Handle, error) {

@@ -24,8 +24,8 @@ func (machine) StorageAdapters(ctx context.Context) ([]string, error) {
 	})
 }
 
-// RescanAdapter waits for every target of the adapter. One that does not answer takes as
-// long as the driver's patience, often a minute.
+// RescanAdapter waits for every target of the adapter. One that does not answer takes
+// until the driver gives up, often a minute.
 func (machine) RescanAdapter(ctx context.Context, adapter string) error {
 	return act(ctx, scanAdapter, adapter, func() error {
 		// Without the privilege the scan itself fails, which says enough.

@@ -10,8 +10,8 @@ import (
 )
 
 // Windows documents no function for global mappings, so they need WMI. Package cim deals with
-// calls that hang: while one about a server that was abandoned has not come back, it refuses
-// others about that server.
+// calls that hang: while an abandoned call about a server is stuck, it refuses others about
+// that server.
 
 // globalMappings are https://learn.microsoft.com/previous-versions/windows/desktop/smb/msft-smbglobalmapping
 func globalMappings(about string) cim.Object {
@@ -58,8 +58,8 @@ func smbMappings(ctx context.Context, object cim.Object) ([]win.SMBMapping, erro
 	return mappings, nil
 }
 
-// CreateSMBMapping leaves all that it does not name to Windows. That includes whether a mapping
-// outlasts a restart: host logic copes with what is left of it then.
+// CreateSMBMapping leaves all other parameters to Windows, also whether a mapping survives a
+// restart: host logic handles what is left of it then.
 func (machine) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
 	parameters := map[string]any{"RemotePath": request.Remote, "RequirePrivacy": request.RequirePrivacy}
 	if request.User != "" {

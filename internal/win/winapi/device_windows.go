@@ -15,8 +15,8 @@ type Access uint32
 
 // The accesses we use. More than NoAccess is for administrators.
 const (
-	// NoAccess is enough to ask a disk or volume about itself. A volume opened so is
-	// only the device: its file system is not mounted, not asked, and not in the way.
+	// NoAccess is enough to query a disk or volume. A volume opened with it is only the
+	// device: the call neither mounts its file system nor waits for it.
 	NoAccess Access = 0
 	// Read is for what is on a device: data, partition table, file system.
 	Read Access = windows.GENERIC_READ
@@ -91,7 +91,7 @@ const errHandleEOF winerr.Code = 38
 func (d Device) Read(offset int64, length int) ([]byte, error) {
 	b := alignedBuffer(length)
 	// A device that was not opened for overlapped requests waits for the end of each,
-	// but takes its place from here nevertheless.
+	// but reads the offset from here.
 	at := windows.Overlapped{Offset: uint32(offset & math.MaxUint32), OffsetHigh: uint32(offset >> 32 & math.MaxUint32)}
 	var n uint32
 	if err := windows.ReadFile(d.handle, b, &n, &at); err != nil {

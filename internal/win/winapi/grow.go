@@ -2,8 +2,8 @@ package winapi
 
 import "github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 
-// maxAnswer is where we stop to believe a driver that wants an even larger buffer. The
-// longest honest answer, a table of 128 partitions, has 18 KiB.
+// maxAnswer is the largest buffer that a driver gets. The longest valid answer, a table of 128
+// partitions, has 18 KiB.
 const maxAnswer = 1 << 20
 
 // grow asks until the answer fits: first with a buffer of size bytes, then with what the

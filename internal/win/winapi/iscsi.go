@@ -23,7 +23,7 @@ type list struct {
 const (
 	// listTries is how often a list may have grown while we made room for it.
 	listTries = 5
-	// maxList is where we stop to believe that a list is so long, in bytes.
+	// maxList is the longest list that we accept, in bytes.
 	maxList = 16 << 20
 )
 
@@ -41,7 +41,7 @@ func (l list) grow(ask func(buffer []byte, room uint32) (n uint32, err error)) (
 		if err != nil && !winerr.IsBufferTooSmall(err) {
 			return nil, err
 		}
-		// Some answers say what they want, others just that it is more.
+		// Some answers say how much they need, others only that they need more.
 		if room = max(int(n), 2*room) + l.slack; room > maxList/l.unit {
 			break
 		}

@@ -19,7 +19,7 @@ const (
 	ServiceStop                ServiceRight = windows.SERVICE_STOP
 )
 
-// Service is an open service. Whoever opens it closes it.
+// Service is an open service. The caller of OpenService closes it.
 type Service struct{ handle windows.Handle }
 
 // OpenService opens a service of this machine by its short name.

@@ -67,7 +67,7 @@ func New(kind Kind, op, object, format string, args ...any) *Error {
 
 // Wrap adds operation and object to a failure and classifies it by what it
 // carries. It returns nil for nil, and an error that contains an *Error unchanged:
-// whoever wrapped first knew most.
+// the innermost caller knows most.
 func Wrap(op, object string, err error) error {
 	if err == nil {
 		return nil
@@ -79,7 +79,7 @@ func Wrap(op, object string, err error) error {
 }
 
 // As is Wrap with the Kind chosen by the caller, for codes whose meaning depends
-// on the object, and with advice for whoever reads the message.
+// on the object, and with advice for the reader.
 func As(kind Kind, op, object string, err error, advice string) error {
 	if err == nil {
 		return nil

@@ -6,13 +6,13 @@
 // it knows the operation and the object. The edge turns the Kind into a gRPC
 // status code; nothing in between does.
 //
-// An *Error is of exactly one Kind, whatever its cause is of. Kinds are errors
-// themselves, so callers ask
+// An *Error has exactly one Kind, which may differ from that of its cause. Kinds
+// are errors themselves, so callers ask
 //
 //	errors.Is(err, winerr.NotFound)
 //
 // Drivers that use the library cannot import this package; for them every Kind
-// with a counterpart in the standard library answers to it as well:
+// with a counterpart in the standard library matches it as well:
 // errors.Is(err, fs.ErrNotExist), fs.ErrExist, fs.ErrPermission, fs.ErrInvalid,
 // errors.ErrUnsupported, context.DeadlineExceeded, context.Canceled.
 package winerr
@@ -26,8 +26,8 @@ import (
 // Kind classifies a failure by what the caller can do about it.
 type Kind uint8
 
-// The kinds. The zero value is Internal, so that a failure nobody classified is
-// never mistaken for something the caller caused.
+// The kinds. The zero value is Internal, so that an unclassified failure is
+// never blamed on the caller.
 const (
 	// Internal is a failure without a better class.
 	Internal Kind = iota
@@ -42,8 +42,8 @@ const (
 	// Busy means another user of the object is in the way for the moment; the
 	// same call may succeed when repeated.
 	Busy
-	// InUse means the object's state forbids the call until somebody changes
-	// that state; repeating the call alone will not help.
+	// InUse means the object's state forbids the call until that state
+	// changes; repeating the call alone will not help.
 	InUse
 	// Unsupported means this machine or this build cannot do it at all.
 	Unsupported

@@ -96,10 +96,10 @@ const (
 
 var legacyFormatCodes = map[LegacyFormatCode]meaning{
 	LegacyFormatFileSystem:       {Unsupported, "the file system is not supported"},
-	LegacyFormatMedia:            {Unsupported, "the medium cannot be formatted so"},
+	LegacyFormatMedia:            {Unsupported, "the medium cannot be formatted this way"},
 	LegacyFormatAccessDenied:     {Denied, "access is denied"},
-	LegacyFormatCancelled:        {Cancelled, "somebody cancelled it"},
-	LegacyFormatCancelTooLate:    {Internal, "somebody tried to cancel it too late"},
+	LegacyFormatCancelled:        {Cancelled, "it was cancelled"},
+	LegacyFormatCancelTooLate:    {Internal, "it was cancelled too late"},
 	LegacyFormatWriteProtected:   {InUse, "the volume is read-only"},
 	LegacyFormatLockFailed:       {Busy, "another process has it open"},
 	LegacyFormatCannotQuick:      {Unsupported, "the volume cannot be formatted quickly"},

@@ -37,8 +37,8 @@ var wantCodes = []struct {
 	{53, winerr.Unavailable, "the server cannot be reached (Windows error 53)"},
 	{54, winerr.Unavailable, "the network is busy (Windows error 54)"},
 	{55, winerr.NotFound, "the device is gone (Windows error 55)"},
-	{56, winerr.Unavailable, "there are too many requests to the server under way (Windows error 56)"},
-	{58, winerr.Unavailable, "the server gave an answer that makes no sense (Windows error 58)"},
+	{56, winerr.Unavailable, "too many requests to the server are in progress (Windows error 56)"},
+	{58, winerr.Unavailable, "the server sent an invalid answer (Windows error 58)"},
 	{59, winerr.Unavailable, "the network failed unexpectedly (Windows error 59)"},
 	{64, winerr.Unavailable, "the connection to the server was lost (Windows error 64)"},
 	{65, winerr.Denied, "network access is denied (Windows error 65)"},
@@ -82,7 +82,7 @@ var wantCodes = []struct {
 	{1117, winerr.Internal, "the device reported an I/O error (Windows error 1117)"},
 	{1167, winerr.NotFound, "the device is gone (Windows error 1167)"},
 	{1202, winerr.Exists, "Windows remembers an earlier connection to it (Windows error 1202)"},
-	{1203, winerr.Unavailable, "no network knows the path (Windows error 1203)"},
+	{1203, winerr.Unavailable, "no network provider accepted the path (Windows error 1203)"},
 	{1219, winerr.InUse, "Windows holds another connection to this server, with other credentials (Windows error 1219)"},
 	{1222, winerr.Unavailable, "there is no network (Windows error 1222)"},
 	{1225, winerr.Unavailable, "the server refuses connections (Windows error 1225)"},
@@ -110,7 +110,7 @@ var wantCodes = []struct {
 	{1397, winerr.Denied, "the server could not prove who it is (Windows error 1397)"},
 	{1398, winerr.Denied, "the clocks of the node and of the server differ too much (Windows error 1398)"},
 	{1460, winerr.Deadline, "Windows gave up waiting (Windows error 1460)"},
-	{1463, winerr.InUse, "links that lead from a share to elsewhere are not followed (Windows error 1463)"},
+	{1463, winerr.InUse, "symbolic links of this type are disabled on this node (Windows error 1463)"},
 	{1617, winerr.NotFound, "the device was removed (Windows error 1617)"},
 	{1786, winerr.Denied, "the node has no trust secret for its domain (Windows error 1786)"},
 	{1787, winerr.Denied, "the domain has no account for the node (Windows error 1787)"},
@@ -118,14 +118,14 @@ var wantCodes = []struct {
 	{1793, winerr.Denied, "the account has expired (Windows error 1793)"},
 	{1907, winerr.Denied, "the password of the account must be changed before it can be used (Windows error 1907)"},
 	{1909, winerr.Denied, "the account is locked (Windows error 1909)"},
-	{1921, winerr.InUse, "its links lead nowhere or in a circle (Windows error 1921)"},
+	{1921, winerr.InUse, "its links are broken or form a loop (Windows error 1921)"},
 	{2138, winerr.Unavailable, "the Workstation service is not running (Windows error 2138)"},
 	{2250, winerr.NotFound, "there is no such connection (Windows error 2250)"},
 	{2457, winerr.Denied, "the clocks of the node and of the server differ too much (Windows error 2457)"},
 	{4390, winerr.NotFound, "it is not a link (Windows error 4390)"},
 	{4392, winerr.Internal, "the data of the link is malformed (Windows error 4392)"},
 	{4393, winerr.Internal, "the tag of the link is invalid (Windows error 4393)"},
-	{4395, winerr.Denied, "a link stands on the way (Windows error 4395)"},
+	{4395, winerr.Denied, "there is a link in the path (Windows error 4395)"},
 	{0x80041002, winerr.NotFound, "the storage service does not know it (Windows error 0x80041002)"},
 	{0x80310000, winerr.InUse, "the volume is locked by BitLocker (Windows error 0x80310000)"},
 }
@@ -146,7 +146,7 @@ func TestCode_KindAndText(t *testing.T) {
 	}
 }
 
-// TestCode_Unknown: a code that nobody classified must not look like the caller's
+// TestCode_Unknown: an unclassified code must not look like the caller's
 // fault, and its number must be in the text.
 func TestCode_Unknown(t *testing.T) {
 	code := winerr.Code(40003)

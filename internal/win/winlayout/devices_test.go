@@ -179,7 +179,7 @@ func TestDecodeDeviceIdentifiers(t *testing.T) {
 	}
 }
 
-// TestDecodeDeviceIdentifiers_Copies: the buffer belongs to whoever asked.
+// TestDecodeDeviceIdentifiers_Copies: the caller owns the buffer and reuses it.
 func TestDecodeDeviceIdentifiers_Copies(t *testing.T) {
 	b := identifiers(t, 1, identifier(t, 2, 0, 3, 0, "abc"))
 	got, err := winlayout.DecodeDeviceIdentifiers(b)

@@ -1,8 +1,8 @@
 // Package winpath knows the grammar of Windows paths, as pure functions that
-// behave the same on every OS. It decides what a request may name; whether the
-// named thing may be touched is for internal/host/policy to say.
+// behave the same on every OS. It decides what a request may name;
+// internal/host/policy decides whether the request may reach it.
 //
-// Requests carry paths chosen by whoever can create a pod. Windows offers many
+// Anyone who can create a pod chooses the paths in requests. Windows offers many
 // spellings for one file (streams, 8.3 aliases, trailing dots, device names, two
 // kinds of slash), and each of them has been used to slip past a check made on
 // strings. Clean therefore accepts exactly one spelling: a drive letter, a

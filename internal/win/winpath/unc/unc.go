@@ -1,10 +1,10 @@
 // Package unc knows the grammar of network paths, \\server\share\directory, as pure functions
 // that behave the same on every OS.
 //
-// Requests carry paths chosen by whoever can create a pod, and Windows gives some of them a
-// meaning that nobody expects: \\?\ and \\.\ name devices, and \\server@SSL\ goes to web servers.
-// Parse accepts shares and plain directories in them, in one spelling. CheckMappable tells those
-// that nobody should be led to, such as \\node\C$, which is a whole disk.
+// Anyone who can create a pod chooses the paths in requests, and Windows gives some of them an
+// unexpected meaning: \\?\ and \\.\ name devices, and \\server@SSL\ goes to web servers. Parse
+// accepts shares and plain directories in them, in one spelling. CheckMappable refuses
+// administrative shares, such as \\node\C$, which is a whole disk.
 package unc
 
 import (
@@ -164,9 +164,9 @@ func forbiddenIn(name, set, hint string) string {
 }
 
 // CheckMappable refuses shares that Windows makes by itself: whole drives, the Windows
-// directory, pipes, printers. Whoever can have one of a node mapped, whose own account may be
-// all it takes, has the node. Other shares whose names end in a dollar are merely hidden. The
-// error is of kind winerr.Denied.
+// directory, pipes, printers. A mapping of one of a node's shares, for which the node's own account
+// may be enough, gives access to the whole node. Other shares whose names end in a dollar are
+// just hidden. The error is of kind winerr.Denied.
 // https://learn.microsoft.com/troubleshoot/windows-server/networking/problems-administrative-shares-missing
 func (p Path) CheckMappable(op string) error {
 	switch p.share {
