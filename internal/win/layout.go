@@ -111,6 +111,28 @@ type DriveLayout struct {
 // UsableEnd is the first byte that a partition may not use.
 func (l DriveLayout) UsableEnd() int64 { return l.UsableOffset + l.UsableLength }
 
+// Mountable returns the partitions of which Windows always makes volumes once the disk is
+// online: basic data that is not hidden, and the MBR types of FAT, NTFS and exFAT. Windows
+// makes volumes of some other partitions, too.
+// https://learn.microsoft.com/windows-hardware/drivers/storage/msft-partition
+func (l DriveLayout) Mountable() (found []Partition) {
+	for _, p := range l.Partitions {
+		switch l.Style {
+		case StyleGPT:
+			if p.Type == PartitionBasicData && p.Attributes&HiddenPartition == 0 {
+				found = append(found, p)
+			}
+		case StyleMBR:
+			switch p.MBRType {
+			case 0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e:
+				found = append(found, p)
+			}
+		case StyleRaw:
+		}
+	}
+	return found
+}
+
 // Partition is PARTITION_INFORMATION_EX. MBR tables have four entries per sector, most of
 // them unused, with type 0.
 type Partition struct {
@@ -132,6 +154,7 @@ type Partition struct {
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-partition_information_gpt
 const (
 	ReadOnlyPartition uint64 = 0x1000000000000000 // its volume takes no writes
+	HiddenPartition   uint64 = 0x4000000000000000 // the mount manager ignores it
 	NoDriveLetter     uint64 = 0x8000000000000000 // its volume gets no letter on its own
 )
 

@@ -69,7 +69,9 @@ type Interface interface {
 
 	// ListVolumesOnDisk returns the volumes of a disk or of one partition, in the
 	// order in which they lie on the disk. A disk that is not there is
-	// fs.ErrNotExist; one without volumes has an empty list.
+	// fs.ErrNotExist. The list is empty if the disk is offline, or if Windows makes no
+	// volume of its partitions. If the only volume is late, the call waits 5 seconds
+	// and then fails; call again.
 	ListVolumesOnDisk(context.Context, *ListVolumesOnDiskRequest) (*ListVolumesOnDiskResponse, error)
 
 	// MountVolume makes a formatted volume appear at a folder, which is created with

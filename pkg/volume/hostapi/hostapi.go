@@ -33,7 +33,8 @@ var VolumeRegexp = regexp.MustCompile(`Volume\{[\w-]*\}`)
 // A host can implement ContextBinder and Limiter as well.
 type HostAPI interface {
 	// ListVolumesOnDisk returns the ids of the volumes on a partition of a
-	// disk, or on all of them if the partition's number is 0.
+	// disk, or on all of them if the partition's number is 0. It fails rather than
+	// return none if Windows has not shown an expected volume yet.
 	ListVolumesOnDisk(diskNumber uint32, partitionNumber uint32) (volumeIDs []string, err error)
 
 	// MountVolume makes the volume appear at a folder.

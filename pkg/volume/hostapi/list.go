@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -15,14 +16,19 @@ import (
 
 const opList = "list volumes of"
 
+// arrivalBackoff is how long a list waits for a volume that Windows has not shown yet.
+// PartitionDisk and SetDiskState have waited longer before a driver lists volumes.
+var arrivalBackoff = win.Backoff{First: 100 * time.Millisecond, Longest: time.Second, Limit: 5 * time.Second}
+
+// listVolumesOnDisk returns no volumes only if Windows shows none: some drivers take the first
+// id without checking how many there are, and an empty list crashes them.
 func (h host) listVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber uint32) ([]string, error) {
-	volumes, err := h.volumesOn(ctx, diskNumber, partitionNumber)
-	if err != nil {
-		object, advice := fmt.Sprintf("disk %d", diskNumber), ""
-		if errors.Is(err, winerr.NotFound) {
-			advice = "ListDiskIDs tells which disks there are"
-		}
-		return nil, winerr.As(winerr.KindOf(err), opList, object, err, advice)
+	volumes, err := h.arrivedVolumes(ctx, diskNumber, partitionNumber)
+	switch object := fmt.Sprintf("disk %d", diskNumber); {
+	case errors.Is(err, winerr.NotFound):
+		return nil, winerr.As(winerr.NotFound, opList, object, err, "ListDiskIDs tells which disks there are")
+	case err != nil:
+		return nil, winerr.Wrap(opList, object, err)
 	}
 	ids := make([]string, 0, len(volumes))
 	for _, v := range volumes {
@@ -31,37 +37,76 @@ func (h host) listVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber
 	return ids, nil
 }
 
+// arrivedVolumes is volumesOn that waits for a volume on its way, so that the result is empty
+// only if no partition should have a volume, or the disk is offline.
+func (h host) arrivedVolumes(ctx context.Context, disk, partition uint32) ([]volumeOnDisk, error) {
+	volumes, missing, err := h.volumesOn(ctx, disk, partition)
+	if err != nil || len(volumes) > 0 || len(missing) == 0 {
+		return volumes, err
+	}
+	// democratic-csi lists the volumes before it calls PartitionDisk, which takes the disk
+	// online only if the list is empty. So an offline disk must not be an error.
+	switch attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(disk)); {
+	case err != nil && !answered(err):
+		return nil, err
+	case err == nil && attributes.Offline:
+		klog.FromContext(ctx).Info("The disk is offline, so Windows shows none of its volumes", "disk", disk)
+		return nil, nil
+	}
+	_, err = win.Poll(ctx, h.m, arrivalBackoff, func(waited time.Duration) (bool, error) {
+		if waited == 0 {
+			return false, nil // just asked
+		}
+		volumes, missing, err = h.volumesOn(ctx, disk, partition)
+		return len(volumes) > 0 || len(missing) == 0, err
+	})
+	if err != nil || len(volumes) > 0 || len(missing) == 0 {
+		return volumes, err
+	}
+	return nil, winerr.New(winerr.Unavailable, opList, fmt.Sprintf("disk %d", disk),
+		"Windows has not created the volume of partition %d yet; call again, and look at the disk with csi-proxyctl node if that does not help", missing[0].Number)
+}
+
 // volumesOn returns the volumes of a disk, or of one of its partitions if that is not 0,
-// in the order in which they lie there.
-func (h host) volumesOn(ctx context.Context, disk, partition uint32) ([]volumeOnDisk, error) {
+// in the order in which they lie there. If there are none, missing has the partitions that
+// should have one.
+func (h host) volumesOn(ctx context.Context, disk, partition uint32) (volumes []volumeOnDisk, missing []win.Partition, err error) {
 	layout, doubt := h.table(ctx, disk)
 	if doubt != nil {
 		// Volumes can be found without the table, if the disk exists.
 		if !answered(doubt) || errors.Is(doubt, winerr.NotFound) {
-			return nil, doubt
+			return nil, nil, doubt
 		}
 		if _, err := h.m.DeviceNumber(ctx, win.PhysicalDrive(disk)); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		layout = win.DriveLayout{}
 	} else if !partitioned(layout) {
-		return nil, nil // no need to ask other disks' volumes
+		return nil, nil, nil // no need to ask other disks' volumes
 	}
+	hung := win.VolumeID("")
 	volumes, complete, err := h.volumesByName(ctx, disk, partition, layout)
 	if err != nil && !answered(err) {
-		return nil, err
+		return nil, nil, err
 	}
 	if !complete {
 		doubt = cmp.Or(doubt, err)
-		if volumes, err = h.scanVolumes(ctx, disk, expected(layout, partition)); err != nil {
-			return nil, err
+		if volumes, hung, err = h.scanVolumes(ctx, disk, expected(layout, partition)); err != nil {
+			return nil, nil, err
 		}
 	}
 	if len(volumes) == 0 && doubt != nil {
 		// A disk that cannot be asked is not a disk without volumes.
-		return nil, doubt
+		return nil, nil, doubt
 	}
-	return arrange(volumes, layout, partition), nil
+	if volumes = arrange(volumes, layout, partition); len(volumes) == 0 {
+		missing = slices.DeleteFunc(layout.Mountable(), func(p win.Partition) bool { return partition != 0 && p.Number != partition })
+	}
+	if len(missing) > 0 && hung != "" {
+		return nil, nil, winerr.New(winerr.Unavailable, opList, fmt.Sprintf("disk %d", disk),
+			"volume %s may be the one of partition %d, but does not answer", hung, missing[0].Number)
+	}
+	return volumes, missing, nil
 }
 
 // table reads the partition table of a disk. A disk that has just arrived may look as if it

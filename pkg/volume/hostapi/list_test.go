@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -186,7 +187,6 @@ func TestListVolumesOnDisk_SearchHangs(t *testing.T) {
 		wait time.Duration
 	}{
 		1: {want: []string{volumeID(1)}},
-		2: {wait: 5 * time.Second},                              // the one that hangs
 		3: {want: []string{volumeID(3)}, wait: 5 * time.Second}, // its second one might be it
 		4: {},
 		5: {},
@@ -203,6 +203,93 @@ func TestListVolumesOnDisk_SearchHangs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestListVolumesOnDisk_OnlyVolumeHangs: an empty list would say that there is none, and a
+// list must not take minutes.
+func TestListVolumesOnDisk_OnlyVolumeHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, modelWith(winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: id}}}}))
+		inject(t, node, winsim.Fault{Object: id, Delay: time.Hour})
+		begin := time.Now()
+		_, err := volumeapi.NewOn(node).ListVolumesOnDisk(firstDisk, 0)
+		wantKind(t, "list", err, winerr.Unavailable, "disk 1")
+		wantKind(t, "list", err, winerr.Unavailable, id)
+		if waited := time.Since(begin); waited != 5*time.Second {
+			t.Errorf("it took %v", waited)
+		}
+	})
+}
+
+// TestListVolumesOnDisk_Late has volumes that Windows shows some time after their disk came
+// online. A driver that takes the first id of an empty list crashes.
+func TestListVolumesOnDisk_Late(t *testing.T) {
+	offline := gpt(winsim.GiB, formatted())
+	offline.Offline = true
+	foreign := winsim.Disk{Size: winsim.GiB, Offline: true, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "linux"}}}
+	hidden := gpt(winsim.GiB, winsim.Volume{ID: volumeID(3)})
+	hidden.Offline = true
+	hidden.Partitions[1].Attributes, hidden.Partitions[1].Volume = win.HiddenPartition, nil
+	mbr := winsim.Disk{Size: winsim.GiB, Offline: true, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: volumeID(4)}}}}
+	model := modelWith(offline, foreign, hidden, mbr)
+	for _, c := range []struct {
+		name            string
+		arrival         time.Duration
+		disk, partition uint32
+		want            string
+		wait            time.Duration
+		fails           string // names this partition
+	}{
+		{name: "at once", disk: 1, want: id},
+		{name: "soon", arrival: 2 * time.Second, disk: 1, want: id, wait: 2500 * time.Millisecond},
+		{name: "its partition, soon", arrival: 2 * time.Second, disk: 1, partition: 2, want: id, wait: 2500 * time.Millisecond},
+		{name: "MBR, soon", arrival: 2 * time.Second, disk: 4, want: volumeID(4), wait: 2500 * time.Millisecond},
+		{name: "late", arrival: 15 * time.Second, disk: 1, wait: 5 * time.Second, fails: "partition 2"},
+		{name: "MBR, late", arrival: 15 * time.Second, disk: 4, wait: 5 * time.Second, fails: "partition 1"},
+		{name: "the reserved partition", arrival: 15 * time.Second, disk: 1, partition: 1},
+		{name: "Linux", arrival: 15 * time.Second, disk: 2},
+		{name: "hidden", arrival: 15 * time.Second, disk: 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			model := model
+			model.Storage.VolumeArrival = c.arrival
+			node := newNode(t, model)
+			host := volumeapi.NewOn(node)
+			before := fingerprint(t, node)
+			must(t, node.SetDiskAttributes(t.Context(), win.PhysicalDrive(c.disk), win.DiskAttributes{}, win.DiskAttributes{Offline: true}))
+			begin := node.Now()
+			got, err := host.ListVolumesOnDisk(c.disk, c.partition)
+			if waited := node.Now().Sub(begin); waited > c.wait || (c.wait > 0 && waited < c.wait-time.Second) {
+				t.Errorf("it took %v, want %v", waited, c.wait)
+			}
+			switch {
+			case c.fails != "":
+				wantKind(t, "list", err, winerr.Unavailable, c.fails)
+				wantKind(t, "list", err, winerr.Unavailable, fmt.Sprint("disk ", c.disk))
+			case err != nil || got == nil || strings.Join(got, " ") != c.want:
+				t.Errorf("got %q, %v, want %q", got, err, c.want)
+			}
+			if fingerprint(t, node) != before {
+				t.Error("a disk was changed")
+			}
+		})
+	}
+}
+
+// TestListVolumesOnDisk_Offline: democratic-csi lists the volumes before it calls
+// PartitionDisk, and needs an empty list to do so.
+func TestListVolumesOnDisk_Offline(t *testing.T) {
+	disk := gpt(winsim.GiB, formatted())
+	disk.Offline = true
+	node := newNode(t, modelWith(disk))
+	begin := node.Now()
+	got, err := volumeapi.NewOn(node).ListVolumesOnDisk(firstDisk, 0)
+	if err != nil || got == nil || len(got) != 0 || node.Now().Sub(begin) != 0 {
+		t.Errorf("got %q, %v after %v, want an empty list at once", got, err, node.Now().Sub(begin))
+	}
+	inject(t, node, winsim.Fault{Call: "DiskAttributes", Error: uint32(winerr.NotSupported)})
+	_, err = volumeapi.NewOn(node).ListVolumesOnDisk(firstDisk, 0)
+	wantKind(t, "a disk that does not tell", err, winerr.Unavailable, "partition 2")
 }
 
 // TestListVolumesOnDisk_SearchEnds lets the caller leave, and our own code fail.

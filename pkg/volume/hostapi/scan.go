@@ -32,17 +32,18 @@ type volumeScan struct {
 	ids      []win.VolumeID  // not asked yet
 	expected map[uint32]bool // partitions whose volume is not found yet; may be nil
 	found    []volumeOnDisk
-	complete bool // every expected partition has its volume
+	complete bool         // every expected partition has its volume
+	hung     win.VolumeID // one that did not answer
 	failure  error
 }
 
 // scanVolumes asks all volumes where they are, until each of the expected partitions has
 // its volume. A volume that hangs holds up a call only if a volume is still missing, and not
-// for long.
-func (h host) scanVolumes(ctx context.Context, disk uint32, expected map[uint32]bool) ([]volumeOnDisk, error) {
+// for long; hung is one of them.
+func (h host) scanVolumes(ctx context.Context, disk uint32, expected map[uint32]bool) (found []volumeOnDisk, hung win.VolumeID, err error) {
 	ids, err := h.m.VolumeIDs(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	each, stop := context.WithCancel(ctx)
 	defer stop()
@@ -58,11 +59,11 @@ func (h host) scanVolumes(ctx context.Context, disk uint32, expected map[uint32]
 	wg.Wait()
 	switch {
 	case s.complete:
-		return s.found, nil
+		return s.found, "", nil
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
+		return nil, "", ctx.Err()
 	default:
-		return s.found, s.failure
+		return s.found, s.hung, s.failure
 	}
 }
 
@@ -92,6 +93,7 @@ func (s *volumeScan) ask(ctx context.Context, id win.VolumeID) {
 	switch {
 	case ctx.Err() != nil: // the scan has ended
 	case errors.Is(err, context.DeadlineExceeded):
+		s.hung = id
 		klog.FromContext(ctx).V(2).Info("A volume hangs when asked which disk it is on and is left out", "volume", id, "error", err)
 	case err != nil:
 		s.failure = err
