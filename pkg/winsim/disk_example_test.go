@@ -12,7 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// A blank disk of the default node becomes a volume, as a driver's NodeStageVolume does it.
+// A blank disk of the default node becomes a volume, as in a driver's NodeStageVolume.
 func Example_storage() {
 	node, err := winsim.New(winsim.Default())
 	if err != nil {
@@ -51,8 +51,8 @@ func Example_storage() {
 	// 2 basic ntfs 10223MiB
 }
 
-// A node that is hard to please: the volume is late, the storage service does not know it
-// and the first attempt to format fails.
+// A slow node: the volume is late, the storage service does not know it, and the first format
+// fails.
 func ExampleNode_Inject_storage() {
 	model := winsim.Default()
 	model.Storage.VolumeArrival = 20e9
@@ -85,7 +85,7 @@ func ExampleNode_Inject_storage() {
 	// Output: formatted in spite of 1 failure
 }
 
-// What was done to a node is there in the next process, however the last one ended.
+// Changes to a node survive the end of its process.
 func ExampleOpen() {
 	dir, err := os.MkdirTemp("", "node")
 	if err != nil {

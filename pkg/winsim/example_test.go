@@ -18,8 +18,8 @@ func must(err error) {
 	}
 }
 
-// A node, and the library on it: what a driver's test needs. The paths, the errors and
-// the code that runs are those of a Windows node.
+// A node and the library on it are all that the test of a driver needs. Paths, errors and code
+// are those of a Windows node.
 func Example() {
 	ctx := context.Background()
 
@@ -44,8 +44,8 @@ func Example() {
 	// C:\var\lib\kubelet\pods\1\volume -> C:\var\lib\kubelet\plugins
 }
 
-// A test arranges the node directly. Such changes are not counted as calls, and no fault
-// hits them.
+// A test arranges the node directly. Such changes do not count as calls, and faults do not
+// affect them.
 func ExampleNode_MountFolder() {
 	ctx := context.Background()
 	const volume = `\\?\Volume{11111111-2222-3333-4444-555555555555}\`
@@ -84,8 +84,7 @@ func ExampleNode_MountFolder() {
 	// after mounting again: precious
 }
 
-// Faults show how a driver behaves when Windows does not. The names of calls are those
-// that Calls lists.
+// Faults test how a driver handles failures of Windows. Calls lists the names of calls.
 func ExampleNode_Inject() {
 	ctx := context.Background()
 	node, err := winsim.New(winsim.Default())
@@ -119,8 +118,7 @@ func ExampleNode_Inject() {
 	// hits: 1
 }
 
-// A hook changes the node in the middle of an operation, at a point that no test could
-// hit by timing.
+// A hook changes the node in the middle of an operation, at a point that timing cannot hit.
 func ExampleNode_Inject_hook() {
 	ctx := context.Background()
 	node, err := winsim.New(winsim.Default())
@@ -140,8 +138,8 @@ func ExampleNode_Inject_hook() {
 	// Output: <nil> false
 }
 
-// A virus scanner keeps a file open. The library tries again for a while before it
-// reports that; the node's clock does not make a test wait.
+// A virus scanner keeps a file open. The library retries for a while before it reports an
+// error; with the node's clock the test does not wait.
 func ExampleNode_Hold() {
 	ctx := context.Background()
 	node, err := winsim.New(winsim.Default())
@@ -165,8 +163,8 @@ func ExampleNode_Hold() {
 	// <nil>
 }
 
-// A call of the node stands for about one system call on Windows, so their number is what
-// an operation costs.
+// A call to the node is about one system call on Windows, so the number of calls is the cost of
+// an operation.
 func ExampleNode_Calls() {
 	ctx := context.Background()
 	node, err := winsim.New(winsim.Default())
@@ -182,8 +180,7 @@ func ExampleNode_Calls() {
 	// Output: map[FileInfo:1 ReparsePoint:1]
 }
 
-// The same in YAML, as csi-proxy-sim -model takes it. A mistake is reported with its
-// place.
+// A model in YAML, as for csi-proxy-sim -model. Errors name the line and field.
 func ExampleLoadModel() {
 	const yaml = `
 volumes:
@@ -218,7 +215,7 @@ files:
 	// wrong.yaml: line 2: files[0].path: path "C:/var" is not an absolute Windows path (it must start with a drive letter as in C:\, with backslashes only)
 }
 
-// Faults in YAML, as csi-proxy-sim -faults takes them.
+// Faults in YAML, as for csi-proxy-sim -faults.
 func ExampleLoadFaults() {
 	const yaml = `
 faults:
@@ -239,8 +236,8 @@ faults:
 	// call "": error 0, delay 20ms
 }
 
-// An attacker exchanges a directory for a link just after it was looked at. Who has it open
-// goes on in the directory, not behind the link.
+// An attacker replaces a directory by a link just after a check. A process that has the
+// directory open stays in it and does not follow the link.
 func ExampleNode_Swap() {
 	ctx := context.Background()
 	node, err := winsim.New(winsim.Default())
@@ -269,7 +266,7 @@ func ExampleNode_Swap() {
 	// C:\precious\file "precious"
 }
 
-// The same with a link that is made for the purpose.
+// SwapForLink creates the link, too.
 func ExampleNode_SwapForLink() {
 	node, err := winsim.New(winsim.Default())
 	must(err)
@@ -288,7 +285,7 @@ func ExampleNode_SwapForLink() {
 	// C:\stage\volume.swapped -> C:\Windows
 }
 
-// Every file of which the operation got hold is reported with the place where it really is.
+// Observe reports the real path of every file that the operation accesses.
 func ExampleNode_Observe() {
 	ctx := context.Background()
 	node, err := winsim.New(winsim.Default())
@@ -307,7 +304,7 @@ func ExampleNode_Observe() {
 	// Output: Remove C:\data\dir
 }
 
-// A name that does not fit 8.3 can be reached by another one, and so can streams.
+// A name that does not fit 8.3 has a short name, too.
 func ExampleNode_ShortName() {
 	node, err := winsim.New(winsim.Default())
 	must(err)

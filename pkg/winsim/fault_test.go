@@ -147,8 +147,8 @@ func TestFault_ByCallAndObject(t *testing.T) {
 	}
 }
 
-// TestFault_ChanceIsReproducible: the same seed gives the same accidents, and they are
-// about as frequent as asked for.
+// TestFault_ChanceIsReproducible: the same seed gives the same faults, with about the right
+// frequency.
 func TestFault_ChanceIsReproducible(t *testing.T) {
 	run := func(seed uint64) []winerr.Code {
 		model := winsim.Default()
@@ -169,7 +169,7 @@ func TestFault_ChanceIsReproducible(t *testing.T) {
 	}
 }
 
-// TestFault_ChanceCountsOnlyItsOwn: calls that do not match do not change the dice.
+// TestFault_ChanceCountsOnlyItsOwn: calls that do not match do not consume random numbers.
 func TestFault_ChanceCountsOnlyItsOwn(t *testing.T) {
 	run := func(others bool) []winerr.Code {
 		node := newNode(t, winsim.Default())
@@ -455,8 +455,8 @@ func TestSleep(t *testing.T) {
 	}
 }
 
-// TestNode_ConcurrentUse lets goroutines loose on one tree, with faults coming and going.
-// The race detector looks on; in the end the node must still make sense.
+// TestNode_ConcurrentUse runs goroutines on one tree while faults come and go. At the end the
+// node must be consistent.
 func TestNode_ConcurrentUse(t *testing.T) {
 	node := newNode(t, withDataVolume())
 	if err := node.MountFolder(`C:\mount`, dataVolume); err != nil {

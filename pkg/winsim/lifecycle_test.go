@@ -9,9 +9,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// TestLifecycle goes with blank disks through the life of a volume, by way of the code
-// that runs on Windows nodes, on machines with all their whims. Sizes are those that
-// Windows' own tools make.
+// TestLifecycle takes blank disks through the life of a volume, with the code of Windows nodes,
+// on machines with all quirks. Sizes match those of Windows' own tools.
 func TestLifecycle(t *testing.T) {
 	type sizes struct{ msr, msrLength, data, dataLength winsim.Size }
 	for _, d := range []struct {
@@ -22,11 +21,11 @@ func TestLifecycle(t *testing.T) {
 		{winsim.Disk{Size: 10 * winsim.GiB}, sizes{17408, 16759808, 16777216, 10719592448}},
 		{winsim.Disk{Size: winsim.GiB, SectorSize: 4096}, sizes{24576, 16752640, 16777216, 1055916032}},
 	} {
-		for name, whims := range whims {
+		for name, quirks := range quirks {
 			t.Run(fmt.Sprintf("%s of %d, %s", d.disk.Size, d.disk.SectorSize, name), func(t *testing.T) {
 				model := winsim.Default()
 				model.Disks = append(model.Disks[:1], d.disk)
-				model.Storage = whims
+				model.Storage = quirks
 				node := newNode(t, model)
 				id := lifecycle(t, node)
 				info, err := node.DiskInfo(1)
@@ -55,10 +54,10 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// whims are machines that do not make it easy.
-var whims = map[string]winsim.Storage{
-	"no whims": {},
-	"usual":    winsim.Default().Storage,
+// quirks are models with unusual behaviour.
+var quirks = map[string]winsim.Storage{
+	"no quirks": {},
+	"usual":     winsim.Default().Storage,
 	"slow": {
 		VolumeArrival: 3e9, ArrivalTrouble: 2e8, ServiceDelay: 5e9, FormatTime: 10e9,
 		CapacityDelay: 1e9, GrowDelay: 1e9,

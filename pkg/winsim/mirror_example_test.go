@@ -13,7 +13,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// A driver that looks at the node's files by itself finds them in a real directory.
+// A driver that opens the node's files itself finds them in a real directory.
 func ExampleNode_Mirror() {
 	node, err := winsim.New(winsim.Default())
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// A driver that needs iSCSI starts its service, and finds out which machine it is on.
+// A driver for iSCSI starts its service and identifies the machine.
 func ExampleNode_System() {
 	node, err := winsim.New(winsim.VSphere())
 	if err != nil {

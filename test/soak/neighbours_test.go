@@ -38,13 +38,13 @@ type attack struct {
 }
 
 var attacks = []attack{
-	{"nothing", func(ctx context.Context, _ string, _ *atomic.Int64) { <-ctx.Done() }},
-	{"connections opened and closed, as fast as can be", flood},
-	{"3000 connections that greet and say no more", idle},
+	{"none", func(ctx context.Context, _ string, _ *atomic.Int64) { <-ctx.Done() }},
+	{"connections opened and closed", flood},
+	{"3000 connections that greet and then idle", idle},
 	{"300 requests that arrive byte by byte", slowLoris},
 	{"headers of 1 MiB", hugeHeaders},
 	{"messages of 100 MB", hugeMessages},
-	{"1000 calls at a time that never say what they want", halfCalls},
+	{"1000 concurrent calls that never send a request", halfCalls},
 }
 
 // TestNeighbours measures how long a good client waits for its answers while others on the

@@ -1,19 +1,15 @@
 package serve_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"strings"
-	"sync"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"k8s.io/klog/v2"
 
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1"
@@ -152,41 +148,11 @@ func TestSMB_Codes(t *testing.T) {
 	}
 }
 
-// lockedBuffer is a log that is written and read at the same time.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // TestSMB_Passwords: a password of any characters arrives as it is, and is seen nowhere else,
 // whatever goes wrong and however much is logged.
 func TestSMB_Passwords(t *testing.T) {
-	var log lockedBuffer
-	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(flags)
-	for name, value := range map[string]string{"v": "10", "logtostderr": "false", "stderrthreshold": "FATAL"} {
-		if err := flags.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	klog.SetOutput(&log)
-	t.Cleanup(func() {
-		klog.Flush()
-		_ = flags.Set("v", "0")
-		_ = flags.Set("logtostderr", "true")
-	})
+	logged := captureLog(t)
+	var failures strings.Builder
 	passwords := []string{`it's "q" $Env:X $(calc) %PATH%`, `a:b\c\\d\:e`, "пароль-\U0001F511-é", " spaced\tout\nlines ", `secret-in-plain-sight`}
 	for i, password := range passwords {
 		t.Run(fmt.Sprintf("password %d", i), func(t *testing.T) {
@@ -197,7 +163,7 @@ func TestSMB_Passwords(t *testing.T) {
 			attempt := func() {
 				_, err := api.call(t.Context(), "NewSmbGlobalMapping", request)
 				if err != nil {
-					_, _ = log.Write([]byte(err.Error() + "\n"))
+					failures.WriteString(err.Error() + "\n")
 				}
 			}
 			attempt() // the password is wrong
@@ -219,8 +185,7 @@ func TestSMB_Passwords(t *testing.T) {
 			}
 		})
 	}
-	klog.Flush()
-	text := log.String()
+	text := logged() + failures.String()
 	if !strings.Contains(text, `\\\\files\\data`) || strings.Count(text, "\n") < 10 {
 		t.Errorf("this is no log:\n%s", text)
 	}
