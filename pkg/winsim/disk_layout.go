@@ -22,9 +22,21 @@ func (n *Node) DriveLayout(ctx context.Context, device win.Device) (win.DriveLay
 	if d.looksRaw > 0 {
 		d.looksRaw--
 		n.changed()
-		return win.DriveLayout{Style: win.StyleRaw}, nil
+		return n.rawLayout(), nil
+	}
+	if d.table.style == win.StyleRaw {
+		return n.rawLayout(), nil
 	}
 	return d.layout(), nil
+}
+
+// rawLayout is what Windows shows of a disk without a table.
+func (n *Node) rawLayout() win.DriveLayout {
+	layout := win.DriveLayout{Style: win.StyleRaw}
+	if n.storage.RawEntries {
+		layout.Partitions = make([]win.Partition, mbrEntries)
+	}
+	return layout
 }
 
 // layout is the table as Windows shows it.

@@ -63,6 +63,7 @@ var quirks = map[string]winsim.Storage{
 		CapacityDelay: 1e9, GrowDelay: 1e9,
 	},
 	"SAN":              {SANPolicy: winsim.OfflineShared, OfflineAgain: 2, VolumeArrival: 1e8},
+	"raw entries":      {RawEntries: true},
 	"MSR at once":      {CreateDiskMSR: winsim.MSRAtOnce},
 	"MSR late":         {CreateDiskMSR: winsim.MSRLate, VolumeArrival: 3e8},
 	"automount off":    {Automount: winsim.AutomountOffline, VolumeArrival: 1e8},

@@ -18,6 +18,9 @@ type Storage struct {
 	// AttachByRescan hides an attached disk until a rescan of its adapter.
 	AttachByRescan bool `yaml:"attachByRescan"`
 
+	// RawEntries makes disks without a partition table show four empty entries, as ReactOS
+	// does. By default they show none. Which one Windows does is not documented.
+	RawEntries bool `yaml:"rawEntries"`
 	// CreateDiskMSR is when a new GPT gets a reserved partition automatically.
 	CreateDiskMSR MSRPolicy `yaml:"createDiskMSR"`
 	// CapacityFollows is what makes Windows see the new size of a disk.

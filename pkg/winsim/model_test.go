@@ -80,6 +80,7 @@ files:
 storage:
   sanPolicy: offline-shared
   offlineAgain: 1
+  rawEntries: true
   attachByRescan: true
   createDiskMSR: late
   capacityFollows: rescan
@@ -119,7 +120,7 @@ volumes:
 `,
 			want: winsim.Model{
 				Storage: winsim.Storage{
-					SANPolicy: winsim.OfflineShared, OfflineAgain: 1, AttachByRescan: true,
+					SANPolicy: winsim.OfflineShared, OfflineAgain: 1, AttachByRescan: true, RawEntries: true,
 					CreateDiskMSR: winsim.MSRLate, CapacityFollows: winsim.CapacityRescan, CapacityDelay: time.Second, GrowDelay: 2 * time.Second,
 					VolumeArrival: 300 * time.Millisecond, ArrivalTrouble: 20 * time.Millisecond, ArrivalError: 21,
 					ForeignVolumeIDs: true, Automount: winsim.AutomountOffline,

@@ -131,6 +131,26 @@ func TestDecodeDriveLayout_Raw(t *testing.T) {
 	}
 }
 
+// TestDecodeDriveLayout_RawEntries: a disk without a table may show empty entries of any
+// style, but no partition of another style.
+func TestDecodeDriveLayout_RawEntries(t *testing.T) {
+	entry := func(style uint32, length int64) []byte {
+		return pack(t, style, uint32(0), int64(0), length, uint32(0), make([]byte, 116))
+	}
+	for _, style := range []win.PartitionStyle{win.StyleMBR, win.StyleGPT, win.StyleRaw} {
+		b := pack(t, uint32(2), uint32(4), make([]byte, 40), bytes.Repeat(entry(uint32(style), 0), 4))
+		got, err := winlayout.DecodeDriveLayout(b)
+		want := win.DriveLayout{Style: win.StyleRaw, Partitions: make([]win.Partition, 4)}
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("entries of style %v: %v (-want +got):\n%s", style, err, diff)
+		}
+	}
+	b := pack(t, uint32(2), uint32(1), make([]byte, 40), entry(uint32(win.StyleMBR), 512))
+	if got, err := winlayout.DecodeDriveLayout(b); !errors.Is(err, winlayout.ErrMalformed) {
+		t.Errorf("a partition of style MBR: %+v, %v, want %q", got, err, winlayout.ErrMalformed)
+	}
+}
+
 // TestDecodeDriveLayout_Lies sets one field at a time to something that cannot be.
 func TestDecodeDriveLayout_Lies(t *testing.T) {
 	for _, c := range []struct {

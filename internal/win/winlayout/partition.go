@@ -75,7 +75,13 @@ func decodePartition(b []byte, style win.PartitionStyle) (win.Partition, error) 
 	if !isRange(partition.Offset, partition.Length) {
 		return win.Partition{}, fmt.Errorf("%d bytes from %d: %w", partition.Length, partition.Offset, ErrMalformed)
 	}
-	if own := win.PartitionStyle(uint32At(b, partitionStyle)); own != style {
+	own := win.PartitionStyle(uint32At(b, partitionStyle))
+	if style == win.StyleRaw && partition.Length == 0 {
+		// A disk without a table may show four empty entries of style MBR: ReactOS reads
+		// it with its MBR reader. How Windows fills them is not documented.
+		return win.Partition{}, nil
+	}
+	if own != style {
 		return win.Partition{}, fmt.Errorf("%v in a table of style %v: %w", own, style, ErrMalformed)
 	}
 	switch style {

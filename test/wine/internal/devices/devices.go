@@ -26,8 +26,8 @@ import (
 const FirstDisk = 7
 
 // Odd is a preset besides those of the emulator: the disks do not say in words where they
-// are, and volumes are not named after their partitions. So the daemon has to ask for SCSI
-// addresses and to go through all volumes.
+// are, volumes are not named after their partitions, and disks without a table show empty
+// entries. So the daemon has to ask for SCSI addresses and to go through all volumes.
 const Odd = "odd"
 
 // Presets lists the names that Model takes. That of a node with mounts is not among them: the
@@ -43,7 +43,7 @@ func Model(preset string) (winsim.Model, error) {
 	model, ok := winsim.Preset(preset)
 	if preset == Odd {
 		model, ok = winsim.Default(), true
-		model.Storage.ForeignVolumeIDs = true
+		model.Storage.ForeignVolumeIDs, model.Storage.RawEntries = true, true
 		for i := range model.Disks {
 			model.Disks[i].Location = ""
 			model.Disks[i].SCSI.BusNumber = "" // Wine does not know it

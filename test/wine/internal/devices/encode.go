@@ -109,13 +109,14 @@ func encodeDiskAttributes(a win.DiskAttributes) []byte {
 }
 
 // encodeDriveLayout builds a DRIVE_LAYOUT_INFORMATION_EX, also of a disk without a table,
-// which drivers show but callers do not write.
+// which drivers show but callers do not write. Its entries are empty.
 func encodeDriveLayout(l win.DriveLayout) ([]byte, error) {
 	if l.Style != win.StyleRaw {
 		return winlayout.EncodeDriveLayout(l)
 	}
-	b := make([]byte, 48)
+	b := make([]byte, 48+144*len(l.Partitions)) // entries of zeros have the style MBR
 	le.PutUint32(b[0:], uint32(win.StyleRaw))
+	le.PutUint32(b[4:], uint32(len(l.Partitions)))
 	return b, nil
 }
 
