@@ -83,6 +83,9 @@ func TestFailure(t *testing.T) {
 		{"a code beside something else than an exception", 0x80020006, 0x80070005, 0x80020006, winerr.Internal},
 		{"service down", 0x800706BA, 0, 1722, winerr.Unavailable},
 		{"call failed", 0x800706BE, 0, 1726, winerr.Unavailable},
+		{"call not executed", 0x800706BF, 0, 1727, winerr.Unavailable},
+		{"server died", 0x80010007, 0, 0x80010007, winerr.Unavailable},
+		{"server died, in an exception", 0x80020009, 0x80010007, 0x80010007, winerr.Unavailable},
 		{"disconnected", 0x80010108, 0, 0x80010108, winerr.Unavailable},
 		{"transport", 0x80020009, 0x80041015, 0x80041015, winerr.Unavailable},
 		{"shutting down", 0x80020009, 0x80041033, 0x80041033, winerr.Unavailable},
@@ -95,6 +98,9 @@ func TestFailure(t *testing.T) {
 		var err error = failure(c.hresult, c.scode, "")
 		if got := failure(c.hresult, c.scode, "").disconnected(); got != (c.kind == winerr.Unavailable && c.code != winerr.BadNetPath) {
 			t.Errorf("%s: disconnected: %v", c.name, got)
+		}
+		if got, want := mayHaveRun(err), c.code != 1727; got != want {
+			t.Errorf("%s: may have run: %v", c.name, got)
 		}
 		wrapped := fmt.Errorf("format: %w", err)
 		for _, err := range []error{err, wrapped} {

@@ -137,8 +137,8 @@ func (c *client) call(object Object, method string, in map[string]any) (result u
 		for range 2 {
 			var executed bool
 			result, executed, err = c.tryCall(object, method, in)
-			// A method that was sent may have been run: it is not sent again.
-			if !c.lost(object.Namespace, err) || executed {
+			// A method that may have run is not sent again.
+			if !c.lost(object.Namespace, err) || executed && mayHaveRun(err) {
 				return
 			}
 		}

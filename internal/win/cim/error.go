@@ -1,6 +1,7 @@
 package cim
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -38,7 +39,9 @@ func (e *Error) Error() string {
 const (
 	errRPCUnavailable   winerr.Code = 1722       // RPC_S_SERVER_UNAVAILABLE
 	errRPCFailed        winerr.Code = 1726       // RPC_S_CALL_FAILED
+	errRPCNotExecuted   winerr.Code = 1727       // RPC_S_CALL_FAILED_DNE: it did not execute
 	errNotImplemented   winerr.Code = 0x80004001 // E_NOTIMPL
+	errServerDied       winerr.Code = 0x80010007 // RPC_E_SERVER_DIED
 	errDisconnected     winerr.Code = 0x80010108 // RPC_E_DISCONNECTED
 	errClassNotReg      winerr.Code = 0x80040154 // REGDB_E_CLASSNOTREG
 	errClassString      winerr.Code = 0x800401F3 // CO_E_CLASSSTRING
@@ -58,6 +61,8 @@ const (
 var kinds = map[winerr.Code]winerr.Kind{
 	errRPCUnavailable:   winerr.Unavailable,
 	errRPCFailed:        winerr.Unavailable,
+	errRPCNotExecuted:   winerr.Unavailable,
+	errServerDied:       winerr.Unavailable,
 	errDisconnected:     winerr.Unavailable,
 	errTransport:        winerr.Unavailable,
 	errShuttingDown:     winerr.Unavailable,
@@ -78,12 +83,15 @@ var kinds = map[winerr.Code]winerr.Kind{
 // is about to be.
 func (e *Error) disconnected() bool {
 	switch e.Code {
-	case errRPCUnavailable, errRPCFailed, errDisconnected, errTransport, errShuttingDown:
+	case errRPCUnavailable, errRPCFailed, errRPCNotExecuted, errServerDied, errDisconnected, errTransport, errShuttingDown:
 		return true
 	default:
 		return false
 	}
 }
+
+// mayHaveRun reports whether a method that was sent may have run in spite of this failure.
+func mayHaveRun(err error) bool { return !errors.Is(err, errRPCNotExecuted) }
 
 // Kind is the class of the failure.
 func (e *Error) Kind() winerr.Kind {
