@@ -25,6 +25,10 @@ type SMBServer struct {
 	// NoEncryption makes the server refuse encrypted connections with
 	// ERROR_NETWORK_ACCESS_DENIED (65).
 	NoEncryption bool `yaml:"noEncryption"`
+	// DomainRequired makes Windows refuse user names without a domain with
+	// ERROR_NO_SUCH_LOGON_SESSION (1312), as in
+	// https://github.com/kubernetes-csi/csi-driver-smb/issues/161.
+	DomainRequired bool `yaml:"domainRequired"`
 	// Down makes the server unreachable: ERROR_BAD_NETPATH (53).
 	Down bool `yaml:"down"`
 	// Delay is the server's response time on the node's clock, and the timeout while it is

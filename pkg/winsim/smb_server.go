@@ -137,6 +137,9 @@ func (s *server) check(user, password string) error {
 		}
 		return winerr.AccessDenied
 	}
+	if s.DomainRequired && !strings.ContainsAny(user, `\@`) {
+		return winerr.NoSuchLogonSession
+	}
 	account, ok := s.accountOf(user)
 	if !ok {
 		return winerr.LogonFailure

@@ -108,6 +108,10 @@ func TestSMB_Mappings(t *testing.T) {
 	create(asUser(dataShare, "stranger", ""), winerr.LogonFailure)
 	create(asUser(dataShare, "me", "x"), winerr.LogonFailure) // the domain is missing
 	create(asUser(dataShare, "", ""), winerr.AccessDenied)
+	mustAll(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.DomainRequired = true }))
+	create(asCSI(dataShare), winerr.NoSuchLogonSession)
+	create(asUser(dataShare, "csi@any", "wrong"), winerr.LogonFailure)
+	mustAll(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.DomainRequired = false }))
 	create(asCSI(`\\files\none`), winerr.BadNetName)
 	create(asCSI(`\\nowhere\data`), winerr.BadNetPath)
 	create(asUser(dataShare, `ANY\CSI`, "csi-Pa55"), 0)
@@ -205,6 +209,7 @@ smbServers:
     aliases: [10.1.2.3]
     guest: true
     noEncryption: true
+    domainRequired: true
     delay: 20ms
     shares:
       - name: data
@@ -214,7 +219,7 @@ smbServers:
       - {user: 'DOM\me', password: 'p: "''x', state: locked}
 `), "node.yaml")
 	mustAll(t, err)
-	if got := model.SMBServers[0]; !got.Guest || got.Delay != 20*time.Millisecond || got.Accounts[0].Password != `p: "'x` || got.Shares[0].Files[0].Content != "text" {
+	if got := model.SMBServers[0]; !got.Guest || !got.DomainRequired || got.Delay != 20*time.Millisecond || got.Accounts[0].Password != `p: "'x` || got.Shares[0].Files[0].Content != "text" {
 		t.Errorf("the model is %+v", got)
 	}
 }

@@ -72,6 +72,7 @@ const (
 	DowngradeDetected       Code = 1265
 	GuestLogonBlocked       Code = 1272
 	NoLogonServers          Code = 1311
+	NoSuchLogonSession      Code = 1312
 	PrivilegeNotHeld        Code = 1314
 	LogonFailure            Code = 1326
 	AccountRestriction      Code = 1327
@@ -194,6 +195,7 @@ var codes = map[Code]meaning{
 	DowngradeDetected:       {Denied, "a downgrade attack was detected, or no domain controller can be reached"},
 	GuestLogonBlocked:       {Denied, "this node's policy forbids guest access to shares"},
 	NoLogonServers:          {Unavailable, "no domain controller can be reached to check the credentials"},
+	NoSuchLogonSession:      {Invalid, "Windows has no logon session for the user name"},
 	PrivilegeNotHeld:        {Denied, "a required privilege is not held"},
 	LogonFailure:            {Denied, "the user name or password is wrong"},
 	AccountRestriction:      {Denied, "the account is restricted; an empty password or the time of day may be why"},

@@ -95,6 +95,7 @@ var wantCodes = []struct {
 	{1265, winerr.Denied, "a downgrade attack was detected, or no domain controller can be reached (Windows error 1265)"},
 	{1272, winerr.Denied, "this node's policy forbids guest access to shares (Windows error 1272)"},
 	{1311, winerr.Unavailable, "no domain controller can be reached to check the credentials (Windows error 1311)"},
+	{1312, winerr.Invalid, "Windows has no logon session for the user name (Windows error 1312)"},
 	{1314, winerr.Denied, "a required privilege is not held (Windows error 1314)"},
 	{1326, winerr.Denied, "the user name or password is wrong (Windows error 1326)"},
 	{1327, winerr.Denied, "the account is restricted; an empty password or the time of day may be why (Windows error 1327)"},

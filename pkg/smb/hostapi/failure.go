@@ -65,6 +65,12 @@ func refused(request win.SMBMappingRequest, err error) error {
 			return as(winerr.Denied, `check both; the user name has no domain, and the server may want DOMAIN\user or user@domain`)
 		}
 		return as(winerr.Denied, "check both")
+	case winerr.NoSuchLogonSession:
+		// Reported for user names without a domain:
+		// https://github.com/kubernetes-csi/csi-driver-smb/issues/161
+		if request.User != "" && !strings.ContainsAny(request.User, `\@`) {
+			return as(winerr.Invalid, `write the user as DOMAIN\user; any domain will do`)
+		}
 	case winerr.AccountLockedOut:
 		return as(winerr.Denied, "unlock it, and correct the password where it is wrong, or it will be locked again")
 	case winerr.PasswordExpired, winerr.PasswordMustChange:

@@ -590,3 +590,26 @@ func TestJoin(t *testing.T) {
 		}
 	})
 }
+
+// TestMapping_DomainRequired: a user name without a domain is refused, and the error says what
+// to write; the same name with any domain works.
+func TestMapping_DomainRequired(t *testing.T) {
+	node := newNode(t)
+	host := limited(t, node)
+	change(t, node, "files", func(s *winsim.SMBServer) { s.DomainRequired = true })
+	err := mapTo(host, share, stage)
+	wantKind(t, "map", err, winerr.Invalid, winerr.NoSuchLogonSession)
+	if err == nil || !strings.Contains(err.Error(), `write the user as DOMAIN\user; any domain will do`) {
+		t.Errorf("%v has no advice", err)
+	}
+	must(t, host.(smbapi.Mapper).MapSMBShare(share, stage, `ANY\`+user, password))
+	wantMapped(t, node, share, true)
+
+	// With a domain, another reason applies.
+	inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Error: 1312})
+	err = host.(smbapi.Mapper).MapSMBShare(`\\spare\data`, "", `ANY\`+user, password)
+	wantKind(t, "map with a domain", err, winerr.Invalid, winerr.NoSuchLogonSession)
+	if strings.Contains(err.Error(), "any domain") {
+		t.Errorf("%v asks for a domain that is there", err)
+	}
+}
