@@ -127,7 +127,7 @@ var smbCalls = []string{
 	`v1.Smb/NewSmbGlobalMapping {"remotePath":"\\\\files\\data","username":"DOMAIN\\csi","password":"csi-Pa55"}`,
 	`v1.Smb/RemoveSmbGlobalMapping {"remotePath":"\\\\files\\data"}`,
 	`v1.Smb/RemoveSmbGlobalMapping {"remotePath":"\\\\files\\data"}`,
-	`v1.Smb/NewSmbGlobalMapping {"remotePath":"\\\\nobody\\data","username":"csi","password":"csi-Pa55"}`,
+	`v1.Smb/NewSmbGlobalMapping {"remotePath":"\\\\absent\\data","username":"csi","password":"csi-Pa55"}`,
 }
 
 // TestRig_LegacyFormat formats on a node without the storage service.
