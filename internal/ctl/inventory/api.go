@@ -81,8 +81,11 @@ func (s Source) disksFromAPI(ctx context.Context) ([]Disk, error) {
 	return disks, ctx.Err()
 }
 
-// location returns the location of a disk in one word.
+// location returns the location of a disk in one word, or nothing if no part of it is known.
 func location(adapter, bus, target, lun string) string {
+	if adapter+bus+target+lun == "" {
+		return ""
+	}
 	return strings.Join([]string{adapter, bus, target, lun}, ":")
 }
 

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 )
 
 // allDisks looks at all disks that are present.
@@ -71,6 +73,11 @@ func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) 
 	default:
 		d.Number = &number.Number
 	}
+	descriptor, err := l.m.DeviceDescriptor(ctx, device)
+	failed.addUnlessUnsupported("serial number", err)
+	identifiers, err := l.m.DeviceIdentifiers(ctx, device)
+	failed.addUnlessUnsupported("page 83", err)
+	d.IDs = diskapi.DiskIDs{Page83: diskid.Page83(identifiers), SerialNumber: descriptor.Serial}
 	if geometry, err := l.m.DiskGeometry(ctx, device); err != nil {
 		failed.add("size", err)
 	} else {

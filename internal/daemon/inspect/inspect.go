@@ -197,7 +197,6 @@ type look struct {
 func (l *look) node(ctx context.Context) Node {
 	var node Node
 	var volumes []volumeReport
-	var ids map[uint32]diskapi.DiskIDs
 	var locations map[uint32]diskapi.DiskLocation
 	lists := []struct {
 		what string
@@ -205,7 +204,6 @@ func (l *look) node(ctx context.Context) Node {
 	}{
 		{"disks", func(ctx context.Context) (err error) { node.Disks, err = l.allDisks(ctx); return err }},
 		{"volumes", func(ctx context.Context) (err error) { volumes, err = l.allVolumes(ctx); return err }},
-		{"ids of disks", func(ctx context.Context) (err error) { ids, err = l.disks.WithContext(ctx).ListDiskIDs(); return err }},
 		{"locations of disks", func(ctx context.Context) (err error) {
 			locations, err = l.disks.WithContext(ctx).ListDiskLocations()
 			return err
@@ -218,11 +216,6 @@ func (l *look) node(ctx context.Context) Node {
 	for i, disk := range node.Disks {
 		if disk.Number == nil {
 			continue
-		}
-		if known, ok := ids[*disk.Number]; ok {
-			node.Disks[i].IDs = known
-		} else if ids != nil && len(disk.Problems) == 0 { // the list leaves out disks that do not answer
-			node.Disks[i].Problems = []string{"serial number, page 83: no answer"}
 		}
 		if at, ok := locations[*disk.Number]; ok {
 			node.Disks[i].Location = &at

@@ -45,6 +45,13 @@ func (p *problems) add(what string, err error) (named bool) {
 	return true
 }
 
+// addUnlessUnsupported notes that something is unknown, unless the object does not have it.
+func (p *problems) addUnlessUnsupported(what string, err error) {
+	if !errors.Is(err, winerr.Unsupported) {
+		p.add(what, err)
+	}
+}
+
 // texts are the problems as sentences: "size, state: the device failed".
 func (p problems) texts() []string {
 	texts := make([]string, 0, len(p))

@@ -23,6 +23,7 @@ const (
 	NotReady                Code = 21
 	CRC                     Code = 23
 	BadLength               Code = 24
+	GenFailure              Code = 31
 	SharingViolation        Code = 32
 	LockViolation           Code = 33
 	NotSupported            Code = 50
@@ -146,6 +147,7 @@ var codes = map[Code]meaning{
 	NotReady:                {Unavailable, "the device is not ready"},
 	CRC:                     {Internal, "data error (cyclic redundancy check)"},
 	BadLength:               {Invalid, "the length of the request is wrong"},
+	GenFailure:              {Internal, "the device failed without saying why"},
 	SharingViolation:        {Busy, "another process has it open"},
 	LockViolation:           {Busy, "another process has locked a part of it"},
 	NotSupported:            {Unsupported, "the request is not supported"},

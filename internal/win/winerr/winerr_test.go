@@ -29,6 +29,7 @@ var wantCodes = []struct {
 	{21, winerr.Unavailable, "the device is not ready (Windows error 21)"},
 	{23, winerr.Internal, "data error (cyclic redundancy check) (Windows error 23)"},
 	{24, winerr.Invalid, "the length of the request is wrong (Windows error 24)"},
+	{31, winerr.Internal, "the device failed without saying why (Windows error 31)"},
 	{32, winerr.Busy, "another process has it open (Windows error 32)"},
 	{33, winerr.Busy, "another process has locked a part of it (Windows error 33)"},
 	{50, winerr.Unsupported, "the request is not supported (Windows error 50)"},

@@ -3,7 +3,6 @@ package api
 // For the tests of what has no calls to a machine in it.
 var (
 	Mountable         = mountable
-	Page83            = page83
 	ParseLocation     = parseLocation
 	Partitioned       = partitioned
 	WithDataPartition = withDataPartition

@@ -127,21 +127,25 @@ func TestListDiskLocations_Sources(t *testing.T) {
 	}
 }
 
-// TestLists_SickDisk: whatever one disk answers, the others are listed, and the log says
-// which is not.
+// gone are the codes of a device that has left.
+var gone = []uint32{2, 55, 433, 1167, 1617}
+
+// TestLists_SickDisk: whatever one disk answers, the others are listed. The disk itself is missing
+// only if it is gone or does not tell its number; the log says why.
 func TestLists_SickDisk(t *testing.T) {
 	all, others := []uint32{0, 1, 2, 3}, []uint32{0, 2, 3}
 	for _, call := range []string{"DeviceNumber", "DeviceDescriptor", "DeviceIdentifiers", "DeviceLocation"} {
-		for _, code := range []uint32{1, 2, 5, 21, 23, 50, 55, 87, 433, 1117, 1167, 1617} {
+		for _, code := range append([]uint32{1, 5, 21, 23, 31, 50, 87, 121, 1117, 1460}, gone...) {
 			for name, list := range lists {
-				want := others
-				switch unknown := code == 1 || code == 50; {
-				case unknown && call != "DeviceNumber":
-					want = all // a disk without the property
-				case call == "DeviceLocation" && name == "ListDiskLocations":
-					want = all // from its address
-				case (call == "DeviceLocation") != (name == "ListDiskLocations") && call != "DeviceNumber" && call != "DeviceDescriptor":
-					want = all // never asked
+				asked := call == "DeviceNumber" || call == "DeviceDescriptor" ||
+					(call == "DeviceLocation") == (name == "ListDiskLocations")
+				want, logged := all, 0
+				switch {
+				case !asked, call == "DeviceLocation": // which has a substitute
+				case call == "DeviceNumber", slices.Contains(gone, code):
+					want, logged = others, 1
+				case code != 1 && code != 50: // which mean that the driver does not know the question
+					logged = 1
 				}
 				t.Run(fmt.Sprintf("%s, %s answers %d", name, call, code), func(t *testing.T) {
 					node := newNode(t, winsim.Default())
@@ -152,8 +156,8 @@ func TestLists_SickDisk(t *testing.T) {
 					if err != nil || !slices.Equal(got, want) {
 						t.Errorf("got %d, %v, want %d", got, err, want)
 					}
-					if left := len(all) - len(want); len(lines) != left || (left > 0 && !strings.Contains(lines[0], fmt.Sprintf("(Windows error %d)", code))) {
-						t.Errorf("the log has %q, want %d lines with the error", lines, left)
+					if len(lines) != logged || (logged > 0 && !strings.Contains(lines[0], fmt.Sprintf("(Windows error %d)", code))) {
+						t.Errorf("the log has %q, want %d lines with the error", lines, logged)
 					}
 				})
 			}
@@ -161,12 +165,62 @@ func TestLists_SickDisk(t *testing.T) {
 	}
 }
 
-func TestListDiskLocations_SickDiskWithoutText(t *testing.T) {
-	node := newNode(t, withoutLocations())
-	inject(t, node, winsim.Fault{Call: "SCSIAddress", Object: device(blank), Error: 1117})
-	got, err := lists["ListDiskLocations"](diskapi.NewOn(node))
-	if want := []uint32{0, 2, 3}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %d, %v, want %d", got, err, want)
+// TestListDiskIDs_Unanswered: virtual machines answer optional properties with 31. The keys that
+// the disks do tell are listed.
+func TestListDiskIDs_Unanswered(t *testing.T) {
+	complete, err := diskapi.NewOn(newNode(t, winsim.Default())).ListDiskIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const both = "DeviceDescriptor DeviceIdentifiers"
+	for call, without := range map[string]func(diskapi.DiskIDs) diskapi.DiskIDs{
+		"DeviceIdentifiers": func(ids diskapi.DiskIDs) diskapi.DiskIDs { ids.Page83 = ""; return ids },
+		"DeviceDescriptor":  func(ids diskapi.DiskIDs) diskapi.DiskIDs { ids.SerialNumber = ""; return ids },
+		both:                func(diskapi.DiskIDs) diskapi.DiskIDs { return diskapi.DiskIDs{} },
+	} {
+		for _, code := range []uint32{1, 31, 50, 87, 1117} {
+			node := newNode(t, winsim.Default())
+			for call := range strings.FieldsSeq(call) {
+				inject(t, node, winsim.Fault{Call: call, Error: code})
+			}
+			want := map[uint32]diskapi.DiskIDs{}
+			for disk, ids := range complete {
+				want[disk] = without(ids)
+			}
+			got, err := diskapi.NewOn(node).ListDiskIDs()
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s answers %d: %v (-want +got):\n%s", call, code, err, diff)
+			}
+		}
+	}
+}
+
+// TestListDiskLocations_Unanswered: a disk without a text that does not tell its address is
+// listed without a location; one that does not tell its bus has no LUN, because it may be a local
+// NVMe disk.
+func TestListDiskLocations_Unanswered(t *testing.T) {
+	for _, c := range []struct {
+		call  string
+		model winsim.Model
+		codes []uint32
+		want  *diskapi.DiskLocation
+	}{
+		{"SCSIAddress", withoutLocations(), []uint32{5, 21, 31, 87, 1117}, &diskapi.DiskLocation{}},
+		{"SCSIAddress", withoutLocations(), []uint32{1, 50}, nil}, // attached nowhere
+		{"SCSIAddress", withoutLocations(), gone, nil},
+		{"SCSIAddress", winsim.Default(), []uint32{1, 31, 1117}, &diskapi.DiskLocation{Adapter: "1", Bus: "0", Target: "0", LUNID: "0"}}, // not asked
+		{"DeviceLocation", winsim.Default(), []uint32{1, 31, 50, 1117}, &diskapi.DiskLocation{Adapter: "1", Bus: "0", Target: "0", LUNID: "0"}},
+		{"DeviceDescriptor", winsim.Default(), []uint32{1, 31, 50, 1117}, &diskapi.DiskLocation{Adapter: "1", Bus: "0"}},
+	} {
+		for _, code := range c.codes {
+			node := newNode(t, c.model)
+			inject(t, node, winsim.Fault{Call: c.call, Object: device(blank), Error: code})
+			found, err := diskapi.NewOn(node).ListDiskLocations()
+			got, ok := found[blank]
+			if err != nil || ok != (c.want != nil) || (ok && got != *c.want) || len(found) < 3 {
+				t.Errorf("%s answers %d: %+v, %v, want %+v", c.call, code, found, err, c.want)
+			}
+		}
 	}
 }
 

@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, error) {
@@ -13,9 +15,10 @@ func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, erro
 }
 
 // location says where a disk is attached. Disks that are files on another disk have no location.
+// A location that the disk does not tell is empty.
 func (h *host) location(ctx context.Context, d win.Device) (at DiskLocation, ok bool, err error) {
-	descriptor, err := h.m.DeviceDescriptor(ctx, d)
-	if err != nil && !unknown(err) {
+	descriptor, noDescriptor := h.m.DeviceDescriptor(ctx, d)
+	if err := unanswered(ctx, d, "bus", noDescriptor); err != nil {
 		return at, false, err
 	}
 	if descriptor.BusType == win.BusTypeFileBackedVirtual {
@@ -27,17 +30,21 @@ func (h *host) location(ctx context.Context, d win.Device) (at DiskLocation, ok 
 	if !ok {
 		address, err := h.m.SCSIAddress(ctx, d)
 		switch {
-		case unknown(err):
+		case err == nil:
+			at = scsiLocation(address)
+		case errors.Is(err, winerr.Unsupported):
 			return at, false, nil
-		case err != nil:
-			return at, false, err
+		default:
+			if err := unanswered(ctx, d, "SCSI address", err); err != nil {
+				return at, false, err
+			}
+			at = DiskLocation{}
 		}
-		at = scsiLocation(address)
 	}
-	if descriptor.BusType == win.BusTypeNVMe {
+	if descriptor.BusType == win.BusTypeNVMe || noDescriptor != nil {
 		// The driver makes up target 0 and LUN 0 for each local NVMe disk. A caller that
 		// looks for LUN 0 would mistake one for the disk it has attached
-		// (azuredisk-csi-driver#2661).
+		// (azuredisk-csi-driver#2661). A disk that does not tell its bus may be one.
 		at.Target, at.LUNID = "", ""
 	}
 	return at, true, nil

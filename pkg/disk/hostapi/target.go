@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
@@ -82,7 +83,7 @@ func (h *host) recognize(ctx context.Context, op string, t *target) (win.DiskGeo
 		now.serial = descriptor.Serial
 	}
 	if identifiers, err := h.m.DeviceIdentifiers(ctx, t.device); err == nil {
-		now.page83 = page83(identifiers)
+		now.page83 = diskid.Page83(identifiers)
 	}
 	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
 	if before := t.identity; before.size != 0 &&
