@@ -222,5 +222,49 @@ func (d *Disk) SetDiskState(ctx context.Context, request *SetDiskStateRequest) (
 	return &SetDiskStateResponse{}, nil
 }
 
+// SetDiskReadOnly makes a disk read-only or writable, and returns when it is. A disk that already
+// is in the wanted state stays in it, and the call succeeds. It fails with errors.ErrUnsupported
+// on a host that is no diskapi.ReadOnlySetter.
+//
+// It is not part of Interface, so that implementations of that which drivers have still compile.
+func (d *Disk) SetDiskReadOnly(ctx context.Context, request *SetDiskReadOnlyRequest) (*SetDiskReadOnlyResponse, error) {
+	const op = "set read-only state of"
+	h, err := hostctx.Begin(ctx, op+" a disk", d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	setter, ok := h.(diskapi.ReadOnlySetter)
+	if !ok {
+		return nil, noReadOnlySetter(op, request.DiskNumber)
+	}
+	if err := setter.SetDiskReadOnly(request.DiskNumber, request.IsReadOnly); err != nil {
+		return nil, winerr.Wrap(op, object(request.DiskNumber), err)
+	}
+	return &SetDiskReadOnlyResponse{}, nil
+}
+
+// GetDiskReadOnly tells whether a disk is read-only, online or not. It is not part of Interface
+// either.
+func (d *Disk) GetDiskReadOnly(ctx context.Context, request *GetDiskReadOnlyRequest) (*GetDiskReadOnlyResponse, error) {
+	const op = "get read-only state of"
+	h, err := hostctx.Begin(ctx, op+" a disk", d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	setter, ok := h.(diskapi.ReadOnlySetter)
+	if !ok {
+		return nil, noReadOnlySetter(op, request.DiskNumber)
+	}
+	readOnly, err := setter.GetDiskReadOnly(request.DiskNumber)
+	if err != nil {
+		return nil, winerr.Wrap(op, object(request.DiskNumber), err)
+	}
+	return &GetDiskReadOnlyResponse{IsReadOnly: readOnly}, nil
+}
+
+func noReadOnlySetter(op string, diskNumber uint32) error {
+	return winerr.New(winerr.Unsupported, op, object(diskNumber), "the host API does not implement ReadOnlySetter")
+}
+
 // object names a disk in errors.
 func object(diskNumber uint32) string { return fmt.Sprintf("disk %d", diskNumber) }

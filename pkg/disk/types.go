@@ -94,3 +94,26 @@ type SetDiskStateRequest struct {
 
 // SetDiskStateResponse is empty: the disk is in the wanted state.
 type SetDiskStateResponse struct{}
+
+// SetDiskReadOnlyRequest names a disk and its new state.
+type SetDiskReadOnlyRequest struct {
+	// DiskNumber is the number Windows gave the disk.
+	DiskNumber uint32
+	// IsReadOnly is true to make the disk read-only, false to make it writable.
+	IsReadOnly bool
+}
+
+// SetDiskReadOnlyResponse is empty.
+type SetDiskReadOnlyResponse struct{}
+
+// GetDiskReadOnlyRequest names a disk.
+type GetDiskReadOnlyRequest struct {
+	// DiskNumber is the number Windows gave the disk.
+	DiskNumber uint32
+}
+
+// GetDiskReadOnlyResponse is the state of a disk.
+type GetDiskReadOnlyResponse struct {
+	// IsReadOnly is true if Windows refuses to write to the disk.
+	IsReadOnly bool
+}

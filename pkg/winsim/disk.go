@@ -22,7 +22,9 @@ type disk struct {
 	system      bool
 	trusted     bool // exempt from the SAN policy
 	dying       bool
-	nameless    bool // not visible; holds a volume of the model without a disk
+	// The platform refuses writes, and Windows cannot change that.
+	writeProtected bool
+	nameless       bool // not visible; holds a volume of the model without a disk
 
 	size        int64 // on the backend
 	grows       int64 // size after a format; 0: does not grow
@@ -60,22 +62,23 @@ func (m Disk) build(number uint32) (*disk, *ModelError) {
 		return nil, err
 	}
 	d := &disk{
-		number:      number,
-		descriptor:  win.DeviceDescriptor{BusType: busTypes[m.Bus], Serial: m.Serial},
-		location:    m.Location,
-		scsi:        m.SCSI,
-		sector:      512,
-		bus:         m.Bus,
-		system:      m.System,
-		trusted:     m.Online,
-		dying:       m.Dying,
-		size:        int64(m.Size),
-		grows:       int64(m.GrowsTo),
-		attributes:  win.DiskAttributes{Offline: m.Offline, ReadOnly: m.ReadOnly},
-		looksRaw:    m.LooksRaw,
-		table:       table{style: win.StyleRaw},
-		content:     sparse{},
-		fileSystems: map[int64]*fileSystem{},
+		number:         number,
+		descriptor:     win.DeviceDescriptor{BusType: busTypes[m.Bus], Serial: m.Serial},
+		location:       m.Location,
+		scsi:           m.SCSI,
+		sector:         512,
+		bus:            m.Bus,
+		system:         m.System,
+		trusted:        m.Online,
+		dying:          m.Dying,
+		writeProtected: m.WriteProtected,
+		size:           int64(m.Size),
+		grows:          int64(m.GrowsTo),
+		attributes:     win.DiskAttributes{Offline: m.Offline, ReadOnly: m.ReadOnly},
+		looksRaw:       m.LooksRaw,
+		table:          table{style: win.StyleRaw},
+		content:        sparse{},
+		fileSystems:    map[int64]*fileSystem{},
 	}
 	if m.SectorSize != 0 {
 		d.sector = int64(m.SectorSize)
@@ -114,6 +117,8 @@ func (m Disk) validate() *ModelError {
 		return problem("growsTo", "%s is smaller than the disk or not a multiple of 4096 bytes", m.GrowsTo)
 	case m.LooksRaw < 0:
 		return problem("looksRaw", "must not be negative")
+	case m.ID != "" && m.Layout != LayoutGPT && m.Layout != LayoutMBR:
+		return problem("id", "only disks with a partition table have an id; set layout to %s or %s", LayoutGPT, LayoutMBR)
 	case m.Online && (m.Offline || m.ReadOnly):
 		return problem("online", "an online disk cannot be offline or read-only")
 	}

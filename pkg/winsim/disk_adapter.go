@@ -74,7 +74,7 @@ func (n *Node) enumerate(d *disk) {
 	n.register(d)
 	n.noticeSize(d)
 	for _, v := range n.volumesOn(d) {
-		if other := n.volumes[v.guid]; other != nil && other != v && other.present {
+		if other := n.volumes[v.guid]; other != nil && other != v && (other.present || other.expected) {
 			v.guid = n.newGUID().String()
 		}
 		n.volumes[v.guid] = v

@@ -38,11 +38,18 @@ func (n *Node) SetDiskAttributes(ctx context.Context, device win.Device, attribu
 	if mask.ReadOnly {
 		wanted.ReadOnly = attributes.ReadOnly
 	}
+	if d.writeProtected && mask.ReadOnly && !attributes.ReadOnly {
+		// Which code Windows gives is not documented; it is that of a write to such a disk.
+		return winerr.WriteProtect
+	}
 	if wanted.Offline && !d.attributes.Offline && n.isSystemDisk(d) {
 		// The code is not documented; the storage service says "critical disk".
 		return winerr.AccessDenied
 	}
 	n.changed()
+	if d.attributes.Offline {
+		wanted = n.resolveCollision(d, wanted)
+	}
 	if d.scsi != nil {
 		n.persisted[*d.scsi] = wanted
 	}
@@ -78,6 +85,14 @@ func (n *Node) setAttributes(d *disk, attributes win.DiskAttributes) {
 // instance, which depends on the SCSI address, so a disk inherits those of an earlier disk at
 // its address.
 func (n *Node) arrivalState(d *disk) win.DiskAttributes {
+	attributes := n.policyState(d)
+	attributes.ReadOnly = attributes.ReadOnly || d.writeProtected
+	attributes.Offline = attributes.Offline || (!d.system && n.hasTwin(d))
+	return attributes
+}
+
+// policyState is the part of it that the SAN policy decides.
+func (n *Node) policyState(d *disk) win.DiskAttributes {
 	if d.system || d.trusted {
 		return d.attributes
 	}

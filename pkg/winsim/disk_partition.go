@@ -75,8 +75,22 @@ func (d *disk) partition(m Disk) *ModelError {
 		return nil
 	case LayoutGPT:
 		d.table = table{style: win.StyleGPT, id: diskGUID(d.number), size: d.size}
+		if m.ID != "" {
+			id, err := win.ParseGUID(m.ID)
+			if err != nil {
+				return problem("id", "%q is not a GUID", m.ID)
+			}
+			d.table.id = id
+		}
 	case LayoutMBR:
 		d.table = table{style: win.StyleMBR, signature: 0xd0000000 + d.number}
+		if m.ID != "" {
+			signature, err := strconv.ParseUint(m.ID, 16, 32)
+			if err != nil || len(m.ID) != 8 {
+				return problem("id", "%q is not a signature of eight hexadecimal digits", m.ID)
+			}
+			d.table.signature = uint32(signature)
+		}
 	case LayoutSuperfloppy:
 		return d.superfloppy(m)
 	}

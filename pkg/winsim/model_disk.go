@@ -37,6 +37,8 @@ type Disk struct {
 	Offline  bool `yaml:"offline"`
 	ReadOnly bool `yaml:"readOnly"`
 	Online   bool `yaml:"online"`
+	// WriteProtected makes the platform refuse writes: the disk is read-only, and stays so.
+	WriteProtected bool `yaml:"writeProtected"`
 	// System makes it the boot disk of Windows.
 	System bool `yaml:"system"`
 	// Dying makes every request to the disk fail with ERROR_IO_DEVICE (1117).
@@ -46,7 +48,11 @@ type Disk struct {
 	LooksRaw int `yaml:"looksRaw"`
 
 	// Layout is the kind of partition table; the default is raw.
-	Layout     Layout      `yaml:"layout"`
+	Layout Layout `yaml:"layout"`
+	// ID is the GUID of a GPT, or the eight hexadecimal digits of the signature in an MBR. The
+	// default depends on the disk's number. Two disks with the same id are a disk and its copy:
+	// Windows keeps the second one offline.
+	ID         string      `yaml:"id"`
 	Partitions []Partition `yaml:"partitions"`
 	// Bytes are written to the disk last, over everything else.
 	Bytes []Bytes `yaml:"bytes"`

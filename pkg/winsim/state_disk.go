@@ -24,6 +24,7 @@ type diskState struct {
 	System      bool `json:",omitzero"`
 	Trusted     bool `json:",omitzero"`
 	Dying       bool `json:",omitzero"`
+	Protected   bool `json:",omitzero"`
 	Nameless    bool `json:",omitzero"`
 	Size        int64
 	Grows       int64 `json:",omitzero"`
@@ -59,7 +60,7 @@ func (s *saver) disk(d *disk) diskState {
 	saved := diskState{
 		Number: d.number, Path: d.path, Adapter: d.adapter, BusType: d.descriptor.BusType, Serial: d.descriptor.Serial,
 		Identifiers: d.identifiers, Location: d.location, SCSI: d.scsi, Sector: d.sector, Bus: d.bus,
-		System: d.system, Trusted: d.trusted, Dying: d.dying, Nameless: d.nameless,
+		System: d.system, Trusted: d.trusted, Dying: d.dying, Protected: d.writeProtected, Nameless: d.nameless,
 		Size: d.size, Grows: d.grows, Seen: d.visibleSize,
 		Style: d.table.style, TableID: d.table.id, Signature: d.table.signature, TableSize: d.table.size,
 		Attributes: d.attributes, OfflineAgain: d.offlineAgain, LooksRaw: d.looksRaw,
@@ -99,7 +100,7 @@ func (l *loader) disk(saved diskState) (*disk, error) {
 		number: saved.Number, path: saved.Path, adapter: saved.Adapter,
 		descriptor:  win.DeviceDescriptor{BusType: saved.BusType, Serial: saved.Serial},
 		identifiers: saved.Identifiers, location: saved.Location, scsi: saved.SCSI, sector: saved.Sector, bus: saved.Bus,
-		system: saved.System, trusted: saved.Trusted, dying: saved.Dying, nameless: saved.Nameless,
+		system: saved.System, trusted: saved.Trusted, dying: saved.Dying, writeProtected: saved.Protected, nameless: saved.Nameless,
 		size: saved.Size, grows: saved.Grows, visibleSize: saved.Seen,
 		table:      table{style: saved.Style, id: saved.TableID, signature: saved.Signature, size: saved.TableSize},
 		attributes: saved.Attributes, offlineAgain: saved.OfflineAgain, looksRaw: saved.LooksRaw,

@@ -39,6 +39,7 @@ package winsim
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -159,7 +160,15 @@ func (n *Node) SMB() smbapi.HostAPI {
 
 // boot brings disks and services into their initial state, and volumes up.
 func (n *Node) boot() {
+	// The disks arrive one after the other, since a copy collides with the one before it.
+	inModel := map[*disk]win.DiskAttributes{}
 	for _, d := range n.disks {
+		inModel[d] = d.attributes
+		d.attributes.Offline = true
+	}
+	for _, number := range slices.Sorted(maps.Keys(n.disks)) {
+		d := n.disks[number]
+		d.attributes = inModel[d]
 		d.attributes = n.arrivalState(d)
 		d.offlineAgain = n.storage.OfflineAgain
 	}

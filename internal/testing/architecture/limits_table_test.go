@@ -28,7 +28,7 @@ var limits = []limit{
 	{"Rounds of emptying a directory that gets new files", "{rounds}", "pkg/filesystem/hostapi/remove.go"},
 	{"A service that starts or stops, for callers without a deadline", "{defaultTimeout}", "pkg/system/hostapi/wait.go"},
 	{"A change to a disk without a caller", "{changeLimit}", "pkg/disk/hostapi/change.go"},
-	{"The volume of a new partition", "{newVolumeTimeout}", "pkg/disk/hostapi/arrival.go"},
+	{"The volumes of a disk that comes online or is partitioned", "{arrivalTimeout}", "pkg/disk/hostapi/arrival.go"},
 	{"One adapter in a rescan", "{adapterLimit}; {rescanLimit} for all", "pkg/disk/hostapi/rescan.go"},
 	{"Objects asked at once", "{maxConcurrent}", "internal/work/parallel/parallel.go"},
 	{"A change to a volume without a caller", "{workLimit}", "pkg/volume/hostapi/host.go"},

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/klog/v2"
-
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
@@ -16,36 +14,26 @@ import (
 const (
 	opAwait = "wait for the volume on"
 
-	// newVolumeTimeout is how long the volume of a new partition may take. 20 to 300 ms are
-	// usual, and seconds on a busy node.
-	newVolumeTimeout = 30 * time.Second
-
-	// oldVolumesTimeout is the same for partitions that were there before. A driver will list
-	// their volumes next, but not every partition has one.
-	oldVolumesTimeout = 10 * time.Second
+	// arrivalTimeout is how long the volume of a partition may take. 20 to 300 ms are usual,
+	// seconds on a busy node, and more than 10 s after a disk with data was attached
+	// (drivers that got an OK before that crashed).
+	arrivalTimeout = 30 * time.Second
 )
 
-// awaitNewVolume waits for the volume of a partition that we have created.
-func (h *host) awaitNewVolume(ctx context.Context, disk target, p win.Partition) error {
-	missing, err := h.awaitVolumes(ctx, disk, []win.Partition{p}, newVolumeTimeout)
+// awaitArrival waits for the volumes of the partitions that Windows always makes volumes of. It
+// is what both PartitionDisk and SetDiskState wait for: drivers list the volumes next and take
+// the first one without a look at how many there are.
+func (h *host) awaitArrival(ctx context.Context, disk target, layout win.DriveLayout) error {
+	missing, err := h.awaitVolumes(ctx, disk, mountable(layout))
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	table := "unknown"
-	if layout, err := h.m.DriveLayout(ctx, disk.device); err == nil {
-		table = describe(layout)
+	if now, err := h.m.DriveLayout(ctx, disk.device); err == nil {
+		layout = now
 	}
 	return winerr.New(winerr.Deadline, opAwait, disk.name(),
-		"Windows has not created a volume for the new partition {%s} within %s; the table is %s; call again to wait longer", p.ID, newVolumeTimeout, table)
-}
-
-// awaitOldVolumes waits for the volumes of a disk that has partitions.
-func (h *host) awaitOldVolumes(ctx context.Context, disk target, layout win.DriveLayout) error {
-	missing, err := h.awaitVolumes(ctx, disk, mountable(layout), oldVolumesTimeout)
-	if len(missing) > 0 && err == nil {
-		klog.FromContext(ctx).V(2).Info("Windows created no volume for some partitions", "disk", disk.number, "table", describe(layout), "missing", len(missing))
-	}
-	return err
+		"Windows has not created a volume for partition %d {%s} within %s; the table is %s; call again to wait longer",
+		missing[0].Number, missing[0].ID, arrivalTimeout, describe(layout))
 }
 
 // awaitVolumes waits until each of the partitions has a volume, and returns those without one
@@ -54,19 +42,19 @@ func (h *host) awaitOldVolumes(ctx context.Context, disk target, layout win.Driv
 // Windows makes volumes in the background: the partition manager reports the partitions, Plug
 // and Play starts their devices, the mount manager names them. It sends notifications, but to
 // poll is simpler than to be sure not to miss one.
-func (h *host) awaitVolumes(ctx context.Context, disk target, partitions []win.Partition, limit time.Duration) (missing []win.Partition, err error) {
+func (h *host) awaitVolumes(ctx context.Context, disk target, partitions []win.Partition) (missing []win.Partition, err error) {
 	const (
 		firstNudge = time.Second
 		nudge      = 5 * time.Second
 	)
 	a := arrival{host: h, disk: disk, missing: slices.Clone(partitions), onOtherDisks: map[win.VolumeID]bool{}}
 	nextNudge := firstNudge
-	backoff := win.Backoff{First: 20 * time.Millisecond, Longest: 250 * time.Millisecond, Limit: limit}
+	backoff := win.Backoff{First: 20 * time.Millisecond, Longest: 250 * time.Millisecond, Limit: arrivalTimeout}
 	_, err = win.Poll(ctx, h.m, backoff, func(waited time.Duration) (done bool, err error) {
 		if err := a.look(ctx, waited); err != nil {
 			return false, winerr.As(kindOfOther(err), opAwait, disk.name(), err, "")
 		}
-		if len(a.missing) > 0 && waited >= nextNudge && waited < limit {
+		if len(a.missing) > 0 && waited >= nextNudge && waited < arrivalTimeout {
 			nextNudge += nudge
 			a.nudge(ctx)
 		}

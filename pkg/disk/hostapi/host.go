@@ -15,6 +15,7 @@ var (
 	_ HostAPI          = DiskAPI{}
 	_ ContextBinder    = DiskAPI{}
 	_ WholePartitioner = DiskAPI{}
+	_ ReadOnlySetter   = DiskAPI{}
 )
 
 // DiskAPI is a machine with disks. New and NewOn return one; the zero value is the
@@ -91,6 +92,25 @@ func (d DiskAPI) CreateBasicPartition(diskNumber uint32) error {
 func (d DiskAPI) PartitionDisk(diskNumber uint32) error {
 	ctx, h := d.bound()
 	return h.change(ctx, opPartition, diskNumber, h.partition)
+}
+
+// SetDiskReadOnly implements ReadOnlySetter.
+func (d DiskAPI) SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error {
+	ctx, h := d.bound()
+	op := opMakeWritable
+	if isReadOnly {
+		op = opMakeReadOnly
+	}
+	return h.change(ctx, op, diskNumber, func(ctx context.Context, disk uint32) error {
+		return h.setReadOnly(ctx, op, disk, isReadOnly)
+	})
+}
+
+// GetDiskReadOnly implements ReadOnlySetter.
+func (d DiskAPI) GetDiskReadOnly(diskNumber uint32) (bool, error) {
+	ctx, h := d.bound()
+	attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(diskNumber))
+	return attributes.ReadOnly, winerr.Wrap("get read-only state of", name(diskNumber), err)
 }
 
 // Rescan implements HostAPI.

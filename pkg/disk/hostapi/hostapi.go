@@ -33,7 +33,7 @@ type DiskLocation struct {
 // disk has fails with an error for which errors.Is(err, fs.ErrNotExist) holds.
 // Every call may be repeated.
 //
-// A host may also implement ContextBinder and WholePartitioner.
+// A host may also implement ContextBinder, WholePartitioner and ReadOnlySetter.
 type HostAPI interface {
 	// ListDiskLocations returns the location of each disk that has one, by
 	// disk number. A disk that does not answer is left out.
@@ -88,4 +88,15 @@ type WholePartitioner interface {
 	// writes a partition table, creates one partition over all of it and waits for its volume.
 	// A disk that has partitions is only taken online.
 	PartitionDisk(diskNumber uint32) error
+}
+
+// ReadOnlySetter is a host that can make disks read-only and writable. It is not part of HostAPI,
+// so that hosts of drivers that were written before it still compile.
+type ReadOnlySetter interface {
+	// SetDiskReadOnly sets or clears the read-only attribute of the disk, and returns when it
+	// has it. The disk may be online or offline, and stays so. The disk of Windows is refused.
+	SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error
+
+	// GetDiskReadOnly tells whether the disk is read-only.
+	GetDiskReadOnly(diskNumber uint32) (bool, error)
 }

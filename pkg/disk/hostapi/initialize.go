@@ -63,7 +63,7 @@ func (h *host) initialize(ctx context.Context, disk uint32) error {
 	if err != nil || initialized {
 		return err
 	}
-	if err := h.online(ctx, opInitialize, numbered(disk)); err != nil {
+	if _, err := h.online(ctx, opInitialize, numbered(disk)); err != nil {
 		return err
 	}
 	t, err := h.pinned(ctx, opInitialize, disk)

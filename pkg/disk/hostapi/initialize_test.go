@@ -22,9 +22,7 @@ func TestInitialize_UsedDisk(t *testing.T) {
 				if err := h.InitializeDisk(added); err != nil {
 					t.Errorf("InitializeDisk of %s: %v", name, err)
 				}
-				if err := h.CreateBasicPartition(added); err != nil {
-					t.Errorf("CreateBasicPartition on %s: %v", name, err)
-				}
+				wantUsable(t, "CreateBasicPartition on "+name, h.CreateBasicPartition(added), disk)
 			})
 		}
 	}

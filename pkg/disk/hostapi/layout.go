@@ -67,6 +67,46 @@ func mountable(layout win.DriveLayout) (found []win.Partition) {
 	return found
 }
 
+// mayHaveVolumes reports whether Windows makes, or may make, a volume of any partition: of those
+// that are mountable, of its own special ones, and of dynamic disks.
+func mayHaveVolumes(layout win.DriveLayout) bool {
+	return len(mountable(layout)) > 0 || slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool {
+		switch p.Type {
+		case win.PartitionEFI, win.PartitionRecovery, win.PartitionLDMData:
+			return true
+		default:
+			return p.MBRType == 0x42 // a dynamic disk
+		}
+	})
+}
+
+// typeNames are types of partitions of other systems, which administrators know by name.
+var typeNames = map[win.GUID]string{
+	win.PartitionBasicData: "basic data, hidden",
+	win.PartitionMSR:       "Microsoft reserved",
+	win.MustGUID("0fc63daf-8483-4772-8e79-3d69d8477de4"): "Linux file system",
+	win.MustGUID("0657fd6d-a4ab-43c4-84e5-0933c84b4f4f"): "Linux swap",
+	win.MustGUID("e6d6d379-f507-44c2-a23c-238f2a3df928"): "Linux LVM",
+	win.MustGUID("a19d880f-05fc-4d3b-a006-743f0f84911e"): "Linux RAID",
+}
+
+// typesOf tells people which types the partitions of a disk have.
+func typesOf(layout win.DriveLayout) string {
+	var types []string
+	for _, p := range layout.Partitions {
+		switch name := typeNames[p.Type]; {
+		case !used(p):
+		case layout.Style == win.StyleMBR:
+			types = append(types, fmt.Sprintf("partition %d has type %#02x", p.Number, p.MBRType))
+		case name != "":
+			types = append(types, fmt.Sprintf("partition %d has type %s {%s}", p.Number, name, p.Type))
+		default:
+			types = append(types, fmt.Sprintf("partition %d has type {%s}", p.Number, p.Type))
+		}
+	}
+	return strings.Join(types, ", ")
+}
+
 // withDataPartition returns the table with one more partition, as large as possible, and that
 // partition. It fails if there is too little room.
 //

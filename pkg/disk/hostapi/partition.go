@@ -28,7 +28,16 @@ func (h *host) partition(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opPartition, disk); err != nil {
 		return err
 	}
-	if err := h.online(ctx, opPartition, numbered(disk)); err != nil {
+	now, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(disk))
+	if err != nil {
+		return winerr.Wrap(opPartition, name(disk), err)
+	}
+	if now.Offline {
+		if err := h.refuseForeign(ctx, disk); err != nil {
+			return err
+		}
+	}
+	if _, err := h.onlineFrom(ctx, opPartition, numbered(disk), now); err != nil {
 		return err
 	}
 	layout, initialized, err := h.inspect(ctx, opPartition, numbered(disk))
@@ -95,7 +104,7 @@ func (h *host) ensurePartition(ctx context.Context, disk uint32, layout win.Driv
 func (h *host) refuseTable(ctx context.Context, disk target, layout win.DriveLayout) (done bool, err error) {
 	switch {
 	case partitioned(layout):
-		return true, h.awaitOldVolumes(ctx, disk, layout)
+		return true, h.awaitUsable(ctx, disk, layout)
 	case layout.Style == win.StyleRaw:
 		return false, winerr.New(winerr.InUse, opCreatePartition, disk.name(), "it has no partition table; initialize it first")
 	case layout.Style != win.StyleGPT:
@@ -108,28 +117,49 @@ func (h *host) refuseTable(ctx context.Context, disk target, layout win.DriveLay
 // fillTable creates the partition in the empty GPT with the given id, and waits for its
 // volume.
 func (h *host) fillTable(ctx context.Context, disk target, id win.GUID) error {
-	layout, created, err := h.createInEmptyTable(ctx, disk, id)
-	switch {
-	case err != nil:
+	layout, err := h.createInEmptyTable(ctx, disk, id)
+	if err != nil {
 		return err
-	case created == nil:
-		return h.awaitOldVolumes(ctx, disk, layout)
-	default:
-		return h.awaitNewVolume(ctx, disk, *created)
 	}
+	return h.awaitUsable(ctx, disk, layout)
 }
 
-// createInEmptyTable creates the partition on a disk with the GPT that has the given id. If another
-// program was faster it returns no partition, and the table as it is then.
+// awaitUsable waits for the volumes of a disk that has partitions. It fails if Windows makes no
+// volume of any of them, as on a disk of a Linux pod: PartitionDisk promises a volume, and some
+// drivers crash without one (azuredisk 1.30.0 and aws-ebs 1.63.0 take the first of none).
+func (h *host) awaitUsable(ctx context.Context, disk target, layout win.DriveLayout) error {
+	if !mayHaveVolumes(layout) {
+		return unusable(disk, layout)
+	}
+	return h.awaitArrival(ctx, disk, layout)
+}
+
+// refuseForeign refuses an offline disk of another system before it is touched. Whether the disk can be
+// used at all is decided later, when it is online and its table can be trusted.
+func (h *host) refuseForeign(ctx context.Context, disk uint32) error {
+	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
+	if err == nil && partitioned(layout) && !mayHaveVolumes(layout) {
+		return unusable(numbered(disk), layout)
+	}
+	return nil // a table that cannot be read offline is read again online
+}
+
+func unusable(disk target, layout win.DriveLayout) error {
+	return winerr.New(winerr.InUse, opCreatePartition, disk.name(),
+		"it has partitions, but Windows makes no volume of any: %s; if nothing on the disk is needed, clean it with diskpart", typesOf(layout))
+}
+
+// createInEmptyTable creates the partition on a disk with the GPT that has the given id, unless
+// another program was faster. It returns the table as it is then.
 //
 // Windows may add its own reserved partition to a new table some time later, without notice. So
 // the table is read immediately before it is written, and its partitions are kept. If Windows
 // refuses a table because it has changed in between, it is read and written again.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
-func (h *host) createInEmptyTable(ctx context.Context, disk target, id win.GUID) (layout win.DriveLayout, created *win.Partition, err error) {
+func (h *host) createInEmptyTable(ctx context.Context, disk target, id win.GUID) (layout win.DriveLayout, err error) {
 	const attempts = 3
-	fail := func(err error) (win.DriveLayout, *win.Partition, error) {
-		return layout, nil, winerr.Wrap(opCreatePartition, disk.name(), err)
+	fail := func(err error) (win.DriveLayout, error) {
+		return layout, winerr.Wrap(opCreatePartition, disk.name(), err)
 	}
 	if layout, err = h.lookForPartitions(ctx, &disk, id); err != nil || partitioned(layout) {
 		return fail(err)
@@ -155,9 +185,9 @@ func (h *host) createInEmptyTable(ctx context.Context, disk target, id win.GUID)
 		if layout, err = h.m.DriveLayout(ctx, disk.device); err != nil {
 			return fail(err)
 		}
-		if i := slices.IndexFunc(layout.Partitions, func(p win.Partition) bool { return p.ID == wanted.ID }); i >= 0 {
+		if slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool { return p.ID == wanted.ID }) {
 			h.warnOfOldVolume(ctx, disk, wanted)
-			return layout, &layout.Partitions[i], nil
+			return layout, nil
 		}
 	}
 	return fail(winerr.New(winerr.Internal, opCreatePartition, disk.name(),

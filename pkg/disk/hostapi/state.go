@@ -5,27 +5,90 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 const (
-	opOnline  = "online"
-	opOffline = "offline"
+	opOnline       = "online"
+	opOffline      = "offline"
+	opMakeReadOnly = "make read-only"
+	opMakeWritable = "make writable"
 )
 
-// takeOnline switches a disk on. A read-only disk stays read-only: if it has data that may be
-// intended, and an empty one becomes writable when it is initialized.
+// takeOnline switches a disk on and waits for its volumes. It waits only if the disk was
+// offline: a driver that repeats the call for a disk that is online gets its answer at once, and
+// ListVolumesOnDisk waits again.
 func (h *host) takeOnline(ctx context.Context, disk uint32) error {
-	return h.online(ctx, opOnline, numbered(disk))
+	switched, err := h.online(ctx, opOnline, numbered(disk))
+	if err != nil || !switched {
+		return err
+	}
+	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
+	if err != nil {
+		return winerr.Wrap(opOnline, name(disk), err)
+	}
+	return h.awaitArrival(ctx, numbered(disk), layout)
 }
 
-func (h *host) online(ctx context.Context, op string, disk target) error {
-	return h.switchTo(ctx, op, disk, win.DiskAttributes{}, win.DiskAttributes{Offline: true})
+// online switches a disk on, and reports whether it was off.
+//
+// Windows' default SAN policy for servers brings disks of shared buses up offline and read-only
+// at once. Nothing else clears the second flag, and a volume that has moved here from another
+// node could be mounted but not written to. So a disk in this state loses both, in one request:
+// a copy of another disk gets its own id only if it is writable when it goes online.
+// https://github.com/kubernetes-csi/csi-proxy/issues/437
+// https://github.com/kubernetes-csi/csi-proxy/issues/287
+//
+// A disk that is online and read-only was made so by its owner and stays so. A disk that the
+// platform protects comes online read-only.
+func (h *host) online(ctx context.Context, op string, disk target) (switched bool, err error) {
+	now, err := h.m.DiskAttributes(ctx, disk.device)
+	if err != nil {
+		return false, winerr.Wrap(op, disk.name(), err)
+	}
+	return h.onlineFrom(ctx, op, disk, now)
+}
+
+// onlineFrom is online for a disk that was as given a moment ago.
+func (h *host) onlineFrom(ctx context.Context, op string, disk target, now win.DiskAttributes) (switched bool, err error) {
+	if !now.Offline {
+		return false, nil
+	}
+	mask := win.DiskAttributes{Offline: true, ReadOnly: now.ReadOnly}
+	err = h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, mask)
+	if err == nil || !now.ReadOnly || !mayBeProtected(err) {
+		return err == nil, err
+	}
+	now, lookErr := h.m.DiskAttributes(ctx, disk.device)
+	switch {
+	case lookErr != nil:
+		return false, winerr.Wrap(op, disk.name(), lookErr)
+	case !now.Offline: // Windows did half of it
+	case errors.Is(err, winerr.Busy):
+		return false, err
+	default:
+		offline := win.DiskAttributes{Offline: true}
+		if second := h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, offline); second != nil {
+			return false, second
+		}
+	}
+	klog.FromContext(ctx).Info("A disk comes online read-only, because Windows does not make it writable", "disk", disk.number, "err", err)
+	return true, nil
+}
+
+// mayBeProtected reports whether a change may have failed because a disk cannot be made
+// writable, rather than because the disk, or its caller, is gone. Which code Windows gives for
+// that is not documented.
+func mayBeProtected(err error) bool {
+	return !errors.Is(err, winerr.NotFound) && !errors.Is(err, winerr.Deadline) && !errors.Is(err, winerr.Cancelled)
 }
 
 // takeOffline switches a disk off. Windows removes its volumes.
 func (h *host) takeOffline(ctx context.Context, disk uint32) error {
+	offline := win.DiskAttributes{Offline: true}
 	now, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(disk))
 	if err != nil || now.Offline {
 		return winerr.Wrap(opOffline, name(disk), err)
@@ -33,40 +96,67 @@ func (h *host) takeOffline(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opOffline, disk); err != nil {
 		return err
 	}
-	return h.switchTo(ctx, opOffline, numbered(disk), win.DiskAttributes{Offline: true}, win.DiskAttributes{Offline: true})
+	return h.switchTo(ctx, opOffline, numbered(disk), now, offline, offline)
 }
 
 // makeWritable switches a disk on, for writing.
 func (h *host) makeWritable(ctx context.Context, op string, disk target) error {
-	return h.switchTo(ctx, op, disk, win.DiskAttributes{}, win.DiskAttributes{Offline: true, ReadOnly: true})
+	now, err := h.m.DiskAttributes(ctx, disk.device)
+	if err != nil {
+		return winerr.Wrap(op, disk.name(), err)
+	}
+	return h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, win.DiskAttributes{Offline: true, ReadOnly: true})
+}
+
+// setReadOnly sets or clears the read-only attribute of a disk, whether it is online or not.
+func (h *host) setReadOnly(ctx context.Context, op string, disk uint32, readOnly bool) error {
+	now, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(disk))
+	if err != nil || now.ReadOnly == readOnly {
+		return winerr.Wrap(op, name(disk), err)
+	}
+	if err := h.refuseSystemDisk(ctx, op, disk); err != nil {
+		return err
+	}
+	err = h.switchTo(ctx, op, numbered(disk), now, win.DiskAttributes{ReadOnly: readOnly}, win.DiskAttributes{ReadOnly: true})
+	if winerr.CodeOf(err) == winerr.WriteProtect {
+		return winerr.As(winerr.InUse, op, name(disk), winerr.WriteProtect,
+			"the platform attached the disk read-only; attach it for writing")
+	}
+	return err
 }
 
 // switchTo gives a disk the wanted attributes, of those in mask, and returns when it has them. It
-// does not touch a disk that has them.
+// does not touch a disk that has them. now is what the disk was a moment ago.
 //
 // The partition manager may still be busy with the arrival of the disk, and then sets what the
 // SAN policy says, after us. So a change must be seen twice, and is made again if it was undone.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_disk_attributes
-func (h *host) switchTo(ctx context.Context, op string, disk target, want, mask win.DiskAttributes) error {
+func (h *host) switchTo(ctx context.Context, op string, disk target, now, want, mask win.DiskAttributes) error {
 	const (
 		step   = 50 * time.Millisecond
 		repeat = time.Second // a change without effect is made again this often
 		limit  = 5 * time.Second
 	)
-	hasWanted := func() (bool, error) {
-		now, err := h.m.DiskAttributes(ctx, disk.device)
+	hasWanted := func() (wanted bool, err error) {
+		now, err = h.m.DiskAttributes(ctx, disk.device)
 		return masked(now, mask) == masked(want, mask), err
+	}
+	if masked(now, mask) == masked(want, mask) {
+		return nil
 	}
 	var refusal error
 	timesSeen := 0
 	done, err := win.Poll(ctx, h.m, win.Backoff{First: step, Longest: step, Limit: limit}, func(waited time.Duration) (bool, error) {
-		wanted, err := hasWanted()
+		wanted, err := false, error(nil)
+		if waited > 0 {
+			wanted, err = hasWanted()
+		}
 		switch {
 		case err != nil:
 			return false, err
 		case wanted:
 			timesSeen++
-			return timesSeen == 2 || waited == 0 || waited == limit, nil
+			return timesSeen == 2 || waited == limit, nil
 		case waited == limit || (timesSeen == 0 && waited%repeat != 0):
 			return false, nil
 		}
@@ -89,9 +179,10 @@ func (h *host) switchTo(ctx context.Context, op string, disk target, want, mask 
 		return nil
 	case refusal != nil:
 		return winerr.As(winerr.Busy, op, disk.name(), refusal, "close what has the disk or its volumes open")
+	case now.Offline && mask.Offline && !want.Offline:
+		return h.describeCollision(ctx, op, disk)
 	default:
-		return winerr.New(winerr.Busy, op, disk.name(),
-			"Windows keeps undoing it; look for another disk with the same signature, and check the SAN policy")
+		return winerr.New(winerr.Busy, op, disk.name(), "Windows keeps undoing it")
 	}
 }
 

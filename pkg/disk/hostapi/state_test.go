@@ -27,13 +27,58 @@ func TestDiskState(t *testing.T) {
 	}
 }
 
-func TestSetDiskState_OnlineStaysReadOnly(t *testing.T) {
-	node := newNode(t, winsim.VSphere()) // disks arrive offline and read-only
-	if err := diskapi.NewOn(node).SetDiskState(blank, true); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := attributes(t, node, blank), (win.DiskAttributes{ReadOnly: true}); got != want {
-		t.Errorf("the disk is %+v, want %+v", got, want)
+// TestSetDiskState_ReadOnly: the SAN policy's read-only goes together with its offline, in one
+// request; any other stays (csi-proxy#437).
+func TestSetDiskState_ReadOnly(t *testing.T) {
+	data := gpt(winsim.Partition{Type: "msr"}, winsim.Partition{Volume: ntfs()})
+	for name, c := range map[string]struct {
+		change   func(*winsim.Disk)
+		want     win.DiskAttributes
+		requests int
+		log      string
+	}{
+		"offline":                 {func(d *winsim.Disk) { d.Offline = true }, win.DiskAttributes{}, 1, ""},
+		"offline and read-only":   {func(d *winsim.Disk) { d.Offline, d.ReadOnly = true, true }, win.DiskAttributes{}, 1, ""},
+		"online and read-only":    {func(d *winsim.Disk) { d.ReadOnly = true }, win.DiskAttributes{ReadOnly: true}, 0, ""},
+		"offline and protected":   {func(d *winsim.Disk) { d.Offline, d.WriteProtected = true, true }, win.DiskAttributes{ReadOnly: true}, 2, "comes online read-only"},
+		"online and protected":    {func(d *winsim.Disk) { d.WriteProtected = true }, win.DiskAttributes{ReadOnly: true}, 0, ""},
+		"online, as it mostly is": {func(*winsim.Disk) {}, win.DiskAttributes{}, 0, ""},
+	} {
+		for way, take := range map[string]func(diskapi.DiskAPI) error{
+			"SetDiskState":  func(h diskapi.DiskAPI) error { return h.SetDiskState(added, true) },
+			"PartitionDisk": func(h diskapi.DiskAPI) error { return h.PartitionDisk(added) },
+		} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				disk := data
+				c.change(&disk)
+				node := newNode(t, withDisk(disk))
+				ctx, log := logged(t)
+				unchanged(t, node, added, func() {
+					for range 2 {
+						if err := take(bound(ctx, node)); err != nil {
+							t.Fatal(err)
+						}
+					}
+				})
+				if got := attributes(t, node, added); got != c.want {
+					t.Errorf("the disk is %+v, want %+v", got, c.want)
+				}
+				if got := node.Calls()["SetDiskAttributes"]; got != c.requests {
+					t.Errorf("%d requests, want %d", got, c.requests)
+				}
+				if (c.log == "") != (log.Len() == 0) || !strings.Contains(log.String(), c.log) {
+					t.Errorf("the log is %q, want %q in it", log.String(), c.log)
+				}
+				volumes := volumesOn(t, node, added)
+				if len(volumes) != 1 {
+					t.Fatalf("the volumes are %q, want one", volumes)
+				}
+				err := node.WriteFile(string(volumes[0])+"new", "text")
+				if (err == nil) == c.want.ReadOnly {
+					t.Errorf("a pod's write: %v, on a disk that is %+v", err, c.want)
+				}
+			})
+		}
 	}
 }
 
