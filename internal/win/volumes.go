@@ -40,10 +40,10 @@ type Volumes interface {
 	// VolumeExtents is IOCTL_VOLUME_GET_VOLUME_DISK_EXTENTS.
 	VolumeExtents(ctx context.Context, id VolumeID) ([]Extent, error)
 
-	// FileSystem returns the name of the volume's file system: GetVolumeInformation.
+	// FileSystem describes the volume's file system: GetVolumeInformation.
 	// It fails with ERROR_UNRECOGNIZED_VOLUME (1005) if none is recognised. The name can also
 	// be "RAW".
-	FileSystem(ctx context.Context, id VolumeID) (string, error)
+	FileSystem(ctx context.Context, id VolumeID) (FileSystemInfo, error)
 
 	// VolumeSpace is GetDiskFreeSpaceEx.
 	VolumeSpace(ctx context.Context, id VolumeID) (Space, error)
@@ -87,6 +87,12 @@ type Volumes interface {
 	// RefreshStorageCache makes the storage service look at disks and volumes again:
 	// MSFT_StorageSetting.UpdateHostStorageCache.
 	RefreshStorageCache(ctx context.Context) error
+}
+
+// FileSystemInfo is the part of the result of GetVolumeInformation that we use.
+type FileSystemInfo struct {
+	Name     string
+	ReadOnly bool // FILE_READ_ONLY_VOLUME: writes fail with ERROR_WRITE_PROTECT (19)
 }
 
 // Extent is DISK_EXTENT: a part of a disk that belongs to a volume.

@@ -77,14 +77,15 @@ func (e *entry) clusters(size int64) int64 {
 	return sum
 }
 
-// FileSystem returns the name of the volume's file system.
-func (n *Node) FileSystem(ctx context.Context, id win.VolumeID) (string, error) {
+// FileSystem describes the volume's file system. A volume on a read-only disk is read-only.
+func (n *Node) FileSystem(ctx context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
 	fs, unlock, err := n.openFileSystem(ctx, "FileSystem", id)
 	if err != nil {
-		return "", err
+		return win.FileSystemInfo{}, err
 	}
 	defer unlock()
-	return map[FileSystem]string{NTFS: "NTFS", ReFS: "ReFS", FAT32: "FAT32", CDFS: "CDFS"}[fs.kind], nil
+	name := map[FileSystem]string{NTFS: "NTFS", ReFS: "ReFS", FAT32: "FAT32", CDFS: "CDFS"}[fs.kind]
+	return win.FileSystemInfo{Name: name, ReadOnly: n.volumeByID(string(id)).writable() != nil}, nil
 }
 
 // VolumeSpace returns size and free space.

@@ -208,8 +208,8 @@ func TestState_Format(t *testing.T) {
 	if err := again.Sleep(ctx, time.Since(again.Now())+2*time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if fs, err := again.FileSystem(ctx, id); err != nil || fs != "NTFS" {
-		t.Errorf("the file system is %q, %v", fs, err)
+	if fs, err := again.FileSystem(ctx, id); err != nil || fs.Name != "NTFS" {
+		t.Errorf("the file system is %+v, %v", fs, err)
 	}
 }
 

@@ -258,7 +258,11 @@ func (s *shell) askVolume(command string, argument func(int) string, _ []string)
 			result += fmt.Sprintf("disk %d: %d+%d\n", e.Disk, e.Offset, e.Length)
 		}
 	case "FileSystem":
-		result, err = n.FileSystem(ctx, id)
+		var info win.FileSystemInfo
+		info, err = n.FileSystem(ctx, id)
+		if result = info.Name; info.ReadOnly {
+			result += ", read-only"
+		}
 	case "VolumeSpace":
 		var space win.Space
 		if space, err = n.VolumeSpace(ctx, id); err == nil {

@@ -208,8 +208,8 @@ func newBench(t *testing.T, sectorSize uint32) *bench {
 		t.Fatal(err)
 	}
 	id, _ := win.VolumeOf(location)
-	if name, err := machine.FileSystem(t.Context(), id); err != nil || name != "NTFS" {
-		t.Fatalf("-vhdx-dir=%s is on a volume with %s, %v; mounted folders need NTFS", *directoryFlag, name, err)
+	if info, err := machine.FileSystem(t.Context(), id); err != nil || info.Name != "NTFS" {
+		t.Fatalf("-vhdx-dir=%s is on a volume with %s, %v; mounted folders need NTFS", *directoryFlag, info.Name, err)
 	}
 	disks, err := disk.New(diskapi.New())
 	if err != nil {

@@ -434,7 +434,7 @@ func (m *watched) DeviceIdentifiers(ctx context.Context, d win.Device) ([]win.De
 	return m.Node.DeviceIdentifiers(ctx, d)
 }
 
-func (m *watched) FileSystem(ctx context.Context, id win.VolumeID) (string, error) {
+func (m *watched) FileSystem(ctx context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
 	m.note(ctx, "FileSystem")
 	return m.Node.FileSystem(ctx, id)
 }

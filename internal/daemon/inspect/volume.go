@@ -119,9 +119,9 @@ func (l *look) locate(ctx context.Context, v *volumeReport) {
 
 // content finds out what is on a volume. It does not bring a volume online to see.
 func (l *look) content(ctx context.Context, v *volumeReport) {
-	name, err := l.m.FileSystem(ctx, v.ID)
+	fileSystem, err := l.m.FileSystem(ctx, v.ID)
 	switch code := winerr.CodeOf(err); {
-	case code == winerr.UnrecognizedVolume, err == nil && winpath.Equal(name, "RAW"):
+	case code == winerr.UnrecognizedVolume, err == nil && winpath.Equal(fileSystem.Name, "RAW"):
 		v.State = Raw
 	case code == winerr.FVELocked:
 		v.State = Locked
@@ -130,7 +130,7 @@ func (l *look) content(ctx context.Context, v *volumeReport) {
 	case err != nil:
 		v.failed.add("file system", err)
 	default:
-		v.State, v.FileSystem = Formatted, name
+		v.State, v.FileSystem = Formatted, fileSystem.Name
 		space, err := l.m.VolumeSpace(ctx, v.ID)
 		if v.failed.add("use", err); err == nil {
 			v.Total, v.Used = &space.Total, new(max(0, space.Total-space.Free))

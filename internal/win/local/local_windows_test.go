@@ -148,9 +148,9 @@ func TestSystemVolumes(t *testing.T) {
 
 func TestFileSystem(t *testing.T) {
 	ctx := timeLimit(t)
-	name, err := machine.FileSystem(ctx, systemVolume(t))
-	if err != nil || name != "NTFS" {
-		t.Errorf("%q, %v, want NTFS", name, err)
+	info, err := machine.FileSystem(ctx, systemVolume(t))
+	if want := (win.FileSystemInfo{Name: "NTFS"}); err != nil || info != want {
+		t.Errorf("%+v, %v, want %+v", info, err, want)
 	}
 	_, err = machine.FileSystem(ctx, noVolume)
 	wantCode(t, "a volume that does not exist", err, winerr.FileNotFound, winerr.PathNotFound)

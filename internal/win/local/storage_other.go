@@ -68,7 +68,9 @@ func (machine) VolumeExtents(context.Context, win.VolumeID) ([]win.Extent, error
 	return nil, ErrNotWindows
 }
 
-func (machine) FileSystem(context.Context, win.VolumeID) (string, error) { return "", ErrNotWindows }
+func (machine) FileSystem(context.Context, win.VolumeID) (win.FileSystemInfo, error) {
+	return win.FileSystemInfo{}, ErrNotWindows
+}
 
 func (machine) VolumeSpace(context.Context, win.VolumeID) (win.Space, error) {
 	return win.Space{}, ErrNotWindows

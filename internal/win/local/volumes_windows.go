@@ -46,8 +46,11 @@ func (machine) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent
 }
 
 // FileSystem makes Windows mount the file system, if it is not, and read from the disk.
-func (machine) FileSystem(ctx context.Context, id win.VolumeID) (string, error) {
-	return within(ctx, reachVolume, string(id), func() (string, error) { return winapi.FileSystem(string(id)) })
+func (machine) FileSystem(ctx context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
+	return within(ctx, reachVolume, string(id), func() (win.FileSystemInfo, error) {
+		name, flags, err := winapi.FileSystem(string(id))
+		return win.FileSystemInfo{Name: name, ReadOnly: flags&windows.FILE_READ_ONLY_VOLUME != 0}, err
+	})
 }
 
 func (machine) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, error) {

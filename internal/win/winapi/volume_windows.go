@@ -34,18 +34,19 @@ func VolumeNames() ([]string, error) {
 	return names, nil
 }
 
-// FileSystem returns the name of a volume's file system; root ends with a backslash.
+// FileSystem returns the name of a volume's file system and its flags; root ends with a
+// backslash.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumeinformationw
-func FileSystem(root string) (string, error) {
+func FileSystem(root string) (name string, flags uint32, err error) {
 	p, err := utf16Ptr(root)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	var name [nameUnits]uint16
-	if err := windows.GetVolumeInformation(p, nil, 0, nil, nil, nil, &name[0], nameUnits); err != nil {
-		return "", Error(err)
+	var units [nameUnits]uint16
+	if err := windows.GetVolumeInformation(p, nil, 0, nil, nil, &flags, &units[0], nameUnits); err != nil {
+		return "", 0, Error(err)
 	}
-	return windows.UTF16ToString(name[:]), nil
+	return windows.UTF16ToString(units[:]), flags, nil
 }
 
 // DiskSpace returns the size of a volume's file system and what is free of it, in bytes.

@@ -124,13 +124,13 @@ func (h host) formatBy(ctx context.Context, id win.VolumeID, method func(context
 
 // awaitNTFS waits until Windows drops the old content and recognises the new file system.
 func (h host) awaitNTFS(ctx context.Context, id win.VolumeID) error {
-	var name string
+	var info win.FileSystemInfo
 	var failure error
 	ready, err := h.poll(ctx, func() (bool, error) {
-		if name, failure = h.m.FileSystem(ctx, id); failure != nil && !answered(failure) {
+		if info, failure = h.m.FileSystem(ctx, id); failure != nil && !answered(failure) {
 			return false, failure
 		}
-		return failure == nil && winpath.Equal(name, ntfsName), nil
+		return failure == nil && winpath.Equal(info.Name, ntfsName), nil
 	})
 	switch {
 	case err != nil:
@@ -140,6 +140,6 @@ func (h host) awaitNTFS(ctx context.Context, id win.VolumeID) error {
 	case failure != nil:
 		return winerr.As(winerr.Unavailable, opFormat, string(id), failure, "the format succeeded, but the new file system cannot be seen yet")
 	default:
-		return winerr.New(winerr.Unavailable, opFormat, string(id), "the format succeeded, but the volume still shows file system %s", name)
+		return winerr.New(winerr.Unavailable, opFormat, string(id), "the format succeeded, but the volume still shows file system %s", info.Name)
 	}
 }

@@ -29,37 +29,37 @@ func (h host) isVolumeFormatted(ctx context.Context, volumeID string) (bool, err
 // that is really empty, because drivers then format it: a damaged, foreign or locked volume
 // is an error.
 func (h host) formatted(ctx context.Context, op string, id win.VolumeID) (bool, error) {
-	name, err := h.fileSystem(ctx, op, id)
-	if err != nil || name != "" {
+	fileSystem, err := h.fileSystem(ctx, op, id)
+	if err != nil || fileSystem.Name != "" {
 		return err == nil, err
 	}
 	return false, h.refuseForeign(ctx, op, id)
 }
 
-// fileSystem returns the name of a volume's file system, or "" if Windows recognises none.
+// fileSystem describes a volume's file system, without a name if Windows recognises none.
 //
 // Only ERROR_UNRECOGNIZED_VOLUME (1005) means that Windows recognises none; volumes that are
 // locked or unreadable fail with other codes. A volume that has just arrived may give that
 // code as well, before Windows has read its first sectors, so it must give it twice.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumeinformationw
-func (h host) fileSystem(ctx context.Context, op string, id win.VolumeID) (name string, err error) {
+func (h host) fileSystem(ctx context.Context, op string, id win.VolumeID) (info win.FileSystemInfo, err error) {
 	const pause = 100 * time.Millisecond
 	raw, onlined := 0, false
 	_, err = win.Poll(ctx, h.m, win.Backoff{First: pause, Longest: pause, Limit: 2 * pause}, func(time.Duration) (done bool, err error) {
-		name, err = h.m.FileSystem(ctx, id)
+		info, err = h.m.FileSystem(ctx, id)
 		if winerr.CodeOf(err) == winerr.NotReady && !onlined {
 			// With automount disabled, new volumes stay offline until told otherwise.
 			raw, onlined = 0, true
 			if err := h.m.OnlineVolume(ctx, id); err != nil && !answered(err) {
 				return false, err
 			}
-			name, err = h.m.FileSystem(ctx, id)
+			info, err = h.m.FileSystem(ctx, id)
 		}
 		switch {
-		case err == nil && name == "":
+		case err == nil && info.Name == "":
 			return false, winerr.New(winerr.Internal, op, string(id), "Windows does not name its file system")
-		case winerr.CodeOf(err) == winerr.UnrecognizedVolume, err == nil && winpath.Equal(name, rawName):
-			name = ""
+		case winerr.CodeOf(err) == winerr.UnrecognizedVolume, err == nil && winpath.Equal(info.Name, rawName):
+			info = win.FileSystemInfo{}
 			raw++
 			return raw == 2, nil
 		case err != nil:
@@ -67,7 +67,7 @@ func (h host) fileSystem(ctx context.Context, op string, id win.VolumeID) (name 
 		}
 		return true, nil
 	})
-	return name, winerr.Wrap(op, string(id), err)
+	return info, winerr.Wrap(op, string(id), err)
 }
 
 // refuseForeign fails if a volume has content that Windows does not recognise.

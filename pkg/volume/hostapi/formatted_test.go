@@ -113,7 +113,9 @@ type namesRaw struct {
 	name string
 }
 
-func (m namesRaw) FileSystem(context.Context, win.VolumeID) (string, error) { return m.name, nil }
+func (m namesRaw) FileSystem(context.Context, win.VolumeID) (win.FileSystemInfo, error) {
+	return win.FileSystemInfo{Name: m.name}, nil
+}
 
 func TestIsVolumeFormatted_ByName(t *testing.T) {
 	wantFormatted(t, volumeapi.NewOn(namesRaw{nodeWith(t, unformatted()), "RAW"}), id, false)

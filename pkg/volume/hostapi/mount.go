@@ -38,10 +38,11 @@ func (h host) mount(ctx context.Context, w work) error {
 	}
 	// Windows would mount a volume without a file system, and every access to the folder
 	// would fail. This is also how we learn that the volume exists.
-	switch name, err := h.fileSystem(ctx, w.op, w.volume); {
+	fileSystem, err := h.fileSystem(ctx, w.op, w.volume)
+	switch {
 	case err != nil:
 		return err
-	case name == "":
+	case fileSystem.Name == "":
 		return failed(w.op, w.volume, winerr.UnrecognizedVolume)
 	}
 	if err := h.refuseSystemVolume(ctx, w); err != nil {
@@ -55,6 +56,9 @@ func (h host) mount(ctx context.Context, w work) error {
 	}
 	if err := h.setMountPoint(ctx, w, entry); err != nil {
 		return h.notMounted(ctx, w, entry, made, err)
+	}
+	if fileSystem.ReadOnly { // which may be intended; if not, the first write of a pod fails
+		klog.FromContext(ctx).Info("The mounted volume is read-only; csi-proxyctl disk writable changes its disk", "volume", w.volume, "path", w.path)
 	}
 	return nil
 }

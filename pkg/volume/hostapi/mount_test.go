@@ -9,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -37,6 +40,24 @@ func TestMountVolume(t *testing.T) {
 			t.Errorf("the volume shows %q, %v", got, err)
 		}
 		wantCalls(t, node, "SetMountPoint", 1)
+	}
+}
+
+// TestMountVolume_ReadOnly: a pod that cannot write must leave a trace in the log, at the
+// verbosity that operators run.
+func TestMountVolume_ReadOnly(t *testing.T) {
+	for _, readOnly := range []bool{true, false} {
+		disk := gpt(winsim.GiB, formatted())
+		disk.ReadOnly = readOnly
+		node := newNode(t, modelWith(disk))
+		var lines []string
+		logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
+		must(t, bind(klog.NewContext(t.Context(), logger), volumeapi.NewOn(node)).MountVolume(id, target))
+		wantCalls(t, node, "FileSystem", 1)
+		log := strings.Join(lines, "\n")
+		if logged := strings.Contains(log, "read-only") && strings.Contains(log, "target"); logged != readOnly {
+			t.Errorf("with a read-only disk %v the log is %q", readOnly, log)
+		}
 	}
 }
 

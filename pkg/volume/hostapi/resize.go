@@ -99,11 +99,11 @@ func (h host) ntfs(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, er
 	data, err := h.m.NTFSVolumeData(ctx, id)
 	switch {
 	case unknown(err):
-		name, nameErr := h.m.FileSystem(ctx, id)
-		if nameErr != nil {
-			return data, failed(opResize, id, nameErr)
+		info, infoErr := h.m.FileSystem(ctx, id)
+		if infoErr != nil {
+			return data, failed(opResize, id, infoErr)
 		}
-		return data, winerr.As(winerr.Unsupported, opResize, string(id), err, fmt.Sprintf("its file system is %s, and only NTFS can grow", name))
+		return data, winerr.As(winerr.Unsupported, opResize, string(id), err, fmt.Sprintf("its file system is %s, and only NTFS can grow", info.Name))
 	case err != nil:
 		return data, failed(opResize, id, err)
 	case data.BytesPerSector == 0 || data.BytesPerCluster < data.BytesPerSector || data.BytesPerCluster%data.BytesPerSector != 0:

@@ -88,9 +88,13 @@ func (v volume) query(ctx context.Context, r exchange.Request) ([]byte, error) {
 
 // encodeAttributeInformation builds a FILE_FS_ATTRIBUTE_INFORMATION.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntifs/ns-ntifs-_file_fs_attribute_information
-func encodeAttributeInformation(fileSystem string) []byte {
-	name := encodeUTF16(fileSystem)
+func encodeAttributeInformation(fileSystem win.FileSystemInfo) []byte {
+	const readOnlyVolume = 0x00080000
+	name := encodeUTF16(fileSystem.Name)
 	b := make([]byte, 12)
+	if fileSystem.ReadOnly {
+		le.PutUint32(b, readOnlyVolume) // FileSystemAttributes
+	}
 	le.PutUint32(b[4:], 255) // MaximumComponentNameLength
 	le.PutUint32(b[8:], uint32(len(name)))
 	return append(b, name...)
