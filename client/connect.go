@@ -171,7 +171,8 @@ var problems = []struct {
 	},
 	{
 		cause: fs.ErrPermission,
-		pipe: "access denied: run as LocalSystem or an administrator (ContainerAdministrator in a container), " +
+		pipe: "access denied: by default only LocalSystem and members of Administrators may connect " +
+			"(ContainerAdministrator in a container); use an elevated prompt, " +
 			"or admit this account with the daemon's -pipe-security-descriptor",
 		socket: "permission denied: only the user who started the server, and root, may connect",
 	},

@@ -369,7 +369,7 @@ func TestExplain(t *testing.T) {
 		want  string
 	}{
 		{"windows", fs.ErrNotExist, "no such pipe: is csi-proxy running on this node"},
-		{"windows", fs.ErrPermission, "access denied: run as LocalSystem"},
+		{"windows", fs.ErrPermission, "access denied: by default only LocalSystem and members of Administrators may connect"},
 		{"windows", context.DeadlineExceeded, "no instance of the pipe became free"},
 		{"windows", io.ErrUnexpectedEOF, "cannot connect"},
 		{"linux", fs.ErrNotExist, "no such socket: is csi-proxy-sim running"},

@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +179,33 @@ func TestExamine_Machine(t *testing.T) {
 				t.Errorf("got\n%s\nwant %s, bad %v", got, test.want, test.bad)
 			}
 		})
+	}
+}
+
+// TestExamine_Denied: the remedy names the accounts that may connect.
+func TestExamine_Denied(t *testing.T) {
+	if os.Getuid() == 0 && runtime.GOOS == "linux" {
+		t.Skip("root may connect to every socket")
+	}
+	dir := serveNode(t)
+	if err := os.Chmod(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}), 0); err != nil {
+		t.Fatal(err)
+	}
+	const byDefault = "by default only LocalSystem and members of Administrators may connect"
+	for command, want := range map[string]string{
+		"csi-proxy.exe": byDefault,
+		"csi-proxy.exe -pipe-security-descriptor=D:P(A;;GA;;;SY)": "the service's -pipe-security-descriptor is D:P(A;;GA;;;SY)",
+	} {
+		d := at(t, dir)
+		s := good
+		s.config.Command = command
+		d.Services = func() (scm.Manager, error) { return manager{service: s}, nil }
+		found := d.Examine(t.Context())
+		if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+			return strings.Contains(f.Text, "denied") && strings.Contains(f.Remedy, want)
+		}) {
+			t.Errorf("%s: got %+v, want the remedy %s", command, found, want)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/installation"
 )
 
 // endpoints checks that all endpoints answer, that they belong to one csi-proxy, and that it
@@ -45,7 +46,7 @@ func (d examination) endpoints(_ context.Context, f *findings) {
 			"%s: the owner does not answer like csi-proxy: it hangs, or another program owns the pipe (%v)", list(names), silent)
 	}
 	if names := by[endpoint.Denied]; len(names) > 0 {
-		f.add(Error, check, "run this as LocalSystem or an administrator, or check the daemon's -pipe-security-descriptor", "%s: %v", list(names), denied)
+		f.add(Error, check, d.admission(), "%s: %v", list(names), denied)
 	}
 	if names := by[endpoint.Dead]; len(names) > 0 {
 		f.add(Error, check, "start the server; it replaces them", "%s: sockets without a server", list(names))
@@ -83,6 +84,16 @@ func (d examination) endpoints(_ context.Context, f *findings) {
 	} else if n := len(by[endpoint.Serving]); n > 0 && n == answering {
 		f.add(OK, "health", "", "all that answer are serving")
 	}
+}
+
+// admission says which accounts may connect, and how to change that.
+func (d examination) admission() string {
+	if command, err := d.daemon.command(); err == nil {
+		if descriptor := installation.PipeSecurityDescriptor(command); descriptor != "" {
+			return "the service's -pipe-security-descriptor is " + descriptor + "; run this as an account that it admits"
+		}
+	}
+	return "by default only LocalSystem and members of Administrators may connect: use an elevated prompt, or change the daemon's -pipe-security-descriptor"
 }
 
 // foreignOwners finds endpoints that belong to another process than the service.

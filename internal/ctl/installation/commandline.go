@@ -137,8 +137,15 @@ func asService(flags string) string {
 }
 
 // LogFile returns the log file in the command line of a service, or "".
-func LogFile(command string) string {
-	if found := values(command, "log_file"); len(found) > 0 {
+func LogFile(command string) string { return last(command, "log_file") }
+
+// PipeSecurityDescriptor returns the security descriptor of the pipes in the command line of
+// a service, or "".
+func PipeSecurityDescriptor(command string) string { return last(command, "pipe-security-descriptor") }
+
+// last returns the last value of a flag, which counts, or "".
+func last(command, flag string) string {
+	if found := values(command, flag); len(found) > 0 {
 		return found[len(found)-1]
 	}
 	return ""

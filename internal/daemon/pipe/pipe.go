@@ -31,8 +31,11 @@ type Config struct {
 // which grants reading and writing without FILE_CREATE_PIPE_INSTANCE. An account with
 // that right, which GA and GW include, can serve the pipe in our place. See
 // https://learn.microsoft.com/windows/win32/ipc/named-pipe-security-and-access-rights
+//
+// Network logons (NU) are not denied: administrators on SSH-key and WinRM sessions have
+// that SID (https://github.com/PowerShell/Win32-OpenSSH/issues/1638). The pipe itself
+// rejects clients of other machines.
 const DefaultSecurityDescriptor = "D:P" + // an access list that inherits nothing
-	"(D;;GA;;;NU)" + // deny network logons, also of administrators; denials come first
 	"(A;;GA;;;SY)" + // LocalSystem: the daemon itself and HostProcess containers
 	"(A;;GA;;;BA)" // Administrators: operators and, in containers, ContainerAdministrator
 

@@ -211,7 +211,7 @@ func TestValidateSecurityDescriptor_Default(t *testing.T) {
 	if err := pipe.ValidateSecurityDescriptor(pipe.DefaultSecurityDescriptor); err != nil {
 		t.Error(err)
 	}
-	const want = "D:P(D;;GA;;;NU)(A;;GA;;;SY)(A;;GA;;;BA)"
+	const want = "D:P(A;;GA;;;SY)(A;;GA;;;BA)"
 	if pipe.DefaultSecurityDescriptor != want {
 		t.Errorf("default is %s, want %s", pipe.DefaultSecurityDescriptor, want)
 	}
