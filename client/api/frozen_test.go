@@ -52,8 +52,8 @@ const (
 	frozenFile = "frozen.txt"
 	preamble   = `The published CSI Proxy API: every service, method, message, field and enum with its name,
 number and type, read from the generated code. Drivers were compiled against this, so a
-line that stands here stays. The test in frozen_test.go compares; after adding a version,
-and for no other reason, write the file anew with
+line that stands here stays. The test in frozen_test.go compares. Only after adding a version,
+rewrite the file with
 
 	go test ./api -run Frozen -update
 

@@ -49,8 +49,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestSchema: values that would make a daemon which cannot start, or which nobody watches although
-// somebody wants to, are refused when they are given.
+// TestSchema: the schema refuses values with which the daemon could not start, or could not be
+// monitored as requested.
 func TestSchema(t *testing.T) {
 	c, err := Load(root)
 	if err != nil {

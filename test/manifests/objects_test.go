@@ -124,7 +124,7 @@ func TestStrict(t *testing.T) {
 }
 
 // TestHostProcess: every pod runs on Windows only, and a HostProcess pod has what Kubernetes
-// demands of one. A pod that is none has no such right, nor pipes that nobody serves.
+// demands of one. Other pods have no such right, and mount only pipes that the daemon serves.
 func TestHostProcess(t *testing.T) {
 	for file, set := range of[appsv1.DaemonSet](t) {
 		pod := set.Spec.Template.Spec

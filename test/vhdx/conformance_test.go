@@ -11,7 +11,7 @@
 // and found to be files, new, empty and of the expected size. They go away with the
 // process, even if that is killed; then only files and folders are left in the directory.
 //
-// Build tag and flag are both needed, so that nobody attaches disks by accident: without
+// Build tag and flag are both needed, so that no disk is attached by accident: without
 // the tag there is nothing to test here, and without the flag the tests fail.
 package vhdx
 
@@ -101,8 +101,7 @@ func testDisk(t *testing.T, sectorSize uint32) {
 			Others:    []uint32{other.number},
 			Suspect:   map[string]uint32{"XFS": used.number},
 			Missing:   missingDisk,
-			// No System: that it is refused is no reason to ask a machine that
-			// somebody needs.
+			// No System: if the refusal failed, the machine would be lost.
 			Content: func(number uint32) (string, error) {
 				d, err := b.disk(number)
 				if err != nil {

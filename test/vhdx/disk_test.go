@@ -138,7 +138,7 @@ func prove(ctx context.Context, number uint32, want win.DiskGeometry) error {
 		return fmt.Errorf("the volumes of Windows: %w", err)
 	}
 	if len(volumes) == 0 {
-		return errors.New("nobody knows which volumes Windows runs from")
+		return errors.New("the volumes of Windows are unknown")
 	}
 	for _, volume := range volumes {
 		extents, err := machine.VolumeExtents(ctx, volume)

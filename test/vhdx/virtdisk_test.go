@@ -164,7 +164,7 @@ func attachVirtualDisk(handle windows.Handle) error {
 	return result("AttachVirtualDisk", code)
 }
 
-// detachVirtualDisk takes the disk away, whoever uses it.
+// detachVirtualDisk detaches the disk, even while it is in use.
 // https://learn.microsoft.com/windows/win32/api/virtdisk/nf-virtdisk-detachvirtualdisk
 func detachVirtualDisk(handle windows.Handle) error {
 	code, _, _ := procDetachVirtualDisk.Call(uintptr(handle), 0, 0)

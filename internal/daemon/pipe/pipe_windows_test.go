@@ -27,8 +27,8 @@ func leaveStale(testing.TB, string) {}
 func dial(path string) (net.Conn, error) { return winio.DialPipe(path, nil) }
 
 // warmUp takes up the instance of the pipe that go-winio makes to hold the name.
-// On Windows no client can connect to it, and this is one client more; under Wine the
-// first client can, and is never served.
+// On Windows no client can connect to it, and this is an ordinary client. Under Wine the
+// first client connects to it, and is never served.
 func warmUp(path string) {
 	if conn, err := dial(path); err == nil {
 		conn.Close()

@@ -23,10 +23,6 @@ const (
 	heading = "\n### Words we avoid\n"
 )
 
-// pending are directories that are not rewritten yet: what is found there is reported, but does not
-// fail the test.
-var pending = []string{"client", "cmd", "docs", "hack", "internal/daemon", "internal/win", "pkg/winsim", "test", "tools"}
-
 func TestWords(t *testing.T) {
 	repository := os.DirFS(filepath.Join("..", "..", ".."))
 	expression := avoided(t, repository)
@@ -62,28 +58,17 @@ func TestWords(t *testing.T) {
 	report(t, found)
 }
 
-// report prints the findings by directory, those of pending directories last.
+// report prints the findings, and their number by directory.
 func report(t *testing.T, found map[string][]finding) {
 	t.Helper()
-	var summary, later strings.Builder
+	var summary strings.Builder
 	for _, dir := range slices.Sorted(maps.Keys(found)) {
-		if len(found[dir]) == 0 {
-			continue
-		}
-		if slices.ContainsFunc(pending, func(p string) bool { return dir == p || strings.HasPrefix(dir, p+"/") }) {
-			fmt.Fprintf(&later, "%5d  %s\n", len(found[dir]), dir)
-			for _, f := range found[dir] {
-				t.Logf("pending: %s", f)
-			}
-			continue
-		}
-		fmt.Fprintf(&summary, "%5d  %s\n", len(found[dir]), dir)
 		for _, f := range found[dir] {
 			t.Error(f)
 		}
-	}
-	if later.Len() > 0 {
-		t.Logf("words to rewrite in pending directories:\n%s", later.String())
+		if n := len(found[dir]); n > 0 {
+			fmt.Fprintf(&summary, "%5d  %s\n", n, dir)
+		}
 	}
 	if summary.Len() > 0 {
 		t.Errorf("words that %s avoids, by directory:\n%s", guide, summary.String())

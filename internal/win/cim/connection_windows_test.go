@@ -95,7 +95,7 @@ func TestCall_Class(t *testing.T) {
 
 func TestCall_NotFound(t *testing.T) {
 	on(t, &fakeWMI{}, func(p *pool) {
-		_, err := callOn(t.Context(), p, Object{Namespace: Storage, Class: "MSFT_Volume", Property: "UniqueId", Value: "nobody"}, "Format", nil)
+		_, err := callOn(t.Context(), p, Object{Namespace: Storage, Class: "MSFT_Volume", Property: "UniqueId", Value: "unknown"}, "Format", nil)
 		if !errors.Is(err, winerr.WMINotFound) || !errors.Is(err, winerr.NotFound) {
 			t.Errorf("%v, want %v", err, winerr.WMINotFound)
 		}

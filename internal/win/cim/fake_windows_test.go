@@ -205,7 +205,7 @@ func (w *fakeWMI) services() *fakeObject {
 
 func (w *fakeWMI) found(query string) *fakeObject {
 	count := int32(1)
-	if strings.Contains(query, "nobody") {
+	if strings.Contains(query, "unknown") {
 		count = 0
 	}
 	return newFake("set", map[string]member{

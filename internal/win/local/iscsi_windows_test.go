@@ -27,7 +27,7 @@ func TestISCSI_Questions(t *testing.T) {
 			return machine.RemovePersistentTarget(ctx, win.PersistentLogin{Target: noTarget, InitiatorPort: win.AnyInitiatorPort, Portal: noPortal})
 		},
 		"login": func(ctx context.Context) error {
-			_, err := machine.Login(ctx, win.Login{Target: noTarget, Portal: noPortal, Auth: win.OneWayCHAP, User: "nobody", Secret: win.NewSecret("no-secret-at-all")})
+			_, err := machine.Login(ctx, win.Login{Target: noTarget, Portal: noPortal, Auth: win.OneWayCHAP, User: "unknown", Secret: win.NewSecret("no-secret-at-all")})
 			return err
 		},
 		"logout": func(ctx context.Context) error { return machine.Logout(ctx, win.SessionID{}) },

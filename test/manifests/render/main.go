@@ -1,4 +1,4 @@
-// Render writes the plain manifests, deploy/manifests, anew from the Helm chart. 'make generate'
+// Render writes the plain manifests, deploy/manifests, from the Helm chart. 'make generate'
 // runs it in the module's directory.
 package main
 

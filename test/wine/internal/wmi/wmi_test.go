@@ -156,7 +156,7 @@ func TestServer_Errors(t *testing.T) {
 		{"class in a query", services, "ExecQuery", []any{"SELECT * FROM Animal"}, exception, uint32(errInvalidClass)},
 		{"query", services, "ExecQuery", []any{"DELETE"}, exception, uint32(errInvalidQuery)},
 		{"method", class, "ExecMethod_", []any{"Fly"}, exception, uint32(errInvalidMethod)},
-		{"parameters that are none", class, "ExecMethod_", []any{"Greet", "Hello"}, uint32(errTypeMismatch), 0},
+		{"parameters of the wrong type", class, "ExecMethod_", []any{"Greet", "Hello"}, uint32(errTypeMismatch), 0},
 		{"missing argument", services, "Get", nil, uint32(errBadParamCount), 0},
 		{"member", services, "Fly", nil, uint32(errMemberNotFound), 0},
 		{"object", 99, "Count", nil, uint32(errObjectGone), 0},
