@@ -83,7 +83,7 @@ func TestGetVolumeIDFromTargetPath_NotMounted(t *testing.T) {
 		pods + `\server`:       {winerr.NotFound, "not a local volume"},
 		pods + `\no drive`:     {winerr.NotFound, `X:\`},
 		`X:\`:                  {winerr.NotFound, "no drive"},
-		pods + `\loop`:         {winerr.InUse, "circle"},
+		pods + `\loop`:         {winerr.InUse, "form a loop"},
 		pods + `\globalroot`:   {winerr.Unsupported, "not on a drive"},
 		pods + `\bad name`:     {winerr.Unsupported, "stream"},
 	} {
@@ -148,7 +148,7 @@ func TestGetClosestVolumeIDFromTargetPath(t *testing.T) {
 				pods + `\server\dir`: {winerr.NotFound, "not a local volume"},
 				pods + `\no drive`:   {winerr.NotFound, `X:\`},
 				`X:\`:                {winerr.NotFound, "no drive"},
-				pods + `\loop`:       {winerr.InUse, "circle"},
+				pods + `\loop`:       {winerr.InUse, "form a loop"},
 			} {
 				_, err := host.GetClosestVolumeIDFromTargetPath(path)
 				wantKind(t, path, err, c.kind, c.text)
