@@ -58,7 +58,7 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 	targets, iscsiErr := iscsi.New(hosts.ISCSI)
 	shares, smbErr := smb.New(hosts.SMB, files, smb.WorkingDirs(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy))
 	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
-	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...))
+	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...), volume.AcceptDiskNumbers())
 	inspector, inspectorErr := inspectorFor(cfg, endpoints)
 	return grpcapi.Services{
 		Inspector:  inspector,

@@ -28,6 +28,7 @@ package volume
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -100,7 +101,8 @@ var _ Interface = (*Volume)(nil)
 
 // Volume implements Interface over a host.
 type Volume struct {
-	host volumeapi.HostAPI
+	host              volumeapi.HostAPI
+	acceptDiskNumbers bool
 }
 
 // New returns a Volume that works on the given host, which must not be nil.
@@ -130,6 +132,16 @@ func WorkingDirs(dirs ...string) Option {
 	return func(v *Volume) (err error) {
 		v.host, err = policy.Limit(v.host, dirs)
 		return err
+	}
+}
+
+// AcceptDiskNumbers lets ResizeVolume take the number of a disk, in decimal, for the id of the
+// only volume on it. azuredisk 1.33 and later send that when they call the daemon, which is what
+// this option is for: a driver that calls the library can pass the id.
+func AcceptDiskNumbers() Option {
+	return func(v *Volume) error {
+		v.acceptDiskNumbers = true
+		return nil
 	}
 }
 
@@ -283,7 +295,13 @@ func (v *Volume) ResizeVolume(ctx context.Context, request *ResizeVolumeRequest)
 		return nil, winerr.New(winerr.Invalid, op, request.VolumeID,
 			"the size of %d bytes is negative; 0 asks for all there is", request.SizeBytes)
 	}
-	if err := h.ResizeVolume(request.VolumeID, request.SizeBytes); err != nil {
+	id := request.VolumeID
+	if number, ok := parseDiskNumber(id); ok && v.acceptDiskNumbers {
+		if id, err = onlyVolume(op, h, number); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.ResizeVolume(id, request.SizeBytes); err != nil {
 		return nil, winerr.Wrap(op, request.VolumeID, err)
 	}
 	return &ResizeVolumeResponse{}, nil
@@ -333,6 +351,29 @@ func checkID(op, id string) error {
 		return winerr.New(winerr.Invalid, op, "", `the volume id is empty; it looks like \\?\Volume{GUID}\`)
 	}
 	return nil
+}
+
+// parseDiskNumber reads a disk number as strconv writes it. Nothing else is one: a wrong
+// guess would change another disk's volume.
+func parseDiskNumber(text string) (uint32, bool) {
+	number, err := strconv.ParseUint(text, 10, 32)
+	return uint32(number), err == nil && strconv.FormatUint(number, 10) == text
+}
+
+// onlyVolume returns the volume of a disk that has no other.
+func onlyVolume(op string, h volumeapi.HostAPI, disk uint32) (string, error) {
+	object := fmt.Sprintf("of disk %d", disk)
+	ids, err := h.ListVolumesOnDisk(disk, 0)
+	switch {
+	case err != nil:
+		return "", winerr.Wrap(op, object, err)
+	case len(ids) == 0:
+		return "", winerr.New(winerr.NotFound, op, object, "the disk has no volume")
+	case len(ids) > 1:
+		return "", winerr.New(winerr.Invalid, op, object,
+			"the disk has %d volumes, so its number names none of them; ListVolumesOnDisk returns their ids", len(ids))
+	}
+	return ids[0], nil
 }
 
 func cleanPath(op, path string) (string, error) {

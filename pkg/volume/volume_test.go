@@ -228,3 +228,40 @@ func TestVolume_CleansPaths(t *testing.T) {
 		t.Errorf("host saw %q, want %q", host.calls, want)
 	}
 }
+
+// TestVolume_AcceptDiskNumbers: only ResizeVolume takes a disk number, and only if asked to.
+func TestVolume_AcceptDiskNumbers(t *testing.T) {
+	for name, c := range map[string]struct {
+		options []volume.Option
+		on      []string // the disk
+		want    []string // the host sees
+		kind    error
+	}{
+		"off":          {nil, []string{"V1"}, []string{"resize 7 5"}, nil},
+		"one volume":   {[]volume.Option{volume.AcceptDiskNumbers()}, []string{"V1"}, []string{"list 7 0", "resize V1 5"}, nil},
+		"no volume":    {[]volume.Option{volume.AcceptDiskNumbers()}, nil, []string{"list 7 0"}, fs.ErrNotExist},
+		"many volumes": {[]volume.Option{volume.AcceptDiskNumbers()}, []string{"V1", "V2"}, []string{"list 7 0"}, fs.ErrInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := &listingHost{volumes: c.on}
+			v, err := volume.New(host, c.options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = v.ResizeVolume(t.Context(), &volume.ResizeVolumeRequest{VolumeID: "7", SizeBytes: 5})
+			if !errors.Is(err, c.kind) || !slices.Equal(host.calls, c.want) {
+				t.Errorf("got %v, want %v; the host saw %q, want %q", err, c.kind, host.calls, c.want)
+			}
+		})
+	}
+}
+
+// listingHost is a fakeHost whose disks have the given volumes.
+type listingHost struct {
+	fakeHost
+	volumes []string
+}
+
+func (h *listingHost) ListVolumesOnDisk(disk, partition uint32) ([]string, error) {
+	return h.volumes, h.note("list", disk, partition)
+}

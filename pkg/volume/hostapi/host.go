@@ -76,8 +76,8 @@ func (h host) poll(ctx context.Context, try func() (done bool, err error)) (done
 }
 
 // parseID checks the volume id of a request. Every method starts with it, because no other
-// check protects the machine: package volume passes any id on that is not empty, drivers also
-// call this host directly, and one known driver sends a disk number instead of an id.
+// check protects the machine: package volume passes any id on that is not empty, and
+// drivers also call this host directly.
 func parseID(op, text string) (win.VolumeID, error) {
 	id, ok := win.ParseVolumeID(text)
 	if !ok {

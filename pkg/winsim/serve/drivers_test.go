@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
@@ -92,12 +94,10 @@ func (d *driver) mountFirst(ids []string) {
 
 // stages are the NodeStage calls of drivers.
 var stages = map[string]func(*driver){
-	"azuredisk 1.30.0": func(d *driver) {
-		d.do(d.disk, "Rescan", nil)
-		d.do(d.disk, "ListDiskLocations", nil)
-		d.do(d.filesystem, "PathExists", d.atStage())
-		d.do(d.disk, "PartitionDisk", d.onDisk())
-		d.mountFirst(d.list())
+	"azuredisk 1.30.0": stageAzureDisk,
+	"azuredisk 1.33.1": func(d *driver) {
+		stageAzureDisk(d)
+		d.do(d.volume, "ResizeVolume", fields{"volume_id": fmt.Sprint(d.number)})
 	},
 	"aws-ebs 1.63.0": func(d *driver) {
 		d.do(d.disk, "ListDiskIDs", nil)
@@ -128,6 +128,15 @@ var stages = map[string]func(*driver){
 		}
 		d.mountFirst(ids)
 	},
+}
+
+func stageAzureDisk(d *driver) {
+	d.t.Helper()
+	d.do(d.disk, "Rescan", nil)
+	d.do(d.disk, "ListDiskLocations", nil)
+	d.do(d.filesystem, "PathExists", d.atStage())
+	d.do(d.disk, "PartitionDisk", d.onDisk())
+	d.mountFirst(d.list())
 }
 
 // TestDrivers_LateVolume has disks with data on which Windows shows the volume late. Released
@@ -182,5 +191,83 @@ func TestDrivers_LateVolume(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestDrivers_DiskNumberAsVolume: azuredisk 1.33 and later end NodeStage with ResizeVolume of
+// the disk's number, in every version of the API that they fall back to.
+func TestDrivers_DiskNumberAsVolume(t *testing.T) {
+	const (
+		one, two, blank = 1, 2, 3
+		noDisk          = 77
+	)
+	system := winsim.Default().Disks[0]
+	system.Partitions = system.Partitions[len(system.Partitions)-1:] // drive C: alone
+	system.Partitions[0].Offset = 0
+	disk := func(volumes ...winsim.Partition) winsim.Disk {
+		return winsim.Disk{Size: 2 * winsim.GiB, Layout: winsim.LayoutGPT, Partitions: append([]winsim.Partition{{Type: "msr"}}, volumes...)}
+	}
+	volume := func(number int, size winsim.Size) winsim.Partition {
+		return winsim.Partition{Size: size, Volume: &winsim.Volume{ID: fmt.Sprintf(`\\?\Volume{%08x-0000-4000-8000-000000000000}\`, number)}}
+	}
+	for _, v := range volumeVersions {
+		t.Run(v.name, func(t *testing.T) {
+			model := winsim.Default()
+			model.Disks = []winsim.Disk{system, disk(volume(1, winsim.GiB)), disk(volume(2, winsim.GiB/4), volume(3, winsim.GiB/4)), {Size: winsim.GiB}}
+			node, err := winsim.New(model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := run(t, node, "volume/"+v.name)
+			client := dialRemote(t, v.newClient, dir, "volume", v.name)
+			before := map[uint32]string{}
+			for disk := range uint32(len(model.Disks)) {
+				if before[disk], err = node.DiskFingerprint(disk); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wantUnchanged := func(disks ...uint32) {
+				t.Helper()
+				for _, disk := range disks {
+					if after, err := node.DiskFingerprint(disk); err != nil || after != before[disk] {
+						t.Errorf("disk %d was changed: %v", disk, err)
+					}
+				}
+			}
+			for id, want := range map[string]codes.Code{
+				fmt.Sprint(two):    codes.InvalidArgument,
+				fmt.Sprint(blank):  codes.NotFound,
+				fmt.Sprint(noDisk): codes.NotFound,
+				"0":                codes.PermissionDenied, // the system's
+				"01":               codes.InvalidArgument,
+				"+1":               codes.InvalidArgument,
+				"-1":               codes.InvalidArgument,
+				" 1":               codes.InvalidArgument,
+				"0x1":              codes.InvalidArgument,
+				"1_0":              codes.InvalidArgument,
+				"4294967297":       codes.InvalidArgument,
+				"١":                codes.InvalidArgument,
+			} {
+				if _, err := client.call(t.Context(), "ResizeVolume", fields{"volume_id": id}); status.Code(err) != want {
+					t.Errorf("ResizeVolume of %q: %v, want %v", id, err, want)
+				}
+			}
+			for _, method := range []string{"FormatVolume", "IsVolumeFormatted", "MountVolume", "GetVolumeStats", "UnmountVolume"} {
+				if !client.has(method) {
+					continue
+				}
+				if _, err := client.call(t.Context(), method, fields{"volume_id": "1", "target_path": mountPath}); status.Code(err) != codes.InvalidArgument {
+					t.Errorf("%s of \"1\": %v, want %v", method, err, codes.InvalidArgument)
+				}
+			}
+			wantUnchanged(0, one, two, blank)
+			if _, err := client.call(t.Context(), "ResizeVolume", fields{"volume_id": fmt.Sprint(one)}); err != nil {
+				t.Fatal(err)
+			}
+			wantUnchanged(0, two, blank)
+			if after, err := node.DiskFingerprint(one); err != nil || after == before[one] {
+				t.Errorf("disk %d has not changed: %v", one, err)
+			}
+		})
 	}
 }
