@@ -64,8 +64,8 @@ func (e UsageError) Unwrap() error { return e.Err }
 func (p Program) Main(args []string, stdout, stderr io.Writer) (code int) {
 	e := execution{Program: p, args: args, stdout: stdout, stderr: stderr}
 	defer e.logs.close()
-	err := guard.Run(context.Background(), func(context.Context) error { //nolint:forbidigo // before there is a context
-		code = e.main()
+	err := guard.Run(context.Background(), func(ctx context.Context) error { //nolint:forbidigo // the root of all contexts
+		code = e.main(ctx)
 		return nil
 	})
 	if err != nil {
@@ -85,7 +85,7 @@ type execution struct {
 	logs    logs
 }
 
-func (e *execution) main() int {
+func (e *execution) main(ctx context.Context) int {
 	if err := systemLibrariesOnly(); err != nil {
 		return e.fail(err)
 	}
@@ -113,7 +113,7 @@ func (e *execution) main() int {
 	if e.service {
 		return e.runService(work)
 	}
-	return e.runConsole(work)
+	return e.runConsole(ctx, work)
 }
 
 func (e *execution) parse() (*flag.FlagSet, error) {
@@ -155,8 +155,8 @@ func cutFlag(arg string) (name, value string, hasValue bool) {
 }
 
 // runConsole runs until an interrupt, or the end of the session.
-func (e *execution) runConsole(work func(context.Context, service.Notify) error) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) //nolint:forbidigo // the root of all contexts
+func (e *execution) runConsole(ctx context.Context, work func(context.Context, service.Notify) error) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
 	err := work(ctx, service.Notify{

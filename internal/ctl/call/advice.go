@@ -11,7 +11,7 @@ import (
 )
 
 // Commands maps methods that the server's advice names to the commands that call them.
-var Commands = map[string]string{
+var Commands = map[string]string{ //nolint:gosec // G101: the names of methods and commands, not credentials
 	"AddTargetPortal":           "csi-proxyctl iscsi portal add",
 	"ConnectTarget":             "csi-proxyctl iscsi connect",
 	"DiscoverTargetPortal":      "csi-proxyctl iscsi portal discover",

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"errors"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -22,7 +23,7 @@ func TestWithCommands(t *testing.T) {
 			t.Errorf("got %v, want %s", got, want)
 		}
 	}
-	if unknown := status.Error(codes.Unimplemented, "unknown; method Rescan"); withCommands(unknown) != unknown {
+	if unknown := status.Error(codes.Unimplemented, "unknown; method Rescan"); !errors.Is(withCommands(unknown), unknown) {
 		t.Errorf("got %v", withCommands(unknown))
 	}
 }

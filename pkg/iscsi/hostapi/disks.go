@@ -43,7 +43,10 @@ func (h *host) targetDisks(ctx context.Context, portal *TargetPortal, iqn string
 	var missing, failure error
 	_, err = win.Poll(ctx, clock, backoff, func(time.Duration) (bool, error) {
 		disks, missing, failure = h.disks(ctx, at, iqn)
-		if failure != nil || missing == nil || clock.left() == 0 {
+		if failure != nil {
+			return false, failure
+		}
+		if missing == nil || clock.left() == 0 {
 			return true, nil
 		}
 		if !rescanned && h.m.Now().Sub(begin) >= rescanAfter {
@@ -88,7 +91,7 @@ func (h *host) disks(ctx context.Context, portal win.TargetPortal, target string
 		}
 		for _, device := range devices {
 			if pending(device) {
-				return nil, fmt.Errorf("Windows is still setting up LUN %d", device.LUN), nil
+				return nil, fmt.Errorf("LUN %d is not ready in Windows yet", device.LUN), nil
 			}
 			if device.Device.Type == win.DeviceTypeDisk {
 				found = append(found, device)
