@@ -57,9 +57,10 @@ type Interface interface {
 	// partition over all of it, and waits until Windows has made a volume of it.
 	// The disk is online afterwards.
 	//
-	// A disk that has partitions, of any kind, is not written to, and the
-	// call succeeds. The disk of Windows, and a disk that is neither partitioned
-	// nor empty, are refused.
+	// A disk that has partitions is not written to, and the call succeeds when
+	// their volumes are there. It refuses the disk of Windows, a disk that is
+	// neither partitioned nor empty, and one of whose partitions Windows makes
+	// no volume, as on a disk of Linux.
 	PartitionDisk(context.Context, *PartitionDiskRequest) (*PartitionDiskResponse, error)
 
 	// Rescan makes Windows look for disks that came, went or changed size, and
@@ -67,8 +68,9 @@ type Interface interface {
 	Rescan(context.Context, *RescanRequest) (*RescanResponse, error)
 
 	// SetDiskState takes a disk online or offline, and returns when it is. A disk
-	// that already is in the wanted state stays in it, and the call succeeds. The
-	// disk of Windows is not taken offline.
+	// that already is in the wanted state stays in it, and the call succeeds. A
+	// disk that was offline and read-only becomes writable, too, and its volumes
+	// are there when the call returns. The disk of Windows is not taken offline.
 	SetDiskState(context.Context, *SetDiskStateRequest) (*SetDiskStateResponse, error)
 }
 

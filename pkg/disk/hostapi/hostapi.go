@@ -86,7 +86,7 @@ type ContextBinder interface {
 type WholePartitioner interface {
 	// PartitionDisk makes an empty disk ready for a file system: it takes the disk online,
 	// writes a partition table, creates one partition over all of it and waits for its volume.
-	// A disk that has partitions is only taken online.
+	// A disk that has partitions is only taken online, and its volumes are waited for.
 	PartitionDisk(diskNumber uint32) error
 }
 

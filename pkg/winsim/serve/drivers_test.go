@@ -26,14 +26,15 @@ type driver struct {
 	t                        *testing.T
 	disk, volume, filesystem remote
 	number                   uint32
-	err                      error // the first failure, which ends a NodeStage
+	path                     string // where it stages
+	err                      error  // the first failure, which ends a NodeStage
 }
 
 func newDriver(t *testing.T, node *winsim.Node, number uint32) *driver {
 	t.Helper()
 	dir := run(t, node, "disk/v1", "volume/v1", "filesystem/v1")
 	return &driver{
-		t: t, number: number,
+		t: t, number: number, path: mountPath,
 		disk:       dialRemote(t, untyped(diskv1.NewClientWithPipePath), dir, "disk", "v1"),
 		volume:     dialRemote(t, untyped(volumev1.NewClientWithPipePath), dir, "volume", "v1"),
 		filesystem: dialRemote(t, untyped(filesystemv1.NewClientWithPipePath), dir, "filesystem", "v1"),
@@ -55,7 +56,7 @@ func (d *driver) do(r remote, method string, values fields) response {
 
 func (d *driver) onDisk() fields { return fields{"disk_number": d.number} }
 
-func (d *driver) atStage() fields { return fields{"path": mountPath, "target_path": mountPath} }
+func (d *driver) atStage() fields { return fields{"path": d.path, "target_path": d.path} }
 
 func (d *driver) takeOnline() {
 	d.t.Helper()
@@ -89,7 +90,7 @@ func (d *driver) mountFirst(ids []string) {
 	if out := d.do(d.volume, "IsVolumeFormatted", fields{"volume_id": ids[0]}); d.err == nil && out.get(d.t, "formatted") != true {
 		d.do(d.volume, "FormatVolume", fields{"volume_id": ids[0]})
 	}
-	d.do(d.volume, "MountVolume", fields{"volume_id": ids[0], "target_path": mountPath})
+	d.do(d.volume, "MountVolume", fields{"volume_id": ids[0], "target_path": d.path})
 }
 
 // stages are the NodeStage calls of drivers.
