@@ -161,6 +161,7 @@ generate: ## Write the generated code, the reference of csi-proxyctl and the man
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools -clients client/api
 	bin/tools/protogen -plugins bin/tools internal/daemon/inspectv1
+	bin/tools/protogen -plugins bin/tools internal/daemon/readonlyv1
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 	$(GO_MANIFESTS) run ./render
 

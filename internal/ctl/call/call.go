@@ -88,19 +88,41 @@ func (c *Client) Do(ctx context.Context, group, method string, request, response
 			return c.explainVersion(group, err)
 		}
 	}
-	conn, err := c.connect(ctx, name)
-	if err != nil {
-		return err
-	}
-	if err := conn.Invoke(ctx, target.path, in, out); err != nil {
-		err = c.diagnose(ctx, name, withCommands(err))
-		if errors.Is(ctx.Err(), context.Canceled) && changes(method) {
-			return &UnfinishedError{err}
-		}
+	if err := c.invoke(ctx, name, target.path, changes(method), in, out); err != nil {
 		return err
 	}
 	if name.Version != endpoint.Newest(group) {
 		return toNewest(out.ProtoReflect(), response.ProtoReflect())
+	}
+	return nil
+}
+
+// Private makes a call of a service that is not published, but is on the endpoints of a group.
+// path is its full name, such as /csiproxy.readonly.v1.DiskReadOnly/SetDiskReadOnly. A server
+// without the service answers Unimplemented. Errors are those of Do.
+func (c *Client) Private(ctx context.Context, group, path string, request, response proto.Message) error {
+	name, err := c.locate(ctx, group)
+	if err == nil {
+		err = c.explainVersion(group, checkVersion(name))
+	}
+	if err != nil {
+		return err
+	}
+	return c.invoke(ctx, name, path, changes(path[strings.LastIndexByte(path, '/')+1:]), request, response)
+}
+
+// invoke makes a call on an endpoint.
+func (c *Client) invoke(ctx context.Context, name endpoint.Name, path string, changes bool, in, out proto.Message) error {
+	conn, err := c.connect(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := conn.Invoke(ctx, path, in, out); err != nil {
+		err = c.diagnose(ctx, name, withCommands(err))
+		if errors.Is(ctx.Err(), context.Canceled) && changes {
+			return &UnfinishedError{err}
+		}
+		return err
 	}
 	return nil
 }
@@ -117,15 +139,20 @@ func (c *Client) Offers(ctx context.Context, group string, methods ...string) er
 
 // find returns the version to use for a group, and a method of it.
 func (c *Client) find(ctx context.Context, group, method string) (endpoint.Name, target, error) {
-	name := endpoint.Name{Group: group, Version: c.asked(group)}
-	if name.Version == "" {
-		var err error
-		if name, err = c.newest(ctx, group); err != nil {
-			return name, target{}, err
-		}
+	name, err := c.locate(ctx, group)
+	if err != nil {
+		return name, target{}, err
 	}
 	found, err := resolve(name, method)
 	return name, found, c.explainVersion(group, err)
+}
+
+// locate returns the endpoint to use for a group.
+func (c *Client) locate(ctx context.Context, group string) (endpoint.Name, error) {
+	if version := c.asked(group); version != "" {
+		return endpoint.Name{Group: group, Version: version}, nil
+	}
+	return c.newest(ctx, group)
 }
 
 // explainVersion adds to a *VersionError why this version is in use.
@@ -243,12 +270,12 @@ type target struct {
 
 // resolve finds a method under its name in the version.
 func resolve(name endpoint.Name, method string) (target, error) {
-	versions := endpoint.Versions(name.Group)
-	if !slices.Contains(versions, name.Version) {
-		return target{}, &VersionError{text: fmt.Sprintf("group %s has no version %q; use one of %s", name.Group, name.Version, strings.Join(versions, ", "))}
+	if err := checkVersion(name); err != nil {
+		return target{}, err
 	}
 	descriptor := lookUp(name, method)
 	if descriptor == nil {
+		versions := endpoint.Versions(name.Group)
 		have := slices.DeleteFunc(versions, func(v string) bool { return lookUp(endpoint.Name{Group: name.Group, Version: v}, method) == nil })
 		return target{}, &VersionError{text: fmt.Sprintf("%s has no %s; use one of %s", name, method, strings.Join(have, ", "))}
 	}
@@ -256,6 +283,15 @@ func resolve(name endpoint.Name, method string) (target, error) {
 	output, outErr := protoregistry.GlobalTypes.FindMessageByName(descriptor.Output().FullName())
 	path := fmt.Sprintf("/%s/%s", descriptor.Parent().FullName(), descriptor.Name())
 	return target{path, input, output}, errors.Join(inErr, outErr)
+}
+
+// checkVersion returns a *VersionError if the group does not have the version.
+func checkVersion(name endpoint.Name) error {
+	versions := endpoint.Versions(name.Group)
+	if !slices.Contains(versions, name.Version) {
+		return &VersionError{text: fmt.Sprintf("group %s has no version %q; use one of %s", name.Group, name.Version, strings.Join(versions, ", "))}
+	}
+	return nil
 }
 
 // lookUp returns a method of a version, or nil.

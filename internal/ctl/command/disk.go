@@ -8,10 +8,13 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1"
 )
 
 func (a *app) disk() *cobra.Command {
@@ -63,6 +66,16 @@ func (a *app) disk() *cobra.Command {
 			long:    "Take a disk offline (SetDiskState) and dismount its volumes. Refuses the system disk. Does nothing if the disk is offline.",
 			example: "  csi-proxyctl disk offline 3",
 		}, setDiskState(false)),
+		a.onDisk(page{
+			use:   "writable DISK",
+			short: "Make a read-only disk writable",
+			long: `Make a read-only disk writable, for all volumes on it. Refuses the system disk. Does nothing
+if the disk is writable. Fails if the platform attached the disk read-only.
+
+The published API has no such call, so this needs a csi-proxy that has its own.`,
+			example: "  csi-proxyctl disk writable 3",
+		}, func(ctx context.Context, s *session, disk uint32) error { return setDiskReadOnly(ctx, s, disk, false) }),
+		a.diskReadOnly(),
 		a.onDisk(page{
 			use:     "partition DISK",
 			short:   "Create a partition table and one partition on a blank disk",
@@ -224,6 +237,54 @@ func setDiskState(online bool) func(ctx context.Context, s *session, disk uint32
 		request := &diskv1.SetDiskStateRequest{DiskNumber: disk, IsOnline: online}
 		return s.change(ctx, "disk", "SetDiskState", request, &diskv1.SetDiskStateResponse{}, fmt.Sprintf("disk %d", disk), inventory.StateCell(online).Text)
 	}
+}
+
+func (a *app) diskReadOnly() *cobra.Command {
+	var yes bool
+	c := a.interactive(page{
+		use:   "read-only DISK",
+		short: "Make a disk read-only",
+		long: `Make a disk read-only: writes to its volumes fail, also those of running pods. Asks for
+confirmation. Refuses the system disk. Does nothing if the disk is read-only.
+
+The published API has no such call, so this needs a csi-proxy that has its own.`,
+		example: "  csi-proxyctl disk read-only 3\n  csi-proxyctl disk read-only 3 --yes",
+	}, 1, func(ctx context.Context, s *session, args []string) error {
+		disk, err := parseDisk(args[0])
+		if err != nil {
+			return err
+		}
+		if !yes {
+			confirmed, err := a.confirm(ctx, fmt.Sprintf("Make disk %d read-only? Writes to its volumes will fail.", disk))
+			if err != nil {
+				return err
+			}
+			if !confirmed {
+				return fmt.Errorf("disk %d not changed: not confirmed", disk)
+			}
+		}
+		return a.bounded(ctx, func(ctx context.Context) error { return setDiskReadOnly(ctx, s, disk, true) })
+	})
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	return c
+}
+
+// setDiskReadOnly uses a service of csi-proxy that is not published. Without it there is diskpart.
+func setDiskReadOnly(ctx context.Context, s *session, disk uint32, readOnly bool) error {
+	result, command := "writable", "clear"
+	if readOnly {
+		result, command = "read-only", "set"
+	}
+	request := &readonlyv1.SetDiskReadOnlyRequest{DiskNumber: disk, IsReadOnly: readOnly}
+	err := s.client.Private(ctx, "disk", readonlyv1.DiskReadOnly_SetDiskReadOnly_FullMethodName, request, &readonlyv1.SetDiskReadOnlyResponse{})
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		return status.Errorf(codes.Unimplemented,
+			"make disk %d %s: this server cannot; upgrade csi-proxy, or run diskpart with 'select disk %d' and 'attributes disk %s readonly'", disk, result, disk, command)
+	case err != nil:
+		return err
+	}
+	return s.done(fmt.Sprintf("disk %d", disk), result)
 }
 
 func partitionDisk(ctx context.Context, s *session, disk uint32) error {

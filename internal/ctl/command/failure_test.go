@@ -24,7 +24,7 @@ import (
 // arguments are valid arguments for every command that makes calls.
 var arguments = map[string]string{
 	"disk list": "", "disk ids": "", "disk locations": "", "disk rescan": "",
-	"disk stats": "1", "disk state": "1", "disk online": "1", "disk offline": "1", "disk partition": "1",
+	"disk stats": "1", "disk state": "1", "disk online": "1", "disk offline": "1", "disk partition": "1", "disk writable": "1", "disk read-only": "1 --yes",
 	"volume list": "", "volume stats": "v", "volume formatted": "v", "volume format": "v", "volume mount": `v C:\x`, "volume unmount": `v C:\x`,
 	"volume resize": "v 1Gi", "volume flush": "v", "volume of-path": `C:\x`, "volume closest": `C:\x`, "volume disk": "v", "volume life": "--disk 1 --yes",
 	"fs exists": `C:\x`, "fs mkdir": `C:\x`, "fs rmdir": `C:\x`, "fs rm-contents": `C:\x`, "fs link": `C:\x C:\y`, "fs is-link": `C:\x`,

@@ -50,7 +50,7 @@ func (d *Disk) addWarnings() {
 		d.Warnings = append(d.Warnings, Warning{Kind: Offline, Text: "offline: its volumes are not visible"})
 	}
 	if readOnly {
-		d.Warnings = append(d.Warnings, Warning{Kind: ReadOnly, Text: "read-only: writes fail"})
+		d.Warnings = append(d.Warnings, Warning{Kind: ReadOnly, Text: "read-only: writes fail", Run: d.makeWritable()})
 	}
 	for i := range d.Partitions {
 		if volume := d.Partitions[i].Volume; volume != nil {
@@ -58,6 +58,14 @@ func (d *Disk) addWarnings() {
 			d.checkLag(&d.Partitions[i])
 		}
 	}
+}
+
+// makeWritable returns the command that makes the disk writable, if csi-proxy does that.
+func (d *Disk) makeWritable() string {
+	if d.Number == nil || d.System {
+		return ""
+	}
+	return fmt.Sprintf("csi-proxyctl disk writable %d", *d.Number)
 }
 
 // addWarnings adds the warnings of a volume, unless its disk has them already.

@@ -14,8 +14,9 @@
 // the library's errors unchanged; the server's edge turns them into gRPC errors with
 // Status. Everything here is safe for concurrent use if the Services are.
 //
-// Besides the published APIs there is our own service for csi-proxyctl: the inspector,
-// which only reads (inspector_v1.go).
+// Besides the published APIs there are two services of our own for csi-proxyctl: the
+// inspector, which only reads (inspector_v1.go), and the read-only state of disks
+// (readonly_v1.go).
 package grpcapi
 
 import (
@@ -124,11 +125,14 @@ func (e Endpoint) ServiceName() string { return e.desc.ServiceName }
 
 // Register adds the endpoint's service to a gRPC server. Its handler calls the services
 // of s, which must have the endpoint's group. The endpoints of the group system also get
-// the inspector, if there is one.
+// the inspector, if there is one, and those of the group disk the read-only state.
 func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	r.RegisterService(e.desc, e.newHandler(s))
 	if e.Group == inspectorGroup && s.Inspector != nil {
 		inspectv1.RegisterInspectorServer(r, inspectorV1{s.Inspector})
+	}
+	if e.Group == readOnlyGroup {
+		registerReadOnly(r, s.Disk)
 	}
 }
 

@@ -1,0 +1,77 @@
+package serve_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestReadOnly_OneGroup: every endpoint of the group disk shows and changes whether a disk is
+// read-only, and no other endpoint does. Each change is made twice.
+func TestReadOnly_OneGroup(t *testing.T) {
+	node := newNode(t)
+	before, err := node.DiskFingerprint(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := run(t, node)
+	for _, endpoint := range grpcapi.Endpoints() {
+		client := readonlyv1.NewDiskReadOnlyClient(dial(t, dir, endpoint))
+		if endpoint.Group != "disk" {
+			_, err := client.GetDiskReadOnly(t.Context(), &readonlyv1.GetDiskReadOnlyRequest{DiskNumber: 1})
+			if status.Code(err) != codes.Unimplemented {
+				t.Errorf("%s: %v, want Unimplemented", endpoint.Name(), err)
+			}
+			continue
+		}
+		for _, readOnly := range []bool{true, true, false, false} {
+			if _, err := client.SetDiskReadOnly(t.Context(), &readonlyv1.SetDiskReadOnlyRequest{DiskNumber: 1, IsReadOnly: readOnly}); err != nil {
+				t.Fatalf("%s: %v", endpoint.Name(), err)
+			}
+			got, err := client.GetDiskReadOnly(t.Context(), &readonlyv1.GetDiskReadOnlyRequest{DiskNumber: 1})
+			info, infoErr := node.DiskInfo(1)
+			if err != nil || infoErr != nil || got.GetIsReadOnly() != readOnly || info.ReadOnly != readOnly || info.Offline {
+				t.Errorf("%s: %v, %v, and the disk is %+v, %v; want read-only %v", endpoint.Name(), got, err, info, infoErr, readOnly)
+			}
+		}
+	}
+	if after, err := node.DiskFingerprint(1); err != nil || after != before {
+		t.Errorf("the content of the disk has changed: %v", err)
+	}
+}
+
+func TestReadOnly_Codes(t *testing.T) {
+	model := winsim.Default()
+	model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, WriteProtected: true})
+	protected := uint32(len(model.Disks) - 1)
+	node, err := winsim.New(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := run(t, node, "disk/v1")
+	client := readonlyv1.NewDiskReadOnlyClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"}))
+	for name, c := range map[string]struct {
+		disk     uint32
+		readOnly bool
+		code     codes.Code
+		text     string
+	}{
+		"system disk":     {0, true, codes.PermissionDenied, "Windows runs from it"},
+		"no such disk":    {99, false, codes.NotFound, "disk 99: it does not exist"},
+		"write-protected": {protected, false, codes.FailedPrecondition, "attach it for writing"},
+	} {
+		_, err := client.SetDiskReadOnly(t.Context(), &readonlyv1.SetDiskReadOnlyRequest{DiskNumber: c.disk, IsReadOnly: c.readOnly})
+		if status.Code(err) != c.code || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v, want %v with %s", name, err, c.code, c.text)
+		}
+	}
+	if _, err := client.GetDiskReadOnly(t.Context(), &readonlyv1.GetDiskReadOnlyRequest{DiskNumber: 99}); status.Code(err) != codes.NotFound {
+		t.Errorf("read the state of a missing disk: %v", err)
+	}
+}
