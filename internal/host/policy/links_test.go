@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -426,5 +427,44 @@ func TestDanglingLinks(t *testing.T) {
 	check(t, w.run("CreateSymlink to", work+`\link`), w.run("CreateSymlink to", work+`\link`))
 	if w.node.Exists(work + `\nothing`) {
 		t.Error("the target of the link was made")
+	}
+}
+
+// TestLinks_NoneThere has a directory of which Windows says that it is a link, as is expected
+// of volume mounts in a HostProcess container. The call ends after a few attempts, and the error
+// names the directory. If a link disappears while a call is under way, the call goes on.
+func TestLinks_NoneThere(t *testing.T) {
+	const mount = work + `\a\b`
+	for _, call := range names(pathCalls) {
+		for _, path := range []string{mount + `\c`, mount + `\c\file`} {
+			w := newWorld(t)
+			_, err := w.node.Inject(winsim.Fault{Object: mount + `*`, Error: uint32(winerr.ReparsePointEncounter)})
+			check(t, err)
+			before := w.node.Tree(`C:\`)
+			err = w.run(call, path)
+			if !errors.Is(err, winerr.InUse) || !strings.Contains(err.Error(), mount+`, which is no link`) {
+				t.Errorf("%s of %s: %v, want it to name %s", call, path, err, mount)
+			}
+			if calls := (calltable.Row{Calls: w.node.Calls()}).Total(); calls > 30 {
+				t.Errorf("%s of %s makes %d calls", call, path, calls)
+			}
+			if w.node.Tree(`C:\`) != before {
+				t.Errorf("%s of %s changed something", call, path)
+			}
+		}
+		var want error
+		for _, times := range []int{0, 1, 2} {
+			w := newWorld(t)
+			if times > 0 {
+				_, err := w.node.Inject(winsim.Fault{Object: mount + `\*`, Times: times, Error: uint32(winerr.ReparsePointEncounter)})
+				check(t, err)
+			}
+			err := w.run(call, mount+`\c\new`)
+			if times == 0 {
+				want = err
+			} else if winerr.KindOf(err) != winerr.KindOf(want) || (err == nil) != (want == nil) {
+				t.Errorf("%s after %d answers that were wrong: %v, want %v", call, times, err, want)
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sort"
 	"strings"
 
@@ -42,16 +43,38 @@ func (r Reach) try(ctx context.Context, c call, f func(win.Path) error) error {
 }
 
 func (r Reach) tryFrom(ctx context.Context, c call, at win.Path, f func(win.Path) error) error {
+	missing := missingLinks{call: c}
 	for range win.MaxLinks {
 		err := f(at)
 		if winerr.CodeOf(err) != winerr.ReparsePointEncounter {
 			return err
 		}
-		if at, err = r.around(ctx, c, at, rules[c.access].last); err != nil {
+		if at, err = r.around(ctx, c, at, rules[c.access].last, &missing); err != nil {
 			return err
 		}
 	}
 	return tooManyLinks(c)
+}
+
+// missingLinks counts in a row how often Windows reports a link that is not there. Another
+// process may have removed it meanwhile, but not again and again.
+//
+// The filter driver that shows volume mounts in a HostProcess container redirects opens without
+// a reparse point, so an open that refuses links is expected to fail at such a directory for
+// good. https://github.com/microsoft/hcsshim/pull/1344
+type missingLinks struct {
+	call  call
+	count int
+}
+
+// add counts one, at a path, and fails if that is one too many.
+func (m *missingLinks) add(at win.Path) error {
+	const limit = 3
+	if m.count++; m.count < limit {
+		return nil
+	}
+	return winerr.As(winerr.InUse, m.call.op, m.call.path, winerr.ReparsePointEncounter,
+		fmt.Sprintf("Windows says so of %s, which is no link; a HostProcess container must not mount volumes in the working directories", at))
 }
 
 func tooManyLinks(c call) error {
@@ -60,23 +83,28 @@ func tooManyLinks(c call) error {
 
 // around returns the path to go on with after the first link on a path, or the same path if
 // there is no link any more.
-func (r Reach) around(ctx context.Context, c call, at win.Path, last bool) (win.Path, error) {
+func (r Reach) around(ctx context.Context, c call, at win.Path, last bool, missing *missingLinks) (win.Path, error) {
 	names := at.Names()
 	suspects := len(names)
 	if !last {
 		suspects--
 	}
 	n, err := r.firstLink(ctx, at.Base, names, suspects)
-	if err != nil || n == 0 {
+	if err != nil {
 		return at, err
+	}
+	if n == 0 {
+		dir, _ := at.Split()
+		return at, missing.add(dir)
 	}
 	link := win.Path{Base: at.Base}.Join(names[:n]...)
 	point, err := r.m.ReparsePoint(ctx, link)
 	switch {
 	case err == nil:
+		missing.count = 0
 		return r.step(ctx, c, link, point, names[n:])
 	case winerr.CodeOf(err) == winerr.ReparsePointEncounter || errors.Is(err, winerr.NotFound):
-		return at, nil // replaced just now; the next try sees what by
+		return at, missing.add(link) // replaced just now; the next try sees what by
 	default:
 		return at, err
 	}
@@ -175,6 +203,7 @@ func (r Reach) Resolve(ctx context.Context, op, path string, access Access) (win
 	if err != nil {
 		return at, err
 	}
+	missing := missingLinks{call: c}
 	for range win.MaxLinks {
 		if at.Rest == "" || isRemote(at.Base) {
 			return at, nil
@@ -188,7 +217,7 @@ func (r Reach) Resolve(ctx context.Context, op, path string, access Access) (win
 		case err == nil || code == winerr.NotAReparsePoint || Unreachable(err):
 			return at, nil
 		case code == winerr.ReparsePointEncounter:
-			at, err = r.around(ctx, c, at, false)
+			at, err = r.around(ctx, c, at, false, &missing)
 		}
 		if err != nil {
 			return at, err

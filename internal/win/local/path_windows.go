@@ -84,14 +84,12 @@ func openAt(dir windows.Handle, names string, how opening) (windows.Handle, erro
 	if how.access&windows.SYNCHRONIZE != 0 {
 		how.options |= windows.FILE_SYNCHRONOUS_IO_NONALERT
 	}
-	var handle windows.Handle
-	var status windows.IO_STATUS_BLOCK
-	err = windows.NtCreateFile(&handle, how.access, &attributes, &status, nil, windows.FILE_ATTRIBUTE_NORMAL,
-		how.share, how.disposition, how.options, 0, 0)
-	if err != nil {
-		return 0, winapi.Error(err)
-	}
-	return handle, nil
+	return reopen(func() (handle windows.Handle, err error) {
+		var status windows.IO_STATUS_BLOCK
+		err = windows.NtCreateFile(&handle, how.access, &attributes, &status, nil, windows.FILE_ATTRIBUTE_NORMAL,
+			how.share, how.disposition, how.options, 0, 0)
+		return handle, winapi.Error(err)
+	})
 }
 
 // unicodeString converts names for NtCreateFile. They need no NUL at their end, so that
