@@ -128,6 +128,9 @@ const (
 // DeviceDescriptor is the part of STORAGE_DEVICE_DESCRIPTOR that we use.
 type DeviceDescriptor struct {
 	BusType BusType
+	// Vendor and Product are what Windows makes the model's name of, without the spaces around
+	// them; either may be empty.
+	Vendor, Product string
 	// Serial is the serial number without the spaces around it, or empty. It is not
 	// reformatted in any other way: drivers compare it.
 	Serial string
@@ -136,9 +139,23 @@ type DeviceDescriptor struct {
 // DeviceIdentifier is STORAGE_IDENTIFIER.
 type DeviceIdentifier struct {
 	CodeSet     CodeSet
+	Type        IdentifierType
 	Association uint32 // 0: it identifies the device itself
 	Value       []byte
 }
+
+// IdentifierType says what an identifier is made of, STORAGE_IDENTIFIER_TYPE.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/storduid/ne-storduid-_storage_identifier_type
+type IdentifierType uint32
+
+// The types of identifiers.
+const (
+	IdentifierVendorSpecific IdentifierType = 0
+	IdentifierVendorID       IdentifierType = 1
+	IdentifierEUI64          IdentifierType = 2 // the NGUID of an NVMe namespace, too
+	IdentifierNAA            IdentifierType = 3
+	IdentifierSCSIName       IdentifierType = 8
+)
 
 // CodeSet says how the value of an identifier is to be read.
 type CodeSet uint32

@@ -27,21 +27,26 @@ import (
 //
 // https://learn.microsoft.com/windows/win32/api/winioctl/ns-winioctl-storage_device_descriptor
 const (
-	deviceSerialOffset = 24
-	deviceBusType      = 28
-	deviceFixed        = 36 // RawDeviceProperties
+	deviceVendorOffset  = 12
+	deviceProductOffset = 16
+	deviceSerialOffset  = 24
+	deviceBusType       = 28
+	deviceFixed         = 36 // RawDeviceProperties
 )
 
-// DecodeDeviceDescriptor reads a STORAGE_DEVICE_DESCRIPTOR. The serial number is empty
-// if the descriptor has none, or its offset leads out of the descriptor.
+// DecodeDeviceDescriptor reads a STORAGE_DEVICE_DESCRIPTOR. A text is empty if the descriptor has
+// none, or its offset leads out of the descriptor.
 func DecodeDeviceDescriptor(b []byte) (win.DeviceDescriptor, error) {
 	b, err := descriptor(b, deviceFixed, "STORAGE_DEVICE_DESCRIPTOR")
 	if err != nil {
 		return win.DeviceDescriptor{}, err
 	}
+	text := func(field int) string { return strings.Trim(decodeASCII(textAt(b, field)), " ") }
 	return win.DeviceDescriptor{
 		BusType: win.BusType(uint32At(b, deviceBusType)),
-		Serial:  strings.Trim(decodeASCII(textAt(b, deviceSerialOffset)), " "),
+		Vendor:  text(deviceVendorOffset),
+		Product: text(deviceProductOffset),
+		Serial:  text(deviceSerialOffset),
 	}, nil
 }
 

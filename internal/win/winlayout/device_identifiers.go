@@ -36,6 +36,7 @@ const (
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/storduid/ns-storduid-_storage_identifier
 const (
 	identifierCodeSet     = 0
+	identifierType        = 4
 	identifierSize        = 8
 	identifierNext        = 10
 	identifierAssociation = 12
@@ -59,6 +60,7 @@ func DecodeDeviceIdentifiers(b []byte) ([]win.DeviceIdentifier, error) {
 		}
 		identifiers = append(identifiers, win.DeviceIdentifier{
 			CodeSet:     win.CodeSet(uint32At(b, identifierCodeSet)),
+			Type:        win.IdentifierType(uint32At(b, identifierType)),
 			Association: uint32At(b, identifierAssociation),
 			Value:       bytes.Clone(b[identifierValue:end]),
 		})

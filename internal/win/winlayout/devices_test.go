@@ -76,7 +76,13 @@ func TestEncodePropertyQuery(t *testing.T) {
 // fixed part, which ends at offset 36.
 func descriptor(t testing.TB, serialOffset uint32, texts string) []byte {
 	t.Helper()
-	return pack(t, uint32(40), uint32(36+len(texts)), uint32(0), uint32(36), uint32(44), uint32(0),
+	return named(t, 0, 0, serialOffset, texts)
+}
+
+// named is such a descriptor with the offsets of vendor and product.
+func named(t testing.TB, vendorOffset, productOffset, serialOffset uint32, texts string) []byte {
+	t.Helper()
+	return pack(t, uint32(40), uint32(36+len(texts)), uint32(0), vendorOffset, productOffset, uint32(0),
 		serialOffset, uint32(10), uint32(len(texts)), texts)
 }
 
@@ -111,6 +117,29 @@ func TestDecodeDeviceDescriptor(t *testing.T) {
 	for _, size := range []uint32{0, 8, 35} {
 		if got, err := winlayout.DecodeDeviceDescriptor(claim(descriptor(t, 0, ""), size)); !errors.Is(err, winlayout.ErrTruncated) {
 			t.Errorf("descriptor that admits %d bytes: %+v, %v", size, got, err)
+		}
+	}
+}
+
+func TestDecodeDeviceDescriptor_Model(t *testing.T) {
+	const texts = "NVMe    \x00MSFT NVMe Accelerator v1.0              \x00SN: 000001\x00"
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want win.DeviceDescriptor
+	}{
+		{"all", named(t, 36, 45, 86, texts), win.DeviceDescriptor{Vendor: "NVMe", Product: "MSFT NVMe Accelerator v1.0", Serial: "SN: 000001"}},
+		{"no vendor", named(t, 0, 45, 0, texts), win.DeviceDescriptor{Product: "MSFT NVMe Accelerator v1.0"}},
+		{"no product", named(t, 36, 0xFFFFFFFF, 0, texts), win.DeviceDescriptor{Vendor: "NVMe"}},
+		{"outside", named(t, 1000, 36+uint32(len(texts)), 0, texts), win.DeviceDescriptor{}},
+		{"behind the size it admits", claim(named(t, 36, 45, 86, texts), 45), win.DeviceDescriptor{Vendor: "NVMe"}},
+		{"cut off", claim(named(t, 36, 45, 86, texts), 49), win.DeviceDescriptor{Vendor: "NVMe", Product: "MSFT"}},
+		{"the fixed part", named(t, 8, 28, 0, texts), win.DeviceDescriptor{Product: "\n"}}, // the bus type
+		{"not UTF-8", named(t, 36, 38, 0, "\xff\x00\xe9"), win.DeviceDescriptor{Vendor: "ÿ", Product: "é"}},
+	} {
+		c.want.BusType = win.BusTypeSAS
+		if got, err := winlayout.DecodeDeviceDescriptor(c.b); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v, want %+v", c.name, got, err, c.want)
 		}
 	}
 }
@@ -151,9 +180,9 @@ func TestDecodeDeviceIdentifiers(t *testing.T) {
 	port := identifier(t, 1, 1, 4, 20, "\x00\x00\x00\x01")
 	google := identifier(t, 2, 0, 16, 32, "Google  pvc-1234")
 	last := identifier(t, 1, 0, 2, 0, "\xab\xcd\x00\x00")
-	wantPort := win.DeviceIdentifier{CodeSet: win.CodeSetBinary, Association: 1, Value: []byte{0, 0, 0, 1}}
-	wantGoogle := win.DeviceIdentifier{CodeSet: win.CodeSetASCII, Value: []byte("Google  pvc-1234")}
-	wantLast := win.DeviceIdentifier{CodeSet: win.CodeSetBinary, Value: []byte{0xab, 0xcd}}
+	wantPort := win.DeviceIdentifier{CodeSet: win.CodeSetBinary, Type: win.IdentifierVendorID, Association: 1, Value: []byte{0, 0, 0, 1}}
+	wantGoogle := win.DeviceIdentifier{CodeSet: win.CodeSetASCII, Type: win.IdentifierVendorID, Value: []byte("Google  pvc-1234")}
+	wantLast := win.DeviceIdentifier{CodeSet: win.CodeSetBinary, Type: win.IdentifierVendorID, Value: []byte{0xab, 0xcd}}
 	for _, c := range []struct {
 		name string
 		b    []byte

@@ -1,6 +1,7 @@
 package winlayout_test
 
 import (
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -15,9 +16,13 @@ import (
 
 func FuzzDecodeDeviceDescriptor(f *testing.F) {
 	f.Add(descriptor(f, 36, " serial \x00"))
+	f.Add(named(f, 36, 45, 60, "NVMe    \x00Model v1.0    \x00serial"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if got, _ := winlayout.DecodeDeviceDescriptor(b); !utf8.ValidString(got.Serial) {
-			t.Fatalf("serial number %q", got.Serial)
+		got, _ := winlayout.DecodeDeviceDescriptor(b)
+		for _, text := range []string{got.Vendor, got.Product, got.Serial} {
+			if !utf8.ValidString(text) || strings.Trim(text, " \x00") != text || len(text) > 2*len(b) {
+				t.Fatalf("%q", text)
+			}
 		}
 	})
 }

@@ -22,13 +22,13 @@ func readBack[T any](t *testing.T, value T, encoded []byte, decode func([]byte) 
 func TestEncode(t *testing.T) {
 	number := win.DeviceNumber{Type: win.DeviceTypeDisk, Number: 7, Partition: 2}
 	readBack(t, number, encodeDeviceNumber(number), winlayout.DecodeDeviceNumber)
-	for _, descriptor := range []win.DeviceDescriptor{{BusType: win.BusTypeNVMe, Serial: "vol1 2"}, {BusType: win.BusTypeSCSI}} {
+	for _, descriptor := range []win.DeviceDescriptor{{BusType: win.BusTypeNVMe, Vendor: "NVMe", Product: "Some Disk v1.0", Serial: "vol1 2"}, {BusType: win.BusTypeSCSI}} {
 		readBack(t, descriptor, encodeDeviceDescriptor(descriptor), winlayout.DecodeDeviceDescriptor)
 	}
 	identifiers := []win.DeviceIdentifier{
 		{CodeSet: win.CodeSetASCII, Value: []byte("Google  disk-1")},
 		{CodeSet: win.CodeSetBinary, Association: 1, Value: []byte{1, 2, 3}},
-		{CodeSet: win.CodeSetUTF8, Value: []byte{}},
+		{CodeSet: win.CodeSetUTF8, Type: win.IdentifierSCSIName, Value: []byte{}},
 	}
 	readBack(t, identifiers, encodeDeviceIdentifiers(identifiers), winlayout.DecodeDeviceIdentifiers)
 	location := "Integrated : Bus 0 : Device 3 : Function 0 : Adapter 1 : Port 0 : Target 0 : LUN 1"

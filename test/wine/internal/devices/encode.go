@@ -32,8 +32,8 @@ func encodeDeviceDescriptor(d win.DeviceDescriptor) []byte {
 	}
 	b[11] = 1 // CommandQueueing
 	le.PutUint32(b[28:], uint32(d.BusType))
-	text(12, "WINSIM")
-	text(16, "Disk")
+	text(12, d.Vendor)
+	text(16, d.Product)
 	text(24, d.Serial)
 	return describe(b, fixed)
 }
@@ -48,7 +48,7 @@ func encodeDeviceIdentifiers(identifiers []win.DeviceIdentifier) []byte {
 		size := (value + len(identifier.Value) + 3) &^ 3
 		entry := make([]byte, size)
 		le.PutUint32(entry[0:], uint32(identifier.CodeSet))
-		le.PutUint32(entry[4:], 1) // StorageIdTypeVendorId
+		le.PutUint32(entry[4:], uint32(identifier.Type))
 		le.PutUint16(entry[8:], uint16(len(identifier.Value)))
 		if i < len(identifiers)-1 {
 			le.PutUint16(entry[10:], uint16(size))
