@@ -2,6 +2,7 @@ package winsim
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -12,6 +13,7 @@ import (
 type disk struct {
 	number      uint32
 	path        string // of its device interface
+	slot        string // the path that it always has; empty: differs each time
 	adapter     string
 	descriptor  win.DeviceDescriptor
 	identifiers []win.DeviceIdentifier
@@ -63,7 +65,8 @@ func (m Disk) build(number uint32) (*disk, *ModelError) {
 	}
 	d := &disk{
 		number:         number,
-		descriptor:     win.DeviceDescriptor{BusType: busTypes[m.Bus], Serial: m.Serial},
+		descriptor:     win.DeviceDescriptor{BusType: busTypes[m.Bus], Vendor: m.Vendor, Product: m.Product, Serial: m.Serial},
+		slot:           m.Path,
 		location:       m.Location,
 		scsi:           m.SCSI,
 		sector:         512,
@@ -84,7 +87,7 @@ func (m Disk) build(number uint32) (*disk, *ModelError) {
 		d.sector = int64(m.SectorSize)
 	}
 	d.visibleSize = d.size
-	d.path = interfacePath(m.Bus, number, 0)
+	d.path = d.interfacePath(0)
 	d.adapter = adapterID(m.Bus, m.SCSI)
 	for i, identifier := range m.Page83 {
 		built, err := identifier.build()
@@ -115,6 +118,8 @@ func (m Disk) validate() *ModelError {
 		return problem("size", "%s is not a valid disk size; use a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
 	case m.GrowsTo != 0 && (m.GrowsTo < m.Size || !m.GrowsTo.plausible()):
 		return problem("growsTo", "%s is smaller than the disk or not a multiple of 4096 bytes", m.GrowsTo)
+	case m.Path != "" && (!strings.HasPrefix(m.Path, `\\?\`) || isVolume(win.Device(m.Path))):
+		return problem("path", `%q is not a device interface, which begins with \\?\`, m.Path)
 	case m.LooksRaw < 0:
 		return problem("looksRaw", "must not be negative")
 	case m.ID != "" && m.Layout != LayoutGPT && m.Layout != LayoutMBR:
@@ -127,13 +132,17 @@ func (m Disk) validate() *ModelError {
 
 // interfacePath is the disk's device interface as SetupDi names it. Unlike a real path it
 // contains the disk number, to make logs readable. The generation distinguishes disks that used
-// the same number one after another: an old path never opens a later disk.
-func interfacePath(bus Bus, number, generation uint32) string {
+// the same number one after another: an old path never opens a later disk. A path that the model
+// gives stays, because many real ones name a slot.
+func (d *disk) interfacePath(generation uint32) string {
+	if d.slot != "" {
+		return d.slot
+	}
 	enumerator := "scsi"
-	if bus == BusNVMe {
+	if d.bus == BusNVMe {
 		enumerator = "nvme"
 	}
-	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&%06x#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, number, generation)
+	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&%06x#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, d.number, generation)
 }
 
 // diskOf finds a disk by its device. n.mu is held.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // The methods below act as the storage backend. They do not count as calls, and faults do not
@@ -26,6 +27,9 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 	if problem != nil {
 		return 0, winerr.As(winerr.Invalid, "attach disk", "", problem, "")
 	}
+	if n.devices[winpath.Fold(d.slot)] != nil {
+		return 0, winerr.New(winerr.Exists, "attach disk", d.slot, "the path is in use")
+	}
 	for _, v := range n.volumesOn(d) {
 		n.applyAutomount(v)
 	}
@@ -36,7 +40,7 @@ func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 // plug attaches a disk. n.mu is held.
 func (n *Node) plug(d *disk) {
 	n.changed()
-	d.path = interfacePath(d.bus, d.number, n.departures)
+	d.path = d.interfacePath(n.departures)
 	d.attributes = n.arrivalState(d)
 	d.offlineAgain = n.storage.OfflineAgain
 	takeDownVolumes(n.volumesOn(d)...)
@@ -81,6 +85,9 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 	d := n.detached[number]
 	if d == nil {
 		return 0, noDisk("reattach disk", number)
+	}
+	if n.devices[winpath.Fold(d.slot)] != nil {
+		return 0, winerr.New(winerr.Exists, "reattach disk", d.slot, "the path is in use")
 	}
 	delete(n.detached, number)
 	d.number = n.freeNumber()

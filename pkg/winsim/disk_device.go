@@ -65,7 +65,9 @@ func (n *Node) DeviceDescriptor(ctx context.Context, device win.Device) (win.Dev
 	}
 	defer unlock()
 	descriptor := d.descriptor
-	descriptor.Serial = strings.Trim(descriptor.Serial, " ")
+	for _, text := range []*string{&descriptor.Vendor, &descriptor.Product, &descriptor.Serial} {
+		*text = strings.Trim(*text, " ")
+	}
 	return descriptor, nil
 }
 

@@ -362,6 +362,10 @@ func TestPresets_Disks(t *testing.T) {
 			found = locations[1].LUNID == "0" && locations[2].LUNID == "1" && locations[1].Adapter == "1" && locations[0].Adapter == "0"
 		case "ebs-nvme":
 			found = strings.HasPrefix(ids[1].SerialNumber, "vol0123456789abcdef0") && locations[1].LUNID == ""
+		case "azure-nvme":
+			found = locations[1].LUNID == "0" && locations[2].LUNID == "1" && locations[0].LUNID == "" && locations[3].LUNID == ""
+		case "gce-nvme":
+			found = ids[1].SerialNumber == "10CC_9636_B6E3_CE3B_0000_0000_0000_0000." && ids[1].Page83 == "10cc9636b6e3ce3b" && locations[1].LUNID == ""
 		case "gce":
 			found = ids[1].Page83 == "Google  pvc-data-1"
 		case "vsphere":

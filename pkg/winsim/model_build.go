@@ -30,6 +30,9 @@ func (m Model) build() (inventory, *ModelError) {
 	}
 	for i, model := range m.Disks {
 		d, err := model.build(numbers[i])
+		if err == nil && inv.devices[winpath.Fold(model.Path)] != nil {
+			err = problem("path", "%q is used twice", model.Path)
+		}
 		if err == nil {
 			err = inv.addVolumes(d)
 		}

@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"encoding/hex"
 	"strings"
 
@@ -23,6 +24,14 @@ type Disk struct {
 	// Serial is the serial number that the device reports, including spaces around it; may be
 	// empty.
 	Serial string `yaml:"serial"`
+	// Vendor and Product name the model, as the device reports them; may be empty. NVMe disks
+	// have the vendor "NVMe".
+	Vendor  string `yaml:"vendor"`
+	Product string `yaml:"product"`
+	// Path is the device interface, such as \\?\scsi#disk&ven_nvme#6&ca10229&0&000001#{...}. A disk
+	// with a Path keeps it when it is attached again, as if it were in the same slot. The default
+	// contains the number, and differs each time.
+	Path string `yaml:"path"`
 	// Page83 are the identifiers in the device's order. A disk without any does not support the
 	// request.
 	Page83 []Identifier `yaml:"page83"`
@@ -105,11 +114,35 @@ func (b Bus) isShared() bool {
 
 // Identifier is an identifier of SCSI page 83, as text or hexadecimal digits.
 type Identifier struct {
-	CodeSet     CodeSet `yaml:"codeSet"` // the default is ASCII for Text and binary for Hex
-	Association uint32  `yaml:"association"`
-	Text        string  `yaml:"text"`
-	Hex         string  `yaml:"hex"`
+	CodeSet     CodeSet        `yaml:"codeSet"` // the default is ASCII for Text and binary for Hex
+	Type        IdentifierType `yaml:"type"`    // the default follows from the code set
+	Association uint32         `yaml:"association"`
+	Text        string         `yaml:"text"`
+	Hex         string         `yaml:"hex"`
 }
+
+// IdentifierType says what an identifier is made of.
+type IdentifierType string
+
+// The types of identifiers. VendorID is the default for ASCII, NAA for binary, and SCSIName for
+// UTF-8.
+const (
+	VendorSpecific IdentifierType = "vendor-specific"
+	VendorID       IdentifierType = "vendor-id"
+	EUI64          IdentifierType = "eui64" // the NGUID of an NVMe namespace, too
+	NAA            IdentifierType = "naa"
+	SCSIName       IdentifierType = "scsi-name"
+)
+
+var identifierTypes = map[IdentifierType]win.IdentifierType{
+	VendorSpecific: win.IdentifierVendorSpecific,
+	VendorID:       win.IdentifierVendorID,
+	EUI64:          win.IdentifierEUI64,
+	NAA:            win.IdentifierNAA,
+	SCSIName:       win.IdentifierSCSIName,
+}
+
+var defaultTypes = map[CodeSet]IdentifierType{Binary: NAA, ASCII: VendorID, UTF8: SCSIName}
 
 // CodeSet is the encoding of an identifier.
 type CodeSet string
@@ -128,6 +161,9 @@ func (i Identifier) build() (win.DeviceIdentifier, *ModelError) {
 	if err == nil {
 		err = oneOf("codeSet", i.CodeSet, Binary, ASCII, UTF8)
 	}
+	if err == nil {
+		err = oneOf("type", i.Type, VendorSpecific, VendorID, EUI64, NAA, SCSIName)
+	}
 	set := i.CodeSet
 	switch {
 	case set == "" && i.Hex != "":
@@ -135,7 +171,8 @@ func (i Identifier) build() (win.DeviceIdentifier, *ModelError) {
 	case set == "":
 		set = ASCII
 	}
-	return win.DeviceIdentifier{CodeSet: codeSets[set], Association: i.Association, Value: value}, err
+	kind := identifierTypes[cmp.Or(i.Type, defaultTypes[set])]
+	return win.DeviceIdentifier{CodeSet: codeSets[set], Type: kind, Association: i.Association, Value: value}, err
 }
 
 func textOrHex(text, digits string) ([]byte, *ModelError) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -12,12 +13,14 @@ const SystemVolume = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
 
 // presets are the built-in models by name.
 var presets = map[string]func() Model{
-	"busy":     Busy,
-	"default":  Default,
-	"azure":    Azure,
-	"ebs-nvme": EBSNVMe,
-	"gce":      GCE,
-	"vsphere":  VSphere,
+	"busy":       Busy,
+	"default":    Default,
+	"azure":      Azure,
+	"azure-nvme": AzureNVMe,
+	"ebs-nvme":   EBSNVMe,
+	"gce":        GCE,
+	"gce-nvme":   GCENVMe,
+	"vsphere":    VSphere,
 }
 
 // Default is a plain node: disk 0 with drive C: and the kubelet's directories, and the blank
@@ -26,9 +29,10 @@ var presets = map[string]func() Model{
 // service runs. The server \\files has the share data for the user csi with the password
 // "csi-Pa55".
 func Default() Model {
-	model := node(Disk{Serial: "SYSTEM", Location: location(0, 0), SCSI: &SCSI{BusNumber: "0"}})
+	model := node(Disk{Vendor: "WINSIM", Product: "Disk", Serial: "SYSTEM", Location: location(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {
 		lun := uint8(i)
+		data.Vendor, data.Product = "WINSIM", "Disk"
 		data.Serial = fmt.Sprintf("WINSIM%04d", i+1)
 		data.Page83 = []Identifier{{Text: fmt.Sprintf("WINSIM  disk-%d", i+1)}}
 		data.Location = location(1, lun)
@@ -61,7 +65,7 @@ func Busy() Model {
 	} {
 		lun := uint8(3 + i)
 		model.Disks = append(model.Disks, Disk{
-			Size: volume.disk, Serial: fmt.Sprintf("WINSIM%04d", lun+1), Layout: LayoutGPT,
+			Size: volume.disk, Vendor: "WINSIM", Product: "Disk", Serial: fmt.Sprintf("WINSIM%04d", lun+1), Layout: LayoutGPT,
 			Location: location(1, lun), SCSI: &SCSI{Port: 1, LUN: lun, BusNumber: "0"},
 			Partitions: []Partition{
 				{Type: "msr", Size: 16 * MiB},
@@ -104,10 +108,10 @@ func demoTargets() ISCSI {
 // adapter. The disks have page 83 but no serial number.
 func Azure() Model {
 	hyperV := func(digits string) []Identifier { return []Identifier{{Hex: "60022480" + digits}} }
-	model := node(Disk{Bus: BusSAS, Page83: hyperV("5a1bd4d05f4e7dbb0e6c1b49"), Location: azureLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
+	model := node(Disk{Bus: BusSAS, Vendor: "Msft", Product: "Virtual Disk", Page83: hyperV("5a1bd4d05f4e7dbb0e6c1b49"), Location: azureLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for lun := range uint8(2) {
 		model.Disks = append(model.Disks, Disk{
-			Size: 32 * GiB, SectorSize: 512, Bus: BusSAS,
+			Size: 32 * GiB, SectorSize: 512, Bus: BusSAS, Vendor: "Msft", Product: "Virtual Disk",
 			Page83:   hyperV(fmt.Sprintf("c1f0a2b3d4e5f60718293a%02x", lun)),
 			Location: azureLocation(1, lun),
 			SCSI:     &SCSI{Port: 1, LUN: lun, BusNumber: "0"},
@@ -123,6 +127,43 @@ func azureLocation(adapter, lun uint8) string {
 	return fmt.Sprintf("Integrated : Bus 0 : Device 63667 : Function 30747 : Adapter %d : Port 0 : Target 0 : LUN %d", adapter, lun)
 }
 
+// AzureNVMe is a node of a v7 size with two data disks at LUN 0 and 1, numbers 1 and 2, and a local
+// disk, number 3. All are NVMe disks, and their locations have no LUN; the texts are those of
+// azuredisk-csi-driver#3632 and #2365. The device interface ends with the namespace, counted from 0:
+// the disk of Windows is the first, LUN 0 the second. All remote disks have the same SCSI address.
+func AzureNVMe() Model {
+	model := node(azureNVMeDisk(0))
+	for lun := range uint8(2) {
+		data := azureNVMeDisk(lun + 1)
+		data.Size = 100 * GiB
+		model.Disks = append(model.Disks, data)
+	}
+	model.Disks = append(model.Disks, Disk{
+		Size: 110 * GiB, SectorSize: 512, Bus: BusNVMe, Vendor: "NVMe", Product: "Microsoft NVMe Direct Disk v2",
+		Serial:   "0000_0000_0000_0001_6479_A700_0000_0001.",
+		Path:     `\\?\scsi#disk&ven_nvme&prod_microsoft_nvme_d#5&2a3b4c5d&0&000000` + diskInterface,
+		Location: "Integrated : Bus 35655680 : Device 0 : Function 0 : Adapter 1",
+		SCSI:     &SCSI{Port: 1, BusNumber: "35655680"},
+	})
+	model.Firmware = Azure().Firmware
+	return model
+}
+
+// azureNVMeDisk is a disk of Azure's remote storage.
+func azureNVMeDisk(unit uint8) Disk {
+	return Disk{
+		SectorSize: 512, Bus: BusNVMe, Vendor: "NVMe", Product: "MSFT NVMe Accelerator v1.0",
+		Serial:   fmt.Sprintf("371B_BE56_2601_463D_8419_338D_66A0_%04X.", unit+1),
+		Page83:   []Identifier{{Hex: fmt.Sprintf("371bbe562601463d8419338d66a0%04x", unit+1), Type: EUI64}},
+		Path:     fmt.Sprintf(`\\?\scsi#disk&ven_nvme&prod_msft_nvme_accele#6&ca10229&0&%06x`, unit) + diskInterface,
+		Location: "Integrated : Bus 12606208 : Device 0 : Function 0 : Adapter 0",
+		SCSI:     &SCSI{BusNumber: "12606208"},
+	}
+}
+
+// diskInterface is GUID_DEVINTERFACE_DISK, with which the paths of disks end.
+const diskInterface = "#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}"
+
 // GCE is a Compute Engine node with two persistent disks. Drivers find them by the last word of
 // page 83, the disk name. The two spaces are real.
 func GCE() Model {
@@ -134,10 +175,32 @@ func GCE() Model {
 
 func gceDisk(name string, target uint8) Disk {
 	return Disk{
-		Size: 10 * GiB, Bus: BusSCSI, Serial: name,
+		Size: 10 * GiB, Bus: BusSCSI, Vendor: "Google", Product: "PersistentDisk", Serial: name,
 		Page83:   []Identifier{{Text: "Google  " + name}},
 		Location: fmt.Sprintf("PCI Slot 3 : Bus 0 : Device 3 : Function 0 : Adapter 2 : Port 0 : Target %d : LUN 0", target),
 		SCSI:     &SCSI{Port: 2, Target: target, BusNumber: "0"},
+	}
+}
+
+// GCENVMe is a Compute Engine node with two hyperdisks, which are NVMe disks. Drivers find them by
+// the first 16 digits of the serial number, an EUI-64, which the metadata server tells in decimal
+// (gcp-compute-persistent-disk-csi-driver#2114). Page 83 has the EUI-64, too.
+func GCENVMe() Model {
+	model := node(gceNVMeDisk("5D1F0A5FC6D9E0B2", 1))
+	model.Disks = append(model.Disks, gceNVMeDisk("10CC9636B6E3CE3B", 2), gceNVMeDisk("2B6E1F90A4C35D78", 3))
+	model.Firmware = GCE().Firmware
+	return model
+}
+
+func gceNVMeDisk(eui64 string, namespace uint8) Disk {
+	groups := []string{eui64[0:4], eui64[4:8], eui64[8:12], eui64[12:16], "0000", "0000", "0000", "0000"}
+	return Disk{
+		Size: 10 * GiB, SectorSize: 512, Bus: BusNVMe, Vendor: "NVMe", Product: "nvme_card-pd",
+		Serial:   strings.Join(groups, "_") + ".",
+		Page83:   []Identifier{{Hex: eui64, Type: EUI64}},
+		Path:     fmt.Sprintf(`\\?\scsi#disk&ven_nvme&prod_nvme_card-pd#5&1f8d6c0e&0&%06x`, namespace-1) + diskInterface,
+		Location: "PCI Slot 4 : Bus 0 : Device 4 : Function 0 : Adapter 0",
+		SCSI:     &SCSI{BusNumber: "0"},
 	}
 }
 
@@ -153,7 +216,7 @@ func EBSNVMe() Model {
 
 func ebsDisk(volume string, adapter uint8) Disk {
 	return Disk{
-		Size: 16 * GiB, Bus: BusNVMe, Serial: volume + "_00000001.",
+		Size: 16 * GiB, Bus: BusNVMe, Vendor: "NVMe", Product: "Amazon Elastic Block Store", Serial: volume + "_00000001.",
 		Page83:   []Identifier{{CodeSet: UTF8, Text: "nvme.1d0f-" + volume}},
 		Location: fmt.Sprintf("PCI Slot %d : Bus 0 : Device %d : Function 0 : Adapter %d", 16+adapter, 30-adapter, adapter),
 		SCSI:     &SCSI{Port: adapter, BusNumber: "0"},
@@ -174,7 +237,7 @@ func VSphere() Model {
 
 func vmdk(uuid string, target uint8) Disk {
 	return Disk{
-		Size: 10 * GiB, Bus: BusSAS, Serial: uuid,
+		Size: 10 * GiB, Bus: BusSAS, Vendor: "VMware", Product: "Virtual disk", Serial: uuid,
 		Page83:   []Identifier{{Hex: uuid}},
 		Location: fmt.Sprintf("PCI Slot 160 : Bus 3 : Device 0 : Function 0 : Adapter 1 : Port 0 : Target %d : LUN 0", target),
 		SCSI:     &SCSI{Port: 1, Target: target, BusNumber: "3"},

@@ -24,11 +24,13 @@ func serialOf(t *testing.T, model winsim.Model) string {
 // TestPresets_SerialNumber: drivers tell clouds by how the serial number begins.
 func TestPresets_SerialNumber(t *testing.T) {
 	for name, want := range map[string]string{
-		"default":  `^WINSIM-`,
-		"azure":    `^[0-9]{4}(-[0-9]{4}){5}-[0-9]{2}$`,
-		"gce":      `^GoogleCloud-[0-9A-F]{32}$`,
-		"ebs-nvme": `^ec2[0-9a-f]{5}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`,
-		"vsphere":  `^VMware-[0-9a-f]{2}( [0-9a-f]{2}){7}-[0-9a-f]{2}( [0-9a-f]{2}){7}$`,
+		"default":    `^WINSIM-`,
+		"azure":      `^[0-9]{4}(-[0-9]{4}){5}-[0-9]{2}$`,
+		"azure-nvme": `^[0-9]{4}(-[0-9]{4}){5}-[0-9]{2}$`,
+		"gce-nvme":   `^GoogleCloud-[0-9A-F]{32}$`,
+		"gce":        `^GoogleCloud-[0-9A-F]{32}$`,
+		"ebs-nvme":   `^ec2[0-9a-f]{5}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`,
+		"vsphere":    `^VMware-[0-9a-f]{2}( [0-9a-f]{2}){7}-[0-9a-f]{2}( [0-9a-f]{2}){7}$`,
 	} {
 		model, ok := winsim.Preset(name)
 		if !ok {

@@ -13,8 +13,11 @@ import (
 type diskState struct {
 	Number      uint32
 	Path        string                 `json:",omitzero"`
+	Slot        string                 `json:",omitzero"`
 	Adapter     string                 `json:",omitzero"`
 	BusType     win.BusType            `json:",omitzero"`
+	Vendor      string                 `json:",omitzero"`
+	Product     string                 `json:",omitzero"`
 	Serial      string                 `json:",omitzero"`
 	Identifiers []win.DeviceIdentifier `json:",omitzero"`
 	Location    string                 `json:",omitzero"`
@@ -58,7 +61,8 @@ type blockState struct {
 
 func (s *saver) disk(d *disk) diskState {
 	saved := diskState{
-		Number: d.number, Path: d.path, Adapter: d.adapter, BusType: d.descriptor.BusType, Serial: d.descriptor.Serial,
+		Number: d.number, Path: d.path, Slot: d.slot, Adapter: d.adapter,
+		BusType: d.descriptor.BusType, Vendor: d.descriptor.Vendor, Product: d.descriptor.Product, Serial: d.descriptor.Serial,
 		Identifiers: d.identifiers, Location: d.location, SCSI: d.scsi, Sector: d.sector, Bus: d.bus,
 		System: d.system, Trusted: d.trusted, Dying: d.dying, Protected: d.writeProtected, Nameless: d.nameless,
 		Size: d.size, Grows: d.grows, Seen: d.visibleSize,
@@ -97,8 +101,8 @@ func trimBlock(data []byte) blockState {
 // disk restores a disk without its volumes.
 func (l *loader) disk(saved diskState) (*disk, error) {
 	d := &disk{
-		number: saved.Number, path: saved.Path, adapter: saved.Adapter,
-		descriptor:  win.DeviceDescriptor{BusType: saved.BusType, Serial: saved.Serial},
+		number: saved.Number, path: saved.Path, slot: saved.Slot, adapter: saved.Adapter,
+		descriptor:  win.DeviceDescriptor{BusType: saved.BusType, Vendor: saved.Vendor, Product: saved.Product, Serial: saved.Serial},
 		identifiers: saved.Identifiers, location: saved.Location, scsi: saved.SCSI, sector: saved.Sector, bus: saved.Bus,
 		system: saved.System, trusted: saved.Trusted, dying: saved.Dying, writeProtected: saved.Protected, nameless: saved.Nameless,
 		size: saved.Size, grows: saved.Grows, visibleSize: saved.Seen,

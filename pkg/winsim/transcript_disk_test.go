@@ -50,7 +50,7 @@ func (s *shell) askDisk(command string, argument func(int) string, _ []string) (
 	case "DeviceDescriptor":
 		var descriptor win.DeviceDescriptor
 		if descriptor, err = n.DeviceDescriptor(ctx, device); err == nil {
-			result = fmt.Sprintf("bus %d, serial %q", descriptor.BusType, descriptor.Serial)
+			result = fmt.Sprintf("bus %d, model %q %q, serial %q", descriptor.BusType, descriptor.Vendor, descriptor.Product, descriptor.Serial)
 		}
 	case "DeviceIdentifiers":
 		var identifiers []win.DeviceIdentifier
@@ -60,7 +60,7 @@ func (s *shell) askDisk(command string, argument func(int) string, _ []string) (
 			if id.CodeSet == win.CodeSetBinary {
 				value = fmt.Sprintf("%x", value)
 			}
-			result += fmt.Sprintf("code set %d, association %d, %s\n", id.CodeSet, id.Association, value)
+			result += fmt.Sprintf("code set %d, type %d, association %d, %s\n", id.CodeSet, id.Type, id.Association, value)
 		}
 	case "DeviceLocation":
 		result, err = n.DeviceLocation(ctx, device)

@@ -32,6 +32,10 @@ var budgets = []struct {
 		func(h diskapi.DiskAPI) error { _, err := h.ListDiskLocations(); return err },
 	},
 	{
+		"ListDiskLocations on Azure", winsim.AzureNVMe,
+		func(h diskapi.DiskAPI) error { _, err := h.ListDiskLocations(); return err },
+	},
+	{
 		"GetDiskStats", winsim.Default,
 		func(h diskapi.DiskAPI) error { _, err := h.GetDiskStats(blank); return err },
 	},

@@ -78,6 +78,34 @@ func TestLists_OfClouds(t *testing.T) {
 				2: {Adapter: "2", Bus: "0"},
 			},
 		},
+		{
+			"azure-nvme", winsim.AzureNVMe(),
+			map[uint32]diskapi.DiskIDs{
+				0: {Page83: "371bbe562601463d8419338d66a00001", SerialNumber: "371B_BE56_2601_463D_8419_338D_66A0_0001."},
+				1: {Page83: "371bbe562601463d8419338d66a00002", SerialNumber: "371B_BE56_2601_463D_8419_338D_66A0_0002."},
+				2: {Page83: "371bbe562601463d8419338d66a00003", SerialNumber: "371B_BE56_2601_463D_8419_338D_66A0_0003."},
+				3: {SerialNumber: "0000_0000_0000_0001_6479_A700_0000_0001."},
+			},
+			map[uint32]diskapi.DiskLocation{
+				0: {Adapter: "0", Bus: "12606208"},
+				1: {Adapter: "0", Bus: "12606208", LUNID: "0"},
+				2: {Adapter: "0", Bus: "12606208", LUNID: "1"},
+				3: {Adapter: "1", Bus: "35655680"},
+			},
+		},
+		{
+			"gce-nvme", winsim.GCENVMe(),
+			map[uint32]diskapi.DiskIDs{
+				0: {Page83: "5d1f0a5fc6d9e0b2", SerialNumber: "5D1F_0A5F_C6D9_E0B2_0000_0000_0000_0000."},
+				1: {Page83: "10cc9636b6e3ce3b", SerialNumber: "10CC_9636_B6E3_CE3B_0000_0000_0000_0000."},
+				2: {Page83: "2b6e1f90a4c35d78", SerialNumber: "2B6E_1F90_A4C3_5D78_0000_0000_0000_0000."},
+			},
+			map[uint32]diskapi.DiskLocation{
+				0: {Adapter: "0", Bus: "0"},
+				1: {Adapter: "0", Bus: "0"},
+				2: {Adapter: "0", Bus: "0"},
+			},
+		},
 		{"no disk at all", winsim.Model{}, map[uint32]diskapi.DiskIDs{}, map[uint32]diskapi.DiskLocation{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

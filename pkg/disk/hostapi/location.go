@@ -3,20 +3,43 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
+const opListLocations = "list disk locations"
+
 func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, error) {
-	return eachDisk(ctx, h, "list disk locations", h.location)
+	found, err := eachDisk(ctx, h, opListLocations, h.locate)
+	if err != nil {
+		return nil, err
+	}
+	locations := make(map[uint32]DiskLocation, len(found))
+	for number, disk := range found {
+		locations[number] = disk.DiskLocation
+	}
+	if err := h.addAzureLUNs(ctx, found, locations); err != nil {
+		return nil, winerr.Wrap(opListLocations, "", err)
+	}
+	return locations, nil
 }
 
-// location says where a disk is attached. Disks that are files on another disk have no location.
+// located is a disk with its location.
+type located struct {
+	DiskLocation
+	azure *diskid.AzureDisk // nil if it is not an NVMe disk of Azure
+}
+
+// locate says where a disk is attached. Disks that are files on another disk have no location.
 // A location that the disk does not tell is empty.
-func (h *host) location(ctx context.Context, d win.Device) (at DiskLocation, ok bool, err error) {
+func (h *host) locate(ctx context.Context, d win.Device) (at located, ok bool, err error) {
 	descriptor, noDescriptor := h.m.DeviceDescriptor(ctx, d)
 	if err := unanswered(ctx, d, "bus", noDescriptor); err != nil {
 		return at, false, err
@@ -25,20 +48,28 @@ func (h *host) location(ctx context.Context, d win.Device) (at DiskLocation, ok 
 		return at, false, nil
 	}
 	if text, err := h.m.DeviceLocation(ctx, d); err == nil {
-		at, ok = parseLocation(text)
+		at.DiskLocation, ok = parseLocation(text)
 	}
-	if !ok {
+	azure, byAddress := diskid.IsAzure(descriptor)
+	if azure {
+		at.azure = &diskid.AzureDisk{Model: diskid.Model(descriptor), Device: d}
+	}
+	if !ok || (azure && byAddress) {
 		address, err := h.m.SCSIAddress(ctx, d)
+		if err := unanswered(ctx, d, "SCSI address", err); err != nil {
+			return at, false, err
+		}
 		switch {
-		case err == nil:
-			at = scsiLocation(address)
-		case errors.Is(err, winerr.Unsupported):
+		case err == nil && azure:
+			at.azure.Address = &address
+		case errors.Is(err, winerr.Unsupported) && !azure:
 			return at, false, nil
-		default:
-			if err := unanswered(ctx, d, "SCSI address", err); err != nil {
-				return at, false, err
-			}
-			at = DiskLocation{}
+		}
+		switch {
+		case !ok && err == nil:
+			at.DiskLocation = scsiLocation(address)
+		case !ok:
+			at.DiskLocation = DiskLocation{}
 		}
 	}
 	if descriptor.BusType == win.BusTypeNVMe || noDescriptor != nil {
@@ -48,6 +79,38 @@ func (h *host) location(ctx context.Context, d win.Device) (at DiskLocation, ok 
 		at.Target, at.LUNID = "", ""
 	}
 	return at, true, nil
+}
+
+// addAzureLUNs fills in the LUNs of NVMe disks on Azure, where drivers look for nothing else. The
+// disk of Windows has none, and if Windows does not say which one that is, no disk has.
+func (h *host) addAzureLUNs(ctx context.Context, found map[uint32]located, locations map[uint32]DiskLocation) error {
+	var numbers []uint32
+	var disks []diskid.AzureDisk
+	for number, disk := range found {
+		if disk.azure != nil {
+			numbers, disks = append(numbers, number), append(disks, *disk.azure)
+		}
+	}
+	if len(disks) == 0 {
+		return nil
+	}
+	system, err := h.systemDisks(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "Windows did not say which disks it runs from, so NVMe disks have no LUN")
+		return nil
+	}
+	for i, number := range numbers {
+		disks[i].System = slices.Contains(system, number)
+	}
+	for i, lun := range diskid.AzureLUNs(disks) {
+		at := locations[numbers[i]]
+		at.LUNID = lun
+		locations[numbers[i]] = at
+	}
+	return nil
 }
 
 // parseLocation reads what Windows shows as a disk's location, such as "Integrated :

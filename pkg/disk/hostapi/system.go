@@ -28,6 +28,23 @@ func (h *host) refuseSystemDisk(ctx context.Context, op string, disk uint32) err
 	return nil
 }
 
+// systemDisks returns the disks that Windows and its boot files are on.
+func (h *host) systemDisks(ctx context.Context) ([]uint32, error) {
+	volumes, err := h.m.SystemVolumes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var system []uint32
+	for _, volume := range volumes {
+		disks, err := h.disksOf(ctx, volume)
+		if err != nil {
+			return nil, err
+		}
+		system = append(system, disks...)
+	}
+	return system, nil
+}
+
 // disksOf returns the disks that a volume lies on, at least one.
 func (h *host) disksOf(ctx context.Context, volume win.VolumeID) ([]uint32, error) {
 	extents, err := h.m.VolumeExtents(ctx, volume)

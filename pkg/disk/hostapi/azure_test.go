@@ -1,0 +1,100 @@
+package api_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// luns are the LUNs that a driver finds, by disk number.
+func luns(t *testing.T, node *winsim.Node) map[uint32]string {
+	t.Helper()
+	locations, err := diskapi.NewOn(node).ListDiskLocations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[uint32]string{}
+	for number, at := range locations {
+		if at.LUNID != "" {
+			found[number] = at.LUNID
+		}
+	}
+	return found
+}
+
+// azureV6 is a node whose disks have another model name, and SCSI addresses.
+func azureV6(model string, scsi ...winsim.SCSI) winsim.Model {
+	m := winsim.AzureNVMe()
+	for i := range m.Disks[:3] {
+		m.Disks[i].Product, m.Disks[i].SCSI = model, &scsi[i]
+		m.Disks[i].Path = fmt.Sprintf(`\\?\scsi#disk&ven_nvme&prod_virtual_disk_nvm#6&ca10229&0&%06x#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, i)
+	}
+	return m
+}
+
+func TestListDiskLocations_Azure(t *testing.T) {
+	change := func(change func(disks []winsim.Disk)) winsim.Model {
+		model := winsim.AzureNVMe()
+		change(model.Disks)
+		return model
+	}
+	for _, c := range []struct {
+		name  string
+		model winsim.Model
+		want  map[uint32]string
+	}{
+		{"v7", winsim.AzureNVMe(), map[uint32]string{1: "0", 2: "1"}},
+		{"v7 without texts", change(func(disks []winsim.Disk) {
+			for i := range disks {
+				disks[i].Location, disks[i].SCSI = "", nil
+			}
+		}), map[uint32]string{1: "0", 2: "1"}},
+		{"another model", change(func(disks []winsim.Disk) { disks[1].Product = "MSFT NVMe Accelerator v2.0" }), map[uint32]string{2: "1"}},
+		{"another bus", change(func(disks []winsim.Disk) { disks[1].Bus, disks[1].SCSI, disks[1].Location = winsim.BusSAS, nil, "" }), map[uint32]string{2: "1"}},
+		{"no unit", change(func(disks []winsim.Disk) { disks[1].Path = "" }), map[uint32]string{2: "1"}},
+		{"v6", azureV6("Virtual_Disk NVME Premium", winsim.SCSI{}, winsim.SCSI{Port: 1}, winsim.SCSI{Port: 1, LUN: 7}), map[uint32]string{1: "0", 2: "7"}},
+		{"v6, the same address", azureV6("Virtual_Disk NVME Premium", winsim.SCSI{}, winsim.SCSI{}, winsim.SCSI{LUN: 1}), map[uint32]string{2: "1"}},
+		{"local disks only", azureV6("Microsoft NVMe Direct Disk", winsim.SCSI{}, winsim.SCSI{Port: 1}, winsim.SCSI{Port: 2}), map[uint32]string{}},
+		{"SCSI", winsim.Azure(), map[uint32]string{0: "0", 1: "0", 2: "1"}},
+	} {
+		if diff := cmp.Diff(c.want, luns(t, newNode(t, c.model))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestListDiskLocations_AzureSystem: the disk of Windows has no LUN, wherever it is attached; and no
+// NVMe disk has one if Windows does not say which disk it runs from.
+func TestListDiskLocations_AzureSystem(t *testing.T) {
+	model := winsim.AzureNVMe()
+	model.Disks[0].Path, model.Disks[1].Path = model.Disks[1].Path, model.Disks[0].Path
+	if diff := cmp.Diff(map[uint32]string{2: "1"}, luns(t, newNode(t, model))); diff != "" {
+		t.Errorf("disks exchanged (-want +got):\n%s", diff)
+	}
+	for _, fault := range []winsim.Fault{{Call: "SystemVolumes", Error: 5}, {Call: "VolumeExtents", Error: 31}} {
+		node := newNode(t, winsim.AzureNVMe())
+		inject(t, node, fault)
+		if diff := cmp.Diff(map[uint32]string{}, luns(t, node)); diff != "" {
+			t.Errorf("%s fails (-want +got):\n%s", fault.Call, diff)
+		}
+	}
+}
+
+// TestListDiskLocations_AzureArrives: a disk that comes later has its own LUN, and a failed
+// question costs the LUN of no other disk.
+func TestListDiskLocations_AzureArrives(t *testing.T) {
+	node := newNode(t, winsim.AzureNVMe())
+	disk := winsim.AzureNVMe().Disks[2]
+	disk.Number, disk.Path = 9, `\\?\scsi#disk&ven_nvme&prod_msft_nvme_accele#6&ca10229&0&00000a#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`
+	if _, err := node.AttachDisk(disk); err != nil {
+		t.Fatal(err)
+	}
+	inject(t, node, winsim.Fault{Call: "DeviceDescriptor", Object: device(1), Error: 31})
+	if diff := cmp.Diff(map[uint32]string{2: "1", 9: "9"}, luns(t, node)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
