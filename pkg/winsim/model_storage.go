@@ -41,6 +41,9 @@ type Storage struct {
 	ForeignVolumeIDs bool `yaml:"foreignVolumeIDs"`
 	// Automount is the policy for new volumes.
 	Automount AutomountPolicy `yaml:"automount"`
+	// LoseMountNotices means that the mount manager does not learn of folders at which volumes
+	// are mounted by SetMountPoint, and so does not list them.
+	LoseMountNotices bool `yaml:"loseMountNotices"`
 
 	// ServiceDelay is the delay until the storage service knows a new volume, unless its cache
 	// is refreshed.

@@ -91,6 +91,7 @@ storage:
   arrivalError: 21
   foreignVolumeIDs: true
   automount: offline
+  loseMountNotices: true
   serviceDelay: 4s
   serviceOutOfDate: 2
   formatTime: 1m
@@ -123,7 +124,7 @@ volumes:
 					SANPolicy: winsim.OfflineShared, OfflineAgain: 1, AttachByRescan: true, RawEntries: true,
 					CreateDiskMSR: winsim.MSRLate, CapacityFollows: winsim.CapacityRescan, CapacityDelay: time.Second, GrowDelay: 2 * time.Second,
 					VolumeArrival: 300 * time.Millisecond, ArrivalTrouble: 20 * time.Millisecond, ArrivalError: 21,
-					ForeignVolumeIDs: true, Automount: winsim.AutomountOffline,
+					ForeignVolumeIDs: true, Automount: winsim.AutomountOffline, LoseMountNotices: true,
 					ServiceDelay: 4 * time.Second, ServiceOutOfDate: 2, FormatTime: time.Minute,
 				},
 				Disks: []winsim.Disk{

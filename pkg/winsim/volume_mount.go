@@ -104,7 +104,7 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 	case len(at.entry.children) > 0:
 		return winerr.DirNotEmpty
 	}
-	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id()), announced: true}
+	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id()), announced: !d.node.storage.LoseMountNotices}
 	if err := mounted.checkFits(at.fs); err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -136,7 +138,7 @@ func (r Reach) step(ctx context.Context, c call, link win.Path, point win.Repars
 		if c.access == Show && len(hop.Below)+len(after) > 0 {
 			return win.Path{}, c.denied("%s shows volume %s, and pods can change what lies on a volume; link to the volume itself", link, hop.Volume)
 		}
-		if err := r.mayEnter(ctx, c, link, hop.Volume); err != nil {
+		if err := r.mayEnter(ctx, c, link, point, hop.Volume); err != nil {
 			return win.Path{}, err
 		}
 		return win.Path{Base: string(hop.Volume)}.Join(hop.Below...).Join(after...), nil
@@ -217,7 +219,12 @@ func (r Reach) wayFrom(c call, path string, after []string) (win.Path, error) {
 // directory can make a link to any volume, including those with a drive letter. So callers do
 // not reach a volume that Windows needs, nor one that is mounted only outside the working
 // directories.
-func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, id win.VolumeID) error {
+//
+// A mounted folder in a working directory counts although the mount manager does not list it:
+// the notification of a mount can get lost, and then a volume that also has a drive letter
+// would be locked. This lets in a junction that a pod has made in an emptyDir and that looks
+// like a mounted folder. Its target is not secret: every caller can mount the same volume.
+func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, point win.ReparsePoint, id win.VolumeID) error {
 	if !rules[c.access].volumes {
 		return c.denied("%s shows volume %s, and csi-proxy creates and removes nothing below a mounted volume", link, id)
 	}
@@ -225,14 +232,23 @@ func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, id win.Volum
 	if err != nil && !errors.Is(err, winerr.NotFound) { // a volume that is gone has no names
 		return winerr.Wrap(c.op, c.path, err)
 	}
-	if len(names) > 0 && !slices.ContainsFunc(names, r.policy.contains) {
+	listed := len(names) == 0 || slices.ContainsFunc(names, r.policy.contains)
+	if _, mounted := point.MountedVolume(); !listed && (!mounted || !r.policy.contains(link.String())) {
 		return c.denied("%s shows volume %s, which is %s and mounted in no working directory", link, id, names[0])
 	}
 	system, err := r.m.SystemVolumes(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return winerr.Wrap(c.op, c.path, err)
-	case slices.Contains(system, id):
+	}
+	needed := slices.Contains(system, id)
+	if !listed && !needed {
+		klog.FromContext(ctx).V(2).Info("The mount manager does not list a mounted folder", "path", link, "volume", id, "lists", names)
+		// The names of a volume tell its other ids; without them the disk must.
+		if needed, err = r.SameVolume(ctx, id, system...); err != nil {
+			return winerr.Wrap(c.op, c.path, err)
+		}
+	}
+	if needed {
 		return c.denied("%s shows volume %s, from which Windows runs", link, id)
 	}
 	return nil

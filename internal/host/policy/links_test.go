@@ -1,16 +1,21 @@
 package policy_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/calltable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -27,14 +32,14 @@ var waysOut = map[string]func(n *winsim.Node, at string) error{
 	"symlink by device": func(n *winsim.Node, at string) error {
 		return n.Symlink(at, `\\?\GLOBALROOT\Device\HarddiskVolume2\Windows`)
 	},
-	"junction":             func(n *winsim.Node, at string) error { return n.Junction(at, `C:\Windows`) },
-	"junction to a parent": func(n *winsim.Node, at string) error { return n.Junction(at, `C:\var\lib`) },
-	"junction to the root": func(n *winsim.Node, at string) error { return n.Junction(at, `C:\`) },
-	"upwards and back":     func(n *winsim.Node, at string) error { return n.Symlink(at, `a\b\..\..\..\kubelet\a`) },
-	"symlink to a volume":  func(n *winsim.Node, at string) error { return n.Symlink(at, hostVolume) },
-	"below a volume":       func(n *winsim.Node, at string) error { return n.Symlink(at, hostVolume+`a`) },
-	"junction to a volume": func(n *winsim.Node, at string) error { return n.Junction(at, hostVolume) },
-	"junction by drive":    func(n *winsim.Node, at string) error { return n.Junction(at, `D:\`) },
+	"junction":                func(n *winsim.Node, at string) error { return n.Junction(at, `C:\Windows`) },
+	"junction to a parent":    func(n *winsim.Node, at string) error { return n.Junction(at, `C:\var\lib`) },
+	"junction to the root":    func(n *winsim.Node, at string) error { return n.Junction(at, `C:\`) },
+	"upwards and back":        func(n *winsim.Node, at string) error { return n.Symlink(at, `a\b\..\..\..\kubelet\a`) },
+	"symlink to a volume":     func(n *winsim.Node, at string) error { return n.Symlink(at, hostVolume) },
+	"below a volume":          func(n *winsim.Node, at string) error { return n.Symlink(at, hostVolume+`a`) },
+	"junction below a volume": func(n *winsim.Node, at string) error { return n.Junction(at, hostVolume+`a`) },
+	"junction by drive":       func(n *winsim.Node, at string) error { return n.Junction(at, `D:\`) },
 	"chain": func(n *winsim.Node, at string) error {
 		return errors.Join(n.Symlink(work+`\second`, `C:\Windows`), n.Symlink(at, work+`\second`))
 	},
@@ -104,7 +109,6 @@ func TestWaysOut_TheLinkItself(t *testing.T) {
 				if !strings.HasSuffix(kind, "a volume") && !errors.Is(err, winerr.NotFound) {
 					t.Errorf("%s of a %s: %v", call, kind, err)
 				}
-			case kind == "junction to a volume" && (call == "IsSymlink" || call == "PathValid" || call == "Mkdir"): // to all of them a mounted folder
 			case want == nil && err != nil, want != nil && !errors.Is(err, want):
 				t.Errorf("%s of a %s: %v, want %v", call, kind, err, want)
 			}
@@ -427,6 +431,105 @@ func TestDanglingLinks(t *testing.T) {
 	check(t, w.run("CreateSymlink to", work+`\link`), w.run("CreateSymlink to", work+`\link`))
 	if w.node.Exists(work + `\nothing`) {
 		t.Error("the target of the link was made")
+	}
+}
+
+// TestUnlistedFolders has mounted folders of which the mount manager has not heard, of a volume
+// that has a drive letter. They are entered like others if they lie in a working directory.
+func TestUnlistedFolders(t *testing.T) {
+	const folder = work + `\link`
+	for call, want := range map[string]error{
+		"PathExists":                       nil,
+		"PathValid":                        nil,
+		"IsSymlink":                        nil,
+		"Mkdir":                            winerr.Denied,
+		"Rmdir":                            winerr.Denied,
+		"Rmdir with force":                 winerr.Denied,
+		"RmdirContents":                    winerr.Denied,
+		"CreateSymlink at":                 winerr.Denied,
+		"CreateSymlink to":                 winerr.Denied,
+		"MountVolume":                      winerr.Denied,
+		"GetVolumeIDFromTargetPath":        winerr.NotFound,
+		"GetClosestVolumeIDFromTargetPath": nil,
+	} {
+		for _, lost := range []bool{true, false} {
+			m := model()
+			m.Storage.LoseMountNotices = lost
+			w := newWorldOf(t, m)
+			_, err := w.vol.MountVolume(t.Context(), &volume.MountVolumeRequest{VolumeID: hostVolume, TargetPath: folder})
+			check(t, err)
+			if listed, err := w.node.VolumePaths(t.Context(), hostVolume); err != nil || slices.Contains(listed, folder+`\`) == lost {
+				t.Fatalf("the mount manager lists %q, %v", listed, err)
+			}
+			before := w.outside()
+			err = pathCalls[call](w, folder+`\a\b`)
+			if (want == nil) != (err == nil) || (want != nil && !errors.Is(err, want)) {
+				t.Errorf("%s below a folder, notice lost %v: %v, want %v", call, lost, err, want)
+			}
+			if w.outside() != before {
+				t.Errorf("%s below a folder, notice lost %v, changed the volume", call, lost)
+			}
+			if err := pathCalls["CreateSymlink to"](w, folder); err != nil {
+				t.Errorf("publishing a folder, notice lost %v: %v", lost, err)
+			}
+		}
+	}
+}
+
+// TestUnlistedFolders_Denied: nothing else than a mounted folder in a working directory counts.
+func TestUnlistedFolders_Denied(t *testing.T) {
+	for name, make := range map[string]func(w *world) (path string, err error){
+		"on a volume": func(w *world) (string, error) {
+			return work + `\mounted\pod`, w.node.Junction(dataVolume+`pod`, hostVolume)
+		},
+		"by a link": func(w *world) (string, error) { return work + `\link`, w.node.Symlink(work+`\link`, hostVolume) },
+		"on a drive": func(w *world) (string, error) {
+			return work + `\link`, errors.Join(w.node.Junction(`C:\Windows\out`, hostVolume), w.node.Symlink(work+`\link`, `C:\Windows\out`))
+		},
+		"of Windows": func(w *world) (string, error) {
+			return work + `\link`, w.node.Junction(work+`\link`, systemVolume(w.t, w.node))
+		},
+	} {
+		for _, call := range names(pathCalls) {
+			w := newWorld(t)
+			path, err := make(w)
+			check(t, err)
+			before := w.outside()
+			if err := w.run(call, path+`\a`); !errors.Is(err, winerr.Denied) {
+				t.Errorf("%s below a folder %s: %v, want it denied", call, name, err)
+			}
+			if w.outside() != before {
+				t.Errorf("%s below a folder %s changed something", call, name)
+			}
+		}
+	}
+}
+
+// otherID is a node on which the volume of Windows has another id as well.
+type otherID struct{ *winsim.Node }
+
+const systemAlias = `\\?\Volume{77777777-2222-3333-4444-555555555555}\`
+
+func (n otherID) VolumePaths(context.Context, win.VolumeID) ([]string, error) {
+	return []string{`C:\`}, nil
+}
+
+func (n otherID) DeviceNumber(ctx context.Context, d win.Device) (win.DeviceNumber, error) {
+	if d == win.VolumeID(systemAlias).Device() {
+		d = win.VolumeID(winsim.SystemVolume).Device()
+	}
+	return n.Node.DeviceNumber(ctx, d)
+}
+
+func TestUnlistedFolders_OtherIDOfWindows(t *testing.T) {
+	w := newWorld(t)
+	check(t, w.node.Junction(work+`\link`, systemAlias))
+	files, err := filesystem.New(fsapi.NewOn(otherID{w.node}), filesystem.WorkingDirs(work))
+	check(t, err)
+	for _, path := range []string{work + `\link\Windows`, work + `\link\a\b`} {
+		if _, err := files.PathExists(t.Context(), &filesystem.PathExistsRequest{Path: path}); !errors.Is(err, winerr.Denied) || !strings.Contains(err.Error(), "Windows runs") {
+			t.Errorf("%s: %v, want it denied", path, err)
+		}
 	}
 }
 

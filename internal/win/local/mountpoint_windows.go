@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"golang.org/x/sys/windows"
+	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
@@ -51,7 +52,7 @@ func (d *directory) SetMountPoint(ctx context.Context, name string, volume win.V
 		if err := control(handle, windows.FSCTL_SET_REPARSE_POINT, point); err != nil {
 			return err
 		}
-		notifyMountManager(winapi.MountManagerMountPointCreated, handle, volume)
+		notifyMountManager(ctx, winapi.MountManagerMountPointCreated, handle, volume)
 		return nil
 	})
 }
@@ -83,7 +84,7 @@ func (d *directory) DeleteMountPoint(ctx context.Context, name string) error {
 		if err := control(handle, windows.FSCTL_DELETE_REPARSE_POINT, winlayout.EncodeReparseTag(point.Tag)); err != nil {
 			return err
 		}
-		notifyMountManager(winapi.MountManagerMountPointDeleted, handle, win.VolumeID(id))
+		notifyMountManager(ctx, winapi.MountManagerMountPointDeleted, handle, win.VolumeID(id))
 		return nil
 	})
 }
@@ -92,22 +93,23 @@ func (d *directory) DeleteMountPoint(ctx context.Context, name string) error {
 // functions do, so that it can list the folders of a volume and keep them when a disk moves
 // to another machine.
 //
-// A failure is not reported. The folder itself is what shows the volume, and it is as the
-// caller wants it; to report that as failed would make callers undo or repeat what was done.
-// Without the message, tools such as mountvol do not list the folder, and the mount manager
-// finds out when it next looks through the volume.
+// A failure is logged, not returned. The folder itself shows the volume, and it is as the
+// caller wants it; an error would make callers undo or repeat what was done. Without the
+// message, mountvol does not list the folder, and neither does VolumePaths. Wine's mount
+// manager does not know the message.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/ni-mountmgr-ioctl_mountmgr_volume_mount_point_created
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/ni-mountmgr-ioctl_mountmgr_volume_mount_point_deleted
-func notifyMountManager(code winapi.ControlCode, folder windows.Handle, volume win.VolumeID) {
+func notifyMountManager(ctx context.Context, code winapi.ControlCode, folder windows.Handle, volume win.VolumeID) {
 	path, err := winapi.FinalPath(folder)
-	if err != nil {
-		return
+	if err == nil {
+		var change []byte
+		if change, err = winlayout.EncodeVolumeMountPoint(kernelName(path), kernelName(string(volume.Device()))); err == nil {
+			err = tell(`\\.\MountPointManager`, winapi.ReadWrite, code, change)
+		}
 	}
-	change, err := winlayout.EncodeVolumeMountPoint(kernelName(path), kernelName(string(volume.Device())))
 	if err != nil {
-		return
+		klog.FromContext(ctx).Info("The mount manager did not learn of a change to a mounted folder", "path", path, "volume", volume, "error", err)
 	}
-	_ = tell(`\\.\MountPointManager`, winapi.ReadWrite, code, change)
 }
 
 // kernelName is the name in the kernel of what \\?\ stands before.
