@@ -3,6 +3,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
@@ -50,7 +51,9 @@ func LocalHosts() Hosts {
 // inspector if the endpoints allow one.
 func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error) {
 	hosts, workingDirs := cfg.Hosts, cfg.WorkingDirs
-	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...))
+	var shares *smb.SMB
+	files, err := filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(workingDirs...),
+		filesystem.OnRemove(func(ctx context.Context, path string) { shares.LinksGone(ctx, path) }))
 	if err != nil {
 		return grpcapi.Services{}, err
 	}

@@ -75,6 +75,7 @@ type Tree interface {
 	// ListDirectory opens a directory in this one and calls each for its entries, a batch
 	// at a time, without "." and "..", in no particular order. It fails
 	// with ERROR_DIRECTORY (267) for links and files. The open directory is valid during each.
+	// An empty name is this directory itself.
 	ListDirectory(ctx context.Context, name string, each func(dir Tree, entries []DirEntry) error) error
 
 	// Remove deletes exactly this name: a file, an empty directory, or a link

@@ -51,7 +51,8 @@ type Interface interface {
 
 // Filesystem implements Interface over a host.
 type Filesystem struct {
-	host fsapi.HostAPI
+	host     fsapi.HostAPI
+	onRemove []func(ctx context.Context, path string)
 }
 
 var _ Interface = (*Filesystem)(nil)
@@ -85,6 +86,22 @@ func WorkingDirs(dirs ...string) Option {
 	return func(f *Filesystem) (err error) {
 		f.host, err = policy.Limit(f.host, dirs)
 		return err
+	}
+}
+
+// OnRemove calls f after each successful Rmdir, RmdirContents and CreateSymlink: what was at or
+// below the path before may be gone. The calls wait for f. SMB.LinksGone of package smb is such
+// a function.
+func OnRemove(f func(ctx context.Context, path string)) Option {
+	return func(fs *Filesystem) error {
+		fs.onRemove = append(fs.onRemove, f)
+		return nil
+	}
+}
+
+func (f *Filesystem) removed(ctx context.Context, path string) {
+	for _, call := range f.onRemove {
+		call(ctx, path)
 	}
 }
 
@@ -127,6 +144,7 @@ func (f *Filesystem) CreateSymlink(ctx context.Context, request *CreateSymlinkRe
 	if err := host.CreateSymlink(source, target); err != nil {
 		return nil, winerr.Wrap(op, target, err)
 	}
+	f.removed(ctx, target)
 	return &CreateSymlinkResponse{}, nil
 }
 
@@ -215,6 +233,7 @@ func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirRe
 	if err := host.Rmdir(path, request.Force); err != nil {
 		return nil, winerr.Wrap(op, path, err)
 	}
+	f.removed(ctx, path)
 	return &RmdirResponse{}, nil
 }
 
@@ -232,5 +251,6 @@ func (f *Filesystem) RmdirContents(ctx context.Context, request *RmdirContentsRe
 	if err := host.RmdirContents(path); err != nil {
 		return nil, winerr.Wrap(op, path, err)
 	}
+	f.removed(ctx, path)
 	return &RmdirContentsResponse{}, nil
 }

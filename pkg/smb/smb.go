@@ -114,6 +114,20 @@ func RequirePrivacy(required bool) Option {
 	}
 }
 
+// LinksGone removes the mappings whose removal waits for links at or below a local path, if no
+// link uses them any more. It does nothing if the host is not a smbapi.LinkWatcher. Pass it to
+// filesystem.OnRemove if your driver asks for the removal of a mapping before it removes its
+// link.
+func (s *SMB) LinksGone(ctx context.Context, path string) {
+	h, err := hostctx.Begin(ctx, "unmap unused shares", s.host, &struct{}{})
+	if err != nil {
+		return // the next call about the server does it
+	}
+	if watcher, ok := h.(smbapi.LinkWatcher); ok {
+		watcher.LinksGone(path)
+	}
+}
+
 // NewSMBGlobalMapping implements Interface.
 func (s *SMB) NewSMBGlobalMapping(ctx context.Context, request *NewSMBGlobalMappingRequest) (*NewSMBGlobalMappingResponse, error) {
 	h, err := hostctx.Begin(ctx, opMap, s.host, request)

@@ -59,10 +59,18 @@ func (n *Node) OpenDirectories() int {
 // object is the name of an entry for faults: its path when it was found. It is built on demand,
 // because the paths of a deep tree take more memory than the tree.
 func (d directory) object(name string) string {
-	names := []string{name}
+	var names []string
+	if name != "" {
+		names = append(names, name)
+	}
 	at := &d
 	for ; at.above != nil; at = at.above {
-		names = append(names, at.name)
+		if at.name != "" {
+			names = append(names, at.name)
+		}
+	}
+	if len(names) == 0 {
+		return at.path.String()
 	}
 	names = append(names, strings.TrimSuffix(at.path.String(), winpath.Separator))
 	slices.Reverse(names)
@@ -92,10 +100,13 @@ func (d directory) lookUp(ctx context.Context, call, name string, aliases ...str
 	return at, err
 }
 
-// find looks up an entry. n.mu is held.
+// find looks up an entry. n.mu is held. NtCreateFile opens a directory again for an empty name.
 func (d directory) find(name string) (resolvedPath, error) {
 	if err := d.usable(); err != nil {
 		return resolvedPath{}, err
+	}
+	if name == "" {
+		return d.opened, nil
 	}
 	return d.opened.lookUp(d.opened.entry, name, true)
 }

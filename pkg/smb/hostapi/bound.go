@@ -12,6 +12,7 @@ var (
 	_ Limiter       = boundHost{}
 	_ PrivacySetter = boundHost{}
 	_ Mapper        = boundHost{}
+	_ LinkWatcher   = boundHost{}
 )
 
 // boundHost implements HostAPI: a host, and the context of its calls.
@@ -54,3 +55,5 @@ func (b boundHost) RemoveSMBGlobalMapping(remotePath string) error {
 func (b boundHost) MapSMBShare(remotePath, localPath, username, password string) error {
 	return b.host.mapShare(b.ctx, remotePath, localPath, username, password)
 }
+
+func (b boundHost) LinksGone(path string) { b.host.linksGone(b.ctx, path) }

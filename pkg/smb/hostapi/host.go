@@ -16,6 +16,8 @@ const (
 	opMap   = "map share"
 	opLink  = "link folder"
 	opUnmap = "unmap share"
+	// opUnused is the removal of a mapping that was postponed.
+	opUnused = "unmap unused share"
 )
 
 // host is a machine with an SMB client, and what its callers may do there.
@@ -51,7 +53,7 @@ func (c change) Objects() []string { return []string{c.server} }
 
 // Fresh implements queue.Change. A removal that has begun may have been stopped by a link that
 // is gone since.
-func (c change) Fresh() bool { return c.op == opUnmap }
+func (c change) Fresh() bool { return c.op == opUnmap || c.op == opUnused }
 
 func (c change) object() string {
 	if c.local == "" {
@@ -92,7 +94,7 @@ func (h host) mapShare(ctx context.Context, remotePath, localPath, username, pas
 	}
 	by := newAccount(username, password, h.privacy)
 	c := change{op: opMap, server: remote.Server(), remote: remote.Directory(), local: local, account: by}
-	return h.change(ctx, c, func(ctx context.Context) error {
+	err = h.change(ctx, c, func(ctx context.Context) error {
 		folder, err := h.openFolder(ctx, remote, local)
 		if err != nil {
 			return err
@@ -111,6 +113,10 @@ func (h host) mapShare(ctx context.Context, remotePath, localPath, username, pas
 		h.removePostponed(ctx, remote)
 		return nil
 	})
+	if err == nil && local != "" {
+		h.linksGone(ctx, local) // the link may have led to another share
+	}
+	return err
 }
 
 func (h host) newLink(ctx context.Context, remotePath, localPath string) error {

@@ -22,8 +22,7 @@ import (
 // HostAPI is a machine with an SMB client. Package smb passes shares to the methods about
 // mappings as \\server\share in lower case.
 //
-// A host can also implement ContextBinder, Limiter, PrivacySetter and Mapper, as those made here
-// do.
+// A host can also implement the other interfaces of this package, as those made here do.
 type HostAPI interface {
 	// IsSMBMapped tells whether the share has a mapping whose status is OK.
 	IsSMBMapped(remotePath string) (bool, error)
@@ -69,6 +68,14 @@ type PrivacySetter interface {
 	// WithPrivacy returns the same host, which maps shares of servers that do not encrypt only
 	// if encryption is not required.
 	WithPrivacy(required bool) HostAPI
+}
+
+// LinkWatcher is a host that removes a mapping when the last link to its share goes. SMB.LinksGone
+// of package smb needs it.
+type LinkWatcher interface {
+	// LinksGone removes the mappings whose removal waits for links at or below a local path, if
+	// no link uses them any more. It never fails, and takes at most a few seconds.
+	LinksGone(path string)
 }
 
 // What package smb asserts of any HostAPI is the same.

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -109,6 +110,33 @@ func (l *links) postponedOn(server, except string, most int) []string {
 			shares = append(shares, share)
 		}
 	}
+	return shares
+}
+
+// isPostponed reports whether a mapping should go when no link to its share is left.
+func (l *links) isPostponed(remote unc.Path) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.postponed[remote.Server()][remote.Share()]
+}
+
+// postponedBelow returns, in order, the shares whose mappings should go and that had a link at
+// or below a path.
+func (l *links) postponedBelow(path string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var shares []string
+	for _, waiting := range l.postponed {
+		for share := range waiting {
+			for _, known := range l.byShare[share] {
+				if winpath.Contains(path, known.path) {
+					shares = append(shares, share)
+					break
+				}
+			}
+		}
+	}
+	slices.Sort(shares)
 	return shares
 }
 

@@ -8,6 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -440,6 +444,75 @@ func TestSweep(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestLinksGone: the end of the last link carries out a removal that was postponed, and takes
+// no call to Windows for other paths.
+func TestLinksGone(t *testing.T) {
+	node := newNode(t)
+	host := limited(t, node)
+	gone := func(path string) { host.(smbapi.LinkWatcher).LinksGone(path) }
+	must(t, mapTo(host, share, stage), mapTo(host, share, stage2), node.RemoveAll(stage))
+	gone(stage)
+	wantMapped(t, node, share, true) // its removal was not asked for
+	must(t, host.RemoveSMBGlobalMapping(share))
+	node.ResetCalls()
+	gone(work + `\pods\other`)
+	gone(stage2 + `\below`)
+	if calls := node.Calls(); len(calls) != 0 {
+		t.Errorf("other paths take the calls %v", calls)
+	}
+	gone(stage2) // still there
+	wantMapped(t, node, share, true)
+	must(t, node.RemoveAll(stage2))
+	gone(work + `\plugins`)
+	wantMapped(t, node, share, false)
+}
+
+// TestLinksGone_Hangs: a server that does not answer delays the caller for five seconds, and the
+// removal goes on.
+func TestLinksGone_Hangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(share), node.RemoveAll(stage))
+		inject(t, node, winsim.Fault{Call: "RemoveSMBMapping", Delay: 30 * time.Second})
+		start := time.Now()
+		host.(smbapi.LinkWatcher).LinksGone(stage)
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		wantMapped(t, node, share, true)
+		time.Sleep(30 * time.Second)
+		wantMapped(t, node, share, false)
+	})
+}
+
+// TestLinksGone_Replaced: a link to another share at the same path counts as its end.
+func TestLinksGone_Replaced(t *testing.T) {
+	node := newNode(t)
+	host := limited(t, node)
+	must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(share), node.RemoveAll(stage), mapTo(host, `\\spare\data`, stage))
+	wantMapped(t, node, share, false)
+	wantMapped(t, node, `\\spare\data`, true)
+}
+
+// TestScan_WorkingDir: links are found in a working directory that is a link or a whole drive.
+func TestScan_WorkingDir(t *testing.T) {
+	for _, c := range []struct{ dir, base string }{{`C:\kubelet`, `C:\kubelet`}, {`C:\`, work}} {
+		node := newNode(t)
+		must(t, node.Symlink(`C:\kubelet`, work), mapTo(limited(t, node), share, stage))
+		limits, err := policy.New([]string{c.dir})
+		must(t, err)
+		host := bind(klog.NewContext(t.Context(), logr.Discard()), smbapi.NewOn(node).(smbapi.Limiter).Within(limits))
+		must(t, host.RemoveSMBGlobalMapping(share))
+		wantMapped(t, node, share, true)
+		must(t, node.RemoveAll(stage))
+		host.(smbapi.LinkWatcher).LinksGone(c.base + stage[len(work):])
+		if isMapped(t, node, share) {
+			t.Errorf("%s: the mapping is kept", c.dir)
 		}
 	}
 }

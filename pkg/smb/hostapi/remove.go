@@ -31,8 +31,9 @@ func (h host) unmap(ctx context.Context, remotePath string) error {
 		if _, ours := h.state.mappings.of(share); !ours && h.limits == nil {
 			return h.leave(ctx, share)
 		}
+		// First, so that the end of a link that is seen below cannot be missed.
+		h.state.links.postponeRemoval(remote)
 		if path, found := h.firstLive(ctx, share, ""); found {
-			h.state.links.postponeRemoval(remote)
 			klog.FromContext(ctx).V(2).Info("Kept the mapping of a share, because a link uses it", "share", share, "link", path)
 			return nil
 		}
@@ -54,35 +55,62 @@ func (h host) leave(ctx context.Context, share string) error {
 	return nil
 }
 
-// Limits of removePostponed, whose caller asked for something else.
+// Limits of removals whose caller asked for something else.
 const (
 	postponedMost = 4 // shares
 	postponedTime = 5 * time.Second
 )
 
-// removePostponed carries out removals that links had prevented. Some drivers ask for the
-// removal first and remove their link afterwards, unseen by this process. So the next call
-// about the same server, whose turn it is, does the rest. It never fails.
+// removePostponed carries out removals that links had prevented, for drivers that remove their
+// links without this process. The next call about the same server, whose turn it is, does the
+// rest. It never fails.
 func (h host) removePostponed(ctx context.Context, remote unc.Path) {
 	ctx, cancel := context.WithTimeout(ctx, postponedTime)
 	defer cancel()
-	shares := h.state.links.postponedOn(remote.Server(), remote.Share(), postponedMost)
-	if len(shares) == 0 || h.learnLinks(ctx) != nil {
+	for _, share := range h.state.links.postponedOn(remote.Server(), remote.Share(), postponedMost) {
+		h.removeUnused(ctx, share)
+	}
+}
+
+// linksGone carries out the removals that waited for links at or below a path. csi-driver-smb
+// asks for the removal first and removes its link afterwards. It never fails; after
+// postponedTime it leaves a removal that has begun to itself, and others to the next call about
+// the server.
+func (h host) linksGone(ctx context.Context, path string) {
+	shares := h.state.links.postponedBelow(path)
+	if len(shares) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, postponedTime)
+	defer cancel()
 	for _, share := range shares {
-		if _, found := h.firstLive(ctx, share, ""); found || ctx.Err() != nil {
-			continue
-		}
-		other, err := unc.Parse(opUnmap, share)
+		remote, err := unc.Parse(opUnmap, share)
 		if err == nil {
-			err = h.drop(ctx, share)
+			c := change{op: opUnused, server: remote.Server(), remote: share}
+			err = h.change(ctx, c, func(ctx context.Context) error {
+				h.removeUnused(ctx, share)
+				return nil
+			})
 		}
 		if err != nil {
-			klog.FromContext(ctx).Info("Could not remove the unused mapping of a share", "share", share, "error", err)
-			continue
+			klog.FromContext(ctx).Info("Postponed the removal of the unused mapping of a share again", "share", share, "error", err)
 		}
-		h.state.links.cancelRemoval(other)
-		klog.FromContext(ctx).V(2).Info("Removed the mapping of a share, which no link uses any more", "share", share)
 	}
+}
+
+// removeUnused removes a mapping whose removal is postponed, if no link uses it. It never fails.
+func (h host) removeUnused(ctx context.Context, share string) {
+	remote, err := unc.Parse(opUnmap, share)
+	if err != nil || !h.state.links.isPostponed(remote) || h.learnLinks(ctx) != nil {
+		return
+	}
+	if _, found := h.firstLive(ctx, share, ""); found || ctx.Err() != nil {
+		return
+	}
+	if err := h.drop(ctx, share); err != nil {
+		klog.FromContext(ctx).Info("Could not remove the unused mapping of a share", "share", share, "error", err)
+		return
+	}
+	h.state.links.cancelRemoval(remote)
+	klog.FromContext(ctx).V(2).Info("Removed the mapping of a share, which no link uses any more", "share", share)
 }

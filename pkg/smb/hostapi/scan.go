@@ -21,6 +21,7 @@ import (
 // pods\<uid>\volumes\kubernetes.io~csi\<name>\mount.
 const (
 	scanDepth   = 8
+	scanDrive   = scanDepth + 4 // of a whole drive, which holds the kubelet's directory
 	scanEntries = 100_000
 	scanTime    = 10 * time.Second
 	scanPause   = 10 * time.Minute // after a scan that hit a limit
@@ -112,18 +113,22 @@ type linkScan struct {
 	left, found int
 }
 
-// below scans a working directory. Its own path may contain links: the operator wrote it.
+// below scans a working directory. It can be the root of a drive, and links in its path and at
+// its end are followed: the operator made them.
 func (s *linkScan) below(ctx context.Context, dir string) error {
-	above, name := win.Anywhere(dir).Split()
-	parent, err := s.h.m.OpenDirectory(ctx, above)
+	opened, err := s.h.m.OpenDirectory(ctx, win.Following(dir))
 	if errors.Is(err, winerr.NotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer parent.Close()
-	return s.list(ctx, parent, name, dir, scanDepth)
+	defer opened.Close()
+	depth := scanDepth
+	if _, hasParent := winpath.Parent(dir); !hasParent {
+		depth = scanDrive
+	}
+	return s.list(ctx, opened, "", dir, depth)
 }
 
 // list scans a directory, and follows no link.
@@ -142,7 +147,7 @@ func (s *linkScan) list(ctx context.Context, parent win.Tree, name, path string,
 	switch {
 	case errors.Is(err, winerr.NotFound): // since its parent was listed
 		return nil
-	case winerr.CodeOf(err) == winerr.AccessDenied && depth < scanDepth:
+	case winerr.CodeOf(err) == winerr.AccessDenied && name != "":
 		// This process could make no link in it either.
 		klog.FromContext(ctx).V(2).Info("Skipped a directory in the scan for links to shares", "path", path, "error", err)
 		return nil
@@ -164,7 +169,7 @@ func (s *linkScan) visit(ctx context.Context, dir win.Tree, e win.DirEntry, path
 			s.found++
 			s.h.state.links.add(share, link{path, s.h.limits})
 		}
-	case e.Directory && !e.Tag.NameSurrogate() && depth > 1 && !filledByPods(e.Name):
+	case e.Directory && !e.Tag.NameSurrogate() && depth > 1 && !filledByPods(e.Name) && !ofWindows(path):
 		return s.list(ctx, dir, e.Name, path, depth-1)
 	}
 	return nil
@@ -175,6 +180,19 @@ func (s *linkScan) visit(ctx context.Context, dir win.Tree, e win.DirEntry, path
 func filledByPods(name string) bool {
 	switch strings.ToLower(name) {
 	case "kubernetes.io~empty-dir", "kubernetes.io~configmap", "kubernetes.io~secret", "kubernetes.io~projected", "kubernetes.io~downward-api":
+		return true
+	default:
+		return false
+	}
+}
+
+// ofWindows reports whether a directory belongs to Windows or holds container images. A scan of
+// a whole drive would spend all its entries there, and drivers make no links in it.
+func ofWindows(path string) bool {
+	_, path, _ = strings.Cut(path, `:`)
+	switch strings.ToLower(path) {
+	case `\windows`, `\program files`, `\program files (x86)`, `\$recycle.bin`, `\system volume information`,
+		`\programdata\containerd`, `\programdata\docker`:
 		return true
 	default:
 		return false

@@ -17,6 +17,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspect"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -64,7 +65,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	hosts.Filesystem = node.Filesystem()
 	hosts.ISCSI = node.ISCSI()
 	hosts.System = node.System()
-	hosts.SMB = node.SMB()
+	hosts.SMB = smbapi.NewOn(node) // a daemon that starts does not know what the one before it did
 	hosts.Volume = node.Volume()
 	hosts.Inspector = inspect.NewOn(node)
 	if cfg.FormatOver {

@@ -275,12 +275,128 @@ func TestSMB_Driver(t *testing.T) {
 	d = start()
 	call(d.fs, "Rmdir", fields{"path": mounted, "force": true})
 	call(d.smb, "RemoveSmbGlobalMapping", fields{"remote_path": `\\files\data\`})
-	call(d.fs, "Rmdir", fields{"path": staged, "force": true})
 	if _, err := node.SMBMapping(t.Context(), `\\files\data`); err != nil {
 		t.Errorf("the mapping was removed while its link was there: %v", err)
 	}
-	call(d.smb, "RemoveSmbGlobalMapping", fields{"remote_path": `\\files\more`})
+	call(d.fs, "Rmdir", fields{"path": staged, "force": true})
 	if _, err := node.SMBMapping(t.Context(), `\\files\data`); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the mapping is left behind: %v", err)
 	}
+}
+
+// smbClients are the connections of csi-driver-smb to a daemon.
+type smbClients struct {
+	t       *testing.T
+	fs, smb remote
+}
+
+func newSMBClients(t *testing.T, dir string) smbClients {
+	t.Helper()
+	return smbClients{
+		t,
+		dialRemote(t, untyped(fsv1.NewClientWithPipePath), dir, "filesystem", "v1"),
+		dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1"),
+	}
+}
+
+func (c smbClients) mapTo(remotePath, local, user, password string) error {
+	c.t.Helper()
+	_, err := c.smb.call(c.t.Context(), "NewSmbGlobalMapping", fields{
+		"remote_path": remotePath, "local_path": local, "username": user, "password": password,
+	})
+	return err
+}
+
+func (c smbClients) must(method string, values fields) {
+	c.t.Helper()
+	api := c.fs
+	if strings.Contains(method, "Smb") {
+		api = c.smb
+	}
+	if _, err := api.call(c.t.Context(), method, values); err != nil {
+		c.t.Fatalf("%s: %v", method, err)
+	}
+}
+
+func wantMapped(t *testing.T, node *winsim.Node, remotePath string, want bool) {
+	t.Helper()
+	_, err := node.SMBMapping(t.Context(), remotePath)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || (err == nil) != want {
+		t.Errorf("%s is mapped: %v, want %v", remotePath, err == nil, want)
+	}
+}
+
+// TestSMB_LastMapping: csi-driver-smb asks for the removal of a mapping and then removes its
+// link, also after a restart of the daemon. The last link takes the mapping with it, wherever
+// the kubelet's directory is.
+func TestSMB_LastMapping(t *testing.T) {
+	const kubelet, share = `C:\var\lib\kubelet`, `\\files\data`
+	for name, c := range map[string]struct{ workingDir, base string }{
+		"usual":    {kubelet, kubelet},
+		"linked":   {`C:\kubelet`, `C:\kubelet`},
+		"a drive":  {`C:\`, kubelet},
+		"junction": {`C:\joined`, `C:\joined`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := newSMBNode(t)
+			if err := errors.Join(node.Symlink(`C:\kubelet`, kubelet), node.Junction(`C:\joined`, kubelet)); err != nil {
+				t.Fatal(err)
+			}
+			cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, WorkingDirs: []string{c.workingDir}}
+			csi := c.base + `\plugins\kubernetes.io\csi\smb.csi.k8s.io`
+			var staged []string
+			dir, stop := runUntil(t, node, cfg)
+			before := newSMBClients(t, dir)
+			for _, hash := range []string{"1", "2"} {
+				before.must("Mkdir", fields{"path": csi + `\` + hash})
+				staged = append(staged, csi+`\`+hash+`\globalmount`)
+				if err := before.mapTo(share, staged[len(staged)-1], "csi", "csi-Pa55"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stop()
+			after := newSMBClients(t, runWith(t, node, cfg))
+			for i, link := range staged {
+				after.must("RemoveSmbGlobalMapping", fields{"remote_path": share})
+				wantMapped(t, node, share, true)
+				after.must("Rmdir", fields{"path": link, "force": true})
+				wantMapped(t, node, share, i == 0)
+			}
+		})
+	}
+}
+
+// TestSMB_LastMapping_Fails: Rmdir succeeds although the mapping cannot be removed, and the next
+// call about the server removes it. A link that is replaced also takes its mapping with it.
+func TestSMB_LastMapping_Fails(t *testing.T) {
+	const link, share = `C:\var\lib\kubelet\plugins\link`, `\\files\data`
+	node := newSMBNode(t)
+	c := newSMBClients(t, run(t, node, "filesystem/v1", "smb/v1"))
+	stage := func(remotePath string) {
+		t.Helper()
+		if err := c.mapTo(remotePath, link, "csi", "csi-Pa55"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stage(share)
+	fault, err := node.Inject(winsim.Fault{Call: "RemoveSMBMapping", Error: 53})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.must("RemoveSmbGlobalMapping", fields{"remote_path": share})
+	c.must("Rmdir", fields{"path": link})
+	if wantMapped(t, node, share, true); fault.Hits() != 1 {
+		t.Errorf("the removal was tried %d times", fault.Hits())
+	}
+	fault.Remove()
+	c.must("RemoveSmbGlobalMapping", fields{"remote_path": `\\files\more`})
+	wantMapped(t, node, share, false)
+
+	stage(share)
+	c.must("RemoveSmbGlobalMapping", fields{"remote_path": share})
+	if err := node.RemoveAll(link); err != nil { // by another process
+		t.Fatal(err)
+	}
+	c.must("CreateSymlink", fields{"source_path": `C:\var\lib\kubelet\pods`, "target_path": link})
+	wantMapped(t, node, share, false)
 }
