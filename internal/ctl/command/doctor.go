@@ -71,7 +71,7 @@ func diagnosis(p *output.Printer, found []doctor.Finding) string {
 	}
 	switch bad {
 	case 0:
-		b.WriteString("No problems found.\n")
+		b.WriteString("No problems found. The node's storage was not checked; run 'csi-proxyctl node'.\n")
 	case 1:
 		b.WriteString("1 finding needs attention.\n")
 	default:

@@ -57,6 +57,8 @@ var rules = []rule{
 	{"v2/pkg/volume/...", transitive, "v2/pkg/... !v2/pkg/volume/...", separate},
 	{"v2/pkg/winsim/... v2/pkg/hosttest/...", transitiveOnLinux, windowsAPI, "driver authors test on Linux"},
 	{"v2/internal/daemon/grpcapi", direct, "v2/internal/win/... !v2/internal/win/winerr v2/pkg/*/hostapi", "adapters translate; they decide nothing"},
+	{"v2/internal/host/... v2/pkg/*/hostapi", direct, "v2/internal/win/winapi v2/internal/win/cim v2/internal/win/winlayout", "host logic speaks to the machine through the seam only"},
+	{"v2/internal/win v2/internal/win/winlayout/... v2/internal/win/winpath/...", direct, windowsAPI + " v2/internal/win/winapi v2/internal/win/cim v2/internal/win/local", "the seam, the codecs and the grammar of paths know no system call"},
 	{"v2/cmd/csi-proxy", transitive, "v2/pkg/winsim/... v2/pkg/hosttest/...", "the daemon never contains the emulator"},
 	{"v2/... !v2/cmd/* !v2/internal/daemon/metrics", transitive, "github.com/prometheus/... v2/internal/daemon/metrics", "only the programs have metrics; tests of drivers do without"},
 	{anyOfUs + " !v2/internal/win/cim !v2/internal/win/winapi !v2/internal/win/local !v2/internal/daemon/pipe !v2/internal/daemon/service !v2/internal/ctl/machine !v2/internal/ctl/scm !v2/pkg/winsim/internal/claim !v2/cmd/* !client/internal/dial", direct, windowsAPI, audit},

@@ -70,7 +70,11 @@ func patterns(list string) string {
 	var in, out []string
 	for pattern := range strings.FieldsSeq(list) {
 		name, excepted := strings.CutPrefix(pattern, "!")
-		name = "`" + strings.TrimPrefix(name, "v2/") + "`"
+		if name == "v2/..." {
+			name = "the main module"
+		} else {
+			name = "`" + strings.TrimPrefix(name, "v2/") + "`"
+		}
 		if excepted {
 			out = append(out, name)
 		} else {
