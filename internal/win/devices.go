@@ -76,6 +76,12 @@ type Disks interface {
 	// GrowPartition is IOCTL_DISK_GROW_PARTITION; bytes is the difference, not a size.
 	GrowPartition(ctx context.Context, d Device, partition uint32, bytes int64) error
 
+	// ResizePartition is MSFT_Partition.Resize: the storage service grows a GPT partition to
+	// size bytes, and its file system. Before that it extends the table to the end of the disk.
+	// What the method returns comes as a winerr.StorageCode. The service may not know the disk:
+	// winerr.WMINotFound.
+	ResizePartition(ctx context.Context, disk uint32, partition GUID, size int64) error
+
 	// UpdateDisk is IOCTL_DISK_UPDATE_PROPERTIES: Windows reads the table again.
 	UpdateDisk(ctx context.Context, d Device) error
 

@@ -37,7 +37,7 @@ func (n *Node) noticeSize(d *disk) {
 		d.visibleSize = d.size
 		n.changed()
 	}
-	if d.table.style != win.StyleGPT || d.table.size == d.visibleSize {
+	if d.table.style != win.StyleGPT || d.table.size == d.visibleSize || n.storage.TableLags {
 		return
 	}
 	n.changed()

@@ -251,15 +251,20 @@ func (n *Node) GrowPartition(ctx context.Context, device win.Device, number uint
 		return err
 	}
 	i := slices.IndexFunc(d.table.partitions, func(p *partition) bool { return p.Number == number })
-	if i < 0 || bytes <= 0 {
+	if i < 0 || bytes <= 0 || !n.growPartition(d, i, bytes) {
 		return winerr.InvalidParameter
 	}
+	return nil
+}
+
+// growPartition makes a partition longer, if there is room behind it. n.mu is held.
+func (n *Node) growPartition(d *disk, index int, bytes int64) bool {
 	grown := slices.Clone(d.table.partitions)
-	longer := *grown[i]
+	longer := *grown[index]
 	longer.Length += bytes
-	grown[i] = &longer
+	grown[index] = &longer
 	if d.misfit(grown) >= 0 {
-		return winerr.InvalidParameter
+		return false
 	}
 	n.changed()
 	d.table.partitions = grown
@@ -267,5 +272,5 @@ func (n *Node) GrowPartition(ctx context.Context, device win.Device, number uint
 	if longer.volume != nil {
 		n.growVolume(longer.volume)
 	}
-	return nil
+	return true
 }

@@ -55,8 +55,11 @@ func storageCalls(ctx context.Context, node *winsim.Node) map[string]func() erro
 		"SetDriveLayout": func() error {
 			return node.SetDriveLayout(ctx, data, win.DriveLayout{Style: win.StyleGPT})
 		},
-		"CreateDisk":      func() error { return node.CreateDisk(ctx, data, win.GUID{}) },
-		"GrowPartition":   func() error { return node.GrowPartition(ctx, data, 2, 1<<20) },
+		"CreateDisk":    func() error { return node.CreateDisk(ctx, data, win.GUID{}) },
+		"GrowPartition": func() error { return node.GrowPartition(ctx, data, 2, 1<<20) },
+		"ResizePartition": func() error {
+			return node.ResizePartition(ctx, 2, win.MustGUID(string(dataID[len(`\\?\Volume`):len(dataID)-1])), 1<<30)
+		},
 		"UpdateDisk":      func() error { return node.UpdateDisk(ctx, data) },
 		"UpdateDriveSize": func() error { return node.UpdateDriveSize(ctx, data) },
 		"ReadDevice":      func() error { return node.ReadDevice(ctx, data, 0, make([]byte, 512)) },

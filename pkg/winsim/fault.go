@@ -153,7 +153,7 @@ func failureOf(call string, number uint32) error {
 		theirs  = 59999
 	)
 	switch {
-	case call == "Format" && (number <= generic || (number >= ours && number <= theirs)):
+	case (call == "Format" || call == "ResizePartition") && (number <= generic || (number >= ours && number <= theirs)):
 		return winerr.StorageCode(number)
 	case call == "FormatLegacy" && number <= last:
 		return winerr.LegacyFormatCode(number)

@@ -69,6 +69,7 @@ var quirks = map[string]winsim.Storage{
 	"automount off":    {Automount: winsim.AutomountOffline, VolumeArrival: 1e8},
 	"no names":         {Automount: winsim.AutomountNameless, VolumeArrival: 1e8},
 	"foreign names":    {ForeignVolumeIDs: true, VolumeArrival: 1e8},
+	"table lags":       {TableLags: true},
 	"lost notices":     {LoseMountNotices: true},
 	"rescan":           {CapacityFollows: winsim.CapacityRescan},
 	"capacity at once": {CapacityFollows: winsim.CapacityAtOnce, CapacityDelay: 1e8},

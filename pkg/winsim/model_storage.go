@@ -27,6 +27,9 @@ type Storage struct {
 	CapacityFollows CapacityPolicy `yaml:"capacityFollows"`
 	// CapacityDelay is the delay until the partition table covers the new space.
 	CapacityDelay time.Duration `yaml:"capacityDelay"`
+	// TableLags means that the partition table does not cover the new space of a disk until the
+	// storage service resizes a partition.
+	TableLags bool `yaml:"tableLags"`
 	// GrowDelay is the delay from the growth of a partition to that of its volume.
 	GrowDelay time.Duration `yaml:"growDelay"`
 

@@ -85,6 +85,7 @@ storage:
   createDiskMSR: late
   capacityFollows: rescan
   capacityDelay: 1s
+  tableLags: true
   growDelay: 2s
   volumeArrival: 300ms
   arrivalTrouble: 20ms
@@ -122,7 +123,7 @@ volumes:
 			want: winsim.Model{
 				Storage: winsim.Storage{
 					SANPolicy: winsim.OfflineShared, OfflineAgain: 1, AttachByRescan: true, RawEntries: true,
-					CreateDiskMSR: winsim.MSRLate, CapacityFollows: winsim.CapacityRescan, CapacityDelay: time.Second, GrowDelay: 2 * time.Second,
+					CreateDiskMSR: winsim.MSRLate, CapacityFollows: winsim.CapacityRescan, CapacityDelay: time.Second, TableLags: true, GrowDelay: 2 * time.Second,
 					VolumeArrival: 300 * time.Millisecond, ArrivalTrouble: 20 * time.Millisecond, ArrivalError: 21,
 					ForeignVolumeIDs: true, Automount: winsim.AutomountOffline, LoseMountNotices: true,
 					ServiceDelay: 4 * time.Second, ServiceOutOfDate: 2, FormatTime: time.Minute,

@@ -58,6 +58,8 @@ func (machine) UpdateDriveSize(context.Context, win.Device) error { return ErrNo
 
 func (machine) ReadDevice(context.Context, win.Device, int64, []byte) error { return ErrNotWindows }
 
+func (machine) ResizePartition(context.Context, uint32, win.GUID, int64) error { return ErrNotWindows }
+
 func (machine) StorageAdapters(context.Context) ([]string, error) { return nil, ErrNotWindows }
 
 func (machine) RescanAdapter(context.Context, string) error { return ErrNotWindows }

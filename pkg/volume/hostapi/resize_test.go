@@ -42,16 +42,18 @@ func wantSize(t *testing.T, node *winsim.Node, want int64) {
 	}
 }
 
-// grown is a node whose disk of 1 GiB became one of 2 GiB.
-func grown(t *testing.T, change func(*winsim.Model)) (*winsim.Node, volumeapi.HostAPI) {
+// grown is a node whose disk of 1 GiB became one of 2 GiB. The partition has all of the smaller
+// one, or the given size.
+func grown(t *testing.T, change func(*winsim.Model), size ...int64) (*winsim.Node, volumeapi.HostAPI) {
 	t.Helper()
+	size = append(size, of1GiB)
 	model := modelWith(gpt(winsim.GiB, formatted()))
 	if change != nil {
 		change(&model)
 	}
 	node := newNode(t, model)
 	must(t, node.GrowDisk(firstDisk, 2*winsim.GiB))
-	wantSize(t, node, of1GiB)
+	wantSize(t, node, size[0])
 	return node, volumeapi.NewOn(node)
 }
 
@@ -227,14 +229,55 @@ func TestResizeVolume_WindowsLags(t *testing.T) {
 		wantSize(t, node, 500*mib)
 	})
 	t.Run("partition table for too long", func(t *testing.T) {
-		node, host := grown(t, func(m *winsim.Model) { m.Storage.CapacityDelay = time.Hour })
-		for _, size := range []int64{0, 1500 * mib} {
-			wantKind(t, "ResizeVolume", host.ResizeVolume(id, size), winerr.Unavailable, "2147483648")
+		for name, change := range map[string]func(*winsim.Model){
+			"for an hour": func(m *winsim.Model) { m.Storage.CapacityDelay = time.Hour },
+			"for ever":    func(m *winsim.Model) { m.Storage.TableLags = true },
+		} {
+			node, host := grown(t, change)
+			service := inject(t, node, winsim.Fault{Call: "ResizePartition", Error: uint32(winerr.StorageIOError)})
+			for n, size := range []int64{0, 1500 * mib} {
+				wantKind(t, name, host.ResizeVolume(id, size), winerr.Unavailable, "2147483648")
+				wantCalls(t, node, "ResizePartition", n+1)
+			}
+			wantSize(t, node, of1GiB)
+			service.Remove()
+			must(t, host.ResizeVolume(id, 1500*mib))
+			wantSize(t, node, 1500*mib)
+			must(t, host.ResizeVolume(id, 0))
+			wantSize(t, node, of2GiB)
+			wantCalls(t, node, "ResizePartition", 3) // the table has followed
 		}
-		wantSize(t, node, of1GiB)
-		must(t, node.Sleep(t.Context(), time.Hour))
+	})
+	t.Run("partition table, and all of the disk", func(t *testing.T) {
+		for size, want := range map[int64]int64{0: of2GiB, 2048 * mib: of2GiB, of1GiB + mib: of1GiB + mib} {
+			node, host := grown(t, func(m *winsim.Model) { m.Storage.TableLags = true })
+			must(t, host.ResizeVolume(id, size))
+			wantSize(t, node, want)
+			wantCalls(t, node, "ResizePartition", 1)
+			must(t, host.MountVolume(id, target))
+			if got, err := node.ReadFile(target + `\precious`); err != nil || got != "data" {
+				t.Errorf("the volume shows %q, %v", got, err)
+			}
+		}
+	})
+	t.Run("partition table, and the volume is slow", func(t *testing.T) {
+		node, host := grown(t, func(m *winsim.Model) { m.Storage.TableLags, m.Storage.GrowDelay = true, 3*time.Second })
 		must(t, host.ResizeVolume(id, 0))
 		wantSize(t, node, of2GiB)
+	})
+	t.Run("partition table, and another partition follows", func(t *testing.T) {
+		node, host := grown(t, func(m *winsim.Model) {
+			m.Storage.TableLags = true
+			m.Disks[1].Partitions[1].Size = of1GiB - 100*mib
+			m.Disks[1].Partitions = append(m.Disks[1].Partitions, winsim.Partition{Volume: &winsim.Volume{ID: volumeID(2)}})
+		}, of1GiB-100*mib)
+		before := fingerprint(t, node)
+		wantKind(t, "ResizeVolume", host.ResizeVolume(id, 0), winerr.Unavailable, "2147483648")
+		wantKind(t, "ResizeVolume", host.ResizeVolume(id, 1500*mib), winerr.NoSpace, id)
+		wantCalls(t, node, "ResizePartition", 0)
+		if fingerprint(t, node) != before {
+			t.Error("the disk changed")
+		}
 	})
 	t.Run("partition table of a read-only disk", func(t *testing.T) {
 		node, host := grown(t, func(m *winsim.Model) { m.Disks[1].ReadOnly = true })

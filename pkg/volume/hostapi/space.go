@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/klog/v2"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -38,7 +40,8 @@ type partitionSpace struct {
 	diskSize       int64
 	sector         int64
 	mbr            bool
-	readOnly       bool // the partition; the disk may be read-only as well
+	id             win.GUID // of a GPT partition
+	readOnly       bool     // the partition; the disk may be read-only as well
 }
 
 // awaitSpace measures until there is space for size, or all of the disk can be used.
@@ -80,8 +83,52 @@ func (h host) awaitSpace(ctx context.Context, id win.VolumeID, at partitionLocat
 	if err := h.refuseReadOnly(ctx, id, disk); err != nil {
 		return s, err // Windows cannot move the second table
 	}
-	return s, winerr.New(winerr.Unavailable, opResize, string(id),
-		"disk %d has %d bytes, but its partition table still ends at %d", at.disk, s.diskSize, s.usableEnd)
+	return h.resizeByService(ctx, id, at, s, size)
+}
+
+// resizeByService has the storage service extend the partition table, once. Whether Windows
+// does that by itself while the disk is in use is not documented. The service cannot extend a
+// table alone, so it grows the partition as well.
+// https://learn.microsoft.com/windows-hardware/drivers/storage/resize-msft-partition
+func (h host) resizeByService(ctx context.Context, id win.VolumeID, at partitionLocation, s partitionSpace, size int64) (partitionSpace, error) {
+	lags := func(cause error) error {
+		err := fmt.Errorf("disk %d has %d bytes, but its partition table still ends at %d", at.disk, s.diskSize, s.usableEnd)
+		if cause != nil {
+			err = fmt.Errorf("%w, and the storage service does not extend it: %w", err, cause)
+		}
+		return winerr.As(winerr.Unavailable, opResize, string(id), err, "")
+	}
+	target, err := s.withWholeDisk().target(id, size)
+	switch {
+	case err != nil:
+		return s, err
+	case target-s.length < mebibyte:
+		return s, lags(nil) // another partition or a limit of NTFS is in the way
+	case s.readOnly:
+		return s, winerr.As(winerr.InUse, opResize, string(id), winerr.WriteProtect, "")
+	}
+	if err := h.checkStill(ctx, id, at); err != nil {
+		return s, err
+	}
+	klog.FromContext(ctx).Info("The partition table does not follow its disk, trying MSFT_Partition", "volume", id, "disk", at.disk, "size", target)
+	// The service works from a cache. The refresh may help; its failure does not matter.
+	if err := h.m.RefreshStorageCache(ctx); err != nil && ctx.Err() != nil {
+		return s, winerr.Wrap(opResize, string(id), err)
+	}
+	if err := h.m.ResizePartition(ctx, at.disk, s.id, target); err != nil {
+		if ctx.Err() != nil {
+			return s, winerr.Wrap(opResize, string(id), err)
+		}
+		return s, lags(err)
+	}
+	done, err := h.poll(ctx, func() (done bool, err error) {
+		s, err = h.measure(ctx, id, at)
+		return !s.tableLags(), err
+	})
+	if err == nil && !done {
+		err = lags(nil)
+	}
+	return s, winerr.Wrap(opResize, string(id), err)
 }
 
 // measure reads the partition and its neighbours.
@@ -123,7 +170,7 @@ func newPartitionSpace(geometry win.DiskGeometry, layout win.DriveLayout, number
 	found := false
 	for _, p := range layout.Partitions {
 		if p.Number == number && used(layout.Style, p) {
-			s.offset, s.length, found = p.Offset, p.Length, true
+			s.offset, s.length, s.id, found = p.Offset, p.Length, p.ID, true
 			s.readOnly = p.Attributes&win.ReadOnlyPartition != 0
 			if p.Offset == 0 {
 				return s, fmt.Errorf("the file system covers the whole disk, without a partition that could grow")
@@ -163,6 +210,16 @@ func (s partitionSpace) maxLength() int64 { return (s.end - s.offset) / s.sector
 // tableLags reports whether the partition table does not use the end of the disk yet. The
 // second copy of a GPT and alignment take less than a mebibyte.
 func (s partitionSpace) tableLags() bool { return !s.mbr && s.diskSize-s.usableEnd > mebibyte }
+
+// withWholeDisk is the space after the partition table was extended to the end of the disk.
+func (s partitionSpace) withWholeDisk() partitionSpace {
+	end := (s.diskSize - mebibyte) / mebibyte * mebibyte
+	if s.end == s.usableEnd {
+		s.end = end
+	}
+	s.usableEnd = end
+	return s
+}
 
 // target is the length that the partition should have for a wanted size. 0 means all there
 // is, up to a whole mebibyte like the partitions that we and Windows create.

@@ -302,3 +302,31 @@ func TestDrivers_LostMountNotice(t *testing.T) {
 		}
 	}
 }
+
+// TestDrivers_TableLags grows a disk whose partition table does not follow, in each version of
+// the API: the storage service has to extend it.
+func TestDrivers_TableLags(t *testing.T) {
+	for _, v := range volumeVersions {
+		t.Run(v.name, func(t *testing.T) {
+			model := winsim.Default()
+			model.Storage.TableLags = true
+			node, err := winsim.New(model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := run(t, node, "disk/v1", "volume/"+v.name)
+			life := life{
+				t: t, node: node, number: 1,
+				disk:   dialRemote(t, untyped(diskv1.NewClientWithPipePath), dir, "disk", "v1"),
+				volume: dialRemote(t, v.newClient, dir, "volume", v.name),
+			}
+			life.partition()
+			life.format()
+			life.mount()
+			life.grow()
+			if calls := node.Calls()["ResizePartition"]; calls != 1 {
+				t.Errorf("the storage service was asked %d times, want once", calls)
+			}
+		})
+	}
+}

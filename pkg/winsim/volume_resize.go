@@ -1,0 +1,49 @@
+package winsim
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// ResizePartition is MSFT_Partition.Resize: the storage service extends the table to the end of
+// the disk, and then the partition and its file system.
+// https://learn.microsoft.com/windows-hardware/drivers/storage/resize-msft-partition
+func (n *Node) ResizePartition(ctx context.Context, number uint32, id win.GUID, size int64) error {
+	if err := n.beginCall(ctx, "ResizePartition", string(win.PhysicalDrive(number))); err != nil {
+		return err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	d := n.disks[number]
+	if d == nil {
+		return winerr.WMINotFound
+	}
+	i := slices.IndexFunc(d.table.partitions, func(p *partition) bool { return p.ID == id })
+	switch {
+	case i < 0:
+		return winerr.WMINotFound
+	case d.dying:
+		return winerr.StorageIOError
+	case d.attributes.Offline:
+		return winerr.StorageDiskOffline
+	case d.writable() != nil:
+		return winerr.StorageDiskReadOnly
+	case size <= d.table.partitions[i].Length:
+		return winerr.StorageInvalidParameter
+	}
+	n.changed()
+	d.visibleSize = d.size
+	tableMove{d}.run(n)
+	if !n.growPartition(d, i, size-d.table.partitions[i].Length) {
+		return winerr.StorageNoSpace
+	}
+	if v := d.table.partitions[i].volume; v != nil {
+		if fs := v.fileSystem(); fs != nil && fs.kind == NTFS {
+			fs.sectors = alignDown(v.length(), fs.cluster) / fs.sector
+		}
+	}
+	return nil
+}
