@@ -32,7 +32,7 @@ func (o *options) register(set *flag.FlagSet) {
 	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the seed of the model)")
 	set.StringVar(&o.files, "files", "", filesUsage)
 	set.StringVar(&o.state, "state", "", stateUsage)
-	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, else where all clients look)")
+	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
 }
 
 func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {

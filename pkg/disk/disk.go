@@ -67,7 +67,7 @@ type Interface interface {
 	// waits until it has.
 	Rescan(context.Context, *RescanRequest) (*RescanResponse, error)
 
-	// SetDiskState takes a disk online or offline, and returns when it is. A disk
+	// SetDiskState brings a disk online or takes it offline, and returns when it has. A disk
 	// that already is in the wanted state stays in it, and the call succeeds. A
 	// disk that was offline and read-only becomes writable, too, and its volumes
 	// are there when the call returns. The disk of Windows is not taken offline.

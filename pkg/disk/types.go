@@ -88,7 +88,7 @@ type SetDiskStateRequest struct {
 	// DiskNumber is the number Windows gave the disk.
 	DiskNumber uint32
 
-	// IsOnline is true to take the disk online, false to take it offline.
+	// IsOnline is true to bring the disk online, false to take it offline.
 	IsOnline bool
 }
 

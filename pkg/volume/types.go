@@ -100,9 +100,9 @@ type MountVolumeResponse struct{}
 type ResizeVolumeRequest struct {
 	// VolumeID is the id of the volume.
 	VolumeID string
-	// SizeBytes is the wanted size of the partition in bytes; 0 means all there is
-	// room for, and so does the size of the disk, of which its partition table takes
-	// a part. A size below today's changes nothing.
+	// SizeBytes is the wanted size of the partition in bytes. Use 0 for all available
+	// space. The size of the disk means the same, although its partition table takes a
+	// part of it. A size below the current one changes nothing.
 	SizeBytes int64
 }
 

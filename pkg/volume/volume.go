@@ -293,7 +293,7 @@ func (v *Volume) ResizeVolume(ctx context.Context, request *ResizeVolumeRequest)
 	}
 	if request.SizeBytes < 0 {
 		return nil, winerr.New(winerr.Invalid, op, request.VolumeID,
-			"the size of %d bytes is negative; 0 asks for all there is", request.SizeBytes)
+			"the size of %d bytes is negative; use 0 for all available space", request.SizeBytes)
 	}
 	id := request.VolumeID
 	if number, ok := parseDiskNumber(id); ok && v.acceptDiskNumbers {

@@ -5,7 +5,7 @@ import (
 )
 
 // Two disks with the same id, such as a restored snapshot beside its original, cannot both be
-// online. Windows keeps the second one offline. When it is taken online and can be written to,
+// online. Windows keeps the second one offline. When it is brought online and can be written to,
 // Windows first gives it a new id, and new ids to its partitions. As long as it is read-only it
 // stays offline, whatever is asked for.
 // https://github.com/kubernetes-csi/csi-proxy/issues/287

@@ -75,7 +75,7 @@ answer; 4 doctor found a problem; 130 interrupted.`,
 	flags := root.PersistentFlags()
 	flags.VarP(&a.format, "output", "o", "output format: table, wide, json, yaml")
 	flags.BoolVar(&a.noHeaders, "no-headers", false, "omit the header line of tables")
-	flags.StringVar(&a.dir, "endpoint-dir", "", "directory of the sockets (default: $CSI_PROXY_SOCKET_DIR, else the default of all clients)")
+	flags.StringVar(&a.dir, "endpoint-dir", "", "directory of the sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
 	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group, such as v1beta2 (default: the newest that the server has)")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "time limit of the command; 0 means no limit")
 	root.AddCommand(a.node(), a.watch(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.completion())

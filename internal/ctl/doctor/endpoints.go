@@ -82,7 +82,7 @@ func (d examination) endpoints(_ context.Context, f *findings) {
 	if n := len(by[endpoint.NoHealth]); n > 0 {
 		f.add(Info, "health", "", "%d endpoints have no health service, like the original csi-proxy", n)
 	} else if n := len(by[endpoint.Serving]); n > 0 && n == answering {
-		f.add(OK, "health", "", "all that answer are serving")
+		f.add(OK, "health", "", "all healthy")
 	}
 }
 

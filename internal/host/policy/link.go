@@ -136,7 +136,7 @@ func (r Reach) step(ctx context.Context, c call, link win.Path, point win.Repars
 		return win.Path{}, c.denied("the link %s is not followed: its target %s is relative and does not go straight down", link, winpath.Quote(point.Substitute))
 	case hop.Volume != "":
 		if c.access == Show && len(hop.Below)+len(after) > 0 {
-			return win.Path{}, c.denied("%s shows volume %s, and pods can change what lies on a volume; link to the volume itself", link, hop.Volume)
+			return win.Path{}, c.denied("%s mounts volume %s, and pods can change what lies on a volume; link to the volume itself", link, hop.Volume)
 		}
 		if err := r.mayEnter(ctx, c, link, point, hop.Volume); err != nil {
 			return win.Path{}, err
@@ -226,7 +226,7 @@ func (r Reach) wayFrom(c call, path string, after []string) (win.Path, error) {
 // like a mounted folder. Its target is not secret: every caller can mount the same volume.
 func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, point win.ReparsePoint, id win.VolumeID) error {
 	if !rules[c.access].volumes {
-		return c.denied("%s shows volume %s, and csi-proxy creates and removes nothing below a mounted volume", link, id)
+		return c.denied("%s mounts volume %s, and csi-proxy creates and removes nothing below a mounted volume", link, id)
 	}
 	names, err := r.m.VolumePaths(ctx, id)
 	if err != nil && !errors.Is(err, winerr.NotFound) { // a volume that is gone has no names
@@ -234,7 +234,7 @@ func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, point win.Re
 	}
 	listed := len(names) == 0 || slices.ContainsFunc(names, r.policy.contains)
 	if _, mounted := point.MountedVolume(); !listed && (!mounted || !r.policy.contains(link.String())) {
-		return c.denied("%s shows volume %s, which is %s and mounted in no working directory", link, id, names[0])
+		return c.denied("%s mounts volume %s, which is %s and mounted in no working directory", link, id, names[0])
 	}
 	system, err := r.m.SystemVolumes(ctx)
 	if err != nil {
@@ -249,7 +249,7 @@ func (r Reach) mayEnter(ctx context.Context, c call, link win.Path, point win.Re
 		}
 	}
 	if needed {
-		return c.denied("%s shows volume %s, from which Windows runs", link, id)
+		return c.denied("%s mounts volume %s, from which Windows runs", link, id)
 	}
 	return nil
 }

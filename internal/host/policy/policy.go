@@ -109,13 +109,13 @@ func (p *Policy) locate(op, path string, access Access) (win.Path, error) {
 	if !ok {
 		return win.Path{}, winerr.As(winerr.Denied, op, path,
 			fmt.Errorf("it is outside the working directories (%s)", strings.Join(p.workingDirs, ", ")),
-			"the flags -kubelet-path and -working-dir of csi-proxy, or the option WorkingDirs of the library, add one")
+			"to allow it, add its directory with -kubelet-path or -working-dir of csi-proxy, or with WorkingDirs of the library")
 	}
 	if rules[access].intact {
 		for _, other := range p.workingDirs {
 			if winpath.Contains(path, other) {
 				return win.Path{}, winerr.New(winerr.Denied, op, path,
-					"%s is a working directory, which csi-proxy never shows, replaces, removes, empties or mounts over", other)
+					"%s is a working directory, which csi-proxy never links to, replaces, removes, empties or mounts over", other)
 			}
 		}
 	}

@@ -233,7 +233,7 @@ func TestSetDiskState_Order(t *testing.T) {
 		ask("C", true)
 		wg.Wait()
 		if attributes(t, node, blank).Offline {
-			t.Error("the disk ends offline, but the last caller took it online")
+			t.Error("the disk ends offline, but the last caller brought it online")
 		}
 		if want := []string{"A", "B", "C"}; !slices.Equal(answers, want) {
 			t.Errorf("answers in the order %v, want %v", answers, want)

@@ -35,7 +35,7 @@ func (h *host) refuseData(ctx context.Context, disk target, geometry win.DiskGeo
 	first, last := head[:ends], tail[len(tail)-ends:]
 	if found := cmp.Or(tableSign(first[:min(2*sector, ends)]), tableSign(last)); found != "" {
 		return winerr.New(winerr.InUse, opInitialize, disk.name(),
-			"its partition table is damaged: Windows sees none, but there is %s; "+advice, found)
+			"its partition table is damaged: Windows finds no table, but the disk has %s; "+advice, found)
 	}
 	if found := cmp.Or(signature.InHead(head), signature.InTail(tail)); found != "" {
 		return winerr.New(winerr.InUse, opInitialize, disk.name(), "it is not blank: there are traces of %s; "+advice, found)

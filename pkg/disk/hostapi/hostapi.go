@@ -66,7 +66,7 @@ type HostAPI interface {
 	// GetDiskStats returns the size of the disk in bytes.
 	GetDiskStats(diskNumber uint32) (int64, error)
 
-	// SetDiskState takes the disk online or offline, and returns when it is.
+	// SetDiskState brings the disk online or takes it offline, and returns when it has.
 	SetDiskState(diskNumber uint32, isOnline bool) error
 
 	// GetDiskState tells whether the disk is online.
@@ -84,9 +84,9 @@ type ContextBinder interface {
 // four methods that look for a table and a partition and create them: no other change of the
 // disk comes between its steps.
 type WholePartitioner interface {
-	// PartitionDisk makes an empty disk ready for a file system: it takes the disk online,
+	// PartitionDisk makes an empty disk ready for a file system: it brings the disk online,
 	// writes a partition table, creates one partition over all of it and waits for its volume.
-	// A disk that has partitions is only taken online, and its volumes are waited for.
+	// A disk that has partitions is only brought online, and its volumes are waited for.
 	PartitionDisk(diskNumber uint32) error
 }
 

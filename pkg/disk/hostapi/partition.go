@@ -22,8 +22,8 @@ func (h *host) hasPartitions(ctx context.Context, disk uint32) (bool, error) {
 
 // partition is PartitionDisk, in the queue of the disk.
 //
-// It takes the disk online even if it has partitions: some drivers list its volumes next, without
-// taking it online themselves, and Windows shows no volumes of an offline disk.
+// It brings the disk online even if it has partitions: some drivers list its volumes next, without
+// bringing it online themselves, and Windows shows no volumes of an offline disk.
 func (h *host) partition(ctx context.Context, disk uint32) error {
 	if err := h.refuseSystemDisk(ctx, opPartition, disk); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (h *host) refuseForeign(ctx context.Context, disk uint32) error {
 
 func unusable(disk target, layout win.DriveLayout) error {
 	return winerr.New(winerr.InUse, opCreatePartition, disk.name(),
-		"it has partitions, but Windows makes no volume of any: %s; if nothing on the disk is needed, clean it with diskpart", typesOf(layout))
+		"it has partitions, but Windows created no volume for any of them: %s; if nothing on the disk is needed, clean it with diskpart", typesOf(layout))
 }
 
 // createInEmptyTable creates the partition on a disk with the GPT that has the given id, unless

@@ -69,7 +69,7 @@ func refused(request win.SMBMappingRequest, err error) error {
 		// Reported for user names without a domain:
 		// https://github.com/kubernetes-csi/csi-driver-smb/issues/161
 		if request.User != "" && !strings.ContainsAny(request.User, `\@`) {
-			return as(winerr.Invalid, `write the user as DOMAIN\user; any domain will do`)
+			return as(winerr.Invalid, `use DOMAIN\user; any domain works`)
 		}
 	case winerr.AccountLockedOut:
 		return as(winerr.Denied, "unlock it, and correct the password where it is wrong, or it will be locked again")

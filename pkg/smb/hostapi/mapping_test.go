@@ -599,7 +599,7 @@ func TestMapping_DomainRequired(t *testing.T) {
 	change(t, node, "files", func(s *winsim.SMBServer) { s.DomainRequired = true })
 	err := mapTo(host, share, stage)
 	wantKind(t, "map", err, winerr.Invalid, winerr.NoSuchLogonSession)
-	if err == nil || !strings.Contains(err.Error(), `write the user as DOMAIN\user; any domain will do`) {
+	if err == nil || !strings.Contains(err.Error(), `use DOMAIN\user; any domain works`) {
 		t.Errorf("%v has no advice", err)
 	}
 	must(t, host.(smbapi.Mapper).MapSMBShare(share, stage, `ANY\`+user, password))

@@ -95,7 +95,7 @@ func TestIsVolumeFormatted_PassingTrouble(t *testing.T) {
 	})
 }
 
-// TestIsVolumeFormatted_Automount shows that an offline volume is taken online.
+// TestIsVolumeFormatted_Automount shows that an offline volume is brought online.
 func TestIsVolumeFormatted_Automount(t *testing.T) {
 	model := modelWith()
 	model.Storage.Automount = winsim.AutomountOffline

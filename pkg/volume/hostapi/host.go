@@ -91,9 +91,9 @@ func parseID(op, text string) (win.VolumeID, error) {
 func failed(op string, id win.VolumeID, err error) error {
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.NotReady:
-		return winerr.As(winerr.Unavailable, op, string(id), err, "its disk may be offline; SetDiskState takes it online")
+		return winerr.As(winerr.Unavailable, op, string(id), err, "its disk may be offline; bring it online with SetDiskState")
 	case code == winerr.UnrecognizedVolume:
-		return winerr.As(winerr.InUse, op, string(id), err, "FormatVolume makes one")
+		return winerr.As(winerr.InUse, op, string(id), err, "create one with FormatVolume")
 	case code == winerr.FVELocked:
 		return winerr.As(winerr.InUse, op, string(id), err, "unlock it first")
 	case errors.Is(err, winerr.NotFound):

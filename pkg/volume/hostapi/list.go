@@ -26,7 +26,7 @@ func (h host) listVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber
 	volumes, err := h.arrivedVolumes(ctx, diskNumber, partitionNumber)
 	switch object := fmt.Sprintf("disk %d", diskNumber); {
 	case errors.Is(err, winerr.NotFound):
-		return nil, winerr.As(winerr.NotFound, opList, object, err, "ListDiskIDs tells which disks there are")
+		return nil, winerr.As(winerr.NotFound, opList, object, err, "list the disks with ListDiskIDs")
 	case err != nil:
 		return nil, winerr.Wrap(opList, object, err)
 	}
@@ -196,7 +196,7 @@ func (h host) locate(ctx context.Context, id win.VolumeID, disk uint32) (v volum
 	case extentsErr != nil && !answered(extentsErr):
 		return volumeOnDisk{}, false, extentsErr
 	case extentsErr != nil:
-		klog.FromContext(ctx).V(2).Info("A volume does not tell which disk it is on and is left out", "volume", id, "error", extentsErr, "before", err)
+		klog.FromContext(ctx).V(2).Info("A volume does not report its disk and is left out", "volume", id, "error", extentsErr, "before", err)
 		return volumeOnDisk{}, false, nil
 	}
 	v.id = id

@@ -135,18 +135,18 @@ func (h host) notMounted(ctx context.Context, w work, entry policy.Entry, made b
 	}
 	if made && at.ordinary() {
 		if err := entry.Dir.Remove(ctx, entry.Name); err != nil {
-			klog.FromContext(ctx).Info("The folder made for a mount stays behind", "path", w.path, "error", err)
+			klog.FromContext(ctx).Info("The folder made for a mount could not be removed", "path", w.path, "error", err)
 		}
 	}
 	switch code := winerr.CodeOf(failure); {
 	case code == winerr.DirNotEmpty && !at.missing && !at.ordinary():
 		return h.checkMounted(ctx, w, at)
 	case code == winerr.DirNotEmpty:
-		return winerr.As(winerr.InUse, w.op, w.object(), failure, "only an empty folder can show a volume")
+		return winerr.As(winerr.InUse, w.op, w.object(), failure, "a volume can be mounted only at an empty folder")
 	case code == winerr.Directory:
 		return winerr.As(winerr.Exists, w.op, w.object(), failure, "the path is a file")
 	case code == winerr.InvalidFunction || code == winerr.NotSupported:
-		return winerr.As(winerr.Unsupported, w.op, w.object(), failure, "only folders on NTFS can show a volume")
+		return winerr.As(winerr.Unsupported, w.op, w.object(), failure, "a volume can be mounted only on NTFS")
 	default:
 		return winerr.Wrap(w.op, w.object(), failure)
 	}

@@ -82,5 +82,5 @@ func checkFolder(w work, access policy.Access) error {
 	if _, ok := winpath.Parent(w.path); ok {
 		return nil
 	}
-	return winerr.New(winerr.Invalid, w.op, w.object(), "the root of a drive is not a folder that can show a volume")
+	return winerr.New(winerr.Invalid, w.op, w.object(), "a volume cannot be mounted at the root of a drive")
 }

@@ -22,7 +22,7 @@ func (h host) resizeVolume(ctx context.Context, volumeID string, sizeBytes int64
 		return err
 	}
 	if sizeBytes < 0 {
-		return winerr.New(winerr.Invalid, opResize, string(id), "the size of %d bytes is negative; 0 asks for all there is", sizeBytes)
+		return winerr.New(winerr.Invalid, opResize, string(id), "the size of %d bytes is negative; use 0 for all available space", sizeBytes)
 	}
 	return h.change(ctx, work{op: opResize, volume: id, size: sizeBytes}, func(ctx context.Context) error {
 		return h.resize(ctx, id, sizeBytes)
@@ -175,7 +175,7 @@ func (h host) awaitLength(ctx context.Context, id win.VolumeID, at partitionLoca
 		return length >= target, err
 	})
 	if err == nil && !done {
-		err = winerr.New(winerr.Unavailable, opResize, string(id), "its partition was told to grow to %d bytes, but still has %d", target, length)
+		err = winerr.New(winerr.Unavailable, opResize, string(id), "its partition should have grown to %d bytes, but still has %d", target, length)
 	}
 	return length, winerr.Wrap(opResize, string(id), err)
 }

@@ -240,5 +240,5 @@ func (s partitionSpace) target(id win.VolumeID, size int64) (int64, error) {
 		// democratic-csi looks for these words and takes them for "as large as it gets".
 		err = fmt.Errorf("%w: The size of the extent is less than the minimum of 1MB", err)
 	}
-	return 0, winerr.As(winerr.NoSpace, opResize, string(id), err, "Rescan notices a disk that has grown")
+	return 0, winerr.As(winerr.NoSpace, opResize, string(id), err, "if the disk has grown, call Rescan first")
 }

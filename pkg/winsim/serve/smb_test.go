@@ -115,7 +115,7 @@ func TestSMB_Codes(t *testing.T) {
 		text    []string
 	}{
 		{"wrong password", func(s *winsim.SMBServer) { s.Accounts[0].Password = "x" }, true, share, codes.PermissionDenied, []string{"1326", "check both", "DOMAIN"}},
-		{"user without a domain", func(s *winsim.SMBServer) { s.DomainRequired = true }, true, share, codes.InvalidArgument, []string{"1312", `write the user as DOMAIN\user; any domain will do`}},
+		{"user without a domain", func(s *winsim.SMBServer) { s.DomainRequired = true }, true, share, codes.InvalidArgument, []string{"1312", `use DOMAIN\user; any domain works`}},
 		{"locked account", func(s *winsim.SMBServer) { s.Accounts[0].State = winsim.SMBAccountLocked }, true, share, codes.PermissionDenied, []string{"1909", "unlock"}},
 		{"expired password", func(s *winsim.SMBServer) { s.Accounts[0].State = winsim.SMBAccountPasswordExpired }, true, share, codes.PermissionDenied, []string{"1330"}},
 		{"disabled account", func(s *winsim.SMBServer) { s.Accounts[0].State = winsim.SMBAccountDisabled }, true, share, codes.PermissionDenied, []string{"1331"}},

@@ -35,10 +35,10 @@ const (
 // Which paths are allowed and which codes any call may answer is told in v1.
 type FilesystemClient interface {
 	// PathExists tells whether something is at the path. A link or mounted folder counts
-	// by itself, whatever has become of its target.
+	// by itself, even if its target is gone.
 	PathExists(ctx context.Context, in *PathExistsRequest, opts ...grpc.CallOption) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is
-	// success. AlreadyExists: something that is no directory is in the way.
+	// success. AlreadyExists: a file exists there.
 	Mkdir(ctx context.Context, in *MkdirRequest, opts ...grpc.CallOption) (*MkdirResponse, error)
 	// Rmdir removes a directory, a link or a mounted folder. Of the latter two only the
 	// link or the mount goes, never what is behind it. A missing path is success.
@@ -125,10 +125,10 @@ func (c *filesystemClient) IsMountPoint(ctx context.Context, in *IsMountPointReq
 // Which paths are allowed and which codes any call may answer is told in v1.
 type FilesystemServer interface {
 	// PathExists tells whether something is at the path. A link or mounted folder counts
-	// by itself, whatever has become of its target.
+	// by itself, even if its target is gone.
 	PathExists(context.Context, *PathExistsRequest) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is
-	// success. AlreadyExists: something that is no directory is in the way.
+	// success. AlreadyExists: a file exists there.
 	Mkdir(context.Context, *MkdirRequest) (*MkdirResponse, error)
 	// Rmdir removes a directory, a link or a mounted folder. Of the latter two only the
 	// link or the mount goes, never what is behind it. A missing path is success.

@@ -48,10 +48,10 @@ const (
 // Internal.
 type FilesystemClient interface {
 	// PathExists tells whether something is at the path. A link or mounted folder counts
-	// by itself, whatever has become of its target.
+	// by itself, even if its target is gone.
 	PathExists(ctx context.Context, in *PathExistsRequest, opts ...grpc.CallOption) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is
-	// success. AlreadyExists: something that is no directory is in the way.
+	// success. AlreadyExists: a file exists there.
 	Mkdir(ctx context.Context, in *MkdirRequest, opts ...grpc.CallOption) (*MkdirResponse, error)
 	// Rmdir removes a directory, a link or a mounted folder. Of the latter two only the
 	// link or the mount goes, never what is behind it. A missing path is success.
@@ -167,10 +167,10 @@ func (c *filesystemClient) IsSymlink(ctx context.Context, in *IsSymlinkRequest, 
 // Internal.
 type FilesystemServer interface {
 	// PathExists tells whether something is at the path. A link or mounted folder counts
-	// by itself, whatever has become of its target.
+	// by itself, even if its target is gone.
 	PathExists(context.Context, *PathExistsRequest) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is
-	// success. AlreadyExists: something that is no directory is in the way.
+	// success. AlreadyExists: a file exists there.
 	Mkdir(context.Context, *MkdirRequest) (*MkdirResponse, error)
 	// Rmdir removes a directory, a link or a mounted folder. Of the latter two only the
 	// link or the mount goes, never what is behind it. A missing path is success.

@@ -38,7 +38,7 @@ func (d *disk) stage(ctx context.Context, path string, _ map[string]string) erro
 		return answer("partition the disk", err)
 	}
 	if err := d.node.SetOnline(ctx, number, true); err != nil { // an earlier unstage may have taken it offline
-		return answer("take the disk online", err)
+		return answer("bring the disk online", err)
 	}
 	id, err := d.onlyVolume(ctx, number)
 	if err != nil {

@@ -21,7 +21,7 @@ type Node interface {
 	DiskSize(ctx context.Context, disk uint32) (int64, error)
 	// Partition gives a blank disk a partition table with one partition.
 	Partition(ctx context.Context, disk uint32) error
-	// SetOnline takes a disk online or offline.
+	// SetOnline brings a disk online or takes it offline.
 	SetOnline(ctx context.Context, disk uint32, online bool) error
 
 	// Volumes lists the volumes on a disk.

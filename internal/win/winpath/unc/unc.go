@@ -127,7 +127,7 @@ func brokenServerRule(server string) string {
 		// https://learn.microsoft.com/windows/win32/webdav/webdav-portal
 		return "contains '@', which leads to a web server"
 	case slices.Contains(notServers, lower(server)):
-		return "is none: Windows leads it to something else than a file server"
+		return "is not a file server: Windows handles this name itself"
 	}
 	// Windows allows none of these in names of computers, and DNS fewer.
 	// https://learn.microsoft.com/troubleshoot/windows-server/active-directory/naming-conventions-for-computer-domain-site-ou
@@ -144,7 +144,7 @@ func brokenShareRule(share string) string {
 	case strings.HasSuffix(share, ".") || strings.HasSuffix(share, " ") || strings.HasPrefix(share, " "):
 		return "begins with a space, or ends with a dot or a space"
 	case lower(share) == "davwwwroot":
-		return "is that of web servers"
+		return "is reserved for WebDAV"
 	}
 	return forbiddenIn(share, `"*:<>?|`, "")
 }
@@ -155,7 +155,7 @@ func forbiddenIn(name, set, hint string) string {
 		case unicode.IsControl(r):
 			return fmt.Sprintf("contains a control character (U+%04X)", r)
 		case unicode.Is(unicode.Cf, r):
-			return fmt.Sprintf("contains a character that cannot be seen (U+%04X)", r)
+			return fmt.Sprintf("contains an invisible character (U+%04X)", r)
 		case strings.ContainsRune(set, r):
 			return fmt.Sprintf("contains %q%s", r, hint)
 		}
