@@ -24,7 +24,7 @@ const (
 // is what both PartitionDisk and SetDiskState wait for: drivers list the volumes next and take
 // the first one without a look at how many there are.
 func (h *host) awaitArrival(ctx context.Context, disk target, layout win.DriveLayout) error {
-	missing, err := h.awaitVolumes(ctx, disk, mountable(layout))
+	missing, err := h.awaitVolumes(ctx, disk, layout.Mountable())
 	if err != nil || len(missing) == 0 {
 		return err
 	}

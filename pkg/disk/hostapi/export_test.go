@@ -2,7 +2,6 @@ package api
 
 // For the tests of what has no calls to a machine in it.
 var (
-	Mountable         = mountable
 	ParseLocation     = parseLocation
 	Partitioned       = partitioned
 	WithDataPartition = withDataPartition

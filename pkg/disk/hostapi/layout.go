@@ -21,8 +21,6 @@ const (
 	// https://learn.microsoft.com/windows-hardware/manufacture/desktop/configure-uefigpt-based-hard-drive-partitions
 	msrEnd     = 16 * mib
 	msrMinDisk = 128 * mib // a smaller disk gets none
-
-	hidden uint64 = 0x4000000000000000 // GPT attribute: the mount manager ignores it
 )
 
 // partitioned reports whether there is a partition that is not reserved for Windows' own use.
@@ -50,27 +48,10 @@ func partitioned(layout win.DriveLayout) bool {
 	}
 }
 
-// mountable returns the partitions of which Windows always makes volumes. It sometimes makes
-// volumes of others, too.
-func mountable(layout win.DriveLayout) (found []win.Partition) {
-	for _, p := range layout.Partitions {
-		switch {
-		case layout.Style == win.StyleGPT && p.Type == win.PartitionBasicData && p.Attributes&hidden == 0:
-			found = append(found, p)
-		case layout.Style == win.StyleMBR:
-			switch p.MBRType {
-			case 0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e: // FAT, NTFS, exFAT
-				found = append(found, p)
-			}
-		}
-	}
-	return found
-}
-
 // mayHaveVolumes reports whether Windows makes, or may make, a volume of any partition: of those
 // that are mountable, of its own special ones, and of dynamic disks.
 func mayHaveVolumes(layout win.DriveLayout) bool {
-	return len(mountable(layout)) > 0 || slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool {
+	return len(layout.Mountable()) > 0 || slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool {
 		switch p.Type {
 		case win.PartitionEFI, win.PartitionRecovery, win.PartitionLDMData:
 			return true

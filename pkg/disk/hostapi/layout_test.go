@@ -218,13 +218,13 @@ func TestPartitioned(t *testing.T) {
 		if got := diskapi.Partitioned(c.layout); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
-		if got := diskapi.Mountable(c.layout); len(got) != c.mountable {
+		if got := c.layout.Mountable(); len(got) != c.mountable {
 			t.Errorf("%s: %d volumes expected, want %d", c.name, len(got), c.mountable)
 		}
 	}
 	hidden := gpt(win.PartitionBasicData)
-	hidden.Partitions[0].Attributes = 0x4000000000000000
-	if got := diskapi.Mountable(hidden); len(got) != 0 {
+	hidden.Partitions[0].Attributes = win.HiddenPartition
+	if got := hidden.Mountable(); len(got) != 0 {
 		t.Errorf("a hidden partition: %d volumes expected, want none", len(got))
 	}
 }
