@@ -110,22 +110,32 @@ var smbCases = []testCase[*smbNode]{
 	{name: "one share in many spellings", run: func(n *smbNode) {
 		for i, remote := range []string{n.Share, n.Share + `\`, strings.ToUpper(n.Share), strings.ReplaceAll(n.Share, `\`, "/"), n.Share + "/sub//dir/"} {
 			n.must(n.mapTo(remote, n.path(string(rune('a'+i)))))
+			n.must(n.WriteFile(n.path("a")+`\sub\dir\file`, "data"))
 		}
-		n.must(n.WriteFile(n.path("a")+`\sub\dir\file`, "data"))
 		n.wantContent(n.path("c")+`\sub\dir\file`, "data")
 		n.wantContent(n.path("e")+`\file`, "data")
 	}},
 	{name: "two volumes on one share", run: func(n *smbNode) {
 		one, two := n.path("one"), n.path("two")
+		n.must(n.mapTo(n.Share, ""))
+		n.must(n.WriteFile(n.Share+`\one\file`, "data"))
+		n.must(n.WriteFile(n.Share+`\two\file`, "data"))
 		n.must(n.mapTo(n.Share+`\one`, one))
 		n.must(n.mapTo(n.Share+`\two`, two))
-		n.must(n.WriteFile(n.Share+`\two\file`, "data"))
 		n.must(n.RemoveLink(one))
 		twice(n.t, "RemoveSMBGlobalMapping of the first", func() error { return n.unmap(n.Share + `\one`) })
 		n.wantContent(two+`\file`, "data")
 		n.must(n.RemoveLink(two))
 		twice(n.t, "RemoveSMBGlobalMapping of the second", func() error { return n.unmap(n.Share + `\two`) })
 		n.wantMapped(n.Share, false)
+	}},
+	{name: "a directory that is not on the share", run: func(n *smbNode) {
+		twice(n.t, "NewSMBGlobalMapping", func() error {
+			wantError(n.t, "a missing directory", n.mapTo(n.Share+`\missing\dir`, n.path("link")), fs.ErrNotExist)
+			return nil
+		})
+		n.wantMapped(n.Share, false)
+		n.must(n.mapTo(n.Share, n.path("link"))) // the path is free
 	}},
 	{name: "the link is removed after the mapping", run: func(n *smbNode) {
 		// The order matters.

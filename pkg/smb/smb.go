@@ -47,7 +47,8 @@ type Interface interface {
 	// recreates one that does not work unless another volume needs it. The link is a directory
 	// symbolic link. If the same link exists the call succeeds; anything else there is
 	// fs.ErrExist. Refused credentials, and a folder outside the working directories, are
-	// fs.ErrPermission. A share that the server does not have is fs.ErrNotExist.
+	// fs.ErrPermission. A share that the server does not have is fs.ErrNotExist, and with a local
+	// path so is a directory that the share does not have.
 	NewSMBGlobalMapping(context.Context, *NewSMBGlobalMappingRequest) (*NewSMBGlobalMappingResponse, error)
 
 	// RemoveSMBGlobalMapping disconnects the node from a share, unless a link still uses it:

@@ -15,6 +15,7 @@ var update = flag.Bool("update", false, "rewrite the table of calls in testdata"
 func TestCalls(t *testing.T) {
 	node := newNode(t)
 	host := limited(t, node)
+	must(t, mapTo(host, share, ""), node.Mkdir(share+`\a`), node.RemoveSMBMapping(t.Context(), share, true))
 	var rows []calltable.Row
 	for _, o := range []struct {
 		name string
@@ -28,6 +29,20 @@ func TestCalls(t *testing.T) {
 		{"RemoveSMBGlobalMapping", func(h smbapi.HostAPI) error {
 			must(t, node.RemoveAll(stage), node.RemoveAll(stage2))
 			return h.RemoveSMBGlobalMapping(share)
+		}},
+		{"NewSMBGlobalMapping, a directory", func(h smbapi.HostAPI) error { return mapTo(h, share+`\a`, stage) }},
+		{"NewSMBGlobalMapping, a directory, again", func(h smbapi.HostAPI) error { return mapTo(h, share+`\a`, stage) }},
+		{"NewSMBGlobalMapping, a second directory", func(h smbapi.HostAPI) error { return mapTo(h, share+`\a`, stage2) }},
+		{"LinksGone, others left", func(h smbapi.HostAPI) error {
+			must(t, h.RemoveSMBGlobalMapping(share), node.RemoveAll(stage))
+			node.ResetCalls()
+			h.(smbapi.LinkWatcher).LinksGone(stage)
+			return nil
+		}},
+		{"LinksGone", func(h smbapi.HostAPI) error {
+			must(t, node.RemoveAll(stage2))
+			h.(smbapi.LinkWatcher).LinksGone(stage2)
+			return nil
 		}},
 		{"RemoveSMBGlobalMapping, again", func(h smbapi.HostAPI) error { return h.RemoveSMBGlobalMapping(share) }},
 	} {

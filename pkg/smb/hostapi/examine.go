@@ -13,16 +13,19 @@ type condition struct {
 	state state
 	cause cause
 	err   error // what opening the share answered
+	// missing is why the directory that the request is about cannot be used, if the share opens.
+	missing error
 }
 
 // examine tells in which condition the mapping of a share is. The status alone says little: it
-// stays OK when the password is changed. So it opens the share, as users of the mapping do.
-func (h host) examine(ctx context.Context, share string, privacy bool) (condition, error) {
+// stays OK when the password is changed. So it opens the share, as users of the mapping do, by a
+// directory in it if one is given.
+func (h host) examine(ctx context.Context, share, dir string, privacy bool) (condition, error) {
 	state, mapping, err := h.mappingState(ctx, share)
 	if state == stateAbsent || err != nil {
 		return condition{}, err
 	}
-	err = h.probe(ctx, share)
+	missing, err := h.probe(ctx, share, dir)
 	if ctx.Err() != nil { // the caller's, or ours: it says nothing about the share
 		return condition{}, ctx.Err()
 	}
@@ -31,7 +34,7 @@ func (h host) examine(ctx context.Context, share string, privacy bool) (conditio
 	case !known:
 		return condition{}, winerr.Wrap(opMap, share, err)
 	case c != causeOpens:
-		return condition{state, c, err}, nil
+		return condition{state: state, cause: c, err: err}, nil
 	case state == stateDisconnected:
 		// Opening the share makes Windows connect an idle mapping again.
 		if state, mapping, err = h.mappingState(ctx, share); state != stateConnected || err != nil {
@@ -42,7 +45,7 @@ func (h host) examine(ctx context.Context, share string, privacy bool) (conditio
 	if privacy && mapping.Plain && !h.state.mappings.private(share) {
 		return condition{state: state, cause: causeUnencrypted}, nil
 	}
-	return condition{state: state}, nil
+	return condition{state: state, missing: missing}, nil
 }
 
 func (h host) mappingState(ctx context.Context, share string) (state, win.SMBMapping, error) {
@@ -67,22 +70,37 @@ const probeLimit = 10 * time.Second
 // connect again, and a server that restarts gives many answers. It makes three attempts.
 var probeRetry = win.Backoff{First: 400 * time.Millisecond, Longest: time.Second, Limit: 1200 * time.Millisecond}
 
-// probe opens a share, as users of its mapping do.
-func (h host) probe(ctx context.Context, share string) error {
-	var answer error
+// probe opens a share, as users of its mapping do, by a directory in it if one is given.
+func (h host) probe(ctx context.Context, share, dir string) (missing, answer error) {
 	_, err := win.Poll(ctx, h.m, probeRetry, func(time.Duration) (bool, error) {
-		answer = h.open(ctx, share)
+		missing, answer = h.open(ctx, share, dir)
 		return !hasCause(answer, causeSessionLost), nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return answer
+	return missing, answer
 }
 
-func (h host) open(ctx context.Context, share string) error {
+// open opens a directory in a share, or the share if there is none or if the answer says nothing
+// about the share. ERROR_FILE_NOT_FOUND (2) and ERROR_PATH_NOT_FOUND (3) show that the share opens
+// without the directory. ERROR_ACCESS_DENIED (5) does not: the account can lack the right to look.
+func (h host) open(ctx context.Context, share, dir string) (missing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	_, err := h.m.FileInfo(ctx, win.Following(share))
-	return err
+	if dir == "" {
+		_, err = h.m.FileInfo(ctx, win.Following(share))
+		return nil, err
+	}
+	info, err := h.m.FileInfo(ctx, win.Following(dir))
+	switch code := winerr.CodeOf(err); {
+	case err == nil && !info.Directory:
+		return winerr.Directory, nil
+	case code == winerr.FileNotFound || code == winerr.PathNotFound:
+		return err, nil
+	}
+	if _, known := causeOf(err); !known && ctx.Err() == nil {
+		_, err = h.m.FileInfo(ctx, win.Following(share))
+	}
+	return nil, err
 }

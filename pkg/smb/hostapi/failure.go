@@ -33,6 +33,15 @@ func unreachable(share string, err error) error {
 	}
 }
 
+// missing describes that a share is mapped, but lacks the directory of the request. It is nil if
+// the share has it.
+func missing(r mapRequest, cause error) error {
+	if cause == nil {
+		return nil
+	}
+	return winerr.New(winerr.NotFound, opMap, r.Remote, "the share has no directory %s: %w; create it on the server, or correct the path of the volume", r.dir, cause)
+}
+
 // kept describes why a mapping that does not work is kept, and what uses it.
 func kept(share string, seen condition, user string) error {
 	const why = "the mapping is kept, because other volumes on the node use it"

@@ -103,7 +103,11 @@ func (h host) mapShare(ctx context.Context, remotePath, localPath, username, pas
 		secret := win.NewSecret(password)
 		defer secret.Wipe()
 		request := win.SMBMappingRequest{Remote: remote.Share(), User: username, Password: secret, RequirePrivacy: h.privacy}
-		if err := h.connect(ctx, mapRequest{request, remote.Server(), local, by}); err != nil {
+		r := mapRequest{SMBMappingRequest: request, server: remote.Server(), local: local, account: by}
+		if local != "" {
+			r.dir = remote.Inside()
+		}
+		if err := h.connect(ctx, r); err != nil {
 			return err
 		}
 		h.state.links.cancelRemoval(remote)

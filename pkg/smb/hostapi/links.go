@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -66,7 +67,7 @@ func (l *links) forget(share string, gone link) {
 	}
 }
 
-// of returns the links of a share.
+// of returns the links of a share, sorted by path.
 func (l *links) of(share string) []link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,6 +75,7 @@ func (l *links) of(share string) []link {
 	for _, link := range l.byShare[share] {
 		all = append(all, link)
 	}
+	slices.SortFunc(all, func(a, b link) int { return cmp.Compare(a.path, b.path) })
 	return all
 }
 

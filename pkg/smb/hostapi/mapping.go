@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
 // mapRequest is a mapping that a caller asks for.
@@ -15,19 +16,34 @@ type mapRequest struct {
 	win.SMBMappingRequest
 	server  string
 	local   string // the link that it is for, if any
+	dir     string // the directory in the share that the link leads to, if any
 	account account
 }
 
-// connect makes sure that a working mapping of a share exists, as the table in decision.go says.
+// connect makes sure that a working mapping of a share exists, as the table in decision.go says,
+// and that the directory of the request is on the share.
 func (h host) connect(ctx context.Context, r mapRequest) error {
-	seen, err := h.examine(ctx, r.Remote, h.privacy)
+	seen, err := h.examine(ctx, r.Remote, r.dir, h.privacy)
 	if err != nil {
 		return err
 	}
 	decided, user := h.judge(ctx, r, r.Remote, seen)
+	if decided.action == actionUse {
+		return missing(r, seen.missing)
+	}
+	if err := h.act(ctx, r, seen, decided, user); err != nil || r.dir == "" {
+		return err
+	}
+	absent, _ := h.open(ctx, r.Remote, r.dir) // another failure says nothing about the directory
+	if absent != nil && seen.state == stateAbsent {
+		h.undo(ctx, r)
+	}
+	return missing(r, absent)
+}
+
+// act does what was decided about a mapping that cannot be used as it is.
+func (h host) act(ctx context.Context, r mapRequest, seen condition, decided decision, user string) error {
 	switch decided.action {
-	case actionUse:
-		return nil
 	case actionCreate:
 		return h.create(ctx, r)
 	case actionRecreate:
@@ -41,9 +57,17 @@ func (h host) connect(ctx context.Context, r mapRequest) error {
 			return kept(r.Remote, seen, user)
 		}
 		return h.created(r, err)
-	case actionFail:
+	case actionUse, actionFail:
 	}
 	return kept(r.Remote, seen, user)
+}
+
+// undo removes the mapping that a failed request has created, unless a link uses it.
+func (h host) undo(ctx context.Context, r mapRequest) {
+	if remote, err := unc.Parse(opMap, r.Remote); err == nil {
+		h.state.links.postponeRemoval(remote)
+		h.removeUnused(ctx, r.Remote)
+	}
 }
 
 // judge gathers what the table asks for about a mapping, and decides. It returns what uses the
@@ -122,7 +146,7 @@ func (h host) recreate(ctx context.Context, r mapRequest, seen condition, decide
 // process has created it in between, or Windows hides it. The failure that led here stays if
 // there is nothing to replace.
 func (h host) replace(ctx context.Context, r mapRequest, failure error) error {
-	seen, err := h.examine(ctx, r.Remote, h.privacy)
+	seen, err := h.examine(ctx, r.Remote, r.dir, h.privacy)
 	if err != nil {
 		return err
 	}

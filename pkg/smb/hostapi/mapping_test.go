@@ -21,7 +21,8 @@ import (
 func TestReboot(t *testing.T) {
 	node := newNode(t)
 	before := limited(t, node)
-	must(t, mapTo(before, share+`\a`, stage), mapTo(before, `\\files\more`, stage2), node.WriteFile(share+`\a\file`, "data"))
+	must(t, mapTo(before, share, ""), node.WriteFile(share+`\a\file`, "data"),
+		mapTo(before, share+`\a`, stage), mapTo(before, `\\files\more`, stage2))
 	wantContent(t, node, stage+`\file`, "data")
 	node.Reboot()
 
@@ -611,5 +612,80 @@ func TestMapping_DomainRequired(t *testing.T) {
 	wantKind(t, "map with a domain", err, winerr.Invalid, winerr.NoSuchLogonSession)
 	if strings.Contains(err.Error(), "any domain") {
 		t.Errorf("%v asks for a domain that is there", err)
+	}
+}
+
+// TestDirectory_Missing: a directory that is not on the share is an error that names both, and
+// leaves nothing behind (csi-driver-smb staged such volumes, and pods failed later).
+func TestDirectory_Missing(t *testing.T) {
+	const missing = share + `\none`
+	wantMissing := func(t *testing.T, node *winsim.Node, err error, code winerr.Code) {
+		t.Helper()
+		wantKind(t, "missing directory", err, winerr.NotFound, code)
+		if err != nil && (!strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "map share "+share+":")) {
+			t.Errorf("%v does not name the directory and the share", err)
+		}
+		if _, err := node.ReadFile(stage); winerr.CodeOf(err) != winerr.FileNotFound {
+			t.Errorf("%s: %v, want nothing there", stage, err)
+		}
+	}
+	t.Run("no mapping before", func(t *testing.T) {
+		node := newNode(t)
+		wantMissing(t, node, mapTo(limited(t, node), missing, stage), winerr.FileNotFound)
+		wantMapped(t, node, share, false)
+		wantMissing(t, node, mapTo(smbapi.NewOn(node), missing+`\deep`, stage), winerr.PathNotFound)
+		wantMapped(t, node, share, false)
+	})
+	t.Run("a link needs the mapping", func(t *testing.T) {
+		node := newNode(t)
+		must(t, mapTo(limited(t, node), share, stage2), node.RemoveSMBMapping(t.Context(), share, true))
+		wantMissing(t, node, mapTo(limited(t, node), missing, stage), winerr.FileNotFound)
+		wantMapped(t, node, share, true)
+	})
+	t.Run("mapped before", func(t *testing.T) {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, ""))
+		wantMissing(t, node, mapTo(host, missing, stage), winerr.FileNotFound)
+		wantMapped(t, node, share, true)
+		must(t, mapTo(host, share, stage2), host.RemoveSMBGlobalMapping(share))
+		wantMissing(t, node, mapTo(host, missing, stage), winerr.FileNotFound)
+		must(t, node.RemoveAll(stage2), mapTo(host, `\\files\more`, "")) // its removal still waits
+		wantMapped(t, node, share, false)
+	})
+	t.Run("a file", func(t *testing.T) {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, ""), node.WriteFile(missing, ""))
+		wantMissing(t, node, mapTo(host, missing, stage), winerr.Directory)
+	})
+	t.Run("cannot be removed", func(t *testing.T) {
+		node := newNode(t)
+		host := limited(t, node)
+		inject(t, node, winsim.Fault{Call: "RemoveSMBMapping", Times: 1, Error: 53})
+		wantMissing(t, node, mapTo(host, missing, stage), winerr.FileNotFound)
+		wantMapped(t, node, share, true)
+		must(t, mapTo(host, `\\files\more`, ""))
+		wantMapped(t, node, share, false)
+	})
+}
+
+// TestDirectory_Unsure: a directory that the account may not look at can be used, and other
+// answers about it say nothing.
+func TestDirectory_Unsure(t *testing.T) {
+	const dir = share + `\secret`
+	for _, code := range []uint32{5, 123, 1463, 1920} {
+		for _, mapped := range []bool{false, true} {
+			node := newNode(t)
+			host := limited(t, node)
+			inject(t, node, winsim.Fault{Call: "FileInfo", Object: dir, Error: code})
+			if mapped {
+				must(t, mapTo(host, share, ""))
+			}
+			if err := mapTo(host, dir, stage); err != nil {
+				t.Errorf("code %d, mapped before: %v: %v", code, mapped, err)
+			}
+			wantMapped(t, node, share, true)
+		}
 	}
 }

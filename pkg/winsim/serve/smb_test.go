@@ -105,7 +105,7 @@ func (r remoteSMB) RemoveSMBGlobalMapping(ctx context.Context, in *smb.RemoveSMB
 
 // TestSMB_Codes: what drivers see of the ways in which a share cannot be had.
 func TestSMB_Codes(t *testing.T) {
-	const share = `\\files\data`
+	const share, link = `\\files\data`, `C:\var\lib\kubelet\plugins\link`
 	for _, c := range []struct {
 		name    string
 		change  func(*winsim.SMBServer)
@@ -124,6 +124,7 @@ func TestSMB_Codes(t *testing.T) {
 		{"unknown share", func(*winsim.SMBServer) {}, true, `\\files\none`, codes.NotFound, []string{"67", "DFS"}},
 		{"no encryption", func(s *winsim.SMBServer) { s.NoEncryption = true }, true, share, codes.FailedPrecondition, []string{"65", "-require-privacy"}},
 		{"no encryption needed", func(s *winsim.SMBServer) { s.NoEncryption = true }, false, share, codes.OK, nil},
+		{"missing directory", func(*winsim.SMBServer) {}, true, share + `\none`, codes.NotFound, []string{`map share \\files\data: `, `\\files\data\none`, "Windows error 2"}},
 		{"administrative share", func(*winsim.SMBServer) {}, true, `\\files\C$`, codes.PermissionDenied, []string{"administrative"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,10 +134,14 @@ func TestSMB_Codes(t *testing.T) {
 			}
 			dir := runWith(t, node, serve.Config{APIGroups: []string{"smb/v1"}, NoPrivacy: !c.privacy})
 			api := dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1")
-			_, err := api.call(t.Context(), "NewSmbGlobalMapping", fields{"remote_path": c.remote, "username": "csi", "password": "csi-Pa55"})
+			_, err := api.call(t.Context(), "NewSmbGlobalMapping", fields{"remote_path": c.remote, "local_path": link, "username": "csi", "password": "csi-Pa55"})
 			if status.Code(err) != c.code {
 				t.Errorf("%v, want the code %v", err, c.code)
 			}
+			if _, linkErr := node.ReadFile(link); (err == nil) == errors.Is(linkErr, fs.ErrNotExist) {
+				t.Errorf("the call ended with %v, and the link: %v", err, linkErr)
+			}
+			wantMapped(t, node, share, err == nil)
 			for _, part := range c.text {
 				if err != nil && !strings.Contains(err.Error(), part) {
 					t.Errorf("%v does not mention %s", err, part)

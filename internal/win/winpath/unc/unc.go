@@ -43,6 +43,15 @@ func (p Path) Share() string { return p.Server() + `\` + p.share }
 // without it they are resolved wrongly where nothing but a share is left.
 func (p Path) Directory() string { return p.path + `\` }
 
+// Inside is the whole path in its own case, without a backslash at the end. It is empty for the
+// share itself.
+func (p Path) Inside() string {
+	if lower(p.path) == p.Share() {
+		return ""
+	}
+	return p.path
+}
+
 // Parse reads a path. Slashes count as backslashes, and several in a row below the share as
 // one. The error is of kind winerr.Invalid.
 func Parse(op, text string) (Path, error) {

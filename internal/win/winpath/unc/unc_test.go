@@ -151,3 +151,18 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestPath_Inside(t *testing.T) {
+	for text, want := range map[string]string{
+		`\\Server\Share`:          "",
+		`//server/share/`:         "",
+		`\\Server\Share\A\b\`:     `\\Server\Share\A\b`,
+		`\\server\share\\share`:   `\\server\share\share`,
+		`\\10.0.0.1\Daten\Ordner`: `\\10.0.0.1\Daten\Ordner`,
+	} {
+		path, err := unc.Parse("test", text)
+		if err != nil || path.Inside() != want {
+			t.Errorf("%s: %q, %v, want %q", text, path.Inside(), err, want)
+		}
+	}
+}
