@@ -19,70 +19,94 @@ var (
 // TestRules_Complete: each combination matches exactly one rule, and each rule some combination.
 func TestRules_Complete(t *testing.T) {
 	used := make([]bool, len(rules))
-	for _, s := range allStates {
-		for _, c := range allCauses {
-			for _, o := range allOwners {
-				for _, a := range allAges {
-					var matching []int
-					for i, r := range rules {
-						if r.matches(s, c, o, a) {
-							matching = append(matching, i)
-							used[i] = true
-						}
-					}
-					if len(matching) != 1 {
-						t.Errorf("%v, %v, %v, %v: the rules %v match, want exactly one", s, c, o, a, matching)
-					}
-				}
+	combinations(allStates, allCauses, allOwners, allAges, func(s state, c cause, o owner, a age) {
+		var matching []int
+		for i, r := range rules {
+			if r.matches(s, c, o, a) {
+				matching = append(matching, i)
+				used[i] = true
 			}
 		}
-	}
+		if len(matching) != 1 {
+			t.Errorf("%v, %v, %v, %v: the rules %v match, want exactly one", s, c, o, a, matching)
+		}
+	})
 	if i := slices.Index(used, false); i >= 0 {
 		t.Errorf("rule %d matches nothing", i)
 	}
 }
 
-// TestDecide pins every rule by a combination that it matches, in the order of the rules.
+// TestDecide pins every combination, in the order of the rules. The lists are its own, so that a
+// change of those in the table shows.
 func TestDecide(t *testing.T) {
+	const (
+		no, same, password, other, unknown = ownerNone, ownerSameAccount, ownerNewPassword, ownerOtherUser, ownerUnknown
+		gone, ok, notOK                    = stateAbsent, stateConnected, stateDisconnected
+		early, late                        = ageRecent, ageLasting
+	)
+	type (
+		states = []state
+		owners = []owner
+		ages   = []age
+	)
 	cases := []struct {
-		s    state
-		c    cause
-		o    owner
-		a    age
-		want action
+		states states
+		causes []cause
+		owners owners
+		ages   ages
+		want   action
 	}{
-		{stateAbsent, causeOpens, ownerNone, ageRecent, actionCreate},
-		{stateConnected, causeOpens, ownerOtherUser, ageRecent, actionUse},
-		{stateDisconnected, causeOpens, ownerOtherUser, ageRecent, actionRecreate},
-		{stateConnected, causeUnencrypted, ownerNone, ageRecent, actionRecreate},
-		{stateConnected, causeUnencrypted, ownerSameAccount, ageLasting, actionFail},
-		{stateConnected, causeUnreachable, ownerNone, ageLasting, actionFail},
-		{stateDisconnected, causeUnreachable, ownerNone, ageLasting, actionAsk},
-		{stateDisconnected, causeNoAnswer, ownerNone, ageLasting, actionFail},
-		{stateConnected, causeConflict, ownerOtherUser, ageRecent, actionRecreate},
-		{stateDisconnected, causePassword, ownerOtherUser, ageRecent, actionRecreate},
-		{stateConnected, causePassword, ownerNone, ageRecent, actionRecreate},
-		{stateConnected, causePassword, ownerNewPassword, ageRecent, actionRecreate},
-		{stateConnected, causePassword, ownerSameAccount, ageRecent, actionFail},
-		{stateConnected, causePassword, ownerSameAccount, ageLasting, actionRecreate},
-		{stateConnected, causePassword, ownerOtherUser, ageLasting, actionFail},
-		{stateDisconnected, causeSessionLost, ownerNone, ageRecent, actionRecreate},
-		{stateConnected, causeSessionLost, ownerUnknown, ageRecent, actionFail},
-		{stateDisconnected, causeSessionLost, ownerNewPassword, ageRecent, actionAsk},
-		{stateConnected, causeSessionLost, ownerSameAccount, ageLasting, actionRecreate},
-		{stateConnected, causeSessionLost, ownerOtherUser, ageLasting, actionFail},
-		{stateDisconnected, causeSessionLost, ownerOtherUser, ageLasting, actionAsk},
-		{stateDisconnected, causeRefused, ownerNone, ageRecent, actionRecreate},
-		{stateConnected, causeRefused, ownerSameAccount, ageLasting, actionFail},
-		{stateDisconnected, causeRefused, ownerUnknown, ageLasting, actionAsk},
+		{states{gone}, allCauses, allOwners, allAges, actionCreate},
+		{states{ok}, on(causeOpens), allOwners, allAges, actionUse},
+		{states{notOK}, on(causeOpens), allOwners, allAges, actionRecreate},
+		{states{ok, notOK}, on(causeUnencrypted), owners{no}, allAges, actionRecreate},
+		{states{ok, notOK}, on(causeUnencrypted), owners{same, password, other, unknown}, allAges, actionFail},
+		{states{ok}, on(causeUnreachable), allOwners, allAges, actionFail},
+		{states{notOK}, on(causeUnreachable), allOwners, allAges, actionAsk},
+		{states{ok, notOK}, on(causeNoAnswer), allOwners, allAges, actionFail},
+		{states{ok, notOK}, on(causeConflict), allOwners, allAges, actionRecreate},
+		{states{notOK}, on(causePassword), allOwners, allAges, actionRecreate},
+		{states{ok}, on(causePassword), owners{no}, allAges, actionRecreate},
+		{states{ok}, on(causePassword), owners{password, unknown}, allAges, actionRecreate},
+		{states{ok}, on(causePassword), owners{same}, ages{early}, actionFail},
+		{states{ok}, on(causePassword), owners{same}, ages{late}, actionRecreate},
+		{states{ok}, on(causePassword), owners{other}, allAges, actionFail},
+		{states{ok, notOK}, on(causeSessionLost), owners{no}, allAges, actionRecreate},
+		{states{ok}, on(causeSessionLost), owners{same, password, unknown}, ages{early}, actionFail},
+		{states{notOK}, on(causeSessionLost), owners{same, password, unknown}, ages{early}, actionAsk},
+		{states{ok, notOK}, on(causeSessionLost), owners{same, password, unknown}, ages{late}, actionRecreate},
+		{states{ok}, on(causeSessionLost), owners{other}, allAges, actionFail},
+		{states{notOK}, on(causeSessionLost), owners{other}, allAges, actionAsk},
+		{states{ok, notOK}, on(causeRefused), owners{no}, allAges, actionRecreate},
+		{states{ok}, on(causeRefused), owners{same, password, other, unknown}, allAges, actionFail},
+		{states{notOK}, on(causeRefused), owners{same, password, other, unknown}, allAges, actionAsk},
 	}
 	if len(cases) != len(rules) {
 		t.Fatalf("%d cases for %d rules", len(cases), len(rules))
 	}
-	for i, c := range cases {
-		got := decide(c.s, c.c, c.o, c.a)
-		if got.action != c.want || got != rules[i].decision {
-			t.Errorf("%v, %v, %v, %v: %v (%s), want %v, by rule %d", c.s, c.c, c.o, c.a, got.action, got.why, c.want, i)
+	pinned := 0
+	for i, want := range cases {
+		combinations(want.states, want.causes, want.owners, want.ages, func(s state, c cause, o owner, a age) {
+			pinned++
+			got := decide(s, c, o, a)
+			if got.action != want.want || got != rules[i].decision {
+				t.Errorf("%v, %v, %v, %v: %v (%s), want %v, by rule %d", s, c, o, a, got.action, got.why, want.want, i)
+			}
+		})
+	}
+	if all := len(allStates) * len(allCauses) * len(allOwners) * len(allAges); pinned != all {
+		t.Errorf("the cases have %d combinations, want %d", pinned, all)
+	}
+}
+
+func combinations(states []state, causes []cause, owners []owner, ages []age, each func(state, cause, owner, age)) {
+	for _, s := range states {
+		for _, c := range causes {
+			for _, o := range owners {
+				for _, a := range ages {
+					each(s, c, o, a)
+				}
+			}
 		}
 	}
 }

@@ -210,6 +210,22 @@ func TestMapping_Refused(t *testing.T) {
 	}
 }
 
+// TestMapping_PasswordChangedBeforeRestart: a daemon that has restarted does not know the old
+// password. It recreates a mapping that another link uses with the password of the request.
+func TestMapping_PasswordChangedBeforeRestart(t *testing.T) {
+	node := newNode(t)
+	must(t, mapTo(limited(t, node), share, stage), node.WriteFile(stage+`\file`, "data"))
+	change(t, node, "files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" })
+	restarted := limited(t, node)
+	node.ResetCalls()
+	must(t, restarted.(smbapi.Mapper).MapSMBShare(share, stage2, user, "new"))
+	if made(node, "RemoveSMBMapping") != 1 || made(node, "CreateSMBMapping") != 1 {
+		t.Errorf("the mapping was not recreated once: %v", node.Calls())
+	}
+	wantContent(t, node, stage+`\file`, "data")
+	wantContent(t, node, stage2+`\file`, "data")
+}
+
 // TestMapping_Privacy: where encryption is required, a mapping without it is recreated although
 // it works, unless another link uses it.
 func TestMapping_Privacy(t *testing.T) {
