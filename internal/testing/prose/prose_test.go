@@ -103,7 +103,7 @@ func avoided(t *testing.T, repository fs.FS) *regexp.Regexp {
 
 func skipped(dir string) bool {
 	switch base := path.Base(dir); {
-	case dir == "bin", dir == "dist", base == "testdata":
+	case dir == "bin", dir == "dist", strings.HasSuffix(dir, "testdata/fuzz"):
 		return true
 	default:
 		return strings.HasPrefix(base, ".") && dir != "." && dir != ".github" && dir != ".ci"
@@ -112,7 +112,7 @@ func skipped(dir string) bool {
 
 func isText(name string) bool {
 	switch path.Ext(name) {
-	case ".go", ".md", ".yaml", ".yml", ".tpl", ".txt", ".proto", ".sh", ".c", ".h":
+	case ".go", ".md", ".yaml", ".yml", ".tpl", ".tmpl", ".json", ".txt", ".proto", ".sh", ".c", ".h":
 		return true
 	}
 	switch path.Base(name) {
