@@ -78,11 +78,24 @@ type Volumes interface {
 	// MSFT_Volume.Format. It takes seconds, and goes on after ctx has ended. What the
 	// method returns comes as a winerr.StorageCode. The storage service may not know
 	// a new volume yet: winerr.WMINotFound, or winerr.StorageCacheOutOfDate.
-	Format(ctx context.Context, id VolumeID) error
+	Format(ctx context.Context, id VolumeID, options FormatOptions) error
 
 	// FormatLegacy does the same by Win32_Volume.Format, which does not depend on the storage
 	// service's cache. What the method returns comes as a winerr.LegacyFormatCode.
-	FormatLegacy(ctx context.Context, id VolumeID) error
+	FormatLegacy(ctx context.Context, id VolumeID, options FormatOptions) error
+
+	// SetVolumeLabel names the file system, or with an empty label removes its name:
+	// SetVolumeLabel.
+	SetVolumeLabel(ctx context.Context, id VolumeID, label string) error
+
+	// RootEntries lists the root directory of the volume. Of many entries, it returns only the
+	// first.
+	RootEntries(ctx context.Context, id VolumeID) ([]DirEntry, error)
+
+	// SetRootSecurity replaces the access list of the volume's root directory, on a handle of
+	// it: SetKernelObjectSecurity. Entries in the root keep theirs. The list is a text that
+	// package sddl reads.
+	SetRootSecurity(ctx context.Context, id VolumeID, accessList string) error
 
 	// RefreshStorageCache makes the storage service look at disks and volumes again:
 	// MSFT_StorageSetting.UpdateHostStorageCache.
@@ -92,7 +105,14 @@ type Volumes interface {
 // FileSystemInfo is the part of the result of GetVolumeInformation that we use.
 type FileSystemInfo struct {
 	Name     string
+	Label    string
 	ReadOnly bool // FILE_READ_ONLY_VOLUME: writes fail with ERROR_WRITE_PROTECT (19)
+}
+
+// FormatOptions are what a format can choose. Zero values leave the choice to Windows.
+type FormatOptions struct {
+	ClusterSize uint32 // in bytes
+	Label       string
 }
 
 // Extent is DISK_EXTENT: a part of a disk that belongs to a volume.

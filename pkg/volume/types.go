@@ -1,9 +1,18 @@
 package volume
 
-// FormatVolumeRequest names the volume to format.
+// FormatVolumeRequest names the volume to format. The other fields are optional, and take effect
+// only if this call formats the volume.
 type FormatVolumeRequest struct {
 	// VolumeID is the id of the volume.
 	VolumeID string
+	// AllocationUnitSize is the cluster size in bytes, a power of two from 512 to 2 MiB; 0 means
+	// the default.
+	AllocationUnitSize uint32
+	// Label is the name of the file system, at most 32 characters; empty means the default.
+	Label string
+	// RootAccess says who has access to the root directory: volumeapi.UsersModify, or an access
+	// list in SDDL, see volumeapi.FormatOptions. Empty means the default.
+	RootAccess string
 }
 
 // FormatVolumeResponse is empty: the volume has a file system, new or not.

@@ -26,6 +26,7 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -44,7 +45,8 @@ type Interface interface {
 	// FormatVolume puts an empty NTFS file system on an empty volume. It keeps a volume
 	// that has a file system and succeeds: a driver that a temporary failure misled must
 	// not destroy data. It refuses content that Windows does not recognise, locked and
-	// unreadable volumes, and volumes on the disk of the system (fs.ErrPermission).
+	// unreadable volumes, and volumes on the disk of the system (fs.ErrPermission). It completes
+	// a format that was interrupted before the access to the root was set.
 	FormatVolume(context.Context, *FormatVolumeRequest) (*FormatVolumeResponse, error)
 
 	// GetClosestVolumeIDFromTargetPath returns the volume that holds a path after
@@ -103,6 +105,7 @@ var _ Interface = (*Volume)(nil)
 type Volume struct {
 	host              volumeapi.HostAPI
 	acceptDiskNumbers bool
+	formatDefaults    volumeapi.FormatOptions
 }
 
 // New returns a Volume that works on the given host, which must not be nil.
@@ -145,6 +148,16 @@ func AcceptDiskNumbers() Option {
 	}
 }
 
+// FormatDefaults are the options of FormatVolume for fields that a request leaves empty.
+//
+// The host must be a volumeapi.FormatterWithOptions, as those of package hostapi and winsim are.
+func FormatDefaults(options volumeapi.FormatOptions) Option {
+	return func(v *Volume) error {
+		v.formatDefaults = options
+		return options.Check()
+	}
+}
+
 // FormatVolume implements Interface.
 func (v *Volume) FormatVolume(ctx context.Context, request *FormatVolumeRequest) (*FormatVolumeResponse, error) {
 	const op = "format volume"
@@ -155,10 +168,27 @@ func (v *Volume) FormatVolume(ctx context.Context, request *FormatVolumeRequest)
 	if err := checkID(op, request.VolumeID); err != nil {
 		return nil, err
 	}
-	if err := h.FormatVolume(request.VolumeID); err != nil {
+	options := volumeapi.FormatOptions{
+		AllocationUnitSize: cmp.Or(request.AllocationUnitSize, v.formatDefaults.AllocationUnitSize),
+		Label:              cmp.Or(request.Label, v.formatDefaults.Label),
+		RootAccess:         cmp.Or(request.RootAccess, v.formatDefaults.RootAccess),
+	}
+	if err := formatWith(h, request.VolumeID, options); err != nil {
 		return nil, winerr.Wrap(op, request.VolumeID, err)
 	}
 	return &FormatVolumeResponse{}, nil
+}
+
+// formatWith formats with options if there are any: hosts that drivers write need not have them.
+func formatWith(host volumeapi.HostAPI, id string, options volumeapi.FormatOptions) error {
+	if options == (volumeapi.FormatOptions{}) {
+		return host.FormatVolume(id)
+	}
+	formatter, ok := host.(volumeapi.FormatterWithOptions)
+	if !ok {
+		return winerr.New(winerr.Unsupported, "format volume", id, "the host cannot format with options; it is not a volumeapi.FormatterWithOptions")
+	}
+	return formatter.FormatVolumeWithOptions(id, options)
 }
 
 // GetClosestVolumeIDFromTargetPath implements Interface.

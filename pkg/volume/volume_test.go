@@ -265,3 +265,49 @@ type listingHost struct {
 func (h *listingHost) ListVolumesOnDisk(disk, partition uint32) ([]string, error) {
 	return h.volumes, h.note("list", disk, partition)
 }
+
+// formatter is a host that takes options.
+type formatter struct{ *fakeHost }
+
+func (f formatter) FormatVolumeWithOptions(id string, options volumeapi.FormatOptions) error {
+	return f.note("format", id, options.AllocationUnitSize, options.Label, options.RootAccess)
+}
+
+// TestFormatVolume_Options: fields of the request come before defaults; a host that cannot take
+// them is asked only without any.
+func TestFormatVolume_Options(t *testing.T) {
+	defaults := volume.FormatDefaults(volumeapi.FormatOptions{AllocationUnitSize: 4096, Label: "default"})
+	for name, c := range map[string]struct {
+		options []volume.Option
+		request volume.FormatVolumeRequest
+		want    string
+		plain   bool // a host without options can do it, too
+	}{
+		"nothing":         {request: volume.FormatVolumeRequest{VolumeID: "V1"}, want: "format V1", plain: true},
+		"a label":         {request: volume.FormatVolumeRequest{VolumeID: "V1", Label: "x"}, want: "format V1 0 x"},
+		"defaults":        {options: []volume.Option{defaults}, request: volume.FormatVolumeRequest{VolumeID: "V1"}, want: "format V1 4096 default"},
+		"more than those": {options: []volume.Option{defaults}, request: volume.FormatVolumeRequest{VolumeID: "V1", AllocationUnitSize: 512, RootAccess: "users-modify"}, want: "format V1 512 default users-modify"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			able := formatter{&fakeHost{}}
+			v, err := volume.New(able, c.options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := v.FormatVolume(t.Context(), &c.request); err != nil || !slices.Equal(able.calls, []string{c.want}) {
+				t.Errorf("%q, %v, want %q", able.calls, err, c.want)
+			}
+			plain := &fakeHost{}
+			v, err = volume.New(plain, c.options...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := v.FormatVolume(t.Context(), &c.request); c.plain != (err == nil) || (err != nil && !errors.Is(err, errors.ErrUnsupported)) || len(plain.calls) != len(able.calls) && c.plain {
+				t.Errorf("without options: %q, %v", plain.calls, err)
+			}
+		})
+	}
+	if _, err := volume.New(&fakeHost{}, volume.FormatDefaults(volumeapi.FormatOptions{Label: "a/b"})); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("a wrong default: %v", err)
+	}
+}

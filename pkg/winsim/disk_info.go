@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -32,6 +33,10 @@ type PartitionInfo struct {
 	VolumeID   string     // \\?\Volume{guid}\; empty while Windows does not show it
 	Letter     string     // drive letter, if any
 	FileSystem FileSystem // FileSystemNone without one
+
+	Label       string // of the file system
+	ClusterSize Size   // 0 without a file system
+	RootAccess  string // access list of the root directory in SDDL
 }
 
 // DiskInfo describes a disk.
@@ -86,14 +91,15 @@ func (p *partition) info(style win.PartitionStyle) PartitionInfo {
 			info.VolumeID, info.Letter = string(v.id()), v.letter
 		}
 		if fs := v.fileSystem(); fs != nil {
-			info.FileSystem = fs.kind
+			info.FileSystem, info.Label, info.ClusterSize = fs.kind, fs.label, Size(fs.cluster)
+			info.RootAccess = cmp.Or(fs.rootAccess, defaultRootAccess)
 		}
 	}
 	return info
 }
 
-// DiskFingerprint is a hash of the disk's content: partition table, raw bytes and the files of
-// its volumes. It does not cover whether the disk is online or read-only.
+// DiskFingerprint is a hash of the disk's content: partition table, raw bytes, and the files,
+// labels and access lists of its volumes. It does not cover whether the disk is online or read-only.
 func (n *Node) DiskFingerprint(number uint32) (string, error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -106,7 +112,7 @@ func (n *Node) DiskFingerprint(number uint32) (string, error) {
 	d.content.fill(h)
 	for _, offset := range slices.Sorted(maps.Keys(d.fileSystems)) {
 		fs := d.fileSystems[offset]
-		fmt.Fprintf(h, "%d %s %d %d\n", offset, fs.kind, fs.sectors, fs.used)
+		fmt.Fprintf(h, "%d %s %d %d %d %q %s\n", offset, fs.kind, fs.sectors, fs.used, fs.cluster, fs.label, fs.rootAccess)
 		fs.refreshAll()
 		var tree strings.Builder
 		fs.root.describe(&tree, "")

@@ -77,8 +77,11 @@ func storageCalls(ctx context.Context, node *winsim.Node) map[string]func() erro
 		"VolumeOfDrive":       func() error { _, err := node.VolumeOfDrive(ctx, `C:\`); return err },
 		"VolumePaths":         func() error { _, err := node.VolumePaths(ctx, dataID); return err },
 		"SystemVolumes":       func() error { _, err := node.SystemVolumes(ctx); return err },
-		"Format":              func() error { return node.Format(ctx, dataID) },
-		"FormatLegacy":        func() error { return node.FormatLegacy(ctx, dataID) },
+		"Format":              func() error { return node.Format(ctx, dataID, win.FormatOptions{}) },
+		"FormatLegacy":        func() error { return node.FormatLegacy(ctx, dataID, win.FormatOptions{}) },
+		"SetVolumeLabel":      func() error { return node.SetVolumeLabel(ctx, dataID, "data") },
+		"RootEntries":         func() error { _, err := node.RootEntries(ctx, dataID); return err },
+		"SetRootSecurity":     func() error { return node.SetRootSecurity(ctx, dataID, "D:P(A;;FA;;;SY)") },
 		"RefreshStorageCache": func() error { return node.RefreshStorageCache(ctx) },
 	}
 }
@@ -181,7 +184,7 @@ func TestInjection_RemoveReleases(t *testing.T) {
 		node := newProvenNode(t, storageModel())
 		injection := inject(t, node, winsim.Fault{Call: "Format", Delay: time.Hour})
 		done := make(chan error, 1)
-		go func() { done <- node.Format(t.Context(), dataID) }()
+		go func() { done <- node.Format(t.Context(), dataID, win.FormatOptions{}) }()
 		synctest.Wait()
 		if injection.Hits() != 1 || len(done) != 0 {
 			t.Fatalf("%d hits, %d answers, want a call that hangs", injection.Hits(), len(done))
@@ -226,10 +229,10 @@ func TestClock_Real(t *testing.T) {
 
 		hasty, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := node.Format(hasty, dataID); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
+		if err := node.Format(hasty, dataID, win.FormatOptions{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Second {
 			t.Errorf("a caller with a second: %v after %v", err, time.Since(start))
 		}
-		if err := node.Format(t.Context(), dataID); !bare(err, winerr.StorageInUse) {
+		if err := node.Format(t.Context(), dataID, win.FormatOptions{}); !bare(err, winerr.StorageInUse) {
 			t.Errorf("a second format: %v, want code 6", err)
 		}
 		if content, err := node.ReadFile(dataVolume + "file"); content != "data" {
@@ -241,7 +244,7 @@ func TestClock_Real(t *testing.T) {
 		if node.Exists(dataVolume + "file") {
 			t.Error("the format did not go on when its caller had left")
 		}
-		if err := node.Format(t.Context(), dataID); err != nil || time.Since(start) != 20*time.Second {
+		if err := node.Format(t.Context(), dataID, win.FormatOptions{}); err != nil || time.Since(start) != 20*time.Second {
 			t.Errorf("a third format: %v after %v", err, time.Since(start))
 		}
 	})
@@ -285,7 +288,7 @@ func TestDiskFingerprint(t *testing.T) {
 		"another disk": {func(n *winsim.Node) error { return n.CreateDisk(t.Context(), win.PhysicalDrive(1), win.GUID{}) }, false},
 		"a file":       {func(n *winsim.Node) error { return n.WriteFile(dataVolume+"file", "datA") }, true},
 		"a directory":  {func(n *winsim.Node) error { return n.Mkdir(dataVolume + "dir") }, true},
-		"format":       {func(n *winsim.Node) error { return n.Format(t.Context(), dataID) }, true},
+		"format":       {func(n *winsim.Node) error { return n.Format(t.Context(), dataID, win.FormatOptions{}) }, true},
 		"new table":    {func(n *winsim.Node) error { return n.CreateDisk(t.Context(), win.PhysicalDrive(2), win.GUID{}) }, true},
 		"no partition": {func(n *winsim.Node) error {
 			return n.SetDriveLayout(t.Context(), win.PhysicalDrive(2), win.DriveLayout{Style: win.StyleGPT})
@@ -408,7 +411,7 @@ func TestStorage_Concurrent(t *testing.T) {
 					node.CreateDisk(ctx, device, win.NewGUID()),
 					node.SetDriveLayout(ctx, device, win.DriveLayout{Style: win.StyleGPT, Partitions: []win.Partition{partition}}),
 					node.Sleep(ctx, time.Millisecond),
-					node.Format(ctx, id),
+					node.Format(ctx, id, win.FormatOptions{}),
 					node.WriteFile(string(id)+"file", "data"),
 					node.GrowPartition(ctx, device, 1, 1<<20),
 					node.ExtendVolume(ctx, id, 101<<11),

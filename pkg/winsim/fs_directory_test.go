@@ -102,7 +102,7 @@ func TestDirectory_VolumeChanges(t *testing.T) {
 			t.Errorf("%s: %v, want %v", state, err, want)
 		}
 	}
-	mustAll(t, node.SetVolumeState(dataVolume, winsim.Healthy), dir.CreateDirectory(ctx, "new"), node.Format(ctx, dataID))
+	mustAll(t, node.SetVolumeState(dataVolume, winsim.Healthy), dir.CreateDirectory(ctx, "new"), node.Format(ctx, dataID, win.FormatOptions{}))
 	if err := dir.CreateDirectory(ctx, "other"); !bare(err, winerr.FileInvalid) {
 		t.Errorf("after a format: %v, want code 1006", err)
 	}

@@ -26,6 +26,9 @@ type fileSystem struct {
 	cluster int64
 	used    int64 // bytes in addition to files
 	root    *entry
+	label   string
+	// rootAccess is the access list of the root; empty means that of a new volume.
+	rootAccess string
 
 	mirrored *realTree // where it is mirrored, or nil
 
@@ -85,7 +88,7 @@ func (n *Node) FileSystem(ctx context.Context, id win.VolumeID) (win.FileSystemI
 	}
 	defer unlock()
 	name := map[FileSystem]string{NTFS: "NTFS", ReFS: "ReFS", FAT32: "FAT32", CDFS: "CDFS"}[fs.kind]
-	return win.FileSystemInfo{Name: name, ReadOnly: n.volumeByID(string(id)).writable() != nil}, nil
+	return win.FileSystemInfo{Name: name, Label: fs.label, ReadOnly: n.volumeByID(string(id)).writable() != nil}, nil
 }
 
 // VolumeSpace returns size and free space.

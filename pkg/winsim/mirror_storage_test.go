@@ -74,7 +74,7 @@ func TestMirror_Storage(t *testing.T) {
 		t.Errorf("attached again it has %q, %v", text, err)
 	}
 
-	mustAll(t, node.Format(ctx, win.VolumeID(id)))
+	mustAll(t, node.Format(ctx, win.VolumeID(id), win.FormatOptions{}))
 	if names, err := os.ReadDir(realPath(dir, stage)); err != nil || len(names) > 0 {
 		t.Errorf("the formatted volume has %v, %v", names, err)
 	}

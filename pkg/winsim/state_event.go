@@ -20,6 +20,8 @@ type eventState struct {
 	Table    win.GUID `json:",omitzero"`
 	Absences int      `json:",omitzero"`
 	Changes  int      `json:",omitzero"`
+
+	Format win.FormatOptions `json:",omitzero"`
 }
 
 type eventKind string
@@ -53,7 +55,7 @@ func (s *saver) events() []eventState {
 		case volumeGrowth:
 			is = eventState{Kind: savedVolumeGrowth, Volume: s.volumes.index(what.volume)}
 		case *formatEnd:
-			is = eventState{Kind: savedFormatEnd, Volume: s.volumes.index(what.volume), Absences: what.absences}
+			is = eventState{Kind: savedFormatEnd, Volume: s.volumes.index(what.volume), Absences: what.absences, Format: what.options}
 		case tableMove:
 			is = eventState{Kind: savedTableMove, Disk: s.disks.index(what.disk)}
 		case msrArrival:
@@ -94,7 +96,7 @@ func (l *loader) event(s eventState) (eventAction, error) {
 	case savedVolumeArrival, savedVolumeGrowth, savedFormatEnd:
 		v, err := pick(l.volumes, s.Volume)
 		return map[eventKind]eventAction{
-			savedVolumeArrival: volumeArrival{v, s.Absences}, savedVolumeGrowth: volumeGrowth{v}, savedFormatEnd: &formatEnd{volume: v, absences: s.Absences},
+			savedVolumeArrival: volumeArrival{v, s.Absences}, savedVolumeGrowth: volumeGrowth{v}, savedFormatEnd: &formatEnd{volume: v, absences: s.Absences, options: s.Format},
 		}[s.Kind], err
 	case savedTableMove, savedMSRArrival, savedOfflineRelapse:
 		d, err := pick(l.disks, s.Disk)

@@ -14,7 +14,9 @@ import (
 type fileSystemState struct {
 	Kind                           FileSystem
 	Sector, Sectors, Cluster, Used int64
-	ShortNames                     bool `json:",omitzero"`
+	ShortNames                     bool   `json:",omitzero"`
+	Label                          string `json:",omitzero"`
+	RootAccess                     string `json:",omitzero"`
 	// Entries are the root, then each entry after its directory. They are not nested: trees can
 	// be deeper than JSON allows.
 	Entries []entryState
@@ -67,7 +69,7 @@ func (s *saver) mountedFolders() map[*entry]folderState {
 func (s *saver) fileSystem(fs *fileSystem) fileSystemState {
 	saved := fileSystemState{
 		Kind: fs.kind, Sector: fs.sector, Sectors: fs.sectors, Cluster: fs.cluster, Used: fs.used,
-		ShortNames: fs.shortNames,
+		ShortNames: fs.shortNames, Label: fs.label, RootAccess: fs.rootAccess,
 	}
 	entries := []*entry{fs.root}
 	saved.Entries = []entryState{s.entry(fs.root, 0)}
@@ -102,7 +104,7 @@ func (s *saver) entry(e *entry, in int) entryState {
 func (l *loader) fileSystem(saved fileSystemState) (*fileSystem, error) {
 	fs := &fileSystem{
 		kind: saved.Kind, sector: saved.Sector, sectors: saved.Sectors, cluster: saved.Cluster, used: saved.Used,
-		shortNames: saved.ShortNames,
+		shortNames: saved.ShortNames, label: saved.Label, rootAccess: saved.RootAccess,
 	}
 	if err := oneOf("fileSystem", fs.kind, NTFS, ReFS, FAT32, CDFS); err != nil || fs.kind == "" || fs.sector <= 0 || fs.cluster <= 0 {
 		return nil, fmt.Errorf("unknown file system %q", fs.kind)

@@ -197,12 +197,12 @@ func TestState_Format(t *testing.T) {
 	if _, err := node.Inject(winsim.Fault{Call: "Format", Do: func(*winsim.Node) { time.AfterFunc(10*time.Millisecond, leave) }}); err != nil {
 		t.Fatal(err)
 	}
-	if err := node.Format(asking, id); err == nil {
+	if err := node.Format(asking, id, win.FormatOptions{}); err == nil {
 		t.Fatal("an hour has passed")
 	}
 	model.RealTime = false // of which a day can pass
 	again := load(t, model, save(t, node))
-	if err := again.Format(ctx, id); err == nil {
+	if err := again.Format(ctx, id, win.FormatOptions{}); err == nil {
 		t.Error("it is formatted twice at the same time")
 	}
 	if err := again.Sleep(ctx, time.Since(again.Now())+2*time.Hour); err != nil {

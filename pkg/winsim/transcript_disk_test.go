@@ -300,13 +300,13 @@ func (s *shell) changeVolume(command string, argument func(int) string, _ []stri
 	case "FlushVolume":
 		err = n.FlushVolume(ctx, id)
 	case "Format":
-		err = n.Format(ctx, id)
+		err = n.Format(ctx, id, win.FormatOptions{})
 	case "FormatLegacy":
-		err = n.FormatLegacy(ctx, id)
+		err = n.FormatLegacy(ctx, id, win.FormatOptions{})
 	case "FormatAndLeave": // by a caller who gives up after it has begun
 		leaving, leave := context.WithCancel(ctx)
 		injection, _ := n.Inject(winsim.Fault{Call: "Format", Times: 1, Do: func(*winsim.Node) { leave() }})
-		err = n.Format(leaving, id)
+		err = n.Format(leaving, id, win.FormatOptions{})
 		injection.Remove()
 	case "RefreshStorageCache":
 		err = n.RefreshStorageCache(ctx)

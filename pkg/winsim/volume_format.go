@@ -6,19 +6,20 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // Format is MSFT_Volume.Format: the storage service looks up the volume in its own cache.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
-func (n *Node) Format(ctx context.Context, id win.VolumeID) error {
+func (n *Node) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	if err := n.beginCall(ctx, "Format", string(id), string(id.Device())); err != nil {
 		return err
 	}
-	return n.format(ctx, id, n.refuseFormat, winerr.StorageIOError)
+	return n.format(ctx, id, options, n.refuseFormat, winerr.StorageIOError)
 }
 
 // refuseFormat returns why the storage service refuses to format. n.mu is held.
-func (n *Node) refuseFormat(v *volume) error {
+func (n *Node) refuseFormat(v *volume, options win.FormatOptions) error {
 	switch known := v.openError() == nil && (v.inServiceCache || !n.clock.now().Before(v.arrived.Add(n.storage.ServiceDelay))); {
 	case !known:
 		return winerr.WMINotFound
@@ -34,21 +35,27 @@ func (n *Node) refuseFormat(v *volume) error {
 		return winerr.StorageIOError
 	case v.writable() != nil:
 		return winerr.StorageReadOnly
+	case winpath.UTF16Len(options.Label) > maxLabel:
+		return winerr.StorageInvalidParameter
+	case !v.clusterFits(options.ClusterSize):
+		return winerr.StorageClusterSize
+	case v.tooManyClusters(options.ClusterSize):
+		return winerr.StorageTooManyClusters
 	}
 	return nil
 }
 
 // FormatLegacy is Win32_Volume.Format, which has no cache.
 // https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
-func (n *Node) FormatLegacy(ctx context.Context, id win.VolumeID) error {
+func (n *Node) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	if err := n.beginCall(ctx, "FormatLegacy", string(id), string(id.Device())); err != nil {
 		return err
 	}
-	return n.format(ctx, id, n.refuseLegacyFormat, winerr.LegacyFormatIOError)
+	return n.format(ctx, id, options, n.refuseLegacyFormat, winerr.LegacyFormatIOError)
 }
 
 // refuseLegacyFormat is refuseFormat with the codes of FormatLegacy.
-func (n *Node) refuseLegacyFormat(v *volume) error {
+func (n *Node) refuseLegacyFormat(v *volume, options win.FormatOptions) error {
 	switch {
 	case v.openError() != nil:
 		return winerr.WMINotFound
@@ -60,8 +67,30 @@ func (n *Node) refuseLegacyFormat(v *volume) error {
 		return winerr.LegacyFormatNotMounted
 	case v.writable() != nil:
 		return winerr.LegacyFormatWriteProtected
+	case winpath.UTF16Len(options.Label) > maxLabel:
+		return winerr.LegacyFormatLabel
+	case !v.clusterFits(options.ClusterSize):
+		return winerr.LegacyFormatClustersTooSmall
+	case v.tooManyClusters(options.ClusterSize):
+		return winerr.LegacyFormatTooManyClusters
 	}
 	return nil
+}
+
+const (
+	maxLabel = 32 // UTF-16 units of NTFS
+	// largestCluster is since Windows Server 2019; before, it was 64 KiB.
+	// https://learn.microsoft.com/windows-server/storage/file-server/ntfs-overview
+	largestCluster = 2 * mebibyte
+)
+
+// clusterFits reports whether NTFS can have clusters of the size; 0 means the default.
+func (v *volume) clusterFits(size uint32) bool {
+	return size == 0 || size&(size-1) == 0 && int64(size) >= v.extents[0].disk.sector && int64(size) <= largestCluster
+}
+
+func (v *volume) tooManyClusters(size uint32) bool {
+	return size != 0 && v.length()/int64(size) > maxClusters
 }
 
 // isSystemVolume reports whether Windows needs the volume.
@@ -71,15 +100,15 @@ func (n *Node) isSystemVolume(v *volume) bool {
 
 // format formats a volume unless refuse returns an error. The provider continues even if its
 // caller goes away. It returns interrupted if the volume leaves meanwhile.
-func (n *Node) format(ctx context.Context, id win.VolumeID, refuse func(*volume) error, interrupted error) error {
+func (n *Node) format(ctx context.Context, id win.VolumeID, options win.FormatOptions, refuse func(*volume, win.FormatOptions) error, interrupted error) error {
 	n.lock()
 	v := n.volumeByID(string(id))
-	if err := refuse(v); err != nil {
+	if err := refuse(v, options); err != nil {
 		n.mu.Unlock()
 		return err
 	}
 	v.formatting = true
-	end := &formatEnd{volume: v, absences: v.absences, result: interrupted}
+	end := &formatEnd{volume: v, absences: v.absences, options: options, result: interrupted}
 	n.after(n.storage.FormatTime, end)
 	n.changed()
 	n.mu.Unlock()
@@ -94,7 +123,8 @@ func (n *Node) format(ctx context.Context, id win.VolumeID, refuse func(*volume)
 // formatEnd completes a format, unless the volume has left.
 type formatEnd struct {
 	volume   *volume
-	absences int   // of the volume at the start
+	absences int // of the volume at the start
+	options  win.FormatOptions
 	result   error // guarded by n.mu
 }
 
@@ -104,7 +134,7 @@ func (f *formatEnd) run(n *Node) {
 	if v.absences != f.absences {
 		return
 	}
-	v.makeNTFS()
+	v.makeNTFS(f.options)
 	for _, e := range v.extents {
 		n.grow(e.disk, e.disk.grows)
 	}
@@ -112,10 +142,15 @@ func (f *formatEnd) run(n *Node) {
 }
 
 // makeNTFS writes an empty NTFS file system.
-func (v *volume) makeNTFS() {
+func (v *volume) makeNTFS(options win.FormatOptions) {
 	sector := v.extents[0].disk.sector
 	v.write(bootSector(NTFS, false, sector))
-	v.setFileSystem(newFileSystem(NTFS, v.length(), sector))
+	fs := newFileSystem(NTFS, v.length(), sector)
+	fs.label = options.Label
+	if options.ClusterSize != 0 {
+		fs.cluster = int64(options.ClusterSize)
+	}
+	v.setFileSystem(fs)
 	if v.state == Raw || v.state == Locked {
 		v.state = Healthy
 	}

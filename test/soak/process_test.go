@@ -60,12 +60,20 @@ func (p *process) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int
 	return p.act(func() error { return p.Node.ExtendVolume(ctx, id, sectors) })
 }
 
-func (p *process) Format(ctx context.Context, id win.VolumeID) error {
-	return p.act(func() error { return p.Node.Format(ctx, id) })
+func (p *process) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
+	return p.act(func() error { return p.Node.Format(ctx, id, options) })
 }
 
-func (p *process) FormatLegacy(ctx context.Context, id win.VolumeID) error {
-	return p.act(func() error { return p.Node.FormatLegacy(ctx, id) })
+func (p *process) SetVolumeLabel(ctx context.Context, id win.VolumeID, label string) error {
+	return p.act(func() error { return p.Node.SetVolumeLabel(ctx, id, label) })
+}
+
+func (p *process) SetRootSecurity(ctx context.Context, id win.VolumeID, accessList string) error {
+	return p.act(func() error { return p.Node.SetRootSecurity(ctx, id, accessList) })
+}
+
+func (p *process) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
+	return p.act(func() error { return p.Node.FormatLegacy(ctx, id, options) })
 }
 
 func (p *process) OpenDirectory(ctx context.Context, path win.Path) (dir win.Directory, err error) {

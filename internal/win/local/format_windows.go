@@ -3,8 +3,11 @@ package local
 import (
 	"context"
 
+	"golang.org/x/sys/windows"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -13,27 +16,78 @@ import (
 // format that volume.
 
 // Format is https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
-func (machine) Format(ctx context.Context, id win.VolumeID) error {
+func (machine) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	volume := cim.Object{Namespace: cim.Storage, Class: "MSFT_Volume", Property: "UniqueId", Value: string(id)}
-	result, err := cim.Call(ctx, volume, "Format", map[string]any{
+	parameters := map[string]any{
 		"FileSystem": "NTFS",
 		"Full":       false,
 		"Force":      true, // also where a file system is mounted
-	})
+	}
+	addChosen(parameters, options, "AllocationUnitSize", "FileSystemLabel")
+	result, err := cim.Call(ctx, volume, "Format", parameters)
 	return storageError(result, err)
 }
 
 // FormatLegacy is https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
-func (machine) FormatLegacy(ctx context.Context, id win.VolumeID) error {
+func (machine) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	volume := cim.Object{Namespace: cim.V2, Class: "Win32_Volume", Property: "DeviceID", Value: string(id)}
-	result, err := cim.Call(ctx, volume, "Format", map[string]any{
+	parameters := map[string]any{
 		"FileSystem":  "NTFS",
 		"QuickFormat": true, // the default is to write to every sector
-	})
+	}
+	addChosen(parameters, options, "ClusterSize", "Label")
+	result, err := cim.Call(ctx, volume, "Format", parameters)
 	if err == nil && result != 0 {
 		return winerr.LegacyFormatCode(result)
 	}
 	return err
+}
+
+// addChosen adds the options that are set, by the names of the method's parameters.
+func addChosen(parameters map[string]any, options win.FormatOptions, clusterSize, label string) {
+	if options.ClusterSize != 0 {
+		parameters[clusterSize] = options.ClusterSize
+	}
+	if options.Label != "" {
+		parameters[label] = options.Label
+	}
+}
+
+func (machine) SetVolumeLabel(ctx context.Context, id win.VolumeID, label string) error {
+	return act(ctx, reachVolume, string(id), func() error { return winapi.SetVolumeLabel(string(id), label) })
+}
+
+func (machine) RootEntries(ctx context.Context, id win.VolumeID) ([]win.DirEntry, error) {
+	return within(ctx, reachVolume, string(id), func() ([]win.DirEntry, error) {
+		root, err := openPath(win.Following(string(id)), look|windows.FILE_LIST_DIRECTORY)
+		if err != nil {
+			return nil, err
+		}
+		defer windows.CloseHandle(root)
+		entries, err := listNext(root)
+		if code := winerr.CodeOf(err); code == winerr.NoMoreFiles || code == winerr.FileNotFound {
+			return nil, nil // a root has no "." and "..", so that an empty one lists nothing
+		}
+		return entries, err
+	})
+}
+
+// SetRootSecurity does not use SetSecurityInfo, which would also change what is below the root.
+// https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-setkernelobjectsecurity
+func (machine) SetRootSecurity(ctx context.Context, id win.VolumeID, accessList string) error {
+	return act(ctx, reachVolume, string(id), func() error {
+		descriptor, err := windows.SecurityDescriptorFromString(accessList)
+		if err != nil {
+			return winapi.Error(err)
+		}
+		root, err := openPath(win.Following(string(id)), look|windows.WRITE_DAC)
+		if err != nil {
+			return err
+		}
+		defer windows.CloseHandle(root)
+		return winapi.Error(windows.SetKernelObjectSecurity(root,
+			windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, descriptor))
+	})
 }
 
 // RefreshStorageCache is a static method:

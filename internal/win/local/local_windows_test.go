@@ -334,10 +334,10 @@ func TestRescanAdapter_Missing(t *testing.T) {
 
 func TestFormat_Missing(t *testing.T) {
 	ctx := timeLimit(t)
-	if err := machine.FormatLegacy(ctx, noVolume); !errors.Is(err, winerr.WMINotFound) {
+	if err := machine.FormatLegacy(ctx, noVolume, win.FormatOptions{}); !errors.Is(err, winerr.WMINotFound) {
 		t.Errorf("the old way: %v, want %v", err, winerr.WMINotFound)
 	}
-	err := machine.Format(ctx, noVolume)
+	err := machine.Format(ctx, noVolume, win.FormatOptions{})
 	if onWine() && errors.Is(err, winerr.Unsupported) {
 		t.Skipf("Wine has no storage management: %v", err)
 	}

@@ -96,9 +96,19 @@ func (machine) VolumePaths(context.Context, win.VolumeID) ([]string, error) {
 
 func (machine) SystemVolumes(context.Context) ([]win.VolumeID, error) { return nil, ErrNotWindows }
 
-func (machine) Format(context.Context, win.VolumeID) error { return ErrNotWindows }
+func (machine) Format(context.Context, win.VolumeID, win.FormatOptions) error { return ErrNotWindows }
 
-func (machine) FormatLegacy(context.Context, win.VolumeID) error { return ErrNotWindows }
+func (machine) FormatLegacy(context.Context, win.VolumeID, win.FormatOptions) error {
+	return ErrNotWindows
+}
+
+func (machine) SetVolumeLabel(context.Context, win.VolumeID, string) error { return ErrNotWindows }
+
+func (machine) RootEntries(context.Context, win.VolumeID) ([]win.DirEntry, error) {
+	return nil, ErrNotWindows
+}
+
+func (machine) SetRootSecurity(context.Context, win.VolumeID, string) error { return ErrNotWindows }
 
 func (machine) RefreshStorageCache(context.Context) error { return ErrNotWindows }
 

@@ -48,8 +48,8 @@ func (machine) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent
 // FileSystem makes Windows mount the file system, if it is not, and read from the disk.
 func (machine) FileSystem(ctx context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
 	return within(ctx, reachVolume, string(id), func() (win.FileSystemInfo, error) {
-		name, flags, err := winapi.FileSystem(string(id))
-		return win.FileSystemInfo{Name: name, ReadOnly: flags&windows.FILE_READ_ONLY_VOLUME != 0}, err
+		name, label, flags, err := winapi.FileSystem(string(id))
+		return win.FileSystemInfo{Name: name, Label: label, ReadOnly: flags&windows.FILE_READ_ONLY_VOLUME != 0}, err
 	})
 }
 

@@ -34,19 +34,35 @@ func VolumeNames() ([]string, error) {
 	return names, nil
 }
 
-// FileSystem returns the name of a volume's file system and its flags; root ends with a
+// FileSystem returns the name of a volume's file system, its label and its flags; root ends with a
 // backslash.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumeinformationw
-func FileSystem(root string) (name string, flags uint32, err error) {
+func FileSystem(root string) (name, label string, flags uint32, err error) {
 	p, err := utf16Ptr(root)
 	if err != nil {
-		return "", 0, err
+		return "", "", 0, err
 	}
-	var units [nameUnits]uint16
-	if err := windows.GetVolumeInformation(p, nil, 0, nil, nil, &flags, &units[0], nameUnits); err != nil {
-		return "", 0, Error(err)
+	var nameBuffer [nameUnits]uint16
+	var labelBuffer [windows.MAX_PATH + 1]uint16 // as documented
+	err = windows.GetVolumeInformation(p, &labelBuffer[0], uint32(len(labelBuffer)), nil, nil, &flags, &nameBuffer[0], nameUnits)
+	if err != nil {
+		return "", "", 0, Error(err)
 	}
-	return windows.UTF16ToString(units[:]), flags, nil
+	return windows.UTF16ToString(nameBuffer[:]), windows.UTF16ToString(labelBuffer[:]), flags, nil
+}
+
+// SetVolumeLabel changes the label of a file system; root ends with a backslash.
+// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumelabelw
+func SetVolumeLabel(root, label string) error {
+	p, err := utf16Ptr(root)
+	if err != nil {
+		return err
+	}
+	name, err := utf16Ptr(label)
+	if err != nil {
+		return err
+	}
+	return Error(windows.SetVolumeLabel(p, name))
 }
 
 // DiskSpace returns the size of a volume's file system and what is free of it, in bytes.

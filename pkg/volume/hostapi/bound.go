@@ -13,9 +13,10 @@ type boundHost struct {
 }
 
 var (
-	_ HostAPI       = boundHost{}
-	_ ContextBinder = boundHost{}
-	_ Limiter       = boundHost{}
+	_ HostAPI              = boundHost{}
+	_ ContextBinder        = boundHost{}
+	_ Limiter              = boundHost{}
+	_ FormatterWithOptions = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
@@ -44,7 +45,13 @@ func (b boundHost) IsVolumeFormatted(volumeID string) (bool, error) {
 	return b.host.isVolumeFormatted(b.ctx, volumeID)
 }
 
-func (b boundHost) FormatVolume(volumeID string) error { return b.host.formatVolume(b.ctx, volumeID) }
+func (b boundHost) FormatVolume(volumeID string) error {
+	return b.host.formatVolume(b.ctx, volumeID, FormatOptions{})
+}
+
+func (b boundHost) FormatVolumeWithOptions(volumeID string, options FormatOptions) error {
+	return b.host.formatVolume(b.ctx, volumeID, options)
+}
 
 func (b boundHost) ResizeVolume(volumeID string, sizeBytes int64) error {
 	return b.host.resizeVolume(b.ctx, volumeID, sizeBytes)

@@ -18,38 +18,48 @@ const (
 	ntfsName = "NTFS"
 )
 
-func (h host) formatVolume(ctx context.Context, volumeID string) error {
+func (h host) formatVolume(ctx context.Context, volumeID string, options FormatOptions) error {
 	id, err := parseID(opFormat, volumeID)
 	if err != nil {
 		return err
 	}
-	return h.change(ctx, work{op: opFormat, volume: id, over: h.formatOver}, func(ctx context.Context) error {
-		return h.format(ctx, id)
+	settings, err := options.settings()
+	if err != nil {
+		return winerr.As(winerr.Invalid, opFormat, string(id), err, "")
+	}
+	return h.change(ctx, work{op: opFormat, volume: id, over: h.formatOver, format: settings}, func(ctx context.Context) error {
+		return h.format(ctx, id, settings)
 	})
 }
 
 // format puts an empty NTFS on a volume, unless it has a file system.
-func (h host) format(ctx context.Context, id win.VolumeID) error {
+func (h host) format(ctx context.Context, id win.VolumeID, settings formatSettings) error {
 	if err := h.refuseSystemDisk(ctx, opFormat, id); err != nil {
 		return err
 	}
-	result, err := h.formatEmpty(ctx, id)
+	result, err := h.formatEmpty(ctx, id, settings)
 	switch {
 	case err != nil:
 		return winerr.Wrap(opFormat, string(id), err)
-	case result.kept:
+	case result.before == hasFileSystem:
 		klog.FromContext(ctx).V(2).Info("The volume has a file system and is not formatted", "volume", id)
 		return nil
+	case result.before == isUnfinished:
+		klog.FromContext(ctx).Info("A format of the volume was interrupted; setting its root access and label", "volume", id)
+		return h.finish(ctx, id, settings)
 	case result.failure != nil:
 		return winerr.Wrap(opFormat, string(id), result.failure)
 	}
-	return h.awaitNTFS(ctx, id)
+	if err := h.awaitNTFS(ctx, id); err != nil || settings.rootAccess == "" {
+		return err
+	}
+	return h.finish(ctx, id, settings)
 }
 
 // formatResult is what a format by one of Windows' methods came to. The zero value is success.
 type formatResult struct {
-	kept    bool  // the volume has a file system, so the method was not called
-	failure error // of the method; another method may succeed
+	before  content // unless the volume was empty, the method was not called
+	failure error   // of the method; another method may succeed
 }
 
 // formatEmpty formats a volume if there is nothing on it. An error means that it must not be
@@ -60,9 +70,9 @@ type formatResult struct {
 // volume; the second one is older, but asks Windows itself.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
 // https://learn.microsoft.com/previous-versions/windows/desktop/vdswmi/format-method-in-class-win32-volume
-func (h host) formatEmpty(ctx context.Context, id win.VolumeID) (result formatResult, err error) {
+func (h host) formatEmpty(ctx context.Context, id win.VolumeID, settings formatSettings) (result formatResult, err error) {
 	noticed, err := h.poll(ctx, func() (noticed bool, err error) {
-		if result, err = h.formatBy(ctx, id, h.m.Format); err != nil || !unnoticed(result.failure) {
+		if result, err = h.formatBy(ctx, id, settings, h.m.Format); err != nil || !unnoticed(result.failure) {
 			return true, err
 		}
 		// The refresh may help; its failure does not matter.
@@ -75,7 +85,7 @@ func (h host) formatEmpty(ctx context.Context, id win.VolumeID) (result formatRe
 		return result, err
 	}
 	klog.FromContext(ctx).Info("The storage service cannot format the volume, trying Win32_Volume", "volume", id, "error", result.failure)
-	return h.formatBy(ctx, id, h.m.FormatLegacy)
+	return h.formatBy(ctx, id, settings, h.m.FormatLegacy)
 }
 
 // unnoticed reports whether the storage service does not know the volume yet.
@@ -105,18 +115,25 @@ func missing(err error) bool {
 // that arrives.
 var busyBackoff = win.Backoff{First: time.Second, Longest: time.Second, Limit: 2 * time.Second}
 
+// formatMethod is one of Windows' methods to format a volume.
+type formatMethod func(context.Context, win.VolumeID, win.FormatOptions) error
+
 // formatBy formats a volume by one of the two methods, if there is nothing on it. It looks
 // before each attempt: the process that had the volume open during the last one may have
 // formatted it and begun to use it.
-func (h host) formatBy(ctx context.Context, id win.VolumeID, method func(context.Context, win.VolumeID) error) (result formatResult, err error) {
+func (h host) formatBy(ctx context.Context, id win.VolumeID, settings formatSettings, method formatMethod) (result formatResult, err error) {
+	options := settings.FormatOptions
+	if settings.rootAccess != "" {
+		options.Label = unfinishedLabel
+	}
 	_, err = win.Poll(ctx, h.m, busyBackoff, func(time.Duration) (done bool, err error) {
 		if !h.formatOver {
-			if kept, err := h.formatted(ctx, opFormat, id); kept || err != nil {
-				result = formatResult{kept: kept}
+			if found, err := h.content(ctx, opFormat, id); found != isEmpty || err != nil {
+				result = formatResult{before: found}
 				return true, err
 			}
 		}
-		result.failure = method(ctx, id)
+		result.failure = method(ctx, id, options)
 		return !errors.Is(result.failure, winerr.Busy), nil
 	})
 	return result, err

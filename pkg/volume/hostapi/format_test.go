@@ -217,7 +217,7 @@ func TestFormatVolume_Busy(t *testing.T) {
 func TestFormatVolume_SomebodyElseFormats(t *testing.T) {
 	node := nodeWith(t, unformatted())
 	inject(t, node, winsim.Fault{Call: "Format", Times: 1, Error: uint32(winerr.StorageInUse), Do: func(n *winsim.Node) {
-		if err := n.FormatLegacy(t.Context(), win.VolumeID(id)); err != nil {
+		if err := n.FormatLegacy(t.Context(), win.VolumeID(id), win.FormatOptions{}); err != nil {
 			t.Error(err)
 		}
 	}})
@@ -282,7 +282,7 @@ func TestFormatVolume_LooksBeforeEachAttempt(t *testing.T) {
 			let.Times = 1
 			let.Do = func(n *winsim.Node) {
 				once.Do(func() {
-					must(t, n.FormatLegacy(t.Context(), win.VolumeID(id)))
+					must(t, n.FormatLegacy(t.Context(), win.VolumeID(id), win.FormatOptions{}))
 					must(t, n.MountFolder(other, id))
 					must(t, n.WriteFile(other+`\precious`, "data"))
 					if c.state != "" {

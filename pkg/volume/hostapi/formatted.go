@@ -22,18 +22,36 @@ func (h host) isVolumeFormatted(ctx context.Context, volumeID string) (bool, err
 	if err != nil {
 		return false, err
 	}
-	return h.formatted(ctx, opFormatted, id)
+	found, err := h.content(ctx, opFormatted, id)
+	return found == hasFileSystem, err
 }
 
-// formatted reports whether a volume has a file system. The answer is no only for a volume
-// that is really empty, because drivers then format it: a damaged, foreign or locked volume
-// is an error.
-func (h host) formatted(ctx context.Context, op string, id win.VolumeID) (bool, error) {
+// content is what is on a volume.
+type content int
+
+const (
+	isEmpty      content = iota
+	isUnfinished         // it has a new file system whose root access is not set
+	hasFileSystem
+)
+
+// content tells what is on a volume. It is empty only if that is certain, because drivers then
+// format it: a damaged, foreign or locked volume is an error.
+func (h host) content(ctx context.Context, op string, id win.VolumeID) (content, error) {
 	fileSystem, err := h.fileSystem(ctx, op, id)
-	if err != nil || fileSystem.Name != "" {
-		return err == nil, err
+	switch {
+	case err != nil:
+		return isEmpty, err
+	case fileSystem.Name == "":
+		return isEmpty, h.refuseForeign(ctx, op, id)
 	}
-	return false, h.refuseForeign(ctx, op, id)
+	switch unfinished, err := h.unfinished(ctx, op, id, fileSystem); {
+	case err != nil:
+		return isEmpty, err
+	case unfinished:
+		return isUnfinished, nil
+	}
+	return hasFileSystem, nil
 }
 
 // fileSystem describes a volume's file system, without a name if Windows recognises none.

@@ -29,7 +29,8 @@ type work struct {
 	limits *policy.Policy // of the callers
 	size   int64          // to grow to
 	over   bool           // format over existing content
-	fresh  bool           // only callers that come before it begins can share it
+	format formatSettings
+	fresh  bool // only callers that come before it begins can share it
 }
 
 // Objects implements queue.Change: a volume, and the folder at which it is mounted.

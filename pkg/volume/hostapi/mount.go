@@ -45,6 +45,12 @@ func (h host) mount(ctx context.Context, w work) error {
 	case fileSystem.Name == "":
 		return failed(w.op, w.volume, winerr.UnrecognizedVolume)
 	}
+	switch unfinished, err := h.unfinished(ctx, w.op, w.volume, fileSystem); {
+	case err != nil:
+		return err
+	case unfinished:
+		return winerr.New(winerr.InUse, w.op, w.object(), "its format was interrupted before the access to its root was set; FormatVolume completes it")
+	}
 	if err := h.refuseSystemVolume(ctx, w); err != nil {
 		return err
 	}

@@ -30,6 +30,11 @@ var changes = map[string]change{
 			wantFormatted(t, host, id, true)
 		},
 	},
+	"format with options": {
+		volume: unformatted(),
+		do:     func(h volumeapi.HostAPI) error { return formatWith(h, chosen) },
+		check:  wantChosen,
+	},
 	"format a volume with data": {
 		volume: formatted(),
 		do:     func(h volumeapi.HostAPI) error { return h.FormatVolume(id) },

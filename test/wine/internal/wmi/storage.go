@@ -24,7 +24,7 @@ func Storage(machine win.Machine) Namespaces {
 						if in["FileSystem"] != "NTFS" || in["Full"] != false || in["Force"] != true {
 							return returnValue(winerr.StorageInvalidParameter)
 						}
-						return returnValue(machine.Format(ctx, win.VolumeID(self["UniqueId"].(string))))
+						return returnValue(machine.Format(ctx, win.VolumeID(self["UniqueId"].(string)), chosen(in["AllocationUnitSize"], in["FileSystemLabel"])))
 					},
 				}},
 			},
@@ -45,12 +45,19 @@ func Storage(machine win.Machine) Namespaces {
 						if in["FileSystem"] != "NTFS" || in["QuickFormat"] != true {
 							return returnValue(winerr.LegacyFormatCode(1)) // unsupported file system
 						}
-						return returnValue(machine.FormatLegacy(ctx, win.VolumeID(self["DeviceID"].(string))))
+						return returnValue(machine.FormatLegacy(ctx, win.VolumeID(self["DeviceID"].(string)), chosen(in["ClusterSize"], in["Label"])))
 					},
 				}},
 			},
 		},
 	}
+}
+
+// chosen are the options of a format, which are missing if they were not set.
+func chosen(clusterSize, label any) win.FormatOptions {
+	size, _ := clusterSize.(int32)
+	text, _ := label.(string)
+	return win.FormatOptions{ClusterSize: uint32(size), Label: text}
 }
 
 // volumes lists the volumes of a machine by the property that has their id.

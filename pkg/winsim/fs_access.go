@@ -1,0 +1,96 @@
+package winsim
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+)
+
+// defaultRootAccess is the access list of the root of a new NTFS: members of Users can create
+// directories there, but no files.
+// https://github.com/kubernetes-csi/csi-proxy/issues/382
+// https://github.com/kubernetes/kubernetes/issues/131341
+const defaultRootAccess = "D:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICIIO;GA;;;CO)(A;OICI;0x1200a9;;;BU)(A;CI;LC;;;BU)(A;CIIO;DC;;;BU)(A;;0x1200a9;;;WD)"
+
+// WriteFileAsUser is WriteFile by a process that is only a member of Users, as ContainerUser of a
+// pod is. It fails with ERROR_ACCESS_DENIED (5) for a new file in the root of a volume whose access
+// list does not let Users add files. Only roots have access lists: it can write everywhere else.
+func (n *Node) WriteFileAsUser(path, content string) error {
+	if err := n.checkUserAccess(path); err != nil {
+		return winerr.Wrap("create", path, err)
+	}
+	return n.WriteFile(path, content)
+}
+
+func (n *Node) checkUserAccess(path string) error {
+	n.lock()
+	defer n.mu.Unlock()
+	name, err := win32Path(path)
+	if err != nil {
+		return err
+	}
+	at, err := n.walk(name, true)
+	if err != nil || at.entry != nil || at.parent == nil || at.parent.parent != nil {
+		return err
+	}
+	list, err := sddl.Parse(cmp.Or(at.fs.rootAccess, defaultRootAccess))
+	if err != nil || !list.Allows(sddl.AddFile, sddl.Users, sddl.Everyone, sddl.AuthenticatedUsers) {
+		return winerr.AccessDenied
+	}
+	return nil
+}
+
+// SetVolumeLabel names the file system.
+func (n *Node) SetVolumeLabel(ctx context.Context, id win.VolumeID, label string) error {
+	return n.changeFileSystem(ctx, "SetVolumeLabel", id, func(fs *fileSystem) error {
+		if winpath.UTF16Len(label) > maxLabel {
+			return winerr.InvalidName
+		}
+		fs.label = label
+		return nil
+	})
+}
+
+// RootEntries lists the root directory.
+func (n *Node) RootEntries(ctx context.Context, id win.VolumeID) ([]win.DirEntry, error) {
+	fs, unlock, err := n.openFileSystem(ctx, "RootEntries", id)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	fs.refreshBelow(fs.root, false)
+	var entries []win.DirEntry
+	for _, e := range fs.root.children {
+		entries = append(entries, win.DirEntry{Name: e.name, FileInfo: e.info()})
+	}
+	return entries, nil
+}
+
+// SetRootSecurity replaces the access list of the root directory.
+func (n *Node) SetRootSecurity(ctx context.Context, id win.VolumeID, accessList string) error {
+	return n.changeFileSystem(ctx, "SetRootSecurity", id, func(fs *fileSystem) error {
+		if _, err := sddl.Parse(accessList); err != nil || fs.kind == FAT32 || fs.kind == CDFS {
+			return winerr.InvalidParameter
+		}
+		fs.rootAccess = accessList
+		return nil
+	})
+}
+
+// changeFileSystem is a call that writes to a volume's file system.
+func (n *Node) changeFileSystem(ctx context.Context, call string, id win.VolumeID, change func(*fileSystem) error) error {
+	fs, unlock, err := n.openFileSystem(ctx, call, id)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := n.volumeByID(string(id)).writable(); err != nil {
+		return err
+	}
+	n.changed()
+	return change(fs)
+}
