@@ -49,7 +49,7 @@ iscsi:
 // Between two changes the node does not change, so these are all the states that a process can
 // leave behind.
 func TestCrash(t *testing.T) {
-	for name, live := range map[string]func() life{"disk": onDisk, "iSCSI": onTarget, "SMB": onShare} {
+	for name, live := range map[string]func() life{"disk": onDisk, "disk with format options": onDiskWithOptions, "iSCSI": onTarget, "SMB": onShare} {
 		t.Run(name, func(t *testing.T) {
 			model, err := winsim.LoadModel(strings.NewReader(crashModel), "crash.yaml")
 			if err != nil {
@@ -77,7 +77,7 @@ type crash struct {
 // changing are the calls that change a node.
 var changing = []string{
 	"CreateDisk", "SetDriveLayout", "GrowPartition", "SetDiskAttributes", "UpdateDisk", "UpdateDriveSize", "RescanAdapter",
-	"OnlineVolume", "Format", "FormatLegacy", "RefreshStorageCache", "ExtendVolume",
+	"OnlineVolume", "Format", "FormatLegacy", "SetRootSecurity", "SetVolumeLabel", "RefreshStorageCache", "ExtendVolume",
 	"CreateDirectory", "CreateDirectoryLink", "Remove", "SetMountPoint", "DeleteMountPoint",
 	"CreateSMBMapping", "RemoveSMBMapping",
 	"AddSendTargetPortal", "RefreshSendTargetPortal", "RemoveSendTargetPortal", "Login", "Logout", "RemovePersistentTarget",
@@ -117,7 +117,9 @@ func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 	dir := socketDir(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
-	go func() { stopped <- serve.Run(ctx, node, serve.Config{SocketDir: dir, StopTimeout: time.Second}) }()
+	go func() {
+		stopped <- serve.Run(ctx, node, serve.Config{SocketDir: dir, StopTimeout: time.Second, Format: l.format})
+	}()
 	defer func() {
 		stop()
 		if err := <-stopped; err != nil {
@@ -144,7 +146,7 @@ func countCalls(t *testing.T, model winsim.Model, l life) [2]calls {
 		return calls{counter.Hits() - before, node.Calls()}
 	}
 	first := take(l.first)
-	if err := node.WriteFile(l.pod, written); err != nil {
+	if err := l.write(node); err != nil {
 		t.Fatal(err)
 	}
 	second := take(l.second)
@@ -159,6 +161,7 @@ type crashedNode struct {
 	t          *testing.T
 	model      winsim.Model
 	dir, state string
+	flags      []string
 	sim        *sim
 	ended      chan struct{}
 	starts     int
@@ -175,6 +178,7 @@ func (c *crashedNode) start(fault string) {
 	}
 	dir := filepath.Dir(c.state)
 	args := []string{"-socket-dir", c.dir, "-model", filepath.Join(dir, "crash.yaml"), "-state", c.state, "-stop-timeout", "1s"}
+	args = append(args, c.flags...)
 	if fault != "" {
 		args = append(args, "-faults", filepath.Join(dir, "faults.yaml"))
 	}
@@ -200,6 +204,7 @@ func (c *crashedNode) kill() {
 // live lives a life with a crash in one of its halves.
 func (c *crashedNode) live(l life, half int, fault crash) {
 	c.t.Helper()
+	c.flags = l.flags()
 	for i, steps := range [][]step{l.first, l.second} {
 		yaml := ""
 		if i == half {
@@ -213,7 +218,7 @@ func (c *crashedNode) live(l life, half int, fault crash) {
 		}
 		c.kill()
 		if i == 0 {
-			c.withNode(func(node *winsim.Node) error { return node.WriteFile(l.pod, written) })
+			c.withNode(l.write)
 		}
 	}
 	c.withNode(func(node *winsim.Node) error { return l.check(c.t.Context(), node) })

@@ -20,6 +20,7 @@ import (
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -74,8 +75,29 @@ type life struct {
 	first, second []step
 	// pod is where the pod writes.
 	pod string
+	// format are the options of the simulator. With root access, the pod runs as ContainerUser.
+	format volumeapi.FormatOptions
 	// check looks at the node when all is over.
 	check func(context.Context, *winsim.Node) error
+}
+
+// flags are the simulator's flags for the options of formats.
+func (l life) flags() []string {
+	if l.format == (volumeapi.FormatOptions{}) {
+		return nil
+	}
+	return []string{
+		fmt.Sprintf("-format-allocation-unit-size=%d", l.format.AllocationUnitSize),
+		"-format-label=" + l.format.Label, "-format-root-access=" + l.format.RootAccess,
+	}
+}
+
+// write is what the pod does.
+func (l life) write(node *winsim.Node) error {
+	if l.format.RootAccess != "" {
+		return node.WriteFileAsUser(l.pod, written)
+	}
+	return node.WriteFile(l.pod, written)
 }
 
 // step is a call to the node.
@@ -131,6 +153,58 @@ func onDisk() life {
 			return checkDisk(ctx, node, number, 2*winsim.GiB)
 		},
 	}
+}
+
+// onDiskWithOptions is a volume that is formatted with all options, by a driver that asks before
+// it formats.
+func onDiskWithOptions() life {
+	const number = 1
+	var id string
+	return life{
+		format: volumeapi.FormatOptions{AllocationUnitSize: 64 << 10, Label: "crash", RootAccess: volumeapi.UsersModify},
+		first: append([]step{
+			{"SetDiskState", func(ctx context.Context, c nodeClients) error {
+				return just(c.disk.SetDiskState(ctx, &diskv1.SetDiskStateRequest{DiskNumber: number, IsOnline: true}))
+			}},
+			{"PartitionDisk", func(ctx context.Context, c nodeClients) error {
+				return just(c.disk.PartitionDisk(ctx, &diskv1.PartitionDiskRequest{DiskNumber: number}))
+			}},
+			{"stage", func(ctx context.Context, c nodeClients) error {
+				return stage(ctx, c.volume, number, &id)
+			}},
+		}, publish(staged, published)...),
+		pod:    published + `\file`,
+		second: []step{rmdir(published), unmount(&id, staged)},
+		check: func(ctx context.Context, node *winsim.Node) error {
+			info, err := node.DiskInfo(number)
+			if err != nil {
+				return err
+			}
+			if p := info.Partitions[len(info.Partitions)-1]; p.Label != "crash" || p.ClusterSize != 64*winsim.KiB {
+				return fmt.Errorf("the volume has label %q and clusters of %v", p.Label, p.ClusterSize)
+			}
+			return checkDisk(ctx, node, number, winsim.GiB)
+		},
+	}
+}
+
+// stage formats and mounts the only volume of a disk, if it is not formatted yet.
+func stage(ctx context.Context, volumes volumev1.VolumeClient, number uint32, id *string) error {
+	list, err := volumes.ListVolumesOnDisk(ctx, &volumev1.ListVolumesOnDiskRequest{DiskNumber: number})
+	if err != nil {
+		return err
+	}
+	*id = list.VolumeIds[0]
+	is, err := volumes.IsVolumeFormatted(ctx, &volumev1.IsVolumeFormattedRequest{VolumeId: *id})
+	if err != nil {
+		return err
+	}
+	if !is.Formatted {
+		if err := just(volumes.FormatVolume(ctx, &volumev1.FormatVolumeRequest{VolumeId: *id})); err != nil {
+			return err
+		}
+	}
+	return just(volumes.MountVolume(ctx, &volumev1.MountVolumeRequest{VolumeId: *id, TargetPath: staged}))
 }
 
 // onTarget is the life of a volume on the disk of an iSCSI target.

@@ -53,6 +53,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		AllowedServices: flags.AllowedServices,
 		StopTimeout:     flags.StopTimeout,
 		FormatOver:      flags.FormatOver,
+		Format:          flags.Format,
 		NoPrivacy:       !flags.Privacy,
 		Ready:           func() { o.printReady(); notify.Ready() },
 	}

@@ -20,7 +20,7 @@ func TestMain_Help(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q", code, &stderr)
 	}
 	for _, flag := range []string{
-		"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-stop-timeout", "-format-existing", "-allowed-services", "-version", "-windows-service",
+		"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-stop-timeout", "-format-existing", "-format-allocation-unit-size", "-format-label", "-format-root-access", "users-modify", "-allowed-services", "-version", "-windows-service",
 		"-metrics-bind-address", "127.0.0.1", "-v ", "-log_file ", "-log_file_max_size MiB", "(default 300)", "-log_file_max_backups", "-logtostderr", "-alsologtostderr", "-stderrthreshold", "-vmodule",
 	} {
 		if !strings.Contains(stdout.String(), flag) {
@@ -73,6 +73,26 @@ func TestMain_AllowedServices(t *testing.T) {
 		}
 		if code := program().Main([]string{"-allowed-services=" + value}, &stdout, &stderr); code != wantCode || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%q: exit code %d, stderr %q; want %d and %q", value, code, &stderr, wantCode, want)
+		}
+	}
+}
+
+// TestMain_Format: a wrong option for new volumes ends the daemon at its start, not a pod's mount.
+func TestMain_Format(t *testing.T) {
+	for flag, want := range map[string]string{
+		"-format-allocation-unit-size=64K":           "it is not a number of bytes",
+		"-format-allocation-unit-size=3000":          "the allocation unit size 3000 is not a power of two from 512 to 2097152",
+		"-format-allocation-unit-size=4294967296":    "it is not a number of bytes",
+		"-format-label=a/b":                          "has a character that Windows refuses",
+		"-format-root-access=everyone":               "the root access is neither users-modify nor a valid access list",
+		"-format-root-access=D:(A;OICI;FA;;;BA)":     "the root access does not give SY full access; add (A;OICI;FA;;;SY)",
+		"-format-root-access=O:SYD:(A;OICI;FA;;;BA)": "owner, group and audit entries are not supported",
+	} {
+		var stdout, stderr bytes.Buffer
+		code := program().Main([]string{flag}, &stdout, &stderr)
+		name, _, _ := strings.Cut(flag, "=")
+		if code != daemon.ExitUsage || !strings.Contains(stderr.String(), want) || !strings.Contains(stderr.String(), "flag "+name) {
+			t.Errorf("%s: exit code %d, stderr %q; want %d and %q", flag, code, &stderr, daemon.ExitUsage, want)
 		}
 	}
 }

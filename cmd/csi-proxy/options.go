@@ -55,6 +55,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		WorkingDirs:     flags.AllowedDirs(),
 		AllowedServices: flags.AllowedServices,
 		NoPrivacy:       !flags.Privacy,
+		Format:          flags.Format,
 		APIGroups:       flags.APIGroups,
 		Pipe:            pipe.Config{SecurityDescriptor: o.securityDescriptor},
 		StopTimeout:     flags.StopTimeout,

@@ -1,14 +1,18 @@
 package daemon
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // Flags are the serving flags that csi-proxy and csi-proxy-sim share.
@@ -19,6 +23,7 @@ type Flags struct {
 	APIGroups       []string
 	StopTimeout     time.Duration
 	FormatOver      bool
+	Format          volumeapi.FormatOptions
 	MetricsAddress  string
 	Privacy         bool
 	Version         bool
@@ -58,11 +63,44 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		"`time` for calls in flight to finish on stop")
 	fs.BoolVar(&f.FormatOver, "format-existing", false,
 		"let FormatVolume format volumes that already have a file system, which destroys it")
+	f.registerFormat(fs)
 	fs.StringVar(&f.MetricsAddress, "metrics-bind-address", "",
 		"`host:port` to serve /metrics, /healthz and /readyz on; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
 	fs.BoolVar(&f.Privacy, "require-privacy", true,
 		"map only shares of SMB servers that encrypt; set it to false for old servers")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
+}
+
+// registerFormat adds the flags for the volumes that requests format.
+func (f *Flags) registerFormat(fs *flag.FlagSet) {
+	add := func(name, usage string, parse func(string) (volumeapi.FormatOptions, error), set func(volumeapi.FormatOptions)) {
+		fs.Func(name, usage, func(value string) error {
+			option, err := parse(value)
+			if err == nil {
+				err = winerr.Cause(option.Check())
+			}
+			if err == nil {
+				set(option)
+			}
+			return err
+		})
+	}
+	add("format-allocation-unit-size", "cluster size of new volumes in `bytes`: a power of two from 512 to 2097152 (default: Windows decides)",
+		func(value string) (volumeapi.FormatOptions, error) {
+			size, err := strconv.ParseUint(value, 10, 32)
+			if err != nil {
+				err = errors.New("it is not a number of bytes")
+			}
+			return volumeapi.FormatOptions{AllocationUnitSize: uint32(size)}, err
+		}, func(o volumeapi.FormatOptions) { f.Format.AllocationUnitSize = o.AllocationUnitSize })
+	add("format-label", "`label` of new volumes, at most 32 characters (default none)",
+		func(value string) (volumeapi.FormatOptions, error) { return volumeapi.FormatOptions{Label: value}, nil },
+		func(o volumeapi.FormatOptions) { f.Format.Label = o.Label })
+	add("format-root-access", "`access` to the root directory of new volumes: "+volumeapi.UsersModify+", so that pods that run as ContainerUser can write there, or an access list in SDDL (default: Windows decides)",
+		func(value string) (volumeapi.FormatOptions, error) {
+			return volumeapi.FormatOptions{RootAccess: value}, nil
+		},
+		func(o volumeapi.FormatOptions) { f.Format.RootAccess = o.RootAccess })
 }
 
 // AllowedDirs returns the directories that requests can use.

@@ -14,6 +14,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // Config says what Serve serves, and where.
@@ -23,7 +24,8 @@ type Config struct {
 	// AllowedServices are the services that requests can start and stop, see
 	// system.AllowedServices; empty means none.
 	AllowedServices []string
-	NoPrivacy       bool     // SMB servers need not encrypt
+	NoPrivacy       bool // SMB servers need not encrypt
+	Format          volumeapi.FormatOptions
 	APIGroups       []string // see grpcapi.Select
 	Pipe            pipe.Config
 	SocketDir       string // of Unix sockets; empty means client.SocketDir

@@ -61,7 +61,7 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 	targets, iscsiErr := iscsi.New(hosts.ISCSI)
 	shares, smbErr := smb.New(hosts.SMB, files, smb.WorkingDirs(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy))
 	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
-	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...), volume.AcceptDiskNumbers())
+	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...), volume.AcceptDiskNumbers(), volume.FormatDefaults(cfg.Format))
 	inspector, inspectorErr := inspectorFor(cfg, endpoints)
 	return grpcapi.Services{
 		Inspector:  inspector,

@@ -15,6 +15,7 @@ import (
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
 // errCrashed stands for the end of a node plugin: the driver took the first volume of an empty
@@ -32,7 +33,14 @@ type driver struct {
 
 func newDriver(t *testing.T, node *winsim.Node, number uint32) *driver {
 	t.Helper()
-	dir := run(t, node, "disk/v1", "volume/v1", "filesystem/v1")
+	return newDriverWith(t, node, number, serve.Config{})
+}
+
+// newDriverWith is newDriver of a daemon with flags.
+func newDriverWith(t *testing.T, node *winsim.Node, number uint32, cfg serve.Config) *driver {
+	t.Helper()
+	cfg.APIGroups = []string{"disk/v1", "volume/v1", "filesystem/v1"}
+	dir := runWith(t, node, cfg)
 	return &driver{
 		t: t, number: number, path: mountPath,
 		disk:       dialRemote(t, untyped(diskv1.NewClientWithPipePath), dir, "disk", "v1"),

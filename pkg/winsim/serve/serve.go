@@ -39,6 +39,8 @@ type Config struct {
 	StopTimeout time.Duration
 	// FormatOver lets FormatVolume format volumes that already have a file system.
 	FormatOver bool
+	// Format are the options of FormatVolume.
+	Format volumeapi.FormatOptions
 	// Observer is called for every request; may be nil.
 	Observer Observer
 	// NoPrivacy allows SMB servers without encryption.
@@ -76,6 +78,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 		WorkingDirs:     cfg.WorkingDirs,
 		AllowedServices: cfg.AllowedServices,
 		NoPrivacy:       cfg.NoPrivacy,
+		Format:          cfg.Format,
 		APIGroups:       cfg.APIGroups,
 		SocketDir:       cfg.SocketDir,
 		StopTimeout:     cfg.StopTimeout,
