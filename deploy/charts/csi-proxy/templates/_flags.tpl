@@ -17,6 +17,17 @@
 {{- if .Values.formatExisting }}
 - -format-existing
 {{- end }}
+{{- with .Values.format }}
+{{- if .allocationUnitSize }}
+- -format-allocation-unit-size={{ int .allocationUnitSize }}
+{{- end }}
+{{- if .label }}
+- {{ printf "-format-label=%s" .label | toYaml }}
+{{- end }}
+{{- if .rootAccess }}
+- {{ printf "-format-root-access=%s" .rootAccess | toYaml }}
+{{- end }}
+{{- end }}
 - -stop-timeout={{ int .Values.stopTimeoutSeconds }}s
 {{- if eq .Values.metrics.bind "loopback" }}
 - -metrics-bind-address=127.0.0.1:{{ int .Values.metrics.port }}
