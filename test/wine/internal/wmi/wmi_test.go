@@ -215,12 +215,18 @@ func TestStorage(t *testing.T) {
 		{"sector by sector", storage["MSFT_Volume"].Methods["Format"], Values{"UniqueId": data}, Values{"FileSystem": "NTFS", "Force": true}, int32(winerr.StorageInvalidParameter)},
 		{"by Win32_Volume", legacy.Methods["Format"], Values{"DeviceID": data}, formattedQuickly, 0},
 		{"of Windows by Win32_Volume", legacy.Methods["Format"], Values{"DeviceID": winsim.SystemVolume}, formattedQuickly, int32(winerr.LegacyFormatAccessDenied)},
+		{"with options", storage["MSFT_Volume"].Methods["Format"], Values{"UniqueId": data}, Values{"FileSystem": "NTFS", "Full": false, "Force": true, "AllocationUnitSize": int32(65536), "FileSystemLabel": "x"}, 0},
+		{"with wrong clusters", storage["MSFT_Volume"].Methods["Format"], Values{"UniqueId": data}, Values{"FileSystem": "NTFS", "Full": false, "Force": true, "AllocationUnitSize": int32(3)}, int32(winerr.StorageClusterSize)},
+		{"with a long label by Win32_Volume", legacy.Methods["Format"], Values{"DeviceID": data}, Values{"FileSystem": "NTFS", "QuickFormat": true, "ClusterSize": int32(4096), "Label": "123456789 123456789 123456789 123"}, int32(winerr.LegacyFormatLabel)},
 		{"of the cache", storage["MSFT_StorageSetting"].Methods["UpdateHostStorageCache"], nil, nil, 0},
 	} {
 		out, err := test.method.Call(t.Context(), test.self, test.in)
 		if want := (Values{"ReturnValue": test.want}); err != nil || !cmp.Equal(out, want) {
 			t.Errorf("%s: %v, %v, want %v", test.name, out, err, want)
 		}
+	}
+	if info, err := node.DiskInfo(1); err != nil || info.Partitions[0].Label != "x" || info.Partitions[0].ClusterSize != 64*winsim.KiB {
+		t.Errorf("the options did not arrive: %+v, %v", info, err)
 	}
 	if volumes, err := legacy.Instances(t.Context()); err != nil || !slices.ContainsFunc(volumes, func(v Values) bool { return v["DeviceID"] == data }) {
 		t.Errorf("%s is not among %v, %v", data, volumes, err)
