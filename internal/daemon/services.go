@@ -5,16 +5,16 @@ package daemon
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspect"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/system"
@@ -23,7 +23,7 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-// Hosts are the host sides of all groups on one machine, and its inspector.
+// Hosts are the host sides of all groups on one machine.
 type Hosts struct {
 	Disk       diskapi.HostAPI
 	Filesystem fsapi.HostAPI
@@ -31,7 +31,8 @@ type Hosts struct {
 	SMB        smbapi.HostAPI
 	System     systemapi.HostAPI
 	Volume     volumeapi.HostAPI
-	Inspector  inspect.Inspector
+	// Node returns the whole machine, for the inspector.
+	Node func(...node.Option) (*node.Node, error)
 }
 
 // LocalHosts are the hosts of the machine we run on.
@@ -43,7 +44,7 @@ func LocalHosts() Hosts {
 		SMB:        smbapi.New(),
 		System:     systemapi.New(),
 		Volume:     volumeapi.New(),
-		Inspector:  inspect.New(),
+		Node:       node.New,
 	}
 }
 
@@ -76,13 +77,29 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 
 // inspectorFor returns nil if the endpoints do not allow an inspector.
 func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, error) {
-	node, links := grpcapi.Describes(endpoints)
-	switch {
-	case !node:
+	described, links, shares := grpcapi.Describes(endpoints)
+	if !described {
 		return nil, nil
-	case !links:
-		return cfg.Hosts.Inspector, nil
 	}
-	limits, err := policy.New(cfg.WorkingDirs)
-	return cfg.Hosts.Inspector.Searching(limits), err
+	var options []node.Option
+	if links {
+		options = append(options, node.WorkingDirs(cfg.WorkingDirs...))
+	}
+	inspector, err := cfg.Hosts.Node(options...)
+	switch {
+	case err != nil:
+		return nil, err
+	case !shares:
+		return withoutShares{inspector}, nil
+	}
+	return inspector, nil
+}
+
+// withoutShares is an inspector on endpoints that do not serve shares.
+type withoutShares struct{ grpcapi.Inspector }
+
+// Describe leaves out the shares.
+func (i withoutShares) Describe(ctx context.Context, parts ...node.Part) (*node.Description, error) {
+	parts = slices.DeleteFunc(parts, func(part node.Part) bool { return part == node.Shares })
+	return i.Inspector.Describe(ctx, parts...)
 }

@@ -63,6 +63,9 @@ type Disks interface {
 	// named in mask get the value they have in attributes.
 	SetDiskAttributes(ctx context.Context, d Device, attributes, mask DiskAttributes) error
 
+	// SANPolicy is the policy for disks that are new to the machine.
+	SANPolicy(ctx context.Context) (SANPolicy, error)
+
 	// DriveLayout is IOCTL_DISK_GET_DRIVE_LAYOUT_EX.
 	DriveLayout(ctx context.Context, d Device) (DriveLayout, error)
 

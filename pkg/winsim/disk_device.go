@@ -126,6 +126,23 @@ func (n *Node) DiskGeometry(ctx context.Context, device win.Device) (win.DiskGeo
 	return win.DiskGeometry{Size: d.visibleSize, BytesPerSector: uint32(d.sector)}, nil
 }
 
+// SANPolicy tells what happens to new disks.
+func (n *Node) SANPolicy(ctx context.Context) (win.SANPolicy, error) {
+	if err := n.beginCall(ctx, "SANPolicy", ""); err != nil {
+		return 0, err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	switch n.storage.SANPolicy {
+	case OfflineShared:
+		return win.SANOfflineShared, nil
+	case OfflineAll:
+		return win.SANOfflineAll, nil
+	default:
+		return win.SANOnlineAll, nil
+	}
+}
+
 // ReadDevice reads the bytes of a disk or volume. They do not include file contents.
 func (n *Node) ReadDevice(ctx context.Context, device win.Device, offset int64, b []byte) error {
 	if isVolume(device) {

@@ -48,6 +48,7 @@ func storageCalls(ctx context.Context, node *winsim.Node) map[string]func() erro
 		"SCSIAddress":       func() error { _, err := node.SCSIAddress(ctx, data); return err },
 		"DiskGeometry":      func() error { _, err := node.DiskGeometry(ctx, data); return err },
 		"DiskAttributes":    func() error { _, err := node.DiskAttributes(ctx, data); return err },
+		"SANPolicy":         func() error { _, err := node.SANPolicy(ctx); return err },
 		"SetDiskAttributes": func() error {
 			return node.SetDiskAttributes(ctx, blank, win.DiskAttributes{Offline: true}, win.DiskAttributes{Offline: true})
 		},

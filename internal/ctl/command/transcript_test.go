@@ -285,7 +285,7 @@ func placeholder(n int) string {
 
 func (ids *volumeIDs) mask(text string) string {
 	return guid.ReplaceAllStringFunc(text, func(id string) string {
-		for _, known := range []string{"d0000000-", "0c51a9e0-", "00000000-"} {
+		for _, known := range []string{"d0000000-", "0c51a9e0-", "00000000-", "53f56307-" /* the class of disks */} {
 			if strings.HasPrefix(id, known) {
 				return id
 			}

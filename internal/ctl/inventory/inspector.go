@@ -95,7 +95,12 @@ func fromInspector(response *inspectv1.DescribeNodeResponse) Node {
 		disk := Disk{
 			Number: d.Number, SizeBytes: d.SizeBytes, Online: d.Online, ReadOnly: d.ReadOnly, System: d.GetSystem(),
 			Style: d.GetPartitionStyle(), SerialNumber: d.GetSerialNumber(), Page83: d.GetPage83(), Partitions: []Partition{},
+			Bus: d.GetBus(), Model: d.GetModel(), Path: d.GetDevice(), NVMeNamespaceID: d.GetNvmeNamespaceId(),
+			EUI64: d.GetEui64(), NGUID: d.GetNguid(), OfflineReason: d.GetOfflineReason(),
 			Warnings: noAnswers(d.GetProblems()),
+		}
+		if a := d.GetScsiAddress(); a != nil {
+			disk.SCSIAddress = fmt.Sprintf("%d:%d:%d:%d", a.GetPort(), a.GetPath(), a.GetTarget(), a.GetLun())
 		}
 		if d.Number == nil {
 			disk.Device = d.GetDevice()

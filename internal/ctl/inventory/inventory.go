@@ -33,18 +33,28 @@ type Node struct {
 
 // Disk is a disk with its partitions.
 type Disk struct {
-	Number       *uint32     `json:"number"` // nil: unknown
-	Device       string      `json:"device"` // only if Number is nil
-	SizeBytes    *int64      `json:"sizeBytes"`
-	Online       *bool       `json:"online"`
-	ReadOnly     *bool       `json:"readOnly"`
-	System       bool        `json:"system"`
-	Style        string      `json:"partitionStyle"` // GPT, MBR, RAW; empty: unknown
-	SerialNumber string      `json:"serialNumber"`
-	Page83       string      `json:"page83"`
-	Location     string      `json:"location"`
-	Partitions   []Partition `json:"partitions"`
-	Warnings     []Warning   `json:"warnings"`
+	Number       *uint32 `json:"number"` // nil: unknown
+	Device       string  `json:"device"` // only if Number is nil
+	SizeBytes    *int64  `json:"sizeBytes"`
+	Online       *bool   `json:"online"`
+	ReadOnly     *bool   `json:"readOnly"`
+	System       bool    `json:"system"`
+	Style        string  `json:"partitionStyle"` // GPT, MBR, RAW; empty: unknown
+	SerialNumber string  `json:"serialNumber"`
+	Page83       string  `json:"page83"`
+	Location     string  `json:"location"`
+	// Of servers with an inspector.
+	Bus             string `json:"bus"`
+	Model           string `json:"model"`
+	Path            string `json:"path"`        // the device interface
+	SCSIAddress     string `json:"scsiAddress"` // port:path:target:LUN
+	NVMeNamespaceID uint32 `json:"nvmeNamespaceID"`
+	EUI64           string `json:"eui64"`
+	NGUID           string `json:"nguid"`
+	OfflineReason   string `json:"offlineReason"` // policy, unknown, or collision with a disk
+
+	Partitions []Partition `json:"partitions"`
+	Warnings   []Warning   `json:"warnings"`
 }
 
 // Partition is a partition with its volume.

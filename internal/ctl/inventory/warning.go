@@ -9,6 +9,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
+// offlineUnknown is the reason of a disk of which Windows does not tell why it is offline.
+const offlineUnknown = "unknown"
+
 // Kind is the kind of a warning. The words are stable.
 type Kind string
 
@@ -47,7 +50,11 @@ func (n *Node) addWarnings() {
 func (d *Disk) addWarnings() {
 	readOnly := d.ReadOnly != nil && *d.ReadOnly
 	if d.Online != nil && !*d.Online {
-		d.Warnings = append(d.Warnings, Warning{Kind: Offline, Text: "offline: its volumes are not visible"})
+		text := "offline: its volumes are not visible"
+		if known := d.OfflineReason != "" && d.OfflineReason != offlineUnknown; known {
+			text = "offline (" + d.OfflineReason + "): its volumes are not visible"
+		}
+		d.Warnings = append(d.Warnings, Warning{Kind: Offline, Text: text})
 	}
 	if readOnly {
 		d.Warnings = append(d.Warnings, Warning{Kind: ReadOnly, Text: "read-only: writes fail", Run: d.makeWritable()})

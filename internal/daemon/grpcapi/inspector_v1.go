@@ -3,29 +3,29 @@ package grpcapi
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspect"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // Inspector describes the storage of a node.
 type Inspector interface {
-	Describe(ctx context.Context, links bool) (inspect.Node, error)
+	Describe(ctx context.Context, parts ...node.Part) (*node.Description, error)
 }
 
 // inspectorGroup is the group whose endpoints also serve the inspector. An endpoint of its own would
 // be one more pipe to guard.
 const inspectorGroup = "system"
 
-// Describes reports whether the inspector may describe the node and its links. It must not reveal
-// what the endpoints do not serve: it shows disks and volumes only if their groups are served, and
-// links only with the group filesystem.
-func Describes(endpoints []Endpoint) (node, links bool) {
+// Describes reports whether the inspector may describe disks and volumes, links, and shares. It must
+// not reveal what the endpoints do not serve: it shows disks and volumes only if their groups are
+// served, links only with the group filesystem, and shares only with the group smb.
+func Describes(endpoints []Endpoint) (disks, links, shares bool) {
 	served := map[string]bool{}
 	for _, e := range endpoints {
 		served[e.Group] = true
 	}
-	node = served[inspectorGroup] && served["disk"] && served["volume"]
-	return node, node && served["filesystem"]
+	disks = served[inspectorGroup] && served["disk"] && served["volume"]
+	return disks, disks && served["filesystem"], disks && served["smb"]
 }
 
 type inspectorV1 struct{ inspector Inspector }
@@ -33,39 +33,53 @@ type inspectorV1 struct{ inspector Inspector }
 var _ inspectv1.InspectorServer = inspectorV1{}
 
 func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNodeRequest) (*inspectv1.DescribeNodeResponse, error) {
-	node, err := s.inspector.Describe(ctx, in.Links)
+	var parts []node.Part
+	if in.Links {
+		parts = append(parts, node.Links)
+	}
+	if in.Shares {
+		parts = append(parts, node.Shares)
+	}
+	found, err := s.inspector.Describe(ctx, parts...)
 	if err != nil {
 		return nil, err
 	}
-	out := &inspectv1.DescribeNodeResponse{LinksSearched: node.LinksSearched, Problems: lineTexts(node.Problems)}
-	for _, d := range node.Disks {
+	out := &inspectv1.DescribeNodeResponse{LinksSearched: found.LinksSearched, SharesListed: found.SharesListed, Problems: lineTexts(found.Problems)}
+	for _, d := range found.Disks {
 		out.Disks = append(out.Disks, wireDisk(d))
 	}
-	for _, v := range node.Volumes {
+	for _, v := range found.Volumes {
 		out.Volumes = append(out.Volumes, &inspectv1.Volume{
-			Id: string(v.ID), State: inspectv1.Volume_State(v.State), // numbered alike
+			Id: v.ID, State: inspectv1.Volume_State(v.State), // numbered alike
 			FileSystem: wireText(v.FileSystem), TotalBytes: v.Total, UsedBytes: v.Used, ReadOnly: v.ReadOnly,
 			MountPaths: wireTexts(v.MountPaths), Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
 		})
 	}
-	for _, l := range node.Links {
-		out.Links = append(out.Links, &inspectv1.Link{Path: wireText(l.Path), VolumeId: string(l.VolumeID), Stale: lineText(wireText(l.Stale))})
+	for _, l := range found.Links {
+		out.Links = append(out.Links, &inspectv1.Link{Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale))})
+	}
+	for _, share := range found.Shares {
+		out.Shares = append(out.Shares, &inspectv1.Share{Remote: wireText(share.Remote), Status: share.Status})
 	}
 	return out, nil
 }
 
-func wireDisk(d inspect.Disk) *inspectv1.Disk {
+func wireDisk(d node.Disk) *inspectv1.Disk {
 	out := &inspectv1.Disk{
-		Number: d.Number, Device: wireText(d.Device), SizeBytes: d.Size, Online: d.Online, ReadOnly: d.ReadOnly,
-		System: d.System, PartitionStyle: d.Style, SerialNumber: wireText(d.IDs.SerialNumber), Page83: wireText(d.IDs.Page83),
+		Number: d.Number, Device: wireText(d.Path), SizeBytes: d.Size, Online: d.Online, OfflineReason: d.OfflineReason, ReadOnly: d.ReadOnly,
+		System: d.System, PartitionStyle: d.Style, SerialNumber: wireText(d.Serial), Page83: wireText(d.Page83),
+		Bus: d.Bus, Model: wireText(d.Model), NvmeNamespaceId: d.NamespaceID, Eui64: d.EUI64, Nguid: d.NGUID,
 		Problems: lineTexts(d.Problems),
 	}
 	if at := d.Location; at != nil {
 		out.Location = &inspectv1.Location{Adapter: wireText(at.Adapter), Bus: wireText(at.Bus), Target: wireText(at.Target), LunId: wireText(at.LUNID)}
 	}
+	if a := d.SCSI; a != nil {
+		out.ScsiAddress = &inspectv1.SCSIAddress{Port: uint32(a.Port), Path: uint32(a.Path), Target: uint32(a.Target), Lun: uint32(a.LUN)}
+	}
 	for _, p := range d.Partitions {
 		out.Partitions = append(out.Partitions, &inspectv1.Partition{
-			Number: p.Number, OffsetBytes: p.Offset, SizeBytes: p.Size, Type: p.Type, ReadOnly: p.ReadOnly, VolumeId: string(p.VolumeID),
+			Number: p.Number, OffsetBytes: p.Offset, SizeBytes: p.Size, Type: p.Type, ReadOnly: p.ReadOnly, VolumeId: p.VolumeID,
 		})
 	}
 	return out

@@ -79,14 +79,16 @@ func (x Volume_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Volume_State.Descriptor instead.
 func (Volume_State) EnumDescriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{5, 0}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{6, 0}
 }
 
 // DescribeNodeRequest says what to look at.
 type DescribeNodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Search the working directories for links, too. It takes longer.
-	Links         bool `protobuf:"varint,1,opt,name=links,proto3" json:"links,omitempty"`
+	Links bool `protobuf:"varint,1,opt,name=links,proto3" json:"links,omitempty"`
+	// List the global mappings of SMB shares, too.
+	Shares        bool `protobuf:"varint,2,opt,name=shares,proto3" json:"shares,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -128,6 +130,13 @@ func (x *DescribeNodeRequest) GetLinks() bool {
 	return false
 }
 
+func (x *DescribeNodeRequest) GetShares() bool {
+	if x != nil {
+		return x.Shares
+	}
+	return false
+}
+
 // DescribeNodeResponse is the node at one moment.
 type DescribeNodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -141,6 +150,10 @@ type DescribeNodeResponse struct {
 	Problems []string `protobuf:"bytes,4,rep,name=problems,proto3" json:"problems,omitempty"`
 	// Whether links were searched for. They are not if the filesystem group is not served.
 	LinksSearched bool `protobuf:"varint,5,opt,name=links_searched,json=linksSearched,proto3" json:"links_searched,omitempty"`
+	// The global mappings of SMB shares, by name.
+	Shares []*Share `protobuf:"bytes,6,rep,name=shares,proto3" json:"shares,omitempty"`
+	// Whether shares were listed. They are not if the smb group is not served.
+	SharesListed  bool `protobuf:"varint,7,opt,name=shares_listed,json=sharesListed,proto3" json:"shares_listed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -210,12 +223,26 @@ func (x *DescribeNodeResponse) GetLinksSearched() bool {
 	return false
 }
 
+func (x *DescribeNodeResponse) GetShares() []*Share {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+func (x *DescribeNodeResponse) GetSharesListed() bool {
+	if x != nil {
+		return x.SharesListed
+	}
+	return false
+}
+
 // Disk is a disk that is present.
 type Disk struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Missing if the disk does not tell.
 	Number *uint32 `protobuf:"varint,1,opt,name=number,proto3,oneof" json:"number,omitempty"`
-	// What Windows knows it by when it has no number.
+	// The device interface.
 	Device    string `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
 	SizeBytes *int64 `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3,oneof" json:"size_bytes,omitempty"`
 	Online    *bool  `protobuf:"varint,4,opt,name=online,proto3,oneof" json:"online,omitempty"`
@@ -230,7 +257,21 @@ type Disk struct {
 	Location   *Location    `protobuf:"bytes,10,opt,name=location,proto3" json:"location,omitempty"`
 	Partitions []*Partition `protobuf:"bytes,11,rep,name=partitions,proto3" json:"partitions,omitempty"`
 	// What could not be found out, each with the reason.
-	Problems      []string `protobuf:"bytes,12,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems []string `protobuf:"bytes,12,rep,name=problems,proto3" json:"problems,omitempty"`
+	// How it is attached: nvme, scsi, sas and so on.
+	Bus string `protobuf:"bytes,13,opt,name=bus,proto3" json:"bus,omitempty"`
+	// Vendor and product.
+	Model string `protobuf:"bytes,14,opt,name=model,proto3" json:"model,omitempty"`
+	// Missing if its driver has none.
+	ScsiAddress *SCSIAddress `protobuf:"bytes,15,opt,name=scsi_address,json=scsiAddress,proto3" json:"scsi_address,omitempty"`
+	// 0 if unknown, or if it is not an NVMe disk.
+	NvmeNamespaceId uint32 `protobuf:"varint,16,opt,name=nvme_namespace_id,json=nvmeNamespaceId,proto3" json:"nvme_namespace_id,omitempty"`
+	// Hexadecimal digits, of NVMe disks.
+	Eui64 string `protobuf:"bytes,17,opt,name=eui64,proto3" json:"eui64,omitempty"`
+	// Hexadecimal digits, of NVMe disks.
+	Nguid string `protobuf:"bytes,18,opt,name=nguid,proto3" json:"nguid,omitempty"`
+	// Why it is not online: policy, unknown, or collision with another disk.
+	OfflineReason string `protobuf:"bytes,19,opt,name=offline_reason,json=offlineReason,proto3" json:"offline_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -349,6 +390,124 @@ func (x *Disk) GetProblems() []string {
 	return nil
 }
 
+func (x *Disk) GetBus() string {
+	if x != nil {
+		return x.Bus
+	}
+	return ""
+}
+
+func (x *Disk) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *Disk) GetScsiAddress() *SCSIAddress {
+	if x != nil {
+		return x.ScsiAddress
+	}
+	return nil
+}
+
+func (x *Disk) GetNvmeNamespaceId() uint32 {
+	if x != nil {
+		return x.NvmeNamespaceId
+	}
+	return 0
+}
+
+func (x *Disk) GetEui64() string {
+	if x != nil {
+		return x.Eui64
+	}
+	return ""
+}
+
+func (x *Disk) GetNguid() string {
+	if x != nil {
+		return x.Nguid
+	}
+	return ""
+}
+
+func (x *Disk) GetOfflineReason() string {
+	if x != nil {
+		return x.OfflineReason
+	}
+	return ""
+}
+
+// SCSIAddress is where a disk is attached, as its driver says.
+type SCSIAddress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          uint32                 `protobuf:"varint,1,opt,name=port,proto3" json:"port,omitempty"`
+	Path          uint32                 `protobuf:"varint,2,opt,name=path,proto3" json:"path,omitempty"`
+	Target        uint32                 `protobuf:"varint,3,opt,name=target,proto3" json:"target,omitempty"`
+	Lun           uint32                 `protobuf:"varint,4,opt,name=lun,proto3" json:"lun,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SCSIAddress) Reset() {
+	*x = SCSIAddress{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SCSIAddress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SCSIAddress) ProtoMessage() {}
+
+func (x *SCSIAddress) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SCSIAddress.ProtoReflect.Descriptor instead.
+func (*SCSIAddress) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SCSIAddress) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *SCSIAddress) GetPath() uint32 {
+	if x != nil {
+		return x.Path
+	}
+	return 0
+}
+
+func (x *SCSIAddress) GetTarget() uint32 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+func (x *SCSIAddress) GetLun() uint32 {
+	if x != nil {
+		return x.Lun
+	}
+	return 0
+}
+
 // Location is where a disk is attached.
 type Location struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -362,7 +521,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -374,7 +533,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -387,7 +546,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{3}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Location) GetAdapter() string {
@@ -436,7 +595,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -448,7 +607,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -461,7 +620,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{4}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Partition) GetNumber() uint32 {
@@ -532,7 +691,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -544,7 +703,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -557,7 +716,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{5}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Volume) GetId() string {
@@ -645,7 +804,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +816,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +829,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{6}
+	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Link) GetPath() string {
@@ -694,19 +853,77 @@ func (x *Link) GetStale() string {
 	return ""
 }
 
+// Share is a global mapping of an SMB share.
+type Share struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// \\server\share
+	Remote string `protobuf:"bytes,1,opt,name=remote,proto3" json:"remote,omitempty"`
+	// ok, paused, disconnected, network error, connecting, reconnecting, unavailable, or a number.
+	Status        string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Share) Reset() {
+	*x = Share{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Share) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Share) ProtoMessage() {}
+
+func (x *Share) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Share.ProtoReflect.Descriptor instead.
+func (*Share) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Share) GetRemote() string {
+	if x != nil {
+		return x.Remote
+	}
+	return ""
+}
+
+func (x *Share) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
 var File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto protoreflect.FileDescriptor
 
 const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDesc = "" +
 	"\n" +
-	"Jgithub.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1/api.proto\x12\x13csiproxy.inspect.v1\"+\n" +
+	"Jgithub.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1/api.proto\x12\x13csiproxy.inspect.v1\"C\n" +
 	"\x13DescribeNodeRequest\x12\x14\n" +
-	"\x05links\x18\x01 \x01(\bR\x05links\"\xf2\x01\n" +
+	"\x05links\x18\x01 \x01(\bR\x05links\x12\x16\n" +
+	"\x06shares\x18\x02 \x01(\bR\x06shares\"\xcb\x02\n" +
 	"\x14DescribeNodeResponse\x12/\n" +
 	"\x05disks\x18\x01 \x03(\v2\x19.csiproxy.inspect.v1.DiskR\x05disks\x125\n" +
 	"\avolumes\x18\x02 \x03(\v2\x1b.csiproxy.inspect.v1.VolumeR\avolumes\x12/\n" +
 	"\x05links\x18\x03 \x03(\v2\x19.csiproxy.inspect.v1.LinkR\x05links\x12\x1a\n" +
 	"\bproblems\x18\x04 \x03(\tR\bproblems\x12%\n" +
-	"\x0elinks_searched\x18\x05 \x01(\bR\rlinksSearched\"\xe6\x03\n" +
+	"\x0elinks_searched\x18\x05 \x01(\bR\rlinksSearched\x122\n" +
+	"\x06shares\x18\x06 \x03(\v2\x1a.csiproxy.inspect.v1.ShareR\x06shares\x12#\n" +
+	"\rshares_listed\x18\a \x01(\bR\fsharesListed\"\xd2\x05\n" +
 	"\x04Disk\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\"\n" +
@@ -723,12 +940,24 @@ const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_
 	"\n" +
 	"partitions\x18\v \x03(\v2\x1e.csiproxy.inspect.v1.PartitionR\n" +
 	"partitions\x12\x1a\n" +
-	"\bproblems\x18\f \x03(\tR\bproblemsB\t\n" +
+	"\bproblems\x18\f \x03(\tR\bproblems\x12\x10\n" +
+	"\x03bus\x18\r \x01(\tR\x03bus\x12\x14\n" +
+	"\x05model\x18\x0e \x01(\tR\x05model\x12C\n" +
+	"\fscsi_address\x18\x0f \x01(\v2 .csiproxy.inspect.v1.SCSIAddressR\vscsiAddress\x12*\n" +
+	"\x11nvme_namespace_id\x18\x10 \x01(\rR\x0fnvmeNamespaceId\x12\x14\n" +
+	"\x05eui64\x18\x11 \x01(\tR\x05eui64\x12\x14\n" +
+	"\x05nguid\x18\x12 \x01(\tR\x05nguid\x12%\n" +
+	"\x0eoffline_reason\x18\x13 \x01(\tR\rofflineReasonB\t\n" +
 	"\a_numberB\r\n" +
 	"\v_size_bytesB\t\n" +
 	"\a_onlineB\f\n" +
 	"\n" +
-	"_read_only\"e\n" +
+	"_read_only\"_\n" +
+	"\vSCSIAddress\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\rR\x04port\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\rR\x04path\x12\x16\n" +
+	"\x06target\x18\x03 \x01(\rR\x06target\x12\x10\n" +
+	"\x03lun\x18\x04 \x01(\rR\x03lun\"e\n" +
 	"\bLocation\x12\x18\n" +
 	"\aadapter\x18\x01 \x01(\tR\aadapter\x12\x10\n" +
 	"\x03bus\x18\x02 \x01(\tR\x03bus\x12\x16\n" +
@@ -772,7 +1001,10 @@ const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_
 	"\x04Link\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1b\n" +
 	"\tvolume_id\x18\x02 \x01(\tR\bvolumeId\x12\x14\n" +
-	"\x05stale\x18\x03 \x01(\tR\x05stale2r\n" +
+	"\x05stale\x18\x03 \x01(\tR\x05stale\"7\n" +
+	"\x05Share\x12\x16\n" +
+	"\x06remote\x18\x01 \x01(\tR\x06remote\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status2r\n" +
 	"\tInspector\x12e\n" +
 	"\fDescribeNode\x12(.csiproxy.inspect.v1.DescribeNodeRequest\x1a).csiproxy.inspect.v1.DescribeNodeResponse\"\x00BBZ@github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1b\x06proto3"
 
@@ -789,31 +1021,35 @@ func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_p
 }
 
 var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_goTypes = []any{
 	(Volume_State)(0),            // 0: csiproxy.inspect.v1.Volume.State
 	(*DescribeNodeRequest)(nil),  // 1: csiproxy.inspect.v1.DescribeNodeRequest
 	(*DescribeNodeResponse)(nil), // 2: csiproxy.inspect.v1.DescribeNodeResponse
 	(*Disk)(nil),                 // 3: csiproxy.inspect.v1.Disk
-	(*Location)(nil),             // 4: csiproxy.inspect.v1.Location
-	(*Partition)(nil),            // 5: csiproxy.inspect.v1.Partition
-	(*Volume)(nil),               // 6: csiproxy.inspect.v1.Volume
-	(*Link)(nil),                 // 7: csiproxy.inspect.v1.Link
+	(*SCSIAddress)(nil),          // 4: csiproxy.inspect.v1.SCSIAddress
+	(*Location)(nil),             // 5: csiproxy.inspect.v1.Location
+	(*Partition)(nil),            // 6: csiproxy.inspect.v1.Partition
+	(*Volume)(nil),               // 7: csiproxy.inspect.v1.Volume
+	(*Link)(nil),                 // 8: csiproxy.inspect.v1.Link
+	(*Share)(nil),                // 9: csiproxy.inspect.v1.Share
 }
 var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_depIdxs = []int32{
 	3, // 0: csiproxy.inspect.v1.DescribeNodeResponse.disks:type_name -> csiproxy.inspect.v1.Disk
-	6, // 1: csiproxy.inspect.v1.DescribeNodeResponse.volumes:type_name -> csiproxy.inspect.v1.Volume
-	7, // 2: csiproxy.inspect.v1.DescribeNodeResponse.links:type_name -> csiproxy.inspect.v1.Link
-	4, // 3: csiproxy.inspect.v1.Disk.location:type_name -> csiproxy.inspect.v1.Location
-	5, // 4: csiproxy.inspect.v1.Disk.partitions:type_name -> csiproxy.inspect.v1.Partition
-	0, // 5: csiproxy.inspect.v1.Volume.state:type_name -> csiproxy.inspect.v1.Volume.State
-	1, // 6: csiproxy.inspect.v1.Inspector.DescribeNode:input_type -> csiproxy.inspect.v1.DescribeNodeRequest
-	2, // 7: csiproxy.inspect.v1.Inspector.DescribeNode:output_type -> csiproxy.inspect.v1.DescribeNodeResponse
-	7, // [7:8] is the sub-list for method output_type
-	6, // [6:7] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	7, // 1: csiproxy.inspect.v1.DescribeNodeResponse.volumes:type_name -> csiproxy.inspect.v1.Volume
+	8, // 2: csiproxy.inspect.v1.DescribeNodeResponse.links:type_name -> csiproxy.inspect.v1.Link
+	9, // 3: csiproxy.inspect.v1.DescribeNodeResponse.shares:type_name -> csiproxy.inspect.v1.Share
+	5, // 4: csiproxy.inspect.v1.Disk.location:type_name -> csiproxy.inspect.v1.Location
+	6, // 5: csiproxy.inspect.v1.Disk.partitions:type_name -> csiproxy.inspect.v1.Partition
+	4, // 6: csiproxy.inspect.v1.Disk.scsi_address:type_name -> csiproxy.inspect.v1.SCSIAddress
+	0, // 7: csiproxy.inspect.v1.Volume.state:type_name -> csiproxy.inspect.v1.Volume.State
+	1, // 8: csiproxy.inspect.v1.Inspector.DescribeNode:input_type -> csiproxy.inspect.v1.DescribeNodeRequest
+	2, // 9: csiproxy.inspect.v1.Inspector.DescribeNode:output_type -> csiproxy.inspect.v1.DescribeNodeResponse
+	9, // [9:10] is the sub-list for method output_type
+	8, // [8:9] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_init() }
@@ -822,14 +1058,14 @@ func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_p
 		return
 	}
 	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[2].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[5].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -115,6 +115,11 @@ func (machine) DiskAttributes(ctx context.Context, d win.Device) (win.DiskAttrib
 	})
 }
 
+// SANPolicy reads the registry.
+func (machine) SANPolicy(ctx context.Context) (win.SANPolicy, error) {
+	return within(ctx, listDevices, "SAN policy", SANPolicy)
+}
+
 // SetDiskAttributes waits for the volumes of a disk that goes offline.
 func (machine) SetDiskAttributes(ctx context.Context, d win.Device, attributes, mask win.DiskAttributes) error {
 	return act(ctx, changeDisk, string(d), func() error {

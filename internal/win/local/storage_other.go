@@ -40,6 +40,8 @@ func (machine) SetDiskAttributes(context.Context, win.Device, win.DiskAttributes
 	return ErrNotWindows
 }
 
+func (machine) SANPolicy(context.Context) (win.SANPolicy, error) { return 0, ErrNotWindows }
+
 func (machine) DriveLayout(context.Context, win.Device) (win.DriveLayout, error) {
 	return win.DriveLayout{}, ErrNotWindows
 }

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspect"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -69,7 +69,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	hosts.System = node.System()
 	hosts.SMB = smbapi.NewOn(node) // a daemon that starts does not know what the one before it did
 	hosts.Volume = node.Volume()
-	hosts.Inspector = inspect.NewOn(node)
+	hosts.Node = func(options ...wholenode.Option) (*wholenode.Node, error) { return wholenode.NewOn(node, options...) }
 	if cfg.FormatOver {
 		hosts.Volume = volumeapi.NewOn(node, volumeapi.FormatOverExisting())
 	}

@@ -1,4 +1,4 @@
-package inspect
+package node
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func (l *look) allVolumes(ctx context.Context) ([]volumeReport, error) {
 	}
 	volumes := make([]volumeReport, len(ids))
 	failures := parallel.Each(ctx, len(ids), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
-		volumes[i].ID = ids[i]
+		volumes[i].ID = string(ids[i])
 		l.volume(ctx, &volumes[i])
 		return nil
 	})
@@ -42,7 +42,7 @@ func (l *look) allVolumes(ctx context.Context) ([]volumeReport, error) {
 	volumes = slices.DeleteFunc(volumes, func(v volumeReport) bool { return v.gone })
 	l.present = map[win.VolumeID]bool{}
 	for _, v := range volumes {
-		l.present[v.ID] = true
+		l.present[win.VolumeID(v.ID)] = true
 	}
 	boundMountPaths(volumes)
 	return volumes, nil
@@ -75,11 +75,12 @@ func isDrive(path string) bool { return len(path) <= len(`C:\`) }
 
 // volume looks at one volume.
 func (l *look) volume(ctx context.Context, v *volumeReport) {
-	if l.locate(ctx, v); v.gone {
+	id := win.VolumeID(v.ID)
+	if l.locate(ctx, id, v); v.gone {
 		return
 	}
-	l.content(ctx, v)
-	paths, err := l.m.VolumePaths(ctx, v.ID)
+	l.content(ctx, id, v)
+	paths, err := l.m.VolumePaths(ctx, id)
 	v.failed.add("mount paths", err)
 	for _, path := range paths {
 		if !isDrive(path) {
@@ -92,8 +93,8 @@ func (l *look) volume(ctx context.Context, v *volumeReport) {
 
 // locate finds out which disks a volume is on. A volume that is not exactly one partition
 // tells by its extents. CD-ROMs and RAM disks are on no disk.
-func (l *look) locate(ctx context.Context, v *volumeReport) {
-	number, err := l.m.DeviceNumber(ctx, v.ID.Device())
+func (l *look) locate(ctx context.Context, id win.VolumeID, v *volumeReport) {
+	number, err := l.m.DeviceNumber(ctx, id.Device())
 	switch {
 	case err == nil && number.Type == win.DeviceTypeDisk:
 		v.Disks, v.Partition = []uint32{number.Number}, number.Partition
@@ -104,7 +105,7 @@ func (l *look) locate(ctx context.Context, v *volumeReport) {
 		v.gone = true
 		return
 	}
-	extents, err := l.m.VolumeExtents(ctx, v.ID)
+	extents, err := l.m.VolumeExtents(ctx, id)
 	switch {
 	case err == nil:
 		for _, extent := range extents {
@@ -118,8 +119,8 @@ func (l *look) locate(ctx context.Context, v *volumeReport) {
 }
 
 // content finds out what is on a volume. It does not bring a volume online to see.
-func (l *look) content(ctx context.Context, v *volumeReport) {
-	fileSystem, err := l.m.FileSystem(ctx, v.ID)
+func (l *look) content(ctx context.Context, id win.VolumeID, v *volumeReport) {
+	fileSystem, err := l.m.FileSystem(ctx, id)
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.UnrecognizedVolume, err == nil && winpath.Equal(fileSystem.Name, "RAW"):
 		v.State = Raw
@@ -131,7 +132,7 @@ func (l *look) content(ctx context.Context, v *volumeReport) {
 		v.failed.add("file system", err)
 	default:
 		v.State, v.FileSystem = Formatted, fileSystem.Name
-		space, err := l.m.VolumeSpace(ctx, v.ID)
+		space, err := l.m.VolumeSpace(ctx, id)
 		if v.failed.add("use", err); err == nil {
 			v.Total, v.Used = &space.Total, new(max(0, space.Total-space.Free))
 		}

@@ -1,4 +1,4 @@
-package inspect_test
+package node_test
 
 import (
 	"fmt"
@@ -7,13 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspect"
+	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // linkText are the links of a node, with paths below kubelet's.
-func linkText(n inspect.Node) string {
-	return strings.ReplaceAll(text(inspect.Node{Links: n.Links, Problems: n.Problems}), kubelet, "K")
+func linkText(n wholenode.Description) string {
+	return strings.ReplaceAll(text(wholenode.Description{Links: n.Links, Problems: n.Problems}), kubelet, "K")
 }
 
 func TestLinks(t *testing.T) {
@@ -47,10 +47,14 @@ func TestLinks_NotAsked(t *testing.T) {
 	linked(t, node)
 	node.ResetCalls()
 	for _, c := range []struct {
-		inspector inspect.Inspector
+		inspector *wholenode.Node
 		links     bool
-	}{{inspector(t, node), false}, {inspect.NewOn(node), true}} {
-		got, err := c.inspector.Describe(t.Context(), c.links)
+	}{{inspector(t, node), false}, {newOn(t, node), true}} {
+		var parts []wholenode.Part
+		if c.links {
+			parts = append(parts, wholenode.Links)
+		}
+		got, err := c.inspector.Describe(t.Context(), parts...)
 		if err != nil || got.Links != nil || got.LinksSearched {
 			t.Errorf("got %q, searched %v, %v", got.Links, got.LinksSearched, err)
 		}

@@ -1,4 +1,4 @@
-package inspect_test
+package node_test
 
 import (
 	"context"
@@ -13,10 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspect"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -68,45 +67,50 @@ func newNode(t *testing.T, model winsim.Model) *winsim.Node {
 }
 
 // inspector searches in kubelet's directory.
-func inspector(t *testing.T, node *winsim.Node, dirs ...string) inspect.Inspector {
+func inspector(t *testing.T, m win.Machine, dirs ...string) *wholenode.Node {
 	t.Helper()
 	if len(dirs) == 0 {
 		dirs = []string{kubelet}
 	}
-	limits, err := policy.New(dirs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return inspect.NewOn(node).Searching(limits)
+	return newOn(t, m, wholenode.WorkingDirs(dirs...))
 }
 
-func describe(t *testing.T, i inspect.Inspector) inspect.Node {
+func newOn(t *testing.T, m win.Machine, options ...wholenode.Option) *wholenode.Node {
 	t.Helper()
-	node, err := i.Describe(t.Context(), true)
+	inspector, err := wholenode.NewOn(m, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node
+	return inspector
+}
+
+func describe(t *testing.T, i *wholenode.Node) wholenode.Description {
+	t.Helper()
+	node, err := i.Describe(t.Context(), wholenode.Links, wholenode.Shares)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *node
 }
 
 // text is a node in lines, with "?" for what is not known.
-func text(n inspect.Node) string {
+func text(n wholenode.Description) string {
 	var b strings.Builder
 	for _, d := range n.Disks {
-		fmt.Fprintf(&b, "disk %s %s online %s read-only %s system %v %s serial %q", show(d.Number), show(d.Size), show(d.Online), show(d.ReadOnly), d.System, d.Style, d.IDs.SerialNumber)
+		fmt.Fprintf(&b, "disk %s %s online %s read-only %s system %v %s serial %q", show(d.Number), show(d.Size), show(d.Online), show(d.ReadOnly), d.System, d.Style, d.Serial)
 		if d.Location != nil {
 			fmt.Fprintf(&b, " at %s:%s", d.Location.Adapter, d.Location.LUNID)
 		}
 		b.WriteString(problemText(d.Problems))
 		for _, p := range d.Partitions {
-			fmt.Fprintf(&b, "  %d %s at %d with %d read-only %v %s\n", p.Number, p.Type, p.Offset, p.Size, p.ReadOnly, short(string(p.VolumeID)))
+			fmt.Fprintf(&b, "  %d %s at %d with %d read-only %v %s\n", p.Number, p.Type, p.Offset, p.Size, p.ReadOnly, short(p.VolumeID))
 		}
 	}
 	for _, v := range n.Volumes {
-		fmt.Fprintf(&b, "volume %s state %d %s %s of %s read-only %s on %v/%d %q%s", short(string(v.ID)), v.State, v.FileSystem, show(v.Used), show(v.Total), show(v.ReadOnly), v.Disks, v.Partition, v.MountPaths, problemText(v.Problems))
+		fmt.Fprintf(&b, "volume %s state %d %s %s of %s read-only %s on %v/%d %q%s", short(v.ID), v.State, v.FileSystem, show(v.Used), show(v.Total), show(v.ReadOnly), v.Disks, v.Partition, v.MountPaths, problemText(v.Problems))
 	}
 	for _, l := range n.Links {
-		fmt.Fprintf(&b, "link %s to %s: %s\n", l.Path, short(string(l.VolumeID)), l.Stale)
+		fmt.Fprintf(&b, "link %s to %s: %s\n", l.Path, short(l.VolumeID), l.Stale)
 	}
 	for _, p := range n.Problems {
 		fmt.Fprintf(&b, "problem %s\n", p)
@@ -174,8 +178,9 @@ volume 00000000-0000-0000-0000-000000000044 state 1 NTFS 13107200 of 104853504 r
 
 // reads are the calls that an inspection may make: none changes or wakes anything.
 var reads = []string{
-	"DeviceDescriptor", "DeviceIdentifiers", "DeviceLocation", "DeviceNumber", "DiskAttributes", "DiskDevices", "DiskGeometry",
-	"DriveLayout", "FileInfo", "FileSystem", "ListDirectory", "Location", "OpenDirectory", "ReparsePoint", "SCSIAddress",
+	"DeviceDescriptor", "DeviceIdentifiers", "DeviceLocation", "DeviceNumber", "DiskAttributes",
+	"DiskDevices", "DiskGeometry", "DriveLayout", "FileInfo", "FileSystem", "ListDirectory",
+	"Location", "OpenDirectory", "ReparsePoint", "SANPolicy", "SCSIAddress", "SMBMappings",
 	"SystemVolumes", "VolumeExtents", "VolumeIDs", "VolumePaths", "VolumeSpace",
 }
 
@@ -223,7 +228,7 @@ func TestDescribe_Faults(t *testing.T) {
 	i := inspector(t, node)
 	healthy := describe(t, i)
 	// Calls whose failure costs nothing that others do not tell as well.
-	spared := map[string]bool{"DeviceLocation": true, "SCSIAddress": true}
+	spared := map[string]bool{"DeviceLocation": true}
 	for _, call := range reads {
 		for _, code := range []uint32{1117, 5, 170} {
 			fault, err := node.Inject(winsim.Fault{Call: call, Error: code})
@@ -248,7 +253,7 @@ func TestDescribe_Faults(t *testing.T) {
 				t.Errorf("%s fails with %d, and the answer does not say so:\n%s", call, code, text(got))
 			}
 			for _, problem := range all {
-				if !strings.Contains(problem, fmt.Sprintf("(Windows error %d)", code)) && problem != "serial number, page 83: no answer" {
+				if !strings.Contains(problem, fmt.Sprintf("(Windows error %d)", code)) {
 					t.Errorf("%s fails with %d, and that is said of it: %s", call, code, problem)
 				}
 			}
@@ -286,7 +291,7 @@ func TestDescribe_DyingDisk(t *testing.T) {
 	}
 	model.Disks[3].Dying = true // two of them: their numbers stay unknown
 	got = describe(t, inspector(t, newNode(t, model)))
-	if len(got.Disks) != 4 || got.Disks[2].Number != nil || got.Disks[3].Number != nil || got.Disks[3].Device == "" {
+	if len(got.Disks) != 4 || got.Disks[2].Number != nil || got.Disks[3].Number != nil || got.Disks[3].Path == "" {
 		t.Error(text(got))
 	}
 }
@@ -313,7 +318,7 @@ func TestDescribe_Hangs(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), within)
 				defer cancel()
-				got, err := inspector(t, node).Describe(ctx, true)
+				got, err := inspector(t, node).Describe(ctx, wholenode.Links)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -326,7 +331,7 @@ func TestDescribe_Hangs(t *testing.T) {
 					}
 				}
 				if len(got.Disks) != 4 || healthy != 3 || !got.Disks[0].System || len(got.Volumes) != 2 || len(got.Links) != 1 {
-					t.Error(text(got))
+					t.Error(text(*got))
 				}
 				// The lists of the API are as patient as drivers want them.
 				if lists := "locations of disks: no answer in time"; (within < 5*time.Second) != slices.Contains(got.Problems, lists) {
@@ -345,7 +350,7 @@ func TestDescribe_Cancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // half-way, and before
-		if _, err := inspector(t, node).Describe(ctx, true); !errors.Is(err, context.Canceled) {
+		if _, err := inspector(t, node).Describe(ctx, wholenode.Links); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want that it was cancelled", err)
 		}
 	}
@@ -365,7 +370,7 @@ func TestDescribe_Crowd(t *testing.T) {
 		done := make(chan error)
 		for range 2 {
 			go func() {
-				_, err := i.Describe(t.Context(), false)
+				_, err := i.Describe(t.Context())
 				done <- err
 			}()
 			<-entered
@@ -374,7 +379,7 @@ func TestDescribe_Crowd(t *testing.T) {
 		defer cancel()
 		refused := func(ctx context.Context, wait time.Duration) {
 			start := time.Now()
-			_, err := i.Describe(ctx, false)
+			_, err := i.Describe(ctx)
 			if took := time.Since(start); !errors.Is(err, winerr.NoSpace) || took != wait {
 				t.Errorf("got %v after %s, want that there is no room after %s", err, took, wait)
 			}
@@ -383,7 +388,7 @@ func TestDescribe_Crowd(t *testing.T) {
 		refused(t.Context(), 5*time.Second)
 		leaving, leave := context.WithCancel(t.Context())
 		go func() {
-			_, err := i.Describe(leaving, false)
+			_, err := i.Describe(leaving)
 			done <- err
 		}()
 		synctest.Wait()
@@ -395,7 +400,7 @@ func TestDescribe_Crowd(t *testing.T) {
 			t.Error("more than two have looked")
 		}
 		go func() {
-			_, err := i.Describe(t.Context(), false)
+			_, err := i.Describe(t.Context())
 			done <- err
 		}()
 		synctest.Wait()
@@ -454,11 +459,7 @@ func (m *watched) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
 func TestDescribe_MarksItsCalls(t *testing.T) {
 	m := &watched{Node: newNode(t, zoo())}
 	linked(t, m.Node)
-	limits, err := policy.New([]string{kubelet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	describe(t, inspect.NewOn(m).Searching(limits))
+	describe(t, inspector(t, m))
 	if m.calls == 0 || len(m.others) != 0 {
 		t.Errorf("%d calls, of which these are not marked: %q", m.calls, m.others)
 	}
@@ -505,16 +506,16 @@ func TestDescribe_CopiedDisk(t *testing.T) {
 			}
 		}
 		got := describe(t, inspector(t, node))
-		i := slices.IndexFunc(got.Volumes, func(v inspect.Volume) bool { return v.ID == data })
+		i := slices.IndexFunc(got.Volumes, func(v wholenode.Volume) bool { return v.ID == data })
 		if i < 0 {
 			t.Fatal(text(got))
 		}
 		v := got.Volumes[i]
-		want := inspect.Volume{Disks: []uint32{1}, Partition: 2, Problems: []string{}}
+		want := wholenode.Volume{Disks: []uint32{1}, Partition: 2, Problems: []string{}}
 		if copied {
-			want = inspect.Volume{Problems: []string{"disk: " + ioError}}
+			want = wholenode.Volume{Problems: []string{"disk: " + ioError}}
 		}
-		if diff := cmp.Diff(want, inspect.Volume{Disks: v.Disks, Partition: v.Partition, Problems: v.Problems}); diff != "" {
+		if diff := cmp.Diff(want, wholenode.Volume{Disks: v.Disks, Partition: v.Partition, Problems: v.Problems}); diff != "" {
 			t.Errorf("copied %v: %s", copied, diff)
 		}
 	}

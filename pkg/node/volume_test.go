@@ -1,4 +1,4 @@
-package inspect_test
+package node_test
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspect"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -32,7 +31,7 @@ func (m everywhere) VolumePaths(ctx context.Context, id win.VolumeID) ([]string,
 // TestVolumes_MountPaths: they fit into the answer, drives come first, and a problem of that
 // volume, and of no other, says what is left out.
 func TestVolumes_MountPaths(t *testing.T) {
-	got := describe(t, inspect.NewOn(everywhere{newNode(t, zoo())}))
+	got := describe(t, newOn(t, everywhere{newNode(t, zoo())}))
 	for _, v := range got.Volumes {
 		bytes := 0
 		for _, path := range v.MountPaths {

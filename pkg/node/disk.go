@@ -1,4 +1,4 @@
-package inspect
+package node
 
 import (
 	"cmp"
@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
-	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 )
 
 // allDisks looks at all disks that are present.
@@ -30,17 +30,64 @@ func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
 	for i, disk := range found {
 		if failures[i] != nil {
 			logMistake(ctx, string(devices[i]), failures[i])
-			disk = Disk{Device: string(devices[i]), Problems: []string{reasonOf(failures[i])}}
+			disk = Disk{Path: string(devices[i]), Problems: []string{reasonOf(failures[i])}}
 		}
 		if !skip[i] {
 			disks = append(disks, disk)
 		}
 	}
-	l.numberLast(ctx, disks)
-	slices.SortFunc(disks, func(a, b Disk) int {
-		return cmp.Or(compareNumbers(a.Number, b.Number), cmp.Compare(a.Device, b.Device))
-	})
+	addNamespaces(disks)
 	return disks, nil
+}
+
+// sortDisks puts disks in the order of a description.
+func sortDisks(disks []Disk) {
+	slices.SortFunc(disks, func(a, b Disk) int {
+		return cmp.Or(compareNumbers(a.Number, b.Number), cmp.Compare(a.Path, b.Path))
+	})
+}
+
+// addNamespaces adds the namespace ids that device interfaces tell.
+func addNamespaces(disks []Disk) {
+	devices := make([]win.Device, len(disks))
+	for i, disk := range disks {
+		devices[i] = win.Device(disk.Path)
+	}
+	for i, namespace := range diskid.AzureNamespaces(devices) {
+		disks[i].NamespaceID = namespace
+	}
+}
+
+// busName is a bus in words, where it has one.
+func busName(bus win.BusType) string {
+	if name, ok := busNames[bus]; ok {
+		return name
+	}
+	return strconv.FormatUint(uint64(bus), 10)
+}
+
+// busNames are STORAGE_BUS_TYPE.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddstor/ne-ntddstor-storage_bus_type
+var busNames = map[win.BusType]string{
+	win.BusTypeSCSI:              "scsi",
+	2:                            "atapi",
+	3:                            "ata",
+	4:                            "ieee1394",
+	5:                            "ssa",
+	6:                            "fibre",
+	7:                            "usb",
+	8:                            "raid",
+	win.BusTypeISCSI:             "iscsi",
+	win.BusTypeSAS:               "sas",
+	11:                           "sata",
+	12:                           "sd",
+	13:                           "mmc",
+	win.BusTypeVirtual:           "virtual",
+	win.BusTypeFileBackedVirtual: "file-backed",
+	16:                           "spaces",
+	win.BusTypeNVMe:              "nvme",
+	18:                           "scm",
+	19:                           "ufs",
 }
 
 // compareNumbers puts disks without a number last.
@@ -60,7 +107,7 @@ func compareNumbers(a, b *uint32) int {
 // disk looks at one disk. Other devices can have the interface of a disk; skip is true for
 // those.
 func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) {
-	d.Device = string(device)
+	d.Path = string(device)
 	var failed problems
 	number, err := l.m.DeviceNumber(ctx, device)
 	switch {
@@ -74,10 +121,21 @@ func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) 
 		d.Number = &number.Number
 	}
 	descriptor, err := l.m.DeviceDescriptor(ctx, device)
+	failed.addUnlessUnsupported("bus", err)
+	failed.addUnlessUnsupported("model", err)
 	failed.addUnlessUnsupported("serial number", err)
+	if err == nil {
+		d.Bus, d.Model, d.Serial = busName(descriptor.BusType), diskid.Model(descriptor), descriptor.Serial
+	}
 	identifiers, err := l.m.DeviceIdentifiers(ctx, device)
 	failed.addUnlessUnsupported("page 83", err)
-	d.IDs = diskapi.DiskIDs{Page83: diskid.Page83(identifiers), SerialNumber: descriptor.Serial}
+	d.Page83 = diskid.Page83(identifiers)
+	d.EUI64, d.NGUID = diskid.NVMe(descriptor, identifiers)
+	if address, err := l.m.SCSIAddress(ctx, device); err != nil {
+		failed.addUnlessUnsupported("SCSI address", err)
+	} else {
+		d.SCSI = &SCSIAddress{Port: address.Port, Path: address.Path, Target: address.Target, LUN: address.LUN}
+	}
 	if geometry, err := l.m.DiskGeometry(ctx, device); err != nil {
 		failed.add("size", err)
 	} else {
@@ -91,7 +149,7 @@ func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) 
 	if layout, err := l.m.DriveLayout(ctx, device); err != nil {
 		failed.add("partitions", err)
 	} else {
-		d.Style, d.Partitions = layout.Style.String(), partitions(layout)
+		d.Style, d.Partitions, d.TableID = layout.Style.String(), partitions(layout), tableID(layout)
 	}
 	d.Problems = failed.texts()
 	if silent := d.Size == nil && d.Online == nil && d.Style == ""; silent && len(failed) == 1 {
@@ -142,10 +200,11 @@ func partitions(layout win.DriveLayout) []Partition {
 		if p.Number == 0 { // an unused entry
 			continue
 		}
-		found = append(found, Partition{
-			Number: p.Number, Offset: p.Offset, Size: p.Length, Type: typeOf(layout.Style, p), ID: p.ID,
-			ReadOnly: layout.Style == win.StyleGPT && p.Attributes&win.ReadOnlyPartition != 0,
-		})
+		partition := Partition{Number: p.Number, Offset: p.Offset, Size: p.Length, Type: typeOf(layout.Style, p)}
+		if layout.Style == win.StyleGPT {
+			partition.ID, partition.ReadOnly = p.ID.String(), p.Attributes&win.ReadOnlyPartition != 0
+		}
+		found = append(found, partition)
 	}
 	slices.SortFunc(found, func(a, b Partition) int { return cmp.Compare(a.Offset, b.Offset) })
 	return found

@@ -1,4 +1,4 @@
-package inspect
+package node
 
 import (
 	"cmp"
@@ -175,7 +175,7 @@ func (s *linkSearch) link(ctx context.Context, dir win.Tree, name, path string) 
 	}
 	if text, mounted := point.MountedVolume(); mounted {
 		id, _ := win.ParseVolumeID(text)
-		s.found(Link{Path: path, VolumeID: id, Stale: s.staleVolume(id)})
+		s.found(Link{Path: path, VolumeID: string(id), Stale: s.staleVolume(id)})
 		return nil
 	}
 	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
@@ -205,7 +205,7 @@ func (s *linkSearch) follow(ctx context.Context, path string) (Link, error) {
 		return link, err
 	}
 	if id, ok := win.ParseVolumeID(at.Base); ok {
-		link.VolumeID, link.Stale = id, s.staleVolume(id)
+		link.VolumeID, link.Stale = string(id), s.staleVolume(id)
 		if at.Rest == "" || link.Stale != "" {
 			return link, nil
 		}
@@ -233,7 +233,7 @@ func (s *linkSearch) staleVolume(id win.VolumeID) string {
 }
 
 func (s *linkSearch) found(link Link) {
-	s.bytesLeft -= encodedSize(link.Path, string(link.VolumeID), link.Stale)
+	s.bytesLeft -= encodedSize(link.Path, link.VolumeID, link.Stale)
 	s.links = append(s.links, link)
 }
 

@@ -1,4 +1,4 @@
-package inspect
+package node
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ func (l *look) join(ctx context.Context, disks []Disk, found []volumeReport) []V
 		}
 		for _, number := range v.Disks {
 			if disk := byNumber[number]; disk != nil {
-				disk.System = disk.System || slices.Contains(system, v.ID)
+				disk.System = disk.System || slices.Contains(system, win.VolumeID(v.ID))
 				disk.hold(&v.Volume)
 			}
 		}
@@ -61,7 +61,7 @@ func (d *Disk) hold(v *Volume) {
 func locateByName(v *Volume, disks []Disk) bool {
 	for _, disk := range disks {
 		for _, p := range disk.Partitions {
-			if disk.Number == nil || p.ID == (win.GUID{}) || win.VolumeID(`\\?\Volume{`+p.ID.String()+`}\`) != v.ID {
+			if disk.Number == nil || p.ID == "" || `\\?\Volume{`+p.ID+`}\` != v.ID {
 				continue
 			}
 			v.Disks, v.Partition = append(v.Disks, *disk.Number), p.Number

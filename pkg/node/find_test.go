@@ -1,0 +1,288 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestFindDisk finds disk 1 of each cloud by the keys that its driver has.
+func TestFindDisk(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		model winsim.Model
+		query wholenode.Query
+	}{
+		{"default, number", winsim.Default(), wholenode.Query{Number: new(uint32(1))}},
+		{"default, serial number", winsim.Default(), wholenode.Query{Serial: "WINSIM0001"}},
+		{"default, page 83", winsim.Default(), wholenode.Query{Page83: "WINSIM  disk-1"}},
+		{"default, LUN and adapter", winsim.Default(), wholenode.Query{LUN: "0", Adapter: "1"}},
+		{"default, LUN, the system disk has it, too", winsim.Default(), wholenode.Query{LUN: "0"}},
+		{"default, size", winsim.Default(), wholenode.Query{Size: 10 << 30}},
+		{"default, SCSI address", winsim.Default(), wholenode.Query{SCSI: &wholenode.SCSIAddress{Port: 1}}},
+		{"default, model and size", winsim.Default(), wholenode.Query{Model: "WINSIM Disk", Size: 10 << 30}},
+		{"default, path", winsim.Default(), wholenode.Query{Path: `\\?\SCSI#disk&ven_winsim&prod_disk#5&0000001&0&000000#{53F56307-b6bf-11d0-94f2-00a0c91efb8b}`}},
+		{"azure-nvme, LUN", winsim.AzureNVMe(), wholenode.Query{LUN: "0"}},
+		{"azure-nvme, namespace", winsim.AzureNVMe(), wholenode.Query{NamespaceID: 2}},
+		{"azure-nvme, NGUID", winsim.AzureNVMe(), wholenode.Query{NGUID: "371BBE562601463D8419338D66A00002"}},
+		{"gce-nvme, EUI-64", winsim.GCENVMe(), wholenode.Query{EUI64: "10cc9636b6e3ce3b"}},
+		{"gce, page 83", winsim.GCE(), wholenode.Query{Bus: "SCSI", Page83: "Google  pvc-data-1"}},
+		{"ebs-nvme, serial number", winsim.EBSNVMe(), wholenode.Query{SerialPrefix: "vol0123456789abcdef0"}},
+		{"vsphere, page 83", winsim.VSphere(), wholenode.Query{Page83: "6000c29b1e5c4f7d8a90b1c2d3e4f5a1"}},
+	} {
+		got, err := newOn(t, newNode(t, c.model)).FindDisk(t.Context(), c.query)
+		if err != nil || *got.Number != 1 || got.System {
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		}
+	}
+}
+
+func TestFindDisk_NotOne(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		model winsim.Model
+		query wholenode.Query
+		kind  error
+		want  string
+	}{
+		{"no key", winsim.Default(), wholenode.Query{}, fs.ErrInvalid, "the query is empty"},
+		{"no such number", winsim.Default(), wholenode.Query{Number: new(uint32(9))}, fs.ErrNotExist, `find disk with number "9": there is no such disk; rescan`},
+		{"one key differs", winsim.Default(), wholenode.Query{Serial: "WINSIM0001", Page83: "WINSIM  disk-2"}, fs.ErrNotExist, `with serial number "WINSIM0001", page 83 "WINSIM  disk-2": `},
+		{"part of a serial number", winsim.Default(), wholenode.Query{Serial: "WINSIM"}, fs.ErrNotExist, "there is no such disk"},
+		{"the disk of Windows", winsim.Default(), wholenode.Query{Serial: "SYSTEM"}, fs.ErrNotExist, "only the disk that Windows runs from has these keys"},
+		{"the disk of Windows on Azure", winsim.AzureNVMe(), wholenode.Query{NamespaceID: 1}, fs.ErrNotExist, "only the disk that Windows runs from"},
+		{"an unknown LUN", winsim.AzureNVMe(), wholenode.Query{LUN: "7"}, fs.ErrNotExist, "there is no such disk"},
+	} {
+		got, err := newOn(t, newNode(t, c.model)).FindDisk(t.Context(), c.query)
+		if got != nil || !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %+v, %v, want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
+// TestFindDisk_Ambiguous: no disk is better than one of several.
+func TestFindDisk_Ambiguous(t *testing.T) {
+	model := winsim.Default()
+	model.Disks[3].Serial = model.Disks[1].Serial
+	for _, c := range []struct {
+		query wholenode.Query
+		want  string
+	}{
+		{wholenode.Query{Serial: "WINSIM0001"}, `find disk with serial number "WINSIM0001": several disks match: disk 1, disk 3; add a key to the query`},
+		{wholenode.Query{SerialPrefix: "WINSIM"}, `find disk with serial number beginning with "WINSIM": several disks match: disk 1, disk 2, disk 3; add a key to the query`},
+		{wholenode.Query{Bus: "scsi", Adapter: "1"}, `find disk with bus "scsi", adapter "1": several disks match: disk 1, disk 2, disk 3; add a key to the query`},
+	} {
+		got, err := newOn(t, newNode(t, model)).FindDisk(t.Context(), c.query)
+		var ambiguous *wholenode.AmbiguousError
+		if got != nil || !errors.As(err, &ambiguous) || err.Error() != c.want || len(ambiguous.Candidates) < 2 {
+			t.Errorf("%+v: %+v, %v", c.query, got, err)
+		}
+	}
+}
+
+// TestFindDisk_Unanswered: a key that a disk does not tell is no reason to say that there is no such
+// disk, and no disk is found while it is unknown which one Windows runs from.
+func TestFindDisk_Unanswered(t *testing.T) {
+	const disk1 = `\\.\PhysicalDrive1`
+	serial := wholenode.Query{Serial: "WINSIM0001"}
+	for _, c := range []struct {
+		name  string
+		fault winsim.Fault
+		query wholenode.Query
+		want  string // part of the error; empty: disk 1 is found
+	}{
+		{"another disk fails", winsim.Fault{Object: `\\.\PhysicalDrive2`, Error: 1117}, serial, ""},
+		{"another question fails", winsim.Fault{Call: "DeviceIdentifiers", Object: disk1, Error: 31}, serial, ""},
+		{"the question fails", winsim.Fault{Call: "DeviceDescriptor", Object: disk1, Error: 1117}, serial, "disk 1 may be it, but did not answer every question; try again later"},
+		{
+			"the question fails, another key differs", winsim.Fault{Call: "DeviceDescriptor", Object: disk1, Error: 1117},
+			wholenode.Query{Serial: "WINSIM0001", Page83: "other"}, "there is no such disk",
+		},
+		{"no number", winsim.Fault{Call: "DeviceNumber", Object: disk1, Error: 1117}, wholenode.Query{Size: 10 << 30}, "may be it"},
+		{"no list", winsim.Fault{Call: "DiskDevices", Error: 5}, serial, "(Windows error 5)"},
+		{"no system volume", winsim.Fault{Call: "SystemVolumes", Error: 5}, serial, "Windows did not say which disks it runs from"},
+		{"no system disk", winsim.Fault{Call: "VolumeExtents", Error: 1117}, serial, "Windows did not say which disks it runs from"},
+	} {
+		node := newNode(t, winsim.Default())
+		if _, err := node.Inject(c.fault); err != nil {
+			t.Fatal(err)
+		}
+		got, err := newOn(t, node).FindDisk(t.Context(), c.query)
+		switch {
+		case c.want == "" && (err != nil || *got.Number != 1):
+			t.Errorf("%s: %+v, %v", c.name, got, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %+v, %v, want %s", c.name, got, err, c.want)
+		}
+	}
+}
+
+// TestFindDisk_Hangs: another disk that hangs delays the answer by 5 seconds; the caller's deadline
+// counts.
+func TestFindDisk_Hangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, winsim.Default())
+		if _, err := node.Inject(winsim.Fault{Object: `\\?\scsi*0000002*`, Delay: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		got, err := newOn(t, node).FindDisk(t.Context(), wholenode.Query{Serial: "WINSIM0001"})
+		if took := time.Since(start); err != nil || *got.Number != 1 || took > 6*time.Second {
+			t.Errorf("%+v, %v after %s", got, err, took)
+		}
+		if _, err := newOn(t, node).FindDisk(t.Context(), wholenode.Query{Serial: "WINSIM0002"}); !errors.Is(err, winerr.Unavailable) {
+			t.Errorf("the one that hangs: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := newOn(t, node).FindDisk(ctx, wholenode.Query{Serial: "WINSIM0001"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+	})
+}
+
+// TestFindDisk_Calls: the questions that each key needs, once per disk.
+func TestFindDisk_Calls(t *testing.T) {
+	for _, c := range []struct {
+		query wholenode.Query
+		want  map[string]int
+	}{
+		{wholenode.Query{Serial: "WINSIM0001"}, map[string]int{
+			"DiskDevices": 1, "DeviceNumber": 4, "DeviceDescriptor": 4, "DeviceIdentifiers": 4, "SCSIAddress": 4, "DiskGeometry": 4,
+			"DiskAttributes": 4, "DriveLayout": 4, "SystemVolumes": 1, "VolumeExtents": 2,
+		}},
+		{wholenode.Query{LUN: "0"}, map[string]int{
+			"DiskDevices": 2, "DeviceNumber": 8, "DeviceDescriptor": 8, "DeviceIdentifiers": 4, "SCSIAddress": 4, "DiskGeometry": 4,
+			"DiskAttributes": 4, "DriveLayout": 4, "SystemVolumes": 1, "VolumeExtents": 2, "DeviceLocation": 4,
+		}},
+	} {
+		node := newNode(t, winsim.Default())
+		if _, err := newOn(t, node).FindDisk(t.Context(), c.query); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c.want, node.Calls()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.query, diff)
+		}
+	}
+}
+
+// TestDescribe_Keys: each disk has every key that it tells.
+func TestDescribe_Keys(t *testing.T) {
+	type keys struct {
+		Path, Bus, Model, Serial, Page83, EUI64, NGUID string
+		Namespace                                      uint32
+		Location                                       diskapi.DiskLocation
+		SCSI                                           wholenode.SCSIAddress
+	}
+	const accelerator = `\\?\scsi#disk&ven_nvme&prod_msft_nvme_accele#6&ca10229&0&000001#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`
+	for _, c := range []struct {
+		name  string
+		model winsim.Model
+		disk  int
+		want  keys
+	}{
+		{"azure-nvme", winsim.AzureNVMe(), 1, keys{
+			Path: accelerator, Bus: "nvme", Model: "MSFT NVMe Accelerator v1.0", Namespace: 2,
+			Serial: "371B_BE56_2601_463D_8419_338D_66A0_0002.", Page83: "371bbe562601463d8419338d66a00002", NGUID: "371bbe562601463d8419338d66a00002",
+			Location: diskapi.DiskLocation{Adapter: "0", Bus: "12606208", LUNID: "0"},
+		}},
+		{"gce-nvme", winsim.GCENVMe(), 1, keys{
+			Path: `\\?\scsi#disk&ven_nvme&prod_nvme_card-pd#5&1f8d6c0e&0&000001#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, Bus: "nvme", Model: "nvme_card-pd",
+			Serial: "10CC_9636_B6E3_CE3B_0000_0000_0000_0000.", Page83: "10cc9636b6e3ce3b", EUI64: "10cc9636b6e3ce3b",
+			Location: diskapi.DiskLocation{Adapter: "0", Bus: "0"},
+		}},
+		{"azure", winsim.Azure(), 2, keys{
+			Path: `\\?\scsi#disk&ven_winsim&prod_disk#5&0000002&0&000000#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, Bus: "sas", Model: "Msft Virtual Disk",
+			Page83:   "60022480c1f0a2b3d4e5f60718293a01",
+			Location: diskapi.DiskLocation{Adapter: "1", Bus: "0", Target: "0", LUNID: "1"}, SCSI: wholenode.SCSIAddress{Port: 1, LUN: 1},
+		}},
+	} {
+		d := describe(t, newOn(t, newNode(t, c.model))).Disks[c.disk]
+		got := keys{d.Path, d.Bus, d.Model, d.Serial, d.Page83, d.EUI64, d.NGUID, d.NamespaceID, *d.Location, *d.SCSI}
+		if diff := cmp.Diff(c.want, got); diff != "" || len(d.Problems) > 0 {
+			t.Errorf("%s: %q (-want +got):\n%s", c.name, d.Problems, diff)
+		}
+	}
+}
+
+// TestDescribe_OfflineReason: policy, collision or unknown, as far as Windows tells.
+func TestDescribe_OfflineReason(t *testing.T) {
+	table := func(serial string) winsim.Disk {
+		return winsim.Disk{Size: winsim.GiB, Serial: serial, Layout: winsim.LayoutGPT, ID: "0b5a1a5e-0000-4000-8000-000000000001", Partitions: []winsim.Partition{{Type: "msr", Size: 16 * winsim.MiB}}}
+	}
+	copied := table("COPY")
+	copied.Offline = true
+	for _, c := range []struct {
+		name   string
+		policy winsim.SANPolicy
+		disks  []winsim.Disk
+		fault  string
+		want   []string
+	}{
+		{"online", "", []winsim.Disk{{Size: winsim.GiB}}, "", []string{""}},
+		{"an operator", "", []winsim.Disk{{Size: winsim.GiB, Offline: true}}, "", []string{"unknown"}},
+		{"a shared bus", winsim.OfflineShared, []winsim.Disk{{Size: winsim.GiB, Bus: winsim.BusSAS}}, "", []string{"policy"}},
+		{"a bus that is not shared", winsim.OfflineShared, []winsim.Disk{{Size: winsim.GiB, Bus: winsim.BusNVMe, Offline: true}}, "", []string{"unknown"}},
+		{"all disks", winsim.OfflineAll, []winsim.Disk{{Size: winsim.GiB, Bus: winsim.BusNVMe}}, "", []string{"policy"}},
+		{"the policy is unknown", winsim.OfflineAll, []winsim.Disk{{Size: winsim.GiB}}, "SANPolicy", []string{"unknown"}},
+		{"a copy", "", []winsim.Disk{table("ORIGINAL"), copied}, "", []string{"", "collision with disk 1"}},
+		{"a copy of a disk that is offline", "", []winsim.Disk{copied, copied}, "", []string{"unknown", "unknown"}},
+	} {
+		model := winsim.Default()
+		model.Storage.SANPolicy = c.policy
+		model.Disks = append(model.Disks[:1], c.disks...)
+		node := newNode(t, model)
+		if c.fault != "" {
+			if _, err := node.Inject(winsim.Fault{Call: c.fault, Error: 5}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, d := range describe(t, newOn(t, node)).Disks[1:] {
+			got = append(got, d.OfflineReason)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestDescribe_Shares: they are listed if the caller asks for them, and a failure is a problem.
+func TestDescribe_Shares(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	ctx := t.Context()
+	if err := node.SMB().NewSMBGlobalMapping(`\\files\data`, "csi", "csi-Pa55"); err != nil {
+		t.Fatal(err)
+	}
+	i := newOn(t, node)
+	got, err := i.Describe(ctx, wholenode.Shares)
+	if diff := cmp.Diff([]wholenode.Share{{Remote: `\\files\data`, Status: "ok"}}, got.Shares); err != nil || diff != "" || !got.SharesListed {
+		t.Errorf("%v, listed %v (-want +got):\n%s", err, got.SharesListed, diff)
+	}
+	if got, err := i.Describe(ctx); err != nil || got.Shares != nil || got.SharesListed {
+		t.Errorf("not asked for: %v, %v", got, err)
+	}
+	if _, err := node.Inject(winsim.Fault{Call: "SMBMappings", Error: 53}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := i.Describe(ctx, wholenode.Shares); err != nil || got.SharesListed || len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0], "shares: ") {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestNew_Refuses(t *testing.T) {
+	if _, err := wholenode.New(wholenode.WorkingDirs(`relative\path`)); err == nil {
+		t.Error("a relative working directory was accepted")
+	}
+}

@@ -1,0 +1,203 @@
+// Package node describes the storage of a Windows node as a whole: its disks with every key by
+// which a driver can know them, partitions, volumes, mount paths, links and shares. It also finds a
+// disk by any of those keys.
+//
+// Start with New:
+//
+//	machine, err := node.New()
+//	disk, err := machine.FindDisk(ctx, node.Query{EUI64: "10cc9636b6e3ce3b"})
+//
+// It must work on a node that is in trouble: a description names whatever does not answer, with the
+// reason, and the rest hardly waits for it. It changes nothing: a volume that is offline stays
+// offline. It asks no file server.
+//
+// The package compiles on every system. On systems other than Windows, a Node that New returns
+// fails with an error for which errors.Is(err, errors.ErrUnsupported) holds; one that NewOn returns
+// works everywhere, on an emulated node.
+package node
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+)
+
+// Interface is what a Node does, for drivers that replace it in tests.
+type Interface interface {
+	Describe(ctx context.Context, parts ...Part) (*Description, error)
+	FindDisk(ctx context.Context, query Query) (*Disk, error)
+}
+
+var _ Interface = (*Node)(nil)
+
+// Node is a machine whose storage can be described. It is safe for concurrent use.
+type Node struct {
+	m      win.Machine
+	disks  diskapi.DiskAPI
+	limits *policy.Policy // nil: no links are searched
+	turns  *keylock.Locks[struct{}]
+}
+
+// Option changes what New and NewOn return.
+type Option func(*Node) error
+
+// WorkingDirs are the directories in which Describe searches for links. It follows a link as far as
+// the option of package filesystem lets a caller.
+func WorkingDirs(dirs ...string) Option {
+	return func(n *Node) (err error) {
+		n.limits, err = policy.New(dirs)
+		return err
+	}
+}
+
+// New returns the machine this program runs on.
+func New(options ...Option) (*Node, error) {
+	return build(&Node{m: local.Machine(), disks: diskapi.New()}, options)
+}
+
+// NewOn returns a given machine. Outside this module that is an emulated one: NewOn(emulated) with
+// a *winsim.Node.
+func NewOn(m win.Machine, options ...Option) (*Node, error) {
+	return build(&Node{m: m, disks: diskapi.NewOn(m)}, options)
+}
+
+func build(n *Node, options []Option) (*Node, error) {
+	n.turns = &keylock.Locks[struct{}]{Limit: atOnce}
+	for _, option := range options {
+		if err := option(n); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// Part is something that a description has only if the caller asks for it.
+type Part int
+
+// The parts.
+const (
+	// Links are those in the working directories. They take longer than all else.
+	Links Part = iota + 1
+	// Shares are the global mappings of SMB shares.
+	Shares
+)
+
+// Description is the storage of a node at one moment. What is unknown is nil or empty, and a problem
+// says why.
+type Description struct {
+	Disks   []Disk   // by number, those without one last
+	Volumes []Volume // that have a name, by disk and partition
+	// Links are those that lead to a volume or nowhere, by path.
+	Links         []Link
+	LinksSearched bool // they were asked for, and there are working directories
+	Shares        []Share
+	SharesListed  bool // they were asked for, and Windows listed them
+	// Problems say what could not be found out about the node as a whole, each with the reason.
+	Problems []string
+}
+
+// Disk is a disk that is present.
+type Disk struct {
+	// Number is the N of \\.\PhysicalDriveN. It is nil if the disk does not tell it.
+	Number *uint32
+	// Path is the device interface, such as
+	// \\?\scsi#disk&ven_nvme&prod_msft_nvme_accele#6&ca10229&0&000001#{53f56307-...}. Many name a slot,
+	// and the next disk in it has the same.
+	Path string
+	// Bus is how it is attached: nvme, scsi, sas, iscsi, fibre, sata, usb, virtual, file-backed and
+	// so on, or a number; see STORAGE_BUS_TYPE.
+	Bus string
+	// Model is vendor and product, such as "Msft Virtual Disk".
+	Model string
+	// Serial and Page83 are what package disk returns as SerialNumber and Page83.
+	Serial, Page83 string
+	// Location is what package disk returns as location. It is nil for a disk that has none.
+	Location *diskapi.DiskLocation
+	// SCSI is the SCSI address. The drivers of NVMe disks make one up.
+	SCSI *SCSIAddress
+	// NamespaceID is the NVMe namespace, where a rule for reading it is known: for Azure's remote
+	// disks. 0 is none.
+	NamespaceID uint32
+	// EUI64 and NGUID identify an NVMe namespace: 16 and 32 hexadecimal digits in lower case. The
+	// metadata server of Google Compute Engine tells the EUI-64 as a decimal number, under the name
+	// nvmeNamespaceIdentifier.
+	EUI64, NGUID string
+	Size         *int64 // bytes
+	Online       *bool
+	// OfflineReason says why a disk is not online, see OfflinePolicy. Empty if it is online.
+	OfflineReason string
+	ReadOnly      *bool
+	System        bool   // Windows or its boot files are on it
+	Style         string // of the partition table: GPT, MBR or RAW
+	TableID       string // of the partition table: a GUID, or the eight digits of an MBR signature
+	Partitions    []Partition
+	Problems      []string
+}
+
+// Why a disk is offline. For a disk that Windows keeps offline because another one has the same id,
+// such as a restored snapshot beside its original, the reason is "collision with disk 3", with the
+// number of that disk.
+const (
+	OfflinePolicy  = "policy"  // the SAN policy of the machine keeps new disks on this bus offline
+	OfflineUnknown = "unknown" // an operator or a driver may have taken it offline
+)
+
+// SCSIAddress is where a disk is attached, as its driver says.
+type SCSIAddress struct {
+	Port, Path, Target, LUN uint8
+}
+
+// Partition is a part of a disk.
+type Partition struct {
+	Number       uint32
+	Offset, Size int64
+	// Type is data, efi, reserved, recovery, dynamic, extended, or the GUID or number of another type.
+	Type     string
+	ID       string // the GUID of a GPT partition
+	ReadOnly bool   // by its own attribute; its disk may be read-only as well
+	VolumeID string // empty if no volume is exactly this partition
+}
+
+// State is what is known of a volume's file system.
+type State int
+
+// The states. The numbers are those on the wire.
+const (
+	Unknown State = iota
+	Formatted
+	Raw
+	Locked   // by BitLocker
+	NotReady // offline
+)
+
+// Volume is a volume that has a name.
+type Volume struct {
+	ID          string // \\?\Volume{GUID}\
+	State       State
+	FileSystem  string
+	Total, Used *int64
+	ReadOnly    *bool // by its disks or its partition; nil if unknown
+	MountPaths  []string
+	Disks       []uint32
+	Partition   uint32 // 0 if it is not exactly one
+	Problems    []string
+}
+
+// Link is a mounted folder or a link in a working directory.
+type Link struct {
+	Path     string
+	VolumeID string // that it leads to, or would
+	Stale    string // why it leads nowhere
+}
+
+// Share is a global mapping of an SMB share.
+type Share struct {
+	Remote string // \\server\share
+	// Status is what Windows last knew of the connection: ok, paused, disconnected, network error,
+	// connecting, reconnecting, unavailable, or a number.
+	Status string
+}
