@@ -29,6 +29,9 @@ type SMBServer struct {
 	// ERROR_NO_SUCH_LOGON_SESSION (1312), as in
 	// https://github.com/kubernetes-csi/csi-driver-smb/issues/161.
 	DomainRequired bool `yaml:"domainRequired"`
+	// KeepsSessions lets sessions go on after a password was changed, until they end, as
+	// servers do: they check a password when a session begins.
+	KeepsSessions bool `yaml:"keepsSessions"`
 	// Down makes the server unreachable: ERROR_BAD_NETPATH (53).
 	Down bool `yaml:"down"`
 	// Delay is the server's response time on the node's clock, and the timeout while it is

@@ -101,7 +101,11 @@ func (n *Node) checkAccess(root string) error {
 	if m == nil || m.stale {
 		return winerr.LogonFailure
 	}
-	err := n.network.byName[winpath.Fold(m.server)].check(m.user, m.password)
+	s := n.network.byName[winpath.Fold(m.server)]
+	if s.KeepsSessions && !m.idle {
+		return nil
+	}
+	err := s.check(m.user, m.password)
 	if m.idle && err == nil {
 		n.changed()
 		m.idle = false
@@ -202,8 +206,20 @@ func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
 	if err := s.configure(model); err != nil {
 		return winerr.New(winerr.Invalid, op, name, "%w", err)
 	}
+	if model.Down {
+		n.endSessionsWith(s)
+	}
 	n.changed()
 	return nil
+}
+
+// endSessionsWith ends the sessions with a server that keeps them. n.mu is held.
+func (n *Node) endSessionsWith(s *server) {
+	for _, m := range n.network.mappings {
+		if s.KeepsSessions && n.network.byName[winpath.Fold(m.server)] == s {
+			m.idle = true
+		}
+	}
 }
 
 // SMBLogons returns the logon attempts at a server, oldest first.
