@@ -55,6 +55,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		FormatOver:      flags.FormatOver,
 		Format:          flags.Format,
 		NoPrivacy:       !flags.Privacy,
+		RefuseOtherUser: flags.RefuseOtherUser,
 		Ready:           func() { o.printReady(); notify.Ready() },
 	}
 	if flags.MetricsAddress == "" {

@@ -56,6 +56,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		AllowedServices: flags.AllowedServices,
 		NoPrivacy:       !flags.Privacy,
 		Format:          flags.Format,
+		RefuseOtherUser: flags.RefuseOtherUser,
 		APIGroups:       flags.APIGroups,
 		Pipe:            pipe.Config{SecurityDescriptor: o.securityDescriptor},
 		StopTimeout:     flags.StopTimeout,

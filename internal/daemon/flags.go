@@ -26,6 +26,7 @@ type Flags struct {
 	Format          volumeapi.FormatOptions
 	MetricsAddress  string
 	Privacy         bool
+	RefuseOtherUser bool
 	Version         bool
 }
 
@@ -68,6 +69,8 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		"`host:port` to serve /metrics, /healthz and /readyz on; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
 	fs.BoolVar(&f.Privacy, "require-privacy", true,
 		"map only shares of SMB servers that encrypt; set it to false for old servers")
+	fs.BoolVar(&f.RefuseOtherUser, "smb-refuse-other-user", false,
+		"refuse to map a share for one user while volumes of another user on this node use it")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
 }
 

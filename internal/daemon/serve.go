@@ -25,6 +25,7 @@ type Config struct {
 	// system.AllowedServices; empty means none.
 	AllowedServices []string
 	NoPrivacy       bool // SMB servers need not encrypt
+	RefuseOtherUser bool // see smb.RefuseOtherUser
 	Format          volumeapi.FormatOptions
 	APIGroups       []string // see grpcapi.Select
 	Pipe            pipe.Config

@@ -60,7 +60,7 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 	}
 	disks, diskErr := disk.New(hosts.Disk)
 	targets, iscsiErr := iscsi.New(hosts.ISCSI)
-	shares, smbErr := smb.New(hosts.SMB, files, smb.WorkingDirs(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy))
+	shares, smbErr := smb.New(hosts.SMB, files, smb.WorkingDirs(workingDirs...), smb.RequirePrivacy(!cfg.NoPrivacy), smb.RefuseOtherUser(cfg.RefuseOtherUser))
 	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
 	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...), volume.AcceptDiskNumbers(), volume.FormatDefaults(cfg.Format))
 	inspector, inspectorErr := inspectorFor(cfg, endpoints)

@@ -105,14 +105,54 @@ func WorkingDirs(dirs ...string) Option {
 //
 // The host must be one of package hostapi or winsim.
 func RequirePrivacy(required bool) Option {
-	return func(s *SMB) error {
-		host, ok := s.host.(smbapi.PrivacySetter)
-		if !ok {
-			return fmt.Errorf("a host of type %T cannot be told whether to require encryption", s.host)
-		}
-		s.host = host.WithPrivacy(required)
-		return nil
+	return func(s *SMB) (err error) {
+		s.host, err = private(s.host, required)
+		return err
 	}
+}
+
+// RefuseOtherUser fails a call for a share that is mapped for another user, or by another process
+// for a user that is not known, while other links use it. Without this option, such a call uses
+// the mapping, with the rights of its user. User names are compared as they are written, without
+// case. Passwords are not compared: Windows uses the one that the mapping was created with.
+//
+// The host must be one of package hostapi or winsim.
+func RefuseOtherUser(refuse bool) Option {
+	return func(s *SMB) (err error) {
+		s.host, err = sameUser(s.host, refuse)
+		return err
+	}
+}
+
+func sameUser(host smbapi.HostAPI, required bool) (smbapi.HostAPI, error) {
+	checker, ok := host.(smbapi.UserChecker)
+	if !ok {
+		return host, fmt.Errorf("a host of type %T cannot be told to refuse another user", host)
+	}
+	return checker.WithSameUser(required), nil
+}
+
+func private(host smbapi.HostAPI, required bool) (smbapi.HostAPI, error) {
+	setter, ok := host.(smbapi.PrivacySetter)
+	if !ok {
+		return host, fmt.Errorf("a host of type %T cannot be told whether to require encryption", host)
+	}
+	return setter.WithPrivacy(required), nil
+}
+
+// configure applies what a request says about its own mapping.
+func configure(host smbapi.HostAPI, request *NewSMBGlobalMappingRequest) (_ smbapi.HostAPI, err error) {
+	switch request.Privacy {
+	case PrivacyDefault:
+	case PrivacyRequired, PrivacyNotRequired:
+		host, err = private(host, request.Privacy == PrivacyRequired)
+	default:
+		err = fmt.Errorf("%d is not a value of Privacy", request.Privacy)
+	}
+	if err == nil && request.RefuseOtherUser {
+		host, err = sameUser(host, true)
+	}
+	return host, winerr.As(winerr.Invalid, opMap, "", err, "")
 }
 
 // LinksGone removes the mappings whose removal waits for links at or below a local path, if no
@@ -140,6 +180,9 @@ func (s *SMB) NewSMBGlobalMapping(ctx context.Context, request *NewSMBGlobalMapp
 		return nil, err
 	}
 	if err := checkAccount(opMap, request.Username, request.Password); err != nil {
+		return nil, err
+	}
+	if h, err = configure(h, request); err != nil {
 		return nil, err
 	}
 	if mapper, ok := h.(smbapi.Mapper); ok {

@@ -240,7 +240,7 @@ func TestSMB_BadRequest(t *testing.T) {
 
 // TestOptions_ForeignHost: hosts of drivers cannot be limited, and say so.
 func TestOptions_ForeignHost(t *testing.T) {
-	for name, option := range map[string]smb.Option{"WorkingDirs": smb.WorkingDirs(`C:\x`), "RequirePrivacy": smb.RequirePrivacy(false)} {
+	for name, option := range map[string]smb.Option{"WorkingDirs": smb.WorkingDirs(`C:\x`), "RequirePrivacy": smb.RequirePrivacy(false), "RefuseOtherUser": smb.RefuseOtherUser(true)} {
 		if _, err := smb.New(&fakeHost{}, fakeFiles{}, option); !errors.Is(err, iofs.ErrInvalid) || !strings.Contains(err.Error(), "fakeHost") {
 			t.Errorf("%s: %v, want an error that names the host", name, err)
 		}
@@ -251,5 +251,59 @@ func TestOptions_ForeignHost(t *testing.T) {
 	}
 	if _, err := smb.New(node.SMB(), fakeFiles{}, smb.WorkingDirs("x")); !errors.Is(err, iofs.ErrInvalid) {
 		t.Errorf("a relative working directory: %v", err)
+	}
+}
+
+// TestRequest_Privacy: a request decides for its own mapping.
+func TestRequest_Privacy(t *testing.T) {
+	for _, c := range []struct {
+		option bool
+		field  smb.Privacy
+		want   bool // encrypted
+	}{
+		{true, smb.PrivacyDefault, true}, {false, smb.PrivacyDefault, false},
+		{true, smb.PrivacyNotRequired, false}, {false, smb.PrivacyRequired, true},
+	} {
+		node, err := winsim.New(winsim.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = newOn(t, node, smb.RequirePrivacy(c.option)).NewSMBGlobalMapping(t.Context(), &smb.NewSMBGlobalMappingRequest{
+			RemotePath: `\\files\data`, Username: "csi", Password: "csi-Pa55", Privacy: c.field,
+		})
+		if logons := node.SMBLogons("files"); err != nil || len(logons) != 1 || logons[0].Encrypted != c.want {
+			t.Errorf("%+v: %v, %+v", c, err, logons)
+		}
+	}
+	host := &fakeHost{}
+	for _, request := range []smb.NewSMBGlobalMappingRequest{{Privacy: smb.PrivacyRequired}, {Privacy: 7}, {RefuseOtherUser: true}} {
+		request.RemotePath = `\\server\share`
+		if _, err := newSMB(t, host, fakeFiles{}).NewSMBGlobalMapping(t.Context(), &request); !errors.Is(err, iofs.ErrInvalid) {
+			t.Errorf("%+v: %v, want %v", request, err, iofs.ErrInvalid)
+		}
+	}
+	if len(host.calls) != 0 {
+		t.Errorf("host saw %q, want nothing", host.calls)
+	}
+}
+
+// TestRequest_RefuseOtherUser: a request can refuse what the option allows.
+func TestRequest_RefuseOtherUser(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares := newOn(t, node)
+	request := smb.NewSMBGlobalMappingRequest{RemotePath: `\\files\data`, LocalPath: `C:\var\lib\kubelet\plugins\1`, Username: "csi", Password: "csi-Pa55"}
+	if _, err := shares.NewSMBGlobalMapping(t.Context(), &request); err != nil {
+		t.Fatal(err)
+	}
+	request.LocalPath, request.Username, request.RefuseOtherUser = `C:\var\lib\kubelet\plugins\2`, "other", true
+	if _, err := shares.NewSMBGlobalMapping(t.Context(), &request); !errors.Is(err, winerr.InUse) {
+		t.Errorf("another user: %v, want kind %v", err, winerr.InUse)
+	}
+	request.RefuseOtherUser = false
+	if _, err := shares.NewSMBGlobalMapping(t.Context(), &request); err != nil {
+		t.Errorf("another user, not refused: %v", err)
 	}
 }

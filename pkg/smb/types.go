@@ -14,7 +14,21 @@ type NewSMBGlobalMappingRequest struct {
 	// Password is the account's password. It can contain any character except NUL, and is
 	// never logged.
 	Password string
+	// Privacy says whether the server must encrypt for this mapping.
+	Privacy Privacy
+	// RefuseOtherUser is the option RefuseOtherUser for this request.
+	RefuseOtherUser bool
 }
+
+// Privacy says whether a server must encrypt what it sends and receives. The host must be one of
+// package hostapi or winsim for a value other than PrivacyDefault.
+type Privacy int
+
+const (
+	PrivacyDefault     Privacy = iota // as the option RequirePrivacy says
+	PrivacyRequired                   // servers that cannot encrypt are refused
+	PrivacyNotRequired                // servers need not encrypt
+)
 
 // NewSMBGlobalMappingResponse is empty: the share is mapped, and the link exists if the request
 // has a local path.

@@ -11,6 +11,7 @@ var (
 	_ ContextBinder = boundHost{}
 	_ Limiter       = boundHost{}
 	_ PrivacySetter = boundHost{}
+	_ UserChecker   = boundHost{}
 	_ Mapper        = boundHost{}
 	_ LinkWatcher   = boundHost{}
 )
@@ -33,6 +34,11 @@ func (b boundHost) Within(p *policy.Policy) HostAPI {
 
 func (b boundHost) WithPrivacy(required bool) HostAPI {
 	b.host.privacy = required
+	return b
+}
+
+func (b boundHost) WithSameUser(required bool) HostAPI {
+	b.host.sameUser = required
 	return b
 }
 

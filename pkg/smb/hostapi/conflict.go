@@ -56,9 +56,9 @@ func (h host) removeStale(ctx context.Context, r mapRequest, failure error) erro
 }
 
 // stale reports whether the mapping of another share cannot work again. A mapping without
-// encryption works: the request is not about it.
+// encryption or for another user works: the request is not about it.
 func (h host) stale(ctx context.Context, r mapRequest, share string) (bool, error) {
-	seen, err := h.examine(ctx, share, "", false)
+	seen, err := h.examine(ctx, share, "", needs{})
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()

@@ -32,6 +32,7 @@ type cause int
 const (
 	causeOpens       cause = iota
 	causeUnencrypted       // it opens, but encryption is required and the mapping lacks it
+	causeOtherUser         // it opens, but the request refuses the mapping's user
 	causeUnreachable
 	causeNoAnswer
 	causeConflict
@@ -42,7 +43,7 @@ const (
 
 func (c cause) String() string {
 	return [...]string{
-		"it opens", "it opens without the required encryption", "server unreachable", "no answer in time",
+		"it opens", "it opens without the required encryption", "it opens for another or an unknown user, which the request refuses", "server unreachable", "no answer in time",
 		"user conflict", "password refused", "session lost", "account or share refused",
 	}[c]
 }
@@ -176,6 +177,9 @@ var rules = []rule{
 
 	{mapped, on(causeUnencrypted), unused, nil, decision{actionRecreate, "encryption is required"}},
 	{mapped, on(causeUnencrypted), inUse, nil, decision{actionFail, "its users would lose it if the server refused encryption"}},
+
+	{mapped, on(causeOtherUser), unused, nil, decision{actionRecreate, "no other link uses it"}},
+	{mapped, on(causeOtherUser), inUse, nil, decision{actionFail, "its users would lose it"}},
 
 	{connected, on(causeUnreachable), nil, nil, decision{actionFail, "it works again when the server is back"}},
 	{disconnected, on(causeUnreachable), nil, nil, decision{actionAsk, "a mapping that a restart left can look like this"}},

@@ -11,7 +11,7 @@ import (
 
 var (
 	allStates = []state{stateAbsent, stateConnected, stateDisconnected}
-	allCauses = []cause{causeOpens, causeUnencrypted, causeUnreachable, causeNoAnswer, causeConflict, causePassword, causeSessionLost, causeRefused}
+	allCauses = []cause{causeOpens, causeUnencrypted, causeOtherUser, causeUnreachable, causeNoAnswer, causeConflict, causePassword, causeSessionLost, causeRefused}
 	allOwners = []owner{ownerNone, ownerSameAccount, ownerNewPassword, ownerOtherUser, ownerUnknown}
 	allAges   = []age{ageRecent, ageLasting}
 )
@@ -61,6 +61,8 @@ func TestDecide(t *testing.T) {
 		{states{notOK}, on(causeOpens), allOwners, allAges, actionRecreate},
 		{states{ok, notOK}, on(causeUnencrypted), owners{no}, allAges, actionRecreate},
 		{states{ok, notOK}, on(causeUnencrypted), owners{same, password, other, unknown}, allAges, actionFail},
+		{states{ok, notOK}, on(causeOtherUser), owners{no}, allAges, actionRecreate},
+		{states{ok, notOK}, on(causeOtherUser), owners{same, password, other, unknown}, allAges, actionFail},
 		{states{ok}, on(causeUnreachable), allOwners, allAges, actionFail},
 		{states{notOK}, on(causeUnreachable), allOwners, allAges, actionAsk},
 		{states{ok, notOK}, on(causeNoAnswer), allOwners, allAges, actionFail},

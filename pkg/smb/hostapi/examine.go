@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -17,10 +18,20 @@ type condition struct {
 	missing error
 }
 
+// needs are what a request needs of a mapping that works.
+type needs struct {
+	privacy  bool
+	sameUser bool
+	user     [sha256.Size]byte
+	// linked means that the link of the request exists. An unknown user is then accepted: the
+	// pods of the volume use the mapping already.
+	linked bool
+}
+
 // examine tells in which condition the mapping of a share is. The status alone says little: it
 // stays OK when the password is changed. So it opens the share, as users of the mapping do, by a
 // directory in it if one is given.
-func (h host) examine(ctx context.Context, share, dir string, privacy bool) (condition, error) {
+func (h host) examine(ctx context.Context, share, dir string, need needs) (condition, error) {
 	state, mapping, err := h.mappingState(ctx, share)
 	if state == stateAbsent || err != nil {
 		return condition{}, err
@@ -42,8 +53,11 @@ func (h host) examine(ctx context.Context, share, dir string, privacy bool) (con
 		}
 	}
 	h.state.mappings.works(share)
-	if privacy && mapping.Plain && !h.state.mappings.private(share) {
+	switch by, ours := h.state.mappings.of(share); {
+	case need.privacy && mapping.Plain && !by.private:
 		return condition{state: state, cause: causeUnencrypted}, nil
+	case need.sameUser && ours && by.user != need.user, need.sameUser && !ours && !need.linked:
+		return condition{state: state, cause: causeOtherUser}, nil
 	}
 	return condition{state: state, missing: missing}, nil
 }

@@ -49,6 +49,9 @@ func kept(share string, seen condition, user string) error {
 	case causeUnencrypted:
 		return winerr.New(winerr.InUse, opMap, share,
 			"it is mapped without encryption, which is required, and the mapping is kept because %s uses it; remove the volumes that use the share from this node, or run csi-proxy with -require-privacy=false, or the library with RequirePrivacy(false)", user)
+	case causeOtherUser:
+		return winerr.New(winerr.InUse, opMap, share,
+			"it is mapped for another user, or by another process for a user that is not known, and the mapping is kept because %s uses it; give the same user to all volumes of the share, or remove those that use it from this node, or run csi-proxy without -smb-refuse-other-user, or the library without RefuseOtherUser", user)
 	case causeUnreachable, causeNoAnswer:
 		return unreachable(share, seen.err)
 	case causeSessionLost:

@@ -26,6 +26,8 @@ type host struct {
 	state   *machineState
 	privacy bool           // servers must encrypt
 	limits  *policy.Policy // where callers may make links
+	// sameUser refuses the mapping of another user.
+	sameUser bool
 }
 
 // machineState is what all hosts of a machine have in common. The zero value is ready.
@@ -46,6 +48,8 @@ type change struct {
 	account account
 	privacy bool
 	limits  *policy.Policy // of its callers
+	// sameUser is that of the host.
+	sameUser bool
 }
 
 // Objects implements queue.Change.
@@ -70,7 +74,7 @@ const workLimit = 2 * time.Minute
 // has begun by then goes on, and a retry joins it. One that has not begun never does, unless
 // another caller waits for it.
 func (h host) change(ctx context.Context, c change, do func(ctx context.Context) error) error {
-	c.privacy, c.limits = h.privacy, h.limits
+	c.privacy, c.limits, c.sameUser = h.privacy, h.limits, h.sameUser
 	return winerr.Wrap(c.op, c.object(), h.state.changes.Do(ctx, c, workLimit, do))
 }
 
@@ -104,6 +108,7 @@ func (h host) mapShare(ctx context.Context, remotePath, localPath, username, pas
 		defer secret.Wipe()
 		request := win.SMBMappingRequest{Remote: remote.Share(), User: username, Password: secret, RequirePrivacy: h.privacy}
 		r := mapRequest{SMBMappingRequest: request, server: remote.Server(), local: local, account: by}
+		r.needs = needs{privacy: h.privacy, sameUser: h.sameUser, user: by.user, linked: folder.linked}
 		if local != "" {
 			r.dir = remote.Inside()
 		}

@@ -70,6 +70,14 @@ type PrivacySetter interface {
 	WithPrivacy(required bool) HostAPI
 }
 
+// UserChecker is a host that can refuse to use the mapping of another user. The option
+// RefuseOtherUser of package smb needs it.
+type UserChecker interface {
+	// WithSameUser returns the same host. If required, it does not use a mapping that was
+	// created for another user, or by another process, whose user it does not know.
+	WithSameUser(required bool) HostAPI
+}
+
 // LinkWatcher is a host that removes a mapping when the last link to its share goes. SMB.LinksGone
 // of package smb needs it.
 type LinkWatcher interface {

@@ -18,12 +18,13 @@ type mapRequest struct {
 	local   string // the link that it is for, if any
 	dir     string // the directory in the share that the link leads to, if any
 	account account
+	needs   needs
 }
 
 // connect makes sure that a working mapping of a share exists, as the table in decision.go says,
 // and that the directory of the request is on the share.
 func (h host) connect(ctx context.Context, r mapRequest) error {
-	seen, err := h.examine(ctx, r.Remote, r.dir, h.privacy)
+	seen, err := h.examine(ctx, r.Remote, r.dir, r.needs)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (h host) judge(ctx context.Context, r mapRequest, share string, seen condit
 	o, a := ownerNone, ageRecent
 	if ownerMatters(seen.state, seen.cause) {
 		since := h.m.Now()
-		if seen.cause != causeUnencrypted { // that one works
+		if seen.cause != causeUnencrypted && seen.cause != causeOtherUser { // those work
 			since = h.state.mappings.brokenSince(share, since)
 		}
 		o, user = h.ownerOf(ctx, share, r)
@@ -146,7 +147,7 @@ func (h host) recreate(ctx context.Context, r mapRequest, seen condition, decide
 // process has created it in between, or Windows hides it. The failure that led here stays if
 // there is nothing to replace.
 func (h host) replace(ctx context.Context, r mapRequest, failure error) error {
-	seen, err := h.examine(ctx, r.Remote, r.dir, h.privacy)
+	seen, err := h.examine(ctx, r.Remote, r.dir, r.needs)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 type account struct {
 	user    [sha256.Size]byte
 	login   [sha256.Size]byte // of the user and the password
-	private bool              // it requires encryption
+	private bool              // it requires encryption, whatever Windows says about it
 }
 
 func newAccount(user, password string, private bool) account {
@@ -78,13 +78,6 @@ func (m *mappings) of(share string) (by account, ours bool) {
 	defer m.mu.Unlock()
 	by, ours = m.ours[share]
 	return by, ours
-}
-
-// private reports whether this process has created a mapping with encryption, whatever Windows
-// says about it.
-func (m *mappings) private(share string) bool {
-	by, _ := m.of(share)
-	return by.private
 }
 
 // brokenSince notes that a mapping does not work, and returns since when that is known.

@@ -45,6 +45,8 @@ type Config struct {
 	Observer Observer
 	// NoPrivacy allows SMB servers without encryption.
 	NoPrivacy bool
+	// RefuseOtherUser is the option of package smb.
+	RefuseOtherUser bool
 	// Ready is called when every endpoint listens; may be nil.
 	Ready func()
 }
@@ -79,6 +81,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 		AllowedServices: cfg.AllowedServices,
 		NoPrivacy:       cfg.NoPrivacy,
 		Format:          cfg.Format,
+		RefuseOtherUser: cfg.RefuseOtherUser,
 		APIGroups:       cfg.APIGroups,
 		SocketDir:       cfg.SocketDir,
 		StopTimeout:     cfg.StopTimeout,

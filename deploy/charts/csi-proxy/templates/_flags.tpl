@@ -14,6 +14,9 @@
 - {{ printf "-pipe-security-descriptor=%s" . | toYaml }}
 {{- end }}
 - -require-privacy={{ .Values.requirePrivacy }}
+{{- if .Values.smbRefuseOtherUser }}
+- -smb-refuse-other-user
+{{- end }}
 {{- if .Values.formatExisting }}
 - -format-existing
 {{- end }}
