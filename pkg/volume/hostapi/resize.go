@@ -144,7 +144,7 @@ func (h host) growPartition(ctx context.Context, id win.VolumeID, at partitionLo
 		err = h.m.GrowPartition(ctx, disk, at.partition, grow)
 		switch {
 		case err == nil:
-			return h.awaitLength(ctx, id, at, target)
+			return h.awaitLength(ctx, id, at, target, ntfs)
 		case winerr.CodeOf(err) != winerr.InvalidParameter:
 			return 0, failed(opResize, id, err)
 		case refused:
@@ -167,10 +167,10 @@ func (h host) refuseReadOnly(ctx context.Context, id win.VolumeID, disk win.Devi
 }
 
 // awaitLength waits until the partition table shows that a partition has grown.
-func (h host) awaitLength(ctx context.Context, id win.VolumeID, at partitionLocation, target int64) (int64, error) {
+func (h host) awaitLength(ctx context.Context, id win.VolumeID, at partitionLocation, target int64, ntfs win.NTFSVolumeData) (int64, error) {
 	var length int64
 	done, err := h.poll(ctx, func() (bool, error) {
-		space, err := h.measure(ctx, id, at)
+		space, err := h.measure(ctx, id, at, ntfs)
 		length = space.length
 		return length >= target, err
 	})

@@ -260,6 +260,18 @@ func TestResizeVolume_WindowsLags(t *testing.T) {
 			}
 		}
 	})
+	t.Run("partition table, and NTFS has a limit", func(t *testing.T) {
+		for _, lags := range []bool{false, true} {
+			model := modelWith(gpt(10*winsim.TiB, formatted()))
+			model.Storage.TableLags = lags
+			node := newNode(t, model)
+			must(t, node.GrowDisk(firstDisk, 20*winsim.TiB))
+			for range 2 {
+				must(t, volumeapi.NewOn(node).ResizeVolume(id, 0))
+				wantSize(t, node, int64(16*winsim.TiB-winsim.MiB)) // 2^32-1 clusters of 4 KiB
+			}
+		}
+	})
 	t.Run("partition table, and the volume is slow", func(t *testing.T) {
 		node, host := grown(t, func(m *winsim.Model) { m.Storage.TableLags, m.Storage.GrowDelay = true, 3*time.Second })
 		must(t, host.ResizeVolume(id, 0))

@@ -37,6 +37,7 @@ type partitionSpace struct {
 	offset, length int64
 	end            int64 // of what it can grow into: the next partition, or usableEnd
 	usableEnd      int64 // of the part of the disk that the table can describe
+	ntfsEnd        int64 // of the largest file system with these clusters
 	diskSize       int64
 	sector         int64
 	mbr            bool
@@ -67,10 +68,9 @@ func (h host) awaitSpace(ctx context.Context, id win.VolumeID, at partitionLocat
 			}
 		}
 		var err error
-		if s, err = h.measure(ctx, id, at); err != nil {
+		if s, err = h.measure(ctx, id, at, ntfs); err != nil {
 			return false, err
 		}
-		s.end = min(s.end, s.offset+maxClusters*int64(ntfs.BytesPerCluster))
 		enough := size > 0 && size <= s.maxLength()
 		if !looked && !enough {
 			return false, failed(opResize, id, refusal)
@@ -83,14 +83,14 @@ func (h host) awaitSpace(ctx context.Context, id win.VolumeID, at partitionLocat
 	if err := h.refuseReadOnly(ctx, id, disk); err != nil {
 		return s, err // Windows cannot move the second table
 	}
-	return h.resizeByService(ctx, id, at, s, size)
+	return h.resizeByService(ctx, id, at, s, size, ntfs)
 }
 
 // resizeByService has the storage service extend the partition table, once. Whether Windows
 // does that by itself while the disk is in use is not documented. The service cannot extend a
 // table alone, so it grows the partition as well.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/resize-msft-partition
-func (h host) resizeByService(ctx context.Context, id win.VolumeID, at partitionLocation, s partitionSpace, size int64) (partitionSpace, error) {
+func (h host) resizeByService(ctx context.Context, id win.VolumeID, at partitionLocation, s partitionSpace, size int64, ntfs win.NTFSVolumeData) (partitionSpace, error) {
 	lags := func(cause error) error {
 		err := fmt.Errorf("disk %d has %d bytes, but its partition table still ends at %d", at.disk, s.diskSize, s.usableEnd)
 		if cause != nil {
@@ -122,7 +122,7 @@ func (h host) resizeByService(ctx context.Context, id win.VolumeID, at partition
 		return s, lags(err)
 	}
 	done, err := h.poll(ctx, func() (done bool, err error) {
-		s, err = h.measure(ctx, id, at)
+		s, err = h.measure(ctx, id, at, ntfs)
 		return !s.tableLags(), err
 	})
 	if err == nil && !done {
@@ -132,7 +132,7 @@ func (h host) resizeByService(ctx context.Context, id win.VolumeID, at partition
 }
 
 // measure reads the partition and its neighbours.
-func (h host) measure(ctx context.Context, id win.VolumeID, at partitionLocation) (partitionSpace, error) {
+func (h host) measure(ctx context.Context, id win.VolumeID, at partitionLocation, ntfs win.NTFSVolumeData) (partitionSpace, error) {
 	disk := win.PhysicalDrive(at.disk)
 	geometry, err := h.m.DiskGeometry(ctx, disk)
 	if err != nil {
@@ -150,6 +150,7 @@ func (h host) measure(ctx context.Context, id win.VolumeID, at partitionLocation
 	case err != nil:
 		return partitionSpace{}, winerr.As(winerr.Unsupported, opResize, string(id), err, "")
 	}
+	s.ntfsEnd = s.offset + maxClusters*int64(ntfs.BytesPerCluster)
 	return s, nil
 }
 
@@ -205,7 +206,9 @@ func used(style win.PartitionStyle, p win.Partition) bool {
 }
 
 // maxLength is the greatest length that the partition can have.
-func (s partitionSpace) maxLength() int64 { return (s.end - s.offset) / s.sector * s.sector }
+func (s partitionSpace) maxLength() int64 {
+	return (min(s.end, s.ntfsEnd) - s.offset) / s.sector * s.sector
+}
 
 // tableLags reports whether the partition table does not use the end of the disk yet. The
 // second copy of a GPT and alignment take less than a mebibyte.
