@@ -393,6 +393,10 @@ func parseDiskNumber(text string) (uint32, bool) {
 // onlyVolume returns the volume of a disk that has no other.
 func onlyVolume(op string, h volumeapi.HostAPI, disk uint32) (string, error) {
 	object := fmt.Sprintf("of disk %d", disk)
+	if finder, ok := h.(volumeapi.OnlyVolumeFinder); ok {
+		id, err := finder.OnlyVolumeOnDisk(disk)
+		return id, winerr.Wrap(op, object, err)
+	}
 	ids, err := h.ListVolumesOnDisk(disk, 0)
 	switch {
 	case err != nil:

@@ -15,6 +15,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // fakeHost notes its calls and fails every one if err is set.
@@ -251,6 +252,63 @@ func TestVolume_AcceptDiskNumbers(t *testing.T) {
 			_, err = v.ResizeVolume(t.Context(), &volume.ResizeVolumeRequest{VolumeID: "7", SizeBytes: 5})
 			if !errors.Is(err, c.kind) || !slices.Equal(host.calls, c.want) {
 				t.Errorf("got %v, want %v; the host saw %q, want %q", err, c.kind, host.calls, c.want)
+			}
+		})
+	}
+}
+
+// TestResizeVolume_DiskNumber never grows a volume while the disk may have another.
+func TestResizeVolume_DiskNumber(t *testing.T) {
+	const first, second = `\\?\Volume{11111111-0000-4000-8000-000000000000}\`, `\\?\Volume{22222222-0000-4000-8000-000000000000}\`
+	basic := func(id string) winsim.Partition {
+		return winsim.Partition{Size: 100 * winsim.MiB, Volume: &winsim.Volume{ID: id}}
+	}
+	hides := func(code uint32) []winsim.Fault {
+		return []winsim.Fault{{Call: "DeviceNumber", Object: "*11111111*", Error: code}, {Call: "VolumeExtents", Object: "*11111111*", Error: code}}
+	}
+	for name, c := range map[string]struct {
+		partitions []winsim.Partition
+		faults     []winsim.Fault
+		grows      bool
+	}{
+		"one":                  {partitions: []winsim.Partition{{Type: "msr"}, basic(second)}, grows: true},
+		"two":                  {partitions: []winsim.Partition{basic(first), basic(second)}},
+		"two, one gone (2)":    {partitions: []winsim.Partition{basic(first), basic(second)}, faults: hides(2)},
+		"two, one fails (1)":   {partitions: []winsim.Partition{basic(first), basic(second)}, faults: hides(1)},
+		"two, one fails (21)":  {partitions: []winsim.Partition{basic(first), basic(second)}, faults: hides(21)},
+		"two, one fails (31)":  {partitions: []winsim.Partition{basic(first), basic(second)}, faults: hides(31)},
+		"two, one fails (87)":  {partitions: []winsim.Partition{basic(first), basic(second)}, faults: hides(87)},
+		"two, one dies (1117)": {partitions: []winsim.Partition{basic(first), basic(second)}, faults: hides(1117)},
+		"two, no table": {
+			partitions: []winsim.Partition{basic(first), basic(second)},
+			faults:     append(hides(2), winsim.Fault{Call: "DriveLayout", Times: 1, Error: 50}),
+		},
+		"recovery": {partitions: []winsim.Partition{{Type: "recovery", Size: 100 * winsim.MiB, Volume: &winsim.Volume{ID: second}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := winsim.Default()
+			model.Disks = append(model.Disks[:1:1], winsim.Disk{Number: 7, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: c.partitions})
+			node, err := winsim.New(model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, err := node.DiskFingerprint(7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, fault := range c.faults {
+				if _, err := node.Inject(fault); err != nil {
+					t.Fatal(err)
+				}
+			}
+			v, err := volume.New(node.Volume(), volume.AcceptDiskNumbers())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = v.ResizeVolume(t.Context(), &volume.ResizeVolumeRequest{VolumeID: "7"})
+			after, fingerprintErr := node.DiskFingerprint(7)
+			if (err == nil) != c.grows || (before != after) != c.grows || fingerprintErr != nil {
+				t.Errorf("got %v, %v; changed: %v; want growth: %v", err, fingerprintErr, before != after, c.grows)
 			}
 		})
 	}

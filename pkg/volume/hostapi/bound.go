@@ -17,6 +17,7 @@ var (
 	_ ContextBinder        = boundHost{}
 	_ Limiter              = boundHost{}
 	_ FormatterWithOptions = boundHost{}
+	_ OnlyVolumeFinder     = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
@@ -31,6 +32,10 @@ func (b boundHost) Within(p *policy.Policy) HostAPI {
 
 func (b boundHost) ListVolumesOnDisk(diskNumber, partitionNumber uint32) ([]string, error) {
 	return b.host.listVolumesOnDisk(b.ctx, diskNumber, partitionNumber)
+}
+
+func (b boundHost) OnlyVolumeOnDisk(diskNumber uint32) (string, error) {
+	return b.host.onlyVolumeOnDisk(b.ctx, diskNumber)
 }
 
 func (b boundHost) MountVolume(volumeID, targetPath string) error {

@@ -30,11 +30,11 @@ var VolumeRegexp = regexp.MustCompile(`Volume\{[\w-]*\}`)
 // there fails with an error for which errors.Is(err, fs.ErrNotExist) holds. Every
 // method may be called again with the same arguments.
 //
-// A host can implement ContextBinder, Limiter and FormatterWithOptions as well.
+// A host can implement ContextBinder, Limiter, FormatterWithOptions and OnlyVolumeFinder as well.
 type HostAPI interface {
 	// ListVolumesOnDisk returns the ids of the volumes on a partition of a
-	// disk, or on all of them if the partition's number is 0. It fails rather than
-	// return none if Windows has not shown an expected volume yet.
+	// disk, or on all of them if the partition's number is 0. It fails if Windows has
+	// not shown an expected volume yet.
 	ListVolumesOnDisk(diskNumber uint32, partitionNumber uint32) (volumeIDs []string, err error)
 
 	// MountVolume makes the volume appear at a folder.
@@ -75,6 +75,14 @@ type HostAPI interface {
 type ContextBinder interface {
 	// WithContext returns the same host, its calls bounded by ctx.
 	WithContext(ctx context.Context) HostAPI
+}
+
+// OnlyVolumeFinder is a HostAPI that knows partition tables. With the option AcceptDiskNumbers,
+// package volume asks it rather than trust a list with one volume.
+type OnlyVolumeFinder interface {
+	// OnlyVolumeOnDisk returns the id of the volume of a disk that has exactly one partition
+	// for data, and no other volume.
+	OnlyVolumeOnDisk(diskNumber uint32) (volumeID string, err error)
 }
 
 // Limiter is a HostAPI that can be limited to working directories. The option WorkingDirs

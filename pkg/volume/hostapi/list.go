@@ -20,102 +20,164 @@ const opList = "list volumes of"
 // PartitionDisk and SetDiskState have waited longer before a driver lists volumes.
 var arrivalBackoff = win.Backoff{First: 100 * time.Millisecond, Longest: time.Second, Limit: 5 * time.Second}
 
+// rawBackoff is how long a disk without a partition table is looked at: disks that have just
+// arrived look blank. PartitionDisk takes as long before it writes a table.
+var rawBackoff = win.Backoff{First: 100 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 500 * time.Millisecond}
+
 // listVolumesOnDisk returns no volumes only if Windows shows none: some drivers take the first
 // id without checking how many there are, and an empty list crashes them.
 func (h host) listVolumesOnDisk(ctx context.Context, diskNumber, partitionNumber uint32) ([]string, error) {
-	volumes, err := h.arrivedVolumes(ctx, diskNumber, partitionNumber)
-	switch object := fmt.Sprintf("disk %d", diskNumber); {
-	case errors.Is(err, winerr.NotFound):
-		return nil, winerr.As(winerr.NotFound, opList, object, err, "list the disks with ListDiskIDs")
-	case err != nil:
-		return nil, winerr.Wrap(opList, object, err)
+	found, err := h.arrivedVolumes(ctx, diskNumber, partitionNumber)
+	if err != nil {
+		return nil, listFailed(diskNumber, err)
 	}
-	ids := make([]string, 0, len(volumes))
-	for _, v := range volumes {
+	ids := make([]string, 0, len(found.volumes))
+	for _, v := range found.volumes {
 		ids = append(ids, string(v.id))
 	}
 	return ids, nil
 }
 
-// arrivedVolumes is volumesOn that waits for a volume on its way, so that the result is empty
-// only if no partition should have a volume, or the disk is offline.
-func (h host) arrivedVolumes(ctx context.Context, disk, partition uint32) ([]volumeOnDisk, error) {
-	volumes, missing, err := h.volumesOn(ctx, disk, partition)
-	if err != nil || len(volumes) > 0 || len(missing) == 0 {
-		return volumes, err
+// onlyVolumeOnDisk returns the volume of a disk that has no other, and whose partition table
+// agrees: the volume of another partition may not be there yet.
+func (h host) onlyVolumeOnDisk(ctx context.Context, diskNumber uint32) (string, error) {
+	found, err := h.arrivedVolumes(ctx, diskNumber, 0)
+	object := fmt.Sprintf("disk %d", diskNumber)
+	switch {
+	case err != nil:
+		return "", listFailed(diskNumber, err)
+	case found.tableErr != nil:
+		return "", winerr.As(winerr.Unavailable, opList, object, found.tableErr, "without the partition table, the disk may have more volumes than Windows shows")
+	case len(found.volumes) == 0:
+		return "", winerr.New(winerr.NotFound, opList, object, "the disk has no volume")
+	case len(found.volumes) > 1:
+		return "", winerr.New(winerr.Invalid, opList, object,
+			"the disk has %d volumes, so its number names none of them; ListVolumesOnDisk returns their ids", len(found.volumes))
+	case found.mountable != 1 || len(found.missing) > 0:
+		return "", winerr.New(winerr.Invalid, opList, object,
+			"the disk has 1 volume and %d partitions for data, so its number names no volume; ListVolumesOnDisk returns the id", found.mountable)
+	}
+	return string(found.volumes[0].id), nil
+}
+
+func listFailed(disk uint32, err error) error {
+	object := fmt.Sprintf("disk %d", disk)
+	if errors.Is(err, winerr.NotFound) {
+		return winerr.As(winerr.NotFound, opList, object, err, "list the disks with ListDiskIDs")
+	}
+	return winerr.Wrap(opList, object, err)
+}
+
+// diskVolumes is what one look at a disk, or at one of its partitions, shows.
+type diskVolumes struct {
+	volumes   []volumeOnDisk  // in the order in which they lie on the disk
+	mountable int             // how many partitions Windows makes volumes of
+	missing   []win.Partition // those without a volume
+	tableErr  error           // why the partition table is not known; mountable and missing are empty then
+	doubt     error           // why an empty list may be wrong
+	hung      win.VolumeID    // one that may be missing, but does not answer
+}
+
+// complete reports whether there is nothing to wait for.
+func (d diskVolumes) complete() bool {
+	return len(d.missing) == 0 && (len(d.volumes) > 0 || (d.doubt == nil && d.hung == ""))
+}
+
+// arrivedVolumes is volumesOn that waits for volumes on their way. A driver that sees one of two
+// volumes may take it for the only one. So it fails while a partition lacks its volume, unless the
+// disk is offline.
+func (h host) arrivedVolumes(ctx context.Context, disk, partition uint32) (diskVolumes, error) {
+	found, err := h.volumesOn(ctx, disk, partition)
+	if err != nil || found.complete() {
+		return found, err
 	}
 	// democratic-csi lists the volumes before it calls PartitionDisk, which takes the disk
 	// online only if the list is empty. So an offline disk must not be an error.
 	switch attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(disk)); {
 	case err != nil && !answered(err):
-		return nil, err
+		return diskVolumes{}, err
 	case err == nil && attributes.Offline:
 		klog.FromContext(ctx).Info("The disk is offline, so Windows shows none of its volumes", "disk", disk)
-		return nil, nil
+		return found, nil
 	}
-	_, err = win.Poll(ctx, h.m, arrivalBackoff, func(waited time.Duration) (bool, error) {
-		if waited == 0 {
-			return false, nil // just asked
+	_, err = win.Poll(ctx, h.m, arrivalBackoff, func(waited time.Duration) (_ bool, err error) {
+		if waited > 0 {
+			found, err = h.volumesOn(ctx, disk, partition)
 		}
-		volumes, missing, err = h.volumesOn(ctx, disk, partition)
-		return len(volumes) > 0 || len(missing) == 0, err
+		return found.complete() || found.hung != "", err // a hung volume has taken long enough
 	})
-	if err != nil || len(volumes) > 0 || len(missing) == 0 {
-		return volumes, err
+	if err != nil || found.complete() {
+		return found, err
 	}
-	return nil, winerr.New(winerr.Unavailable, opList, fmt.Sprintf("disk %d", disk),
-		"Windows has not created the volume of partition %d yet; call again, and look at the disk with csi-proxyctl node if that does not help", missing[0].Number)
+	return diskVolumes{}, found.incomplete(disk)
 }
 
-// volumesOn returns the volumes of a disk, or of one of its partitions if that is not 0,
-// in the order in which they lie there. If there are none, missing has the partitions that
-// should have one.
-func (h host) volumesOn(ctx context.Context, disk, partition uint32) (volumes []volumeOnDisk, missing []win.Partition, err error) {
+// incomplete is the error of a list that is not complete.
+func (d diskVolumes) incomplete(disk uint32) error {
+	object := fmt.Sprintf("disk %d", disk)
+	switch {
+	case len(d.missing) == 0 && d.hung != "":
+		return winerr.New(winerr.Unavailable, opList, object, "volume %s may be on the disk, but does not answer", d.hung)
+	case len(d.missing) == 0:
+		return winerr.As(winerr.Unavailable, opList, object, d.doubt, "")
+	case d.hung != "":
+		return winerr.New(winerr.Unavailable, opList, object,
+			"volume %s may be the one of partition %d, but does not answer", d.hung, d.missing[0].Number)
+	default:
+		return winerr.New(winerr.Unavailable, opList, object,
+			"Windows has not created the volume of partition %d yet; call again, and look at the disk with csi-proxyctl node if that does not help", d.missing[0].Number)
+	}
+}
+
+// volumesOn looks once for the volumes of a disk, or of one of its partitions if that is not 0.
+func (h host) volumesOn(ctx context.Context, disk, partition uint32) (found diskVolumes, err error) {
 	layout, doubt := h.table(ctx, disk)
-	if doubt != nil {
+	if found.tableErr = doubt; doubt != nil {
 		// Volumes can be found without the table, if the disk exists.
 		if !answered(doubt) || errors.Is(doubt, winerr.NotFound) {
-			return nil, nil, doubt
+			return diskVolumes{}, doubt
 		}
 		if _, err := h.m.DeviceNumber(ctx, win.PhysicalDrive(disk)); err != nil {
-			return nil, nil, err
+			return diskVolumes{}, err
 		}
 		layout = win.DriveLayout{}
 	} else if !partitioned(layout) {
-		return nil, nil, nil // no need to ask other disks' volumes
+		return diskVolumes{}, nil // no need to ask other disks' volumes
 	}
-	hung := win.VolumeID("")
 	volumes, complete, err := h.volumesByName(ctx, disk, partition, layout)
 	if err != nil && !answered(err) {
-		return nil, nil, err
+		return diskVolumes{}, err
 	}
 	if !complete {
 		doubt = cmp.Or(doubt, err)
-		if volumes, hung, err = h.scanVolumes(ctx, disk, expected(layout, partition)); err != nil {
-			return nil, nil, err
+		if volumes, found.hung, found.doubt, err = h.scanVolumes(ctx, disk, layout, partition); err != nil {
+			return diskVolumes{}, err
 		}
 	}
-	if len(volumes) == 0 && doubt != nil {
+	found.volumes = arrange(volumes, layout, partition)
+	if len(found.volumes) == 0 && doubt != nil {
 		// A disk that cannot be asked is not a disk without volumes.
-		return nil, nil, doubt
+		return diskVolumes{}, doubt
 	}
-	if volumes = arrange(volumes, layout, partition); len(volumes) == 0 {
-		missing = slices.DeleteFunc(layout.Mountable(), func(p win.Partition) bool { return partition != 0 && p.Number != partition })
+	for _, p := range layout.Mountable() {
+		if partition != 0 && p.Number != partition {
+			continue
+		}
+		found.mountable++
+		if !slices.ContainsFunc(found.volumes, func(v volumeOnDisk) bool { return v.isOn(p) }) {
+			found.missing = append(found.missing, p)
+		}
 	}
-	if len(missing) > 0 && hung != "" {
-		return nil, nil, winerr.New(winerr.Unavailable, opList, fmt.Sprintf("disk %d", disk),
-			"volume %s may be the one of partition %d, but does not answer", hung, missing[0].Number)
-	}
-	return volumes, missing, nil
+	return found, nil
 }
 
 // table reads the partition table of a disk. A disk that has just arrived may look as if it
-// had none, so "none" is asked twice.
-func (h host) table(ctx context.Context, disk uint32) (win.DriveLayout, error) {
-	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
-	if err == nil && !partitioned(layout) && layout.Style == win.StyleRaw {
+// had none, so the call waits before it believes that.
+func (h host) table(ctx context.Context, disk uint32) (layout win.DriveLayout, err error) {
+	_, err = win.Poll(ctx, h.m, rawBackoff, func(time.Duration) (_ bool, err error) {
 		layout, err = h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
-	}
+		return partitioned(layout) || layout.Style != win.StyleRaw, err
+	})
 	return layout, err
 }
 
@@ -129,6 +191,14 @@ type volumeOnDisk struct {
 	id        win.VolumeID
 	partition uint32       // 0 for a volume that is the whole disk
 	extents   []win.Extent // on this disk, of volumes that are not one partition
+}
+
+// isOn reports whether a volume begins or continues on a partition.
+func (v volumeOnDisk) isOn(p win.Partition) bool {
+	if v.extents == nil {
+		return v.partition == p.Number
+	}
+	return slices.ContainsFunc(v.extents, func(e win.Extent) bool { return p.Offset <= e.Offset && e.Offset < p.End() })
 }
 
 // volumesByName finds the volumes of a GPT disk by the name that Windows usually gives
@@ -146,7 +216,7 @@ func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout 
 		if p.Type != win.PartitionBasicData && p.Type != win.PartitionEFI && p.Type != win.PartitionRecovery {
 			return nil, false, nil
 		}
-		id := win.VolumeID(`\\?\Volume{` + p.ID.String() + `}\`)
+		id := volumeName(p)
 		// Copies of a disk have the same GUIDs, and only one of them has the name.
 		switch at, err := h.m.DeviceNumber(ctx, id.Device()); {
 		case at == (win.DeviceNumber{Type: win.DeviceTypeDisk, Number: disk, Partition: p.Number}):
@@ -158,6 +228,11 @@ func (h host) volumesByName(ctx context.Context, disk, partition uint32, layout 
 		}
 	}
 	return volumes, true, nil
+}
+
+// volumeName is the name that Windows usually gives the volume of a GPT partition.
+func volumeName(p win.Partition) win.VolumeID {
+	return win.VolumeID(`\\?\Volume{` + p.ID.String() + `}\`)
 }
 
 // expected returns the numbers of the partitions that should have one volume each, or nil if
@@ -177,9 +252,8 @@ func expected(layout win.DriveLayout, partition uint32) map[uint32]bool {
 	return numbers
 }
 
-// locate finds out whether and where a volume lies on a disk. It leaves out a volume that
-// does not answer: volumes come and go while they are listed, and one on a dying disk must
-// not hide the others.
+// locate finds out whether and where a volume lies on a disk. A volume that is gone is not on
+// it: volumes come and go while they are listed.
 func (h host) locate(ctx context.Context, id win.VolumeID, disk uint32) (v volumeOnDisk, ok bool, err error) {
 	number, err := h.m.DeviceNumber(ctx, id.Device())
 	switch {
@@ -193,11 +267,12 @@ func (h host) locate(ctx context.Context, id win.VolumeID, disk uint32) (v volum
 	}
 	all, extentsErr := h.m.VolumeExtents(ctx, id)
 	switch {
-	case extentsErr != nil && !answered(extentsErr):
-		return volumeOnDisk{}, false, extentsErr
-	case extentsErr != nil:
-		klog.FromContext(ctx).V(2).Info("A volume does not report its disk and is left out", "volume", id, "error", extentsErr, "before", err)
+	case errors.Is(extentsErr, winerr.NotFound):
 		return volumeOnDisk{}, false, nil
+	case unknown(extentsErr):
+		return volumeOnDisk{}, false, err // says more
+	case extentsErr != nil:
+		return volumeOnDisk{}, false, extentsErr
 	}
 	v.id = id
 	for _, extent := range all {
@@ -219,8 +294,7 @@ func arrange(volumes []volumeOnDisk, layout win.DriveLayout, partition uint32) [
 		if partition == 0 || v.extents == nil {
 			return partition != 0 && v.partition != partition
 		}
-		p := partitions[partition]
-		return !slices.ContainsFunc(v.extents, func(e win.Extent) bool { return p.Offset <= e.Offset && e.Offset < p.End() })
+		return !v.isOn(partitions[partition])
 	})
 	start := func(v volumeOnDisk) int64 {
 		if v.extents == nil {

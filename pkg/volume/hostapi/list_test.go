@@ -76,11 +76,14 @@ func TestListVolumesOnDisk_UnknownDisk(t *testing.T) {
 func TestListVolumesOnDisk_VolumesThatDoNotAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault winsim.Fault
-		want  []string // of disk 1
+		want  []string // of disk 1; nil if the list fails
 	}{
 		"gone before it was asked": {
-			winsim.Fault{Call: "DeviceNumber", Object: volumeID(2), Error: uint32(winerr.FileNotFound)},
-			[]string{volumeID(1), volumeID(3)},
+			winsim.Fault{Call: "DeviceNumber", Object: volumeID(2), Error: uint32(winerr.FileNotFound)}, nil,
+		},
+		"gone for a moment": {
+			winsim.Fault{Call: "DeviceNumber", Object: volumeID(2), Error: uint32(winerr.FileNotFound), Times: 3},
+			[]string{volumeID(1), volumeID(2), volumeID(3)},
 		},
 		"detached before it was asked": {
 			winsim.Fault{Call: "DeviceNumber", Object: volumeID(3), Times: 1, Do: func(n *winsim.Node) { _ = n.DetachDisk(2) }},
@@ -91,15 +94,20 @@ func TestListVolumesOnDisk_VolumesThatDoNotAnswer(t *testing.T) {
 			[]string{volumeID(1), volumeID(2), volumeID(3)},
 		},
 		"I/O error": {
-			winsim.Fault{Object: volumeID(2), Error: uint32(winerr.IODevice)},
-			[]string{volumeID(1), volumeID(3)},
+			winsim.Fault{Object: volumeID(2), Error: uint32(winerr.IODevice)}, nil,
+		},
+		"I/O error of a dynamic one": {
+			winsim.Fault{Object: volumeID(3), Error: uint32(winerr.IODevice)},
+			[]string{volumeID(1), volumeID(2)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := newNode(t, manyVolumes())
 			fault := inject(t, node, c.fault)
 			got, err := volumeapi.NewOn(node).ListVolumesOnDisk(1, 0)
-			if err != nil || !slices.Equal(got, c.want) {
+			if c.want == nil {
+				wantKind(t, "list", err, winerr.Unavailable, "partition 3")
+			} else if err != nil || !slices.Equal(got, c.want) {
 				t.Errorf("got %q, %v, want %q", got, err, c.want)
 			}
 			if fault.Hits() == 0 {
@@ -126,6 +134,80 @@ func TestListVolumesOnDisk_OnlyVolumeDoesNotAnswer(t *testing.T) {
 				t.Errorf("got %q, %v, want error 21", got, err)
 			}
 		})
+	}
+}
+
+// TestListVolumesOnDisk_OneOfTwo: a driver would take the one volume for the only one.
+func TestListVolumesOnDisk_OneOfTwo(t *testing.T) {
+	for _, code := range []winerr.Code{winerr.FileNotFound, winerr.InvalidFunction, winerr.NotReady, winerr.GenFailure, winerr.InvalidParameter, winerr.IODevice} {
+		for _, layout := range []winsim.Layout{winsim.LayoutGPT, winsim.LayoutMBR} {
+			t.Run(fmt.Sprint(layout, " ", uint32(code)), func(t *testing.T) {
+				disk := winsim.Disk{Size: winsim.GiB, Layout: layout, Partitions: []winsim.Partition{
+					{Size: 100 * winsim.MiB, Volume: &winsim.Volume{ID: volumeID(1)}},
+					{Size: 100 * winsim.MiB, Volume: &winsim.Volume{ID: volumeID(2)}},
+				}}
+				node := newNode(t, modelWith(disk))
+				host := volumeapi.NewOn(node)
+				for _, call := range []string{"DeviceNumber", "VolumeExtents"} {
+					inject(t, node, winsim.Fault{Call: call, Object: volumeID(1), Error: uint32(code)})
+				}
+				begin := node.Now()
+				_, err := host.ListVolumesOnDisk(firstDisk, 0)
+				wantKind(t, "list", err, winerr.Unavailable, "partition 1")
+				if waited := node.Now().Sub(begin); waited != 5*time.Second {
+					t.Errorf("it took %v", waited)
+				}
+				if got, err := host.ListVolumesOnDisk(firstDisk, 2); err != nil || !slices.Equal(got, []string{volumeID(2)}) {
+					t.Errorf("the other partition: %q, %v", got, err)
+				}
+			})
+		}
+	}
+}
+
+// TestListVolumesOnDisk_EFI has a partition that Windows need not make a volume of. If it does,
+// and the volume does not answer, the disk is not empty.
+func TestListVolumesOnDisk_EFI(t *testing.T) {
+	efi := winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "efi", Volume: &winsim.Volume{ID: id, FileSystem: winsim.FAT32}}}}
+	linux := winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "linux"}}}
+	model := modelWith(efi, linux)
+	model.Volumes = []winsim.Volume{{ID: volumeID(5)}} // a RAM disk, which never knows the question
+	for _, code := range []winerr.Code{winerr.InvalidFunction, winerr.InvalidParameter, winerr.NotReady, winerr.IODevice} {
+		t.Run(fmt.Sprint(uint32(code)), func(t *testing.T) {
+			node := newNode(t, model)
+			host := volumeapi.NewOn(node)
+			if got, err := host.ListVolumesOnDisk(2, 0); err != nil || len(got) != 0 {
+				t.Errorf("Linux: %q, %v", got, err)
+			}
+			for _, call := range []string{"DeviceNumber", "VolumeExtents"} {
+				inject(t, node, winsim.Fault{Call: call, Object: id, Error: uint32(code)})
+			}
+			if got, err := host.ListVolumesOnDisk(firstDisk, 0); winerr.CodeOf(err) != code {
+				t.Errorf("got %q, %v, want error %d", got, err, code)
+			}
+			must(t, node.SetDiskAttributes(t.Context(), win.PhysicalDrive(2), win.DiskAttributes{Offline: true}, win.DiskAttributes{Offline: true}))
+			if got, err := host.ListVolumesOnDisk(2, 0); err != nil || len(got) != 0 {
+				t.Errorf("offline: %q, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestListVolumesOnDisk_LooksRaw: a disk that has just arrived looks blank for a moment.
+func TestListVolumesOnDisk_LooksRaw(t *testing.T) {
+	for looks := range 4 {
+		disk := gpt(winsim.GiB, formatted())
+		disk.LooksRaw = looks
+		node := newNode(t, modelWith(disk, winsim.Disk{Size: winsim.GiB}))
+		host := volumeapi.NewOn(node)
+		if got, err := host.ListVolumesOnDisk(firstDisk, 0); err != nil || !slices.Equal(got, []string{id}) {
+			t.Errorf("%d looks: %q, %v", looks, got, err)
+		}
+		begin := node.Now()
+		got, err := host.ListVolumesOnDisk(2, 0)
+		if err != nil || len(got) != 0 || node.Now().Sub(begin) != 500*time.Millisecond {
+			t.Errorf("blank: %q, %v after %v", got, err, node.Now().Sub(begin))
+		}
 	}
 }
 
@@ -208,17 +290,19 @@ func TestListVolumesOnDisk_SearchHangs(t *testing.T) {
 // TestListVolumesOnDisk_OnlyVolumeHangs: an empty list would say that there is none, and a
 // list must not take minutes.
 func TestListVolumesOnDisk_OnlyVolumeHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		node := newNode(t, modelWith(winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: id}}}}))
-		inject(t, node, winsim.Fault{Object: id, Delay: time.Hour})
-		begin := time.Now()
-		_, err := volumeapi.NewOn(node).ListVolumesOnDisk(firstDisk, 0)
-		wantKind(t, "list", err, winerr.Unavailable, "disk 1")
-		wantKind(t, "list", err, winerr.Unavailable, id)
-		if waited := time.Since(begin); waited != 5*time.Second {
-			t.Errorf("it took %v", waited)
-		}
-	})
+	for _, kind := range []string{"0x07", "0xef"} { // Windows need not make a volume of the second
+		synctest.Test(t, func(t *testing.T) {
+			node := newNode(t, modelWith(winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Type: kind, Volume: &winsim.Volume{ID: id}}}}))
+			inject(t, node, winsim.Fault{Object: id, Delay: time.Hour})
+			begin := time.Now()
+			_, err := volumeapi.NewOn(node).ListVolumesOnDisk(firstDisk, 0)
+			wantKind(t, "list", err, winerr.Unavailable, "disk 1")
+			wantKind(t, "list", err, winerr.Unavailable, id)
+			if waited := time.Since(begin); waited != 5*time.Second {
+				t.Errorf("it took %v", waited)
+			}
+		})
+	}
 }
 
 // TestListVolumesOnDisk_Late has volumes that Windows shows some time after their disk came

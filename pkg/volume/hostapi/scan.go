@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -32,22 +33,31 @@ type volumeScan struct {
 	ids      []win.VolumeID  // not asked yet
 	expected map[uint32]bool // partitions whose volume is not found yet; may be nil
 	found    []volumeOnDisk
-	complete bool         // every expected partition has its volume
-	hung     win.VolumeID // one that did not answer
+	complete bool                  // every expected partition has its volume
+	hung     win.VolumeID          // one that did not answer
+	names    map[win.VolumeID]bool // of volumes that are probably on the disk
+	doubt    error                 // of a volume that may be on the disk
 	failure  error
 }
 
 // scanVolumes asks all volumes where they are, until each of the expected partitions has
 // its volume. A volume that hangs holds up a call only if a volume is still missing, and not
-// for long; hung is one of them.
-func (h host) scanVolumes(ctx context.Context, disk uint32, expected map[uint32]bool) (found []volumeOnDisk, hung win.VolumeID, err error) {
+// for long; hung is one of them. doubt is the error of a volume that may be on an expected
+// partition.
+func (h host) scanVolumes(ctx context.Context, disk uint32, layout win.DriveLayout, partition uint32) (found []volumeOnDisk, hung win.VolumeID, doubt, err error) {
 	ids, err := h.m.VolumeIDs(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, "", nil, err
 	}
 	each, stop := context.WithCancel(ctx)
 	defer stop()
-	s := volumeScan{host: h, disk: disk, stop: stop, ids: ids, expected: expected}
+	s := volumeScan{host: h, disk: disk, stop: stop, ids: ids, expected: expected(layout, partition), names: map[win.VolumeID]bool{}}
+	for _, p := range layout.Partitions {
+		if layout.Style == win.StyleGPT && (partition == 0 || p.Number == partition) {
+			s.names[volumeName(p)] = true
+		}
+	}
+	none := s.expected != nil && len(s.expected) == 0
 	var wg sync.WaitGroup
 	for range min(atOnce, len(ids)) {
 		wg.Go(func() {
@@ -59,11 +69,13 @@ func (h host) scanVolumes(ctx context.Context, disk uint32, expected map[uint32]
 	wg.Wait()
 	switch {
 	case s.complete:
-		return s.found, "", nil
+		return s.found, "", nil, nil
 	case ctx.Err() != nil:
-		return nil, "", ctx.Err()
+		return nil, "", nil, ctx.Err()
+	case none:
+		return s.found, "", nil, s.failure
 	default:
-		return s.found, s.hung, s.failure
+		return s.found, s.hung, s.doubt, s.failure
 	}
 }
 
@@ -95,6 +107,13 @@ func (s *volumeScan) ask(ctx context.Context, id win.VolumeID) {
 	case errors.Is(err, context.DeadlineExceeded):
 		s.hung = id
 		klog.FromContext(ctx).V(2).Info("A volume hangs when asked which disk it is on and is left out", "volume", id, "error", err)
+	case err != nil && answered(err):
+		// One on a dying disk must not hide the others. Floppy and RAM disks never know the
+		// question, so that answer is a doubt only if the name is one of this disk.
+		if s.names[id] || !unknown(err) {
+			s.doubt = fmt.Errorf("volume %s may be on the disk, but does not report where it is: %w", id, err)
+		}
+		klog.FromContext(ctx).V(2).Info("A volume does not report its disk and is left out", "volume", id, "error", err)
 	case err != nil:
 		s.failure = err
 		s.stop()
