@@ -84,8 +84,7 @@ func TestListDiskLocations_AzureSystem(t *testing.T) {
 	}
 }
 
-// TestListDiskLocations_AzureArrives: a disk that comes later has its own LUN, and a failed
-// question costs the LUN of no other disk.
+// TestListDiskLocations_AzureArrives: a disk that comes later has its own LUN.
 func TestListDiskLocations_AzureArrives(t *testing.T) {
 	node := newNode(t, winsim.AzureNVMe())
 	disk := winsim.AzureNVMe().Disks[2]
@@ -93,8 +92,47 @@ func TestListDiskLocations_AzureArrives(t *testing.T) {
 	if _, err := node.AttachDisk(disk); err != nil {
 		t.Fatal(err)
 	}
-	inject(t, node, winsim.Fault{Call: "DeviceDescriptor", Object: device(1), Error: 31})
-	if diff := cmp.Diff(map[uint32]string{2: "1", 9: "9"}, luns(t, node)); diff != "" {
+	if diff := cmp.Diff(map[uint32]string{1: "0", 2: "1", 9: "9"}, luns(t, node)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestListDiskLocations_AzureUnanswered: two disks have LUN 0, on different adapters, so neither has
+// one. That stays so while one of them does not answer, unless it is gone.
+func TestListDiskLocations_AzureUnanswered(t *testing.T) {
+	v6 := azureV6("Virtual_Disk NVME Premium", winsim.SCSI{}, winsim.SCSI{Port: 1}, winsim.SCSI{Port: 2})
+	none, first := map[uint32]string{}, map[uint32]string{1: "0"}
+	for _, c := range []struct {
+		name  string
+		model winsim.Model
+		fault winsim.Fault
+		want  map[uint32]string
+	}{
+		{"all answer", v6, winsim.Fault{Call: "DiskAttributes", Object: device(2), Error: 31}, none},
+		{"number", v6, winsim.Fault{Call: "DeviceNumber", Object: device(2), Error: 31}, none},
+		{"bus and model", v6, winsim.Fault{Call: "DeviceDescriptor", Object: device(2), Error: 31}, none},
+		{"no bus and model", v6, winsim.Fault{Call: "DeviceDescriptor", Object: device(2), Error: 1}, none},
+		{"address", v6, winsim.Fault{Call: "SCSIAddress", Object: device(2), Error: 31}, none},
+		{"gone", v6, winsim.Fault{Call: "DeviceNumber", Object: device(2), Error: 1167}, first},
+		{"gone after its number", v6, winsim.Fault{Call: "DeviceDescriptor", Object: device(2), Error: 1167}, first},
+		{"v7, bus and model", winsim.AzureNVMe(), winsim.Fault{Call: "DeviceDescriptor", Object: device(1), Error: 31}, none},
+		{"v7, the address does not count", winsim.AzureNVMe(), winsim.Fault{Call: "SCSIAddress", Object: device(1), Error: 31}, map[uint32]string{1: "0", 2: "1"}},
+	} {
+		node := newNode(t, c.model)
+		inject(t, node, c.fault)
+		if diff := cmp.Diff(c.want, luns(t, node)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestListDiskLocations_AzureBesideISCSI: a disk on another bus keeps its LUN, and the NVMe disk with
+// the same LUN too. Without it, a driver that compares nothing but the LUN would find one disk, the
+// wrong one.
+func TestListDiskLocations_AzureBesideISCSI(t *testing.T) {
+	model := winsim.AzureNVMe()
+	model.Disks = append(model.Disks, winsim.Disk{Number: 9, Size: winsim.GiB, Bus: winsim.BusISCSI, SCSI: &winsim.SCSI{Port: 3}})
+	if diff := cmp.Diff(map[uint32]string{1: "0", 2: "1", 9: "0"}, luns(t, newNode(t, model))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

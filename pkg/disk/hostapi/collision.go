@@ -29,7 +29,7 @@ func (h *host) twin(ctx context.Context, disk target) (number uint32, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	twins, err := eachDisk(ctx, h, "look for copies of "+disk.name(), func(ctx context.Context, d win.Device) (found, ok bool, err error) {
+	twins, _, err := eachDisk(ctx, h, "look for copies of "+disk.name(), func(ctx context.Context, d win.Device) (found, ok bool, err error) {
 		other, err := h.m.DriveLayout(ctx, d)
 		if err != nil || !sameID(layout, other) {
 			return false, false, err

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -17,15 +18,15 @@ const diskTimeout = 5 * time.Second
 
 // eachDisk asks every disk that is present and returns the answers by disk number. It leaves out
 // a disk that does not answer: most callers look for another one, and a caller that looks for
-// this one asks again.
+// this one asks again. complete is false if it left out a disk that is not gone.
 //
 // Numbers come from the device, not from counting \\.\PhysicalDrive0 up: they have gaps and no
 // upper bound.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_storage_get_device_number
-func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.Context, win.Device) (T, bool, error)) (map[uint32]T, error) {
+func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.Context, win.Device) (T, bool, error)) (disks map[uint32]T, complete bool, err error) {
 	devices, err := h.m.DiskDevices(ctx)
 	if err != nil {
-		return nil, winerr.Wrap(op, "", err)
+		return nil, false, winerr.Wrap(op, "", err)
 	}
 	answers := make([]struct {
 		number uint32
@@ -42,19 +43,20 @@ func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.C
 		return err
 	})
 	if err := ctx.Err(); err != nil {
-		return nil, winerr.Wrap(op, "", err)
+		return nil, false, winerr.Wrap(op, "", err)
 	}
 
 	log := klog.FromContext(ctx)
-	disks := make(map[uint32]T, len(devices))
+	disks, complete = make(map[uint32]T, len(devices)), true
 	for i, answer := range answers {
 		if err := failures[i]; err != nil {
 			log.V(2).Info("Left a disk out of a list because it does not answer", "operation", op, "device", devices[i], "err", err)
+			complete = complete && errors.Is(err, winerr.NotFound)
 			continue
 		}
 		if _, twice := disks[answer.number]; answer.ok && !twice {
 			disks[answer.number] = answer.value
 		}
 	}
-	return disks, nil
+	return disks, complete, nil
 }

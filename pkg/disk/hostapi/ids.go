@@ -12,7 +12,7 @@ import (
 )
 
 func (h *host) listIDs(ctx context.Context) (map[uint32]DiskIDs, error) {
-	return eachDisk(ctx, h, "list disk ids", func(ctx context.Context, d win.Device) (ids DiskIDs, ok bool, err error) {
+	ids, _, err := eachDisk(ctx, h, "list disk ids", func(ctx context.Context, d win.Device) (ids DiskIDs, ok bool, err error) {
 		descriptor, err := h.m.DeviceDescriptor(ctx, d)
 		if err := unanswered(ctx, d, "serial number", err); err != nil {
 			return ids, false, err
@@ -23,6 +23,7 @@ func (h *host) listIDs(ctx context.Context) (map[uint32]DiskIDs, error) {
 		}
 		return DiskIDs{Page83: diskid.Page83(identifiers), SerialNumber: descriptor.Serial}, true, nil
 	})
+	return ids, err
 }
 
 // unanswered decides what a failed question means. It returns the error only if the disk is gone

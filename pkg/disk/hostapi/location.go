@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/systemdisk"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -17,15 +18,16 @@ import (
 const opListLocations = "list disk locations"
 
 func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, error) {
-	found, err := eachDisk(ctx, h, opListLocations, h.locate)
+	found, complete, err := eachDisk(ctx, h, opListLocations, h.locate)
 	if err != nil {
 		return nil, err
 	}
 	locations := make(map[uint32]DiskLocation, len(found))
 	for number, disk := range found {
 		locations[number] = disk.DiskLocation
+		complete = complete && !disk.inDoubt
 	}
-	if err := h.addAzureLUNs(ctx, found, locations); err != nil {
+	if err := h.addAzureLUNs(ctx, found, complete, locations); err != nil {
 		return nil, winerr.Wrap(opListLocations, "", err)
 	}
 	return locations, nil
@@ -35,6 +37,9 @@ func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, erro
 type located struct {
 	DiskLocation
 	azure *diskid.AzureDisk // nil if it is not an NVMe disk of Azure
+	// inDoubt says that the disk may be an NVMe disk of Azure with any LUN: it did not tell its bus
+	// and model, or the address that its LUN is read from.
+	inDoubt bool
 }
 
 // locate says where a disk is attached. Disks that are files on another disk have no location.
@@ -47,6 +52,7 @@ func (h *host) locate(ctx context.Context, d win.Device) (at located, ok bool, e
 	if descriptor.BusType == win.BusTypeFileBackedVirtual {
 		return at, false, nil
 	}
+	at.inDoubt = noDescriptor != nil
 	if text, err := h.m.DeviceLocation(ctx, d); err == nil {
 		at.DiskLocation, ok = parseLocation(text)
 	}
@@ -64,6 +70,8 @@ func (h *host) locate(ctx context.Context, d win.Device) (at located, ok bool, e
 			at.azure.Address = &address
 		case errors.Is(err, winerr.Unsupported) && !azure:
 			return at, false, nil
+		case err != nil && azure && byAddress && !errors.Is(err, winerr.Unsupported):
+			at.inDoubt = true
 		}
 		switch {
 		case !ok && err == nil:
@@ -82,8 +90,10 @@ func (h *host) locate(ctx context.Context, d win.Device) (at located, ok bool, e
 }
 
 // addAzureLUNs fills in the LUNs of NVMe disks on Azure, where drivers look for nothing else. The
-// disk of Windows has none, and if Windows does not say which one that is, no disk has.
-func (h *host) addAzureLUNs(ctx context.Context, found map[uint32]located, locations map[uint32]DiskLocation) error {
+// disk of Windows has none, and if Windows does not say which one that is, no disk has. Nor has
+// one unless the list is complete: AzureLUNs finds the LUNs that two disks have, and without the
+// second disk such a LUN looks unique.
+func (h *host) addAzureLUNs(ctx context.Context, found map[uint32]located, complete bool, locations map[uint32]DiskLocation) error {
 	var numbers []uint32
 	var disks []diskid.AzureDisk
 	for number, disk := range found {
@@ -94,7 +104,11 @@ func (h *host) addAzureLUNs(ctx context.Context, found map[uint32]located, locat
 	if len(disks) == 0 {
 		return nil
 	}
-	system, err := h.systemDisks(ctx)
+	if !complete {
+		klog.FromContext(ctx).Info("A disk did not answer, so NVMe disks have no LUN")
+		return nil
+	}
+	system, err := systemdisk.All(ctx, h.m)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/systemdisk"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -17,7 +17,7 @@ func (h *host) refuseSystemDisk(ctx context.Context, op string, disk uint32) err
 		return winerr.As(kindOfOther(err), op, name(disk), err, advice)
 	}
 	for _, volume := range volumes {
-		disks, err := h.disksOf(ctx, volume)
+		disks, err := systemdisk.Of(ctx, h.m, volume)
 		if err != nil {
 			return winerr.As(kindOfOther(err), op, name(disk), err, advice)
 		}
@@ -26,40 +26,6 @@ func (h *host) refuseSystemDisk(ctx context.Context, op string, disk uint32) err
 		}
 	}
 	return nil
-}
-
-// systemDisks returns the disks that Windows and its boot files are on.
-func (h *host) systemDisks(ctx context.Context) ([]uint32, error) {
-	volumes, err := h.m.SystemVolumes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var system []uint32
-	for _, volume := range volumes {
-		disks, err := h.disksOf(ctx, volume)
-		if err != nil {
-			return nil, err
-		}
-		system = append(system, disks...)
-	}
-	return system, nil
-}
-
-// disksOf returns the disks that a volume lies on, at least one.
-func (h *host) disksOf(ctx context.Context, volume win.VolumeID) ([]uint32, error) {
-	extents, err := h.m.VolumeExtents(ctx, volume)
-	if err != nil {
-		return nil, err
-	}
-	disks := make([]uint32, 0, len(extents))
-	for _, extent := range extents {
-		disks = append(disks, extent.Disk)
-	}
-	if len(disks) > 0 {
-		return disks, nil
-	}
-	number, err := h.m.DeviceNumber(ctx, volume.Device())
-	return append(disks, number.Number), err
 }
 
 // kindOfOther is the kind of a failure of another object than the one the caller named. The
