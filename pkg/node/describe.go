@@ -88,6 +88,8 @@ type look struct {
 	problems problems
 	// present are the existing volumes; nil if unknown.
 	present map[win.VolumeID]bool
+	// unanswered are the questions that disks did not answer, by path.
+	unanswered map[string]questions
 }
 
 // list is something that is listed at the same time as other lists: each may wait for disks that

@@ -22,18 +22,22 @@ func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
 	}
 	found := make([]Disk, len(devices))
 	skip := make([]bool, len(devices))
+	unanswered := make([]questions, len(devices))
 	failures := parallel.Each(ctx, len(devices), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
-		found[i], skip[i] = l.disk(ctx, devices[i])
+		found[i], unanswered[i], skip[i] = l.disk(ctx, devices[i])
 		return nil
 	})
 	disks := make([]Disk, 0, len(devices))
+	l.unanswered = make(map[string]questions, len(devices))
 	for i, disk := range found {
 		if failures[i] != nil {
 			logMistake(ctx, string(devices[i]), failures[i])
 			disk = Disk{Path: string(devices[i]), Problems: []string{reasonOf(failures[i])}}
+			unanswered[i] = askAll
 		}
 		if !skip[i] {
 			disks = append(disks, disk)
+			l.unanswered[disk.Path] = unanswered[i]
 		}
 	}
 	addNamespaces(disks)
@@ -106,21 +110,23 @@ func compareNumbers(a, b *uint32) int {
 
 // disk looks at one disk. Other devices can have the interface of a disk; skip is true for
 // those.
-func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) {
+func (l *look) disk(ctx context.Context, device win.Device) (d Disk, unanswered questions, skip bool) {
 	d.Path = string(device)
 	var failed problems
 	number, err := l.m.DeviceNumber(ctx, device)
 	switch {
 	case err != nil && errors.Is(err, winerr.NotFound):
-		return d, true // it has just left
+		return d, 0, true // it has just left
 	case err != nil:
 		failed.add("number", err)
+		unanswered |= askNumber
 	case number.Type != win.DeviceTypeDisk:
-		return d, true
+		return d, 0, true
 	default:
 		d.Number = &number.Number
 	}
 	descriptor, err := l.m.DeviceDescriptor(ctx, device)
+	unanswered |= unlessUnsupported(askDescriptor, err)
 	failed.addUnlessUnsupported("bus", err)
 	failed.addUnlessUnsupported("model", err)
 	failed.addUnlessUnsupported("serial number", err)
@@ -128,16 +134,19 @@ func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) 
 		d.Bus, d.Model, d.Serial = busName(descriptor.BusType), diskid.Model(descriptor), descriptor.Serial
 	}
 	identifiers, err := l.m.DeviceIdentifiers(ctx, device)
+	unanswered |= unlessUnsupported(askIdentifiers, err)
 	failed.addUnlessUnsupported("page 83", err)
 	d.Page83 = diskid.Page83(identifiers)
 	d.EUI64, d.NGUID = diskid.NVMe(descriptor, identifiers)
 	if address, err := l.m.SCSIAddress(ctx, device); err != nil {
+		unanswered |= unlessUnsupported(askAddress, err)
 		failed.addUnlessUnsupported("SCSI address", err)
 	} else {
 		d.SCSI = &SCSIAddress{Port: address.Port, Path: address.Path, Target: address.Target, LUN: address.LUN}
 	}
 	if geometry, err := l.m.DiskGeometry(ctx, device); err != nil {
 		failed.add("size", err)
+		unanswered |= askSize
 	} else {
 		d.Size = &geometry.Size
 	}
@@ -155,7 +164,7 @@ func (l *look) disk(ctx context.Context, device win.Device) (d Disk, skip bool) 
 	if silent := d.Size == nil && d.Online == nil && d.Style == ""; silent && len(failed) == 1 {
 		d.Problems = []string{"it does not answer: " + failed[0].reason}
 	}
-	return d, false
+	return d, unanswered, false
 }
 
 // numberLast finds the number of the one disk that does not tell it: the only number that no

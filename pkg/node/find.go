@@ -2,11 +2,14 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/systemdisk"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 )
@@ -55,7 +58,8 @@ const opFind = "find disk with"
 //
 // If several disks match, the error is an *AmbiguousError. If none does, errors.Is(err,
 // fs.ErrNotExist) holds; a disk that was just attached may need Rescan of package disk first. If a
-// disk does not answer, so that it may be the one, the error is neither: try again later.
+// disk does not tell a key, so that it may match, the error is neither, even if another disk
+// matches: try again later, or add the Path or Number.
 //
 // The disk has no volumes in its partitions; Describe adds them.
 func (n *Node) FindDisk(ctx context.Context, query Query) (*Disk, error) {
@@ -73,7 +77,7 @@ func (n *Node) FindDisk(ctx context.Context, query Query) (*Disk, error) {
 	if err != nil {
 		return nil, winerr.Wrap(opFind, query.String(), err)
 	}
-	return query.pick(disks)
+	return query.pick(disks, l.unanswered)
 }
 
 // findable returns the disks with their keys, and which are the system's.
@@ -81,8 +85,14 @@ func (l *look) findable(ctx context.Context, query Query) ([]Disk, error) {
 	var disks []Disk
 	var locations map[uint32]diskapi.DiskLocation
 	var system []uint32
+	askSystem := func(ctx context.Context) (err error) {
+		if system, err = systemdisk.All(ctx, l.m); err != nil {
+			return winerr.As(winerr.Unavailable, opFind, "", err, "Windows did not say which disks it runs from")
+		}
+		return nil
+	}
 	lists := append(l.diskLists(&disks, &locations, false),
-		list{"the disk of Windows", func(ctx context.Context) (err error) { system, err = l.systemDisks(ctx); return err }})
+		list{"the disk of Windows", askSystem})
 	if query.LUN == "" && query.Adapter == "" {
 		lists = slices.DeleteFunc(lists, func(l list) bool { return l.what == "locations of disks" })
 	}
@@ -92,6 +102,12 @@ func (l *look) findable(ctx context.Context, query Query) ([]Disk, error) {
 		}
 	}
 	addLocations(disks, locations)
+	for _, disk := range disks {
+		// A disk with an address has a location, unless it is a file or did not answer in time.
+		if disk.Location == nil && disk.SCSI != nil && disk.Bus != busName(win.BusTypeFileBackedVirtual) {
+			l.unanswered[disk.Path] |= askLocation
+		}
+	}
 	l.explainOffline(ctx, disks)
 	for i, disk := range disks {
 		disks[i].System = disk.Number != nil && slices.Contains(system, *disk.Number)
@@ -99,31 +115,8 @@ func (l *look) findable(ctx context.Context, query Query) ([]Disk, error) {
 	return disks, nil
 }
 
-// systemDisks returns the disks that Windows and its boot files are on.
-func (l *look) systemDisks(ctx context.Context) ([]uint32, error) {
-	const advice = "Windows did not say which disks it runs from"
-	volumes, err := l.m.SystemVolumes(ctx)
-	if err != nil {
-		return nil, winerr.As(winerr.Unavailable, opFind, "", err, advice)
-	}
-	var system []uint32
-	for _, volume := range volumes {
-		extents, err := l.m.VolumeExtents(ctx, volume)
-		if err != nil {
-			return nil, winerr.As(winerr.Unavailable, opFind, string(volume), err, advice)
-		}
-		for _, extent := range extents {
-			system = append(system, extent.Disk)
-		}
-	}
-	if len(system) == 0 {
-		return nil, winerr.New(winerr.Unavailable, opFind, "", advice)
-	}
-	return system, nil
-}
-
 // pick returns the one disk that matches.
-func (q Query) pick(disks []Disk) (*Disk, error) {
+func (q Query) pick(disks []Disk, unanswered map[string]questions) (*Disk, error) {
 	var matching []Disk
 	var silent []string
 	onlySystem := false
@@ -135,17 +128,17 @@ func (q Query) pick(disks []Disk) (*Disk, error) {
 			silent = append(silent, disk.name())
 		case matches:
 			matching = append(matching, disk)
-		case len(disk.Problems) > 0 && !disk.System && q.mayMatch(disk):
+		case !disk.System && q.mayMatch(disk, unanswered[disk.Path]) && !q.hasNumber(disks):
 			silent = append(silent, disk.name())
 		}
 	}
 	switch {
-	case len(matching) == 1:
-		return &matching[0], nil
 	case len(matching) > 1:
 		return nil, &AmbiguousError{Query: q, Candidates: matching}
 	case len(silent) > 0:
 		return nil, winerr.New(winerr.Unavailable, opFind, q.String(), "%s may be it, but did not answer every question; try again later", strings.Join(silent, ", "))
+	case len(matching) == 1:
+		return &matching[0], nil
 	case onlySystem:
 		return nil, winerr.New(winerr.NotFound, opFind, q.String(), "only the disk that Windows runs from has these keys")
 	default:
@@ -153,18 +146,42 @@ func (q Query) pick(disks []Disk) (*Disk, error) {
 	}
 }
 
+// questions are questions to a disk that keys are read from.
+type questions uint8
+
+const (
+	askNumber questions = 1 << iota
+	askDescriptor
+	askIdentifiers
+	askAddress
+	askLocation
+	askSize
+	askAll = 1<<iota - 1
+)
+
+// unlessUnsupported returns the question if it failed, unless the disk has no answer to it.
+func unlessUnsupported(question questions, err error) questions {
+	if err == nil || errors.Is(err, winerr.Unsupported) {
+		return 0
+	}
+	return question
+}
+
 // key is one key of a query.
 type key struct {
 	name        string
 	want, have  string
 	asked, same bool
+	from        questions // that it is read from
 }
 
 // keys are all keys, compared with those of a disk.
 func (q Query) keys(d Disk) []key {
-	text := func(name, want, have string) key { return key{name, want, have, want != "", want == have} }
-	folded := func(name, want, have string) key {
-		return key{name, want, have, want != "", strings.EqualFold(want, have)}
+	text := func(name, want, have string, from questions) key {
+		return key{name, want, have, want != "", want == have, from}
+	}
+	folded := func(name, want, have string, from questions) key {
+		return key{name, want, have, want != "", strings.EqualFold(want, have), from}
 	}
 	number := func(p *uint32) string {
 		if p == nil {
@@ -192,22 +209,22 @@ func (q Query) keys(d Disk) []key {
 	if d.Size != nil {
 		size = *d.Size
 	}
-	prefix := key{"serial number beginning with", q.SerialPrefix, d.Serial, q.SerialPrefix != "", strings.HasPrefix(d.Serial, q.SerialPrefix)}
+	prefix := key{"serial number beginning with", q.SerialPrefix, d.Serial, q.SerialPrefix != "", strings.HasPrefix(d.Serial, q.SerialPrefix), askDescriptor}
 	return []key{
-		text("number", number(q.Number), number(d.Number)),
-		folded("path", q.Path, d.Path),
-		folded("bus", q.Bus, d.Bus),
-		text("model", q.Model, d.Model),
-		text("serial number", q.Serial, d.Serial),
+		text("number", number(q.Number), number(d.Number), askNumber),
+		folded("path", q.Path, d.Path, 0),
+		folded("bus", q.Bus, d.Bus, askDescriptor),
+		text("model", q.Model, d.Model, askDescriptor),
+		text("serial number", q.Serial, d.Serial, askDescriptor),
 		prefix,
-		text("page 83", q.Page83, d.Page83),
-		text("LUN", q.LUN, at.LUNID),
-		text("adapter", q.Adapter, at.Adapter),
-		text("SCSI address", address(q.SCSI), address(d.SCSI)),
-		text("namespace", count(int64(q.NamespaceID)), count(int64(d.NamespaceID))),
-		folded("EUI-64", q.EUI64, d.EUI64),
-		folded("NGUID", q.NGUID, d.NGUID),
-		text("size", count(q.Size), count(size)),
+		text("page 83", q.Page83, d.Page83, askIdentifiers),
+		text("LUN", q.LUN, at.LUNID, askNumber|askDescriptor|askAddress|askLocation),
+		text("adapter", q.Adapter, at.Adapter, askNumber|askDescriptor|askAddress|askLocation),
+		text("SCSI address", address(q.SCSI), address(d.SCSI), askAddress),
+		text("namespace", count(int64(q.NamespaceID)), count(int64(d.NamespaceID)), 0),
+		folded("EUI-64", q.EUI64, d.EUI64, askDescriptor|askIdentifiers),
+		folded("NGUID", q.NGUID, d.NGUID, askDescriptor|askIdentifiers),
+		text("size", count(q.Size), count(size), askSize),
 	}
 }
 
@@ -215,9 +232,16 @@ func (q Query) matches(d Disk) bool {
 	return !slices.ContainsFunc(q.keys(d), func(k key) bool { return k.asked && !k.same })
 }
 
-// mayMatch reports whether only keys that the disk does not tell differ.
-func (q Query) mayMatch(d Disk) bool {
-	return !slices.ContainsFunc(q.keys(d), func(k key) bool { return k.asked && !k.same && k.have != "" })
+// mayMatch reports whether only keys differ whose questions the disk did not answer.
+func (q Query) mayMatch(d Disk, unanswered questions) bool {
+	return !slices.ContainsFunc(q.keys(d), func(k key) bool {
+		return k.asked && !k.same && (k.have != "" || unanswered&k.from == 0)
+	})
+}
+
+// hasNumber reports whether the query asks for a number that a disk has told. No other disk has it.
+func (q Query) hasNumber(disks []Disk) bool {
+	return q.Number != nil && slices.ContainsFunc(disks, func(d Disk) bool { return d.Number != nil && *d.Number == *q.Number })
 }
 
 // String names the keys: LUN "0", adapter "1".

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
@@ -94,7 +95,8 @@ func TestFindDisk_Ambiguous(t *testing.T) {
 // TestFindDisk_Unanswered: a key that a disk does not tell is no reason to say that there is no such
 // disk, and no disk is found while it is unknown which one Windows runs from.
 func TestFindDisk_Unanswered(t *testing.T) {
-	const disk1 = `\\.\PhysicalDrive1`
+	const disk1, disk2 = `\\.\PhysicalDrive1`, `\\.\PhysicalDrive2`
+	const path1 = `\\?\scsi#disk&ven_winsim&prod_disk#5&0000001&0&000000#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`
 	serial := wholenode.Query{Serial: "WINSIM0001"}
 	for _, c := range []struct {
 		name  string
@@ -102,7 +104,11 @@ func TestFindDisk_Unanswered(t *testing.T) {
 		query wholenode.Query
 		want  string // part of the error; empty: disk 1 is found
 	}{
-		{"another disk fails", winsim.Fault{Object: `\\.\PhysicalDrive2`, Error: 1117}, serial, ""},
+		{"another disk fails", winsim.Fault{Object: disk2, Error: 1117}, serial, "may be it, but did not answer every question; try again later"},
+		{"another disk is gone", winsim.Fault{Object: disk2, Error: 1167}, serial, ""},
+		{"another question of another disk fails", winsim.Fault{Call: "DeviceIdentifiers", Object: disk2, Error: 31}, serial, ""},
+		{"another disk fails, the path differs", winsim.Fault{Object: disk2, Error: 1117}, wholenode.Query{Path: path1}, ""},
+		{"another disk has no number", winsim.Fault{Call: "DeviceNumber", Object: disk2, Error: 31}, wholenode.Query{Number: new(uint32(1))}, ""},
 		{"another question fails", winsim.Fault{Call: "DeviceIdentifiers", Object: disk1, Error: 31}, serial, ""},
 		{"the question fails", winsim.Fault{Call: "DeviceDescriptor", Object: disk1, Error: 1117}, serial, "disk 1 may be it, but did not answer every question; try again later"},
 		{
@@ -128,6 +134,52 @@ func TestFindDisk_Unanswered(t *testing.T) {
 	}
 }
 
+// TestFindDisk_Twin: a disk that matches is not the one while another disk may match, too.
+func TestFindDisk_Twin(t *testing.T) {
+	model := winsim.Default()
+	model.Disks = append(model.Disks[:1],
+		winsim.Disk{Number: 7, Size: winsim.GiB, Serial: "SAME", SCSI: &winsim.SCSI{Port: 1, LUN: 3}},
+		winsim.Disk{Number: 8, Size: winsim.GiB, Serial: "SAME", SCSI: &winsim.SCSI{Port: 2, LUN: 3}})
+	address := wholenode.Query{SCSI: &wholenode.SCSIAddress{Port: 1, LUN: 3}}
+	for _, c := range []struct {
+		call  string
+		query wholenode.Query
+	}{
+		{"DeviceDescriptor", wholenode.Query{Serial: "SAME"}},
+		{"DeviceDescriptor", wholenode.Query{SerialPrefix: "SA"}},
+		{"DeviceDescriptor", wholenode.Query{LUN: "3"}},
+		{"DeviceNumber", wholenode.Query{Serial: "SAME"}},
+		{"DeviceNumber", wholenode.Query{LUN: "3"}},
+		{"SCSIAddress", address},
+		{"DiskGeometry", wholenode.Query{Size: 1 << 30}},
+	} {
+		node := newNode(t, model)
+		if _, err := node.Inject(winsim.Fault{Call: c.call, Object: `\\.\PhysicalDrive8`, Error: 31}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := newOn(t, node).FindDisk(t.Context(), c.query)
+		if got != nil || !errors.Is(err, winerr.Unavailable) || !strings.Contains(err.Error(), "may be it") {
+			t.Errorf("%s, %s: %+v, %v", c.call, c.query, got, err)
+		}
+	}
+}
+
+// TestFindDisk_NoExtents: the disk of a system volume without extents is the system's all the same.
+func TestFindDisk_NoExtents(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	i := newOn(t, noExtents{node})
+	if got, err := i.FindDisk(t.Context(), wholenode.Query{Serial: "SYSTEM"}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := i.FindDisk(t.Context(), wholenode.Query{Serial: "WINSIM0001"}); err != nil || *got.Number != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+type noExtents struct{ *winsim.Node }
+
+func (noExtents) VolumeExtents(context.Context, win.VolumeID) ([]win.Extent, error) { return nil, nil }
+
 // TestFindDisk_Hangs: another disk that hangs delays the answer by 5 seconds; the caller's deadline
 // counts.
 func TestFindDisk_Hangs(t *testing.T) {
@@ -137,12 +189,14 @@ func TestFindDisk_Hangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		got, err := newOn(t, node).FindDisk(t.Context(), wholenode.Query{Serial: "WINSIM0001"})
+		got, err := newOn(t, node).FindDisk(t.Context(), wholenode.Query{Serial: "WINSIM0001", Number: new(uint32(1))})
 		if took := time.Since(start); err != nil || *got.Number != 1 || took > 6*time.Second {
 			t.Errorf("%+v, %v after %s", got, err, took)
 		}
-		if _, err := newOn(t, node).FindDisk(t.Context(), wholenode.Query{Serial: "WINSIM0002"}); !errors.Is(err, winerr.Unavailable) {
-			t.Errorf("the one that hangs: %v", err)
+		for _, serial := range []string{"WINSIM0001", "WINSIM0002"} {
+			if _, err := newOn(t, node).FindDisk(t.Context(), wholenode.Query{Serial: serial}); !errors.Is(err, winerr.Unavailable) {
+				t.Errorf("%s, which the one that hangs may have: %v", serial, err)
+			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
