@@ -33,7 +33,6 @@ const (
 	ntfsDisk = 10 + iota
 	mbrDisk
 	superfloppy
-	dynamicDisk
 	damagedDisk
 	linuxDisk
 	dyingDisk
@@ -49,7 +48,6 @@ func conformanceNode(t *testing.T, change func(*winsim.Storage)) hosttest.DiskNo
 		winsim.Disk{Number: ntfsDisk, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: formatted},
 		winsim.Disk{Number: mbrDisk, Size: winsim.GiB, Layout: winsim.LayoutMBR, Partitions: formatted},
 		winsim.Disk{Number: superfloppy, Size: winsim.GiB, Layout: winsim.LayoutSuperfloppy, Partitions: formatted},
-		winsim.Disk{Number: dynamicDisk, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "ldm-metadata", Size: winsim.MiB}, {Type: "ldm-data"}}},
 		winsim.Disk{Number: damagedDisk, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: formatted, LooksRaw: 1 << 20},
 		winsim.Disk{Number: linuxDisk, Size: winsim.GiB, Bytes: []winsim.Bytes{{Offset: 1080, Hex: "53ef"}}},
 		winsim.Disk{Number: dyingDisk, Size: winsim.GiB, Dying: true},
@@ -69,7 +67,7 @@ func conformanceNode(t *testing.T, change func(*winsim.Storage)) hosttest.DiskNo
 		Empty:     1,
 		EmptySize: int64(10 * winsim.GiB),
 		Others:    []uint32{2, 3},
-		Used:      map[string]uint32{"NTFS": ntfsDisk, "MBR": mbrDisk, "superfloppy": superfloppy, "LDM": dynamicDisk},
+		Used:      map[string]uint32{"NTFS": ntfsDisk, "MBR": mbrDisk, "superfloppy": superfloppy},
 		Suspect:   map[string]uint32{"damaged table": damagedDisk, "ext4": linuxDisk},
 		System:    &system,
 		Missing:   99,

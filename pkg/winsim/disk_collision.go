@@ -52,9 +52,11 @@ func (n *Node) resolveCollision(d *disk, wanted win.DiskAttributes) win.DiskAttr
 // writeNewIDs gives a disk, its partitions and its volumes new ids. n.mu is held.
 func (n *Node) writeNewIDs(d *disk) {
 	n.changed()
-	d.table.id, d.table.signature = n.newGUID(), d.table.signature^0x5a5a5a5a
-	if d.table.style == win.StyleMBR {
-		d.table.id = win.GUID{}
+	if d.table.style == win.StyleGPT {
+		d.table.id = n.newGUID()
+	} else {
+		n.guids++
+		d.table.signature = 0xe0000000 + n.guids
 	}
 	for _, p := range d.table.partitions {
 		if d.table.style == win.StyleGPT {

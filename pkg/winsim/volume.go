@@ -146,9 +146,19 @@ func (n *Node) bringUpVolumes(d *disk, delay time.Duration) {
 			continue
 		}
 		n.changed()
+		n.claimName(v)
 		v.expected = true
 		n.after(delay, volumeArrival{v, v.absences})
 	}
+}
+
+// claimName gives a volume that arrives its name, or another one if a volume that is there has it:
+// copies of a disk have the same names. n.mu is held.
+func (n *Node) claimName(v *volume) {
+	if other := n.volumes[v.guid]; other != nil && other != v && (other.present || other.expected) {
+		v.guid = n.newGUID().String()
+	}
+	n.volumes[v.guid] = v
 }
 
 // volumeArrival makes a volume appear, unless it has left meanwhile.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -34,6 +35,31 @@ func (h *host) awaitArrival(ctx context.Context, disk target, layout win.DriveLa
 	return winerr.New(winerr.Deadline, opAwait, disk.name(),
 		"Windows has not created a volume for partition %d {%s} within %s; the table is %s; call again to wait longer",
 		missing[0].Number, missing[0].ID, arrivalTimeout, describe(layout))
+}
+
+// awaitDynamicVolume waits until any volume lies on a dynamic disk.
+func (h *host) awaitDynamicVolume(ctx context.Context, disk target) error {
+	backoff := win.Backoff{First: 20 * time.Millisecond, Longest: time.Second, Limit: arrivalTimeout}
+	done, err := win.Poll(ctx, h.m, backoff, func(time.Duration) (bool, error) {
+		volumes, err := h.m.VolumeIDs(ctx)
+		if err != nil {
+			return false, err
+		}
+		var found atomic.Bool
+		parallel.Each(ctx, len(volumes), diskTimeout, func(ctx context.Context, i int) error {
+			extents, err := h.m.VolumeExtents(ctx, volumes[i])
+			if slices.ContainsFunc(extents, func(e win.Extent) bool { return e.Disk == disk.number }) {
+				found.Store(true)
+			}
+			return err
+		})
+		return found.Load(), ctx.Err()
+	})
+	if err != nil || done {
+		return winerr.Wrap(opAwait, disk.name(), err)
+	}
+	return winerr.New(winerr.InUse, opAwait, disk.name(),
+		"it is a dynamic disk without a volume; create one in Disk Management, or clean the disk with diskpart if nothing on it is needed")
 }
 
 // awaitVolumes waits until each of the partitions has a volume, and returns those without one
@@ -135,10 +161,16 @@ func (a *arrival) match(ctx context.Context, id win.VolumeID, extents []win.Exte
 
 // nudge helps when volumes are late: the disk may be offline again, Windows may not have read
 // the table, and if automatic mounting is off the volume may not have a name yet.
+//
+// It leaves another disk alone that has got the number meanwhile.
 func (a *arrival) nudge(ctx context.Context) {
 	device := a.disk.device
-	if now, err := a.m.DiskAttributes(ctx, device); err == nil && now.Offline {
-		_ = a.m.SetDiskAttributes(ctx, device, win.DiskAttributes{}, win.DiskAttributes{Offline: true})
+	layout, err := a.m.DriveLayout(ctx, device)
+	if err != nil || !slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool { return p == a.missing[0] }) {
+		return
+	}
+	if now, err := a.m.DiskAttributes(ctx, device); err == nil {
+		_, _ = a.onlineFrom(ctx, opAwait, a.disk, now)
 	}
 	_ = a.m.UpdateDisk(ctx, device)
 	for _, p := range a.missing {

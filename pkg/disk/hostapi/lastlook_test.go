@@ -64,8 +64,7 @@ func TestPartition_DiskIsReplaced(t *testing.T) {
 					if fingerprint(t, node, added) != before {
 						t.Errorf("replaced before %s: the data is lost (%v)", when, err)
 					}
-					// One that is offline and read-only loses both, and so does what replaces it then.
-					if readOnly && !disk.Offline && !attributes(t, node, added).ReadOnly {
+					if readOnly && !attributes(t, node, added).ReadOnly {
 						t.Errorf("replaced before %s: an online disk with data was made writable (%v)", when, err)
 					}
 				})

@@ -48,23 +48,23 @@ func partitioned(layout win.DriveLayout) bool {
 	}
 }
 
-// mayHaveVolumes reports whether Windows makes, or may make, a volume of any partition: of those
-// that are mountable, of its own special ones, and of dynamic disks.
-func mayHaveVolumes(layout win.DriveLayout) bool {
-	return len(layout.Mountable()) > 0 || slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool {
-		switch p.Type {
-		case win.PartitionEFI, win.PartitionRecovery, win.PartitionLDMData:
-			return true
-		default:
-			return p.MBRType == 0x42 // a dynamic disk
-		}
+// dynamic reports whether the volumes of a disk are made by the logical disk manager. They can lie
+// anywhere in its partitions.
+func dynamic(layout win.DriveLayout) bool {
+	return slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool {
+		return p.Type == win.PartitionLDMData || p.MBRType == 0x42
 	})
 }
+
+// usable reports whether Windows makes a volume of any partition that a driver can use.
+func usable(layout win.DriveLayout) bool { return len(layout.Mountable()) > 0 || dynamic(layout) }
 
 // typeNames are types of partitions of other systems, which administrators know by name.
 var typeNames = map[win.GUID]string{
 	win.PartitionBasicData: "basic data, hidden",
 	win.PartitionMSR:       "Microsoft reserved",
+	win.PartitionEFI:       "EFI system",
+	win.PartitionRecovery:  "Windows recovery",
 	win.MustGUID("0fc63daf-8483-4772-8e79-3d69d8477de4"): "Linux file system",
 	win.MustGUID("0657fd6d-a4ab-43c4-84e5-0933c84b4f4f"): "Linux swap",
 	win.MustGUID("e6d6d379-f507-44c2-a23c-238f2a3df928"): "Linux LVM",

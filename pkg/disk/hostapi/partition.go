@@ -33,12 +33,9 @@ func (h *host) partition(ctx context.Context, disk uint32) error {
 		return winerr.Wrap(opPartition, name(disk), err)
 	}
 	if now.Offline {
-		if err := h.refuseForeign(ctx, disk); err != nil {
+		if err := h.bringOnline(ctx, disk, now); err != nil {
 			return err
 		}
-	}
-	if _, err := h.onlineFrom(ctx, opPartition, numbered(disk), now); err != nil {
-		return err
 	}
 	layout, initialized, err := h.inspect(ctx, opPartition, numbered(disk))
 	if err != nil {
@@ -128,20 +125,57 @@ func (h *host) fillTable(ctx context.Context, disk target, id win.GUID) error {
 // volume of any of them, as on a disk of a Linux pod: PartitionDisk promises a volume, and some
 // drivers crash without one (azuredisk 1.30.0 and aws-ebs 1.63.0 take the first of none).
 func (h *host) awaitUsable(ctx context.Context, disk target, layout win.DriveLayout) error {
-	if !mayHaveVolumes(layout) {
+	switch {
+	case len(layout.Mountable()) > 0:
+		return h.awaitArrival(ctx, disk, layout)
+	case dynamic(layout):
+		return h.awaitDynamicVolume(ctx, disk)
+	default:
 		return unusable(disk, layout)
 	}
-	return h.awaitArrival(ctx, disk, layout)
 }
 
-// refuseForeign refuses an offline disk of another system before it is touched. Whether the disk can be
-// used at all is decided later, when it is online and its table can be trusted.
-func (h *host) refuseForeign(ctx context.Context, disk uint32) error {
-	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
-	if err == nil && partitioned(layout) && !mayHaveVolumes(layout) {
-		return unusable(numbered(disk), layout)
+// bringOnline brings a disk online that is to be partitioned, and was as given a moment ago. It
+// refuses a disk of another system before it is touched. A disk without a table stays read-only
+// until it is known to be empty.
+func (h *host) bringOnline(ctx context.Context, disk uint32, now win.DiskAttributes) error {
+	t := numbered(disk)
+	if now.ReadOnly {
+		var err error
+		if t, err = h.pinned(ctx, opPartition, disk); err != nil {
+			return err
+		}
+		if now, err = h.m.DiskAttributes(ctx, t.device); err != nil || !now.Offline {
+			return winerr.Wrap(opPartition, t.name(), err)
+		}
 	}
-	return nil // a table that cannot be read offline is read again online
+	layout, err := h.m.DriveLayout(ctx, t.device)
+	raw := err == nil && layout.Style == win.StyleRaw
+	if err == nil && partitioned(layout) && !usable(layout) {
+		return unusable(t, layout)
+	}
+	before := now
+	before.ReadOnly = now.ReadOnly && !raw
+	if _, err := h.onlineFrom(ctx, opPartition, t, before); err != nil || !raw || !now.ReadOnly {
+		return err
+	}
+	// Windows may not have read the table before.
+	if layout, err = h.m.DriveLayout(ctx, t.device); err != nil || layout.Style == win.StyleRaw {
+		return winerr.Wrap(opPartition, t.name(), err)
+	}
+	return h.endPolicy(ctx, t)
+}
+
+// endPolicy makes a disk writable that the SAN policy had made read-only, and that this change has
+// brought online.
+func (h *host) endPolicy(ctx context.Context, disk target) error {
+	readOnly := win.DiskAttributes{ReadOnly: true}
+	err := h.switchTo(ctx, opPartition, disk, readOnly, win.DiskAttributes{}, readOnly)
+	if err != nil && mayBeProtected(err) {
+		klog.FromContext(ctx).Info("A disk comes online read-only, because Windows does not make it writable", "disk", disk.number, "err", err)
+		return nil
+	}
+	return err
 }
 
 func unusable(disk target, layout win.DriveLayout) error {

@@ -128,10 +128,13 @@ var used = map[string]winsim.Disk{
 
 // foreign are those of them of which Windows makes no volume, and what the error says of them.
 var foreign = map[string]string{
-	"Linux":        "partition 1 has type Linux file system {0fc63daf-8483-4772-8e79-3d69d8477de4}",
-	"unknown type": "partition 1 has type {12345678-1234-1234-1234-123456789abc}",
-	"hidden":       "partition 1 has type basic data, hidden {ebd0a0a2-b9e5-4433-87c0-68b6b72699c7}",
-	"MBR of Linux": "partition 1 has type 0x83",
+	"Linux":         "partition 1 has type Linux file system {0fc63daf-8483-4772-8e79-3d69d8477de4}",
+	"unknown type":  "partition 1 has type {12345678-1234-1234-1234-123456789abc}",
+	"hidden":        "partition 1 has type basic data, hidden {ebd0a0a2-b9e5-4433-87c0-68b6b72699c7}",
+	"MBR of Linux":  "partition 1 has type 0x83",
+	"LDM":           "it is a dynamic disk without a volume",
+	"EFI only":      "partition 1 has type EFI system {c12a7328-f81f-11d2-ba4b-00a0c93ec93b}",
+	"recovery only": "partition 1 has type Windows recovery {de94bba4-06d1-4d40-a16a-bfd50179d6ac}",
 }
 
 // wantUsable checks the answer to a call that promises a volume, on one of the used disks.
@@ -175,7 +178,7 @@ func TestPartition_UsedDisk(t *testing.T) {
 					}
 				})
 				want := win.DiskAttributes{}
-				if foreign[name] != "" && state.looksRaw == 0 {
+				if foreign[name] != "" && name != "LDM" && state.looksRaw == 0 {
 					want = win.DiskAttributes{Offline: state.offline, ReadOnly: state.readOnly}
 				}
 				if got := attributes(t, node, added); got != want {

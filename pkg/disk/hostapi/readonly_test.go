@@ -41,9 +41,7 @@ func TestSetDiskReadOnly_Refused(t *testing.T) {
 	wantKind(t, "a protected disk", h.SetDiskReadOnly(added, false), winerr.InUse)
 	_, err := h.GetDiskReadOnly(missing)
 	wantKind(t, "the state of a disk that is not there", err, winerr.NotFound)
-	if err := h.SetDiskReadOnly(systemDisk, false); err != nil {
-		t.Errorf("a system disk that is writable already: %v", err)
-	}
+	wantKind(t, "the system disk, which is writable already", h.SetDiskReadOnly(systemDisk, false), winerr.Denied)
 	if attributes(t, node, systemDisk).ReadOnly {
 		t.Error("the system disk is read-only")
 	}

@@ -52,38 +52,56 @@ func (h *host) online(ctx context.Context, op string, disk target) (switched boo
 	return h.onlineFrom(ctx, op, disk, now)
 }
 
-// onlineFrom is online for a disk that was as given a moment ago.
+// onlineFrom is online for a disk that was as given a moment ago. The disk may be pinned.
 func (h *host) onlineFrom(ctx context.Context, op string, disk target, now win.DiskAttributes) (switched bool, err error) {
-	if !now.Offline {
-		return false, nil
-	}
-	mask := win.DiskAttributes{Offline: true, ReadOnly: now.ReadOnly}
-	err = h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, mask)
-	if err == nil || !now.ReadOnly || !mayBeProtected(err) {
-		return err == nil, err
-	}
-	now, lookErr := h.m.DiskAttributes(ctx, disk.device)
 	switch {
-	case lookErr != nil:
-		return false, winerr.Wrap(op, disk.name(), lookErr)
-	case !now.Offline: // Windows did half of it
-	case errors.Is(err, winerr.Busy):
-		return false, err
-	default:
-		offline := win.DiskAttributes{Offline: true}
-		if second := h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, offline); second != nil {
-			return false, second
+	case !now.Offline:
+		return false, nil
+	case !now.ReadOnly:
+		return true, h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, win.DiskAttributes{Offline: true})
+	}
+	// Another disk that gets the number meanwhile must not become writable.
+	if disk.size == 0 {
+		if disk, err = h.pinned(ctx, op, disk.number); err != nil {
+			return false, err
+		}
+		if now, err = h.m.DiskAttributes(ctx, disk.device); err != nil || !now.Offline {
+			return false, winerr.Wrap(op, disk.name(), err)
 		}
 	}
-	klog.FromContext(ctx).Info("A disk comes online read-only, because Windows does not make it writable", "disk", disk.number, "err", err)
-	return true, nil
+	err = h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, win.DiskAttributes{Offline: true, ReadOnly: true})
+	if err == nil || !mayBeProtected(err) {
+		return err == nil, err
+	}
+	return true, h.onlineProtected(ctx, op, disk, err)
 }
 
-// mayBeProtected reports whether a change may have failed because a disk cannot be made
-// writable, rather than because the disk, or its caller, is gone. Which code Windows gives for
-// that is not documented.
+// onlineProtected brings a disk online that could not be made writable, for the given reason.
+// It asks once more for a writable disk then: a reason that has passed must not leave the disk
+// read-only, because nothing else would clear that.
+func (h *host) onlineProtected(ctx context.Context, op string, disk target, reason error) error {
+	now, err := h.m.DiskAttributes(ctx, disk.device)
+	if err != nil {
+		return winerr.Wrap(op, disk.name(), err)
+	}
+	if err := h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, win.DiskAttributes{Offline: true}); err != nil {
+		return err
+	}
+	if err := h.m.SetDiskAttributes(ctx, disk.device, win.DiskAttributes{}, win.DiskAttributes{ReadOnly: true}); err != nil {
+		klog.FromContext(ctx).Info("A disk comes online read-only, because Windows does not make it writable", "disk", disk.number, "err", reason)
+	}
+	return nil
+}
+
+// mayBeProtected reports whether a change failed because the platform protects a disk against
+// writes. Which code Windows gives for that is not documented.
 func mayBeProtected(err error) bool {
-	return !errors.Is(err, winerr.NotFound) && !errors.Is(err, winerr.Deadline) && !errors.Is(err, winerr.Cancelled)
+	switch winerr.CodeOf(err) {
+	case winerr.WriteProtect, winerr.AccessDenied, winerr.InvalidFunction, winerr.NotSupported, winerr.InvalidParameter:
+		return true
+	default:
+		return false
+	}
 }
 
 // takeOffline switches a disk off. Windows removes its volumes.
@@ -110,12 +128,12 @@ func (h *host) makeWritable(ctx context.Context, op string, disk target) error {
 
 // setReadOnly sets or clears the read-only attribute of a disk, whether it is online or not.
 func (h *host) setReadOnly(ctx context.Context, op string, disk uint32, readOnly bool) error {
+	if err := h.refuseSystemDisk(ctx, op, disk); err != nil {
+		return err
+	}
 	now, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(disk))
 	if err != nil || now.ReadOnly == readOnly {
 		return winerr.Wrap(op, name(disk), err)
-	}
-	if err := h.refuseSystemDisk(ctx, op, disk); err != nil {
-		return err
 	}
 	err = h.switchTo(ctx, op, numbered(disk), now, win.DiskAttributes{ReadOnly: readOnly}, win.DiskAttributes{ReadOnly: true})
 	if winerr.CodeOf(err) == winerr.WriteProtect {

@@ -40,7 +40,7 @@ func TestSetDiskState_ReadOnly(t *testing.T) {
 		"offline":                 {func(d *winsim.Disk) { d.Offline = true }, win.DiskAttributes{}, 1, ""},
 		"offline and read-only":   {func(d *winsim.Disk) { d.Offline, d.ReadOnly = true, true }, win.DiskAttributes{}, 1, ""},
 		"online and read-only":    {func(d *winsim.Disk) { d.ReadOnly = true }, win.DiskAttributes{ReadOnly: true}, 0, ""},
-		"offline and protected":   {func(d *winsim.Disk) { d.Offline, d.WriteProtected = true, true }, win.DiskAttributes{ReadOnly: true}, 2, "comes online read-only"},
+		"offline and protected":   {func(d *winsim.Disk) { d.Offline, d.WriteProtected = true, true }, win.DiskAttributes{ReadOnly: true}, 3, "comes online read-only"},
 		"online and protected":    {func(d *winsim.Disk) { d.WriteProtected = true }, win.DiskAttributes{ReadOnly: true}, 0, ""},
 		"online, as it mostly is": {func(*winsim.Disk) {}, win.DiskAttributes{}, 0, ""},
 	} {
@@ -197,5 +197,27 @@ func TestGetDiskStats(t *testing.T) {
 	}
 	if got, err := h.GetDiskStats(blank); err != nil || got != 12<<30 {
 		t.Errorf("after it has grown: %d, %v", got, err)
+	}
+}
+
+// TestSetDiskState_PassingFailure: a failure that passes does not leave a disk read-only for
+// good behind an OK.
+func TestSetDiskState_PassingFailure(t *testing.T) {
+	for _, code := range []uint32{1, 5, 19, 21, 31, 50, 87, 1117} {
+		disk := used["NTFS"]
+		disk.Offline, disk.ReadOnly = true, true
+		node := newNode(t, withDisk(disk))
+		fault := inject(t, node, winsim.Fault{Call: "SetDiskAttributes", Error: code, Times: 1})
+		h := bound(t.Context(), node)
+		err := h.SetDiskState(added, true)
+		if fault.Hits() != 1 {
+			t.Fatalf("%d: the fault was hit %d times", code, fault.Hits())
+		}
+		if err != nil { // which a driver repeats
+			err = h.SetDiskState(added, true)
+		}
+		if got := attributes(t, node, added); err != nil || got != (win.DiskAttributes{}) {
+			t.Errorf("%d: %v, the disk is %+v, want it online and writable", code, err, got)
+		}
 	}
 }
