@@ -103,7 +103,7 @@ func TestConnect_URLOfSocket(t *testing.T) {
 
 // Waiting is for endpoints that may appear; these cannot, so the clock must not
 // be asked.
-func TestConnect_WaitHopeless(t *testing.T) {
+func TestConnect_NoWaitForPermanentErrors(t *testing.T) {
 	after := func(time.Duration) <-chan time.Time {
 		t.Error("waits")
 		return time.After(0)

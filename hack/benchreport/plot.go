@@ -104,11 +104,11 @@ func (p plot) svg() string {
 	}
 	for _, tick := range x.ticks() {
 		line(x.at(tick), y.first, x.at(tick), y.last)
-		text(x.at(tick), y.first+18, "middle", "", number(tick))
+		text(x.at(tick), y.first+18, "middle", "", tickLabel(tick))
 	}
 	for _, tick := range y.ticks() {
 		line(x.first, y.at(tick), x.last, y.at(tick))
-		text(x.first-8, y.at(tick)+4, "end", "", number(tick))
+		text(x.first-8, y.at(tick)+4, "end", "", tickLabel(tick))
 	}
 	text((x.first+x.last)/2, top-16, "middle", ` font-weight="bold"`, p.title)
 	text((x.first+x.last)/2, height-14, "middle", "", p.x)
@@ -133,8 +133,8 @@ func (p plot) svg() string {
 	return b.String()
 }
 
-// number writes a power of ten.
-func number(value float64) string {
+// tickLabel writes a power of ten.
+func tickLabel(value float64) string {
 	if value < 1 {
 		return fmt.Sprintf("%g", value)
 	}

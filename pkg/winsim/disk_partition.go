@@ -23,10 +23,10 @@ const (
 func alignUp(x, to int64) int64   { return (x + to - 1) / to * to }
 func alignDown(x, to int64) int64 { return x / to * to }
 
-// usable is the part of a GPT disk for partitions. Before it are the protective MBR, the header
+// gptBounds is the part of a GPT disk for partitions. Before it are the protective MBR, the header
 // and the entries; after it the entries and the header again: 34 and 33 sectors of 512 bytes,
 // or 6 and 5 of 4096.
-func usable(size, sector int64) (from, to int64) {
+func gptBounds(size, sector int64) (from, to int64) {
 	entries := alignUp(maxPartitions*128, sector)
 	return 2*sector + entries, alignDown(size, sector) - entries - sector
 }
@@ -34,7 +34,7 @@ func usable(size, sector int64) (from, to int64) {
 // bounds is the part of the disk for partitions of its table.
 func (d *disk) bounds() (from, to int64) {
 	if d.table.style == win.StyleGPT {
-		return usable(d.table.size, d.sector)
+		return gptBounds(d.table.size, d.sector)
 	}
 	// An MBR counts sectors with 32 bits.
 	return d.sector, alignDown(min(d.visibleSize, d.sector<<32), d.sector)

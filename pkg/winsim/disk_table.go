@@ -30,7 +30,7 @@ func (d *disk) writeTable() {
 
 // eraseTable clears the sectors of a GPT.
 func (d *disk) eraseTable() {
-	from, to := usable(d.table.size, d.sector)
+	from, to := gptBounds(d.table.size, d.sector)
 	d.content.write(0, make([]byte, from))
 	d.content.write(to, make([]byte, d.table.size-to))
 }
@@ -70,7 +70,7 @@ func (d *disk) writeGPT() {
 			}
 		}
 	}
-	first, end := usable(d.table.size, d.sector)
+	first, end := gptBounds(d.table.size, d.sector)
 	last := alignDown(d.table.size, d.sector) - d.sector
 	d.content.write(2*d.sector, entries)
 	d.content.write(end, entries)

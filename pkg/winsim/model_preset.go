@@ -29,13 +29,13 @@ var presets = map[string]func() Model{
 // service runs. The server \\files has the share data for the user csi with the password
 // "csi-Pa55".
 func Default() Model {
-	model := node(Disk{Vendor: "WINSIM", Product: "Disk", Serial: "SYSTEM", Location: location(0, 0), SCSI: &SCSI{BusNumber: "0"}})
+	model := node(Disk{Vendor: "WINSIM", Product: "Disk", Serial: "SYSTEM", Location: scsiLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {
 		lun := uint8(i)
 		data.Vendor, data.Product = "WINSIM", "Disk"
 		data.Serial = fmt.Sprintf("WINSIM%04d", i+1)
 		data.Page83 = []Identifier{{Text: fmt.Sprintf("WINSIM  disk-%d", i+1)}}
-		data.Location = location(1, lun)
+		data.Location = scsiLocation(1, lun)
 		data.SCSI = &SCSI{Port: 1, LUN: lun, BusNumber: "0"}
 		model.Disks = append(model.Disks, data)
 	}
@@ -66,7 +66,7 @@ func Busy() Model {
 		lun := uint8(3 + i)
 		model.Disks = append(model.Disks, Disk{
 			Size: volume.disk, Vendor: "WINSIM", Product: "Disk", Serial: fmt.Sprintf("WINSIM%04d", lun+1), Layout: LayoutGPT,
-			Location: location(1, lun), SCSI: &SCSI{Port: 1, LUN: lun, BusNumber: "0"},
+			Location: scsiLocation(1, lun), SCSI: &SCSI{Port: 1, LUN: lun, BusNumber: "0"},
 			Partitions: []Partition{
 				{Type: "msr", Size: 16 * MiB},
 				{Size: volume.size, Volume: &Volume{ID: volume.id, Used: volume.used}},
@@ -297,8 +297,8 @@ func nodeServices() []Service {
 	return list
 }
 
-// location is the text that most drivers of SCSI adapters give.
-func location(adapter, lun uint8) string {
+// scsiLocation is the text that most drivers of SCSI adapters give.
+func scsiLocation(adapter, lun uint8) string {
 	return fmt.Sprintf("Integrated : Bus 0 : Device 3 : Function 0 : Adapter %d : Port 0 : Target 0 : LUN %d", adapter, lun)
 }
 

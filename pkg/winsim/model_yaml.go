@@ -33,7 +33,7 @@ func LoadModel(r io.Reader, name string) (Model, error) {
 	// Some mistakes show only when the node is created, such as a file in the place of a
 	// directory.
 	_, err = New(model)
-	return model, locate(err, name, root)
+	return model, withLine(err, name, root)
 }
 
 // LoadFaults reads a list of Faults in YAML: a mapping with the one key "faults".
@@ -52,7 +52,7 @@ func LoadFaults(r io.Reader, name string) ([]Fault, error) {
 	for i, f := range list.Faults {
 		if err := f.validate(); err != nil {
 			err.Field = field("faults", i, err.Field)
-			return nil, locate(err, name, root)
+			return nil, withLine(err, name, root)
 		}
 	}
 	return list.Faults, nil
@@ -77,7 +77,7 @@ func decode(r io.Reader, name string, out any) (*yaml.Node, error) {
 		return nil, &ModelError{File: name, Line: second.Line, Problem: "the file has more than one YAML document"}
 	}
 	root := document.Content[0]
-	if err := check(root, reflect.TypeOf(out).Elem(), ""); err != nil {
+	if err := checkFields(root, reflect.TypeOf(out).Elem(), ""); err != nil {
 		err.File = name
 		return nil, err
 	}
@@ -100,9 +100,9 @@ func syntaxError(name string, err error) *ModelError {
 	return problem
 }
 
-// check compares a document with its type before decoding: only here are line and path of each
-// field known.
-func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
+// checkFields compares a document with its type before decoding: only here are line and path of
+// each field known.
+func checkFields(node *yaml.Node, want reflect.Type, path string) *ModelError {
 	problem := func(format string, args ...any) *ModelError {
 		return &ModelError{Line: node.Line, Field: path, Problem: fmt.Sprintf(format, args...)}
 	}
@@ -131,7 +131,7 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 				return &ModelError{Line: key.Line, Field: inner, Problem: "duplicate field"}
 			}
 			seen[key.Value] = true
-			if err := check(value, fieldType, inner); err != nil {
+			if err := checkFields(value, fieldType, inner); err != nil {
 				return err
 			}
 		}
@@ -140,7 +140,7 @@ func check(node *yaml.Node, want reflect.Type, path string) *ModelError {
 			return problem("expected a list")
 		}
 		for i, element := range node.Content {
-			if err := check(element, want.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
+			if err := checkFields(element, want.Elem(), fmt.Sprintf("%s[%d]", path, i)); err != nil {
 				return err
 			}
 		}
@@ -171,8 +171,8 @@ func kindName(t reflect.Type) string {
 	return t.String()
 }
 
-// locate adds file and line to an error that names a field of a decoded document.
-func locate(err error, name string, root *yaml.Node) error {
+// withLine adds file and line to an error that names a field of a decoded document.
+func withLine(err error, name string, root *yaml.Node) error {
 	var problem *ModelError
 	if !errors.As(err, &problem) {
 		return err
@@ -187,7 +187,7 @@ func lineOf(node *yaml.Node, path string) int {
 	steps := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
 	line := node.Line
 	for _, step := range steps {
-		next := child(node, step)
+		next := childNode(node, step)
 		if next == nil {
 			break
 		}
@@ -196,8 +196,8 @@ func lineOf(node *yaml.Node, path string) int {
 	return line
 }
 
-// child returns an element of a list by index, or a value of a mapping by key, or nil.
-func child(node *yaml.Node, step string) *yaml.Node {
+// childNode returns an element of a list by index, or a value of a mapping by key, or nil.
+func childNode(node *yaml.Node, step string) *yaml.Node {
 	if node.Kind == yaml.MappingNode {
 		for i := 0; i < len(node.Content); i += 2 {
 			if node.Content[i].Value == step {

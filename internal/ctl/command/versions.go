@@ -20,10 +20,10 @@ func (a *app) versions() *cobra.Command {
 server. The original csi-proxy has no health service and does not report its version.
 The exit code is 3 if no endpoint answers.`,
 		example: "  csi-proxyctl versions\n  csi-proxyctl versions -o wide",
-	}, 0, versions)
+	}, 0, listVersions)
 }
 
-func versions(ctx context.Context, s *session, _ []string) error {
+func listVersions(ctx context.Context, s *session, _ []string) error {
 	type row struct {
 		Group         string `json:"group"`
 		Version       string `json:"version"`

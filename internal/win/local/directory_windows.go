@@ -154,7 +154,7 @@ func (d *directory) ListDirectory(ctx context.Context, name string, each func(wi
 func (d *directory) listNext(ctx context.Context) ([]win.DirEntry, error) {
 	return within(ctx, d.hangs.kind, d.hangs.object, func() (entries []win.DirEntry, err error) {
 		err = d.use(func() error {
-			entries, err = listNext(d.handle)
+			entries, err = readEntries(d.handle)
 			return err
 		})
 		return entries, err

@@ -64,7 +64,7 @@ func (machine) RootEntries(ctx context.Context, id win.VolumeID) ([]win.DirEntry
 			return nil, err
 		}
 		defer windows.CloseHandle(root)
-		entries, err := listNext(root)
+		entries, err := readEntries(root)
 		if code := winerr.CodeOf(err); code == winerr.NoMoreFiles || code == winerr.FileNotFound {
 			return nil, nil // a root has no "." and "..", so that an empty one lists nothing
 		}

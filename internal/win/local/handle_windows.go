@@ -53,11 +53,11 @@ func reparsePoint(handle windows.Handle) (win.ReparsePoint, error) {
 	return point, nil
 }
 
-// listBuffers has buffers for one call of listNext each, because removing a tree lists many
+// listBuffers has buffers for one call of readEntries each, because removing a tree lists many
 // nested directories. 64-bit words, because the buffer must be aligned to eight bytes.
 var listBuffers = sync.Pool{New: func() any { return new([64 << 10 / 8]uint64) }}
 
-func listNext(handle windows.Handle) ([]win.DirEntry, error) {
+func readEntries(handle windows.Handle) ([]win.DirEntry, error) {
 	words := listBuffers.Get().(*[64 << 10 / 8]uint64)
 	defer listBuffers.Put(words)
 	buffer := unsafe.Slice((*byte)(unsafe.Pointer(words)), int(unsafe.Sizeof(*words)))

@@ -11,5 +11,5 @@ func ISCSIError(status uint32) error { return isdscStatus(status).err() }
 
 // GrowList asks for a list of the initiator until it fits.
 func GrowList(unit, slack int, ask func(buffer []byte, room uint32) (uint32, error)) ([]byte, error) {
-	return list{unit, slack}.grow(ask)
+	return list{unit, slack}.fetch(ask)
 }

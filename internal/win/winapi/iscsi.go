@@ -27,10 +27,10 @@ const (
 	maxList = 16 << 20
 )
 
-// grow asks until the list fits. Ask is given a buffer and how many units fit into it, and
+// fetch asks until the list fits. Ask is given a buffer and how many units fit into it, and
 // returns how many are there, or are wanted if they do not fit. The buffer is aligned to 8
 // bytes, as all memory of this size is in Go.
-func (l list) grow(ask func(buffer []byte, room uint32) (n uint32, err error)) ([]byte, error) {
+func (l list) fetch(ask func(buffer []byte, room uint32) (n uint32, err error)) ([]byte, error) {
 	room := l.slack
 	for range listTries {
 		buffer := make([]byte, room*l.unit)

@@ -40,7 +40,7 @@ func SendTargetPortals(size int) (portals []byte, err error) {
 	if err := haveInitiator(); err != nil {
 		return nil, err
 	}
-	return list{unit: size, slack: 8}.grow(func(buffer []byte, room uint32) (uint32, error) {
+	return list{unit: size, slack: 8}.fetch(func(buffer []byte, room uint32) (uint32, error) {
 		status := reportSendTargetPortals(&room, unsafe.SliceData(buffer))
 		return room, status.err()
 	})
@@ -85,7 +85,7 @@ func ISCSITargets() (names []byte, err error) {
 		return nil, err
 	}
 	const fromPortals = false // ForceUpdate; what is known already is enough
-	return list{unit: 2, slack: 4096}.grow(func(buffer []byte, room uint32) (uint32, error) {
+	return list{unit: 2, slack: 4096}.fetch(func(buffer []byte, room uint32) (uint32, error) {
 		status := reportTargets(fromPortals, &room, unsafe.SliceData(buffer))
 		return room, status.err()
 	})
@@ -101,7 +101,7 @@ func ISCSITargetPortals(target string, size int) (portals []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return list{unit: size, slack: 8}.grow(func(buffer []byte, room uint32) (uint32, error) {
+	return list{unit: size, slack: 8}.fetch(func(buffer []byte, room uint32) (uint32, error) {
 		status := reportTargetPortals(nil, name, nil, &room, unsafe.SliceData(buffer))
 		return room, status.err()
 	})
@@ -168,7 +168,7 @@ func ISCSISessions() (sessions []byte, base uint64, count uint32, err error) {
 	}
 	var pinner runtime.Pinner
 	defer pinner.Unpin()
-	_, err = list{unit: 1, slack: 16 << 10}.grow(func(buffer []byte, room uint32) (uint32, error) {
+	_, err = list{unit: 1, slack: 16 << 10}.fetch(func(buffer []byte, room uint32) (uint32, error) {
 		base, sessions = pin(&pinner, buffer), buffer
 		status := getSessionList(&room, &count, unsafe.SliceData(buffer))
 		return room, status.err()
@@ -183,7 +183,7 @@ func ISCSISessionDevices(session []byte, size int) (devices []byte, err error) {
 	if err := haveInitiator(); err != nil {
 		return nil, err
 	}
-	return list{unit: size, slack: 20}.grow(func(buffer []byte, room uint32) (uint32, error) {
+	return list{unit: size, slack: 20}.fetch(func(buffer []byte, room uint32) (uint32, error) {
 		status := getDevicesForSession(unsafe.SliceData(session), &room, unsafe.SliceData(buffer))
 		return room, status.err()
 	})
@@ -205,7 +205,7 @@ func ISCSIPersistentLogins() (logins []byte, count uint32, err error) {
 	if err := haveInitiator(); err != nil {
 		return nil, 0, err
 	}
-	logins, err = list{unit: 1, slack: 16 << 10}.grow(func(buffer []byte, room uint32) (uint32, error) {
+	logins, err = list{unit: 1, slack: 16 << 10}.fetch(func(buffer []byte, room uint32) (uint32, error) {
 		status := reportPersistentLogins(&count, unsafe.SliceData(buffer), &room)
 		return room, status.err()
 	})

@@ -31,8 +31,8 @@ func (c change) Fresh() bool { return c.fresh }
 // begun is dropped with its last caller: a disk must not go offline long after its user gave up
 // and mounted it again.
 func (h *host) change(ctx context.Context, op string, disk uint32, do func(context.Context, uint32) error) error {
-	err := h.changes.Do(ctx, change{op: op, object: name(disk)}, changeLimit, func(ctx context.Context) error {
+	err := h.changes.Do(ctx, change{op: op, object: diskName(disk)}, changeLimit, func(ctx context.Context) error {
 		return do(ctx, disk)
 	})
-	return winerr.Wrap(op, name(disk), err)
+	return winerr.Wrap(op, diskName(disk), err)
 }

@@ -110,7 +110,7 @@ func (d DiskAPI) SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error {
 func (d DiskAPI) GetDiskReadOnly(diskNumber uint32) (bool, error) {
 	ctx, h := d.bound()
 	attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(diskNumber))
-	return attributes.ReadOnly, winerr.Wrap("get read-only state of", name(diskNumber), err)
+	return attributes.ReadOnly, winerr.Wrap("get read-only state of", diskName(diskNumber), err)
 }
 
 // Rescan implements HostAPI.
@@ -129,7 +129,7 @@ func (d DiskAPI) ListDiskIDs() (map[uint32]DiskIDs, error) {
 func (d DiskAPI) GetDiskStats(diskNumber uint32) (int64, error) {
 	ctx, h := d.bound()
 	geometry, err := h.m.DiskGeometry(ctx, win.PhysicalDrive(diskNumber))
-	return geometry.Size, winerr.Wrap("get size of", name(diskNumber), err)
+	return geometry.Size, winerr.Wrap("get size of", diskName(diskNumber), err)
 }
 
 // SetDiskState implements HostAPI.
@@ -146,7 +146,7 @@ func (d DiskAPI) GetDiskState(diskNumber uint32) (bool, error) {
 	ctx, h := d.bound()
 	attributes, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(diskNumber))
 	if err != nil {
-		return false, winerr.Wrap("get state of", name(diskNumber), err)
+		return false, winerr.Wrap("get state of", diskName(diskNumber), err)
 	}
 	return !attributes.Offline, nil
 }
@@ -159,5 +159,5 @@ type host struct {
 	adapters adaptersAsked
 }
 
-// name is the name of a disk in errors, and in its queue.
-func name(disk uint32) string { return fmt.Sprintf("disk %d", disk) }
+// diskName is the name of a disk in errors, and in its queue.
+func diskName(disk uint32) string { return fmt.Sprintf("disk %d", disk) }

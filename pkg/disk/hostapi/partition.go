@@ -17,7 +17,7 @@ const (
 
 func (h *host) hasPartitions(ctx context.Context, disk uint32) (bool, error) {
 	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
-	return err == nil && partitioned(layout), winerr.Wrap("look for basic partitions on", name(disk), err)
+	return err == nil && partitioned(layout), winerr.Wrap("look for basic partitions on", diskName(disk), err)
 }
 
 // partition is PartitionDisk, in the queue of the disk.
@@ -30,7 +30,7 @@ func (h *host) partition(ctx context.Context, disk uint32) error {
 	}
 	now, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(disk))
 	if err != nil {
-		return winerr.Wrap(opPartition, name(disk), err)
+		return winerr.Wrap(opPartition, diskName(disk), err)
 	}
 	if now.Offline {
 		if err := h.bringOnline(ctx, disk, now); err != nil {
@@ -66,7 +66,7 @@ func (h *host) createPartition(ctx context.Context, disk uint32) error {
 	}
 	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
 	if err != nil {
-		return winerr.Wrap(opCreatePartition, name(disk), err)
+		return winerr.Wrap(opCreatePartition, diskName(disk), err)
 	}
 	return h.ensurePartition(ctx, disk, layout)
 }
@@ -85,13 +85,13 @@ func (h *host) ensurePartition(ctx context.Context, disk uint32, layout win.Driv
 		return err
 	}
 	if layout, err = h.m.DriveLayout(ctx, t.device); err != nil {
-		return winerr.Wrap(opCreatePartition, name(disk), err)
+		return winerr.Wrap(opCreatePartition, diskName(disk), err)
 	}
 	if done, err := h.refuseTable(ctx, t, layout); done || err != nil {
 		return err
 	}
 	if err := h.m.Sleep(ctx, secondLook); err != nil {
-		return winerr.Wrap(opCreatePartition, name(disk), err)
+		return winerr.Wrap(opCreatePartition, diskName(disk), err)
 	}
 	return h.fillTable(ctx, t, layout.DiskID)
 }

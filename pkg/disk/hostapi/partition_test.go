@@ -314,8 +314,8 @@ func TestCreateBasicPartition_AlwaysRefused(t *testing.T) {
 	}
 }
 
-// TestCreateBasicPartition_SomebodyElse: another program is faster.
-func TestCreateBasicPartition_SomebodyElse(t *testing.T) {
+// TestCreateBasicPartition_CreatedConcurrently: another program creates it first.
+func TestCreateBasicPartition_CreatedConcurrently(t *testing.T) {
 	node := newNode(t, withDisk(winsim.Disk{Layout: winsim.LayoutGPT}))
 	other := diskapi.NewOn(node)
 	inject(t, node, winsim.Fault{Call: "DiskGeometry", Object: device(added), Times: 1, Do: func(*winsim.Node) {

@@ -28,7 +28,7 @@ func (h *host) takeOnline(ctx context.Context, disk uint32) error {
 	}
 	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
 	if err != nil {
-		return winerr.Wrap(opOnline, name(disk), err)
+		return winerr.Wrap(opOnline, diskName(disk), err)
 	}
 	return h.awaitArrival(ctx, numbered(disk), layout)
 }
@@ -109,7 +109,7 @@ func (h *host) takeOffline(ctx context.Context, disk uint32) error {
 	offline := win.DiskAttributes{Offline: true}
 	now, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(disk))
 	if err != nil || now.Offline {
-		return winerr.Wrap(opOffline, name(disk), err)
+		return winerr.Wrap(opOffline, diskName(disk), err)
 	}
 	if err := h.refuseSystemDisk(ctx, opOffline, disk); err != nil {
 		return err
@@ -133,11 +133,11 @@ func (h *host) setReadOnly(ctx context.Context, op string, disk uint32, readOnly
 	}
 	now, err := h.m.DiskAttributes(ctx, win.PhysicalDrive(disk))
 	if err != nil || now.ReadOnly == readOnly {
-		return winerr.Wrap(op, name(disk), err)
+		return winerr.Wrap(op, diskName(disk), err)
 	}
 	err = h.switchTo(ctx, op, numbered(disk), now, win.DiskAttributes{ReadOnly: readOnly}, win.DiskAttributes{ReadOnly: true})
 	if winerr.CodeOf(err) == winerr.WriteProtect {
-		return winerr.As(winerr.InUse, op, name(disk), winerr.WriteProtect,
+		return winerr.As(winerr.InUse, op, diskName(disk), winerr.WriteProtect,
 			"the platform attached the disk read-only; attach it for writing")
 	}
 	return err

@@ -14,15 +14,15 @@ func (h *host) refuseSystemDisk(ctx context.Context, op string, disk uint32) err
 	const advice = "Windows did not say which disks it runs from, so nothing was changed"
 	volumes, err := h.m.SystemVolumes(ctx)
 	if err != nil {
-		return winerr.As(kindOfOther(err), op, name(disk), err, advice)
+		return winerr.As(kindOfOther(err), op, diskName(disk), err, advice)
 	}
 	for _, volume := range volumes {
 		disks, err := systemdisk.Of(ctx, h.m, volume)
 		if err != nil {
-			return winerr.As(kindOfOther(err), op, name(disk), err, advice)
+			return winerr.As(kindOfOther(err), op, diskName(disk), err, advice)
 		}
 		if slices.Contains(disks, disk) {
-			return winerr.New(winerr.Denied, op, name(disk), "Windows runs from it (volume %s)", volume)
+			return winerr.New(winerr.Denied, op, diskName(disk), "Windows runs from it (volume %s)", volume)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ type identity struct {
 	serial, page83 string
 }
 
-func (t target) name() string { return name(t.number) }
+func (t target) name() string { return diskName(t.number) }
 
 // numbered is the disk that has the number at the time of each call. That is good enough to read,
 // and for changes that destroy nothing.

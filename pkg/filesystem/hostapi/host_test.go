@@ -214,9 +214,9 @@ func TestRmdir_SwappedForALink(t *testing.T) {
 	}
 }
 
-// TestRmdir_SomebodyKeepsWriting: files that appear while the tree goes are removed too,
+// TestRmdir_FilesKeepAppearing: files that appear while the tree goes are removed too,
 // but not for ever.
-func TestRmdir_SomebodyKeepsWriting(t *testing.T) {
+func TestRmdir_FilesKeepAppearing(t *testing.T) {
 	for _, c := range []struct {
 		times int
 		done  bool

@@ -75,7 +75,7 @@ func TestSecondVolume(t *testing.T) {
 	})
 }
 
-func TestRemoveTargetPortal_SomebodyElseIsFaster(t *testing.T) {
+func TestRemoveTargetPortal_RemovedConcurrently(t *testing.T) {
 	node, host := newNode(t, model())
 	inject(t, node, fault("RemoveSendTargetPortal", winerr.ISCSIPortalNotFound))
 	must(t, host.RemoveTargetPortal(portal()))

@@ -105,8 +105,8 @@ func TestStart_Repeated(t *testing.T) {
 	}
 }
 
-// TestStart_SomebodyElse starts it between our look and our call.
-func TestStart_SomebodyElse(t *testing.T) {
+// TestStart_StartedConcurrently: another process starts it between our query and our call.
+func TestStart_StartedConcurrently(t *testing.T) {
 	node := newNode(t, winsim.Service{Name: "Service", StartTime: time.Second})
 	fault := inject(t, node, winsim.Fault{Call: "StartService", Times: 1, Do: func(n *winsim.Node) { _ = n.SetServiceState("Service", winsim.ServiceStartPending) }})
 	must(t, systemapi.NewOn(node).StartService("Service"))

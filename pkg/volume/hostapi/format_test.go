@@ -212,9 +212,9 @@ func TestFormatVolume_Busy(t *testing.T) {
 	}
 }
 
-// TestFormatVolume_SomebodyElseFormats lets another process have the volume open because
-// it formats it.
-func TestFormatVolume_SomebodyElseFormats(t *testing.T) {
+// TestFormatVolume_FormattedConcurrently: another process has the volume open because it
+// formats it.
+func TestFormatVolume_FormattedConcurrently(t *testing.T) {
 	node := nodeWith(t, unformatted())
 	inject(t, node, winsim.Fault{Call: "Format", Times: 1, Error: uint32(winerr.StorageInUse), Do: func(n *winsim.Node) {
 		if err := n.FormatLegacy(t.Context(), win.VolumeID(id), win.FormatOptions{}); err != nil {
