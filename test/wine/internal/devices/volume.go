@@ -70,6 +70,7 @@ func (v volume) control(ctx context.Context, r exchange.Request) ([]byte, error)
 // What NtQueryVolumeInformationFile asks for, FS_INFORMATION_CLASS.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/wdm/ne-wdm-_fsinfoclass
 const (
+	fsVolumeInformation    = 1
 	fsSizeInformation      = 3
 	fsAttributeInformation = 5
 )
@@ -77,6 +78,8 @@ const (
 // query is what GetVolumeInformation and GetDiskFreeSpaceEx come to.
 func (v volume) query(ctx context.Context, r exchange.Request) ([]byte, error) {
 	switch r.Code {
+	case fsVolumeInformation:
+		return some(r, encodeVolumeInformation)(v.machine.FileSystem(ctx, v.id))
 	case fsAttributeInformation:
 		return some(r, encodeAttributeInformation)(v.machine.FileSystem(ctx, v.id))
 	case fsSizeInformation:
@@ -84,6 +87,17 @@ func (v volume) query(ctx context.Context, r exchange.Request) ([]byte, error) {
 	default:
 		return nil, winerr.InvalidParameter
 	}
+}
+
+// encodeVolumeInformation builds a FILE_FS_VOLUME_INFORMATION, with the label only.
+// https://learn.microsoft.com/windows-hardware/drivers/ddi/ntddk/ns-ntddk-_file_fs_volume_information
+func encodeVolumeInformation(fileSystem win.FileSystemInfo) []byte {
+	const labelAt, size = 18, 24
+	label := encodeUTF16(fileSystem.Label)
+	b := make([]byte, max(size, labelAt+len(label)))
+	le.PutUint32(b[12:], uint32(len(label)))
+	copy(b[labelAt:], label)
+	return b
 }
 
 // encodeAttributeInformation builds a FILE_FS_ATTRIBUTE_INFORMATION.
