@@ -17,9 +17,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
 )
 
 // Exit codes of the programs. A Windows service fails with the same code as its service-specific

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 )
 

@@ -9,9 +9,9 @@ import (
 	"strconv"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
 // allDisks looks at all disks that are present.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
 // volumeReport is what a volume has answered.

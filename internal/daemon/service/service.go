@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
 )
 
 // Service is a program that the service manager starts and stops.

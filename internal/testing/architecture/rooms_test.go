@@ -28,7 +28,7 @@ var rooms = []room{
 	{"v2/pkg/*/hostapi", "host logic: the order of calls, retries, the meaning of failures"},
 	{"v2/internal/host/...", "what host logic is made of"},
 	{"v2/internal/win/...", "the seam, and below it everything that knows Windows"},
-	{"v2/internal/work/...", "how work runs: locks, queues, many at once, recovered panics"},
+	{"v2/internal/tasks/...", "how work runs: locks, queues, many at once, recovered panics"},
 	{"v2/internal/version client/...", "the build's version, and the client module"},
 }
 
@@ -81,19 +81,19 @@ func checkRooms(rooms []room, g graph) (violations []string) {
 
 // TestCheckRooms shows that the rule can be broken.
 func TestCheckRooms(t *testing.T) {
-	small := []room{{"v2/cmd/...", ""}, {"v2/pkg/...", ""}, {"v2/pkg/*/hostapi", ""}, {"v2/internal/work/...", ""}}
+	small := []room{{"v2/cmd/...", ""}, {"v2/pkg/...", ""}, {"v2/pkg/*/hostapi", ""}, {"v2/internal/tasks/...", ""}}
 	for name, c := range map[string]struct {
 		g    graph
 		want []string
 	}{
-		"downwards": {graph{"v2/cmd/a": {"v2/pkg/b", "fmt"}, "v2/pkg/b": {"v2/pkg/c"}, "v2/pkg/c": {"v2/pkg/c/hostapi"}, "v2/pkg/c/hostapi": {"v2/internal/work/x"}, "v2/internal/work/x": nil}, nil},
-		"upwards": {graph{"v2/cmd/a": nil, "v2/pkg/b": {"v2/cmd/a"}, "v2/pkg/b/hostapi": {"v2/pkg/b"}, "v2/internal/work/x": {"v2/pkg/b/hostapi"}}, []string{
-			"v2/internal/work/x must not import v2/pkg/b/hostapi, which is in a room above it: v2/pkg/*/hostapi",
+		"downwards": {graph{"v2/cmd/a": {"v2/pkg/b", "fmt"}, "v2/pkg/b": {"v2/pkg/c"}, "v2/pkg/c": {"v2/pkg/c/hostapi"}, "v2/pkg/c/hostapi": {"v2/internal/tasks/x"}, "v2/internal/tasks/x": nil}, nil},
+		"upwards": {graph{"v2/cmd/a": nil, "v2/pkg/b": {"v2/cmd/a"}, "v2/pkg/b/hostapi": {"v2/pkg/b"}, "v2/internal/tasks/x": {"v2/pkg/b/hostapi"}}, []string{
+			"v2/internal/tasks/x must not import v2/pkg/b/hostapi, which is in a room above it: v2/pkg/*/hostapi",
 			"v2/pkg/b must not import v2/cmd/a, which is in a room above it: v2/cmd/...",
 			"v2/pkg/b/hostapi must not import v2/pkg/b, which is in a room above it: v2/pkg/...",
 		}},
-		"no room": {graph{"v2/cmd/a": nil, "v2/pkg/b": nil, "v2/pkg/b/hostapi": nil, "v2/internal/work/x": nil, "v2/internal/new": nil}, []string{"v2/internal/new is in no room"}},
-		"empty":   {graph{"v2/cmd/a": nil, "v2/pkg/b": nil, "v2/pkg/b/hostapi": nil}, []string{"the room v2/internal/work/... is empty"}},
+		"no room": {graph{"v2/cmd/a": nil, "v2/pkg/b": nil, "v2/pkg/b/hostapi": nil, "v2/internal/tasks/x": nil, "v2/internal/new": nil}, []string{"v2/internal/new is in no room"}},
+		"empty":   {graph{"v2/cmd/a": nil, "v2/pkg/b": nil, "v2/pkg/b/hostapi": nil}, []string{"the room v2/internal/tasks/... is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := checkRooms(small, c.g); !slices.Equal(got, c.want) {

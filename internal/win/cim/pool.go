@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/stuck"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/stuck"
 )
 
 // The limits of the threads for storage.

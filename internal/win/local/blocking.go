@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/stuck"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/stuck"
 )
 
 // A context cannot interrupt a call to Windows: a read from a dying disk returns when the

@@ -12,8 +12,8 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
 // host is a machine with an initiator, and the queues of its changes.

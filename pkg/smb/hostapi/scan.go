@@ -10,10 +10,10 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
 // Limits of a scan. Kubelet and drivers link to shares at most seven names below the kubelet's

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/keylock"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
 )
 
 // host is a machine with services. Hosts of the same machine share the locks of its services.

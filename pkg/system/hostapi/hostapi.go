@@ -14,9 +14,9 @@ import (
 	"context"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/keylock"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/keylock"
 )
 
 // ServiceInfo describes a service in Windows' own words.

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
 )
 
 // host is a machine with volumes. Its methods are those of HostAPI with a context.

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/stuck"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/stuck"
 )
 
 // check compares all counts of the kind "read".

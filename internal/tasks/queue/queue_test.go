@@ -14,7 +14,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/queue"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 )
 
 // change is of the objects that are letters of its name.

@@ -9,7 +9,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
 )
 
 func TestRun(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
 )
 
 // maxConcurrent is how many objects are asked at the same time. Healthy ones answer in

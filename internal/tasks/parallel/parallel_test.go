@@ -11,7 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
 )
 
 // TestEach: every object is asked, at most eight at once, and each error stays with its object.

@@ -3,7 +3,7 @@ package queue
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/work/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
 )
 
 // Work runs on its own goroutine. Any number of callers can wait for it.
