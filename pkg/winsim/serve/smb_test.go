@@ -141,7 +141,7 @@ func TestSMB_Codes(t *testing.T) {
 			if _, linkErr := node.ReadFile(link); (err == nil) == errors.Is(linkErr, fs.ErrNotExist) {
 				t.Errorf("the call ended with %v, and the link: %v", err, linkErr)
 			}
-			wantMapped(t, node, share, err == nil)
+			wantMapped(t, node, err == nil)
 			for _, part := range c.text {
 				if err != nil && !strings.Contains(err.Error(), part) {
 					t.Errorf("%v does not mention %s", err, part)
@@ -323,11 +323,13 @@ func (c smbClients) must(method string, values fields) {
 	}
 }
 
-func wantMapped(t *testing.T, node *winsim.Node, remotePath string, want bool) {
+// wantMapped checks whether the share of these tests is mapped.
+func wantMapped(t *testing.T, node *winsim.Node, want bool) {
 	t.Helper()
-	_, err := node.SMBMapping(t.Context(), remotePath)
+	const share = `\\files\data`
+	_, err := node.SMBMapping(t.Context(), share)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || (err == nil) != want {
-		t.Errorf("%s is mapped: %v, want %v", remotePath, err == nil, want)
+		t.Errorf("%s is mapped: %v, want %v", share, err == nil, want)
 	}
 }
 
@@ -363,9 +365,9 @@ func TestSMB_LastMapping(t *testing.T) {
 			after := newSMBClients(t, runWith(t, node, cfg))
 			for i, link := range staged {
 				after.must("RemoveSmbGlobalMapping", fields{"remote_path": share})
-				wantMapped(t, node, share, true)
+				wantMapped(t, node, true)
 				after.must("Rmdir", fields{"path": link, "force": true})
-				wantMapped(t, node, share, i == 0)
+				wantMapped(t, node, i == 0)
 			}
 		})
 	}
@@ -390,12 +392,12 @@ func TestSMB_LastMapping_Fails(t *testing.T) {
 	}
 	c.must("RemoveSmbGlobalMapping", fields{"remote_path": share})
 	c.must("Rmdir", fields{"path": link})
-	if wantMapped(t, node, share, true); fault.Hits() != 1 {
+	if wantMapped(t, node, true); fault.Hits() != 1 {
 		t.Errorf("the removal was tried %d times", fault.Hits())
 	}
 	fault.Remove()
 	c.must("RemoveSmbGlobalMapping", fields{"remote_path": `\\files\more`})
-	wantMapped(t, node, share, false)
+	wantMapped(t, node, false)
 
 	stage(share)
 	c.must("RemoveSmbGlobalMapping", fields{"remote_path": share})
@@ -403,7 +405,7 @@ func TestSMB_LastMapping_Fails(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.must("CreateSymlink", fields{"source_path": `C:\var\lib\kubelet\pods`, "target_path": link})
-	wantMapped(t, node, share, false)
+	wantMapped(t, node, false)
 }
 
 // TestSMB_OtherUser: with -smb-refuse-other-user a volume does not silently get the rights of
