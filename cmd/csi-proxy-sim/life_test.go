@@ -125,7 +125,7 @@ func onDisk() life {
 			}},
 			{"Rescan", rescan},
 			{"SetDiskState", setState(true)},
-		}, prepared...), publish(staged, published)...),
+		}, prepared...), publish(published)...),
 		pod: published + `\file`,
 		second: []step{
 			{"GetVolumeStats", func(ctx context.Context, c nodeClients) error {
@@ -172,7 +172,7 @@ func onDiskWithOptions() life {
 			{"stage", func(ctx context.Context, c nodeClients) error {
 				return stage(ctx, c.volume, number, &id)
 			}},
-		}, publish(staged, published)...),
+		}, publish(published)...),
 		pod:    published + `\file`,
 		second: []step{rmdir(published), unmount(&id, staged)},
 		check: func(ctx context.Context, node *winsim.Node) error {
@@ -239,7 +239,7 @@ func onTarget() life {
 				number = uint32(parsed)
 				return err
 			}},
-		}, prepare(func() uint32 { return number }, &id, staged)...), publish(staged, published)...),
+		}, prepare(func() uint32 { return number }, &id, staged)...), publish(published)...),
 		pod: published + `\file`,
 		second: []step{
 			rmdir(published),
@@ -273,7 +273,7 @@ func onShare() life {
 		}))
 	}}
 	return life{
-		first: append([]step{mapping}, publish(staged, published)...),
+		first: append([]step{mapping}, publish(published)...),
 		pod:   published + `\file`,
 		second: []step{
 			mapping,
@@ -326,13 +326,13 @@ func prepare(number func() uint32, id *string, folder string) []step {
 	}
 }
 
-func publish(from, to string) []step {
+func publish(to string) []step {
 	return []step{
 		{"Mkdir", func(ctx context.Context, c nodeClients) error {
 			return just(c.files.Mkdir(ctx, &filesystemv1.MkdirRequest{Path: kubelet + `\pods\web`}))
 		}},
 		{"CreateSymlink", func(ctx context.Context, c nodeClients) error {
-			return just(c.files.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: from, TargetPath: to}))
+			return just(c.files.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: staged, TargetPath: to}))
 		}},
 	}
 }

@@ -112,8 +112,10 @@ func TestFindDisk_Unanswered(t *testing.T) {
 		{"another question fails", winsim.Fault{Call: "DeviceIdentifiers", Object: disk1, Error: 31}, serial, ""},
 		{"the question fails", winsim.Fault{Call: "DeviceDescriptor", Object: disk1, Error: 1117}, serial, "disk 1 may be it, but did not answer every question; try again later"},
 		{
-			"the question fails, another key differs", winsim.Fault{Call: "DeviceDescriptor", Object: disk1, Error: 1117},
-			wholenode.Query{Serial: "WINSIM0001", Page83: "other"}, "there is no such disk",
+			"the question fails, another key differs",
+			winsim.Fault{Call: "DeviceDescriptor", Object: disk1, Error: 1117},
+			wholenode.Query{Serial: "WINSIM0001", Page83: "other"},
+			"there is no such disk",
 		},
 		{"no number", winsim.Fault{Call: "DeviceNumber", Object: disk1, Error: 1117}, wholenode.Query{Size: 10 << 30}, "may be it"},
 		{"no list", winsim.Fault{Call: "DiskDevices", Error: 5}, serial, "(Windows error 5)"},

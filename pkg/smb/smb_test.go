@@ -261,8 +261,10 @@ func TestRequest_Privacy(t *testing.T) {
 		field  smb.Privacy
 		want   bool // encrypted
 	}{
-		{true, smb.PrivacyDefault, true}, {false, smb.PrivacyDefault, false},
-		{true, smb.PrivacyNotRequired, false}, {false, smb.PrivacyRequired, true},
+		{true, smb.PrivacyDefault, true},
+		{false, smb.PrivacyDefault, false},
+		{true, smb.PrivacyNotRequired, false},
+		{false, smb.PrivacyRequired, true},
 	} {
 		node, err := winsim.New(winsim.Default())
 		if err != nil {

@@ -24,6 +24,7 @@ type NewSMBGlobalMappingRequest struct {
 // package hostapi or winsim for a value other than PrivacyDefault.
 type Privacy int
 
+// The values of Privacy.
 const (
 	PrivacyDefault     Privacy = iota // as the option RequirePrivacy says
 	PrivacyRequired                   // servers that cannot encrypt are refused

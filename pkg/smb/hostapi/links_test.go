@@ -459,7 +459,7 @@ func TestLinksGone(t *testing.T) {
 	wantMapped(t, node, share, true) // its removal was not asked for
 	must(t, host.RemoveSMBGlobalMapping(share))
 	node.ResetCalls()
-	gone(work + `\pods\other`)
+	gone(work + `\pods\a`)
 	gone(stage2 + `\below`)
 	if calls := node.Calls(); len(calls) != 0 {
 		t.Errorf("other paths take the calls %v", calls)
