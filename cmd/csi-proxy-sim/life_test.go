@@ -125,7 +125,7 @@ func onDisk() life {
 			}},
 			{"Rescan", rescan},
 			{"SetDiskState", setState(true)},
-		}, prepared...), publish(published)...),
+		}, prepared...), publish()...),
 		pod: published + `\file`,
 		second: []step{
 			{"GetVolumeStats", func(ctx context.Context, c nodeClients) error {
@@ -172,7 +172,7 @@ func onDiskWithOptions() life {
 			{"stage", func(ctx context.Context, c nodeClients) error {
 				return stage(ctx, c.volume, number, &id)
 			}},
-		}, publish(published)...),
+		}, publish()...),
 		pod:    published + `\file`,
 		second: []step{rmdir(published), unmount(&id, staged)},
 		check: func(ctx context.Context, node *winsim.Node) error {
@@ -239,7 +239,7 @@ func onTarget() life {
 				number = uint32(parsed)
 				return err
 			}},
-		}, prepare(func() uint32 { return number }, &id, staged)...), publish(published)...),
+		}, prepare(func() uint32 { return number }, &id, staged)...), publish()...),
 		pod: published + `\file`,
 		second: []step{
 			rmdir(published),
@@ -273,7 +273,7 @@ func onShare() life {
 		}))
 	}}
 	return life{
-		first: append([]step{mapping}, publish(published)...),
+		first: append([]step{mapping}, publish()...),
 		pod:   published + `\file`,
 		second: []step{
 			mapping,
@@ -326,13 +326,13 @@ func prepare(number func() uint32, id *string, folder string) []step {
 	}
 }
 
-func publish(to string) []step {
+func publish() []step {
 	return []step{
 		{"Mkdir", func(ctx context.Context, c nodeClients) error {
 			return just(c.files.Mkdir(ctx, &filesystemv1.MkdirRequest{Path: kubelet + `\pods\web`}))
 		}},
 		{"CreateSymlink", func(ctx context.Context, c nodeClients) error {
-			return just(c.files.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: staged, TargetPath: to}))
+			return just(c.files.CreateSymlink(ctx, &filesystemv1.CreateSymlinkRequest{SourcePath: staged, TargetPath: published}))
 		}},
 	}
 }
