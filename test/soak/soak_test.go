@@ -30,6 +30,7 @@ import (
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -170,6 +171,7 @@ func (s *server) start() {
 	hosts := daemon.Hosts{
 		Disk: diskapi.NewOn(p), Filesystem: fsapi.NewOn(p), ISCSI: iscsiapi.NewOn(p),
 		SMB: smbapi.NewOn(p), System: systemapi.NewOn(p), Volume: volumeapi.NewOn(p),
+		Node: func(options ...node.Option) (*node.Node, error) { return node.NewOn(p, options...) },
 	}
 	ctx, cancel := context.WithCancel(klog.NewContext(s.t.Context(), klog.Logger{})) // no logs
 	ready, done := make(chan struct{}), make(chan error, 1)
