@@ -47,7 +47,7 @@ func writeFiles(dir string, files []*pluginpb.CodeGeneratorResponse_File) error 
 			return fmt.Errorf("a plugin wants to write %s outside of %s", file.GetName(), dir)
 		}
 		name := filepath.Join(dir, filepath.FromSlash(file.GetName()))
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
 			return err
 		}
 		if err := os.WriteFile(name, []byte(file.GetContent()), 0o644); err != nil {
