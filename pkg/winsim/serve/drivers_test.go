@@ -286,28 +286,30 @@ func TestDrivers_DiskNumberAsVolume(t *testing.T) {
 // must succeed.
 func TestDrivers_LostMountNotice(t *testing.T) {
 	for _, lost := range []bool{true, false} {
-		model := winsim.Default()
-		model.Storage.LoseMountNotices = lost
-		model.Disks[1].Layout = winsim.LayoutGPT
-		model.Disks[1].Partitions = []winsim.Partition{{Volume: &winsim.Volume{ID: dataVolume, Letter: "F", Files: []winsim.File{{Path: `\precious`, Content: "data"}}}}}
-		node, err := winsim.New(model)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const published = `C:\var\lib\kubelet\pods\published`
-		d := newDriver(t, node, 1)
-		d.mountFirst(d.list())
-		for _, path := range []string{mountPath, mountPath + `\precious`} {
-			if out := d.do(d.filesystem, "PathExists", fields{"path": path}); d.err == nil && out.get(t, "exists") != true {
-				t.Errorf("notice lost %v: %s does not exist", lost, path)
+		t.Run(fmt.Sprint("lost ", lost), func(t *testing.T) {
+			model := winsim.Default()
+			model.Storage.LoseMountNotices = lost
+			model.Disks[1].Layout = winsim.LayoutGPT
+			model.Disks[1].Partitions = []winsim.Partition{{Volume: &winsim.Volume{ID: dataVolume, Letter: "F", Files: []winsim.File{{Path: `\precious`, Content: "data"}}}}}
+			node, err := winsim.New(model)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		d.do(d.filesystem, "Mkdir", fields{"path": `C:\var\lib\kubelet\pods`})
-		d.do(d.filesystem, "CreateSymlink", fields{"source_path": mountPath, "target_path": published})
-		d.do(d.volume, "GetVolumeIDFromTargetPath", fields{"target_path": published})
-		if d.err != nil {
-			t.Errorf("notice lost %v: %v", lost, d.err)
-		}
+			const published = `C:\var\lib\kubelet\pods\published`
+			d := newDriver(t, node, 1)
+			d.mountFirst(d.list())
+			for _, path := range []string{mountPath, mountPath + `\precious`} {
+				if out := d.do(d.filesystem, "PathExists", fields{"path": path}); d.err == nil && out.get(t, "exists") != true {
+					t.Errorf("notice lost %v: %s does not exist", lost, path)
+				}
+			}
+			d.do(d.filesystem, "Mkdir", fields{"path": `C:\var\lib\kubelet\pods`})
+			d.do(d.filesystem, "CreateSymlink", fields{"source_path": mountPath, "target_path": published})
+			d.do(d.volume, "GetVolumeIDFromTargetPath", fields{"target_path": published})
+			if d.err != nil {
+				t.Errorf("notice lost %v: %v", lost, d.err)
+			}
+		})
 	}
 }
 

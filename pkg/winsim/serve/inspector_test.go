@@ -50,25 +50,27 @@ func TestInspector_Groups(t *testing.T) {
 // TestInspector_Keys: the keys of a disk are on the wire, and shares only if their group is served.
 func TestInspector_Keys(t *testing.T) {
 	for groups, listed := range map[string]bool{"": true, "system disk volume": false, "system disk volume smb": true} {
-		node, err := winsim.New(winsim.AzureNVMe())
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir := run(t, node, strings.Fields(groups)...)
-		conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
-		response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Shares: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if response.GetSharesListed() != listed {
-			t.Errorf("groups %q: shares listed: %v, want %v", groups, response.GetSharesListed(), listed)
-		}
-		disk := response.GetDisks()[2]
-		if disk.GetModel() != "MSFT NVMe Accelerator v1.0" || disk.GetBus() != "nvme" || disk.GetNvmeNamespaceId() != 3 ||
-			disk.GetNguid() != "371bbe562601463d8419338d66a00003" || disk.GetLocation().GetLunId() != "1" || disk.GetScsiAddress() == nil ||
-			!strings.Contains(disk.GetDevice(), "&000002#") {
-			t.Error(disk)
-		}
+		t.Run("groups "+groups, func(t *testing.T) {
+			node, err := winsim.New(winsim.AzureNVMe())
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := run(t, node, strings.Fields(groups)...)
+			conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
+			response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Shares: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response.GetSharesListed() != listed {
+				t.Errorf("groups %q: shares listed: %v, want %v", groups, response.GetSharesListed(), listed)
+			}
+			disk := response.GetDisks()[2]
+			if disk.GetModel() != "MSFT NVMe Accelerator v1.0" || disk.GetBus() != "nvme" || disk.GetNvmeNamespaceId() != 3 ||
+				disk.GetNguid() != "371bbe562601463d8419338d66a00003" || disk.GetLocation().GetLunId() != "1" || disk.GetScsiAddress() == nil ||
+				!strings.Contains(disk.GetDevice(), "&000002#") {
+				t.Error(disk)
+			}
+		})
 	}
 }
 

@@ -413,41 +413,43 @@ func TestSMB_LastMapping_Fails(t *testing.T) {
 func TestSMB_OtherUser(t *testing.T) {
 	const share, first, second, third = `\\files\data`, `C:\var\lib\kubelet\plugins\1`, `C:\var\lib\kubelet\plugins\2`, `C:\var\lib\kubelet\plugins\3`
 	for _, refuse := range []bool{false, true} {
-		node := newSMBNode(t)
-		if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) {
-			s.Accounts = append(s.Accounts, winsim.SMBAccount{User: "second", Password: "x"})
-		}); err != nil {
-			t.Fatal(err)
-		}
-		cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, RefuseOtherUser: refuse}
-		dir, stop := runUntil(t, node, cfg)
-		c := newSMBClients(t, dir)
-		other := codes.OK
-		if refuse {
-			other = codes.FailedPrecondition
-		}
-		want := func(what string, err error, code codes.Code) {
-			t.Helper()
-			if status.Code(err) != code || code != codes.OK && !strings.Contains(err.Error(), "-smb-refuse-other-user") {
-				t.Errorf("refuse %v, %s: %v, want %v", refuse, what, err, code)
+		t.Run(fmt.Sprint("refuse ", refuse), func(t *testing.T) {
+			node := newSMBNode(t)
+			if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) {
+				s.Accounts = append(s.Accounts, winsim.SMBAccount{User: "second", Password: "x"})
+			}); err != nil {
+				t.Fatal(err)
 			}
-		}
-		want("first", c.mapTo(share, first, "csi", "csi-Pa55"), codes.OK)
-		want("another user", c.mapTo(share, second, "second", "x"), other)
-		want("the same user", c.mapTo(share, third, "CSI", "csi-Pa55"), codes.OK)
-		stop()
-		c = newSMBClients(t, runWith(t, node, cfg))
-		want("again, after a restart of the daemon", c.mapTo(share, first, "csi", "csi-Pa55"), codes.OK)
-		want("unknown user", c.mapTo(share, second, "second", "x"), other)
-		if !refuse {
-			continue
-		}
-		c.must("Rmdir", fields{"path": third})
-		c.must("Rmdir", fields{"path": first})
-		want("no other link", c.mapTo(share, second, "second", "x"), codes.OK)
-		if logons := node.SMBLogons("files"); logons[len(logons)-1].User != "second" {
-			t.Errorf("the share is mapped for %s", logons[len(logons)-1].User)
-		}
+			cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, RefuseOtherUser: refuse}
+			dir, stop := runUntil(t, node, cfg)
+			c := newSMBClients(t, dir)
+			other := codes.OK
+			if refuse {
+				other = codes.FailedPrecondition
+			}
+			want := func(what string, err error, code codes.Code) {
+				t.Helper()
+				if status.Code(err) != code || code != codes.OK && !strings.Contains(err.Error(), "-smb-refuse-other-user") {
+					t.Errorf("refuse %v, %s: %v, want %v", refuse, what, err, code)
+				}
+			}
+			want("first", c.mapTo(share, first, "csi", "csi-Pa55"), codes.OK)
+			want("another user", c.mapTo(share, second, "second", "x"), other)
+			want("the same user", c.mapTo(share, third, "CSI", "csi-Pa55"), codes.OK)
+			stop()
+			c = newSMBClients(t, runWith(t, node, cfg))
+			want("again, after a restart of the daemon", c.mapTo(share, first, "csi", "csi-Pa55"), codes.OK)
+			want("unknown user", c.mapTo(share, second, "second", "x"), other)
+			if !refuse {
+				return
+			}
+			c.must("Rmdir", fields{"path": third})
+			c.must("Rmdir", fields{"path": first})
+			want("no other link", c.mapTo(share, second, "second", "x"), codes.OK)
+			if logons := node.SMBLogons("files"); logons[len(logons)-1].User != "second" {
+				t.Errorf("the share is mapped for %s", logons[len(logons)-1].User)
+			}
+		})
 	}
 }
 
@@ -455,47 +457,49 @@ func TestSMB_OtherUser(t *testing.T) {
 func TestSMB_Rotation(t *testing.T) {
 	const share, first, second, third = `\\files\data`, `C:\var\lib\kubelet\plugins\1`, `C:\var\lib\kubelet\plugins\2`, `C:\var\lib\kubelet\plugins\3`
 	for _, restart := range []bool{false, true} {
-		node := newSMBNode(t)
-		password := func(password string) {
-			t.Helper()
-			if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.KeepsSessions, s.Accounts[0].Password = true, password }); err != nil {
-				t.Fatal(err)
-			}
-		}
-		cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}}
-		dir, stop := runUntil(t, node, cfg)
-		c := newSMBClients(t, dir)
-		mapTo := func(link, password string) {
-			t.Helper()
-			if err := c.mapTo(share, link, "csi", password); err != nil {
-				t.Fatal(err)
-			}
-		}
-		works := func(what string, want bool, links ...string) {
-			t.Helper()
-			for _, link := range links {
-				if err := node.WriteFile(link+`\file`, what); (err == nil) != want {
-					t.Errorf("%s: write to %s: %v", what, link, err)
+		t.Run(fmt.Sprint("restart ", restart), func(t *testing.T) {
+			node := newSMBNode(t)
+			password := func(password string) {
+				t.Helper()
+				if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.KeepsSessions, s.Accounts[0].Password = true, password }); err != nil {
+					t.Fatal(err)
 				}
 			}
-		}
-		password("csi-Pa55")
-		mapTo(first, "csi-Pa55")
-		password("new")
-		works("the session goes on", true, first)
-		mapTo(second, "new")
-		works("two pods, one session", true, first, second)
-		if restart {
-			stop()
-			c = newSMBClients(t, runWith(t, node, cfg))
-		}
-		node.EndSMBSessions()
-		works("the session has ended", false, first, second)
-		mapTo(third, "new")
-		works("the mapping was recreated", true, first, second, third)
-		logons := node.SMBLogons("files")
-		if last := logons[len(logons)-1]; len(logons) != 2 || last.Password != "new" || last.Refused {
-			t.Errorf("the server was told %+v", logons)
-		}
+			cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}}
+			dir, stop := runUntil(t, node, cfg)
+			c := newSMBClients(t, dir)
+			mapTo := func(link, password string) {
+				t.Helper()
+				if err := c.mapTo(share, link, "csi", password); err != nil {
+					t.Fatal(err)
+				}
+			}
+			works := func(what string, want bool, links ...string) {
+				t.Helper()
+				for _, link := range links {
+					if err := node.WriteFile(link+`\file`, what); (err == nil) != want {
+						t.Errorf("%s: write to %s: %v", what, link, err)
+					}
+				}
+			}
+			password("csi-Pa55")
+			mapTo(first, "csi-Pa55")
+			password("new")
+			works("the session goes on", true, first)
+			mapTo(second, "new")
+			works("two pods, one session", true, first, second)
+			if restart {
+				stop()
+				c = newSMBClients(t, runWith(t, node, cfg))
+			}
+			node.EndSMBSessions()
+			works("the session has ended", false, first, second)
+			mapTo(third, "new")
+			works("the mapping was recreated", true, first, second, third)
+			logons := node.SMBLogons("files")
+			if last := logons[len(logons)-1]; len(logons) != 2 || last.Password != "new" || last.Refused {
+				t.Errorf("the server was told %+v", logons)
+			}
+		})
 	}
 }
