@@ -172,7 +172,7 @@ func (h *host) endPolicy(ctx context.Context, disk target) error {
 	readOnly := win.DiskAttributes{ReadOnly: true}
 	err := h.switchTo(ctx, opPartition, disk, readOnly, win.DiskAttributes{}, readOnly)
 	if err != nil && mayBeProtected(err) {
-		klog.FromContext(ctx).Info("A disk comes online read-only, because Windows does not make it writable", "disk", disk.number, "err", err)
+		logReadOnly(ctx, disk, err)
 		return nil
 	}
 	return err

@@ -70,10 +70,22 @@ func (h *host) onlineFrom(ctx context.Context, op string, disk target, now win.D
 		}
 	}
 	err = h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, win.DiskAttributes{Offline: true, ReadOnly: true})
-	if err == nil || !mayBeProtected(err) {
-		return err == nil, err
+	switch {
+	case err == nil:
+		return true, nil
+	case mayBeProtected(err):
+		return true, h.onlineProtected(ctx, op, disk, err)
 	}
-	return true, h.onlineProtected(ctx, op, disk, err)
+	if now, lookErr := h.m.DiskAttributes(ctx, disk.device); lookErr == nil && !now.Offline { // Windows did half of it
+		logReadOnly(ctx, disk, err)
+		return true, nil
+	}
+	return false, err
+}
+
+// logReadOnly tells operators, at the default verbosity, why pods cannot write to a disk.
+func logReadOnly(ctx context.Context, disk target, reason error) {
+	klog.FromContext(ctx).Info("A disk comes online read-only, because Windows does not make it writable", "disk", disk.number, "err", reason)
 }
 
 // onlineProtected brings a disk online that could not be made writable, for the given reason.
@@ -88,7 +100,7 @@ func (h *host) onlineProtected(ctx context.Context, op string, disk target, reas
 		return err
 	}
 	if err := h.m.SetDiskAttributes(ctx, disk.device, win.DiskAttributes{}, win.DiskAttributes{ReadOnly: true}); err != nil {
-		klog.FromContext(ctx).Info("A disk comes online read-only, because Windows does not make it writable", "disk", disk.number, "err", reason)
+		logReadOnly(ctx, disk, reason)
 	}
 	return nil
 }

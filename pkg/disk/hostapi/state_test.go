@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -219,5 +220,27 @@ func TestSetDiskState_PassingFailure(t *testing.T) {
 		if got := attributes(t, node, added); err != nil || got != (win.DiskAttributes{}) {
 			t.Errorf("%d: %v, the disk is %+v, want it online and writable", code, err, got)
 		}
+	}
+}
+
+// silentlyProtected is a machine that accepts a request to make a disk writable and ignores it.
+type silentlyProtected struct{ *winsim.Node }
+
+func (m silentlyProtected) SetDiskAttributes(ctx context.Context, d win.Device, attributes, mask win.DiskAttributes) error {
+	mask.ReadOnly = false
+	return m.Node.SetDiskAttributes(ctx, d, attributes, mask)
+}
+
+func TestSetDiskState_SilentlyProtected(t *testing.T) {
+	disk := used["NTFS"]
+	disk.Offline, disk.ReadOnly = true, true
+	node := newNode(t, withDisk(disk))
+	ctx, log := logged(t)
+	h := diskapi.NewOn(silentlyProtected{node}).WithContext(ctx)
+	if err := h.SetDiskState(added, true); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := attributes(t, node, added), (win.DiskAttributes{ReadOnly: true}); got != want || !strings.Contains(log.String(), "online read-only") {
+		t.Errorf("the disk is %+v, the log %q; want %+v and a line", got, log.String(), want)
 	}
 }
