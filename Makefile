@@ -160,8 +160,7 @@ soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1)
 generate: ## Write the generated code, the reference of csi-proxyctl and the manifests
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools -clients client/api
-	bin/tools/protogen -plugins bin/tools internal/daemon/inspectv1
-	bin/tools/protogen -plugins bin/tools internal/daemon/readonlyv1
+	bin/tools/protogen -plugins bin/tools client/extension
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 	$(GO_MANIFESTS) run ./render
 

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1"
 )
 
 func (a *app) disk() *cobra.Command {

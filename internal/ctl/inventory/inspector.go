@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
 )
 
 // inspectorGroup is the group whose endpoints have the inspector.

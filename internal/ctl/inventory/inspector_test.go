@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
 )
 
 // describer is an inspector with a fixed answer.

@@ -3,7 +3,7 @@ package grpcapi
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1"
+	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 )
 

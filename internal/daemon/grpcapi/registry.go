@@ -48,7 +48,7 @@ import (
 	volumev1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
 	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )

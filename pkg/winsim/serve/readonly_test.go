@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 

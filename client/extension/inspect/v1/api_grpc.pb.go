@@ -2,9 +2,9 @@
 // versions:
 // - protoc-gen-go-grpc v1.6.2
 // - protoc             (unknown)
-// source: github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1/api.proto
+// source: github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1/api.proto
 
-package inspectv1
+package v1
 
 import (
 	context "context"
@@ -29,8 +29,7 @@ const (
 // Inspector describes the storage of a node as a whole. It changes nothing, and asks Windows
 // only what wakes and mounts nothing.
 //
-// It is no part of the published API: drivers must not use it, and it may change together with
-// csi-proxyctl, for which it is.
+// It is an extension: the daemons of other projects do not have it, and they answer Unimplemented.
 type InspectorClient interface {
 	// DescribeNode looks at all disks, volumes and, if asked to, links. What does not answer
 	// is part of the answer: an object has problems, or lacks values. It fails if the caller's
@@ -63,8 +62,7 @@ func (c *inspectorClient) DescribeNode(ctx context.Context, in *DescribeNodeRequ
 // Inspector describes the storage of a node as a whole. It changes nothing, and asks Windows
 // only what wakes and mounts nothing.
 //
-// It is no part of the published API: drivers must not use it, and it may change together with
-// csi-proxyctl, for which it is.
+// It is an extension: the daemons of other projects do not have it, and they answer Unimplemented.
 type InspectorServer interface {
 	// DescribeNode looks at all disks, volumes and, if asked to, links. What does not answer
 	// is part of the answer: an object has problems, or lacks values. It fails if the caller's
@@ -133,5 +131,5 @@ var Inspector_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
-	Metadata: "github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1/api.proto",
+	Metadata: "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1/api.proto",
 }

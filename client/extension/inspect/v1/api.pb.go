@@ -2,9 +2,9 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        (unknown)
-// source: github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1/api.proto
+// source: github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1/api.proto
 
-package inspectv1
+package v1
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -66,11 +66,11 @@ func (x Volume_State) String() string {
 }
 
 func (Volume_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_enumTypes[0].Descriptor()
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_enumTypes[0].Descriptor()
 }
 
 func (Volume_State) Type() protoreflect.EnumType {
-	return &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_enumTypes[0]
+	return &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_enumTypes[0]
 }
 
 func (x Volume_State) Number() protoreflect.EnumNumber {
@@ -79,7 +79,7 @@ func (x Volume_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Volume_State.Descriptor instead.
 func (Volume_State) EnumDescriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{6, 0}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{6, 0}
 }
 
 // DescribeNodeRequest says what to look at.
@@ -95,7 +95,7 @@ type DescribeNodeRequest struct {
 
 func (x *DescribeNodeRequest) Reset() {
 	*x = DescribeNodeRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -107,7 +107,7 @@ func (x *DescribeNodeRequest) String() string {
 func (*DescribeNodeRequest) ProtoMessage() {}
 
 func (x *DescribeNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -120,7 +120,7 @@ func (x *DescribeNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeNodeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeNodeRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{0}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *DescribeNodeRequest) GetLinks() bool {
@@ -160,7 +160,7 @@ type DescribeNodeResponse struct {
 
 func (x *DescribeNodeResponse) Reset() {
 	*x = DescribeNodeResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -172,7 +172,7 @@ func (x *DescribeNodeResponse) String() string {
 func (*DescribeNodeResponse) ProtoMessage() {}
 
 func (x *DescribeNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -185,7 +185,7 @@ func (x *DescribeNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeNodeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeNodeResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{1}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *DescribeNodeResponse) GetDisks() []*Disk {
@@ -278,7 +278,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -290,7 +290,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -303,7 +303,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{2}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Disk) GetNumber() uint32 {
@@ -452,7 +452,7 @@ type SCSIAddress struct {
 
 func (x *SCSIAddress) Reset() {
 	*x = SCSIAddress{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +464,7 @@ func (x *SCSIAddress) String() string {
 func (*SCSIAddress) ProtoMessage() {}
 
 func (x *SCSIAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +477,7 @@ func (x *SCSIAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SCSIAddress.ProtoReflect.Descriptor instead.
 func (*SCSIAddress) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{3}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SCSIAddress) GetPort() uint32 {
@@ -521,7 +521,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +533,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +546,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{4}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Location) GetAdapter() string {
@@ -595,7 +595,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -607,7 +607,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -620,7 +620,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{5}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Partition) GetNumber() uint32 {
@@ -691,7 +691,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -703,7 +703,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -716,7 +716,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{6}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Volume) GetId() string {
@@ -804,7 +804,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +816,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +829,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{7}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Link) GetPath() string {
@@ -866,7 +866,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +878,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +891,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP(), []int{8}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Share) GetRemote() string {
@@ -908,11 +908,11 @@ func (x *Share) GetStatus() string {
 	return ""
 }
 
-var File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto protoreflect.FileDescriptor
+var File_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto protoreflect.FileDescriptor
 
-const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDesc = "" +
+const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"Jgithub.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1/api.proto\x12\x13csiproxy.inspect.v1\"C\n" +
+	"Igithub.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1/api.proto\x12\x13csiproxy.inspect.v1\"C\n" +
 	"\x13DescribeNodeRequest\x12\x14\n" +
 	"\x05links\x18\x01 \x01(\bR\x05links\x12\x16\n" +
 	"\x06shares\x18\x02 \x01(\bR\x06shares\"\xcb\x02\n" +
@@ -1006,23 +1006,23 @@ const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_
 	"\x06remote\x18\x01 \x01(\tR\x06remote\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status2r\n" +
 	"\tInspector\x12e\n" +
-	"\fDescribeNode\x12(.csiproxy.inspect.v1.DescribeNodeRequest\x1a).csiproxy.inspect.v1.DescribeNodeResponse\"\x00BBZ@github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/inspectv1b\x06proto3"
+	"\fDescribeNode\x12(.csiproxy.inspect.v1.DescribeNodeRequest\x1a).csiproxy.inspect.v1.DescribeNodeResponse\"\x00BAZ?github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1b\x06proto3"
 
 var (
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescOnce sync.Once
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescData []byte
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescOnce sync.Once
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescData []byte
 )
 
-func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescGZIP() []byte {
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescOnce.Do(func() {
-		file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDesc)))
+func file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP() []byte {
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescOnce.Do(func() {
+		file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc)))
 	})
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDescData
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_goTypes = []any{
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_goTypes = []any{
 	(Volume_State)(0),            // 0: csiproxy.inspect.v1.Volume.State
 	(*DescribeNodeRequest)(nil),  // 1: csiproxy.inspect.v1.DescribeNodeRequest
 	(*DescribeNodeResponse)(nil), // 2: csiproxy.inspect.v1.DescribeNodeResponse
@@ -1034,7 +1034,7 @@ var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_pr
 	(*Link)(nil),                 // 8: csiproxy.inspect.v1.Link
 	(*Share)(nil),                // 9: csiproxy.inspect.v1.Share
 }
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_depIdxs = []int32{
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_depIdxs = []int32{
 	3, // 0: csiproxy.inspect.v1.DescribeNodeResponse.disks:type_name -> csiproxy.inspect.v1.Disk
 	7, // 1: csiproxy.inspect.v1.DescribeNodeResponse.volumes:type_name -> csiproxy.inspect.v1.Volume
 	8, // 2: csiproxy.inspect.v1.DescribeNodeResponse.links:type_name -> csiproxy.inspect.v1.Link
@@ -1052,29 +1052,29 @@ var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_pr
 	0, // [0:8] is the sub-list for field type_name
 }
 
-func init() { file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_init() }
-func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_init() {
-	if File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto != nil {
+func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_init() }
+func file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_init() {
+	if File_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto != nil {
 		return
 	}
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[2].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes[6].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[2].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc)),
 			NumEnums:      1,
 			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_goTypes,
-		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_depIdxs,
-		EnumInfos:         file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_enumTypes,
-		MessageInfos:      file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_msgTypes,
+		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_goTypes,
+		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_depIdxs,
+		EnumInfos:         file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_enumTypes,
+		MessageInfos:      file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes,
 	}.Build()
-	File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto = out.File
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_goTypes = nil
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_inspectv1_api_proto_depIdxs = nil
+	File_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto = out.File
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_goTypes = nil
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_depIdxs = nil
 }

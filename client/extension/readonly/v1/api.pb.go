@@ -2,9 +2,9 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        (unknown)
-// source: github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1/api.proto
+// source: github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1/api.proto
 
-package readonlyv1
+package v1
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -33,7 +33,7 @@ type SetDiskReadOnlyRequest struct {
 
 func (x *SetDiskReadOnlyRequest) Reset() {
 	*x = SetDiskReadOnlyRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -45,7 +45,7 @@ func (x *SetDiskReadOnlyRequest) String() string {
 func (*SetDiskReadOnlyRequest) ProtoMessage() {}
 
 func (x *SetDiskReadOnlyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -58,7 +58,7 @@ func (x *SetDiskReadOnlyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDiskReadOnlyRequest.ProtoReflect.Descriptor instead.
 func (*SetDiskReadOnlyRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescGZIP(), []int{0}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *SetDiskReadOnlyRequest) GetDiskNumber() uint32 {
@@ -83,7 +83,7 @@ type SetDiskReadOnlyResponse struct {
 
 func (x *SetDiskReadOnlyResponse) Reset() {
 	*x = SetDiskReadOnlyResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -95,7 +95,7 @@ func (x *SetDiskReadOnlyResponse) String() string {
 func (*SetDiskReadOnlyResponse) ProtoMessage() {}
 
 func (x *SetDiskReadOnlyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -108,7 +108,7 @@ func (x *SetDiskReadOnlyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDiskReadOnlyResponse.ProtoReflect.Descriptor instead.
 func (*SetDiskReadOnlyResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescGZIP(), []int{1}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescGZIP(), []int{1}
 }
 
 type GetDiskReadOnlyRequest struct {
@@ -121,7 +121,7 @@ type GetDiskReadOnlyRequest struct {
 
 func (x *GetDiskReadOnlyRequest) Reset() {
 	*x = GetDiskReadOnlyRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -133,7 +133,7 @@ func (x *GetDiskReadOnlyRequest) String() string {
 func (*GetDiskReadOnlyRequest) ProtoMessage() {}
 
 func (x *GetDiskReadOnlyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -146,7 +146,7 @@ func (x *GetDiskReadOnlyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDiskReadOnlyRequest.ProtoReflect.Descriptor instead.
 func (*GetDiskReadOnlyRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescGZIP(), []int{2}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *GetDiskReadOnlyRequest) GetDiskNumber() uint32 {
@@ -165,7 +165,7 @@ type GetDiskReadOnlyResponse struct {
 
 func (x *GetDiskReadOnlyResponse) Reset() {
 	*x = GetDiskReadOnlyResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -177,7 +177,7 @@ func (x *GetDiskReadOnlyResponse) String() string {
 func (*GetDiskReadOnlyResponse) ProtoMessage() {}
 
 func (x *GetDiskReadOnlyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -190,7 +190,7 @@ func (x *GetDiskReadOnlyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDiskReadOnlyResponse.ProtoReflect.Descriptor instead.
 func (*GetDiskReadOnlyResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescGZIP(), []int{3}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *GetDiskReadOnlyResponse) GetIsReadOnly() bool {
@@ -200,11 +200,11 @@ func (x *GetDiskReadOnlyResponse) GetIsReadOnly() bool {
 	return false
 }
 
-var File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto protoreflect.FileDescriptor
+var File_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto protoreflect.FileDescriptor
 
-const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDesc = "" +
+const file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"Kgithub.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1/api.proto\x12\x14csiproxy.readonly.v1\"[\n" +
+	"Jgithub.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1/api.proto\x12\x14csiproxy.readonly.v1\"[\n" +
 	"\x16SetDiskReadOnlyRequest\x12\x1f\n" +
 	"\vdisk_number\x18\x01 \x01(\rR\n" +
 	"diskNumber\x12 \n" +
@@ -219,28 +219,28 @@ const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api
 	"isReadOnly2\xf2\x01\n" +
 	"\fDiskReadOnly\x12p\n" +
 	"\x0fSetDiskReadOnly\x12,.csiproxy.readonly.v1.SetDiskReadOnlyRequest\x1a-.csiproxy.readonly.v1.SetDiskReadOnlyResponse\"\x00\x12p\n" +
-	"\x0fGetDiskReadOnly\x12,.csiproxy.readonly.v1.GetDiskReadOnlyRequest\x1a-.csiproxy.readonly.v1.GetDiskReadOnlyResponse\"\x00BCZAgithub.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1b\x06proto3"
+	"\x0fGetDiskReadOnly\x12,.csiproxy.readonly.v1.GetDiskReadOnlyRequest\x1a-.csiproxy.readonly.v1.GetDiskReadOnlyResponse\"\x00BBZ@github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1b\x06proto3"
 
 var (
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescOnce sync.Once
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescData []byte
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescOnce sync.Once
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescData []byte
 )
 
-func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescGZIP() []byte {
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescOnce.Do(func() {
-		file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDesc)))
+func file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescGZIP() []byte {
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescOnce.Do(func() {
+		file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDesc)))
 	})
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDescData
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_goTypes = []any{
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_goTypes = []any{
 	(*SetDiskReadOnlyRequest)(nil),  // 0: csiproxy.readonly.v1.SetDiskReadOnlyRequest
 	(*SetDiskReadOnlyResponse)(nil), // 1: csiproxy.readonly.v1.SetDiskReadOnlyResponse
 	(*GetDiskReadOnlyRequest)(nil),  // 2: csiproxy.readonly.v1.GetDiskReadOnlyRequest
 	(*GetDiskReadOnlyResponse)(nil), // 3: csiproxy.readonly.v1.GetDiskReadOnlyResponse
 }
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_depIdxs = []int32{
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_depIdxs = []int32{
 	0, // 0: csiproxy.readonly.v1.DiskReadOnly.SetDiskReadOnly:input_type -> csiproxy.readonly.v1.SetDiskReadOnlyRequest
 	2, // 1: csiproxy.readonly.v1.DiskReadOnly.GetDiskReadOnly:input_type -> csiproxy.readonly.v1.GetDiskReadOnlyRequest
 	1, // 2: csiproxy.readonly.v1.DiskReadOnly.SetDiskReadOnly:output_type -> csiproxy.readonly.v1.SetDiskReadOnlyResponse
@@ -252,26 +252,26 @@ var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_p
 	0, // [0:0] is the sub-list for field type_name
 }
 
-func init() { file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_init() }
-func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_init() {
-	if File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto != nil {
+func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_init() }
+func file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_init() {
+	if File_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_rawDesc)),
 			NumEnums:      0,
 			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_goTypes,
-		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_depIdxs,
-		MessageInfos:      file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_msgTypes,
+		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_goTypes,
+		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_depIdxs,
+		MessageInfos:      file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_msgTypes,
 	}.Build()
-	File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto = out.File
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_goTypes = nil
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_readonlyv1_api_proto_depIdxs = nil
+	File_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto = out.File
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_goTypes = nil
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto_depIdxs = nil
 }

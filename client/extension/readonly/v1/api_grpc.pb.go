@@ -2,9 +2,9 @@
 // versions:
 // - protoc-gen-go-grpc v1.6.2
 // - protoc             (unknown)
-// source: github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1/api.proto
+// source: github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1/api.proto
 
-package readonlyv1
+package v1
 
 import (
 	context "context"
@@ -30,8 +30,8 @@ const (
 // DiskReadOnly shows and changes whether disks are read-only. The published API has no such
 // call.
 //
-// It is not part of the published API: drivers must not use it, and it may change together
-// with csi-proxyctl, which uses it.
+// It is an extension: the daemons of other projects do not have it, and they answer
+// Unimplemented.
 type DiskReadOnlyClient interface {
 	// SetDiskReadOnly makes a disk read-only or writable, online or offline. A repetition does
 	// nothing. It returns NotFound if the disk does not exist, PermissionDenied for the system
@@ -78,8 +78,8 @@ func (c *diskReadOnlyClient) GetDiskReadOnly(ctx context.Context, in *GetDiskRea
 // DiskReadOnly shows and changes whether disks are read-only. The published API has no such
 // call.
 //
-// It is not part of the published API: drivers must not use it, and it may change together
-// with csi-proxyctl, which uses it.
+// It is an extension: the daemons of other projects do not have it, and they answer
+// Unimplemented.
 type DiskReadOnlyServer interface {
 	// SetDiskReadOnly makes a disk read-only or writable, online or offline. A repetition does
 	// nothing. It returns NotFound if the disk does not exist, PermissionDenied for the system
@@ -177,5 +177,5 @@ var DiskReadOnly_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
-	Metadata: "github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/readonlyv1/api.proto",
+	Metadata: "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1/api.proto",
 }
