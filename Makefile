@@ -1,6 +1,6 @@
 # Everything one does with this repository. Go and make are enough, nothing needs root,
-# and only test-wine and osslsigncode download anything but Go modules. `make` alone lists
-# the targets. Long commands are not printed; V=1 prints them.
+# and only test-wine, test-drivers and osslsigncode download anything but Go modules. `make`
+# alone lists the targets. Long commands are not printed; V=1 prints them.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -49,6 +49,7 @@ GO_TOOLS     := GOWORK=off $(GO) -C tools
 OUR_TOOLS    := ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
 GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
+GO_DRIVERS   := GOWORK=off $(GO) -C test/drivers
 
 # What 'make generate' runs besides our own protogen, and what it writes.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
@@ -96,6 +97,8 @@ test: ## Run all tests, and compile all tests for Windows
 	$(GO) test $(RACE) -shuffle=on $(PACKAGES)
 	$(GO_TOOLS) test $(RACE) -shuffle=on $(OUR_TOOLS)
 	$(GO_MANIFESTS) test -shuffle=on ./...
+	$(GO_DRIVERS) test $(RACE) -shuffle=on ./...
+	$(GO_DRIVERS) vet -tags=wine ./...
 	$(GO_EXAMPLES) test $(RACE) -shuffle=on ./csi-node-plugin/...
 	$(GO_EXAMPLES) test -count=1 ./manuals # the go command does not notice changes of the manuals
 	GOOS=windows $(GO) vet -trimpath -tags=vhdx,wine $(PACKAGES)
@@ -105,6 +108,13 @@ test: ## Run all tests, and compile all tests for Windows
 .PHONY: test-wine
 test-wine: build ## Run the Windows programs and tests under Wine; installs it for this user if missing
 	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=20m ./test/wine/...
+
+# One driver after the other. Modules and builds of drivers stay in the caches of the go command and
+# in bin/drivers: some gigabytes. Each package listed here has the flag -update.
+DRIVER_TESTS := ./unmodified
+.PHONY: test-drivers
+test-drivers: build ## Run released CSI drivers against the emulated node, under Wine, and rewrite docs/drivers.md
+	$(GO_DRIVERS) test -tags=wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS) -update
 
 # On Windows. The rest of 'make test' checks the repository, and gives the same result on any system.
 .PHONY: test-windows
@@ -125,6 +135,7 @@ lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rul
 	GOOS=windows bin/tools/golangci-lint run $(PACKAGES)
 	cd tools && GOWORK=off ../bin/tools/golangci-lint run $(OUR_TOOLS)
 	cd test/manifests && GOWORK=off ../../bin/tools/golangci-lint run ./...
+	cd test/drivers && GOWORK=off ../../bin/tools/golangci-lint run ./...
 	cd examples && GOWORK=off ../bin/tools/golangci-lint run ./... # 'make test' vets what is for Windows
 
 # The results go to a file and to docs/performance.md. The benchmark binaries run one after the
@@ -171,7 +182,7 @@ verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
 		! git ls-files --others --exclude-standard -- $(GENERATED) | grep . || \
 		{ echo >&2 "ERROR: generated code was out of date; run 'make generate' and commit the result."; exit 1; }
-	@for module in . client tools examples; do \
+	@for module in . client tools examples test/drivers; do \
 		GOWORK=off $(GO) -C $$module mod tidy -diff || \
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
 	done

@@ -1,0 +1,74 @@
+// Package report writes the tables of docs/drivers.md. It keeps the text around them, which people
+// write.
+package report
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+var update = flag.Bool("update", false, "write the results to docs/drivers.md")
+
+// block is a part of the page that a test replaces.
+var block = regexp.MustCompile(`(?s)<!-- results: ([a-z0-9-]+) -->\n.*?<!-- end -->`)
+
+// Write puts a section into its block of docs/drivers.md. Root is the top directory of the repository.
+// Without the flag -update Write does nothing.
+func Write(root, name, section string) error {
+	if !*update {
+		return nil
+	}
+	page := filepath.Join(root, "docs", "drivers.md")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	written, err := fill(string(text), name, section)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	return os.WriteFile(page, []byte(written), 0o644)
+}
+
+// fill returns the page with a section in the block of that name.
+func fill(page, name, section string) (string, error) {
+	found := 0
+	page = block.ReplaceAllStringFunc(page, func(old string) string {
+		if block.FindStringSubmatch(old)[1] != name {
+			return old
+		}
+		found++
+		return fmt.Sprintf("<!-- results: %s -->\n%s\n<!-- end -->", name, strings.TrimSpace(section))
+	})
+	if found != 1 {
+		return "", fmt.Errorf("there are %d blocks for %q, want 1", found, name)
+	}
+	return page, nil
+}
+
+// Table is a Markdown table.
+type Table struct {
+	Header []string
+	rows   [][]string
+}
+
+// Add adds a row.
+func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// String returns the table. Bars and line breaks in cells do not end them.
+func (t *Table) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(t.Header, " | "), strings.Repeat("---|", len(t.Header)))
+	for _, row := range t.rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = strings.NewReplacer("|", `\|`, "\r", "", "\n", " ").Replace(cell)
+		}
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+	}
+	return b.String()
+}

@@ -1,0 +1,44 @@
+package report
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestFill(t *testing.T) {
+	page := "# Title\n\n<!-- results: one -->\nold\n<!-- end -->\n\ntext\n\n<!-- results: two -->\n<!-- end -->\n"
+	got, err := fill(page, "one", "\nnew\nlines\n\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "# Title\n\n<!-- results: one -->\nnew\nlines\n<!-- end -->\n\ntext\n\n<!-- results: two -->\n<!-- end -->\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	again, err := fill(got, "one", "new\nlines")
+	if err != nil || again != got {
+		t.Errorf("the second time: %v\n%s", err, again)
+	}
+}
+
+func TestFill_Blocks(t *testing.T) {
+	for _, page := range []string{
+		"no block",
+		"<!-- results: other -->\n<!-- end -->",
+		strings.Repeat("<!-- results: one -->\n<!-- end -->\n", 2),
+	} {
+		if _, err := fill(page, "one", "text"); err == nil {
+			t.Errorf("%q was filled", page)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	table := Table{Header: []string{"Driver", "Result"}}
+	table.Add("a", "OK")
+	table.Add("b|c", "two\r\nlines")
+	want := "| Driver | Result |\n|---|---|\n| a | OK |\n| b\\|c | two lines |\n"
+	if got := table.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
