@@ -48,6 +48,7 @@ type Option func(*settings)
 type settings struct {
 	path        string
 	wait        bool
+	owners      []string
 	dialOptions []grpc.DialOption
 
 	after func(time.Duration) <-chan time.Time // time.After, except in tests
@@ -67,6 +68,18 @@ func WithWait() Option {
 	return func(s *settings) { s.wait = true }
 }
 
+// ErrUntrustedOwner is in the error of an endpoint that belongs to an account that this process
+// does not trust, see [WithTrustedOwners].
+var ErrUntrustedOwner = dial.ErrUntrustedOwner
+
+// WithTrustedOwners accepts endpoints of other accounts: SIDs such as S-1-5-19 on Windows, numbers
+// of users on other systems. A client sends passwords, so without this option the owner of the
+// pipe must be LocalSystem, Administrators or the user of this process. The owner of a socket, of
+// its directory and on Linux of its server must be root or that user.
+func WithTrustedOwners(owners ...string) Option {
+	return func(s *settings) { s.owners = append(s.owners, owners...) }
+}
+
 // WithDialOptions adds gRPC options, such as interceptors. They override our own. A
 // dialer among them makes the connection, but the first probe of the endpoint does
 // not use it.
@@ -80,7 +93,8 @@ func WithDialOptions(opts ...grpc.DialOption) Option {
 // Connect first probes the endpoint, so that a missing daemon is one clear error here
 // and not one at every call. The error wraps the cause: errors.Is finds
 // [fs.ErrNotExist] for an endpoint that does not exist and [fs.ErrPermission] for one
-// that does not admit this process. A probe takes two seconds at most.
+// that does not admit this process, or belongs to an account that this process does not
+// trust (see [WithTrustedOwners]). A probe takes two seconds at most.
 //
 // ctx limits this function, not the life of the connection, which is established at
 // the first call and again whenever it is lost.
@@ -94,7 +108,7 @@ func Connect(ctx context.Context, group string, version apiversion.Version, opts
 	}
 	dialOptions := append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(dialEndpoint),
+		grpc.WithContextDialer(s.dial),
 		// A pipe's name is not a valid authority; gRPC sends this over Unix
 		// sockets.
 		grpc.WithAuthority("localhost"),
@@ -130,7 +144,7 @@ func (s *settings) await(ctx context.Context) error {
 func (s *settings) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	conn, err := dialEndpoint(ctx, s.path)
+	conn, err := s.dial(ctx, s.path)
 	if err != nil {
 		return err
 	}
@@ -138,8 +152,8 @@ func (s *settings) probe(ctx context.Context) error {
 	return nil
 }
 
-func dialEndpoint(ctx context.Context, path string) (net.Conn, error) {
-	conn, err := dial.Dial(ctx, path)
+func (s *settings) dial(ctx context.Context, path string) (net.Conn, error) {
+	conn, err := dial.Dial(ctx, path, s.owners)
 	if err != nil {
 		return nil, explain(runtime.GOOS, path, err)
 	}
@@ -147,7 +161,7 @@ func dialEndpoint(ctx context.Context, path string) (net.Conn, error) {
 }
 
 // permanent reports whether waiting cannot help: the endpoint does not admit this
-// process, or the path is invalid.
+// process or has the wrong owner, or the path is invalid.
 func permanent(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL)
 }
@@ -185,6 +199,14 @@ var problems = []struct {
 
 // explain turns a failure to connect into one sentence that names the endpoint.
 func explain(goos, path string, err error) error {
+	if errors.Is(err, ErrUntrustedOwner) {
+		expected := "root or this user"
+		if goos == "windows" {
+			expected = "LocalSystem, Administrators or this user"
+		}
+		return fmt.Errorf("csi-proxy endpoint %s: %w, not to %s; a program that takes the name of an endpoint receives passwords: "+
+			"stop it, or trust that owner with the option WithTrustedOwners of the client, --trusted-owner of csi-proxyctl", path, err, expected)
+	}
 	problem := "cannot connect"
 	for _, p := range problems {
 		if errors.Is(err, p.cause) {

@@ -18,8 +18,12 @@ import (
 //
 // On other systems path is a Unix socket, with or without unix:// in front, the way
 // kubelet and the CSI sidecars write it.
-func Dial(ctx context.Context, path string) (net.Conn, error) {
-	return dial(ctx, path)
+//
+// The endpoint must belong to this user, to the administrators of the system or to one of owners:
+// SIDs on Windows, numbers of users on other systems. Otherwise Dial sends nothing and returns an
+// *OwnerError.
+func Dial(ctx context.Context, path string, owners []string) (net.Conn, error) {
+	return dial(ctx, path, owners)
 }
 
 // pipeName returns the canonical spelling of a local pipe's name.

@@ -26,11 +26,12 @@ const defaultTimeout = 2 * time.Minute
 type app struct {
 	env Environment
 
-	format     output.Format
-	noHeaders  bool
-	dir        string
-	apiVersion string
-	timeout    time.Duration
+	format        output.Format
+	noHeaders     bool
+	dir           string
+	trustedOwners []string
+	apiVersion    string
+	timeout       time.Duration
 
 	current *cobra.Command // the command that the arguments select
 	started bool           // the command line was valid
@@ -76,6 +77,7 @@ answer; 4 doctor found a problem; 130 interrupted.`,
 	flags.VarP(&a.format, "output", "o", "output format: table, wide, json, yaml")
 	flags.BoolVar(&a.noHeaders, "no-headers", false, "omit the header line of tables")
 	flags.StringVar(&a.dir, "endpoint-dir", "", "directory of the sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
+	flags.StringSliceVar(&a.trustedOwners, "trusted-owner", nil, "accept endpoints of this account, too: a SID on Windows, the number of a user on other systems (default: LocalSystem or root, Administrators, this user)")
 	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group, such as v1beta2 (default: the newest that the server has)")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "time limit of the command; 0 means no limit")
 	root.AddCommand(a.node(), a.watch(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.completion())
@@ -206,7 +208,7 @@ type session struct {
 }
 
 func (a *app) session() *session {
-	node := endpoint.Node{Dir: a.dir}
+	node := endpoint.Node{Dir: a.dir, TrustedOwners: a.trustedOwners}
 	var groups []string
 	if group := a.ownGroup(); group != "" {
 		groups = append(groups, group)

@@ -209,6 +209,23 @@ func TestExamine_Denied(t *testing.T) {
 	}
 }
 
+// TestExamine_Foreign: an endpoint of another account is named, and the way out.
+func TestExamine_Foreign(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a socket to another user")
+	}
+	dir := serveNode(t)
+	if err := os.Chown(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "disk", Version: "v1"}), 54321, -1); err != nil {
+		t.Fatal(err)
+	}
+	found := at(t, dir).Examine(t.Context())
+	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+		return strings.Contains(f.Text, "belongs to 54321") && strings.Contains(f.Remedy, "--trusted-owner")
+	}) {
+		t.Errorf("got %+v, want the owner of disk/v1", found)
+	}
+}
+
 func TestExamine_Endpoints(t *testing.T) {
 	t.Run("nothing is there", func(t *testing.T) {
 		got, _ := findings(t, at(t, "/none"))

@@ -18,7 +18,7 @@ func (d examination) endpoints(_ context.Context, f *findings) {
 	by := map[endpoint.State][]string{}
 	pids := map[int][]string{}
 	versions := map[string]bool{}
-	var silent, denied error
+	var silent, denied, foreign error
 	var newestMissing []string
 	for _, h := range d.health {
 		by[h.State] = append(by[h.State], h.Name.String())
@@ -33,6 +33,8 @@ func (d examination) endpoints(_ context.Context, f *findings) {
 			silent = h.Err
 		case endpoint.Denied:
 			denied = h.Err
+		case endpoint.Foreign:
+			foreign = h.Err
 		case endpoint.Missing:
 			if h.Name.Version == endpoint.Newest(h.Name.Group) {
 				newestMissing = append(newestMissing, h.Name.String())
@@ -47,6 +49,10 @@ func (d examination) endpoints(_ context.Context, f *findings) {
 	}
 	if names := by[endpoint.Denied]; len(names) > 0 {
 		f.add(Error, check, d.admission(), "%s: %v", list(names), denied)
+	}
+	if names := by[endpoint.Foreign]; len(names) > 0 {
+		f.add(Error, check, "find the process with 'csi-proxyctl versions -o wide' and stop it, then restart csi-proxy; if the owner is right, pass --trusted-owner",
+			"%s: %v", list(names), foreign)
 	}
 	if names := by[endpoint.Dead]; len(names) > 0 {
 		f.add(Error, check, "start the server; it replaces them", "%s: sockets without a server", list(names))

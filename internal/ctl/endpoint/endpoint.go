@@ -71,6 +71,9 @@ type Node struct {
 	// Dir is the directory of the sockets or the prefix of the pipes; empty means the default
 	// of all clients.
 	Dir string
+
+	// TrustedOwners may own endpoints, besides the accounts that all clients trust.
+	TrustedOwners []string
 }
 
 // Path returns the path of an endpoint.
@@ -102,7 +105,7 @@ func (n Node) Dial(ctx context.Context, name Name) (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	path := n.Path(name)
-	conn, err := client.Connect(ctx, name.Group, version, client.WithPipePath(path))
+	conn, err := client.Connect(ctx, name.Group, version, client.WithPipePath(path), client.WithTrustedOwners(n.TrustedOwners...))
 	if err != nil && n.Dir != "" && errors.Is(err, fs.ErrNotExist) {
 		// The client's error suggests CSI_PROXY_SOCKET_DIR, which --endpoint-dir overrides.
 		err = fmt.Errorf("csi-proxy endpoint %s: no such socket or pipe; check --endpoint-dir and that the server has this group and version (%w)", path, fs.ErrNotExist)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
@@ -29,6 +30,7 @@ const (
 	Missing    State = "missing"     // no such pipe or socket
 	Dead       State = "dead"        // a socket file without a server
 	Denied     State = "denied"      // this account may not connect
+	Foreign    State = "foreign"     // belongs to an account that clients do not trust
 	Silent     State = "silent"      // a process owns it but does not answer like csi-proxy
 )
 
@@ -101,6 +103,8 @@ func unreachable(err error) State {
 		return Missing
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Dead
+	case errors.Is(err, client.ErrUntrustedOwner):
+		return Foreign
 	case errors.Is(err, fs.ErrPermission):
 		return Denied
 	default:
