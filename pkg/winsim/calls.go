@@ -52,7 +52,10 @@ func (n *Node) beginCallOn(ctx context.Context, call string, names func() []stri
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return n.applyFaults(ctx, call, names)
+	if err := n.applyFaults(ctx, call, names); err != nil {
+		return err
+	}
+	return n.awaitDisk(ctx, names)
 }
 
 // callNames are the calls that a Fault can name.

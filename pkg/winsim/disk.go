@@ -24,6 +24,7 @@ type disk struct {
 	system      bool
 	trusted     bool // exempt from the SAN policy
 	dying       bool
+	hanging     chan struct{} // closed by HealDisk; nil unless HangDisk
 	// The platform refuses writes, and Windows cannot change that.
 	writeProtected bool
 	nameless       bool // not visible; holds a volume of the model without a disk

@@ -16,20 +16,26 @@ import (
 func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 	n.lock()
 	defer n.mu.Unlock()
+	return n.attach("attach disk", m, func(*disk) {})
+}
+
+// attach attaches a disk after fill has changed its content. n.mu is held.
+func (n *Node) attach(op string, m Disk, fill func(*disk)) (number uint32, err error) {
 	number = m.Number
 	if number == 0 {
 		number = n.freeNumber()
 	}
 	if n.attached(number) != nil {
-		return 0, winerr.New(winerr.Exists, "attach disk", fmt.Sprint(number), "the number is in use")
+		return 0, winerr.New(winerr.Exists, op, fmt.Sprint(number), "the number is in use")
 	}
 	d, problem := m.build(number)
 	if problem != nil {
-		return 0, winerr.As(winerr.Invalid, "attach disk", "", problem, "")
+		return 0, winerr.As(winerr.Invalid, op, "", problem, "")
 	}
 	if n.devices[winpath.Fold(d.slot)] != nil {
-		return 0, winerr.New(winerr.Exists, "attach disk", d.slot, "the path is in use")
+		return 0, winerr.New(winerr.Exists, op, d.slot, "the path is in use")
 	}
+	fill(d)
 	for _, v := range n.volumesOn(d) {
 		n.applyAutomount(v)
 	}
@@ -68,6 +74,7 @@ func (n *Node) DetachDisk(number uint32) error {
 // unplug removes a disk. n.mu is held.
 func (n *Node) unplug(d *disk) {
 	n.changed()
+	n.release(d)
 	n.unseen = slices.DeleteFunc(n.unseen, func(other *disk) bool { return other == d })
 	takeDownVolumes(n.volumesOn(d)...)
 	delete(n.disks, d.number)

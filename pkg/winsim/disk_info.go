@@ -16,9 +16,20 @@ import (
 type DiskInfo struct {
 	Number     uint32
 	Size       Size // on the backend; Windows may still show less
+	Visible    Size // that Windows shows
 	SectorSize uint32
+	Bus        Bus
+	Vendor     string
+	Product    string
+	Serial     string
+	Location   string
+	HasSCSI    bool // SCSI is its address
+	SCSI       SCSI
+	System     bool
 	Offline    bool
 	ReadOnly   bool
+	Failing    bool // see FailDisk
+	Hanging    bool // see HangDisk
 	Layout     Layout
 	Partitions []PartitionInfo
 }
@@ -47,18 +58,34 @@ func (n *Node) DiskInfo(number uint32) (DiskInfo, error) {
 	if d == nil {
 		return DiskInfo{}, noDisk("describe disk", number)
 	}
+	return d.info(), nil
+}
+
+func (d *disk) info() DiskInfo {
 	info := DiskInfo{
 		Number:     d.number,
 		Size:       Size(d.size),
+		Visible:    Size(d.visibleSize),
 		SectorSize: uint32(d.sector),
+		Bus:        d.bus,
+		Vendor:     d.descriptor.Vendor,
+		Product:    d.descriptor.Product,
+		Serial:     d.descriptor.Serial,
+		Location:   d.location,
+		System:     d.system,
 		Offline:    d.attributes.Offline,
 		ReadOnly:   d.attributes.ReadOnly,
+		Failing:    d.dying,
+		Hanging:    d.hanging != nil,
 		Layout:     d.table.kind(),
+	}
+	if d.scsi != nil {
+		info.HasSCSI, info.SCSI = true, *d.scsi
 	}
 	for _, p := range d.table.partitions {
 		info.Partitions = append(info.Partitions, p.info(d.table.style))
 	}
-	return info, nil
+	return info
 }
 
 func (t table) kind() Layout {

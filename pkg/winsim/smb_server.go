@@ -203,6 +203,9 @@ func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
 	model.Shares, model.Accounts = slices.Clone(model.Shares), slices.Clone(model.Accounts)
 	change(&model)
 	model.Name, model.Aliases = s.Name, s.Aliases
+	if err := n.keepsPasswords(model); err != nil {
+		return winerr.New(winerr.InUse, op, name, "%w", err)
+	}
 	if err := s.configure(model); err != nil {
 		return winerr.New(winerr.Invalid, op, name, "%w", err)
 	}

@@ -56,6 +56,16 @@ func (m Model) smbServer(name string) SMBServer {
 	return SMBServer{}
 }
 
+// checkPasswords returns an error if a password is not that of the model.
+func (m Model) checkPasswords(server SMBServer) error {
+	for _, account := range server.Accounts {
+		if known, ok := m.smbServer(server.Name).account(account.User); !ok || known.Password != account.Password {
+			return fmt.Errorf("the password of %s on %s differs from the model; changed passwords cannot be saved", account.User, server.Name)
+		}
+	}
+	return nil
+}
+
 func (s *saver) network() (servers []serverState, mappings []mappingState, err error) {
 	n := &s.node.network
 	for _, key := range slices.Sorted(maps.Keys(n.byName)) {
@@ -63,10 +73,8 @@ func (s *saver) network() (servers []serverState, mappings []mappingState, err e
 		if key != winpath.Fold(server.Name) {
 			continue // an alias
 		}
-		for _, account := range server.Accounts {
-			if known, ok := s.node.model.smbServer(server.Name).account(account.User); !ok || known.Password != account.Password {
-				return nil, nil, fmt.Errorf("the password of %s on %s differs from the model; changed passwords cannot be saved", account.User, server.Name)
-			}
+		if err := s.node.model.checkPasswords(server.SMBServer); err != nil {
+			return nil, nil, err
 		}
 		saved := serverState{Server: server.withoutPasswords(), Shares: map[string]int{}}
 		saved.Server.Shares = slices.Clone(server.Shares)

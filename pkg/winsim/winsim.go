@@ -44,6 +44,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -62,6 +63,7 @@ type Node struct {
 	model   Model         // never changes; nor do storage and digest
 	storage Storage       // of the model
 	digest  func() string // of the model
+	hanging atomic.Int32  // how many disks hang; most calls need not look for them
 
 	diskHost   diskapi.HostAPI
 	iscsiHost  iscsiapi.HostAPI

@@ -1,0 +1,144 @@
+package winsim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// CloneDisk attaches a disk with a copy of the content of another one, such as a restored
+// snapshot: the same ids, partitions and files. m describes the hardware and must not have a
+// layout, partitions or bytes. Its size is by default that of the original, and never smaller.
+// Windows keeps the copy offline while the original is online.
+func (n *Node) CloneDisk(original uint32, m Disk) (number uint32, err error) {
+	const op = "clone disk"
+	n.lock()
+	defer n.mu.Unlock()
+	from := n.attached(original)
+	switch {
+	case from == nil:
+		return 0, noDisk(op, original)
+	case m.Layout != "" || m.ID != "" || len(m.Partitions) > 0 || len(m.Bytes) > 0:
+		return 0, winerr.New(winerr.Invalid, op, fmt.Sprint(original), "a copy has the layout of its original")
+	}
+	if m.Size == 0 {
+		m.Size = Size(from.size)
+	}
+	if m.SectorSize == 0 {
+		m.SectorSize = uint32(from.sector)
+	}
+	if int64(m.Size) < from.size || int64(m.SectorSize) != from.sector {
+		return 0, winerr.New(winerr.Invalid, op, fmt.Sprint(original), "a copy is not smaller than its original, %s, and has the same sector size, %d", Size(from.size), from.sector)
+	}
+	return n.attach(op, m, func(d *disk) { d.copyFrom(from) })
+}
+
+// copyFrom copies the content of a disk.
+func (d *disk) copyFrom(from *disk) {
+	for block, data := range from.content {
+		d.content[block] = slices.Clone(data)
+	}
+	for offset, fs := range from.fileSystems {
+		d.fileSystems[offset] = fs.clone()
+	}
+	d.table = from.table
+	d.table.partitions = nil
+	for _, p := range from.table.partitions {
+		made := &partition{Partition: p.Partition}
+		if p.volume != nil {
+			made.volume = &volume{guid: p.volume.guid, state: p.volume.state, extents: []extent{{d, p.Offset, p.Length}}}
+		}
+		d.table.partitions = append(d.table.partitions, made)
+	}
+}
+
+// clone returns a copy of a file system, with what is in the real directory of a mirrored one.
+func (fs *fileSystem) clone() *fileSystem {
+	fs.refreshAll()
+	made := *fs
+	made.mirrored = nil
+	made.root = fs.root.clone(nil)
+	return &made
+}
+
+// clone returns a copy of a tree that is not open or mirrored.
+func (e *entry) clone(parent *entry) *entry {
+	made := &entry{
+		name: e.name, shortName: e.shortName, parent: parent, readOnly: e.readOnly, isStream: e.isStream,
+		content: slices.Clone(e.content), link: e.link,
+	}
+	if e.children != nil {
+		made.children = map[string]*entry{}
+	}
+	for name, child := range e.children {
+		copied := child.clone(made)
+		made.children[name] = copied
+		if copied.shortName != "" {
+			made.giveShortName(copied, copied.shortName)
+		}
+	}
+	for name, stream := range e.streams {
+		if made.streams == nil {
+			made.streams = map[string]*entry{}
+		}
+		made.streams[name] = stream.clone(made)
+	}
+	return made
+}
+
+// FreeLUN returns the lowest LUN of an adapter that has neither a disk nor stored attributes of
+// an earlier one. ok is false if there is none.
+func (n *Node) FreeLUN(port uint8) (lun uint8, ok bool) {
+	n.lock()
+	defer n.mu.Unlock()
+	taken := map[uint8]bool{}
+	take := func(address SCSI) {
+		if address.Port == port && address.Path == 0 && address.Target == 0 {
+			taken[address.LUN] = true
+		}
+	}
+	for _, d := range n.allDisks() {
+		if d.scsi != nil {
+			take(*d.scsi)
+		}
+	}
+	for address := range n.persisted {
+		take(address)
+	}
+	for candidate := range 256 {
+		if !taken[uint8(candidate)] {
+			return uint8(candidate), true
+		}
+	}
+	return 0, false
+}
+
+// Disks describes all attached disks, by number, including those that Windows does not see yet.
+func (n *Node) Disks() []DiskInfo {
+	n.lock()
+	defer n.mu.Unlock()
+	var all []DiskInfo
+	for _, number := range slices.Sorted(maps.Keys(n.disks)) {
+		all = append(all, n.disks[number].info())
+	}
+	for _, d := range n.unseen {
+		all = append(all, d.info())
+	}
+	slices.SortFunc(all, func(a, b DiskInfo) int { return int(a.Number) - int(b.Number) })
+	return all
+}
+
+// DetachedDisks returns the numbers that ReattachDisk takes.
+func (n *Node) DetachedDisks() []uint32 {
+	n.lock()
+	defer n.mu.Unlock()
+	return slices.Sorted(maps.Keys(n.detached))
+}
+
+// allDisks are the disks that are attached, and those that were detached. n.mu is held.
+func (n *Node) allDisks() []*disk {
+	all := append(slices.Collect(maps.Values(n.disks)), n.unseen...)
+	return slices.AppendSeq(all, maps.Values(n.detached))
+}
