@@ -172,6 +172,7 @@ generate: ## Write the generated code, the reference of csi-proxyctl and the man
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)
 	bin/tools/protogen -plugins bin/tools -clients client/api
 	bin/tools/protogen -plugins bin/tools client/extension
+	bin/tools/protogen -plugins bin/tools internal/daemon/controlv1
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 	$(GO_MANIFESTS) run ./render
 

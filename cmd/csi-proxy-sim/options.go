@@ -18,11 +18,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
+const controlUsage = "serve the control service at this `address`, so that csi-proxyctl sim can attach, grow and fail disks while the node runs: " +
+	"the path of a Unix socket, on Windows the name of a pipe, or \"" + serve.DefaultControl + "\" for one beside the other endpoints (default: none)"
+
 // options are the flags of the simulator alone.
 type options struct {
-	model, preset, faults, socketDir, files, state string
-	seed                                           uint64
-	realTime                                       bool // false only in tests
+	model, preset, faults, socketDir, files, state, control string
+	seed                                                    uint64
+	realTime                                                bool // false only in tests
 }
 
 func (o *options) register(set *flag.FlagSet) {
@@ -32,6 +35,7 @@ func (o *options) register(set *flag.FlagSet) {
 	set.Uint64Var(&o.seed, "seed", 0, "seed for random faults (default: the seed of the model)")
 	set.StringVar(&o.files, "files", "", filesUsage)
 	set.StringVar(&o.state, "state", "", stateUsage)
+	set.StringVar(&o.control, "control", "", controlUsage)
 	set.StringVar(&o.socketDir, "socket-dir", "", "`directory` of the Unix sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
 }
 
@@ -56,6 +60,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		Format:          flags.Format,
 		NoPrivacy:       !flags.Privacy,
 		RefuseOtherUser: flags.RefuseOtherUser,
+		Control:         o.control,
 		Ready:           func() { o.printReady(); notify.Ready() },
 	}
 	if flags.MetricsAddress == "" {

@@ -116,6 +116,12 @@ type Endpoint struct {
 	newHandler func(Services) any
 }
 
+// Private returns an endpoint of a service that is not published and not part of a group. The
+// group and version name its pipe or socket.
+func Private(group, version string, desc *grpc.ServiceDesc, handler any) Endpoint {
+	return Endpoint{group, version, desc, func(Services) any { return handler }}
+}
+
 // Name returns group and version as they are written in flags and logs, such as
 // "disk/v1".
 func (e Endpoint) Name() string { return e.Group + "/" + e.Version }

@@ -47,6 +47,9 @@ type Config struct {
 	NoPrivacy bool
 	// RefuseOtherUser is the option of package smb.
 	RefuseOtherUser bool
+	// Control is where to serve the control service, with which csi-proxyctl sim changes the node:
+	// the path of a Unix socket, the name of a pipe, or DefaultControl. Empty means not at all.
+	Control string
 	// Ready is called when every endpoint listens; may be nil.
 	Ready func()
 }
@@ -64,6 +67,14 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	if cfg.AllowedServices == nil {
 		cfg.AllowedServices = servicelist.Default()
 	}
+	if cfg.Control != "" {
+		return runControlled(ctx, node, cfg)
+	}
+	return runAPI(ctx, node, cfg)
+}
+
+// runAPI serves the API, as a daemon that starts.
+func runAPI(ctx context.Context, node *winsim.Node, cfg Config) error {
 	hosts := daemon.LocalHosts() // defaults for groups that the node does not emulate
 	hosts.Disk = node.Disk()
 	hosts.Filesystem = node.Filesystem()

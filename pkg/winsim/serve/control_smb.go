@@ -1,0 +1,137 @@
+package serve
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/controlv1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// AddServer adds an SMB server.
+func (c *control) AddServer(_ context.Context, in *controlv1.AddServerRequest) (*controlv1.AddServerResponse, error) {
+	if err := c.node.AddSMBServer(winsim.SMBServer{Name: in.Server}); err != nil {
+		return nil, err
+	}
+	return &controlv1.AddServerResponse{}, nil
+}
+
+// StopServer makes a server unreachable.
+func (c *control) StopServer(_ context.Context, in *controlv1.StopServerRequest) (*controlv1.StopServerResponse, error) {
+	if err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) { s.Down = true }); err != nil {
+		return nil, err
+	}
+	return &controlv1.StopServerResponse{}, nil
+}
+
+// StartServer makes a server reachable again.
+func (c *control) StartServer(_ context.Context, in *controlv1.StartServerRequest) (*controlv1.StartServerResponse, error) {
+	if err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) { s.Down = false }); err != nil {
+		return nil, err
+	}
+	return &controlv1.StartServerResponse{}, nil
+}
+
+// AddShare adds an empty share.
+func (c *control) AddShare(_ context.Context, in *controlv1.AddShareRequest) (*controlv1.AddShareResponse, error) {
+	exists := false
+	err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) {
+		exists = slices.ContainsFunc(s.Shares, func(share winsim.SMBShare) bool { return winpath.Equal(share.Name, in.Share) })
+		if !exists {
+			s.Shares = append(s.Shares, winsim.SMBShare{Name: in.Share})
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case exists:
+		return nil, winerr.New(winerr.Exists, "add share", `\\`+in.Server+`\`+in.Share, "the server has it")
+	}
+	return &controlv1.AddShareResponse{}, nil
+}
+
+// AddAccount adds a user to a server.
+func (c *control) AddAccount(_ context.Context, in *controlv1.AddAccountRequest) (*controlv1.AddAccountResponse, error) {
+	const op = "add account"
+	if err := checkAccount(op, in.User, in.Password); err != nil {
+		return nil, err
+	}
+	exists := false
+	err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) {
+		exists = accountAt(s, in.User) >= 0
+		if !exists {
+			s.Accounts = append(s.Accounts, winsim.SMBAccount{User: in.User, Password: in.Password})
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case exists:
+		return nil, winerr.New(winerr.Exists, op, in.User, "server %s has it; to change its password, use SetPassword", in.Server)
+	}
+	return &controlv1.AddAccountResponse{}, nil
+}
+
+// SetPassword changes a password on the server.
+func (c *control) SetPassword(_ context.Context, in *controlv1.SetPasswordRequest) (*controlv1.SetPasswordResponse, error) {
+	const op = "set password"
+	if err := checkAccount(op, in.User, in.Password); err != nil {
+		return nil, err
+	}
+	at := -1
+	err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) {
+		if at = accountAt(s, in.User); at >= 0 {
+			s.Accounts[at].Password = in.Password
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case at < 0:
+		return nil, winerr.New(winerr.NotFound, op, in.User, "server %s has no such user", in.Server)
+	}
+	return &controlv1.SetPasswordResponse{}, nil
+}
+
+func accountAt(s *winsim.SMBServer, user string) int {
+	return slices.IndexFunc(s.Accounts, func(a winsim.SMBAccount) bool { return winpath.Equal(a.User, user) })
+}
+
+// checkAccount refuses names and passwords that no account has. The error does not contain the
+// password.
+func checkAccount(op, user, password string) error {
+	isControl := func(r rune) bool { return r < ' ' || r == 0x7f }
+	switch {
+	case user == "" || len(user) > maxText || strings.ContainsFunc(user, isControl):
+		return winerr.New(winerr.Invalid, op, user, "the name of a user has 1 to %d characters and no control characters", maxText)
+	case password == "" || len(password) > maxText || strings.ContainsFunc(password, isControl):
+		return winerr.New(winerr.Invalid, op, user, "a password has 1 to %d characters and no control characters", maxText)
+	}
+	return nil
+}
+
+// EndSessions ends all SMB sessions.
+func (c *control) EndSessions(context.Context, *controlv1.EndSessionsRequest) (*controlv1.EndSessionsResponse, error) {
+	c.node.EndSMBSessions()
+	return &controlv1.EndSessionsResponse{}, nil
+}
+
+// MakeDirectory creates a directory on a drive or a share.
+func (c *control) MakeDirectory(_ context.Context, in *controlv1.MakeDirectoryRequest) (*controlv1.MakeDirectoryResponse, error) {
+	path := strings.ReplaceAll(in.Path, "/", `\`)
+	isShare := strings.HasPrefix(path, `\\`)
+	make := c.node.Mkdir
+	switch {
+	case strings.HasPrefix(path, `\\?\`), strings.HasPrefix(path, `\\.\`):
+		return nil, winerr.New(winerr.Invalid, "create", path, `use a path such as C:\dir or \\server\share\dir`)
+	case isShare:
+		make = c.node.MkdirOnShare
+	}
+	if err := make(path); err != nil {
+		return nil, err
+	}
+	return &controlv1.MakeDirectoryResponse{}, nil
+}
