@@ -8,5 +8,6 @@
 // iscsi v1alpha2 and system v1alpha1. filesystem v2alpha1 and volume v2alpha1 add a
 // call each to their v1.
 //
-// The package itself holds only CmdletError, which no call uses any more.
+// The package itself holds WindowsError, a detail of the status of a failed call, and
+// CmdletError, which no call uses any more.
 package api

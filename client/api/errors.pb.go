@@ -86,6 +86,53 @@ func (x *CmdletError) GetMessage() string {
 	return ""
 }
 
+// WindowsError is a detail of the status of a failed call: the code with which Windows failed.
+// Statuses without a code have no such detail.
+type WindowsError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A Win32 error code, such as 5 for ERROR_ACCESS_DENIED, or an HRESULT.
+	Code          uint32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WindowsError) Reset() {
+	*x = WindowsError{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WindowsError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WindowsError) ProtoMessage() {}
+
+func (x *WindowsError) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WindowsError.ProtoReflect.Descriptor instead.
+func (*WindowsError) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *WindowsError) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
 var File_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto protoreflect.FileDescriptor
 
 const file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_rawDesc = "" +
@@ -95,7 +142,9 @@ const file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_rawDesc =
 	"\vcmdlet_name\x18\x01 \x01(\tR\n" +
 	"cmdletName\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\rR\x04code\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessageB0Z.github.com/kubernetes-csi/csi-proxy/client/apib\x06proto3"
+	"\amessage\x18\x03 \x01(\tR\amessage\"\"\n" +
+	"\fWindowsError\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\rR\x04codeB0Z.github.com/kubernetes-csi/csi-proxy/client/apib\x06proto3"
 
 var (
 	file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_rawDescOnce sync.Once
@@ -109,9 +158,10 @@ func file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_rawDescGZI
 	return file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_goTypes = []any{
-	(*CmdletError)(nil), // 0: api.CmdletError
+	(*CmdletError)(nil),  // 0: api.CmdletError
+	(*WindowsError)(nil), // 1: api.WindowsError
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -132,7 +182,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_api_errors_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
