@@ -270,6 +270,12 @@ func (c Code) meaning() meaning {
 // Kind is the usual class of the code; unknown codes are Internal.
 func (c Code) Kind() Kind { return c.meaning().kind }
 
+// FailureClass names the usual class for package client/failure.
+func (c Code) FailureClass() string { return c.Kind().FailureClass() }
+
+// WindowsCode is the number, for package client/failure.
+func (c Code) WindowsCode() uint32 { return uint32(c) }
+
 // Is lets errors.Is compare a bare Code with a Kind, with the standard library's
 // error of the same meaning, and on Windows with a syscall.Errno.
 func (c Code) Is(target error) bool { return c.Kind().Is(target) || c.isErrno(target) }

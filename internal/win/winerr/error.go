@@ -40,6 +40,9 @@ func (e *Error) Error() string {
 // Is matches the Kind and its counterpart in the standard library.
 func (e *Error) Is(target error) bool { return e.Kind.Is(target) }
 
+// FailureClass names the class for package client/failure.
+func (e *Error) FailureClass() string { return e.Kind.FailureClass() }
+
 // Unwrap returns the cause. Its class is hidden if it is not ours, because As chose
 // another one for a reason: "cannot create: the link there leads to nothing" must not
 // match fs.ErrNotExist.
@@ -97,7 +100,9 @@ func Cause(err error) error {
 }
 
 // KindOf finds the class of any error: that of the outermost *Error, else of the
-// Code, StorageCode or LegacyFormatCode it wraps, else of what the standard library says it is, else Internal.
+// Code, StorageCode or LegacyFormatCode it wraps, else of another error that names its
+// class, as those of a driver's fake may, else of what the standard library says it is,
+// else Internal.
 func KindOf(err error) Kind {
 	if known := (*Error)(nil); errors.As(err, &known) {
 		return known.Kind
@@ -108,7 +113,11 @@ func KindOf(err error) Kind {
 	})(nil); errors.As(err, &coded) { // a Code, StorageCode or LegacyFormatCode
 		return coded.Kind()
 	}
-	if kind := Kind(0); errors.As(err, &kind) {
+	if named := (interface {
+		error
+		FailureClass() string
+	})(nil); errors.As(err, &named) { // a Kind, or a class of package client/failure
+		kind, _ := kindNamed(named.FailureClass())
 		return kind
 	}
 	for kind, k := range kinds {

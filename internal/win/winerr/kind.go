@@ -11,10 +11,14 @@
 //
 //	errors.Is(err, winerr.NotFound)
 //
-// Drivers that use the library cannot import this package; for them every Kind
+// Drivers that use the library cannot import this package. For them every Kind
 // with a counterpart in the standard library matches it as well:
 // errors.Is(err, fs.ErrNotExist), fs.ErrExist, fs.ErrPermission, fs.ErrInvalid,
-// errors.ErrUnsupported, context.DeadlineExceeded, context.Canceled.
+// errors.ErrUnsupported, context.DeadlineExceeded, context.Canceled. And every Kind
+// matches the class of package client/failure with the same name. That package is in
+// another module, which the library must not need, so each knows the other by methods:
+// an error with a class has FailureClass, a class itself ClassName, and an error with a
+// Windows code WindowsCode.
 package winerr
 
 import (
@@ -92,6 +96,13 @@ func (k Kind) String() string { return kinds[k].name }
 // Error makes a Kind usable as the target of errors.Is.
 func (k Kind) Error() string { return kinds[k].name }
 
+// FailureClass names the class of an error for package client/failure.
+func (k Kind) FailureClass() string { return kinds[k].name }
+
+// ClassName is what FailureClass returns. Only classes themselves have it, so that
+// errors.Is compares with a class and not with any error that has one.
+func (k Kind) ClassName() string { return kinds[k].name }
+
 // Is reports whether target names this kind, in our words or in the standard
 // library's.
 func (k Kind) Is(target error) bool {
@@ -99,14 +110,28 @@ func (k Kind) Is(target error) bool {
 	return ok && k == other
 }
 
-// classOf returns the kind that target is another name of, if it is one: a Kind, or
-// the standard library's counterpart. It does not look at what target wraps.
+// classOf returns the kind that target is another name of, if it is one: a Kind, a
+// class of package client/failure, or the standard library's counterpart. It does not look
+// at what target wraps.
 func classOf(target error) (kind Kind, ok bool) {
 	if kind, ok := target.(Kind); ok {
 		return kind, true
 	}
+	if class, ok := target.(interface{ ClassName() string }); ok {
+		return kindNamed(class.ClassName())
+	}
 	for kind, k := range kinds {
 		if k.standard != nil && target == k.standard {
+			return Kind(kind), true
+		}
+	}
+	return Internal, false
+}
+
+// kindNamed returns the kind with a name.
+func kindNamed(name string) (kind Kind, ok bool) {
+	for kind, k := range kinds {
+		if k.name == name {
 			return Kind(kind), true
 		}
 	}

@@ -63,6 +63,9 @@ func (c StorageCode) Error() string {
 // Kind is the class of the code; unknown codes are Internal.
 func (c StorageCode) Kind() Kind { return storageCodes[c].kind }
 
+// FailureClass names the class for package client/failure.
+func (c StorageCode) FailureClass() string { return c.Kind().FailureClass() }
+
 // Is matches the Kind and its counterpart in the standard library.
 func (c StorageCode) Is(target error) bool { return c.Kind().Is(target) }
 
@@ -121,6 +124,9 @@ func (c LegacyFormatCode) Error() string {
 
 // Kind is the class of the code; unknown codes are Internal.
 func (c LegacyFormatCode) Kind() Kind { return legacyFormatCodes[c].kind }
+
+// FailureClass names the class for package client/failure.
+func (c LegacyFormatCode) FailureClass() string { return c.Kind().FailureClass() }
 
 // Is matches the Kind and its counterpart in the standard library.
 func (c LegacyFormatCode) Is(target error) bool { return c.Kind().Is(target) }

@@ -341,3 +341,43 @@ func TestNew_KeepsWrappedErrors(t *testing.T) {
 		t.Errorf("code %d and kind %q, want 21 and busy", winerr.CodeOf(err), winerr.KindOf(err))
 	}
 }
+
+// class and classed stand for package client/failure: a class, and an error that has one.
+type (
+	class   string
+	classed string
+)
+
+func (c class) Error() string          { return string(c) }
+func (c class) ClassName() string      { return string(c) }
+func (c class) FailureClass() string   { return string(c) }
+func (c classed) Error() string        { return "it is " + string(c) }
+func (c classed) FailureClass() string { return string(c) }
+
+// TestKind_MatchesClassesByName: package client/failure is in a module that the library does
+// not need, so its classes are known by their names.
+func TestKind_MatchesClassesByName(t *testing.T) {
+	for _, kind := range winerr.Kinds() {
+		err := fmt.Errorf("stage: %w", winerr.New(kind, "open", "disk 3", "it rains"))
+		for _, other := range winerr.Kinds() {
+			if got := errors.Is(err, class(other.String())); got != (other == kind) {
+				t.Errorf("errors.Is(%v, class %q) is %t", kind, other, got)
+			}
+			if errors.Is(err, classed(other.String())) {
+				t.Errorf("%v matches an error that only has the class %q", kind, other)
+			}
+		}
+		for _, foreign := range []error{class(kind.String()), classed(kind.String())} {
+			if got := winerr.KindOf(fmt.Errorf("fake: %w", foreign)); got != kind {
+				t.Errorf("KindOf(%v) is %v, want %v", foreign, got, kind)
+			}
+		}
+	}
+	hidden := winerr.As(winerr.InUse, "open", "disk 3", winerr.FileNotFound, "")
+	if errors.Is(hidden, class("not found")) || !errors.Is(hidden, class("in use")) {
+		t.Errorf("%v has the class of its cause", hidden)
+	}
+	if got := winerr.KindOf(classed("on fire")); got != winerr.Internal {
+		t.Errorf("an unknown class is %v", got)
+	}
+}
