@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/client/internal/dial"
 )
 
@@ -96,6 +97,9 @@ func WithDialOptions(opts ...grpc.DialOption) Option {
 // that does not admit this process, or belongs to an account that this process does not
 // trust (see [WithTrustedOwners]). A probe takes two seconds at most.
 //
+// Errors of calls are gRPC statuses that also match their class with errors.Is; package
+// [github.com/kubernetes-csi/csi-proxy/client/failure] has the classes.
+//
 // ctx limits this function, not the life of the connection, which is established at
 // the first call and again whenever it is lost.
 func Connect(ctx context.Context, group string, version apiversion.Version, opts ...Option) (*grpc.ClientConn, error) {
@@ -113,9 +117,15 @@ func Connect(ctx context.Context, group string, version apiversion.Version, opts
 		// sockets.
 		grpc.WithAuthority("localhost"),
 		grpc.WithConnectParams(connectParams),
+		grpc.WithChainUnaryInterceptor(classify),
 	}, s.dialOptions...)
 	// The target is a URL, so the path must be escaped.
 	return grpc.NewClient("passthrough:///"+url.PathEscape(s.path), dialOptions...)
+}
+
+// classify makes the errors of calls match their class; see package failure.
+func classify(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return failure.FromStatus(invoke(ctx, method, req, reply, conn, opts...))
 }
 
 // await returns when a probe succeeds or fails for good.

@@ -261,7 +261,7 @@ func (n *Node) allVolumes() []LocatedVolume {
 
 // Reason returns the message and code of a gRPC error as one clause.
 func Reason(err error) string {
-	if s, ok := status.FromError(err); ok && !errors.Is(err, context.Canceled) {
+	if s, ok := status.FromError(err); ok {
 		return fmt.Sprintf("%s (%s)", s.Message(), s.Code())
 	}
 	return err.Error()

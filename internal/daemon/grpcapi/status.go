@@ -3,35 +3,15 @@ package grpcapi
 import (
 	"errors"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/client/api"
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
-// kindCodes maps the kinds of the library's errors to gRPC codes.
-//
-// Busy and InUse differ in what the caller should do, as gRPC's guide says: Aborted
-// means "try again", FailedPrecondition "do not try again until the state has changed".
-//
-// https://grpc.io/docs/guides/status-codes/
-var kindCodes = map[winerr.Kind]codes.Code{
-	winerr.Internal:    codes.Internal,
-	winerr.Invalid:     codes.InvalidArgument,
-	winerr.NotFound:    codes.NotFound,
-	winerr.Exists:      codes.AlreadyExists,
-	winerr.Denied:      codes.PermissionDenied,
-	winerr.Busy:        codes.Aborted,
-	winerr.InUse:       codes.FailedPrecondition,
-	winerr.Unsupported: codes.Unimplemented,
-	winerr.Unavailable: codes.Unavailable,
-	winerr.NoSpace:     codes.ResourceExhausted,
-	winerr.Deadline:    codes.DeadlineExceeded,
-	winerr.Cancelled:   codes.Canceled,
-}
-
-// Status turns an error into a gRPC status: the code of its kind and its text. It returns
-// nil for nil, and an error that already has a status unchanged.
+// Status turns an error into a gRPC status: the code of its class, its text, and the Windows
+// code as a detail if there is one. It returns nil for nil, and an error that already has a
+// status unchanged.
 func Status(err error) error {
 	if err == nil {
 		return nil
@@ -39,16 +19,19 @@ func Status(err error) error {
 	if carrier := (interface{ GRPCStatus() *status.Status })(nil); errors.As(err, &carrier) {
 		return err
 	}
-	code, known := kindCodes[winerr.KindOf(err)]
-	if !known {
-		code = codes.Internal // the zero value, OK, would be success
+	answer := status.New(failure.Code(err), messageText(err.Error()))
+	if code, ok := failure.WindowsCode(err); ok {
+		if detailed, err := answer.WithDetails(&api.WindowsError{Code: code}); err == nil {
+			answer = detailed
+		}
 	}
-	return status.Error(code, messageText(err.Error()))
+	return answer.Err()
 }
 
-// maxMessage limits a status message. It is sent in a header, and clients in other
-// languages refuse headers of more than 8 KiB; a path alone can be longer.
-const maxMessage = 2 << 10
+// maxMessage limits a status message. It is sent in a header, where a byte that is not ASCII
+// takes three, and again in the header of the details. Clients in other languages refuse
+// headers of more than 8 KiB; a path alone can be longer.
+const maxMessage = 3 << 9
 
 func messageText(text string) string {
 	text = lineText(wireText(text))

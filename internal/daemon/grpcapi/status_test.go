@@ -10,7 +10,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/kubernetes-csi/csi-proxy/client/api"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -86,7 +88,40 @@ func TestStatus_LongText(t *testing.T) {
 	object := `C:\` + strings.Repeat("é", 30_000)
 	err := grpcapi.Status(winerr.New(winerr.NotFound, "open", object, "it is gone"))
 	text := status.Convert(err).Message()
-	if len(text) > 2048+8 || !utf8.ValidString(text) || !strings.HasPrefix(text, `open C:\é`) || !strings.HasSuffix(text, "it is gone") {
+	if len(text) > 1536+8 || !utf8.ValidString(text) || !strings.HasPrefix(text, `open C:\é`) || !strings.HasSuffix(text, "it is gone") {
 		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}
+
+// TestStatus_WindowsCode: the number in the text is for people, the detail for drivers.
+func TestStatus_WindowsCode(t *testing.T) {
+	long := `C:\` + strings.Repeat("é", 30_000)
+	for _, tt := range []struct {
+		err  error
+		want uint32
+	}{
+		{winerr.AccessDenied, 5},
+		{winerr.Wrap("open", long, winerr.SharingViolation), 32},
+		{winerr.As(winerr.InUse, "open", "disk 3", winerr.FileNotFound, "wait"), 2},
+		{fmt.Errorf("node x: %w", winerr.Wrap("open", "disk 3", winerr.FVELocked)), 0x80310000},
+		{winerr.Wrap("format", "volume x", winerr.StorageInUse), 0}, // its numbers mean other things
+		{winerr.New(winerr.Denied, "open", "disk 3", "the policy forbids it"), 0},
+	} {
+		s := status.Convert(grpcapi.Status(tt.err))
+		var got uint32
+		for _, detail := range s.Details() {
+			got = detail.(*api.WindowsError).GetCode()
+		}
+		if got != tt.want {
+			t.Errorf("Status(%v) has code %d, want %d", tt.err, got, tt.want)
+		}
+		bytes, err := proto.Marshal(s.Proto())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As gRPC encodes both: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+		if headers := 3*len(s.Message()) + len(bytes)*4/3; headers > 7<<10 {
+			t.Errorf("the headers of %.40q have %d bytes; many clients accept 8 KiB", s.Message(), headers)
+		}
 	}
 }
