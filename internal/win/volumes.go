@@ -92,6 +92,11 @@ type Volumes interface {
 	// first.
 	RootEntries(ctx context.Context, id VolumeID) ([]DirEntry, error)
 
+	// RootSecurity returns the access list of the volume's root directory, on a handle of it:
+	// GetSecurityInfo. It is a text that package sddl may read; Windows has lists that it does
+	// not know.
+	RootSecurity(ctx context.Context, id VolumeID) (accessList string, err error)
+
 	// SetRootSecurity replaces the access list of the volume's root directory, on a handle of
 	// it: SetKernelObjectSecurity. Entries in the root keep theirs. The list is a text that
 	// package sddl reads.

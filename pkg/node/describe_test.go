@@ -180,7 +180,7 @@ volume 00000000-0000-0000-0000-000000000044 state 1 NTFS 13107200 of 104853504 r
 var reads = []string{
 	"DeviceDescriptor", "DeviceIdentifiers", "DeviceLocation", "DeviceNumber", "DiskAttributes",
 	"DiskDevices", "DiskGeometry", "DriveLayout", "FileInfo", "FileSystem", "ListDirectory",
-	"Location", "OpenDirectory", "ReparsePoint", "SANPolicy", "SCSIAddress", "SMBMappings",
+	"Location", "NTFSVolumeData", "OpenDirectory", "ReparsePoint", "RootSecurity", "SANPolicy", "SCSIAddress", "SMBMappings",
 	"SystemVolumes", "VolumeExtents", "VolumeIDs", "VolumePaths", "VolumeSpace",
 }
 

@@ -174,11 +174,20 @@ const (
 	NotReady // offline
 )
 
+// RootAccessDefault is the root access of a volume that Windows has formatted and that has not been
+// changed since.
+const RootAccessDefault = "default"
+
 // Volume is a volume that has a name.
 type Volume struct {
 	ID          string // \\?\Volume{GUID}\
 	State       State
 	FileSystem  string
+	Label       string
+	ClusterSize uint32 // bytes, of NTFS; 0 if unknown
+	// RootAccess says who has access to the root directory of an NTFS or ReFS volume:
+	// RootAccessDefault, volumeapi.UsersModify, or the access list in SDDL.
+	RootAccess  string
 	Total, Used *int64
 	ReadOnly    *bool // by its disks or its partition; nil if unknown
 	MountPaths  []string

@@ -9,8 +9,10 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // volumeReport is what a volume has answered.
@@ -89,6 +91,44 @@ func (l *look) volume(ctx context.Context, v *volumeReport) {
 		v.MountPaths = append(v.MountPaths, path)
 	}
 	slices.Sort(v.MountPaths)
+	if v.State == Formatted { // last, because everything before it is more important
+		l.format(ctx, id, v)
+	}
+}
+
+// maxRootAccess is how long an access list in the answer can be.
+const maxRootAccess = 4096
+
+// format finds out how a volume was formatted. Other file systems have no clusters that can be
+// asked for, or no access lists.
+func (l *look) format(ctx context.Context, id win.VolumeID, v *volumeReport) {
+	isNTFS := winpath.Equal(v.FileSystem, "NTFS")
+	if isNTFS {
+		data, err := l.m.NTFSVolumeData(ctx, id)
+		v.failed.add("cluster size", err)
+		v.ClusterSize = data.BytesPerCluster
+	}
+	if isNTFS || winpath.Equal(v.FileSystem, "ReFS") {
+		list, err := l.m.RootSecurity(ctx, id)
+		if err == nil && len(list) > maxRootAccess {
+			err = fmt.Errorf("the access list has %d bytes, and only %d fit into the answer", len(list), maxRootAccess)
+		}
+		if v.failed.add("root access", err); err == nil {
+			v.RootAccess = rootAccess(list)
+		}
+	}
+}
+
+// rootAccess names an access list that has a name.
+func rootAccess(list string) string {
+	switch {
+	case sddl.Same(list, sddl.NewRoot):
+		return RootAccessDefault
+	case sddl.Same(list, sddl.UsersModify):
+		return volumeapi.UsersModify
+	default:
+		return list
+	}
 }
 
 // locate finds out which disks a volume is on. A volume that is not exactly one partition
@@ -131,7 +171,7 @@ func (l *look) content(ctx context.Context, id win.VolumeID, v *volumeReport) {
 	case err != nil:
 		v.failed.add("file system", err)
 	default:
-		v.State, v.FileSystem = Formatted, fileSystem.Name
+		v.State, v.FileSystem, v.Label = Formatted, fileSystem.Name, fileSystem.Label
 		space, err := l.m.VolumeSpace(ctx, id)
 		if v.failed.add("use", err); err == nil {
 			v.Total, v.Used = &space.Total, new(max(0, space.Total-space.Free))

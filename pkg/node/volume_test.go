@@ -6,8 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -48,4 +52,91 @@ func TestVolumes_MountPaths(t *testing.T) {
 			t.Errorf("%d paths with %d bytes, problems %q", len(v.MountPaths), bytes, v.Problems)
 		}
 	}
+}
+
+// formatted is what Describe tells about how a volume was formatted.
+func formatted(t *testing.T, description *wholenode.Description, id string) string {
+	t.Helper()
+	for _, v := range description.Volumes {
+		if v.ID == id {
+			return fmt.Sprintf("%s %q %d %s%s", v.FileSystem, v.Label, v.ClusterSize, v.RootAccess, strings.TrimSpace(problemText(v.Problems)))
+		}
+	}
+	t.Fatalf("there is no volume %s", id)
+	return ""
+}
+
+// TestVolumes_Format: label, cluster size and root access are those of the file system, with the
+// name of the root access if it has one.
+func TestVolumes_Format(t *testing.T) {
+	const fat = `\\?\Volume{00000000-0000-0000-0000-000000000002}\`
+	node := newNode(t, zoo())
+	i := inspector(t, node)
+	check := func(id, want string) {
+		t.Helper()
+		got := describe(t, i)
+		if text := formatted(t, &got, id); text != want {
+			t.Errorf("got %s, want %s", text, want)
+		}
+	}
+	check(data, `NTFS "" 4096 default`)
+	check(fat, `FAT32 "" 0 `)
+	ctx := t.Context()
+	if err := node.Format(ctx, data, win.FormatOptions{ClusterSize: 64 << 10, Label: "Größe 1"}); err != nil {
+		t.Fatal(err)
+	}
+	check(data, `NTFS "Größe 1" 65536 default`)
+	for list, want := range map[string]string{
+		// As the daemon sets it, and as Windows may list it.
+		"D:P(A;OICI;0x1f01ff;;;S-1-5-18)(A;OICI;0x1f01ff;;;S-1-5-32-544)(A;OICI;0x1301bf;;;S-1-5-32-545)(A;OICIIO;0x10000000;;;S-1-3-0)": volumeapi.UsersModify,
+		"D:PAI(A;OICIIO;FA;;;CO)(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;BU)":                                                  volumeapi.UsersModify,
+		"D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)": "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
+	} {
+		if err := node.SetRootSecurity(ctx, data, list); err != nil {
+			t.Fatal(err)
+		}
+		check(data, `NTFS "Größe 1" 65536 `+want)
+	}
+}
+
+// longList is a machine whose volumes have a very long access list, of a kind that sddl refuses.
+type longList struct{ *winsim.Node }
+
+func (longList) RootSecurity(context.Context, win.VolumeID) (string, error) {
+	return "D:" + strings.Repeat("(D;;FA;;;AN)", 1000), nil
+}
+
+func TestVolumes_LongRootAccess(t *testing.T) {
+	got := describe(t, newOn(t, longList{newNode(t, zoo())}))
+	const want = `NTFS "" 4096 ! root access: the access list has 12002 bytes, and only 4096 fit into the answer`
+	if text := formatted(t, &got, data); text != want {
+		t.Errorf("got %s, want %s", text, want)
+	}
+}
+
+// TestVolumes_RootHangs: a root directory that cannot be opened costs its own answer, and not the
+// mount paths and other volumes.
+func TestVolumes_RootHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, zoo())
+		if err := node.MountFolder(kubelet+`\plugins\x`, data); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := node.Inject(winsim.Fault{Call: "RootSecurity", Object: data, Delay: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		got := describe(t, inspector(t, node))
+		if text, want := formatted(t, &got, data), `NTFS "" 4096 ! root access: no answer in time`; text != want {
+			t.Errorf("got %s, want %s", text, want)
+		}
+		for _, v := range got.Volumes {
+			if v.ID == data && len(v.MountPaths) != 1 || v.ID != data && len(v.Problems) != 0 {
+				t.Errorf("%s: mounted at %q, problems %q", v.ID, v.MountPaths, v.Problems)
+			}
+		}
+		if took := time.Since(begin); took > 6*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
 }

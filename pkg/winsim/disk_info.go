@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 )
 
 // DiskInfo is a snapshot of a disk.
@@ -119,7 +120,7 @@ func (p *partition) info(style win.PartitionStyle) PartitionInfo {
 		}
 		if fs := v.fileSystem(); fs != nil {
 			info.FileSystem, info.Label, info.ClusterSize = fs.kind, fs.label, Size(fs.cluster)
-			info.RootAccess = cmp.Or(fs.rootAccess, defaultRootAccess)
+			info.RootAccess = cmp.Or(fs.rootAccess, sddl.NewRoot)
 		}
 	}
 	return info

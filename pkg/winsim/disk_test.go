@@ -82,6 +82,7 @@ func storageCalls(ctx context.Context, node *winsim.Node) map[string]func() erro
 		"FormatLegacy":        func() error { return node.FormatLegacy(ctx, dataID, win.FormatOptions{}) },
 		"SetVolumeLabel":      func() error { return node.SetVolumeLabel(ctx, dataID, "data") },
 		"RootEntries":         func() error { _, err := node.RootEntries(ctx, dataID); return err },
+		"RootSecurity":        func() error { _, err := node.RootSecurity(ctx, dataID); return err },
 		"SetRootSecurity":     func() error { return node.SetRootSecurity(ctx, dataID, "D:P(A;;FA;;;SY)") },
 		"RefreshStorageCache": func() error { return node.RefreshStorageCache(ctx) },
 	}

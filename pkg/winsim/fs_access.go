@@ -10,12 +10,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// defaultRootAccess is the access list of the root of a new NTFS: members of Users can create
-// directories there, but no files.
-// https://github.com/kubernetes-csi/csi-proxy/issues/382
-// https://github.com/kubernetes/kubernetes/issues/131341
-const defaultRootAccess = "D:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICIIO;GA;;;CO)(A;OICI;0x1200a9;;;BU)(A;CI;LC;;;BU)(A;CIIO;DC;;;BU)(A;;0x1200a9;;;WD)"
-
 // WriteFileAsUser is WriteFile by a process that is only a member of Users, as ContainerUser of a
 // pod is. It fails with ERROR_ACCESS_DENIED (5) for a new file in the root of a volume whose access
 // list does not let Users add files. Only roots have access lists: it can write everywhere else.
@@ -37,7 +31,7 @@ func (n *Node) checkUserAccess(path string) error {
 	if err != nil || at.entry != nil || at.parent == nil || at.parent.parent != nil {
 		return err
 	}
-	list, err := sddl.Parse(cmp.Or(at.fs.rootAccess, defaultRootAccess))
+	list, err := sddl.Parse(cmp.Or(at.fs.rootAccess, sddl.NewRoot))
 	if err != nil || !list.Allows(sddl.AddFile, sddl.Users, sddl.Everyone, sddl.AuthenticatedUsers) {
 		return winerr.AccessDenied
 	}
@@ -70,10 +64,26 @@ func (n *Node) RootEntries(ctx context.Context, id win.VolumeID) ([]win.DirEntry
 	return entries, nil
 }
 
+// RootSecurity returns the access list of the root directory. Windows makes up one for file systems
+// that keep none.
+func (n *Node) RootSecurity(ctx context.Context, id win.VolumeID) (string, error) {
+	fs, unlock, err := n.openFileSystem(ctx, "RootSecurity", id)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if !fs.hasAccessLists() {
+		return "D:(A;;FA;;;WD)", nil
+	}
+	return cmp.Or(fs.rootAccess, sddl.NewRoot), nil
+}
+
+func (fs *fileSystem) hasAccessLists() bool { return fs.kind == NTFS || fs.kind == ReFS }
+
 // SetRootSecurity replaces the access list of the root directory.
 func (n *Node) SetRootSecurity(ctx context.Context, id win.VolumeID, accessList string) error {
 	return n.changeFileSystem(ctx, "SetRootSecurity", id, func(fs *fileSystem) error {
-		if _, err := sddl.Parse(accessList); err != nil || fs.kind == FAT32 || fs.kind == CDFS {
+		if _, err := sddl.Parse(accessList); err != nil || !fs.hasAccessLists() {
 			return winerr.InvalidParameter
 		}
 		fs.rootAccess = accessList

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -28,7 +29,14 @@ func TestRootAccess(t *testing.T) {
 		return text
 	}
 	seen := map[string]bool{print(node): true}
-	mustAll(t, node.SetRootSecurity(ctx, dataID, "D:P(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;BU)"))
+	if list, err := node.RootSecurity(ctx, dataID); err != nil || list != sddl.NewRoot {
+		t.Errorf("a new volume has the access list %q, %v", list, err)
+	}
+	const access = "D:P(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;BU)"
+	mustAll(t, node.SetRootSecurity(ctx, dataID, access))
+	if list, err := node.RootSecurity(ctx, dataID); err != nil || list != access {
+		t.Errorf("the access list is %q, %v", list, err)
+	}
 	seen[print(node)] = true
 	mustAll(t, node.SetVolumeLabel(ctx, dataID, "other"))
 	seen[print(node)] = true

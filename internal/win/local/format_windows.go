@@ -72,6 +72,23 @@ func (machine) RootEntries(ctx context.Context, id win.VolumeID) ([]win.DirEntry
 	})
 }
 
+// RootSecurity needs no right to read files.
+// https://learn.microsoft.com/windows/win32/api/aclapi/nf-aclapi-getsecurityinfo
+func (machine) RootSecurity(ctx context.Context, id win.VolumeID) (string, error) {
+	return within(ctx, reachVolume, string(id), func() (string, error) {
+		root, err := openPath(win.Following(string(id)), look|windows.READ_CONTROL)
+		if err != nil {
+			return "", err
+		}
+		defer windows.CloseHandle(root)
+		descriptor, err := windows.GetSecurityInfo(root, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
+		if err != nil {
+			return "", winapi.Error(err)
+		}
+		return descriptor.String(), nil
+	})
+}
+
 // SetRootSecurity does not use SetSecurityInfo, which would also change what is below the root.
 // https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-setkernelobjectsecurity
 func (machine) SetRootSecurity(ctx context.Context, id win.VolumeID, accessList string) error {

@@ -110,6 +110,8 @@ func (machine) RootEntries(context.Context, win.VolumeID) ([]win.DirEntry, error
 	return nil, ErrNotWindows
 }
 
+func (machine) RootSecurity(context.Context, win.VolumeID) (string, error) { return "", ErrNotWindows }
+
 func (machine) SetRootSecurity(context.Context, win.VolumeID, string) error { return ErrNotWindows }
 
 func (machine) RefreshStorageCache(context.Context) error { return ErrNotWindows }

@@ -114,3 +114,22 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestSame(t *testing.T) {
+	for _, c := range []struct {
+		name, a, b string
+		want       bool
+	}{
+		{"spelled differently", sddl.UsersModify, "D:PAI(A;OICIIO;FA;;;S-1-3-0)(A;OICI;0x1301bf;;;BU)(A;OICI;0x1f01ff;;;SY)(A;OICI;FA;;;S-1-5-32-544)", true},
+		{"one entry less", sddl.UsersModify, "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;BU)", false},
+		{"other flags", "D:P(A;OICI;FA;;;SY)", "D:P(A;CI;FA;;;SY)", false},
+		{"new and users-modify", sddl.NewRoot, sddl.UsersModify, false},
+		{"new", sddl.NewRoot, sddl.NewRoot, true},
+		{"not access lists", "", "", false},
+		{"an entry that denies", "D:(D;;FA;;;WD)", "D:(D;;FA;;;WD)", false},
+	} {
+		if got := sddl.Same(c.a, c.b); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

@@ -32,9 +32,6 @@ type FormatOptions struct {
 // run as ContainerUser are such members. By default, they can create only directories in the root.
 const UsersModify = "users-modify"
 
-// usersModify has the entry of CREATOR OWNER that new volumes have.
-const usersModify = "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1301bf;;;BU)(A;OICIIO;GA;;;CO)"
-
 // FormatterWithOptions is a HostAPI that can format as the caller wants. The hosts of this package
 // implement it. With another host, requests with options fail with errors.ErrUnsupported.
 type FormatterWithOptions interface {
@@ -95,7 +92,7 @@ func parseRootAccess(text string) (string, error) {
 	case "":
 		return "", nil
 	case UsersModify:
-		text = usersModify
+		text = sddl.UsersModify
 	}
 	list, err := sddl.Parse(text)
 	if err != nil {
