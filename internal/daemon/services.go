@@ -85,6 +85,9 @@ func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, 
 	if links {
 		options = append(options, node.WorkingDirs(cfg.WorkingDirs...))
 	}
+	if shares {
+		options = append(options, node.SMBHost(cfg.Hosts.SMB))
+	}
 	inspector, err := cfg.Hosts.Node(options...)
 	switch {
 	case err != nil:
@@ -100,6 +103,6 @@ type withoutShares struct{ grpcapi.Inspector }
 
 // Describe leaves out the shares.
 func (i withoutShares) Describe(ctx context.Context, parts ...node.Part) (*node.Description, error) {
-	parts = slices.DeleteFunc(parts, func(part node.Part) bool { return part == node.Shares })
+	parts = slices.DeleteFunc(parts, func(part node.Part) bool { return part == node.Shares || part == node.ShareAnswers })
 	return i.Inspector.Describe(ctx, parts...)
 }

@@ -35,8 +35,9 @@ type SMB interface {
 type SMBMapping struct {
 	Remote string // as it was given to Create
 	Status SMBStatus
-	// Plain means that Windows says it does not require encryption. False if it says nothing.
-	Plain bool
+	// Plain means that Windows says it does not require encryption, and Private that it does. Both
+	// are false if it says nothing.
+	Plain, Private bool
 }
 
 // SMBMappingRequest is what a mapping is made of.

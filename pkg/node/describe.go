@@ -44,9 +44,12 @@ func (n *Node) Describe(ctx context.Context, parts ...Part) (*Description, error
 	defer cancel()
 
 	l := look{Node: n}
-	description := l.node(limited, slices.Contains(parts, Shares))
+	description := l.node(limited, parts)
 	if slices.Contains(parts, Links) && n.limits != nil {
 		description.Links, description.LinksSearched = l.allLinks(limited), true
+		l.addFoundLinks(description.Shares)
+	} else {
+		l.addKnownLinks(limited, description.Shares)
 	}
 	description.Problems = l.problems.texts()
 	if err := ctx.Err(); err != nil {
@@ -90,6 +93,8 @@ type look struct {
 	present map[win.VolumeID]bool
 	// unanswered are the questions that disks did not answer, by path.
 	unanswered map[string]questions
+	// intoShares are the links that lead into a share, by share.
+	intoShares map[string][]string
 }
 
 // list is something that is listed at the same time as other lists: each may wait for disks that
@@ -108,14 +113,16 @@ func (l *look) makeAll(ctx context.Context, lists ...list) []error {
 }
 
 // node looks at everything except links.
-func (l *look) node(ctx context.Context, shares bool) Description {
+func (l *look) node(ctx context.Context, parts []Part) Description {
+	answers := slices.Contains(parts, ShareAnswers)
+	shares := answers || slices.Contains(parts, Shares)
 	var node Description
 	var volumes []volumeReport
 	var locations map[uint32]diskapi.DiskLocation
 	lists := append(l.diskLists(&node.Disks, &locations, true),
 		list{"volumes", func(ctx context.Context) (err error) { volumes, err = l.allVolumes(ctx); return err }})
 	if shares {
-		lists = append(lists, list{"shares", func(ctx context.Context) (err error) { node.Shares, err = l.allShares(ctx); return err }})
+		lists = append(lists, list{"shares", func(ctx context.Context) (err error) { node.Shares, err = l.allShares(ctx, answers); return err }})
 	}
 	failures := l.makeAll(ctx, lists...)
 	node.SharesListed = shares && failures[len(failures)-1] == nil

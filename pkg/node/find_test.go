@@ -323,7 +323,7 @@ func TestDescribe_Shares(t *testing.T) {
 	}
 	i := newOn(t, node)
 	got, err := i.Describe(ctx, wholenode.Shares)
-	if diff := cmp.Diff([]wholenode.Share{{Remote: `\\files\data`, Status: "ok"}}, got.Shares); err != nil || diff != "" || !got.SharesListed {
+	if diff := cmp.Diff([]wholenode.Share{{Remote: `\\files\data`, Status: "ok", Private: new(true)}}, got.Shares); err != nil || diff != "" || !got.SharesListed {
 		t.Errorf("%v, listed %v (-want +got):\n%s", err, got.SharesListed, diff)
 	}
 	if got, err := i.Describe(ctx); err != nil || got.Shares != nil || got.SharesListed {

@@ -13,6 +13,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
 // Bounds of a search: pods write in the directories that it lists.
@@ -178,6 +179,10 @@ func (s *linkSearch) link(ctx context.Context, dir win.Tree, name, path string) 
 		s.found(Link{Path: path, VolumeID: string(id), Stale: s.staleVolume(id)})
 		return nil
 	}
+	if share, remote := unc.ShareOf(point.Target()); remote && point.Tag == win.TagSymlink {
+		s.foundInto(share, path)
+		return ctx.Err()
+	}
 	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
 	defer cancel()
 	link, err := s.follow(limited, path)
@@ -235,6 +240,15 @@ func (s *linkSearch) staleVolume(id win.VolumeID) string {
 func (s *linkSearch) found(link Link) {
 	s.bytesLeft -= encodedSize(link.Path, link.VolumeID, link.Stale)
 	s.links = append(s.links, link)
+}
+
+// foundInto notes a link into a share. Nothing looks beyond it: shares may take minutes to answer.
+func (s *linkSearch) foundInto(share, path string) {
+	s.bytesLeft -= encodedSize(path)
+	if s.intoShares == nil {
+		s.intoShares = map[string][]string{}
+	}
+	s.intoShares[share] = append(s.intoShares[share], path)
 }
 
 // trouble notes what could not be found out about a file that pods may have named.

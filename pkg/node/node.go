@@ -9,7 +9,8 @@
 //
 // It must work on a node that is in trouble: a description names whatever does not answer, with the
 // reason, and the rest hardly waits for it. It changes nothing: a volume that is offline stays
-// offline. It asks no file server.
+// offline. It asks file servers only if the caller wants to know whether they answer, see
+// ShareAnswers.
 //
 // The package compiles on every system. On systems other than Windows, a Node that New returns
 // fails with an error for which errors.Is(err, errors.ErrUnsupported) holds; one that NewOn returns
@@ -24,6 +25,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 )
 
 // Interface is what a Node does, for drivers that replace it in tests.
@@ -39,6 +41,7 @@ type Node struct {
 	m      win.Machine
 	disks  diskapi.DiskAPI
 	limits *policy.Policy // nil: no links are searched
+	smb    smbapi.HostAPI // nil: only Windows tells about mappings
 	turns  *keylock.Locks[struct{}]
 }
 
@@ -54,9 +57,20 @@ func WorkingDirs(dirs ...string) Option {
 	}
 }
 
+// SMBHost is the host that creates and removes mappings, such as that of smbapi.NewOn. It knows what
+// Windows does not list: the users of mappings, and which removals wait. It must implement
+// smbapi.MappingTeller; otherwise the option has no effect. New needs no such option: it uses that of
+// smbapi.New.
+func SMBHost(host smbapi.HostAPI) Option {
+	return func(n *Node) error {
+		n.smb = host
+		return nil
+	}
+}
+
 // New returns the machine this program runs on.
 func New(options ...Option) (*Node, error) {
-	return build(&Node{m: local.Machine(), disks: diskapi.New()}, options)
+	return build(&Node{m: local.Machine(), disks: diskapi.New(), smb: smbapi.New()}, options)
 }
 
 // NewOn returns a given machine. Outside this module that is an emulated one: NewOn(emulated) with
@@ -84,6 +98,9 @@ const (
 	Links Part = iota + 1
 	// Shares are the global mappings of SMB shares.
 	Shares
+	// ShareAnswers are Shares, with whether each of them answers. It opens every share, as a pod
+	// does, so Windows connects mappings again that it has disconnected.
+	ShareAnswers
 )
 
 // Description is the storage of a node at one moment. What is unknown is nil or empty, and a problem
@@ -207,6 +224,23 @@ type Link struct {
 type Share struct {
 	Remote string // \\server\share
 	// Status is what Windows last knew of the connection: ok, paused, disconnected, network error,
-	// connecting, reconnecting, unavailable, or a number.
+	// connecting, reconnecting, unavailable, or a number. It stays ok when the server is gone or the
+	// password changed.
 	Status string
+	// User is for whom the mapping was created; empty means guest. Windows does not tell it, so it is
+	// nil if another process created the mapping, or this one before it restarted.
+	User *string
+	// Private tells whether the mapping requires encryption. It is nil if Windows does not tell and
+	// another process created it.
+	Private *bool
+	// Answers tells whether the share can be opened with the mapping. It is nil without
+	// ShareAnswers. If it is false, a problem says why.
+	Answers *bool
+	// Links are the paths of links that lead straight into the share. With LinksSearched they are
+	// those in the working directories, otherwise those that this process has made.
+	Links []string
+	// RemovalWaits tells whether a driver has asked to remove the mapping, which goes with the last
+	// of the links. It is nil if it is unknown, see SMBHost.
+	RemovalWaits *bool
+	Problems     []string
 }

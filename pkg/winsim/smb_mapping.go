@@ -33,7 +33,7 @@ func (n *network) status(m *mapping) win.SMBStatus {
 
 // show is a mapping as Windows lists it.
 func (n *network) show(m *mapping) win.SMBMapping {
-	return win.SMBMapping{Remote: m.remote, Status: n.status(m), Plain: m.plain}
+	return win.SMBMapping{Remote: m.remote, Status: n.status(m), Plain: m.plain, Private: !m.plain}
 }
 
 // SMBMapping describes one mapping.

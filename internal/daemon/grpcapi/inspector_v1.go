@@ -40,6 +40,9 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 	if in.Shares {
 		parts = append(parts, node.Shares)
 	}
+	if in.ShareAnswers {
+		parts = append(parts, node.ShareAnswers)
+	}
 	found, err := s.inspector.Describe(ctx, parts...)
 	if err != nil {
 		return nil, err
@@ -52,6 +55,7 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 		out.Volumes = append(out.Volumes, &inspectv1.Volume{
 			Id: v.ID, State: inspectv1.Volume_State(v.State), // numbered alike
 			FileSystem: wireText(v.FileSystem), TotalBytes: v.Total, UsedBytes: v.Used, ReadOnly: v.ReadOnly,
+			Label: wireText(v.Label), ClusterSizeBytes: v.ClusterSize, RootAccess: wireText(v.RootAccess),
 			MountPaths: wireTexts(v.MountPaths), Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
 		})
 	}
@@ -59,9 +63,20 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 		out.Links = append(out.Links, &inspectv1.Link{Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale))})
 	}
 	for _, share := range found.Shares {
-		out.Shares = append(out.Shares, &inspectv1.Share{Remote: wireText(share.Remote), Status: share.Status})
+		out.Shares = append(out.Shares, wireShare(share))
 	}
 	return out, nil
+}
+
+func wireShare(share node.Share) *inspectv1.Share {
+	out := &inspectv1.Share{
+		Remote: wireText(share.Remote), Status: share.Status, Private: share.Private, Answers: share.Answers,
+		Links: wireTexts(share.Links), RemovalWaits: share.RemovalWaits, Problems: lineTexts(share.Problems),
+	}
+	if share.User != nil {
+		out.User = new(wireText(*share.User))
+	}
+	return out
 }
 
 func wireDisk(d node.Disk) *inspectv1.Disk {

@@ -14,6 +14,7 @@ var (
 	_ UserChecker   = boundHost{}
 	_ Mapper        = boundHost{}
 	_ LinkWatcher   = boundHost{}
+	_ MappingTeller = boundHost{}
 )
 
 // boundHost implements HostAPI: a host, and the context of its calls.
@@ -63,3 +64,9 @@ func (b boundHost) MapSMBShare(remotePath, localPath, username, password string)
 }
 
 func (b boundHost) LinksGone(path string) { b.host.linksGone(b.ctx, path) }
+
+func (b boundHost) MappingFacts(remotePath string) MappingFacts {
+	return b.host.mappingFacts(remotePath)
+}
+
+func (b boundHost) LiveLinks(remotePath string) []string { return b.host.liveLinks(b.ctx, remotePath) }

@@ -18,6 +18,7 @@ const (
 	opUnmap = "unmap share"
 	// opUnused is the removal of a mapping that was postponed.
 	opUnused = "unmap unused share"
+	opTell   = "describe mapping"
 )
 
 // host is a machine with an SMB client, and what its callers may do there.

@@ -9,16 +9,17 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// account is the account that a mapping is created for: hashes that mean nothing outside this
-// process, so that the password is not kept.
+// account is the account that a mapping is created for. The password is kept only in hashes that
+// mean nothing outside this process.
 type account struct {
+	name    string // of the user, as in the request
 	user    [sha256.Size]byte
 	login   [sha256.Size]byte // of the user and the password
 	private bool              // it requires encryption, whatever Windows says about it
 }
 
 func newAccount(user, password string, private bool) account {
-	return account{user: hashed(winpath.Fold(user), ""), login: hashed(user, password), private: private}
+	return account{name: user, user: hashed(winpath.Fold(user), ""), login: hashed(user, password), private: private}
 }
 
 func hashed(user, password string) [sha256.Size]byte {

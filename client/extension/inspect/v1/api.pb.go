@@ -88,7 +88,10 @@ type DescribeNodeRequest struct {
 	// Search the working directories for links, too. It takes longer.
 	Links bool `protobuf:"varint,1,opt,name=links,proto3" json:"links,omitempty"`
 	// List the global mappings of SMB shares, too.
-	Shares        bool `protobuf:"varint,2,opt,name=shares,proto3" json:"shares,omitempty"`
+	Shares bool `protobuf:"varint,2,opt,name=shares,proto3" json:"shares,omitempty"`
+	// Open each of the shares to learn whether it answers. It implies shares. Windows connects
+	// mappings again that it has disconnected.
+	ShareAnswers  bool `protobuf:"varint,3,opt,name=share_answers,json=shareAnswers,proto3" json:"share_answers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -133,6 +136,13 @@ func (x *DescribeNodeRequest) GetLinks() bool {
 func (x *DescribeNodeRequest) GetShares() bool {
 	if x != nil {
 		return x.Shares
+	}
+	return false
+}
+
+func (x *DescribeNodeRequest) GetShareAnswers() bool {
+	if x != nil {
+		return x.ShareAnswers
 	}
 	return false
 }
@@ -684,7 +694,14 @@ type Volume struct {
 	// Its partition, if it is exactly one; else 0.
 	Partition uint32 `protobuf:"varint,9,opt,name=partition,proto3" json:"partition,omitempty"`
 	// What could not be found out, each with the reason.
-	Problems      []string `protobuf:"bytes,10,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems []string `protobuf:"bytes,10,rep,name=problems,proto3" json:"problems,omitempty"`
+	// The name of the file system that its owner has given it. Unescaped, like mount_paths.
+	Label string `protobuf:"bytes,11,opt,name=label,proto3" json:"label,omitempty"`
+	// Of NTFS; 0 if unknown.
+	ClusterSizeBytes uint32 `protobuf:"varint,12,opt,name=cluster_size_bytes,json=clusterSizeBytes,proto3" json:"cluster_size_bytes,omitempty"`
+	// Who has access to the root directory: default, users-modify, or the access list in SDDL.
+	// Empty if unknown, or if the file system has no access lists.
+	RootAccess    string `protobuf:"bytes,13,opt,name=root_access,json=rootAccess,proto3" json:"root_access,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -789,6 +806,27 @@ func (x *Volume) GetProblems() []string {
 	return nil
 }
 
+func (x *Volume) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *Volume) GetClusterSizeBytes() uint32 {
+	if x != nil {
+		return x.ClusterSizeBytes
+	}
+	return 0
+}
+
+func (x *Volume) GetRootAccess() string {
+	if x != nil {
+		return x.RootAccess
+	}
+	return ""
+}
+
 // Link is a mounted folder or a link below a working directory.
 type Link struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -859,7 +897,22 @@ type Share struct {
 	// \\server\share
 	Remote string `protobuf:"bytes,1,opt,name=remote,proto3" json:"remote,omitempty"`
 	// ok, paused, disconnected, network error, connecting, reconnecting, unavailable, or a number.
-	Status        string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	// For whom it was created; empty means guest. Missing if the daemon has not created it since it
+	// started.
+	User *string `protobuf:"bytes,3,opt,name=user,proto3,oneof" json:"user,omitempty"`
+	// It requires encryption. Missing if unknown.
+	Private *bool `protobuf:"varint,4,opt,name=private,proto3,oneof" json:"private,omitempty"`
+	// The share can be opened with the mapping. Missing if the request does not ask for it. If it
+	// is false, a problem says why.
+	Answers *bool `protobuf:"varint,5,opt,name=answers,proto3,oneof" json:"answers,omitempty"`
+	// Links that lead straight into the share, by path. Without links_searched, only those that the
+	// daemon has made since it started. Unescaped: a program that shows them must escape them.
+	Links []string `protobuf:"bytes,6,rep,name=links,proto3" json:"links,omitempty"`
+	// A driver has asked to remove it, and it goes with the last of its links. Missing if unknown.
+	RemovalWaits *bool `protobuf:"varint,7,opt,name=removal_waits,json=removalWaits,proto3,oneof" json:"removal_waits,omitempty"`
+	// What could not be found out, each with the reason.
+	Problems      []string `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -908,14 +961,57 @@ func (x *Share) GetStatus() string {
 	return ""
 }
 
+func (x *Share) GetUser() string {
+	if x != nil && x.User != nil {
+		return *x.User
+	}
+	return ""
+}
+
+func (x *Share) GetPrivate() bool {
+	if x != nil && x.Private != nil {
+		return *x.Private
+	}
+	return false
+}
+
+func (x *Share) GetAnswers() bool {
+	if x != nil && x.Answers != nil {
+		return *x.Answers
+	}
+	return false
+}
+
+func (x *Share) GetLinks() []string {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+func (x *Share) GetRemovalWaits() bool {
+	if x != nil && x.RemovalWaits != nil {
+		return *x.RemovalWaits
+	}
+	return false
+}
+
+func (x *Share) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 var File_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto protoreflect.FileDescriptor
 
 const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"Igithub.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1/api.proto\x12\x13csiproxy.inspect.v1\"C\n" +
+	"Igithub.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1/api.proto\x12\x13csiproxy.inspect.v1\"h\n" +
 	"\x13DescribeNodeRequest\x12\x14\n" +
 	"\x05links\x18\x01 \x01(\bR\x05links\x12\x16\n" +
-	"\x06shares\x18\x02 \x01(\bR\x06shares\"\xcb\x02\n" +
+	"\x06shares\x18\x02 \x01(\bR\x06shares\x12#\n" +
+	"\rshare_answers\x18\x03 \x01(\bR\fshareAnswers\"\xcb\x02\n" +
 	"\x14DescribeNodeResponse\x12/\n" +
 	"\x05disks\x18\x01 \x03(\v2\x19.csiproxy.inspect.v1.DiskR\x05disks\x125\n" +
 	"\avolumes\x18\x02 \x03(\v2\x1b.csiproxy.inspect.v1.VolumeR\avolumes\x12/\n" +
@@ -970,7 +1066,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x12\n" +
 	"\x04type\x18\x04 \x01(\tR\x04type\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1b\n" +
-	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\"\xc5\x03\n" +
+	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\"\xaa\x04\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x127\n" +
 	"\x05state\x18\x02 \x01(\x0e2!.csiproxy.inspect.v1.Volume.StateR\x05state\x12\x1f\n" +
@@ -986,7 +1082,11 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\x05disks\x18\b \x03(\rR\x05disks\x12\x1c\n" +
 	"\tpartition\x18\t \x01(\rR\tpartition\x12\x1a\n" +
 	"\bproblems\x18\n" +
-	" \x03(\tR\bproblems\"G\n" +
+	" \x03(\tR\bproblems\x12\x14\n" +
+	"\x05label\x18\v \x01(\tR\x05label\x12,\n" +
+	"\x12cluster_size_bytes\x18\f \x01(\rR\x10clusterSizeBytes\x12\x1f\n" +
+	"\vroot_access\x18\r \x01(\tR\n" +
+	"rootAccess\"G\n" +
 	"\x05State\x12\v\n" +
 	"\aUNKNOWN\x10\x00\x12\r\n" +
 	"\tFORMATTED\x10\x01\x12\a\n" +
@@ -1001,10 +1101,22 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\x04Link\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1b\n" +
 	"\tvolume_id\x18\x02 \x01(\tR\bvolumeId\x12\x14\n" +
-	"\x05stale\x18\x03 \x01(\tR\x05stale\"7\n" +
+	"\x05stale\x18\x03 \x01(\tR\x05stale\"\x9d\x02\n" +
 	"\x05Share\x12\x16\n" +
 	"\x06remote\x18\x01 \x01(\tR\x06remote\x12\x16\n" +
-	"\x06status\x18\x02 \x01(\tR\x06status2r\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12\x17\n" +
+	"\x04user\x18\x03 \x01(\tH\x00R\x04user\x88\x01\x01\x12\x1d\n" +
+	"\aprivate\x18\x04 \x01(\bH\x01R\aprivate\x88\x01\x01\x12\x1d\n" +
+	"\aanswers\x18\x05 \x01(\bH\x02R\aanswers\x88\x01\x01\x12\x14\n" +
+	"\x05links\x18\x06 \x03(\tR\x05links\x12(\n" +
+	"\rremoval_waits\x18\a \x01(\bH\x03R\fremovalWaits\x88\x01\x01\x12\x1a\n" +
+	"\bproblems\x18\b \x03(\tR\bproblemsB\a\n" +
+	"\x05_userB\n" +
+	"\n" +
+	"\b_privateB\n" +
+	"\n" +
+	"\b_answersB\x10\n" +
+	"\x0e_removal_waits2r\n" +
 	"\tInspector\x12e\n" +
 	"\fDescribeNode\x12(.csiproxy.inspect.v1.DescribeNodeRequest\x1a).csiproxy.inspect.v1.DescribeNodeResponse\"\x00BAZ?github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1b\x06proto3"
 
@@ -1059,6 +1171,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_pr
 	}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[2].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

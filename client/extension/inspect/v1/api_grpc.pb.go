@@ -27,7 +27,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Inspector describes the storage of a node as a whole. It changes nothing, and asks Windows
-// only what wakes and mounts nothing.
+// only what wakes and mounts nothing. It asks file servers only if the caller wants that.
 //
 // It is an extension: the daemons of other projects do not have it, and they answer Unimplemented.
 type InspectorClient interface {
@@ -60,7 +60,7 @@ func (c *inspectorClient) DescribeNode(ctx context.Context, in *DescribeNodeRequ
 // for forward compatibility.
 //
 // Inspector describes the storage of a node as a whole. It changes nothing, and asks Windows
-// only what wakes and mounts nothing.
+// only what wakes and mounts nothing. It asks file servers only if the caller wants that.
 //
 // It is an extension: the daemons of other projects do not have it, and they answer Unimplemented.
 type InspectorServer interface {
