@@ -18,13 +18,18 @@ const pathsHelp = "path whose volume to show, such as a mount; repeatable"
 
 func (a *app) node() *cobra.Command {
 	var paths []string
+	var askShares bool
 	c := a.leaf(page{
 		use:   "node",
-		short: "Show disks, partitions, volumes and mounts as a tree, with warnings",
+		short: "Show disks, partitions, volumes, mounts and shares as a tree, with warnings",
 		long: `Show the node's storage as a tree: disks, partitions and volumes, how full they are, where
-they are mounted, and the links to them in the working directories. Lines with ! are
-warnings: disks that are offline, read-only or do not answer, volumes without a file
-system or locked, file systems smaller than their partition, stale mounts.
+they are mounted, and the links to them in the working directories; and the SMB shares that
+the node has mapped. Lines with ! are warnings: disks that are offline, read-only or do not
+answer, volumes without a file system or locked, file systems smaller than their partition,
+stale mounts.
+
+Windows' status of a share stays ok when its server is gone or the password has changed. To
+find out, use --ask-shares: the server then opens every share, as pods do.
 
 The information comes from the server's inspector. If the server has none, or with
 --api-version, it comes from the published API; a warning then says what is missing, and
@@ -32,15 +37,17 @@ The information comes from the server's inspector. If the server has none, or wi
 -o wide shows them in full.`,
 		example: `  csi-proxyctl node
   csi-proxyctl node --path 'C:\var\lib\kubelet\plugins\x\globalmount'
+  csi-proxyctl node --ask-shares
   csi-proxyctl node -o json`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
-		node, err := s.source.Node(ctx, paths)
+		node, err := s.source.Node(ctx, paths, askShares)
 		if err != nil {
 			return err
 		}
 		return a.draw(s, node)
 	})
 	c.Flags().StringArrayVar(&paths, "path", nil, pathsHelp)
+	c.Flags().BoolVar(&askShares, "ask-shares", false, "open every share to find out whether it answers")
 	return c
 }
 
@@ -101,7 +108,7 @@ func (a *app) refresh(ctx context.Context, paths []string) error {
 	defer cancel()
 	s := a.session()
 	defer s.client.Close()
-	node, err := s.source.Node(bounded, paths)
+	node, err := s.source.Node(bounded, paths, false)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

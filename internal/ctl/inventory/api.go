@@ -35,7 +35,7 @@ func (s Source) fromAPI(ctx context.Context) (Node, error) {
 		})
 	}
 	wg.Wait()
-	node := Node{Disks: disks, Volumes: []Volume{}, StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: []Warning{}}
+	node := Node{Disks: disks, Volumes: []Volume{}, Shares: []Share{}, StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: []Warning{}}
 	node.mergeNoAnswers()
 	return node, ctx.Err()
 }

@@ -35,6 +35,9 @@ func (n Node) Draw(p *output.Printer, width int) string {
 	for _, volume := range n.Volumes {
 		root.Branches = append(root.Branches, c.volume(1, volume, n.Paths, true))
 	}
+	for _, share := range n.Shares {
+		root.Branches = append(root.Branches, c.share(share))
+	}
 	for _, stale := range n.StaleMounts {
 		root.Branches = append(root.Branches, c.stale(stale))
 	}
@@ -53,6 +56,9 @@ func (n Node) countWarnings() int {
 	}
 	for _, v := range n.allVolumes() {
 		total += len(v.Warnings)
+	}
+	for _, share := range n.Shares {
+		total += len(share.Warnings)
 	}
 	for _, path := range n.Paths {
 		total += len(path.Warnings)
@@ -226,6 +232,9 @@ func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Bra
 		}
 	}
 	branch.Text = text
+	if format := v.format(); len(format) > 0 {
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.line(depth+1, format)})
+	}
 	for _, path := range v.MountPaths {
 		branch.Branches = append(branch.Branches, output.Branch{Text: c.shorten(depth+1, path)})
 	}
@@ -244,6 +253,67 @@ func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Bra
 	}
 	branch.Branches = append(branch.Branches, c.warn(depth+1, v.Warnings)...)
 	return branch
+}
+
+// format returns how a volume was formatted, as far as it is known.
+func (v Volume) format() (line []output.Cell) {
+	if v.Label != "" {
+		line = append(line, output.Cell{Text: "label " + v.Label})
+	}
+	if v.ClusterSizeBytes != 0 {
+		line = append(line, output.Cell{Text: "clusters of " + output.Size(int64(v.ClusterSizeBytes)), Style: output.Faint})
+	}
+	if v.RootAccess != "" {
+		line = append(line, output.Cell{Text: "root access " + v.RootAccess, Style: output.Faint})
+	}
+	return line
+}
+
+// share draws the mapping of a share with its links.
+func (c canvas) share(s Share) output.Branch {
+	status := output.Cell{Text: s.Status, Style: output.Good}
+	if s.Status != "ok" {
+		status.Style = output.Warning
+	}
+	line := []output.Cell{{Text: "share " + s.Remote, Style: output.Bold}, status, s.user(), s.encryption()}
+	if s.Answers != nil {
+		cell := output.Cell{Text: "answers", Style: output.Good}
+		if !*s.Answers {
+			cell = output.Cell{Text: "does not answer", Style: output.Bad}
+		}
+		line = append(line, cell)
+	}
+	if s.RemovalWaits != nil && *s.RemovalWaits {
+		line = append(line, output.Cell{Text: "removal waits for its links", Style: output.Faint})
+	}
+	branch := output.Branch{Text: c.line(1, line)}
+	for _, path := range s.Links {
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(2, "link ", path)})
+	}
+	branch.Branches = append(branch.Branches, c.warn(2, s.Warnings)...)
+	return branch
+}
+
+func (s Share) user() output.Cell {
+	switch {
+	case s.User == nil:
+		return output.Cell{Text: "user ?", Style: output.Faint}
+	case *s.User == "":
+		return output.Cell{Text: "guest"}
+	default:
+		return output.Cell{Text: "user " + *s.User}
+	}
+}
+
+func (s Share) encryption() output.Cell {
+	switch {
+	case s.Private == nil:
+		return output.Cell{Text: "encryption ?", Style: output.Faint}
+	case *s.Private:
+		return output.Cell{Text: "encrypted"}
+	default:
+		return output.Cell{Text: "not encrypted"}
+	}
 }
 
 // shows reports whether the volume's mounts and links include a path.

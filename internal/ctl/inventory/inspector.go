@@ -31,7 +31,7 @@ func inspectorTimeout(ctx context.Context) time.Duration {
 
 // inspect asks the inspector. If it does not answer, missing says why, and the caller asks the
 // API.
-func (s Source) inspect(ctx context.Context, links bool) (response *inspectv1.DescribeNodeResponse, missing string, err error) {
+func (s Source) inspect(ctx context.Context, request *inspectv1.DescribeNodeRequest) (response *inspectv1.DescribeNodeResponse, missing string, err error) {
 	if s.Endpoints == nil {
 		return nil, "--api-version bypasses the inspector", nil
 	}
@@ -40,7 +40,7 @@ func (s Source) inspect(ctx context.Context, links bool) (response *inspectv1.De
 	conn, err := s.Endpoints.Dial(limited, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
 	if err == nil {
 		defer conn.Close()
-		response, err = inspectv1.NewInspectorClient(conn).DescribeNode(limited, &inspectv1.DescribeNodeRequest{Links: links})
+		response, err = inspectv1.NewInspectorClient(conn).DescribeNode(limited, request)
 	}
 	switch {
 	case err == nil:
@@ -69,11 +69,21 @@ var states = map[inspectv1.Volume_State]State{
 
 // fromInspector converts the inspector's response.
 func fromInspector(response *inspectv1.DescribeNodeResponse) Node {
-	node := Node{Disks: []Disk{}, Volumes: []Volume{}, StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: noAnswers(response.GetProblems())}
+	node := Node{
+		Disks: []Disk{}, Volumes: []Volume{}, Shares: []Share{}, SharesListed: response.GetSharesListed(),
+		StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: noAnswers(response.GetProblems()),
+	}
+	for _, s := range response.GetShares() {
+		node.Shares = append(node.Shares, Share{
+			Remote: s.GetRemote(), Status: s.GetStatus(), User: s.User, Private: s.Private, Answers: s.Answers,
+			Links: append([]string{}, s.GetLinks()...), RemovalWaits: s.RemovalWaits, Warnings: noAnswers(s.GetProblems()),
+		})
+	}
 	volumes := map[string]*Volume{}
 	for _, v := range response.GetVolumes() {
 		volume := &Volume{
-			ID: v.GetId(), State: Unknown, FileSystem: v.GetFileSystem(), TotalBytes: v.TotalBytes, UsedBytes: v.UsedBytes,
+			ID: v.GetId(), State: Unknown, FileSystem: v.GetFileSystem(), Label: v.GetLabel(), ClusterSizeBytes: v.GetClusterSizeBytes(), RootAccess: v.GetRootAccess(),
+			TotalBytes: v.TotalBytes, UsedBytes: v.UsedBytes,
 			ReadOnly: v.ReadOnly, Disks: append([]uint32{}, v.GetDisks()...), MountPaths: append([]string{}, v.GetMountPaths()...), Links: []string{},
 			Warnings: noAnswers(v.GetProblems()),
 		}

@@ -48,7 +48,7 @@ func inspectorWarning(t *testing.T, s inventory.Source) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 	defer cancel()
-	node, err := s.Node(ctx, nil)
+	node, err := s.Node(ctx, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}

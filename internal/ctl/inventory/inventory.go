@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
@@ -23,12 +24,15 @@ import (
 // Node is a node's storage. Unknown values are nil or empty, and a warning says why. The JSON
 // names are stable; docs/operations.md explains them.
 type Node struct {
-	Serial      string       `json:"serial"`
-	Disks       []Disk       `json:"disks"`
-	Volumes     []Volume     `json:"volumes"` // that are not one partition of one disk
-	StaleMounts []StaleMount `json:"staleMounts"`
-	Paths       []Path       `json:"paths"`
-	Warnings    []Warning    `json:"warnings"`
+	Serial  string   `json:"serial"`
+	Disks   []Disk   `json:"disks"`
+	Volumes []Volume `json:"volumes"` // that are not one partition of one disk
+	Shares  []Share  `json:"shares"`
+	// SharesListed is false if the server does not tell shares.
+	SharesListed bool         `json:"sharesListed"`
+	StaleMounts  []StaleMount `json:"staleMounts"`
+	Paths        []Path       `json:"paths"`
+	Warnings     []Warning    `json:"warnings"`
 }
 
 // Disk is a disk with its partitions.
@@ -81,9 +85,14 @@ const (
 
 // Volume is a volume.
 type Volume struct {
-	ID         string    `json:"id"`
-	State      State     `json:"state"`
-	FileSystem string    `json:"fileSystem"` // empty: unknown
+	ID         string `json:"id"`
+	State      State  `json:"state"`
+	FileSystem string `json:"fileSystem"` // empty: unknown
+	// Of servers with an inspector.
+	Label            string `json:"label"`
+	ClusterSizeBytes uint32 `json:"clusterSizeBytes"` // 0: unknown
+	RootAccess       string `json:"rootAccess"`       // default, users-modify, or SDDL; empty: unknown
+
 	TotalBytes *int64    `json:"totalBytes"`
 	UsedBytes  *int64    `json:"usedBytes"`
 	ReadOnly   *bool     `json:"readOnly"`
@@ -91,6 +100,18 @@ type Volume struct {
 	MountPaths []string  `json:"mountPaths"`
 	Links      []string  `json:"links"` // paths of links to it, for example of pods
 	Warnings   []Warning `json:"warnings"`
+}
+
+// Share is the global mapping of an SMB share.
+type Share struct {
+	Remote       string    `json:"remote"`
+	Status       string    `json:"status"`
+	User         *string   `json:"user"` // empty: guest
+	Private      *bool     `json:"private"`
+	Answers      *bool     `json:"answers"` // nil: not asked
+	Links        []string  `json:"links"`   // that lead straight into it
+	RemovalWaits *bool     `json:"removalWaits"`
+	Warnings     []Warning `json:"warnings"`
 }
 
 // StaleMount is a mounted folder or a link whose target is gone.
@@ -115,10 +136,10 @@ type Source struct {
 	Endpoints *endpoint.Node
 }
 
-// Node describes the whole node and the given paths. It fails only if it cannot list the
-// disks.
-func (s Source) Node(ctx context.Context, paths []string) (Node, error) {
-	node, err := s.describe(ctx, true)
+// Node describes the whole node and the given paths. With askShares, the server opens each share to
+// learn whether it answers. Node fails only if it cannot list the disks.
+func (s Source) Node(ctx context.Context, paths []string, askShares bool) (Node, error) {
+	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares})
 	if err != nil {
 		return Node{}, err
 	}
@@ -156,15 +177,15 @@ func (n *Node) isStale(path string) bool {
 }
 
 // describe asks the inspector, or the API if there is none.
-func (s Source) describe(ctx context.Context, links bool) (Node, error) {
-	response, missing, err := s.inspect(ctx, links)
+func (s Source) describe(ctx context.Context, request *inspectv1.DescribeNodeRequest) (Node, error) {
+	response, missing, err := s.inspect(ctx, request)
 	if err != nil {
 		return Node{}, err
 	}
 	var node Node
 	if response != nil {
 		node = fromInspector(response)
-		if links && !response.GetLinksSearched() {
+		if request.GetLinks() && !response.GetLinksSearched() {
 			node.Warnings = append(node.Warnings, Warning{Kind: Unseen, Text: "the server does not serve the group filesystem: stale mounts and links are not visible"})
 		}
 	} else {
@@ -173,7 +194,7 @@ func (s Source) describe(ctx context.Context, links bool) (Node, error) {
 		}
 		if missing != "" {
 			node.Warnings = append(node.Warnings, Warning{Kind: Unseen, Text: missing +
-				": disks that do not answer, partitions without a volume, mount paths, stale mounts and read-only states are not visible"})
+				": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares and read-only states are not visible"})
 		}
 	}
 	node.addWarnings()
@@ -182,7 +203,7 @@ func (s Source) describe(ctx context.Context, links bool) (Node, error) {
 
 // Disks lists the disks by number. Their volumes may be missing.
 func (s Source) Disks(ctx context.Context) ([]Disk, error) {
-	response, _, err := s.inspect(ctx, false)
+	response, _, err := s.inspect(ctx, &inspectv1.DescribeNodeRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +224,7 @@ type LocatedVolume struct {
 
 // Volumes lists the volumes of all disks.
 func (s Source) Volumes(ctx context.Context) ([]LocatedVolume, error) {
-	node, err := s.describe(ctx, false)
+	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +238,7 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]Locate
 		return nil, err
 	}
 	var known []LocatedVolume
-	response, _, err := s.inspect(ctx, false)
+	response, _, err := s.inspect(ctx, &inspectv1.DescribeNodeRequest{})
 	switch {
 	case err != nil:
 		return nil, err

@@ -174,7 +174,7 @@ func source(t *testing.T, dir string) inventory.Source {
 
 func draw(t *testing.T, s inventory.Source, width int, paths ...string) string {
 	t.Helper()
-	node, err := s.Node(t.Context(), paths)
+	node, err := s.Node(t.Context(), paths, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestNode_Fallback(t *testing.T) {
 func TestNode_NoSystemGroup(t *testing.T) {
 	dir := socketDir(t)
 	start(t, newNode(t, "raw"), dir, "disk", "volume")
-	node, err := source(t, dir).Node(t.Context(), nil)
+	node, err := source(t, dir).Node(t.Context(), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestNode_NoSystemGroup(t *testing.T) {
 func TestNode_NoFilesystemGroup(t *testing.T) {
 	dir := socketDir(t)
 	start(t, newNode(t, "stale"), dir, "disk", "volume", "system")
-	node, err := source(t, dir).Node(t.Context(), nil)
+	node, err := source(t, dir).Node(t.Context(), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestNode_JSON(t *testing.T) {
 		full := socketDir(t)
 		start(t, node, full)
 		for source, s := range map[string]inventory.Source{"inspector": source(t, full), "API": source(t, withoutInspector(t, node))} {
-			n, err := s.Node(t.Context(), nil)
+			n, err := s.Node(t.Context(), nil, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -348,7 +348,7 @@ func TestNode_Interrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fault.Remove()
-	if _, err := source(t, dir).Node(ctx, nil); err == nil {
+	if _, err := source(t, dir).Node(ctx, nil, false); err == nil {
 		t.Error("there is an answer")
 	}
 }
