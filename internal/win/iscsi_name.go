@@ -57,6 +57,8 @@ const maxAddress = 255
 
 var hostName = regexp.MustCompile(`^(?i)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*([a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)\.?$`)
 
+var number = regexp.MustCompile(`^(?i)(?:[0-9]+|0x[0-9a-f]*)$`)
+
 // zoneName is a scope of an IPv6 address: on Windows the number of an interface.
 var zoneName = regexp.MustCompile(`^[0-9A-Za-z]{1,15}$`)
 
@@ -79,8 +81,9 @@ func ParseAddress(text string) (string, error) {
 	if ip, err := netip.ParseAddr(bare); err == nil && (ip.Zone() == "" || zoneName.MatchString(ip.Zone())) {
 		return ip.String(), nil
 	}
-	// 10.0.0.256 is a mistake, not a name: no top-level domain consists of digits.
-	if match := hostName.FindStringSubmatch(text); match != nil && strings.Trim(match[1], "0123456789") != "" {
+	// 10.0.0.256 is a mistake, and 0x0a00000a is a second spelling of 10.0.0.10 for resolvers that
+	// follow inet_addr; neither is a name, because no top-level domain is a number.
+	if match := hostName.FindStringSubmatch(text); match != nil && !number.MatchString(match[1]) {
 		return text, nil
 	}
 	return "", fmt.Errorf("%q is neither an IP address nor a host name", text)
