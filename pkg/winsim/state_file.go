@@ -28,6 +28,20 @@ type stateFile struct {
 	broken  bool       // writing has failed; do not try again
 }
 
+// resolve follows symbolic links, so that a file has one lock and is replaced where it is,
+// whichever name the caller uses. The file need not exist.
+func resolve(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return real, err
+	}
+	if target, err := os.Readlink(path); err == nil {
+		return "", fmt.Errorf("%s is a link to %s, which does not exist; create that file with the path of the link's target, or remove the link", path, target)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), err
+}
+
 // Open returns a node that keeps its state in a file. It loads the state from the file, or
 // creates a new node if the file does not exist. When a call to the node returns, its change is
 // in the file. Open replaces the file instead of overwriting it, so that a killed process
@@ -40,6 +54,9 @@ type stateFile struct {
 //
 // A node with a state file cannot be mirrored (Mirror).
 func Open(model Model, path string, failed func(error)) (node *Node, closeFile func(), err error) {
+	if path, err = resolve(path); err != nil {
+		return nil, nil, fmt.Errorf("open state file: %w", err)
+	}
 	lock, err := claim.Lock(path + ".lock")
 	if err != nil {
 		if _, missing := os.Stat(filepath.Dir(path)); missing != nil {

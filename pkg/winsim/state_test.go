@@ -342,6 +342,41 @@ func TestOpen(t *testing.T) {
 }
 
 // TestOpen_Failed: a file that cannot be written is told, once, and not before it matters.
+// TestOpen_Link: a file is the same under the name of a link to it or to its directory.
+func TestOpen_Link(t *testing.T) {
+	dir := t.TempDir()
+	path, link, linked := filepath.Join(dir, "node.json"), filepath.Join(dir, "alias.json"), filepath.Join(dir, "linked")
+	for to, at := range map[string]string{path: link, dir: linked} {
+		if err := os.Symlink(to, at); err != nil {
+			t.Skipf("links cannot be made here: %v", err)
+		}
+	}
+	if _, _, err := winsim.Open(winsim.Default(), link, nil); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("a link that leads nowhere: %v", err)
+	}
+	_, closeFile, err := winsim.Open(winsim.Default(), path, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{link, filepath.Join(linked, "node.json")} {
+		if _, _, err := winsim.Open(winsim.Default(), other, nil); err == nil || !strings.Contains(err.Error(), "another csi-proxy-sim") {
+			t.Errorf("opened again as %s: %v", other, err)
+		}
+	}
+	closeFile()
+	node, closeFile, err := winsim.Open(winsim.Default(), link, func(err error) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeFile()
+	if err := node.Mkdir(`C:\new`); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link was replaced: %v, %v", info, err)
+	}
+}
+
 func TestOpen_Failed(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	if err := os.Mkdir(dir, 0o700); err != nil {
