@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
 // Format is an output format.
@@ -72,8 +74,11 @@ func (p *Printer) encode(v any) ([]byte, error) {
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(v); err != nil || p.Format == JSON {
-		return buffer.Bytes(), err
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	if p.Format == JSON {
+		return []byte(printable.JSON(buffer.String())), nil
 	}
 	var node yaml.Node // JSON is YAML; only the style changes
 	if err := yaml.Unmarshal(buffer.Bytes(), &node); err != nil {

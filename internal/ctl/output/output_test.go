@@ -2,6 +2,8 @@ package output_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
@@ -105,5 +107,23 @@ func TestPrintable(t *testing.T) {
 	}
 	if want := "\x1b[32m" + harmless + "\x1b[0m\n<U+001B>[2J\x1b[31mbad\x1b[0m"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// TestValue_JSON: a serial number from an iSCSI target does not control the terminal, and a script
+// still gets it.
+func TestValue_JSON(t *testing.T) {
+	const serial = "\u009b2J\u202eabc\x1b[m"
+	var out bytes.Buffer
+	p := output.Printer{Out: &out, Format: output.JSON}
+	if err := p.Value(map[string]string{"serial": serial}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := `"\u009b2J\u202eabc\u001b[m"`; !strings.Contains(out.String(), want) {
+		t.Errorf("got %q, want %s", out.String(), want)
+	}
+	var again map[string]string
+	if err := json.Unmarshal(out.Bytes(), &again); err != nil || again["serial"] != serial {
+		t.Errorf("got %q, %v", again, err)
 	}
 }

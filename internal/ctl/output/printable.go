@@ -1,18 +1,17 @@
 package output
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
 // Printable escapes control characters and line breaks. Serial numbers come from a device or
 // an iSCSI target, which could otherwise control the terminal.
 func Printable(text string) string {
-	return escapeUnprintable(text, func(int, rune) bool { return false })
+	return printable.Text(text)
 }
 
 // PrintableCopy returns a deep copy of a value with all strings printable.
@@ -49,27 +48,9 @@ func copyPrintable(to, from reflect.Value) {
 
 // keepColours escapes control characters except line breaks and our colours.
 func keepColours(text string) string {
-	return escapeUnprintable(text, func(at int, r rune) bool {
+	return printable.Text(text, func(at int, r rune) bool {
 		return r == '\n' || r == escape && slices.ContainsFunc(append(escapes[Faint:], reset), func(ours string) bool {
 			return strings.HasPrefix(text[at:], ours)
 		})
 	})
 }
-
-// escapeUnprintable escapes the runes that are not printable, unless keep returns true.
-func escapeUnprintable(text string, keep func(at int, r rune) bool) string {
-	if strings.IndexFunc(text, unprintable) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for at, r := range text {
-		if unprintable(r) && !keep(at, r) {
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func unprintable(r rune) bool { return r != utf8.RuneError && !unicode.IsPrint(r) }

@@ -3,28 +3,13 @@ package grpcapi
 import (
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
 // lineText escapes unprintable characters, so that the text fits one line. Link targets and file
 // names are not trusted: they could add lines to a log or reverse its reading direction.
-func lineText(text string) string {
-	if strings.IndexFunc(text, unprintable) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if unprintable(r) {
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func unprintable(r rune) bool { return r != utf8.RuneError && !unicode.IsPrint(r) }
+func lineText(text string) string { return printable.Text(text) }
 
 // wireText makes text valid for a protobuf string, which must be UTF-8. Serial numbers
 // and ids are bytes from a device; a single invalid one would fail the response for all

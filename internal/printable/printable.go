@@ -1,0 +1,57 @@
+// Package printable escapes text that comes from devices, file systems and clients, so that it
+// cannot add lines to a log, control a terminal or reverse its reading direction.
+package printable
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Text returns text with each unprintable character as <U+009B>, except those that one of keep
+// returns true for.
+func Text(text string, keep ...func(at int, r rune) bool) string {
+	return replace(text, func(b *strings.Builder, at int, r rune) {
+		for _, k := range keep {
+			if k(at, r) {
+				b.WriteRune(r)
+				return
+			}
+		}
+		fmt.Fprintf(b, "<U+%04X>", r)
+	})
+}
+
+// JSON returns a JSON text of the same value with each unprintable character of its strings as
+// \u009b. The line breaks between values stay.
+func JSON(text string) string {
+	return replace(text, func(b *strings.Builder, _ int, r rune) {
+		if r == '\n' {
+			b.WriteRune(r)
+			return
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(b, `\u%04x`, unit)
+		}
+	})
+}
+
+// replace calls write for each unprintable character. Invalid UTF-8 stays as it is.
+func replace(text string, write func(b *strings.Builder, at int, r rune)) string {
+	if strings.IndexFunc(text, unprintable) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for at, r := range text {
+		if unprintable(r) {
+			write(&b, at, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return r != utf8.RuneError && !unicode.IsPrint(r) }
