@@ -26,7 +26,7 @@ func (n *Node) attach(op string, m Disk, fill func(*disk)) (number uint32, err e
 		number = n.freeNumber()
 	}
 	if n.attached(number) != nil {
-		return 0, winerr.New(winerr.Exists, op, fmt.Sprint(number), "the number is in use")
+		return 0, winerr.New(winerr.Exists, op, fmt.Sprint(number), "the number is in use; choose another")
 	}
 	d, problem := m.build(number)
 	if problem != nil {

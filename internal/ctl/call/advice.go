@@ -14,6 +14,7 @@ import (
 var Commands = map[string]string{ //nolint:gosec // G101: the names of methods and commands, not credentials
 	"AddTargetPortal":           "csi-proxyctl iscsi portal add",
 	"ConnectTarget":             "csi-proxyctl iscsi connect",
+	"DescribeNode":              "csi-proxyctl sim show",
 	"DiscoverTargetPortal":      "csi-proxyctl iscsi portal discover",
 	"FormatVolume":              "csi-proxyctl volume format",
 	"GetVolumeIDFromTargetPath": "csi-proxyctl volume of-path",
@@ -25,6 +26,7 @@ var Commands = map[string]string{ //nolint:gosec // G101: the names of methods a
 	"Rmdir":                     "csi-proxyctl fs rmdir",
 	"SetDiskState":              "csi-proxyctl disk online",
 	"SetMutualChapSecret":       "csi-proxyctl iscsi mutual-chap",
+	"SetPassword":               "csi-proxyctl sim account password",
 	"StartService":              "csi-proxyctl system service start",
 }
 

@@ -111,6 +111,12 @@ func (c *Client) Private(ctx context.Context, group, path string, request, respo
 	return c.invoke(ctx, name, path, changes(path[strings.LastIndexByte(path, '/')+1:]), request, response)
 }
 
+// Control makes a call of the control service of csi-proxy-sim. path is its full name. Errors are
+// those of Do.
+func (c *Client) Control(ctx context.Context, path string, request, response proto.Message) error {
+	return c.invoke(ctx, endpoint.Control, path, !strings.HasSuffix(path, "/DescribeNode"), request, response)
+}
+
 // invoke makes a call on an endpoint.
 func (c *Client) invoke(ctx context.Context, name endpoint.Name, path string, changes bool, in, out proto.Message) error {
 	conn, err := c.connect(ctx, name)

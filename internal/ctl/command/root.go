@@ -32,6 +32,7 @@ type app struct {
 	trustedOwners []string
 	apiVersion    string
 	timeout       time.Duration
+	control       string // of sim
 
 	current *cobra.Command // the command that the arguments select
 	started bool           // the command line was valid
@@ -80,7 +81,7 @@ answer; 4 doctor found a problem; 130 interrupted.`,
 	flags.StringSliceVar(&a.trustedOwners, "trusted-owner", nil, "accept endpoints of this account, too: a SID on Windows, the number of a user on other systems (default: LocalSystem or root, Administrators, this user)")
 	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group, such as v1beta2 (default: the newest that the server has)")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "time limit of the command; 0 means no limit")
-	root.AddCommand(a.node(), a.watch(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.completion())
+	root.AddCommand(a.node(), a.watch(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.sim(), a.completion())
 	root.CompletionOptions.DisableDefaultCmd = true // we have our own
 	root.SetHelpCommand(a.help())
 	root.InitDefaultHelpCmd() // now, so that docs/cli has it
@@ -208,7 +209,7 @@ type session struct {
 }
 
 func (a *app) session() *session {
-	node := endpoint.Node{Dir: a.dir, TrustedOwners: a.trustedOwners}
+	node := endpoint.Node{Dir: a.dir, ControlPath: a.control, TrustedOwners: a.trustedOwners}
 	var groups []string
 	if group := a.ownGroup(); group != "" {
 		groups = append(groups, group)

@@ -41,6 +41,7 @@ type node struct {
 	*calls
 	emulated *winsim.Node
 	groups   []string
+	control  string
 	stop     func() // idempotent
 }
 
@@ -77,7 +78,7 @@ func (n *node) start(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- serve.Run(ctx, n.emulated, serve.Config{SocketDir: n.dir, APIGroups: n.groups, StopTimeout: 5 * time.Second, Observer: n.calls, Ready: func() { close(ready) }})
+		done <- serve.Run(ctx, n.emulated, serve.Config{SocketDir: n.dir, APIGroups: n.groups, Control: n.control, StopTimeout: 5 * time.Second, Observer: n.calls, Ready: func() { close(ready) }})
 	}()
 	n.stop = sync.OnceFunc(func() {
 		cancel()
@@ -189,6 +190,11 @@ func TestTranscripts(t *testing.T) {
 			want, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if filepath.Base(file) == "sim.txt" {
+				n.stop()
+				n.control = serve.DefaultControl
+				n.start(t)
 			}
 			var services *scmtest.Manager
 			if filepath.Base(file) == "service.txt" {

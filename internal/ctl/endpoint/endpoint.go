@@ -72,15 +72,24 @@ type Node struct {
 	// of all clients.
 	Dir string
 
+	// ControlPath is the path of the control service; empty means beside the others.
+	ControlPath string
+
 	// TrustedOwners may own endpoints, besides the accounts that all clients trust.
 	TrustedOwners []string
 }
+
+// Control is the control service of csi-proxy-sim. It is not one of All.
+var Control = Name{"sim", "v1"}
 
 // Path returns the path of an endpoint.
 func (n Node) Path(name Name) string {
 	version, err := apiversion.NewVersion(name.Version)
 	if err != nil {
 		version = apiversion.Version{} // a path that does not exist
+	}
+	if name == Control && n.ControlPath != "" {
+		return n.ControlPath
 	}
 	path := client.PipePath(name.Group, version)
 	if n.Dir == "" {
@@ -106,7 +115,10 @@ func (n Node) Dial(ctx context.Context, name Name) (*grpc.ClientConn, error) {
 	}
 	path := n.Path(name)
 	conn, err := client.Connect(ctx, name.Group, version, client.WithPipePath(path), client.WithTrustedOwners(n.TrustedOwners...))
-	if err != nil && n.Dir != "" && errors.Is(err, fs.ErrNotExist) {
+	switch missing := errors.Is(err, fs.ErrNotExist); {
+	case missing && name == Control:
+		err = fmt.Errorf("control service of csi-proxy-sim at %s: no such socket or pipe; start csi-proxy-sim with -control default, or pass its address with --control (%w)", path, fs.ErrNotExist)
+	case missing && n.Dir != "":
 		// The client's error suggests CSI_PROXY_SOCKET_DIR, which --endpoint-dir overrides.
 		err = fmt.Errorf("csi-proxy endpoint %s: no such socket or pipe; check --endpoint-dir and that the server has this group and version (%w)", path, fs.ErrNotExist)
 	}

@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -25,6 +26,9 @@ func (c *control) AttachDisk(_ context.Context, in *controlv1.AttachDiskRequest)
 	}
 	attach := c.node.AttachDisk
 	if in.Content == controlv1.Content_CONTENT_CLONE {
+		if _, err := c.find("clone disk", in.GetCloneOf()); err != nil {
+			return nil, err
+		}
 		attach = func(disk winsim.Disk) (uint32, error) { return c.node.CloneDisk(in.GetCloneOf(), disk) }
 	}
 	number, err := attach(disk)
@@ -47,7 +51,7 @@ func (c *control) newDisk(in *controlv1.AttachDiskRequest) (winsim.Disk, error) 
 	port, location := uint8(1), "Integrated : Bus 0 : Device 63667 : Function 30747 : Adapter 1 : Port 0 : Target 0 : LUN 0"
 	bus := "0"
 	if in.LikeDisk != nil {
-		like, err := c.node.DiskInfo(in.GetLikeDisk())
+		like, err := c.find("attach a disk like disk", in.GetLikeDisk())
 		if err != nil {
 			return winsim.Disk{}, err
 		}
@@ -156,7 +160,7 @@ var ext4 = []winsim.Bytes{{Offset: 1024 + 0x38, Hex: "53ef"}}
 
 // DetachDisk removes a disk.
 func (c *control) DetachDisk(_ context.Context, in *controlv1.DetachDiskRequest) (*controlv1.DetachDiskResponse, error) {
-	if err := c.isData("detach disk", in.DiskNumber); err != nil {
+	if err := c.findData("detach disk", in.DiskNumber); err != nil {
 		return nil, err
 	}
 	if err := c.node.DetachDisk(in.DiskNumber); err != nil {
@@ -165,21 +169,30 @@ func (c *control) DetachDisk(_ context.Context, in *controlv1.DetachDiskRequest)
 	return &controlv1.DetachDiskResponse{}, nil
 }
 
-// isData refuses the system disk, without which there is no node.
-func (c *control) isData(op string, number uint32) error {
+// find describes a disk, or returns an error of the operation.
+func (c *control) find(op string, number uint32) (winsim.DiskInfo, error) {
 	info, err := c.node.DiskInfo(number)
 	if err != nil {
-		return err
+		return info, winerr.New(winerr.NotFound, op, fmt.Sprint(number), "disk not found; DescribeNode lists the disks")
 	}
-	if info.System {
-		return winerr.New(winerr.InUse, op, fmt.Sprint(number), "it is the system disk of the node; choose a data disk")
+	return info, nil
+}
+
+// findData is find without the system disk, without which there is no node.
+func (c *control) findData(op string, number uint32) error {
+	info, err := c.find(op, number)
+	if err == nil && info.System {
+		err = winerr.New(winerr.InUse, op, fmt.Sprint(number), "it is the system disk of the node; choose a data disk")
 	}
-	return nil
+	return err
 }
 
 // ReattachDisk attaches a detached disk again.
 func (c *control) ReattachDisk(_ context.Context, in *controlv1.ReattachDiskRequest) (*controlv1.ReattachDiskResponse, error) {
 	number, err := c.node.ReattachDisk(in.DiskNumber)
+	if errors.Is(err, winerr.NotFound) {
+		err = winerr.New(winerr.NotFound, "reattach disk", fmt.Sprint(in.DiskNumber), "no detached disk had this number; DescribeNode lists them")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +201,9 @@ func (c *control) ReattachDisk(_ context.Context, in *controlv1.ReattachDiskRequ
 
 // GrowDisk enlarges a disk.
 func (c *control) GrowDisk(_ context.Context, in *controlv1.GrowDiskRequest) (*controlv1.GrowDiskResponse, error) {
+	if _, err := c.find("grow disk", in.DiskNumber); err != nil {
+		return nil, err
+	}
 	if err := c.node.GrowDisk(in.DiskNumber, winsim.Size(in.SizeBytes)); err != nil {
 		return nil, err
 	}
@@ -196,7 +212,7 @@ func (c *control) GrowDisk(_ context.Context, in *controlv1.GrowDiskRequest) (*c
 
 // FailDisk makes a disk fail.
 func (c *control) FailDisk(_ context.Context, in *controlv1.FailDiskRequest) (*controlv1.FailDiskResponse, error) {
-	if err := c.isData("fail disk", in.DiskNumber); err != nil {
+	if err := c.findData("fail disk", in.DiskNumber); err != nil {
 		return nil, err
 	}
 	if err := c.node.FailDisk(in.DiskNumber); err != nil {
@@ -207,7 +223,7 @@ func (c *control) FailDisk(_ context.Context, in *controlv1.FailDiskRequest) (*c
 
 // HangDisk makes a disk hang.
 func (c *control) HangDisk(_ context.Context, in *controlv1.HangDiskRequest) (*controlv1.HangDiskResponse, error) {
-	if err := c.isData("hang disk", in.DiskNumber); err != nil {
+	if err := c.findData("hang disk", in.DiskNumber); err != nil {
 		return nil, err
 	}
 	if err := c.node.HangDisk(in.DiskNumber); err != nil {
@@ -218,6 +234,9 @@ func (c *control) HangDisk(_ context.Context, in *controlv1.HangDiskRequest) (*c
 
 // HealDisk ends a failure or a hang.
 func (c *control) HealDisk(_ context.Context, in *controlv1.HealDiskRequest) (*controlv1.HealDiskResponse, error) {
+	if _, err := c.find("heal disk", in.DiskNumber); err != nil {
+		return nil, err
+	}
 	if err := c.node.HealDisk(in.DiskNumber); err != nil {
 		return nil, err
 	}

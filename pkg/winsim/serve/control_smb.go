@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func (c *control) AddServer(_ context.Context, in *controlv1.AddServerRequest) (
 
 // StopServer makes a server unreachable.
 func (c *control) StopServer(_ context.Context, in *controlv1.StopServerRequest) (*controlv1.StopServerResponse, error) {
-	if err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) { s.Down = true }); err != nil {
+	if err := c.change(in.Server, func(s *winsim.SMBServer) { s.Down = true }); err != nil {
 		return nil, err
 	}
 	return &controlv1.StopServerResponse{}, nil
@@ -29,16 +30,25 @@ func (c *control) StopServer(_ context.Context, in *controlv1.StopServerRequest)
 
 // StartServer makes a server reachable again.
 func (c *control) StartServer(_ context.Context, in *controlv1.StartServerRequest) (*controlv1.StartServerResponse, error) {
-	if err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) { s.Down = false }); err != nil {
+	if err := c.change(in.Server, func(s *winsim.SMBServer) { s.Down = false }); err != nil {
 		return nil, err
 	}
 	return &controlv1.StartServerResponse{}, nil
 }
 
+// change changes a server.
+func (c *control) change(name string, change func(*winsim.SMBServer)) error {
+	err := c.node.ChangeSMBServer(name, change)
+	if errors.Is(err, winerr.NotFound) {
+		return winerr.New(winerr.NotFound, "change SMB server", name, "server not found; DescribeNode lists the servers")
+	}
+	return err
+}
+
 // AddShare adds an empty share.
 func (c *control) AddShare(_ context.Context, in *controlv1.AddShareRequest) (*controlv1.AddShareResponse, error) {
 	exists := false
-	err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) {
+	err := c.change(in.Server, func(s *winsim.SMBServer) {
 		exists = slices.ContainsFunc(s.Shares, func(share winsim.SMBShare) bool { return winpath.Equal(share.Name, in.Share) })
 		if !exists {
 			s.Shares = append(s.Shares, winsim.SMBShare{Name: in.Share})
@@ -48,7 +58,7 @@ func (c *control) AddShare(_ context.Context, in *controlv1.AddShareRequest) (*c
 	case err != nil:
 		return nil, err
 	case exists:
-		return nil, winerr.New(winerr.Exists, "add share", `\\`+in.Server+`\`+in.Share, "the server has it")
+		return nil, winerr.New(winerr.Exists, "add share", `\\`+in.Server+`\`+in.Share, "the server has it; choose another name")
 	}
 	return &controlv1.AddShareResponse{}, nil
 }
@@ -60,7 +70,7 @@ func (c *control) AddAccount(_ context.Context, in *controlv1.AddAccountRequest)
 		return nil, err
 	}
 	exists := false
-	err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) {
+	err := c.change(in.Server, func(s *winsim.SMBServer) {
 		exists = accountAt(s, in.User) >= 0
 		if !exists {
 			s.Accounts = append(s.Accounts, winsim.SMBAccount{User: in.User, Password: in.Password})
@@ -77,12 +87,12 @@ func (c *control) AddAccount(_ context.Context, in *controlv1.AddAccountRequest)
 
 // SetPassword changes a password on the server.
 func (c *control) SetPassword(_ context.Context, in *controlv1.SetPasswordRequest) (*controlv1.SetPasswordResponse, error) {
-	const op = "set password"
+	const op = "set password of"
 	if err := checkAccount(op, in.User, in.Password); err != nil {
 		return nil, err
 	}
 	at := -1
-	err := c.node.ChangeSMBServer(in.Server, func(s *winsim.SMBServer) {
+	err := c.change(in.Server, func(s *winsim.SMBServer) {
 		if at = accountAt(s, in.User); at >= 0 {
 			s.Accounts[at].Password = in.Password
 		}
@@ -91,7 +101,7 @@ func (c *control) SetPassword(_ context.Context, in *controlv1.SetPasswordReques
 	case err != nil:
 		return nil, err
 	case at < 0:
-		return nil, winerr.New(winerr.NotFound, op, in.User, "server %s has no such user", in.Server)
+		return nil, winerr.New(winerr.NotFound, op, in.User, "server %s has no such user; DescribeNode lists the users", in.Server)
 	}
 	return &controlv1.SetPasswordResponse{}, nil
 }
