@@ -1,6 +1,8 @@
 package winsim
 
 import (
+	"context"
+	"os"
 	"path"
 	"path/filepath"
 	"runtime"
@@ -8,13 +10,77 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
 // Real links are relative, so that the whole directory can be moved. Windows makes a directory
-// link only if os.Root finds the target.
+// link only if os.Root finds the target, so links out of the directory are made by the seam.
+
+// createLink creates the real link for a link of the node. It returns false if there is none.
+func (t *realTree) createLink(at realDir, e *entry) bool {
+	if text, ok := t.textOnWindows(e); ok && runtime.GOOS == "windows" {
+		return t.m.directoryLink(at, text) == nil
+	}
+	text, ok := t.linkText(at, e)
+	return ok && at.root.Symlink(text, at.path) == nil
+}
+
+// textOnWindows is the text of a link to a share, or to such a link; ok is false for others. It
+// carries the name of the share, since csi-driver-smb takes what it reads for the share that it
+// has mounted. The link leads where the machine finds \\server\share, under Wine to the
+// directory dosdevices/unc/server/share of the prefix.
+func (t *realTree) textOnWindows(e *entry) (text string, ok bool) {
+	l := e.link
+	if e.children == nil || l.malformed || l.Relative || l.Tag != win.TagSymlink {
+		return "", false
+	}
+	target := l.Target()
+	if isUNC(target) {
+		return target, true
+	}
+	real, ok := t.m.realTarget(target)
+	if !ok {
+		return "", false
+	}
+	if to, err := real.root.Readlink(real.path); err != nil || !isUNC(to) {
+		return "", false
+	}
+	return filepath.Join(t.m.pathOf(real.root), filepath.FromSlash(real.path)), true
+}
+
+// isUNC reports whether a path is \\server\share.
+func isUNC(path string) bool {
+	return strings.HasPrefix(path, `\\`) && !strings.HasPrefix(path, `\\?\`) && !strings.HasPrefix(path, `\\.\`)
+}
+
+// pathOf is the path of a claimed directory.
+func (m *mirror) pathOf(root *os.Root) string {
+	for _, c := range m.claims {
+		if c.Root == root {
+			return c.Path
+		}
+	}
+	return root.Name()
+}
+
+// directoryLink creates a link to a directory that may be missing. It follows no link below the
+// claimed directory.
+func (m *mirror) directoryLink(at realDir, target string) error {
+	ctx := context.Background() //nolint:forbidigo // a change of the node is not canceled half-way
+	parent := win.Path{Base: m.pathOf(at.root)}
+	if dir := path.Dir(at.path); dir != "." {
+		parent.Rest = filepath.FromSlash(dir)
+	}
+	dir, err := local.Machine().OpenDirectory(ctx, parent)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.CreateDirectoryLink(ctx, path.Base(at.path), target)
+}
 
 // linkText is the text of the real link for a link of the node; ok is false if it cannot be a
 // real link.
@@ -116,6 +182,9 @@ func (m *mirror) realPath(v *volume, bases []realDir, path string) (realDir, boo
 // linkFrom converts a real link of another process. A link that leaves the mirror becomes a
 // Linux link, which the node never follows.
 func (m *mirror) linkFrom(at realDir, text string) *entry {
+	if runtime.GOOS == "windows" && isUNC(text) { // another process made what createLink makes
+		return newLink(winlayout.SymlinkTo(text))
+	}
 	target, ok := m.nodePath(at, text)
 	if !ok {
 		return &entry{link: &link{ReparsePoint: win.ReparsePoint{Tag: tagForeignLink, Substitute: text}}}

@@ -156,6 +156,11 @@ func (p *Prefix) Share(server, share string) error {
 	return os.MkdirAll(filepath.Join(p.dir, "dosdevices", "unc", strings.ToLower(server), strings.ToLower(share)), 0o700)
 }
 
+// Shares makes the directories of this machine below dir, <server>/<share>, appear as shares.
+func (p *Prefix) Shares(dir string) error {
+	return os.Symlink(dir, filepath.Join(p.dir, "dosdevices", "unc"))
+}
+
 // Close ends all programs and services, and removes the prefix. The second time it does
 // nothing and answers the same.
 func (p *Prefix) Close() error {
