@@ -87,15 +87,11 @@ func (s diskV1beta2) GetAttachState(ctx context.Context, in *diskv1beta2.GetAtta
 	return &diskv1beta2.GetAttachStateResponse{IsOnline: out.IsOnline}, nil
 }
 
-// toIdentifiers puts ids under the keys that old drivers look for. It leaves out missing
-// ids, because drivers check whether the key exists.
+// toIdentifiers puts ids under the keys that old drivers look for. Both keys are always there,
+// as in the original; a disk without an id has an empty one.
 func toIdentifiers(ids *disk.DiskIDs) *diskv1beta2.DiskIDs {
-	identifiers := make(map[string]string, 2)
-	if ids.Page83 != "" {
-		identifiers["page83"] = wireText(ids.Page83)
-	}
-	if ids.SerialNumber != "" {
-		identifiers["serialNumber"] = wireText(ids.SerialNumber)
-	}
-	return &diskv1beta2.DiskIDs{Identifiers: identifiers}
+	return &diskv1beta2.DiskIDs{Identifiers: map[string]string{
+		"page83":       wireText(ids.Page83),
+		"serialNumber": wireText(ids.SerialNumber),
+	}}
 }

@@ -161,8 +161,8 @@ var translations = map[string][]translation{
 				identifiers {key: "page83" value: "Google  pvc-1"}
 				identifiers {key: "serialNumber" value: "S0"}
 			}}
-			diskIDs {key: "2" value {identifiers {key: "serialNumber" value: "S\uFFFD2"}}}
-			diskIDs {key: "4294967295" value {}}`},
+			diskIDs {key: "2" value {identifiers {key: "page83" value: ""} identifiers {key: "serialNumber" value: "S\uFFFD2"}}}
+			diskIDs {key: "4294967295" value {identifiers {key: "page83" value: ""} identifiers {key: "serialNumber" value: ""}}}`},
 		{"DiskStats", `diskID: "7"`, &disk.GetDiskStatsRequest{DiskNumber: 7}, `diskSize: 1099511627776`},
 		{"SetAttachState", `diskID: "7" isOnline: true`, &disk.SetDiskStateRequest{DiskNumber: 7, IsOnline: true}, ``},
 		{"SetAttachState", `diskID: "0"`, &disk.SetDiskStateRequest{}, ``},
