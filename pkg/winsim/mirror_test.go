@@ -485,6 +485,31 @@ func TestMirror_Drives(t *testing.T) {
 	}
 }
 
+// TestMirror_UnmountRemovesFiles: where a mounted folder cannot be a real link, it is a directory.
+// What a driver writes there goes with the mount, so that the driver can remove the directory.
+func TestMirror_UnmountRemovesFiles(t *testing.T) {
+	node, top := newNode(t, withDataVolume()), t.TempDir()
+	stop, err := node.MirrorDrivesAt([]string{kubelet, `C:\more`}, func(err error) { t.Error("mirror:", err) }, func(dir string) string { return realPath(top, dir) })
+	mustAll(t, err)
+	defer stop()
+	folder := `C:\more\stage` // volumes are shown below the first directory, and links do not lead across
+	mustAll(t, node.Mkdir(`C:\more`), node.MountFolder(folder, dataVolume), os.Mkdir(realPath(top, folder+`\dir`), 0o700),
+		os.WriteFile(realPath(top, folder+`\dir\file`), []byte("x"), 0o600))
+	mustAll(t, os.Symlink(top, realPath(top, folder+`\dir\link`)))
+
+	dir, err := node.OpenDirectory(t.Context(), win.Following(`C:\more`))
+	mustAll(t, err)
+	defer dir.Close()
+	mustAll(t, dir.DeleteMountPoint(t.Context(), "stage"))
+	if got := snapshot(t, realPath(top, folder)); len(got) != 1 {
+		t.Errorf("shown after the unmount are %q, want an empty directory", got)
+	}
+	mustAll(t, os.Remove(realPath(top, folder)))
+	if _, err := os.Stat(top); err != nil {
+		t.Error("what a link in the folder leads to is gone:", err)
+	}
+}
+
 // TestMirror_Conformance: a mirrored node does what others do.
 func TestMirror_Conformance(t *testing.T) {
 	hosttest.Filesystem(t, func(t *testing.T) hosttest.FilesystemNode {

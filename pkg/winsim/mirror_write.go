@@ -78,7 +78,13 @@ func (fs *fileSystem) rewrite(e *entry) {
 	if !ok || home {
 		return
 	}
-	if err := at.root.Remove(at.path); err != nil && !isMissing(err) {
+	remove := at.root.Remove
+	if e.children != nil && !isLink(e) && e.lastStat != nil && e.lastStat.kind == os.ModeDir {
+		// A mounted folder that was shown as a directory. What another process wrote there was
+		// never on the volume.
+		remove = at.root.RemoveAll
+	}
+	if err := remove(at.path); err != nil && !isMissing(err) {
 		fs.mirrored.m.reportOnce("replace %s: %w", at.path, err)
 	}
 	fs.mirrored.write(at, e)
