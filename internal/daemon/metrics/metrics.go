@@ -92,7 +92,7 @@ func New(cfg Config) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.requests, m.requestDuration, m.inFlight, m.windowsCalls, m.windowsCallDuration, build,
+		m.requests, m.requestDuration, m.inFlight, original{m}, m.windowsCalls, m.windowsCallDuration, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -120,9 +120,26 @@ func (m *Metrics) registerSources(cfg Config) {
 
 // method is the series of one method of the API.
 type method struct {
-	inFlight prometheus.Gauge
-	duration prometheus.Observer
-	requests *prometheus.CounterVec // by code
+	service, name string // as in the full name
+	started       atomic.Uint64
+	inFlight      prometheus.Gauge
+	duration      prometheus.Histogram
+	requests      *prometheus.CounterVec // by code
+	// byCode are the counters of requests that exist; a code without an answer has none.
+	byCode [codes.Unauthenticated + 1]atomic.Pointer[prometheus.Counter]
+}
+
+// answered returns the counter of a code.
+func (s *method) answered(code codes.Code) prometheus.Counter {
+	if int(code) >= len(s.byCode) { // a number that gRPC does not define
+		code = codes.Unknown
+	}
+	if known := s.byCode[code].Load(); known != nil {
+		return *known
+	}
+	counter := s.requests.WithLabelValues(code.String())
+	s.byCode[code].Store(&counter)
+	return counter
 }
 
 // of returns the series of a method such as /v1beta1.Disk/DiskStats. Their number is limited: gRPC
@@ -139,22 +156,28 @@ func (m *Metrics) of(fullName string) *method {
 	}
 	labels := prometheus.Labels{"group": strings.ToLower(group), "version": version, "method": name}
 	series, _ := m.methods.LoadOrStore(fullName, &method{
+		service:  service,
+		name:     name,
 		inFlight: m.inFlight.With(labels),
-		duration: m.requestDuration.With(labels),
+		duration: m.requestDuration.With(labels).(prometheus.Histogram), // With returns one as an Observer
 		requests: m.requests.MustCurryWith(labels),
 	})
 	return series.(*method)
 }
 
 // RequestStarted implements server.Observer.
-func (m *Metrics) RequestStarted(fullName string) { m.of(fullName).inFlight.Inc() }
+func (m *Metrics) RequestStarted(fullName string) {
+	series := m.of(fullName)
+	series.started.Add(1)
+	series.inFlight.Inc()
+}
 
 // RequestDone implements server.Observer.
 func (m *Metrics) RequestDone(fullName string, code codes.Code, elapsed time.Duration) {
 	series := m.of(fullName)
 	series.inFlight.Dec()
 	series.duration.Observe(elapsed.Seconds())
-	series.requests.WithLabelValues(code.String()).Inc()
+	series.answered(code).Inc()
 }
 
 // WindowsCall counts a call to Windows, see local.Observer.

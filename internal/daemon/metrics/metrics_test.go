@@ -169,6 +169,47 @@ func TestMetrics_Count(t *testing.T) {
 	}
 }
 
+// TestMetrics_OriginalNames: the lines are those that go-grpc-prometheus writes, which the original's
+// dashboards and its own test read.
+func TestMetrics_OriginalNames(t *testing.T) {
+	m := newMetrics()
+	call(m, "/v1beta1.Disk/DiskStats", codes.OK, 300*time.Microsecond)
+	call(m, "/v1beta1.Disk/DiskStats", codes.OK, 7*time.Millisecond)
+	call(m, "/v1beta1.Disk/DiskStats", codes.NotFound, 2*time.Minute)
+	call(m, "/v1beta1.Disk/DiskStats", codes.Code(99), 0)
+	m.RequestStarted("/v1.Volume/FormatVolume")
+	var got []string
+	for _, line := range scrape(t, m) {
+		if strings.HasPrefix(line, "grpc_server_") {
+			got = append(got, line)
+		}
+	}
+	const stats = `grpc_method="DiskStats",grpc_service="v1beta1.Disk",grpc_type="unary"`
+	const format = `grpc_method="FormatVolume",grpc_service="v1.Volume",grpc_type="unary"`
+	for _, want := range []string{
+		`grpc_server_started_total{` + stats + `} 4`,
+		`grpc_server_started_total{` + format + `} 1`,
+		`grpc_server_handled_total{grpc_code="OK",` + stats + `} 2`,
+		`grpc_server_handled_total{grpc_code="NotFound",` + stats + `} 1`,
+		`grpc_server_handled_total{grpc_code="Unknown",` + stats + `} 1`,
+		`grpc_server_handling_seconds_bucket{` + stats + `,le="0.005"} 2`,
+		`grpc_server_handling_seconds_bucket{` + stats + `,le="0.01"} 3`,
+		`grpc_server_handling_seconds_bucket{` + stats + `,le="10"} 3`,
+		`grpc_server_handling_seconds_bucket{` + stats + `,le="+Inf"} 4`,
+		`grpc_server_handling_seconds_sum{` + stats + `} 120.0073`,
+		`grpc_server_handling_seconds_count{` + stats + `} 4`,
+		`grpc_server_handling_seconds_count{` + format + `} 0`,
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("there is no line %s", want)
+		}
+	}
+	const buckets = 11 + 1 // prometheus.DefBuckets and +Inf
+	if want := 2 + 3 + 2*(buckets+2); len(got) != want {
+		t.Errorf("%d lines, want %d:\n%s", len(got), want, strings.Join(got, "\n"))
+	}
+}
+
 // TestMetrics_SourceFails: what cannot be asked is missing, and nothing else.
 func TestMetrics_SourceFails(t *testing.T) {
 	m := metrics.New(metrics.Config{SMBMappings: func(context.Context) (int, error) { return 0, winerr.NotReady }})
