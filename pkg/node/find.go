@@ -51,6 +51,9 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s %s: several disks match: %s; add a key to the query", opFind, e.Query, strings.Join(names, ", "))
 }
 
+// Unwrap gives the error its class: the state of the node must change before a repetition helps.
+func (e *AmbiguousError) Unwrap() error { return winerr.InUse }
+
 const opFind = "find disk with"
 
 // FindDisk returns the one disk that has all keys of the query. It never returns the disk that

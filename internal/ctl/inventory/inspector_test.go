@@ -26,6 +26,10 @@ func (d describer) DescribeNode(ctx context.Context, _ *inspectv1.DescribeNodeRe
 	return nil, d(ctx)
 }
 
+func (d describer) FindDisk(ctx context.Context, _ *inspectv1.FindDiskRequest) (*inspectv1.FindDiskResponse, error) {
+	return nil, d(ctx)
+}
+
 // withInspector serves the disks and volumes of a node with this inspector.
 func withInspector(t *testing.T, d describer) inventory.Source {
 	t.Helper()

@@ -2,14 +2,17 @@ package grpcapi
 
 import (
 	"context"
+	"math"
 
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // Inspector describes the storage of a node.
 type Inspector interface {
 	Describe(ctx context.Context, parts ...node.Part) (*node.Description, error)
+	FindDisk(ctx context.Context, query node.Query) (*node.Disk, error)
 }
 
 // inspectorGroup is the group whose endpoints also serve the inspector. An endpoint of its own would
@@ -77,6 +80,24 @@ func wireShare(share node.Share) *inspectv1.Share {
 		out.User = new(wireText(*share.User))
 	}
 	return out
+}
+
+func (s inspectorV1) FindDisk(ctx context.Context, in *inspectv1.FindDiskRequest) (*inspectv1.FindDiskResponse, error) {
+	query := node.Query{
+		Number: in.Number, Path: in.Device, Bus: in.Bus, Model: in.Model, Serial: in.SerialNumber, SerialPrefix: in.SerialNumberPrefix,
+		Page83: in.Page83, LUN: in.LunId, Adapter: in.Adapter, NamespaceID: in.NvmeNamespaceId, EUI64: in.Eui64, NGUID: in.Nguid, Size: in.SizeBytes,
+	}
+	if a := in.ScsiAddress; a != nil {
+		if max(a.Port, a.Path, a.Target, a.Lun) > math.MaxUint8 {
+			return nil, winerr.New(winerr.Invalid, "find disk with", "", "a part of the SCSI address is more than %d", math.MaxUint8)
+		}
+		query.SCSI = &node.SCSIAddress{Port: uint8(a.Port), Path: uint8(a.Path), Target: uint8(a.Target), LUN: uint8(a.Lun)}
+	}
+	found, err := s.inspector.FindDisk(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return &inspectv1.FindDiskResponse{Disk: wireDisk(*found)}, nil
 }
 
 func wireDisk(d node.Disk) *inspectv1.Disk {

@@ -79,7 +79,203 @@ func (x Volume_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Volume_State.Descriptor instead.
 func (Volume_State) EnumDescriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{6, 0}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{8, 0}
+}
+
+// FindDiskRequest has the keys of a disk. A key that is missing, empty or 0 does not count. Texts
+// are compared as they are, except that case does not matter in device, bus, eui64 and nguid.
+type FindDiskRequest struct {
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Number       *uint32                `protobuf:"varint,1,opt,name=number,proto3,oneof" json:"number,omitempty"`
+	Device       string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	Bus          string                 `protobuf:"bytes,3,opt,name=bus,proto3" json:"bus,omitempty"`
+	Model        string                 `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
+	SerialNumber string                 `protobuf:"bytes,5,opt,name=serial_number,json=serialNumber,proto3" json:"serial_number,omitempty"`
+	// How the serial number begins.
+	SerialNumberPrefix string       `protobuf:"bytes,6,opt,name=serial_number_prefix,json=serialNumberPrefix,proto3" json:"serial_number_prefix,omitempty"`
+	Page83             string       `protobuf:"bytes,7,opt,name=page83,proto3" json:"page83,omitempty"`
+	LunId              string       `protobuf:"bytes,8,opt,name=lun_id,json=lunId,proto3" json:"lun_id,omitempty"`
+	Adapter            string       `protobuf:"bytes,9,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	ScsiAddress        *SCSIAddress `protobuf:"bytes,10,opt,name=scsi_address,json=scsiAddress,proto3" json:"scsi_address,omitempty"`
+	NvmeNamespaceId    uint32       `protobuf:"varint,11,opt,name=nvme_namespace_id,json=nvmeNamespaceId,proto3" json:"nvme_namespace_id,omitempty"`
+	Eui64              string       `protobuf:"bytes,12,opt,name=eui64,proto3" json:"eui64,omitempty"`
+	Nguid              string       `protobuf:"bytes,13,opt,name=nguid,proto3" json:"nguid,omitempty"`
+	SizeBytes          int64        `protobuf:"varint,14,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *FindDiskRequest) Reset() {
+	*x = FindDiskRequest{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindDiskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindDiskRequest) ProtoMessage() {}
+
+func (x *FindDiskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindDiskRequest.ProtoReflect.Descriptor instead.
+func (*FindDiskRequest) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *FindDiskRequest) GetNumber() uint32 {
+	if x != nil && x.Number != nil {
+		return *x.Number
+	}
+	return 0
+}
+
+func (x *FindDiskRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetBus() string {
+	if x != nil {
+		return x.Bus
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetSerialNumber() string {
+	if x != nil {
+		return x.SerialNumber
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetSerialNumberPrefix() string {
+	if x != nil {
+		return x.SerialNumberPrefix
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetPage83() string {
+	if x != nil {
+		return x.Page83
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetLunId() string {
+	if x != nil {
+		return x.LunId
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetScsiAddress() *SCSIAddress {
+	if x != nil {
+		return x.ScsiAddress
+	}
+	return nil
+}
+
+func (x *FindDiskRequest) GetNvmeNamespaceId() uint32 {
+	if x != nil {
+		return x.NvmeNamespaceId
+	}
+	return 0
+}
+
+func (x *FindDiskRequest) GetEui64() string {
+	if x != nil {
+		return x.Eui64
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetNguid() string {
+	if x != nil {
+		return x.Nguid
+	}
+	return ""
+}
+
+func (x *FindDiskRequest) GetSizeBytes() int64 {
+	if x != nil {
+		return x.SizeBytes
+	}
+	return 0
+}
+
+// FindDiskResponse has the disk. It has no volumes in its partitions.
+type FindDiskResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Disk          *Disk                  `protobuf:"bytes,1,opt,name=disk,proto3" json:"disk,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindDiskResponse) Reset() {
+	*x = FindDiskResponse{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindDiskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindDiskResponse) ProtoMessage() {}
+
+func (x *FindDiskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindDiskResponse.ProtoReflect.Descriptor instead.
+func (*FindDiskResponse) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *FindDiskResponse) GetDisk() *Disk {
+	if x != nil {
+		return x.Disk
+	}
+	return nil
 }
 
 // DescribeNodeRequest says what to look at.
@@ -98,7 +294,7 @@ type DescribeNodeRequest struct {
 
 func (x *DescribeNodeRequest) Reset() {
 	*x = DescribeNodeRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -110,7 +306,7 @@ func (x *DescribeNodeRequest) String() string {
 func (*DescribeNodeRequest) ProtoMessage() {}
 
 func (x *DescribeNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -123,7 +319,7 @@ func (x *DescribeNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeNodeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeNodeRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{0}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *DescribeNodeRequest) GetLinks() bool {
@@ -170,7 +366,7 @@ type DescribeNodeResponse struct {
 
 func (x *DescribeNodeResponse) Reset() {
 	*x = DescribeNodeResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -182,7 +378,7 @@ func (x *DescribeNodeResponse) String() string {
 func (*DescribeNodeResponse) ProtoMessage() {}
 
 func (x *DescribeNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -195,7 +391,7 @@ func (x *DescribeNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeNodeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeNodeResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{1}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DescribeNodeResponse) GetDisks() []*Disk {
@@ -288,7 +484,7 @@ type Disk struct {
 
 func (x *Disk) Reset() {
 	*x = Disk{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -300,7 +496,7 @@ func (x *Disk) String() string {
 func (*Disk) ProtoMessage() {}
 
 func (x *Disk) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -313,7 +509,7 @@ func (x *Disk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disk.ProtoReflect.Descriptor instead.
 func (*Disk) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{2}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Disk) GetNumber() uint32 {
@@ -462,7 +658,7 @@ type SCSIAddress struct {
 
 func (x *SCSIAddress) Reset() {
 	*x = SCSIAddress{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -474,7 +670,7 @@ func (x *SCSIAddress) String() string {
 func (*SCSIAddress) ProtoMessage() {}
 
 func (x *SCSIAddress) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[3]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -487,7 +683,7 @@ func (x *SCSIAddress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SCSIAddress.ProtoReflect.Descriptor instead.
 func (*SCSIAddress) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{3}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SCSIAddress) GetPort() uint32 {
@@ -531,7 +727,7 @@ type Location struct {
 
 func (x *Location) Reset() {
 	*x = Location{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +739,7 @@ func (x *Location) String() string {
 func (*Location) ProtoMessage() {}
 
 func (x *Location) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[4]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +752,7 @@ func (x *Location) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Location.ProtoReflect.Descriptor instead.
 func (*Location) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{4}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Location) GetAdapter() string {
@@ -605,7 +801,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -617,7 +813,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[5]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -630,7 +826,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{5}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Partition) GetNumber() uint32 {
@@ -708,7 +904,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +916,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[6]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -733,7 +929,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{6}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Volume) GetId() string {
@@ -842,7 +1038,7 @@ type Link struct {
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +1050,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[7]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +1063,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{7}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Link) GetPath() string {
@@ -919,7 +1115,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1127,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[8]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1140,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{8}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Share) GetRemote() string {
@@ -1007,7 +1203,27 @@ var File_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_pro
 
 const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"Igithub.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1/api.proto\x12\x13csiproxy.inspect.v1\"h\n" +
+	"Igithub.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1/api.proto\x12\x13csiproxy.inspect.v1\"\xd5\x03\n" +
+	"\x0fFindDiskRequest\x12\x1b\n" +
+	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\x12\x10\n" +
+	"\x03bus\x18\x03 \x01(\tR\x03bus\x12\x14\n" +
+	"\x05model\x18\x04 \x01(\tR\x05model\x12#\n" +
+	"\rserial_number\x18\x05 \x01(\tR\fserialNumber\x120\n" +
+	"\x14serial_number_prefix\x18\x06 \x01(\tR\x12serialNumberPrefix\x12\x16\n" +
+	"\x06page83\x18\a \x01(\tR\x06page83\x12\x15\n" +
+	"\x06lun_id\x18\b \x01(\tR\x05lunId\x12\x18\n" +
+	"\aadapter\x18\t \x01(\tR\aadapter\x12C\n" +
+	"\fscsi_address\x18\n" +
+	" \x01(\v2 .csiproxy.inspect.v1.SCSIAddressR\vscsiAddress\x12*\n" +
+	"\x11nvme_namespace_id\x18\v \x01(\rR\x0fnvmeNamespaceId\x12\x14\n" +
+	"\x05eui64\x18\f \x01(\tR\x05eui64\x12\x14\n" +
+	"\x05nguid\x18\r \x01(\tR\x05nguid\x12\x1d\n" +
+	"\n" +
+	"size_bytes\x18\x0e \x01(\x03R\tsizeBytesB\t\n" +
+	"\a_number\"A\n" +
+	"\x10FindDiskResponse\x12-\n" +
+	"\x04disk\x18\x01 \x01(\v2\x19.csiproxy.inspect.v1.DiskR\x04disk\"h\n" +
 	"\x13DescribeNodeRequest\x12\x14\n" +
 	"\x05links\x18\x01 \x01(\bR\x05links\x12\x16\n" +
 	"\x06shares\x18\x02 \x01(\bR\x06shares\x12#\n" +
@@ -1116,9 +1332,10 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\b_privateB\n" +
 	"\n" +
 	"\b_answersB\x10\n" +
-	"\x0e_removal_waits2r\n" +
+	"\x0e_removal_waits2\xcd\x01\n" +
 	"\tInspector\x12e\n" +
-	"\fDescribeNode\x12(.csiproxy.inspect.v1.DescribeNodeRequest\x1a).csiproxy.inspect.v1.DescribeNodeResponse\"\x00BAZ?github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1b\x06proto3"
+	"\fDescribeNode\x12(.csiproxy.inspect.v1.DescribeNodeRequest\x1a).csiproxy.inspect.v1.DescribeNodeResponse\"\x00\x12Y\n" +
+	"\bFindDisk\x12$.csiproxy.inspect.v1.FindDiskRequest\x1a%.csiproxy.inspect.v1.FindDiskResponse\"\x00BAZ?github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1b\x06proto3"
 
 var (
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescOnce sync.Once
@@ -1133,35 +1350,41 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_pr
 }
 
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_goTypes = []any{
 	(Volume_State)(0),            // 0: csiproxy.inspect.v1.Volume.State
-	(*DescribeNodeRequest)(nil),  // 1: csiproxy.inspect.v1.DescribeNodeRequest
-	(*DescribeNodeResponse)(nil), // 2: csiproxy.inspect.v1.DescribeNodeResponse
-	(*Disk)(nil),                 // 3: csiproxy.inspect.v1.Disk
-	(*SCSIAddress)(nil),          // 4: csiproxy.inspect.v1.SCSIAddress
-	(*Location)(nil),             // 5: csiproxy.inspect.v1.Location
-	(*Partition)(nil),            // 6: csiproxy.inspect.v1.Partition
-	(*Volume)(nil),               // 7: csiproxy.inspect.v1.Volume
-	(*Link)(nil),                 // 8: csiproxy.inspect.v1.Link
-	(*Share)(nil),                // 9: csiproxy.inspect.v1.Share
+	(*FindDiskRequest)(nil),      // 1: csiproxy.inspect.v1.FindDiskRequest
+	(*FindDiskResponse)(nil),     // 2: csiproxy.inspect.v1.FindDiskResponse
+	(*DescribeNodeRequest)(nil),  // 3: csiproxy.inspect.v1.DescribeNodeRequest
+	(*DescribeNodeResponse)(nil), // 4: csiproxy.inspect.v1.DescribeNodeResponse
+	(*Disk)(nil),                 // 5: csiproxy.inspect.v1.Disk
+	(*SCSIAddress)(nil),          // 6: csiproxy.inspect.v1.SCSIAddress
+	(*Location)(nil),             // 7: csiproxy.inspect.v1.Location
+	(*Partition)(nil),            // 8: csiproxy.inspect.v1.Partition
+	(*Volume)(nil),               // 9: csiproxy.inspect.v1.Volume
+	(*Link)(nil),                 // 10: csiproxy.inspect.v1.Link
+	(*Share)(nil),                // 11: csiproxy.inspect.v1.Share
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_depIdxs = []int32{
-	3, // 0: csiproxy.inspect.v1.DescribeNodeResponse.disks:type_name -> csiproxy.inspect.v1.Disk
-	7, // 1: csiproxy.inspect.v1.DescribeNodeResponse.volumes:type_name -> csiproxy.inspect.v1.Volume
-	8, // 2: csiproxy.inspect.v1.DescribeNodeResponse.links:type_name -> csiproxy.inspect.v1.Link
-	9, // 3: csiproxy.inspect.v1.DescribeNodeResponse.shares:type_name -> csiproxy.inspect.v1.Share
-	5, // 4: csiproxy.inspect.v1.Disk.location:type_name -> csiproxy.inspect.v1.Location
-	6, // 5: csiproxy.inspect.v1.Disk.partitions:type_name -> csiproxy.inspect.v1.Partition
-	4, // 6: csiproxy.inspect.v1.Disk.scsi_address:type_name -> csiproxy.inspect.v1.SCSIAddress
-	0, // 7: csiproxy.inspect.v1.Volume.state:type_name -> csiproxy.inspect.v1.Volume.State
-	1, // 8: csiproxy.inspect.v1.Inspector.DescribeNode:input_type -> csiproxy.inspect.v1.DescribeNodeRequest
-	2, // 9: csiproxy.inspect.v1.Inspector.DescribeNode:output_type -> csiproxy.inspect.v1.DescribeNodeResponse
-	9, // [9:10] is the sub-list for method output_type
-	8, // [8:9] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	6,  // 0: csiproxy.inspect.v1.FindDiskRequest.scsi_address:type_name -> csiproxy.inspect.v1.SCSIAddress
+	5,  // 1: csiproxy.inspect.v1.FindDiskResponse.disk:type_name -> csiproxy.inspect.v1.Disk
+	5,  // 2: csiproxy.inspect.v1.DescribeNodeResponse.disks:type_name -> csiproxy.inspect.v1.Disk
+	9,  // 3: csiproxy.inspect.v1.DescribeNodeResponse.volumes:type_name -> csiproxy.inspect.v1.Volume
+	10, // 4: csiproxy.inspect.v1.DescribeNodeResponse.links:type_name -> csiproxy.inspect.v1.Link
+	11, // 5: csiproxy.inspect.v1.DescribeNodeResponse.shares:type_name -> csiproxy.inspect.v1.Share
+	7,  // 6: csiproxy.inspect.v1.Disk.location:type_name -> csiproxy.inspect.v1.Location
+	8,  // 7: csiproxy.inspect.v1.Disk.partitions:type_name -> csiproxy.inspect.v1.Partition
+	6,  // 8: csiproxy.inspect.v1.Disk.scsi_address:type_name -> csiproxy.inspect.v1.SCSIAddress
+	0,  // 9: csiproxy.inspect.v1.Volume.state:type_name -> csiproxy.inspect.v1.Volume.State
+	3,  // 10: csiproxy.inspect.v1.Inspector.DescribeNode:input_type -> csiproxy.inspect.v1.DescribeNodeRequest
+	1,  // 11: csiproxy.inspect.v1.Inspector.FindDisk:input_type -> csiproxy.inspect.v1.FindDiskRequest
+	4,  // 12: csiproxy.inspect.v1.Inspector.DescribeNode:output_type -> csiproxy.inspect.v1.DescribeNodeResponse
+	2,  // 13: csiproxy.inspect.v1.Inspector.FindDisk:output_type -> csiproxy.inspect.v1.FindDiskResponse
+	12, // [12:14] is the sub-list for method output_type
+	10, // [10:12] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_init() }
@@ -1169,16 +1392,17 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_pr
 	if File_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto != nil {
 		return
 	}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[2].OneofWrappers = []any{}
-	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[6].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[0].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[4].OneofWrappers = []any{}
 	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[8].OneofWrappers = []any{}
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

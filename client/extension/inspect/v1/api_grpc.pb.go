@@ -20,6 +20,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Inspector_DescribeNode_FullMethodName = "/csiproxy.inspect.v1.Inspector/DescribeNode"
+	Inspector_FindDisk_FullMethodName     = "/csiproxy.inspect.v1.Inspector/FindDisk"
 )
 
 // InspectorClient is the client API for Inspector service.
@@ -35,6 +36,11 @@ type InspectorClient interface {
 	// is part of the answer: an object has problems, or lacks values. It fails if the caller's
 	// time is over, and with ResourceExhausted if others look and its turn does not come.
 	DescribeNode(ctx context.Context, in *DescribeNodeRequest, opts ...grpc.CallOption) (*DescribeNodeResponse, error)
+	// FindDisk returns the one disk that has all keys of the request, and never the disk that
+	// Windows runs from. It returns NotFound if no disk has them; one that was just attached may
+	// need a rescan. It returns FailedPrecondition if several disks have them, Unavailable if a
+	// disk that did not answer may have them, and InvalidArgument if there are no keys.
+	FindDisk(ctx context.Context, in *FindDiskRequest, opts ...grpc.CallOption) (*FindDiskResponse, error)
 }
 
 type inspectorClient struct {
@@ -55,6 +61,16 @@ func (c *inspectorClient) DescribeNode(ctx context.Context, in *DescribeNodeRequ
 	return out, nil
 }
 
+func (c *inspectorClient) FindDisk(ctx context.Context, in *FindDiskRequest, opts ...grpc.CallOption) (*FindDiskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindDiskResponse)
+	err := c.cc.Invoke(ctx, Inspector_FindDisk_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // InspectorServer is the server API for Inspector service.
 // All implementations should embed UnimplementedInspectorServer
 // for forward compatibility.
@@ -68,6 +84,11 @@ type InspectorServer interface {
 	// is part of the answer: an object has problems, or lacks values. It fails if the caller's
 	// time is over, and with ResourceExhausted if others look and its turn does not come.
 	DescribeNode(context.Context, *DescribeNodeRequest) (*DescribeNodeResponse, error)
+	// FindDisk returns the one disk that has all keys of the request, and never the disk that
+	// Windows runs from. It returns NotFound if no disk has them; one that was just attached may
+	// need a rescan. It returns FailedPrecondition if several disks have them, Unavailable if a
+	// disk that did not answer may have them, and InvalidArgument if there are no keys.
+	FindDisk(context.Context, *FindDiskRequest) (*FindDiskResponse, error)
 }
 
 // UnimplementedInspectorServer should be embedded to have
@@ -79,6 +100,9 @@ type UnimplementedInspectorServer struct{}
 
 func (UnimplementedInspectorServer) DescribeNode(context.Context, *DescribeNodeRequest) (*DescribeNodeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DescribeNode not implemented")
+}
+func (UnimplementedInspectorServer) FindDisk(context.Context, *FindDiskRequest) (*FindDiskResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindDisk not implemented")
 }
 func (UnimplementedInspectorServer) testEmbeddedByValue() {}
 
@@ -118,6 +142,24 @@ func _Inspector_DescribeNode_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Inspector_FindDisk_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindDiskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InspectorServer).FindDisk(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Inspector_FindDisk_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InspectorServer).FindDisk(ctx, req.(*FindDiskRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Inspector_ServiceDesc is the grpc.ServiceDesc for Inspector service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -128,6 +170,10 @@ var Inspector_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DescribeNode",
 			Handler:    _Inspector_DescribeNode_Handler,
+		},
+		{
+			MethodName: "FindDisk",
+			Handler:    _Inspector_FindDisk_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
