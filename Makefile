@@ -42,9 +42,9 @@ LDFLAGS    := -s -w -X $(STAMP).stamped=$(VERSION) -X $(STAMP).commit=$(COMMIT) 
 BUILDFLAGS := -trimpath -buildvcs=false -tags grpcnotrace -ldflags "$(LDFLAGS)"
 STATIC_GO  := CGO_ENABLED=0 $(GO)
 
-# Packages of both modules, joined by go.work. The tools, the examples and the tests of deploy are
+# Packages of the three modules that go.work joins. The tools, the examples and the tests of deploy are
 # separate modules, so that their dependencies do not mix with ours.
-PACKAGES     := ./... ./client/...
+PACKAGES     := ./... ./client/... ./mounter/...
 GO_TOOLS     := GOWORK=off $(GO) -C tools
 OUR_TOOLS    := ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
@@ -183,7 +183,7 @@ verify: generate ## Check that generated code and go.mod files are up to date
 	@git --no-pager diff --exit-code -- $(GENERATED) && \
 		! git ls-files --others --exclude-standard -- $(GENERATED) | grep . || \
 		{ echo >&2 "ERROR: generated code was out of date; run 'make generate' and commit the result."; exit 1; }
-	@for module in . client tools examples test/drivers; do \
+	@for module in . client mounter tools examples test/drivers; do \
 		GOWORK=off $(GO) -C $$module mod tidy -diff || \
 		{ echo >&2 "ERROR: run 'GOWORK=off go -C $$module mod tidy' and commit the result."; exit 1; }; \
 	done

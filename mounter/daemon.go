@@ -1,0 +1,252 @@
+package mounter
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/kubernetes-csi/csi-proxy/client"
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
+)
+
+// daemon is the node behind the pipes of CSI Proxy.
+type daemon struct {
+	disks, vols, files, shares, system *endpoint
+}
+
+var _ node = (*daemon)(nil)
+
+func newDaemon(ctx context.Context, s *settings) (*daemon, error) {
+	version := func(text string) apiversion.Version { return apiversion.NewVersionOrPanic(text) }
+	d := &daemon{
+		disks:  &endpoint{settings: s, group: "disk", version: version("v1")},
+		vols:   &endpoint{settings: s, group: "volume", version: version("v1")},
+		files:  &endpoint{settings: s, group: "filesystem", version: version("v1")},
+		shares: &endpoint{settings: s, group: "smb", version: version("v1")},
+		system: &endpoint{settings: s, group: "system", version: version("v1alpha1")},
+	}
+	var options []client.Option
+	if s.wait {
+		options = append(options, client.WithWait())
+	}
+	if _, err := d.files.connect(ctx, options...); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// endpoint is a pipe of the daemon, which is opened at the first use. Drivers mount only the pipes
+// that they need into their containers.
+type endpoint struct {
+	settings *settings
+	group    string
+	version  apiversion.Version
+
+	mu   sync.Mutex
+	conn *grpc.ClientConn
+}
+
+func (e *endpoint) connect(ctx context.Context, options ...client.Option) (*grpc.ClientConn, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conn != nil {
+		return e.conn, nil
+	}
+	conn, err := client.Connect(ctx, e.group, e.version, append(slices.Clone(options), client.WithPipePath(e.path()))...)
+	if err != nil {
+		return nil, asUnavailable(err)
+	}
+	e.conn = conn
+	return conn, nil
+}
+
+// path is the pipe, or the Unix socket.
+func (e *endpoint) path() string {
+	if e.settings.pipePath != nil {
+		return e.settings.pipePath(e.group, e.version.String())
+	}
+	return client.PipePath(e.group, e.version)
+}
+
+func (e *endpoint) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conn == nil {
+		return nil
+	}
+	defer func() { e.conn = nil }()
+	return e.conn.Close()
+}
+
+// asUnavailable says that the daemon, not the volume, is missing.
+func asUnavailable(err error) error {
+	return &nodeError{class: classUnavailable, text: err.Error()}
+}
+
+// call calls a method of a service of an endpoint. The error is that of the library.
+func call[Client, Request, Response any](
+	ctx context.Context, e *endpoint, newClient func(grpc.ClientConnInterface) Client,
+	method func(Client, context.Context, Request, ...grpc.CallOption) (Response, error), request Request,
+) (Response, error) {
+	conn, err := e.connect(ctx)
+	if err != nil {
+		var none Response
+		return none, err
+	}
+	response, err := method(newClient(conn), ctx, request)
+	return response, fromDaemon(err)
+}
+
+func (d *daemon) rescan(ctx context.Context) error {
+	_, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.Rescan, &diskv1.RescanRequest{})
+	return err
+}
+
+func (d *daemon) diskSize(ctx context.Context, number uint32) (int64, error) {
+	response, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.GetDiskStats, &diskv1.GetDiskStatsRequest{DiskNumber: number})
+	return response.GetTotalBytes(), err
+}
+
+func (d *daemon) partition(ctx context.Context, number uint32) error {
+	_, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.PartitionDisk, &diskv1.PartitionDiskRequest{DiskNumber: number})
+	return err
+}
+
+func (d *daemon) setOnline(ctx context.Context, number uint32, online bool) error {
+	_, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.SetDiskState, &diskv1.SetDiskStateRequest{DiskNumber: number, IsOnline: online})
+	return err
+}
+
+func (d *daemon) isReadOnly(ctx context.Context, number uint32) (bool, error) {
+	response, err := call(ctx, d.disks, readonlyv1.NewDiskReadOnlyClient, readonlyv1.DiskReadOnlyClient.GetDiskReadOnly,
+		&readonlyv1.GetDiskReadOnlyRequest{DiskNumber: number})
+	return response.GetIsReadOnly(), err
+}
+
+func (d *daemon) setReadOnly(ctx context.Context, number uint32, readOnly bool) error {
+	_, err := call(ctx, d.disks, readonlyv1.NewDiskReadOnlyClient, readonlyv1.DiskReadOnlyClient.SetDiskReadOnly,
+		&readonlyv1.SetDiskReadOnlyRequest{DiskNumber: number, IsReadOnly: readOnly})
+	return err
+}
+
+func (d *daemon) volumes(ctx context.Context, number uint32) ([]string, error) {
+	response, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.ListVolumesOnDisk, &volumev1.ListVolumesOnDiskRequest{DiskNumber: number})
+	return response.GetVolumeIds(), err
+}
+
+func (d *daemon) diskOf(ctx context.Context, id string) (uint32, error) {
+	response, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.GetDiskNumberFromVolumeID,
+		&volumev1.GetDiskNumberFromVolumeIDRequest{VolumeId: id})
+	return response.GetDiskNumber(), err
+}
+
+func (d *daemon) isFormatted(ctx context.Context, id string) (bool, error) {
+	response, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.IsVolumeFormatted, &volumev1.IsVolumeFormattedRequest{VolumeId: id})
+	return response.GetFormatted(), err
+}
+
+func (d *daemon) format(ctx context.Context, id string, options FormatOptions) error {
+	if options != (FormatOptions{}) {
+		return newError(classUnsupported, "format volume", id, "not implemented")
+	}
+	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id})
+	return err
+}
+
+func (d *daemon) mount(ctx context.Context, id, path string) error {
+	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.MountVolume, &volumev1.MountVolumeRequest{VolumeId: id, TargetPath: path})
+	return err
+}
+
+func (d *daemon) unmount(ctx context.Context, id, path string) error {
+	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.UnmountVolume, &volumev1.UnmountVolumeRequest{VolumeId: id, TargetPath: path})
+	return err
+}
+
+func (d *daemon) mountedAt(ctx context.Context, path string) (string, error) {
+	response, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.GetVolumeIDFromTargetPath,
+		&volumev1.GetVolumeIDFromTargetPathRequest{TargetPath: path})
+	return response.GetVolumeId(), err
+}
+
+func (d *daemon) flush(ctx context.Context, id string) error {
+	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.WriteVolumeCache, &volumev1.WriteVolumeCacheRequest{VolumeId: id})
+	return err
+}
+
+func (d *daemon) grow(ctx context.Context, id string) error {
+	// no size is all of it
+	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.ResizeVolume, &volumev1.ResizeVolumeRequest{VolumeId: id})
+	return err
+}
+
+func (d *daemon) volumeSpace(ctx context.Context, id string) (Usage, error) {
+	response, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.GetVolumeStats, &volumev1.GetVolumeStatsRequest{VolumeId: id})
+	total, used := response.GetTotalBytes(), response.GetUsedBytes()
+	return Usage{TotalBytes: total, UsedBytes: used, AvailableBytes: total - used}, err
+}
+
+func (d *daemon) exists(ctx context.Context, path string) (bool, error) {
+	response, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.PathExists, &filesystemv1.PathExistsRequest{Path: path})
+	return response.GetExists(), err
+}
+
+func (d *daemon) leads(ctx context.Context, path string) (bool, error) {
+	response, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.IsSymlink, &filesystemv1.IsSymlinkRequest{Path: path})
+	return response.GetIsSymlink(), err
+}
+
+func (d *daemon) makeDir(ctx context.Context, path string) error {
+	_, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Mkdir, &filesystemv1.MkdirRequest{Path: path})
+	return err
+}
+
+func (d *daemon) link(ctx context.Context, path, target string) error {
+	_, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.CreateSymlink,
+		&filesystemv1.CreateSymlinkRequest{SourcePath: target, TargetPath: path})
+	return err
+}
+
+func (d *daemon) remove(ctx context.Context, path string) error {
+	_, err := call(ctx, d.files, filesystemv1.NewFilesystemClient, filesystemv1.FilesystemClient.Rmdir, &filesystemv1.RmdirRequest{Path: path})
+	return err
+}
+
+func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
+	if share.Privacy != PrivacyDefault || share.RefuseOtherUser {
+		return newError(classUnsupported, "map share", share.Remote, "not implemented")
+	}
+	_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{
+		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
+	})
+	return err
+}
+
+func (d *daemon) unmapShare(ctx context.Context, remote string) error {
+	_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote})
+	return err
+}
+
+func (d *daemon) shareOf(context.Context, string) (string, error) {
+	return "", newError(classUnsupported, "read link", "", "not implemented")
+}
+
+func (d *daemon) shareSpace(context.Context, string) (Usage, error) {
+	return Usage{}, newError(classUnsupported, "measure share", "", "not implemented")
+}
+
+func (d *daemon) close() error {
+	var errs []error
+	for _, e := range []*endpoint{d.disks, d.vols, d.files, d.shares, d.system} {
+		errs = append(errs, e.close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,87 @@
+package mounter
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"k8s.io/mount-utils"
+
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+)
+
+// list returns every path at which a volume or a share is: drives, mounted folders, and links in the
+// working directories.
+func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
+	found, err := m.node.describe(ctx, nodeapi.Links, nodeapi.Shares)
+	if err != nil {
+		return nil, err
+	}
+	var points []mount.MountPoint
+	seen := map[string]bool{}
+	add := func(point mount.MountPoint) {
+		if key := pathKey(point.Path); !seen[key] {
+			seen[key] = true
+			points = append(points, point)
+		}
+	}
+	volumes := map[string]nodeapi.Volume{}
+	for _, v := range found.Volumes {
+		volumes[v.ID] = v
+		for _, path := range v.MountPaths {
+			add(mountPoint(v, v.ID, path))
+		}
+	}
+	for _, link := range found.Links {
+		if link.VolumeID != "" {
+			add(mountPoint(volumes[link.VolumeID], link.VolumeID, link.Path))
+		}
+	}
+	slices.SortFunc(points, func(a, b mount.MountPoint) int { return strings.Compare(pathKey(a.Path), pathKey(b.Path)) })
+	return points, nil
+}
+
+func mountPoint(v nodeapi.Volume, id, path string) mount.MountPoint {
+	access := "rw"
+	if v.ReadOnly != nil && *v.ReadOnly {
+		access = "ro"
+	}
+	return mount.MountPoint{Device: id, Path: strings.TrimSuffix(path, `\`), Type: v.FileSystem, Opts: []string{access}}
+}
+
+// pathKey compares paths as Windows does, with or without a backslash at the end.
+func pathKey(path string) string { return strings.ToLower(strings.TrimSuffix(path, `\`)) }
+
+// mountPaths returns the folders at which any of the volumes is mounted.
+func (m *Mounter) mountPaths(ctx context.Context, volumes []string) ([]string, error) {
+	found, err := m.node.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, v := range found.Volumes {
+		if slices.ContainsFunc(volumes, func(id string) bool { return strings.EqualFold(id, v.ID) }) {
+			paths = append(paths, v.MountPaths...)
+		}
+	}
+	return paths, nil
+}
+
+// refs returns the other paths of what is at a path.
+func (m *Mounter) refs(ctx context.Context, path string) ([]string, error) {
+	points, err := m.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(points, func(p mount.MountPoint) bool { return pathKey(p.Path) == pathKey(path) })
+	if at < 0 {
+		return []string{}, nil
+	}
+	paths := []string{}
+	for i, p := range points {
+		if i != at && p.Device == points[at].Device {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths, nil
+}

@@ -1,0 +1,154 @@
+package mounter
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/mount-utils"
+
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+)
+
+// Mount implements mount.Interface. The source says what is mounted:
+//   - a number is a disk, as SafeFormatAndMount has it: it is staged at the target;
+//   - \\server\share is a share: its user name and password are the first two options, as
+//     mount-utils has it for cifs;
+//   - \\?\Volume{GUID}\ is a volume: it is mounted at the target;
+//   - any other path is linked from the target, as a bind mount.
+//
+// The option ro makes a disk read-only. Other options have no meaning on Windows and are ignored.
+func (m *Mounter) Mount(source, target, fstype string, options []string) error {
+	return m.MountSensitive(source, target, fstype, options, nil)
+}
+
+// MountSensitive implements mount.Interface, see Mount.
+func (m *Mounter) MountSensitive(source, target, fstype string, options, sensitiveOptions []string) error {
+	ctx := m.ctx
+	if number, err := strconv.ParseUint(source, 10, 32); err == nil {
+		disk := uint32(number)
+		_, err := m.Stage(ctx, StageRequest{
+			Path: target, Disk: nodeapi.Query{Number: &disk}, FSType: fstype, ReadOnly: slices.Contains(options, "ro"),
+		})
+		return err
+	}
+	if isRemote(source) {
+		share := Share{Remote: source}
+		if all := slices.Concat(options, sensitiveOptions); len(all) >= 2 {
+			share.Username, share.Password = all[0], all[1]
+		}
+		_, err := m.Stage(ctx, StageRequest{Path: target, Share: share})
+		return err
+	}
+	return m.mountLocal(ctx, source, target)
+}
+
+// mountLocal mounts a volume, or links a path.
+func (m *Mounter) mountLocal(ctx context.Context, source, target string) error {
+	const op = "mount volume at"
+	path, err := Path(target)
+	if err != nil {
+		return during(op, target, err)
+	}
+	if isVolume(source) {
+		unlock, err := m.locks.paths(ctx, path)
+		if err != nil {
+			return during(op, path, err)
+		}
+		defer unlock()
+		return during(op, path, m.node.mount(ctx, source, path))
+	}
+	from, err := Path(source)
+	if err != nil {
+		return during(op, path, err)
+	}
+	unlock, err := m.locks.paths(ctx, from, path)
+	if err != nil {
+		return during(op, path, err)
+	}
+	defer unlock()
+	return during(op, path, m.bind(ctx, from, path))
+}
+
+// isVolume reports whether a source has the form of a volume's id.
+func isVolume(source string) bool {
+	const prefix = `\\?\volume{`
+	return len(source) > len(prefix) && strings.EqualFold(source[:len(prefix)], prefix)
+}
+
+// MountSensitiveWithoutSystemd implements mount.Interface, see Mount.
+func (m *Mounter) MountSensitiveWithoutSystemd(source, target, fstype string, options, sensitiveOptions []string) error {
+	return m.MountSensitive(source, target, fstype, options, sensitiveOptions)
+}
+
+// MountSensitiveWithoutSystemdWithMountFlags implements mount.Interface, see Mount. Flags have no
+// meaning on Windows.
+func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(source, target, fstype string, options, sensitiveOptions, _ []string) error {
+	return m.MountSensitive(source, target, fstype, options, sensitiveOptions)
+}
+
+// Unmount implements mount.Interface: it is Unstage for what is mounted or linked at the target. The
+// disk stays online. A pod's link to a volume is only removed.
+func (m *Mounter) Unmount(target string) error {
+	const op = "unmount volume at"
+	ctx := m.ctx
+	path, err := Path(target)
+	if err != nil {
+		return during(op, target, err)
+	}
+	unlock, err := m.locks.paths(ctx, path)
+	if err != nil {
+		return during(op, path, err)
+	}
+	defer unlock()
+	return during(op, path, m.unstage(ctx, path, UnstageRequest{}))
+}
+
+// List implements mount.Interface. The Device of a mount is the id of its volume, or the share; pods'
+// links to it have the same. In the mode Daemon the list comes from the inspector, on the pipe of
+// the group system.
+func (m *Mounter) List() ([]mount.MountPoint, error) {
+	points, err := m.list(m.ctx)
+	return points, during("list mounts", "", err)
+}
+
+// GetMountRefs implements mount.Interface: it returns the other paths of the volume or share at a
+// path. The list is empty if nothing is mounted there.
+func (m *Mounter) GetMountRefs(pathname string) ([]string, error) {
+	const op = "list mounts of the volume at"
+	path, err := Path(pathname)
+	if err != nil {
+		return nil, during(op, pathname, err)
+	}
+	refs, err := m.refs(m.ctx, path)
+	return refs, during(op, path, err)
+}
+
+// IsLikelyNotMountPoint implements mount.Interface. It is false for a mounted folder and for a link
+// whose target exists. A mount or link that leads nowhere is no mount point: Stage and Publish
+// replace it.
+func (m *Mounter) IsLikelyNotMountPoint(file string) (bool, error) {
+	const op = "look at"
+	path, err := Path(file)
+	if err != nil {
+		return true, during(op, file, err)
+	}
+	leads, err := m.node.leads(m.ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		// Drivers compare with os.IsNotExist, which does not look into wrapped errors.
+		return true, &fs.PathError{Op: op, Path: path, Err: fs.ErrNotExist}
+	}
+	return !leads, during(op, path, err)
+}
+
+// IsMountPoint implements mount.Interface.
+func (m *Mounter) IsMountPoint(file string) (bool, error) {
+	not, err := m.IsLikelyNotMountPoint(file)
+	return !not && err == nil, err
+}
+
+// CanSafelySkipMountPointCheck implements mount.Interface: Unmount succeeds where nothing is mounted.
+func (m *Mounter) CanSafelySkipMountPointCheck() bool { return true }

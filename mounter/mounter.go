@@ -1,0 +1,79 @@
+// Package mounter stages, publishes, grows and measures volumes on a Windows node. It replaces the
+// Windows code of a CSI driver.
+//
+// New returns a Mounter. It works in one of two ways, with the same results and the same errors: as
+// part of the driver's process in a HostProcess container, over the library, or through the pipes
+// of the CSI Proxy daemon.
+//
+//	m, err := mounter.New(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Close()
+//	_, err = m.Stage(ctx, mounter.StageRequest{
+//		Path: request.GetStagingTargetPath(),
+//		Disk: node.Query{Serial: serial},
+//	})
+//
+// Its verbs have the shape of CSI's node service: Stage, Unstage, Publish, Unpublish, Expand,
+// NeedsResize and Stats. Each can be repeated: one that finds its work done succeeds. Each returns
+// when its context ends; a repetition completes what was begun. Calls about one path, or one disk,
+// wait for each other.
+//
+// A Mounter also implements mount.Interface of k8s.io/mount-utils, for the code that a driver has
+// around it.
+//
+// Paths may have any spelling that the kubelet uses, see Path. The package does no work when it
+// is imported, and compiles and works on every system: package mountertest runs it on an emulated
+// node.
+package mounter
+
+import (
+	"context"
+
+	"k8s.io/mount-utils"
+)
+
+// Mounter mounts volumes on a node. It is safe for concurrent use. Close ends its connections.
+type Mounter struct {
+	node  node
+	mode  Mode
+	locks *locks
+	// ctx is what the methods of mount.Interface use, which have no context; see WithContext.
+	ctx context.Context //nolint:containedctx // mount.Interface is published without
+}
+
+var _ mount.Interface = (*Mounter)(nil)
+
+// New returns a Mounter that works on this node. Without an option for the mode it finds out
+// which one fits, see Detect.
+//
+// In the mode Daemon, New fails if the daemon does not serve the group filesystem, which every
+// driver needs. With the option Wait it waits for the daemon until ctx ends. It connects to the
+// other groups at their first use, so a driver needs only the pipes of the groups that it uses.
+func New(ctx context.Context, options ...Option) (*Mounter, error) {
+	s := newSettings()
+	for _, option := range options {
+		option(&s)
+	}
+	n, mode, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Mounter{node: n, mode: mode, locks: &locks{}, ctx: context.WithoutCancel(ctx)}, nil
+}
+
+// Mode tells how the Mounter works: Library or Daemon.
+func (m *Mounter) Mode() Mode { return m.mode }
+
+// Close ends the connections to the daemon. A second call does nothing.
+func (m *Mounter) Close() error { return m.node.close() }
+
+// WithContext returns the same Mounter, whose methods of mount.Interface end with ctx and log to
+// its logger. Those of the Mounter that New returns use the values of New's context, and do not end
+// with it.
+func (m *Mounter) WithContext(ctx context.Context) *Mounter {
+	bound := *m
+	bound.ctx = ctx
+	return &bound
+}

@@ -1,0 +1,53 @@
+package mounter
+
+import (
+	"context"
+
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+)
+
+// node is what the verbs need of a Windows node. Its two kinds are the two modes. Paths are those
+// that Path returns, volumes are named by id, \\?\Volume{GUID}\. Every method can be repeated.
+type node interface {
+	// findDisk returns the number of the one disk that has the keys.
+	findDisk(ctx context.Context, query nodeapi.Query) (uint32, error)
+	// rescan makes Windows look for disks that were attached or have grown.
+	rescan(ctx context.Context) error
+	diskSize(ctx context.Context, disk uint32) (int64, error)
+	// partition gives a blank disk one partition, and waits for its volume.
+	partition(ctx context.Context, disk uint32) error
+	setOnline(ctx context.Context, disk uint32, online bool) error
+	isReadOnly(ctx context.Context, disk uint32) (bool, error)
+	setReadOnly(ctx context.Context, disk uint32, readOnly bool) error
+
+	volumes(ctx context.Context, disk uint32) ([]string, error)
+	diskOf(ctx context.Context, volume string) (uint32, error)
+	isFormatted(ctx context.Context, volume string) (bool, error)
+	format(ctx context.Context, volume string, options FormatOptions) error
+	mount(ctx context.Context, volume, path string) error
+	unmount(ctx context.Context, volume, path string) error
+	// mountedAt returns the volume at a path, or at the end of a link there, even if it is gone.
+	mountedAt(ctx context.Context, path string) (volume string, err error)
+	flush(ctx context.Context, volume string) error
+	// grow makes a volume as large as its disk has room for.
+	grow(ctx context.Context, volume string) error
+	volumeSpace(ctx context.Context, volume string) (Usage, error)
+
+	exists(ctx context.Context, path string) (bool, error)
+	// leads tells whether a path is a link or mounted folder whose target exists.
+	leads(ctx context.Context, path string) (bool, error)
+	makeDir(ctx context.Context, path string) error
+	link(ctx context.Context, path, target string) error
+	// remove removes a link, a mounted folder or an empty folder, and nothing behind it.
+	remove(ctx context.Context, path string) error
+
+	mapShare(ctx context.Context, share Share, path string) error
+	unmapShare(ctx context.Context, remote string) error
+	// shareOf returns the share that a link leads to, \\server\share\dir, or "" if it does not lead
+	// to one. It does not ask the server.
+	shareOf(ctx context.Context, path string) (remote string, err error)
+	shareSpace(ctx context.Context, path string) (Usage, error)
+
+	describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error)
+	close() error
+}

@@ -1,0 +1,268 @@
+package mounter
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"k8s.io/klog/v2"
+
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+)
+
+// StageRequest says what to stage, and where. One of Disk and Share is required.
+type StageRequest struct {
+	// Path is the staging path.
+	Path string
+	// Disk says which disk holds the volume, by any key: LUN, serial number, page 83, NVMe ids,
+	// number. The disk must have one volume, or be blank.
+	Disk nodeapi.Query
+	// Share is an SMB share, for a volume on a server.
+	Share Share
+	// FSType is the file system of a disk: empty or ntfs, in any case.
+	FSType string
+	// Format is what a new file system is like. It has no effect on a disk that has one.
+	Format FormatOptions
+	// ReadOnly makes the disk read-only while it is staged. The disk must have a file system.
+	// A share cannot be read-only here: its server says who can write.
+	ReadOnly bool
+}
+
+// FormatOptions are what a new file system is like. Zero values leave the choice to the daemon's
+// flags and to Windows.
+type FormatOptions struct {
+	// AllocationUnitSize is the cluster size in bytes, a power of two from 512 to 2 MiB.
+	AllocationUnitSize uint32
+	// Label is the name of the file system, at most 32 characters.
+	Label string
+	// RootAccess says who has access to the root directory: "users-modify", or an access list in
+	// SDDL.
+	RootAccess string
+}
+
+// Share is an SMB share with what is needed to connect to it.
+type Share struct {
+	// Remote is \\server\share, or a directory in the share. Slashes can be of either kind.
+	Remote string
+	// Username is the account, DOMAIN\user or user@domain if it is in a domain. Without a name the
+	// server must admit guests.
+	Username string
+	// Password is never logged.
+	Password string
+	// Privacy says whether the server must encrypt. The default is that of the daemon's flag, or
+	// required.
+	Privacy Privacy
+	// RefuseOtherUser fails the call if the share is in use with another user, whose rights the
+	// volume would get.
+	RefuseOtherUser bool
+}
+
+// Privacy says whether a server must encrypt what it sends and receives.
+type Privacy int
+
+// The values of Privacy.
+const (
+	PrivacyDefault Privacy = iota
+	PrivacyRequired
+	PrivacyNotRequired
+)
+
+// Staged is a staged volume.
+type Staged struct {
+	// DiskNumber is the number that Windows gave the disk, and VolumeID its volume. Both are empty
+	// for a share.
+	DiskNumber uint32
+	VolumeID   string
+}
+
+const opStage = "stage volume at"
+
+// Stage makes a volume appear at the staging path.
+//
+// A disk is found by its keys; if Windows has not seen it yet, Stage makes Windows look for it. It
+// comes online and writable. A blank disk gets a partition and a file system; one with data keeps
+// it, and one with data that Windows does not recognise is refused, as is the disk of Windows. The
+// volume is mounted at the path.
+//
+// A share is connected, and the path becomes a link to it. An empty folder at the path is replaced.
+func (m *Mounter) Stage(ctx context.Context, request StageRequest) (Staged, error) {
+	path, err := Path(request.Path)
+	if err != nil {
+		return Staged{}, during(opStage, request.Path, err)
+	}
+	if err := request.check(); err != nil {
+		return Staged{}, during(opStage, path, err)
+	}
+	unlock, err := m.locks.paths(ctx, path)
+	if err != nil {
+		return Staged{}, during(opStage, path, err)
+	}
+	defer unlock()
+	if request.Share.Remote != "" {
+		return Staged{}, during(opStage, path, m.stageShare(ctx, path, request.Share))
+	}
+	staged, err := m.stageDisk(ctx, path, request)
+	return staged, during(opStage, path, err)
+}
+
+func (r StageRequest) check() error {
+	const op = "check request"
+	disk, share := r.Disk != nodeapi.Query{}, r.Share.Remote != ""
+	switch {
+	case disk == share:
+		return newError(classInvalid, op, "", "it must have either a disk or a share")
+	case share && r.FSType != "":
+		return newError(classInvalid, op, "", "the server chooses the file system of a share; remove the file system %q", r.FSType)
+	case share && r.Format != FormatOptions{}:
+		return newError(classInvalid, op, "", "a share is not formatted; remove the format options")
+	case share && r.ReadOnly:
+		return newError(classInvalid, op, "", "a share cannot be staged read-only; use an account of the server that can only read")
+	case r.FSType != "" && !strings.EqualFold(r.FSType, "ntfs"):
+		return newError(classUnsupported, op, "", "file system %q is not supported on Windows nodes; use ntfs", r.FSType)
+	}
+	return nil
+}
+
+func (m *Mounter) stageDisk(ctx context.Context, path string, request StageRequest) (Staged, error) {
+	number, err := m.find(ctx, request.Disk)
+	if err != nil {
+		return Staged{}, err
+	}
+	unlock, err := m.locks.disk(ctx, number)
+	if err != nil {
+		return Staged{}, err
+	}
+	defer unlock()
+	klog.FromContext(ctx).V(4).Info("Staging disk", "disk", number, "path", path, "readOnly", request.ReadOnly)
+	id, err := m.prepare(ctx, number, request)
+	if err != nil {
+		return Staged{}, err
+	}
+	if err := m.clearPath(ctx, path, id); err != nil {
+		return Staged{}, err
+	}
+	if err := m.node.mount(ctx, id, path); err != nil {
+		return Staged{}, err
+	}
+	return Staged{DiskNumber: number, VolumeID: id}, nil
+}
+
+// find returns the number of a disk. One that was just attached may need a rescan to be seen.
+func (m *Mounter) find(ctx context.Context, query nodeapi.Query) (uint32, error) {
+	number, err := m.node.findDisk(ctx, query)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return number, err
+	}
+	if err := m.node.rescan(ctx); err != nil {
+		return 0, err
+	}
+	return m.node.findDisk(ctx, query)
+}
+
+// prepare brings a disk into the state in which its volume can be mounted, and returns the volume.
+func (m *Mounter) prepare(ctx context.Context, number uint32, request StageRequest) (string, error) {
+	if request.ReadOnly {
+		return m.prepareReadOnly(ctx, number)
+	}
+	// It leaves a disk alone that has partitions. One that is blank but read-only can be written to
+	// only when it is writable; PartitionDisk sees to that.
+	if err := m.node.partition(ctx, number); err != nil {
+		return "", err
+	}
+	// A disk that was offline becomes writable, too.
+	if err := m.node.setOnline(ctx, number, true); err != nil {
+		return "", err
+	}
+	if err := m.makeWritable(ctx, number); err != nil {
+		return "", err
+	}
+	id, err := m.onlyVolume(ctx, number)
+	if err != nil {
+		return "", err
+	}
+	// The original's FormatVolume erases a volume that is formatted.
+	switch formatted, err := m.node.isFormatted(ctx, id); {
+	case err != nil:
+		return "", err
+	case formatted:
+		return id, nil
+	}
+	return id, m.node.format(ctx, id, request.Format)
+}
+
+// prepareReadOnly writes nothing to the disk.
+func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32) (string, error) {
+	if err := m.node.setOnline(ctx, number, true); err != nil {
+		return "", err
+	}
+	id, err := m.onlyVolume(ctx, number)
+	if err != nil {
+		return "", err
+	}
+	switch formatted, err := m.node.isFormatted(ctx, id); {
+	case err != nil:
+		return "", err
+	case !formatted:
+		return "", errBlank(number)
+	}
+	return id, m.node.setReadOnly(ctx, number, true)
+}
+
+func errBlank(number uint32) error {
+	return newError(classInUse, "look at", diskName(number), "it has no file system, and cannot get one read-only; stage it once with ReadOnly false")
+}
+
+// makeWritable undoes an earlier staging with ReadOnly. A disk that the platform protects stays
+// read-only, and can be read.
+func (m *Mounter) makeWritable(ctx context.Context, number uint32) error {
+	readOnly, err := m.node.isReadOnly(ctx, number)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported): // the daemon cannot tell
+		return nil
+	case err != nil:
+		return err
+	case !readOnly:
+		return nil
+	}
+	err = m.node.setReadOnly(ctx, number, false)
+	if classOf(err) == classInUse {
+		klog.FromContext(ctx).Info("Disk stays read-only", "disk", number, "reason", err.Error())
+		return nil
+	}
+	return err
+}
+
+// onlyVolume returns the volume of a disk. A disk with several was not made for a driver, and the
+// first of them may be a boot partition.
+func (m *Mounter) onlyVolume(ctx context.Context, number uint32) (string, error) {
+	volumes, err := m.node.volumes(ctx, number)
+	switch {
+	case err != nil:
+		return "", err
+	case len(volumes) == 0:
+		return "", errBlank(number)
+	case len(volumes) > 1:
+		return "", newError(classInUse, "look at", diskName(number), "it has %d volumes instead of one; use a disk that a driver has formatted", len(volumes))
+	}
+	return volumes[0], nil
+}
+
+// clearPath removes a mount that a lost disk left at the path. Whatever else is there, other than
+// the volume itself, makes the mount fail.
+func (m *Mounter) clearPath(ctx context.Context, path, id string) error {
+	there, err := m.node.mountedAt(ctx, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case strings.EqualFold(there, id):
+		return nil
+	}
+	if leads, err := m.node.leads(ctx, path); err != nil || leads {
+		return err
+	}
+	klog.FromContext(ctx).Info("Removing the mount of a volume that is gone", "path", path, "volume", there)
+	return m.node.remove(ctx, path)
+}

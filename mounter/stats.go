@@ -1,0 +1,30 @@
+package mounter
+
+import "context"
+
+// Usage tells how large and how full a volume is, in bytes.
+type Usage struct {
+	TotalBytes, UsedBytes, AvailableBytes int64
+}
+
+const opStats = "measure volume at"
+
+// Stats measures the volume at a path: where it is staged, a pod's link to it, or a link to a share.
+// If nothing is there, the error matches fs.ErrNotExist.
+func (m *Mounter) Stats(ctx context.Context, volumePath string) (Usage, error) {
+	path, err := Path(volumePath)
+	if err != nil {
+		return Usage{}, during(opStats, volumePath, err)
+	}
+	id, err := m.volumeAt(ctx, path)
+	if err != nil {
+		return Usage{}, during(opStats, path, err)
+	}
+	var usage Usage
+	if id == "" {
+		usage, err = m.node.shareSpace(ctx, path)
+	} else {
+		usage, err = m.node.volumeSpace(ctx, id)
+	}
+	return usage, during(opStats, path, err)
+}
