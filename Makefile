@@ -98,7 +98,7 @@ test: ## Run all tests, and compile all tests for Windows
 	$(GO_TOOLS) test $(RACE) -shuffle=on $(OUR_TOOLS)
 	$(GO_MANIFESTS) test -shuffle=on ./...
 	$(GO_DRIVERS) test $(RACE) -shuffle=on ./...
-	$(GO_DRIVERS) vet -tags=wine ./...
+	$(GO_DRIVERS) vet -tags=drivers,wine ./...
 	$(GO_EXAMPLES) test $(RACE) -shuffle=on ./csi-node-plugin/...
 	$(GO_EXAMPLES) test -count=1 ./manuals # the go command does not notice changes of the manuals
 	GOOS=windows $(GO) vet -trimpath -tags=vhdx,wine $(PACKAGES)
@@ -111,10 +111,10 @@ test-wine: build ## Run the Windows programs and tests under Wine; installs it f
 
 # One driver after the other. Modules and builds of drivers stay in the caches of the go command and
 # in bin/drivers: some gigabytes. Each package listed here has the flag -update.
-DRIVER_TESTS := ./unmodified
+DRIVER_TESTS := ./original ./unmodified
 .PHONY: test-drivers
 test-drivers: build ## Run released CSI drivers against the emulated node, under Wine, and rewrite docs/drivers.md
-	$(GO_DRIVERS) test -tags=wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS) -update
+	$(GO_DRIVERS) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS) -update
 
 # On Windows. The rest of 'make test' checks the repository, and gives the same result on any system.
 .PHONY: test-windows
