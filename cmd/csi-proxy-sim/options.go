@@ -91,6 +91,9 @@ func (o *options) printReady() {
 	default:
 		fmt.Fprintf(os.Stdout, "Ready on the sockets in %s. In another terminal, run: %s node --endpoint-dir %[1]s\n", o.socketDir, ctl)
 	}
+	if o.control != "" {
+		fmt.Fprintf(os.Stdout, "To change the node while it runs, run: %s sim --control %s show\n", ctl, serve.ControlPath(o.control, o.socketDir))
+	}
 }
 
 // node builds the node that the flags describe.

@@ -547,12 +547,12 @@ type AttachDiskRequest struct {
 	DiskNumber uint32 `protobuf:"varint,1,opt,name=disk_number,json=diskNumber,proto3" json:"disk_number,omitempty"`
 	// Size: a multiple of 4096, at least 1 MiB. For a clone, 0 means that of the original.
 	SizeBytes int64 `protobuf:"varint,2,opt,name=size_bytes,json=sizeBytes,proto3" json:"size_bytes,omitempty"`
-	// 512 or 4096; 0 means that of the like disk or of the original, else 512.
+	// 512 or 4096; 0 means that of like_disk or of the original, else 512.
 	SectorSize uint32 `protobuf:"varint,3,opt,name=sector_size,json=sectorSize,proto3" json:"sector_size,omitempty"`
 	// Number of a disk after which to shape this one: bus, vendor, product, sector size and
 	// adapter. Not set: a SCSI disk on adapter 1.
 	LikeDisk *uint32 `protobuf:"varint,4,opt,name=like_disk,json=likeDisk,proto3,oneof" json:"like_disk,omitempty"`
-	// scsi, sas, nvme, ...; empty means that of the like disk, else scsi.
+	// scsi, sas, nvme, ...; empty means that of like_disk, else scsi.
 	Bus string `protobuf:"bytes,5,opt,name=bus,proto3" json:"bus,omitempty"`
 	// Serial number; may be empty.
 	Serial string `protobuf:"bytes,6,opt,name=serial,proto3" json:"serial,omitempty"`
