@@ -1,7 +1,11 @@
 package pipe
 
 import (
+	"fmt"
 	"net"
+	"os"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -25,4 +29,16 @@ func peerPID(conn net.Conn) (pid int, ok bool) {
 		}
 	})
 	return pid, err == nil && pid > 0
+}
+
+// describe reads the process's directory in /proc; see proc_pid_comm(5).
+func describe(pid int) (name, user string) {
+	dir := fmt.Sprintf("/proc/%d", pid)
+	if comm, err := os.ReadFile(dir + "/comm"); err == nil {
+		name = strings.TrimSuffix(string(comm), "\n")
+	}
+	if info, err := os.Stat(dir); err == nil {
+		user = strconv.FormatUint(uint64(info.Sys().(*syscall.Stat_t).Uid), 10)
+	}
+	return name, user
 }

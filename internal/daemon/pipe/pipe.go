@@ -62,6 +62,16 @@ func PeerPID(conn net.Conn) (pid int, ok bool) {
 	return peerPID(conn)
 }
 
+// Describe returns the name of a process's program, and its user: the SID on Windows, the number on other
+// systems. What the system does not tell is empty. Several processes can have the same name, and
+// every process can choose its own.
+func Describe(pid int) (name, user string) {
+	if pid <= 0 {
+		return "", ""
+	}
+	return describe(pid)
+}
+
 // ValidateSecurityDescriptor returns an error if Listen would refuse sddl: if it is
 // malformed, has no access list and so admits everyone, or has an empty list and so
 // admits no client. On other systems than Windows the result is nil.

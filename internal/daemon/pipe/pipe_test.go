@@ -216,3 +216,16 @@ func TestValidateSecurityDescriptor_Default(t *testing.T) {
 		t.Errorf("default is %s, want %s", pipe.DefaultSecurityDescriptor, want)
 	}
 }
+
+// TestDescribe: the name and the user of a process are known; of no process, nothing is.
+func TestDescribe(t *testing.T) {
+	name, user := pipe.Describe(os.Getpid())
+	if pidOfThis(t) != "" && (name == "" || user == "") {
+		t.Errorf("this process is %q of user %q", name, user)
+	}
+	for _, pid := range []int{0, -1, 1 << 30} {
+		if name, user := pipe.Describe(pid); name != "" || user != "" {
+			t.Errorf("process %d is %q of user %q", pid, name, user)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"path/filepath"
 	"time"
 	"unsafe"
 
@@ -128,6 +129,31 @@ func peerPID(conn net.Conn) (pid int, ok bool) {
 		return 0, false
 	}
 	return int(id), true
+}
+
+// describe needs PROCESS_QUERY_LIMITED_INFORMATION, which LocalSystem has on every process but those of
+// the kernel, also on those of containers. See
+// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-queryfullprocessimagenamew
+func describe(pid int) (name, user string) {
+	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
+	if err != nil {
+		return "", ""
+	}
+	defer windows.CloseHandle(process) //nolint:errcheck // it was only read
+	path := make([]uint16, windows.MAX_LONG_PATH)
+	size := uint32(len(path))
+	if err := windows.QueryFullProcessImageName(process, 0, &path[0], &size); err == nil {
+		name = filepath.Base(windows.UTF16ToString(path[:size]))
+	}
+	var token windows.Token
+	if err := windows.OpenProcessToken(process, windows.TOKEN_QUERY, &token); err != nil {
+		return name, ""
+	}
+	defer token.Close()
+	if account, err := token.GetTokenUser(); err == nil {
+		user = account.User.Sid.String()
+	}
+	return name, user
 }
 
 // handleOf returns the handle behind a connection of go-winio, whose types are
