@@ -25,6 +25,7 @@ import (
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/testing/echo"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -255,7 +256,7 @@ func dial(b *testing.B, path string) *grpc.ClientConn {
 // startDaemon serves an emulated node as csi-proxy-sim does.
 func startDaemon(b *testing.B, dir string) {
 	b.Helper()
-	node, err := winsim.New(winsim.Default())
+	machine, err := winsim.New(winsim.Default())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -264,8 +265,9 @@ func startDaemon(b *testing.B, dir string) {
 	go func() {
 		done <- daemon.Serve(ctx, daemon.Config{
 			Hosts: daemon.Hosts{
-				Disk: node.Disk(), Filesystem: node.Filesystem(), ISCSI: node.ISCSI(),
-				SMB: node.SMB(), System: node.System(), Volume: node.Volume(),
+				Disk: machine.Disk(), Filesystem: machine.Filesystem(), ISCSI: machine.ISCSI(),
+				SMB: machine.SMB(), System: machine.System(), Volume: machine.Volume(),
+				Node: func(options ...node.Option) (*node.Node, error) { return node.NewOn(machine, options...) },
 			},
 			WorkingDirs: []string{`C:\var\lib\kubelet`},
 			SocketDir:   dir,

@@ -1,97 +1,160 @@
 package server
 
 import (
-	"cmp"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 )
 
-// connections is a listener that knows the connections it accepted. It limits their number, and on
-// stop it closes those that grpc-go would wait for.
+// connections is a listener that hands its connections to gRPC when they have greeted. It limits their
+// number, and on stop it closes those that grpc-go would wait for.
 type connections struct {
 	net.Listener
-	most int
-	mu   sync.Mutex
-	open map[*connection]struct{}
+	name    string // of the endpoint
+	crowd   *crowd
+	most    int
+	count   int           // of open connections; the crowd's mutex protects it
+	timeout time.Duration // for the greeting
 
 	newcomers atomic.Int64  // connections that have not greeted yet
 	settled   chan struct{} // receives when there is one newcomer less
+	accepting bool          // acceptAll runs
+	accepted  chan accepted
+	closed    chan struct{}
+	close     sync.Once
 }
 
-func track(listener net.Listener, most int) *connections {
-	return &connections{Listener: listener, most: most, open: map[*connection]struct{}{}, settled: make(chan struct{}, 1)}
+// accepted is the result of an Accept.
+type accepted struct {
+	conn *connection
+	err  error
+}
+
+func track(listener net.Listener, name string, cfg Config, crowd *crowd) *connections {
+	return &connections{
+		Listener: listener, name: name, crowd: crowd, most: cfg.MaxConnections, timeout: cfg.ConnectionTimeout,
+		settled: make(chan struct{}, 1), accepted: make(chan accepted), closed: make(chan struct{}),
+	}
 }
 
 const (
-	// maxNewcomers is the number of connections that have not greeted, beyond which the next one
-	// waits. A flood of them, each with its own goroutine, would starve the calls of others.
-	maxNewcomers = 16
-	// newcomerPause is the longest wait. Clients that never greet must not lock out others.
+	// maxNewcomers is the number of connections that have not greeted. Beyond it the next one waits,
+	// or replaces another one.
+	maxNewcomers = 256
+	// newcomerPause is the longest wait for one newcomer less.
 	newcomerPause = 5 * time.Millisecond
+	// newcomerGrace is the time in which no newcomer is replaced.
+	newcomerGrace = 50 * time.Millisecond
 )
 
-// awaitNewcomers waits until there are few newcomers, but at most newcomerPause.
-func (c *connections) awaitNewcomers() {
-	if c.newcomers.Load() < maxNewcomers {
-		return
-	}
-	timer := time.NewTimer(newcomerPause)
-	defer timer.Stop()
+// makeRoom waits until there are few newcomers. If they are silent, one has to go: clients that never
+// greet must not lock out others.
+func (c *connections) makeRoom() {
 	for c.newcomers.Load() >= maxNewcomers {
+		oldest := c.crowd.longestSilent(c)
+		if oldest == nil {
+			return
+		}
+		if time.Since(time.Unix(0, oldest.heard.Load())) >= newcomerGrace {
+			oldest.end(reasonSilent)
+			return
+		}
+		timer := time.NewTimer(newcomerPause)
 		select {
 		case <-c.settled:
 		case <-timer.C:
-			return
+		}
+		timer.Stop()
+	}
+}
+
+// Accept returns the next connection that has greeted. It is called by one goroutine.
+func (c *connections) Accept() (net.Conn, error) {
+	// The first connection uses the caller's goroutine, so that an endpoint without clients needs no
+	// other.
+	if !c.accepting {
+		if err := c.acceptOne(); err != nil {
+			return nil, err
+		}
+		c.accepting = true
+		go c.acceptAll()
+	}
+	select {
+	case next := <-c.accepted:
+		if next.err != nil {
+			return nil, next.err
+		}
+		return next.conn, nil
+	case <-c.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// acceptAll accepts connections until the listener is closed. gRPC decides what to do about errors.
+func (c *connections) acceptAll() {
+	for {
+		c.makeRoom()
+		if err := c.acceptOne(); err != nil {
+			select {
+			case c.accepted <- accepted{err: err}:
+			case <-c.closed:
+				return
+			}
 		}
 	}
 }
 
-// Accept returns the next connection, and tracks it until it is closed.
-func (c *connections) Accept() (net.Conn, error) {
-	c.awaitNewcomers()
+// acceptOne accepts a connection, and makes another one go if there are too many.
+func (c *connections) acceptOne() error {
 	raw, err := c.Listener.Accept()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	conn := &connection{Conn: raw, owner: c}
-	conn.pid, _ = pipe.PeerPID(raw) // asked once, for every line in the log
+	conn := &connection{Conn: raw, owner: c, preface: len(http2.ClientPreface)}
+	conn.pid, _ = pipe.PeerPID(raw)
 	conn.heard.Store(time.Now().UnixNano())
-	c.newcomers.Add(1)
-	c.mu.Lock()
-	var surplus *connection
-	if len(c.open) >= c.most {
-		surplus = c.longestSilent()
-		if surplus.calls.Load() > 0 {
-			surplus = conn // every connection has a call: refuse the new one
+	if surplus, reason := c.crowd.enter(conn); surplus != nil {
+		surplus.end(reason)
+		if surplus == conn {
+			return nil
 		}
 	}
-	c.open[conn] = struct{}{}
-	c.mu.Unlock()
-	if surplus != nil {
-		_ = surplus.Close() // its client, if there still is one, reconnects
-	}
-	return conn, nil
+	c.newcomers.Add(1)
+	go c.welcome(conn)
+	return nil
 }
 
-// longestSilent returns the connection with the least worth, of the process that has the most
-// connections: a client that opens them without end replaces its own. The caller holds c.mu.
-func (c *connections) longestSilent() *connection {
-	byProcess, most := map[int]int{}, 0
-	for conn := range c.open {
-		byProcess[conn.pid]++
-		most = max(most, byProcess[conn.pid])
+// welcome passes on a connection that greets.
+func (c *connections) welcome(conn *connection) {
+	err := conn.awaitGreeting(c.timeout)
+	c.newcomers.Add(-1)
+	select {
+	case c.settled <- struct{}{}:
+	default: // already signalled
 	}
-	var longest *connection
-	for conn := range c.open {
-		if byProcess[conn.pid] == most && (longest == nil || conn.before(longest)) {
-			longest = conn
-		}
+	if err != nil {
+		_ = conn.Close() // its client has left, or has nothing to say
+		return
 	}
-	return longest
+	c.crowd.greet(conn)
+	select {
+	case c.accepted <- accepted{conn: conn}:
+	case <-c.closed:
+		_ = conn.Close()
+	}
+}
+
+// Close stops listening. Connections that gRPC has accepted stay open.
+func (c *connections) Close() error {
+	c.close.Do(func() { close(c.closed) })
+	err := c.Listener.Close()
+	c.closeSilent()
+	return err
 }
 
 // closeSilent closes the connections that have not sent an HTTP/2 greeting.
@@ -99,96 +162,14 @@ func (c *connections) closeSilent() {
 	c.closeIf(func(conn *connection) bool { return !conn.greeted() })
 }
 
-// greeting is the number of bytes that every HTTP/2 client sends first: the preface and the header
-// of its settings.
-const greeting = int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + 9)
-
 func (c *connections) closeAll() {
 	c.closeIf(func(*connection) bool { return true })
 }
 
 func (c *connections) closeIf(match func(*connection) bool) {
-	c.mu.Lock()
-	var matched []*connection
-	for conn := range c.open {
+	for _, conn := range c.crowd.of(c) {
 		if match(conn) {
-			matched = append(matched, conn)
+			_ = conn.Close() // best effort
 		}
 	}
-	c.mu.Unlock()
-	for _, conn := range matched {
-		_ = conn.Close() // best effort
-	}
-}
-
-// connection is an accepted connection.
-type connection struct {
-	net.Conn
-	owner    *connections
-	pid      int          // of the process at the other end; 0: unknown
-	received atomic.Int64 // bytes, counted only up to the greeting
-	heard    atomic.Int64 // when something was last received, in nanoseconds
-	settled  atomic.Bool  // no longer a newcomer
-	calls    atomic.Int64 // calls in flight
-	useful   atomic.Bool  // it has had a call
-}
-
-// settle is called when the connection has greeted or is closed.
-func (c *connection) settle() {
-	if c.settled.Swap(true) {
-		return
-	}
-	c.owner.newcomers.Add(-1)
-	select {
-	case c.owner.settled <- struct{}{}:
-	default: // already signalled
-	}
-}
-
-func (c *connection) greeted() bool { return c.received.Load() >= greeting }
-
-// served is called when a call on the connection is over.
-func (c *connection) served() {
-	c.useful.Store(true)
-	c.calls.Add(-1)
-}
-
-// worth ranks what closing the connection would lose: nothing, a greeting, an active client, or
-// calls.
-func (c *connection) worth() int {
-	switch {
-	case c.calls.Load() > 0:
-		return 3
-	case c.useful.Load():
-		return 2
-	case c.greeted():
-		return 1
-	default:
-		return 0
-	}
-}
-
-// before reports whether to close the connection before another one: if its worth is less, or equal
-// and it was silent longer.
-func (c *connection) before(other *connection) bool {
-	return cmp.Or(cmp.Compare(c.worth(), other.worth()), cmp.Compare(c.heard.Load(), other.heard.Load())) < 0
-}
-
-func (c *connection) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 {
-		c.heard.Store(time.Now().UnixNano())
-		if !c.greeted() && c.received.Add(int64(n)) >= greeting {
-			c.settle()
-		}
-	}
-	return n, err
-}
-
-func (c *connection) Close() error {
-	c.settle()
-	c.owner.mu.Lock()
-	delete(c.owner.open, c)
-	c.owner.mu.Unlock()
-	return c.Conn.Close()
 }

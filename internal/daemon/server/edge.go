@@ -42,10 +42,6 @@ type edge struct {
 // end the process.
 func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	defer e.recoverPanic(info.FullMethod, &resp, &err)
-	if conn := caller(ctx).conn; conn != nil {
-		conn.calls.Add(1)
-		defer conn.served()
-	}
 	line := e.logger.V(requestVerbosity)
 	if e.observer == nil && !line.Enabled() {
 		return e.call(ctx, req, info, handler)
@@ -61,7 +57,8 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	}
 	if line.Enabled() {
 		values := append([]any{"method", info.FullMethod}, loggable(req)...)
-		values = append(values, "code", status.Code(err), "duration", elapsed, "pid", callerPID(ctx))
+		client := caller(ctx)
+		values = append(values, "code", status.Code(err), "duration", elapsed, "pid", client.pid, "process", client.name)
 		if err != nil {
 			values = append(values, "error", oneLine(status.Convert(err).Message()))
 		}
@@ -87,14 +84,16 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 	return resp, nil
 }
 
-// stream recovers panics of streams, and ends them when the endpoint stops. The only streams are
-// health watches.
+// stream recovers panics of streams, limits their number, and ends them when the endpoint stops. The
+// only streams are health watches.
 func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	var none any
 	defer e.recoverPanic(info.FullMethod, &none, &err)
 	if conn := caller(stream.Context()).conn; conn != nil {
-		conn.calls.Add(1)
-		defer conn.served()
+		defer conn.watches.Add(-1)
+		if conn.watches.Add(1) > maxWatches {
+			return status.Errorf(codes.ResourceExhausted, "%s: this connection already has %d watches; share one", info.FullMethod, maxWatches)
+		}
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()

@@ -23,8 +23,8 @@ import (
 const (
 	maxRequestBytes = 1 << 20
 	// maxMessageBytes is the most that gRPC reads. It refuses larger requests itself, without a
-	// line in the log.
-	maxMessageBytes      = 16 << 20
+	// line in the log. While a request arrives, gRPC lets the client send all it declares.
+	maxMessageBytes      = 2 << 20
 	maxHeaderBytes       = 16 << 10
 	maxConcurrentStreams = 1000
 	// streamWorkers is the number of goroutines kept ready per endpoint in use. A new goroutine
@@ -56,10 +56,10 @@ type grpcServer struct {
 	endStreams context.CancelFunc
 }
 
-func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener net.Listener) *endpoint {
+func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener net.Listener, crowd *crowd) *endpoint {
 	return &endpoint{
 		name:        e.Name(),
-		connections: track(listener, cfg.MaxConnections),
+		connections: track(listener, e.Name(), cfg, crowd),
 		newServer:   func() *grpcServer { return newGRPCServer(logger, cfg, e) },
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
@@ -33,14 +35,14 @@ type rawClient struct {
 }
 
 // greet opens a connection as an HTTP/2 client does.
-func (r *running) greet() rawClient {
+func (r *running) greet(settings ...http2.Setting) rawClient {
 	r.t.Helper()
 	conn := r.rawConn()
 	c := rawClient{conn, http2.NewFramer(conn, conn)}
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := c.WriteSettings(); err != nil {
+	if err := c.WriteSettings(settings...); err != nil {
 		r.t.Fatal(err)
 	}
 	return c
@@ -286,4 +288,204 @@ func TestLimits_AllConnectionsAtWork(t *testing.T) {
 		}
 	}
 	r.mustServe()
+}
+
+// half begins a call and sends only a part of its message, which says that it has size bytes.
+func (c rawClient) half(stream uint32, size, part int) error {
+	if err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: callHeaders(), EndHeaders: true}); err != nil {
+		return err
+	}
+	message := make([]byte, part)
+	copy(message, []byte{0, byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size)})
+	for part := range slices.Chunk(message, 16<<10) {
+		if err := c.WriteData(stream, false, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole makes a call with an empty message.
+func (c rawClient) whole(stream uint32) error {
+	if err := c.half(stream, 0, 0); err != nil {
+		return err
+	}
+	return c.WriteData(stream, true, make([]byte, 5))
+}
+
+// mustGoAway waits for the end of a connection and its reason.
+func (c rawClient) mustGoAway(t *testing.T, want string) {
+	t.Helper()
+	frame, err := until[*http2.GoAwayFrame](c)
+	if err != nil {
+		t.Fatalf("the server does not say why it ends the connection: %v", err)
+	}
+	if got := string(frame.DebugData()); got != want || frame.ErrCode != http2.ErrCodeEnhanceYourCalm {
+		t.Errorf("got %v, %q, want %q", frame.ErrCode, got, want)
+	}
+	for err == nil {
+		_, err = c.next()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the connection is still open")
+	}
+}
+
+// TestLimits_ArrivingTime: a request whose message does not follow costs its client the connection.
+func TestLimits_ArrivingTime(t *testing.T) {
+	r := start(t, always, func(cfg *server.Config) { cfg.ArrivalTimeout = 100 * time.Millisecond })
+	for _, part := range []int{0, 3, 100} {
+		c := r.greet()
+		if err := c.half(1, 1000, part); err != nil {
+			t.Fatal(err)
+		}
+		c.mustGoAway(t, "requests do not arrive")
+	}
+	r.mustServe()
+}
+
+// TestLimits_ArrivingIsNotWorking: a call that has arrived may take longer, and a watch may stay.
+func TestLimits_ArrivingIsNotWorking(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	called, finish := make(chan struct{}), make(chan struct{})
+	r := start(t, func(_ context.Context, path string) (bool, error) {
+		if path == "" {
+			close(called)
+			<-finish
+		}
+		return true, nil
+	}, func(cfg *server.Config) { cfg.ArrivalTimeout = timeout })
+	watch, err := healthv1.NewHealthClient(r.conn("v1")).Watch(t.Context(), &healthv1.HealthCheckRequest{})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.greet()
+	if err := c.whole(1); err != nil {
+		t.Fatal(err)
+	}
+	<-called
+	slow := r.greet()
+	if err := slow.half(1, 10, 5); err != nil {
+		t.Fatal(err)
+	}
+	slow.mustGoAway(t, "requests do not arrive") // by now the others would be gone too
+	slow = r.greet()
+	if err := slow.half(1, 10, 5); err != nil {
+		t.Fatal(err)
+	}
+	slow.mustGoAway(t, "requests do not arrive")
+	close(finish)
+	frame, err := until[*http2.HeadersFrame](c)
+	if err != nil || frame.StreamID != 1 {
+		t.Errorf("the call has no answer: %v, %v", frame, err)
+	}
+	r.stop()
+	if last, err := watch.Recv(); err != nil || last.Status != healthv1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("the watch: %v, %v", last, err)
+	}
+}
+
+// TestLimits_ArrivingBytes: a client that sends parts of many large requests loses its connection.
+func TestLimits_ArrivingBytes(t *testing.T) {
+	r := start(t, always)
+	c := r.greet()
+	go func() {
+		for i := range uint32(900) {
+			if err := c.half(2*i+1, 1900<<10, 60<<10); err != nil {
+				return // the connection is closed
+			}
+		}
+	}()
+	c.mustGoAway(t, "requests do not arrive")
+	r.mustServe()
+}
+
+// TestLimits_Held: if all clients together make the server hold too much, the one that has most loses its
+// connection. Others keep theirs.
+func TestLimits_Held(t *testing.T) {
+	r := start(t, always, func(cfg *server.Config) { cfg.MaxHeldBytes = 1 << 20 })
+	good := filesystemv1.NewFilesystemClient(r.conn("v1"))
+	call := func() {
+		t.Helper()
+		if _, err := good.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "x"}); err != nil {
+			t.Error(err)
+		}
+	}
+	call()
+	c := r.greet()
+	for i := range uint32(500) {
+		if err := c.half(2*i+1, 1000, 0); err != nil {
+			break // the connection is closed
+		}
+	}
+	c.mustGoAway(t, "requests take too much memory")
+	call()
+	r.mustStop(5 * time.Second)
+	if n := strings.Count(logged(r.logger), "INFO Ending connections of a client"); n != 1 {
+		t.Errorf("%d lines, want one:\n%s", n, logged(r.logger))
+	}
+}
+
+// TestLimits_Watches: a connection has few watches; its other calls go on.
+func TestLimits_Watches(t *testing.T) {
+	r := start(t, always)
+	conn := r.conn("v1")
+	health := healthv1.NewHealthClient(conn)
+	for i := range 5 {
+		watch, err := health.Watch(t.Context(), &healthv1.HealthCheckRequest{})
+		if err == nil {
+			_, err = watch.Recv()
+		}
+		if want := map[bool]codes.Code{true: codes.OK, false: codes.ResourceExhausted}[i < 4]; status.Code(err) != want {
+			t.Errorf("watch %d: %v, want %v", i+1, err, want)
+		}
+	}
+	if _, err := filesystemv1.NewFilesystemClient(conn).PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "x"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLimits_NotReading: a client that never takes its answers loses its connection, whether it does not
+// read at all or does not open its window.
+func TestLimits_NotReading(t *testing.T) {
+	r := start(t, always, func(cfg *server.Config) { cfg.ArrivalTimeout = 100 * time.Millisecond })
+	t.Run("window", func(t *testing.T) {
+		c := r.greet(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		for i := range uint32(10) {
+			if err := c.whole(2*i + 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.mustGoAway(t, "answers are not read")
+	})
+	t.Run("socket", func(t *testing.T) {
+		c := r.greet()
+		for i := uint32(0); ; i++ {
+			_ = c.SetWriteDeadline(time.Now().Add(answerTimeout))
+			err := c.whole(2*i + 1)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal("the connection is still open")
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	r.mustServe()
+}
+
+// TestLimits_Silent: connections that never greet do not keep others out, however many there are.
+func TestLimits_Silent(t *testing.T) {
+	r := start(t, always, func(cfg *server.Config) { cfg.ConnectionTimeout = time.Hour })
+	for range 600 {
+		r.rawConn()
+	}
+	r.mustServe()
+	r.mustStop(5 * time.Second)
+	if !strings.Contains(logged(r.logger), `reason="no greeting"`) {
+		t.Errorf("the operator does not know:\n%s", logged(r.logger))
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// peerCredentials adds the caller's process id to a connection, for the log. The pipe's security
+// peerCredentials adds the caller's process to a connection, for the log. The pipe's security
 // descriptor or the socket's mode decides who may connect.
 type peerCredentials struct {
 	credentials.TransportCredentials
@@ -23,7 +23,7 @@ func newPeerCredentials() credentials.TransportCredentials {
 func (peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	info := peerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
 	if tracked, ok := conn.(*connection); ok {
-		info.pid, info.conn = tracked.pid, tracked
+		info.pid, info.name, info.conn = tracked.pid, tracked.name, tracked
 	}
 	return conn, info, nil
 }
@@ -32,17 +32,15 @@ func (c peerCredentials) Clone() credentials.TransportCredentials {
 	return peerCredentials{c.TransportCredentials.Clone()}
 }
 
-// peerInfo describes the process at the other end; pid 0 means unknown.
+// peerInfo describes the process at the other end; pid 0 and no name mean unknown.
 type peerInfo struct {
 	credentials.CommonAuthInfo
 	pid  int
+	name string
 	conn *connection
 }
 
 func (peerInfo) AuthType() string { return "local" }
-
-// callerPID returns the process id of the caller of a request, or 0.
-func callerPID(ctx context.Context) int { return caller(ctx).pid }
 
 // caller describes the caller of a request.
 func caller(ctx context.Context) peerInfo {

@@ -31,6 +31,9 @@ const (
 	// DefaultMaxConnections is the number of connections per endpoint. A node has a few dozen
 	// drivers with one each; an idle connection takes about 100 KiB.
 	DefaultMaxConnections = 1024
+	// DefaultArrivalTimeout is the time in which the message of a request must follow its headers.
+	// Clients send both at once.
+	DefaultArrivalTimeout = 10 * time.Second
 )
 
 // Config says what to serve and where.
@@ -52,10 +55,15 @@ type Config struct {
 	ConnectionTimeout time.Duration
 	// IdleTimeout limits the time without calls on a connection; 0 means DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// MaxConnections is the number of connections per endpoint. A further one replaces the
-	// connection without calls that was silent longest, if there is one. 0 means
-	// DefaultMaxConnections.
+	// MaxConnections is the number of connections per endpoint. A further one replaces one of the
+	// process that has most. 0 means DefaultMaxConnections.
 	MaxConnections int
+	// ArrivalTimeout limits the time from the headers of a request to its message; 0 means
+	// DefaultArrivalTimeout.
+	ArrivalTimeout time.Duration
+	// MaxHeldBytes is about what the clients of all endpoints can make the server hold. Beyond it,
+	// the process that has most loses connections. 0 means 64 MiB.
+	MaxHeldBytes int64
 }
 
 // Run serves until ctx ends or an endpoint fails. Then it stops every endpoint and returns: nil if
@@ -71,9 +79,13 @@ func Run(ctx context.Context, cfg Config) error {
 	cfg.ConnectionTimeout = cmp.Or(cfg.ConnectionTimeout, DefaultConnectionTimeout)
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout)
 	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, DefaultMaxConnections)
+	cfg.ArrivalTimeout = cmp.Or(cfg.ArrivalTimeout, DefaultArrivalTimeout)
+	cfg.MaxHeldBytes = cmp.Or(cfg.MaxHeldBytes, maxHeld)
 	logger := klog.FromContext(ctx)
 
-	endpoints, err := listen(ctx, cfg)
+	crowd := newCrowd(logger, cfg)
+	defer crowd.stop()
+	endpoints, err := listen(ctx, cfg, crowd)
 	if err != nil {
 		return err
 	}
@@ -109,7 +121,7 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // listen opens all endpoints or none.
-func listen(ctx context.Context, cfg Config) (_ []*endpoint, err error) {
+func listen(ctx context.Context, cfg Config, crowd *crowd) (_ []*endpoint, err error) {
 	var endpoints []*endpoint
 	defer func() {
 		if err != nil {
@@ -123,7 +135,7 @@ func listen(ctx context.Context, cfg Config) (_ []*endpoint, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %s: %w", e.Name(), err)
 		}
-		endpoints = append(endpoints, newEndpoint(klog.FromContext(ctx), cfg, e, listener))
+		endpoints = append(endpoints, newEndpoint(klog.FromContext(ctx), cfg, e, listener, crowd))
 	}
 	return endpoints, nil
 }

@@ -431,7 +431,7 @@ func TestRun_GarbageBytes(t *testing.T) {
 func TestRun_OversizedMessage(t *testing.T) {
 	r := start(t, always)
 	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
-	for size, want := range map[int]codes.Code{2 << 20: codes.InvalidArgument, 10 << 20: codes.InvalidArgument, 20 << 20: codes.ResourceExhausted} {
+	for size, want := range map[int]codes.Code{1 << 20: codes.InvalidArgument, 2<<20 - 100: codes.InvalidArgument, 2 << 20: codes.ResourceExhausted, 20 << 20: codes.ResourceExhausted} {
 		_, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", size)})
 		if status.Code(err) != want {
 			t.Errorf("%d bytes: %v, want %v", size, err, want)
