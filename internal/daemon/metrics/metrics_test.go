@@ -30,8 +30,9 @@ import (
 var update = flag.Bool("update", false, "write testdata/names.txt")
 
 var (
-	_ server.Observer = (*metrics.Metrics)(nil)
-	_ local.Observer  = (*metrics.Metrics)(nil).WindowsCall
+	_ server.Observer           = (*metrics.Metrics)(nil)
+	_ server.ConnectionObserver = (*metrics.Metrics)(nil)
+	_ local.Observer            = (*metrics.Metrics)(nil).WindowsCall
 )
 
 // newMetrics has a source for everything.
@@ -72,6 +73,8 @@ func call(m *metrics.Metrics, method string, code codes.Code, elapsed time.Durat
 func TestNames(t *testing.T) {
 	m := newMetrics()
 	call(m, "/v1.Disk/Rescan", codes.OK, time.Second)
+	m.ConnectionOpened("driver.exe")
+	m.ConnectionEnded("driver.exe", "too many connections")
 	m.WindowsCall("ask a disk", time.Second, nil)
 	var got strings.Builder
 	lines := scrape(t, m)
@@ -123,6 +126,30 @@ func labelsOf(lines []string, name string) string {
 		}
 	}
 	return "?"
+}
+
+// TestMetrics_Processes: processes choose their names, and cannot make the metrics grow.
+func TestMetrics_Processes(t *testing.T) {
+	m := newMetrics()
+	for i := range 100 {
+		name := fmt.Sprintf("%d.exe", i)
+		m.ConnectionOpened(name)
+		m.ConnectionOpened(name)
+		m.ConnectionClosed(name)
+	}
+	m.ConnectionEnded("", "no greeting")
+	lines := scrape(t, m)
+	for _, want := range []string{
+		`csi_proxy_connections{process="0.exe"} 1`, `csi_proxy_connections{process="15.exe"} 1`, `csi_proxy_connections{process="other"} 84`,
+		`csi_proxy_connections_ended_total{process="unknown",reason="no greeting"} 1`,
+	} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	if n := len(slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "csi_proxy_connections{") })); n != 17 {
+		t.Errorf("%d series, want 16 and one for the others", n)
+	}
 }
 
 func TestMetrics_Count(t *testing.T) {
