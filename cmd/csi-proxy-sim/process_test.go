@@ -182,6 +182,7 @@ func TestProcess_Exits(t *testing.T) {
 		"metrics on a wrong host":   {[]string{"-metrics-bind-address=999.0.0.1:80"}, daemon.ExitFailure, []string{"serve metrics", "999.0.0.1"}},
 		"a service":                 {[]string{"-windows-service"}, daemon.ExitUsage, []string{"-windows-service"}},
 		"no time to stop":           {[]string{"-stop-timeout=0s"}, daemon.ExitUsage, []string{"-stop-timeout"}},
+		"too little memory":         {[]string{"-memory-limit=1MiB"}, daemon.ExitUsage, []string{"-memory-limit", "at least 32MiB"}},
 		"relative working dir":      {[]string{"-working-dir", "var"}, daemon.ExitUsage, []string{"working directory", "not an absolute Windows path"}},
 		"unknown preset":            {[]string{"-preset", "mars"}, daemon.ExitUsage, []string{`"mars"`, "default"}},
 		"missing model":             {[]string{"-model", "/no/such/file"}, daemon.ExitUsage, []string{"-model", "/no/such/file"}},

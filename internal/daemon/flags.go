@@ -22,6 +22,7 @@ type Flags struct {
 	AllowedServices []string
 	APIGroups       []string
 	StopTimeout     time.Duration
+	MemoryLimit     memoryLimit
 	FormatOver      bool
 	Format          volumeapi.FormatOptions
 	MetricsAddress  string
@@ -62,6 +63,9 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 	})
 	fs.DurationVar(&f.StopTimeout, "stop-timeout", server.DefaultStopTimeout,
 		"`time` for calls in flight to finish on stop")
+	f.MemoryLimit = defaultMemoryLimit
+	fs.Var(&f.MemoryLimit, "memory-limit",
+		"`size` in memory that the program stays below if it can, such as 256MiB, or off")
 	fs.BoolVar(&f.FormatOver, "format-existing", false,
 		"let FormatVolume format volumes that already have a file system, which destroys it")
 	f.registerFormat(fs)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,6 +200,10 @@ func (e *execution) serve(ctx context.Context, notify service.Notify) error {
 		values = append(values, e.Facts()...)
 	}
 	klog.FromContext(ctx).Info("Starting", values...)
+	debug.SetMemoryLimit(int64(e.flags.MemoryLimit))
+	reclaiming, enough := context.WithCancel(ctx)
+	defer enough()
+	go reclaim(reclaiming)
 	if err := e.Serve(ctx, &e.flags, notify); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@
 {{- end }}
 {{- end }}
 - -stop-timeout={{ int .Values.stopTimeoutSeconds }}s
+- -memory-limit={{ int .Values.memoryLimitMiB }}MiB
 {{- if eq .Values.metrics.bind "loopback" }}
 - -metrics-bind-address=127.0.0.1:{{ int .Values.metrics.port }}
 {{- else if eq .Values.metrics.bind "node" }}
