@@ -6,10 +6,9 @@ import "strings"
 type content string
 
 const (
-	// A blank disk, which grows when it is formatted.
+	// A blank disk.
 	blank content = `
-    size: 32GiB
-    growsTo: 40GiB`
+    size: 32GiB`
 
 	// The disk of a Linux pod: a table with a partition that Windows cannot show.
 	linuxPartition content = `
