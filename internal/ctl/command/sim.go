@@ -290,6 +290,7 @@ func simShow(ctx context.Context, s *session, _ []string) error {
 		Failing          bool        `json:"failing"`
 		Hanging          bool        `json:"hanging"`
 		Partitions       []partition `json:"partitions"`
+		Fingerprint      string      `json:"fingerprint"`
 	}
 	type server struct {
 		Name   string   `json:"name"`
@@ -311,7 +312,7 @@ func simShow(ctx context.Context, s *session, _ []string) error {
 	for _, d := range node.GetDisks() {
 		described := disk{
 			d.GetDiskNumber(), d.GetSizeBytes(), d.GetVisibleSizeBytes(), d.GetLayout(), d.GetSerial(), d.Lun,
-			d.GetIsSystem(), d.GetIsOffline(), d.GetIsReadOnly(), d.GetIsFailing(), d.GetIsHanging(), []partition{},
+			d.GetIsSystem(), d.GetIsOffline(), d.GetIsReadOnly(), d.GetIsFailing(), d.GetIsHanging(), []partition{}, d.GetFingerprint(),
 		}
 		var fileSystems []string
 		for _, p := range d.GetPartitions() {

@@ -210,8 +210,11 @@ type Disk struct {
 	// FailDisk is in effect.
 	IsFailing bool `protobuf:"varint,10,opt,name=is_failing,json=isFailing,proto3" json:"is_failing,omitempty"`
 	// HangDisk is in effect.
-	IsHanging     bool         `protobuf:"varint,11,opt,name=is_hanging,json=isHanging,proto3" json:"is_hanging,omitempty"`
-	Partitions    []*Partition `protobuf:"bytes,12,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	IsHanging  bool         `protobuf:"varint,11,opt,name=is_hanging,json=isHanging,proto3" json:"is_hanging,omitempty"`
+	Partitions []*Partition `protobuf:"bytes,12,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	// Hash of the content: partition table, bytes, files, labels and access lists. A test compares
+	// it to see that nothing was written.
+	Fingerprint   string `protobuf:"bytes,13,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -328,6 +331,13 @@ func (x *Disk) GetPartitions() []*Partition {
 		return x.Partitions
 	}
 	return nil
+}
+
+func (x *Disk) GetFingerprint() string {
+	if x != nil {
+		return x.Fingerprint
+	}
+	return ""
 }
 
 type Partition struct {
@@ -2011,7 +2021,7 @@ const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_
 	"\x05disks\x18\x01 \x03(\v2\x19.csiproxy.control.v1.DiskR\x05disks\x12%\n" +
 	"\x0edetached_disks\x18\x02 \x03(\rR\rdetachedDisks\x125\n" +
 	"\aservers\x18\x03 \x03(\v2\x1b.csiproxy.control.v1.ServerR\aservers\x128\n" +
-	"\bmappings\x18\x04 \x03(\v2\x1c.csiproxy.control.v1.MappingR\bmappings\"\x9f\x03\n" +
+	"\bmappings\x18\x04 \x03(\v2\x1c.csiproxy.control.v1.MappingR\bmappings\"\xc1\x03\n" +
 	"\x04Disk\x12\x1f\n" +
 	"\vdisk_number\x18\x01 \x01(\rR\n" +
 	"diskNumber\x12\x1d\n" +
@@ -2033,7 +2043,8 @@ const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_
 	"is_hanging\x18\v \x01(\bR\tisHanging\x12>\n" +
 	"\n" +
 	"partitions\x18\f \x03(\v2\x1e.csiproxy.control.v1.PartitionR\n" +
-	"partitionsB\x06\n" +
+	"partitions\x12 \n" +
+	"\vfingerprint\x18\r \x01(\tR\vfingerprintB\x06\n" +
 	"\x04_lun\"\xbd\x01\n" +
 	"\tPartition\x12)\n" +
 	"\x10partition_number\x18\x01 \x01(\rR\x0fpartitionNumber\x12\x12\n" +

@@ -247,7 +247,10 @@ func (c *control) HealDisk(_ context.Context, in *controlv1.HealDiskRequest) (*c
 func (c *control) DescribeNode(context.Context, *controlv1.DescribeNodeRequest) (*controlv1.DescribeNodeResponse, error) {
 	out := &controlv1.DescribeNodeResponse{DetachedDisks: c.node.DetachedDisks()}
 	for _, d := range c.node.Disks() {
-		out.Disks = append(out.Disks, described(d))
+		disk := described(d)
+		// A disk that was detached since is described without it.
+		disk.Fingerprint, _ = c.node.DiskFingerprint(d.Number)
+		out.Disks = append(out.Disks, disk)
 	}
 	for _, s := range c.node.SMBServers() {
 		server := &controlv1.Server{Name: s.Name, IsDown: s.Down}

@@ -203,8 +203,12 @@ func TestControl_Content(t *testing.T) {
 			} else if at := len(got.Partitions) - 1; test.fs != "" && got.Partitions[at].FileSystem != test.fs {
 				t.Errorf("file system %q, want %q", got.Partitions[at].FileSystem, test.fs)
 			}
+			before := c.described(t, number).Fingerprint
 			_, err := c.disk.PartitionDisk(t.Context(), &diskv1.PartitionDiskRequest{DiskNumber: number})
 			wantCode(t, err, test.partition)
+			if after := c.described(t, number).Fingerprint; before == "" || (after != before) != (test.layout == "raw" && err == nil) {
+				t.Errorf("the fingerprint was %q and is %q", before, after)
+			}
 		})
 	}
 }
