@@ -273,6 +273,7 @@ func foreign(t *testing.T, d *driver, exe string, versions api) []string {
 		n := start(t, d, exe, d.model(idle, linuxPartition, linuxDisk), versions)
 		before := n.state(t)
 		for unit := range 2 {
+			fingerprint := n.fingerprint(t, unit+1)
 			p, _ := n.prepare(t, d, unit)
 			for range 2 {
 				ctx, cancel := context.WithTimeout(t.Context(), callLimit)
@@ -286,6 +287,9 @@ func foreign(t *testing.T, d *driver, exe string, versions api) []string {
 			}
 			c := calls{}
 			c.make(t, "NodeUnstageVolume", codes.OK, func(ctx context.Context) error { return n.unstage(ctx, d.volume(unit), p) })
+			if n.fingerprint(t, unit+1) != fingerprint {
+				t.Errorf("the content of disk %d has changed", unit+1)
+			}
 		}
 		c := calls{}
 		c.make(t, "Probe", codes.OK, func(ctx context.Context) error {

@@ -222,6 +222,28 @@ func (n *node) ctl(t *testing.T, args ...string) string {
 	return output
 }
 
+// fingerprint returns the hash of what is on a disk.
+func (n *node) fingerprint(t *testing.T, disk int) string {
+	t.Helper()
+	output := n.ctl(t, "sim", "show", "-o", "json")
+	var found struct {
+		Disks []struct {
+			Number      int
+			Fingerprint string
+		}
+	}
+	if err := json.Unmarshal([]byte(output), &found); err != nil {
+		t.Fatalf("csi-proxyctl sim show: %v\n%s", err, output)
+	}
+	for _, d := range found.Disks {
+		if d.Number == disk && d.Fingerprint != "" {
+			return d.Fingerprint
+		}
+	}
+	t.Fatalf("disk %d has no fingerprint:\n%s", disk, output)
+	return ""
+}
+
 // linked reports whether a link of the node is one for the driver, too. Where Wine has no links, up to
 // version 10, the emulator shows an empty directory.
 func (n *node) linked(path string) bool {
