@@ -36,17 +36,39 @@ var newHosts = map[string]string{
 // rewrite returns the source of a file as it runs on the emulated machine, without the functions
 // named.
 func rewrite(name string, source []byte, without []string) ([]byte, error) {
+	return change(name, source, without, useMachine)
+}
+
+// rewriteUnit returns the source of a unit test without the functions named. It has hosts of its own.
+func rewriteUnit(name string, source []byte, without []string) ([]byte, error) {
+	return change(name, source, without, func(*ast.File) error { return nil })
+}
+
+func change(name string, source []byte, without []string, imports func(*ast.File) error) ([]byte, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}
 	removeFunctions(file, without)
+	if err := imports(file); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	removeUnusedImports(file)
+	var b bytes.Buffer
+	if err := format.Node(&b, files, file); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// useMachine replaces imports, and New of the hosts.
+func useMachine(file *ast.File) error {
 	hosts := map[string]string{} // local name of a host package: our function
 	for _, spec := range file.Imports {
 		original, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		local := path.Base(original)
 		if spec.Name != nil {
@@ -55,7 +77,7 @@ func rewrite(name string, source []byte, without []string) ([]byte, error) {
 		group := hostPackage.FindStringSubmatch(original)
 		switch {
 		case group != nil && newHosts[group[1]] == "":
-			return nil, fmt.Errorf("%s: the machine has no host for %s", name, original)
+			return fmt.Errorf("the machine has no host for %s", original)
 		case group != nil:
 			hosts[local] = newHosts[group[1]]
 		case !slices.Contains(replaced, original):
@@ -71,12 +93,7 @@ func rewrite(name string, source []byte, without []string) ([]byte, error) {
 		}
 		return true
 	})
-	removeUnusedImports(file)
-	var b bytes.Buffer
-	if err := format.Node(&b, files, file); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	return nil
 }
 
 // removeFunctions removes functions with their comments.

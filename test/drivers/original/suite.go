@@ -17,13 +17,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/fetch"
 )
 
-// Suite is the integration tests of one released module.
+// Suite is the integration tests of one released module, or some of its unit tests.
 type Suite struct {
 	Name   string
 	Module fetch.Module
+	// Units are the packages below pkg whose unit tests are the suite. Each runs in our package of the
+	// same name. Without it, the integration tests are the suite.
+	Units []string
 	// Without are the files that are not part of the suite: they test what only the original has.
 	Without []string
-	// Helpers are the functions that only those files need.
+	// Helpers are the functions that only those files need, and tests of what is not exported.
 	Helpers []string
 	// Tests is the number of tests without subtests. A suite that loses some does not pass.
 	Tests int
@@ -37,6 +40,13 @@ var Suites = []Suite{
 		Tests:  22,
 	},
 	{
+		Name:    "library-units",
+		Module:  fetch.Module{Path: "github.com/kubernetes-csi/csi-proxy/v2", Version: "v2.0.0-alpha.2"},
+		Units:   []string{"filesystem", "smb", "volume"},
+		Helpers: []string{"TestGetRootMappingPath"},
+		Tests:   4,
+	},
+	{
 		Name:    "daemon",
 		Module:  fetch.Module{Path: "github.com/kubernetes-csi/csi-proxy", Version: "v1.3.0"},
 		Without: []string{"api_groups_test.go", "csi_api_gen_test.go"},
@@ -45,9 +55,9 @@ var Suites = []Suite{
 	},
 }
 
-// Write writes the package of a suite for the emulated machine to a directory, from the files of
+// write writes the package of a suite for the emulated machine to a directory, from the files of
 // its module.
-func (s Suite) Write(to, module string) error {
+func (s Suite) write(to, module string) error {
 	from := filepath.Join(module, "integrationtests")
 	entries, err := os.ReadDir(from)
 	if err != nil {
@@ -122,11 +132,64 @@ type Result struct {
 	parent bool
 }
 
-// run runs a suite that was written to a package of the module in dir. An error means that there are
-// no results.
-func (s Suite) run(ctx context.Context, dir string) ([]Result, error) {
+// Run runs a suite from the files of its module, and returns its results. Dir is the module of the
+// suites, root the top directory of our repository.
+func (s Suite) Run(ctx context.Context, root, dir, module string) ([]Result, error) {
+	if len(s.Units) == 0 {
+		if err := s.write(filepath.Join(dir, s.Name), module); err != nil {
+			return nil, err
+		}
+		return s.test(ctx, dir, "./"+s.Name)
+	}
+	overlay, err := s.overlay(root, dir, module)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"-overlay=" + overlay}
+	for _, unit := range s.Units {
+		args = append(args, "./pkg/"+unit)
+	}
+	return s.test(ctx, root, args...)
+}
+
+// overlay writes a file for the go command that puts the unit tests in the place of ours.
+func (s Suite) overlay(root, dir, module string) (string, error) {
+	replace := map[string]string{}
+	for _, unit := range s.Units {
+		ours, err := filepath.Glob(filepath.Join(root, "pkg", unit, "*_test.go"))
+		if err != nil {
+			return "", err
+		}
+		for _, file := range ours {
+			replace[file] = "" // as if it did not exist
+		}
+		name := unit + "_test.go"
+		source, err := os.ReadFile(filepath.Join(module, "pkg", unit, name))
+		if err != nil {
+			return "", err
+		}
+		rewritten, err := rewriteUnit(name, source, s.Helpers)
+		if err != nil {
+			return "", err
+		}
+		path := filepath.Join(dir, unit+".txt")
+		if err := os.WriteFile(path, rewritten, 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, "pkg", unit, name)] = path
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, content, 0o600)
+}
+
+// test runs tests in a directory. An error means that there are no results.
+func (s Suite) test(ctx context.Context, dir string, args ...string) ([]Result, error) {
 	// What vet says about the tests is for their authors.
-	output, err := goCommand(ctx, dir, "test", "-json", "-count=1", "-vet=off", "./"+s.Name)
+	output, err := goCommand(ctx, dir, append([]string{"test", "-json", "-count=1", "-vet=off"}, args...)...)
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return nil, err

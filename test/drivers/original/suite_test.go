@@ -1,11 +1,92 @@
 package original
 
 import (
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// writeFiles makes a directory with files.
+func writeFiles(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestWrite(t *testing.T) {
+	module := writeFiles(t, map[string]string{
+		"integrationtests/utils.go":      "package integrationtests\n\nimport \"os\"\n\nfunc helper() { os.Exit(1) }\n",
+		"integrationtests/a_test.go":     "package integrationtests\n\nimport \"os\"\n\nvar name = os.Args[0]\n",
+		"integrationtests/left_test.go":  "package integrationtests\n",
+		"integrationtests/sub/other.go":  "package sub\n",
+		"integrationtests/README.md":     "text",
+		"integrationtests/machine.proto": "text",
+	})
+	to := filepath.Join(t.TempDir(), "suite")
+	s := Suite{Without: []string{"left_test.go"}, Helpers: []string{"helper"}}
+	if err := s.write(to, module); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, entry := range entries {
+		content, err := os.ReadFile(filepath.Join(to, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, entry.Name()+": "+strings.Join(strings.Fields(string(content)), " "))
+	}
+	want := []string{
+		`a_test.go: package integrationtests import os "` + machinePackage + `" var name = os.Args[0]`,
+		`machine_test.go: package integrationtests import ( "os" "testing" "` + machinePackage + `" ) func TestMain(m *testing.M) { os.Exit(machine.Main(m)) }`,
+		`utils.go: package integrationtests`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestOverlay(t *testing.T) {
+	module := writeFiles(t, map[string]string{
+		"pkg/smb/smb_test.go": "package smb\n\nfunc TestKept() {}\n\nfunc TestHidden() { hidden() }\n",
+	})
+	root := writeFiles(t, map[string]string{"pkg/smb/smb.go": "", "pkg/smb/smb_test.go": "", "pkg/smb/more_test.go": ""})
+	s := Suite{Units: []string{"smb"}, Helpers: []string{"TestHidden"}}
+	path, err := s.overlay(root, t.TempDir(), module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var overlay struct{ Replace map[string]string }
+	if err := json.Unmarshal(content, &overlay); err != nil {
+		t.Fatal(err)
+	}
+	theirs := overlay.Replace[filepath.Join(root, "pkg/smb/smb_test.go")]
+	if text, err := os.ReadFile(theirs); err != nil || string(text) != "package smb\n\nfunc TestKept() {}\n" {
+		t.Errorf("their test: %q, %v", text, err)
+	}
+	if more, ok := overlay.Replace[filepath.Join(root, "pkg/smb/more_test.go")]; !ok || more != "" || len(overlay.Replace) != 2 {
+		t.Errorf("our tests: %v", overlay.Replace)
+	}
+}
 
 const events = `{"Action":"start"}
 {"Action":"run","Test":"TestA"}
