@@ -41,14 +41,14 @@ func (t *realTree) textOnWindows(e *entry) (text string, ok bool) {
 	if isUNC(target) {
 		return target, true
 	}
-	real, ok := t.m.realTarget(target)
+	at, ok := t.m.realTarget(target)
 	if !ok {
 		return "", false
 	}
-	if to, err := real.root.Readlink(real.path); err != nil || !isUNC(to) {
+	if to, err := at.root.Readlink(at.path); err != nil || !isUNC(to) {
 		return "", false
 	}
-	return filepath.Join(t.m.pathOf(real.root), filepath.FromSlash(real.path)), true
+	return filepath.Join(t.m.pathOf(at.root), filepath.FromSlash(at.path)), true
 }
 
 // isUNC reports whether a path is \\server\share.

@@ -132,15 +132,14 @@ func (c *control) EndSessions(context.Context, *controlv1.EndSessionsRequest) (*
 // MakeDirectory creates a directory on a drive or a share.
 func (c *control) MakeDirectory(_ context.Context, in *controlv1.MakeDirectoryRequest) (*controlv1.MakeDirectoryResponse, error) {
 	path := strings.ReplaceAll(in.Path, "/", `\`)
-	isShare := strings.HasPrefix(path, `\\`)
-	make := c.node.Mkdir
+	create := c.node.Mkdir
 	switch {
 	case strings.HasPrefix(path, `\\?\`), strings.HasPrefix(path, `\\.\`):
 		return nil, winerr.New(winerr.Invalid, "create", path, `use a path such as C:\dir or \\server\share\dir`)
-	case isShare:
-		make = c.node.MkdirOnShare
+	case strings.HasPrefix(path, `\\`):
+		create = c.node.MkdirOnShare
 	}
-	if err := make(path); err != nil {
+	if err := create(path); err != nil {
 		return nil, err
 	}
 	return &controlv1.MakeDirectoryResponse{}, nil
