@@ -10,7 +10,7 @@ import (
 // EC2 is the instance metadata service of Amazon EC2, version 2: each request needs a token.
 // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/configuring-instance-metadata-service.html
 func EC2() http.Handler {
-	const token, lifetime = "token-of-the-emulated-instance", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds"
+	const granted, lifetime = "granted", "X-Aws-Ec2-Metadata-Token-Ttl-Seconds"
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /latest/api/token", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(lifetime) == "" {
@@ -18,7 +18,7 @@ func EC2() http.Handler {
 			return
 		}
 		w.Header().Set(lifetime, r.Header.Get(lifetime))
-		fmt.Fprint(w, token)
+		fmt.Fprint(w, granted)
 	})
 	for path, text := range map[string]string{
 		"dynamic/instance-identity/document": `{"accountId": "123456789012", "architecture": "x86_64", ` +
@@ -28,7 +28,7 @@ func EC2() http.Handler {
 		"meta-data/block-device-mapping":    "ami\nroot",
 	} {
 		serve := func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("X-Aws-Ec2-Metadata-Token") != token {
+			if r.Header.Get("X-Aws-Ec2-Metadata-Token") != granted {
 				http.Error(w, "the token is missing", http.StatusUnauthorized)
 				return
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/metadata"
 )
 
-// A driver is a released CSI driver, and how its own manifests start it.
+// driver is a released CSI driver, and how its own manifests start it.
 type driver struct {
 	name     string
 	program  fetch.Program
@@ -32,7 +32,7 @@ type driver struct {
 	ownStats bool
 }
 
-// A service is an HTTP server that the driver finds through a variable of its environment.
+// service is an HTTP server that the driver finds through a variable of its environment.
 type service struct {
 	variable string
 	format   string // of the value, which has the address in it
@@ -40,7 +40,7 @@ type service struct {
 	others   []string // more variables
 }
 
-// An api is a set of API versions as the flag -api-groups takes them.
+// api is a set of API versions as the flag -api-groups takes them.
 type api []string
 
 func (a api) String() string { return strings.ReplaceAll(strings.Join(a, ", "), "/", " ") }
@@ -57,7 +57,7 @@ func (a api) flag() string {
 	return strings.Join(groups, ",")
 }
 
-// A volume is what a driver's controller says about a volume.
+// volume is what a driver's controller says about a volume.
 type volume struct {
 	id                                     string
 	publishContext, volumeContext, secrets map[string]string

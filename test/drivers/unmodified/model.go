@@ -2,7 +2,7 @@ package unmodified
 
 import "strings"
 
-// A content is what is on a disk of the node: fields of a model.
+// content is what is on a disk of the node: fields of a model.
 type content string
 
 const (

@@ -51,7 +51,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// A node is an emulated node in a Wine prefix, with a driver that runs there.
+// node is an emulated node in a Wine prefix, with a driver that runs there.
 type node struct {
 	prefix      *prefix.Prefix
 	sim, driver *prefix.Process
@@ -90,7 +90,7 @@ func start(t *testing.T, d *driver, exe, model string, versions api) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.waitForOutput(t, n.sim, "Ready on")
+	n.waitForSim(t)
 	n.startDriver(t, d, `C:\`+filepath.Base(exe))
 	return n
 }
@@ -149,18 +149,18 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// waitForOutput waits until a program has written a text.
-func (n *node) waitForOutput(t *testing.T, process *prefix.Process, text string) {
+// waitForSim waits until the emulator serves.
+func (n *node) waitForSim(t *testing.T) {
 	t.Helper()
 	limit := time.After(startLimit)
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
-	for !strings.Contains(process.Output(), text) {
+	for !strings.Contains(n.sim.Output(), "Ready on") {
 		select {
-		case <-process.Done():
-			t.Fatalf("it has ended: %v", process.Wait())
+		case <-n.sim.Done():
+			t.Fatalf("the emulator has ended: %v", n.sim.Wait())
 		case <-limit:
-			t.Fatalf("it does not say %q:\n%s", text, process.Output())
+			t.Fatalf("the emulator is not ready:\n%s", n.sim.Output())
 		case <-look.C:
 		}
 	}
@@ -178,7 +178,7 @@ func (n *node) log(t *testing.T) {
 	}
 }
 
-// A state is what csi-proxyctl says about the node.
+// state is what csi-proxyctl says about the node.
 type state struct {
 	Disks []struct {
 		Number     uint32
