@@ -28,6 +28,9 @@ type driver struct {
 	expand codes.Code // of NodeExpandVolume
 	// offline says that the driver takes the disk offline when it unstages the volume.
 	offline bool
+	// unmaps is the version with which the driver unmaps a share that it does not need any more. With
+	// others it leaves the mapping.
+	unmaps string
 	// ownStats says that the driver asks its own machine for the size of a volume.
 	ownStats bool
 }
@@ -175,6 +178,7 @@ func share() driver {
 			}
 		},
 		expand:   codes.Unimplemented,
+		unmaps:   "smb/v1",
 		ownStats: true,
 	}
 }

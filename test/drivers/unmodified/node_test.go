@@ -86,6 +86,10 @@ func start(t *testing.T, d *driver, exe, model string, versions api) *node {
 	if err := os.WriteFile(p.Path(`C:\node.yaml`), []byte(model), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// A share that the node has mapped is one for the driver, too.
+	if err := p.Shares(p.Path(kubelet + `\.csi-proxy-sim\shares`)); err != nil {
+		t.Fatal(err)
+	}
 	n.sim, err = p.Start(t.Context(), `C:\csi-proxy-sim.exe`, "-model", `C:\node.yaml`, "-files", "drives", "-api-groups", versions.flag(), "-control", "default", "-v=4")
 	if err != nil {
 		t.Fatal(err)
