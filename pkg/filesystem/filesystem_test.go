@@ -219,6 +219,7 @@ func TestFilesystem_HostSeesCleanPaths(t *testing.T) {
 		for path, clean := range map[string]string{
 			`C:\var\lib`:   `C:\var\lib`,
 			`c:\Var\Lib\`:  `C:\Var\Lib`,
+			`C:\\a\\\b\\`:  `C:\a\b`,
 			`d:\`:          `D:\`,
 			`C:\a b\c.d~e`: `C:\a b\c.d~e`,
 		} {
@@ -238,10 +239,13 @@ func TestFilesystem_MalformedPathsDoNotReachTheHost(t *testing.T) {
 	eachMethod(t, func(t *testing.T, m method, host *fakeHost, files *filesystem.Filesystem) {
 		t.Helper()
 		for _, path := range []string{
-			``, `relative`, `\rooted`, `C:`, `C:relative`, `C:/x`, `/x`, `C:\a\..\b`, `C:\a\.\b`, `C:\a\\b`, `C:\a.`, `C:\a `,
+			``, `relative`, `\rooted`, `C:`, `C:relative`, `C:/x`, `/x`, `C:\a\..\b`, `C:\a\.\b`, `C:\a\\..\\b`, `C:\\?\x`, `C:\a.`, `C:\a `,
 			`C:\a:stream`, `C:\NUL`, `C:\PROGRA~1`, `C:\a|b`, "C:\\a\x00b", "C:\\a\xff", `\\?\C:\x`, `\\.\PhysicalDrive0`,
 			`C:\` + strings.Repeat("x", 256),
 		} {
+			if m.name == "PathValid" && path == `C:` {
+				continue // its drive
+			}
 			_, err := m.call(t.Context(), files, path)
 			if !errors.Is(err, fs.ErrInvalid) {
 				t.Errorf("%.40q: %v, want an error that is %q", path, err, fs.ErrInvalid)

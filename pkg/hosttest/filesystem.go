@@ -403,6 +403,17 @@ var filesystemCases = []testCase[*filesystemNode]{
 		n.wantExists(n.path("nothing"), false)
 		n.wantExists(n.path("dangling", "below"), false)
 	}},
+	{name: "several backslashes count as one", run: func(n *filesystemNode) {
+		doubled := func(path string) string { return strings.ReplaceAll(path, `\`, `\\`) + `\` }
+		n.mustMkdir(doubled(n.path("dir")))
+		n.wantExists(n.path("dir"), true)
+		n.mustLink(doubled(n.path("dir")), doubled(n.path("link")))
+		n.mustLink(n.path("dir"), n.path("link"))
+		n.wantSymlink(doubled(n.path("link")), true)
+		n.must(n.rmdir(doubled(n.path("link")), false))
+		n.wantExists(doubled(n.path("link")), false)
+		n.wantExists(doubled(n.path("dir")), true)
+	}},
 	{name: "malformed paths are refused and nothing changes", run: func(n *filesystemNode) {
 		n.mustWrite(n.path("keep", "file"), "data")
 		for _, path := range []string{
@@ -410,7 +421,7 @@ var filesystemCases = []testCase[*filesystemNode]{
 			n.path("keep", "..", "keep"), n.path("keep", "."), n.path("keep") + "/file", n.path("keep."), n.path("keep "),
 			n.path("keep:stream"), n.path("keep::$INDEX_ALLOCATION"), n.path("NUL"), n.path("com1.txt"), n.path("KEEP~1"),
 			n.path("a*"), n.path("a?"), n.path("a|b"), n.path("a<b"), n.path("a>b"), n.path(`a"b`), n.path("a\x00b"), n.path("a\nb"),
-			n.path("", "keep"), n.path(strings.Repeat("x", 256)), strings.Repeat(`C:\x`, 10_000),
+			n.path("", "..", "keep"), n.path(strings.Repeat("x", 256)), strings.Repeat(`C:\x`, 10_000),
 		} {
 			wantError(n.t, "Mkdir of "+path, n.mkdir(path), fs.ErrInvalid)
 			wantError(n.t, "Rmdir of "+path, n.rmdir(path, true), fs.ErrInvalid)

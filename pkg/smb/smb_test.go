@@ -192,7 +192,7 @@ func TestSMB_RemoveSMBGlobalMapping(t *testing.T) {
 func TestSMB_BadRequest(t *testing.T) {
 	host := &fakeHost{}
 	s := newSMB(t, host, fakeFiles{})
-	for _, remote := range []string{"", "server", `\\`, `\\server`, `\\server\`, `\\\share`, `server\share`, `C:\x\y`, `\\?\C:\x`, `\\.\pipe\x`, `\\server\share\..\x`, `\\server\` + strings.Repeat("s", 10<<20)} {
+	for _, remote := range []string{"", "server", `\\`, `\\server`, `\\server\`, `\\\share`, `C:\share`, `C:\x\y`, `\\?\C:\x`, `\\.\pipe\x`, `\\server\share\..\x`, `\\server\` + strings.Repeat("s", 10<<20)} {
 		if _, err := s.NewSMBGlobalMapping(t.Context(), &smb.NewSMBGlobalMappingRequest{RemotePath: remote}); !errors.Is(err, winerr.Invalid) {
 			t.Errorf("map %q: %v, want kind %v", remote, err, winerr.Invalid)
 		}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// brokenComponentRule returns the rule that name breaks, or "". name is valid UTF-8.
+// brokenComponentRule returns the rule that name breaks, or "". name is valid UTF-8 and not
+// empty.
 //
 // Characters that only look like a backslash, a dot, a colon or a letter (U+FF3C,
 // U+2024, U+FF1A, U+FF43) are ordinary: they become the real ones by the "best
@@ -14,9 +15,6 @@ import (
 // So are $, %, &, ; and the backtick: nothing here is ever given to a shell.
 func brokenComponentRule(name string) string {
 	switch {
-	case name == "":
-		// Win32 takes several for one.
-		return "has two backslashes in a row"
 	case name == "." || name == "..":
 		return "uses '.' or '..'; give the path without relative parts"
 	case strings.Contains(name, ".."):

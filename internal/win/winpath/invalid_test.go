@@ -11,7 +11,6 @@ import (
 func TestInvalidError(t *testing.T) {
 	for in, want := range map[string]string{
 		`kubelet`:      `path "kubelet" is not an absolute Windows path (it must start with a drive letter as in C:\)`,
-		`C:\a\\b`:      `path "C:\a\\b" has two backslashes in a row`,
 		`C:\a\..\b`:    `path "C:\a\..\b": component ".." uses '.' or '..'; give the path without relative parts`,
 		`C:\a\x"y`:     `path "C:\a\x<U+0022>y": component "x<U+0022>y" contains '"', which Windows does not allow in names`,
 		"C:\\a\nb":     `path "C:\a<U+000A>b": component "a<U+000A>b" contains a control character (0x0a)`,

@@ -41,31 +41,43 @@ func Validate(path string) error {
 }
 
 // Clean validates path and returns its canonical form: the drive letter in upper
-// case and no trailing backslash except for a drive's root. It changes nothing
-// else: a path that Windows would have to normalise is refused rather than
-// normalised, because two normalisers never agree on everything.
+// case, single backslashes between names, and no trailing backslash except for a
+// drive's root. It changes nothing else: a path that Windows would have to normalise
+// in any other way is refused, because two normalisers never agree on everything.
 // https://learn.microsoft.com/dotnet/standard/io/file-path-formats#path-normalization
 //
-// A trailing backslash goes because Windows follows a link that is named with one.
+// Backslashes in a row become one, as in Windows and in the original: paths that went
+// through YAML or a join have them, and below a drive they lead nowhere else. A trailing
+// backslash goes because Windows follows a link that is named with one.
 func Clean(path string) (string, error) {
 	if rule := brokenPathRule(path); rule != "" {
 		return "", &InvalidError{Path: path, Rule: rule}
 	}
 	root := drive(path)
-	rest := path[rootLen:]
+	rest, changed := singleSeparators(path[rootLen:])
 	if rest == "" {
 		return root, nil
 	}
-	rest = strings.TrimSuffix(rest, Separator)
 	for component := range strings.SplitSeq(rest, Separator) {
 		if rule := brokenComponentRule(component); rule != "" {
 			return "", &InvalidError{Path: path, Component: component, Rule: rule}
 		}
 	}
-	if path[0] == root[0] {
+	if path[0] == root[0] && !changed {
 		return path[:rootLen+len(rest)], nil // no copy, as this runs on every request
 	}
 	return root + rest, nil
+}
+
+// singleSeparators returns what follows a drive's root without a trailing backslash and
+// with one backslash where there are several, and whether it has replaced any.
+func singleSeparators(rest string) (single string, changed bool) {
+	rest = strings.TrimRight(rest, Separator)
+	if !strings.HasPrefix(rest, Separator) && !strings.Contains(rest, Separator+Separator) {
+		return rest, false
+	}
+	names := strings.FieldsFunc(rest, func(r rune) bool { return r == '\\' })
+	return strings.Join(names, Separator), true
 }
 
 // brokenPathRule returns the rule that path as a whole breaks, or "".

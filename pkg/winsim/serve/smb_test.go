@@ -124,6 +124,9 @@ func TestSMB_Codes(t *testing.T) {
 		{"unknown share", func(*winsim.SMBServer) {}, true, `\\files\none`, codes.NotFound, []string{"67", "DFS"}},
 		{"no encryption", func(s *winsim.SMBServer) { s.NoEncryption = true }, true, share, codes.FailedPrecondition, []string{"65", "-require-privacy"}},
 		{"no encryption needed", func(s *winsim.SMBServer) { s.NoEncryption = true }, false, share, codes.OK, nil},
+		{"doubled separators", func(*winsim.SMBServer) {}, true, `\\\\files\\data`, codes.OK, nil},
+		{"a single one in front", func(*winsim.SMBServer) {}, true, `/files/data`, codes.OK, nil},
+		{"a device with doubled separators", func(*winsim.SMBServer) {}, true, `\\\\?\\UNC\\files\\data`, codes.InvalidArgument, []string{"device"}},
 		{"missing directory", func(*winsim.SMBServer) {}, true, share + `\none`, codes.NotFound, []string{`map share \\files\data: `, `\\files\data\none`, "Windows error 2"}},
 		{"administrative share", func(*winsim.SMBServer) {}, true, `\\files\C$`, codes.PermissionDenied, []string{"administrative"}},
 	} {

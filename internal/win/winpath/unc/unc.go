@@ -52,8 +52,9 @@ func (p Path) Inside() string {
 	return p.path
 }
 
-// Parse reads a path. Slashes count as backslashes, and several in a row below the share as
-// one. The error is of kind winerr.Invalid.
+// Parse reads a path. Slashes count as backslashes, and several in a row as one. There may be any
+// number of them in front, as in the original: an escape too many or too few in YAML, or a
+// function that cleans local paths, changes it. The error is of kind winerr.Invalid.
 func Parse(op, text string) (Path, error) {
 	invalid := func(format string, args ...any) (Path, error) {
 		return Path{}, winerr.New(winerr.Invalid, op, "", "remote path %s %s", winpath.Quote(text), fmt.Sprintf(format, args...))
@@ -64,15 +65,14 @@ func Parse(op, text string) (Path, error) {
 	case len(text) > winpath.MaxPath && winpath.UTF16Len(text) > winpath.MaxPath:
 		return invalid("is longer than the %d characters Windows can handle", winpath.MaxPath)
 	}
-	rest, ok := strings.CutPrefix(strings.ReplaceAll(text, "/", `\`), `\\`)
-	server, rest, _ := strings.Cut(rest, `\`)
-	share, rest, _ := strings.Cut(rest, `\`)
+	names := strings.FieldsFunc(text, func(r rune) bool { return r == '\\' || r == '/' })
 	switch {
-	case !ok || server == "" || share == "":
-		return invalid(`names no share; it looks like \\server\share`)
-	case server == "?" || server == ".":
+	case len(names) > 0 && (names[0] == "?" || names[0] == "."):
 		return invalid(`is that of a device; a share looks like \\server\share`)
+	case len(names) < 2:
+		return invalid(`names no share; it looks like \\server\share`)
 	}
+	server, share := names[0], names[1]
 	if rule := brokenServerRule(server); rule != "" {
 		return invalid("has a server that %s", rule)
 	}
@@ -80,8 +80,7 @@ func Parse(op, text string) (Path, error) {
 		return invalid("has a share that %s", rule)
 	}
 	root := `\\` + server + `\` + share
-	names := strings.FieldsFunc(rest, func(r rune) bool { return r == '\\' })
-	path := strings.Join(append([]string{root}, names...), `\`)
+	path := strings.Join(append([]string{root}, names[2:]...), `\`)
 	// The rules for names on local drives hold for those on servers, too. That they can name
 	// nothing above the share is what matters most.
 	if below := path[len(root):]; below != "" {
