@@ -118,8 +118,11 @@ func cleanPath(op, path string) (string, error) {
 	return clean, winerr.As(winerr.Invalid, op, "", err, "")
 }
 
-// cleanAnyPath is cleanPath that lets network paths pass as they are.
+// cleanAnyPath is cleanPath that lets network paths pass as they are, and takes c: for the drive.
 func cleanAnyPath(op, path string) (string, error) {
+	if len(path) == len("c:") && path[1] == ':' {
+		path += `\` // Windows would take the current directory of the drive, which exists if the drive does
+	}
 	if !strings.HasPrefix(path, `\\`) || strings.HasPrefix(path, `\\?\`) || strings.HasPrefix(path, `\\.\`) {
 		return cleanPath(op, path)
 	}
@@ -201,20 +204,21 @@ func (f *Filesystem) PathExists(ctx context.Context, request *PathExistsRequest)
 	return &PathExistsResponse{Exists: exists}, nil
 }
 
-// PathValid reports whether Path, local or on the network, can be reached.
+// PathValid reports whether Path, local or on the network, can be reached. The response is never
+// nil, since callers of the original read it in spite of an error.
 func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (*PathValidResponse, error) {
 	const op = "look up"
 	host, err := hostctx.Begin(ctx, op, f.host, request)
 	if err != nil {
-		return nil, err
+		return &PathValidResponse{}, err
 	}
 	path, err := cleanAnyPath(op, request.Path)
 	if err != nil {
-		return nil, err
+		return &PathValidResponse{}, err
 	}
 	valid, err := host.PathValid(path)
 	if err != nil {
-		return nil, winerr.Wrap(op, path, err)
+		return &PathValidResponse{}, winerr.Wrap(op, path, err)
 	}
 	return &PathValidResponse{Valid: valid}, nil
 }

@@ -173,17 +173,17 @@ func (s *SMB) LinksGone(ctx context.Context, path string) {
 func (s *SMB) NewSMBGlobalMapping(ctx context.Context, request *NewSMBGlobalMappingRequest) (*NewSMBGlobalMappingResponse, error) {
 	h, err := hostctx.Begin(ctx, opMap, s.host, request)
 	if err != nil {
-		return nil, err
+		return &NewSMBGlobalMappingResponse{}, err
 	}
 	remote, err := unc.Parse(opMap, request.RemotePath)
 	if err != nil {
-		return nil, err
+		return &NewSMBGlobalMappingResponse{}, err
 	}
 	if err := checkAccount(opMap, request.Username, request.Password); err != nil {
-		return nil, err
+		return &NewSMBGlobalMappingResponse{}, err
 	}
 	if h, err = configure(h, request); err != nil {
-		return nil, err
+		return &NewSMBGlobalMappingResponse{}, err
 	}
 	if mapper, ok := h.(smbapi.Mapper); ok {
 		err = mapper.MapSMBShare(request.RemotePath, request.LocalPath, request.Username, request.Password)
@@ -191,7 +191,7 @@ func (s *SMB) NewSMBGlobalMapping(ctx context.Context, request *NewSMBGlobalMapp
 		err = s.mapAndLink(ctx, h, remote, request)
 	}
 	if err != nil {
-		return nil, winerr.Wrap(opMap, remote.Share(), err)
+		return &NewSMBGlobalMappingResponse{}, winerr.Wrap(opMap, remote.Share(), err)
 	}
 	return &NewSMBGlobalMappingResponse{}, nil
 }
@@ -252,14 +252,14 @@ func (s *SMB) RemoveSMBGlobalMapping(ctx context.Context, request *RemoveSMBGlob
 	const op = "unmap share"
 	h, err := hostctx.Begin(ctx, op, s.host, request)
 	if err != nil {
-		return nil, err
+		return &RemoveSMBGlobalMappingResponse{}, err
 	}
 	remote, err := unc.Parse(op, request.RemotePath)
 	if err != nil {
-		return nil, err
+		return &RemoveSMBGlobalMappingResponse{}, err
 	}
 	if err := h.RemoveSMBGlobalMapping(remote.Share()); err != nil {
-		return nil, winerr.Wrap(op, remote.Share(), err)
+		return &RemoveSMBGlobalMappingResponse{}, winerr.Wrap(op, remote.Share(), err)
 	}
 	return &RemoveSMBGlobalMappingResponse{}, nil
 }

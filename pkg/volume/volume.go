@@ -163,10 +163,10 @@ func (v *Volume) FormatVolume(ctx context.Context, request *FormatVolumeRequest)
 	const op = "format volume"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &FormatVolumeResponse{}, err
 	}
 	if err := checkID(op, request.VolumeID); err != nil {
-		return nil, err
+		return &FormatVolumeResponse{}, err
 	}
 	options := volumeapi.FormatOptions{
 		AllocationUnitSize: cmp.Or(request.AllocationUnitSize, v.formatDefaults.AllocationUnitSize),
@@ -174,7 +174,7 @@ func (v *Volume) FormatVolume(ctx context.Context, request *FormatVolumeRequest)
 		RootAccess:         cmp.Or(request.RootAccess, v.formatDefaults.RootAccess),
 	}
 	if err := formatWith(h, request.VolumeID, options); err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID, err)
+		return &FormatVolumeResponse{}, winerr.Wrap(op, request.VolumeID, err)
 	}
 	return &FormatVolumeResponse{}, nil
 }
@@ -196,15 +196,15 @@ func (v *Volume) GetClosestVolumeIDFromTargetPath(ctx context.Context, request *
 	const op = "get closest volume of"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &GetClosestVolumeIDFromTargetPathResponse{}, err
 	}
 	path, err := cleanPath(op, request.TargetPath)
 	if err != nil {
-		return nil, err
+		return &GetClosestVolumeIDFromTargetPathResponse{}, err
 	}
 	id, err := h.GetClosestVolumeIDFromTargetPath(path)
 	if err != nil {
-		return nil, winerr.Wrap(op, path, err)
+		return &GetClosestVolumeIDFromTargetPathResponse{}, winerr.Wrap(op, path, err)
 	}
 	return &GetClosestVolumeIDFromTargetPathResponse{VolumeID: id}, nil
 }
@@ -214,14 +214,14 @@ func (v *Volume) GetDiskNumberFromVolumeID(ctx context.Context, request *GetDisk
 	const op = "get disk of volume"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &GetDiskNumberFromVolumeIDResponse{}, err
 	}
 	if err := checkID(op, request.VolumeID); err != nil {
-		return nil, err
+		return &GetDiskNumberFromVolumeIDResponse{}, err
 	}
 	number, err := h.GetDiskNumberFromVolumeID(request.VolumeID)
 	if err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID, err)
+		return &GetDiskNumberFromVolumeIDResponse{}, winerr.Wrap(op, request.VolumeID, err)
 	}
 	return &GetDiskNumberFromVolumeIDResponse{DiskNumber: number}, nil
 }
@@ -231,15 +231,15 @@ func (v *Volume) GetVolumeIDFromTargetPath(ctx context.Context, request *GetVolu
 	const op = "get volume mounted at"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &GetVolumeIDFromTargetPathResponse{}, err
 	}
 	path, err := cleanPath(op, request.TargetPath)
 	if err != nil {
-		return nil, err
+		return &GetVolumeIDFromTargetPathResponse{}, err
 	}
 	id, err := h.GetVolumeIDFromTargetPath(path)
 	if err != nil {
-		return nil, winerr.Wrap(op, path, err)
+		return &GetVolumeIDFromTargetPathResponse{}, winerr.Wrap(op, path, err)
 	}
 	return &GetVolumeIDFromTargetPathResponse{VolumeID: id}, nil
 }
@@ -249,14 +249,14 @@ func (v *Volume) GetVolumeStats(ctx context.Context, request *GetVolumeStatsRequ
 	const op = "get stats of volume"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &GetVolumeStatsResponse{}, err
 	}
 	if err := checkID(op, request.VolumeID); err != nil {
-		return nil, err
+		return &GetVolumeStatsResponse{}, err
 	}
 	total, used, err := h.GetVolumeStats(request.VolumeID)
 	if err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID, err)
+		return &GetVolumeStatsResponse{}, winerr.Wrap(op, request.VolumeID, err)
 	}
 	return &GetVolumeStatsResponse{TotalBytes: total, UsedBytes: used}, nil
 }
@@ -266,14 +266,14 @@ func (v *Volume) IsVolumeFormatted(ctx context.Context, request *IsVolumeFormatt
 	const op = "look for a file system on volume"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &IsVolumeFormattedResponse{}, err
 	}
 	if err := checkID(op, request.VolumeID); err != nil {
-		return nil, err
+		return &IsVolumeFormattedResponse{}, err
 	}
 	formatted, err := h.IsVolumeFormatted(request.VolumeID)
 	if err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID, err)
+		return &IsVolumeFormattedResponse{}, winerr.Wrap(op, request.VolumeID, err)
 	}
 	return &IsVolumeFormattedResponse{Formatted: formatted}, nil
 }
@@ -282,11 +282,11 @@ func (v *Volume) IsVolumeFormatted(ctx context.Context, request *IsVolumeFormatt
 func (v *Volume) ListVolumesOnDisk(ctx context.Context, request *ListVolumesOnDiskRequest) (*ListVolumesOnDiskResponse, error) {
 	h, err := hostctx.Begin(ctx, "list volumes of a disk", v.host, request)
 	if err != nil {
-		return nil, err
+		return &ListVolumesOnDiskResponse{}, err
 	}
 	ids, err := h.ListVolumesOnDisk(request.DiskNumber, request.PartitionNumber)
 	if err != nil {
-		return nil, winerr.Wrap("list volumes of", fmt.Sprintf("disk %d", request.DiskNumber), err)
+		return &ListVolumesOnDiskResponse{}, winerr.Wrap("list volumes of", fmt.Sprintf("disk %d", request.DiskNumber), err)
 	}
 	return &ListVolumesOnDiskResponse{VolumeIDs: ids}, nil
 }
@@ -296,17 +296,17 @@ func (v *Volume) MountVolume(ctx context.Context, request *MountVolumeRequest) (
 	const op = "mount volume"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &MountVolumeResponse{}, err
 	}
 	if err := checkID(op, request.VolumeID); err != nil {
-		return nil, err
+		return &MountVolumeResponse{}, err
 	}
 	path, err := cleanPath(op, request.TargetPath)
 	if err != nil {
-		return nil, err
+		return &MountVolumeResponse{}, err
 	}
 	if err := h.MountVolume(request.VolumeID, path); err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID+" at "+path, err)
+		return &MountVolumeResponse{}, winerr.Wrap(op, request.VolumeID+" at "+path, err)
 	}
 	return &MountVolumeResponse{}, nil
 }
@@ -316,23 +316,23 @@ func (v *Volume) ResizeVolume(ctx context.Context, request *ResizeVolumeRequest)
 	const op = "resize volume"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &ResizeVolumeResponse{}, err
 	}
 	if err := checkID(op, request.VolumeID); err != nil {
-		return nil, err
+		return &ResizeVolumeResponse{}, err
 	}
 	if request.SizeBytes < 0 {
-		return nil, winerr.New(winerr.Invalid, op, request.VolumeID,
+		return &ResizeVolumeResponse{}, winerr.New(winerr.Invalid, op, request.VolumeID,
 			"the size of %d bytes is negative; use 0 for all available space", request.SizeBytes)
 	}
 	id := request.VolumeID
 	if number, ok := parseDiskNumber(id); ok && v.acceptDiskNumbers {
 		if id, err = onlyVolume(op, h, number); err != nil {
-			return nil, err
+			return &ResizeVolumeResponse{}, err
 		}
 	}
 	if err := h.ResizeVolume(id, request.SizeBytes); err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID, err)
+		return &ResizeVolumeResponse{}, winerr.Wrap(op, request.VolumeID, err)
 	}
 	return &ResizeVolumeResponse{}, nil
 }
@@ -342,17 +342,17 @@ func (v *Volume) UnmountVolume(ctx context.Context, request *UnmountVolumeReques
 	const op = "unmount volume"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &UnmountVolumeResponse{}, err
 	}
 	if err := checkID(op, request.VolumeID); err != nil {
-		return nil, err
+		return &UnmountVolumeResponse{}, err
 	}
 	path, err := cleanPath(op, request.TargetPath)
 	if err != nil {
-		return nil, err
+		return &UnmountVolumeResponse{}, err
 	}
 	if err := h.UnmountVolume(request.VolumeID, path); err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID+" from "+path, err)
+		return &UnmountVolumeResponse{}, winerr.Wrap(op, request.VolumeID+" from "+path, err)
 	}
 	return &UnmountVolumeResponse{}, nil
 }
@@ -362,13 +362,13 @@ func (v *Volume) WriteVolumeCache(ctx context.Context, request *WriteVolumeCache
 	const op = "write cache of volume"
 	h, err := hostctx.Begin(ctx, op, v.host, request)
 	if err != nil {
-		return nil, err
+		return &WriteVolumeCacheResponse{}, err
 	}
 	if err := checkID(op, request.VolumeID); err != nil {
-		return nil, err
+		return &WriteVolumeCacheResponse{}, err
 	}
 	if err := h.WriteVolumeCache(request.VolumeID); err != nil {
-		return nil, winerr.Wrap(op, request.VolumeID, err)
+		return &WriteVolumeCacheResponse{}, winerr.Wrap(op, request.VolumeID, err)
 	}
 	return &WriteVolumeCacheResponse{}, nil
 }
