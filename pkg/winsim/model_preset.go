@@ -29,7 +29,7 @@ var presets = map[string]func() Model{
 // service runs. The server \\files has the share data for the user csi with the password
 // "csi-Pa55".
 func Default() Model {
-	model := node(Disk{Vendor: "WINSIM", Product: "Disk", Serial: "SYSTEM", Location: scsiLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
+	model := node(Disk{Vendor: "WINSIM", Product: "Disk", Serial: "SYSTEM", Page83: []Identifier{{Text: "WINSIM  system"}}, Location: scsiLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {
 		lun := uint8(i)
 		data.Vendor, data.Product = "WINSIM", "Disk"
