@@ -3,6 +3,7 @@ package win
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
@@ -61,6 +62,16 @@ type Directory interface {
 	// SetMountPoint mounts a volume at an empty directory, and tells the mount manager. It
 	// fails with ERROR_DIR_NOT_EMPTY (145) if it is not empty, or is a link already.
 	SetMountPoint(ctx context.Context, name string, volume VolumeID) error
+
+	// ChangedAt is when an entry was made or last changed, also its reparse point: the latest
+	// time of FileBasicInfo except that of the last access.
+	ChangedAt(ctx context.Context, name string) (time.Time, error)
+
+	// RemoveLink removes an entry if it is exactly this link, and reports whether it was. One
+	// handle serves the comparison and the removal, and keeps others from mounting there
+	// meanwhile: a link that was made since is never removed. It tells the mount manager of a
+	// mounted folder.
+	RemoveLink(ctx context.Context, name string, link ReparsePoint) (removed bool, err error)
 
 	// Close closes the directory. Calls that are still running when their callers have
 	// left keep it open until they end.

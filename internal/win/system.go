@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// System is the part of a machine that deals with its firmware and its services.
+// System is the part of a machine that deals with its firmware, its start and its services.
 //
 // Services go by their short names, whose case does not matter, not by display names. For a
 // service that is not installed every call fails with ERROR_SERVICE_DOES_NOT_EXIST (1060). Each
@@ -17,6 +17,9 @@ type System interface {
 
 	// BIOSSerialNumber is SerialNumber of WMI's Win32_BIOS. It may be empty.
 	BIOSSerialNumber(ctx context.Context) (string, error)
+
+	// Uptime is how long Windows has been running: GetTickCount64.
+	Uptime(ctx context.Context) (time.Duration, error)
 
 	// ServiceConfig is QueryServiceConfig.
 	ServiceConfig(ctx context.Context, name string) (ServiceConfig, error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -191,10 +192,49 @@ func (d directory) create(ctx context.Context, call, name string, e *entry) erro
 		return err
 	}
 	d.node.changed()
+	e.changedAt = d.node.clock.now()
 	at.add(e)
 	at.entry = e
 	d.node.observe(call, at, true)
 	return nil
+}
+
+// olderThanTheNode is when the files of a model were made.
+var olderThanTheNode = epoch.AddDate(0, 0, -1)
+
+// ChangedAt is when an entry was made or its reparse point changed.
+func (d directory) ChangedAt(ctx context.Context, name string) (time.Time, error) {
+	return readName(ctx, d, "ChangedAt", name, func(at resolvedPath) (time.Time, error) {
+		if changed := at.entry.file().changedAt; !changed.IsZero() {
+			return changed, nil
+		}
+		return olderThanTheNode, nil
+	})
+}
+
+// RemoveLink deletes one name if it is a given link.
+func (d directory) RemoveLink(ctx context.Context, name string, link win.ReparsePoint) (removed bool, err error) {
+	at, err := d.lookUpExisting(ctx, "RemoveLink", name)
+	if err != nil {
+		return false, err
+	}
+	defer d.node.mu.Unlock()
+	at.fs.refresh(at.entry)
+	switch err := at.volume.writable(); {
+	case err != nil:
+		return false, err
+	case at.entry.inUse():
+		return false, winerr.SharingViolation
+	}
+	if point, err := at.reparsePoint(); err != nil || point != link {
+		if winerr.CodeOf(err) == winerr.NotAReparsePoint {
+			return false, nil
+		}
+		return false, err
+	}
+	d.node.changed()
+	d.node.observe("RemoveLink", at, true)
+	return true, at.remove()
 }
 
 // Remove deletes one name.

@@ -259,6 +259,9 @@ func (n *Node) insert(path string, e *entry) error {
 		return winerr.As(winerr.Invalid, op, "", err, "")
 	}
 	n.changed() // parents are created even if the rest fails
+	if n.started {
+		e.changedAt = n.clock.now()
+	}
 	at, err := n.walkCreating(name)
 	if err == nil {
 		err = at.insert(e)

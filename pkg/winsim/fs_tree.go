@@ -2,6 +2,7 @@ package winsim
 
 import (
 	"strings"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -22,6 +23,7 @@ type entry struct {
 	streams   map[string]*entry // named ones; keys are folded names
 	content   []byte            // of a file
 	link      *link             // nil without a reparse point
+	changedAt time.Time         // zero if it is older than the node
 	lastStat  *realStat         // nil if it is not mirrored
 }
 

@@ -35,6 +35,7 @@ type state struct {
 
 	Time   time.Duration `json:"time,omitzero"` // since the start, if it is virtual
 	Events []eventState  `json:"events,omitzero"`
+	Booted time.Time     `json:"booted,omitzero"`
 
 	Disks    []diskState    `json:"disks"`
 	Volumes  []volumeState  `json:"volumes"`
@@ -193,6 +194,7 @@ func (s *saver) save() (state, error) {
 	saved := state{
 		Format: stateFormat, Version: stateVersion, Model: n.digest(),
 		Time:        n.clock.virtual,
+		Booted:      n.booted,
 		Attached:    s.disks.indexes(n.sortedDisks()),
 		Unseen:      s.disks.indexes(n.unseen),
 		Detached:    indexMap(&s.disks, n.detached),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -32,6 +33,7 @@ type entryState struct {
 	Content  []byte       `json:",omitzero"`
 	Link     *linkState   `json:",omitzero"`
 	Folder   *folderState `json:",omitzero"`
+	Changed  time.Time    `json:",omitzero"`
 }
 
 type entryKind string
@@ -85,7 +87,7 @@ func (s *saver) fileSystem(fs *fileSystem) fileSystemState {
 }
 
 func (s *saver) entry(e *entry, in int) entryState {
-	saved := entryState{In: in, Name: e.name, Short: e.shortName, ReadOnly: e.readOnly, Content: e.content}
+	saved := entryState{In: in, Name: e.name, Short: e.shortName, ReadOnly: e.readOnly, Content: e.content, Changed: e.changedAt}
 	switch {
 	case e.isStream:
 		saved.Kind = savedStream
@@ -114,7 +116,7 @@ func (l *loader) fileSystem(saved fileSystemState) (*fileSystem, error) {
 	}
 	entries := make([]*entry, 0, len(saved.Entries))
 	for i, s := range saved.Entries {
-		e := &entry{name: s.Name, readOnly: s.ReadOnly, content: s.Content}
+		e := &entry{name: s.Name, readOnly: s.ReadOnly, content: s.Content, changedAt: s.Changed}
 		if s.Link != nil {
 			e.link = &link{ReparsePoint: s.Link.ReparsePoint, malformed: s.Link.Malformed, announced: s.Link.Announced}
 		}

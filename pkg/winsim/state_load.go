@@ -73,6 +73,9 @@ func (n *Node) restore(saved state) error {
 		n.persisted[p.Address] = p.Attributes
 	}
 	n.clock.virtual, n.clock.events = max(saved.Time, 0), nil
+	if !saved.Booted.IsZero() {
+		n.booted = saved.Booted
+	}
 	return l.events(saved.Events)
 }
 

@@ -3,6 +3,7 @@ package winsim
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
@@ -21,6 +22,16 @@ func (n *Node) BIOSSerialNumber(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return n.firmware.wmiSerial, nil
+}
+
+// Uptime implements win.System.
+func (n *Node) Uptime(ctx context.Context) (time.Duration, error) {
+	if err := n.beginCall(ctx, "Uptime", ""); err != nil {
+		return 0, err
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	return n.clock.now().Sub(n.booted), nil
 }
 
 // ServiceConfig implements win.System.

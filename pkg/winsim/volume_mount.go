@@ -110,7 +110,7 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 	}
 	d.node.changed()
 	d.node.observe("SetMountPoint", at, true)
-	at.entry.link = mounted
+	at.entry.link, at.entry.changedAt = mounted, d.node.clock.now()
 	at.fs.rewrite(at.entry)
 	d.node.announce(at)
 	return nil
@@ -180,7 +180,7 @@ func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
 	}
 	d.node.changed()
 	d.node.observe("DeleteMountPoint", at, true)
-	at.entry.file().link = nil
+	at.entry.file().link, at.entry.file().changedAt = nil, d.node.clock.now()
 	at.fs.rewrite(at.entry.file())
 	return nil
 }

@@ -45,6 +45,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -82,6 +83,8 @@ type Node struct {
 	outOfDate  int                         // formats that the storage service still refuses
 	iscsi      initiator
 
+	started         bool      // the files of the model exist
+	booted          time.Time // the last start of Windows
 	openDirectories int
 	mountedFolders  []mountedFolder
 	observers       []func(Touch)
@@ -125,6 +128,7 @@ func New(model Model) (*Node, error) {
 			return nil, &ModelError{Field: field("files", i, "path"), Problem: problem}
 		}
 	}
+	node.started, node.booted = true, node.clock.now()
 	return node, nil
 }
 

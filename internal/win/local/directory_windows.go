@@ -3,12 +3,14 @@ package local
 import (
 	"context"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
@@ -158,6 +160,38 @@ func (d *directory) listNext(ctx context.Context) ([]win.DirEntry, error) {
 			return err
 		})
 		return entries, err
+	})
+}
+
+func (d *directory) ChangedAt(ctx context.Context, name string) (time.Time, error) {
+	return askEntry(ctx, d, name, changedAt)
+}
+
+// RemoveLink opens a name like SetMountPoint, which then waits or fails, and with the right to
+// remove it.
+func (d *directory) RemoveLink(ctx context.Context, name string, link win.ReparsePoint) (removed bool, err error) {
+	return within(ctx, askMounts, d.entry(name), func() (bool, error) {
+		how := mounting
+		how.access |= windows.DELETE
+		handle, err := d.at(name, how)
+		if err != nil {
+			return false, err
+		}
+		defer windows.CloseHandle(handle)
+		point, err := reparsePoint(handle)
+		switch {
+		case winerr.CodeOf(err) == winerr.NotAReparsePoint:
+			return false, nil
+		case err != nil || point != link:
+			return false, err
+		}
+		if id, mounted := point.MountedVolume(); mounted {
+			if err := control(handle, windows.FSCTL_DELETE_REPARSE_POINT, winlayout.EncodeReparseTag(point.Tag)); err != nil {
+				return false, err
+			}
+			notifyMountManager(ctx, winapi.MountManagerMountPointDeleted, handle, win.VolumeID(id))
+		}
+		return true, remove(handle)
 	})
 }
 

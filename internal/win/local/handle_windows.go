@@ -2,6 +2,7 @@ package local
 
 import (
 	"sync"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -36,6 +37,21 @@ func fileAttributes(handle windows.Handle) (uint32, error) {
 	var info windows.ByHandleFileInformation
 	err := windows.GetFileInformationByHandle(handle, &info)
 	return info.FileAttributes, winapi.Error(err)
+}
+
+// changedAt is the latest time of FILE_BASIC_INFO except that of the last access.
+// https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_basic_info
+func changedAt(handle windows.Handle) (time.Time, error) {
+	var basic struct {
+		created, accessed, written, changed windows.Filetime
+		attributes, _                       uint32
+	}
+	err := windows.GetFileInformationByHandleEx(handle, windows.FileBasicInfo, (*byte)(unsafe.Pointer(&basic)), uint32(unsafe.Sizeof(basic)))
+	if err != nil {
+		return time.Time{}, winapi.Error(err)
+	}
+	latest := max(basic.created.Nanoseconds(), basic.written.Nanoseconds(), basic.changed.Nanoseconds())
+	return time.Unix(0, latest), nil
 }
 
 func reparsePoint(handle windows.Handle) (win.ReparsePoint, error) {

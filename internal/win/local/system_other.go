@@ -4,6 +4,7 @@ package local
 
 import (
 	"context"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
@@ -11,6 +12,8 @@ import (
 func (machine) FirmwareTable(context.Context) ([]byte, error) { return nil, ErrNotWindows }
 
 func (machine) BIOSSerialNumber(context.Context) (string, error) { return "", ErrNotWindows }
+
+func (machine) Uptime(context.Context) (time.Duration, error) { return 0, ErrNotWindows }
 
 func (machine) ServiceConfig(context.Context, string) (win.ServiceConfig, error) {
 	return win.ServiceConfig{}, ErrNotWindows

@@ -36,6 +36,12 @@ func (machine) BIOSSerialNumber(ctx context.Context) (string, error) {
 	return "", nil
 }
 
+// Uptime reads a counter in memory, so it cannot hang.
+// https://learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-gettickcount64
+func (machine) Uptime(ctx context.Context) (time.Duration, error) {
+	return windows.DurationSinceBoot(), ctx.Err()
+}
+
 // All that follows asks the service manager, another process. It does one thing at a time
 // in places, and to start or to control a service it waits for that service, for up to 30
 // seconds.

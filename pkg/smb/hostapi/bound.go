@@ -15,6 +15,7 @@ var (
 	_ Mapper        = boundHost{}
 	_ LinkWatcher   = boundHost{}
 	_ MappingTeller = boundHost{}
+	_ Excluder      = boundHost{}
 )
 
 // boundHost implements HostAPI: a host, and the context of its calls.
@@ -61,6 +62,10 @@ func (b boundHost) RemoveSMBGlobalMapping(remotePath string) error {
 
 func (b boundHost) MapSMBShare(remotePath, localPath, username, password string) error {
 	return b.host.mapShare(b.ctx, remotePath, localPath, username, password)
+}
+
+func (b boundHost) Exclusively(remotePath, localPath string, do func(ctx context.Context) error) error {
+	return b.host.exclusively(b.ctx, remotePath, localPath, do)
 }
 
 func (b boundHost) LinksGone(path string) { b.host.linksGone(b.ctx, path) }

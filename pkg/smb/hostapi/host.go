@@ -19,6 +19,7 @@ const (
 	// opUnused is the removal of a mapping that was postponed.
 	opUnused = "unmap unused share"
 	opTell   = "describe mapping"
+	opCheck  = "check link"
 )
 
 // host is a machine with an SMB client, and what its callers may do there.
@@ -58,7 +59,7 @@ func (c change) Objects() []string { return []string{c.server} }
 
 // Fresh implements queue.Change. A removal that has begun may have been stopped by a link that
 // is gone since.
-func (c change) Fresh() bool { return c.op == opUnmap || c.op == opUnused }
+func (c change) Fresh() bool { return c.op == opUnmap || c.op == opUnused || c.op == opCheck }
 
 func (c change) object() string {
 	if c.local == "" {
@@ -147,6 +148,15 @@ func (h host) newLink(ctx context.Context, remotePath, localPath string) error {
 		h.state.links.cancelRemoval(remote)
 		return h.link(ctx, remote, folder)
 	})
+}
+
+// exclusively does something about a link to a share when it is the turn of its server.
+func (h host) exclusively(ctx context.Context, remotePath, localPath string, do func(ctx context.Context) error) error {
+	remote, err := unc.Parse(opCheck, remotePath)
+	if err != nil {
+		return err
+	}
+	return h.change(ctx, change{op: opCheck, server: remote.Server(), remote: remote.Directory(), local: localPath}, do)
 }
 
 // check refuses paths by their spelling alone, before any work begins.

@@ -86,6 +86,15 @@ type LinkWatcher interface {
 	LinksGone(path string)
 }
 
+// Excluder is a host that can keep its own changes away from a server. Package node needs it to
+// remove the link to a share that is gone: a driver may map the share at the same time, and would
+// be told that the link exists.
+type Excluder interface {
+	// Exclusively calls do while no call changes mappings of the server of a remote path, or
+	// links to it. The context of do goes on after that of the host has ended.
+	Exclusively(remotePath, localPath string, do func(ctx context.Context) error) error
+}
+
 // What package smb asserts of any HostAPI is the same.
 var (
 	_ hostctx.Binder[HostAPI] = ContextBinder(nil)

@@ -18,6 +18,7 @@ var (
 	_ Limiter              = boundHost{}
 	_ FormatterWithOptions = boundHost{}
 	_ OnlyVolumeFinder     = boundHost{}
+	_ Excluder             = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
@@ -44,6 +45,10 @@ func (b boundHost) MountVolume(volumeID, targetPath string) error {
 
 func (b boundHost) UnmountVolume(volumeID, targetPath string) error {
 	return b.host.unmountVolume(b.ctx, volumeID, targetPath)
+}
+
+func (b boundHost) Exclusively(volumeID, path string, do func(ctx context.Context) error) error {
+	return b.host.exclusively(b.ctx, volumeID, path, do)
 }
 
 func (b boundHost) IsVolumeFormatted(volumeID string) (bool, error) {

@@ -60,6 +60,16 @@ func (h host) change(ctx context.Context, w work, do func(ctx context.Context) e
 	return winerr.Wrap(w.op, w.object(), h.changes.Do(ctx, w, workLimit, do))
 }
 
+// exclusively does something about the folder of a volume when it is its turn.
+func (h host) exclusively(ctx context.Context, volumeID, path string, do func(ctx context.Context) error) error {
+	const op = "check mounted folder"
+	id, err := parseID(op, volumeID)
+	if err != nil {
+		return err
+	}
+	return h.change(ctx, work{op: op, volume: id, path: path, limits: h.limits, fresh: true}, do)
+}
+
 func (w work) object() string {
 	if w.path == "" {
 		return string(w.volume)

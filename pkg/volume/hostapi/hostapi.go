@@ -93,6 +93,15 @@ type Limiter interface {
 	Within(p *policy.Policy) HostAPI
 }
 
+// Excluder is a HostAPI that can keep its own changes away from a folder. Package node needs it to
+// remove the mounted folder of a volume that is gone: a driver may mount the volume there at the
+// same time, and would be told that it is mounted.
+type Excluder interface {
+	// Exclusively calls do while no call changes the volume or the folder. The context of do goes
+	// on after that of the host has ended.
+	Exclusively(volumeID, path string, do func(ctx context.Context) error) error
+}
+
 // What package volume asserts of a host is the same in terms of any HostAPI.
 var (
 	_ hostctx.Binder[HostAPI] = ContextBinder(nil)
