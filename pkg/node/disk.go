@@ -219,27 +219,32 @@ func partitions(layout win.DriveLayout) []Partition {
 	return found
 }
 
+// Types of partitions that hold volumes.
+const (
+	typeData    = "data"
+	typeDynamic = "dynamic"
+)
+
 // typeOf names the type of a partition, if it has a name.
 // https://learn.microsoft.com/windows/win32/fileio/disk-partition-types
 func typeOf(style win.PartitionStyle, p win.Partition) string {
-	const data, dynamic = "data", "dynamic"
 	if style == win.StyleMBR {
 		switch p.MBRType {
 		case 0x01, 0x04, 0x06, 0x07, 0x0b, 0x0c, 0x0e: // FAT, NTFS, exFAT
-			return data
+			return typeData
 		case 0x05, 0x0f:
 			return "extended"
 		case 0x27:
 			return "recovery"
 		case 0x42:
-			return dynamic
+			return typeDynamic
 		default:
 			return fmt.Sprintf("%#02x", p.MBRType)
 		}
 	}
 	switch p.Type {
 	case win.PartitionBasicData:
-		return data
+		return typeData
 	case win.PartitionEFI:
 		return "efi"
 	case win.PartitionMSR:
@@ -247,7 +252,7 @@ func typeOf(style win.PartitionStyle, p win.Partition) string {
 	case win.PartitionRecovery:
 		return "recovery"
 	case win.PartitionLDMData, win.PartitionLDMMetadata:
-		return dynamic
+		return typeDynamic
 	default:
 		return p.Type.String()
 	}

@@ -12,6 +12,9 @@
 // offline. It asks file servers only if the caller wants to know whether they answer, see
 // ShareAnswers.
 //
+// Heal is the exception: it asks servers, rescans disks, and removes links of kubelet to volumes and
+// shares that are gone.
+//
 // The package compiles on every system. On systems other than Windows, a Node that New returns
 // fails with an error for which errors.Is(err, errors.ErrUnsupported) holds; one that NewOn returns
 // works everywhere, on an emulated node.
@@ -26,12 +29,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 // Interface is what a Node does, for drivers that replace it in tests.
 type Interface interface {
 	Describe(ctx context.Context, parts ...Part) (*Description, error)
 	FindDisk(ctx context.Context, query Query) (*Disk, error)
+	Heal(ctx context.Context, options HealOptions) (*Healing, error)
 }
 
 var _ Interface = (*Node)(nil)
@@ -43,12 +48,17 @@ type Node struct {
 	limits *policy.Policy // nil: no links are searched
 	smb    smbapi.HostAPI // nil: only Windows tells about mappings
 	turns  *keylock.Locks[struct{}]
+
+	volumeHost volumeapi.HostAPI
+	shareHost  smbapi.HostAPI
+	onRemove   func(ctx context.Context, path string) // nil for nothing
+	heals      keylock.Locks[struct{}]
 }
 
 // Option changes what New and NewOn return.
 type Option func(*Node) error
 
-// WorkingDirs are the directories in which Describe searches for links. It follows a link as far as
+// WorkingDirs are the directories in which Describe and Heal search for links. It follows a link as far as
 // the option of package filesystem lets a caller.
 func WorkingDirs(dirs ...string) Option {
 	return func(n *Node) (err error) {
@@ -70,13 +80,13 @@ func SMBHost(host smbapi.HostAPI) Option {
 
 // New returns the machine this program runs on.
 func New(options ...Option) (*Node, error) {
-	return build(&Node{m: local.Machine(), disks: diskapi.New(), smb: smbapi.New()}, options)
+	return build(&Node{m: local.Machine(), disks: diskapi.New(), smb: smbapi.New(), volumeHost: volumeapi.New(), shareHost: smbapi.New()}, options)
 }
 
 // NewOn returns a given machine. Outside this module that is an emulated one: NewOn(emulated) with
 // a *winsim.Node.
 func NewOn(m win.Machine, options ...Option) (*Node, error) {
-	return build(&Node{m: m, disks: diskapi.NewOn(m)}, options)
+	return build(&Node{m: m, disks: diskapi.NewOn(m), volumeHost: volumeapi.NewOn(m), shareHost: smbapi.NewOn(m)}, options)
 }
 
 func build(n *Node, options []Option) (*Node, error) {

@@ -1,0 +1,316 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
+)
+
+const (
+	opHeal = "heal node"
+
+	// DefaultMinAge is how old a stale mount must be to be removed. A slow iSCSI login or disk
+	// arrives within minutes of a start.
+	DefaultMinAge = 10 * time.Minute
+
+	// settleTime is how long Windows gets after a rescan to show new disks and volumes.
+	settleTime = 5 * time.Second
+
+	// healLimit is how long the whole may take if the caller sets no deadline.
+	healLimit = 3 * time.Minute
+
+	// removeLimit is how long one removal may wait for drivers' calls that are about its volume or
+	// server.
+	removeLimit = 30 * time.Second
+)
+
+// HealOptions say what Heal does.
+type HealOptions struct {
+	// Remove removes the links whose volume or share is certainly gone. Without it, Heal only says
+	// which it would remove.
+	Remove bool
+	// MinAge is how old a link must be, and how long Windows must run, before it is removed; 0
+	// means DefaultMinAge.
+	MinAge time.Duration
+}
+
+// Healing is what Heal has found and done.
+type Healing struct {
+	// Stale are the staging links that lead nowhere, by path.
+	Stale []StaleMount
+	// Live is the number of staging links that lead somewhere.
+	Live int
+	// Problems say which directories could not be searched, each with the reason.
+	Problems []string
+	// Again is after what time links that are too young now are old enough; 0 if there are none.
+	Again time.Duration
+}
+
+// StaleMount is the link at which kubelet has staged a volume that cannot be reached. Kubelet then
+// fails to make the directory, and calls no driver.
+// https://github.com/kubernetes/kubernetes/issues/130300
+type StaleMount struct {
+	Path   string
+	Driver string // as kubelet names it; empty for links of kubelet before 1.24
+	Volume string // kubelet's name of the volume: a hash, or before 1.24 the persistent volume
+	Target string // \\?\Volume{GUID}\, or \\server\share\directory
+	Cause  string // why it cannot be reached
+	// Changed is when the link was made or changed. It is zero if that is unknown.
+	Changed time.Time
+	State   StaleState
+	Reason  string // for the state
+}
+
+// StaleState is what Heal did about a stale mount.
+type StaleState int
+
+// The states. The numbers are those on the wire.
+const (
+	Kept      StaleState = iota // its volume or share may come back
+	Removable                   // it is certainly gone, but Heal only looked
+	Removed
+)
+
+// String is the state in one word.
+func (s StaleState) String() string { return [...]string{"kept", "removable", "removed"}[s] }
+
+// OnRemove calls f after Heal has removed the link at a path. SMB.LinksGone of package smb is meant
+// for it.
+func OnRemove(f func(ctx context.Context, path string)) Option {
+	return func(n *Node) error {
+		n.onRemove = f
+		return nil
+	}
+}
+
+// Hosts are the hosts whose calls Heal must not disturb. New needs none: its hosts share their locks
+// with all others of this process. With NewOn, pass those that other calls use.
+func Hosts(volumes volumeapi.HostAPI, shares smbapi.HostAPI) Option {
+	return func(n *Node) error {
+		n.volumeHost, n.shareHost = volumes, shares
+		return nil
+	}
+}
+
+// Heal looks for staging links, plugins\kubernetes.io\csi\DRIVER\VOLUME\globalmount in the working
+// directories, whose volume or share cannot be reached. It removes those that are certainly gone if
+// the options say so: the same answer before and after a rescan of all disks, and once more right
+// before the removal. It never removes anything but such a link.
+//
+// Heal fails if it can decide nothing. What does not answer keeps its links.
+func (n *Node) Heal(ctx context.Context, o HealOptions) (*Healing, error) {
+	if n.limits == nil {
+		return nil, winerr.New(winerr.Invalid, opHeal, "", "there are no working directories; set them with the option WorkingDirs")
+	}
+	if o.MinAge <= 0 {
+		o.MinAge = DefaultMinAge
+	}
+	unlock, err := n.heals.Lock(ctx, struct{}{})
+	if err != nil {
+		return nil, winerr.Wrap(opHeal, "", err)
+	}
+	defer unlock()
+	limited, cancel := context.WithTimeout(ctx, portion(ctx, healLimit, 3))
+	defer cancel()
+	h := healing{Node: n, options: o, reach: n.limits.Reach(n.m)}
+	result, err := h.run(limited)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, winerr.Wrap(opHeal, "", err)
+	}
+	return result, nil
+}
+
+// healing is one call of Heal.
+type healing struct {
+	*Node
+	options HealOptions
+	reach   policy.Reach
+
+	uptime   time.Duration
+	noUptime error // why it is unknown
+	again    time.Duration
+}
+
+func (h *healing) run(ctx context.Context) (*Healing, error) {
+	links, searched := h.search(win.AsInspector(ctx))
+	result := &Healing{Problems: searched.texts()}
+	h.uptime, h.noUptime = h.m.Uptime(ctx)
+	h.date(win.AsInspector(ctx), links)
+	var dead []*stagingLink
+	for i, seen := range h.look(ctx, links) {
+		if seen.verdict == live {
+			result.Live++
+			continue
+		}
+		links[i].first = seen
+		dead = append(dead, links[i])
+	}
+	if len(dead) == 0 {
+		return result, ctx.Err()
+	}
+	rescan := h.disks.WithContext(ctx).Rescan()
+	if err := h.m.Sleep(ctx, settleTime); err != nil {
+		return nil, err
+	}
+	for i, seen := range h.look(ctx, dead) {
+		link := dead[i]
+		if seen.verdict == live {
+			result.Live++
+			continue
+		}
+		link.second = seen
+		stale := StaleMount{Path: link.path, Driver: link.driver, Volume: link.volume, Target: link.target(), Cause: seen.cause, Changed: link.changed}
+		stale.State, stale.Reason = h.judge(ctx, link, rescan)
+		result.Stale = append(result.Stale, stale)
+	}
+	result.Again = h.again
+	return result, ctx.Err()
+}
+
+// judge decides after both looks, and removes the link if it is gone.
+func (h *healing) judge(ctx context.Context, link *stagingLink, rescan error) (StaleState, string) {
+	switch {
+	case link.first.verdict != gone:
+		return Kept, link.first.reason()
+	case link.second.verdict != gone:
+		return Kept, link.second.reason()
+	case rescan != nil:
+		return Kept, "the disks could not be rescanned: " + reasonOf(rescan)
+	}
+	if young := h.tooYoung(link); young != "" {
+		return Kept, young
+	}
+	if !h.options.Remove {
+		return Removable, link.second.why
+	}
+	kept, err := h.remove(ctx, link)
+	switch {
+	case err != nil:
+		return Kept, "it could not be removed: " + reasonOf(err)
+	case kept != "":
+		return Kept, kept
+	}
+	if h.onRemove != nil {
+		h.onRemove(ctx, link.path)
+	}
+	return Removed, link.second.why
+}
+
+// tooYoung says why a link is not old enough, if it is not.
+func (h *healing) tooYoung(link *stagingLink) string {
+	age := h.m.Now().Sub(link.changed)
+	switch {
+	case h.noUptime != nil:
+		return "the time since Windows started is unknown: " + reasonOf(h.noUptime)
+	case link.noDate != nil:
+		return "its age is unknown: " + reasonOf(link.noDate)
+	case h.uptime < h.options.MinAge:
+		h.wait(h.options.MinAge - h.uptime)
+		return fmt.Sprintf("Windows started less than %s ago", words(h.options.MinAge))
+	case age < h.options.MinAge:
+		h.wait(h.options.MinAge - age)
+		return fmt.Sprintf("it was made or changed less than %s ago", words(h.options.MinAge))
+	}
+	return ""
+}
+
+func (h *healing) wait(d time.Duration) { h.again = max(h.again, d) }
+
+// words is a duration without zeros: 10m, not 10m0s.
+func words(d time.Duration) string {
+	if d%time.Minute == 0 {
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	}
+	return d.String()
+}
+
+// remove removes a link while no driver's call can use it, if it is still the same and its target
+// still gone. kept says why it is not removed.
+func (h *healing) remove(ctx context.Context, link *stagingLink) (kept string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	// A removal that has begun ends, so that what was removed is known.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	defer cancel()
+	var result string // is read only after do has returned
+	do := func(ctx context.Context) (err error) {
+		result, err = h.removeNow(ctx, link)
+		return err
+	}
+	if link.kind == toVolume {
+		err = h.inTurnOfVolume(ctx, link, do)
+	} else {
+		err = h.inTurnOfShare(ctx, link, do)
+	}
+	if err != nil {
+		return "", err
+	}
+	return result, nil
+}
+
+var errNoTurn = errors.New("this host cannot keep its other calls away from it")
+
+func (h *healing) inTurnOfVolume(ctx context.Context, link *stagingLink, do func(context.Context) error) error {
+	host, err := hostctx.Begin(ctx, opHeal, h.volumeHost, &h.options)
+	if err != nil {
+		return err
+	}
+	excluder, ok := host.(volumeapi.Excluder)
+	if !ok {
+		return errNoTurn
+	}
+	return excluder.Exclusively(string(link.id), link.path, do)
+}
+
+func (h *healing) inTurnOfShare(ctx context.Context, link *stagingLink, do func(context.Context) error) error {
+	host, err := hostctx.Begin(ctx, opHeal, h.shareHost, &h.options)
+	if err != nil {
+		return err
+	}
+	excluder, ok := host.(smbapi.Excluder)
+	if !ok {
+		return errNoTurn
+	}
+	return excluder.Exclusively(link.target(), link.path, do)
+}
+
+// removeNow is remove in its turn.
+func (h *healing) removeNow(ctx context.Context, link *stagingLink) (kept string, err error) {
+	if seen := h.lookAgain(ctx, link); seen.verdict != gone {
+		return "it changed meanwhile: " + seen.reason(), nil
+	}
+	entry, err := h.reach.Open(ctx, opHeal, link.path, policy.Remove)
+	if err != nil {
+		return "", err
+	}
+	defer entry.Close()
+	switch changed, err := entry.Dir.ChangedAt(ctx, entry.Name); {
+	case err != nil:
+		return "", err
+	case !changed.Equal(link.changed):
+		return "it changed meanwhile", nil
+	}
+	switch removed, err := entry.Dir.RemoveLink(ctx, entry.Name, link.point); {
+	case err != nil:
+		return "", err
+	case !removed:
+		return "it changed meanwhile", nil
+	}
+	klog.FromContext(ctx).Info("Removed a stale mount", "path", link.path, "target", link.target(), "driver", link.driver, "volume", link.volume,
+		"changed", link.changed, "cause", link.second.cause, "reason", link.second.why)
+	return "", nil
+}

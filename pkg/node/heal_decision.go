@@ -1,0 +1,176 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// This file decides whether a staging link leads to something that is certainly gone. A driver that
+// stages the volume again loses nothing when the link goes; a pod whose volume comes back by itself
+// would. So a link goes only if nothing but a driver can bring its volume back.
+
+// target is what a link leads to.
+type target int
+
+const (
+	toVolume target = iota
+	toShare
+)
+
+func (t target) String() string { return [...]string{"volume", "share"}[t] }
+
+// listing says whether Windows lists the volume, or a mapping of the share, and its status.
+type listing int
+
+const (
+	unknown  listing = iota // Windows did not list them
+	listed                  // the volume exists; the mapping is OK
+	broken                  // the mapping is not OK
+	unlisted                // there is none
+)
+
+func (l listing) String() string {
+	return [...]string{"unknown", "listed, OK", "listed, not OK", "not listed"}[l]
+}
+
+// opening says what opening the volume or the directory on the share has shown.
+type opening int
+
+const (
+	opens opening = iota
+	missing
+	noShare
+	refused
+	unclear
+)
+
+func (o opening) String() string {
+	return [...]string{"it opens", "not found (2, 3)", "no such share (67)", "credentials refused (86, 1219, 1326, ...)", "anything else, or no answer"}[o]
+}
+
+// openingCodes are the codes of Windows for the openings that have some. ERROR_ACCESS_DENIED (5) is
+// unclear: an account that may not look can still use what is there. So are the states of an
+// account, which an administrator changes back.
+var openingCodes = map[target]map[opening][]winerr.Code{
+	toVolume: {missing: {winerr.FileNotFound, winerr.PathNotFound}},
+	toShare: {
+		missing: {winerr.FileNotFound, winerr.PathNotFound},
+		noShare: {winerr.BadNetName},
+		refused: {winerr.InvalidPassword, winerr.CredentialConflict, winerr.LogonFailure, winerr.GuestLogonBlocked, winerr.NoSuchLogonSession},
+	},
+}
+
+func openingOf(t target, err error) opening {
+	if err == nil {
+		return opens
+	}
+	for o, codes := range openingCodes[t] {
+		if slices.Contains(codes, winerr.CodeOf(err)) {
+			return o
+		}
+	}
+	return unclear
+}
+
+// doubt says whether something on the node that is not ready could hold the volume.
+type doubt int
+
+const (
+	noDoubt doubt = iota
+	inDoubt
+)
+
+func (d doubt) String() string { return [...]string{"no", "yes"}[d] }
+
+// origin says when the link was made.
+type origin int
+
+const (
+	beforeStart origin = iota // of Windows
+	sinceStart
+)
+
+func (o origin) String() string {
+	return [...]string{"before Windows started", "since Windows started"}[o]
+}
+
+// verdict is what becomes of a link. The zero value is the one that does no harm.
+type verdict int
+
+const (
+	keep verdict = iota
+	live         // it is no stale mount
+	gone
+)
+
+func (v verdict) String() string { return [...]string{"keep", "live", "remove"}[v] }
+
+// decision is a verdict and the reason for it.
+type decision struct {
+	verdict verdict
+	why     string
+}
+
+// sight is what one look at a link has shown.
+type sight struct {
+	target  target
+	listing listing
+	opening opening
+	doubt   doubt
+	origin  origin
+}
+
+// rule is a row of the table. A nil list matches every value.
+type rule struct {
+	targets  []target
+	listings []listing
+	openings []opening
+	doubts   []doubt
+	origins  []origin
+	decision
+}
+
+var (
+	volumes = []target{toVolume}
+	shares  = []target{toShare}
+
+	notOpen      = []opening{missing, noShare, refused, unclear}
+	noCredential = []listing{broken, unlisted}
+	answered     = []opening{missing, noShare, refused}
+)
+
+// rules is the table. Every sight matches exactly one row, which a test verifies, and another one
+// prints it into docs/operations.md.
+var rules = []rule{
+	{nil, nil, []opening{opens}, nil, nil, decision{live, "it leads to a live object"}},
+
+	{volumes, []listing{unknown}, notOpen, nil, nil, decision{keep, "Windows does not list its volumes"}},
+	{volumes, []listing{listed, broken}, notOpen, nil, nil, decision{keep, "its volume exists"}},
+	{volumes, []listing{unlisted}, []opening{noShare, refused, unclear}, nil, nil, decision{keep, "the answer to opening it does not say that its volume is gone"}},
+	{volumes, []listing{unlisted}, []opening{missing}, []doubt{inDoubt}, nil, decision{keep, "something that is not ready could hold its volume"}},
+	{volumes, []listing{unlisted}, []opening{missing}, []doubt{noDoubt}, nil, decision{gone, "all disks and volumes answer, and its volume is not among them"}},
+
+	{shares, []listing{unknown}, notOpen, nil, nil, decision{keep, "Windows does not list its mappings"}},
+	{shares, []listing{listed}, notOpen, nil, nil, decision{keep, "it works again when its server, its account or its directory does"}},
+	{shares, noCredential, []opening{unclear}, nil, nil, decision{keep, "its server may be slow to come back, or may let the link be used"}},
+	{shares, noCredential, answered, nil, []origin{sinceStart}, decision{keep, "a driver made it since Windows started, and may map its share again"}},
+	{shares, noCredential, answered, nil, []origin{beforeStart}, decision{gone, "the start of Windows ended its mapping, and its server refuses access without one"}},
+}
+
+func (r rule) matches(s sight) bool {
+	return oneOf(r.targets, s.target) && oneOf(r.listings, s.listing) && oneOf(r.openings, s.opening) &&
+		oneOf(r.doubts, s.doubt) && oneOf(r.origins, s.origin)
+}
+
+func oneOf[T comparable](list []T, value T) bool { return list == nil || slices.Contains(list, value) }
+
+// decide looks a sight up in the table.
+func decide(s sight) decision {
+	for _, r := range rules {
+		if r.matches(s) {
+			return r.decision
+		}
+	}
+	return decision{keep, "no rule matches"}
+}

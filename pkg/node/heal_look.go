@@ -1,0 +1,305 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
+)
+
+// shareLimit is how long a server may take to answer. Windows itself waits longer than callers do.
+const shareLimit = 10 * time.Second
+
+// seen is what one look at a link has shown, and what that means.
+type seen struct {
+	decision
+	cause string // why it cannot be reached
+	doubt string // what could hold its volume
+}
+
+// reason says why a link is kept.
+func (s seen) reason() string {
+	if s.doubt != "" {
+		return s.why + ": " + s.doubt
+	}
+	return s.why
+}
+
+// facts are what a look at the node has shown.
+type facts struct {
+	volumes  map[win.VolumeID]bool // nil if unknown
+	mappings map[string]win.SMBStatus
+	noShares error  // why the mappings are unknown
+	doubt    string // what could hold a volume that is not listed; empty if nothing could
+}
+
+// look looks at links, and at everything that could still bring their volumes.
+func (h *healing) look(ctx context.Context, links []*stagingLink) []seen {
+	ctx, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 1))
+	defer cancel()
+	var f facts
+	kinds := map[target]bool{}
+	for _, link := range links {
+		kinds[link.kind] = true
+	}
+	if kinds[toVolume] {
+		f.volumes, f.doubt = h.storage(ctx)
+	}
+	if kinds[toShare] {
+		f.mappings, f.noShares = h.mappings(ctx)
+	}
+	found := make([]seen, len(links))
+	failures := parallel.Each(ctx, len(links), portion(ctx, shareLimit, 2), func(ctx context.Context, i int) error {
+		found[i] = h.see(ctx, links[i], f)
+		return nil
+	})
+	for i, err := range failures {
+		if err != nil {
+			logMistake(ctx, links[i].path, err)
+			found[i] = seen{decision: decision{keep, "it could not be looked at"}}
+		}
+	}
+	return found
+}
+
+// lookAgain looks at one link right before it is removed.
+func (h *healing) lookAgain(ctx context.Context, link *stagingLink) seen {
+	ctx, cancel := context.WithTimeout(ctx, shareLimit)
+	defer cancel()
+	var f facts
+	switch link.kind {
+	case toVolume:
+		if ids, err := h.m.VolumeIDs(ctx); err == nil {
+			f.volumes = map[win.VolumeID]bool{}
+			for _, id := range ids {
+				f.volumes[id] = true
+			}
+		}
+	case toShare:
+		f.mappings, f.noShares = h.mappings(ctx)
+	}
+	return h.see(ctx, link, f)
+}
+
+// see opens what a link leads to, and decides.
+func (h *healing) see(ctx context.Context, link *stagingLink, f facts) seen {
+	s := sight{target: link.kind}
+	var err error
+	switch link.kind {
+	case toVolume:
+		s.listing = f.listingOf(link.id)
+		if f.doubt != "" {
+			s.doubt = inDoubt
+		}
+		_, err = h.m.TargetInfo(ctx, link.at)
+	case toShare:
+		s.listing = f.listingOfShare(link.remote.Share())
+		if h.noUptime != nil || link.noDate != nil || link.changed.After(h.m.Now().Add(-h.uptime)) {
+			s.origin = sinceStart
+		}
+		path := link.remote.Inside()
+		if path == "" {
+			path = link.remote.Share()
+		}
+		_, err = h.m.FileInfo(ctx, win.Following(path))
+	}
+	s.opening = openingOf(link.kind, err)
+	result := seen{decision: decide(s)}
+	if err != nil {
+		result.cause = reasonOf(err)
+	}
+	if s.doubt == inDoubt && result.verdict == keep && s.opening == missing && s.listing == unlisted {
+		result.doubt = f.doubt
+	}
+	return result
+}
+
+func (f facts) listingOf(id win.VolumeID) listing {
+	switch {
+	case f.volumes == nil:
+		return unknown
+	case f.volumes[id]:
+		return listed
+	default:
+		return unlisted
+	}
+}
+
+func (f facts) listingOfShare(share string) listing {
+	status, mapped := f.mappings[share]
+	switch {
+	case f.noShares != nil:
+		return unknown
+	case !mapped:
+		return unlisted
+	case status == win.SMBOK:
+		return listed
+	default:
+		return broken
+	}
+}
+
+// mappings lists the global mappings by share.
+func (h *healing) mappings(ctx context.Context) (map[string]win.SMBStatus, error) {
+	all, err := h.m.SMBMappings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]win.SMBStatus{}
+	for _, mapping := range all {
+		if share, ok := unc.ShareOf(mapping.Remote); ok {
+			found[share] = mapping.Status
+		}
+	}
+	return found, nil
+}
+
+// storage lists the volumes, and says what on the node is not ready and could hold another one.
+func (h *healing) storage(ctx context.Context) (volumes map[win.VolumeID]bool, doubt string) {
+	l := look{Node: h.Node}
+	var disks []Disk
+	var reports []volumeReport
+	l.makeAll(ctx,
+		list{"disks", func(ctx context.Context) (err error) { disks, err = l.allDisks(ctx); return err }},
+		list{"volumes", func(ctx context.Context) (err error) { reports, err = l.allVolumes(ctx); return err }},
+	)
+	found := l.join(ctx, disks, reports)
+	if texts := l.problems.texts(); len(texts) > 0 {
+		return l.present, texts[0]
+	}
+	for _, disk := range disks {
+		if text := disk.doubt(found); text != "" {
+			return l.present, text
+		}
+	}
+	for _, v := range found {
+		if text := v.doubt(); text != "" {
+			return l.present, text
+		}
+	}
+	return l.present, h.initiatorDoubt(ctx, disks)
+}
+
+// doubt says why a disk could hold a volume that Windows does not list.
+func (d *Disk) doubt(volumes []Volume) string {
+	name := d.name()
+	switch {
+	case d.Number == nil || d.Online == nil || d.Size == nil || d.Style == "":
+		return name + " does not answer"
+	case !*d.Online && len(d.Partitions) > 0:
+		return name + " is offline"
+	}
+	holds := false
+	for _, v := range volumes {
+		for _, number := range v.Disks {
+			holds = holds || number == *d.Number
+		}
+	}
+	for _, p := range d.Partitions {
+		switch {
+		case p.Type == typeData && p.VolumeID == "":
+			return fmt.Sprintf("partition %d of %s has no volume yet", p.Number, name)
+		case p.Type == typeDynamic && !holds:
+			return name + " is dynamic and has no volume yet"
+		}
+	}
+	return ""
+}
+
+// doubt says why a volume could be another one than it seems. Volumes on no disk, such as those of
+// CD drives without a disc, say so little that they do not count.
+func (v *Volume) doubt() string {
+	switch {
+	case len(v.Disks) == 0 && len(v.Problems) > 0 && v.State != NotReady:
+		return "the volume " + v.ID + " does not answer"
+	case len(v.Disks) == 0:
+		return ""
+	case v.State == NotReady:
+		return "the volume " + v.ID + " is not ready"
+	case v.State == Unknown:
+		return "the volume " + v.ID + " does not answer"
+	}
+	return ""
+}
+
+// initiatorService is the iSCSI initiator.
+const initiatorService = "MSiSCSI"
+
+// initiatorDoubt says which iSCSI session could still bring a disk. Windows repeats persistent
+// logins after each start, for as long as it takes.
+func (h *healing) initiatorDoubt(ctx context.Context, disks []Disk) string {
+	status, err := h.m.ServiceStatus(ctx, initiatorService)
+	switch {
+	case winerr.CodeOf(err) == winerr.ServiceDoesNotExist:
+		return ""
+	case err != nil:
+		return "the iSCSI service: " + reasonOf(err)
+	case status.State != win.ServiceRunning:
+		config, err := h.m.ServiceConfig(ctx, initiatorService)
+		if err != nil || config.StartType <= win.StartAutomatic || status.State != win.ServiceStopped {
+			return "the iSCSI service does not run yet"
+		}
+		return "" // only a driver starts it
+	}
+	logins, err := h.m.PersistentLogins(ctx)
+	if err != nil {
+		return "persistent iSCSI logins: " + reasonOf(err)
+	}
+	sessions, err := h.m.Sessions(ctx)
+	if err != nil {
+		return "iSCSI sessions: " + reasonOf(err)
+	}
+	for _, login := range logins {
+		if !anySession(sessions, login.Target) {
+			return "Windows has not logged in to the iSCSI target " + login.Target + " yet"
+		}
+	}
+	for _, session := range sessions {
+		if text := h.sessionDoubt(ctx, session, disks); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+func anySession(sessions []win.Session, target string) bool {
+	for _, session := range sessions {
+		if session.IsOf(target) {
+			return true
+		}
+	}
+	return false
+}
+
+// sessionDoubt says why a session could still bring a disk.
+func (h *healing) sessionDoubt(ctx context.Context, session win.Session, disks []Disk) string {
+	name := "the iSCSI session with " + session.TargetName
+	devices, err := h.m.DevicesForSession(ctx, session.ID)
+	switch {
+	case err != nil:
+		return name + ": " + reasonOf(err)
+	case session.Connections == 0:
+		return name + " is not connected"
+	case len(devices) == 0:
+		return name + " has no disk yet"
+	}
+	for _, device := range devices {
+		if device.Device.Type == win.DeviceTypeDisk && !anyDisk(disks, device.Device.Number) {
+			return name + " has a disk that Windows does not list yet"
+		}
+	}
+	return ""
+}
+
+func anyDisk(disks []Disk, number uint32) bool {
+	for _, disk := range disks {
+		if disk.Number != nil && *disk.Number == number {
+			return true
+		}
+	}
+	return false
+}
