@@ -67,11 +67,11 @@ type Directory interface {
 	// time of FileBasicInfo except that of the last access.
 	ChangedAt(ctx context.Context, name string) (time.Time, error)
 
-	// RemoveLink removes an entry if it is exactly this link, and reports whether it was. One
-	// handle serves the comparison and the removal, and keeps others from mounting there
-	// meanwhile: a link that was made since is never removed. It tells the mount manager of a
-	// mounted folder.
-	RemoveLink(ctx context.Context, name string, link ReparsePoint) (removed bool, err error)
+	// RemoveLink removes an entry if it is exactly this link and has not changed since, and
+	// reports whether it was. One handle serves the comparison and the removal, and keeps others
+	// from mounting there meanwhile: a link that was made since is never removed. It tells the
+	// mount manager of a mounted folder.
+	RemoveLink(ctx context.Context, name string, link ReparsePoint, changedAt time.Time) (removed bool, err error)
 
 	// Close closes the directory. Calls that are still running when their callers have
 	// left keep it open until they end.

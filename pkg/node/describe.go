@@ -91,6 +91,8 @@ type look struct {
 	problems problems
 	// present are the existing volumes; nil if unknown.
 	present map[win.VolumeID]bool
+	// disksLeft and volumesLeft were listed, but did not exist a moment later.
+	disksLeft, volumesLeft []string
 	// unanswered are the questions that disks did not answer, by path.
 	unanswered map[string]questions
 	// intoShares are the links that lead into a share, by share.

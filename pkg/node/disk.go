@@ -35,6 +35,9 @@ func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
 			disk = Disk{Path: string(devices[i]), Problems: []string{reasonOf(failures[i])}}
 			unanswered[i] = askAll
 		}
+		if skip[i] && unanswered[i] != 0 {
+			l.disksLeft = append(l.disksLeft, "the disk "+string(devices[i]))
+		}
 		if !skip[i] {
 			disks = append(disks, disk)
 			l.unanswered[disk.Path] = unanswered[i]
@@ -116,7 +119,7 @@ func (l *look) disk(ctx context.Context, device win.Device) (d Disk, unanswered 
 	number, err := l.m.DeviceNumber(ctx, device)
 	switch {
 	case err != nil && errors.Is(err, winerr.NotFound):
-		return d, 0, true // it has just left
+		return d, askNumber, true // it has just left
 	case err != nil:
 		failed.add("number", err)
 		unanswered |= askNumber

@@ -288,23 +288,17 @@ func (h *healing) inTurnOfShare(ctx context.Context, link *stagingLink, do func(
 	return excluder.Exclusively(link.target(), link.path, do)
 }
 
-// removeNow is remove in its turn.
+// removeNow is remove in its turn. Nothing happens between the last look and the removal.
 func (h *healing) removeNow(ctx context.Context, link *stagingLink) (kept string, err error) {
-	if seen := h.lookAgain(ctx, link); seen.verdict != gone {
-		return "it changed meanwhile: " + seen.reason(), nil
-	}
 	entry, err := h.reach.Open(ctx, opHeal, link.path, policy.Remove)
 	if err != nil {
 		return "", err
 	}
 	defer entry.Close()
-	switch changed, err := entry.Dir.ChangedAt(ctx, entry.Name); {
-	case err != nil:
-		return "", err
-	case !changed.Equal(link.changed):
-		return "it changed meanwhile", nil
+	if seen := h.lookAgain(ctx, link); seen.verdict != gone {
+		return "it changed meanwhile: " + seen.reason(), nil
 	}
-	switch removed, err := entry.Dir.RemoveLink(ctx, entry.Name, link.point); {
+	switch removed, err := entry.Dir.RemoveLink(ctx, entry.Name, link.point, link.changed); {
 	case err != nil:
 		return "", err
 	case !removed:

@@ -73,12 +73,7 @@ func (h *healing) lookAgain(ctx context.Context, link *stagingLink) seen {
 	var f facts
 	switch link.kind {
 	case toVolume:
-		if ids, err := h.m.VolumeIDs(ctx); err == nil {
-			f.volumes = map[win.VolumeID]bool{}
-			for _, id := range ids {
-				f.volumes[id] = true
-			}
-		}
+		f.volumes, f.doubt = h.storage(ctx)
 	case toShare:
 		f.mappings, f.noShares = h.mappings(ctx)
 	}
@@ -171,6 +166,9 @@ func (h *healing) storage(ctx context.Context) (volumes map[win.VolumeID]bool, d
 	if texts := l.problems.texts(); len(texts) > 0 {
 		return l.present, texts[0]
 	}
+	for _, name := range append(l.disksLeft, l.volumesLeft...) {
+		return l.present, name + " comes or goes"
+	}
 	for _, disk := range disks {
 		if text := disk.doubt(found); text != "" {
 			return l.present, text
@@ -232,22 +230,9 @@ const initiatorService = "MSiSCSI"
 // initiatorDoubt says which iSCSI session could still bring a disk. Windows repeats persistent
 // logins after each start, for as long as it takes.
 func (h *healing) initiatorDoubt(ctx context.Context, disks []Disk) string {
-	status, err := h.m.ServiceStatus(ctx, initiatorService)
-	switch {
-	case winerr.CodeOf(err) == winerr.ServiceDoesNotExist:
-		return ""
-	case err != nil:
-		return "the iSCSI service: " + reasonOf(err)
-	case status.State != win.ServiceRunning:
-		config, err := h.m.ServiceConfig(ctx, initiatorService)
-		if err != nil || config.StartType <= win.StartAutomatic || status.State != win.ServiceStopped {
-			return "the iSCSI service does not run yet"
-		}
-		return "" // only a driver starts it
-	}
 	logins, err := h.m.PersistentLogins(ctx)
 	if err != nil {
-		return "persistent iSCSI logins: " + reasonOf(err)
+		return h.serviceDoubt(ctx, err)
 	}
 	sessions, err := h.m.Sessions(ctx)
 	if err != nil {
@@ -262,6 +247,23 @@ func (h *healing) initiatorDoubt(ctx context.Context, disks []Disk) string {
 		if text := h.sessionDoubt(ctx, session, disks); text != "" {
 			return text
 		}
+	}
+	return ""
+}
+
+// serviceDoubt is initiatorDoubt if the initiator does not answer. It need not run where only
+// drivers start it.
+func (h *healing) serviceDoubt(ctx context.Context, silent error) string {
+	doubt := "the iSCSI initiator does not answer: " + reasonOf(silent)
+	status, err := h.m.ServiceStatus(ctx, initiatorService)
+	switch {
+	case winerr.CodeOf(err) == winerr.ServiceDoesNotExist:
+		return ""
+	case err != nil || status.State != win.ServiceStopped:
+		return doubt
+	}
+	if config, err := h.m.ServiceConfig(ctx, initiatorService); err != nil || config.StartType <= win.StartAutomatic {
+		return doubt
 	}
 	return ""
 }

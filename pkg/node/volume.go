@@ -41,7 +41,14 @@ func (l *look) allVolumes(ctx context.Context) ([]volumeReport, error) {
 			volumes[i].failed.add("volume", err)
 		}
 	}
-	volumes = slices.DeleteFunc(volumes, func(v volumeReport) bool { return v.gone })
+	var left []string
+	volumes = slices.DeleteFunc(volumes, func(v volumeReport) bool {
+		if v.gone {
+			left = append(left, "the volume "+v.ID)
+		}
+		return v.gone
+	})
+	l.volumesLeft = left
 	l.present = map[win.VolumeID]bool{}
 	for _, v := range volumes {
 		l.present[win.VolumeID(v.ID)] = true

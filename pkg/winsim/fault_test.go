@@ -17,6 +17,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -352,6 +353,11 @@ func TestFault_EveryCall(t *testing.T) {
 		"Remove":               func() error { return root.Remove(ctx, "empty") },
 		"SetMountPoint":        func() error { return root.SetMountPoint(ctx, "empty", dataID) },
 		"DeleteMountPoint":     func() error { return root.DeleteMountPoint(ctx, "mount") },
+		"ChangedAt":            func() error { _, err := root.ChangedAt(ctx, "mount"); return err },
+		"RemoveLink": func() error {
+			_, err := root.RemoveLink(ctx, "mount", winlayout.MountedFolder(dataID), node.Now())
+			return err
+		},
 	}
 	for _, part := range []reflect.Type{reflect.TypeFor[win.Files](), reflect.TypeFor[win.Directory]()} {
 		for method := range part.Methods() {

@@ -204,16 +204,18 @@ var olderThanTheNode = epoch.AddDate(0, 0, -1)
 
 // ChangedAt is when an entry was made or its reparse point changed.
 func (d directory) ChangedAt(ctx context.Context, name string) (time.Time, error) {
-	return readName(ctx, d, "ChangedAt", name, func(at resolvedPath) (time.Time, error) {
-		if changed := at.entry.file().changedAt; !changed.IsZero() {
-			return changed, nil
-		}
-		return olderThanTheNode, nil
-	})
+	return readName(ctx, d, "ChangedAt", name, func(at resolvedPath) (time.Time, error) { return at.changedAt(), nil })
+}
+
+func (at resolvedPath) changedAt() time.Time {
+	if changed := at.entry.file().changedAt; !changed.IsZero() {
+		return changed
+	}
+	return olderThanTheNode
 }
 
 // RemoveLink deletes one name if it is a given link.
-func (d directory) RemoveLink(ctx context.Context, name string, link win.ReparsePoint) (removed bool, err error) {
+func (d directory) RemoveLink(ctx context.Context, name string, link win.ReparsePoint, changedAt time.Time) (removed bool, err error) {
 	at, err := d.lookUpExisting(ctx, "RemoveLink", name)
 	if err != nil {
 		return false, err
@@ -226,7 +228,7 @@ func (d directory) RemoveLink(ctx context.Context, name string, link win.Reparse
 	case at.entry.inUse():
 		return false, winerr.SharingViolation
 	}
-	if point, err := at.reparsePoint(); err != nil || point != link {
+	if point, err := at.reparsePoint(); err != nil || point != link || !at.changedAt().Equal(changedAt) {
 		if winerr.CodeOf(err) == winerr.NotAReparsePoint {
 			return false, nil
 		}

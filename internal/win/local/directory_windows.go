@@ -169,7 +169,7 @@ func (d *directory) ChangedAt(ctx context.Context, name string) (time.Time, erro
 
 // RemoveLink opens a name like SetMountPoint, which then waits or fails, and with the right to
 // remove it.
-func (d *directory) RemoveLink(ctx context.Context, name string, link win.ReparsePoint) (removed bool, err error) {
+func (d *directory) RemoveLink(ctx context.Context, name string, link win.ReparsePoint, changed time.Time) (removed bool, err error) {
 	return within(ctx, askMounts, d.entry(name), func() (bool, error) {
 		how := mounting
 		how.access |= windows.DELETE
@@ -183,6 +183,9 @@ func (d *directory) RemoveLink(ctx context.Context, name string, link win.Repars
 		case winerr.CodeOf(err) == winerr.NotAReparsePoint:
 			return false, nil
 		case err != nil || point != link:
+			return false, err
+		}
+		if at, err := changedAt(handle); err != nil || !at.Equal(changed) {
 			return false, err
 		}
 		if id, mounted := point.MountedVolume(); mounted {
