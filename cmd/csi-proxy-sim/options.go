@@ -61,6 +61,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		NoPrivacy:       !flags.Privacy,
 		RefuseOtherUser: flags.RefuseOtherUser,
 		Control:         o.control,
+		Heal:            flags.Heal,
 		Ready:           func() { o.printReady(); notify.Ready() },
 	}
 	if flags.MetricsAddress == "" {
@@ -73,7 +74,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 			return len(mappings), err
 		},
 	})
-	cfg.Observer = m
+	cfg.Observer, cfg.StaleMounts = m, m
 	ready := cfg.Ready
 	cfg.Ready = func() { ready(); m.Ready() }
 	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })

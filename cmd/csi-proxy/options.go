@@ -57,6 +57,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		NoPrivacy:       !flags.Privacy,
 		Format:          flags.Format,
 		RefuseOtherUser: flags.RefuseOtherUser,
+		Heal:            flags.Heal,
 		APIGroups:       flags.APIGroups,
 		Pipe:            pipe.Config{SecurityDescriptor: o.securityDescriptor},
 		StopTimeout:     flags.StopTimeout,
@@ -74,7 +75,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		},
 	})
 	local.Observe(m.WindowsCall)
-	cfg.Observer = m
+	cfg.Observer, cfg.StaleMounts = m, m
 	cfg.Ready = func() { m.Ready(); notify.Ready() }
 	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return daemon.Serve(ctx, cfg) })
 }

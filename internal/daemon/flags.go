@@ -28,6 +28,7 @@ type Flags struct {
 	MetricsAddress  string
 	Privacy         bool
 	RefuseOtherUser bool
+	Heal            HealMode
 	Version         bool
 }
 
@@ -75,6 +76,8 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		"map only shares of SMB servers that encrypt; set it to false for old servers")
 	fs.BoolVar(&f.RefuseOtherUser, "smb-refuse-other-user", false,
 		"refuse to map a share for one user while volumes of another user on this node use it")
+	f.Heal = HealReport
+	fs.Var(&f.Heal, "heal-stale-mounts", "what to do at start about links at which kubelet staged a volume or share that is gone: `mode` off, report or remove")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -27,7 +28,9 @@ type Config struct {
 	NoPrivacy       bool // SMB servers need not encrypt
 	RefuseOtherUser bool // see smb.RefuseOtherUser
 	Format          volumeapi.FormatOptions
-	APIGroups       []string // see grpcapi.Select
+	Heal            HealMode
+	StaleMounts     StaleObserver // may be nil
+	APIGroups       []string      // see grpcapi.Select
 	Pipe            pipe.Config
 	SocketDir       string // of Unix sockets; empty means client.SocketDir
 	StopTimeout     time.Duration
@@ -46,6 +49,10 @@ func Serve(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return UsageError{err}
 	}
+	// What runs in the background ends before Serve returns.
+	var background sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() { cancel(); background.Wait() }()
 	return server.Run(ctx, server.Config{
 		Endpoints:   endpoints,
 		Services:    services,
@@ -66,6 +73,9 @@ func Serve(ctx context.Context, cfg Config) error {
 			klog.FromContext(ctx).Info("Serving", "version", version.String(), "endpoints", len(endpoints), "workingDirs", cfg.WorkingDirs, "allowedServices", cfg.AllowedServices)
 			if cfg.Ready != nil {
 				cfg.Ready()
+			}
+			if services.Healer != nil && (cfg.Heal == HealReport || cfg.Heal == HealRemove) {
+				background.Go(func() { healAtStart(ctx, services.Healer, cfg.Heal, time.After) })
 			}
 		},
 	})

@@ -64,15 +64,17 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 	machine, systemErr := system.New(hosts.System, system.AllowedServices(cfg.AllowedServices...))
 	volumes, volumeErr := volume.New(hosts.Volume, volume.WorkingDirs(workingDirs...), volume.AcceptDiskNumbers(), volume.FormatDefaults(cfg.Format))
 	inspector, inspectorErr := inspectorFor(cfg, endpoints)
+	healer, healerErr := healerFor(cfg, endpoints, func(ctx context.Context, path string) { shares.LinksGone(ctx, path) })
 	return grpcapi.Services{
 		Inspector:  inspector,
+		Healer:     healer,
 		Disk:       disks,
 		Filesystem: files,
 		ISCSI:      targets,
 		SMB:        shares,
 		System:     machine,
 		Volume:     volumes,
-	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr, inspectorErr)
+	}, errors.Join(diskErr, iscsiErr, smbErr, systemErr, volumeErr, inspectorErr, healerErr)
 }
 
 // inspectorFor returns nil if the endpoints do not allow an inspector.
@@ -96,6 +98,22 @@ func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, 
 		return withoutShares{inspector}, nil
 	}
 	return inspector, nil
+}
+
+// healerFor returns nil if no endpoint serves requests about stale mounts.
+func healerFor(cfg Config, endpoints []grpcapi.Endpoint, onRemove func(context.Context, string)) (grpcapi.Healer, error) {
+	serves := func(e grpcapi.Endpoint) bool { return e.Group == grpcapi.HealGroup }
+	switch {
+	case !slices.ContainsFunc(endpoints, serves):
+		return nil, nil
+	case cfg.Heal == HealOff:
+		return refusal{}, nil
+	}
+	machine, err := cfg.Hosts.Node(node.WorkingDirs(cfg.WorkingDirs...), node.Hosts(cfg.Hosts.Volume, cfg.Hosts.SMB), node.OnRemove(onRemove))
+	if err != nil {
+		return nil, err
+	}
+	return healer{machine, cfg.StaleMounts}, nil
 }
 
 // withoutShares is an inspector on endpoints that do not serve shares.

@@ -48,6 +48,7 @@ The information comes from the server's inspector. If the server has none, or wi
 	})
 	c.Flags().StringArrayVar(&paths, "path", nil, pathsHelp)
 	c.Flags().BoolVar(&askShares, "ask-shares", false, "open every share to find out whether it answers")
+	c.AddCommand(a.heal())
 	return c
 }
 

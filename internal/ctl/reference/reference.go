@@ -66,7 +66,7 @@ func section(b *strings.Builder, c *cobra.Command, level int) {
 		b.WriteByte('\n')
 	}
 	fmt.Fprintf(b, "%s %s\n\n%s\n", strings.Repeat("#", min(level, 4)), c.CommandPath(), escape(strings.TrimSpace(c.Long)))
-	if !c.HasAvailableSubCommands() {
+	if !c.HasAvailableSubCommands() || strings.HasSuffix(c.Use, "[flags]") { // node does something without one
 		block(b, "  "+c.UseLine())
 	}
 	if c.Example != "" {

@@ -14,9 +14,9 @@
 // the library's errors unchanged; the server's edge turns them into gRPC errors with
 // Status. Everything here is safe for concurrent use if the Services are.
 //
-// Besides the published APIs there are two services of our own for csi-proxyctl: the
-// inspector, which only reads (inspector_v1.go), and the read-only state of disks
-// (readonly_v1.go).
+// Besides the published APIs there are three services of our own for csi-proxyctl: the
+// inspector, which only reads (inspector_v1.go), the read-only state of disks (readonly_v1.go) and
+// the removal of stale mounts (heal_v1.go).
 package grpcapi
 
 import (
@@ -49,6 +49,7 @@ import (
 	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -97,6 +98,8 @@ func Endpoints() []Endpoint {
 type Services struct {
 	// Inspector describes the node; nil if that is not allowed. See Describes.
 	Inspector Inspector
+	// Healer finds and removes stale mounts; nil if there is none.
+	Healer Healer
 
 	Disk       disk.Interface
 	Filesystem filesystem.Interface
@@ -131,11 +134,15 @@ func (e Endpoint) ServiceName() string { return e.desc.ServiceName }
 
 // Register adds the endpoint's service to a gRPC server. Its handler calls the services
 // of s, which must have the endpoint's group. The endpoints of the group system also get
-// the inspector, if there is one, and those of the group disk the read-only state.
+// the inspector, if there is one, those of the group disk the read-only state, and those of the
+// group filesystem the healer.
 func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	r.RegisterService(e.desc, e.newHandler(s))
 	if e.Group == inspectorGroup && s.Inspector != nil {
 		inspectv1.RegisterInspectorServer(r, inspectorV1{s.Inspector})
+	}
+	if e.Group == HealGroup && s.Healer != nil {
+		healv1.RegisterHealerServer(r, healV1{s.Healer})
 	}
 	if e.Group == readOnlyGroup {
 		registerReadOnly(r, s.Disk)

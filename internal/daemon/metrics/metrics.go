@@ -22,6 +22,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // namespace is the prefix of our names.
@@ -62,6 +63,10 @@ type Metrics struct {
 
 	windowsCalls        *prometheus.CounterVec
 	windowsCallDuration *prometheus.HistogramVec
+
+	staleMu      sync.Mutex
+	staleMounts  *prometheus.GaugeVec
+	staleRemoved *prometheus.CounterVec
 }
 
 // New returns metrics with all counters at zero.
@@ -98,6 +103,14 @@ func New(cfg Config) *Metrics {
 			Namespace: namespace, Name: "windows_call_duration_seconds",
 			Help: "Time that callers waited for a call to Windows that can hang.", Buckets: buckets,
 		}, []string{"kind"}),
+		staleMounts: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "stale_mounts",
+			Help: "Links at which kubelet staged a volume or share that cannot be reached, at the last look, by driver and state: kept or removable.",
+		}, []string{"driver", "state"}),
+		staleRemoved: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "stale_mounts_removed_total",
+			Help: "Such links that were removed.",
+		}, []string{"driver"}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info",
@@ -106,7 +119,7 @@ func New(cfg Config) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.requests, m.requestDuration, m.inFlight, m.connections, m.connectionsEnded, original{m}, m.windowsCalls, m.windowsCallDuration, build,
+		m.requests, m.requestDuration, m.inFlight, m.connections, m.connectionsEnded, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -228,6 +241,20 @@ func (m *Metrics) ConnectionClosed(process string) {
 // ConnectionEnded implements server.ConnectionObserver.
 func (m *Metrics) ConnectionEnded(process, reason string) {
 	m.connectionsEnded.WithLabelValues(m.process(process), reason).Inc()
+}
+
+// StaleMounts implements daemon.StaleObserver.
+func (m *Metrics) StaleMounts(found []node.StaleMount) {
+	m.staleMu.Lock()
+	defer m.staleMu.Unlock()
+	m.staleMounts.Reset()
+	for _, stale := range found {
+		if stale.State == node.Removed {
+			m.staleRemoved.WithLabelValues(stale.Driver).Inc()
+			continue
+		}
+		m.staleMounts.WithLabelValues(stale.Driver, stale.State.String()).Inc()
+	}
 }
 
 // WindowsCall counts a call to Windows, see local.Observer.

@@ -25,6 +25,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 var update = flag.Bool("update", false, "write testdata/names.txt")
@@ -76,6 +77,7 @@ func TestNames(t *testing.T) {
 	m.ConnectionOpened("driver.exe")
 	m.ConnectionEnded("driver.exe", "too many connections")
 	m.WindowsCall("ask a disk", time.Second, nil)
+	m.StaleMounts([]node.StaleMount{{Driver: "disk.csi", State: node.Kept}, {Driver: "disk.csi", State: node.Removed}})
 	var got strings.Builder
 	lines := scrape(t, m)
 	for _, line := range lines {
@@ -149,6 +151,26 @@ func TestMetrics_Processes(t *testing.T) {
 	}
 	if n := len(slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "csi_proxy_connections{") })); n != 17 {
 		t.Errorf("%d series, want 16 and one for the others", n)
+	}
+}
+
+// TestMetrics_StaleMounts: the gauge is of the last look, the counter of all.
+func TestMetrics_StaleMounts(t *testing.T) {
+	m := newMetrics()
+	m.StaleMounts([]node.StaleMount{
+		{Driver: "disk.csi", State: node.Kept}, {Driver: "disk.csi", State: node.Kept}, {Driver: "smb.csi", State: node.Removable},
+	})
+	m.StaleMounts([]node.StaleMount{{Driver: "disk.csi", State: node.Kept}, {Driver: "disk.csi", State: node.Removed}})
+	m.StaleMounts([]node.StaleMount{{Driver: "disk.csi", State: node.Kept}, {Driver: "disk.csi", State: node.Removed}})
+	var got []string
+	for _, line := range scrape(t, m) {
+		if strings.HasPrefix(line, "csi_proxy_stale_mounts") {
+			got = append(got, line)
+		}
+	}
+	want := []string{`csi_proxy_stale_mounts{driver="disk.csi",state="kept"} 1`, `csi_proxy_stale_mounts_removed_total{driver="disk.csi"} 2`}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -50,6 +50,11 @@ type Config struct {
 	// Control is where to serve the control service, with which csi-proxyctl sim changes the node:
 	// the path of a Unix socket, the name of a pipe, or DefaultControl. Empty means not at all.
 	Control string
+	// Heal is the daemon's flag -heal-stale-mounts: off, report or remove. Empty looks for stale
+	// mounts only on request.
+	Heal HealMode
+	// StaleMounts is called after each look for stale mounts; may be nil.
+	StaleMounts StaleObserver
 	// Ready is called when every endpoint listens; may be nil.
 	Ready func()
 }
@@ -57,6 +62,12 @@ type Config struct {
 // Observer is called for every request with its full method name, such as /v1.Disk/Rescan.
 // Calls are concurrent and must be quick.
 type Observer = server.Observer
+
+// HealMode says what the server does about stale mounts.
+type HealMode = daemon.HealMode
+
+// StaleObserver is called with what was found about stale mounts.
+type StaleObserver = daemon.StaleObserver
 
 // Run serves the node until ctx ends, then stops gracefully and returns nil. An error names the
 // endpoint that failed.
@@ -93,6 +104,8 @@ func runAPI(ctx context.Context, node *winsim.Node, cfg Config) error {
 		NoPrivacy:       cfg.NoPrivacy,
 		Format:          cfg.Format,
 		RefuseOtherUser: cfg.RefuseOtherUser,
+		Heal:            cfg.Heal,
+		StaleMounts:     cfg.StaleMounts,
 		APIGroups:       cfg.APIGroups,
 		SocketDir:       cfg.SocketDir,
 		StopTimeout:     cfg.StopTimeout,

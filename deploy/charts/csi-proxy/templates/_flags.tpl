@@ -17,6 +17,7 @@
 {{- if .Values.smbRefuseOtherUser }}
 - -smb-refuse-other-user
 {{- end }}
+- -heal-stale-mounts={{ .Values.healStaleMounts }}
 {{- if .Values.formatExisting }}
 - -format-existing
 {{- end }}

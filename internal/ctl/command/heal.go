@@ -1,0 +1,143 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1"
+)
+
+// staleMount is a stale mount in the output.
+type staleMount struct {
+	Path    string `json:"path"`
+	Driver  string `json:"driver"`
+	Volume  string `json:"volume"`
+	Target  string `json:"target"`
+	Cause   string `json:"cause"`
+	Changed string `json:"changed"`
+	State   string `json:"state"` // kept, removable or removed
+	Reason  string `json:"reason"`
+}
+
+func (a *app) heal() *cobra.Command {
+	var dryRun, yes bool
+	c := a.interactive(page{
+		use:   "heal",
+		short: "Remove staging links whose volume or share is gone",
+		long: `After a restart of the node, kubelet finds the links at which it had staged volumes,
+plugins\kubernetes.io\csi\DRIVER\VOLUME\globalmount. If the volume or share is gone, kubelet
+fails to create the directory and calls no driver. This command looks for such links twice,
+rescans the disks in between, and removes those that are certainly gone. It never removes
+files, nor a link that leads somewhere.
+
+With --dry-run it only shows them; otherwise it asks for confirmation. A link is kept while
+something that is not ready could bring its volume, and for 10 minutes after Windows started.
+
+The exit code is 4 if stale mounts are left.`,
+		example: "  csi-proxyctl node heal --dry-run\n  csi-proxyctl node heal --yes",
+	}, 0, func(ctx context.Context, s *session, _ []string) error {
+		if dryRun || !yes {
+			found, err := a.healNode(ctx, s, true)
+			if err != nil {
+				return err
+			}
+			removable := 0
+			for _, stale := range found.GetStale() {
+				if stale.GetState() == healv1.StaleMount_REMOVABLE {
+					removable++
+				}
+			}
+			if dryRun || removable == 0 {
+				return a.healed(s, found)
+			}
+			fmt.Fprint(s.err, staleText(s.Printer, found))
+			confirmed, err := a.confirm(ctx, fmt.Sprintf("Remove %d links?", removable))
+			if err != nil {
+				return err
+			}
+			if !confirmed {
+				return fmt.Errorf("node not changed: not confirmed")
+			}
+		}
+		found, err := a.healNode(ctx, s, false)
+		if err != nil {
+			return err
+		}
+		return a.healed(s, found)
+	})
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be removed, and remove nothing")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	return c
+}
+
+// healNode uses a service of csi-proxy that is not published.
+func (a *app) healNode(ctx context.Context, s *session, dryRun bool) (*healv1.HealResponse, error) {
+	if a.env.Terminal && !a.format.ForScripts() {
+		s.warn("looking twice for stale mounts, with a rescan of the disks in between; this takes some seconds")
+	}
+	response := &healv1.HealResponse{}
+	err := a.bounded(ctx, func(ctx context.Context) error {
+		return s.client.Private(ctx, "filesystem", healv1.Healer_Heal_FullMethodName, &healv1.HealRequest{DryRun: dryRun}, response)
+	})
+	if status.Code(err) == codes.Unimplemented {
+		return nil, status.Error(codes.Unimplemented, "heal node: this server cannot; upgrade csi-proxy, or remove stale links with 'csi-proxyctl fs rmdir PATH'")
+	}
+	return response, err
+}
+
+// healed prints the result.
+func (a *app) healed(s *session, found *healv1.HealResponse) error {
+	list := []staleMount{}
+	left := false
+	for _, stale := range found.GetStale() {
+		left = left || stale.GetState() != healv1.StaleMount_REMOVED
+		list = append(list, staleMount{
+			Path: stale.GetPath(), Driver: stale.GetDriver(), Volume: stale.GetVolume(), Target: stale.GetTarget(), Cause: stale.GetCause(),
+			Changed: changedText(stale), State: strings.ToLower(stale.GetState().String()), Reason: stale.GetReason(),
+		})
+	}
+	for _, problem := range found.GetProblems() {
+		s.warn("not searched: %s", problem)
+	}
+	if err := s.Value(list, func() string { return staleText(s.Printer, found) }); err != nil {
+		return err
+	}
+	if left {
+		return errFindings
+	}
+	return nil
+}
+
+func changedText(stale *healv1.StaleMount) string {
+	if stale.GetChangedUnix() == 0 {
+		return ""
+	}
+	return time.Unix(stale.GetChangedUnix(), 0).UTC().Format(time.RFC3339)
+}
+
+var healStyles = map[healv1.StaleMount_State]output.Style{
+	healv1.StaleMount_KEPT: output.Warning, healv1.StaleMount_REMOVABLE: output.Bold, healv1.StaleMount_REMOVED: output.Good,
+}
+
+// staleText has a few lines per find, and a summary.
+func staleText(p *output.Printer, found *healv1.HealResponse) string {
+	var b strings.Builder
+	for _, stale := range found.GetStale() {
+		fmt.Fprintf(&b, "%s  %s\n", p.Paint(healStyles[stale.GetState()], strings.ToLower(stale.GetState().String())), output.Printable(stale.GetPath()))
+		changed := changedText(stale)
+		if changed == "" {
+			changed = "an unknown time"
+		}
+		fmt.Fprintf(&b, "    leads to %s, since %s: %s\n", output.Printable(stale.GetTarget()), changed, stale.GetCause())
+		fmt.Fprintf(&b, "    %s\n", stale.GetReason())
+	}
+	fmt.Fprintf(&b, "%d stale, %d live.\n", len(found.GetStale()), found.GetLive())
+	return b.String()
+}

@@ -1,0 +1,40 @@
+package grpcapi
+
+import (
+	"context"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+)
+
+// Healer finds and removes stale mounts.
+type Healer interface {
+	Heal(ctx context.Context, options node.HealOptions) (*node.Healing, error)
+}
+
+// HealGroup is the group whose endpoints also find and remove stale mounts.
+const HealGroup = "filesystem"
+
+type healV1 struct{ healer Healer }
+
+var _ healv1.HealerServer = healV1{}
+
+func (s healV1) Heal(ctx context.Context, in *healv1.HealRequest) (*healv1.HealResponse, error) {
+	found, err := s.healer.Heal(ctx, node.HealOptions{Remove: !in.DryRun})
+	if err != nil {
+		return nil, err
+	}
+	out := &healv1.HealResponse{Live: uint32(found.Live), Problems: lineTexts(found.Problems)} //nolint:gosec // a search ends after some thousands
+	for _, stale := range found.Stale {
+		wire := &healv1.StaleMount{
+			Path: wireText(stale.Path), Driver: wireText(stale.Driver), Volume: wireText(stale.Volume), Target: wireText(stale.Target),
+			Cause: lineText(wireText(stale.Cause)), State: healv1.StaleMount_State(stale.State), // numbered alike
+			Reason: lineText(wireText(stale.Reason)),
+		}
+		if !stale.Changed.IsZero() {
+			wire.ChangedUnix = stale.Changed.Unix()
+		}
+		out.Stale = append(out.Stale, wire)
+	}
+	return out, nil
+}
