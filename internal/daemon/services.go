@@ -109,7 +109,7 @@ func healerFor(cfg Config, endpoints []grpcapi.Endpoint, onRemove func(context.C
 	case cfg.Heal == HealOff:
 		return refusal{}, nil
 	}
-	machine, err := cfg.Hosts.Node(node.WorkingDirs(cfg.WorkingDirs...), node.Hosts(cfg.Hosts.Volume, cfg.Hosts.SMB), node.OnRemove(onRemove))
+	machine, err := cfg.Hosts.Node(node.WorkingDirs(cfg.WorkingDirs...), node.VolumeHost(cfg.Hosts.Volume), node.SMBHost(cfg.Hosts.SMB), node.OnRemove(onRemove))
 	if err != nil {
 		return nil, err
 	}

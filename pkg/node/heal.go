@@ -93,11 +93,11 @@ func OnRemove(f func(ctx context.Context, path string)) Option {
 	}
 }
 
-// Hosts are the hosts whose calls Heal must not disturb. New needs none: its hosts share their locks
-// with all others of this process. With NewOn, pass those that other calls use.
-func Hosts(volumes volumeapi.HostAPI, shares smbapi.HostAPI) Option {
+// VolumeHost is the host that mounts volumes. Heal must not disturb its calls, nor those of SMBHost.
+// New needs no such option: its hosts share their locks with all others of this process.
+func VolumeHost(host volumeapi.HostAPI) Option {
 	return func(n *Node) error {
-		n.volumeHost, n.shareHost = volumes, shares
+		n.volumeHost = host
 		return nil
 	}
 }
@@ -277,7 +277,7 @@ func (h *healing) inTurnOfVolume(ctx context.Context, link *stagingLink, do func
 }
 
 func (h *healing) inTurnOfShare(ctx context.Context, link *stagingLink, do func(context.Context) error) error {
-	host, err := hostctx.Begin(ctx, opHeal, h.shareHost, &h.options)
+	host, err := hostctx.Begin(ctx, opHeal, h.smb, &h.options)
 	if err != nil {
 		return err
 	}

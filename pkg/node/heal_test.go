@@ -107,7 +107,7 @@ func sleep(t *testing.T, node *winsim.Node, d time.Duration) {
 // healer shares its locks with the node's hosts.
 func healer(t *testing.T, node *winsim.Node, options ...wholenode.Option) *wholenode.Node {
 	t.Helper()
-	return newOn(t, node, append(options, wholenode.WorkingDirs(kubelet), wholenode.Hosts(node.Volume(), node.SMB()))...)
+	return newOn(t, node, append(options, wholenode.WorkingDirs(kubelet), wholenode.VolumeHost(node.Volume()), wholenode.SMBHost(node.SMB()))...)
 }
 
 func heal(t *testing.T, n *wholenode.Node, remove bool) *wholenode.Healing {

@@ -50,7 +50,6 @@ type Node struct {
 	turns  *keylock.Locks[struct{}]
 
 	volumeHost volumeapi.HostAPI
-	shareHost  smbapi.HostAPI
 	onRemove   func(ctx context.Context, path string) // nil for nothing
 	heals      keylock.Locks[struct{}]
 }
@@ -80,13 +79,13 @@ func SMBHost(host smbapi.HostAPI) Option {
 
 // New returns the machine this program runs on.
 func New(options ...Option) (*Node, error) {
-	return build(&Node{m: local.Machine(), disks: diskapi.New(), smb: smbapi.New(), volumeHost: volumeapi.New(), shareHost: smbapi.New()}, options)
+	return build(&Node{m: local.Machine(), disks: diskapi.New(), smb: smbapi.New(), volumeHost: volumeapi.New()}, options)
 }
 
 // NewOn returns a given machine. Outside this module that is an emulated one: NewOn(emulated) with
 // a *winsim.Node.
 func NewOn(m win.Machine, options ...Option) (*Node, error) {
-	return build(&Node{m: m, disks: diskapi.NewOn(m), volumeHost: volumeapi.NewOn(m), shareHost: smbapi.NewOn(m)}, options)
+	return build(&Node{m: m, disks: diskapi.NewOn(m), volumeHost: volumeapi.NewOn(m)}, options)
 }
 
 func build(n *Node, options []Option) (*Node, error) {
