@@ -29,6 +29,9 @@ func TestLogs_Rotate(t *testing.T) {
 	}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
+		if err == nil && len(text) == 0 && name == log {
+			continue // the kill came between the rotation and the first line
+		}
 		if err != nil || len(text) > 1<<20 || !strings.HasSuffix(string(text), "\n") {
 			t.Errorf("%s: %d bytes, %v, want at most 1 MiB, and whole lines", name, len(text), err)
 		}
