@@ -22,7 +22,7 @@ func Write(root, name, section string) error {
 	if !*update {
 		return nil
 	}
-	page := filepath.Join(root, "docs", "drivers.md")
+	page := pagePath(root)
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
@@ -32,6 +32,33 @@ func Write(root, name, section string) error {
 		return fmt.Errorf("%s: %w", page, err)
 	}
 	return os.WriteFile(page, []byte(written), 0o644)
+}
+
+func pagePath(root string) string { return filepath.Join(root, "docs", "drivers.md") }
+
+// Rows returns the rows of the tables in a block of docs/drivers.md: what an earlier run has written, for
+// tests that can run in part.
+func Rows(root, name string) ([][]string, error) {
+	text, err := os.ReadFile(pagePath(root))
+	if err != nil {
+		return nil, err
+	}
+	return rows(string(text), name), nil
+}
+
+func rows(page, name string) [][]string {
+	var found [][]string
+	for _, match := range block.FindAllStringSubmatch(page, -1) {
+		if match[1] != name {
+			continue
+		}
+		for line := range strings.Lines(match[0]) {
+			if line, ok := strings.CutPrefix(strings.TrimSpace(line), "| "); ok {
+				found = append(found, strings.Split(strings.TrimSuffix(line, " |"), " | "))
+			}
+		}
+	}
+	return found
 }
 
 // fill returns the page with a section in the block of that name.

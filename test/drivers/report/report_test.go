@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -30,6 +31,23 @@ func TestFill_Blocks(t *testing.T) {
 		if _, err := fill(page, "one", "text"); err == nil {
 			t.Errorf("%q was filled", page)
 		}
+	}
+}
+
+func TestRows(t *testing.T) {
+	table := Table{Header: []string{"Driver", "Result"}}
+	table.Add("a", "OK")
+	table.Add("b", "2 of 3; other: words")
+	page, err := fill("<!-- results: one -->\n<!-- end -->\n<!-- results: two -->\n| c | d |\n<!-- end -->\n", "one", table.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{{"Driver", "Result"}, {"a", "OK"}, {"b", "2 of 3; other: words"}}
+	if got := rows(page, "one"); !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := rows(page, "three"); got != nil {
+		t.Errorf("a block that is not there has the rows %q", got)
 	}
 }
 
