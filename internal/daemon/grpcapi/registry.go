@@ -14,9 +14,9 @@
 // the library's errors unchanged; the server's edge turns them into gRPC errors with
 // Status. Everything here is safe for concurrent use if the Services are.
 //
-// Besides the published APIs there are three services of our own for csi-proxyctl: the
-// inspector, which only reads (inspector_v1.go), the read-only state of disks (readonly_v1.go) and
-// the removal of stale mounts (heal_v1.go).
+// Besides the published APIs there are extensions, services of our own: the inspector, which only
+// reads (inspector_v1.go), the read-only state of disks (readonly_v1.go), formatting and mapping
+// with options (format_v1.go, share_v1.go), and the removal of stale mounts (heal_v1.go).
 package grpcapi
 
 import (
@@ -48,7 +48,9 @@ import (
 	volumev1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
 	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	formatv1 "github.com/kubernetes-csi/csi-proxy/client/extension/format/v1"
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	sharev1 "github.com/kubernetes-csi/csi-proxy/client/extension/share/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
@@ -134,8 +136,9 @@ func (e Endpoint) ServiceName() string { return e.desc.ServiceName }
 
 // Register adds the endpoint's service to a gRPC server. Its handler calls the services
 // of s, which must have the endpoint's group. The endpoints of the group system also get
-// the inspector, if there is one, those of the group disk the read-only state, and those of the
-// group filesystem the healer.
+// the inspector, if there is one, those of the group disk the read-only state, those of the
+// group filesystem the healer, those of the group volume formatting with options, and those of the
+// group smb mapping with options.
 func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	r.RegisterService(e.desc, e.newHandler(s))
 	if e.Group == inspectorGroup && s.Inspector != nil {
@@ -146,6 +149,12 @@ func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	}
 	if e.Group == readOnlyGroup {
 		registerReadOnly(r, s.Disk)
+	}
+	if e.Group == formatGroup {
+		formatv1.RegisterVolumeFormatServer(r, formatV1{s.Volume})
+	}
+	if e.Group == shareGroup {
+		sharev1.RegisterShareMappingServer(r, shareV1{s.SMB})
 	}
 }
 

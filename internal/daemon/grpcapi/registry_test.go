@@ -52,7 +52,9 @@ type registrar struct {
 }
 
 func (r *registrar) RegisterService(desc *grpc.ServiceDesc, handler any) {
-	r.desc, r.handler = desc, handler
+	if r.desc == nil { // extensions come later
+		r.desc, r.handler = desc, handler
+	}
 }
 
 // describe returns the description an endpoint gives to its server.

@@ -126,7 +126,7 @@ func TestSecretFields_AreComplete(t *testing.T) {
 		}
 		return true
 	})
-	if want := 4 + 2 + 1; found != want { // smb passwords, CHAP secrets, the mutual one
+	if want := 4 + 1 + 2 + 1; found != want { // smb passwords, that of the extension, CHAP secrets, the mutual one
 		t.Errorf("%d secret fields were found, want %d", found, want)
 	}
 }
