@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -14,7 +15,11 @@ import (
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	formatv1 "github.com/kubernetes-csi/csi-proxy/client/extension/format/v1"
 	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
+	sharev1 "github.com/kubernetes-csi/csi-proxy/client/extension/share/v1"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
 // daemon is the node behind the pipes of CSI Proxy.
@@ -62,7 +67,8 @@ func (e *endpoint) connect(ctx context.Context, options ...client.Option) (*grpc
 	}
 	conn, err := client.Connect(ctx, e.group, e.version, append(slices.Clone(options), client.WithPipePath(e.path()))...)
 	if err != nil {
-		return nil, asUnavailable(err)
+		// The daemon, not a volume, is missing.
+		return nil, &nodeError{class: failure.Unavailable, text: err.Error()}
 	}
 	e.conn = conn
 	return conn, nil
@@ -86,11 +92,6 @@ func (e *endpoint) close() error {
 	return e.conn.Close()
 }
 
-// asUnavailable says that the daemon, not the volume, is missing.
-func asUnavailable(err error) error {
-	return &nodeError{class: classUnavailable, text: err.Error()}
-}
-
 // call calls a method of a service of an endpoint. The error is that of the library.
 func call[Client, Request, Response any](
 	ctx context.Context, e *endpoint, newClient func(grpc.ClientConnInterface) Client,
@@ -102,7 +103,21 @@ func call[Client, Request, Response any](
 		return none, err
 	}
 	response, err := method(newClient(conn), ctx, request)
-	return response, fromDaemon(err)
+	return response, failure.FromStatus(err)
+}
+
+// lacks says which option a daemon without an extension cannot honour.
+func lacks(err error, op, object, option, instead string) error {
+	if !isUnimplemented(err) {
+		return err
+	}
+	return newError(failure.Unsupported, op, object, "the daemon does not have %s; upgrade it to CSI Proxy v2, or omit the option and use %s", option, instead)
+}
+
+// isUnimplemented reports whether the server does not have a service. A service that has the method
+// and refuses an object says which in other words.
+func isUnimplemented(err error) bool {
+	return failure.ClassOf(err) == failure.Unsupported && strings.HasPrefix(failure.Message(err), "unknown service")
 }
 
 func (d *daemon) rescan(ctx context.Context) error {
@@ -134,7 +149,7 @@ func (d *daemon) isReadOnly(ctx context.Context, number uint32) (bool, error) {
 func (d *daemon) setReadOnly(ctx context.Context, number uint32, readOnly bool) error {
 	_, err := call(ctx, d.disks, readonlyv1.NewDiskReadOnlyClient, readonlyv1.DiskReadOnlyClient.SetDiskReadOnly,
 		&readonlyv1.SetDiskReadOnlyRequest{DiskNumber: number, IsReadOnly: readOnly})
-	return err
+	return lacks(err, "set read-only state of", diskName(number), "ReadOnly", "readOnly in the container's volumeMounts")
 }
 
 func (d *daemon) volumes(ctx context.Context, number uint32) ([]string, error) {
@@ -155,7 +170,10 @@ func (d *daemon) isFormatted(ctx context.Context, id string) (bool, error) {
 
 func (d *daemon) format(ctx context.Context, id string, options FormatOptions) error {
 	if options != (FormatOptions{}) {
-		return newError(classUnsupported, "format volume", id, "not implemented")
+		_, err := call(ctx, d.vols, formatv1.NewVolumeFormatClient, formatv1.VolumeFormatClient.FormatVolume, &formatv1.FormatVolumeRequest{
+			VolumeId: id, AllocationUnitSize: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
+		})
+		return lacks(err, "format volume", id, "the format options", "the flags -format-... of CSI Proxy v2")
 	}
 	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id})
 	return err
@@ -222,7 +240,11 @@ func (d *daemon) remove(ctx context.Context, path string) error {
 
 func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
 	if share.Privacy != PrivacyDefault || share.RefuseOtherUser {
-		return newError(classUnsupported, "map share", share.Remote, "not implemented")
+		_, err := call(ctx, d.shares, sharev1.NewShareMappingClient, sharev1.ShareMappingClient.NewSmbGlobalMapping, &sharev1.NewSmbGlobalMappingRequest{
+			RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
+			Privacy: sharev1.Privacy(share.Privacy), RefuseOtherUser: share.RefuseOtherUser, // numbered alike
+		})
+		return lacks(err, "map share", share.Remote, "Privacy and RefuseOtherUser", "the flags of CSI Proxy v2 for all shares")
 	}
 	_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
@@ -233,14 +255,6 @@ func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
 func (d *daemon) unmapShare(ctx context.Context, remote string) error {
 	_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.RemoveSmbGlobalMapping, &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote})
 	return err
-}
-
-func (d *daemon) shareOf(context.Context, string) (string, error) {
-	return "", newError(classUnsupported, "read link", "", "not implemented")
-}
-
-func (d *daemon) shareSpace(context.Context, string) (Usage, error) {
-	return Usage{}, newError(classUnsupported, "measure share", "", "not implemented")
 }
 
 func (d *daemon) close() error {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -30,7 +33,10 @@ func (d *daemon) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.
 		description.Links = append(description.Links, nodeapi.Link{Path: l.Path, VolumeID: l.VolumeId, Stale: l.Stale})
 	}
 	for _, s := range response.Shares {
-		description.Shares = append(description.Shares, nodeapi.Share{Remote: s.Remote, Status: s.Status})
+		description.Shares = append(description.Shares, nodeapi.Share{
+			Remote: s.Remote, Status: s.Status, User: s.User, Private: s.Private, Answers: s.Answers, Links: s.Links,
+			RemovalWaits: s.RemovalWaits, Problems: s.Problems,
+		})
 	}
 	return description, nil
 }
@@ -47,9 +53,50 @@ func (d *daemon) findDisk(ctx context.Context, query nodeapi.Query) (uint32, err
 	}
 	response, err := call(ctx, d.system, inspectv1.NewInspectorClient, inspectv1.InspectorClient.FindDisk, request)
 	if err != nil {
-		return 0, d.explainInspector(err)
+		err = d.explainInspector(err)
+		if cannotTell(err) {
+			return d.findListed(ctx, query, err)
+		}
+		return 0, err
 	}
 	return response.GetDisk().GetNumber(), nil
+}
+
+// findListed finds a disk by the keys that the published API lists, for a daemon without an
+// inspector and for containers without its pipe. A query with another key fails with why.
+func (d *daemon) findListed(ctx context.Context, query nodeapi.Query, why error) (uint32, error) {
+	listed := nodeapi.Query{
+		Number: query.Number, Serial: query.Serial, SerialPrefix: query.SerialPrefix, Page83: query.Page83, LUN: query.LUN, Adapter: query.Adapter,
+	}
+	if listed != query {
+		return 0, why
+	}
+	ids, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.ListDiskIDs, &diskv1.ListDiskIDsRequest{})
+	if err != nil {
+		return 0, err
+	}
+	locations, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.ListDiskLocations, &diskv1.ListDiskLocationsRequest{})
+	if err != nil {
+		return 0, err
+	}
+	same := func(want, have string) bool { return want == "" || want == have }
+	var found []uint32
+	for number, id := range ids.DiskIDs {
+		at := locations.DiskLocations[number]
+		if (query.Number == nil || *query.Number == number) && same(query.Serial, id.SerialNumber) && strings.HasPrefix(id.SerialNumber, query.SerialPrefix) &&
+			same(query.Page83, id.Page83) && same(query.LUN, at.GetLUNID()) && same(query.Adapter, at.GetAdapter()) {
+			found = append(found, number)
+		}
+	}
+	slices.Sort(found)
+	switch len(found) {
+	case 0:
+		return 0, newError(failure.NotFound, "find disk with", query.String(), "there is no such disk; rescan the disks if it was just attached")
+	case 1:
+		return found[0], nil
+	default:
+		return 0, newError(failure.InUse, "find disk with", query.String(), "several disks match: %v; add a key to the query", found)
+	}
 }
 
 // explainInspector names the pipe of the inspector if the daemon does not serve it there, or the
@@ -59,9 +106,9 @@ func (d *daemon) explainInspector(err error) error {
 	pipe := d.system.path()
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		return newError(classUnsupported, "ask the inspector at", pipe, "the daemon has none; %s", remedy)
-	case classOf(err) == classUnavailable:
-		return newError(classUnavailable, "ask the inspector at", pipe, "%s; %s", err, remedy)
+		return newError(failure.Unsupported, "ask the inspector at", pipe, "the daemon has none; %s", remedy)
+	case failure.ClassOf(err) == failure.Unavailable:
+		return newError(failure.Unavailable, "ask the inspector at", pipe, "%s; %s", err, remedy)
 	}
 	return err
 }

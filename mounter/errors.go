@@ -1,102 +1,27 @@
 package mounter
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
-// class is what a caller can do about an error. The classes of the library and the codes of the
-// daemon are the same.
-type class = codes.Code
-
-const (
-	classInvalid     = codes.InvalidArgument
-	classNotFound    = codes.NotFound
-	classExists      = codes.AlreadyExists
-	classDenied      = codes.PermissionDenied
-	classInUse       = codes.FailedPrecondition
-	classUnsupported = codes.Unimplemented
-	classUnavailable = codes.Unavailable
-	classNoSpace     = codes.ResourceExhausted
-)
-
-// standard are the errors of the standard library that mean the same as a class.
-var standard = []struct {
-	err   error
-	class class
-}{
-	{fs.ErrInvalid, classInvalid},
-	{fs.ErrNotExist, classNotFound},
-	{fs.ErrExist, classExists},
-	{fs.ErrPermission, classDenied},
-	{errors.ErrUnsupported, classUnsupported},
-	{context.DeadlineExceeded, codes.DeadlineExceeded},
-	{context.Canceled, codes.Canceled},
-}
-
-// nodeError is an error of the kit or of the daemon.
+// nodeError is every error of the kit. It is the same in both modes: a sentence, a class for package
+// failure and errors.Is, the Windows code if there is one, and a gRPC status, so that the server of
+// a driver can return it as it is.
 type nodeError struct {
-	class class
+	class failure.Class
+	code  uint32 // of Windows; 0 if there is none
 	text  string
+	err   error // may be nil
 }
 
 // newError has the form: operation object: what is wrong; what to do.
-func newError(c class, op, object, format string, args ...any) error {
-	text := op
-	if object != "" {
-		text += " " + object
-	}
-	return &nodeError{class: c, text: text + ": " + fmt.Sprintf(format, args...)}
-}
-
-func (e *nodeError) Error() string { return e.text }
-
-// Is matches the error of the standard library that means the same.
-func (e *nodeError) Is(target error) bool {
-	for _, s := range standard {
-		if s.err == target {
-			return s.class == e.class
-		}
-	}
-	return false
-}
-
-// GRPCStatus lets a driver's server return the error as it is.
-func (e *nodeError) GRPCStatus() *status.Status { return status.New(e.class, e.text) }
-
-// fromDaemon returns an error of a call to the daemon as the library would return it: with the
-// sentence alone.
-func fromDaemon(err error) error {
-	if err == nil {
-		return nil
-	}
-	s, ok := status.FromError(err)
-	if !ok {
-		return err
-	}
-	return &nodeError{class: s.Code(), text: s.Message()}
-}
-
-// classOf returns the class of an error of either mode.
-func classOf(err error) class {
-	if err == nil {
-		return codes.OK
-	}
-	if known := (*nodeError)(nil); errors.As(err, &known) {
-		return known.class
-	}
-	for _, s := range standard {
-		if errors.Is(err, s.err) {
-			return s.class
-		}
-	}
-	return codes.Internal
+func newError(class failure.Class, op, object, format string, args ...any) error {
+	return &nodeError{class: class, text: prefix(op, object) + fmt.Sprintf(format, args...)}
 }
 
 // during says at which verb and path an error occurred.
@@ -104,5 +29,15 @@ func during(op, object string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", strings.TrimSpace(op+" "+object), err)
+	code, _ := failure.WindowsCode(err)
+	return &nodeError{class: failure.ClassOf(err), code: code, text: prefix(op, object) + failure.Message(err), err: err}
 }
+
+func prefix(op, object string) string { return strings.TrimSpace(op+" "+object) + ": " }
+
+func (e *nodeError) Error() string              { return e.text }
+func (e *nodeError) Unwrap() error              { return e.err }
+func (e *nodeError) FailureClass() string       { return e.class.FailureClass() }
+func (e *nodeError) WindowsCode() uint32        { return e.code }
+func (e *nodeError) Is(target error) bool       { return e.class.Is(target) }
+func (e *nodeError) GRPCStatus() *status.Status { return status.New(e.class.Code(), e.text) }

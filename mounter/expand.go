@@ -6,6 +6,8 @@ import (
 	"io/fs"
 
 	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
 const (
@@ -50,7 +52,7 @@ func (m *Mounter) expand(ctx context.Context, path string, required int64) (Expa
 	case err != nil:
 		return Expanded{}, err
 	case size < required:
-		return Expanded{}, newError(classInUse, "look at", diskName(number), "it has %d bytes, but %d are required; grow the disk first", size, required)
+		return Expanded{}, newError(failure.InUse, "look at", diskName(number), "it has %d bytes, but %d are required; grow the disk first", size, required)
 	}
 	klog.FromContext(ctx).V(4).Info("Expanding volume", "path", path, "volume", id, "diskBytes", size)
 	if err := m.node.grow(ctx, id); err != nil {

@@ -55,7 +55,7 @@ func newLibrary(s *settings) (*library, error) {
 	l.files, fileErr = filesystem.New(hosts.Filesystem, filesystem.WorkingDirs(s.workingDirs...),
 		filesystem.OnRemove(func(ctx context.Context, path string) { l.shares.LinksGone(ctx, path) }))
 	l.shares, smbErr = smb.New(hosts.SMB, l.files, smb.WorkingDirs(s.workingDirs...))
-	l.machine, nodeErr = hosts.Node(nodeapi.WorkingDirs(s.workingDirs...))
+	l.machine, nodeErr = hosts.Node(nodeapi.WorkingDirs(s.workingDirs...), nodeapi.SMBHost(hosts.SMB))
 	if err := errors.Join(diskErr, volumeErr, fileErr, smbErr, nodeErr); err != nil {
 		return nil, err
 	}
@@ -204,13 +204,10 @@ func (l *library) remove(ctx context.Context, path string) error {
 	return err
 }
 
-// privacies are the values of Privacy in package smb.
-var privacies = map[Privacy]smb.Privacy{PrivacyDefault: smb.PrivacyDefault, PrivacyRequired: smb.PrivacyRequired, PrivacyNotRequired: smb.PrivacyNotRequired}
-
 func (l *library) mapShare(ctx context.Context, share Share, path string) error {
 	_, err := l.shares.NewSMBGlobalMapping(ctx, &smb.NewSMBGlobalMappingRequest{
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
-		Privacy: privacies[share.Privacy], RefuseOtherUser: share.RefuseOtherUser,
+		Privacy: smb.Privacy(share.Privacy), RefuseOtherUser: share.RefuseOtherUser, // numbered alike
 	})
 	return err
 }
@@ -218,14 +215,6 @@ func (l *library) mapShare(ctx context.Context, share Share, path string) error 
 func (l *library) unmapShare(ctx context.Context, remote string) error {
 	_, err := l.shares.RemoveSMBGlobalMapping(ctx, &smb.RemoveSMBGlobalMappingRequest{RemotePath: remote})
 	return err
-}
-
-func (l *library) shareOf(context.Context, string) (string, error) {
-	return "", newError(classUnsupported, "read link", "", "not implemented")
-}
-
-func (l *library) shareSpace(context.Context, string) (Usage, error) {
-	return Usage{}, newError(classUnsupported, "measure share", "", "not implemented")
 }
 
 func (l *library) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error) {

@@ -37,6 +37,11 @@ func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
 			add(mountPoint(volumes[link.VolumeID], link.VolumeID, link.Path))
 		}
 	}
+	for _, share := range found.Shares {
+		for _, link := range share.Links {
+			add(mount.MountPoint{Device: share.Remote, Path: link, Type: "cifs", Opts: []string{"rw"}})
+		}
+	}
 	slices.SortFunc(points, func(a, b mount.MountPoint) int { return strings.Compare(pathKey(a.Path), pathKey(b.Path)) })
 	return points, nil
 }

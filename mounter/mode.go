@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
 // Mode is how a Mounter reaches the node.
@@ -49,10 +51,11 @@ type settings struct {
 	workingDirs []string
 	pipePath    func(group, version string) string
 	wait        bool
+	spaceAt     func(path string) (total, available int64, err error)
 }
 
 func newSettings() settings {
-	return settings{workingDirs: []string{defaultWorkingDir}}
+	return settings{workingDirs: []string{defaultWorkingDir}, spaceAt: spaceAt}
 }
 
 // In chooses the mode.
@@ -80,6 +83,12 @@ func WorkingDirs(dirs ...string) Option {
 // Wait makes New wait for the daemon until its context ends.
 func Wait() Option { return func(s *settings) { s.wait = true } }
 
+// MeasureShares replaces how Stats measures shares, for emulated nodes. The default asks Windows
+// for the free space at the path.
+func MeasureShares(spaceAt func(path string) (total, available int64, err error)) Option {
+	return func(s *settings) { s.spaceAt = spaceAt }
+}
+
 // connect returns the node in the mode that was chosen or detected.
 func (s *settings) connect(ctx context.Context) (node, Mode, error) {
 	mode, tried := s.mode, ""
@@ -104,6 +113,6 @@ func (s *settings) connect(ctx context.Context) (node, Mode, error) {
 		}
 		return n, mode, nil
 	default:
-		return nil, mode, newError(classInvalid, "open mounter", "", "%s is not a mode; use Detect, Library or Daemon", mode)
+		return nil, mode, newError(failure.Invalid, "open mounter", "", "%s is not a mode; use Detect, Library or Daemon", mode)
 	}
 }

@@ -90,8 +90,8 @@ func (m *Mounter) MountSensitiveWithoutSystemdWithMountFlags(source, target, fst
 	return m.MountSensitive(source, target, fstype, options, sensitiveOptions)
 }
 
-// Unmount implements mount.Interface: it is Unstage for what is mounted or linked at the target. The
-// disk stays online. A pod's link to a volume is only removed.
+// Unmount implements mount.Interface: it writes what is cached, and removes the mounted folder or
+// link. A share is disconnected unless another link uses it. The disk stays online.
 func (m *Mounter) Unmount(target string) error {
 	const op = "unmount volume at"
 	ctx := m.ctx
@@ -104,7 +104,23 @@ func (m *Mounter) Unmount(target string) error {
 		return during(op, path, err)
 	}
 	defer unlock()
-	return during(op, path, m.unstage(ctx, path, UnstageRequest{}))
+	return during(op, path, m.unmount(ctx, path))
+}
+
+// unmount removes what is at a path, which can be a mounted folder, a pod's link to one, or a link to
+// a share.
+func (m *Mounter) unmount(ctx context.Context, path string) error {
+	id, err := m.node.mountedAt(ctx, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return m.unstageShare(ctx, path, "")
+	case err != nil:
+		return err
+	}
+	if err := m.node.flush(ctx, id); ignoreMissing(err) != nil {
+		return err
+	}
+	return m.node.remove(ctx, path)
 }
 
 // List implements mount.Interface. The Device of a mount is the id of its volume, or the share; pods'

@@ -43,10 +43,6 @@ type node interface {
 
 	mapShare(ctx context.Context, share Share, path string) error
 	unmapShare(ctx context.Context, remote string) error
-	// shareOf returns the share that a link leads to, \\server\share\dir, or "" if it does not lead
-	// to one. It does not ask the server.
-	shareOf(ctx context.Context, path string) (remote string, err error)
-	shareSpace(ctx context.Context, path string) (Usage, error)
 
 	describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error)
 	close() error

@@ -1,6 +1,10 @@
 package mounter
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+)
 
 // defaultDrive is the drive of paths without one: the kubelet's default directory is
 // /var/lib/kubelet.
@@ -23,18 +27,18 @@ func Path(path string) (string, error) {
 	}
 	switch {
 	case path == "":
-		return "", newError(classInvalid, op, "", "the path is empty")
+		return "", newError(failure.Invalid, op, "", "the path is empty")
 	case strings.HasPrefix(clean, `\\`):
-		return "", newError(classInvalid, op, path, "it is not on a drive of the node; pass a local path")
+		return "", newError(failure.Invalid, op, path, "it is not on a drive of the node; pass a local path")
 	case strings.HasPrefix(clean, `\`):
 		clean = defaultDrive + clean
 	case !startsWithDrive(clean):
-		return "", newError(classInvalid, op, path, "it is not absolute; pass a path such as %s", defaultWorkingDir)
+		return "", newError(failure.Invalid, op, path, "it is not absolute; pass a path such as %s", defaultWorkingDir)
 	}
 	names := strings.FieldsFunc(clean[2:], func(r rune) bool { return r == '\\' })
 	for _, name := range names {
 		if name == "." || name == ".." {
-			return "", newError(classInvalid, op, path, "it has a relative part; pass the path that it stands for")
+			return "", newError(failure.Invalid, op, path, "it has a relative part; pass the path that it stands for")
 		}
 	}
 	return strings.ToUpper(clean[:1]) + `:\` + strings.Join(names, `\`), nil

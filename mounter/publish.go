@@ -6,6 +6,8 @@ import (
 	"io/fs"
 
 	"k8s.io/klog/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
 const (
@@ -45,7 +47,7 @@ func (m *Mounter) checkStaged(ctx context.Context, staging string) error {
 		return err
 	}
 	if !leads {
-		return newError(classInUse, "look at", staging, "no volume is staged there; stage the volume first")
+		return newError(failure.InUse, "look at", staging, "no volume is staged there; stage the volume first")
 	}
 	return nil
 }

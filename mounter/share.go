@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"k8s.io/klog/v2"
+
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // stageShare connects a share and links the path to it. The link's path is locked; CSI Proxy orders
@@ -47,11 +50,11 @@ func (m *Mounter) clearForLink(ctx context.Context, path string) (bool, error) {
 	return true, m.node.remove(ctx, path)
 }
 
-// unstageShare removes the link to a share, and disconnects the share unless another link uses it.
+// unstageShare removes what is at the path, and disconnects the share unless another link uses it.
 func (m *Mounter) unstageShare(ctx context.Context, path, remote string) error {
 	if remote == "" {
 		var err error
-		if remote, err = m.node.shareOf(ctx, path); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if remote, err = m.shareOf(ctx, path); err != nil {
 			return err
 		}
 	}
@@ -62,4 +65,27 @@ func (m *Mounter) unstageShare(ctx context.Context, path, remote string) error {
 		return nil
 	}
 	return m.node.unmapShare(ctx, remote)
+}
+
+// shareOf returns the mapped share of a link, or "" if the path is not a link to one. It does not
+// ask the server. A daemon that cannot tell keeps the share connected, as drivers that cannot read
+// links do.
+func (m *Mounter) shareOf(ctx context.Context, path string) (string, error) {
+	if exists, err := m.node.exists(ctx, path); err != nil || !exists {
+		return "", err
+	}
+	found, err := m.node.describe(ctx, nodeapi.Links, nodeapi.Shares)
+	switch {
+	case cannotTell(err):
+		klog.FromContext(ctx).Info("Share stays connected, because the daemon does not tell to which share the link leads", "path", path, "reason", err.Error())
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	for _, share := range found.Shares {
+		if slices.ContainsFunc(share.Links, func(link string) bool { return pathKey(link) == pathKey(path) }) {
+			return share.Remote, nil
+		}
+	}
+	return "", nil
 }

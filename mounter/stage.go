@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -111,15 +112,15 @@ func (r StageRequest) check() error {
 	disk, share := r.Disk != nodeapi.Query{}, r.Share.Remote != ""
 	switch {
 	case disk == share:
-		return newError(classInvalid, op, "", "it must have either a disk or a share")
+		return newError(failure.Invalid, op, "", "it must have either a disk or a share")
 	case share && r.FSType != "":
-		return newError(classInvalid, op, "", "the server chooses the file system of a share; remove the file system %q", r.FSType)
+		return newError(failure.Invalid, op, "", "the server chooses the file system of a share; remove the file system %q", r.FSType)
 	case share && r.Format != FormatOptions{}:
-		return newError(classInvalid, op, "", "a share is not formatted; remove the format options")
+		return newError(failure.Invalid, op, "", "a share is not formatted; remove the format options")
 	case share && r.ReadOnly:
-		return newError(classInvalid, op, "", "a share cannot be staged read-only; use an account of the server that can only read")
+		return newError(failure.Invalid, op, "", "a share cannot be staged read-only; use an account of the server that can only read")
 	case r.FSType != "" && !strings.EqualFold(r.FSType, "ntfs"):
-		return newError(classUnsupported, op, "", "file system %q is not supported on Windows nodes; use ntfs", r.FSType)
+		return newError(failure.Unsupported, op, "", "file system %q is not supported on Windows nodes; use ntfs", r.FSType)
 	}
 	return nil
 }
@@ -134,6 +135,10 @@ func (m *Mounter) stageDisk(ctx context.Context, path string, request StageReque
 		return Staged{}, err
 	}
 	defer unlock()
+	// A path that is not allowed is an error before the disk is changed.
+	if _, err := m.node.exists(ctx, path); err != nil {
+		return Staged{}, err
+	}
 	klog.FromContext(ctx).V(4).Info("Staging disk", "disk", number, "path", path, "readOnly", request.ReadOnly)
 	id, err := m.prepare(ctx, number, request)
 	if err != nil {
@@ -210,7 +215,7 @@ func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32) (string, e
 }
 
 func errBlank(number uint32) error {
-	return newError(classInUse, "look at", diskName(number), "it has no file system, and cannot get one read-only; stage it once with ReadOnly false")
+	return newError(failure.InUse, "look at", diskName(number), "it has no file system, and cannot get one read-only; stage it once with ReadOnly false")
 }
 
 // makeWritable undoes an earlier staging with ReadOnly. A disk that the platform protects stays
@@ -226,7 +231,7 @@ func (m *Mounter) makeWritable(ctx context.Context, number uint32) error {
 		return nil
 	}
 	err = m.node.setReadOnly(ctx, number, false)
-	if classOf(err) == classInUse {
+	if failure.ClassOf(err) == failure.InUse {
 		klog.FromContext(ctx).Info("Disk stays read-only", "disk", number, "reason", err.Error())
 		return nil
 	}
@@ -243,7 +248,7 @@ func (m *Mounter) onlyVolume(ctx context.Context, number uint32) (string, error)
 	case len(volumes) == 0:
 		return "", errBlank(number)
 	case len(volumes) > 1:
-		return "", newError(classInUse, "look at", diskName(number), "it has %d volumes instead of one; use a disk that a driver has formatted", len(volumes))
+		return "", newError(failure.InUse, "look at", diskName(number), "it has %d volumes instead of one; use a disk that a driver has formatted", len(volumes))
 	}
 	return volumes[0], nil
 }

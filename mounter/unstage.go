@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -119,7 +120,7 @@ func (m *Mounter) takeOffline(ctx context.Context, number uint32) error {
 	if len(volumes) > 0 { // it is online
 		paths, err := m.mountPaths(ctx, volumes)
 		switch {
-		case errors.Is(err, errors.ErrUnsupported): // the daemon cannot tell
+		case cannotTell(err): // drivers that cannot ask take it offline, too
 		case err != nil:
 			return err
 		case len(paths) > 0:
@@ -128,6 +129,11 @@ func (m *Mounter) takeOffline(ctx context.Context, number uint32) error {
 		}
 	}
 	return ignoreMissing(m.node.setOnline(ctx, number, false))
+}
+
+// cannotTell reports whether the daemon has no inspector, or its pipe is missing.
+func cannotTell(err error) bool {
+	return errors.Is(err, failure.Unsupported) || errors.Is(err, failure.Unavailable)
 }
 
 // ignoreMissing forgives that an object is gone.

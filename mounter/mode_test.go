@@ -1,0 +1,82 @@
+package mounter_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+func TestNew_DetectsTheMode(t *testing.T) {
+	t.Setenv("CSI_PROXY_SOCKET_DIR", filepath.Join(t.TempDir(), "none"))
+	_, err := mounter.New(t.Context())
+	for _, part := range []string{"daemon mode", "csi-proxy-filesystem-v1", "CONTAINER_SANDBOX_MOUNT_POINT"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("outside a container: %v, want %q", err, part)
+		}
+	}
+	if class := failure.ClassOf(err); class != failure.Unavailable {
+		t.Errorf("the class is %s, want unavailable", class)
+	}
+	t.Setenv("CONTAINER_SANDBOX_MOUNT_POINT", `C:\hpc`)
+	m, err := mounter.New(t.Context())
+	if err != nil || m.Mode() != mounter.Library {
+		t.Fatalf("in a HostProcess container: %v, %v", m, err)
+	}
+}
+
+func TestNew_RefusesAnUnknownMode(t *testing.T) {
+	if _, err := mounter.New(t.Context(), mounter.In(9)); failure.ClassOf(err) != failure.Invalid {
+		t.Errorf("%v, want an invalid argument", err)
+	}
+}
+
+// TestDaemon_WithoutTheInspector: a driver whose container lacks the pipe of the group system, or
+// the original daemon.
+func TestDaemon_WithoutTheInspector(t *testing.T) {
+	node, err := winsim.New(winsim.EBSNVMe())
+	if err != nil {
+		t.Fatal(err)
+	}
+	option := mountertest.DaemonWith(t, node, serve.Config{APIGroups: []string{"disk", "volume", "filesystem", "smb"}})
+	m, err := mounter.New(t.Context(), option)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, listErr := range []error{second(m.List()), second(m.GetMountRefs(staging))} {
+		if failure.ClassOf(listErr) != failure.Unavailable || !strings.Contains(listErr.Error(), "csi-proxy-system-v1alpha1") {
+			t.Errorf("%v, want unavailable with the name of the pipe", listErr)
+		}
+	}
+	_, err = m.Stage(t.Context(), mounter.StageRequest{Path: staging, Disk: nodeapi.Query{EUI64: "0"}})
+	if failure.ClassOf(err) != failure.Unavailable || !strings.Contains(err.Error(), "csi-proxy-system-v1alpha1") {
+		t.Errorf("a key that only the inspector knows: %v", err)
+	}
+	ids, err := nodeapi.NewOn(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := ids.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	staged, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging, Disk: nodeapi.Query{Serial: found.Disks[1].Serial}})
+	if err != nil || staged.DiskNumber != 1 {
+		t.Fatalf("%+v, %v", staged, err)
+	}
+	if err := m.Unstage(t.Context(), mounter.UnstageRequest{Path: staging, Offline: true}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := node.DiskInfo(1); err != nil || !info.Offline {
+		t.Errorf("%+v, %v, want an offline disk", info, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

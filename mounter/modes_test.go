@@ -1,0 +1,433 @@
+package mounter_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// Paths as the kubelet makes them.
+const (
+	staging = `C:\var\lib\kubelet\plugins\kubernetes.io\csi\test\1\globalmount`
+	target  = `C:\var\lib\kubelet\pods\1\volumes\kubernetes.io~csi\pv\mount`
+)
+
+// kit is a Mounter on an emulated node.
+type kit struct {
+	*mounter.Mounter
+	t    *testing.T
+	ctx  context.Context
+	node *winsim.Node
+}
+
+func newKit(t *testing.T, mode mounter.Mode, model winsim.Model) *kit {
+	t.Helper()
+	node, err := winsim.New(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newKitOn(t, mode, node)
+}
+
+func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
+	t.Helper()
+	option := mountertest.Library(node)
+	if mode == mounter.Daemon {
+		option = mountertest.Daemon(t, node)
+	}
+	space := func(path string) (total, available int64, err error) { return 1000, 400, nil }
+	m, err := mounter.New(t.Context(), option, mounter.MeasureShares(space))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Mode() != mode {
+		t.Fatalf("mode %s, want %s", m.Mode(), mode)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return &kit{Mounter: m, t: t, ctx: t.Context(), node: node}
+}
+
+// number is a query for the disk with a number.
+func number(n uint32) nodeapi.Query { return nodeapi.Query{Number: &n} }
+
+// stage stages a disk.
+func (k *kit) stage(change ...func(*mounter.StageRequest)) error {
+	request := mounter.StageRequest{Path: staging, Disk: number(1)}
+	for _, f := range change {
+		f(&request)
+	}
+	_, err := k.Stage(k.ctx, request)
+	return err
+}
+
+func (k *kit) stageShare(change ...func(*mounter.Share)) error {
+	share := mounter.Share{Remote: "//files/data/", Username: "csi", Password: "csi-Pa55"}
+	for _, f := range change {
+		f(&share)
+	}
+	_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Share: share})
+	return err
+}
+
+func (k *kit) unstage() error {
+	return k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true, Disk: number(1)})
+}
+
+// must ends the test if the preparation of a case fails.
+func (k *kit) must(err error) {
+	k.t.Helper()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// want is the outcome of a case: a class, and a part of the sentence.
+type want struct {
+	class failure.Class
+	says  string
+}
+
+// cases run in both modes, which must agree on every result and every sentence.
+var cases = map[string]struct {
+	model func() winsim.Model // nil means winsim.Default
+	// run returns what the case is about; it can check more of the node itself.
+	run  func(k *kit) (result any, err error)
+	want want
+}{
+	"stage a blank disk": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.stage())
+		k.must(k.node.WriteFile(staging+`\file`, "text"))
+		k.must(k.stage()) // it keeps the data
+		content, err := k.node.ReadFile(staging + `\file`)
+		return content, err
+	}},
+	"stage by LUN": {model: winsim.Azure, run: func(k *kit) (any, error) {
+		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{LUN: "1", Adapter: "1"}})
+		return staged.DiskNumber, err
+	}},
+	"stage by page 83, offline and read-only": {model: winsim.VSphere, run: func(k *kit) (any, error) {
+		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{Page83: k.disks()[1].Page83}})
+		k.must(err)
+		return staged.DiskNumber, k.node.WriteFile(staging+`\file`, "text")
+	}},
+	"stage by the namespace of NVMe": {model: winsim.AzureNVMe, run: func(k *kit) (any, error) {
+		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{NamespaceID: 2}})
+		return staged.DiskNumber, err
+	}},
+	"a disk that is not there": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{Serial: "none"} })
+	}, want: want{failure.NotFound, "there is no such disk"}},
+	"several disks match": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{Bus: k.disks()[1].Bus} })
+	}, want: want{failure.InUse, "several disks match"}},
+	"the disk of Windows": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = number(0) })
+	}, want: want{failure.NotFound, "only the disk that Windows runs from"}},
+	"a disk of Linux": {run: func(k *kit) (any, error) {
+		_, err := k.node.AttachDisk(winsim.Disk{
+			Number: 7, Size: winsim.GiB, Bus: winsim.BusSAS, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Type: "linux"}},
+		})
+		k.must(err)
+		before, err := k.node.DiskFingerprint(7)
+		k.must(err)
+		stageErr := k.stage(func(r *mounter.StageRequest) { r.Disk = number(7) })
+		after, err := k.node.DiskFingerprint(7)
+		k.must(err)
+		return before == after, stageErr
+	}, want: want{failure.InUse, "Linux"}},
+	"another file system": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.FSType = "ext4" })
+	}, want: want{failure.Unsupported, `file system "ext4" is not supported`}},
+	"neither disk nor share": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = nodeapi.Query{} })
+	}, want: want{failure.Invalid, "either a disk or a share"}},
+	"outside the working directories": {run: func(k *kit) (any, error) {
+		before, err := k.node.DiskFingerprint(1)
+		k.must(err)
+		stageErr := k.stage(func(r *mounter.StageRequest) { r.Path = `C:\Windows\x` })
+		after, err := k.node.DiskFingerprint(1)
+		k.must(err)
+		return before == after, stageErr
+	}, want: want{failure.Denied, `C:\Windows`}},
+	"format options": {run: func(k *kit) (any, error) {
+		k.must(k.stage(func(r *mounter.StageRequest) {
+			r.Format = mounter.FormatOptions{AllocationUnitSize: 64 << 10, Label: "data", RootAccess: "users-modify"}
+		}))
+		info, err := k.node.DiskInfo(1)
+		k.must(err)
+		volume := info.Partitions[len(info.Partitions)-1]
+		return fmt.Sprint(volume.Label, volume.ClusterSize), k.node.WriteFileAsUser(staging+`\file`, "text")
+	}},
+	"a wrong format option": {run: func(k *kit) (any, error) {
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Format = mounter.FormatOptions{AllocationUnitSize: 3} })
+	}, want: want{failure.Invalid, "3"}},
+	"read-only, then writable": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.unstage())
+		for range 2 {
+			k.must(k.stage(func(r *mounter.StageRequest) { r.ReadOnly = true }))
+		}
+		readOnly := k.node.WriteFile(staging+`\file`, "text")
+		k.must(k.unstage())
+		k.must(k.stage())
+		return readOnly != nil, k.node.WriteFile(staging+`\file`, "text")
+	}},
+	"read-only, but blank": {run: func(k *kit) (any, error) {
+		before, err := k.node.DiskFingerprint(1)
+		k.must(err)
+		stageErr := k.stage(func(r *mounter.StageRequest) { r.ReadOnly = true })
+		after, err := k.node.DiskFingerprint(1)
+		k.must(err)
+		return before == after, stageErr
+	}, want: want{failure.InUse, "no file system"}},
+	"another volume at the staging path": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		return nil, k.stage(func(r *mounter.StageRequest) { r.Disk = number(2) })
+	}, want: want{failure.Exists, staging}},
+	"the disk is gone at unstage": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.node.DetachDisk(1))
+		k.must(k.unstage())
+		k.must(k.unstage())
+		return k.node.Exists(staging), nil
+	}},
+	"a mount of a lost disk at the staging path": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.node.DetachDisk(1))
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Disk = number(2) }))
+		return nil, k.node.WriteFile(staging+`\file`, "text")
+	}},
+	"unstage takes the disk offline": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.unstage())
+		info, err := k.node.DiskInfo(1)
+		return fmt.Sprint(info.Offline, k.node.Exists(staging)), err
+	}},
+	"unstage keeps a disk online that is mounted at another path": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Path = staging + "2" }))
+		k.must(k.unstage())
+		info, err := k.node.DiskInfo(1)
+		return info.Offline, err
+	}},
+	"unstage a folder with content": {run: func(k *kit) (any, error) {
+		k.must(k.node.WriteFile(staging+`\precious`, "data"))
+		err := k.unstage()
+		content, readErr := k.node.ReadFile(staging + `\precious`)
+		k.must(readErr)
+		return content, err
+	}, want: want{failure.InUse, staging}},
+	"publish": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		k.must(k.Publish(k.ctx, staging, target))
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		refs, err := k.GetMountRefs(target)
+		k.must(err)
+		k.must(k.Unpublish(k.ctx, target))
+		k.must(k.Unpublish(k.ctx, target))
+		return refs, nil
+	}},
+	"publish what is not staged": {run: func(k *kit) (any, error) {
+		return nil, k.Publish(k.ctx, staging, target)
+	}, want: want{failure.InUse, "stage the volume first"}},
+	"publish over a stale link": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.node.Mkdir(target))
+		k.must(k.node.RemoveAll(target))
+		k.must(k.node.Symlink(target, `C:\var\lib\kubelet\gone`))
+		return nil, k.Publish(k.ctx, staging, target)
+	}},
+	"publish over an empty folder": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.node.Mkdir(target))
+		return nil, k.Publish(k.ctx, staging, target)
+	}},
+	"publish over a folder with content": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.node.WriteFile(target+`\precious`, "data"))
+		return nil, k.Publish(k.ctx, staging, target)
+	}, want: want{failure.InUse, target}},
+	"publish over a link to another volume": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Disk = staging+"2", number(2) }))
+		k.must(k.Publish(k.ctx, staging+"2", target))
+		return nil, k.Publish(k.ctx, staging, target)
+	}, want: want{failure.Exists, target}},
+	"expand": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		before, err := k.NeedsResize(k.ctx, staging)
+		k.must(err)
+		k.must(k.node.GrowDisk(1, 20*winsim.GiB))
+		grown, err := k.NeedsResize(k.ctx, staging)
+		k.must(err)
+		for range 2 {
+			_, err = k.Expand(k.ctx, staging, int64(20*winsim.GiB))
+			k.must(err)
+		}
+		after, err := k.NeedsResize(k.ctx, staging)
+		return []bool{before, grown, after}, err
+	}},
+	"expand beyond the disk": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		return k.Expand(k.ctx, staging, int64(20*winsim.GiB))
+	}, want: want{failure.InUse, "grow the disk first"}},
+	"stats of a volume": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		return k.Stats(k.ctx, "c:/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pv/mount/")
+	}},
+	"stats of nothing": {run: func(k *kit) (any, error) {
+		return k.Stats(k.ctx, target)
+	}, want: want{failure.NotFound, target}},
+	"a share": {run: func(k *kit) (any, error) {
+		k.must(k.node.Mkdir(staging)) // as the kubelet does
+		k.must(k.stageShare())
+		k.must(k.stageShare())
+		k.must(k.Publish(k.ctx, staging, target))
+		k.must(k.node.WriteFile(target+`\file`, "text"))
+		usage, err := k.Stats(k.ctx, target)
+		k.must(err)
+		list, err := k.List()
+		k.must(err)
+		k.must(k.Unpublish(k.ctx, target))
+		k.must(k.unstage())
+		k.must(k.unstage())
+		mappings, err := k.node.SMBMappings(k.ctx)
+		return fmt.Sprint(usage, list, mappings), err
+	}},
+	"a share with a wrong password": {run: func(k *kit) (any, error) {
+		return nil, k.stageShare(func(s *mounter.Share) { s.Password = "wrong" })
+	}, want: want{failure.Denied, "files"}},
+	"a directory that the share does not have": {run: func(k *kit) (any, error) {
+		err := k.stageShare(func(s *mounter.Share) { s.Remote += "missing" })
+		return k.node.Exists(staging), err
+	}, want: want{failure.NotFound, "missing"}},
+	"a share whose password was changed": {run: func(k *kit) (any, error) {
+		k.must(k.stageShare())
+		k.must(k.node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }))
+		k.must(k.stageShare(func(s *mounter.Share) { s.Password = "new" }))
+		return nil, k.node.WriteFile(staging+`\file`, "text")
+	}},
+	"a share for another user, refused": {run: func(k *kit) (any, error) {
+		k.must(k.stageShare())
+		_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging + "2", Share: mounter.Share{
+			Remote: `\\files\data`, Username: "other", Password: "x", RefuseOtherUser: true,
+		}})
+		return nil, err
+	}, want: want{failure.InUse, "other"}},
+	"a share without encryption": {model: plainServer, run: func(k *kit) (any, error) {
+		refused := k.stageShare()
+		return refused != nil, k.stageShare(func(s *mounter.Share) { s.Privacy = mounter.PrivacyNotRequired })
+	}},
+	"a read-only share": {run: func(k *kit) (any, error) {
+		_, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Share: mounter.Share{Remote: `\\files\data`}, ReadOnly: true})
+		return nil, err
+	}, want: want{failure.Invalid, "read-only"}},
+	"mount.Interface": {run: func(k *kit) (any, error) {
+		k.must(k.Mount("1", staging, "", nil))
+		k.must(k.Mount(staging, target, "", []string{"bind"}))
+		is, err := k.IsMountPoint(target)
+		k.must(err)
+		k.must(k.Unmount(target))
+		_, err = k.IsLikelyNotMountPoint(target)
+		missing := failure.ClassOf(err)
+		k.must(k.Unmount(staging))
+		k.must(k.Unmount(staging))
+		k.must(k.MountSensitive("//files/data", staging, "cifs", nil, []string{"csi", "csi-Pa55"}))
+		k.must(k.Unmount(staging))
+		mappings, err := k.node.SMBMappings(k.ctx)
+		return fmt.Sprint(is, missing, mappings), err
+	}},
+	"cancelled, then repeated": {run: func(k *kit) (any, error) {
+		ctx, cancel := context.WithCancel(k.ctx)
+		fault, err := k.node.Inject(winsim.Fault{Call: "Format", Do: func(*winsim.Node) { cancel() }})
+		k.must(err)
+		_, cancelled := k.Stage(ctx, mounter.StageRequest{Path: staging, Disk: number(1)})
+		fault.Remove()
+		k.must(k.stage())
+		return failure.ClassOf(cancelled), k.node.WriteFile(staging+`\file`, "text")
+	}},
+	"at once": {run: func(k *kit) (any, error) {
+		each := func(verb func() error) {
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					if err := verb(); err != nil {
+						k.t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		each(func() error { return k.stage() })
+		each(func() error { return k.Publish(k.ctx, staging, target) })
+		each(func() error { _, err := k.Expand(k.ctx, target, 0); return err })
+		each(func() error { return k.Unpublish(k.ctx, target) })
+		each(k.unstage)
+		each(func() error { return k.stageShare() })
+		each(k.unstage)
+		return k.node.Exists(staging), nil
+	}},
+}
+
+func plainServer() winsim.Model {
+	model := winsim.Default()
+	model.SMBServers[0].NoEncryption = true
+	return model
+}
+
+// disks describes the disks of the node.
+func (k *kit) disks() []nodeapi.Disk {
+	k.t.Helper()
+	machine, err := nodeapi.NewOn(k.node)
+	k.must(err)
+	found, err := machine.Describe(k.ctx)
+	k.must(err)
+	return found.Disks
+}
+
+// guid differs between two nodes.
+var guid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+func TestModes_Agree(t *testing.T) {
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			outcomes := map[mounter.Mode]string{}
+			for _, mode := range []mounter.Mode{mounter.Library, mounter.Daemon} {
+				t.Run(mode.String(), func(t *testing.T) {
+					model := winsim.Default
+					if c.model != nil {
+						model = c.model
+					}
+					k := newKit(t, mode, model())
+					result, err := c.run(k)
+					class := failure.ClassOf(err)
+					if class != c.want.class || !strings.Contains(fmt.Sprint(err), c.want.says) {
+						t.Errorf("%v (%s), want %s with %q", err, class, c.want.class, c.want.says)
+					}
+					if s, _ := status.FromError(err); s.Code() != class.Code() {
+						t.Errorf("the code is %s, want %s", s.Code(), class.Code())
+					}
+					code, _ := failure.WindowsCode(err)
+					outcomes[mode] = guid.ReplaceAllString(fmt.Sprintf("%v; %v; %s; %d", result, err, class, code), "GUID")
+				})
+			}
+			if outcomes[mounter.Library] != outcomes[mounter.Daemon] {
+				t.Errorf("the modes differ:\n%s\n%s", outcomes[mounter.Library], outcomes[mounter.Daemon])
+			}
+		})
+	}
+}
