@@ -61,10 +61,8 @@ func TestDrivers(t *testing.T) {
 				}
 			}
 		})
-		for _, row := range earlier {
-			if !complete && row[0] == name {
-				table.Add(row...)
-			}
+		if !complete {
+			keep(&table, earlier, name)
 		}
 	}
 	if t.Failed() {
@@ -72,6 +70,22 @@ func TestDrivers(t *testing.T) {
 	}
 	if err := report.Write(root(t), "unmodified", table.String()); err != nil {
 		t.Error(err)
+	}
+}
+
+// keep adds the rows of an earlier run for a driver, or one that says that there are none.
+func keep(table *report.Table, earlier [][]string, name string) {
+	none := true
+	for _, row := range earlier {
+		if row[0] == name {
+			table.Add(row...)
+			none = false
+		}
+	}
+	if none {
+		row := slices.Repeat([]string{notRun}, len(table.Header))
+		row[0] = name
+		table.Add(row...)
 	}
 }
 
