@@ -138,6 +138,16 @@ lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rul
 	cd test/drivers && GOWORK=off ../../bin/tools/golangci-lint run ./...
 	cd examples && GOWORK=off ../bin/tools/golangci-lint run ./... # 'make test' vets what is for Windows
 
+# Of what we ship and what drivers import, as it is on Windows and here. It asks vuln.go.dev.
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+.PHONY: vulnerabilities
+vulnerabilities: ## Look for known vulnerabilities in the code that our modules call; needs the internet
+	GOBIN=$(CURDIR)/bin/tools $(GO) install $(GOVULNCHECK)
+	@for module in . client mounter; do for os in windows linux; do \
+		echo "govulncheck $$module ($$os)"; \
+		(cd $$module && GOWORK=off GOOS=$$os $(CURDIR)/bin/tools/govulncheck ./...) || exit; \
+	done; done
+
 # The results go to a file and to docs/performance.md. The benchmark binaries run one after the
 # other. Without Wine, its part is left out.
 BENCH_OUTPUT := bin/bench
