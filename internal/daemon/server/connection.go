@@ -20,7 +20,12 @@ const (
 	frameCost      = 128      // what gRPC keeps for a frame of a message, beside its bytes
 )
 
-// Limits of the requests of one connection that have begun and that the client has not sent completely.
+// maxArriving is the number of requests of one process that have begun and that the client has not sent
+// completely. More are refused before gRPC spends a goroutine on them. Clients of gRPC send a request at
+// once, but may begin many before they send the first message.
+const maxArriving = 256
+
+// Limits of such requests of one connection.
 const (
 	// maxArrivingBytes is enough for eight of the largest requests.
 	maxArrivingBytes = 8 << 20
@@ -33,15 +38,19 @@ const (
 // maxWatches is the number of health watches of one connection. A client needs one.
 const maxWatches = 4
 
+// maxRefused is how many requests are refused because of a limit before the client loses its connection.
+const maxRefused = 256
+
 // goAwayTimeout limits the attempt to tell a client why its connection ends.
 const goAwayTimeout = 10 * time.Millisecond
 
 // connection is an accepted connection. It counts what its client makes the server hold.
 type connection struct {
 	net.Conn
-	owner *connections
-	pid   int    // of the process at the other end; 0: unknown
-	begin []byte // received before gRPC reads
+	owner  *connections
+	pid    int      // of the process at the other end; 0: unknown
+	client *process // the same
+	begin  []byte   // received before gRPC reads
 
 	counted bool   // by the observer; the crowd's mutex protects it
 	name    string // of the process, known when gRPC gets the connection
@@ -51,6 +60,7 @@ type connection struct {
 	calls    atomic.Int64 // requests without an answer
 	useful   atomic.Bool  // it has had a call
 	watches  atomic.Int64
+	refused  atomic.Int64 // requests
 	ended    atomic.Bool
 	cost     atomic.Int64 // of all streams and the connection itself, in bytes
 
@@ -59,8 +69,9 @@ type connection struct {
 	in            frames
 	streams       []stream
 	lastStream    uint32
+	closed        bool
 	spent         int64 // for the streams
-	arriving      int   // streams whose message has not arrived
+	arriving      int   // streams that have not arrived
 	arrivingBytes int64 // spent for these
 
 	writeMu sync.Mutex
@@ -112,7 +123,7 @@ func (c *connection) Read(b []byte) (n int, err error) {
 // observe follows the requests in what the client sends, and returns why the connection must end.
 func (c *connection) observe(b []byte, now int64) (problem string) {
 	c.mu.Lock()
-	before := c.spent
+	before, arriving := c.spent, c.arriving
 	for len(b) > 0 {
 		if c.preface > 0 {
 			n := min(c.preface, len(b))
@@ -138,6 +149,7 @@ func (c *connection) observe(b []byte, now int64) (problem string) {
 		problem = reasonArriving
 	}
 	delta := c.spent - before
+	c.count(c.arriving - arriving)
 	c.mu.Unlock()
 	c.charge(delta)
 	return problem
@@ -233,7 +245,7 @@ func (c *connection) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.writes.Add(1)
 	c.mu.Lock()
-	before := c.spent
+	before, arriving := c.spent, c.arriving
 	for rest := b[:max(0, n)]; len(rest) > 0; {
 		var began bool
 		_, rest, began = c.out.next(rest)
@@ -242,6 +254,7 @@ func (c *connection) Write(b []byte) (int, error) {
 		}
 	}
 	delta := c.spent - before
+	c.count(c.arriving - arriving)
 	c.mu.Unlock()
 	c.charge(delta)
 	return n, err
@@ -256,6 +269,20 @@ func (c *connection) answer() {
 		if i := c.find(c.out.stream()); i >= 0 {
 			c.streams[i].answered = c.owner.crowd.ticks.Load()
 		}
+	}
+}
+
+// count counts requests that arrive for the client's process. The caller holds c.mu.
+func (c *connection) count(arriving int) {
+	if arriving != 0 && !c.closed {
+		c.client.arriving.Add(int64(arriving))
+	}
+}
+
+// refuse is called when a request is refused because of a limit.
+func (c *connection) refuse(reason string) {
+	if c.refused.Add(1) > maxRefused {
+		c.end(reason)
 	}
 }
 
@@ -334,7 +361,7 @@ func (c *connection) end(reason string) {
 func (c *connection) sayWhy(reason string) {
 	_ = c.SetWriteDeadline(time.Now().Add(goAwayTimeout))
 	framer := http2.NewFramer(c.Conn, nil)
-	if !c.greeted() {
+	if c.writes.Load() == 0 {
 		_ = framer.WriteSettings() // a server's first frame
 	}
 	c.mu.Lock()
@@ -345,6 +372,10 @@ func (c *connection) sayWhy(reason string) {
 
 func (c *connection) Close() error {
 	c.ended.Store(true)
+	c.mu.Lock()
+	c.count(-c.arriving)
+	c.closed = true
+	c.mu.Unlock()
 	c.owner.crowd.leave(c)
 	return c.Conn.Close()
 }

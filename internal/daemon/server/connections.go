@@ -132,6 +132,12 @@ func (c *connections) acceptOne() error {
 // welcome passes on a connection that greets.
 func (c *connections) welcome(conn *connection) {
 	err := conn.awaitGreeting(c.timeout)
+	if wait := c.crowd.wait(conn.pid); err == nil && wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-c.closed:
+		}
+	}
 	c.newcomers.Add(-1)
 	select {
 	case c.settled <- struct{}{}:

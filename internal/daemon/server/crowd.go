@@ -32,6 +32,7 @@ const (
 	reasonArriving   = "requests do not arrive"       // too large or too slow
 	reasonNotReading = "answers are not read"
 	reasonHeld       = "requests take too much memory" // of all clients, this one has most
+	reasonWatching   = "too many watches"
 )
 
 // ConnectionObserver is an Observer that also sees connections. Its methods are called concurrently and
@@ -59,6 +60,7 @@ type crowd struct {
 	open      map[*connection]struct{}
 	processes map[int]*process
 	notes     map[string]*note
+	penalties map[int]time.Time // until when new connections of a process wait
 	sweeping  bool
 	stopped   bool
 	sweeper   *time.Timer
@@ -69,6 +71,7 @@ type process struct {
 	name, user  string
 	described   bool
 	connections int
+	arriving    atomic.Int64 // requests that are not complete
 }
 
 // note is what has not been logged.
@@ -81,7 +84,7 @@ func newCrowd(logger klog.Logger, cfg Config) *crowd {
 	observer, _ := cfg.Observer.(ConnectionObserver)
 	c := &crowd{
 		logger: logger, observer: observer, timeout: cfg.ArrivalTimeout, most: cfg.MaxHeldBytes,
-		open: map[*connection]struct{}{}, processes: map[int]*process{}, notes: map[string]*note{},
+		open: map[*connection]struct{}{}, processes: map[int]*process{}, notes: map[string]*note{}, penalties: map[int]time.Time{},
 	}
 	c.ticks.Store(1)
 	return c
@@ -100,6 +103,10 @@ func (c *crowd) enter(conn *connection) (surplus *connection, reason string) {
 		c.processes[conn.pid] = client
 	}
 	client.connections++
+	conn.client = client
+	if conn.pid == 0 {
+		conn.client = &process{} // it may be another process than the others that are unknown
+	}
 	conn.owner.count++
 	c.open[conn] = struct{}{}
 	conn.cost.Store(silentCost)
@@ -303,6 +310,7 @@ func (c *crowd) sweep() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	maps.DeleteFunc(c.penalties, func(_ int, until time.Time) bool { return now.After(until) })
 	if len(c.open) == 0 || c.stopped {
 		c.sweeping = false
 		return
@@ -329,6 +337,9 @@ func (c *crowd) note(conn *connection, reason string) {
 	}
 	now := time.Now()
 	c.mu.Lock()
+	if reason != reasonDisplaced && reason != reasonRefused && reason != reasonSilent {
+		c.penalties[conn.pid] = now.Add(penalty)
+	}
 	n := c.notes[reason]
 	if n == nil {
 		n = &note{}
@@ -344,6 +355,17 @@ func (c *crowd) note(conn *connection, reason string) {
 	c.mu.Unlock()
 	c.logger.Info("Ending connections of a client", "reason", reason, "endpoint", conn.owner.name,
 		"process", name, "pid", conn.pid, "user", user, "connections", count)
+}
+
+// penalty is how long new connections of a process wait after one was ended because of what it sent. It
+// leaves time for the calls of others.
+const penalty = time.Second
+
+// wait returns how long a new connection of a process has to wait.
+func (c *crowd) wait(pid int) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Until(c.penalties[pid])
 }
 
 // printable is the name of a process as the log and the metrics can have it. A process chooses its name.

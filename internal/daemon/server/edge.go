@@ -11,6 +11,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
@@ -92,6 +93,7 @@ func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 	if conn := caller(stream.Context()).conn; conn != nil {
 		defer conn.watches.Add(-1)
 		if conn.watches.Add(1) > maxWatches {
+			conn.refuse(reasonWatching)
 			return status.Errorf(codes.ResourceExhausted, "%s: this connection already has %d watches; share one", info.FullMethod, maxWatches)
 		}
 	}
@@ -100,6 +102,20 @@ func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 	defer context.AfterFunc(e.streams, cancel)()
 	return handler(srv, endingStream{stream, ctx})
 }
+
+// admit refuses requests of a process that begins too many and does not finish them. gRPC calls it for
+// each connection by the goroutine that reads, and must not wait for it.
+func admit(ctx context.Context, _ *tap.Info) (context.Context, error) {
+	conn := caller(ctx).conn
+	if conn == nil || conn.client.arriving.Load() <= maxArriving {
+		return ctx, nil
+	}
+	conn.refuse(reasonArriving)
+	return nil, errArriving
+}
+
+// errArriving is made once: a client that gets it makes many requests.
+var errArriving = status.Errorf(codes.ResourceExhausted, "more than %d requests of this process have begun and do not arrive; finish them first", maxArriving)
 
 // endingStream is a stream with another context.
 type endingStream struct {

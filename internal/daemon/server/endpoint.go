@@ -80,6 +80,7 @@ func newGRPCServer(logger klog.Logger, cfg Config, e grpcapi.Endpoint) *grpcServ
 		// Clients in other languages keep idle connections alive with pings, which are
 		// harmless here.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.InTapHandle(admit),
 		grpc.UnaryInterceptor(edge.unary),
 		grpc.StreamInterceptor(edge.stream),
 	)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,21 +124,51 @@ func TestLimits_Headers(t *testing.T) {
 	}
 }
 
-// TestLimits_Streams: the server refuses calls beyond the limit of a connection.
+// TestLimits_Streams: the server refuses calls of a process beyond the limit of those that do not arrive,
+// and then ends the connection. A new client waits a little.
 func TestLimits_Streams(t *testing.T) {
 	r := start(t, always)
 	c := r.greet()
-	block := callHeaders()
-	for i := range uint32(1001) { // without a message each call stays open
-		if err := c.WriteHeaders(http2.HeadersFrameParam{StreamID: 2*i + 1, BlockFragment: block, EndHeaders: true}); err != nil {
-			t.Fatal(err)
+	go func() {
+		for i := range uint32(1001) { // without a message each call stays open
+			if c.half(2*i+1, 0, 0) != nil {
+				return // the connection is closed
+			}
 		}
+	}()
+	c.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	frame, err := until[*http2.MetaHeadersFrame](c)
+	if err != nil {
+		t.Fatal(err)
 	}
-	frame, err := until[*http2.RSTStreamFrame](c)
-	if err != nil || frame.StreamID != 2*1000+1 {
-		t.Errorf("call 1001 was not refused: %v, %v", frame, err)
+	code := slices.IndexFunc(frame.Fields, func(f hpack.HeaderField) bool { return f.Name == "grpc-status" })
+	if code < 0 || frame.Fields[code].Value != "8" { // ResourceExhausted
+		t.Errorf("the first answer is %v", frame.Fields)
 	}
+	c.mustGoAway(t, "requests do not arrive")
 	r.mustServe()
+}
+
+// TestLimits_Burst: as many callers as drivers have can begin at once.
+func TestLimits_Burst(t *testing.T) {
+	var begun sync.WaitGroup
+	const callers = 500
+	begun.Add(callers)
+	r := start(t, func(context.Context, string) (bool, error) {
+		begun.Done()
+		begun.Wait()
+		return true, nil
+	})
+	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			if _, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", 100)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // TestLimits_Message: the server refuses 100 MB before it reads them.
@@ -445,6 +476,31 @@ func TestLimits_Watches(t *testing.T) {
 	}
 	if _, err := filesystemv1.NewFilesystemClient(conn).PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "x"}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLimits_RefusedWatches: a client that goes on to ask for watches loses its connection, and the next
+// one has to wait, but is served.
+func TestLimits_RefusedWatches(t *testing.T) {
+	r := start(t, always)
+	conn := r.conn("v1")
+	health := healthv1.NewHealthClient(conn)
+	for i := range 300 {
+		watch, err := health.Watch(t.Context(), &healthv1.HealthCheckRequest{})
+		if err == nil {
+			_, err = watch.Recv()
+		}
+		if status.Code(err) == codes.Unavailable {
+			break
+		}
+		if i == 299 {
+			t.Error("300 watches, and the connection is still open")
+		}
+	}
+	r.mustServe()
+	r.mustStop(5 * time.Second)
+	if !strings.Contains(logged(r.logger), `reason="too many watches"`) {
+		t.Errorf("the operator does not know:\n%s", logged(r.logger))
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 var hostileTexts = map[string]string{
 	"NUL":           "a\x00b",
 	"control":       "a\nb\x1b[2J",
-	"10 MB":         strings.Repeat("x", 10<<20),
+	"1.5 MiB":       strings.Repeat("x", 1536<<10),
 	"64 KiB":        strings.Repeat("x", 64<<10),
 	"only NULs":     strings.Repeat("\x00", 100),
 	"not UTF-16":    "\uFFFF\uFFFE",

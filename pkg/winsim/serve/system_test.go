@@ -159,7 +159,7 @@ func TestSystem_HostileNames(t *testing.T) {
 		"NUL":           {"MSiSCSI\x00", codes.InvalidArgument},
 		"escapes":       {"\x1b[31m", codes.InvalidArgument},
 		"long":          {strings.Repeat("x", 1<<19), codes.InvalidArgument},
-		"ten megabytes": {strings.Repeat("x", 10<<20), codes.InvalidArgument},
+		"1.5 MiB":       {strings.Repeat("x", 1536<<10), codes.InvalidArgument},
 		"format verbs":  {"%s%n%!d", codes.NotFound},
 		"quotes":        {`' OR Name='kubelet`, codes.NotFound},
 	} {
