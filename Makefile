@@ -18,6 +18,7 @@ BENCHTIME ?= 0.5s
 FUZZTIME  ?= 20s
 FUZZJOBS  ?= 2
 SOAKTIME  ?= 60s
+ATTACKTIME ?= 5s
 SEED      ?= 1
 
 # The programs in cmd: those for Windows nodes, and those that also run here.
@@ -174,8 +175,14 @@ fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 		[ $$result = 0 ] || { echo "$$output"; exit 1; }' fuzz
 
 .PHONY: soak
-soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1); then clients that attack
+soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1)
 	$(GO) test -count=1 -v -timeout=30m ./test/soak -args -soak.time=$(SOAKTIME) -soak.seed=$(SEED)
+
+# ATTACKPAGE=docs/reliability.md also rewrites the table there.
+.PHONY: attack
+attack: native ## Attack csi-proxy-sim with each known attack, for ATTACKTIME (5s) each; its other clients must not notice
+	$(GO) test -count=1 -v -timeout=30m ./test/attack -args -attack.sim=$(CURDIR)/bin/csi-proxy-sim -attack.time=$(ATTACKTIME) \
+		$(if $(ATTACKPAGE),-attack.page=$(abspath $(ATTACKPAGE)))
 
 .PHONY: generate
 generate: ## Write the generated code, the reference of csi-proxyctl and the manifests

@@ -39,9 +39,9 @@ func TestLoad_LargeMessages(t *testing.T) {
 	start(t)
 	c := connect(t)
 	for range 5 {
-		_, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", 4<<20)})
+		_, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", 1536<<10)})
 		if status.Code(err) != codes.InvalidArgument || len(err.Error()) > 1000 {
-			t.Errorf("a request of 4 MiB: %.2000v, want a short %v", err, codes.InvalidArgument)
+			t.Errorf("a request of 1.5 MiB: %.2000v, want a short %v", err, codes.InvalidArgument)
 		}
 		if err := ask(t.Context(), c); err != nil {
 			t.Errorf("the next call: %v", err)

@@ -18,7 +18,15 @@ func TestDaemon(t *testing.T) {
 	install(t, p, "csi-proxy.exe")
 	compile(t, p, "./test/wine/daemon")
 	interrupt(t, p, `C:\csi-proxy.exe`)
-	run(t, p, `C:\`, nil, daemonTests)
+	run(t, p, `C:\`, nil, daemonTests, "-test.skip=^TestAttack$")
+}
+
+// TestAttacks attacks csi-proxy.exe on its pipes, as test/attack does csi-proxy-sim on its sockets.
+func TestAttacks(t *testing.T) {
+	p := open(t)
+	install(t, p, "csi-proxy.exe")
+	compile(t, p, "./test/wine/daemon")
+	run(t, p, `C:\`, nil, daemonTests, "-test.run=^TestAttack$")
 }
 
 // interrupt starts a program in a console, lets clients talk to it, and presses Ctrl+C, which

@@ -1,0 +1,411 @@
+// Package attack has clients that do their worst: they speak HTTP/2 frame by frame and keep no rule that
+// a client of gRPC keeps. Its tests measure what that does to csi-proxy-sim and to its other clients, and
+// those of test/wine do the same to csi-proxy.exe on pipes.
+package attack
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+)
+
+// Attack is what a hostile or broken client does until ctx ends.
+type Attack struct {
+	Name string
+	do   func(ctx context.Context, t target)
+}
+
+// Run attacks the endpoint that dial connects to, and returns how often it did what its name says.
+func (a Attack) Run(ctx context.Context, dial func(context.Context) (net.Conn, error)) int64 {
+	var count atomic.Int64
+	a.do(ctx, target{dial, &count})
+	return count.Load()
+}
+
+// Attacks are all of them. The first three took gigabytes, or every place.
+var Attacks = []Attack{
+	{"1 connection, 1000 requests that declare 1.9 MB and send 1.8 MB", halfSent},
+	{"200 connections with 1000 headers without a message each", headersOnly},
+	{"1024 connections with one health watch each", watch(1024, 1)},
+	{"none", func(ctx context.Context, _ target) { <-ctx.Done() }},
+	{"60 connections with 1000 health watches each", watch(60, 1000)},
+	{"1 connection, requests that arrive in frames of 1 byte", tinyFrames},
+	{"100 connections that never read their answers", neverRead},
+	{"100 connections that never open their window", noWindow},
+	{"6000 connections that send nothing", silent},
+	{"5000 connections that greet and then idle", idle},
+	{"connections opened and closed", flood},
+	{"300 requests that arrive byte by byte", slowLoris},
+	{"headers of 1 MiB", hugeHeaders},
+	{"messages of 100 MB", hugeMessages},
+	{"4 connections that begin and reset requests", rapidReset},
+	{"pings and settings without end", pings},
+}
+
+// target is what is attacked.
+type target struct {
+	dial  func(context.Context) (net.Conn, error)
+	count *atomic.Int64
+}
+
+// several does something from a number of goroutines until ctx ends.
+func several(ctx context.Context, number int, do func()) {
+	var all sync.WaitGroup
+	for range number {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				do()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// each does something once from each of a number of goroutines, and waits for the end of ctx.
+func each(ctx context.Context, number int, do func()) {
+	var all sync.WaitGroup
+	for range number {
+		all.Go(do)
+	}
+	all.Wait()
+	<-ctx.Done()
+}
+
+// client is a connection that sends any frame it likes.
+type client struct {
+	net.Conn
+	*http2.Framer
+	buffer *bytes.Buffer // frames that are not sent
+}
+
+// open opens a connection that is closed when ctx ends.
+func (t target) open(ctx context.Context) (client, bool) {
+	conn, err := t.dial(ctx)
+	if err != nil {
+		pause(ctx, time.Millisecond)
+		return client{}, false
+	}
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	buffer := &bytes.Buffer{}
+	return client{conn, http2.NewFramer(buffer, nil), buffer}, true
+}
+
+// greet opens a connection and sends what an HTTP/2 client sends first. Answers are read and ignored.
+func (t target) greet(ctx context.Context) (client, bool) {
+	c, ok := t.greetUnread(ctx)
+	if ok {
+		go func() { _, _ = io.Copy(io.Discard, c.Conn) }() // until it is closed
+	}
+	return c, ok
+}
+
+func (t target) greetUnread(ctx context.Context, settings ...http2.Setting) (client, bool) {
+	c, ok := t.open(ctx)
+	if !ok {
+		return c, false
+	}
+	c.buffer.WriteString(http2.ClientPreface)
+	_ = c.WriteSettings(settings...) // a buffer takes everything
+	return c, c.send()
+}
+
+// send sends the frames of the buffer.
+func (c client) send() bool {
+	_, err := c.buffer.WriteTo(c.Conn)
+	return err == nil
+}
+
+// begin begins a call without its message.
+func (c client) begin(stream uint32, method string) {
+	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(
+		hpack.HeaderField{Name: ":method", Value: "POST"},
+		hpack.HeaderField{Name: ":scheme", Value: "http"},
+		hpack.HeaderField{Name: ":path", Value: method},
+		hpack.HeaderField{Name: ":authority", Value: "localhost"},
+		hpack.HeaderField{Name: "content-type", Value: "application/grpc"},
+		hpack.HeaderField{Name: "te", Value: "trailers"},
+	), EndHeaders: true})
+}
+
+// headers is a block of header fields.
+func headers(fields ...hpack.HeaderField) []byte {
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	for _, field := range fields {
+		_ = encoder.WriteField(field) // a buffer takes everything
+	}
+	return block.Bytes()
+}
+
+const pathExists = filesystemv1.Filesystem_PathExists_FullMethodName
+
+// declare is the beginning of a message of a number of bytes.
+func declare(size uint32) []byte { return binary.BigEndian.AppendUint32([]byte{0}, size) }
+
+// streamID is the number of a client's nth stream.
+func streamID(n int) uint32 { return uint32(2*n + 1) }
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// halfSent sends much of many messages and finishes none. A server opens the window of a stream to the
+// length that its message declares.
+func halfSent(ctx context.Context, t target) {
+	const declared, sent, part = 1900 << 10, 1800 << 10, 16 << 10
+	several(ctx, 1, func() {
+		c, ok := t.greet(ctx)
+		if !ok {
+			return
+		}
+		defer c.Close()
+		for n := range 1000 {
+			c.begin(streamID(n), pathExists)
+			_ = c.WriteData(streamID(n), false, declare(declared))
+			if !c.send() {
+				return
+			}
+			t.count.Add(1)
+		}
+		for range sent / part {
+			for n := range 1000 {
+				_ = c.WriteData(streamID(n), false, make([]byte, part))
+				if !c.send() {
+					return
+				}
+			}
+		}
+		<-ctx.Done()
+	})
+}
+
+func headersOnly(ctx context.Context, t target) {
+	several(ctx, 200, func() {
+		c, ok := t.greet(ctx)
+		if !ok {
+			return
+		}
+		defer c.Close()
+		for n := range 1000 {
+			c.begin(streamID(n), pathExists)
+			if !c.send() {
+				return
+			}
+			t.count.Add(1)
+		}
+		_, _ = c.Read(make([]byte, 1)) // until the server closes it
+	})
+}
+
+func watch(connections, watches int) func(context.Context, target) {
+	return func(ctx context.Context, t target) {
+		each(ctx, connections, func() {
+			for ctx.Err() == nil {
+				c, ok := t.greet(ctx)
+				if !ok {
+					continue
+				}
+				for n := range watches {
+					c.begin(streamID(n), healthv1.Health_Watch_FullMethodName)
+					_ = c.WriteData(streamID(n), true, declare(0))
+					if !c.send() {
+						break
+					}
+					t.count.Add(1)
+				}
+				return // and hold it
+			}
+		})
+	}
+}
+
+func tinyFrames(ctx context.Context, t target) {
+	several(ctx, 1, func() {
+		c, ok := t.greet(ctx)
+		if !ok {
+			return
+		}
+		defer c.Close()
+		for n := range 900 {
+			c.begin(streamID(n), pathExists)
+			_ = c.WriteData(streamID(n), false, declare(1<<20))
+			for range 60 << 10 {
+				_ = c.WriteData(streamID(n), false, []byte{0})
+			}
+			t.count.Add(60 << 10)
+			if !c.send() {
+				return
+			}
+		}
+	})
+}
+
+// calls makes calls until the server ends the connection.
+func (t target) calls(ctx context.Context, c client) {
+	for n := 0; ctx.Err() == nil; n++ {
+		c.begin(streamID(n), pathExists)
+		_ = c.WriteData(streamID(n), true, declare(0))
+		if !c.send() {
+			return
+		}
+		t.count.Add(1)
+	}
+}
+
+func neverRead(ctx context.Context, t target) {
+	several(ctx, 100, func() {
+		if c, ok := t.greetUnread(ctx); ok {
+			t.calls(ctx, c)
+			_ = c.Close()
+		}
+	})
+}
+
+func noWindow(ctx context.Context, t target) {
+	several(ctx, 100, func() {
+		c, ok := t.greetUnread(ctx, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		if !ok {
+			return
+		}
+		go func() { _, _ = io.Copy(io.Discard, c.Conn) }()
+		t.calls(ctx, c)
+		_ = c.Close()
+	})
+}
+
+func silent(ctx context.Context, t target) {
+	several(ctx, 16, func() {
+		if t.count.Load() >= 6000 {
+			<-ctx.Done()
+		} else if _, ok := t.open(ctx); ok {
+			t.count.Add(1)
+		}
+	})
+}
+
+func idle(ctx context.Context, t target) {
+	several(ctx, 16, func() {
+		if t.count.Load() >= 5000 {
+			<-ctx.Done()
+		} else if _, ok := t.greet(ctx); ok {
+			t.count.Add(1)
+		}
+	})
+}
+
+func flood(ctx context.Context, t target) {
+	several(ctx, 4, func() {
+		if conn, err := t.dial(ctx); err == nil {
+			_ = conn.Close()
+			t.count.Add(1)
+		}
+	})
+}
+
+func slowLoris(ctx context.Context, t target) {
+	several(ctx, 300, func() {
+		c, ok := t.greet(ctx)
+		if !ok {
+			return
+		}
+		defer c.Close()
+		c.begin(1, pathExists)
+		for _, b := range bytes.Clone(c.buffer.Bytes()) {
+			if _, err := c.Write([]byte{b}); err != nil {
+				return
+			}
+			t.count.Add(1)
+			pause(ctx, 10*time.Millisecond)
+		}
+	})
+}
+
+func hugeHeaders(ctx context.Context, t target) {
+	padding := headers(hpack.HeaderField{Name: "x-padding", Value: strings.Repeat("X", 16000)})
+	several(ctx, 4, func() {
+		c, ok := t.greet(ctx)
+		if !ok {
+			return
+		}
+		defer c.Close()
+		_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: padding})
+		for range 64 {
+			_ = c.WriteContinuation(1, false, padding)
+		}
+		_ = c.send() // the server may close it before the end
+		t.count.Add(1)
+	})
+}
+
+func hugeMessages(ctx context.Context, t target) {
+	several(ctx, 2, func() {
+		c, ok := t.greet(ctx)
+		if !ok {
+			return
+		}
+		defer c.Close()
+		for n := 0; ctx.Err() == nil; n++ {
+			c.begin(streamID(n), pathExists)
+			_ = c.WriteData(streamID(n), false, declare(100<<20))
+			for range 3 { // what the window allows
+				_ = c.WriteData(streamID(n), false, make([]byte, 16<<10))
+			}
+			if !c.send() {
+				return
+			}
+			t.count.Add(1)
+		}
+	})
+}
+
+func rapidReset(ctx context.Context, t target) {
+	several(ctx, 4, func() {
+		c, ok := t.greet(ctx)
+		if !ok {
+			return
+		}
+		defer c.Close()
+		for n := 0; ctx.Err() == nil; n++ {
+			c.begin(streamID(n), pathExists)
+			_ = c.WriteData(streamID(n), true, declare(0))
+			_ = c.WriteRSTStream(streamID(n), http2.ErrCodeCancel)
+			if !c.send() {
+				return
+			}
+			t.count.Add(1)
+		}
+	})
+}
+
+func pings(ctx context.Context, t target) {
+	several(ctx, 4, func() {
+		c, ok := t.greet(ctx)
+		if !ok {
+			return
+		}
+		defer c.Close()
+		for ctx.Err() == nil {
+			_ = c.WritePing(false, [8]byte{})
+			_ = c.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 15})
+			if !c.send() {
+				return
+			}
+			t.count.Add(2)
+		}
+	})
+}
