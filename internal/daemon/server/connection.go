@@ -25,6 +25,9 @@ const (
 // once, but may begin many before they send the first message.
 const maxArriving = 256
 
+// maxOpen is the number of requests of one process that have no answer yet, or whose answer is not read.
+const maxOpen = 2048
+
 // Limits of such requests of one connection.
 const (
 	// maxArrivingBytes is enough for eight of the largest requests.
@@ -123,7 +126,7 @@ func (c *connection) Read(b []byte) (n int, err error) {
 // observe follows the requests in what the client sends, and returns why the connection must end.
 func (c *connection) observe(b []byte, now int64) (problem string) {
 	c.mu.Lock()
-	before, arriving := c.spent, c.arriving
+	before, arriving, open := c.spent, c.arriving, len(c.streams)
 	for len(b) > 0 {
 		if c.preface > 0 {
 			n := min(c.preface, len(b))
@@ -149,7 +152,7 @@ func (c *connection) observe(b []byte, now int64) (problem string) {
 		problem = reasonArriving
 	}
 	delta := c.spent - before
-	c.count(c.arriving - arriving)
+	c.count(c.arriving-arriving, len(c.streams)-open)
 	c.mu.Unlock()
 	c.charge(delta)
 	return problem
@@ -245,7 +248,7 @@ func (c *connection) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.writes.Add(1)
 	c.mu.Lock()
-	before, arriving := c.spent, c.arriving
+	before, arriving, open := c.spent, c.arriving, len(c.streams)
 	for rest := b[:max(0, n)]; len(rest) > 0; {
 		var began bool
 		_, rest, began = c.out.next(rest)
@@ -254,7 +257,7 @@ func (c *connection) Write(b []byte) (int, error) {
 		}
 	}
 	delta := c.spent - before
-	c.count(c.arriving - arriving)
+	c.count(c.arriving-arriving, len(c.streams)-open)
 	c.mu.Unlock()
 	c.charge(delta)
 	return n, err
@@ -272,10 +275,16 @@ func (c *connection) answer() {
 	}
 }
 
-// count counts requests that arrive for the client's process. The caller holds c.mu.
-func (c *connection) count(arriving int) {
-	if arriving != 0 && !c.closed {
+// count counts requests for the client's process. The caller holds c.mu.
+func (c *connection) count(arriving, open int) {
+	if c.closed {
+		return
+	}
+	if arriving != 0 {
 		c.client.arriving.Add(int64(arriving))
+	}
+	if open != 0 {
+		c.client.open.Add(int64(open))
 	}
 }
 
@@ -373,7 +382,7 @@ func (c *connection) sayWhy(reason string) {
 func (c *connection) Close() error {
 	c.ended.Store(true)
 	c.mu.Lock()
-	c.count(-c.arriving)
+	c.count(-c.arriving, -len(c.streams))
 	c.closed = true
 	c.mu.Unlock()
 	c.owner.crowd.leave(c)

@@ -33,6 +33,7 @@ const (
 	reasonNotReading = "answers are not read"
 	reasonHeld       = "requests take too much memory" // of all clients, this one has most
 	reasonWatching   = "too many watches"
+	reasonOpen       = "too many requests at once"
 )
 
 // ConnectionObserver is an Observer that also sees connections. Its methods are called concurrently and
@@ -72,6 +73,7 @@ type process struct {
 	described   bool
 	connections int
 	arriving    atomic.Int64 // requests that are not complete
+	open        atomic.Int64 // requests without an answer
 }
 
 // note is what has not been logged.

@@ -103,19 +103,27 @@ func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 	return handler(srv, endingStream{stream, ctx})
 }
 
-// admit refuses requests of a process that begins too many and does not finish them. gRPC calls it for
-// each connection by the goroutine that reads, and must not wait for it.
+// admit refuses requests of a process that has too many already. gRPC calls it before it spends a
+// goroutine on the request, and must not wait for it.
 func admit(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	conn := caller(ctx).conn
-	if conn == nil || conn.client.arriving.Load() <= maxArriving {
-		return ctx, nil
+	switch {
+	case conn == nil:
+	case conn.client.arriving.Load() > maxArriving:
+		conn.refuse(reasonArriving)
+		return nil, errArriving
+	case conn.client.open.Load() > maxOpen:
+		conn.refuse(reasonOpen)
+		return nil, errOpen
 	}
-	conn.refuse(reasonArriving)
-	return nil, errArriving
+	return ctx, nil
 }
 
-// errArriving is made once: a client that gets it makes many requests.
-var errArriving = status.Errorf(codes.ResourceExhausted, "more than %d requests of this process have begun and do not arrive; finish them first", maxArriving)
+// These errors are made once: a client that gets them makes many requests.
+var (
+	errArriving = status.Errorf(codes.ResourceExhausted, "more than %d requests of this process have begun and do not arrive; finish them first", maxArriving)
+	errOpen     = status.Errorf(codes.ResourceExhausted, "more than %d requests of this process have no answer yet; make fewer at once, and read the answers", maxOpen)
+)
 
 // endingStream is a stream with another context.
 type endingStream struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -145,7 +146,7 @@ func TestLimits_Streams(t *testing.T) {
 	if code < 0 || frame.Fields[code].Value != "8" { // ResourceExhausted
 		t.Errorf("the first answer is %v", frame.Fields)
 	}
-	c.mustGoAway(t, "requests do not arrive")
+	r.mustEnd(c, "requests do not arrive")
 	r.mustServe()
 }
 
@@ -362,6 +363,46 @@ func (c rawClient) mustGoAway(t *testing.T, want string) {
 	}
 }
 
+// mustEnd waits for the end of a connection whose client still sends, and may therefore not get the reason.
+// The log has it.
+func (r *running) mustEnd(c rawClient, reason string) {
+	r.t.Helper()
+	var err error
+	for err == nil {
+		_, err = c.next()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		r.t.Error("the connection is still open")
+	}
+	if want := fmt.Sprintf("reason=%q", reason); !strings.Contains(logged(r.logger), want) {
+		r.t.Errorf("no %s in the log:\n%s", want, logged(r.logger))
+	}
+}
+
+// TestLimits_Open: a process has a limited number of calls without an answer on all its connections.
+func TestLimits_Open(t *testing.T) {
+	finish := make(chan struct{})
+	r := start(t, func(context.Context, string) (bool, error) {
+		<-finish
+		return true, nil
+	})
+	defer close(finish)
+	for i := range 3 {
+		c := r.greet()
+		for n := range uint32(900) {
+			if err := c.whole(2*n + 1); err != nil && i < 2 {
+				t.Fatal(err)
+			}
+		}
+		if i == 2 {
+			frame, err := until[*http2.HeadersFrame](c)
+			if err != nil || !frame.StreamEnded() {
+				t.Errorf("2700 calls are open: %v, %v", frame, err)
+			}
+		}
+	}
+}
+
 // TestLimits_ArrivingTime: a request whose message does not follow costs its client the connection.
 func TestLimits_ArrivingTime(t *testing.T) {
 	r := start(t, always, func(cfg *server.Config) { cfg.ArrivalTimeout = 100 * time.Millisecond })
@@ -430,7 +471,7 @@ func TestLimits_ArrivingBytes(t *testing.T) {
 			}
 		}
 	}()
-	c.mustGoAway(t, "requests do not arrive")
+	r.mustEnd(c, "requests do not arrive")
 	r.mustServe()
 }
 
@@ -452,7 +493,7 @@ func TestLimits_Held(t *testing.T) {
 			break // the connection is closed
 		}
 	}
-	c.mustGoAway(t, "requests take too much memory")
+	r.mustEnd(c, "requests take too much memory")
 	call()
 	r.mustStop(5 * time.Second)
 	if n := strings.Count(logged(r.logger), "INFO Ending connections of a client"); n != 1 {

@@ -9,7 +9,7 @@ var limits = []limit{
 	{"Goroutines kept ready per endpoint", "{streamWorkers}", "internal/daemon/server/endpoint.go"},
 	{"Connections per endpoint", "{DefaultMaxConnections}; another one replaces one of the process that has most", "internal/daemon/server/server.go"},
 	{"A request between its headers and its end", "{DefaultArrivalTimeout}, then its connection is closed", "internal/daemon/server/server.go"},
-	{"Requests of a process that are not complete", "{maxArriving}; more are refused", "internal/daemon/server/connection.go"},
+	{"Requests of a process", "{maxOpen} without an answer, {maxArriving} that are not complete; more are refused", "internal/daemon/server/connection.go"},
 	{"Requests of a connection that are not complete", "{maxArrivingBytes:B}; {maxSlow} that take longer than {slowAfter}", "internal/daemon/server/connection.go"},
 	{"Health watches per connection", "{maxWatches}; it is closed after {maxRefused} refused requests", "internal/daemon/server/connection.go"},
 	{"What all clients make the server hold", "{maxHeld:B}, then the process that has most loses connections", "internal/daemon/server/crowd.go"},
