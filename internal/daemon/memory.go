@@ -59,7 +59,7 @@ const (
 	// until the second search for garbage.
 	reclaimEvery = 15 * time.Second
 	// reclaimMargin is what the daemon can use beyond the least so far.
-	reclaimMargin = 8 << 20
+	reclaimMargin = 4 << 20
 )
 
 // reclaim gives unused memory back to the system until ctx ends. Go by itself looks for garbage only if
