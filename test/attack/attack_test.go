@@ -175,8 +175,13 @@ func (s *server) figures(t *testing.T) (f figures) {
 		t.Fatal(err)
 	}
 	f.descriptors = len(descriptors)
-	client := http.Client{Timeout: 10 * time.Second}
-	response, err := client.Get("http://" + s.metrics + "/metrics")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.metrics+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return f // the peak is seen at another time
 	}
@@ -206,7 +211,7 @@ func number(pattern *regexp.Regexp, text []byte) int {
 }
 
 // measure lets clients work next to an attack.
-func measure(t *testing.T, a Attack, recover bool) result {
+func measure(t *testing.T, a Attack, andMemory bool) result {
 	t.Helper()
 	s := start(t)
 	r := result{name: a.Name}
@@ -227,7 +232,7 @@ func measure(t *testing.T, a Attack, recover bool) result {
 	go func() { over <- attacker.Wait() }()
 	var lasting sync.WaitGroup
 	stop := make(chan struct{})
-	lasting.Go(func() { // new clients, and the figures
+	lasting.Go(func() {
 		for done := false; !done; {
 			select {
 			case <-stop:
@@ -264,7 +269,7 @@ func measure(t *testing.T, a Attack, recover bool) result {
 	settled := func() bool {
 		r.after = s.figures(t)
 		return r.after.goroutines <= r.before.goroutines+leftover && r.after.descriptors <= r.before.descriptors+leftover &&
-			(!recover || float64(r.after.memory) <= recovery*float64(r.before.memory))
+			(!andMemory || float64(r.after.memory) <= recovery*float64(r.before.memory))
 	}
 	recovered := settled()
 	for end := time.Now().Add(recoveryTime); !recovered && time.Now().Before(end); recovered = settled() {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func TestAttack(t *testing.T) {
 				}
 			}
 			_, count := attacker.exit()
-			figure(t, "%s: %s times; %d calls of others; memory %d, then %d MB", a.Name, count, calls, before>>10, most>>10)
+			figure(t, "%s: %s times; %d calls of others; memory %d, then %d MB", a.Name, strings.TrimSpace(count), calls, before>>10, most>>10)
 			if most > 200<<10 {
 				t.Errorf("the daemon has %d MB", most>>10)
 			}
