@@ -62,10 +62,14 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 		return nil
 	}
 	number, err := m.node.findDisk(ctx, request.Disk)
-	if errors.Is(err, fs.ErrNotExist) { // it is detached already
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it is detached already
 		return nil
-	}
-	if err != nil {
+	case failure.ClassOf(err) == failure.InUse:
+		// A copy has the same keys. Nothing is mounted at the path, so the pod can end.
+		klog.FromContext(ctx).Info("Disk stays in its state, because it cannot be told from others", "path", path, "reason", err.Error())
+		return nil
+	case err != nil:
 		return err
 	}
 	return m.release(ctx, number)

@@ -1,0 +1,35 @@
+package mounter_test
+
+import (
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/mounter"
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestUnstage_Copy: a repetition cannot tell a disk from a copy with the same keys. It must succeed,
+// so that the pod can end, and must not touch either disk.
+func TestUnstage_Copy(t *testing.T) {
+	for _, mode := range []mounter.Mode{mounter.Library, mounter.Daemon} {
+		t.Run(mode.String(), func(t *testing.T) {
+			k := newKit(t, mode, winsim.Default())
+			keys := nodeapi.Query{Serial: "WINSIM0001"}
+			k.must(k.stage(func(r *mounter.StageRequest) { r.Disk = keys }))
+			copied, err := k.node.AttachDisk(winsim.Disk{Size: winsim.GiB, Serial: "WINSIM0001"})
+			k.must(err)
+			const other = staging + "-copy"
+			k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Disk = other, number(copied) }))
+			for range 2 {
+				if err := k.Unstage(k.ctx, mounter.UnstageRequest{Path: staging, Offline: true, Disk: keys}); err != nil {
+					t.Error(err)
+				}
+			}
+			for number, want := range map[uint32]bool{1: true, copied: false} {
+				if info, err := k.node.DiskInfo(number); err != nil || info.Offline != want {
+					t.Errorf("disk %d is %+v, %v; offline should be %v", number, info, err, want)
+				}
+			}
+		})
+	}
+}
