@@ -1,8 +1,10 @@
 package mounter_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -28,6 +30,28 @@ func TestUnstage_Copy(t *testing.T) {
 			for number, want := range map[uint32]bool{1: true, copied: false} {
 				if info, err := k.node.DiskInfo(number); err != nil || info.Offline != want {
 					t.Errorf("disk %d is %+v, %v; offline should be %v", number, info, err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestTaken: what is in the way is named with what a driver's user can do about it, not with methods
+// of the API.
+func TestTaken(t *testing.T) {
+	for _, mode := range []mounter.Mode{mounter.Library, mounter.Daemon} {
+		t.Run(mode.String(), func(t *testing.T) {
+			k := newKit(t, mode, winsim.Default())
+			const other = staging + "-other"
+			k.must(k.stage())
+			k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.Disk = other, number(2) }))
+			k.must(k.Publish(k.ctx, other, target))
+			for says, err := range map[string]error{
+				"unpublish that volume first": k.Publish(k.ctx, staging, target),
+				"unstage that volume first":   k.stageShare(),
+			} {
+				if failure.ClassOf(err) != failure.Exists || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "Rmdir") {
+					t.Errorf("%v, want %q", err, says)
 				}
 			}
 		})

@@ -67,7 +67,7 @@ func (m *Mounter) bind(ctx context.Context, source, target string) error {
 	if cleared, clearErr := m.clearForLink(ctx, target); clearErr != nil {
 		return clearErr
 	} else if !cleared {
-		return err
+		return newError(failure.Exists, "link", target, "it is a link or mount of another volume; unpublish that volume first")
 	}
 	return m.node.link(ctx, target, source)
 }

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -30,7 +31,7 @@ func (m *Mounter) stageShare(ctx context.Context, path string, share Share) erro
 	if cleared, clearErr := m.clearForLink(ctx, path); clearErr != nil {
 		return clearErr
 	} else if !cleared {
-		return err
+		return newError(failure.Exists, "link", path, "it is a link or mount of another volume; unstage that volume first")
 	}
 	return m.node.mapShare(ctx, share, path)
 }
