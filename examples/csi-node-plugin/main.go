@@ -19,12 +19,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
 
 	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/plugin"
-	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/storage"
+	"github.com/kubernetes-csi/csi-proxy/mounter"
 )
 
 func main() {
@@ -57,26 +58,32 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		return errors.New("set -node-id or NODE_NAME")
 	}
 
-	var node storage.Node
+	socket, err := socketPath(*endpoint)
+	if err != nil {
+		return err
+	}
+	var options []mounter.Option
 	switch *mode {
 	case "proxy":
-		proxy, err := storage.OverProxy(ctx)
-		if err != nil {
-			return err
-		}
-		defer proxy.Close()
-		node = proxy
+		options = []mounter.Option{mounter.In(mounter.Daemon), mounter.Wait()}
 	case "library":
-		library, err := storage.OverLibrary(storage.ThisMachine(), *kubelet)
-		if err != nil {
-			return err
-		}
-		node = library
+		// A HostProcess container has no other limit.
+		options = []mounter.Option{mounter.In(mounter.Library), mounter.WorkingDirs(*kubelet)}
 	default:
 		return fmt.Errorf("-mode must be proxy or library, got %q", *mode)
 	}
+	m, err := mounter.New(ctx, options...)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	// The library compiles on every system. It is better to say now that it cannot work than with
+	// every request.
+	if _, err := m.WithContext(ctx).IsLikelyNotMountPoint(*kubelet); errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("-mode=%s cannot work on %s; use -mode=proxy: %w", *mode, runtime.GOOS, err)
+	}
 
-	listener, err := listen(ctx, *endpoint)
+	listener, err := listen(ctx, socket)
 	if err != nil {
 		return err
 	}
@@ -88,19 +95,14 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 		NodeID:      *nodeID,
 		Controller:  *controller,
 		KubeletPath: *kubelet,
-		Storage:     node,
-		SpaceAt:     storage.SpaceAt,
+		Mounter:     m,
 		Log:         log,
 	})
 }
 
 // listen opens the CSI socket. It replaces one that an earlier process left, and creates its
 // directory: in a HostProcess container nothing is mounted there, so kubelet has not created it.
-func listen(ctx context.Context, endpoint string) (net.Listener, error) {
-	path, err := socketPath(endpoint)
-	if err != nil {
-		return nil, err
-	}
+func listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return nil, err
 	}

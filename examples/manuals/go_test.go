@@ -116,7 +116,11 @@ func newModule(t *testing.T, blocks ...manuals.Block) module {
 		m.write(name, string(content))
 	}
 	const ours = "-replace=github.com/kubernetes-csi/csi-proxy/"
-	output, err := m.run("", "mod", "edit", ours+"v2="+repository(t), ours+"client="+filepath.Join(repository(t), "client"))
+	args := []string{"mod", "edit", ours + "v2=" + repository(t)}
+	for _, name := range []string{"client", "mounter"} {
+		args = append(args, ours+name+"="+filepath.Join(repository(t), name))
+	}
+	output, err := m.run("", args...)
 	if err != nil {
 		t.Fatalf("go mod edit: %v\n%s", err, output)
 	}

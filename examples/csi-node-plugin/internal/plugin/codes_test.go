@@ -56,26 +56,13 @@ func TestCodes(t *testing.T) {
 				return err
 			}
 			defer func() {
-				if id, err := d.storage.MountedAt(ctx, staging); err != nil {
-					d.t.Errorf("the volume is not staged any more: %q, %v", id, err)
+				if staged, err := d.mounter.IsMountPoint(staging); err != nil || !staged {
+					d.t.Errorf("the volume is not staged any more: %v", err)
 				}
 			}()
 			return call(ctx, d)
 		}
 	}
-	unstage := func(handle string) func(context.Context, *driver) error {
-		return func(ctx context.Context, d *driver) error {
-			_, err := d.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: handle, StagingTargetPath: staging})
-			return err
-		}
-	}
-	unpublish := func(handle string) func(context.Context, *driver) error {
-		return func(ctx context.Context, d *driver) error {
-			_, err := d.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: handle, TargetPath: staging})
-			return err
-		}
-	}
-
 	for _, test := range []struct {
 		name string
 		call func(context.Context, *driver) error
@@ -95,18 +82,17 @@ func TestCodes(t *testing.T) {
 		{"a share without an access mode", stage("smb/files/data", staging, inMode("", csi.VolumeCapability_AccessMode_UNKNOWN)), codes.InvalidArgument, "UNKNOWN"},
 		{"a disk that is not attached", stage("disk/NONE", staging, mounted("ntfs")), codes.NotFound, "NONE"},
 		{"an unknown kind of volume", stage("tape/1", staging, mounted("ntfs")), codes.NotFound, "tape/1"},
-		{"the disk of the system", stage("disk/SYSTEM", staging, mounted("ntfs")), codes.PermissionDenied, "Windows runs from it"},
+		{"the disk of the system", stage("disk/SYSTEM", staging, mounted("ntfs")), codes.NotFound, "Windows runs from"},
 		{"a relative staging path", stage(handle, `plugins\staging`, mounted("ntfs")), codes.InvalidArgument, "absolute"},
 		{"a path outside the kubelet's", stage(handle, `C:\Windows\staging`, mounted("ntfs")), codes.PermissionDenied, `C:\Windows`},
 		{"a wrong password", stage("smb/files/data", staging, mounted(""), "csi", "wrong"), codes.PermissionDenied, "1326"},
 		{"a share that does not exist", stage("smb/files/none", staging, mounted(""), "csi", "csi-Pa55"), codes.NotFound, "67"},
-		{"a share for a folder that is not there", stage("smb/files/data", kubelet+`\none\staging`, mounted(""), "csi", "csi-Pa55"), codes.FailedPrecondition, kubelet + `\none does not exist`},
 		{"two disks with one serial number", func(ctx context.Context, d *driver) error {
 			if _, err := d.node.AttachDisk(winsim.Disk{Size: 1 << 30, Serial: "WINSIM0001"}); err != nil {
 				return err
 			}
 			return stage(handle, staging, mounted("ntfs"))(ctx, d)
-		}, codes.FailedPrecondition, "both have the serial number WINSIM0001"},
+		}, codes.FailedPrecondition, "several disks match"},
 		{"a share without a name", stage("smb/files", staging, mounted("")), codes.NotFound, "SHARE"},
 		{"an administrative share", stage("smb/files/C$", staging, mounted(""), "csi", "csi-Pa55"), codes.PermissionDenied, "administrative"},
 		{"a volume that is not staged", publish(func(*csi.NodePublishVolumeRequest) {}), codes.FailedPrecondition, "stage the volume first"},
@@ -130,25 +116,29 @@ func TestCodes(t *testing.T) {
 			}
 			return stage("disk/WINSIM0002", staging, mounted("ntfs"))(ctx, d)
 		}, codes.AlreadyExists, staging},
-		{"statistics of another volume", func(ctx context.Context, d *driver) error {
-			if err := stage(handle, staging, mounted("ntfs"))(ctx, d); err != nil {
+		{"a pod's folder with files", staged(func(ctx context.Context, d *driver) error {
+			const target = kubelet + `\plugins\empty`
+			if err := d.node.WriteFile(target+`\file`, "not ours"); err != nil {
 				return err
 			}
-			_, err := d.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: "disk/WINSIM0002", VolumePath: staging})
-			return err
-		}, codes.NotFound, "another volume"},
-		{"to unstage another volume", staged(unstage("disk/WINSIM0002")), codes.FailedPrecondition, "another volume"},
-		{"to unstage a share where a disk is", staged(unstage("smb/files/data")), codes.FailedPrecondition, "another volume"},
-		{"to unpublish another volume", staged(unpublish("disk/WINSIM0002")), codes.FailedPrecondition, "another volume"},
-		{"to unpublish a share where a disk is", staged(unpublish("smb/files/data")), codes.FailedPrecondition, "another volume"},
-		{"to unpublish what is staged", staged(unpublish(handle)), codes.FailedPrecondition, "unstage the volume instead"},
-		{"a second staging path", staged(stage(handle, kubelet+`\plugins\empty`, mounted("ntfs"))), codes.FailedPrecondition, "staged at a path other than"},
-		{"a pod's folder that is taken", staged(publish(func(r *csi.NodePublishVolumeRequest) {
-			r.StagingTargetPath, r.TargetPath = staging, kubelet+`\plugins\empty`
-		})), codes.AlreadyExists, "is not this volume"},
-		{"a pod that has no folder", staged(publish(func(r *csi.NodePublishVolumeRequest) {
-			r.StagingTargetPath, r.TargetPath = staging, kubelet+`\pods\none\mount`
-		})), codes.FailedPrecondition, kubelet + `\pods\none does not exist`},
+			return publish(func(r *csi.NodePublishVolumeRequest) { r.StagingTargetPath, r.TargetPath = staging, target })(ctx, d)
+		}), codes.FailedPrecondition, "not empty"},
+		{"a pod's link to another volume", staged(func(ctx context.Context, d *driver) error {
+			const other, target = kubelet + `\plugins\empty`, kubelet + `\pods\pod`
+			if err := stage("disk/WINSIM0002", other, mounted("ntfs"))(ctx, d); err != nil {
+				return err
+			}
+			if err := d.mounter.Publish(ctx, other, target); err != nil {
+				return err
+			}
+			return publish(func(r *csi.NodePublishVolumeRequest) { r.StagingTargetPath, r.TargetPath = staging, target })(ctx, d)
+		}), codes.AlreadyExists, kubelet + `\pods\pod`},
+		{"a staging path with files", func(ctx context.Context, d *driver) error {
+			if err := d.node.WriteFile(staging+`\file`, "not ours"); err != nil {
+				return err
+			}
+			return stage(handle, staging, mounted("ntfs"))(ctx, d)
+		}, codes.FailedPrecondition, "not empty"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			inBothModes(t, func(d *driver) {
@@ -172,25 +162,53 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestCodes_OnlyProxy is about a class of errors for which the standard library has no name, so
-// that the library cannot tell it from others, and kubelet hears Internal.
-func TestCodes_OnlyProxy(t *testing.T) {
-	for mode, want := range map[string]codes.Code{"proxy": codes.FailedPrecondition, "library": codes.Internal} {
-		t.Run(mode, func(t *testing.T) {
-			node := newNode(t)
-			d := start(t, node, modes[mode](t, node))
-			staging, _ := paths(t, node, "web")
-			if err := node.WriteFile(staging+`\file`, "not ours"); err != nil {
-				t.Fatal(err)
+// TestCodes_Required shows that a required field is missed before the volume is looked for:
+// InvalidArgument, not NotFound.
+func TestCodes_Required(t *testing.T) {
+	const path = kubelet + `\plugins\empty`
+	inBothModes(t, func(d *driver) {
+		ctx := d.t.Context()
+		for _, handle := range []string{"disk/WINSIM0001", "no-handle-of-ours"} {
+			for name, call := range map[string]func() error{
+				"NodeStageVolume, path": func() error {
+					_, err := d.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: handle, VolumeCapability: mounted("")})
+					return err
+				},
+				"NodeStageVolume, capability": func() error {
+					_, err := d.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{VolumeId: handle, StagingTargetPath: path})
+					return err
+				},
+				"NodeUnstageVolume, path": func() error {
+					_, err := d.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: handle})
+					return err
+				},
+				"NodePublishVolume, path": func() error {
+					_, err := d.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: handle, StagingTargetPath: path, VolumeCapability: mounted("")})
+					return err
+				},
+				"NodePublishVolume, capability": func() error {
+					_, err := d.NodePublishVolume(ctx, &csi.NodePublishVolumeRequest{VolumeId: handle, StagingTargetPath: path, TargetPath: path})
+					return err
+				},
+				"NodeUnpublishVolume, path": func() error {
+					_, err := d.NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: handle})
+					return err
+				},
+				"NodeExpandVolume, path": func() error {
+					_, err := d.NodeExpandVolume(ctx, &csi.NodeExpandVolumeRequest{VolumeId: handle})
+					return err
+				},
+				"NodeGetVolumeStats, path": func() error {
+					_, err := d.NodeGetVolumeStats(ctx, &csi.NodeGetVolumeStatsRequest{VolumeId: handle})
+					return err
+				},
+			} {
+				if err := call(); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "is missing") {
+					d.t.Errorf("%s of %s: %v, want InvalidArgument", name, handle, err)
+				}
 			}
-			_, err := d.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{
-				VolumeId: "disk/WINSIM0001", StagingTargetPath: staging, VolumeCapability: mounted("ntfs"),
-			})
-			if status.Code(err) != want || !strings.Contains(status.Convert(err).Message(), "not empty") {
-				t.Errorf("mount over a file: got %v, want %v", err, want)
-			}
-		})
-	}
+		}
+	})
 }
 
 // TestAborted shows that a second operation on a volume is refused while the first goes on,

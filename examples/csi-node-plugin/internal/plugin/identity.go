@@ -2,11 +2,15 @@ package plugin
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
 // identityServer says who the plugin is and whether it can work.
@@ -35,14 +39,15 @@ func (s *identityServer) GetPluginCapabilities(context.Context, *csi.GetPluginCa
 	return response, nil
 }
 
-// Probe fails while the node's storage cannot be reached: the daemon does not answer, or, without
-// a daemon, this is not a HostProcess container on Windows.
+// Probe fails while the node's storage cannot be reached: the daemon does not answer, or the
+// kubelet's directory is missing.
 func (s *identityServer) Probe(ctx context.Context, _ *csi.ProbeRequest) (*csi.ProbeResponse, error) {
-	switch exists, err := s.config.Storage.Exists(ctx, s.config.KubeletPath); {
-	case err != nil:
-		return nil, status.Errorf(codes.FailedPrecondition, "the node's storage cannot be reached: %v", err)
-	case !exists:
+	_, err := s.config.Mounter.WithContext(ctx).IsLikelyNotMountPoint(s.config.KubeletPath)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, status.Errorf(codes.FailedPrecondition, "%s does not exist; is it the kubelet's directory?", s.config.KubeletPath)
+	case err != nil:
+		return nil, status.Errorf(codes.FailedPrecondition, "the node's storage cannot be reached: %s", failure.Message(err))
 	}
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

@@ -16,13 +16,17 @@ type inFlight struct {
 
 func newInFlight() *inFlight { return &inFlight{volumes: map[string]bool{}} }
 
-// do makes a change, unless another one of the volume is under way.
-func (f *inFlight) do(volume string, change func() error) error {
+// do makes a change, unless another one of the volume is under way, and returns the response.
+func do[Response any](f *inFlight, request interface{ GetVolumeId() string }, response *Response, change func() error) (*Response, error) {
+	volume := request.GetVolumeId()
 	if !f.begin(volume) {
-		return status.Errorf(codes.Aborted, "another operation on volume %s is in progress; repeat this one later", volume)
+		return nil, status.Errorf(codes.Aborted, "another operation on volume %s is in progress; repeat this one later", volume)
 	}
 	defer f.end(volume)
-	return change()
+	if err := change(); err != nil {
+		return nil, err
+	}
+	return response, nil
 }
 
 func (f *inFlight) begin(volume string) bool {

@@ -118,6 +118,16 @@ func (p *pod) wantContent(want string) {
 	}
 }
 
+// setOnline is what an operator does to a disk, past the driver.
+func setOnline(ctx context.Context, node *winsim.Node, number uint32, online bool) error {
+	disks, err := disk.New(node.Disk())
+	if err != nil {
+		return err
+	}
+	_, err = disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: number, IsOnline: online})
+	return err
+}
+
 // TestLife_Disk is the life of a pod's volume on a disk, and a second one with the same data.
 func TestLife_Disk(t *testing.T) {
 	inBothModes(t, func(d *driver) {
@@ -211,11 +221,7 @@ func TestUnstage_LostDisk(t *testing.T) {
 	for name, lose := range map[string]func(context.Context, *winsim.Node) error{
 		"detached": func(_ context.Context, node *winsim.Node) error { return node.DetachDisk(1) },
 		"offline": func(ctx context.Context, node *winsim.Node) error {
-			disks, err := disk.New(node.Disk())
-			if err == nil {
-				_, err = disks.SetDiskState(ctx, &disk.SetDiskStateRequest{DiskNumber: 1, IsOnline: false})
-			}
-			return err
+			return setOnline(ctx, node, 1, false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

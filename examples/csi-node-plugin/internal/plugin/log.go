@@ -6,16 +6,19 @@ import (
 	"path"
 	"time"
 
+	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+	"k8s.io/klog/v2"
 )
 
 // logRequests logs what was asked, about which volume, and how it ended. Requests are never
-// logged as a whole: they carry secrets.
+// logged as a whole: they carry secrets. The mounter logs to the logger in its context.
 func logRequests(log *slog.Logger) grpc.UnaryServerInterceptor {
+	logger := logr.FromSlogHandler(log.Handler())
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		start := time.Now()
-		response, err := handle(ctx, request)
+		response, err := handle(klog.NewContext(ctx, logger), request)
 		attributes := []slog.Attr{
 			slog.String("method", path.Base(info.FullMethod)),
 			slog.String("code", status.Code(err).String()),

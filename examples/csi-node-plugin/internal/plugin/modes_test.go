@@ -16,39 +16,20 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/plugin"
-	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/storage"
+	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/mounter/mountertest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
 const kubelet = `C:\var\lib\kubelet`
 
-// What the emulated server \\files says of the space on its shares. CSI Proxy says nothing
-// about it, and the emulated node cannot be asked past CSI Proxy.
+// What the emulated server \\files says of the space on its shares.
 const shareSize, shareFree = 100 << 30, 60 << 30
 
 // modes are the two ways to reach a node.
-var modes = map[string]func(t *testing.T, node *winsim.Node) storage.Node{
-	"proxy": func(t *testing.T, node *winsim.Node) storage.Node {
-		t.Helper()
-		serve.Start(t, node)
-		proxy, err := storage.OverProxy(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = proxy.Close() })
-		return proxy
-	},
-	"library": func(t *testing.T, node *winsim.Node) storage.Node {
-		t.Helper()
-		library, err := storage.OverLibrary(storage.Hosts{
-			Disk: node.Disk(), Volume: node.Volume(), Filesystem: node.Filesystem(), SMB: node.SMB(),
-		}, kubelet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return library
-	},
+var modes = map[string]func(t *testing.T, node *winsim.Node) mounter.Option{
+	"proxy":   func(t *testing.T, node *winsim.Node) mounter.Option { t.Helper(); return mountertest.Daemon(t, node) },
+	"library": func(_ *testing.T, node *winsim.Node) mounter.Option { return mountertest.Library(node) },
 }
 
 // inBothModes runs a test on a node of its own in each mode.
@@ -77,29 +58,34 @@ type driver struct {
 	csi.NodeClient
 	t       *testing.T // the one in which it runs
 	node    *winsim.Node
-	storage storage.Node
+	mounter *mounter.Mounter
 	address string
 	log     *log
 }
 
 // start serves the plugin on a Unix socket until the test ends.
-func start(t *testing.T, node *winsim.Node, over storage.Node) *driver {
+func start(t *testing.T, node *winsim.Node, mode mounter.Option) *driver {
 	t.Helper()
-	d := &driver{t: t, node: node, storage: over, log: &log{}}
+	m, err := mounter.New(t.Context(), mode, mounter.WorkingDirs(kubelet), mounter.MeasureShares(
+		func(path string) (total, available int64, err error) {
+			if !node.Exists(path + `\.`) {
+				return 0, 0, os.ErrNotExist
+			}
+			return shareSize, shareFree, nil
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	d := &driver{t: t, node: node, mounter: m, log: &log{}}
 	config := plugin.Config{
 		Name:        "csi-node-plugin.example.com",
 		Version:     "test",
 		NodeID:      "node-1",
 		Controller:  true,
 		KubeletPath: kubelet,
-		Storage:     over,
-		SpaceAt: func(path string) (total, free int64, err error) {
-			if !node.Exists(path + `\.`) {
-				return 0, 0, os.ErrNotExist
-			}
-			return shareSize, shareFree, nil
-		},
-		Log: slog.New(slog.NewTextHandler(d.log, nil)),
+		Mounter:     m,
+		Log:         slog.New(slog.NewTextHandler(d.log, nil)),
 	}
 	d.address = listenAndServe(t, func(ctx context.Context, listener net.Listener) error {
 		return plugin.Serve(ctx, listener, config)

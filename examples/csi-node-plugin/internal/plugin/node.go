@@ -6,9 +6,12 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/mounter"
 )
 
-// nodeServer checks what kubelet asks for, and lets the volume do it. The codes of its errors
+// nodeServer checks what kubelet asks for, and lets the mounter do it. The codes of its errors
 // are those of the CSI specification.
 type nodeServer struct {
 	csi.UnimplementedNodeServer
@@ -35,155 +38,159 @@ func (s *nodeServer) NodeGetCapabilities(context.Context, *csi.NodeGetCapabiliti
 }
 
 func (s *nodeServer) NodeStageVolume(ctx context.Context, request *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	v, path, err := s.locate(request.GetVolumeId(), "staging target path", request.GetStagingTargetPath())
+	if err := checkPath(request, "staging target path", request.GetStagingTargetPath()); err != nil {
+		return nil, err
+	}
+	v, err := volumeFor(request)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkCapability(v, request.GetVolumeCapability()); err != nil {
-		return nil, err
-	}
-	err = s.inFlight.do(request.GetVolumeId(), func() error { return v.stage(ctx, path, request.GetSecrets()) })
-	if err != nil {
-		return nil, err
-	}
-	return &csi.NodeStageVolumeResponse{}, nil
+	return do(s.inFlight, request, &csi.NodeStageVolumeResponse{}, func() error {
+		_, err := s.config.Mounter.Stage(ctx, v.stageRequest(request.GetStagingTargetPath(), request.GetSecrets()))
+		return answer(err)
+	})
 }
 
+// NodeUnstageVolume takes a disk offline, so that it can be detached without loss.
 func (s *nodeServer) NodeUnstageVolume(ctx context.Context, request *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
-	v, path, err := s.locate(request.GetVolumeId(), "staging target path", request.GetStagingTargetPath())
+	if err := checkPath(request, "staging target path", request.GetStagingTargetPath()); err != nil {
+		return nil, err
+	}
+	v, err := volumeOf(request.GetVolumeId())
 	if err != nil {
 		return nil, err
 	}
-	err = s.inFlight.do(request.GetVolumeId(), func() error { return v.unstage(ctx, path) })
-	if err != nil {
-		return nil, err
-	}
-	return &csi.NodeUnstageVolumeResponse{}, nil
+	return do(s.inFlight, request, &csi.NodeUnstageVolumeResponse{}, func() error {
+		return answer(s.config.Mounter.Unstage(ctx, mounter.UnstageRequest{
+			Path: request.GetStagingTargetPath(), Disk: v.disk, Offline: v.remote == "", Remote: v.remote,
+		}))
+	})
 }
 
 func (s *nodeServer) NodePublishVolume(ctx context.Context, request *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
-	v, target, err := s.locate(request.GetVolumeId(), "target path", request.GetTargetPath())
-	if err != nil {
+	if err := checkPath(request, "target path", request.GetTargetPath()); err != nil {
 		return nil, err
 	}
-	if err := checkCapability(v, request.GetVolumeCapability()); err != nil {
-		return nil, err
-	}
+	_, err := volumeFor(request)
 	switch {
+	case err != nil:
+		return nil, err
 	case request.GetReadonly():
 		return nil, status.Error(codes.InvalidArgument, "a link cannot be read-only on Windows; set readOnly in the container's volumeMounts instead")
 	case request.GetStagingTargetPath() == "":
 		return nil, status.Error(codes.FailedPrecondition, "the staging target path is missing; stage the volume first")
 	}
-	staging, err := windowsPath(request.GetStagingTargetPath())
-	if err != nil {
-		return nil, err
-	}
-	err = s.inFlight.do(request.GetVolumeId(), func() error {
-		switch err := v.check(ctx, staging); {
-		case status.Code(err) == codes.NotFound:
-			return status.Errorf(codes.FailedPrecondition, "stage the volume first: %s", messageOf(err))
-		case err != nil:
-			return err
-		}
-		return s.link(ctx, target, staging)
+	return do(s.inFlight, request, &csi.NodePublishVolumeResponse{}, func() error {
+		return answer(s.config.Mounter.Publish(ctx, request.GetStagingTargetPath(), request.GetTargetPath()))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &csi.NodePublishVolumeResponse{}, nil
-}
-
-// link creates a pod's link. If the path is taken or has no parent, the error is rewritten for the
-// operator: kubelet chose the path, and NotFound would mean the volume.
-func (s *nodeServer) link(ctx context.Context, target, staging string) error {
-	err := s.config.Storage.Link(ctx, target, staging)
-	if codeOf(err) == codes.AlreadyExists {
-		return status.Errorf(codes.AlreadyExists, "%s already exists and is not this volume; unpublish it, or remove it from the node", target)
-	}
-	if codeOf(err) == codes.NotFound {
-		if err := checkParent(ctx, s.config.Storage, target); err != nil {
-			return err
-		}
-	}
-	return answer("link the pod's folder to the volume", err)
 }
 
 func (s *nodeServer) NodeUnpublishVolume(ctx context.Context, request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	v, target, err := s.locate(request.GetVolumeId(), "target path", request.GetTargetPath())
-	if err != nil {
+	if err := checkPath(request, "target path", request.GetTargetPath()); err != nil {
 		return nil, err
 	}
-	err = s.inFlight.do(request.GetVolumeId(), func() error {
-		if err := v.checkTarget(ctx, target); err != nil {
-			return err
-		}
-		return answer("remove the pod's link to the volume", s.config.Storage.Remove(ctx, target))
+	if _, err := volumeOf(request.GetVolumeId()); err != nil {
+		return nil, err
+	}
+	return do(s.inFlight, request, &csi.NodeUnpublishVolumeResponse{}, func() error {
+		return answer(s.config.Mounter.Unpublish(ctx, request.GetTargetPath()))
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
 func (s *nodeServer) NodeExpandVolume(ctx context.Context, request *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	if request.GetVolumeCapability().GetBlock() != nil {
 		return nil, errBlock
 	}
-	v, path, err := s.published(request)
+	if err := checkPath(request, "volume path", request.GetVolumePath()); err != nil {
+		return nil, err
+	}
+	v, err := volumeOf(request.GetVolumeId())
 	if err != nil {
 		return nil, err
 	}
 	response := &csi.NodeExpandVolumeResponse{}
-	err = s.inFlight.do(request.GetVolumeId(), func() (err error) {
-		response.CapacityBytes, err = v.grow(ctx, path, request.GetCapacityRange())
-		return err
+	return do(s.inFlight, request, response, func() error {
+		sizes, err := s.config.Mounter.Expand(ctx, request.GetVolumePath(), 0)
+		if err != nil {
+			return answerAt(err)
+		}
+		response.CapacityBytes = sizes.DiskBytes
+		if v.remote != "" { // a share has the size that its server gives it
+			return nil
+		}
+		return checkSize(request.GetVolumeId(), sizes.DiskBytes, request.GetCapacityRange())
 	})
-	if err != nil {
-		return nil, err
+}
+
+// checkSize compares a disk with what was wanted. The file system fills the disk in any case.
+func checkSize(handle string, size int64, wanted *csi.CapacityRange) error {
+	switch {
+	case size < wanted.GetRequiredBytes():
+		return status.Errorf(codes.OutOfRange, "%s has %d bytes, but %d are required; grow the disk first", handle, size, wanted.GetRequiredBytes())
+	case wanted.GetLimitBytes() > 0 && size > wanted.GetLimitBytes():
+		return status.Errorf(codes.OutOfRange, "%s has %d bytes, more than the limit of %d", handle, size, wanted.GetLimitBytes())
 	}
-	return response, nil
+	return nil
 }
 
 func (s *nodeServer) NodeGetVolumeStats(ctx context.Context, request *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
-	v, path, err := s.published(request)
-	if err != nil {
+	if err := checkPath(request, "volume path", request.GetVolumePath()); err != nil {
 		return nil, err
 	}
-	usage, err := v.usage(ctx, path)
-	if err != nil {
+	if _, err := volumeOf(request.GetVolumeId()); err != nil {
 		return nil, err
 	}
-	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{usage}}, nil
-}
-
-// locate returns the volume with a handle, and a path of a request in Windows' form. Name is
-// what the specification calls the path.
-func (s *nodeServer) locate(handle, name, path string) (volume, string, error) {
-	if handle == "" {
-		return nil, "", status.Error(codes.InvalidArgument, "the volume id is missing")
-	}
-	if path == "" {
-		return nil, "", status.Errorf(codes.InvalidArgument, "the %s is missing", name)
-	}
-	v, err := s.volumeOf(handle)
+	usage, err := s.config.Mounter.Stats(ctx, request.GetVolumePath())
 	if err != nil {
-		return nil, "", err
+		return nil, answerAt(err)
 	}
-	path, err = windowsPath(path)
-	return v, path, err
+	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{{
+		Unit: csi.VolumeUsage_BYTES, Total: usage.TotalBytes, Used: usage.UsedBytes, Available: usage.AvailableBytes,
+	}}}, nil
 }
 
-// published returns the volume of a request and the path at which it should be. At a path that
-// no volume can have it is not.
-func (s *nodeServer) published(request interface {
+// checkPath fails if the volume id or a path is missing. Name is what the specification calls the
+// path. Required fields come first: a request without one is InvalidArgument, whatever its volume.
+func checkPath(request interface{ GetVolumeId() string }, name, path string) error {
+	switch {
+	case request.GetVolumeId() == "":
+		return status.Error(codes.InvalidArgument, "the volume id is missing")
+	case path == "":
+		return status.Errorf(codes.InvalidArgument, "the %s is missing", name)
+	}
+	return nil
+}
+
+// volumeFor returns the volume of a request, if it can be used as the request says.
+func volumeFor(request interface {
 	GetVolumeId() string
-	GetVolumePath() string
+	GetVolumeCapability() *csi.VolumeCapability
 },
-) (volume, string, error) {
-	v, path, err := s.locate(request.GetVolumeId(), "volume path", request.GetVolumePath())
-	if v != nil && err != nil {
-		err = status.Error(codes.NotFound, messageOf(err))
+) (volume, error) {
+	if err := checkCapability(request.GetVolumeCapability()); err != nil {
+		return volume{}, err
 	}
-	return v, path, err
+	v, err := volumeOf(request.GetVolumeId())
+	if err != nil {
+		return volume{}, err
+	}
+	return v, v.accepts(request.GetVolumeCapability())
+}
+
+// answer gives an error of the mounter its code. The sentence stays: it names the object, the
+// Windows error and what to do.
+func answer(err error) error {
+	if err == nil {
+		return nil
+	}
+	return status.Error(failure.Code(err), failure.Message(err))
+}
+
+// answerAt is answer for a volume that should be at a path. At a path that no volume can have it
+// is not found.
+func answerAt(err error) error {
+	if failure.ClassOf(err) == failure.Invalid {
+		return status.Error(codes.NotFound, failure.Message(err))
+	}
+	return answer(err)
 }

@@ -7,9 +7,8 @@
 //	disk/<serial number>              the disk with this serial number
 //	smb/<server>/<share>[/<folder>]   a share, or a folder in it
 //
-// The driver's controller attaches a disk to the node before it is staged. The plugin gives it one
-// NTFS volume and mounts it at the staging path. It links a share there. Pods get a link to the
-// staging path.
+// The driver's controller attaches a disk to the node before it is staged. Package mounter does
+// the work on Windows; the plugin translates between it and CSI.
 package plugin
 
 import (
@@ -21,13 +20,12 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 
-	"github.com/kubernetes-csi/csi-proxy/examples/csi-node-plugin/internal/storage"
+	"github.com/kubernetes-csi/csi-proxy/mounter"
 )
 
 // Config says what the plugin works on. All fields but Controller are required.
 type Config struct {
-	// Name and Version are what the plugin calls itself. A folder of the kubelet's directory,
-	// plugins\<Name>, is the plugin's own.
+	// Name and Version are what the plugin calls itself.
 	Name, Version string
 	// NodeID is the name by which the driver's controller knows this node.
 	NodeID string
@@ -35,12 +33,9 @@ type Config struct {
 	Controller bool
 	// KubeletPath is the directory of the kubelet. Without it the node is not ready.
 	KubeletPath string
-	// Storage does the work.
-	Storage storage.Node
-	// SpaceAt returns size and free space of the file system behind a path; it is asked
-	// about shares. On a node it is [storage.SpaceAt].
-	SpaceAt func(path string) (total, free int64, err error)
-	// Log gets a line per request. No secret is in it.
+	// Mounter does the work.
+	Mounter *mounter.Mounter
+	// Log gets a line per request, and what the mounter logs. No secret is in it.
 	Log *slog.Logger
 }
 

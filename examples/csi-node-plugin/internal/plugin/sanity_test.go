@@ -2,7 +2,6 @@ package plugin_test
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -91,7 +90,6 @@ func sanityConfig(t *testing.T, node *winsim.Node, variant, address, controller,
 	config.TestVolumeParameters = map[string]string{"kind": kind}
 	config.TestVolumeSize, config.TestVolumeExpandSize = 1<<30, 2<<30
 	config.IdempotentCount = 3
-	config.IDGen = idGenerator{}
 	config.StagingPath = kubelet + `\plugins\` + strings.ReplaceAll(variant, " ", "-")
 	config.TargetPath = kubelet + `\pods\` + strings.ReplaceAll(variant, " ", "-")
 	makeDir := func(path string) (string, error) { return path, node.Mkdir(path) }
@@ -144,11 +142,4 @@ func (cloudIdentity) GetPluginCapabilities(context.Context, *csi.GetPluginCapabi
 
 func (cloudIdentity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{}, nil
-}
-
-// idGenerator makes handles in the plugin's form, of volumes that do not exist.
-type idGenerator struct{ sanity.DefaultIDGenerator }
-
-func (g idGenerator) GenerateUniqueValidVolumeID() string {
-	return fmt.Sprintf("disk/%s", g.DefaultIDGenerator.GenerateUniqueValidVolumeID())
 }

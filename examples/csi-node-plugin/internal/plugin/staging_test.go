@@ -49,15 +49,22 @@ func TestUnstage_OtherPath(t *testing.T) {
 	})
 }
 
-// TestUnstage_NeverStaged shows that a disk with another user stays online.
-func TestUnstage_NeverStaged(t *testing.T) {
+// TestStage_TwoPaths shows that a disk stays online until it is unstaged at its last path.
+func TestStage_TwoPaths(t *testing.T) {
 	inBothModes(t, func(d *driver) {
-		p := newDiskPod(d, "web")
-		if err := d.storage.SetOnline(d.t.Context(), 1, true); err != nil {
-			d.t.Fatal(err)
+		first, second := newDiskPod(d, "first"), newDiskPod(d, "second")
+		for _, p := range []*pod{first, second} {
+			p.stage()
+			p.publish()
 		}
-		p.unstage()
+		first.write("shared")
+		first.unpublish()
+		first.unstage()
+		second.wantContent("shared")
 		d.wantOffline(1, false)
+		second.unpublish()
+		second.unstage()
+		d.wantOffline(1, true)
 	})
 }
 
@@ -92,7 +99,7 @@ func TestUnstage_Twin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.storage.SetOnline(t.Context(), twin, true); err != nil {
+		if err := setOnline(t.Context(), d.node, twin, true); err != nil {
 			t.Fatal(err)
 		}
 		p.unstage()
@@ -119,10 +126,11 @@ func TestUnpublish_Unreadable(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p.unpublish()
-				if fault.Hits() == 0 {
-					t.Error("nothing was broken")
+				_, err = d.NodeExpandVolume(t.Context(), &csi.NodeExpandVolumeRequest{VolumeId: p.handle, VolumePath: p.staging})
+				if err == nil || fault.Hits() == 0 {
+					t.Errorf("nothing is broken: %v", err)
 				}
+				p.unpublish()
 				fault.Remove()
 				p.unstage()
 				d.wantOffline(1, true)

@@ -1,58 +1,52 @@
 package plugin
 
 import (
-	"context"
 	"strings"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
-// volume is one volume, of either kind. Errors carry a status.
-type volume interface {
-	// accepts fails if the volume cannot be used as the capability says.
-	accepts(capability *csi.VolumeCapability) error
-	// stage makes the volume appear at a path, and unstage takes it away from there.
-	stage(ctx context.Context, path string, secrets map[string]string) error
-	unstage(ctx context.Context, path string) error
-	// check fails with NotFound unless the volume is at a path or at the end of a link there.
-	check(ctx context.Context, path string) error
-	// checkTarget fails with FailedPrecondition if what is at a path cannot be a pod's link to
-	// the volume, because it is a mount, or leads to another volume. If that cannot be told, it
-	// succeeds: the disk may be dying, and a pod that ends must lose its link.
-	checkTarget(ctx context.Context, path string) error
-	// grow makes the volume at a path as large as its disk, and returns its size, or 0 if the
-	// volume has no size of its own.
-	grow(ctx context.Context, path string, wanted *csi.CapacityRange) (size int64, err error)
-	// usage measures the volume at a path.
-	usage(ctx context.Context, path string) (*csi.VolumeUsage, error)
+// volume is what a handle says. It has one of the two.
+type volume struct {
+	disk   node.Query
+	remote string // \\server\share or a folder in it
 }
 
 // volumeOf returns the volume with a handle.
-func (s *nodeServer) volumeOf(handle string) (volume, error) {
+func volumeOf(handle string) (volume, error) {
 	switch kind, name, _ := strings.Cut(handle, "/"); {
 	case kind == "disk" && name != "":
-		return &disk{node: s.config.Storage, serial: name, claim: newClaim(s.config, name)}, nil
+		return volume{disk: node.Query{Serial: name}}, nil
 	case kind == "smb" && strings.Count(strings.Trim(name, "/"), "/") >= 1:
-		return &share{
-			node:    s.config.Storage,
-			spaceAt: s.config.SpaceAt,
-			remote:  `\\` + strings.ReplaceAll(strings.Trim(name, "/"), "/", `\`),
-		}, nil
+		return volume{remote: `\\` + strings.ReplaceAll(strings.Trim(name, "/"), "/", `\`)}, nil
 	}
-	return nil, status.Errorf(codes.NotFound, "volume %s not found: handles are disk/SERIAL and smb/SERVER/SHARE", handle)
+	return volume{}, status.Errorf(codes.NotFound, "volume %s not found: handles are disk/SERIAL and smb/SERVER/SHARE", handle)
 }
 
-// errOther refuses to unmount another volume.
-func errOther(path string) error {
-	return status.Errorf(codes.FailedPrecondition, "another volume is mounted at %s", path)
+// stageRequest says how to stage the volume. A share needs the secrets username and password, and
+// optionally domain. Without a username the server must admit guests.
+func (v volume) stageRequest(path string, secrets map[string]string) mounter.StageRequest {
+	request := mounter.StageRequest{Path: path, Disk: v.disk}
+	if v.remote == "" {
+		return request
+	}
+	user := secrets["username"]
+	if domain := secrets["domain"]; domain != "" && user != "" {
+		user = domain + `\` + user
+	}
+	request.Share = mounter.Share{Remote: v.remote, Username: user, Password: secrets["password"]}
+	return request
 }
 
 var errBlock = status.Error(codes.InvalidArgument, "raw block volumes are not supported on Windows; use volumeMode: Filesystem")
 
-// checkCapability refuses what no volume on Windows can do, and then asks the volume.
-func checkCapability(v volume, capability *csi.VolumeCapability) error {
+// checkCapability refuses what no volume on Windows can do.
+func checkCapability(capability *csi.VolumeCapability) error {
 	switch {
 	case capability == nil:
 		return status.Error(codes.InvalidArgument, "the volume capability is missing")
@@ -63,5 +57,30 @@ func checkCapability(v volume, capability *csi.VolumeCapability) error {
 	case len(capability.GetMount().GetMountFlags()) > 0:
 		return status.Error(codes.InvalidArgument, "Windows has no mount options; remove mountOptions")
 	}
-	return v.accepts(capability)
+	return nil
+}
+
+// accepts refuses what this kind of volume cannot do.
+func (v volume) accepts(capability *csi.VolumeCapability) error {
+	fsType, mode := capability.GetMount().GetFsType(), capability.GetAccessMode().GetMode()
+	switch {
+	case v.remote == "" && fsType != "" && !strings.EqualFold(fsType, "ntfs"):
+		return status.Errorf(codes.InvalidArgument, "disks are formatted with ntfs, not with %s", fsType)
+	case v.remote == "" && mode != csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER:
+		// Two nodes at once would destroy NTFS.
+		return status.Errorf(codes.InvalidArgument, "access mode %v is not supported for disks; use ReadWriteOnce", mode)
+	case v.remote == "":
+		return nil
+	case fsType != "":
+		return status.Errorf(codes.InvalidArgument, "the server chooses the file system of a share; remove fsType: %s", fsType)
+	}
+	switch mode {
+	case csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
+		csi.VolumeCapability_AccessMode_MULTI_NODE_SINGLE_WRITER,
+		csi.VolumeCapability_AccessMode_MULTI_NODE_MULTI_WRITER:
+		return nil
+	default:
+		return status.Errorf(codes.InvalidArgument,
+			"access mode %v cannot be enforced for shares; use ReadWriteOnce or ReadWriteMany", mode)
+	}
 }
