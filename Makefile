@@ -190,7 +190,6 @@ generate: ## Write the generated code, the reference of csi-proxyctl and the man
 	bin/tools/protogen -plugins bin/tools -clients client/api
 	bin/tools/protogen -plugins bin/tools client/extension
 	bin/tools/protogen -plugins bin/tools internal/daemon/controlv1
-	bin/tools/protogen -plugins bin/tools internal/daemon/healv1
 	PATH="$(CURDIR)/bin/tools:$$PATH" $(GO) generate $(PACKAGES)
 	$(GO_MANIFESTS) run ./render
 

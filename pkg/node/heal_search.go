@@ -22,7 +22,6 @@ const (
 	stagingDir    = `plugins\kubernetes.io\csi`
 	stagingName   = "globalmount"
 	stagingByName = "pv"
-	hashLength    = 64 // of SHA-256 in hexadecimal digits
 )
 
 // stagingLink is a link at which kubelet stages a volume.
@@ -90,10 +89,7 @@ func (s *stagingSearch) drivers(ctx context.Context) error {
 	defer root.Close()
 	return s.each(ctx, root, "", func(drivers win.Tree, driver string) error {
 		return s.each(ctx, drivers, driver, func(volumes win.Tree, volume string) error {
-			if winpath.Equal(driver, stagingByName) || isHash(volume) {
-				return s.staging(ctx, volumes, driver, volume)
-			}
-			return nil
+			return s.staging(ctx, volumes, driver, volume)
 		})
 	})
 }
@@ -178,11 +174,6 @@ func (s *stagingSearch) link(ctx context.Context, dir win.Tree, driver, volume, 
 		}
 	}
 	return nil
-}
-
-// isHash reports whether kubelet could have made a name from the id of a volume.
-func isHash(name string) bool {
-	return len(name) == hashLength && strings.Trim(name, "0123456789abcdef") == ""
 }
 
 // date finds out how old links are.

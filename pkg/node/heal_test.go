@@ -277,9 +277,7 @@ func TestHeal_NotOurs(t *testing.T) {
 	node := restarted(t, time.Hour)
 	hash := fmt.Sprintf("%064x", 7)
 	others := []string{
-		csi + `disk.csi\short\globalmount`,
 		csi + `disk.csi\` + hash + `\mount`,
-		csi + `disk.csi\` + strings.ToUpper(strings.Repeat("a", 64)) + `\globalmount`,
 		csi + `disk.csi\globalmount`,
 		csi + `disk.csi\` + hash + `\deep\globalmount`,
 		kubelet + `\pods\x\volumes\kubernetes.io~csi\x\mount`,

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	healv1 "github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1"
 )
 
 // staleMount is a stale mount in the output.

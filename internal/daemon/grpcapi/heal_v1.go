@@ -3,7 +3,7 @@ package grpcapi
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1"
+	healv1 "github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 

@@ -18,7 +18,7 @@ import (
 	smbclient "github.com/kubernetes-csi/csi-proxy/client/groups/smb/v1"
 	volumeclient "github.com/kubernetes-csi/csi-proxy/client/groups/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1"
+	healv1 "github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"

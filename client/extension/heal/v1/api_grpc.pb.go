@@ -2,9 +2,9 @@
 // versions:
 // - protoc-gen-go-grpc v1.6.2
 // - protoc             (unknown)
-// source: github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1/api.proto
+// source: github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1/api.proto
 
-package healv1
+package v1
 
 import (
 	context "context"
@@ -28,8 +28,8 @@ const (
 //
 // Healer finds and removes staging links of kubelet whose volume or share is gone.
 //
-// It is not part of the published API: drivers must not use it, and it may change together
-// with csi-proxyctl, which uses it.
+// It is an extension: the daemons of other projects do not have it, and they answer
+// Unimplemented.
 type HealerClient interface {
 	// Heal looks for stale mounts, and removes those that are certainly gone unless it is a dry
 	// run. It returns FailedPrecondition if the daemon runs with -heal-stale-mounts=off.
@@ -60,8 +60,8 @@ func (c *healerClient) Heal(ctx context.Context, in *HealRequest, opts ...grpc.C
 //
 // Healer finds and removes staging links of kubelet whose volume or share is gone.
 //
-// It is not part of the published API: drivers must not use it, and it may change together
-// with csi-proxyctl, which uses it.
+// It is an extension: the daemons of other projects do not have it, and they answer
+// Unimplemented.
 type HealerServer interface {
 	// Heal looks for stale mounts, and removes those that are certainly gone unless it is a dry
 	// run. It returns FailedPrecondition if the daemon runs with -heal-stale-mounts=off.
@@ -129,5 +129,5 @@ var Healer_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
-	Metadata: "github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1/api.proto",
+	Metadata: "github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1/api.proto",
 }

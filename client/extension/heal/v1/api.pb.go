@@ -2,9 +2,9 @@
 // versions:
 // 	protoc-gen-go v1.36.12
 // 	protoc        (unknown)
-// source: github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1/api.proto
+// source: github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1/api.proto
 
-package healv1
+package v1
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -54,11 +54,11 @@ func (x StaleMount_State) String() string {
 }
 
 func (StaleMount_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_enumTypes[0].Descriptor()
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_enumTypes[0].Descriptor()
 }
 
 func (StaleMount_State) Type() protoreflect.EnumType {
-	return &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_enumTypes[0]
+	return &file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_enumTypes[0]
 }
 
 func (x StaleMount_State) Number() protoreflect.EnumNumber {
@@ -67,7 +67,7 @@ func (x StaleMount_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use StaleMount_State.Descriptor instead.
 func (StaleMount_State) EnumDescriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescGZIP(), []int{2, 0}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescGZIP(), []int{2, 0}
 }
 
 type HealRequest struct {
@@ -80,7 +80,7 @@ type HealRequest struct {
 
 func (x *HealRequest) Reset() {
 	*x = HealRequest{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -92,7 +92,7 @@ func (x *HealRequest) String() string {
 func (*HealRequest) ProtoMessage() {}
 
 func (x *HealRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_msgTypes[0]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -105,7 +105,7 @@ func (x *HealRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealRequest.ProtoReflect.Descriptor instead.
 func (*HealRequest) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescGZIP(), []int{0}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *HealRequest) GetDryRun() bool {
@@ -129,7 +129,7 @@ type HealResponse struct {
 
 func (x *HealResponse) Reset() {
 	*x = HealResponse{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -141,7 +141,7 @@ func (x *HealResponse) String() string {
 func (*HealResponse) ProtoMessage() {}
 
 func (x *HealResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_msgTypes[1]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -154,7 +154,7 @@ func (x *HealResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealResponse.ProtoReflect.Descriptor instead.
 func (*HealResponse) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescGZIP(), []int{1}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *HealResponse) GetStale() []*StaleMount {
@@ -200,7 +200,7 @@ type StaleMount struct {
 
 func (x *StaleMount) Reset() {
 	*x = StaleMount{}
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -212,7 +212,7 @@ func (x *StaleMount) String() string {
 func (*StaleMount) ProtoMessage() {}
 
 func (x *StaleMount) ProtoReflect() protoreflect.Message {
-	mi := &file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_msgTypes[2]
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -225,7 +225,7 @@ func (x *StaleMount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StaleMount.ProtoReflect.Descriptor instead.
 func (*StaleMount) Descriptor() ([]byte, []int) {
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescGZIP(), []int{2}
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *StaleMount) GetPath() string {
@@ -284,11 +284,11 @@ func (x *StaleMount) GetReason() string {
 	return ""
 }
 
-var File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto protoreflect.FileDescriptor
+var File_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto protoreflect.FileDescriptor
 
-const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDesc = "" +
+const file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDesc = "" +
 	"\n" +
-	"Ggithub.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1/api.proto\x12\x10csiproxy.heal.v1\"&\n" +
+	"Fgithub.com/kubernetes-csi/csi-proxy/client/extension/heal/v1/api.proto\x12\x10csiproxy.heal.v1\"&\n" +
 	"\vHealRequest\x12\x17\n" +
 	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"r\n" +
 	"\fHealResponse\x122\n" +
@@ -310,29 +310,29 @@ const file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_pro
 	"\tREMOVABLE\x10\x01\x12\v\n" +
 	"\aREMOVED\x10\x022Q\n" +
 	"\x06Healer\x12G\n" +
-	"\x04Heal\x12\x1d.csiproxy.heal.v1.HealRequest\x1a\x1e.csiproxy.heal.v1.HealResponse\"\x00B?Z=github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/healv1b\x06proto3"
+	"\x04Heal\x12\x1d.csiproxy.heal.v1.HealRequest\x1a\x1e.csiproxy.heal.v1.HealResponse\"\x00B>Z<github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1b\x06proto3"
 
 var (
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescOnce sync.Once
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescData []byte
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescOnce sync.Once
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescData []byte
 )
 
-func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescGZIP() []byte {
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescOnce.Do(func() {
-		file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDesc)))
+func file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescGZIP() []byte {
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescOnce.Do(func() {
+		file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDesc)))
 	})
-	return file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDescData
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDescData
 }
 
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_goTypes = []any{
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_goTypes = []any{
 	(StaleMount_State)(0), // 0: csiproxy.heal.v1.StaleMount.State
 	(*HealRequest)(nil),   // 1: csiproxy.heal.v1.HealRequest
 	(*HealResponse)(nil),  // 2: csiproxy.heal.v1.HealResponse
 	(*StaleMount)(nil),    // 3: csiproxy.heal.v1.StaleMount
 }
-var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_depIdxs = []int32{
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_depIdxs = []int32{
 	3, // 0: csiproxy.heal.v1.HealResponse.stale:type_name -> csiproxy.heal.v1.StaleMount
 	0, // 1: csiproxy.heal.v1.StaleMount.state:type_name -> csiproxy.heal.v1.StaleMount.State
 	1, // 2: csiproxy.heal.v1.Healer.Heal:input_type -> csiproxy.heal.v1.HealRequest
@@ -344,27 +344,27 @@ var file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto
 	0, // [0:2] is the sub-list for field type_name
 }
 
-func init() { file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_init() }
-func file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_init() {
-	if File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto != nil {
+func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_init() }
+func file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_init() {
+	if File_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_rawDesc)),
 			NumEnums:      1,
 			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
-		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_goTypes,
-		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_depIdxs,
-		EnumInfos:         file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_enumTypes,
-		MessageInfos:      file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_msgTypes,
+		GoTypes:           file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_goTypes,
+		DependencyIndexes: file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_depIdxs,
+		EnumInfos:         file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_enumTypes,
+		MessageInfos:      file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_msgTypes,
 	}.Build()
-	File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto = out.File
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_goTypes = nil
-	file_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_healv1_api_proto_depIdxs = nil
+	File_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto = out.File
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_goTypes = nil
+	file_github_com_kubernetes_csi_csi_proxy_client_extension_heal_v1_api_proto_depIdxs = nil
 }
