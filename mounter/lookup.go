@@ -1,0 +1,57 @@
+package mounter
+
+import (
+	"context"
+
+	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+)
+
+// FindDisk returns the number of the disk that has the keys. If Windows has not seen the disk yet,
+// FindDisk makes Windows look for it. A disk that is missing is an error that matches fs.ErrNotExist.
+// Stage does the same; FindDisk is for drivers whose node service passes the number on.
+func (m *Mounter) FindDisk(ctx context.Context, query nodeapi.Query) (uint32, error) {
+	number, err := m.find(ctx, query)
+	return number, during("find disk", "", err)
+}
+
+// DiskBytes returns the size of a disk after Windows has looked for a new one.
+func (m *Mounter) DiskBytes(ctx context.Context, number uint32) (int64, error) {
+	size, err := m.newDiskSize(ctx, number)
+	return size, during("measure", diskName(number), err)
+}
+
+// StagedAt returns the volume at a path, which is where it is staged or published. If no volume is
+// there, the error matches fs.ErrNotExist and VolumeID is empty. If the disk of the volume is gone,
+// the error matches fs.ErrNotExist and VolumeID is set: Unstage removes what is left.
+func (m *Mounter) StagedAt(ctx context.Context, volumePath string) (Staged, error) {
+	const op = "look for the volume at"
+	path, err := Path(volumePath)
+	if err != nil {
+		return Staged{}, during(op, volumePath, err)
+	}
+	id, err := m.node.mountedAt(ctx, path)
+	if err != nil {
+		return Staged{}, during(op, path, err)
+	}
+	number, err := m.node.diskOf(ctx, id)
+	return Staged{DiskNumber: number, VolumeID: id}, during(op, path, err)
+}
+
+// Exists tells whether a path exists. A link or mounted folder exists even if it leads nowhere.
+func (m *Mounter) Exists(ctx context.Context, path string) (bool, error) {
+	clean, err := Path(path)
+	if err != nil {
+		return false, during("look for", path, err)
+	}
+	exists, err := m.node.exists(ctx, clean)
+	return exists, during("look for", clean, err)
+}
+
+// MakeDir makes a folder, and those above it. Stage and Publish make the folders that they need.
+func (m *Mounter) MakeDir(ctx context.Context, path string) error {
+	clean, err := Path(path)
+	if err != nil {
+		return during("make folder", path, err)
+	}
+	return during("make folder", clean, m.node.makeDir(ctx, clean))
+}
