@@ -46,6 +46,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	if err := pipe.ValidateSecurityDescriptor(o.securityDescriptor); err != nil {
 		return daemon.UsageError{Err: err}
 	}
+	daemon.Mitigate(ctx)
 	hosts := daemon.LocalHosts()
 	if flags.FormatOver {
 		hosts.Volume = volumeapi.New(volumeapi.FormatOverExisting())

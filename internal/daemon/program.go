@@ -87,7 +87,7 @@ type execution struct {
 }
 
 func (e *execution) main(ctx context.Context) int {
-	if err := systemLibrariesOnly(); err != nil {
+	if err := cmp.Or(fillStreams(), systemLibrariesOnly()); err != nil {
 		return e.fail(err)
 	}
 	set, err := e.parse()

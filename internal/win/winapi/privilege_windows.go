@@ -21,16 +21,16 @@ func newPrivilege(name string) Privilege {
 	return Privilege{sync.OnceValue(func() error { return enablePrivilege(name) })}
 }
 
-// The privileges our calls need.
+// The privileges that calls enable.
 var (
 	// LoadDriverPrivilege is SE_LOAD_DRIVER_NAME, without which Reenumerate is refused.
-	LoadDriverPrivilege = newPrivilege("SeLoadDriverPrivilege")
+	LoadDriverPrivilege = newPrivilege(loadDriver)
 	// ManageVolumePrivilege is SE_MANAGE_VOLUME_NAME, for requests to file systems by
 	// administrators other than LocalSystem.
-	ManageVolumePrivilege = newPrivilege("SeManageVolumePrivilege")
+	ManageVolumePrivilege = newPrivilege(manageVolume)
 	// CreateSymbolicLinkPrivilege is SE_CREATE_SYMBOLIC_LINK_NAME, without which file
 	// systems refuse to make symbolic links.
-	CreateSymbolicLinkPrivilege = newPrivilege("SeCreateSymbolicLinkPrivilege")
+	CreateSymbolicLinkPrivilege = newPrivilege(createSymbolicLink)
 )
 
 // Enable enables the privilege for this process, once and for all. Where it is not held

@@ -63,6 +63,8 @@ var (
 	procReportIScsiTargetsW               = modiscsidsc.NewProc("ReportIScsiTargetsW")
 	procSetIScsiInitiatorCHAPSharedSecret = modiscsidsc.NewProc("SetIScsiInitiatorCHAPSharedSecret")
 	procGetSystemFirmwareTable            = modkernel32.NewProc("GetSystemFirmwareTable")
+	procHeapSetInformation                = modkernel32.NewProc("HeapSetInformation")
+	procSetProcessMitigationPolicy        = modkernel32.NewProc("SetProcessMitigationPolicy")
 	procSetupDiEnumDeviceInterfaces       = modsetupapi.NewProc("SetupDiEnumDeviceInterfaces")
 	procSetupDiGetDeviceInstanceIdW       = modsetupapi.NewProc("SetupDiGetDeviceInstanceIdW")
 	procSetupDiGetDeviceInterfaceDetailW  = modsetupapi.NewProc("SetupDiGetDeviceInterfaceDetailW")
@@ -200,6 +202,30 @@ func getSystemFirmwareTable(provider uint32, table uint32, buffer *byte, size ui
 	r0, _, e1 := syscall.SyscallN(procGetSystemFirmwareTable.Addr(), uintptr(provider), uintptr(table), uintptr(unsafe.Pointer(buffer)), uintptr(size))
 	needed = uint32(r0)
 	if needed == 0 {
+		err = errnoErr(e1)
+	}
+	return
+}
+
+func heapSetInformation(heap uintptr, class uint32, information uintptr, size uintptr) (err error) {
+	err = procHeapSetInformation.Find()
+	if err != nil {
+		return
+	}
+	r1, _, e1 := syscall.SyscallN(procHeapSetInformation.Addr(), uintptr(heap), uintptr(class), uintptr(information), uintptr(size))
+	if r1 == 0 {
+		err = errnoErr(e1)
+	}
+	return
+}
+
+func setProcessMitigationPolicy(policy uint32, flags *uint32, size uintptr) (err error) {
+	err = procSetProcessMitigationPolicy.Find()
+	if err != nil {
+		return
+	}
+	r1, _, e1 := syscall.SyscallN(procSetProcessMitigationPolicy.Addr(), uintptr(policy), uintptr(unsafe.Pointer(flags)), uintptr(size))
+	if r1 == 0 {
 		err = errnoErr(e1)
 	}
 	return

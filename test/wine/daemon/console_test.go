@@ -14,6 +14,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/client"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
 // TestAttached is for a daemon that another process starts and stops, or for
@@ -54,6 +55,21 @@ func TestConsole_SecondInstance(t *testing.T) {
 		t.Errorf("a second instance: exit code %d and %s, want 3 and %q", code, oneLine(output), want)
 	}
 	wantWork(t, connect(t), `\second`)
+}
+
+// TestConsole_Mitigations: the daemon restricts its process before it listens. Wine accepts all and
+// enforces none, so what Windows has in force cannot be asked.
+func TestConsole_Mitigations(t *testing.T) {
+	output := start(t).output()
+	restricted, serving := strings.Index(output, "Restricted the process"), strings.Index(output, `"Serving"`)
+	if restricted < 0 || serving < restricted {
+		t.Errorf("it does not restrict itself before it serves:\n%s", output)
+	}
+	for _, m := range winapi.Mitigations() {
+		if !strings.Contains(output, `"`+m.Name+`"`) {
+			t.Errorf("%s is not accepted:\n%s", m.Name, output)
+		}
+	}
 }
 
 // TestConsole_Killed: what a killed daemon leaves does not block the next one.
