@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
 // DefaultName is the name of the service on most nodes.
@@ -58,7 +59,7 @@ type Options struct {
 // Outcome is the result of Install.
 type Outcome struct {
 	Created bool
-	// Outdated says that the service still runs with its old command line.
+	// Outdated says that the service still runs with its old command line or privileges.
 	Outdated bool
 }
 
@@ -85,6 +86,17 @@ func (i *Installer) Install(options Options) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	restricted, err := i.restrict(service, needed())
+	if err != nil {
+		return outcome, err
+	}
+	if restricted {
+		status, err := service.Status()
+		if err != nil {
+			return outcome, err
+		}
+		outcome.Outdated = outcome.Outdated || status.State != scm.Stopped
+	}
 	if err := i.tolerate("skipped", service.SetRecovery(scm.Recovery{Restart: restartAfter, Reset: forgetAfter, OnErrors: true})); err != nil {
 		return outcome, err
 	}
@@ -95,6 +107,29 @@ func (i *Installer) Install(options Options) (Outcome, error) {
 		return outcome, fmt.Errorf("register %s in the event log: %w", i.Name, err)
 	}
 	return outcome, nil
+}
+
+// needed leaves the service the privileges that the daemon's calls need. Its SID lets operators
+// give it access to files that other services do not have.
+func needed() scm.Restriction {
+	r := scm.Restriction{ServiceSID: true}
+	for _, privilege := range winapi.RequiredPrivileges() {
+		r.Privileges = append(r.Privileges, privilege.Name)
+	}
+	return r
+}
+
+// restrict applies a restriction, and reports whether that may change what the next start has.
+func (i *Installer) restrict(service scm.Service, want scm.Restriction) (changed bool, err error) {
+	have, err := service.Restriction()
+	if err == nil && have.Equal(want) {
+		return false, nil
+	}
+	if err != nil && !errors.Is(err, scm.ErrUnsupported) {
+		return false, err
+	}
+	err = service.SetRestriction(want)
+	return !errors.Is(err, scm.ErrUnsupported), i.tolerate("skipped", err)
 }
 
 // checkProgram returns an error if a file cannot be the program of a service. The service
@@ -300,6 +335,10 @@ type State struct {
 	Command   string `json:"command"`
 	Restarts  bool   `json:"restarts"`
 	Endpoints int    `json:"endpoints"`
+	// Privileges are the only ones the process keeps; without any, it keeps all of its account.
+	Privileges  []string `json:"privileges"`
+	ServiceSID  bool     `json:"serviceSid"`
+	Interactive bool     `json:"interactive"`
 }
 
 // Status returns the state of the service, and how many endpoints answer.
@@ -321,6 +360,10 @@ func (i *Installer) Status(ctx context.Context) (State, error) {
 	if err := i.tolerate("unknown", err); err != nil {
 		return State{}, err
 	}
+	restriction, err := service.Restriction()
+	if err := i.tolerate("unknown", err); err != nil {
+		return State{}, err
+	}
 	health := i.Check(ctx)
 	if ctx.Err() != nil { // the checks were cut short
 		return State{}, ctx.Err()
@@ -328,7 +371,8 @@ func (i *Installer) Status(ctx context.Context) (State, error) {
 	return State{
 		Name: i.Name, State: string(status.State), PID: status.PID, ExitCode: status.ExitCode,
 		Start: string(config.Start), Command: config.Command, Restarts: recovery.Restart > 0,
-		Endpoints: len(answering(health)),
+		Endpoints: len(answering(health)), Privileges: restriction.Privileges, ServiceSID: restriction.ServiceSID,
+		Interactive: config.Interactive,
 	}, nil
 }
 

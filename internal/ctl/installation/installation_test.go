@@ -61,6 +61,12 @@ func TestInstall_Twice(t *testing.T) {
 	if r := m.Service.Restarts; r.Restart != 10*time.Second || r.Reset != 24*time.Hour || !r.OnErrors {
 		t.Errorf("got recovery %+v", r)
 	}
+	wantRestriction := scm.Restriction{ServiceSID: true, Privileges: []string{
+		"SeChangeNotifyPrivilege", "SeCreateSymbolicLinkPrivilege", "SeLoadDriverPrivilege", "SeManageVolumePrivilege",
+	}}
+	if !m.Service.Restricted.Equal(wantRestriction) {
+		t.Errorf("got restriction %+v, want %+v", m.Service.Restricted, wantRestriction)
+	}
 	if m.Service.Preshutdown != 30*time.Second || !m.Events["csi-proxy"] {
 		t.Errorf("got preshutdown %s, events %v", m.Service.Preshutdown, m.Events)
 	}
@@ -70,30 +76,41 @@ func TestInstall_Twice(t *testing.T) {
 	}
 }
 
-// TestInstall_SaysThatARestartIsNeeded: only if the command line of a running service changes.
+// TestInstall_SaysThatARestartIsNeeded: only if the command line or the privileges of a running
+// service change.
 func TestInstall_SaysThatARestartIsNeeded(t *testing.T) {
 	m := scmtest.New()
 	_, _ = m.Create("csi-proxy", scm.Config{Command: `"C:\k\csi-proxy.exe" -windows-service`, Start: scm.Manual})
 	for _, test := range []struct {
-		state scm.State
-		flags []string
-		want  bool
+		state  scm.State
+		rights []string // nil: as the last installation set them
+		flags  []string
+		want   bool
 	}{
-		{scm.Running, nil, false},
-		{scm.Running, []string{"-v=4"}, true},
-		{scm.Stopped, []string{"-v=5"}, false},
+		{scm.Stopped, []string{"SeTcbPrivilege"}, nil, false},
+		{scm.Running, nil, nil, false},
+		{scm.Running, nil, []string{"-v=4"}, true},
+		{scm.Stopped, nil, []string{"-v=5"}, false},
+		{scm.Running, []string{"SeTcbPrivilege"}, nil, true},
+		{scm.Running, []string{}, nil, true},
 	} {
 		m.Service.Now.State = test.state
+		if test.rights != nil {
+			m.Service.Restricted.Privileges = test.rights
+		}
 		outcome, err := installer(m).Install(installation.Options{Flags: test.flags})
 		if err != nil || outcome.Created || outcome.Outdated != test.want {
-			t.Errorf("%s, %v: got %+v, %v", test.state, test.flags, outcome, err)
+			t.Errorf("%s, %v, %v: got %+v, %v", test.state, test.rights, test.flags, outcome, err)
+		}
+		if got := m.Service.Restricted.Privileges; len(got) != 4 {
+			t.Errorf("it keeps %q", got)
 		}
 	}
 }
 
 // TestInstall_LeavesOutWhatIsNotSupported: it reports and skips the setting.
 func TestInstall_LeavesOutWhatIsNotSupported(t *testing.T) {
-	for _, method := range []string{"Create", "SetConfig", "SetRecovery", "SetPreshutdown"} {
+	for _, method := range []string{"Create", "SetConfig", "SetRecovery", "SetPreshutdown", "SetRestriction"} {
 		m := scmtest.New()
 		m.Fail[method] = fmt.Errorf("a setting: %w", scm.ErrUnsupported)
 		i := installer(m)
@@ -110,7 +127,7 @@ func TestInstall_LeavesOutWhatIsNotSupported(t *testing.T) {
 	}
 	m := scmtest.New()
 	_, _ = m.Create("csi-proxy", scm.Config{})
-	m.Fail["Recovery"] = scm.ErrUnsupported
+	m.Fail["Recovery"], m.Fail["Restriction"] = scm.ErrUnsupported, scm.ErrUnsupported
 	if _, err := installer(m).Status(t.Context()); err != nil {
 		t.Errorf("status: %v", err)
 	}
@@ -132,6 +149,22 @@ func TestInstall_KeepsFlags(t *testing.T) {
 		if got := m.Service.Settings; got.Command != want || got.Start != scm.Delayed {
 			t.Errorf("%s: got %+v, want %s", before, got, want)
 		}
+	}
+}
+
+// TestInstall_NotInteractive: a service that may use a desktop no longer may.
+func TestInstall_NotInteractive(t *testing.T) {
+	m := scmtest.New()
+	i := installer(m)
+	if _, err := i.Install(installation.Options{Binary: file(t, "csi-proxy.exe")}); err != nil || m.Service.Settings.Interactive {
+		t.Fatalf("%+v, %v", m.Service.Settings, err)
+	}
+	m.Service.Settings.Interactive = true
+	if state, err := i.Status(t.Context()); err != nil || !state.Interactive || !state.ServiceSID || len(state.Privileges) != 4 {
+		t.Errorf("got %+v, %v", state, err)
+	}
+	if _, err := i.Install(installation.Options{}); err != nil || m.Service.Settings.Interactive {
+		t.Errorf("%+v, %v", m.Service.Settings, err)
 	}
 }
 
@@ -163,7 +196,7 @@ func TestInstall_Fails(t *testing.T) {
 			t.Errorf("installed %s as the program: %v", binary, err)
 		}
 	}
-	for _, method := range []string{"Open", "Config", "SetConfig", "SetRecovery", "SetPreshutdown", "RegisterEvents"} {
+	for _, method := range []string{"Open", "Config", "SetConfig", "SetRecovery", "SetPreshutdown", "Restriction", "SetRestriction", "RegisterEvents"} {
 		m := scmtest.New()
 		_, _ = m.Create("csi-proxy", scm.Config{Command: "old"})
 		m.Fail[method] = errors.New("failed")

@@ -4,6 +4,7 @@ package scm
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -38,6 +39,10 @@ type Service interface {
 	SetConfig(Config) error
 	Recovery() (Recovery, error)
 	SetRecovery(Recovery) error
+	// Restriction and SetRestriction may return ErrUnsupported for a part of it.
+	Restriction() (Restriction, error)
+	// SetRestriction takes effect with the next start.
+	SetRestriction(Restriction) error
 	// SetPreshutdown sets how long Windows waits for the service when it shuts down.
 	SetPreshutdown(time.Duration) error
 	Status() (Status, error)
@@ -70,6 +75,24 @@ type Config struct {
 	Start       StartType
 	DisplayName string
 	Description string
+	// Interactive says that the service may use the desktop of a user. SetConfig ends it.
+	Interactive bool
+}
+
+// Restriction is what Windows takes from the process of a service, and by what others can tell it
+// from other services of its account.
+type Restriction struct {
+	// Privileges are the only ones the process keeps. Without any, it keeps all of its account.
+	Privileges []string
+	// ServiceSID says that the process has the SID of the service, NT SERVICE\name, among its
+	// groups.
+	ServiceSID bool
+}
+
+// Equal reports whether two restrictions are the same, in any order.
+func (r Restriction) Equal(other Restriction) bool {
+	mine, theirs := slices.Sorted(slices.Values(r.Privileges)), slices.Sorted(slices.Values(other.Privileges))
+	return r.ServiceSID == other.ServiceSID && slices.Equal(mine, theirs)
 }
 
 // Recovery is what Windows does when a service fails.

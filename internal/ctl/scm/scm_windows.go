@@ -99,6 +99,7 @@ func (s service) Config() (Config, error) {
 		Command:     windows.UTF16PtrToString(c.BinaryPathName),
 		Start:       startTypes[c.StartType],
 		DisplayName: windows.UTF16PtrToString(c.DisplayName),
+		Interactive: c.ServiceType&windows.SERVICE_INTERACTIVE_PROCESS != 0,
 	}
 	description, err := s.optional(windows.SERVICE_CONFIG_DESCRIPTION)
 	if err != nil {
@@ -117,11 +118,16 @@ func (s service) Config() (Config, error) {
 	return config, nil
 }
 
-// optional returns a setting, or nil if it is not supported.
-func (s service) optional(level uint32) ([]byte, error) {
-	buffer, err := query(func(buffer []byte, needed *uint32) error {
+// query2 returns a setting that not every version of Windows supports.
+func (s service) query2(level uint32) ([]byte, error) {
+	return query(func(buffer []byte, needed *uint32) error {
 		return windows.QueryServiceConfig2(s.Handle, level, &buffer[0], uint32(len(buffer)), needed)
 	})
+}
+
+// optional returns a setting, or nil if it is not supported.
+func (s service) optional(level uint32) ([]byte, error) {
+	buffer, err := s.query2(level)
 	if errors.Is(err, windows.ERROR_INVALID_LEVEL) {
 		return nil, nil
 	}
@@ -140,7 +146,8 @@ func query(ask func(buffer []byte, needed *uint32) error) ([]byte, error) {
 	}
 }
 
-// SetConfig does not set the account, which would require its password.
+// SetConfig does not set the account, which would require its password. The type that it sets is
+// not interactive.
 func (s service) SetConfig(config Config) error {
 	start := uint32(mgr.StartAutomatic)
 	for number, word := range startTypes {
@@ -155,7 +162,7 @@ func (s service) SetConfig(config Config) error {
 			return fmt.Errorf("configure service %s: %q: %w", s.Name, word, err)
 		}
 	}
-	err := windows.ChangeServiceConfig(s.Handle, windows.SERVICE_NO_CHANGE, start, windows.SERVICE_NO_CHANGE, text[0], nil, nil, nil, nil, nil, text[1])
+	err := windows.ChangeServiceConfig(s.Handle, windows.SERVICE_WIN32_OWN_PROCESS, start, windows.SERVICE_NO_CHANGE, text[0], nil, nil, nil, nil, nil, text[1])
 	if err != nil {
 		return fmt.Errorf("configure service %s: %w", s.Name, err)
 	}
@@ -164,17 +171,20 @@ func (s service) SetConfig(config Config) error {
 	if config.Start == Delayed {
 		delayed.IsDelayedAutoStartUp = 1
 	}
-	var unsupported error
-	for _, err := range []error{
+	return settingErrors(
 		s.set("description", windows.SERVICE_CONFIG_DESCRIPTION, unsafe.Pointer(&description)),
 		s.set("delayed start", windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO, unsafe.Pointer(&delayed)),
-	} {
+	)
+}
+
+// settingErrors returns the first error of settings that is not ErrUnsupported, or else all of them.
+func settingErrors(all ...error) error {
+	for _, err := range all {
 		if err != nil && !errors.Is(err, ErrUnsupported) {
 			return err
 		}
-		unsupported = errors.Join(unsupported, err)
 	}
-	return unsupported
+	return errors.Join(all...)
 }
 
 // set applies a setting that not every version of Windows supports.
@@ -221,6 +231,48 @@ func (s service) SetRecovery(r Recovery) error {
 		err = s.SetRecoveryActionsOnNonCrashFailures(r.OnErrors)
 	}
 	return s.settingError("recovery", err)
+}
+
+// requiredPrivileges is SERVICE_REQUIRED_PRIVILEGES_INFO: strings that end with NUL, and another NUL.
+// https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_required_privileges_infow
+type requiredPrivileges struct{ names *uint16 }
+
+func (s service) Restriction() (Restriction, error) {
+	var r Restriction
+	privileges, err := s.query2(windows.SERVICE_CONFIG_REQUIRED_PRIVILEGES_INFO)
+	if err == nil {
+		for p := (*requiredPrivileges)(unsafe.Pointer(&privileges[0])).names; p != nil && *p != 0; {
+			name := windows.UTF16PtrToString(p)
+			r.Privileges = append(r.Privileges, name)
+			p = (*uint16)(unsafe.Add(unsafe.Pointer(p), 2*(len(name)+1))) // names are ASCII
+		}
+	}
+	sid, sidErr := s.query2(windows.SERVICE_CONFIG_SERVICE_SID_INFO)
+	if sidErr == nil {
+		r.ServiceSID = *(*uint32)(unsafe.Pointer(&sid[0])) != windows.SERVICE_SID_TYPE_NONE
+	}
+	return r, settingErrors(s.settingError("required privileges", err), s.settingError("service SID", sidErr))
+}
+
+func (s service) SetRestriction(r Restriction) error {
+	var names []uint16
+	for _, name := range r.Privileges {
+		text, err := windows.UTF16FromString(name)
+		if err != nil {
+			return fmt.Errorf("required privileges of service %s: %q: %w", s.Name, name, err)
+		}
+		names = append(names, text...)
+	}
+	names = append(names, 0, 0) // the second ends an empty list
+	privileges := requiredPrivileges{&names[0]}
+	sid := uint32(windows.SERVICE_SID_TYPE_NONE)
+	if r.ServiceSID {
+		sid = windows.SERVICE_SID_TYPE_UNRESTRICTED
+	}
+	return settingErrors(
+		s.set("required privileges", windows.SERVICE_CONFIG_REQUIRED_PRIVILEGES_INFO, unsafe.Pointer(&privileges)),
+		s.set("service SID", windows.SERVICE_CONFIG_SERVICE_SID_INFO, unsafe.Pointer(&sid)),
+	)
 }
 
 // SetPreshutdown fills SERVICE_PRESHUTDOWN_INFO, one DWORD of milliseconds.

@@ -68,6 +68,17 @@ func TestService(t *testing.T) {
 	if got, err := service.Recovery(); set == nil && (err != nil || got != recovery) {
 		t.Errorf("got recovery %+v, %v", got, err)
 	}
+	for _, restriction := range []scm.Restriction{
+		{Privileges: []string{"SeChangeNotifyPrivilege", "SeManageVolumePrivilege"}, ServiceSID: true}, {},
+	} {
+		set := service.SetRestriction(restriction)
+		tolerate(t, "set restriction", set)
+		got, err := service.Restriction()
+		tolerate(t, "restriction", err)
+		if set == nil && err == nil && !got.Equal(restriction) {
+			t.Errorf("got restriction %+v, want %+v", got, restriction)
+		}
+	}
 	tolerate(t, "set preshutdown", service.SetPreshutdown(30*time.Second))
 	if status, err := service.Status(); err != nil || status.State != scm.Stopped || status.PID != 0 {
 		t.Errorf("got %+v, %v", status, err)

@@ -63,6 +63,7 @@ type Service struct {
 	manager     *Manager
 	Settings    scm.Config
 	Restarts    scm.Recovery
+	Restricted  scm.Restriction
 	Preshutdown time.Duration
 	Now         scm.Status
 	Configured  int    // number of SetConfig calls
@@ -77,6 +78,7 @@ func (s *Service) Config() (scm.Config, error) { return s.Settings, s.manager.Fa
 
 // SetConfig replaces the settings.
 func (s *Service) SetConfig(c scm.Config) error {
+	c.Interactive = false
 	s.Settings = c
 	s.Configured++
 	return s.manager.Fail["SetConfig"]
@@ -89,6 +91,17 @@ func (s *Service) Recovery() (scm.Recovery, error) { return s.Restarts, s.manage
 func (s *Service) SetRecovery(r scm.Recovery) error {
 	s.Restarts = r
 	return s.manager.Fail["SetRecovery"]
+}
+
+// Restriction returns the restriction.
+func (s *Service) Restriction() (scm.Restriction, error) {
+	return s.Restricted, s.manager.Fail["Restriction"]
+}
+
+// SetRestriction replaces the restriction.
+func (s *Service) SetRestriction(r scm.Restriction) error {
+	s.Restricted = r
+	return s.manager.Fail["SetRestriction"]
 }
 
 // SetPreshutdown replaces the shutdown time.
