@@ -112,7 +112,7 @@ test-wine: build ## Run the Windows programs and tests under Wine; installs it f
 
 # One driver after the other. Modules and builds of drivers stay in the caches of the go command and
 # in bin/drivers: some gigabytes. Each package listed here has the flag -update.
-DRIVER_TESTS := ./original ./unmodified
+DRIVER_TESTS := ./original ./ported ./unmodified
 .PHONY: test-drivers
 test-drivers: build ## Run released CSI drivers against the emulated node, under Wine, and rewrite docs/drivers.md
 	$(GO_DRIVERS) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS) -update

@@ -105,7 +105,8 @@ func writeModule(ctx context.Context, to, root string) error {
 		"-require="+ours+"/v2/test/drivers@v0.0.0-00010101000000-000000000000",
 		"-replace="+ours+"/v2/test/drivers="+drivers,
 		"-replace="+ours+"/v2="+root,
-		"-replace="+ours+"/client="+filepath.Join(root, "client"))
+		"-replace="+ours+"/client="+filepath.Join(root, "client"),
+		"-replace="+ours+"/mounter="+filepath.Join(root, "mounter"))
 	return err
 }
 

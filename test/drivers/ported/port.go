@@ -1,0 +1,259 @@
+// Package ported replaces the Windows mounters of released CSI drivers by the mounter kit, builds
+// the drivers for Windows, and runs their node services on an emulated node, on every system. It is
+// part of what `make test-drivers` starts.
+//
+// The files of a port are in testdata, at the paths that they have in the driver. The overlay of the
+// go command puts them there, so that the driver's own files stay as they are.
+package ported
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"go/scanner"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/fetch"
+)
+
+// A port is a driver whose mounter is the kit.
+type port struct {
+	name   string
+	module fetch.Module
+	main   string // the package of the program
+	// deleted are the files that the port makes unnecessary. They are for Windows only.
+	deleted []string
+	// aside are the files for other systems that the port's files stand in for in the test. The
+	// driver keeps them.
+	aside []string
+}
+
+func ports() []port {
+	return []port{elasticBlockStore()}
+}
+
+func elasticBlockStore() port {
+	return port{
+		name:   "aws-ebs",
+		module: fetch.Module{Path: "github.com/kubernetes-sigs/aws-ebs-csi-driver", Version: "v1.63.0"},
+		main:   "./cmd",
+		deleted: []string{
+			"pkg/mounter/mount_windows.go", "pkg/mounter/mount_windows_proxyV1.go", "pkg/mounter/mount_windows_proxyV2.go",
+		},
+		aside: []string{"pkg/mounter/mount_linux.go", "pkg/mounter/mount_unsupported.go"},
+	}
+}
+
+// A tree is the sources of a port, ready to be built.
+type tree struct {
+	port
+	sources string // the driver's own files
+	dir     string // go.mod, go.sum and overlay.json
+}
+
+// prepare gets the driver, and writes what the go command needs to build the port. Root is the top
+// directory of the repository.
+func (p port) prepare(ctx context.Context, root string) (*tree, error) {
+	drivers := filepath.Join(root, "bin", "drivers")
+	t := &tree{
+		port:    p,
+		sources: filepath.Join(drivers, "src", strings.ReplaceAll(p.module.String(), "/", "_")),
+		dir:     filepath.Join(drivers, "ported", p.name),
+	}
+	if err := p.module.Copy(ctx, t.sources); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(t.dir, 0o750); err != nil {
+		return nil, err
+	}
+	if err := t.writeModule(ctx, root); err != nil {
+		return nil, err
+	}
+	return t, t.writeOverlay(root)
+}
+
+// ours are the modules of this repository that a port needs, and their directories.
+var ours = map[string]string{
+	"github.com/kubernetes-csi/csi-proxy/mounter": "mounter",
+	"github.com/kubernetes-csi/csi-proxy/client":  "client",
+	"github.com/kubernetes-csi/csi-proxy/v2":      ".",
+}
+
+// writeModule writes the go.mod of the port: that of the driver, with our modules as they are here.
+func (t *tree) writeModule(ctx context.Context, root string) error {
+	mod, err := os.ReadFile(filepath.Join(t.sources, "go.mod"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(t.dir, "go.mod"), mod, 0o600); err != nil {
+		return err
+	}
+	sums := []string{filepath.Join(t.sources, "go.sum")}
+	args := []string{"mod", "edit"}
+	for path, dir := range ours {
+		dir = filepath.Join(root, dir)
+		version := "@v0.0.0-00010101000000-000000000000"
+		if strings.HasSuffix(path, "/v2") {
+			version = "@v2.0.0-00010101000000-000000000000"
+		}
+		args = append(args, "-replace="+path+"="+dir, "-require="+path+version)
+		sums = append(sums, filepath.Join(dir, "go.sum"))
+	}
+	if err := writeSums(filepath.Join(t.dir, "go.sum"), sums); err != nil {
+		return err
+	}
+	_, err = t.goCommand(ctx, nil, append(args, filepath.Join(t.dir, "go.mod"))...)
+	return err
+}
+
+// writeSums writes the lines of several files, each line once.
+func writeSums(to string, from []string) error {
+	var lines []string
+	for _, name := range from {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		lines = slices.AppendSeq(lines, strings.Lines(string(content)))
+	}
+	slices.Sort(lines)
+	return os.WriteFile(to, []byte(strings.Join(slices.Compact(lines), "")), 0o600)
+}
+
+// writeOverlay writes the overlay of the port.
+func (t *tree) writeOverlay(root string) error {
+	replace := map[string]string{}
+	for _, name := range slices.Concat(t.deleted, t.aside) {
+		path := filepath.Join(t.sources, name)
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
+		replace[path] = "" // the file is not there
+	}
+	ported := filepath.Join(root, "test", "drivers", "ported")
+	files, err := t.files(root)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		replace[filepath.Join(t.sources, name)] = filepath.Join(ported, "testdata", t.name, name)
+	}
+	replace[filepath.Join(t.sources, "ported", "life", "life.go")] = filepath.Join(ported, "life", "life.go")
+	content, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(t.dir, "overlay.json"), content, 0o600)
+}
+
+// files returns the files of the port, by their paths in the driver.
+func (p port) files(root string) ([]string, error) {
+	dir := filepath.Join(root, "test", "drivers", "ported", "testdata", p.name)
+	var names []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		names = append(names, name)
+		return err
+	})
+	return names, err
+}
+
+// buildForWindows builds the driver's program.
+func (t *tree) buildForWindows(ctx context.Context) error {
+	_, err := t.goCommand(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"},
+		t.flags("build", "-o", filepath.Join(t.dir, "driver.exe"), t.main)...)
+	return err
+}
+
+// test runs the port's tests, and returns what they say.
+func (t *tree) test(ctx context.Context) ([]byte, error) {
+	// The directory of the package is in the overlay only, so the go command cannot run the test there.
+	program := filepath.Join(t.dir, "ported.test")
+	if _, err := t.goCommand(ctx, nil, t.flags("test", "-c", "-vet=off", "-o", program, "./ported")...); err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, program, "-test.v") //nolint:gosec // which was just built
+	cmd.Dir = t.dir
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		return output, fmt.Errorf("test of %s: %w\n%s", t.name, err, output)
+	}
+	return output, nil
+}
+
+// flags adds the flags for the module and the overlay after the verb.
+func (t *tree) flags(verb string, args ...string) []string {
+	// One package at a time: a driver has a thousand, and other work may go on.
+	return append([]string{verb, "-p=1", "-modfile=" + filepath.Join(t.dir, "go.mod"), "-overlay=" + filepath.Join(t.dir, "overlay.json")}, args...)
+}
+
+// goCommand runs the go command in the driver's directory.
+func (t *tree) goCommand(ctx context.Context, env []string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
+	cmd.Dir = t.sources
+	cmd.Env = slices.Concat(os.Environ(), []string{"GOWORK=off", "GOFLAGS=-mod=mod -trimpath -buildvcs=false"}, env)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		return output, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, output)
+	}
+	return output, nil
+}
+
+// lines returns how many lines of code a driver loses and gets with the port.
+func (t *tree) lines(root string) (deleted, added int, err error) {
+	for _, name := range t.deleted {
+		content, err := os.ReadFile(filepath.Join(t.sources, name))
+		if err != nil {
+			return 0, 0, err
+		}
+		deleted += linesOfCode(content)
+	}
+	files, err := t.files(root)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, name := range files {
+		if isTest(name) {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(root, "test", "drivers", "ported", "testdata", t.name, name))
+		if err != nil {
+			return 0, 0, err
+		}
+		added += linesOfCode(content)
+	}
+	return deleted, added, nil
+}
+
+// isTest reports whether a file of a port is part of its test.
+func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }
+
+// linesOfCode counts the lines of Go code without blank lines and comments.
+func linesOfCode(source []byte) int {
+	file := token.NewFileSet().AddFile("", -1, len(source))
+	var s scanner.Scanner
+	s.Init(file, source, nil, 0)
+	lines := map[int]bool{}
+	for {
+		pos, kind, text := s.Scan()
+		switch {
+		case kind == token.EOF:
+			return len(lines)
+		case kind == token.SEMICOLON && text == "\n": // which the scanner added
+			continue
+		}
+		first := file.Line(pos)
+		for line := range strings.Count(text, "\n") + 1 {
+			lines[first+line] = true
+		}
+	}
+}

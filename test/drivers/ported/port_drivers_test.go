@@ -1,0 +1,71 @@
+//go:build drivers
+
+package ported
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/report"
+)
+
+// TestDrivers builds and runs one port after the other, and writes what came of it.
+func TestDrivers(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := report.Table{Header: []string{"Driver", "Lines deleted", "Lines added", "Builds for Windows", "Library mode", "Daemon mode"}}
+	complete := true
+	for _, p := range ports() {
+		complete = t.Run(p.name, func(t *testing.T) {
+			tree, err := p.prepare(t.Context(), root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			deleted, added, err := tree.lines(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			row := []string{p.name + " " + p.module.Version, fmt.Sprint(deleted), fmt.Sprint(added), "yes"}
+			output, err := tree.test(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, mode := range []string{"library", "daemon"} {
+				row = append(row, fmt.Sprintf("%d calls pass", callsIn(t, output, mode)))
+			}
+			if err := tree.buildForWindows(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			table.Add(row...)
+		}) && complete
+	}
+	if !complete {
+		return
+	}
+	t.Logf("\n%s", &table)
+	if err := report.Write(root, "ported", table.String()); err != nil {
+		t.Error(err)
+	}
+}
+
+// callsIn returns how many calls there were, as package life says.
+func callsIn(t *testing.T, output []byte, mode string) int {
+	t.Helper()
+	sum := 0
+	for _, found := range regexp.MustCompile(` mode `+mode+`: ([0-9]+) calls`).FindAllSubmatch(output, -1) {
+		calls, err := strconv.Atoi(string(found[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += calls
+	}
+	if sum == 0 {
+		t.Fatalf("the test says nothing about the mode %s:\n%s", mode, output)
+	}
+	return sum
+}

@@ -1,0 +1,116 @@
+package mounter
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	kit "github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	mountutils "k8s.io/mount-utils"
+)
+
+// NewSafeMounter works through the pipes of CSI Proxy.
+func NewSafeMounter() (*mountutils.SafeFormatAndMount, error) { return newSafeMounter(kit.Daemon) }
+
+// NewSafeMounterV2 works in a HostProcess container.
+func NewSafeMounterV2() (*mountutils.SafeFormatAndMount, error) { return newSafeMounter(kit.Library) }
+
+func newSafeMounter(mode kit.Mode) (*mountutils.SafeFormatAndMount, error) {
+	m, err := kit.New(context.Background(), kit.In(mode))
+	if err != nil {
+		return nil, err
+	}
+	return &mountutils.SafeFormatAndMount{Interface: m}, nil
+}
+
+func (m *NodeMounter) kit() *kit.Mounter { return m.Interface.(*kit.Mounter) }
+
+func (m *NodeMounter) FindDevicePath(_, volumeID, _, _ string) (string, error) {
+	// The serial number is vol0123, an underscore and a number.
+	number, err := m.kit().FindDisk(context.Background(), node.Query{SerialPrefix: strings.ReplaceAll(volumeID, "-", "")})
+	return strconv.Itoa(int(number)), err
+}
+
+// FormatAndMountSensitiveWithFormatOptions ignores the file system: the node service says ext4 unless
+// the volume has one.
+func (m *NodeMounter) FormatAndMountSensitiveWithFormatOptions(source, target, _ string, _, sensitiveOptions, formatOptions []string) error {
+	if len(sensitiveOptions)+len(formatOptions) > 0 {
+		return errors.New("sensitive options and format options are not supported on Windows")
+	}
+	number, err := diskNumber(source)
+	if err != nil {
+		return err
+	}
+	_, err = m.kit().Stage(context.Background(), kit.StageRequest{Path: target, Disk: node.Query{Number: &number}})
+	return err
+}
+
+func diskNumber(device string) (uint32, error) {
+	number, err := strconv.ParseUint(device, 10, 32)
+	return uint32(number), err
+}
+
+// GetDeviceNameFromMount returns the number of the disk, or the volume if its disk is gone, so that
+// the node service unstages it.
+func (m *NodeMounter) GetDeviceNameFromMount(mountPath string) (string, int, error) {
+	staged, err := m.kit().StagedAt(context.Background(), mountPath)
+	switch {
+	case err == nil:
+		return strconv.Itoa(int(staged.DiskNumber)), 1, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", 0, err
+	case staged.VolumeID != "":
+		return staged.VolumeID, 1, nil
+	}
+	return "", 0, nil
+}
+
+func (m *NodeMounter) GetBlockSizeBytes(devicePath string) (int64, error) {
+	number, err := diskNumber(devicePath)
+	if err != nil {
+		return -1, err
+	}
+	return m.kit().DiskBytes(context.Background(), number)
+}
+
+func (m *NodeMounter) NeedResize(_, deviceMountPath string) (bool, error) {
+	return m.kit().NeedsResize(context.Background(), deviceMountPath)
+}
+
+func (m *NodeMounter) Resize(_, deviceMountPath string) (bool, error) {
+	_, err := m.kit().Expand(context.Background(), deviceMountPath, 0)
+	return err == nil, err
+}
+
+// PreparePublishTarget removes a folder that the kubelet made, and an old link.
+func (m *NodeMounter) PreparePublishTarget(target string) error { return m.Unpublish(target) }
+
+func (m *NodeMounter) Unpublish(path string) error {
+	return m.kit().Unpublish(context.Background(), path)
+}
+
+func (m *NodeMounter) Unstage(path string) error {
+	return m.kit().Unstage(context.Background(), kit.UnstageRequest{Path: path, Offline: true})
+}
+
+func (m *NodeMounter) GetVolumeStats(volumePath string) (VolumeStats, error) {
+	usage, err := m.kit().Stats(context.Background(), volumePath)
+	return VolumeStats{TotalBytes: usage.TotalBytes, UsedBytes: usage.UsedBytes, AvailableBytes: usage.AvailableBytes}, err
+}
+
+func (m *NodeMounter) PathExists(path string) (bool, error) {
+	return m.kit().Exists(context.Background(), path)
+}
+
+func (m *NodeMounter) MakeDir(path string) error { return m.kit().MakeDir(context.Background(), path) }
+
+// There are no block volumes on Windows.
+
+func (m *NodeMounter) MakeFile(string) error { return errors.ErrUnsupported }
+
+func (m *NodeMounter) IsBlockDevice(string) (bool, error) { return false, nil }
+
+func (m *NodeMounter) IsCorruptedMnt(err error) bool { return mountutils.IsCorruptedMnt(err) }
