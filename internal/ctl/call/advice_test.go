@@ -6,7 +6,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/controlv1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 )
 
@@ -28,9 +30,12 @@ func TestWithCommands(t *testing.T) {
 	}
 }
 
+// TestCommands_Methods: advice names methods of the published API and of the emulated node's control
+// service, which is no endpoint.
 func TestCommands_Methods(t *testing.T) {
+	control := controlv1.File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto.Services().ByName("Control").Methods()
 	for method := range Commands {
-		found := false
+		found := control.ByName(protoreflect.Name(method)) != nil
 		for _, name := range endpoint.All() {
 			found = found || name.Version == endpoint.Newest(name.Group) && lookUp(name, method) != nil
 		}
