@@ -18,7 +18,7 @@ import (
 	formatv1 "github.com/kubernetes-csi/csi-proxy/client/extension/format/v1"
 	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
 	sharev1 "github.com/kubernetes-csi/csi-proxy/client/extension/share/v1"
-
+	statsv1 "github.com/kubernetes-csi/csi-proxy/client/extension/stats/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
@@ -210,6 +210,11 @@ func (d *daemon) volumeSpace(ctx context.Context, id string) (Usage, error) {
 	response, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.GetVolumeStats, &volumev1.GetVolumeStatsRequest{VolumeId: id})
 	total, used := response.GetTotalBytes(), response.GetUsedBytes()
 	return Usage{TotalBytes: total, UsedBytes: used, AvailableBytes: total - used}, err
+}
+
+func (d *daemon) pathSpace(ctx context.Context, path string) (Usage, error) {
+	response, err := call(ctx, d.files, statsv1.NewPathStatsClient, statsv1.PathStatsClient.GetPathStats, &statsv1.GetPathStatsRequest{Path: path})
+	return Usage{TotalBytes: response.GetTotalBytes(), UsedBytes: response.GetUsedBytes(), AvailableBytes: response.GetAvailableBytes()}, err
 }
 
 func (d *daemon) exists(ctx context.Context, path string) (bool, error) {

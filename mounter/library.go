@@ -173,6 +173,14 @@ func (l *library) volumeSpace(ctx context.Context, id string) (Usage, error) {
 	return Usage{TotalBytes: response.TotalBytes, UsedBytes: response.UsedBytes, AvailableBytes: response.TotalBytes - response.UsedBytes}, nil
 }
 
+func (l *library) pathSpace(ctx context.Context, path string) (Usage, error) {
+	response, err := l.files.GetPathStats(ctx, &filesystem.GetPathStatsRequest{Path: path})
+	if err != nil {
+		return Usage{}, err
+	}
+	return Usage{TotalBytes: response.TotalBytes, UsedBytes: response.UsedBytes, AvailableBytes: response.AvailableBytes}, nil
+}
+
 func (l *library) exists(ctx context.Context, path string) (bool, error) {
 	response, err := l.files.PathExists(ctx, &filesystem.PathExistsRequest{Path: path})
 	if err != nil {

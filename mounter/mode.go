@@ -51,11 +51,10 @@ type settings struct {
 	workingDirs []string
 	pipePath    func(group, version string) string
 	wait        bool
-	spaceAt     func(path string) (total, available int64, err error)
 }
 
 func newSettings() settings {
-	return settings{workingDirs: []string{defaultWorkingDir}, spaceAt: spaceAt}
+	return settings{workingDirs: []string{defaultWorkingDir}}
 }
 
 // In chooses the mode.
@@ -82,12 +81,6 @@ func WorkingDirs(dirs ...string) Option {
 
 // Wait makes New wait for the daemon until its context ends.
 func Wait() Option { return func(s *settings) { s.wait = true } }
-
-// MeasureShares replaces how Stats measures shares, for emulated nodes. The default asks Windows
-// for the free space at the path.
-func MeasureShares(spaceAt func(path string) (total, available int64, err error)) Option {
-	return func(s *settings) { s.spaceAt = spaceAt }
-}
 
 // connect returns the node in the mode that was chosen or detected.
 func (s *settings) connect(ctx context.Context) (node, Mode, error) {

@@ -46,8 +46,7 @@ func newKitOn(t *testing.T, mode mounter.Mode, node *winsim.Node) *kit {
 	if mode == mounter.Daemon {
 		option = mountertest.Daemon(t, node)
 	}
-	space := func(path string) (total, available int64, err error) { return 1000, 400, nil }
-	m, err := mounter.New(t.Context(), option, mounter.MeasureShares(space))
+	m, err := mounter.New(t.Context(), option)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,8 +39,6 @@ type Mounter struct {
 	node  node
 	mode  Mode
 	locks *locks
-	// spaceAt measures the share at a path.
-	spaceAt func(path string) (total, available int64, err error)
 	// ctx is what the methods of mount.Interface use, which have no context; see WithContext.
 	ctx context.Context //nolint:containedctx // mount.Interface is published without
 }
@@ -62,7 +60,7 @@ func New(ctx context.Context, options ...Option) (*Mounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mounter{node: n, mode: mode, locks: &locks{}, spaceAt: s.spaceAt, ctx: context.WithoutCancel(ctx)}, nil
+	return &Mounter{node: n, mode: mode, locks: &locks{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
 // Mode tells how the Mounter works: Library or Daemon.

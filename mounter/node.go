@@ -33,6 +33,8 @@ type node interface {
 	grow(ctx context.Context, volume string) error
 	volumeSpace(ctx context.Context, volume string) (Usage, error)
 
+	// pathSpace measures the share that a path leads to.
+	pathSpace(ctx context.Context, path string) (Usage, error)
 	exists(ctx context.Context, path string) (bool, error)
 	// leads tells whether a path is a link or mounted folder whose target exists.
 	leads(ctx context.Context, path string) (bool, error)

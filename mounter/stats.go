@@ -1,11 +1,6 @@
 package mounter
 
-import (
-	"context"
-	"errors"
-
-	"github.com/kubernetes-csi/csi-proxy/client/failure"
-)
+import "context"
 
 // Usage tells how large and how full a volume is, in bytes.
 type Usage struct {
@@ -27,22 +22,9 @@ func (m *Mounter) Stats(ctx context.Context, volumePath string) (Usage, error) {
 	}
 	var usage Usage
 	if id == "" {
-		usage, err = m.measureShare(path)
+		usage, err = m.node.pathSpace(ctx, path)
 	} else {
 		usage, err = m.node.volumeSpace(ctx, id)
 	}
 	return usage, during(opStats, path, err)
-}
-
-// measureShare asks Windows from this process: the published API does not measure shares. In the
-// mode Daemon the container needs the kubelet's directory mounted, as it is for CSI drivers.
-func (m *Mounter) measureShare(path string) (Usage, error) {
-	total, available, err := m.spaceAt(path)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		return Usage{}, newError(failure.Unsupported, "measure share at", path, "this system cannot; on an emulated node use the option MeasureShares")
-	case err != nil:
-		return Usage{}, during("measure share at", path, err)
-	}
-	return Usage{TotalBytes: total, UsedBytes: total - available, AvailableBytes: available}, nil
 }

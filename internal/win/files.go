@@ -31,6 +31,12 @@ type Files interface {
 	// ERROR_PATH_NOT_FOUND (3) for a network path.
 	Location(ctx context.Context, path Path) (string, error)
 
+	// PathSpace measures the file system that a directory is on, which can be a share:
+	// GetDiskFreeSpaceEx. Free is what this process may use of it, by the quotas of a server.
+	// It fails with ERROR_REPARSE_POINT_ENCOUNTERED (4395) for a link, mounted folders
+	// included, and ERROR_DIRECTORY (267) for a file.
+	PathSpace(ctx context.Context, path Path) (Space, error)
+
 	// OpenDirectory opens a directory, which the caller closes. It fails with
 	// ERROR_REPARSE_POINT_ENCOUNTERED (4395) for links and ERROR_DIRECTORY (267) for files.
 	OpenDirectory(ctx context.Context, path Path) (Directory, error)

@@ -129,7 +129,7 @@ type Extent struct {
 // Space is the result of GetDiskFreeSpaceEx, in bytes.
 type Space struct {
 	Total int64
-	Free  int64 // without regard to quotas
+	Free  int64 // of a volume without regard to quotas
 }
 
 // NTFSVolumeData is the part of NTFS_VOLUME_DATA_BUFFER that we use.

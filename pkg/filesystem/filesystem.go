@@ -49,13 +49,24 @@ type Interface interface {
 	RmdirContents(context.Context, *RmdirContentsRequest) (*RmdirContentsResponse, error)
 }
 
+// PathMeasurer measures volumes and shares by path. It is not part of Interface, so that
+// implementations of that which drivers have still compile. A Filesystem implements it.
+type PathMeasurer interface {
+	// GetPathStats tells how large and how full the volume or share is that a path leads to. It
+	// follows links as PathValid does.
+	GetPathStats(context.Context, *GetPathStatsRequest) (*GetPathStatsResponse, error)
+}
+
 // Filesystem implements Interface over a host.
 type Filesystem struct {
 	host     fsapi.HostAPI
 	onRemove []func(ctx context.Context, path string)
 }
 
-var _ Interface = (*Filesystem)(nil)
+var (
+	_ Interface    = (*Filesystem)(nil)
+	_ PathMeasurer = (*Filesystem)(nil)
+)
 
 // New returns the filesystem group on the given host.
 func New(hostAPI fsapi.HostAPI, options ...Option) (*Filesystem, error) {
@@ -221,6 +232,30 @@ func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (
 		return &PathValidResponse{}, winerr.Wrap(op, path, err)
 	}
 	return &PathValidResponse{Valid: valid}, nil
+}
+
+// GetPathStats tells how large and how full the volume or share is that Path leads to: a volume at
+// a mounted folder, a pod's link to one, a link to a share, or a directory in any of them. It fails
+// with errors.ErrUnsupported on a host that is no fsapi.SpaceMeasurer.
+func (f *Filesystem) GetPathStats(ctx context.Context, request *GetPathStatsRequest) (*GetPathStatsResponse, error) {
+	const op = "measure"
+	host, err := hostctx.Begin(ctx, op, f.host, request)
+	if err != nil {
+		return nil, err
+	}
+	path, err := cleanPath(op, request.Path)
+	if err != nil {
+		return nil, err
+	}
+	measurer, ok := host.(fsapi.SpaceMeasurer)
+	if !ok {
+		return nil, winerr.New(winerr.Unsupported, op, path, "the host API does not implement SpaceMeasurer")
+	}
+	total, available, err := measurer.PathStats(path)
+	if err != nil {
+		return nil, winerr.Wrap(op, path, err)
+	}
+	return &GetPathStatsResponse{TotalBytes: total, UsedBytes: total - available, AvailableBytes: available}, nil
 }
 
 // Rmdir removes a directory, a link or a mounted folder.

@@ -20,6 +20,17 @@ type PathValidResponse struct {
 	Valid bool
 }
 
+// GetPathStatsRequest asks about the volume or share that Path, an absolute path on a local drive,
+// leads to.
+type GetPathStatsRequest struct {
+	Path string
+}
+
+// GetPathStatsResponse tells how large and how full it is. The quotas of a server count.
+type GetPathStatsResponse struct {
+	TotalBytes, UsedBytes, AvailableBytes int64
+}
+
 // MkdirRequest asks for a directory and its missing parents.
 type MkdirRequest struct {
 	Path string

@@ -334,6 +334,7 @@ func TestFault_EveryCall(t *testing.T) {
 	calls := map[string]func() error{
 		"FileInfo":      func() error { _, err := node.FileInfo(ctx, empty); return err },
 		"TargetInfo":    func() error { _, err := node.TargetInfo(ctx, empty); return err },
+		"PathSpace":     func() error { _, err := node.PathSpace(ctx, empty); return err },
 		"ReparsePoint":  func() error { _, err := node.ReparsePoint(ctx, mount); return err },
 		"OpenDirectory": func() error { _, err := node.OpenDirectory(ctx, empty); return err },
 

@@ -264,3 +264,42 @@ func TestSwap_Refuses(t *testing.T) {
 		t.Errorf("something changed:\n%s", cmp.Diff(before, after))
 	}
 }
+
+// TestPathSpace: a directory has the space of the volume or share that it is on, and a link has none.
+func TestPathSpace(t *testing.T) {
+	model := withDataVolume()
+	model.SMBServers = []winsim.SMBServer{{Name: "files", Guest: true, Shares: []winsim.SMBShare{{Name: "data", Files: []winsim.File{{Path: `dir\file`, Content: "text"}}}}}}
+	node, ctx := newNode(t, model), t.Context()
+	for _, err := range []error{
+		node.MountFolder(`C:\mount`, dataVolume), node.WriteFile(`C:\file`, "text"),
+		node.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: `\\files\data`}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := node.VolumeSpace(ctx, dataVolume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []win.Path{win.Following(`C:\mount`), win.Following(dataVolume)} {
+		if got, err := node.PathSpace(ctx, path); err != nil || got != want {
+			t.Errorf("%s: %+v, %v, want %+v", path, got, err, want)
+		}
+	}
+	share, err := node.PathSpace(ctx, win.Following(`\\files\data\dir`))
+	if err != nil || share.Total == 0 || share.Free >= share.Total {
+		t.Errorf("the share: %+v, %v", share, err)
+	}
+	for path, want := range map[win.Path]winerr.Code{
+		win.Anywhere(`C:\mount`):           winerr.ReparsePointEncounter,
+		win.Following(`C:\file`):           winerr.Directory,
+		win.Following(`C:\nothing`):        winerr.FileNotFound,
+		win.Following(`\\files\data\file`): winerr.FileNotFound,
+		win.Following(`\\other\data`):      winerr.BadNetPath,
+	} {
+		if _, err := node.PathSpace(ctx, path); winerr.CodeOf(err) != want {
+			t.Errorf("%s: %v, want %d", path, err, want)
+		}
+	}
+}

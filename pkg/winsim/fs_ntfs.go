@@ -98,8 +98,12 @@ func (n *Node) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, err
 		return win.Space{}, err
 	}
 	defer unlock()
+	return fs.space(), nil
+}
+
+func (fs *fileSystem) space() win.Space {
 	data := fs.data()
-	return win.Space{Total: data.TotalClusters * fs.cluster, Free: data.FreeClusters * fs.cluster}, nil
+	return win.Space{Total: data.TotalClusters * fs.cluster, Free: data.FreeClusters * fs.cluster}
 }
 
 // NTFSVolumeData returns the sizes as NTFS counts them.

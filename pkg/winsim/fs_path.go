@@ -43,6 +43,19 @@ func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, err
 	})
 }
 
+// PathSpace returns size and free space of the volume or share that a directory is on.
+func (n *Node) PathSpace(ctx context.Context, path win.Path) (win.Space, error) {
+	return readPath(ctx, n, "PathSpace", path, func(at resolvedPath) (win.Space, error) {
+		switch {
+		case isLink(at.entry):
+			return win.Space{}, winerr.ReparsePointEncounter
+		case !at.entry.info().Directory:
+			return win.Space{}, winerr.Directory
+		}
+		return at.fs.space(), nil
+	})
+}
+
 // ReparsePoint reads a link.
 func (n *Node) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
 	return readPath(ctx, n, "ReparsePoint", path, resolvedPath.reparsePoint)

@@ -175,6 +175,18 @@ func (r Reach) Target(ctx context.Context, op, path string) (info win.FileInfo, 
 	return info, err
 }
 
+// Space measures the volume or share that the directory at the end of all links is on.
+func (r Reach) Space(ctx context.Context, op, path string) (space win.Space, err error) {
+	if r.policy == nil {
+		return r.m.PathSpace(ctx, win.Following(path))
+	}
+	err = r.try(ctx, call{op, path, Enter}, func(at win.Path) error {
+		space, err = r.m.PathSpace(ctx, at)
+		return err
+	})
+	return space, err
+}
+
 // LinkTarget is Target of a path at which Link found a link.
 func (r Reach) LinkTarget(ctx context.Context, op, path string, linkPath win.Path, link win.ReparsePoint) (info win.FileInfo, err error) {
 	if r.policy == nil || r.policy.has(path) {

@@ -99,6 +99,10 @@ var pathCalls = map[string]func(w *world, path string) error{
 		_, err := w.fs.PathValid(w.t.Context(), &filesystem.PathValidRequest{Path: path})
 		return err
 	},
+	"GetPathStats": func(w *world, path string) error {
+		_, err := w.fs.(filesystem.PathMeasurer).GetPathStats(w.t.Context(), &filesystem.GetPathStatsRequest{Path: path})
+		return err
+	},
 	"IsSymlink": func(w *world, path string) error {
 		_, err := w.fs.IsSymlink(w.t.Context(), &filesystem.IsSymlinkRequest{Path: path})
 		return err

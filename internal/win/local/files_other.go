@@ -16,6 +16,10 @@ func (machine) TargetInfo(context.Context, win.Path) (win.FileInfo, error) {
 	return win.FileInfo{}, ErrNotWindows
 }
 
+func (machine) PathSpace(context.Context, win.Path) (win.Space, error) {
+	return win.Space{}, ErrNotWindows
+}
+
 func (machine) ReparsePoint(context.Context, win.Path) (win.ReparsePoint, error) {
 	return win.ReparsePoint{}, ErrNotWindows
 }

@@ -61,6 +61,28 @@ func (machine) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, err
 	return info, err
 }
 
+// PathSpace asks about the base once it is clear that no link lies between that and the directory:
+// then both are on one file system. The function has no variant for handles.
+func (machine) PathSpace(ctx context.Context, path win.Path) (win.Space, error) {
+	info, err := askPath(ctx, path, fileInfo)
+	switch {
+	case err != nil:
+		return win.Space{}, err
+	case info.Tag.NameSurrogate():
+		return win.Space{}, winerr.ReparsePointEncounter
+	case !info.Directory:
+		return win.Space{}, winerr.Directory
+	}
+	at := hangsAt(path)
+	return within(ctx, at.kind, at.object, func() (win.Space, error) {
+		total, available, _, err := winapi.DiskSpace(strings.TrimSuffix(winpath.Long(path.Base), winpath.Separator) + winpath.Separator)
+		if err != nil {
+			return win.Space{}, err
+		}
+		return space(total, available)
+	})
+}
+
 // mounted is a file, or a volume that is shown in its place.
 type mounted struct {
 	info   win.FileInfo

@@ -55,15 +55,19 @@ func (machine) FileSystem(ctx context.Context, id win.VolumeID) (win.FileSystemI
 
 func (machine) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, error) {
 	return within(ctx, reachVolume, string(id), func() (win.Space, error) {
-		total, free, err := winapi.DiskSpace(string(id))
+		total, _, free, err := winapi.DiskSpace(string(id))
 		if err != nil {
 			return win.Space{}, err
 		}
-		if total > math.MaxInt64 || free > math.MaxInt64 {
-			return win.Space{}, fmt.Errorf("%w: %d bytes, %d of them free", errInvalidData, total, free)
-		}
-		return win.Space{Total: int64(total), Free: int64(free)}, nil
+		return space(total, free)
 	})
+}
+
+func space(total, free uint64) (win.Space, error) {
+	if total > math.MaxInt64 || free > math.MaxInt64 {
+		return win.Space{}, fmt.Errorf("%w: %d bytes, %d of them free", errInvalidData, total, free)
+	}
+	return win.Space{Total: int64(total), Free: int64(free)}, nil
 }
 
 // NTFSVolumeData has to reach the file system, which a volume opened without access does

@@ -65,15 +65,16 @@ func SetVolumeLabel(root, label string) error {
 	return Error(windows.SetVolumeLabel(p, name))
 }
 
-// DiskSpace returns the size of a volume's file system and what is free of it, in bytes.
+// DiskSpace returns the size of the file system that a directory is on, and what is free of it for
+// this process and in all, in bytes. The name of a share must end with a backslash.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getdiskfreespaceexw
-func DiskSpace(root string) (total, free uint64, err error) {
-	p, err := utf16Ptr(root)
+func DiskSpace(directory string) (total, available, free uint64, err error) {
+	p, err := utf16Ptr(directory)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	err = windows.GetDiskFreeSpaceEx(p, nil, &total, &free)
-	return total, free, Error(err)
+	err = windows.GetDiskFreeSpaceEx(p, &available, &total, &free)
+	return total, available, free, Error(err)
 }
 
 // VolumeAt returns the name of the volume whose root is shown at path, which is that of a

@@ -16,6 +16,7 @@ var (
 	_ HostAPI       = boundHost{}
 	_ ContextBinder = boundHost{}
 	_ Limiter       = boundHost{}
+	_ SpaceMeasurer = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
@@ -31,6 +32,10 @@ func (b boundHost) Within(p *policy.Policy) HostAPI {
 func (b boundHost) PathExists(path string) (bool, error) { return b.host.pathExists(b.ctx, path) }
 
 func (b boundHost) PathValid(path string) (bool, error) { return b.host.pathValid(b.ctx, path) }
+
+func (b boundHost) PathStats(path string) (totalBytes, availableBytes int64, err error) {
+	return b.host.pathStats(b.ctx, path)
+}
 
 func (b boundHost) Mkdir(path string) error { return b.host.mkdir(b.ctx, path) }
 

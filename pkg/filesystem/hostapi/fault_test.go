@@ -85,6 +85,11 @@ func changes(name, path string, change func(host fsapi.HostAPI, path string) err
 	return operation{name, path, func(host fsapi.HostAPI) (string, error) { return "", change(host, path) }}
 }
 
+func measure(host fsapi.HostAPI, path string) (bool, error) {
+	total, available, err := host.(fsapi.SpaceMeasurer).PathStats(path)
+	return err == nil && 0 < available && available < total, err
+}
+
 func rmdir(host fsapi.HostAPI, path string) error      { return host.Rmdir(path, false) }
 func forceRmdir(host fsapi.HostAPI, path string) error { return host.Rmdir(path, true) }
 func linkAside(host fsapi.HostAPI, path string) error  { return host.CreateSymlink(aside, path) }
@@ -92,6 +97,7 @@ func linkAside(host fsapi.HostAPI, path string) error  { return host.CreateSymli
 var operations = []operation{
 	asks("PathExists of a directory", work+`\dir`, fsapi.HostAPI.PathExists),
 	asks("PathValid of a link", work+`\link`, fsapi.HostAPI.PathValid),
+	asks("PathStats of a mounted folder", work+`\mount`, measure),
 	asks("IsSymlink of a link", work+`\link`, fsapi.HostAPI.IsSymlink),
 	asks("IsSymlink of a mounted folder", work+`\mount`, fsapi.HostAPI.IsSymlink),
 	changes("Mkdir", work+`\new`, fsapi.HostAPI.Mkdir),

@@ -53,6 +53,20 @@ func (h host) isSymlink(ctx context.Context, path string) (bool, error) {
 	return err == nil, winerr.Wrap(op, path, err)
 }
 
+// pathStats follows links as pathValid does. What it tells of a volume that Windows needs, or of one
+// that is mounted only outside the working directories, the policy refuses.
+func (h host) pathStats(ctx context.Context, path string) (total, available int64, err error) {
+	const op = "measure"
+	space, err := h.files.Space(ctx, op, path)
+	if err != nil {
+		return 0, 0, winerr.Wrap(op, path, err)
+	}
+	if space.Free < 0 || space.Free > space.Total {
+		return 0, 0, winerr.New(winerr.Internal, op, path, "Windows reports %d free bytes of %d, which is impossible", space.Free, space.Total)
+	}
+	return space.Total, space.Free, nil
+}
+
 func (h host) mkdir(ctx context.Context, path string) error {
 	const op = "create directory"
 	if _, hasParent := winpath.Parent(path); !hasParent {

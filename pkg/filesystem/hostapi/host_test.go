@@ -46,6 +46,8 @@ func TestBudgets(t *testing.T) {
 		asks("PathExists of a link", work+`\inner`, fsapi.HostAPI.PathExists),
 		asks("PathExists below a link", work+`\inner\file`, fsapi.HostAPI.PathExists),
 		asks("PathValid", work+`\inner`, fsapi.HostAPI.PathValid),
+		asks("PathStats of a mounted folder", work+`\mount`, measure),
+		asks("PathStats of a link to a mounted folder", work+`\published`, measure),
 		asks("IsSymlink of a directory", work+`\dir`, fsapi.HostAPI.IsSymlink),
 		asks("IsSymlink of a link", work+`\inner`, fsapi.HostAPI.IsSymlink),
 		asks("IsSymlink of a mounted folder", work+`\mount`, fsapi.HostAPI.IsSymlink),

@@ -22,7 +22,7 @@ import (
 // HostAPI is what the filesystem group does on a machine. Every method may be
 // called again with the same arguments.
 //
-// A host can implement ContextBinder and Limiter as well.
+// A host can implement ContextBinder, Limiter and SpaceMeasurer as well.
 type HostAPI interface {
 	// PathExists reports whether anything has this name, a dangling link included.
 	PathExists(path string) (bool, error)
@@ -59,6 +59,14 @@ type ContextBinder interface {
 type Limiter interface {
 	// Within returns the same host, limited by a policy. Nil means no limits.
 	Within(p *policy.Policy) HostAPI
+}
+
+// SpaceMeasurer is a host that can measure what lies at a path. It is not part of HostAPI, so that
+// hosts of drivers that were written before it still compile.
+type SpaceMeasurer interface {
+	// PathStats returns the size of the volume or share that a path leads to, after every link,
+	// and how much of it can be used.
+	PathStats(path string) (totalBytes, availableBytes int64, err error)
 }
 
 // What package filesystem asserts of a host is the same in terms of any HostAPI.

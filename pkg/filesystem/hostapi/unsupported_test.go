@@ -19,6 +19,7 @@ func TestNew_OnOtherSystems(t *testing.T) {
 		for name, call := range map[string]func() error{
 			"PathExists":       func() error { _, err := host.PathExists(`C:\x`); return err },
 			"PathValid":        func() error { _, err := host.PathValid(`\\server\share`); return err },
+			"PathStats":        func() error { _, err := measure(host, `C:\x`); return err },
 			"Mkdir":            func() error { return host.Mkdir(`C:\x`) },
 			"Rmdir":            func() error { return host.Rmdir(`C:\x`, false) },
 			"Rmdir with force": func() error { return host.Rmdir(`C:\x`, true) },

@@ -23,9 +23,6 @@ import (
 
 const kubelet = `C:\var\lib\kubelet`
 
-// What the emulated server \\files says of the space on its shares.
-const shareSize, shareFree = 100 << 30, 60 << 30
-
 // modes are the two ways to reach a node.
 var modes = map[string]func(t *testing.T, node *winsim.Node) mounter.Option{
 	"proxy":   func(t *testing.T, node *winsim.Node) mounter.Option { t.Helper(); return mountertest.Daemon(t, node) },
@@ -66,13 +63,7 @@ type driver struct {
 // start serves the plugin on a Unix socket until the test ends.
 func start(t *testing.T, node *winsim.Node, mode mounter.Option) *driver {
 	t.Helper()
-	m, err := mounter.New(t.Context(), mode, mounter.WorkingDirs(kubelet), mounter.MeasureShares(
-		func(path string) (total, available int64, err error) {
-			if !node.Exists(path + `\.`) {
-				return 0, 0, os.ErrNotExist
-			}
-			return shareSize, shareFree, nil
-		}))
+	m, err := mounter.New(t.Context(), mode, mounter.WorkingDirs(kubelet))
 	if err != nil {
 		t.Fatal(err)
 	}
