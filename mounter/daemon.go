@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -106,19 +105,18 @@ func call[Client, Request, Response any](
 	return response, failure.FromStatus(err)
 }
 
-// lacks says which option a daemon without an extension cannot honour.
-func lacks(err error, op, object, option, instead string) error {
-	if !isUnimplemented(err) {
+// lacks returns what a daemon without an extension cannot do. probe asks the extension something
+// harmless: one that only refuses the object answers that, and its own error counts.
+func lacks(err error, probe func() error, op, object, missing, remedy string) error {
+	if !isUnimplemented(err) || !isUnimplemented(probe()) {
 		return err
 	}
-	return newError(failure.Unsupported, op, object, "the daemon does not have %s; upgrade it to CSI Proxy v2, or omit the option and use %s", option, instead)
+	return newError(failure.Unsupported, op, object, "the daemon does not have %s; upgrade it to CSI Proxy v2%s", missing, remedy)
 }
 
-// isUnimplemented reports whether the server does not have a service. A service that has the method
-// and refuses an object says which in other words.
-func isUnimplemented(err error) bool {
-	return failure.ClassOf(err) == failure.Unsupported && strings.HasPrefix(failure.Message(err), "unknown service")
-}
+const omitOption = ", or omit the option"
+
+func isUnimplemented(err error) bool { return failure.ClassOf(err) == failure.Unsupported }
 
 func (d *daemon) rescan(ctx context.Context) error {
 	_, err := call(ctx, d.disks, diskv1.NewDiskClient, diskv1.DiskClient.Rescan, &diskv1.RescanRequest{})
@@ -149,7 +147,8 @@ func (d *daemon) isReadOnly(ctx context.Context, number uint32) (bool, error) {
 func (d *daemon) setReadOnly(ctx context.Context, number uint32, readOnly bool) error {
 	_, err := call(ctx, d.disks, readonlyv1.NewDiskReadOnlyClient, readonlyv1.DiskReadOnlyClient.SetDiskReadOnly,
 		&readonlyv1.SetDiskReadOnlyRequest{DiskNumber: number, IsReadOnly: readOnly})
-	return lacks(err, "set read-only state of", diskName(number), "ReadOnly", "readOnly in the container's volumeMounts")
+	probe := func() error { _, err := d.isReadOnly(ctx, number); return err }
+	return lacks(err, probe, "set read-only state of", diskName(number), "the option ReadOnly", omitOption)
 }
 
 func (d *daemon) volumes(ctx context.Context, number uint32) ([]string, error) {
@@ -169,14 +168,19 @@ func (d *daemon) isFormatted(ctx context.Context, id string) (bool, error) {
 }
 
 func (d *daemon) format(ctx context.Context, id string, options FormatOptions) error {
-	if options != (FormatOptions{}) {
-		_, err := call(ctx, d.vols, formatv1.NewVolumeFormatClient, formatv1.VolumeFormatClient.FormatVolume, &formatv1.FormatVolumeRequest{
-			VolumeId: id, AllocationUnitSize: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
-		})
-		return lacks(err, "format volume", id, "the format options", "the flags -format-... of CSI Proxy v2")
+	if options == (FormatOptions{}) {
+		_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id})
+		return err
 	}
-	_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id})
-	return err
+	ask := func(request *formatv1.FormatVolumeRequest) error {
+		_, err := call(ctx, d.vols, formatv1.NewVolumeFormatClient, formatv1.VolumeFormatClient.FormatVolume, request)
+		return err
+	}
+	err := ask(&formatv1.FormatVolumeRequest{
+		VolumeId: id, AllocationUnitSize: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
+	})
+	probe := func() error { return ask(&formatv1.FormatVolumeRequest{}) } // no volume
+	return lacks(err, probe, "format volume", id, "the format options", omitOption)
 }
 
 func (d *daemon) mount(ctx context.Context, id, path string) error {
@@ -213,8 +217,13 @@ func (d *daemon) volumeSpace(ctx context.Context, id string) (Usage, error) {
 }
 
 func (d *daemon) pathSpace(ctx context.Context, path string) (Usage, error) {
-	response, err := call(ctx, d.files, statsv1.NewPathStatsClient, statsv1.PathStatsClient.GetPathStats, &statsv1.GetPathStatsRequest{Path: path})
-	return Usage{TotalBytes: response.GetTotalBytes(), UsedBytes: response.GetUsedBytes(), AvailableBytes: response.GetAvailableBytes()}, err
+	ask := func(request *statsv1.GetPathStatsRequest) (*statsv1.GetPathStatsResponse, error) {
+		return call(ctx, d.files, statsv1.NewPathStatsClient, statsv1.PathStatsClient.GetPathStats, request)
+	}
+	response, err := ask(&statsv1.GetPathStatsRequest{Path: path})
+	probe := func() error { _, err := ask(&statsv1.GetPathStatsRequest{}); return err } // no path
+	return Usage{TotalBytes: response.GetTotalBytes(), UsedBytes: response.GetUsedBytes(), AvailableBytes: response.GetAvailableBytes()},
+		lacks(err, probe, "measure share at", path, "a service for it", "")
 }
 
 func (d *daemon) exists(ctx context.Context, path string) (bool, error) {
@@ -244,17 +253,22 @@ func (d *daemon) remove(ctx context.Context, path string) error {
 }
 
 func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
-	if share.Privacy != PrivacyDefault || share.RefuseOtherUser {
-		_, err := call(ctx, d.shares, sharev1.NewShareMappingClient, sharev1.ShareMappingClient.NewSmbGlobalMapping, &sharev1.NewSmbGlobalMappingRequest{
+	if share.Privacy == PrivacyDefault && !share.RefuseOtherUser {
+		_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{
 			RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
-			Privacy: sharev1.Privacy(share.Privacy), RefuseOtherUser: share.RefuseOtherUser, // numbered alike
 		})
-		return lacks(err, "map share", share.Remote, "Privacy and RefuseOtherUser", "the flags of CSI Proxy v2 for all shares")
+		return err
 	}
-	_, err := call(ctx, d.shares, smbv1.NewSmbClient, smbv1.SmbClient.NewSmbGlobalMapping, &smbv1.NewSmbGlobalMappingRequest{
+	ask := func(request *sharev1.NewSmbGlobalMappingRequest) error {
+		_, err := call(ctx, d.shares, sharev1.NewShareMappingClient, sharev1.ShareMappingClient.NewSmbGlobalMapping, request)
+		return err
+	}
+	err := ask(&sharev1.NewSmbGlobalMappingRequest{
 		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
+		Privacy: sharev1.Privacy(share.Privacy), RefuseOtherUser: share.RefuseOtherUser, // numbered alike
 	})
-	return err
+	probe := func() error { return ask(&sharev1.NewSmbGlobalMappingRequest{}) } // no share
+	return lacks(err, probe, "map share", share.Remote, "the options Privacy and RefuseOtherUser", omitOption)
 }
 
 func (d *daemon) unmapShare(ctx context.Context, remote string) error {

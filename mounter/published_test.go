@@ -1,0 +1,182 @@
+package mounter_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
+	"github.com/kubernetes-csi/csi-proxy/mounter"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
+)
+
+// frame is a message as it is on the wire.
+type frame struct{ data []byte }
+
+// frames is the codec of a server that only passes messages on.
+type frames struct{}
+
+func (frames) Name() string                       { return "frames" }
+func (frames) Marshal(v any) ([]byte, error)      { return v.(*frame).data, nil }
+func (frames) Unmarshal(data []byte, v any) error { v.(*frame).data = data; return nil }
+
+// publishedOnly serves a node with the published API alone, as the original daemon does. Its
+// Unimplemented has no words in common with that of gRPC.
+func publishedOnly(t *testing.T, node *winsim.Node) mounter.Option {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("the proxy uses sockets, not pipes")
+	}
+	dir, err := os.MkdirTemp("", "published") // short, because names of sockets must be
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	behind := filepath.Join(dir, "behind")
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- serve.Run(ctx, node, serve.Config{SocketDir: behind, Ready: func() { close(ready) }})
+	}()
+	select {
+	case <-ready:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	for _, name := range []string{"disk-v1", "volume-v1", "filesystem-v1", "smb-v1", "system-v1alpha1"} {
+		socket := "csi-proxy-" + name + ".sock"
+		conn, err := grpc.NewClient("unix:"+filepath.Join(behind, socket), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(dir, socket))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer(grpc.ForceServerCodec(frames{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			method, _ := grpc.MethodFromServerStream(stream)
+			if strings.HasPrefix(method, "/csiproxy.") {
+				return status.Error(codes.Unimplemented, "nicht vorhanden")
+			}
+			var in, out frame
+			if err := stream.RecvMsg(&in); err != nil {
+				return err
+			}
+			if err := conn.Invoke(stream.Context(), method, &in, &out, grpc.ForceCodec(frames{})); err != nil {
+				return err
+			}
+			return stream.SendMsg(&out)
+		}))
+		go func() { _ = server.Serve(listener) }() // until Stop
+		t.Cleanup(func() { server.Stop(); _ = conn.Close() })
+	}
+	return mounter.Pipes(func(group, version string) string { return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock") })
+}
+
+// TestDaemon_PublishedAPI: with the original daemon everything works that needs no extension. What
+// needs one is an error that says what to do, and changes nothing.
+func TestDaemon_PublishedAPI(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := mounter.New(t.Context(), publishedOnly(t, node))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	share := mounter.Share{Remote: `\\files\data`, Username: "csi", Password: "csi-Pa55"}
+	stageDisk := func(change func(*mounter.StageRequest)) error {
+		request := mounter.StageRequest{Path: staging, Disk: number(1)}
+		change(&request)
+		_, err := m.Stage(t.Context(), request)
+		return err
+	}
+	stageShare := func(change func(*mounter.Share)) error {
+		with := share
+		change(&with)
+		_, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging + "2", Share: with})
+		return err
+	}
+	for option, err := range map[string]error{
+		"the format options": stageDisk(func(r *mounter.StageRequest) { r.Format.Label = "pods" }),
+		"Privacy":            stageShare(func(s *mounter.Share) { s.Privacy = mounter.PrivacyRequired }),
+		"RefuseOtherUser":    stageShare(func(s *mounter.Share) { s.RefuseOtherUser = true }),
+	} {
+		wantLacking(t, err, option, "omit the option")
+	}
+	if mappings, err := node.SMBMappings(t.Context()); err != nil || len(mappings) > 0 || node.Exists(staging) || node.Exists(staging+"2") {
+		t.Errorf("a refused option left %v, %v", mappings, err)
+	}
+	if err := stageDisk(func(*mounter.StageRequest) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.WriteFile(staging+`\file`, "text"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := m.Stats(t.Context(), staging)
+	if err != nil || before.TotalBytes == 0 {
+		t.Errorf("stats of a volume: %+v, %v", before, err)
+	}
+	wantLacking(t, stageDisk(func(r *mounter.StageRequest) { r.ReadOnly = true }), "ReadOnly", "omit the option")
+	if err := stageShare(func(*mounter.Share) {}); err != nil {
+		t.Fatal(err)
+	}
+	wantLacking(t, second(m.Stats(t.Context(), staging+"2")), "measure share", "upgrade")
+	wantLacking(t, second(m.List()), "inspector", "CSI Proxy v2")
+	for _, request := range []mounter.UnstageRequest{{Path: staging, Offline: true}, {Path: staging + "2", Remote: share.Remote}} {
+		if err := m.Unstage(t.Context(), request); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func wantLacking(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if failure.ClassOf(err) != failure.Unsupported || status.Code(err) != codes.Unimplemented {
+		t.Errorf("%v, want Unimplemented", err)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "nicht") {
+			t.Errorf("%v does not say %q", err, part)
+		}
+	}
+}
+
+// TestDaemon_UnsupportedObject: an extension that refuses an object is not a missing one.
+func TestDaemon_UnsupportedObject(t *testing.T) {
+	var texts [2]string
+	for i, mode := range []mounter.Mode{mounter.Library, mounter.Daemon} {
+		k := newKit(t, mode, winsim.Default())
+		const notSupported = 50 // ERROR_NOT_SUPPORTED
+		if _, err := k.node.Inject(winsim.Fault{Call: "PathSpace", Error: notSupported}); err != nil {
+			t.Fatal(err)
+		}
+		k.must(k.stageShare())
+		_, err := k.Stats(k.ctx, staging)
+		if failure.ClassOf(err) != failure.Unsupported || strings.Contains(err.Error(), "upgrade") {
+			t.Errorf("%s: %v", mode, err)
+		}
+		texts[i] = err.Error()
+	}
+	if texts[0] != texts[1] {
+		t.Errorf("the modes differ:\n%s\n%s", texts[0], texts[1])
+	}
+}
