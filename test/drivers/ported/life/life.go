@@ -58,8 +58,7 @@ func Test(t *testing.T, d Driver) {
 			if mode == kit.Daemon {
 				option = mountertest.Daemon(t, node)
 			}
-			share := func(string) (total, available int64, err error) { return 100 << 30, 60 << 30, nil }
-			m, err := kit.New(t.Context(), option, kit.MeasureShares(share))
+			m, err := kit.New(t.Context(), option)
 			if err != nil {
 				t.Fatal(err)
 			}
