@@ -1,6 +1,7 @@
 package mounter_test
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,6 +35,43 @@ func TestNew_DetectsTheMode(t *testing.T) {
 func TestNew_RefusesAnUnknownMode(t *testing.T) {
 	if _, err := mounter.New(t.Context(), mounter.In(9)); failure.ClassOf(err) != failure.Invalid {
 		t.Errorf("%v, want an invalid argument", err)
+	}
+}
+
+// TestWait: New returns when the daemon comes up, or its context ends.
+func TestWait(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	nowhere := mounter.Pipes(func(group, version string) string { return filepath.Join(t.TempDir(), "none") })
+	if _, err := mounter.New(ended, nowhere, mounter.Wait()); err == nil || !strings.Contains(err.Error(), "daemon mode") {
+		t.Errorf("an ended context: %v", err)
+	}
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := mounter.New(t.Context(), mountertest.Daemon(t, node), mounter.Wait())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = m.Close()
+}
+
+// TestWorkingDirs: a Mounter in the mode Library changes nothing outside its directories.
+func TestWorkingDirs(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := mounter.New(t.Context(), mountertest.Library(node), mounter.WorkingDirs(`C:\k`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Stage(t.Context(), mounter.StageRequest{Path: staging, Disk: number(1)}); failure.ClassOf(err) != failure.Denied || node.Exists(staging) {
+		t.Errorf("outside: %v, want not allowed", err)
+	}
+	if _, err := m.Stage(t.Context(), mounter.StageRequest{Path: `C:\k\staging`, Disk: number(1)}); err != nil {
+		t.Errorf("inside: %v", err)
 	}
 }
 

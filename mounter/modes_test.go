@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,6 +117,8 @@ var cases = map[string]struct {
 		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{LUN: "1", Adapter: "1"}})
 		return staged.DiskNumber, err
 	}},
+	"find by every key, Compute Engine": {model: winsim.GCENVMe, run: (*kit).findByKeys},
+	"find by every key, Azure":          {model: winsim.AzureNVMe, run: (*kit).findByKeys},
 	"stage by page 83, offline and read-only": {model: winsim.VSphere, run: func(k *kit) (any, error) {
 		staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: nodeapi.Query{Page83: k.disks()[1].Page83}})
 		k.must(err)
@@ -386,6 +389,39 @@ func plainServer() winsim.Model {
 	model := winsim.Default()
 	model.SMBServers[0].NoEncryption = true
 	return model
+}
+
+// findByKeys stages the data disks by each key that they have, and returns which.
+func (k *kit) findByKeys() (any, error) {
+	var found []string
+	for _, d := range k.disks() {
+		if d.System {
+			continue
+		}
+		for key, query := range map[string]nodeapi.Query{
+			"serial": {Serial: d.Serial}, "page 83": {Page83: d.Page83}, "EUI-64": {EUI64: d.EUI64}, "NGUID": {NGUID: d.NGUID}, "namespace": {NamespaceID: d.NamespaceID},
+		} {
+			if query == (nodeapi.Query{}) {
+				continue
+			}
+			staged, err := k.Stage(k.ctx, mounter.StageRequest{Path: staging, Disk: query})
+			if failure.ClassOf(err) == failure.InUse { // other disks have the key, too
+				found = append(found, fmt.Sprintf("disk %d by %s: %v", *d.Number, key, err))
+				continue
+			}
+			k.must(err)
+			if staged.DiskNumber != *d.Number {
+				k.t.Errorf("%s of disk %d finds disk %d", key, *d.Number, staged.DiskNumber)
+			}
+			k.must(k.unstage())
+			found = append(found, fmt.Sprintf("disk %d by %s", *d.Number, key))
+		}
+	}
+	slices.Sort(found)
+	if text := fmt.Sprint(found); !strings.Contains(text, "by serial") || !strings.Contains(text, "by EUI-64") && !strings.Contains(text, "by NGUID") {
+		k.t.Errorf("only %v", found)
+	}
+	return found, nil
 }
 
 // disks describes the disks of the node.
