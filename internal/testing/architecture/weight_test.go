@@ -1,0 +1,43 @@
+package architecture
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestWeight: the modules that a driver gets with a package of the library are those in
+// testdata/weight.txt. The mounter's and the daemon's must not be among them.
+func TestWeight(t *testing.T) {
+	const golden = "testdata/weight.txt"
+	var text strings.Builder
+	for _, goos := range []string{"linux", "windows"} {
+		for _, group := range strings.Fields("disk filesystem iscsi node smb system volume") {
+			list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./pkg/"+group)
+			list.Dir, list.Env = "../../..", append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+			out, err := list.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			modules := strings.Fields(string(out))
+			slices.Sort(modules)
+			modules = slices.DeleteFunc(slices.Compact(modules), func(m string) bool { return m == "github.com/kubernetes-csi/csi-proxy/v2" })
+			fmt.Fprintf(&text, "%s on %s: %s\n", group, goos, strings.Join(modules, " "))
+		}
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text.String() != string(want) {
+		t.Errorf("the modules of the library are\n%swant\n%sif that is intended, use -update", text.String(), want)
+	}
+}
