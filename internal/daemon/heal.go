@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -37,7 +39,7 @@ func (m *HealMode) Set(value string) error {
 // String implements flag.Value.
 func (m *HealMode) String() string { return string(*m) }
 
-// At start the daemon looks again while something may still come, but not for ever.
+// At start the daemon looks again while something may still come or does not answer, but not for ever.
 const (
 	healRounds = 6
 	healPause  = 10 * time.Minute
@@ -49,19 +51,49 @@ type StaleObserver interface {
 	StaleMounts(found []node.StaleMount)
 }
 
-// healer is a Healer that tells an observer.
+// healer is a Healer that logs each find when it is new or has changed, and tells an observer.
 type healer struct {
 	grpcapi.Healer
 	observer StaleObserver // may be nil
+
+	mu   sync.Mutex
+	told map[string]node.StaleMount
 }
 
 // Heal implements grpcapi.Healer.
-func (h healer) Heal(ctx context.Context, o node.HealOptions) (*node.Healing, error) {
+func (h *healer) Heal(ctx context.Context, o node.HealOptions) (*node.Healing, error) {
 	found, err := h.Healer.Heal(ctx, o)
-	if err == nil && h.observer != nil {
+	if err != nil {
+		return nil, err
+	}
+	h.log(klog.FromContext(ctx), found)
+	if h.observer != nil {
 		h.observer.StaleMounts(found.Stale)
 	}
-	return found, err
+	return found, nil
+}
+
+func (h *healer) log(logger klog.Logger, found *node.Healing) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.told == nil {
+		h.told = map[string]node.StaleMount{}
+	}
+	stale := map[string]node.StaleMount{}
+	for _, s := range found.Stale {
+		if s.State == node.Removed {
+			continue // the node logs removals
+		}
+		stale[s.Path] = s
+		if h.told[s.Path] != s {
+			logger.Info("Found a stale mount", "path", s.Path, "target", s.Target, "driver", s.Driver, "volume", s.Volume,
+				"changed", s.Changed, "cause", s.Cause, "state", s.State, "reason", s.Reason)
+		}
+	}
+	h.told = stale
+	for _, problem := range found.Problems {
+		logger.Info("Could not look for all stale mounts", "problem", problem)
+	}
 }
 
 // refusal is the healer of a daemon that leaves stale mounts alone.
@@ -72,11 +104,14 @@ func (refusal) Heal(context.Context, node.HealOptions) (*node.Healing, error) {
 	return nil, winerr.New(winerr.InUse, "heal node", "", "the daemon runs with -heal-stale-mounts=off; restart it with report or remove")
 }
 
-// healAtStart looks for stale mounts until nothing is left that may change by itself, and logs each
-// find when it is new or its state has changed.
+// pending reports whether another look may show something else.
+func pending(found *node.Healing) bool {
+	return len(found.Problems) > 0 || slices.ContainsFunc(found.Stale, func(s node.StaleMount) bool { return s.State == node.Kept })
+}
+
+// healAtStart looks for stale mounts until nothing is left that may change by itself.
 func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode, after func(time.Duration) <-chan time.Time) {
 	logger := klog.FromContext(ctx)
-	told := map[string]node.StaleMount{}
 	for range healRounds {
 		var found *node.Healing
 		err := guard.Run(ctx, func(ctx context.Context) (err error) {
@@ -86,31 +121,19 @@ func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode, after fun
 		if ctx.Err() != nil {
 			return
 		}
+		pause := healPause
 		if err != nil {
 			logger.Error(err, "Could not look for stale mounts")
-			return
-		}
-		pending := 0
-		for _, stale := range found.Stale {
-			if stale.State == node.Kept {
-				pending++
+		} else {
+			if !pending(found) {
+				return
 			}
-			if stale.State != node.Removed && told[stale.Path] != stale { // the node logs removals
-				told[stale.Path] = stale
-				logger.Info("Found a stale mount", "path", stale.Path, "target", stale.Target, "driver", stale.Driver, "volume", stale.Volume,
-					"changed", stale.Changed, "cause", stale.Cause, "state", stale.State, "reason", stale.Reason)
-			}
-		}
-		for _, problem := range found.Problems {
-			logger.V(2).Info("Could not look for all stale mounts", "problem", problem)
-		}
-		if pending == 0 {
-			return
+			pause = max(found.Again, healPause)
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-after(max(found.Again, healPause)):
+		case <-after(pause):
 		}
 	}
 }

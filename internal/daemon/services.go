@@ -113,7 +113,7 @@ func healerFor(cfg Config, endpoints []grpcapi.Endpoint, onRemove func(context.C
 	if err != nil {
 		return nil, err
 	}
-	return healer{machine, cfg.StaleMounts}, nil
+	return &healer{Healer: machine, observer: cfg.StaleMounts}, nil
 }
 
 // withoutShares is an inspector on endpoints that do not serve shares.

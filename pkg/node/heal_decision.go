@@ -83,16 +83,16 @@ const (
 
 func (d doubt) String() string { return [...]string{"no", "yes"}[d] }
 
-// origin says when the link was made.
+// origin says whether a pod can have used the link since Windows started.
 type origin int
 
 const (
-	beforeStart origin = iota // of Windows
-	sinceStart
+	beforeStart origin = iota // it is older than the start, and its share has not worked since
+	sinceStart                // it is younger, its share has worked, or that is unknown
 )
 
 func (o origin) String() string {
-	return [...]string{"before Windows started", "since Windows started"}[o]
+	return [...]string{"no", "yes, or unknown"}[o]
 }
 
 // verdict is what becomes of a link. The zero value is the one that does no harm.
@@ -154,8 +154,8 @@ var rules = []rule{
 	{shares, []listing{unknown}, notOpen, nil, nil, decision{keep, "Windows does not list its mappings"}},
 	{shares, []listing{listed}, notOpen, nil, nil, decision{keep, "it works again when its server, its account or its directory does"}},
 	{shares, noCredential, []opening{unclear}, nil, nil, decision{keep, "its server may be slow to come back, or may let the link be used"}},
-	{shares, noCredential, answered, nil, []origin{sinceStart}, decision{keep, "a driver made it since Windows started, and may map its share again"}},
-	{shares, noCredential, answered, nil, []origin{beforeStart}, decision{gone, "the start of Windows ended its mapping, and its server refuses access without one"}},
+	{shares, noCredential, answered, nil, []origin{sinceStart}, decision{keep, "pods may have used it since Windows started, and use it again when a driver maps its share"}},
+	{shares, noCredential, answered, nil, []origin{beforeStart}, decision{gone, "the start of Windows ended its mapping, it has not worked since, and its server refuses access without one"}},
 }
 
 func (r rule) matches(s sight) bool {

@@ -137,7 +137,7 @@ func TestManual(t *testing.T) {
 // decisionTable is the table as the manual shows it.
 func decisionTable() string {
 	var b strings.Builder
-	b.WriteString("| The link leads to a | Windows lists it | Opening it says | Something else is not ready | The link was made | Decision | Why |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| The link leads to a | Windows lists it | Opening it says | Something else is not ready | Used since Windows started | Decision | Why |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rules {
 		openings := join(r.openings)
 		if slices.Equal(r.openings, notOpen) {

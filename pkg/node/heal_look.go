@@ -93,9 +93,7 @@ func (h *healing) see(ctx context.Context, link *stagingLink, f facts) seen {
 		_, err = h.m.TargetInfo(ctx, link.at)
 	case toShare:
 		s.listing = f.listingOfShare(link.remote.Share())
-		if h.noUptime != nil || link.noDate != nil || link.changed.After(h.m.Now().Add(-h.uptime)) {
-			s.origin = sinceStart
-		}
+		s.origin = h.originOf(link)
 		path := link.remote.Inside()
 		if path == "" {
 			path = link.remote.Share()
@@ -103,6 +101,9 @@ func (h *healing) see(ctx context.Context, link *stagingLink, f facts) seen {
 		_, err = h.m.FileInfo(ctx, win.Following(path))
 	}
 	s.opening = openingOf(link.kind, err)
+	if link.kind == toShare && (s.opening == opens || s.listing == listed) {
+		h.used.add(link.remote.Share())
+	}
 	result := seen{decision: decide(s)}
 	if err != nil {
 		result.cause = reasonOf(err)

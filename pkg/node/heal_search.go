@@ -63,8 +63,14 @@ func (h *healing) search(ctx context.Context) (links []*stagingLink, failed prob
 	}
 	failed = append(failed, look.problems...)
 	slices.SortFunc(links, func(a, b *stagingLink) int { return strings.Compare(a.path, b.path) })
-	// Two working directories can be the same one, by a link.
-	links = slices.CompactFunc(links, func(a, b *stagingLink) bool { return a.at == b.at })
+	// Two working directories can be the same one, by a link or in another spelling.
+	known := map[string]bool{}
+	links = slices.DeleteFunc(links, func(l *stagingLink) bool {
+		at := winpath.Fold(winpath.Join(l.at.Base, l.at.Rest))
+		again := known[at]
+		known[at] = true
+		return again
+	})
 	return links, failed
 }
 

@@ -107,7 +107,7 @@ func sleep(t *testing.T, node *winsim.Node, d time.Duration) {
 // healer shares its locks with the node's hosts.
 func healer(t *testing.T, node *winsim.Node, options ...wholenode.Option) *wholenode.Node {
 	t.Helper()
-	return newOn(t, node, append(options, wholenode.WorkingDirs(kubelet), wholenode.VolumeHost(node.Volume()), wholenode.SMBHost(node.SMB()))...)
+	return newOn(t, node, append(options, wholenode.BeganWithWindows, wholenode.WorkingDirs(kubelet), wholenode.VolumeHost(node.Volume()), wholenode.SMBHost(node.SMB()))...)
 }
 
 func heal(t *testing.T, n *wholenode.Node, remove bool) *wholenode.Healing {
@@ -311,6 +311,71 @@ func TestHeal_NotOurs(t *testing.T) {
 		if !node.Exists(path) {
 			t.Errorf("%s was removed", path)
 		}
+	}
+}
+
+// TestHeal_Rotation: while the password of a share is changed under running pods, its mapping looks as
+// lost as after a start. Its links stay, even those that are older than the start.
+func TestHeal_Rotation(t *testing.T) {
+	lose := func(t *testing.T, node *winsim.Node) {
+		t.Helper()
+		if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }); err != nil {
+			t.Fatal(err)
+		}
+		node.EndSMBSessions()
+	}
+	for name, begin := range map[string]func(*testing.T, *winsim.Node) *wholenode.Node{
+		"this process has mapped it": func(t *testing.T, node *winsim.Node) *wholenode.Node { return healer(t, node) },
+		"this process has seen it work": func(t *testing.T, node *winsim.Node) *wholenode.Node {
+			n := newOn(t, node, wholenode.BeganWithWindows, wholenode.WorkingDirs(kubelet))
+			heal(t, n, false)
+			return n
+		},
+		"this process began late": func(t *testing.T, node *winsim.Node) *wholenode.Node {
+			return newOn(t, node, wholenode.WorkingDirs(kubelet))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := restarted(t, 14*24*time.Hour)
+			n := begin(t, node)
+			lose(t, node)
+			done := heal(t, n, true)
+			if !node.Exists(ofLiveShare) || !strings.Contains(states(done), "kept "+strings.TrimPrefix(ofLiveShare, csi)) {
+				t.Errorf("the link of a share in use is not kept:\n%s", states(done))
+			}
+		})
+	}
+}
+
+// TestHeal_Directories: a kubelet directory that is a whole drive, or known by two names, is healed,
+// and once.
+func TestHeal_Directories(t *testing.T) {
+	for name, dirs := range map[string][]string{
+		"drive":         {`C:\`},
+		"two spellings": {kubelet, strings.ToUpper(kubelet)},
+		"link":          {`C:\linked`, kubelet},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := newNode(t, restartedModel())
+			path := kubelet + `\plugins\kubernetes.io\csi\disk.csi\h\globalmount`
+			if name == "drive" {
+				path = `C:\plugins\kubernetes.io\csi\disk.csi\h\globalmount`
+			}
+			if err := node.MountFolder(path, deadVolume); err != nil {
+				t.Fatal(err)
+			}
+			if err := node.Symlink(`C:\linked`, kubelet); err != nil {
+				t.Fatal(err)
+			}
+			if err := node.DetachDisk(deadDisk); err != nil {
+				t.Fatal(err)
+			}
+			sleep(t, node, time.Hour)
+			done := heal(t, newOn(t, node, wholenode.WorkingDirs(dirs...), wholenode.VolumeHost(node.Volume())), true)
+			if len(done.Stale) != 1 || done.Stale[0].State != wholenode.Removed || node.Exists(path) {
+				t.Errorf("found:\n%s", states(done))
+			}
+		})
 	}
 }
 

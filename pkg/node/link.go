@@ -48,6 +48,13 @@ var errEnough = errors.New("the search has ended")
 func (l *look) allLinks(ctx context.Context) []Link {
 	s := linkSearch{look: l, reach: l.limits.Reach(l.m), bytesLeft: maxLinkBytes}
 	locations := s.locateAll(ctx, l.limits.WorkingDirs())
+	// Whole volumes are too large to search; the working directories in them are searched.
+	maps.DeleteFunc(locations, func(dir string, location win.Path) bool {
+		if location.Rest == "" {
+			s.failed(dir, errors.New("it is a whole volume, which is not searched"))
+		}
+		return location.Rest == ""
+	})
 	for _, dir := range outermost(slices.Collect(maps.Keys(locations))) {
 		err := s.directory(ctx, dir, locations[dir])
 		if errors.Is(err, errEnough) {
@@ -68,8 +75,7 @@ func (s *linkSearch) failed(dir string, err error) {
 }
 
 // locateAll finds out where working directories really are: the operator may have made them
-// links. It leaves out whole volumes, which are too large to search, so that the working
-// directories in them are searched.
+// links.
 func (s *linkSearch) locateAll(ctx context.Context, dirs []string) map[string]win.Path {
 	found := map[string]win.Path{}
 	for _, dir := range dirs {
@@ -93,9 +99,6 @@ func (s *linkSearch) locate(ctx context.Context, dir string) (win.Path, error) {
 		return win.Path{}, fmt.Errorf("it is at %s, which is on no volume", location)
 	}
 	_, rest, _ := strings.Cut(location, `}\`)
-	if rest == "" {
-		return win.Path{}, errors.New("it is a whole volume, which is not searched")
-	}
 	return win.Path{Base: string(id), Rest: rest}, nil
 }
 

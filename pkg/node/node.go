@@ -22,6 +22,7 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/keylock"
@@ -52,6 +53,8 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	onRemove   func(ctx context.Context, path string) // nil for nothing
 	heals      keylock.Locks[struct{}]
+	began      time.Time // of this Node, by the machine's clock
+	used       usedShares
 }
 
 // Option changes what New and NewOn return.
@@ -90,6 +93,7 @@ func NewOn(m win.Machine, options ...Option) (*Node, error) {
 
 func build(n *Node, options []Option) (*Node, error) {
 	n.turns = &keylock.Locks[struct{}]{Limit: atOnce}
+	n.began = n.m.Now()
 	for _, option := range options {
 		if err := option(n); err != nil {
 			return nil, err
