@@ -26,6 +26,8 @@ type driver struct {
 	volume func(unit int) volume
 
 	expand codes.Code // of NodeExpandVolume
+	// unstage is the code of NodeUnstageVolume while nothing is mounted at the staging path.
+	unstage codes.Code
 	// offline says that the driver takes the disk offline when it unstages the volume.
 	offline bool
 	// unmaps is the version with which the driver unmaps a share that it does not need any more. With
@@ -123,6 +125,9 @@ func computeDisk() driver {
 		volume: func(unit int) volume {
 			return volume{id: fmt.Sprintf("projects/project-1/zones/us-central1-a/disks/pvc-%d", unit)}
 		},
+		// The driver removes the directory only after it has asked which volume is mounted there, and
+		// takes "none" for an error. The kubelet does not call it after a stage that failed for good.
+		unstage: codes.Internal,
 		offline: true,
 	}
 }

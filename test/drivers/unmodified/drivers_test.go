@@ -321,7 +321,7 @@ func foreign(t *testing.T, d *driver, exe string, versions api) []string {
 				}
 			}
 			c := calls{}
-			c.make(t, "NodeUnstageVolume", codes.OK, func(ctx context.Context) error { return n.unstage(ctx, d.volume(unit), p) })
+			c.make(t, "NodeUnstageVolume", d.unstage, func(ctx context.Context) error { return n.unstage(ctx, d.volume(unit), p) })
 			if n.fingerprint(t, unit+1) != fingerprint {
 				t.Errorf("the content of disk %d has changed", unit+1)
 			}
@@ -375,6 +375,9 @@ func stageMoved(t *testing.T, d *driver, n *node) {
 	during := n.state(t)
 	disk := during.Disks[1]
 	last := len(disk.Partitions) - 1
+	if last < 0 {
+		t.Fatalf("the staged disk has no partitions: %+v", disk)
+	}
 	if found := disk.Partitions[last].Volume; disk.ReadOnly || !disk.Online || found == nil || found.ReadOnly ||
 		!strings.Contains(found.ID, movedVolume) || !slices.Equal(found.MountPaths, []string{p.stage}) {
 		t.Errorf("the staged disk is %+v with the volume %+v", disk, found)

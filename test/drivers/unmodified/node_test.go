@@ -189,6 +189,7 @@ type state struct {
 		SizeBytes  int64
 		Online     bool
 		ReadOnly   bool
+		Problems   []string // why something else is missing
 		Partitions []struct {
 			SizeBytes int64
 			Type      string
