@@ -181,6 +181,7 @@ var readers = []string{
 	"node", "sim show", "disk list", "disk ids", "disk locations", "disk stats", "disk state",
 	"volume list", "volume stats", "volume formatted", "volume of-path", "volume closest", "volume disk", "volume life",
 	"fs exists", "fs is-link", "iscsi portal list", "iscsi portal discover", "iscsi disks", "system bios", "system service get",
+	"smb map",
 }
 
 // TestRun_Interrupted: only a command that changes something says that the change may still

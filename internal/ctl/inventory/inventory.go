@@ -19,6 +19,7 @@ import (
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
 // Node is a node's storage. Unknown values are nil or empty, and a warning says why. The JSON
@@ -213,6 +214,28 @@ func (s Source) Disks(ctx context.Context) ([]Disk, error) {
 	node := fromInspector(response)
 	node.addWarnings()
 	return node.Disks, nil
+}
+
+// Share returns the mapping of a share, nil if it is not mapped, and the links that lead into it. If
+// the server does not tell, unknown says why.
+func (s Source) Share(ctx context.Context, remotePath string) (share *Share, unknown string, err error) {
+	remote, err := unc.Parse("look for SMB mapping", remotePath)
+	if err != nil {
+		return nil, "", err
+	}
+	response, unknown, err := s.inspect(ctx, &inspectv1.DescribeNodeRequest{Links: true, Shares: true})
+	if err != nil || response == nil {
+		return nil, unknown, err
+	}
+	node := fromInspector(response)
+	i := slices.IndexFunc(node.Shares, func(s Share) bool { return strings.EqualFold(s.Remote, remote.Share()) })
+	switch {
+	case i >= 0:
+		return &node.Shares[i], "", nil
+	case !node.SharesListed:
+		return nil, "the server does not tell which shares are mapped", nil
+	}
+	return nil, "", nil
 }
 
 // LocatedVolume is a volume with its disk and partition.
