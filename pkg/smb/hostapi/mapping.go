@@ -32,18 +32,20 @@ func (h host) connect(ctx context.Context, r mapRequest) error {
 	if decided.action == actionUse {
 		return missing(r, seen.missing)
 	}
-	if err := h.act(ctx, r, seen, decided, user); err != nil || r.dir == "" {
+	made, err := h.act(ctx, r, seen, decided, user)
+	if err != nil || r.dir == "" {
 		return err
 	}
 	absent, _ := h.open(ctx, r.Remote, r.dir) // another failure says nothing about the directory
-	if absent != nil && seen.state == stateAbsent {
+	if absent != nil && made && seen.state == stateAbsent {
 		h.undo(ctx, r)
 	}
 	return missing(r, absent)
 }
 
-// act does what was decided about a mapping that cannot be used as it is.
-func (h host) act(ctx context.Context, r mapRequest, seen condition, decided decision, user string) error {
+// act does what was decided about a mapping that cannot be used as it is. It reports whether it made
+// one.
+func (h host) act(ctx context.Context, r mapRequest, seen condition, decided decision, user string) (made bool, err error) {
 	switch decided.action {
 	case actionCreate:
 		return h.create(ctx, r)
@@ -55,19 +57,22 @@ func (h host) act(ctx context.Context, r mapRequest, seen condition, decided dec
 		case winerr.CodeOf(err) == winerr.CredentialConflict:
 			return h.recreate(ctx, r, seen, decided)
 		case mappingExists(err):
-			return kept(r.Remote, seen, user)
+			return false, kept(r.Remote, seen, user)
 		}
-		return h.created(r, err)
+		return err == nil, h.created(r, err)
 	case actionUse, actionFail:
 	}
-	return kept(r.Remote, seen, user)
+	return false, kept(r.Remote, seen, user)
 }
 
-// undo removes the mapping that a failed request has created, unless a link uses it.
+// undo removes the mapping that a failed request has created, unless a known link uses it. If the
+// scan for links fails, it removes it too: other requests about the server wait, so that none can
+// have made a link with it, and links from before did not work without it.
 func (h host) undo(ctx context.Context, r mapRequest) {
 	if remote, err := unc.Parse(opMap, r.Remote); err == nil {
 		h.state.links.postponeRemoval(remote)
-		h.removeUnused(ctx, r.Remote)
+		_ = h.learnLinks(ctx)
+		h.dropUnlinked(ctx, remote)
 	}
 }
 
@@ -122,23 +127,25 @@ func (h host) usedBy(ctx context.Context, share, except string) (user string, us
 }
 
 // create makes a mapping where examine has seen none.
-func (h host) create(ctx context.Context, r mapRequest) error {
-	err := h.m.CreateSMBMapping(ctx, r.SMBMappingRequest)
+func (h host) create(ctx context.Context, r mapRequest) (made bool, err error) {
+	err = h.m.CreateSMBMapping(ctx, r.SMBMappingRequest)
+	made = err == nil
 	if mappingExists(err) {
-		err = h.replace(ctx, r, err)
+		made, err = h.replace(ctx, r, err)
 	}
 	if winerr.CodeOf(err) == winerr.CredentialConflict {
 		err = h.removeStale(ctx, r, err)
+		made = err == nil
 	}
-	return h.created(r, err)
+	return made, h.created(r, err)
 }
 
 // recreate removes a mapping and creates it again.
-func (h host) recreate(ctx context.Context, r mapRequest, seen condition, decided decision) error {
+func (h host) recreate(ctx context.Context, r mapRequest, seen condition, decided decision) (made bool, err error) {
 	klog.FromContext(ctx).V(2).Info("Recreating the mapping of a share", "share", r.Remote,
 		"status", seen.state, "cause", seen.cause, "reason", decided.why)
 	if err := h.drop(ctx, r.Remote); err != nil {
-		return winerr.Wrap(opMap, r.Remote, err)
+		return false, winerr.Wrap(opMap, r.Remote, err)
 	}
 	return h.create(ctx, r)
 }
@@ -146,25 +153,26 @@ func (h host) recreate(ctx context.Context, r mapRequest, seen condition, decide
 // replace creates a mapping that Windows says exists, although examine saw none: another
 // process has created it in between, or Windows hides it. The failure that led here stays if
 // there is nothing to replace.
-func (h host) replace(ctx context.Context, r mapRequest, failure error) error {
+func (h host) replace(ctx context.Context, r mapRequest, failure error) (made bool, err error) {
 	seen, err := h.examine(ctx, r.Remote, r.dir, r.needs)
 	if err != nil {
-		return err
+		return false, err
 	}
 	switch decided, user := h.judge(ctx, r, r.Remote, seen); decided.action {
 	case actionUse:
-		return nil
+		return false, nil
 	case actionFail, actionAsk: // Windows has been asked
-		return kept(r.Remote, seen, user)
+		return false, kept(r.Remote, seen, user)
 	case actionCreate, actionRecreate:
 	}
 	switch err := h.m.RemoveSMBMapping(ctx, r.Remote, true); {
 	case notMapped(err) && winerr.CodeOf(failure) == winerr.CredentialConflict:
-		return failure // it is another share's
+		return false, failure // it is another share's
 	case err != nil && !notMapped(err):
-		return err
+		return false, err
 	}
-	return h.m.CreateSMBMapping(ctx, r.SMBMappingRequest)
+	err = h.m.CreateSMBMapping(ctx, r.SMBMappingRequest)
+	return err == nil, err
 }
 
 // created is the end of an attempt to create a mapping.

@@ -652,6 +652,25 @@ func TestDirectory_Missing(t *testing.T) {
 		wantMissing(t, node, mapTo(smbapi.NewOn(node), missing+`\deep`, stage), winerr.PathNotFound)
 		wantMapped(t, node, share, false)
 	})
+	t.Run("no mapping before, and the scan for links fails", func(t *testing.T) {
+		node := newNode(t)
+		inject(t, node, winsim.Fault{Call: "ListDirectory", Error: 5})
+		host := limited(t, node)
+		wantMissing(t, node, mapTo(host, missing, stage), winerr.FileNotFound)
+		wantMapped(t, node, share, false)
+		must(t, mapTo(host, share, stage2), node.RemoveSMBMapping(t.Context(), share, true))
+		wantMissing(t, node, mapTo(host, missing, stage), winerr.FileNotFound)
+		wantMapped(t, node, share, true) // a known link uses it
+	})
+	t.Run("another process makes the mapping, and the scan for links fails", func(t *testing.T) {
+		node := newNode(t)
+		inject(t, node, winsim.Fault{Call: "ListDirectory", Error: 5})
+		inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Times: 1, Do: func(node *winsim.Node) {
+			must(t, smbapi.NewOn(node).NewSMBGlobalMapping(share, user, password))
+		}})
+		wantMissing(t, node, mapTo(limited(t, node), missing, stage), winerr.FileNotFound)
+		wantMapped(t, node, share, true)
+	})
 	t.Run("a link needs the mapping", func(t *testing.T) {
 		node := newNode(t)
 		must(t, mapTo(limited(t, node), share, stage2), node.RemoveSMBMapping(t.Context(), share, true))

@@ -101,9 +101,14 @@ func (h host) linksGone(ctx context.Context, path string) {
 // removeUnused removes a mapping whose removal is postponed, if no link uses it. It never fails.
 func (h host) removeUnused(ctx context.Context, share string) {
 	remote, err := unc.Parse(opUnmap, share)
-	if err != nil || !h.state.links.isPostponed(remote) || h.learnLinks(ctx) != nil {
-		return
+	if err == nil && h.state.links.isPostponed(remote) && h.learnLinks(ctx) == nil {
+		h.dropUnlinked(ctx, remote)
 	}
+}
+
+// dropUnlinked removes a mapping whose removal is postponed, if no known link uses it. It never fails.
+func (h host) dropUnlinked(ctx context.Context, remote unc.Path) {
+	share := remote.Share()
 	if _, found := h.firstLive(ctx, share, ""); found || ctx.Err() != nil {
 		return
 	}
