@@ -102,8 +102,10 @@ func TestFormatVolume_BadOptions(t *testing.T) {
 		"256 is not a power of two":     {AllocationUnitSize: 256},
 		"4194304 is not a power of two": {AllocationUnitSize: 4 << 20},
 		"more than 32 characters":       {Label: strings.Repeat("ä", 33)},
-		"that Windows refuses":          {Label: `a:b`},
-		"control character":             {Label: "a\nb"},
+		`"a:b" has an unprintable`:      {Label: `a:b`},
+		`\n`:                            {Label: "a\nb"},
+		`\u0085`:                        {Label: "a\u0085b"}, // next line
+		`\u202e`:                        {Label: "a\u202eb"}, // right to left
 		"not UTF-8":                     {Label: "\xff"},
 		"choose another":                {Label: strings.ToUpper(unfinishedLabel)},
 		"neither users-modify nor":      {RootAccess: "everyone"},

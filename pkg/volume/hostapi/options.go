@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -68,18 +69,19 @@ func checkUnit(size uint32) error {
 	return nil
 }
 
-// checkLabel refuses what tools of Windows refuse in labels, so that they can show and set it.
+// checkLabel refuses what tools of Windows refuse in labels, so that they can show and set it. It also
+// refuses characters that control a terminal or reverse the reading direction where it is shown.
 // https://learn.microsoft.com/windows-server/administration/windows-commands/label
 func checkLabel(label string) error {
 	const most = 32
-	isBad := func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`"*/:<>?\|`, r) }
+	isBad := func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(`"*/:<>?\|`, r) }
 	switch {
 	case !utf8.ValidString(label):
 		return errors.New("the label is not UTF-8")
 	case winpath.UTF16Len(label) > most:
 		return fmt.Errorf("the label %q has more than %d characters", label, most)
 	case strings.ContainsFunc(label, isBad):
-		return fmt.Errorf(`the label %q has a character that Windows refuses: a control character or one of "*/:<>?\|`, label)
+		return fmt.Errorf(`the label %q has an unprintable character or one of "*/:<>?\|`, label)
 	case winpath.Equal(label, unfinishedLabel):
 		return fmt.Errorf("the label %q marks formats that were interrupted; choose another one", label)
 	}
