@@ -100,9 +100,9 @@ func WorkingDirs(dirs ...string) Option {
 	}
 }
 
-// OnRemove calls f after each successful Rmdir, RmdirContents and CreateSymlink: what was at or
-// below the path before may be gone. The calls wait for f. SMB.LinksGone of package smb is such
-// a function.
+// OnRemove calls f after each Rmdir, RmdirContents and CreateSymlink, also if the call fails: what was
+// at or below the path before may be gone, since a call that removes a tree can fail in the middle.
+// The calls wait for f. SMB.LinksGone of package smb is such a function.
 func OnRemove(f func(ctx context.Context, path string)) Option {
 	return func(fs *Filesystem) error {
 		fs.onRemove = append(fs.onRemove, f)
@@ -155,10 +155,11 @@ func (f *Filesystem) CreateSymlink(ctx context.Context, request *CreateSymlinkRe
 	if err != nil {
 		return nil, err
 	}
-	if err := host.CreateSymlink(source, target); err != nil {
+	err = host.CreateSymlink(source, target)
+	f.removed(ctx, target)
+	if err != nil {
 		return nil, winerr.Wrap(op, target, err)
 	}
-	f.removed(ctx, target)
 	return &CreateSymlinkResponse{}, nil
 }
 
@@ -269,10 +270,11 @@ func (f *Filesystem) Rmdir(ctx context.Context, request *RmdirRequest) (*RmdirRe
 	if err != nil {
 		return nil, err
 	}
-	if err := host.Rmdir(path, request.Force); err != nil {
+	err = host.Rmdir(path, request.Force)
+	f.removed(ctx, path)
+	if err != nil {
 		return nil, winerr.Wrap(op, path, err)
 	}
-	f.removed(ctx, path)
 	return &RmdirResponse{}, nil
 }
 
@@ -287,9 +289,10 @@ func (f *Filesystem) RmdirContents(ctx context.Context, request *RmdirContentsRe
 	if err != nil {
 		return nil, err
 	}
-	if err := host.RmdirContents(path); err != nil {
+	err = host.RmdirContents(path)
+	f.removed(ctx, path)
+	if err != nil {
 		return nil, winerr.Wrap(op, path, err)
 	}
-	f.removed(ctx, path)
 	return &RmdirContentsResponse{}, nil
 }

@@ -411,6 +411,30 @@ func TestSMB_LastMapping_Fails(t *testing.T) {
 	wantMapped(t, node, false)
 }
 
+// TestSMB_LastMapping_TreeFails: a Rmdir that fails after it has removed the last link takes the
+// mapping whose removal waits for that link with it.
+func TestSMB_LastMapping_TreeFails(t *testing.T) {
+	const tree, share = `C:\var\lib\kubelet\plugins\tree`, `\\files\data`
+	node := newSMBNode(t)
+	c := newSMBClients(t, run(t, node, "filesystem/v1", "smb/v1"))
+	c.must("Mkdir", fields{"path": tree})
+	if err := c.mapTo(share, tree+`\a-link`, "csi", "csi-Pa55"); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.WriteFile(tree+`\z-file`, ""); err != nil {
+		t.Fatal(err)
+	}
+	c.must("RemoveSmbGlobalMapping", fields{"remote_path": share})
+	wantMapped(t, node, true)
+	if _, err := node.Inject(winsim.Fault{Object: `*z-file`, Error: 32}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.fs.call(t.Context(), "Rmdir", fields{"path": tree, "force": true}); status.Code(err) != codes.Aborted {
+		t.Errorf("got %v, want Aborted", err)
+	}
+	wantMapped(t, node, false)
+}
+
 // TestSMB_OtherUser: with -smb-refuse-other-user a volume does not silently get the rights of
 // the user that the share is mapped for.
 func TestSMB_OtherUser(t *testing.T) {
