@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,8 @@ func TestSchema(t *testing.T) {
 		`allowedServices: ["MSiSCSI,vds"]`:                   "allowedServices/0",
 		`pipeSecurityDescriptor: everyone`:                   "pipeSecurityDescriptor",
 		`requirePrivacy: "yes"`:                              "requirePrivacy",
+		`healStaleMounts: on`:                                "healStaleMounts", // a boolean, in YAML
+		`healStaleMounts: ""`:                                "healStaleMounts",
 		`format: {allocationUnitSize: 3000}`:                 "format/allocationUnitSize",
 		`format: {label: "a/b"}`:                             "format/label",
 		`format: {label: 123456789 123456789 123456789 123}`: "format/label",
@@ -198,6 +201,17 @@ podLabels: {example.com/number: "1"}
 	}
 	if user := *pod.SecurityContext.WindowsOptions.RunAsUserName; user != `a: "b" # c` || pod.PriorityClassName != "7" {
 		t.Errorf("runAsUserName is %q, priorityClassName %q", user, pod.PriorityClassName)
+	}
+}
+
+// TestHealStaleMounts: off without quotes is a boolean in YAML, and means the same.
+func TestHealStaleMounts(t *testing.T) {
+	for values, want := range map[string]string{
+		`{}`: "report", `healStaleMounts: off`: "off", `healStaleMounts: "off"`: "off", `healStaleMounts: remove`: "remove",
+	} {
+		if args := daemon(t, values).Containers[0].Args; !slices.Contains(args, "-heal-stale-mounts="+want) {
+			t.Errorf("%s: %q, want %s", values, args, want)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@
 {{- if .Values.smbRefuseOtherUser }}
 - -smb-refuse-other-user
 {{- end }}
-- -heal-stale-mounts={{ .Values.healStaleMounts }}
+- -heal-stale-mounts={{ .Values.healStaleMounts | default "off" }}
 {{- if .Values.formatExisting }}
 - -format-existing
 {{- end }}
