@@ -268,6 +268,21 @@ func TestRun_OlderServer(t *testing.T) {
 	}
 }
 
+// TestSMB_NoInspector: without one, the commands say what is not known.
+func TestSMB_NoInspector(t *testing.T) {
+	n := startNode(t, winsim.Default(), "smb/v1")
+	for args, want := range map[string]string{
+		`smb map \\files\data --user csi --password-stdin`:         "mapped; if it was mapped before, the password was not checked (not known: the group system does not answer)",
+		`smb map \\files\data --user csi --password-stdin -o json`: `"wasMapped": null`,
+		`smb unmap \\files\none`:                                   "unmapped, unless a link uses it (not known: the group system does not answer)",
+		`smb unmap \\files\none -o json`:                           `"done": "unknown"`,
+	} {
+		if r := run(t.Context(), n.dir, "csi-Pa55\n", strings.Fields(args)...); r.code != command.ExitOK || !strings.Contains(r.out, want) {
+			t.Errorf("%s: got %+v, want %q", args, r, want)
+		}
+	}
+}
+
 // TestRun_VersionOfTheOwnGroup: --api-version applies to the group of the command; other
 // groups use their newest version.
 func TestRun_VersionOfTheOwnGroup(t *testing.T) {
