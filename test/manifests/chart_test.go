@@ -78,6 +78,7 @@ func TestSchema(t *testing.T) {
 		`healStaleMounts: ""`:                                "healStaleMounts",
 		`format: {allocationUnitSize: 3000}`:                 "format/allocationUnitSize",
 		`format: {label: "a/b"}`:                             "format/label",
+		`format: {label: "a\u0085b"}`:                        "format/label",
 		`format: {label: 123456789 123456789 123456789 123}`: "format/label",
 		`format: {rootAccess: everyone}`:                     "format/rootAccess",
 		`format: {rootAccess: "D:(D;;FA;;;WD)"}`:             "format/rootAccess",
