@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// locks locks paths and disks by name. A caller whose context ends stops waiting at once.
+// locks keeps calls about a path or a disk apart. A caller whose context ends stops waiting at once.
 //
 // Lock order: paths before disks, and paths in the order of their names.
 type locks struct {

@@ -28,7 +28,7 @@ const (
 type kit struct {
 	*mounter.Mounter
 	t    *testing.T
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // that of the case
 	node *winsim.Node
 }
 

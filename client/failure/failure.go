@@ -135,6 +135,7 @@ func classOfCode(code codes.Code) Class {
 		return Denied
 	case codes.OutOfRange:
 		return Invalid
+	default:
 	}
 	for _, class := range Classes() {
 		if class.Code() == code {

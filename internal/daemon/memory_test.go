@@ -58,7 +58,7 @@ func TestReclaim(t *testing.T) {
 			t.Errorf("%d bytes are used while there are 64 MiB", during)
 		}
 		runtime.KeepAlive(attack)
-		attack = nil
+		clear(attack)
 		time.Sleep(time.Minute)
 		if after := usedMemory(); after > before+before/2+reclaimMargin {
 			t.Errorf("%d bytes are used, %d before", after, before)

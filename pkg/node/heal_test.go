@@ -281,8 +281,8 @@ func TestHeal_NotOurs(t *testing.T) {
 		csi + `disk.csi\globalmount`,
 		csi + `disk.csi\` + hash + `\deep\globalmount`,
 		kubelet + `\pods\x\volumes\kubernetes.io~csi\x\mount`,
-		kubelet + `\plugins\kubernetes.io\other\disk.csi\` + hash + `\globalmount`,
-		`C:\other\plugins\kubernetes.io\csi\disk.csi\` + hash + `\globalmount`,
+		kubelet + `\plugins\kubernetes.io\second\disk.csi\` + hash + `\globalmount`,
+		`C:\second\plugins\kubernetes.io\csi\disk.csi\` + hash + `\globalmount`,
 	}
 	for _, path := range others {
 		if err := node.MountFolder(path, deadVolume); err != nil {
@@ -325,13 +325,18 @@ func TestHeal_Rotation(t *testing.T) {
 		node.EndSMBSessions()
 	}
 	for name, begin := range map[string]func(*testing.T, *winsim.Node) *wholenode.Node{
-		"this process has mapped it": func(t *testing.T, node *winsim.Node) *wholenode.Node { return healer(t, node) },
+		"this process has mapped it": func(t *testing.T, node *winsim.Node) *wholenode.Node {
+			t.Helper()
+			return healer(t, node)
+		},
 		"this process has seen it work": func(t *testing.T, node *winsim.Node) *wholenode.Node {
+			t.Helper()
 			n := newOn(t, node, wholenode.BeganWithWindows, wholenode.WorkingDirs(kubelet))
 			heal(t, n, false)
 			return n
 		},
 		"this process began late": func(t *testing.T, node *winsim.Node) *wholenode.Node {
+			t.Helper()
 			return newOn(t, node, wholenode.WorkingDirs(kubelet))
 		},
 	} {

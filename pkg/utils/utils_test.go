@@ -69,7 +69,7 @@ func TestRunPowershellCmd(t *testing.T) {
 	}
 	dir := t.TempDir()
 	script := "#!/bin/sh\nfor argument; do echo \"<$argument>\"; done\necho \"path is $path\" >&2\nexit 3\n"
-	if err := os.WriteFile(filepath.Join(dir, "powershell"), []byte(script), 0o700); err != nil { //nolint:gosec // it must be executable
+	if err := os.WriteFile(filepath.Join(dir, "powershell"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))

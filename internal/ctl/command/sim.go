@@ -312,7 +312,9 @@ func simShow(ctx context.Context, s *session, _ []string) error {
 	for _, d := range node.GetDisks() {
 		described := disk{
 			d.GetDiskNumber(), d.GetSizeBytes(), d.GetVisibleSizeBytes(), d.GetLayout(), d.GetSerial(), d.Lun,
-			d.GetIsSystem(), d.GetIsOffline(), d.GetIsReadOnly(), d.GetIsFailing(), d.GetIsHanging(), []partition{}, d.GetFingerprint(),
+			d.GetIsSystem(), d.GetIsOffline(), d.GetIsReadOnly(), d.GetIsFailing(), d.GetIsHanging(),
+			[]partition{},
+			d.GetFingerprint(),
 		}
 		var fileSystems []string
 		for _, p := range d.GetPartitions() {
@@ -348,16 +350,17 @@ func simShow(ctx context.Context, s *session, _ []string) error {
 		mappings.Add(output.Text(m.GetRemotePath()), output.Text(state))
 	}
 	return s.Value(all, func() string {
-		text := s.Table(&disks)
+		var text strings.Builder
+		text.WriteString(s.Table(&disks))
 		if numbers := node.GetDetachedDisks(); len(numbers) > 0 {
-			text += fmt.Sprintf("Detached: %s\n", strings.Trim(fmt.Sprint(numbers), "[]"))
+			fmt.Fprintf(&text, "Detached: %s\n", strings.Trim(fmt.Sprint(numbers), "[]"))
 		}
 		for _, rows := range []*output.Rows{&servers, &mappings} {
 			if len(rows.Cells) > 0 {
-				text += "\n" + s.Table(rows)
+				text.WriteString("\n" + s.Table(rows))
 			}
 		}
-		return text
+		return text.String()
 	})
 }
 

@@ -186,6 +186,7 @@ func (c *connection) frameBegins(now int64) {
 		if i := c.find(id); i >= 0 {
 			c.spend(&c.streams[i], frameCost)
 		}
+	default:
 	}
 }
 
@@ -198,13 +199,14 @@ func (c *connection) frameEnds() {
 		}
 	case http2.FrameRSTStream:
 		c.finish(c.in.stream())
+	default:
 	}
 }
 
 // find returns the index of a stream, or -1. Most streams are the last one.
 func (c *connection) find(id uint32) int {
-	for i := len(c.streams) - 1; i >= 0; i-- {
-		if c.streams[i].id == id {
+	for i, s := range slices.Backward(c.streams) {
+		if s.id == id {
 			return i
 		}
 	}

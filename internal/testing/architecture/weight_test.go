@@ -15,7 +15,7 @@ func TestWeight(t *testing.T) {
 	const golden = "testdata/weight.txt"
 	var text strings.Builder
 	for _, goos := range []string{"linux", "windows"} {
-		for _, group := range strings.Fields("disk filesystem iscsi node smb system volume") {
+		for group := range strings.FieldsSeq("disk filesystem iscsi node smb system volume") {
 			list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./pkg/"+group)
 			list.Dir, list.Env = "../../..", append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
 			out, err := list.Output()

@@ -75,7 +75,6 @@ func runControlled(ctx context.Context, node *winsim.Node, cfg Config) error {
 			} else if ready != nil {
 				ready()
 			}
-			answer = nil
 		case err := <-ended:
 			restart()
 			if answer != nil {

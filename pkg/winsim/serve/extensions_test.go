@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	diskv1types "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
-	smbv1types "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
-	volumev1types "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	formatv1 "github.com/kubernetes-csi/csi-proxy/client/extension/format/v1"
 	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
 	sharev1 "github.com/kubernetes-csi/csi-proxy/client/extension/share/v1"
@@ -53,12 +53,12 @@ func blankVolume(t *testing.T, node *winsim.Node, dir string) (number uint32, vo
 	if err != nil {
 		t.Fatal(err)
 	}
-	disks := diskv1types.NewDiskClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"}))
-	if _, err := disks.PartitionDisk(t.Context(), &diskv1types.PartitionDiskRequest{DiskNumber: number}); err != nil {
+	disks := diskv1.NewDiskClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"}))
+	if _, err := disks.PartitionDisk(t.Context(), &diskv1.PartitionDiskRequest{DiskNumber: number}); err != nil {
 		t.Fatal(err)
 	}
-	volumes := volumev1types.NewVolumeClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"}))
-	found, err := volumes.ListVolumesOnDisk(t.Context(), &volumev1types.ListVolumesOnDiskRequest{DiskNumber: number})
+	volumes := volumev1.NewVolumeClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"}))
+	found, err := volumes.ListVolumesOnDisk(t.Context(), &volumev1.ListVolumesOnDiskRequest{DiskNumber: number})
 	if err != nil || len(found.GetVolumeIds()) != 1 {
 		t.Fatal(found, err)
 	}
@@ -202,7 +202,7 @@ func TestShareExtension(t *testing.T) {
 	if err := node.WriteFile(link+`\file`, "text"); err != nil {
 		t.Error(err)
 	}
-	if _, err := smbv1types.NewSmbClient(conn).RemoveSmbGlobalMapping(t.Context(), &smbv1types.RemoveSmbGlobalMappingRequest{RemotePath: `\\files\data`}); err != nil {
+	if _, err := smbv1.NewSmbClient(conn).RemoveSmbGlobalMapping(t.Context(), &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: `\\files\data`}); err != nil {
 		t.Error(err)
 	}
 	text := log() + answers.String()

@@ -39,7 +39,7 @@ func TestFailure_SameFromLibraryAndDaemon(t *testing.T) {
 		class failure.Class
 		code  winerr.Code // with which Windows fails, if it does
 		disk  uint32
-		ctx   context.Context
+		ctx   context.Context //nolint:containedctx // that of the case
 	}{
 		{class: failure.Internal, code: winerr.IODevice},
 		{class: failure.Internal, code: 8888}, // a code that we do not know

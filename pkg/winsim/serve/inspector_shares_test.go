@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	smbv1types "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -30,12 +30,12 @@ func TestInspector_Share(t *testing.T) {
 	const remote, link = `\\files\data`, `C:\var\lib\kubelet\plugins\share`
 	node := newNode(t)
 	dir, stop := runUntil(t, node, serve.Config{})
-	shares := smbv1types.NewSmbClient(dial(t, dir, grpcapi.Endpoint{Group: "smb", Version: "v1"}))
-	_, err := shares.NewSmbGlobalMapping(t.Context(), &smbv1types.NewSmbGlobalMappingRequest{RemotePath: remote, LocalPath: link, Username: "csi", Password: "csi-Pa55"})
+	shares := smbv1.NewSmbClient(dial(t, dir, grpcapi.Endpoint{Group: "smb", Version: "v1"}))
+	_, err := shares.NewSmbGlobalMapping(t.Context(), &smbv1.NewSmbGlobalMappingRequest{RemotePath: remote, LocalPath: link, Username: "csi", Password: "csi-Pa55"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shares.RemoveSmbGlobalMapping(t.Context(), &smbv1types.RemoveSmbGlobalMappingRequest{RemotePath: remote}); err != nil {
+	if _, err := shares.RemoveSmbGlobalMapping(t.Context(), &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote}); err != nil {
 		t.Fatal(err)
 	}
 	request := &inspectv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: true}

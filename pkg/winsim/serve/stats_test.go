@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	smbv1types "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
-	volumev1types "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	statsv1 "github.com/kubernetes-csi/csi-proxy/client/extension/stats/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -20,18 +20,18 @@ func TestStats(t *testing.T) {
 	const kubelet = `C:\var\lib\kubelet\`
 	node := newNode(t)
 	dir := run(t, node)
-	shares := smbv1types.NewSmbClient(dial(t, dir, grpcapi.Endpoint{Group: "smb", Version: "v1"}))
-	_, err := shares.NewSmbGlobalMapping(t.Context(), &smbv1types.NewSmbGlobalMappingRequest{
+	shares := smbv1.NewSmbClient(dial(t, dir, grpcapi.Endpoint{Group: "smb", Version: "v1"}))
+	_, err := shares.NewSmbGlobalMapping(t.Context(), &smbv1.NewSmbGlobalMappingRequest{
 		RemotePath: `\\files\data`, LocalPath: kubelet + `share`, Username: "csi", Password: "csi-Pa55",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	volumes := volumev1types.NewVolumeClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"}))
-	if _, err := volumes.MountVolume(t.Context(), &volumev1types.MountVolumeRequest{VolumeId: dataVolume, TargetPath: kubelet + `staged`}); err != nil {
+	volumes := volumev1.NewVolumeClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"}))
+	if _, err := volumes.MountVolume(t.Context(), &volumev1.MountVolumeRequest{VolumeId: dataVolume, TargetPath: kubelet + `staged`}); err != nil {
 		t.Fatal(err)
 	}
-	want, err := volumes.GetVolumeStats(t.Context(), &volumev1types.GetVolumeStatsRequest{VolumeId: dataVolume})
+	want, err := volumes.GetVolumeStats(t.Context(), &volumev1.GetVolumeStatsRequest{VolumeId: dataVolume})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,13 +155,13 @@ func TestSystem_HostileNames(t *testing.T) {
 		name string
 		want codes.Code
 	}{
-		"empty":         {"", codes.InvalidArgument},
-		"NUL":           {"MSiSCSI\x00", codes.InvalidArgument},
-		"escapes":       {"\x1b[31m", codes.InvalidArgument},
-		"long":          {strings.Repeat("x", 1<<19), codes.InvalidArgument},
-		"1.5 MiB":       {strings.Repeat("x", 1536<<10), codes.InvalidArgument},
-		"format verbs":  {"%s%n%!d", codes.NotFound},
-		"quotes":        {`' OR Name='kubelet`, codes.NotFound},
+		"empty":        {"", codes.InvalidArgument},
+		"NUL":          {"MSiSCSI\x00", codes.InvalidArgument},
+		"escapes":      {"\x1b[31m", codes.InvalidArgument},
+		"long":         {strings.Repeat("x", 1<<19), codes.InvalidArgument},
+		"1.5 MiB":      {strings.Repeat("x", 1536<<10), codes.InvalidArgument},
+		"format verbs": {"%s%n%!d", codes.NotFound},
+		"quotes":       {`' OR Name='kubelet`, codes.NotFound},
 	} {
 		_, err := client.StopService(t.Context(), &systemv1alpha1.StopServiceRequest{Name: c.name, Force: true})
 		if status.Code(err) != c.want || len(err.Error()) > 1000 {
