@@ -296,7 +296,7 @@ func TestPathSpace(t *testing.T) {
 		win.Following(`C:\file`):           winerr.Directory,
 		win.Following(`C:\nothing`):        winerr.FileNotFound,
 		win.Following(`\\files\data\file`): winerr.FileNotFound,
-		win.Following(`\\absent\data`):      winerr.BadNetPath,
+		win.Following(`\\absent\data`):     winerr.BadNetPath,
 	} {
 		if _, err := node.PathSpace(ctx, path); winerr.CodeOf(err) != want {
 			t.Errorf("%s: %v, want %d", path, err, want)
