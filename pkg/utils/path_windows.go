@@ -8,7 +8,7 @@ import (
 
 const (
 	// https://learn.microsoft.com/windows/win32/debug/system-error-codes--0-499-
-	errorInvalidName = syscall.Errno(123)
+	errInvalidName = syscall.Errno(123)
 	// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-createsymboliclinkw
 	symbolicLinkFlagDirectory = 1
 	// https://learn.microsoft.com/openspecs/windows_protocols/ms-fscc/c8e77b37-3909-4fe6-a4ea-2b9d423b1ee4
@@ -21,7 +21,7 @@ func isPathValid(path string) (bool, error) {
 		return false, fmt.Errorf("look up %q: %w", path, err)
 	}
 	_, err = syscall.GetFileAttributes(name)
-	for _, missing := range []error{syscall.ERROR_FILE_NOT_FOUND, syscall.ERROR_PATH_NOT_FOUND, errorInvalidName} {
+	for _, missing := range []error{syscall.ERROR_FILE_NOT_FOUND, syscall.ERROR_PATH_NOT_FOUND, errInvalidName} {
 		if errors.Is(err, missing) {
 			return false, nil
 		}

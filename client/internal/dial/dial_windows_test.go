@@ -1,7 +1,6 @@
 package dial
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -40,7 +39,7 @@ func TestDial_Owner(t *testing.T) {
 			n, _ := server.Read(make([]byte, 1))
 			received <- n
 		}()
-		conn, err := Dial(context.Background(), path, c.owners)
+		conn, err := Dial(t.Context(), path, c.owners)
 		if trusted := err == nil; trusted != c.trusted {
 			t.Errorf("%s, owners %v: %v", c.sddl, c.owners, err)
 		}

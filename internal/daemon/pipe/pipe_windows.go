@@ -139,7 +139,7 @@ func describe(pid int) (name, user string) {
 	if err != nil {
 		return "", ""
 	}
-	defer windows.CloseHandle(process) //nolint:errcheck // it was only read
+	defer windows.CloseHandle(process)
 	path := make([]uint16, windows.MAX_LONG_PATH)
 	size := uint32(len(path))
 	if err := windows.QueryFullProcessImageName(process, 0, &path[0], &size); err == nil {

@@ -23,15 +23,16 @@ const (
 // maxArriving is the number of requests of one process that have begun and that the client has not sent
 // completely. More are refused before gRPC spends a goroutine on them. Clients of gRPC send a request at
 // once, but may begin many before they send the first message.
-const maxArriving = 256
+const maxArriving = 1024
 
 // maxOpen is the number of requests of one process that have no answer yet, or whose answer is not read.
-const maxOpen = 2048
+const maxOpen = 7 << 10
 
 // Limits of such requests of one connection.
 const (
-	// maxArrivingBytes is enough for eight of the largest requests.
-	maxArrivingBytes = 8 << 20
+	// maxArrivingBytes is enough for maxConcurrentStreams paths of the greatest length, and for sixteen
+	// of the largest requests.
+	maxArrivingBytes = 16 << 20
 	// maxSlow requests can take longer than slowAfter to arrive. Clients begin many at once, and
 	// send their messages only then, so there is no limit for the first moments.
 	maxSlow   = 32
@@ -184,10 +185,24 @@ func (c *connection) frameBegins(now int64) {
 		c.arrivingBytes += streamCost
 	case http2.FrameData:
 		if i := c.find(id); i >= 0 {
-			c.spend(&c.streams[i], frameCost)
+			c.spend(&c.streams[i], frameCost+slack(c.in.length()))
 		}
 	default:
 	}
+}
+
+// slack is by how much the buffer of gRPC for a frame of a message is larger than the frame. The sizes
+// are those of mem.DefaultBufferPool; frames below 1 KiB get a buffer of their own size.
+func slack(length int) int64 {
+	if length < 1<<10 {
+		return 0
+	}
+	for _, size := range []int{4 << 10, 16 << 10, 32 << 10, 1 << 20} {
+		if length <= size {
+			return int64(size - length)
+		}
+	}
+	return 0
 }
 
 // frameEnds looks at a frame from the client that is complete.

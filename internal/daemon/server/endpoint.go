@@ -26,7 +26,7 @@ const (
 	// line in the log. While a request arrives, gRPC lets the client send all it declares.
 	maxMessageBytes      = 2 << 20
 	maxHeaderBytes       = 16 << 10
-	maxConcurrentStreams = 1000
+	maxConcurrentStreams = 200 // more calls wait in the client
 	// streamWorkers is the number of goroutines kept ready per endpoint in use. A new goroutine
 	// for each call must grow its stack, which takes a tenth of a short call's time. Calls beyond
 	// this number get a new one. BenchmarkRPC shows the difference.

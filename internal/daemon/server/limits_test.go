@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,7 +92,7 @@ func TestLimits_Announced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for setting, want := range map[http2.SettingID]uint32{http2.SettingMaxConcurrentStreams: 1000, http2.SettingMaxHeaderListSize: 16 << 10} {
+	for setting, want := range map[http2.SettingID]uint32{http2.SettingMaxConcurrentStreams: 200, http2.SettingMaxHeaderListSize: 16 << 10} {
 		if got, _ := settings.Value(setting); got != want {
 			t.Errorf("%s is %d, want %d", setting, got, want)
 		}
@@ -129,47 +130,60 @@ func TestLimits_Headers(t *testing.T) {
 // and then ends the connection. A new client waits a little.
 func TestLimits_Streams(t *testing.T) {
 	r := start(t, always)
-	c := r.greet()
-	go func() {
-		for i := range uint32(1001) { // without a message each call stays open
+	refused := make(chan hpack.HeaderField)
+	for range 8 {
+		c := r.greet()
+		c.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+		go func() {
+			frame, err := until[*http2.MetaHeadersFrame](c)
+			if err != nil {
+				return // the connection is closed, because its requests do not arrive
+			}
+			for _, field := range frame.Fields {
+				if field.Name == "grpc-status" {
+					select {
+					case refused <- field:
+					case <-t.Context().Done():
+					}
+				}
+			}
+		}()
+		for i := range uint32(180) { // without a message each call stays open
 			if c.half(2*i+1, 0, 0) != nil {
-				return // the connection is closed
+				break
 			}
 		}
-	}()
-	c.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	frame, err := until[*http2.MetaHeadersFrame](c)
-	if err != nil {
-		t.Fatal(err)
 	}
-	code := slices.IndexFunc(frame.Fields, func(f hpack.HeaderField) bool { return f.Name == "grpc-status" })
-	if code < 0 || frame.Fields[code].Value != "8" { // ResourceExhausted
-		t.Errorf("the first answer is %v", frame.Fields)
+	if field := <-refused; field.Value != "8" { // ResourceExhausted
+		t.Errorf("the first answer is %v", field)
 	}
-	r.mustEnd(c, "requests do not arrive")
-	r.mustServe()
 }
 
 // TestLimits_Burst: as many callers as drivers have can begin at once.
 func TestLimits_Burst(t *testing.T) {
 	var begun sync.WaitGroup
-	const callers = 500
-	begun.Add(callers)
+	const atOnce = 200
+	begun.Add(atOnce)
+	var calls atomic.Int64
 	r := start(t, func(context.Context, string) (bool, error) {
-		begun.Done()
+		if calls.Add(1) <= atOnce {
+			begun.Done()
+		}
 		begun.Wait()
 		return true, nil
 	})
 	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			if _, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", 100)}); err != nil {
-				t.Error(err)
-			}
-		})
+	for _, length := range []int{100, 1000, 30_000} {
+		var all sync.WaitGroup
+		for range 500 {
+			all.Go(func() {
+				if _, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", length)}); err != nil {
+					t.Errorf("%d characters: %v", length, err)
+				}
+			})
+		}
+		all.Wait()
 	}
-	all.Wait()
 }
 
 // TestLimits_Message: the server refuses 100 MB before it reads them.
@@ -387,19 +401,24 @@ func TestLimits_Open(t *testing.T) {
 		return true, nil
 	})
 	defer close(finish)
-	for i := range 3 {
+	refused := make(chan bool)
+	for range 41 {
 		c := r.greet()
-		for n := range uint32(900) {
-			if err := c.whole(2*n + 1); err != nil && i < 2 {
+		go func() {
+			frame, err := until[*http2.HeadersFrame](c)
+			select {
+			case refused <- err == nil && frame.StreamEnded():
+			case <-t.Context().Done():
+			}
+		}()
+		for n := range uint32(180) {
+			if err := c.whole(2*n + 1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if i == 2 {
-			frame, err := until[*http2.HeadersFrame](c)
-			if err != nil || !frame.StreamEnded() {
-				t.Errorf("2700 calls are open: %v, %v", frame, err)
-			}
-		}
+	}
+	if !<-refused {
+		t.Error("7380 calls are open, and the first answer is no refusal")
 	}
 }
 

@@ -77,7 +77,7 @@ func (p Program) Build(ctx context.Context, output string) error {
 	if _, err := os.Stat(output); err == nil {
 		return nil
 	}
-	sources := filepath.Join(filepath.Dir(output), "src", strings.ReplaceAll(p.Module.String(), "/", "_"))
+	sources := filepath.Join(filepath.Dir(output), "src", strings.ReplaceAll(p.String(), "/", "_"))
 	if err := p.Copy(ctx, sources); err != nil {
 		return err
 	}

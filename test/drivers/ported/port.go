@@ -108,7 +108,7 @@ func (t *tree) writeModule(ctx context.Context, root string) error {
 	if err := writeSums(filepath.Join(t.dir, "go.sum"), sums); err != nil {
 		return err
 	}
-	_, err = t.goCommand(ctx, nil, append(args, filepath.Join(t.dir, "go.mod"))...)
+	err = t.goCommand(ctx, nil, append(args, filepath.Join(t.dir, "go.mod"))...)
 	return err
 }
 
@@ -169,7 +169,7 @@ func (p port) files(root string) ([]string, error) {
 
 // buildForWindows builds the driver's program.
 func (t *tree) buildForWindows(ctx context.Context) error {
-	_, err := t.goCommand(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"},
+	err := t.goCommand(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"},
 		t.flags("build", "-o", filepath.Join(t.dir, "driver.exe"), t.main)...)
 	return err
 }
@@ -178,7 +178,7 @@ func (t *tree) buildForWindows(ctx context.Context) error {
 func (t *tree) test(ctx context.Context) ([]byte, error) {
 	// The directory of the package is in the overlay only, so the go command cannot run the test there.
 	program := filepath.Join(t.dir, "ported.test")
-	if _, err := t.goCommand(ctx, nil, t.flags("test", "-c", "-vet=off", "-o", program, "./ported")...); err != nil {
+	if err := t.goCommand(ctx, nil, t.flags("test", "-c", "-vet=off", "-o", program, "./ported")...); err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, program, "-test.v") //nolint:gosec // which was just built
@@ -197,15 +197,15 @@ func (t *tree) flags(verb string, args ...string) []string {
 }
 
 // goCommand runs the go command in the driver's directory.
-func (t *tree) goCommand(ctx context.Context, env []string, args ...string) ([]byte, error) {
+func (t *tree) goCommand(ctx context.Context, env []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
 	cmd.Dir = t.sources
 	cmd.Env = slices.Concat(os.Environ(), []string{"GOWORK=off", "GOFLAGS=-mod=mod -trimpath -buildvcs=false"}, env)
 	output, err := cmd.CombinedOutput()
 	if err != nil {
-		return output, fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, output)
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, output)
 	}
-	return output, nil
+	return nil
 }
 
 // lines returns how many lines of code a driver loses and gets with the port.

@@ -87,7 +87,7 @@ func TestParse_Errors(t *testing.T) {
 		"open quote":       {`show 'a`, "no end"},
 		"open block":       {`& { show`, "missing '}'"},
 		"open parenthesis": {`(show`, "missing ')'"},
-		"closed too often": {"show\nshow )", "line 2: unexpected ')'"},
+		"closed too often": {"show\nlist )", "line 2: unexpected ')'"},
 		"no variable":      {`show $`, "no name"},
 		"not a number":     {`$x = 12abc`, "not a number"},
 		"too large":        {`$x = 9999999TB`, "not a number"},
