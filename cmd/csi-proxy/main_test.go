@@ -83,7 +83,7 @@ func TestMain_Format(t *testing.T) {
 		"-format-allocation-unit-size=64K":           "it is not a number of bytes",
 		"-format-allocation-unit-size=3000":          "the allocation unit size 3000 is not a power of two from 512 to 2097152",
 		"-format-allocation-unit-size=4294967296":    "it is not a number of bytes",
-		"-format-label=a/b":                          "has a character that Windows refuses",
+		"-format-label=a/b":                          "has an unprintable character or one of",
 		"-format-root-access=everyone":               "the root access is neither users-modify nor a valid access list",
 		"-format-root-access=D:(A;OICI;FA;;;BA)":     "the root access does not give SY full access; add (A;OICI;FA;;;SY)",
 		"-format-root-access=O:SYD:(A;OICI;FA;;;BA)": "owner, group and audit entries are not supported",
