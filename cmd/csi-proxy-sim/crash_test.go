@@ -177,8 +177,10 @@ func (c *crashedNode) start(fault string) {
 		}
 	}
 	dir := filepath.Dir(c.state)
-	args := []string{"-socket-dir", c.dir, "-model", filepath.Join(dir, "crash.yaml"), "-state", c.state, "-stop-timeout", "1s",
-		"-heal-stale-mounts", "off"} // its calls at the start would meet the fault
+	args := []string{
+		"-socket-dir", c.dir, "-model", filepath.Join(dir, "crash.yaml"), "-state", c.state, "-stop-timeout", "1s",
+		"-heal-stale-mounts", "off",
+	} // its calls at the start would meet the fault
 	args = append(args, c.flags...)
 	if fault != "" {
 		args = append(args, "-faults", filepath.Join(dir, "faults.yaml"))
