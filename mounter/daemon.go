@@ -3,6 +3,7 @@ package mounter
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 	"sync"
 
@@ -58,6 +59,9 @@ type endpoint struct {
 	conn *grpc.ClientConn
 }
 
+// errNoPipe means that the daemon does not run, or that the container does not have the pipe.
+var errNoPipe = errors.New("no such pipe")
+
 func (e *endpoint) connect(ctx context.Context, options ...client.Option) (*grpc.ClientConn, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,7 +71,11 @@ func (e *endpoint) connect(ctx context.Context, options ...client.Option) (*grpc
 	conn, err := client.Connect(ctx, e.group, e.version, append(slices.Clone(options), client.WithPipePath(e.path()))...)
 	if err != nil {
 		// The daemon, not a volume, is missing.
-		return nil, &nodeError{class: failure.Unavailable, text: err.Error()}
+		failed := &nodeError{class: failure.Unavailable, text: err.Error()}
+		if errors.Is(err, fs.ErrNotExist) {
+			failed.err = errNoPipe
+		}
+		return nil, failed
 	}
 	e.conn = conn
 	return conn, nil

@@ -26,7 +26,7 @@ func (d *daemon) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.
 	for _, v := range response.Volumes {
 		description.Volumes = append(description.Volumes, nodeapi.Volume{
 			ID: v.Id, State: nodeapi.State(v.State), FileSystem: v.FileSystem, Total: v.TotalBytes, Used: v.UsedBytes, ReadOnly: v.ReadOnly,
-			MountPaths: v.MountPaths, Disks: v.Disks, Partition: v.Partition, Problems: v.Problems,
+			MountPaths: v.MountPaths, MountPathsListed: v.MountPathsListed, Disks: v.Disks, Partition: v.Partition, Problems: v.Problems,
 		})
 	}
 	for _, l := range response.Links {
@@ -103,12 +103,13 @@ func (d *daemon) findListed(ctx context.Context, query nodeapi.Query, why error)
 // container does not have it.
 func (d *daemon) explainInspector(err error) error {
 	const remedy = "CSI Proxy v2 must serve the groups system, disk and volume, and the container needs this pipe"
+	const op = "ask the inspector at"
 	pipe := d.system.path()
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		return newError(failure.Unsupported, "ask the inspector at", pipe, "the daemon has none; %s", remedy)
-	case failure.ClassOf(err) == failure.Unavailable:
-		return newError(failure.Unavailable, "ask the inspector at", pipe, "%s; %s", err, remedy)
+		return newError(failure.Unsupported, op, pipe, "the daemon has none; %s", remedy)
+	case errors.Is(err, errNoPipe):
+		return &nodeError{class: failure.Unavailable, text: prefix(op, pipe) + err.Error() + "; " + remedy, err: errNoPipe}
 	}
 	return err
 }

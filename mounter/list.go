@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/klog/v2"
 	"k8s.io/mount-utils"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -16,6 +18,12 @@ func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
 	found, err := m.node.describe(ctx, nodeapi.Links, nodeapi.Shares)
 	if err != nil {
 		return nil, err
+	}
+	if !found.LinksSearched {
+		return nil, newError(failure.Unavailable, "search for links", "", "%s", told(found.Problems))
+	}
+	for _, problem := range found.Problems {
+		klog.FromContext(ctx).Info("The list of mounts may lack some", "problem", problem)
 	}
 	var points []mount.MountPoint
 	seen := map[string]bool{}
@@ -27,6 +35,9 @@ func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
 	}
 	volumes := map[string]nodeapi.Volume{}
 	for _, v := range found.Volumes {
+		if !v.MountPathsListed {
+			return nil, untold(v.ID, v.Problems)
+		}
 		volumes[v.ID] = v
 		for _, path := range v.MountPaths {
 			add(mountPoint(v, v.ID, path))
@@ -57,19 +68,38 @@ func mountPoint(v nodeapi.Volume, id, path string) mount.MountPoint {
 // pathKey compares paths as Windows does, with or without a backslash at the end.
 func pathKey(path string) string { return strings.ToLower(strings.TrimSuffix(path, `\`)) }
 
-// mountPaths returns the folders at which any of the volumes is mounted.
+// mountPaths returns the folders at which any of the volumes is mounted. It fails if that is unknown
+// for one of them.
 func (m *Mounter) mountPaths(ctx context.Context, volumes []string) ([]string, error) {
 	found, err := m.node.describe(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var paths []string
-	for _, v := range found.Volumes {
-		if slices.ContainsFunc(volumes, func(id string) bool { return strings.EqualFold(id, v.ID) }) {
-			paths = append(paths, v.MountPaths...)
+	for _, id := range volumes {
+		at := slices.IndexFunc(found.Volumes, func(v nodeapi.Volume) bool { return strings.EqualFold(id, v.ID) })
+		if at < 0 {
+			return nil, untold(id, found.Problems)
 		}
+		v := found.Volumes[at]
+		if !v.MountPathsListed {
+			return nil, untold(id, v.Problems)
+		}
+		paths = append(paths, v.MountPaths...)
 	}
 	return paths, nil
+}
+
+// untold is the error if the mounts of a volume are unknown: a caller would take them for gone.
+func untold(id string, problems []string) error {
+	return newError(failure.Unavailable, "look for mounts of", id, "%s", told(problems))
+}
+
+func told(problems []string) string {
+	if len(problems) == 0 {
+		return "the node does not tell; try again"
+	}
+	return "the node does not tell: " + strings.Join(problems, "; ") + "; try again"
 }
 
 // refs returns the other paths of what is at a path.

@@ -83,6 +83,9 @@ func (m *Mounter) shareOf(ctx context.Context, path string) (string, error) {
 	case err != nil:
 		return "", err
 	}
+	if !found.SharesListed { // or the daemon does not serve them
+		klog.FromContext(ctx).Info("Share stays connected, if the path is one, because the node does not list shares", "path", path, "problems", found.Problems)
+	}
 	for _, share := range found.Shares {
 		if slices.ContainsFunc(share.Links, func(link string) bool { return pathKey(link) == pathKey(path) }) {
 			return share.Remote, nil

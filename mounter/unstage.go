@@ -135,9 +135,10 @@ func (m *Mounter) takeOffline(ctx context.Context, number uint32) error {
 	return ignoreMissing(m.node.setOnline(ctx, number, false))
 }
 
-// cannotTell reports whether the daemon has no inspector, or its pipe is missing.
+// cannotTell reports whether the daemon has no inspector, or the container does not have its pipe. An
+// inspector that does not answer now may tell later.
 func cannotTell(err error) bool {
-	return errors.Is(err, failure.Unsupported) || errors.Is(err, failure.Unavailable)
+	return errors.Is(err, failure.Unsupported) || errors.Is(err, errNoPipe)
 }
 
 // ignoreMissing forgives that an object is gone.

@@ -221,9 +221,11 @@ type Volume struct {
 	Total, Used *int64
 	ReadOnly    *bool // by its disks or its partition; nil if unknown
 	MountPaths  []string
-	Disks       []uint32
-	Partition   uint32 // 0 if it is not exactly one
-	Problems    []string
+	// MountPathsListed means that MountPaths are all. Otherwise a problem says why not.
+	MountPathsListed bool
+	Disks            []uint32
+	Partition        uint32 // 0 if it is not exactly one
+	Problems         []string
 }
 
 // Link is a mounted folder or a link in a working directory.

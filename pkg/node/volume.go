@@ -75,6 +75,7 @@ func boundMountPaths(volumes []volumeReport) {
 			return false
 		})
 		if kept := len(v.MountPaths); kept < all {
+			v.MountPathsListed = false
 			v.failed.add("mount paths", fmt.Errorf("only %d of %d are listed, because the answer would be too long", kept, all))
 		}
 	}
@@ -91,6 +92,7 @@ func (l *look) volume(ctx context.Context, v *volumeReport) {
 	l.content(ctx, id, v)
 	paths, err := l.m.VolumePaths(ctx, id)
 	v.failed.add("mount paths", err)
+	v.MountPathsListed = err == nil
 	for _, path := range paths {
 		if !isDrive(path) {
 			path = strings.TrimSuffix(path, winpath.Separator)

@@ -40,7 +40,7 @@ files, nor a link that leads somewhere.
 With --dry-run it only shows them; otherwise it asks for confirmation. A link is kept while
 something that is not ready could bring its volume, and for 10 minutes after Windows started.
 
-The exit code is 4 if stale mounts are left.`,
+The exit code is 4 if stale mounts are left, or if a directory could not be searched.`,
 		example: "  csi-proxyctl node heal --dry-run\n  csi-proxyctl node heal --yes",
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		if dryRun || !yes {
@@ -77,7 +77,7 @@ The exit code is 4 if stale mounts are left.`,
 	return c
 }
 
-// healNode uses a service of csi-proxy that is not published.
+// healNode uses an extension, which the original does not have.
 func (a *app) healNode(ctx context.Context, s *session, dryRun bool) (*healv1.HealResponse, error) {
 	if a.env.Terminal && !a.format.ForScripts() {
 		s.warn("looking twice for stale mounts, with a rescan of the disks in between; this takes some seconds")
@@ -95,7 +95,7 @@ func (a *app) healNode(ctx context.Context, s *session, dryRun bool) (*healv1.He
 // healed prints the result.
 func (a *app) healed(s *session, found *healv1.HealResponse) error {
 	list := []staleMount{}
-	left := false
+	left := len(found.GetProblems()) > 0
 	for _, stale := range found.GetStale() {
 		left = left || stale.GetState() != healv1.StaleMount_REMOVED
 		list = append(list, staleMount{

@@ -59,7 +59,7 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 			Id: v.ID, State: inspectv1.Volume_State(v.State), // numbered alike
 			FileSystem: wireText(v.FileSystem), TotalBytes: v.Total, UsedBytes: v.Used, ReadOnly: v.ReadOnly,
 			Label: wireText(v.Label), ClusterSizeBytes: v.ClusterSize, RootAccess: wireText(v.RootAccess),
-			MountPaths: wireTexts(v.MountPaths), Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
+			MountPaths: wireTexts(v.MountPaths), MountPathsListed: v.MountPathsListed, Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
 		})
 	}
 	for _, l := range found.Links {

@@ -895,6 +895,8 @@ type Volume struct {
 	Label string `protobuf:"bytes,11,opt,name=label,proto3" json:"label,omitempty"`
 	// Of NTFS; 0 if unknown.
 	ClusterSizeBytes uint32 `protobuf:"varint,12,opt,name=cluster_size_bytes,json=clusterSizeBytes,proto3" json:"cluster_size_bytes,omitempty"`
+	// Whether mount_paths are all. Otherwise a problem says why not.
+	MountPathsListed bool `protobuf:"varint,14,opt,name=mount_paths_listed,json=mountPathsListed,proto3" json:"mount_paths_listed,omitempty"`
 	// Who has access to the root directory: default, users-modify, or the access list in SDDL.
 	// Empty if unknown, or if the file system has no access lists.
 	RootAccess    string `protobuf:"bytes,13,opt,name=root_access,json=rootAccess,proto3" json:"root_access,omitempty"`
@@ -1014,6 +1016,13 @@ func (x *Volume) GetClusterSizeBytes() uint32 {
 		return x.ClusterSizeBytes
 	}
 	return 0
+}
+
+func (x *Volume) GetMountPathsListed() bool {
+	if x != nil {
+		return x.MountPathsListed
+	}
+	return false
 }
 
 func (x *Volume) GetRootAccess() string {
@@ -1282,7 +1291,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x12\n" +
 	"\x04type\x18\x04 \x01(\tR\x04type\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1b\n" +
-	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\"\xaa\x04\n" +
+	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\"\xd8\x04\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x127\n" +
 	"\x05state\x18\x02 \x01(\x0e2!.csiproxy.inspect.v1.Volume.StateR\x05state\x12\x1f\n" +
@@ -1300,7 +1309,8 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\bproblems\x18\n" +
 	" \x03(\tR\bproblems\x12\x14\n" +
 	"\x05label\x18\v \x01(\tR\x05label\x12,\n" +
-	"\x12cluster_size_bytes\x18\f \x01(\rR\x10clusterSizeBytes\x12\x1f\n" +
+	"\x12cluster_size_bytes\x18\f \x01(\rR\x10clusterSizeBytes\x12,\n" +
+	"\x12mount_paths_listed\x18\x0e \x01(\bR\x10mountPathsListed\x12\x1f\n" +
 	"\vroot_access\x18\r \x01(\tR\n" +
 	"rootAccess\"G\n" +
 	"\x05State\x12\v\n" +
