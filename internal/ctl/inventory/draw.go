@@ -16,7 +16,10 @@ type canvas struct {
 
 // Draw returns the node as a tree of at most this width; 0 means no limit. -o wide ignores the
 // width and leaves nothing out.
-func (n Node) Draw(p *output.Printer, width int) string {
+func (n Node) Draw(p *output.Printer, width int) string { return p.Tree(n.Tree(p, width)) }
+
+// Tree returns what Draw draws. The root is the line with the counts.
+func (n Node) Tree(p *output.Printer, width int) output.Branch {
 	if p.Format == output.Wide {
 		width = 0
 	}
@@ -46,7 +49,7 @@ func (n Node) Draw(p *output.Printer, width int) string {
 			root.Branches = append(root.Branches, c.path(path))
 		}
 	}
-	return c.Tree(root)
+	return root
 }
 
 func (n Node) countWarnings() int {
