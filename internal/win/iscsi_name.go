@@ -63,7 +63,8 @@ var number = regexp.MustCompile(`^(?i)(?:[0-9]+|0x[0-9a-f]*)$`)
 var zoneName = regexp.MustCompile(`^[0-9A-Za-z]{1,15}$`)
 
 // ParseAddress checks the address of a portal, an IP address or a host name, and returns it in
-// the one spelling we use: without the brackets in which IPv6 addresses often come. The text
+// the one spelling we use: without the brackets in which IPv6 addresses often come, and an IPv4
+// address without the prefix ::ffff:, which reaches the same machine (RFC 4291, 2.5.5.2). The text
 // of the error can be shown to the caller.
 func ParseAddress(text string) (string, error) {
 	if text == "" {
@@ -79,7 +80,7 @@ func ParseAddress(text string) (string, error) {
 		}
 	}
 	if ip, err := netip.ParseAddr(bare); err == nil && (ip.Zone() == "" || zoneName.MatchString(ip.Zone())) {
-		return ip.String(), nil
+		return ip.Unmap().String(), nil
 	}
 	// 10.0.0.256 is a mistake, and 0x0a00000a is a second spelling of 10.0.0.10 for resolvers that
 	// follow inet_addr; neither is a name, because no top-level domain is a number.

@@ -68,6 +68,9 @@ func TestParseAddress(t *testing.T) {
 	for text, want := range map[string]string{
 		"10.0.0.10":               "10.0.0.10",
 		"FE80::1":                 "fe80::1",
+		"::ffff:10.0.0.10":        "10.0.0.10",
+		"[::FFFF:a00:a]":          "10.0.0.10",
+		"::10.0.0.10":             "::a00:a",
 		"[2001:db8::0:1]":         "2001:db8::1",
 		"2001:db8:0:0:0:0:0:1":    "2001:db8::1",
 		"fe80::1%12":              "fe80::1%12",
@@ -107,6 +110,8 @@ func TestTargetPortal_Same(t *testing.T) {
 		{portal("10.0.0.10", 3260), portal("10.0.0.10", 3261), false},
 		{portal("10.0.0.10", 3260), portal("10.0.0.11", 3260), false},
 		{portal("2001:DB8:0::1", 3260), portal("[2001:db8::1]", 3260), true},
+		{portal("10.0.0.10", 3260), portal("::ffff:10.0.0.10", 3260), true},
+		{portal("10.0.0.10", 3260), portal("::ffff:10.0.0.11", 3260), false},
 		{portal("Storage.example.com", 3260), portal("storage.EXAMPLE.com.", 3260), true},
 		{portal("", 3260), portal("", 3260), true},
 	} {

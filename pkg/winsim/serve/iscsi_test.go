@@ -228,6 +228,23 @@ func (r remoteISCSI) SetMutualChapSecret(ctx context.Context, in *iscsi.SetMutua
 	return &iscsi.SetMutualChapSecretResponse{}, err
 }
 
+// TestISCSI_PortalSpellings: an IPv4 address and the IPv6 form of it are one portal.
+func TestISCSI_PortalSpellings(t *testing.T) {
+	for _, version := range iscsiVersions {
+		dir := run(t, newNode(t), "iscsi/"+version.name)
+		api := remoteISCSI{dialRemote(t, version.newClient, dir, "iscsi", version.name)}
+		for _, address := range []string{"10.0.0.10", "::ffff:10.0.0.10", "[::FFFF:a00:a]"} {
+			if _, err := api.AddTargetPortal(t.Context(), &iscsi.AddTargetPortalRequest{TargetPortal: &iscsi.TargetPortal{TargetAddress: address}}); err != nil {
+				t.Errorf("%s: %s: %v", version.name, address, err)
+			}
+		}
+		list, err := api.ListTargetPortals(t.Context(), &iscsi.ListTargetPortalsRequest{})
+		if err != nil || len(list.TargetPortals) != 1 || list.TargetPortals[0].TargetAddress != "10.0.0.10" {
+			t.Errorf("%s: the portals are %v, %v", version.name, list, err)
+		}
+	}
+}
+
 // TestSecrets_ISCSI plants secrets in every request that has one, fails every call to the
 // machine in turn, and reads everything that the server logs at its most talkative, and every
 // error.
