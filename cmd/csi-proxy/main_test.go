@@ -20,7 +20,7 @@ func TestMain_Help(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q", code, &stderr)
 	}
 	for _, flag := range []string{
-		"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-stop-timeout", "-memory-limit", "-format-existing", "-format-allocation-unit-size", "-format-label", "-format-root-access", "users-modify", "-allowed-services", "-version", "-windows-service",
+		"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-mitigations", "-stop-timeout", "-memory-limit", "-format-existing", "-format-allocation-unit-size", "-format-label", "-format-root-access", "users-modify", "-allowed-services", "-version", "-windows-service",
 		"-metrics-bind-address", "127.0.0.1", "-v ", "-log_file ", "-log_file_max_size MiB", "(default 300)", "-log_file_max_backups", "-logtostderr", "-alsologtostderr", "-stderrthreshold", "-vmodule",
 	} {
 		if !strings.Contains(stdout.String(), flag) {

@@ -18,11 +18,14 @@ import (
 // options are the flags that only the daemon has.
 type options struct {
 	securityDescriptor string
+	mitigations        bool
 }
 
 func (o *options) register(set *flag.FlagSet) {
 	set.StringVar(&o.securityDescriptor, "pipe-security-descriptor", pipe.DefaultSecurityDescriptor,
 		"who may connect to the named pipes, in `SDDL`")
+	set.BoolVar(&o.mitigations, "mitigations", true,
+		"restrict the process before it serves; set it to false if a restriction ends it")
 }
 
 // refuse fails on other systems than Windows.
@@ -46,7 +49,9 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	if err := pipe.ValidateSecurityDescriptor(o.securityDescriptor); err != nil {
 		return daemon.UsageError{Err: err}
 	}
-	daemon.Mitigate(ctx)
+	if o.mitigations {
+		daemon.Mitigate(ctx)
+	}
 	hosts := daemon.LocalHosts()
 	if flags.FormatOver {
 		hosts.Volume = volumeapi.New(volumeapi.FormatOverExisting())

@@ -72,6 +72,13 @@ func TestConsole_Mitigations(t *testing.T) {
 	}
 }
 
+// TestConsole_NoMitigations: an operator can do without.
+func TestConsole_NoMitigations(t *testing.T) {
+	if output := start(t, "-mitigations=false").output(); strings.Contains(output, "Restricted the process") {
+		t.Errorf("it restricts itself:\n%s", output)
+	}
+}
+
 // TestConsole_Killed: what a killed daemon leaves does not block the next one.
 func TestConsole_Killed(t *testing.T) {
 	for range 3 {
