@@ -79,7 +79,7 @@ func Services(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Services, error
 
 // inspectorFor returns nil if the endpoints do not allow an inspector.
 func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, error) {
-	described, links, shares := grpcapi.Describes(endpoints)
+	described, links, shares, sessions := grpcapi.Describes(endpoints)
 	if !described {
 		return nil, nil
 	}
@@ -91,11 +91,18 @@ func inspectorFor(cfg Config, endpoints []grpcapi.Endpoint) (grpcapi.Inspector, 
 		options = append(options, node.SMBHost(cfg.Hosts.SMB))
 	}
 	inspector, err := cfg.Hosts.Node(options...)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case !shares:
-		return withoutShares{inspector}, nil
+	}
+	var hidden []node.Part
+	if !shares {
+		hidden = append(hidden, node.Shares, node.ShareAnswers)
+	}
+	if !sessions {
+		hidden = append(hidden, node.Sessions)
+	}
+	if len(hidden) > 0 {
+		return limited{inspector, hidden}, nil
 	}
 	return inspector, nil
 }
@@ -116,11 +123,14 @@ func healerFor(cfg Config, endpoints []grpcapi.Endpoint, onRemove func(context.C
 	return &healer{Healer: machine, observer: cfg.StaleMounts}, nil
 }
 
-// withoutShares is an inspector on endpoints that do not serve shares.
-type withoutShares struct{ grpcapi.Inspector }
+// limited is an inspector on endpoints that do not serve all groups.
+type limited struct {
+	grpcapi.Inspector
+	hidden []node.Part
+}
 
-// Describe leaves out the shares.
-func (i withoutShares) Describe(ctx context.Context, parts ...node.Part) (*node.Description, error) {
-	parts = slices.DeleteFunc(parts, func(part node.Part) bool { return part == node.Shares || part == node.ShareAnswers })
+// Describe leaves out what the endpoints do not serve.
+func (i limited) Describe(ctx context.Context, parts ...node.Part) (*node.Description, error) {
+	parts = slices.DeleteFunc(parts, func(part node.Part) bool { return slices.Contains(i.hidden, part) })
 	return i.Inspector.Describe(ctx, parts...)
 }

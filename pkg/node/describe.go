@@ -47,7 +47,7 @@ func (n *Node) Describe(ctx context.Context, parts ...Part) (*Description, error
 	description := l.node(limited, parts)
 	if slices.Contains(parts, Links) && n.limits != nil {
 		description.Links, description.LinksSearched = l.allLinks(limited), true
-		l.addFoundLinks(description.Shares)
+		l.addFoundLinks(&description)
 	} else {
 		l.addKnownLinks(limited, description.Shares)
 	}
@@ -126,8 +126,14 @@ func (l *look) node(ctx context.Context, parts []Part) Description {
 	if shares {
 		lists = append(lists, list{"shares", func(ctx context.Context) (err error) { node.Shares, err = l.allShares(ctx, answers); return err }})
 	}
+	sharesAt := len(lists) - 1
+	sessions := slices.Contains(parts, Sessions)
+	if sessions {
+		lists = append(lists, list{"iSCSI sessions", func(ctx context.Context) (err error) { node.Sessions, err = l.allSessions(ctx); return err }})
+	}
 	failures := l.makeAll(ctx, lists...)
-	node.SharesListed = shares && failures[len(failures)-1] == nil
+	node.SharesListed = shares && failures[sharesAt] == nil
+	node.SessionsListed = sessions && failures[len(failures)-1] == nil
 	addLocations(node.Disks, locations)
 	l.explainOffline(ctx, node.Disks)
 	node.Volumes = l.join(ctx, node.Disks, volumes)

@@ -49,12 +49,12 @@ func (l *look) allLinks(ctx context.Context) []Link {
 	s := linkSearch{look: l, reach: l.limits.Reach(l.m), bytesLeft: maxLinkBytes}
 	locations := s.locateAll(ctx, l.limits.WorkingDirs())
 	// Whole volumes are too large to search; the working directories in them are searched.
-	maps.DeleteFunc(locations, func(dir string, location win.Path) bool {
-		if location.Rest == "" {
+	for _, dir := range slices.Sorted(maps.Keys(locations)) {
+		if locations[dir].Rest == "" {
 			s.failed(dir, errors.New("it is a whole volume, which is not searched"))
+			delete(locations, dir)
 		}
-		return location.Rest == ""
-	})
+	}
 	for _, dir := range outermost(slices.Collect(maps.Keys(locations))) {
 		err := s.directory(ctx, dir, locations[dir])
 		if errors.Is(err, errEnough) {
@@ -223,7 +223,8 @@ func (s *linkSearch) follow(ctx context.Context, path string) (Link, error) {
 	_, err = s.m.FileInfo(ctx, at)
 	switch {
 	case policy.Unreachable(err):
-		link.Stale = "its target " + at.String() + " cannot be reached: " + reasonOf(err)
+		link.Target = at.String()
+		link.Stale = "its target " + link.Target + " cannot be reached: " + reasonOf(err)
 		return link, nil
 	case winerr.CodeOf(err) == winerr.ReparsePointEncounter: // replaced just now
 		return link, nil
@@ -241,13 +242,13 @@ func (s *linkSearch) staleVolume(id win.VolumeID) string {
 }
 
 func (s *linkSearch) found(link Link) {
-	s.bytesLeft -= encodedSize(link.Path, link.VolumeID, link.Stale)
+	s.bytesLeft -= encodedSize(link.Path, link.VolumeID, link.Stale, link.Target)
 	s.links = append(s.links, link)
 }
 
 // foundInto notes a link into a share. Nothing looks beyond it: shares may take minutes to answer.
 func (s *linkSearch) foundInto(share, path string) {
-	s.bytesLeft -= encodedSize(path)
+	s.bytesLeft -= encodedSize(path, share)
 	if s.intoShares == nil {
 		s.intoShares = map[string][]string{}
 	}

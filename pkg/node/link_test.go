@@ -23,6 +23,7 @@ func TestLinks(t *testing.T) {
 link K\pods\1\volumes\kubernetes.io~csi\gone\mount to -: its target K\plugins\none cannot be reached: it does not exist (Windows error 2)
 link K\pods\1\volumes\kubernetes.io~csi\loop\mount to -: it leads in a circle
 link K\pods\1\volumes\kubernetes.io~csi\pv\mount to da7a0000-0000-0000-0000-000000000000: 
+link K\pods\1\volumes\kubernetes.io~csi\share\mount to \\files\data: 
 link K\pods\1\volumes\kubernetes.io~csi\sub\mount to da7a0000-0000-0000-0000-000000000000: its target \\?\Volume{da7a0000-0000-0000-0000-000000000000}\none cannot be reached: it does not exist (Windows error 2)
 `
 	if diff := cmp.Diff(want, linkText(describe(t, inspector(t, node)))); diff != "" {

@@ -1,6 +1,6 @@
 // Package node describes the storage of a Windows node as a whole: its disks with every key by
-// which a driver can know them, partitions, volumes, mount paths, links and shares. It also finds a
-// disk by any of those keys.
+// which a driver can know them, partitions, volumes, mount paths, links, shares and iSCSI sessions.
+// It also finds a disk by any of those keys.
 //
 // Start with New:
 //
@@ -114,6 +114,8 @@ const (
 	// ShareAnswers are Shares, with whether each of them answers. It opens every share, as a pod
 	// does, so Windows connects mappings again that it has disconnected.
 	ShareAnswers
+	// Sessions are those of the iSCSI initiator.
+	Sessions
 )
 
 // Description is the storage of a node at one moment. What is unknown is nil or empty, and a problem
@@ -121,11 +123,14 @@ const (
 type Description struct {
 	Disks   []Disk   // by number, those without one last
 	Volumes []Volume // that have a name, by disk and partition
-	// Links are those that lead to a volume or nowhere, by path.
+	// Links are those that lead to a volume, nowhere, or into a share that is not mapped, by path.
 	Links         []Link
 	LinksSearched bool // they were asked for, and there are working directories
 	Shares        []Share
 	SharesListed  bool // they were asked for, and Windows listed them
+	// Sessions are those of the iSCSI initiator, by target.
+	Sessions       []Session
+	SessionsListed bool // they were asked for, and Windows listed them
 	// Problems say what could not be found out about the node as a whole, each with the reason.
 	Problems []string
 }
@@ -233,6 +238,20 @@ type Link struct {
 	Path     string
 	VolumeID string // that it leads to, or would
 	Stale    string // why it leads nowhere
+	// Target is the path that it leads to, if that does not exist.
+	Target string
+	// Share is the share that it leads straight into, if that is not mapped. Then Stale is empty:
+	// the server may admit the account of the node.
+	Share string
+}
+
+// Session is a session of the iSCSI initiator, or a persistent login that has none.
+type Session struct {
+	Target      string
+	Connections uint32   // 0 while Windows tries to connect again
+	Disks       []uint32 // numbers
+	Persistent  bool     // Windows logs in again after a restart
+	Problems    []string
 }
 
 // Share is a global mapping of an SMB share.

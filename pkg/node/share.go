@@ -129,14 +129,25 @@ func (l *look) connected(ctx context.Context, share *Share) error {
 	return nil
 }
 
-// addFoundLinks adds the links that the search has found.
-func (l *look) addFoundLinks(shares []Share) {
-	for i := range shares {
-		if remote, err := unc.Parse(op, shares[i].Remote); err == nil {
-			shares[i].Links = l.intoShares[remote.Share()]
-			slices.Sort(shares[i].Links)
+// addFoundLinks adds the links that the search has found to their shares. Those into shares that are
+// not mapped go to the other links.
+func (l *look) addFoundLinks(node *Description) {
+	for i := range node.Shares {
+		if remote, err := unc.Parse(op, node.Shares[i].Remote); err == nil {
+			node.Shares[i].Links = l.intoShares[remote.Share()]
+			slices.Sort(node.Shares[i].Links)
+			delete(l.intoShares, remote.Share())
 		}
 	}
+	if !node.SharesListed {
+		return
+	}
+	for share, paths := range l.intoShares {
+		for _, path := range paths {
+			node.Links = append(node.Links, Link{Path: path, Share: share})
+		}
+	}
+	slices.SortFunc(node.Links, func(a, b Link) int { return cmp.Compare(a.Path, b.Path) })
 }
 
 // addKnownLinks adds the links that the process has made, as far as they fit into an answer.

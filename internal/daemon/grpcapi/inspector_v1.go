@@ -19,16 +19,17 @@ type Inspector interface {
 // be one more pipe to guard.
 const inspectorGroup = "system"
 
-// Describes reports whether the inspector may describe disks and volumes, links, and shares. It must
+// Describes reports whether the inspector may describe disks and volumes, links, shares and sessions. It must
 // not reveal what the endpoints do not serve: it shows disks and volumes only if their groups are
-// served, links only with the group filesystem, and shares only with the group smb.
-func Describes(endpoints []Endpoint) (disks, links, shares bool) {
+// served, links only with the group filesystem, shares only with the group smb, and sessions only with
+// the group iscsi.
+func Describes(endpoints []Endpoint) (disks, links, shares, sessions bool) {
 	served := map[string]bool{}
 	for _, e := range endpoints {
 		served[e.Group] = true
 	}
 	disks = served[inspectorGroup] && served["disk"] && served["volume"]
-	return disks, disks && served["filesystem"], disks && served["smb"]
+	return disks, disks && served["filesystem"], disks && served["smb"], disks && served["iscsi"]
 }
 
 type inspectorV1 struct{ inspector Inspector }
@@ -46,11 +47,21 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 	if in.ShareAnswers {
 		parts = append(parts, node.ShareAnswers)
 	}
+	if in.Sessions {
+		parts = append(parts, node.Sessions)
+	}
 	found, err := s.inspector.Describe(ctx, parts...)
 	if err != nil {
 		return nil, err
 	}
-	out := &inspectv1.DescribeNodeResponse{LinksSearched: found.LinksSearched, SharesListed: found.SharesListed, Problems: lineTexts(found.Problems)}
+	return WireNode(found), nil
+}
+
+// WireNode is a description as the inspector sends it.
+func WireNode(found *node.Description) *inspectv1.DescribeNodeResponse {
+	out := &inspectv1.DescribeNodeResponse{
+		LinksSearched: found.LinksSearched, SharesListed: found.SharesListed, SessionsListed: found.SessionsListed, Problems: lineTexts(found.Problems),
+	}
 	for _, d := range found.Disks {
 		out.Disks = append(out.Disks, wireDisk(d))
 	}
@@ -63,12 +74,19 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 		})
 	}
 	for _, l := range found.Links {
-		out.Links = append(out.Links, &inspectv1.Link{Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale))})
+		out.Links = append(out.Links, &inspectv1.Link{
+			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Target: wireText(l.Target), Share: wireText(l.Share),
+		})
 	}
 	for _, share := range found.Shares {
 		out.Shares = append(out.Shares, wireShare(share))
 	}
-	return out, nil
+	for _, s := range found.Sessions {
+		out.Sessions = append(out.Sessions, &inspectv1.Session{
+			Target: wireText(s.Target), Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Problems: lineTexts(s.Problems),
+		})
+	}
+	return out
 }
 
 func wireShare(share node.Share) *inspectv1.Share {
@@ -115,7 +133,7 @@ func wireDisk(d node.Disk) *inspectv1.Disk {
 	}
 	for _, p := range d.Partitions {
 		out.Partitions = append(out.Partitions, &inspectv1.Partition{
-			Number: p.Number, OffsetBytes: p.Offset, SizeBytes: p.Size, Type: p.Type, ReadOnly: p.ReadOnly, VolumeId: p.VolumeID,
+			Number: p.Number, OffsetBytes: p.Offset, SizeBytes: p.Size, Type: p.Type, ReadOnly: p.ReadOnly, VolumeId: p.VolumeID, Id: p.ID,
 		})
 	}
 	return out

@@ -287,7 +287,9 @@ type DescribeNodeRequest struct {
 	Shares bool `protobuf:"varint,2,opt,name=shares,proto3" json:"shares,omitempty"`
 	// Open each of the shares to learn whether it answers. It implies shares. Windows connects
 	// mappings again that it has disconnected.
-	ShareAnswers  bool `protobuf:"varint,3,opt,name=share_answers,json=shareAnswers,proto3" json:"share_answers,omitempty"`
+	ShareAnswers bool `protobuf:"varint,3,opt,name=share_answers,json=shareAnswers,proto3" json:"share_answers,omitempty"`
+	// List the sessions of the iSCSI initiator, too.
+	Sessions      bool `protobuf:"varint,4,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -343,6 +345,13 @@ func (x *DescribeNodeRequest) GetShareAnswers() bool {
 	return false
 }
 
+func (x *DescribeNodeRequest) GetSessions() bool {
+	if x != nil {
+		return x.Sessions
+	}
+	return false
+}
+
 // DescribeNodeResponse is the node at one moment.
 type DescribeNodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -359,9 +368,13 @@ type DescribeNodeResponse struct {
 	// The global mappings of SMB shares, by name.
 	Shares []*Share `protobuf:"bytes,6,rep,name=shares,proto3" json:"shares,omitempty"`
 	// Whether shares were listed. They are not if the smb group is not served.
-	SharesListed  bool `protobuf:"varint,7,opt,name=shares_listed,json=sharesListed,proto3" json:"shares_listed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	SharesListed bool `protobuf:"varint,7,opt,name=shares_listed,json=sharesListed,proto3" json:"shares_listed,omitempty"`
+	// The iSCSI sessions, by target.
+	Sessions []*Session `protobuf:"bytes,8,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	// Whether sessions were listed. They are not if the iscsi group is not served.
+	SessionsListed bool `protobuf:"varint,9,opt,name=sessions_listed,json=sessionsListed,proto3" json:"sessions_listed,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *DescribeNodeResponse) Reset() {
@@ -439,6 +452,20 @@ func (x *DescribeNodeResponse) GetShares() []*Share {
 func (x *DescribeNodeResponse) GetSharesListed() bool {
 	if x != nil {
 		return x.SharesListed
+	}
+	return false
+}
+
+func (x *DescribeNodeResponse) GetSessions() []*Session {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *DescribeNodeResponse) GetSessionsListed() bool {
+	if x != nil {
+		return x.SessionsListed
 	}
 	return false
 }
@@ -794,7 +821,10 @@ type Partition struct {
 	// The partition takes no writes, whatever its disk does.
 	ReadOnly bool `protobuf:"varint,5,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	// The volume that is this partition, if there is one.
-	VolumeId      string `protobuf:"bytes,6,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`
+	VolumeId string `protobuf:"bytes,6,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`
+	// The GUID of a GPT partition. The volume of the partition usually has the same, also while its
+	// disk is offline.
+	Id            string `protobuf:"bytes,7,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -867,6 +897,13 @@ func (x *Partition) GetReadOnly() bool {
 func (x *Partition) GetVolumeId() string {
 	if x != nil {
 		return x.VolumeId
+	}
+	return ""
+}
+
+func (x *Partition) GetId() string {
+	if x != nil {
+		return x.Id
 	}
 	return ""
 }
@@ -1040,7 +1077,11 @@ type Link struct {
 	// The volume that it leads to, or would.
 	VolumeId string `protobuf:"bytes,2,opt,name=volume_id,json=volumeId,proto3" json:"volume_id,omitempty"`
 	// Why it leads nowhere; empty if it leads somewhere.
-	Stale         string `protobuf:"bytes,3,opt,name=stale,proto3" json:"stale,omitempty"`
+	Stale string `protobuf:"bytes,3,opt,name=stale,proto3" json:"stale,omitempty"`
+	// The path that it leads to, if that does not exist. Unescaped, like path.
+	Target string `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
+	// The share that it leads straight into, if that is not mapped. Unescaped, like path.
+	Share         string `protobuf:"bytes,5,opt,name=share,proto3" json:"share,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1092,6 +1133,20 @@ func (x *Link) GetVolumeId() string {
 func (x *Link) GetStale() string {
 	if x != nil {
 		return x.Stale
+	}
+	return ""
+}
+
+func (x *Link) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Link) GetShare() string {
+	if x != nil {
+		return x.Share
 	}
 	return ""
 }
@@ -1208,6 +1263,88 @@ func (x *Share) GetProblems() []string {
 	return nil
 }
 
+// Session is a session of the iSCSI initiator, or a login that Windows repeats and that has none.
+type Session struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name of the target. Unescaped: a program that shows it must escape it.
+	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	// 0 while Windows tries to connect again.
+	Connections uint32 `protobuf:"varint,2,opt,name=connections,proto3" json:"connections,omitempty"`
+	// The numbers of its disks.
+	Disks []uint32 `protobuf:"varint,3,rep,packed,name=disks,proto3" json:"disks,omitempty"`
+	// Windows logs in again after a restart.
+	Persistent bool `protobuf:"varint,4,opt,name=persistent,proto3" json:"persistent,omitempty"`
+	// What could not be found out, each with the reason.
+	Problems      []string `protobuf:"bytes,5,rep,name=problems,proto3" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Session) Reset() {
+	*x = Session{}
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Session) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Session) ProtoMessage() {}
+
+func (x *Session) ProtoReflect() protoreflect.Message {
+	mi := &file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Session.ProtoReflect.Descriptor instead.
+func (*Session) Descriptor() ([]byte, []int) {
+	return file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Session) GetTarget() string {
+	if x != nil {
+		return x.Target
+	}
+	return ""
+}
+
+func (x *Session) GetConnections() uint32 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+func (x *Session) GetDisks() []uint32 {
+	if x != nil {
+		return x.Disks
+	}
+	return nil
+}
+
+func (x *Session) GetPersistent() bool {
+	if x != nil {
+		return x.Persistent
+	}
+	return false
+}
+
+func (x *Session) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
 var File_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto protoreflect.FileDescriptor
 
 const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc = "" +
@@ -1232,11 +1369,12 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"size_bytes\x18\x0e \x01(\x03R\tsizeBytesB\t\n" +
 	"\a_number\"A\n" +
 	"\x10FindDiskResponse\x12-\n" +
-	"\x04disk\x18\x01 \x01(\v2\x19.csiproxy.inspect.v1.DiskR\x04disk\"h\n" +
+	"\x04disk\x18\x01 \x01(\v2\x19.csiproxy.inspect.v1.DiskR\x04disk\"\x84\x01\n" +
 	"\x13DescribeNodeRequest\x12\x14\n" +
 	"\x05links\x18\x01 \x01(\bR\x05links\x12\x16\n" +
 	"\x06shares\x18\x02 \x01(\bR\x06shares\x12#\n" +
-	"\rshare_answers\x18\x03 \x01(\bR\fshareAnswers\"\xcb\x02\n" +
+	"\rshare_answers\x18\x03 \x01(\bR\fshareAnswers\x12\x1a\n" +
+	"\bsessions\x18\x04 \x01(\bR\bsessions\"\xae\x03\n" +
 	"\x14DescribeNodeResponse\x12/\n" +
 	"\x05disks\x18\x01 \x03(\v2\x19.csiproxy.inspect.v1.DiskR\x05disks\x125\n" +
 	"\avolumes\x18\x02 \x03(\v2\x1b.csiproxy.inspect.v1.VolumeR\avolumes\x12/\n" +
@@ -1244,7 +1382,9 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\bproblems\x18\x04 \x03(\tR\bproblems\x12%\n" +
 	"\x0elinks_searched\x18\x05 \x01(\bR\rlinksSearched\x122\n" +
 	"\x06shares\x18\x06 \x03(\v2\x1a.csiproxy.inspect.v1.ShareR\x06shares\x12#\n" +
-	"\rshares_listed\x18\a \x01(\bR\fsharesListed\"\xd2\x05\n" +
+	"\rshares_listed\x18\a \x01(\bR\fsharesListed\x128\n" +
+	"\bsessions\x18\b \x03(\v2\x1c.csiproxy.inspect.v1.SessionR\bsessions\x12'\n" +
+	"\x0fsessions_listed\x18\t \x01(\bR\x0esessionsListed\"\xd2\x05\n" +
 	"\x04Disk\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\"\n" +
@@ -1283,7 +1423,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\aadapter\x18\x01 \x01(\tR\aadapter\x12\x10\n" +
 	"\x03bus\x18\x02 \x01(\tR\x03bus\x12\x16\n" +
 	"\x06target\x18\x03 \x01(\tR\x06target\x12\x15\n" +
-	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"\xb3\x01\n" +
+	"\x06lun_id\x18\x04 \x01(\tR\x05lunId\"\xc3\x01\n" +
 	"\tPartition\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12!\n" +
 	"\foffset_bytes\x18\x02 \x01(\x03R\voffsetBytes\x12\x1d\n" +
@@ -1291,7 +1431,8 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"size_bytes\x18\x03 \x01(\x03R\tsizeBytes\x12\x12\n" +
 	"\x04type\x18\x04 \x01(\tR\x04type\x12\x1b\n" +
 	"\tread_only\x18\x05 \x01(\bR\breadOnly\x12\x1b\n" +
-	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\"\xd8\x04\n" +
+	"\tvolume_id\x18\x06 \x01(\tR\bvolumeId\x12\x0e\n" +
+	"\x02id\x18\a \x01(\tR\x02id\"\xd8\x04\n" +
 	"\x06Volume\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x127\n" +
 	"\x05state\x18\x02 \x01(\x0e2!.csiproxy.inspect.v1.Volume.StateR\x05state\x12\x1f\n" +
@@ -1323,11 +1464,13 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\f_total_bytesB\r\n" +
 	"\v_used_bytesB\f\n" +
 	"\n" +
-	"_read_only\"M\n" +
+	"_read_only\"{\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1b\n" +
 	"\tvolume_id\x18\x02 \x01(\tR\bvolumeId\x12\x14\n" +
-	"\x05stale\x18\x03 \x01(\tR\x05stale\"\x9d\x02\n" +
+	"\x05stale\x18\x03 \x01(\tR\x05stale\x12\x16\n" +
+	"\x06target\x18\x04 \x01(\tR\x06target\x12\x14\n" +
+	"\x05share\x18\x05 \x01(\tR\x05share\"\x9d\x02\n" +
 	"\x05Share\x12\x16\n" +
 	"\x06remote\x18\x01 \x01(\tR\x06remote\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x17\n" +
@@ -1342,7 +1485,15 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\b_privateB\n" +
 	"\n" +
 	"\b_answersB\x10\n" +
-	"\x0e_removal_waits2\xcd\x01\n" +
+	"\x0e_removal_waits\"\x95\x01\n" +
+	"\aSession\x12\x16\n" +
+	"\x06target\x18\x01 \x01(\tR\x06target\x12 \n" +
+	"\vconnections\x18\x02 \x01(\rR\vconnections\x12\x14\n" +
+	"\x05disks\x18\x03 \x03(\rR\x05disks\x12\x1e\n" +
+	"\n" +
+	"persistent\x18\x04 \x01(\bR\n" +
+	"persistent\x12\x1a\n" +
+	"\bproblems\x18\x05 \x03(\tR\bproblems2\xcd\x01\n" +
 	"\tInspector\x12e\n" +
 	"\fDescribeNode\x12(.csiproxy.inspect.v1.DescribeNodeRequest\x1a).csiproxy.inspect.v1.DescribeNodeResponse\"\x00\x12Y\n" +
 	"\bFindDisk\x12$.csiproxy.inspect.v1.FindDiskRequest\x1a%.csiproxy.inspect.v1.FindDiskResponse\"\x00BAZ?github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1b\x06proto3"
@@ -1360,7 +1511,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_pr
 }
 
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_goTypes = []any{
 	(Volume_State)(0),            // 0: csiproxy.inspect.v1.Volume.State
 	(*FindDiskRequest)(nil),      // 1: csiproxy.inspect.v1.FindDiskRequest
@@ -1374,6 +1525,7 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_pro
 	(*Volume)(nil),               // 9: csiproxy.inspect.v1.Volume
 	(*Link)(nil),                 // 10: csiproxy.inspect.v1.Link
 	(*Share)(nil),                // 11: csiproxy.inspect.v1.Share
+	(*Session)(nil),              // 12: csiproxy.inspect.v1.Session
 }
 var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_depIdxs = []int32{
 	6,  // 0: csiproxy.inspect.v1.FindDiskRequest.scsi_address:type_name -> csiproxy.inspect.v1.SCSIAddress
@@ -1382,19 +1534,20 @@ var file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_pro
 	9,  // 3: csiproxy.inspect.v1.DescribeNodeResponse.volumes:type_name -> csiproxy.inspect.v1.Volume
 	10, // 4: csiproxy.inspect.v1.DescribeNodeResponse.links:type_name -> csiproxy.inspect.v1.Link
 	11, // 5: csiproxy.inspect.v1.DescribeNodeResponse.shares:type_name -> csiproxy.inspect.v1.Share
-	7,  // 6: csiproxy.inspect.v1.Disk.location:type_name -> csiproxy.inspect.v1.Location
-	8,  // 7: csiproxy.inspect.v1.Disk.partitions:type_name -> csiproxy.inspect.v1.Partition
-	6,  // 8: csiproxy.inspect.v1.Disk.scsi_address:type_name -> csiproxy.inspect.v1.SCSIAddress
-	0,  // 9: csiproxy.inspect.v1.Volume.state:type_name -> csiproxy.inspect.v1.Volume.State
-	3,  // 10: csiproxy.inspect.v1.Inspector.DescribeNode:input_type -> csiproxy.inspect.v1.DescribeNodeRequest
-	1,  // 11: csiproxy.inspect.v1.Inspector.FindDisk:input_type -> csiproxy.inspect.v1.FindDiskRequest
-	4,  // 12: csiproxy.inspect.v1.Inspector.DescribeNode:output_type -> csiproxy.inspect.v1.DescribeNodeResponse
-	2,  // 13: csiproxy.inspect.v1.Inspector.FindDisk:output_type -> csiproxy.inspect.v1.FindDiskResponse
-	12, // [12:14] is the sub-list for method output_type
-	10, // [10:12] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	12, // 6: csiproxy.inspect.v1.DescribeNodeResponse.sessions:type_name -> csiproxy.inspect.v1.Session
+	7,  // 7: csiproxy.inspect.v1.Disk.location:type_name -> csiproxy.inspect.v1.Location
+	8,  // 8: csiproxy.inspect.v1.Disk.partitions:type_name -> csiproxy.inspect.v1.Partition
+	6,  // 9: csiproxy.inspect.v1.Disk.scsi_address:type_name -> csiproxy.inspect.v1.SCSIAddress
+	0,  // 10: csiproxy.inspect.v1.Volume.state:type_name -> csiproxy.inspect.v1.Volume.State
+	3,  // 11: csiproxy.inspect.v1.Inspector.DescribeNode:input_type -> csiproxy.inspect.v1.DescribeNodeRequest
+	1,  // 12: csiproxy.inspect.v1.Inspector.FindDisk:input_type -> csiproxy.inspect.v1.FindDiskRequest
+	4,  // 13: csiproxy.inspect.v1.Inspector.DescribeNode:output_type -> csiproxy.inspect.v1.DescribeNodeResponse
+	2,  // 14: csiproxy.inspect.v1.Inspector.FindDisk:output_type -> csiproxy.inspect.v1.FindDiskResponse
+	13, // [13:15] is the sub-list for method output_type
+	11, // [11:13] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_init() }
@@ -1412,7 +1565,7 @@ func file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_pr
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc), len(file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
