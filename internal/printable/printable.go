@@ -1,5 +1,6 @@
 // Package printable escapes text that comes from devices, file systems and clients, so that it
-// cannot add lines to a log, control a terminal or reverse its reading direction.
+// cannot add lines to a log, control a terminal or reverse its reading direction. It also formats
+// sizes.
 package printable
 
 import (

@@ -15,6 +15,7 @@ import (
 	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
 func (a *app) disk() *cobra.Command {
@@ -145,7 +146,7 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 		return err
 	}
 	for _, d := range disks {
-		s.warnOf(d.Name(), d.Warnings, inventory.NoAnswer)
+		s.warnOf(d.Name(), d.Warnings, warning.NoAnswer)
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func number(n *uint32) output.Cell {
 
 // warnOf prints an object's warnings of the given kinds to standard error; the table shows
 // the others.
-func (s *session) warnOf(object string, warnings []inventory.Warning, kinds ...inventory.Kind) {
+func (s *session) warnOf(object string, warnings []inventory.Warning, kinds ...warning.Kind) {
 	for _, w := range warnings {
 		if slices.Contains(kinds, w.Kind) {
 			s.warn("%s: %s", object, w.Text)

@@ -11,6 +11,7 @@ import (
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
 // exampleVolume is drive C: of csi-proxy-sim, so that examples work there.
@@ -159,7 +160,7 @@ func listVolumes(s *session, volumes []inventory.LocatedVolume, err error) error
 		return err
 	}
 	for _, v := range volumes {
-		s.warnOf("volume "+inventory.ShortID(v.ID), v.Warnings, inventory.NoAnswer, inventory.BitLocker, inventory.Offline, inventory.ReadOnly)
+		s.warnOf("volume "+inventory.ShortID(v.ID), v.Warnings, warning.NoAnswer, warning.Locked, warning.Offline, warning.ReadOnly)
 	}
 	return nil
 }

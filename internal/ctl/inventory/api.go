@@ -10,6 +10,7 @@ import (
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 )
 
@@ -18,30 +19,50 @@ import (
 const maxPartition = 16
 
 // fromAPI collects disks and volumes through the published API.
-func (s Source) fromAPI(ctx context.Context) (Node, error) {
+func (s Source) fromAPI(ctx context.Context) (*inspectv1.DescribeNodeResponse, error) {
 	disks, err := s.disksFromAPI(ctx)
 	if err != nil {
-		return Node{}, err
+		return nil, err
 	}
+	volumes := make([][]*inspectv1.Volume, len(disks))
 	var wg sync.WaitGroup
-	for i := range disks {
+	for i, disk := range disks {
 		wg.Go(func() {
-			ids, err := s.VolumeIDs(ctx, *disks[i].Number, 0)
+			ids, err := s.VolumeIDs(ctx, disk.GetNumber(), 0)
 			if err != nil {
-				disks[i].noAnswer("volumes", err)
+				disk.Problems = append(disk.Problems, "volumes: "+Reason(err))
 				return
 			}
-			s.addVolumes(ctx, &disks[i], ids)
+			volumes[i] = s.addVolumes(ctx, disk, ids)
 		})
 	}
 	wg.Wait()
-	node := Node{Disks: disks, Volumes: []Volume{}, Shares: []Share{}, StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: []Warning{}}
-	node.mergeNoAnswers()
+	node := &inspectv1.DescribeNodeResponse{Disks: disks, Volumes: slices.Concat(volumes...)}
+	mergeProblems(node)
 	return node, ctx.Err()
 }
 
+// mergeProblems moves problems that several disks share, for example about a group that is not
+// served, to the node.
+func mergeProblems(node *inspectv1.DescribeNodeResponse) {
+	names := map[string][]string{}
+	for _, d := range node.GetDisks() {
+		for _, problem := range d.GetProblems() {
+			names[problem] = append(names[problem], fmt.Sprintf("disk %d", d.GetNumber()))
+		}
+	}
+	for _, d := range node.GetDisks() {
+		d.Problems = slices.DeleteFunc(d.GetProblems(), func(problem string) bool { return len(names[problem]) > 1 })
+	}
+	for _, problem := range slices.Sorted(maps.Keys(names)) {
+		if len(names[problem]) > 1 {
+			node.Problems = append(node.Problems, strings.Join(names[problem], ", ")+": "+problem)
+		}
+	}
+}
+
 // disksFromAPI lists the disks by number, without their volumes.
-func (s Source) disksFromAPI(ctx context.Context) ([]Disk, error) {
+func (s Source) disksFromAPI(ctx context.Context) ([]*inspectv1.Disk, error) {
 	var ids diskv1.ListDiskIDsResponse
 	var locations diskv1.ListDiskLocationsResponse
 	var idErr, locationErr error
@@ -64,18 +85,18 @@ func (s Source) disksFromAPI(ctx context.Context) ([]Disk, error) {
 	for number := range locations.GetDiskLocations() {
 		numbers[number] = true
 	}
-	disks := make([]Disk, 0, len(numbers))
+	disks := make([]*inspectv1.Disk, 0, len(numbers))
 	for _, number := range slices.Sorted(maps.Keys(numbers)) {
 		id := ids.GetDiskIDs()[number]
-		disk := Disk{Number: &number, SerialNumber: strings.TrimSpace(id.GetSerialNumber()), Page83: id.GetPage83(), Partitions: []Partition{}, Warnings: []Warning{}}
+		disk := &inspectv1.Disk{Number: &number, SerialNumber: strings.TrimSpace(id.GetSerialNumber()), Page83: id.GetPage83()}
 		if l := locations.GetDiskLocations()[number]; l != nil {
-			disk.Location = location(l.GetAdapter(), l.GetBus(), l.GetTarget(), l.GetLUNID())
+			disk.Location = &inspectv1.Location{Adapter: l.GetAdapter(), Bus: l.GetBus(), Target: l.GetTarget(), LunId: l.GetLUNID()}
 		}
 		disks = append(disks, disk)
 	}
 	var wg sync.WaitGroup
-	for i := range disks {
-		wg.Go(func() { s.addState(ctx, &disks[i]) })
+	for _, disk := range disks {
+		wg.Go(func() { s.addState(ctx, disk) })
 	}
 	wg.Wait()
 	return disks, ctx.Err()
@@ -90,23 +111,19 @@ func location(adapter, bus, target, lun string) string {
 }
 
 // addState adds the size of a disk and whether it is online. Old versions do not have it.
-func (s Source) addState(ctx context.Context, disk *Disk) {
+func (s Source) addState(ctx context.Context, disk *inspectv1.Disk) {
 	var stats diskv1.GetDiskStatsResponse
-	if err := s.Client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: *disk.Number}, &stats); err == nil {
+	if err := s.Client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: disk.GetNumber()}, &stats); err == nil {
 		disk.SizeBytes = &stats.TotalBytes
 	} else if !call.Absent(err) {
-		disk.noAnswer("size", err)
+		disk.Problems = append(disk.Problems, "size: "+Reason(err))
 	}
 	var state diskv1.GetDiskStateResponse
-	if err := s.Client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: *disk.Number}, &state); err == nil {
+	if err := s.Client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: disk.GetNumber()}, &state); err == nil {
 		disk.Online = &state.IsOnline
 	} else if !call.Absent(err) {
-		disk.noAnswer("state", err)
+		disk.Problems = append(disk.Problems, "state: "+Reason(err))
 	}
-}
-
-func (d *Disk) noAnswer(what string, err error) {
-	d.Warnings = append(d.Warnings, Warning{Kind: NoAnswer, Text: what + ": " + Reason(err)})
 }
 
 // VolumeIDs lists the volumes on a disk, or on one partition of it.
@@ -117,14 +134,18 @@ func (s Source) VolumeIDs(ctx context.Context, disk, partition uint32) ([]string
 	return list.GetVolumeIds(), err
 }
 
-// addVolumes adds volumes to a disk, in partitions of which only the number is known.
-func (s Source) addVolumes(ctx context.Context, disk *Disk, ids []string) {
-	numbers := s.partitions(ctx, *disk.Number, ids)
+// addVolumes adds the partitions of volumes to a disk, of which only the numbers are known, and
+// returns the volumes.
+func (s Source) addVolumes(ctx context.Context, disk *inspectv1.Disk, ids []string) []*inspectv1.Volume {
+	numbers := s.partitions(ctx, disk.GetNumber(), ids)
+	volumes := make([]*inspectv1.Volume, 0, len(ids))
 	for _, id := range ids {
 		volume := s.volume(ctx, id)
-		volume.Disks = []uint32{*disk.Number}
-		disk.Partitions = append(disk.Partitions, Partition{Number: numbers[id], Volume: &volume})
+		volume.Disks, volume.Partition = []uint32{disk.GetNumber()}, numbers[id]
+		disk.Partitions = append(disk.Partitions, &inspectv1.Partition{Number: numbers[id], VolumeId: id})
+		volumes = append(volumes, volume)
 	}
+	return volumes
 }
 
 // partitions finds the partition of each volume by querying one partition after another.
@@ -146,31 +167,28 @@ func (s Source) partitions(ctx context.Context, disk uint32, ids []string) map[s
 
 // volume returns one volume. If reading its file system fails it skips the size, which would
 // fail too.
-func (s Source) volume(ctx context.Context, id string) Volume {
-	v := Volume{ID: id, State: Unknown, MountPaths: []string{}, Links: []string{}, Warnings: []Warning{}}
-	noAnswer := func(what string, err error) {
-		v.Warnings = append(v.Warnings, Warning{Kind: NoAnswer, Text: fmt.Sprintf("%s: %s", what, Reason(err))})
-	}
+func (s Source) volume(ctx context.Context, id string) *inspectv1.Volume {
+	v := &inspectv1.Volume{Id: id}
 	var formatted volumev2alpha1.IsVolumeFormattedResponse
 	err := s.Client.Do(ctx, "volume", "IsVolumeFormatted", &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &formatted)
 	switch {
 	case err == nil && formatted.GetFormatted():
-		v.State = Formatted
+		v.State = inspectv1.Volume_FORMATTED
 	case err == nil:
-		v.State = Raw
+		v.State = inspectv1.Volume_RAW
 	case locked(err):
-		v.State = Locked
+		v.State = inspectv1.Volume_LOCKED
 	default:
-		noAnswer("file system", err)
+		v.Problems = append(v.Problems, "file system: "+Reason(err))
 	}
-	if v.State != Formatted {
+	if v.GetState() != inspectv1.Volume_FORMATTED {
 		return v
 	}
 	var stats volumev2alpha1.GetVolumeStatsResponse
 	if err := s.Client.Do(ctx, "volume", "GetVolumeStats", &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &stats); err == nil {
 		v.TotalBytes, v.UsedBytes = &stats.TotalBytes, &stats.UsedBytes
 	} else if !call.Absent(err) {
-		noAnswer("size", err)
+		v.Problems = append(v.Problems, "size: "+Reason(err))
 	}
 	return v
 }

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
 // canvas draws a node.
@@ -26,12 +28,15 @@ func (n Node) Tree(p *output.Printer, width int) output.Branch {
 	c, n := canvas{p, width}, output.PrintableCopy(n)
 	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
 	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.allVolumes()), "volume"))
-	if warnings := n.countWarnings(); warnings > 0 {
+	if warnings := len(n.Problems); warnings > 0 {
 		summary += c.Paint(output.Warning, count(warnings, "warning"))
 	} else {
 		summary += "no warnings"
 	}
-	root := output.Branch{Text: title + summary, Branches: c.warn(1, n.Warnings)}
+	root := output.Branch{Text: title + summary}
+	for _, w := range n.Problems {
+		root.Branches = append(root.Branches, c.problem(w))
+	}
 	for _, disk := range n.Disks {
 		root.Branches = append(root.Branches, c.disk(disk, n.Paths))
 	}
@@ -41,41 +46,15 @@ func (n Node) Tree(p *output.Printer, width int) output.Branch {
 	for _, share := range n.Shares {
 		root.Branches = append(root.Branches, c.share(share))
 	}
-	for _, stale := range n.StaleMounts {
-		root.Branches = append(root.Branches, c.stale(stale))
+	for _, session := range n.Sessions {
+		root.Branches = append(root.Branches, c.session(session))
 	}
 	for _, path := range n.Paths {
-		if (path.VolumeID == "" || !n.has(path.VolumeID)) && (!n.isStale(path.Path) || len(path.Warnings) > 0) {
+		if (path.VolumeID == "" || n.find(path.VolumeID) == nil) && (!n.isStale(path.Path) || len(path.Warnings) > 0) {
 			root.Branches = append(root.Branches, c.path(path))
 		}
 	}
 	return root
-}
-
-func (n Node) countWarnings() int {
-	total := len(n.Warnings) + len(n.StaleMounts)
-	for _, disk := range n.Disks {
-		total += len(disk.Warnings)
-	}
-	for _, v := range n.allVolumes() {
-		total += len(v.Warnings)
-	}
-	for _, share := range n.Shares {
-		total += len(share.Warnings)
-	}
-	for _, path := range n.Paths {
-		total += len(path.Warnings)
-	}
-	return total
-}
-
-func (n Node) has(volumeID string) bool {
-	for _, v := range n.allVolumes() {
-		if v.ID == volumeID {
-			return true
-		}
-	}
-	return false
 }
 
 func count(n int, noun string) string {
@@ -122,7 +101,7 @@ func (c canvas) disk(d Disk, paths []Path) output.Branch {
 		}
 		branch.Branches = append(branch.Branches, b)
 	}
-	branch.Branches = append(branch.Branches, c.warn(2, d.Warnings)...)
+	branch.Branches = append(branch.Branches, c.marks(d.Warnings)...)
 	return branch
 }
 
@@ -228,7 +207,7 @@ func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Bra
 		content := v.content()
 		text += gap + c.Paint(content.Style, content.Text)
 		if len(v.Disks) > 0 {
-			text += gap + "on disks " + strings.Trim(strings.ReplaceAll(fmt.Sprint(v.Disks), " ", ", "), "[]")
+			text += gap + "on disks " + numbers(v.Disks)
 		}
 		if v.TotalBytes != nil && v.UsedBytes != nil {
 			branch.Branches = []output.Branch{{Text: c.usage(*v.UsedBytes, *v.TotalBytes, true)}}
@@ -239,10 +218,10 @@ func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Bra
 		branch.Branches = append(branch.Branches, output.Branch{Text: c.line(depth+1, format)})
 	}
 	for _, path := range v.MountPaths {
-		branch.Branches = append(branch.Branches, output.Branch{Text: c.shorten(depth+1, path)})
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(depth+1, "", path)})
 	}
 	for _, path := range v.Links {
-		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(depth+1, "link ", path)})
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(depth+1, "link ", path)})
 	}
 	for _, path := range paths {
 		if path.VolumeID != v.ID || (path.Leads && len(path.Warnings) == 0 && v.shows(path.Path)) {
@@ -252,9 +231,9 @@ func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Bra
 		if path.Leads {
 			verb = "reached by "
 		}
-		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(depth+1, verb, path.Path), Branches: c.warn(depth+2, path.Warnings)})
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(depth+1, verb, path.Path), Branches: c.marks(path.Warnings)})
 	}
-	branch.Branches = append(branch.Branches, c.warn(depth+1, v.Warnings)...)
+	branch.Branches = append(branch.Branches, c.marks(v.Warnings)...)
 	return branch
 }
 
@@ -278,7 +257,10 @@ func (c canvas) share(s Share) output.Branch {
 	if s.Status != "ok" {
 		status.Style = output.Warning
 	}
-	line := []output.Cell{{Text: "share " + s.Remote, Style: output.Bold}, status, s.user(), s.encryption()}
+	line := []output.Cell{{Text: "share " + s.Remote, Style: output.Bold}, status}
+	if s.Mapped {
+		line = append(line, s.user(), s.encryption())
+	}
 	if s.Answers != nil {
 		cell := output.Cell{Text: "answers", Style: output.Good}
 		if !*s.Answers {
@@ -291,9 +273,9 @@ func (c canvas) share(s Share) output.Branch {
 	}
 	branch := output.Branch{Text: c.line(1, line)}
 	for _, path := range s.Links {
-		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(2, "link ", path)})
+		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(2, "link ", path)})
 	}
-	branch.Branches = append(branch.Branches, c.warn(2, s.Warnings)...)
+	branch.Branches = append(branch.Branches, c.marks(s.Warnings)...)
 	return branch
 }
 
@@ -351,14 +333,25 @@ func (c canvas) usage(used, total int64, whole bool) string {
 	return fmt.Sprintf("%s %.0f%%%s%s %s", bar, share*100, gap, output.Size(used), of)
 }
 
-func (c canvas) stale(s StaleMount) output.Branch {
-	const label = "! stale mount "
-	branch := output.Branch{Text: c.Paint(output.Warning, label) + c.shorten(1, s.Path, label)}
-	if s.VolumeID != "" {
-		branch.Branches = append(branch.Branches, output.Branch{Text: "volume " + ShortID(s.VolumeID)})
+// session draws an iSCSI session.
+func (c canvas) session(s Session) output.Branch {
+	state := output.Cell{Text: "connected", Style: output.Good}
+	if s.Connections == 0 {
+		state = output.Cell{Text: "not connected", Style: output.Bad}
 	}
-	branch.Branches = append(branch.Branches, output.Branch{Text: c.wrap(2, s.Reason, output.Plain)})
-	return branch
+	line := []output.Cell{{Text: "iSCSI session " + s.Target, Style: output.Bold}, state}
+	if len(s.Disks) > 0 {
+		line = append(line, output.Cell{Text: count(len(s.Disks), "disk") + ": " + numbers(s.Disks)})
+	}
+	if s.Persistent {
+		line = append(line, output.Cell{Text: "persistent", Style: output.Faint})
+	}
+	return output.Branch{Text: c.line(1, line), Branches: c.marks(s.Warnings)}
+}
+
+// numbers returns the numbers of disks as a list.
+func numbers(disks []uint32) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(disks), " ", ", "), "[]")
 }
 
 func (c canvas) path(path Path) output.Branch {
@@ -367,19 +360,77 @@ func (c canvas) path(path Path) output.Branch {
 	if path.VolumeID != "" {
 		branch.Branches = append(branch.Branches, output.Branch{Text: "volume " + ShortID(path.VolumeID)})
 	}
-	branch.Branches = append(branch.Branches, c.warn(2, path.Warnings)...)
+	branch.Branches = append(branch.Branches, c.marks(path.Warnings)...)
 	return branch
 }
 
-// warn draws warnings. The command that helps is on its own line, so that it is easy to copy.
-func (c canvas) warn(depth int, warnings []Warning) []output.Branch {
+// marks draws the warnings of an object in the tree. The problems before it have the remedies.
+func (c canvas) marks(warnings []Warning) []output.Branch {
 	branches := make([]output.Branch, 0, len(warnings))
 	for _, w := range warnings {
-		text := c.wrap(depth, "! "+w.Text, output.Warning)
-		if w.Run != "" {
-			text += "\n" + w.Run
-		}
-		branches = append(branches, output.Branch{Text: text})
+		branches = append(branches, output.Branch{Text: c.Paint(output.Warning, "! "+string(w.Kind))})
 	}
 	return branches
+}
+
+// maxAffected is how many of the paths of a problem are drawn.
+const maxAffected = 4
+
+// problem draws a warning with what it affects and what to do. A command is on its own line, so that it
+// is easy to copy.
+func (c canvas) problem(w Warning) output.Branch {
+	text := w.Text
+	if w.Object.Type != warning.Node && w.Object.Type != warning.Mount {
+		text = c.shorten(1, w.Object.Name(), "! ", ":") + ": " + text
+	}
+	lines := []string{c.wrap(1, "! "+text, output.Warning)}
+	if w.Object.Type == warning.Mount {
+		lines = append(lines, c.affected(w.Object.ID)...)
+	}
+	for i, name := range w.Affects {
+		if i == maxAffected && c.Format != output.Wide {
+			lines = append(lines, fmt.Sprintf("  and %d more", len(w.Affects)-i))
+			break
+		}
+		lines = append(lines, c.affected(name)...)
+	}
+	if w.Run != "" {
+		lines = append(lines, gap+c.Paint(output.Bold, w.Run))
+	}
+	if w.Advice != "" {
+		lines = append(lines, c.indented(1, w.Advice, output.Faint))
+	}
+	return output.Branch{Text: strings.Join(lines, "\n")}
+}
+
+// affected draws a path, volume or disk that does not work because of a problem.
+func (c canvas) affected(name string) []string {
+	if strings.HasPrefix(name, `\\?\Volume{`) {
+		return []string{gap + "volume " + ShortID(name)}
+	}
+	return []string{gap + c.use(1, "", name, gap)}
+}
+
+// use draws a path. One of kubelet's shows driver, pod and persistent volume, which matter more than the
+// rest of it.
+func (c canvas) use(depth int, label, path string, before ...string) string {
+	found, ok := kubelet.Parse(path)
+	if !ok {
+		return label + c.shorten(depth, path, append(before, label)...)
+	}
+	var line []string
+	for _, part := range []struct{ label, name string }{
+		{"pod ", found.PodUID}, {"pv ", found.PV}, {"container ", found.Container}, {"driver ", found.Driver},
+	} {
+		if part.name != "" {
+			line = append(line, part.label+part.name)
+		}
+	}
+	if found.Kind != kubelet.Pod {
+		line = append([]string{string(found.Kind)}, line...)
+	}
+	if c.width == 0 {
+		return strings.Join(append(line, path), gap)
+	}
+	return c.shorten(depth, strings.Join(line, gap), before...)
 }

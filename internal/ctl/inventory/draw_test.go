@@ -7,14 +7,15 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
 // TestDraw_Paths: scripts get a path unchanged, people see it escaped.
 func TestDraw_Paths(t *testing.T) {
 	const path = "C:\\var\\a\u202eb"
 	node := inventory.Node{
-		Volumes:     []inventory.Volume{{ID: "v", MountPaths: []string{path}, Links: []string{path}}},
-		StaleMounts: []inventory.StaleMount{{Path: path}},
+		Volumes:  []inventory.Volume{{ID: "v", MountPaths: []string{path}, Links: []string{path}}},
+		Problems: []inventory.Warning{{Object: warning.Object{Type: warning.Mount, ID: path}}},
 	}
 	drawn := node.Draw(&output.Printer{}, 0)
 	if n := strings.Count(drawn, "<U+202E>"); n != 3 || strings.Contains(drawn, "\u202e") {

@@ -58,15 +58,26 @@ func middleOut(text string, n int) string {
 
 // wrap breaks a text into lines, indents all but the first, and paints them.
 func (c canvas) wrap(depth int, text string, style output.Style) string {
+	return c.wrapAfter("", depth, text, style)
+}
+
+// indented is wrap with all lines indented.
+func (c canvas) indented(depth int, text string, style output.Style) string {
+	return c.wrapAfter(gap, depth, text, style)
+}
+
+// wrapAfter is wrap with something before the first line.
+func (c canvas) wrapAfter(first string, depth int, text string, style output.Style) string {
 	if c.width == 0 {
-		return c.Paint(style, text)
+		return first + c.Paint(style, text)
 	}
 	var lines []string
-	line := ""
+	line, empty := first, true
 	for word := range strings.FieldsSeq(text) {
+		word = middleOut(word, c.room(depth)-len(gap))
 		switch {
-		case line == "":
-			line = word
+		case empty:
+			line, empty = line+word, false
 		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > c.room(depth):
 			lines = append(lines, line)
 			line = gap + word

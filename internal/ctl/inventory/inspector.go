@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -11,6 +13,7 @@ import (
 
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
 // inspectorGroup is the group whose endpoints have the inspector.
@@ -67,78 +70,102 @@ var states = map[inspectv1.Volume_State]State{
 	inspectv1.Volume_NOT_READY: NotReady,
 }
 
-// fromInspector converts the inspector's response.
-func fromInspector(response *inspectv1.DescribeNodeResponse) Node {
+// fromDescription converts a description, of the inspector or made from the API, and adds the warnings
+// about it.
+func fromDescription(response *inspectv1.DescribeNodeResponse) Node {
 	node := Node{
 		Disks: []Disk{}, Volumes: []Volume{}, Shares: []Share{}, SharesListed: response.GetSharesListed(),
-		StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: noAnswers(response.GetProblems()),
+		Sessions: []Session{}, SessionsListed: response.GetSessionsListed(), LinksSearched: response.GetLinksSearched(),
+		StaleMounts: []StaleMount{}, Paths: []Path{}, Warnings: []Warning{}, Problems: []Warning{},
 	}
-	for _, s := range response.GetShares() {
-		node.Shares = append(node.Shares, Share{
-			Remote: s.GetRemote(), Status: s.GetStatus(), User: s.User, Private: s.Private, Answers: s.Answers,
-			Links: append([]string{}, s.GetLinks()...), RemovalWaits: s.RemovalWaits, Warnings: noAnswers(s.GetProblems()),
+	for _, s := range response.GetSessions() {
+		node.Sessions = append(node.Sessions, Session{
+			Target: s.GetTarget(), Connections: s.GetConnections(), Disks: append([]uint32{}, s.GetDisks()...), Persistent: s.GetPersistent(), Warnings: []Warning{},
 		})
 	}
 	volumes := map[string]*Volume{}
 	for _, v := range response.GetVolumes() {
-		volume := &Volume{
-			ID: v.GetId(), State: Unknown, FileSystem: v.GetFileSystem(), Label: v.GetLabel(), ClusterSizeBytes: v.GetClusterSizeBytes(), RootAccess: v.GetRootAccess(),
-			TotalBytes: v.TotalBytes, UsedBytes: v.UsedBytes,
-			ReadOnly: v.ReadOnly, Disks: append([]uint32{}, v.GetDisks()...), MountPaths: append([]string{}, v.GetMountPaths()...), Links: []string{},
-			Warnings: noAnswers(v.GetProblems()),
-		}
-		if state, ok := states[v.GetState()]; ok {
-			volume.State = state
-		}
-		volumes[volume.ID] = volume
+		volumes[v.GetId()] = volume(v)
 	}
-	for _, l := range response.GetLinks() {
-		volume := volumes[l.GetVolumeId()]
-		switch {
-		case l.GetStale() != "":
-			node.StaleMounts = append(node.StaleMounts, StaleMount{l.GetPath(), l.GetVolumeId(), l.GetStale()})
-		case volume != nil && !volume.mountedAt(l.GetPath()):
-			volume.Links = append(volume.Links, l.GetPath())
-		}
+	node.addLinks(response, volumes)
+	for _, v := range volumes {
+		v.Users = usersOf(slices.Concat(v.MountPaths, v.Links))
 	}
 	for _, d := range response.GetDisks() {
-		disk := Disk{
-			Number: d.Number, SizeBytes: d.SizeBytes, Online: d.Online, ReadOnly: d.ReadOnly, System: d.GetSystem(),
-			Style: d.GetPartitionStyle(), SerialNumber: d.GetSerialNumber(), Page83: d.GetPage83(), Partitions: []Partition{},
-			Bus: d.GetBus(), Model: d.GetModel(), Path: d.GetDevice(), NVMeNamespaceID: d.GetNvmeNamespaceId(),
-			EUI64: d.GetEui64(), NGUID: d.GetNguid(), OfflineReason: d.GetOfflineReason(),
-			Warnings: noAnswers(d.GetProblems()),
-		}
-		if a := d.GetScsiAddress(); a != nil {
-			disk.SCSIAddress = fmt.Sprintf("%d:%d:%d:%d", a.GetPort(), a.GetPath(), a.GetTarget(), a.GetLun())
-		}
-		if d.Number == nil {
-			disk.Device = d.GetDevice()
-		}
-		if at := d.GetLocation(); at != nil {
-			disk.Location = location(at.GetAdapter(), at.GetBus(), at.GetTarget(), at.GetLunId())
-		}
-		for _, p := range d.GetPartitions() {
-			disk.Partitions = append(disk.Partitions, Partition{
-				Number: p.GetNumber(), OffsetBytes: &p.OffsetBytes, SizeBytes: &p.SizeBytes, Type: p.GetType(), ReadOnly: &p.ReadOnly,
-				Volume: volumes[p.GetVolumeId()],
-			})
-			delete(volumes, p.GetVolumeId())
-		}
-		node.Disks = append(node.Disks, disk)
+		node.Disks = append(node.Disks, disk(d, volumes))
 	}
 	for _, v := range response.GetVolumes() { // in the order of the response
 		if volume := volumes[v.GetId()]; volume != nil {
 			node.Volumes = append(node.Volumes, *volume)
 		}
 	}
+	for _, w := range warning.Find(response) {
+		node.warn(w)
+	}
 	return node
 }
 
-func noAnswers(problems []string) []Warning {
-	warnings := make([]Warning, 0, len(problems))
-	for _, problem := range problems {
-		warnings = append(warnings, Warning{Kind: NoAnswer, Text: problem})
+func volume(v *inspectv1.Volume) *Volume {
+	volume := &Volume{
+		ID: v.GetId(), State: Unknown, FileSystem: v.GetFileSystem(), Label: v.GetLabel(), ClusterSizeBytes: v.GetClusterSizeBytes(), RootAccess: v.GetRootAccess(),
+		TotalBytes: v.TotalBytes, UsedBytes: v.UsedBytes, ReadOnly: v.ReadOnly,
+		Disks: append([]uint32{}, v.GetDisks()...), MountPaths: append([]string{}, v.GetMountPaths()...), Links: []string{}, Warnings: []Warning{},
 	}
-	return warnings
+	if state, ok := states[v.GetState()]; ok {
+		volume.State = state
+	}
+	return volume
+}
+
+// addLinks adds shares, and the links to volumes and shares.
+func (n *Node) addLinks(response *inspectv1.DescribeNodeResponse, volumes map[string]*Volume) {
+	unmapped := map[string][]string{}
+	for _, l := range response.GetLinks() {
+		volume := volumes[l.GetVolumeId()]
+		switch {
+		case l.GetStale() != "":
+			n.StaleMounts = append(n.StaleMounts, StaleMount{Path: l.GetPath(), VolumeID: l.GetVolumeId(), Target: l.GetTarget(), Reason: l.GetStale(), Users: usersOf([]string{l.GetPath()})})
+		case l.GetShare() != "":
+			unmapped[l.GetShare()] = append(unmapped[l.GetShare()], l.GetPath())
+		case volume != nil && !volume.mountedAt(l.GetPath()):
+			volume.Links = append(volume.Links, l.GetPath())
+		}
+	}
+	for _, s := range response.GetShares() {
+		n.Shares = append(n.Shares, Share{
+			Remote: s.GetRemote(), Status: s.GetStatus(), User: s.User, Private: s.Private, Answers: s.Answers, Mapped: true,
+			Links: append([]string{}, s.GetLinks()...), RemovalWaits: s.RemovalWaits, Users: usersOf(s.GetLinks()), Warnings: []Warning{},
+		})
+	}
+	for _, remote := range slices.Sorted(maps.Keys(unmapped)) {
+		n.Shares = append(n.Shares, Share{Remote: remote, Status: NotMapped, Links: unmapped[remote], Users: usersOf(unmapped[remote]), Warnings: []Warning{}})
+	}
+}
+
+// disk converts a disk, and takes its volumes.
+func disk(d *inspectv1.Disk, volumes map[string]*Volume) Disk {
+	disk := Disk{
+		Number: d.Number, SizeBytes: d.SizeBytes, Online: d.Online, ReadOnly: d.ReadOnly, System: d.GetSystem(),
+		Style: d.GetPartitionStyle(), SerialNumber: d.GetSerialNumber(), Page83: d.GetPage83(), Partitions: []Partition{},
+		Bus: d.GetBus(), Model: d.GetModel(), Path: d.GetDevice(), NVMeNamespaceID: d.GetNvmeNamespaceId(),
+		EUI64: d.GetEui64(), NGUID: d.GetNguid(), OfflineReason: d.GetOfflineReason(), Warnings: []Warning{},
+	}
+	if a := d.GetScsiAddress(); a != nil {
+		disk.SCSIAddress = fmt.Sprintf("%d:%d:%d:%d", a.GetPort(), a.GetPath(), a.GetTarget(), a.GetLun())
+	}
+	if d.Number == nil {
+		disk.Device = d.GetDevice()
+	}
+	if at := d.GetLocation(); at != nil {
+		disk.Location = location(at.GetAdapter(), at.GetBus(), at.GetTarget(), at.GetLunId())
+	}
+	for _, p := range d.GetPartitions() {
+		partition := Partition{Number: p.GetNumber(), Type: p.GetType(), ID: p.GetId(), Volume: volumes[p.GetVolumeId()]}
+		if p.GetSizeBytes() > 0 { // otherwise it is from the API
+			partition.OffsetBytes, partition.SizeBytes, partition.ReadOnly = &p.OffsetBytes, &p.SizeBytes, &p.ReadOnly
+		}
+		disk.Partitions = append(disk.Partitions, partition)
+		delete(volumes, p.GetVolumeId())
+	}
+	return disk
 }

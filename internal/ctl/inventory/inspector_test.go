@@ -17,6 +17,7 @@ import (
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
 // describer is an inspector with a fixed answer.
@@ -60,7 +61,7 @@ func inspectorWarning(t *testing.T, s inventory.Source) string {
 		t.Errorf("%d disks", len(node.Disks))
 	}
 	for _, w := range node.Warnings {
-		if w.Kind == inventory.Unseen {
+		if w.Kind == warning.Unseen {
 			text, _, _ := strings.Cut(w.Text, ": disks that do not answer, ")
 			return text
 		}

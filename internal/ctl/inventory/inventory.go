@@ -19,6 +19,7 @@ import (
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
@@ -29,11 +30,16 @@ type Node struct {
 	Disks   []Disk   `json:"disks"`
 	Volumes []Volume `json:"volumes"` // that are not one partition of one disk
 	Shares  []Share  `json:"shares"`
-	// SharesListed is false if the server does not tell shares.
-	SharesListed bool         `json:"sharesListed"`
-	StaleMounts  []StaleMount `json:"staleMounts"`
-	Paths        []Path       `json:"paths"`
-	Warnings     []Warning    `json:"warnings"`
+	// SharesListed, SessionsListed and LinksSearched are false if the server does not tell.
+	SharesListed   bool         `json:"sharesListed"`
+	Sessions       []Session    `json:"sessions"`
+	SessionsListed bool         `json:"sessionsListed"`
+	StaleMounts    []StaleMount `json:"staleMounts"`
+	LinksSearched  bool         `json:"linksSearched"`
+	Paths          []Path       `json:"paths"`
+	Warnings       []Warning    `json:"warnings"` // of the node as a whole
+	// Problems are all warnings, of the node and of its objects, the most urgent first.
+	Problems []Warning `json:"problems"`
 }
 
 // Disk is a disk with its partitions.
@@ -68,6 +74,7 @@ type Partition struct {
 	OffsetBytes *int64  `json:"offsetBytes"`
 	SizeBytes   *int64  `json:"sizeBytes"`
 	Type        string  `json:"type"`
+	ID          string  `json:"id"` // the GUID of a GPT partition
 	ReadOnly    *bool   `json:"readOnly"`
 	Volume      *Volume `json:"volume"`
 }
@@ -94,32 +101,49 @@ type Volume struct {
 	ClusterSizeBytes uint32 `json:"clusterSizeBytes"` // 0: unknown
 	RootAccess       string `json:"rootAccess"`       // default, users-modify, or SDDL; empty: unknown
 
-	TotalBytes *int64    `json:"totalBytes"`
-	UsedBytes  *int64    `json:"usedBytes"`
-	ReadOnly   *bool     `json:"readOnly"`
-	Disks      []uint32  `json:"disks"`
-	MountPaths []string  `json:"mountPaths"`
-	Links      []string  `json:"links"` // paths of links to it, for example of pods
-	Warnings   []Warning `json:"warnings"`
+	TotalBytes *int64   `json:"totalBytes"`
+	UsedBytes  *int64   `json:"usedBytes"`
+	ReadOnly   *bool    `json:"readOnly"`
+	Disks      []uint32 `json:"disks"`
+	MountPaths []string `json:"mountPaths"`
+	Links      []string `json:"links"` // paths of links to it, for example of pods
+	Users
+	Warnings []Warning `json:"warnings"`
 }
 
-// Share is the global mapping of an SMB share.
+// NotMapped is the status of a share that links lead into and that is not mapped.
+const NotMapped = "not mapped"
+
+// Share is the global mapping of an SMB share, or a share that links lead into without one.
 type Share struct {
-	Remote       string    `json:"remote"`
-	Status       string    `json:"status"`
-	User         *string   `json:"user"` // empty: guest
-	Private      *bool     `json:"private"`
-	Answers      *bool     `json:"answers"` // nil: not asked
-	Links        []string  `json:"links"`   // that lead straight into it
-	RemovalWaits *bool     `json:"removalWaits"`
-	Warnings     []Warning `json:"warnings"`
+	Remote       string   `json:"remote"`
+	Status       string   `json:"status"`
+	Mapped       bool     `json:"mapped"`
+	User         *string  `json:"user"` // empty: guest
+	Private      *bool    `json:"private"`
+	Answers      *bool    `json:"answers"` // nil: not asked
+	Links        []string `json:"links"`   // that lead straight into it
+	RemovalWaits *bool    `json:"removalWaits"`
+	Users
+	Warnings []Warning `json:"warnings"`
+}
+
+// Session is a session of the iSCSI initiator, or a login that Windows repeats and that has none.
+type Session struct {
+	Target      string    `json:"target"`
+	Connections uint32    `json:"connections"`
+	Disks       []uint32  `json:"disks"`
+	Persistent  bool      `json:"persistent"`
+	Warnings    []Warning `json:"warnings"`
 }
 
 // StaleMount is a mounted folder or a link whose target is gone.
 type StaleMount struct {
 	Path     string `json:"path"`
 	VolumeID string `json:"volumeID"` // its target, if known
+	Target   string `json:"target"`   // its target, if that is a path
 	Reason   string `json:"reason"`
+	Users
 }
 
 // Path is a path of --path with its volume.
@@ -140,13 +164,13 @@ type Source struct {
 // Node describes the whole node and the given paths. With askShares, the server opens each share to
 // learn whether it answers. Node fails only if it cannot list the disks.
 func (s Source) Node(ctx context.Context, paths []string, askShares bool) (Node, error) {
-	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares})
+	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares, Sessions: true})
 	if err != nil {
 		return Node{}, err
 	}
 	var bios systemv1alpha1.GetBIOSSerialNumberResponse
 	if err := s.Client.Do(ctx, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &bios); err != nil && !node.saysUnreachable(err) {
-		node.Warnings = append(node.Warnings, Warning{Kind: NoAnswer, Text: "serial number of the machine: " + Reason(err)})
+		node.warn(Warning{Kind: warning.NoAnswer, Object: warning.Object{Type: warning.Node}, Text: "serial number of the machine: " + Reason(err), Advice: "read the daemon's log"})
 	}
 	node.Serial = bios.GetSerialNumber()
 	node.Paths = make([]Path, len(paths))
@@ -155,26 +179,17 @@ func (s Source) Node(ctx context.Context, paths []string, askShares bool) (Node,
 		wg.Go(func() { node.Paths[i] = s.path(ctx, path) })
 	}
 	wg.Wait()
+	for _, path := range node.Paths {
+		node.Problems = append(node.Problems, path.Warnings...)
+	}
+	warning.Sort(node.Problems)
 	node.dropRepeatedWarnings()
 	return node, ctx.Err()
 }
 
 // saysUnreachable reports whether a warning says already that a group does not answer.
 func (n *Node) saysUnreachable(err error) bool {
-	return errors.As(err, new(*endpoint.UnreachableError)) && slices.ContainsFunc(n.Warnings, func(w Warning) bool { return w.Kind == Unseen })
-}
-
-// dropRepeatedWarnings removes warnings of paths that the list of stale mounts repeats.
-func (n *Node) dropRepeatedWarnings() {
-	for i, path := range n.Paths {
-		if n.isStale(path.Path) {
-			n.Paths[i].Warnings = slices.DeleteFunc(path.Warnings, func(w Warning) bool { return w.Kind == StaleLink })
-		}
-	}
-}
-
-func (n *Node) isStale(path string) bool {
-	return slices.ContainsFunc(n.StaleMounts, func(s StaleMount) bool { return strings.EqualFold(s.Path, path) })
+	return errors.As(err, new(*endpoint.UnreachableError)) && slices.ContainsFunc(n.Warnings, func(w Warning) bool { return w.Kind == warning.Unseen })
 }
 
 // describe asks the inspector, or the API if there is none.
@@ -183,22 +198,34 @@ func (s Source) describe(ctx context.Context, request *inspectv1.DescribeNodeReq
 	if err != nil {
 		return Node{}, err
 	}
-	var node Node
-	if response != nil {
-		node = fromInspector(response)
-		if request.GetLinks() && !response.GetLinksSearched() {
-			node.Warnings = append(node.Warnings, Warning{Kind: Unseen, Text: "the server does not serve the group filesystem: stale mounts and links are not visible"})
-		}
-	} else {
-		if node, err = s.fromAPI(ctx); err != nil {
+	if response == nil {
+		if response, err = s.fromAPI(ctx); err != nil {
 			return Node{}, err
 		}
+		node := fromDescription(response)
 		if missing != "" {
-			node.Warnings = append(node.Warnings, Warning{Kind: Unseen, Text: missing +
-				": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares and read-only states are not visible"})
+			node.unseen(missing + ": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares, iSCSI sessions and read-only states are not visible")
+		}
+		return node, nil
+	}
+	node := fromDescription(response)
+	var groups, hidden []string
+	for _, part := range []struct {
+		asked, told bool
+		group, what string
+	}{
+		{request.GetLinks(), node.LinksSearched, "filesystem", "stale mounts and links"},
+		{request.GetShares(), node.SharesListed, "smb", "shares"},
+		{request.GetSessions(), node.SessionsListed, "iscsi", "iSCSI sessions"},
+	} {
+		explained := slices.ContainsFunc(response.GetProblems(), func(text string) bool { return strings.Contains(text, part.what) })
+		if part.asked && !part.told && !explained {
+			groups, hidden = append(groups, part.group), append(hidden, part.what)
 		}
 	}
-	node.addWarnings()
+	if len(hidden) > 0 {
+		node.unseen("the server does not tell " + strings.Join(hidden, ", ") + ": it is older, or does not serve " + strings.Join(groups, ", "))
+	}
 	return node, nil
 }
 
@@ -209,11 +236,13 @@ func (s Source) Disks(ctx context.Context) ([]Disk, error) {
 		return nil, err
 	}
 	if response == nil {
-		return s.disksFromAPI(ctx)
+		disks, err := s.disksFromAPI(ctx)
+		if err != nil {
+			return nil, err
+		}
+		response = &inspectv1.DescribeNodeResponse{Disks: disks}
 	}
-	node := fromInspector(response)
-	node.addWarnings()
-	return node.Disks, nil
+	return fromDescription(response).Disks, nil
 }
 
 // Share returns the mapping of a share, nil if it is not mapped, and the links that lead into it. If
@@ -227,8 +256,8 @@ func (s Source) Share(ctx context.Context, remotePath string) (share *Share, unk
 	if err != nil || response == nil {
 		return nil, unknown, err
 	}
-	node := fromInspector(response)
-	i := slices.IndexFunc(node.Shares, func(s Share) bool { return strings.EqualFold(s.Remote, remote.Share()) })
+	node := fromDescription(response)
+	i := slices.IndexFunc(node.Shares, func(s Share) bool { return s.Mapped && strings.EqualFold(s.Remote, remote.Share()) })
 	switch {
 	case i >= 0:
 		return &node.Shares[i], "", nil
@@ -260,27 +289,23 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]Locate
 	if err != nil {
 		return nil, err
 	}
-	var known []LocatedVolume
 	response, _, err := s.inspect(ctx, &inspectv1.DescribeNodeRequest{})
 	switch {
 	case err != nil:
 		return nil, err
-	case response != nil:
-		node := fromInspector(response)
-		node.addWarnings()
-		known = node.allVolumes()
-	default:
-		found := Disk{Number: &disk}
-		s.addVolumes(ctx, &found, ids)
-		node := Node{Disks: []Disk{found}}
-		node.addWarnings()
-		known = node.allVolumes()
+	case response == nil:
+		found := &inspectv1.Disk{Number: &disk}
+		volumes := s.addVolumes(ctx, found, ids)
+		response = &inspectv1.DescribeNodeResponse{Disks: []*inspectv1.Disk{found}, Volumes: volumes}
 	}
+	node := fromDescription(response)
+	known := node.allVolumes()
 	volumes := make([]LocatedVolume, 0, len(ids))
 	for _, id := range ids {
 		i := slices.IndexFunc(known, func(v LocatedVolume) bool { return v.ID == id })
 		if i < 0 { // it is new
-			volumes = append(volumes, LocatedVolume{Disk: &disk, Partition: partition, Volume: s.volume(ctx, id)})
+			fresh := fromDescription(&inspectv1.DescribeNodeResponse{Volumes: []*inspectv1.Volume{s.volume(ctx, id)}})
+			volumes = append(volumes, LocatedVolume{Disk: &disk, Partition: partition, Volume: fresh.Volumes[0]})
 			continue
 		}
 		volumes = append(volumes, known[i])
@@ -312,13 +337,7 @@ func Reason(err error) string {
 }
 
 // ShortID returns the GUID of a volume id. Commands accept it, too.
-func ShortID(id string) string {
-	short, ok := strings.CutPrefix(id, `\\?\Volume{`)
-	if !ok {
-		return id
-	}
-	return strings.TrimSuffix(short, `}\`)
-}
+func ShortID(id string) string { return warning.ShortID(id) }
 
 // mountedAt reports whether the volume is mounted at a path.
 func (v *Volume) mountedAt(path string) bool {

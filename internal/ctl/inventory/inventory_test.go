@@ -23,6 +23,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
@@ -251,7 +252,7 @@ func TestNode_NoSystemGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(node.Disks) != 2 || len(node.Warnings) != 1 || node.Warnings[0].Kind != inventory.Unseen || !strings.HasPrefix(node.Warnings[0].Text, "the group system does not answer: ") {
+	if len(node.Disks) != 2 || len(node.Warnings) != 1 || node.Warnings[0].Kind != warning.Unseen || !strings.HasPrefix(node.Warnings[0].Text, "the group system does not answer: ") {
 		t.Errorf("%d disks, warnings %+v", len(node.Disks), node.Warnings)
 	}
 }
@@ -264,7 +265,7 @@ func TestNode_NoFilesystemGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(node.StaleMounts) != 0 || len(node.Warnings) != 1 || node.Warnings[0].Kind != inventory.Unseen {
+	if len(node.StaleMounts) != 0 || len(node.Warnings) != 1 || node.Warnings[0].Kind != warning.Unseen {
 		t.Errorf("stale mounts %+v, warnings %+v", node.StaleMounts, node.Warnings)
 	}
 }

@@ -7,20 +7,25 @@ import (
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
+
+const staleAdvice = "bring its disk online, or remove it with csi-proxyctl fs rmdir PATH"
 
 // path finds the volume of a path: the one that a mounted folder or link leads to, or else
 // the one that holds the path.
 func (s Source) path(ctx context.Context, path string) Path {
 	found := Path{Path: path, Warnings: []Warning{}}
-	warn := func(kind Kind, text string) { found.Warnings = append(found.Warnings, Warning{Kind: kind, Text: text}) }
+	warn := func(kind warning.Kind, text, advice string) {
+		found.Warnings = append(found.Warnings, Warning{Kind: kind, Object: warning.Object{Type: warning.Path, ID: path}, Text: text, Advice: advice, Affects: []string{}})
+	}
 	var exists filesystemv2alpha1.PathExistsResponse
 	if err := s.Client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &exists); err != nil {
-		warn(Unsuitable, Reason(err))
+		warn(warning.Unsuitable, Reason(err), "give a path that the daemon can examine")
 		return found
 	}
 	if !exists.GetExists() {
-		warn(Unsuitable, "not found")
+		warn(warning.Unsuitable, "not found", "check the path")
 		return found
 	}
 	var mounted volumev2alpha1.GetVolumeIDFromTargetPathResponse
@@ -28,18 +33,18 @@ func (s Source) path(ctx context.Context, path string) Path {
 	if err == nil {
 		found.VolumeID, found.Leads = mounted.GetVolumeId(), true
 		if !s.alive(ctx, path) {
-			warn(StaleLink, "stale: its volume is offline or gone")
+			warn(warning.StaleMount, "stale: its volume is offline or gone", staleAdvice)
 		}
 		return found
 	}
 	if dangling(err) {
-		warn(StaleLink, "stale: "+Reason(err))
+		warn(warning.StaleMount, "stale: "+Reason(err), staleAdvice)
 		return found
 	}
 	var closest volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse
 	request := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: path}
 	if err := s.Client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &closest); err != nil && !call.Absent(err) {
-		warn(Unsuitable, Reason(err))
+		warn(warning.Unsuitable, Reason(err), "give a path that the daemon can examine")
 	}
 	found.VolumeID = closest.GetVolumeId()
 	return found

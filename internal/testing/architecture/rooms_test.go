@@ -29,6 +29,7 @@ var rooms = []room{
 	{"v2/internal/host/...", "what host logic is made of"},
 	{"v2/internal/win/...", "the seam, and below it everything that knows Windows"},
 	{"v2/internal/tasks/...", "how work runs: locks, queues, many at once, recovered panics"},
+	{"v2/internal/storage/...", "what a description of a node means: warnings, and the paths of kubelet"},
 	{"v2/internal/version v2/internal/printable client/...", "the build's version, escaped text, and the client module"},
 }
 

@@ -1,0 +1,121 @@
+// Package warning finds what is wrong with the storage of a node, and says what to do about it.
+// csi-proxyctl and the daemon's metrics use it, so that both mean the same.
+//
+// One cause is one warning. What follows from it, such as the mounts on a disk that is offline, is part
+// of the warning and not counted again.
+package warning
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Kind is the kind of a warning. The words are stable.
+type Kind string
+
+// The kinds of warnings.
+const (
+	NoAnswer       Kind = "no-answer"       // a call failed
+	Offline        Kind = "offline"         // a disk that something needs, or a volume
+	DeadSession    Kind = "dead-session"    // iSCSI session without connection or disks
+	DeadShare      Kind = "dead-share"      // SMB share that links need and that does not answer
+	StaleMount     Kind = "stale-mount"     // the target of a mount or link is gone
+	Locked         Kind = "locked"          // volume, by BitLocker
+	Full           Kind = "full"            // volume more than 90% full
+	Raw            Kind = "raw"             // volume without a file system
+	ReadOnly       Kind = "read-only"       // disk or volume
+	Lagging        Kind = "lagging"         // file system smaller than possible
+	WaitingRemoval Kind = "waiting-removal" // SMB mapping that a driver has unmapped and that stays
+	Unseen         Kind = "unseen"          // the server does not report something
+	Unsuitable     Kind = "path"            // a path of --path cannot be examined
+)
+
+// kinds are all, the most urgent first.
+var kinds = []Kind{NoAnswer, Offline, DeadSession, DeadShare, StaleMount, Locked, Full, Raw, ReadOnly, Lagging, WaitingRemoval, Unseen, Unsuitable}
+
+// Kinds returns the kinds that Find returns, the most urgent first.
+func Kinds() []Kind { return slices.Clone(kinds[:slices.Index(kinds, Unseen)]) }
+
+// Type is the type of an object. The words are stable.
+type Type string
+
+// The types of objects.
+const (
+	Node    Type = "node"
+	Disk    Type = "disk"    // ID is its number, or its device interface if that is unknown
+	Volume  Type = "volume"  // ID is \\?\Volume{GUID}\
+	Mount   Type = "mount"   // ID is the path of a mounted folder or link
+	Share   Type = "share"   // ID is \\server\share
+	Session Type = "session" // ID is the name of the iSCSI target
+	Path    Type = "path"    // ID is a path of --path
+)
+
+// Object is what a warning is about.
+type Object struct {
+	Type Type   `json:"type"`
+	ID   string `json:"id"` // empty for the node
+}
+
+// Name returns the object for people.
+func (o Object) Name() string {
+	switch {
+	case o.Type == Node:
+		return string(Node)
+	case o.Type == Disk && strings.HasPrefix(o.ID, `\`):
+		return "disk ? (" + o.ID + ")"
+	case o.Type == Volume:
+		return "volume " + ShortID(o.ID)
+	case o.Type == Mount, o.Type == Path:
+		return o.ID
+	default:
+		return string(o.Type) + " " + o.ID
+	}
+}
+
+// Warning is one problem. The texts are not escaped: names in them come from devices and pods.
+type Warning struct {
+	Kind   Kind   `json:"kind"`
+	Object Object `json:"object"`
+	Text   string `json:"text"`
+	// Run is a command that helps; empty if there is none.
+	Run string `json:"run"`
+	// Advice says what to do besides, or why no command helps. Run or Advice is never empty.
+	Advice string `json:"advice"`
+	// Affects are the paths, volumes and disks that do not work because of it.
+	Affects []string `json:"affects"`
+}
+
+// Sort puts the most urgent warnings first, and keeps the order of those of one kind.
+func Sort(warnings []Warning) {
+	slices.SortStableFunc(warnings, func(a, b Warning) int {
+		return cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind))
+	})
+}
+
+// ShortID returns the GUID of a volume id. Commands accept it, too.
+func ShortID(id string) string {
+	short, ok := strings.CutPrefix(id, `\\?\Volume{`)
+	if !ok {
+		return id
+	}
+	return strings.TrimSuffix(short, `}\`)
+}
+
+// quotable reports whether an operator can copy a name in single quotes to any shell. Pods choose
+// names of links, and a quote or an ampersand in one could start a second command.
+func quotable(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(`\:._-~$ {}?`, r)
+	})
+}
+
+// command returns a command with a name as its last argument, or nothing if the name is not safe to
+// copy.
+func command(line, name string) string {
+	if !quotable(name) {
+		return ""
+	}
+	return "csi-proxyctl " + line + " '" + name + "'"
+}
