@@ -104,6 +104,30 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
+// TestSchema_AgreesWithDaemon: the daemon starts with what the schema accepts, and the schema accepts
+// what people write.
+func TestSchema_AgreesWithDaemon(t *testing.T) {
+	csiProxy := program(t, "csi-proxy")
+	for _, values := range []string{
+		`kubeletPath: 'D:\'`,
+		`workingDirs: ['C:\a.b\.c\console', 'C:\data é']`,
+		`allowedServices: ['*']`,
+		`allowedServices: [MSiSCSI, kubelet-helper]`,
+		`format: {label: "data é \U0001F600"}`,
+		`format: {label: "` + strings.Repeat("é", 32) + `"}`,
+		`format: {label: "` + strings.Repeat("\U0001F600", 16) + `"}`,
+		`format: {rootAccess: users-modify}`,
+		`format: {rootAccess: "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)"}`,
+		`format: {rootAccess: "D:PAIAR(A;CIOI;GA;;;S-1-5-18)(A;OICI;0x1f01ff;;;S-1-5-32-544)(A;OICIIO;FRFX;;;AU)(A;;0x1200a9;;;BU)"}`,
+		`format: {rootAccess: "D:(A;OICI;0x10000000;;;SY)(A;OICI;0x001F01FF;;;BA)"}`,
+		`pipeSecurityDescriptor: "O:SYG:SYD:P(A;;GA;;;SY)(A;;GRGW;;;S-1-5-21-1-2-3-1001)"`, // only Windows can parse it
+	} {
+		if ok, out := understands(t, csiProxy, daemon(t, values).Containers[0].Args); !ok {
+			t.Errorf("%s: %s", values, out)
+		}
+	}
+}
+
 // TestPaths: paths reach the daemon as they were given, with whatever YAML would rather quote or
 // break.
 func TestPaths(t *testing.T) {
