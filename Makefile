@@ -26,10 +26,12 @@ WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
 NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
 # For 'make release': where the files go, the platforms, the image that chart and manifests name, and
-# the certificate that signs the programs, if any. UNRELEASED=1 allows source that is not tagged VERSION.
+# the certificate that signs the programs, if any. HOME_URL is the address of the project, such as
+# https://github.com/OWNER/csi-proxy: chart, image, signatures and notes name it. UNRELEASED=1 allows source that is not tagged VERSION.
 DIST              ?= dist
 RELEASE_PLATFORMS ?= windows/amd64 windows/arm64 linux/amd64 linux/arm64
 IMAGE_REPOSITORY  ?= registry.example/csi-proxy
+HOME_URL          ?=
 UNRELEASED        ?=
 SIGN_CERT         ?=
 SIGN_KEY          ?=
@@ -209,7 +211,11 @@ verify: generate ## Check that generated code and go.mod files are up to date
 .PHONY: releasable
 releasable:
 	@echo "check names and source ($(VERSION))"
-	$(Q)$(GO_TOOLS) run ./release -check -source '$(CURDIR)' $(if $(UNRELEASED),-unreleased) -version '$(VERSION)' -image-repository '$(IMAGE_REPOSITORY)'
+	$(Q)$(GO_TOOLS) run ./release -check -source '$(CURDIR)' $(if $(UNRELEASED),-unreleased) -version '$(VERSION)' -image-repository '$(IMAGE_REPOSITORY)' -home '$(HOME_URL)'
+
+.PHONY: release-notes
+release-notes: ## Print what CHANGELOG.md says about VERSION=v2.0.0
+	@$(GO_TOOLS) run ./release -notes -source '$(CURDIR)' -version '$(VERSION)' -home '$(HOME_URL)'
 
 .PHONY: release
 release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in dist; see docs/releasing.md
@@ -224,7 +230,7 @@ release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in
 	done
 	@echo "pack $(DIST)"
 	$(Q)$(GO_TOOLS) run ./release -source '$(CURDIR)' -dist '$(abspath $(DIST))' -version '$(VERSION)' -date $(DATE) \
-		-image-repository '$(IMAGE_REPOSITORY)' \
+		-image-repository '$(IMAGE_REPOSITORY)' -home '$(HOME_URL)' \
 		-sign-cert '$(SIGN_CERT)' -sign-key '$(SIGN_KEY)' -sign-timestamp '$(SIGN_TIMESTAMP)'
 
 # Installs the tool that signs programs for Windows. To use it, set OSSLSIGNCODE to
@@ -249,6 +255,7 @@ image: ## Build the HostProcess image from the archives in dist and push it to I
 	for archive in $(DIST)/csi-proxy_$(VERSION)_windows_*.zip; do unzip -q -d $(DIST)/image "$$archive" || exit; done
 	docker buildx build --platform $(IMAGE_PLATFORMS) --provenance=false --output type=registry \
 		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) \
+		$(if $(HOME_URL),--label org.opencontainers.image.source=$(HOME_URL)) \
 		--file deploy/image/Dockerfile --tag $(IMAGE) $(DIST)/image
 
 .PHONY: clean

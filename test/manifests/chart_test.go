@@ -43,10 +43,40 @@ func TestLint(t *testing.T) {
 		}
 		result := lint.AllWithKubeVersion(filepath.Join(root, ChartDir), values, "kube-system", nil)
 		for _, message := range result.Messages {
-			if message.Severity >= support.InfoSev {
+			if message.Severity >= support.InfoSev && !strings.Contains(message.Err.Error(), "icon is recommended") {
 				t.Errorf("%s: %v", set.Values, message)
 			}
 		}
+	}
+}
+
+// TestAddresses: this source does not name the original's repository as its own. A release has the
+// address that it is made with.
+func TestAddresses(t *testing.T) {
+	const original = "https://github.com/kubernetes-csi/csi-proxy"
+	files := []string{ChartDir + "/Chart.yaml", "deploy/image/Dockerfile", "tools/release/sign.go", "tools/release/bill.go", "Makefile"}
+	for _, dir := range []string{".github", ".github/ISSUE_TEMPLATE", ".github/workflows"} {
+		entries, err := os.ReadDir(filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			if !entry.IsDir() {
+				files = append(files, dir+"/"+entry.Name())
+			}
+		}
+	}
+	for _, file := range files {
+		if bytes.Contains(read(t, file), []byte(original)) {
+			t.Errorf("%s names %s", file, original)
+		}
+	}
+	c, err := Load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Metadata.Home != "" || c.Metadata.Icon != "" || len(c.Metadata.Sources) > 0 {
+		t.Errorf("the chart has addresses: %+v", c.Metadata)
 	}
 }
 

@@ -24,13 +24,13 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runGo(t, "run", "-C", "tools", "./release", "-source", source, "-dist", dist, "-version", "v9.8.7", "-date", "2026-11-15T08:00:00Z", "-image-repository", "registry.test/csi-proxy")
+	runGo(t, "run", "-C", "tools", "./release", "-source", source, "-dist", dist, "-version", "v9.8.7", "-date", "2026-11-15T08:00:00Z", "-image-repository", "registry.test/csi-proxy", "-home", "https://git.test/csi-proxy")
 
 	chart, err := loader.LoadFile(filepath.Join(dist, "csi-proxy-9.8.7.tgz"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if chart.Metadata.Version != "9.8.7" || chart.Metadata.AppVersion != "v9.8.7" {
+	if chart.Metadata.Version != "9.8.7" || chart.Metadata.AppVersion != "v9.8.7" || chart.Metadata.Home != "https://git.test/csi-proxy" || len(chart.Metadata.Sources) != 1 {
 		t.Errorf("the chart is %+v", chart.Metadata)
 	}
 	rendered, err := Render(chart, nil)

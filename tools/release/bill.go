@@ -68,12 +68,13 @@ func (r *release) bill(programs []program, foreign components) ([]byte, error) {
 			cmp.Compare(a.RefB.ElementRefID, b.RefB.ElementRefID),
 		)
 	})
-	// The namespace must be unique to the document, so it is made from the content.
+	// The namespace must be unique to the document, so it is made from the content. It is an identifier,
+	// not an address: https://spdx.github.io/spdx-spec/v2.3/document-creation-information/#65-spdx-document-namespace-field
 	var content bytes.Buffer
 	if err := json.Write(document, &content); err != nil {
 		return nil, err
 	}
-	document.DocumentNamespace = fmt.Sprintf("https://%s/spdx/%s/%x", ourModules, r.version, sha256.Sum256(content.Bytes()))
+	document.DocumentNamespace = fmt.Sprintf("https://spdx.org/spdxdocs/csi-proxy-%s-%x", r.version, sha256.Sum256(content.Bytes()))
 	content.Reset()
 	err := json.Write(document, &content, json.Indent("  "))
 	return content.Bytes(), err

@@ -31,6 +31,9 @@ func (r *release) chart() error {
 			switch file {
 			case "Chart.yaml":
 				content, err = stamp(file, content, development, r.number())
+				if r.home != "" {
+					content = fmt.Appendf(content, "home: %s\nsources:\n  - %[1]s\n", r.home)
+				}
 			case "values.yaml":
 				content, err = stamp(file, content, developmentImage, r.imageRepository)
 			}

@@ -27,6 +27,8 @@ func main() {
 	flag.StringVar(&r.dist, "dist", "dist", "`directory` for the release; its directory build has one directory of programs per platform")
 	flag.StringVar(&r.version, "version", "", "the `version`, such as v2.0.0")
 	check := flag.Bool("check", false, "only check the names and the source")
+	notes := flag.Bool("notes", false, "only print what CHANGELOG.md says about the version")
+	flag.StringVar(&r.home, "home", "", "`address` of the project, such as https://github.com/OWNER/csi-proxy, for the chart, the signatures and the notes (default: they name none)")
 	unreleased := flag.Bool("unreleased", false, "with -check, check only the names: the source may have changes and needs no tag")
 	flag.StringVar(&r.imageRepository, "image-repository", developmentImage, "`name` of the container image, without its tag, for chart and manifests")
 	flag.StringVar(&r.signer.certificate, "sign-cert", "", "`file` with the certificate chain that signs the programs for Windows")
@@ -40,10 +42,17 @@ func main() {
 	switch {
 	case err != nil || *check && *unreleased:
 	case *check:
-		err = checkSource(ctx, r.source, r.version)
+		if err = checkSource(ctx, r.source, r.version); err == nil {
+			_, err = r.notes()
+		}
+	case *notes:
+		var text []byte
+		if text, err = r.notes(); err == nil {
+			_, err = os.Stdout.Write(text)
+		}
 	default:
 		if r.date, err = time.Parse(time.RFC3339, *date); err == nil {
-			r.signer.date = r.date
+			r.signer.date, r.signer.home = r.date, r.home
 			err = r.make(ctx)
 		}
 	}
@@ -62,6 +71,7 @@ type release struct {
 	signer  signer
 
 	imageRepository string
+	home            string // address of the project; empty if it has none
 }
 
 func (r *release) make(ctx context.Context) error {

@@ -205,6 +205,7 @@ func TestRelease_Refused(t *testing.T) {
 		"no version":         {func(r *release) { r.version = "" }, "version"},
 		"a commit's name":    {func(r *release) { r.version = "1f94e68-dirty" }, "version"},
 		"an image's tag":     {func(r *release) { r.imageRepository += ":v1" }, "without a tag"},
+		"no address":         {func(r *release) { r.home = "github.com/o/p" }, "want the form https://"},
 		"no image":           {func(r *release) { r.imageRepository = "" }, "image repository"},
 		"nothing is built":   {func(r *release) { r.dist = t.TempDir() }, "'make release' builds them"},
 		"a key only":         {func(r *release) { r.signer.key = "key.pem" }, "a key its certificate"},

@@ -15,6 +15,7 @@ type signer struct {
 	certificate     string
 	key             string
 	timestampServer string
+	home            string // address of the project, which Windows shows with the signature; may be empty
 	date            time.Time
 }
 
@@ -37,7 +38,10 @@ func (s signer) sign(ctx context.Context, programs []program) error {
 		}
 		args := []string{
 			"sign", "-certs", s.certificate, "-key", s.key, "-h", "sha256", "-n", "CSI Proxy",
-			"-i", "https://github.com/kubernetes-csi/csi-proxy", "-st", strconv.FormatInt(s.date.Unix(), 10),
+			"-st", strconv.FormatInt(s.date.Unix(), 10),
+		}
+		if s.home != "" {
+			args = append(args, "-i", s.home)
 		}
 		if s.timestampServer != "" {
 			args = append(args, "-ts", s.timestampServer)

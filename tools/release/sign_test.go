@@ -57,7 +57,7 @@ func newSigner(t *testing.T) signer {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	s := signer{certificate: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem"), date: testDate}
+	s := signer{certificate: filepath.Join(dir, "cert.pem"), key: filepath.Join(dir, "key.pem"), date: testDate, home: "https://git.test/storage/csi-proxy"}
 	for path, block := range map[string]*pem.Block{
 		s.certificate: {Type: "CERTIFICATE", Bytes: certificate},
 		s.key:         {Type: "PRIVATE KEY", Bytes: encoded},
@@ -91,7 +91,7 @@ func TestSign(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), tool, "verify", "-CAfile", r.signer.certificate, "-in", program).CombinedOutput()
 		return string(out), err
 	}
-	if out, err := verify(); err != nil || !strings.Contains(out, "csi-proxy test") {
+	if out, err := verify(); err != nil || !strings.Contains(out, "csi-proxy test") || !strings.Contains(out, r.signer.home) {
 		t.Errorf("verify: %v\n%s", err, out)
 	}
 	first := r.files(t)

@@ -16,6 +16,7 @@ var (
 	releaseVersion = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
 	// The same as in the schema of the chart's values.
 	imageRepository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*$`)
+	homeAddress     = regexp.MustCompile(`^https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*$`)
 )
 
 // checkNames checks the version and the image.
@@ -25,6 +26,9 @@ func (r *release) checkNames() error {
 	}
 	if !imageRepository.MatchString(r.imageRepository) {
 		return fmt.Errorf("image repository %q: want the form registry.example/csi-proxy, without a tag", r.imageRepository)
+	}
+	if r.home != "" && !homeAddress.MatchString(r.home) {
+		return fmt.Errorf("home %q: want the form https://github.com/OWNER/csi-proxy", r.home)
 	}
 	return nil
 }
