@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"regexp"
 	"strings"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -58,8 +59,11 @@ func RenderSet(root string, set Set) ([]byte, error) {
 	return Render(c, values)
 }
 
+// helmLabels say that Helm manages an object, which is not true of one that is applied without it.
+var helmLabels = regexp.MustCompile(`(?m)^ *(app\.kubernetes\.io/managed-by|helm\.sh/chart): .*\n`)
+
 // Render returns what "helm template csi-proxy --namespace kube-system" prints for a chart and
-// values, or why the values are refused.
+// values, without the labels that only Helm may set, or why the values are refused.
 func Render(c *chart.Chart, values chartutil.Values) ([]byte, error) {
 	release := chartutil.ReleaseOptions{Name: "csi-proxy", Namespace: "kube-system", Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(c, values, release, chartutil.DefaultCapabilities)
@@ -81,7 +85,7 @@ func Render(c *chart.Chart, values chartutil.Values) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	for _, m := range sorted {
-		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", m.Name, strings.TrimSpace(m.Content))
+		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", m.Name, strings.TrimSpace(helmLabels.ReplaceAllString(m.Content, "")))
 	}
 	return out.Bytes(), nil
 }

@@ -110,6 +110,15 @@ func TestObjects(t *testing.T) {
 	}
 }
 
+// TestObjects_NotOfHelm: kubectl applies the manifests, so no object says that Helm manages it.
+func TestObjects_NotOfHelm(t *testing.T) {
+	for _, file := range manifestFiles(t) {
+		if text := string(read(t, file)); strings.Contains(text, "managed-by") || strings.Contains(text, "helm.sh/") {
+			t.Errorf("%s has a label of Helm", file)
+		}
+	}
+}
+
 // TestStrict: what the other tests rely on.
 func TestStrict(t *testing.T) {
 	for _, text := range []string{
