@@ -59,13 +59,15 @@ func RenderSet(root string, set Set) ([]byte, error) {
 	return Render(c, values)
 }
 
+// release is the one that the manifests are rendered for.
+var release = chartutil.ReleaseOptions{Name: "csi-proxy", Namespace: "kube-system", Revision: 1, IsInstall: true}
+
 // helmLabels say that Helm manages an object, which is not true of one that is applied without it.
 var helmLabels = regexp.MustCompile(`(?m)^ *(app\.kubernetes\.io/managed-by|helm\.sh/chart): .*\n`)
 
 // Render returns what "helm template csi-proxy --namespace kube-system" prints for a chart and
 // values, without the labels that only Helm may set, or why the values are refused.
 func Render(c *chart.Chart, values chartutil.Values) ([]byte, error) {
-	release := chartutil.ReleaseOptions{Name: "csi-proxy", Namespace: "kube-system", Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(c, values, release, chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, err

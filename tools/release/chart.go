@@ -34,7 +34,7 @@ func (r *release) chart() error {
 				if r.home != "" {
 					content = fmt.Appendf(content, "home: %s\nsources:\n  - %[1]s\n", r.home)
 				}
-			case "values.yaml":
+			case "values.yaml", "README.md":
 				content, err = stamp(file, content, developmentImage, r.imageRepository)
 			}
 		}

@@ -1,5 +1,5 @@
-// Render writes the plain manifests, deploy/manifests, from the Helm chart. 'make generate'
-// runs it in the module's directory.
+// Render writes the plain manifests, deploy/manifests, from the Helm chart, and the table in the
+// chart's README. 'make generate' runs it in the module's directory.
 package main
 
 import (
@@ -30,5 +30,9 @@ func run(root string) error {
 			return err
 		}
 	}
-	return nil
+	readme, err := manifests.Readme(root)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, manifests.ReadmeFile), readme, 0o644)
 }
