@@ -3,14 +3,14 @@ package winpath
 import "unicode"
 
 // upcased are the characters beyond ASCII that Windows replaces by their upper case
-// when it compares names: those of the table that Microsoft documents for exFAT,
-// which is also the $UpCase that NTFS has written since Windows Vista.
-// https://learn.microsoft.com/windows/win32/fileio/exfat-specification#725-up-case-table
+// when it compares names: those of the $UpCase table that NTFS has written since
+// Windows 7. Vista had another one, which exFAT still has: it takes ς for σ, and
+// lacks a hundred pairs.
 //
 // They are fewer than unicode.ToUpper knows:
 //   - Windows knows pairs. Of several lower cases of one letter (s and ſ, i and ı,
-//     μ and µ) it knows one, σ and ς excepted, and no title cases such as ǅ.
-//   - Letters whose other case came with Unicode 5.1 or later (Cherokee, the
+//     μ and µ, σ and ς) it knows one, and no title cases such as ǅ.
+//   - Letters whose other case came with Unicode 6.0 or later (Cherokee, the
 //     Georgian of today) have none. Newer tables of Windows may have some of them.
 //   - It maps UTF-16 units one by one. ß is not SS, and characters beyond 16 bits
 //     (Deseret) are two units without a case.
@@ -53,6 +53,7 @@ var upcased = &unicode.RangeTable{
 		{0x023c, 0x023c, 1},
 		{0x0242, 0x0242, 1},
 		{0x0247, 0x024f, 2},
+		{0x0250, 0x0251, 1},
 		{0x0253, 0x0254, 1},
 		{0x0256, 0x0257, 1},
 		{0x0259, 0x025b, 2},
@@ -61,7 +62,7 @@ var upcased = &unicode.RangeTable{
 		{0x0268, 0x0269, 1},
 		{0x026b, 0x026b, 1},
 		{0x026f, 0x026f, 1},
-		{0x0272, 0x0272, 1},
+		{0x0271, 0x0272, 1},
 		{0x0275, 0x0275, 1},
 		{0x027d, 0x027d, 1},
 		{0x0280, 0x0280, 1},
@@ -69,10 +70,13 @@ var upcased = &unicode.RangeTable{
 		{0x0288, 0x028c, 1},
 		{0x0292, 0x0292, 1},
 		// Greek
+		{0x0371, 0x0373, 2},
+		{0x0377, 0x0377, 1},
 		{0x037b, 0x037d, 1},
 		{0x03ac, 0x03af, 1},
-		{0x03b1, 0x03ce, 1},
-		{0x03d9, 0x03ef, 2},
+		{0x03b1, 0x03c1, 1},
+		{0x03c3, 0x03ce, 1}, // without ς
+		{0x03d7, 0x03ef, 2},
 		{0x03f2, 0x03f2, 1},
 		{0x03f8, 0x03f8, 1},
 		{0x03fb, 0x03fb, 1},
@@ -81,13 +85,13 @@ var upcased = &unicode.RangeTable{
 		{0x0461, 0x0481, 2},
 		{0x048b, 0x04bf, 2},
 		{0x04c2, 0x04ce, 2},
-		{0x04cf, 0x0513, 2},
+		{0x04cf, 0x0523, 2},
 		// Armenian
 		{0x0561, 0x0586, 1},
 		// Latin
-		{0x1d7d, 0x1d7d, 1},
+		{0x1d79, 0x1d7d, 4},
 		{0x1e01, 0x1e95, 2},
-		{0x1ea1, 0x1ef9, 2},
+		{0x1ea1, 0x1eff, 2},
 		// Greek
 		{0x1f00, 0x1f07, 1},
 		{0x1f10, 0x1f15, 1},
@@ -119,11 +123,22 @@ var upcased = &unicode.RangeTable{
 		{0x2c61, 0x2c61, 1},
 		{0x2c65, 0x2c66, 1},
 		{0x2c68, 0x2c6c, 2},
+		{0x2c73, 0x2c73, 1},
 		{0x2c76, 0x2c76, 1},
 		// Coptic
 		{0x2c81, 0x2ce3, 2},
 		// ancient Georgian
 		{0x2d00, 0x2d25, 1},
+		// Cyrillic
+		{0xa641, 0xa65f, 2},
+		{0xa663, 0xa66d, 2},
+		{0xa681, 0xa697, 2},
+		// Latin
+		{0xa723, 0xa72f, 2},
+		{0xa733, 0xa76f, 2},
+		{0xa77a, 0xa77c, 2},
+		{0xa77f, 0xa787, 2},
+		{0xa78c, 0xa78c, 1},
 		// full width Latin
 		{0xff41, 0xff5a, 1},
 	},
