@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
@@ -100,6 +101,23 @@ func (i *installed) wait(state svc.State) svc.Status {
 	}
 }
 
+func (i *installed) setShutdownTime(d time.Duration) {
+	i.t.Helper()
+	milliseconds := uint32(d.Milliseconds())
+	if err := windows.ChangeServiceConfig2(i.service.Handle, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&milliseconds))); err != nil {
+		i.t.Fatal(err)
+	}
+}
+
+func (i *installed) shutdownTime() time.Duration {
+	i.t.Helper()
+	var milliseconds, size uint32
+	if err := windows.QueryServiceConfig2(i.service.Handle, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&milliseconds)), 4, &size); err != nil {
+		i.t.Fatal(err)
+	}
+	return time.Duration(milliseconds) * time.Millisecond
+}
+
 func (i *installed) logged() string {
 	text, _ := os.ReadFile(i.log) // none says enough
 	return string(text)
@@ -122,9 +140,13 @@ func ask(t *testing.T) error {
 // TestService is the life of the service, twice: what a stop leaves must not be in the way.
 func TestService(t *testing.T) {
 	i := install(t, "-v=2")
+	i.setShutdownTime(10 * time.Second) // what Windows gives a service that asks for nothing
 	for range 2 {
 		i.start()
 		status := i.wait(svc.Running)
+		if got := i.shutdownTime(); got != 25*time.Second {
+			t.Errorf("Windows waits %v for it at shutdown, want the default of -stop-timeout and 5 s", got)
+		}
 		if want := svc.AcceptStop | svc.AcceptShutdown | svc.AcceptPreShutdown; status.Accepts != want {
 			t.Errorf("it accepts %#x, want %#x", status.Accepts, want)
 		}
