@@ -102,6 +102,22 @@ func TestCall_NotFound(t *testing.T) {
 	})
 }
 
+// TestCall_NoMethod: WMI calls a method or parameter that it does not have "not found". A caller must not
+// think that the object is gone.
+func TestCall_NoMethod(t *testing.T) {
+	for call, want := range map[string]error{"Methods_.Item": winerr.Unsupported, "Properties_.Item": winerr.InvalidParameter} {
+		t.Run(call, func(t *testing.T) {
+			w := &fakeWMI{fail: map[string][]error{call: {exception(0x80041002)}}}
+			on(t, w, func(p *pool) {
+				_, err := callOn(t.Context(), p, someVolume, "Format", map[string]any{"Force": true})
+				if !errors.Is(err, want) || errors.Is(err, winerr.NotFound) {
+					t.Errorf("%v, want %v", err, want)
+				}
+			})
+		})
+	}
+}
+
 // TestCall_NoClass: WMI calls it "not found", as it does an instance.
 func TestCall_NoClass(t *testing.T) {
 	w := &fakeWMI{fail: map[string][]error{"Get": {exception(0x80041002)}}}

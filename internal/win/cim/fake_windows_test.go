@@ -254,6 +254,9 @@ func (w *fakeWMI) properties() *fakeObject {
 	return newFake("properties", map[string]member{
 		"Item": func(arguments []any) (any, error) {
 			name := arguments[0].(string)
+			if err := w.called("Properties_.Item", nil); err != nil {
+				return nil, err
+			}
 			return newFake("property", map[string]member{
 				"Value": func([]any) (any, error) {
 					switch name {

@@ -124,7 +124,9 @@ func (s *scope) propertyIfAny(object *ole.IDispatch, name string) (any, error) {
 }
 
 // parameters builds the parameters of a method. They go by their names, because their
-// order changes between versions of Windows.
+// order changes between versions of Windows. WMI answers WMINotFound for a method or a
+// parameter that it does not have, too (Wine's dlls/wbemprox/tests/query.c and
+// dlls/wbemdisp/tests/wbemdisp.c), which for callers would mean that the object is gone.
 // https://learn.microsoft.com/windows/win32/wmisdk/swbemobject-execmethod-
 func (s *scope) parameters(class *ole.IDispatch, method string, in map[string]any) (*ole.IDispatch, error) {
 	methods, err := s.object(s.get(class, "Methods_"))
@@ -132,6 +134,9 @@ func (s *scope) parameters(class *ole.IDispatch, method string, in map[string]an
 		return nil, err
 	}
 	definition, err := s.object(s.call(methods, "Item", method))
+	if errors.Is(err, winerr.WMINotFound) {
+		err = &Error{errInvalidMethod, "method " + method}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +154,9 @@ func (s *scope) parameters(class *ole.IDispatch, method string, in map[string]an
 	}
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		property, err := s.object(s.call(properties, "Item", name))
+		if errors.Is(err, winerr.WMINotFound) {
+			err = &Error{winerr.InvalidParameter, "parameter " + name + " of method " + method}
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -234,7 +234,7 @@ var codes = map[Code]meaning{
 
 	DependentServicesRunning: {InUse, "services that depend on it are running"},
 	InvalidServiceControl:    {InUse, "the service does not accept this request"},
-	ServiceRequestTimeout:    {Deadline, "the service did not answer in time"},
+	ServiceRequestTimeout:    {Deadline, "the service did not answer in time, or its process ended at once"},
 	ServiceDatabaseLocked:    {Busy, "the list of services is locked"},
 	ServiceAlreadyRunning:    {Exists, "the service is running already"},
 	ServiceDisabled:          {InUse, "the service is disabled"},

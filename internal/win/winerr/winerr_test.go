@@ -65,7 +65,7 @@ var wantCodes = []struct {
 	{1006, winerr.Internal, "the volume was changed from outside (Windows error 1006)"},
 	{1051, winerr.InUse, "services that depend on it are running (Windows error 1051)"},
 	{1052, winerr.InUse, "the service does not accept this request (Windows error 1052)"},
-	{1053, winerr.Deadline, "the service did not answer in time (Windows error 1053)"},
+	{1053, winerr.Deadline, "the service did not answer in time, or its process ended at once (Windows error 1053)"},
 	{1055, winerr.Busy, "the list of services is locked (Windows error 1055)"},
 	{1056, winerr.Exists, "the service is running already (Windows error 1056)"},
 	{1058, winerr.InUse, "the service is disabled (Windows error 1058)"},
