@@ -81,7 +81,7 @@ func readEntries(handle windows.Handle) ([]win.DirEntry, error) {
 	switch winapi.Error(err) {
 	case nil:
 	case winerr.InvalidParameter:
-		return nil, winerr.Directory // a file, or a link that was not followed
+		return nil, winerr.Directory // a file
 	default:
 		return nil, winapi.Error(err)
 	}
@@ -94,8 +94,8 @@ func readEntries(handle windows.Handle) ([]win.DirEntry, error) {
 
 // remove marks the name for deletion on a handle that was opened without following
 // links: https://learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_disposition_info
-// POSIX semantics free the name at once even while others hold the file open; file
-// systems without them get the plain disposition.
+// With POSIX semantics the name is free as soon as this handle closes, even while others
+// hold the file open; file systems without them get the plain disposition.
 func remove(handle windows.Handle) error {
 	flags := uint32(windows.FILE_DISPOSITION_DELETE |
 		windows.FILE_DISPOSITION_POSIX_SEMANTICS |

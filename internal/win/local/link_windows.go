@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"unsafe"
 
@@ -13,7 +14,8 @@ import (
 )
 
 // CreateDirectoryLink makes a directory and turns it into a link, as CreateSymbolicLinkW
-// does, which takes only paths. Others can do no more than list the directory meanwhile.
+// does, which takes only paths. Until it is a link, others can create files in it, whatever
+// the share mode: then it stays an ordinary directory.
 //
 // The privilege has to be there when the directory is opened: the file system remembers it
 // with the handle. Where it is not held, a machine in developer mode makes links anyway.
@@ -42,7 +44,9 @@ func (d *directory) CreateDirectoryLink(ctx context.Context, name, target string
 		if err == nil {
 			return nil
 		}
-		_ = remove(handle) // what is left otherwise is an empty directory
+		if remove(handle) != nil { // it is not empty any more
+			return fmt.Errorf("directory %s stays, because it could not become a link: %w", name, err)
+		}
 		if privilege != nil && winerr.CodeOf(err) == winerr.AccessDenied {
 			return privilege
 		}
