@@ -133,14 +133,10 @@ func (n *Node) walkExisting(path string, followLast bool) (resolvedPath, error) 
 	return at, err
 }
 
-// longestPath is the kernel's limit for a path, in UTF-16 units.
-// https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
-const longestPath = 32767
-
 // resolve walks a path of the seam. A missing last name is not an error. n.mu is held.
 func (n *Node) resolve(path win.Path) (resolvedPath, error) {
 	for _, part := range []string{path.Base, path.Rest} {
-		if len(part) > longestPath && winpath.UTF16Len(part) > longestPath {
+		if len(part) > winpath.MaxName && winpath.UTF16Len(part) > winpath.MaxName {
 			return resolvedPath{}, winerr.FilenameExcedRange
 		}
 	}

@@ -643,13 +643,13 @@ func TestFiles_LongName(t *testing.T) {
 	if err := dir.Remove(ctx, longest); err != nil {
 		t.Error(err)
 	}
-	for _, units := range []int{32767, 32768} {
+	for _, units := range []int{winpath.MaxName, winpath.MaxName + 1} {
 		_, err := machine.FileInfo(ctx, win.Path{Base: root, Rest: strings.Repeat(`x\`, units/2) + strings.Repeat("y", units%2)})
 		t.Logf("names of %d units: %v", units, err)
 		if err == nil {
 			t.Errorf("names of %d units were found", units)
 		}
-		if units > 32767 {
+		if units > winpath.MaxName {
 			wantCode(t, "names that no UNICODE_STRING holds", err, winerr.FilenameExcedRange)
 		}
 	}

@@ -93,16 +93,15 @@ func openAt(dir windows.Handle, names string, how opening) (windows.Handle, erro
 }
 
 // unicodeString converts names for NtCreateFile. They need no NUL at their end, so that
-// unlike with windows.NewNTUnicodeString the longest fit, which have 32,767 units.
+// unlike with windows.NewNTUnicodeString the longest fit.
 // https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_unicode_string
 func unicodeString(names string) (*windows.NTUnicodeString, error) {
 	units, err := windows.UTF16FromString(names)
 	if err != nil || len(units) == 1 {
 		return nil, winerr.InvalidName // no name at all would be the directory itself
 	}
-	const most = 1<<15 - 1
 	n := len(units) - 1
-	if n > most {
+	if n > winpath.MaxName {
 		return nil, winerr.FilenameExcedRange
 	}
 	return &windows.NTUnicodeString{Length: uint16(2 * n), MaximumLength: uint16(2 * n), Buffer: &units[0]}, nil

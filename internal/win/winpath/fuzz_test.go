@@ -43,7 +43,7 @@ func FuzzClean(f *testing.F) {
 // checkPlain repeats the rules in the most stupid way.
 func checkPlain(t *testing.T, clean string) {
 	t.Helper()
-	if !utf8.ValidString(clean) || len(utf16.Encode([]rune(clean))) > 32763 {
+	if !utf8.ValidString(clean) || len(utf16.Encode([]rune(clean))) > MaxPath {
 		t.Fatalf("%q is not fit for Windows", clean)
 	}
 	if clean[0] < 'A' || clean[0] > 'Z' || clean[1:3] != `:\` || strings.ContainsAny(clean[2:], "/:*?\"<>|\x00\n") ||

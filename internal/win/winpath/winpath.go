@@ -24,7 +24,11 @@ import (
 // https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
 const (
 	MaxComponent = 255
-	MaxPath      = 32767 - len(longPrefix)
+	MaxPath      = MaxName - len(longPrefix)
+	// MaxName is the limit of the kernel for a name, which is one less than documented: for a
+	// longer one Windows answers ERROR_INVALID_NAME (123), as Wine's tests on Windows show
+	// (dlls/ntdll/tests/om.c).
+	MaxName = 32766
 )
 
 // Separator is the only separator accepted in requests.

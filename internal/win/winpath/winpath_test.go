@@ -61,7 +61,7 @@ func TestClean_Rules(t *testing.T) {
 		`\??\C:\var`:                        {"", absolute},
 		"C:\\a\xff":                         {"", "is not valid UTF-8"},
 		"C:\\a\xed\xa0\x80":                 {"", "is not valid UTF-8"}, // an unpaired surrogate
-		`C:\` + strings.Repeat(`a\`, 17000): {"", "longer than the 32763 characters"},
+		`C:\` + strings.Repeat(`a\`, 17000): {"", "longer than the 32762 characters"},
 		"C:\\x\\a\x00b":                     {"a\x00b", "control character (0x00)"},
 		"C:\\x\\a\nb":                       {"a\nb", "control character (0x0a)"},
 		"C:\\x\\a\x1fb":                     {"a\x1fb", "control character (0x1f)"},

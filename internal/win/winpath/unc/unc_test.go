@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		{`\\nas_1\hidden$\Ä b`, `\\nas_1`, `\\nas_1\hidden$`, `\\nas_1\hidden$\Ä b\`},
 		{"\\\\server\\Data\u212a", `\\server`, "\\\\server\\data\u212a", "\\\\server\\Data\u212a\\"},
 		{"\\\\server\\\u0130nfo", `\\server`, "\\\\server\\\u0130nfo", "\\\\server\\\u0130nfo\\"},
-		{"\\\\server\\\u03c2\u00c4", `\\server`, "\\\\server\\\u03c3\u00e4", "\\\\server\\\u03c2\u00c4\\"},
+		{"\\\\server\\\u03c2\u00c4", `\\server`, "\\\\server\\\u03c2\u00e4", "\\\\server\\\u03c2\u00c4\\"},
 		{`\\server\my share`, `\\server`, `\\server\my share`, `\\server\my share\`},
 	} {
 		got, err := unc.Parse("map share", c.text)
