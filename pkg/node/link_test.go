@@ -186,10 +186,11 @@ func TestLinks_Bounds(t *testing.T) {
 	t.Run("many links that each fail in a way of their own", func(t *testing.T) {
 		node := newNode(t, zoo())
 		for i := range 500 {
-			if err := node.Junction(fmt.Sprintf(`%s\plugins\%s%d`, kubelet, strings.Repeat("\x7f", 250), i), data); err != nil {
+			link := fmt.Sprintf(`%s\plugins\%s%d`, kubelet, strings.Repeat("\x7f", 250), i)
+			if err := node.Junction(link, data); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := node.Inject(winsim.Fault{Call: "ReparsePoint", Object: fmt.Sprintf(`*\plugins\*%d`, i), Times: 1, Error: uint32(20_000 + i)}); err != nil {
+			if _, err := node.Inject(winsim.Fault{Call: "ReparsePoint", Object: link, Times: 1, Error: uint32(20_000 + i)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -65,6 +65,7 @@ func (f Fault) validate() *ModelError {
 type Injection struct {
 	faults *faults
 	Fault
+	pattern      string        // Object, folded
 	removed      chan struct{} // closed by Remove
 	matched, hit int           // guarded by faults.mu
 }
@@ -81,7 +82,7 @@ func (n *Node) Inject(f Fault) (*Injection, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
 	}
-	injection := &Injection{faults: &n.faults, Fault: f, removed: make(chan struct{})}
+	injection := &Injection{faults: &n.faults, Fault: f, pattern: winpath.Fold(f.Object), removed: make(chan struct{})}
 	n.faults.mu.Lock()
 	defer n.faults.mu.Unlock()
 	n.faults.active = append(n.faults.active, injection)
@@ -168,7 +169,12 @@ func (fs *faults) match(call string, names func() []string) []*Injection {
 	if len(fs.active) == 0 {
 		return nil
 	}
-	objects := sync.OnceValue(names)
+	objects := sync.OnceValue(func() (folded []string) {
+		for _, name := range names() {
+			folded = append(folded, winpath.Fold(name))
+		}
+		return folded
+	})
 	var hits []*Injection
 	for _, i := range fs.active {
 		if (i.Call != "" && i.Call != call) || (i.Object != "" && !slices.ContainsFunc(objects(), i.matches)) {
@@ -184,9 +190,7 @@ func (fs *faults) match(call string, names func() []string) []*Injection {
 	return hits
 }
 
-func (f Fault) matches(object string) bool {
-	return matchPattern(winpath.Fold(f.Object), winpath.Fold(object))
-}
+func (i *Injection) matches(folded string) bool { return matchPattern(i.pattern, folded) }
 
 // matchPattern matches '*' with any characters, including backslashes.
 func matchPattern(pattern, s string) bool {
