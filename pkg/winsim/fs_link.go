@@ -59,13 +59,21 @@ func (l *link) follow(root, before, after string) (string, error) {
 	}
 	target := l.Target()
 	if l.Relative {
-		target = root + relativeTo(before, target)
+		names, err := relativeTo(before, target)
+		if err != nil {
+			return "", err
+		}
+		target = root + names
 	}
 	return strings.TrimRight(target, `\`) + `\` + after, nil
 }
 
-// relativeTo joins a relative target with the names of the directory it starts from.
-func relativeTo(dir, target string) string {
+// relativeTo joins a relative target with the names of the directory it starts from. Windows follows neither
+// doubled separators nor dots beyond the root: Wine's dlls/ntdll/tests/file.c, which passes on Windows.
+func relativeTo(dir, target string) (string, error) {
+	if strings.Contains(target, `\\`) {
+		return "", winerr.InvalidName
+	}
 	var names []string
 	if !strings.HasPrefix(target, `\`) && dir != "" {
 		names = strings.Split(strings.TrimSuffix(dir, `\`), `\`)
@@ -74,12 +82,29 @@ func relativeTo(dir, target string) string {
 		switch part {
 		case "", ".":
 		case "..":
-			names = names[:max(0, len(names)-1)]
+			if len(names) == 0 {
+				return "", winerr.InvalidReparseData
+			}
+			names = names[:len(names)-1]
 		default:
 			names = append(names, part)
 		}
 	}
-	return strings.Join(names, `\`)
+	return strings.Join(names, `\`), nil
+}
+
+// leadsToFile returns the error of a link to a file that Windows does not follow there: a junction
+// since Windows 10 1709, and a symbolic link whose target ends with a separator. Wine's
+// dlls/ntdll/tests/file.c has both.
+func (l *link) leadsToFile() error {
+	switch {
+	case l.Tag == win.TagMountPoint:
+		return winerr.Directory
+	case strings.HasSuffix(l.Target(), `\`):
+		return winerr.InvalidName
+	default:
+		return nil
+	}
 }
 
 // symlinkTo stores a target as CreateSymbolicLinkW does: one with a drive is made

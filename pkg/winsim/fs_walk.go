@@ -16,6 +16,8 @@ type walk struct {
 	// mayCreate is how many bytes at the end of the path may be created if missing. The target
 	// of a link is never created.
 	mayCreate int
+	// last is the link that the last name was, if it was followed.
+	last *link
 }
 
 // walk resolves a path. n.mu is held.
@@ -31,6 +33,9 @@ func (n *Node) walkCreating(path string) (resolvedPath, error) {
 func (w *walk) run(path string) (resolvedPath, error) {
 	for range win.MaxLinks + 1 {
 		at, further, err := w.untilLink(path)
+		if err == nil && further == "" && w.last != nil && at.entry != nil && at.entry.children == nil {
+			err = w.last.leadsToFile()
+		}
 		if err != nil || further == "" {
 			return at, err
 		}
@@ -75,6 +80,9 @@ func (w *walk) untilLink(path string) (at resolvedPath, further string, err erro
 				return resolvedPath{}, "", winerr.SymlinkClassDisabled
 			}
 			w.mayCreate = min(w.mayCreate, len(after))
+			if w.last = at.entry.link; after != "" {
+				w.last = nil
+			}
 			further, err = at.entry.link.follow(root, names[:len(names)-len(rest)], after)
 			return resolvedPath{}, further, err
 		}

@@ -95,7 +95,11 @@ func (t *realTree) linkText(at realDir, e *entry) (text string, ok bool) {
 	var target realDir
 	if l.Relative {
 		dir := strings.TrimPrefix(pathFrom(`\`, e.parent), `\`)
-		target, ok = t.m.realPath(t.volume, t.bases, relativeTo(dir, l.Target()))
+		names, err := relativeTo(dir, l.Target())
+		if err != nil {
+			return "", false // Windows does not follow it
+		}
+		target, ok = t.m.realPath(t.volume, t.bases, names)
 	} else {
 		target, ok = t.m.realTarget(l.Target())
 	}

@@ -195,10 +195,10 @@ func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, er
 	defer n.mu.Unlock()
 	v, _, names, err := n.startOf(root)
 	switch {
+	case winerr.CodeOf(err) == winerr.PathNotFound, err == nil && v.state == Gone:
+		return "", winerr.FileNotFound // Wine's dlls/kernel32/tests/volume.c
 	case err != nil:
 		return "", err
-	case v.state == Gone:
-		return "", winerr.FileNotFound
 	case names != "" || v.share != nil:
 		return "", winerr.NotAReparsePoint // not the root of a drive
 	}

@@ -42,6 +42,8 @@ func TestLeadsTo_OnlyWhatIsCertain(t *testing.T) {
 		{symlink(`\??\C:\PROGRA~1`, false), "error", false},
 		{symlink(`\??\C:/Windows`, false), "error", false},
 		{symlink(`C:x`, true), "error", false},
+		{symlink(`.\\x`, true), "error", false},
+		{symlink(`..\..\..\..\..\..\x`, true), `C:\x`, true},
 		{win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\Device\Mup\x`}, "error", false},
 		{win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\C:`}, `C:\`, false},
 		{win.ReparsePoint{Tag: 0xA000001D, Substitute: `\??\C:\x`}, "error", false},

@@ -68,6 +68,9 @@ func relativeHop(at win.Path, target string) (Hop, error) {
 	if strings.HasPrefix(target, winpath.Separator) {
 		dir, guessed = "", true
 	}
+	if strings.Contains(target, `\\`) {
+		return Hop{}, winerr.InvalidName // Windows does not follow it: Wine's dlls/ntdll/tests/file.c
+	}
 	hop := Hop{}
 	if volume, ok := win.ParseVolumeID(root); ok {
 		hop = Hop{Volume: volume, Below: withoutDots(dir + target)}
