@@ -57,7 +57,7 @@ type Printer struct {
 // except our own colours.
 func (p *Printer) Value(v any, text func() string) error {
 	if !p.Format.ForScripts() {
-		_, err := io.WriteString(p.Out, keepColours(text()))
+		_, err := io.WriteString(p.Out, KeepColours(text()))
 		return err
 	}
 	encoded, err := p.encode(v)

@@ -46,8 +46,8 @@ func copyPrintable(to, from reflect.Value) {
 	}
 }
 
-// keepColours escapes control characters except line breaks and our colours.
-func keepColours(text string) string {
+// KeepColours escapes control characters except line breaks and our colours.
+func KeepColours(text string) string {
 	return printable.Text(text, func(at int, r rune) bool {
 		return r == '\n' || r == escape && slices.ContainsFunc(append(escapes[Faint:], reset), func(ours string) bool {
 			return strings.HasPrefix(text[at:], ours)
