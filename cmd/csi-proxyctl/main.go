@@ -30,12 +30,15 @@ func run() int {
 		Getenv:   os.Getenv,
 		Terminal: terminal,
 		Services: scm.Connect,
-		After:    time.After,
+		// Questions and progress go to standard error.
+		CanAsk:      term.IsTerminal(int(os.Stdin.Fd())),
+		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		After:       time.After,
 	}
 	if env.Terminal {
 		env.Width = terminalWidth
 	}
-	if term.IsTerminal(int(os.Stdin.Fd())) {
+	if env.CanAsk {
 		env.ReadSecret = func(prompt string) (string, error) { return readSecret(ctx, prompt) }
 	}
 	return command.Run(ctx, os.Args[1:], env)

@@ -26,11 +26,22 @@ type terminal struct {
 	done chan struct{} // closed when the program ends
 
 	mu     sync.Mutex
-	screen bytes.Buffer
+	output bytes.Buffer
+	sizes  []terminalSize
 	more   chan struct{} // receives a value after new output
 }
 
+// terminalSize is the size from some byte of the output on.
+type terminalSize struct{ from, rows, cols int }
+
+// startInTerminal runs the program in a terminal that does not tell its size.
 func startInTerminal(t *testing.T, args ...string) *terminal {
+	t.Helper()
+	return startInSized(t, 0, 0, nil, args...)
+}
+
+// startInSized runs the program in a terminal of a size.
+func startInSized(t *testing.T, rows, cols int, env []string, args ...string) *terminal {
 	t.Helper()
 	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -52,13 +63,14 @@ func startInTerminal(t *testing.T, args ...string) *terminal {
 	}
 	defer tty.Close()
 	cmd, _ := program(t, args...)
-	cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=")
+	cmd.Env = append(append(cmd.Env, "TERM=xterm", "NO_COLOR="), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	term := &terminal{t: t, pty: pty, cmd: cmd, done: make(chan struct{}), more: make(chan struct{}, 1)}
+	term.resize(rows, cols)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	term := &terminal{t: t, pty: pty, cmd: cmd, done: make(chan struct{}), more: make(chan struct{}, 1)}
 	go term.read()
 	t.Cleanup(func() { <-term.done })
 	return term
@@ -84,7 +96,7 @@ func (term *terminal) read() {
 	for {
 		n, err := term.pty.Read(buffer) // fails when the last process ends
 		term.mu.Lock()
-		term.screen.Write(buffer[:n])
+		term.output.Write(buffer[:n])
 		term.mu.Unlock()
 		select {
 		case term.more <- struct{}{}:
@@ -100,7 +112,7 @@ func (term *terminal) read() {
 func (term *terminal) text() string {
 	term.mu.Lock()
 	defer term.mu.Unlock()
-	return term.screen.String()
+	return term.output.String()
 }
 
 // guard limits the wait for a program that hangs.
@@ -120,6 +132,64 @@ func (term *terminal) await(text string) {
 			if !strings.Contains(term.text(), text) {
 				term.t.Fatalf("it has ended without %q:\n%s", text, term.text())
 			}
+		}
+	}
+}
+
+// resize changes the size of the terminal and tells the program, as a window does.
+func (term *terminal) resize(rows, cols int) {
+	term.t.Helper()
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	term.sizes = append(term.sizes, terminalSize{term.output.Len(), rows, cols})
+	if err := control(term.pty, func(fd int) error {
+		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(cols)})
+	}); err != nil {
+		term.t.Fatal(err)
+	}
+}
+
+// screen returns what the terminal shows.
+func (term *terminal) screen() *screen {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	text := term.output.String()
+	var s *screen
+	rest := ""
+	for i, size := range term.sizes {
+		if s == nil {
+			s = newScreen(size.rows, size.cols)
+		} else {
+			s.resize(size.rows, size.cols)
+		}
+		end := len(text)
+		if i+1 < len(term.sizes) {
+			end = term.sizes[i+1].from
+		}
+		rest = s.write(rest + text[size.from:end])
+	}
+	return s
+}
+
+// awaitScreen waits until the screen shows something.
+func (term *terminal) awaitScreen(what string, shows func(s *screen) bool) *screen {
+	term.t.Helper()
+	hangs := time.After(guard)
+	for {
+		s := term.screen()
+		if shows(s) {
+			return s
+		}
+		select {
+		case <-term.more:
+		case <-hangs:
+			term.kill()
+			term.t.Fatalf("no %s:\n%s", what, s)
+		case <-term.done:
+			if s := term.screen(); shows(s) {
+				return s
+			}
+			term.t.Fatalf("it has ended without %s:\n%s", what, s)
 		}
 	}
 }
@@ -244,20 +314,6 @@ func TestTerminal_Colours(t *testing.T) {
 	if err := cmd.Run(); err != nil || strings.Contains(output.String(), "\x1b") {
 		t.Errorf("in a pipe: %v\n%q", err, output)
 	}
-}
-
-// TestTerminal_Watch: it clears the screen before each update.
-func TestTerminal_Watch(t *testing.T) {
-	startNode(t)
-	term := startInTerminal(t, "watch", "--interval", "1ms", "--count", "3")
-	term.exit(command.ExitOK)
-	if got := strings.Count(term.text(), "\x1b[H\x1b[2J"); got != 3 {
-		t.Errorf("the screen was cleared %d times, want 3:\n%q", got, term.text())
-	}
-	term = startInTerminal(t, "watch", "--interval", "1h")
-	term.await("node ")
-	term.press(ctrlC)
-	term.exit(command.ExitInterrupted)
 }
 
 // TestTerminal_SecondCtrlC: the second Ctrl-C ends the process at once; the first one undoes

@@ -51,9 +51,13 @@ The information comes from the server's inspector. If the server has none, or wi
 
 // draw prints a node in the width of the terminal.
 func (a *app) draw(s *session, node inventory.Node) error {
-	width := 0
-	if a.env.Width != nil {
-		width = a.env.Width()
+	return s.Value(node, func() string { return node.Draw(s.Printer, a.width()) })
+}
+
+// width returns the width of the terminal, 0 if unknown.
+func (a *app) width() int {
+	if a.env.Width == nil {
+		return 0
 	}
-	return s.Value(node, func() string { return node.Draw(s.Printer, width) })
+	return a.env.Width()
 }

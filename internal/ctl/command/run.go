@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/live"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 )
 
@@ -38,6 +39,10 @@ type Environment struct {
 	// Terminal reports whether the output is a terminal that can show colours and be cleared.
 	// TERM=dumb turns it off.
 	Terminal bool
+	// CanAsk says that standard input is a terminal, so that the user can answer a question.
+	CanAsk bool
+	// ErrTerminal says that standard error is a terminal.
+	ErrTerminal bool
 	// Width returns the width of the terminal in characters, 0 if unknown; nil without a
 	// terminal.
 	Width func() int
@@ -91,7 +96,7 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 		return ExitUsage
 	case errors.Is(err, errFindings):
 		return ExitFindings
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, live.ErrInterrupted):
 		return ExitInterrupted
 	case errors.As(err, &timeoutError{}):
 		return ExitFailure

@@ -2,11 +2,15 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/live"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
 func (a *app) watch() *cobra.Command {
@@ -15,29 +19,26 @@ func (a *app) watch() *cobra.Command {
 	var count int
 	c := a.leaf(page{
 		use:   "watch",
-		short: "Show the node repeatedly",
-		long: `Repeat 'csi-proxyctl node' until interrupted. While the daemon restarts, watch shows the
-error and continues. --timeout limits each request.`,
-		example: "  csi-proxyctl watch\n  csi-proxyctl watch --interval 10s",
+		short: "Show the node and keep it current",
+		long: `Show 'csi-proxyctl node' on the whole terminal and keep it current: problems first, the
+counts and the time always visible, lines that changed in the last 10 seconds marked with *.
+
+Keys: arrows, PgUp, PgDn, Home and End scroll; / filters, Esc ends the filter; p shows only
+problems; q quits.
+
+While the daemon restarts, watch shows the error and continues. --timeout limits each look.
+Without a terminal, and with -o json, it prints the node again and again.`,
+		example: "  csi-proxyctl watch\n  csi-proxyctl watch --interval 10s\n  csi-proxyctl watch -o json --count 3",
 	}, 0, nil)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		a.started = true
 		if interval <= 0 {
 			return usagef("--interval must be positive, got %s", interval)
 		}
-		for shown := 1; ; shown++ {
-			if err := a.refresh(c.Context(), paths); err != nil {
-				return err
-			}
-			if shown == count {
-				return nil
-			}
-			select {
-			case <-c.Context().Done():
-				return c.Context().Err()
-			case <-a.env.After(interval):
-			}
+		if a.env.Terminal && a.width() > 0 && !a.format.ForScripts() {
+			return a.watchLive(c.Context(), paths, interval, count)
 		}
+		return a.repeat(c.Context(), paths, interval, count)
 	}
 	c.Flags().StringArrayVar(&paths, "path", nil, pathsHelp)
 	c.Flags().DurationVar(&interval, "interval", 2*time.Second, "pause between updates")
@@ -45,28 +46,71 @@ error and continues. --timeout limits each request.`,
 	return c
 }
 
-// clearScreen moves to the top left corner and clears the screen.
-const clearScreen = "\x1b[H\x1b[2J"
-
-// refresh shows the node once, for watch, or the error if it does not answer.
-func (a *app) refresh(ctx context.Context, paths []string) error {
-	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if a.timeout > 0 {
-		bounded, cancel = context.WithTimeout(ctx, a.timeout)
-	}
-	defer cancel()
+// watchLive shows the node on the whole terminal. If --count ends it, the last picture stays.
+func (a *app) watchLive(ctx context.Context, paths []string, interval time.Duration, count int) error {
 	s := a.session()
 	defer s.client.Close()
-	node, err := s.source.Node(bounded, paths, false)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	printer := *s.Printer
+	view := live.View{
+		Out: a.env.Out, Printer: &printer, Interval: interval, Count: count, Now: time.Now, After: a.env.After,
+		Look: func(ctx context.Context) (live.Picture, error) {
+			node, err := a.lookOnce(ctx, paths)
+			if err != nil {
+				return live.Picture{}, errors.New(sentence(ctx, err))
+			}
+			disks, volumes, warnings := node.Counts()
+			return live.Picture{
+				Name: node.Serial, Disks: disks, Volumes: volumes, Warnings: warnings,
+				Draw: func(width int) output.Branch { return node.Tree(&printer, width) },
+			}, nil
+		},
 	}
-	if a.env.Terminal && !a.format.ForScripts() {
-		_, _ = io.WriteString(a.env.Out, clearScreen)
+	if a.env.CanAsk {
+		view.In = a.env.In
 	}
-	if err != nil {
-		_, err = fmt.Fprintf(a.env.Err, "%s: %s\n", name, sentence(ctx, err))
+	last, err := view.Run(ctx)
+	if err != nil || last == nil || count == 0 {
 		return err
 	}
-	return a.draw(s, node)
+	return s.Value(nil, func() string { return s.Tree(last.Draw(a.width())) })
+}
+
+// lookOnce describes the node within --timeout, over connections of its own, because the server
+// may have restarted.
+func (a *app) lookOnce(ctx context.Context, paths []string) (node inventory.Node, err error) {
+	s := a.session()
+	defer s.client.Close()
+	err = a.bounded(ctx, func(ctx context.Context) error {
+		node, err = s.source.Node(ctx, paths, false)
+		return err
+	})
+	return node, err
+}
+
+// repeat prints the node again and again.
+func (a *app) repeat(ctx context.Context, paths []string, interval time.Duration, count int) error {
+	s := a.session()
+	defer s.client.Close()
+	for shown := 1; ; shown++ {
+		node, err := a.lookOnce(ctx, paths)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			_, err = fmt.Fprintf(a.env.Err, "%s: %s\n", name, sentence(ctx, err))
+		default:
+			err = a.draw(s, node)
+		}
+		if err != nil {
+			return err
+		}
+		if shown == count {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.env.After(interval):
+		}
+	}
 }

@@ -57,6 +57,11 @@ func (n Node) Tree(p *output.Printer, width int) output.Branch {
 	return root
 }
 
+// Counts returns how many disks, volumes and warnings the node has.
+func (n Node) Counts() (disks, volumes, warnings int) {
+	return len(n.Disks), len(n.allVolumes()), len(n.Problems)
+}
+
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

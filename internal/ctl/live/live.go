@@ -1,0 +1,62 @@
+// Package live shows a node on the whole terminal and keeps it current.
+package live
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+)
+
+// Picture is a node at one moment.
+type Picture struct {
+	Name                     string // may be empty
+	Disks, Volumes, Warnings int
+	// Draw returns the node as a tree of at most this width.
+	Draw func(width int) output.Branch
+}
+
+// View is what to show, and where.
+type View struct {
+	In      io.Reader // keys; nil: none
+	Out     io.Writer // a terminal
+	Printer *output.Printer
+	// Look describes the node. Run shows its error in one line and goes on.
+	Look func(ctx context.Context) (Picture, error)
+	// Interval is the pause between two looks.
+	Interval time.Duration
+	// Count is after how many looks Run ends; 0 means never.
+	Count int
+	// Now and After are those of package time, except in tests.
+	Now   func() time.Time
+	After func(time.Duration) <-chan time.Time
+}
+
+// ErrInterrupted says that the user pressed Ctrl-C.
+var ErrInterrupted = errors.New("interrupted")
+
+// Run shows the node until the user quits. It returns the last picture, or nil if there is none.
+func (v View) Run(ctx context.Context) (*Picture, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the look that is under way
+	options := []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithInput(v.In), tea.WithOutput(v.Out),
+		tea.WithoutSignalHandler(), // ctx ends with the signal
+	}
+	final, err := tea.NewProgram(&model{view: v, ctx: ctx}, options...).Run()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := final.(*model)
+	if m.interrupted {
+		return m.picture, ErrInterrupted
+	}
+	return m.picture, nil
+}
