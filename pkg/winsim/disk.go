@@ -84,6 +84,9 @@ func (m Disk) build(number uint32) (*disk, *ModelError) {
 		content:        sparse{},
 		fileSystems:    map[int64]*fileSystem{},
 	}
+	if m.Hanging {
+		d.hanging = make(chan struct{})
+	}
 	if m.SectorSize != 0 {
 		d.sector = int64(m.SectorSize)
 	}

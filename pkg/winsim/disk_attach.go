@@ -36,6 +36,9 @@ func (n *Node) attach(op string, m Disk, fill func(*disk)) (number uint32, err e
 		return 0, winerr.New(winerr.Exists, op, d.slot, "the path is in use")
 	}
 	fill(d)
+	if d.hanging != nil {
+		n.hanging.Add(1)
+	}
 	for _, v := range n.volumesOn(d) {
 		n.applyAutomount(v)
 	}

@@ -350,6 +350,9 @@ func TestAttachDisk_Copy(t *testing.T) {
 // TestPresets_Disks: what drivers look for is there.
 func TestPresets_Disks(t *testing.T) {
 	for _, name := range winsim.Presets() {
+		if name == "broken" {
+			continue // some of its disks do not answer
+		}
 		model, _ := winsim.Preset(name)
 		node := newProvenNode(t, model)
 		host := node.Disk()

@@ -52,6 +52,8 @@ type Disk struct {
 	System bool `yaml:"system"`
 	// Dying makes every request to the disk fail with ERROR_IO_DEVICE (1117).
 	Dying bool `yaml:"dying"`
+	// Hanging makes every request to the disk, its volumes and their files wait, see HangDisk.
+	Hanging bool `yaml:"hanging"`
 	// LooksRaw is how many times Windows shows the disk as raw although it has a partition
 	// table, as if reading it took too long.
 	LooksRaw int `yaml:"looksRaw"`

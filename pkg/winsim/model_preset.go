@@ -13,6 +13,7 @@ const SystemVolume = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
 
 // presets are the built-in models by name.
 var presets = map[string]func() Model{
+	"broken":     Broken,
 	"busy":       Busy,
 	"default":    Default,
 	"azure":      Azure,
@@ -80,6 +81,55 @@ func Busy() Model {
 	}
 	model.Files = append(model.Files, File{Path: staging("old"), Junction: `\\?\Volume{b0570000-0000-0000-0000-000000000006}\`})
 	return model
+}
+
+// Broken is a node with one of each trouble, for tools that must tell about them. Drive C: is 99% full.
+// Disk 1 is healthy. The volume on disk 2 is full, that on disk 3 is locked. Disk 4 is offline although
+// a pod uses it, disk 5 hangs, and disk 6 is dying. A staged volume is gone, a link of a pod leads
+// nowhere, and the server of a mapped share does not answer.
+func Broken() Model {
+	model := Default()
+	system := model.Disks[0].Partitions
+	system[len(system)-1].Volume.Used = 64930 * MiB
+	model.Disks = model.Disks[:1]
+	for i, disk := range []Disk{
+		{Size: 5 * GiB, Partitions: []Partition{{Volume: &Volume{Used: 2 * GiB}}}},
+		{Size: 5 * GiB, Partitions: []Partition{{Volume: &Volume{Used: 5 * GiB}}}},
+		{Size: 5 * GiB, Partitions: []Partition{{Volume: &Volume{State: Locked}}}},
+		{Size: 10 * GiB, Partitions: []Partition{{Volume: &Volume{}}}, Offline: true},
+		{Size: 10 * GiB, Partitions: []Partition{{Volume: &Volume{}}}, Hanging: true},
+		{Size: 10 * GiB, Dying: true},
+	} {
+		number := i + 1
+		lun := uint8(i)
+		disk.Vendor, disk.Product, disk.Serial = "WINSIM", "Disk", fmt.Sprintf("WINSIM%04d", number)
+		disk.Location, disk.SCSI = scsiLocation(1, lun), &SCSI{Port: 1, LUN: lun, BusNumber: "0"}
+		if len(disk.Partitions) > 0 {
+			disk.Layout = LayoutGPT
+			disk.Partitions[0].Volume.ID = brokenVolume(number)
+			model.Files = append(model.Files, inUse("disk.csi.example.com", number, File{Volume: brokenVolume(number)})...)
+		}
+		model.Disks = append(model.Disks, disk)
+	}
+	model.Files = append(model.Files, inUse("disk.csi.example.com", 7, File{Junction: `\\?\Volume{` + brokenVolume(7) + `}\`})...)
+	model.Files = append(model.Files, inUse("smb.csi.example.com", 8, File{Symlink: `\\archive\media`})...)
+	model.Files = append(model.Files, podLink(9, staging("removed")))
+	model.SMBServers = append(model.SMBServers, SMBServer{
+		Name: "archive", Shares: []SMBShare{{Name: "media", MappedFor: "csi"}}, Accounts: []SMBAccount{{User: "csi", Password: "csi-Pa55"}}, Down: true,
+	})
+	return model
+}
+
+func brokenVolume(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
+
+// inUse is a volume that kubelet has staged, with the link of a pod to it.
+func inUse(driver string, n int, staged File) []File {
+	staged.Path = fmt.Sprintf(`C:\var\lib\kubelet\plugins\kubernetes.io\csi\%s\%064x\globalmount`, driver, n)
+	return []File{staged, podLink(n, staged.Path)}
+}
+
+func podLink(n int, target string) File {
+	return File{Path: fmt.Sprintf(`C:\var\lib\kubelet\pods\00000000-0000-4000-a000-%012d\volumes\kubernetes.io~csi\pvc-%d\mount`, n, n), Symlink: target}
 }
 
 // staging is the directory where a driver mounts a volume.

@@ -44,6 +44,9 @@ type SMBShare struct {
 	Name string `yaml:"name"`
 	// Files are on the share at the start. Paths start at its root.
 	Files []File `yaml:"files"`
+	// MappedFor is the account for which the node has mapped the share before the start, also if the
+	// server is down since; empty for none.
+	MappedFor string `yaml:"mappedFor"`
 }
 
 // SMBAccount is a user of a server.
@@ -91,6 +94,17 @@ func (n *network) add(model SMBServer) *ModelError {
 			return problem(fmt.Sprintf("aliases[%d]", i-1), "%q is used twice", name)
 		}
 		n.byName[winpath.Fold(name)] = s
+	}
+	for i, share := range model.Shares {
+		if share.MappedFor == "" {
+			continue
+		}
+		account, ok := s.accountOf(share.MappedFor)
+		if !ok {
+			return problem("mappedFor", "the server has no account %q", share.MappedFor).at("shares", i)
+		}
+		remote := `\\` + model.Name + `\` + share.Name
+		n.mappings[winpath.Fold(remote)] = &mapping{remote: remote, server: model.Name, user: share.MappedFor, password: account.Password}
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func TestPresets_Services(t *testing.T) {
 		model, _ := winsim.Preset(preset)
 		node := newProvenNode(t, model)
 		initiator := winsim.ServiceStopped // as Windows comes
-		if preset == "default" || preset == "busy" {
+		if preset == "default" || preset == "busy" || preset == "broken" {
 			initiator = winsim.ServiceRunning
 		}
 		for name, want := range map[string]winsim.ServiceState{

@@ -128,6 +128,11 @@ func New(model Model) (*Node, error) {
 			return nil, &ModelError{Field: field("files", i, "path"), Problem: problem}
 		}
 	}
+	for _, d := range node.disks {
+		if d.hanging != nil {
+			node.hanging.Add(1)
+		}
+	}
 	node.started, node.booted = true, node.clock.now()
 	return node, nil
 }
