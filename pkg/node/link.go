@@ -190,6 +190,8 @@ func (s *linkSearch) link(ctx context.Context, dir win.Tree, name, path string) 
 	defer cancel()
 	link, err := s.follow(limited, path)
 	switch {
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded): // a disk hangs, and has the link with it
+		s.found(Link{Path: path, Stale: "where it leads: " + reasonOf(err)})
 	case err != nil:
 		s.trouble("where the link "+path+" leads", err)
 	case link.VolumeID != "" || link.Stale != "":
@@ -217,7 +219,8 @@ func (s *linkSearch) follow(ctx context.Context, path string) (Link, error) {
 		if at.Rest == "" || link.Stale != "" {
 			return link, nil
 		}
-	} else if strings.HasPrefix(at.Base, `\\`) {
+	} else if share, remote := unc.ShareOf(at.Base); remote {
+		s.foundInto(share, path)
 		return link, nil
 	}
 	_, err = s.m.FileInfo(ctx, at)

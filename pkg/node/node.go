@@ -240,7 +240,7 @@ type Link struct {
 	Stale    string // why it leads nowhere
 	// Target is the path that it leads to, if that does not exist.
 	Target string
-	// Share is the share that it leads straight into, if that is not mapped. Then Stale is empty:
+	// Share is the share that it leads into, if that is not mapped. Then Stale is empty:
 	// the server may admit the account of the node.
 	Share string
 }
@@ -270,7 +270,7 @@ type Share struct {
 	// Answers tells whether the share can be opened with the mapping. It is nil without
 	// ShareAnswers. If it is false, a problem says why.
 	Answers *bool
-	// Links are the paths of links that lead straight into the share. With LinksSearched they are
+	// Links are the paths of links that lead into the share. With LinksSearched they are
 	// those in the working directories, otherwise those that this process has made.
 	Links []string
 	// RemovalWaits tells whether a driver has asked to remove the mapping, which goes with the last

@@ -143,10 +143,9 @@ func (f *finder) behind(d *inspectv1.Disk) []string {
 		}
 	}
 	var affected []string
-	alone := f.onlySilent(d)
 	for _, v := range f.node.GetVolumes() {
 		on := d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber())
-		if on || alone && len(v.GetDisks()) == 0 && v.GetState() == inspectv1.Volume_UNKNOWN && len(v.GetProblems()) > 0 {
+		if on || len(v.GetDisks()) == 0 && v.GetState() == inspectv1.Volume_UNKNOWN && f.onlyCauseOf(v.GetProblems(), d) {
 			ids[v.GetId()] = true
 		}
 		if ids[v.GetId()] && (v.GetState() == inspectv1.Volume_UNKNOWN || v.GetState() == inspectv1.Volume_NOT_READY) {
@@ -157,23 +156,36 @@ func (f *finder) behind(d *inspectv1.Disk) []string {
 	for _, l := range f.node.GetLinks() {
 		v := f.volumes[l.GetVolumeId()]
 		works := v != nil && v.GetState() != inspectv1.Volume_UNKNOWN && v.GetState() != inspectv1.Volume_NOT_READY
-		if ids[l.GetVolumeId()] && !works && !slices.Contains(affected, l.GetPath()) {
+		waits := l.GetVolumeId() == "" && l.GetTarget() == "" && f.onlyCauseOf([]string{l.GetStale()}, d)
+		if (ids[l.GetVolumeId()] && !works || waits) && !slices.Contains(affected, l.GetPath()) {
 			affected = append(affected, l.GetPath())
 		}
 	}
 	return affected
 }
 
-// onlySilent reports whether a disk is the only one that does not answer. A volume that does not say
-// where it is must be on it.
-func (f *finder) onlySilent(d *inspectv1.Disk) bool {
-	count := 0
+// onlyCauseOf reports whether a disk is the only one that answers nothing for the reason of these
+// problems. Then a volume or link that does not answer must be on it.
+func (f *finder) onlyCauseOf(problems []string, d *inspectv1.Disk) bool {
+	reasons := reasonsOf(problems)
+	var causes []*inspectv1.Disk
 	for _, other := range f.node.GetDisks() {
-		if silent(other) {
-			count++
+		if silent(other) && slices.ContainsFunc(reasonsOf(other.GetProblems()), func(reason string) bool { return slices.Contains(reasons, reason) }) {
+			causes = append(causes, other)
 		}
 	}
-	return count == 1 && silent(d)
+	return len(causes) == 1 && causes[0] == d
+}
+
+// reasonsOf returns problems without what is unknown because of them, see DescribeNodeResponse.
+func reasonsOf(problems []string) []string {
+	reasons := make([]string, 0, len(problems))
+	for _, text := range problems {
+		if _, reason, ok := strings.Cut(text, ": "); ok {
+			reasons = append(reasons, reason)
+		}
+	}
+	return reasons
 }
 
 // Why a disk is offline, in a description.
@@ -255,11 +267,11 @@ func (f *finder) volume(v *inspectv1.Volume) {
 	}
 	readOnly := v.GetReadOnly()
 	if readOnly && !f.onReadOnlyDisk(v) {
-		warn(ReadOnly, "read-only: writes fail", noCommand+"clear the attribute with diskpart, attributes volume clear readonly", nil)
+		warn(ReadOnly, "read-only: writes fail", noCommand+"clear the attribute with diskpart, attributes volume clear readonly", affected)
 	}
 	if used, ok := full(v); ok && !readOnly {
 		warn(Full, fmt.Sprintf("%d%% full: %s of %s used", used, printable.Size(v.GetUsedBytes()), printable.Size(v.GetTotalBytes())),
-			noCommand+"remove files from it, or grow its claim", nil)
+			noCommand+"remove files from it, or grow its claim", affected)
 	}
 	f.lag(v)
 }
@@ -277,7 +289,8 @@ func full(v *inspectv1.Volume) (percent int64, warn bool) {
 func (f *finder) pathsTo(v *inspectv1.Volume) []string {
 	paths := slices.Clone(v.GetMountPaths())
 	for _, l := range f.node.GetLinks() {
-		if l.GetVolumeId() == v.GetId() && !slices.Contains(paths, l.GetPath()) {
+		broken := l.GetStale() != "" && v.GetState() == inspectv1.Volume_FORMATTED // for a reason of its own
+		if l.GetVolumeId() == v.GetId() && !broken && !slices.Contains(paths, l.GetPath()) {
 			paths = append(paths, l.GetPath())
 		}
 	}
@@ -299,7 +312,7 @@ func (f *finder) share(s *inspectv1.Share) {
 	case dead:
 		w := Warning{
 			Kind: DeadShare, Object: object, Text: "Windows says: " + s.GetStatus(), Affects: s.GetLinks(),
-			Advice: noCommand + "check the server and the network; if the password has changed, run csi-proxyctl smb map SHARE --user USER",
+			Advice: "check the server and the network; if the password has changed, run csi-proxyctl smb map SHARE --user USER",
 		}
 		if len(s.GetProblems()) > 0 {
 			w.Text = s.GetProblems()[0]

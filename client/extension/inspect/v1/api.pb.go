@@ -1080,7 +1080,7 @@ type Link struct {
 	Stale string `protobuf:"bytes,3,opt,name=stale,proto3" json:"stale,omitempty"`
 	// The path that it leads to, if that does not exist. Unescaped, like path.
 	Target string `protobuf:"bytes,4,opt,name=target,proto3" json:"target,omitempty"`
-	// The share that it leads straight into, if that is not mapped. Unescaped, like path.
+	// The share that it leads into, if that is not mapped. Unescaped, like path.
 	Share         string `protobuf:"bytes,5,opt,name=share,proto3" json:"share,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1166,7 +1166,7 @@ type Share struct {
 	// The share can be opened with the mapping. Missing if the request does not ask for it. If it
 	// is false, a problem says why.
 	Answers *bool `protobuf:"varint,5,opt,name=answers,proto3,oneof" json:"answers,omitempty"`
-	// Links that lead straight into the share, by path. Without links_searched, only those that the
+	// Links that lead into the share, by path. Without links_searched, only those that the
 	// daemon has made since it started. Unescaped: a program that shows them must escape them.
 	Links []string `protobuf:"bytes,6,rep,name=links,proto3" json:"links,omitempty"`
 	// A driver has asked to remove it, and it goes with the last of its links. Missing if unknown.
