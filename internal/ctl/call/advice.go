@@ -30,9 +30,14 @@ var Commands = map[string]string{ //nolint:gosec // G101: the names of methods a
 	"StartService":              "csi-proxyctl system service start",
 }
 
+// methodInText matches a method in a sentence before the advice, as in (remove it with Rmdir).
+var methodInText = regexp.MustCompile(`( with )(` + methods + `)\b`)
+
+var methods = strings.Join(slices.Sorted(maps.Keys(Commands)), "|")
+
 // methodInAdvice matches a method with an optional argument, as in StartService("MSiSCSI") of
 // the System group. A method in a path does not match.
-var methodInAdvice = regexp.MustCompile(`(^|[ '"(])(` + strings.Join(slices.Sorted(maps.Keys(Commands)), "|") + `)\b(?:\("([^"]*)"\))?(?: of the \w+ group)?`)
+var methodInAdvice = regexp.MustCompile(`(^|[ '"(])(` + methods + `)\b(?:\("([^"]*)"\))?(?: of the \w+ group)?`)
 
 // withCommands replaces methods and options in the advice of a server's error, which follows
 // the first semicolon, by commands and flags.
@@ -42,15 +47,19 @@ func withCommands(err error) error {
 		return err
 	}
 	text, advice, found := strings.Cut(s.Message(), "; ")
-	if !found {
-		return err
-	}
-	advice = strings.ReplaceAll(advice, "set force to", "use --force to")
+	text = methodInText.ReplaceAllStringFunc(text, func(match string) string {
+		parts := methodInText.FindStringSubmatch(match)
+		return parts[1] + "'" + Commands[parts[2]] + "'"
+	})
+	advice = strings.ReplaceAll(advice, "set force", "use --force")
 	advice = methodInAdvice.ReplaceAllStringFunc(advice, func(match string) string {
 		parts := methodInAdvice.FindStringSubmatch(match)
 		return parts[1] + "'" + strings.TrimSpace(Commands[parts[2]]+" "+parts[3]) + "'"
 	})
 	message := s.Proto()
-	message.Message = text + "; " + advice
+	message.Message = text
+	if found {
+		message.Message += "; " + advice
+	}
 	return status.ErrorProto(message)
 }

@@ -108,7 +108,7 @@ func (c *Client) Private(ctx context.Context, group, path string, request, respo
 	if err != nil {
 		return err
 	}
-	return c.invoke(ctx, name, path, changes(path[strings.LastIndexByte(path, '/')+1:]), request, response)
+	return c.invoke(ctx, name, path, changes(path[strings.LastIndexByte(path, '/')+1:]) && !dryRun(request), request, response)
 }
 
 // Control makes a call of the control service of csi-proxy-sim. path is its full name. Errors are
@@ -235,6 +235,13 @@ func changes(method string) bool {
 	return !slices.ContainsFunc([]string{"Get", "List", "Is", "PathExists", "Discover"}, func(prefix string) bool {
 		return strings.HasPrefix(method, prefix)
 	})
+}
+
+// dryRun reports whether a request only asks what would change.
+func dryRun(request proto.Message) bool {
+	message := request.ProtoReflect()
+	field := message.Descriptor().Fields().ByName("dry_run")
+	return field != nil && message.Get(field).Bool()
 }
 
 // diagnose connects again to find out whether Unavailable means that the server is gone. A

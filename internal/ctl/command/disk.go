@@ -113,6 +113,9 @@ func parseDisk(text string) (uint32, error) {
 	return uint32(number), nil
 }
 
+// noDisks is the note of an empty list.
+const noDisks = "no disks"
+
 func diskList(ctx context.Context, s *session, _ []string) error {
 	disks, err := s.source.Disks(ctx)
 	if err != nil {
@@ -129,7 +132,7 @@ func diskList(ctx context.Context, s *session, _ []string) error {
 		Warnings     []inventory.Warning `json:"warnings"`
 	}
 	list := make([]row, 0, len(disks))
-	rows := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "SERIAL", "LOCATION", "PAGE83", "BYTES"}, Narrow: 5}
+	rows := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "SERIAL", "LOCATION", "PAGE83", "BYTES"}, Narrow: 5, Empty: noDisks}
 	for _, d := range disks {
 		list = append(list, row{d.Number, d.SizeBytes, d.Online, d.ReadOnly, d.SerialNumber, d.Page83, d.Location, d.Warnings})
 		state, size, bytes := output.Text(""), "", ""
@@ -180,7 +183,7 @@ func diskIDs(ctx context.Context, s *session, _ []string) error {
 		SerialNumber string `json:"serialNumber"`
 	}
 	list := []row{}
-	rows := output.Rows{Header: []string{"DISK", "SERIAL", "PAGE83"}}
+	rows := output.Rows{Header: []string{"DISK", "SERIAL", "PAGE83"}, Empty: noDisks}
 	for _, number := range slices.Sorted(maps.Keys(response.GetDiskIDs())) {
 		ids := response.GetDiskIDs()[number]
 		list = append(list, row{number, ids.GetPage83(), ids.GetSerialNumber()})
@@ -202,7 +205,7 @@ func diskLocations(ctx context.Context, s *session, _ []string) error {
 		LUN     string `json:"lun"`
 	}
 	list := []row{}
-	rows := output.Rows{Header: []string{"DISK", "ADAPTER", "BUS", "TARGET", "LUN"}}
+	rows := output.Rows{Header: []string{"DISK", "ADAPTER", "BUS", "TARGET", "LUN"}, Empty: noDisks}
 	for _, number := range slices.Sorted(maps.Keys(response.GetDiskLocations())) {
 		l := response.GetDiskLocations()[number]
 		list = append(list, row{number, l.GetAdapter(), l.GetBus(), l.GetTarget(), l.GetLUNID()})

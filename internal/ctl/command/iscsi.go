@@ -132,7 +132,7 @@ func listPortals(ctx context.Context, s *session, _ []string) error {
 		Port    uint32 `json:"port"`
 	}
 	list := []row{}
-	rows := output.Rows{Header: []string{"ADDRESS", "PORT"}}
+	rows := output.Rows{Header: []string{"ADDRESS", "PORT"}, Empty: "no portals; add one with 'csi-proxyctl iscsi portal add PORTAL'"}
 	for _, p := range response.GetTargetPortals() {
 		list = append(list, row{p.GetTargetAddress(), p.GetTargetPort()})
 		rows.Add(output.Text(p.GetTargetAddress()), output.Text(strconv.FormatUint(uint64(p.GetTargetPort()), 10)))
@@ -141,8 +141,8 @@ func listPortals(ctx context.Context, s *session, _ []string) error {
 }
 
 // words prints a list of words, one per line or as an array.
-func (s *session) words(header string, words []string) error {
-	rows := output.Rows{Header: []string{header}}
+func (s *session) words(header, empty string, words []string) error {
+	rows := output.Rows{Header: []string{header}, Empty: empty}
 	for _, word := range words {
 		rows.Add(output.Text(word))
 	}
@@ -157,7 +157,7 @@ func discover(ctx context.Context, s *session, at *portal, _ string) error {
 	if err := s.client.Do(ctx, "iscsi", "DiscoverTargetPortal", &iscsiv1alpha2.DiscoverTargetPortalRequest{TargetPortal: at}, &response); err != nil {
 		return err
 	}
-	return s.words("TARGET", response.GetIqns())
+	return s.words("TARGET", "the portal has no targets for this node", response.GetIqns())
 }
 
 func disconnect(ctx context.Context, s *session, at *portal, iqn string) error {
@@ -170,7 +170,7 @@ func targetDisks(ctx context.Context, s *session, at *portal, iqn string) error 
 	if err := s.client.Do(ctx, "iscsi", "GetTargetDisks", &iscsiv1alpha2.GetTargetDisksRequest{TargetPortal: at, Iqn: iqn}, &response); err != nil {
 		return err
 	}
-	return s.words("DISK", response.GetDiskIDs())
+	return s.words("DISK", "the target has no disks for this node", response.GetDiskIDs())
 }
 
 // authentications are the values of --auth.

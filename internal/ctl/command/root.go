@@ -71,7 +71,7 @@ answer; 4 doctor found a problem; 130 interrupted.`,
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		a.current = c
-		return usageError{err}
+		return wrongFlag(c, err)
 	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 	flags := root.PersistentFlags()
@@ -86,6 +86,7 @@ answer; 4 doctor found a problem; 130 interrupted.`,
 	root.SetHelpCommand(a.help())
 	root.InitDefaultHelpCmd() // now, so that docs/cli has it
 	a.registerCompletions(root)
+	suggestNames(root)
 	return root
 }
 
@@ -103,7 +104,7 @@ func (a *app) group(p page, commands ...*cobra.Command) *cobra.Command {
 	c.Args = func(c *cobra.Command, args []string) error {
 		a.current = c
 		if len(args) > 0 {
-			return usagef("%s has no command %q", c.CommandPath(), args[0])
+			return noCommand(c, args[0])
 		}
 		return nil
 	}
@@ -219,6 +220,7 @@ func (a *app) session() *session {
 		Printer: &output.Printer{
 			Out: a.env.Out, Format: a.format, NoHeaders: a.noHeaders,
 			Colour: a.env.Terminal && a.env.Getenv("NO_COLOR") == "",
+			Note:   func(text string) { fmt.Fprintf(a.env.Err, "%s: %s\n", name, text) },
 		},
 		err:    a.env.Err,
 		client: client,

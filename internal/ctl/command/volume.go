@@ -152,7 +152,7 @@ func listVolumes(s *session, volumes []inventory.LocatedVolume, err error) error
 	if err != nil {
 		return err
 	}
-	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USED", "PATHS"}, Narrow: 6}
+	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USED", "PATHS"}, Narrow: 6, Empty: "no volumes; a disk has none while it is blank or offline"}
 	for _, v := range volumes {
 		rows.Add(volumeCells(s, v)...)
 	}

@@ -51,6 +51,8 @@ type Printer struct {
 	Format    Format
 	NoHeaders bool
 	Colour    bool
+	// Note tells people what does not belong to the result, on standard error; may be nil.
+	Note func(text string)
 }
 
 // Value writes a result: v for scripts, text for people. It escapes all control sequences

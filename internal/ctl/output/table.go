@@ -26,13 +26,19 @@ type Rows struct {
 	Header []string
 	Narrow int
 	Cells  [][]Cell
+	// Empty says that there are no rows, such as "no disks".
+	Empty string
 }
 
 // Add adds a row.
 func (r *Rows) Add(cells ...Cell) { r.Cells = append(r.Cells, cells) }
 
-// Table returns the table as text with aligned columns.
+// Table returns the table as text with aligned columns. If it is empty, a note says so: a header
+// alone looks like a mistake.
 func (p *Printer) Table(r *Rows) string {
+	if len(r.Cells) == 0 && r.Empty != "" && p.Note != nil {
+		p.Note(Printable(r.Empty))
+	}
 	columns := len(r.Header)
 	if r.Narrow > 0 && p.Format != Wide {
 		columns = r.Narrow

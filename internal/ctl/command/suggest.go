@@ -1,0 +1,101 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// otherNames are what users of kubectl, crictl and lsblk type, by the command of ours.
+var otherNames = map[string][]string{
+	"node":      {"tree", "show", "status", "lsblk", "describe", "nodes"},
+	"watch":     {"top", "live"},
+	"doctor":    {"check", "diagnose", "health"},
+	"disk":      {"disks"},
+	"volume":    {"volumes", "vol"},
+	"fs":        {"filesystem", "file", "files"},
+	"smb":       {"share", "shares"},
+	"list":      {"ls", "get", "show"},
+	"versions":  {"version"},
+	"rmdir":     {"rm", "delete", "remove"},
+	"mkdir":     {"create"},
+	"unmount":   {"umount", "dismount"},
+	"resize":    {"grow", "expand", "extend"},
+	"offline":   {"off", "detach"},
+	"online":    {"on", "attach"},
+	"read-only": {"readonly", "ro"},
+	"writable":  {"read-write", "rw"},
+}
+
+// suggestNames tells cobra the other names of a command and its subcommands.
+func suggestNames(c *cobra.Command) {
+	c.SuggestFor = otherNames[c.Name()]
+	c.SuggestionsMinimumDistance = 2
+	for _, child := range c.Commands() {
+		suggestNames(child)
+	}
+}
+
+// noCommand is the error for a word that is not a command of c.
+func noCommand(c *cobra.Command, word string) error {
+	typed := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), name) + " " + word)
+	var found []string
+	for _, child := range c.Commands() { // what others call it is certain; what looks alike is not
+		if slices.Contains(child.SuggestFor, word) {
+			found = append(found, child.CommandPath())
+		}
+	}
+	if len(found) == 0 {
+		for _, child := range c.SuggestionsFor(word) {
+			found = append(found, c.CommandPath()+" "+child)
+		}
+	}
+	if len(found) == 0 {
+		found = named(c.Root(), word) // perhaps it is in another group
+	}
+	if word == "help" && c.HasParent() {
+		found = []string{name + " help" + strings.TrimPrefix(c.CommandPath(), name)}
+	}
+	return usagef("unknown command %q%s", typed, didYouMean(found))
+}
+
+// maxSuggestions keeps the error short.
+const maxSuggestions = 3
+
+func didYouMean(found []string) string {
+	if len(found) == 0 {
+		return ""
+	}
+	return "; did you mean '" + strings.Join(found[:min(len(found), maxSuggestions)], "' or '") + "'?"
+}
+
+// named returns the commands with this name in the tree.
+func named(c *cobra.Command, word string) (found []string) {
+	for _, child := range c.Commands() {
+		if child.Name() == word || slices.Contains(child.Aliases, word) {
+			found = append(found, child.CommandPath())
+		}
+		found = append(found, named(child, word)...)
+	}
+	return found
+}
+
+// wrongFlag is the error of a flag, with the flag that was probably meant.
+func wrongFlag(c *cobra.Command, err error) error {
+	unknown := (*pflag.NotExistError)(nil)
+	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) == 1 {
+		return usageError{err}
+	}
+	probe := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands only
+	c.Flags().VisitAll(func(flag *pflag.Flag) {
+		probe.AddCommand(&cobra.Command{Use: flag.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	var found []string
+	for _, flag := range probe.SuggestionsFor(unknown.GetSpecifiedName()) {
+		found = append(found, "--"+flag)
+	}
+	return usagef("%w%s", err, didYouMean(found))
+}
