@@ -2,26 +2,29 @@
 # Unpacks packages of the Debian or Ubuntu that this machine runs into a directory, from the mirror
 # it is configured for. It needs no root, and nothing on the system is replaced.
 #
-#   hack/debian/unpack.sh [--with-dependencies] DIR PACKAGE...
+#   hack/debian/unpack.sh [--with-dependencies | --with-missing] DIR PACKAGE...
 #
-# With dependencies the directory gets all the packages need, down to the C library.
+# With dependencies the directory gets all the packages need, down to the C library. With missing ones
+# it gets what is not installed on this machine.
 set -euo pipefail
 
 get=download
-if [ "${1:-}" = --with-dependencies ]; then
+installed=/dev/null
+if [ "${1:-}" = --with-dependencies ] || [ "${1:-}" = --with-missing ]; then
   get="install --yes --download-only --no-install-recommends"
+  [ "$1" = --with-dependencies ] || installed=/var/lib/dpkg/status
   shift
 fi
-dir=${1:?usage: $0 [--with-dependencies] DIR PACKAGE...}
+dir=${1:?usage: $0 [--with-dependencies | --with-missing] DIR PACKAGE...}
 shift
 mkdir -p "$dir"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# A private apt: the system's sources, but its own lists and (empty) status. Nothing is installed by
+# A private apt: the system's sources, but its own lists and status. Nothing is installed by
 # it, so it need not lock what belongs to root.
 mkdir -p "$work/lists/partial" "$work/debs/partial" "$work/root"
-: >"$work/status"
+cp "$installed" "$work/status"
 apt=(apt-get -qq
   -o Dir::State::lists="$work/lists" -o Dir::State::status="$work/status"
   -o Dir::Cache::archives="$work/debs" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=
