@@ -32,7 +32,7 @@ var arguments = map[string]string{
 	"iscsi portal add": "p", "iscsi portal list": "", "iscsi portal remove": "p", "iscsi portal discover": "p",
 	"iscsi connect": "p iqn", "iscsi disconnect": "p iqn", "iscsi disks": "p iqn", "iscsi mutual-chap": "--secret-stdin",
 	"system bios": "", "system service get": "s", "system service start": "s", "system service stop": "s",
-	"node": "", "node heal": "--yes",
+	"node": "", "node heal": "--yes", "web": "",
 	"sim show": "", "sim attach": "1Gi", "sim clone": "1", "sim detach": "1", "sim reattach": "1", "sim grow": "1 2Gi", "sim fail": "1", "sim hang": "1", "sim heal": "1",
 	"sim server add": "s", "sim server stop": "s", "sim server start": "s", "sim share add": `\\s\d`,
 	"sim account add": "s u --password-stdin", "sim account password": "s u --password-stdin", "sim end-sessions": "", "sim mkdir": `C:\x`, "sim reboot": "",
@@ -178,7 +178,7 @@ func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 
 // readers are the commands whose first call changes nothing.
 var readers = []string{
-	"node", "sim show", "disk list", "disk ids", "disk locations", "disk stats", "disk state",
+	"node", "web", "sim show", "disk list", "disk ids", "disk locations", "disk stats", "disk state",
 	"volume list", "volume stats", "volume formatted", "volume of-path", "volume closest", "volume disk", "volume life",
 	"fs exists", "fs is-link", "iscsi portal list", "iscsi portal discover", "iscsi disks", "system bios", "system service get",
 	"smb map",

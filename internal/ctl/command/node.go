@@ -2,10 +2,13 @@ package command
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/webpage"
 )
 
 // kubeletPath is the daemon's default for -kubelet-path.
@@ -31,8 +34,11 @@ find out, use --ask-shares: the server then opens every share, as pods do.
 The information comes from the server's inspector. If the server has none, or with
 --api-version, it comes from the published API; a warning then says what is missing, and
 --path shows the volume of a path. On a terminal, long paths and ids are shortened;
--o wide shows them in full.`,
+-o wide shows them in full.
+
+-o html writes one web page with everything, which needs no network.`,
 		example: `  csi-proxyctl node
+  csi-proxyctl node -o html > node.html
   csi-proxyctl node --path 'C:\var\lib\kubelet\plugins\x\globalmount'
   csi-proxyctl node --ask-shares
   csi-proxyctl node -o json`,
@@ -40,6 +46,9 @@ The information comes from the server's inspector. If the server has none, or wi
 		node, err := s.source.Node(ctx, paths, askShares)
 		if err != nil {
 			return err
+		}
+		if a.format == output.HTML {
+			return webpage.Write(a.env.Out, node, time.Now())
 		}
 		return a.draw(s, node)
 	})

@@ -23,10 +23,13 @@ const (
 	Wide  Format = "wide" // a table with more columns
 	JSON  Format = "json"
 	YAML  Format = "yaml"
+	HTML  Format = "html" // of some commands
 )
 
 // Formats returns all formats.
-func Formats() []string { return []string{string(Table), string(Wide), string(JSON), string(YAML)} }
+func Formats() []string {
+	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(HTML)}
+}
 
 // Set implements pflag.Value.
 func (f *Format) Set(text string) error {
