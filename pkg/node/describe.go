@@ -51,6 +51,7 @@ func (n *Node) Describe(ctx context.Context, parts ...Part) (*Description, error
 	} else {
 		l.addKnownLinks(limited, description.Shares)
 	}
+	description.LinksFailed = l.linksFailed
 	description.Problems = l.problems.texts()
 	if err := ctx.Err(); err != nil {
 		return nil, winerr.Wrap(op, "", err)
@@ -97,6 +98,8 @@ type look struct {
 	unanswered map[string]questions
 	// intoShares are the links that lead into a share, by share.
 	intoShares map[string][]string
+	// linksFailed means that the search has missed links because of a fault.
+	linksFailed bool
 }
 
 // list is something that is listed at the same time as other lists: each may wait for disks that
@@ -123,6 +126,7 @@ func (l *look) node(ctx context.Context, parts []Part) Description {
 	var locations map[uint32]diskapi.DiskLocation
 	lists := append(l.diskLists(&node.Disks, &locations, true),
 		list{"volumes", func(ctx context.Context) (err error) { volumes, err = l.allVolumes(ctx); return err }})
+	volumesAt := len(lists) - 1
 	if shares {
 		lists = append(lists, list{"shares", func(ctx context.Context) (err error) { node.Shares, err = l.allShares(ctx, answers); return err }})
 	}
@@ -132,7 +136,9 @@ func (l *look) node(ctx context.Context, parts []Part) Description {
 		lists = append(lists, list{"iSCSI sessions", func(ctx context.Context) (err error) { node.Sessions, err = l.allSessions(ctx); return err }})
 	}
 	failures := l.makeAll(ctx, lists...)
-	node.SharesListed = shares && failures[sharesAt] == nil
+	node.VolumesFailed = failures[volumesAt] != nil
+	node.SharesFailed = shares && failures[sharesAt] != nil
+	node.SharesListed = shares && !node.SharesFailed
 	node.SessionsListed = sessions && failures[len(failures)-1] == nil
 	addLocations(node.Disks, locations)
 	l.explainOffline(ctx, node.Disks)

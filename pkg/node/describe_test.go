@@ -342,6 +342,34 @@ func TestDescribe_Hangs(t *testing.T) {
 	}
 }
 
+// TestDescribe_Failed: a caller can tell an empty list from one that a fault has cut.
+func TestDescribe_Failed(t *testing.T) {
+	for call, want := range map[string][3]bool{ // volumes, links, shares
+		"":              {},
+		"VolumeIDs":     {true, false, false},
+		"ListDirectory": {false, true, false},
+		"OpenDirectory": {false, true, false},
+		"Location":      {false, true, false},
+		"ReparsePoint":  {false, true, false},
+		"SMBMappings":   {false, false, true},
+	} {
+		node := newNode(t, zoo())
+		linked(t, node)
+		if call != "" {
+			if _, err := node.Inject(winsim.Fault{Call: call, Error: uint32(winerr.AccessDenied)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		found, err := inspector(t, node).Describe(t.Context(), wholenode.Links, wholenode.Shares)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [3]bool{found.VolumesFailed, found.LinksFailed, found.SharesFailed}; got != want {
+			t.Errorf("%s fails: got %v, want %v: %q", call, got, want, found.Problems)
+		}
+	}
+}
+
 func TestDescribe_Cancelled(t *testing.T) {
 	node := newNode(t, zoo())
 	linked(t, node)

@@ -51,7 +51,7 @@ func (l *look) allLinks(ctx context.Context) []Link {
 	// Whole volumes are too large to search; the working directories in them are searched.
 	for _, dir := range slices.Sorted(maps.Keys(locations)) {
 		if locations[dir].Rest == "" {
-			s.failed(dir, errors.New("it is a whole volume, which is not searched"))
+			s.problems.add("links in "+dir, errors.New("it is a whole volume, which is not searched"))
 			delete(locations, dir)
 		}
 	}
@@ -69,7 +69,8 @@ func (l *look) allLinks(ctx context.Context) []Link {
 
 // failed notes that a working directory could not be searched, unless it does not exist yet.
 func (s *linkSearch) failed(dir string, err error) {
-	if !errors.Is(err, winerr.NotFound) {
+	if err != nil && !errors.Is(err, winerr.NotFound) {
+		s.linksFailed = true
 		s.problems.add("links in "+dir, err)
 	}
 }
@@ -209,6 +210,8 @@ func (s *linkSearch) follow(ctx context.Context, path string) (Link, error) {
 	case winerr.CodeOf(err) == winerr.CantResolveFilename:
 		link.Stale = "it leads in a circle"
 		return link, nil
+	case winerr.CodeOf(err) == winerr.AccessDenied: // by Windows, not by the policy
+		return link, err
 	case errors.Is(err, winerr.Denied), errors.Is(err, winerr.Unsupported), errors.Is(err, winerr.NotFound):
 		return link, nil
 	case err != nil:
@@ -260,6 +263,7 @@ func (s *linkSearch) foundInto(share, path string) {
 
 // trouble notes what could not be found out about a file that pods may have named.
 func (s *linkSearch) trouble(what string, err error) {
+	s.linksFailed = s.linksFailed || err != nil
 	if s.problems.add(what, err) {
 		s.bytesLeft -= encodedSize(what, reasonOf(err))
 	}

@@ -131,6 +131,9 @@ type Description struct {
 	// Sessions are those of the iSCSI initiator, by target.
 	Sessions       []Session
 	SessionsListed bool // they were asked for, and Windows listed them
+	// VolumesFailed, LinksFailed and SharesFailed mean that a fault keeps some of them out of the
+	// description. A problem says why.
+	VolumesFailed, LinksFailed, SharesFailed bool
 	// Problems say what could not be found out about the node as a whole, each with the reason.
 	Problems []string
 }

@@ -60,7 +60,8 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 // WireNode is a description as the inspector sends it.
 func WireNode(found *node.Description) *inspectv1.DescribeNodeResponse {
 	out := &inspectv1.DescribeNodeResponse{
-		LinksSearched: found.LinksSearched, SharesListed: found.SharesListed, SessionsListed: found.SessionsListed, Problems: lineTexts(found.Problems),
+		LinksSearched: found.LinksSearched, SharesListed: found.SharesListed, SessionsListed: found.SessionsListed,
+		VolumesFailed: found.VolumesFailed, LinksFailed: found.LinksFailed, SharesFailed: found.SharesFailed, Problems: lineTexts(found.Problems),
 	}
 	for _, d := range found.Disks {
 		out.Disks = append(out.Disks, wireDisk(d))

@@ -373,8 +373,13 @@ type DescribeNodeResponse struct {
 	Sessions []*Session `protobuf:"bytes,8,rep,name=sessions,proto3" json:"sessions,omitempty"`
 	// Whether sessions were listed. They are not if the iscsi group is not served.
 	SessionsListed bool `protobuf:"varint,9,opt,name=sessions_listed,json=sessionsListed,proto3" json:"sessions_listed,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Whether a fault keeps some of the volumes, links or shares out of this answer. A problem says
+	// why.
+	VolumesFailed bool `protobuf:"varint,10,opt,name=volumes_failed,json=volumesFailed,proto3" json:"volumes_failed,omitempty"`
+	LinksFailed   bool `protobuf:"varint,11,opt,name=links_failed,json=linksFailed,proto3" json:"links_failed,omitempty"`
+	SharesFailed  bool `protobuf:"varint,12,opt,name=shares_failed,json=sharesFailed,proto3" json:"shares_failed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DescribeNodeResponse) Reset() {
@@ -466,6 +471,27 @@ func (x *DescribeNodeResponse) GetSessions() []*Session {
 func (x *DescribeNodeResponse) GetSessionsListed() bool {
 	if x != nil {
 		return x.SessionsListed
+	}
+	return false
+}
+
+func (x *DescribeNodeResponse) GetVolumesFailed() bool {
+	if x != nil {
+		return x.VolumesFailed
+	}
+	return false
+}
+
+func (x *DescribeNodeResponse) GetLinksFailed() bool {
+	if x != nil {
+		return x.LinksFailed
+	}
+	return false
+}
+
+func (x *DescribeNodeResponse) GetSharesFailed() bool {
+	if x != nil {
+		return x.SharesFailed
 	}
 	return false
 }
@@ -1374,7 +1400,7 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\x05links\x18\x01 \x01(\bR\x05links\x12\x16\n" +
 	"\x06shares\x18\x02 \x01(\bR\x06shares\x12#\n" +
 	"\rshare_answers\x18\x03 \x01(\bR\fshareAnswers\x12\x1a\n" +
-	"\bsessions\x18\x04 \x01(\bR\bsessions\"\xae\x03\n" +
+	"\bsessions\x18\x04 \x01(\bR\bsessions\"\x9d\x04\n" +
 	"\x14DescribeNodeResponse\x12/\n" +
 	"\x05disks\x18\x01 \x03(\v2\x19.csiproxy.inspect.v1.DiskR\x05disks\x125\n" +
 	"\avolumes\x18\x02 \x03(\v2\x1b.csiproxy.inspect.v1.VolumeR\avolumes\x12/\n" +
@@ -1384,7 +1410,11 @@ const file_github_com_kubernetes_csi_csi_proxy_client_extension_inspect_v1_api_p
 	"\x06shares\x18\x06 \x03(\v2\x1a.csiproxy.inspect.v1.ShareR\x06shares\x12#\n" +
 	"\rshares_listed\x18\a \x01(\bR\fsharesListed\x128\n" +
 	"\bsessions\x18\b \x03(\v2\x1c.csiproxy.inspect.v1.SessionR\bsessions\x12'\n" +
-	"\x0fsessions_listed\x18\t \x01(\bR\x0esessionsListed\"\xd2\x05\n" +
+	"\x0fsessions_listed\x18\t \x01(\bR\x0esessionsListed\x12%\n" +
+	"\x0evolumes_failed\x18\n" +
+	" \x01(\bR\rvolumesFailed\x12!\n" +
+	"\flinks_failed\x18\v \x01(\bR\vlinksFailed\x12#\n" +
+	"\rshares_failed\x18\f \x01(\bR\fsharesFailed\"\xd2\x05\n" +
 	"\x04Disk\x12\x1b\n" +
 	"\x06number\x18\x01 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x16\n" +
 	"\x06device\x18\x02 \x01(\tR\x06device\x12\"\n" +
