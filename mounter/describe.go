@@ -21,7 +21,8 @@ func (d *daemon) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.
 		return nil, d.explainInspector(err)
 	}
 	description := &nodeapi.Description{
-		LinksSearched: response.LinksSearched, SharesListed: response.SharesListed, Problems: response.Problems,
+		LinksSearched: response.LinksSearched, SharesListed: response.SharesListed,
+		VolumesFailed: response.VolumesFailed, LinksFailed: response.LinksFailed, SharesFailed: response.SharesFailed, Problems: response.Problems,
 	}
 	for _, v := range response.Volumes {
 		description.Volumes = append(description.Volumes, nodeapi.Volume{

@@ -19,8 +19,8 @@ func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !found.LinksSearched {
-		return nil, newError(failure.Unavailable, "search for links", "", "%s", told(found.Problems))
+	if !found.LinksSearched || found.VolumesFailed || found.LinksFailed || found.SharesFailed {
+		return nil, newError(failure.Unavailable, "look for mounts", "", "%s", told(found.Problems))
 	}
 	for _, problem := range found.Problems {
 		klog.FromContext(ctx).Info("The list of mounts may lack some", "problem", problem)
@@ -57,12 +57,17 @@ func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
 	return points, nil
 }
 
+// mountPoint leaves out whether a volume is read-only if its disk does not tell.
 func mountPoint(v nodeapi.Volume, id, path string) mount.MountPoint {
-	access := "rw"
-	if v.ReadOnly != nil && *v.ReadOnly {
-		access = "ro"
+	point := mount.MountPoint{Device: id, Path: strings.TrimSuffix(path, `\`), Type: v.FileSystem}
+	switch {
+	case v.ReadOnly == nil:
+	case *v.ReadOnly:
+		point.Opts = []string{"ro"}
+	default:
+		point.Opts = []string{"rw"}
 	}
-	return mount.MountPoint{Device: id, Path: strings.TrimSuffix(path, `\`), Type: v.FileSystem, Opts: []string{access}}
+	return point
 }
 
 // pathKey compares paths as Windows does, with or without a backslash at the end.

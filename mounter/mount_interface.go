@@ -124,8 +124,10 @@ func (m *Mounter) unmount(ctx context.Context, path string) error {
 }
 
 // List implements mount.Interface. The Device of a mount is the id of its volume, or the share; pods'
-// links to it have the same. In the mode Daemon the list comes from the inspector, on the pipe of
-// the group system.
+// links to it have the same. Opts has ro or rw, or neither if the disk does not tell. In the mode
+// Daemon the list comes from the inspector, on the pipe of the group system.
+//
+// If Windows does not tell all mounts, List fails with the class Unavailable.
 func (m *Mounter) List() ([]mount.MountPoint, error) {
 	points, err := m.list(m.ctx)
 	return points, during("list mounts", "", err)

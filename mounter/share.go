@@ -76,20 +76,32 @@ func (m *Mounter) shareOf(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	found, err := m.node.describe(ctx, nodeapi.Links, nodeapi.Shares)
+	if err == nil && found.LinksFailed && shareAt(found, path) == "" {
+		// The links that this process, or the daemon, has made are known without a search.
+		found, err = m.node.describe(ctx, nodeapi.Shares)
+	}
 	switch {
 	case cannotTell(err):
 		klog.FromContext(ctx).Info("Share stays connected, because the daemon does not tell to which share the link leads", "path", path, "reason", err.Error())
 		return "", nil
 	case err != nil:
 		return "", err
+	case found.SharesFailed:
+		return "", newError(failure.Unavailable, "look for the share of", path, "%s", told(found.Problems))
 	}
-	if !found.SharesListed { // or the daemon does not serve them
-		klog.FromContext(ctx).Info("Share stays connected, if the path is one, because the node does not list shares", "path", path, "problems", found.Problems)
+	remote := shareAt(found, path)
+	if remote == "" && (!found.SharesListed || !found.LinksSearched) { // or the daemon does not serve them
+		klog.FromContext(ctx).Info("Share stays connected, if the path is one, because the node does not tell", "path", path, "problems", found.Problems)
 	}
+	return remote, nil
+}
+
+// shareAt returns the mapped share of a link, or "".
+func shareAt(found *nodeapi.Description, path string) string {
 	for _, share := range found.Shares {
 		if slices.ContainsFunc(share.Links, func(link string) bool { return pathKey(link) == pathKey(path) }) {
-			return share.Remote, nil
+			return share.Remote
 		}
 	}
-	return "", nil
+	return ""
 }

@@ -119,7 +119,7 @@ func (m *Mounter) release(ctx context.Context, number uint32) error {
 func (m *Mounter) takeOffline(ctx context.Context, number uint32) error {
 	volumes, err := m.node.volumes(ctx, number)
 	if err != nil {
-		return ignoreMissing(err)
+		return m.unlessGone(ctx, number, err)
 	}
 	if len(volumes) > 0 { // it is online
 		paths, err := m.mountPaths(ctx, volumes)
@@ -132,7 +132,19 @@ func (m *Mounter) takeOffline(ctx context.Context, number uint32) error {
 			return nil
 		}
 	}
-	return ignoreMissing(m.node.setOnline(ctx, number, false))
+	return m.unlessGone(ctx, number, m.node.setOnline(ctx, number, false))
+}
+
+// unlessGone forgives an error if the disk is gone. One question that a disk does not answer is no
+// proof of that.
+func (m *Mounter) unlessGone(ctx context.Context, number uint32, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, sizeErr := m.node.diskSize(ctx, number); sizeErr != nil {
+		return ignoreMissing(sizeErr)
+	}
+	return err
 }
 
 // cannotTell reports whether the daemon has no inspector, or the container does not have its pipe. An
