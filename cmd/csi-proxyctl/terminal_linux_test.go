@@ -258,6 +258,39 @@ func TestTerminal_QuestionEndsWithCtrlC(t *testing.T) {
 	}
 }
 
+// TestTerminal_DangerousCommandsAsk: in a terminal they ask; in a pipe they refuse, and take no
+// answer from it.
+func TestTerminal_DangerousCommandsAsk(t *testing.T) {
+	node := startNode(t)
+	online := func() bool {
+		info, err := node.DiskInfo(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !info.Offline
+	}
+	term := startInTerminal(t, "disk", "offline", "3")
+	term.await("Take disk 3 offline?")
+	term.press("n\n")
+	term.exit(command.ExitFailure)
+	if !online() {
+		t.Error("the disk is offline after no")
+	}
+	cmd, output := program(t, "disk", "offline", "3")
+	cmd.Stdin = strings.NewReader("y\n")
+	_ = cmd.Run() // the test checks the exit code
+	if got := cmd.ProcessState.ExitCode(); got != command.ExitUsage || !online() || !strings.Contains(output.String(), "--yes") {
+		t.Errorf("in a pipe: exit code %d, online %v\n%s", got, online(), output)
+	}
+	term = startInTerminal(t, "disk", "offline", "3")
+	term.await("[y/N] ")
+	term.press("y\n")
+	term.exit(command.ExitOK)
+	if online() {
+		t.Error("the disk is online after yes")
+	}
+}
+
 // TestTerminal_Timeout: --timeout does not include prompts.
 func TestTerminal_Timeout(t *testing.T) {
 	startNode(t)

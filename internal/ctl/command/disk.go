@@ -61,12 +61,7 @@ func (a *app) disk() *cobra.Command {
 			long:    "Bring a disk online (SetDiskState). Does nothing if it is online.",
 			example: "  csi-proxyctl disk online 3",
 		}, setDiskState(true)),
-		a.onDisk(page{
-			use:     "offline DISK",
-			short:   "Take a disk offline",
-			long:    "Take a disk offline (SetDiskState) and dismount its volumes. Refuses the system disk. Does nothing if the disk is offline.",
-			example: "  csi-proxyctl disk offline 3",
-		}, setDiskState(false)),
+		a.diskOffline(),
 		a.onDisk(page{
 			use:   "writable DISK",
 			short: "Make a read-only disk writable",
@@ -96,13 +91,17 @@ The published API has no such call, so this needs a csi-proxy that has its own.`
 
 // onDisk makes a command whose argument is a disk number.
 func (a *app) onDisk(p page, run func(ctx context.Context, s *session, disk uint32) error) *cobra.Command {
-	return a.leaf(p, 1, func(ctx context.Context, s *session, args []string) error {
+	return a.leaf(p, 1, onDiskNumber(run))
+}
+
+func onDiskNumber(run func(ctx context.Context, s *session, disk uint32) error) runner {
+	return func(ctx context.Context, s *session, args []string) error {
 		disk, err := parseDisk(args[0])
 		if err != nil {
 			return err
 		}
 		return run(ctx, s, disk)
-	})
+	}
 }
 
 func parseDisk(text string) (uint32, error) {
@@ -243,34 +242,30 @@ func setDiskState(online bool) func(ctx context.Context, s *session, disk uint32
 	}
 }
 
+func (a *app) diskOffline() *cobra.Command {
+	find := onDiskEffect("take it offline", "Take disk %d offline? Its volumes are dismounted, and pods that use them fail.",
+		func(d inventory.Disk) bool { return d.Online != nil && !*d.Online })
+	return a.dangerous(page{
+		use:   "offline DISK",
+		short: "Take a disk offline",
+		long: `Take a disk offline (SetDiskState) and dismount its volumes. Asks for confirmation; scripts
+use --yes. Refuses the system disk. Does nothing if the disk is offline.`,
+		example: "  csi-proxyctl disk offline 3 --dry-run\n  csi-proxyctl disk offline 3 --yes",
+	}, find, onDiskNumber(setDiskState(false)), nil)
+}
+
 func (a *app) diskReadOnly() *cobra.Command {
-	var yes bool
-	c := a.interactive(page{
+	find := onDiskEffect("make it read-only", "Make disk %d read-only? Writes to its volumes will fail.",
+		func(d inventory.Disk) bool { return d.ReadOnly != nil && *d.ReadOnly })
+	return a.dangerous(page{
 		use:   "read-only DISK",
 		short: "Make a disk read-only",
 		long: `Make a disk read-only: writes to its volumes fail, also those of running pods. Asks for
-confirmation. Refuses the system disk. Does nothing if the disk is read-only.
+confirmation; scripts use --yes. Refuses the system disk. Does nothing if the disk is read-only.
 
 The published API has no such call, so this needs a csi-proxy that has its own.`,
 		example: "  csi-proxyctl disk read-only 3\n  csi-proxyctl disk read-only 3 --yes",
-	}, 1, func(ctx context.Context, s *session, args []string) error {
-		disk, err := parseDisk(args[0])
-		if err != nil {
-			return err
-		}
-		if !yes {
-			confirmed, err := a.confirm(ctx, fmt.Sprintf("Make disk %d read-only? Writes to its volumes will fail.", disk))
-			if err != nil {
-				return err
-			}
-			if !confirmed {
-				return fmt.Errorf("disk %d not changed: not confirmed", disk)
-			}
-		}
-		return a.bounded(ctx, func(ctx context.Context) error { return setDiskReadOnly(ctx, s, disk, true) })
-	})
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
-	return c
+	}, find, onDiskNumber(func(ctx context.Context, s *session, disk uint32) error { return setDiskReadOnly(ctx, s, disk, true) }), nil)
 }
 
 // setDiskReadOnly uses a service of csi-proxy that is not published. Without it there is diskpart.

@@ -24,10 +24,10 @@ import (
 // arguments are valid arguments for every command that makes calls.
 var arguments = map[string]string{
 	"disk list": "", "disk ids": "", "disk locations": "", "disk rescan": "",
-	"disk stats": "1", "disk state": "1", "disk online": "1", "disk offline": "1", "disk partition": "1", "disk writable": "1", "disk read-only": "1 --yes",
-	"volume list": "", "volume stats": "v", "volume formatted": "v", "volume format": "v", "volume mount": `v C:\x`, "volume unmount": `v C:\x`,
+	"disk stats": "1", "disk state": "1", "disk online": "1", "disk offline": "1 --yes", "disk partition": "1", "disk writable": "1", "disk read-only": "1 --yes",
+	"volume list": "", "volume stats": "v", "volume formatted": "v", "volume format": "v --yes", "volume mount": `v C:\x`, "volume unmount": `v C:\x`,
 	"volume resize": "v 1Gi", "volume flush": "v", "volume of-path": `C:\x`, "volume closest": `C:\x`, "volume disk": "v", "volume life": "--disk 1 --yes",
-	"fs exists": `C:\x`, "fs mkdir": `C:\x`, "fs rmdir": `C:\x`, "fs rm-contents": `C:\x`, "fs link": `C:\x C:\y`, "fs is-link": `C:\x`,
+	"fs exists": `C:\x`, "fs mkdir": `C:\x`, "fs rmdir": `C:\x`, "fs rm-contents": `C:\x --yes`, "fs link": `C:\x C:\y`, "fs is-link": `C:\x`,
 	"smb map": `\\s\d --user u --password-stdin`, "smb unmap": `\\s\d`,
 	"iscsi portal add": "p", "iscsi portal list": "", "iscsi portal remove": "p", "iscsi portal discover": "p",
 	"iscsi connect": "p iqn", "iscsi disconnect": "p iqn", "iscsi disks": "p iqn", "iscsi mutual-chap": "--secret-stdin",

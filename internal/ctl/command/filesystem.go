@@ -30,12 +30,13 @@ Quote it, because shells interpret backslashes.`,
 			example: `  csi-proxyctl fs mkdir 'C:\var\lib\kubelet\plugins\x'`,
 		}, 1, makeDir),
 		a.rmdir(),
-		a.leaf(page{
-			use:     "rm-contents PATH",
-			short:   "Remove the contents of a directory",
-			long:    "Remove the contents of a directory but not the directory (RmdirContents). Removes links, but not their targets.",
-			example: `  csi-proxyctl fs rm-contents 'C:\var\lib\kubelet\plugins\x\cache'`,
-		}, 1, removeContents),
+		a.dangerous(page{
+			use:   "rm-contents PATH",
+			short: "Remove the contents of a directory",
+			long: `Remove the contents of a directory but not the directory (RmdirContents). Removes links,
+but not their targets. Asks for confirmation; scripts use --yes.`,
+			example: `  csi-proxyctl fs rm-contents --yes 'C:\var\lib\kubelet\plugins\x\cache'`,
+		}, removeEffect("remove its contents", "Remove everything in %s?"), removeContents, nil),
 		a.leaf(page{
 			use:     "link SOURCE TARGET",
 			short:   "Create a link at TARGET that points to SOURCE",
@@ -53,15 +54,24 @@ Quote it, because shells interpret backslashes.`,
 
 func (a *app) rmdir() *cobra.Command {
 	var force bool
-	c := a.leaf(page{
-		use:     "rmdir PATH",
-		short:   "Remove a directory or a link",
-		long:    "Remove a directory or a link (Rmdir). Does nothing if it does not exist.",
-		example: `  csi-proxyctl fs rmdir --force 'C:\var\lib\kubelet\plugins\x'`,
-	}, 1, func(ctx context.Context, s *session, args []string) error {
+	find := func(ctx context.Context, s *session, args []string) (effect, error) {
+		action := "remove it if it is empty"
+		if force {
+			action = "remove it with its contents"
+		}
+		return removeEffect(action, "Remove %s with everything in it?")(ctx, s, args)
+	}
+	c := a.dangerous(page{
+		use:   "rmdir PATH",
+		short: "Remove a directory or a link",
+		long: `Remove a directory or a link (Rmdir). Does nothing if it does not exist. With --force it asks
+for confirmation; scripts use --yes.`,
+		example: `  csi-proxyctl fs rmdir 'C:\var\lib\kubelet\plugins\x'
+  csi-proxyctl fs rmdir --force --yes 'C:\var\lib\kubelet\plugins\x'`,
+	}, find, func(ctx context.Context, s *session, args []string) error {
 		request := &filesystemv2alpha1.RmdirRequest{Path: args[0], Force: force}
 		return s.change(ctx, "filesystem", "Rmdir", request, &filesystemv2alpha1.RmdirResponse{}, args[0], "removed")
-	})
+	}, func() bool { return !force })
 	c.Flags().BoolVar(&force, "force", false, "also remove a file, or a directory with its contents")
 	return c
 }

@@ -58,12 +58,8 @@ The exit code is 4 if stale mounts are left, or if a directory could not be sear
 				return a.healed(s, found)
 			}
 			fmt.Fprint(s.err, staleText(s.Printer, found))
-			confirmed, err := a.confirm(ctx, fmt.Sprintf("Remove %d links?", removable))
-			if err != nil {
+			if err := a.mustConfirm(ctx, fmt.Sprintf("Remove %d links?", removable), "node"); err != nil {
 				return err
-			}
-			if !confirmed {
-				return fmt.Errorf("node not changed: not confirmed")
 			}
 		}
 		found, err := a.healNode(ctx, s, false)

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strings"
@@ -43,12 +42,8 @@ an existing --path.`,
 			return err
 		}
 		if !yes {
-			confirmed, err := a.confirm(ctx, l.question())
-			if err != nil {
+			if err := a.mustConfirm(ctx, l.question(), fmt.Sprintf("disk %d", disk)); err != nil {
 				return err
-			}
-			if !confirmed {
-				return fmt.Errorf("disk %d not changed: not confirmed", disk)
 			}
 		}
 		return a.bounded(ctx, l.run)
@@ -58,28 +53,6 @@ an existing --path.`,
 	c.Flags().BoolVar(&takeOnline, "take-online", false, "accept an offline disk; it goes offline again if it is not blank")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return c
-}
-
-// confirm asks on standard error, because standard output is for results. It ends with ctx
-// even if there is no answer.
-func (a *app) confirm(ctx context.Context, question string) (bool, error) {
-	fmt.Fprint(a.env.Err, question+" [y/N] ")
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(a.env.In).ReadString('\n') // an error means no
-		answer <- line
-	}()
-	select {
-	case <-ctx.Done():
-		fmt.Fprintln(a.env.Err)
-		return false, ctx.Err()
-	case line := <-answer:
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "y", "yes":
-			return true, nil
-		}
-		return false, nil
-	}
 }
 
 // life is one run of 'volume life'.

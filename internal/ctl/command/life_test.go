@@ -95,6 +95,7 @@ func TestLife_KeepsWhatIsNotItsOwn(t *testing.T) {
 	path := lifePath + `\mount`
 	var out, errs bytes.Buffer
 	code := command.Run(t.Context(), []string{"--endpoint-dir", n.dir, "volume", "life", "--disk", "3"}, command.Environment{
+		CanAsk: true,
 		In: readerFunc(func(b []byte) (int, error) {
 			n.expect(t, path+": created", "fs", "mkdir", path)
 			return copy(b, "y\n"), io.EOF
@@ -118,6 +119,7 @@ func TestPrompts_EndWithTheInterrupt(t *testing.T) {
 	defer interrupt()
 	var errs bytes.Buffer
 	code := command.Run(ctx, []string{"--endpoint-dir", n.dir, "volume", "life", "--disk", "3"}, command.Environment{
+		CanAsk: true,
 		In: readerFunc(func([]byte) (int, error) {
 			interrupt()
 			<-t.Context().Done()

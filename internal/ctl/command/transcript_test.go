@@ -161,6 +161,7 @@ func runWith(ctx context.Context, services *scmtest.Manager, dir, stdin string, 
 	code := command.Run(ctx, append([]string{"--endpoint-dir", dir}, args...), command.Environment{
 		In: strings.NewReader(stdin), Out: &out, Err: &errs,
 		Getenv:   func(string) string { return "" },
+		CanAsk:   stdin != "", // what is typed
 		Services: connect,
 		After:    time.After,
 	})
@@ -170,6 +171,7 @@ func runWith(ctx context.Context, services *scmtest.Manager, dir, stdin string, 
 // TestTranscripts runs the commands of each file in testdata on a new node and compares the
 // output:
 //
+//	# preset busy, in the first line, if the node is not the default one
 //	$ a command with arguments as in a shell; DIR/ is the directory of the sockets
 //	$ a command <<< a line of standard input
 //	standard output
@@ -186,11 +188,11 @@ func TestTranscripts(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			n := startNode(t, winsim.Default())
 			want, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
+			n := startNode(t, presetOf(t, string(want)))
 			if filepath.Base(file) == "sim.txt" {
 				n.stop()
 				n.control = serve.DefaultControl
@@ -217,6 +219,21 @@ func TestTranscripts(t *testing.T) {
 			t.Errorf("no command has called %s", method)
 		}
 	}
+}
+
+// presetOf returns the model that the first line of a transcript names, as in "# preset busy".
+func presetOf(t *testing.T, transcript string) winsim.Model {
+	t.Helper()
+	first, _, _ := strings.Cut(transcript, "\n")
+	name, ok := strings.CutPrefix(first, "# preset ")
+	if !ok {
+		return winsim.Default()
+	}
+	model, ok := winsim.Preset(name)
+	if !ok {
+		t.Fatalf("no preset %q", name)
+	}
+	return model
 }
 
 // compare compares with a golden file, or writes it.

@@ -38,13 +38,16 @@ tables show it.`,
 			long:    "Show whether a volume has a file system (IsVolumeFormatted).",
 			example: "  csi-proxyctl volume formatted " + exampleVolume,
 		}, volumeFormatted),
-		a.onVolume(page{
+		a.dangerous(page{
 			use:   "format VOLUME",
 			short: "Format a volume with NTFS",
-			long: `Format a volume with NTFS (FormatVolume). Does nothing if the volume has a file system,
-unless the daemon runs with -format-existing. The original csi-proxy always formats.`,
-			example: "  csi-proxyctl volume format " + exampleVolume,
-		}, volumeFormat),
+			long: `Format a volume with NTFS (FormatVolume). Asks for confirmation; scripts use --yes. Does
+nothing if the volume has a file system, unless the daemon runs with -format-existing. The
+original csi-proxy always formats.`,
+			example: "  csi-proxyctl volume format " + exampleVolume + " --yes",
+		}, formatEffect, func(ctx context.Context, s *session, args []string) error {
+			return volumeFormat(ctx, s, volumeID(args[0]))
+		}, nil),
 		a.mountCommand(page{
 			use:     "mount VOLUME PATH",
 			short:   "Mount a volume at a folder",

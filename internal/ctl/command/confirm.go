@@ -1,0 +1,293 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
+)
+
+// effect is what a command would do.
+type effect struct {
+	Object string `json:"object"`
+	Action string `json:"action"`
+	// Changes is false if the object is already as it should be.
+	Changes bool `json:"changes"`
+	// Touches are the volumes, paths and pods that the change concerns.
+	Touches []string `json:"touches"`
+	// Unknown is what could not be found out.
+	Unknown []string `json:"unknown"`
+
+	question string // yes means to do it
+}
+
+func (e effect) text() string {
+	verb := "would " + e.Action
+	if !e.Changes {
+		verb = "would change nothing"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", output.Printable(e.Object), verb)
+	for _, line := range e.Touches {
+		b.WriteString("  " + output.Printable(line) + "\n")
+	}
+	for _, line := range e.Unknown {
+		b.WriteString("  not known: " + output.Printable(line) + "\n")
+	}
+	return b.String()
+}
+
+// dangerous makes a command that asks before it runs, unless --yes is set or find says that
+// nothing would change. harmless, if it is not nil, says that there is nothing to ask.
+func (a *app) dangerous(p page, find func(ctx context.Context, s *session, args []string) (effect, error), run runner, harmless func() bool) *cobra.Command {
+	var yes, dryRun bool
+	c := a.interactive(p, 1, func(ctx context.Context, s *session, args []string) error {
+		if asks := harmless == nil || !harmless(); dryRun || asks && !yes {
+			if !dryRun {
+				if err := a.checkCanAsk(); err != nil {
+					return err
+				}
+			}
+			var found effect
+			err := a.bounded(ctx, func(ctx context.Context) (err error) {
+				found, err = find(ctx, s, args)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if dryRun {
+				return s.Value(found, found.text)
+			}
+			if found.Changes {
+				fmt.Fprint(a.env.Err, found.text())
+				if err := a.mustConfirm(ctx, found.question, found.Object); err != nil {
+					return err
+				}
+			}
+		}
+		return a.bounded(ctx, func(ctx context.Context) error { return run(ctx, s, args) })
+	})
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would happen, and change nothing")
+	return c
+}
+
+// checkCanAsk refuses to ask a script: it could wait forever, or read the input of the script.
+func (a *app) checkCanAsk() error {
+	if a.env.CanAsk {
+		return nil
+	}
+	return usagef("cannot ask for confirmation: standard input is not a terminal; use --yes")
+}
+
+// mustConfirm asks and returns an error if the answer is not yes.
+func (a *app) mustConfirm(ctx context.Context, question, object string) error {
+	if err := a.checkCanAsk(); err != nil {
+		return err
+	}
+	confirmed, err := a.confirm(ctx, question)
+	if err == nil && !confirmed {
+		err = fmt.Errorf("%s not changed: not confirmed", object)
+	}
+	return err
+}
+
+// confirm asks on standard error, because standard output is for results. It ends with ctx
+// even if there is no answer.
+func (a *app) confirm(ctx context.Context, question string) (bool, error) {
+	fmt.Fprint(a.env.Err, question+" [y/N] ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(a.env.In).ReadString('\n') // an error means no
+		answer <- line
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(a.env.Err)
+		return false, ctx.Err()
+	case line := <-answer:
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return true, nil
+		}
+		return false, nil
+	}
+}
+
+// describeFor describes the node for an effect. What does not answer becomes unknown.
+func describeFor(ctx context.Context, s *session, e *effect) inventory.Node {
+	e.Touches, e.Unknown = []string{}, []string{}
+	node, err := s.source.Node(ctx, nil, false)
+	if err != nil {
+		e.Unknown = append(e.Unknown, "what uses it: "+inventory.Reason(err))
+	}
+	return node
+}
+
+// touch adds a volume with the paths and pods that use it.
+func (e *effect) touch(v inventory.Volume) {
+	line := "volume " + inventory.ShortID(v.ID) + ", " + string(v.State)
+	if v.FileSystem != "" {
+		line = "volume " + inventory.ShortID(v.ID) + ", " + v.FileSystem
+	}
+	if v.UsedBytes != nil && v.TotalBytes != nil {
+		line += ", " + output.Size(*v.UsedBytes) + " of " + output.Size(*v.TotalBytes) + " used"
+	}
+	e.Touches = append(e.Touches, line)
+	for _, path := range append(append([]string{}, v.MountPaths...), v.Links...) {
+		e.Touches = append(e.Touches, pathLine(path))
+	}
+}
+
+// pathLine returns a path with the pod and volume that it belongs to.
+func pathLine(path string) string {
+	line := "path " + path
+	if found, ok := kubelet.Parse(path); ok && found.PodUID != "" {
+		line += " of pod " + found.PodUID
+		if found.PV != "" {
+			line += ", volume " + found.PV
+		}
+	}
+	return line
+}
+
+// onDiskEffect finds out what a change of a whole disk touches. unchanged says whether the disk is
+// already so.
+func onDiskEffect(action, question string, unchanged func(d inventory.Disk) bool) func(context.Context, *session, []string) (effect, error) {
+	return func(ctx context.Context, s *session, args []string) (effect, error) {
+		number, err := parseDisk(args[0])
+		if err != nil {
+			return effect{}, err
+		}
+		e := effect{Object: fmt.Sprintf("disk %d", number), Action: action, Changes: true, question: fmt.Sprintf(question, number)}
+		node := describeFor(ctx, s, &e)
+		found := false
+		for _, d := range node.Disks {
+			if d.Number == nil || *d.Number != number {
+				continue
+			}
+			found = true
+			e.Changes = !unchanged(d)
+			line := e.Object
+			if d.SizeBytes != nil {
+				line += ", " + output.Size(*d.SizeBytes)
+			}
+			if d.SerialNumber != "" {
+				line += ", serial " + d.SerialNumber
+			}
+			if d.System {
+				line += ": Windows runs from it, and the server refuses"
+				e.Changes = false
+			}
+			e.Touches = append(e.Touches, line)
+			for _, p := range d.Partitions {
+				if p.Volume != nil {
+					e.touch(*p.Volume)
+				}
+			}
+		}
+		for _, v := range node.Volumes { // over several disks
+			for _, disk := range v.Disks {
+				if disk == number {
+					e.touch(v)
+				}
+			}
+		}
+		if !found && len(e.Unknown) == 0 {
+			e.Unknown = append(e.Unknown, "the disk itself: the server does not list it")
+		}
+		return e, nil
+	}
+}
+
+// formatEffect finds out what formatting a volume touches.
+func formatEffect(ctx context.Context, s *session, args []string) (effect, error) {
+	id := volumeID(args[0])
+	e := effect{Object: "volume " + inventory.ShortID(id), Action: "format it with NTFS", Changes: true, question: "Format volume " + output.Printable(inventory.ShortID(id)) + "? What is on it is lost."}
+	node := describeFor(ctx, s, &e)
+	all := append([]inventory.Volume{}, node.Volumes...)
+	for _, d := range node.Disks {
+		for _, p := range d.Partitions {
+			if p.Volume != nil {
+				all = append(all, *p.Volume)
+			}
+		}
+	}
+	found := false
+	for _, v := range all {
+		if strings.EqualFold(v.ID, id) {
+			found = true
+			e.touch(v)
+			if v.State == inventory.Formatted {
+				e.Action = "keep the file system, or destroy it if the daemon runs with -format-existing or is the original"
+			}
+		}
+	}
+	if !found && len(e.Unknown) == 0 {
+		e.Unknown = append(e.Unknown, "the volume itself: the server does not list it")
+	}
+	return e, nil
+}
+
+// removeEffect finds out what removing a directory's contents touches.
+func removeEffect(action, question string) func(context.Context, *session, []string) (effect, error) {
+	return func(ctx context.Context, s *session, args []string) (effect, error) {
+		path := args[0]
+		e := effect{Object: path, Action: action, Changes: true, question: fmt.Sprintf(question, output.Printable(path))}
+		var exists filesystemv2alpha1.PathExistsResponse
+		if err := s.client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &exists); err != nil {
+			return e, err
+		}
+		e.Changes, e.Touches, e.Unknown = exists.GetExists(), []string{}, []string{}
+		if !e.Changes {
+			return e, nil
+		}
+		var link filesystemv2alpha1.IsSymlinkResponse
+		if err := s.client.Do(ctx, "filesystem", "IsSymlink", &filesystemv2alpha1.IsSymlinkRequest{Path: path}, &link); err == nil && link.GetIsSymlink() {
+			e.Action = "remove the link or mounted folder, and nothing behind it"
+			return e, nil
+		}
+		node := describeFor(ctx, s, &e)
+		e.touchBelow(node, path)
+		e.Unknown = append(e.Unknown, "how many files it has: the API does not list files")
+		return e, nil
+	}
+}
+
+// touchBelow adds the mounts and links below a directory, whose targets stay.
+func (e *effect) touchBelow(node inventory.Node, dir string) {
+	prefix := strings.ToLower(strings.TrimRight(dir, `\`)) + `\`
+	add := func(what string, paths ...string) {
+		for _, path := range paths {
+			if strings.HasPrefix(strings.ToLower(path), prefix) {
+				e.Touches = append(e.Touches, pathLine(path)+what)
+			}
+		}
+	}
+	all := append([]inventory.Volume{}, node.Volumes...)
+	for _, d := range node.Disks {
+		for _, p := range d.Partitions {
+			if p.Volume != nil {
+				all = append(all, *p.Volume)
+			}
+		}
+	}
+	for _, v := range all {
+		add(": a mount of volume "+inventory.ShortID(v.ID)+", whose files stay", v.MountPaths...)
+		add(": a link to volume "+inventory.ShortID(v.ID)+", whose files stay", v.Links...)
+	}
+	for _, share := range node.Shares {
+		add(": a link to "+share.Remote+", whose files stay", share.Links...)
+	}
+	for _, stale := range node.StaleMounts {
+		add(": a stale mount", stale.Path)
+	}
+}
