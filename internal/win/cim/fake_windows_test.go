@@ -165,6 +165,11 @@ type fakeWMI struct {
 // called notes a call, and fails it if that is its turn.
 func (w *fakeWMI) called(name string, arguments []any) error {
 	w.log = append(w.log, strings.TrimSpace(fmt.Sprintln(append([]any{name}, arguments...)...)))
+	return w.failure(name)
+}
+
+// failure is the error of a call if it is its turn.
+func (w *fakeWMI) failure(name string) error {
 	if errs := w.fail[name]; len(errs) > 0 {
 		w.fail[name] = errs[1:]
 		return errs[0]
@@ -254,7 +259,7 @@ func (w *fakeWMI) properties() *fakeObject {
 	return newFake("properties", map[string]member{
 		"Item": func(arguments []any) (any, error) {
 			name := arguments[0].(string)
-			if err := w.called("Properties_.Item", nil); err != nil {
+			if err := w.failure("Properties_.Item"); err != nil {
 				return nil, err
 			}
 			return newFake("property", map[string]member{
