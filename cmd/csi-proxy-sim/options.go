@@ -68,13 +68,16 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		return serve.Run(ctx, node, cfg)
 	}
 	m := metrics.New(metrics.Config{ // no calls to Windows to count
-		Version: version.String(),
+		Storage: flags.StorageMetrics, Version: version.String(),
 		SMBMappings: func(ctx context.Context) (int, error) {
 			mappings, err := node.SMBMappings(ctx)
 			return len(mappings), err
 		},
 	})
 	cfg.Observer, cfg.StaleMounts = m, m
+	if flags.StorageMetrics {
+		cfg.Storage = m
+	}
 	ready := cfg.Ready
 	cfg.Ready = func() { ready(); m.Ready() }
 	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })

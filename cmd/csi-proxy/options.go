@@ -74,7 +74,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		return daemon.Serve(ctx, cfg)
 	}
 	m := metrics.New(metrics.Config{
-		Version: version.String(), Abandoned: local.Abandoned, Stuck: local.Stuck,
+		Storage: flags.StorageMetrics, Version: version.String(), Abandoned: local.Abandoned, Stuck: local.Stuck,
 		SMBMappings: func(ctx context.Context) (int, error) {
 			mappings, err := local.Machine().SMBMappings(ctx)
 			return len(mappings), err
@@ -82,6 +82,9 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	})
 	local.Observe(m.WindowsCall)
 	cfg.Observer, cfg.StaleMounts = m, m
+	if flags.StorageMetrics {
+		cfg.Storage = m
+	}
 	cfg.Ready = func() { m.Ready(); notify.Ready() }
 	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return daemon.Serve(ctx, cfg) })
 }

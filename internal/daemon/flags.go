@@ -26,6 +26,7 @@ type Flags struct {
 	FormatOver      bool
 	Format          volumeapi.FormatOptions
 	MetricsAddress  string
+	StorageMetrics  bool
 	Privacy         bool
 	RefuseOtherUser bool
 	Heal            HealMode
@@ -72,6 +73,8 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 	f.registerFormat(fs)
 	fs.StringVar(&f.MetricsAddress, "metrics-bind-address", "",
 		"`host:port` to serve /metrics, /healthz and /readyz on; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
+	fs.BoolVar(&f.StorageMetrics, "metrics-storage", true,
+		"look at disks, volumes and shares for the metrics, at most every 30 s and only while metrics are read")
 	fs.BoolVar(&f.Privacy, "require-privacy", true,
 		"map only shares of SMB servers that encrypt; set it to false for old servers")
 	fs.BoolVar(&f.RefuseOtherUser, "smb-refuse-other-user", false,

@@ -15,6 +15,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -29,8 +30,9 @@ type Config struct {
 	RefuseOtherUser bool // see smb.RefuseOtherUser
 	Format          volumeapi.FormatOptions
 	Heal            HealMode
-	StaleMounts     StaleObserver // may be nil
-	APIGroups       []string      // see grpcapi.Select
+	StaleMounts     StaleObserver   // may be nil
+	Storage         StorageObserver // may be nil
+	APIGroups       []string        // see grpcapi.Select
 	Pipe            pipe.Config
 	SocketDir       string // of Unix sockets; empty means client.SocketDir
 	StopTimeout     time.Duration
@@ -48,6 +50,14 @@ func Serve(ctx context.Context, cfg Config) error {
 	services, err := Services(cfg, endpoints)
 	if err != nil {
 		return UsageError{err}
+	}
+	var look func(context.Context) (*node.Description, error)
+	if cfg.Storage != nil {
+		machine, parts, err := storageFor(cfg, endpoints)
+		if err != nil {
+			return UsageError{err}
+		}
+		look = func(ctx context.Context) (*node.Description, error) { return machine.Describe(ctx, parts...) }
 	}
 	// What runs in the background ends before Serve returns.
 	var background sync.WaitGroup
@@ -76,6 +86,9 @@ func Serve(ctx context.Context, cfg Config) error {
 			}
 			if services.Healer != nil && (cfg.Heal == HealReport || cfg.Heal == HealRemove) {
 				background.Go(func() { healAtStart(ctx, services.Healer, cfg.Heal, time.After) })
+			}
+			if look != nil {
+				background.Go(func() { describe(ctx, cfg.Storage, look, time.After) })
 			}
 		},
 	})

@@ -179,6 +179,7 @@ func TestSchema(t *testing.T) {
 		`log: {level: null}`:                      "level",
 		`metrics: null`:                           "metrics",
 		`metrics: {port: null}`:                   "port",
+		`metrics: {storage: null}`:                "storage",
 		`monitoring: null`:                        "monitoring",
 		`monitoring: {serviceMonitor: null}`:      "serviceMonitor",
 		`nodeSelector: null`:                      "nodeSelector",

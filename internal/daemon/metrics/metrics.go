@@ -44,6 +44,9 @@ type Config struct {
 	Stuck func() int
 	// SMBMappings is the number of SMB shares that this machine has mapped for all its users.
 	SMBMappings func(context.Context) (int, error)
+	// Storage adds the metrics of the node's storage. Without it, the methods Storage and StorageWanted
+	// have no effect.
+	Storage bool
 }
 
 // Metrics collects the metrics. Its methods may be called concurrently.
@@ -67,6 +70,8 @@ type Metrics struct {
 	staleMu      sync.Mutex
 	staleMounts  *prometheus.GaugeVec
 	staleRemoved *prometheus.CounterVec
+
+	storage storage
 }
 
 // New returns metrics with all counters at zero.
@@ -95,6 +100,7 @@ func New(cfg Config) *Metrics {
 			Help: "Connections that were refused or ended because of a limit.",
 		}, []string{"process", "reason"}),
 		processes: map[string]bool{},
+		storage:   storage{wanted: make(chan struct{}, 1), now: time.Now},
 		windowsCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "windows_calls_total",
 			Help: "Calls to Windows that can hang, by kind and by the error code of Windows; 0 is success.",
@@ -142,6 +148,9 @@ func (m *Metrics) registerSources(cfg Config) {
 	}
 	if cfg.SMBMappings != nil {
 		m.registry.MustRegister(&mappings{count: cfg.SMBMappings})
+	}
+	if cfg.Storage {
+		m.registry.MustRegister(&m.storage)
 	}
 }
 

@@ -43,6 +43,7 @@ func newMetrics() *metrics.Metrics {
 		Abandoned:   func() int64 { return 3 },
 		Stuck:       func() int { return 2 },
 		SMBMappings: func(context.Context) (int, error) { return 5, nil },
+		Storage:     true,
 	})
 }
 
@@ -78,6 +79,7 @@ func TestNames(t *testing.T) {
 	m.ConnectionEnded("driver.exe", "too many connections")
 	m.WindowsCall("ask a disk", time.Second, nil)
 	m.StaleMounts([]node.StaleMount{{Driver: "disk.csi", State: node.Kept}, {Driver: "disk.csi", State: node.Removed}})
+	m.Storage(brokenNode())
 	var got strings.Builder
 	lines := scrape(t, m)
 	for _, line := range lines {
@@ -162,6 +164,7 @@ func TestMetrics_StaleMounts(t *testing.T) {
 	})
 	m.StaleMounts([]node.StaleMount{{Driver: "disk.csi", State: node.Kept}, {Driver: "disk.csi", State: node.Removed}})
 	m.StaleMounts([]node.StaleMount{{Driver: "disk.csi", State: node.Kept}, {Driver: "disk.csi", State: node.Removed}})
+	m.Storage(brokenNode())
 	var got []string
 	for _, line := range scrape(t, m) {
 		if strings.HasPrefix(line, "csi_proxy_stale_mounts") {

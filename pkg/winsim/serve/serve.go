@@ -55,6 +55,8 @@ type Config struct {
 	Heal HealMode
 	// StaleMounts is called after each look for stale mounts; may be nil.
 	StaleMounts StaleObserver
+	// Storage is called with descriptions of the node's storage, when it asks; may be nil.
+	Storage StorageObserver
 	// Ready is called when every endpoint listens; may be nil.
 	Ready func()
 }
@@ -68,6 +70,9 @@ type HealMode = daemon.HealMode
 
 // StaleObserver is called with what was found about stale mounts.
 type StaleObserver = daemon.StaleObserver
+
+// StorageObserver asks for descriptions of the node's storage.
+type StorageObserver = daemon.StorageObserver
 
 // Run serves the node until ctx ends, then stops gracefully and returns nil. An error names the
 // endpoint that failed.
@@ -106,6 +111,7 @@ func runAPI(ctx context.Context, node *winsim.Node, cfg Config) error {
 		RefuseOtherUser: cfg.RefuseOtherUser,
 		Heal:            cfg.Heal,
 		StaleMounts:     cfg.StaleMounts,
+		Storage:         cfg.Storage,
 		APIGroups:       cfg.APIGroups,
 		SocketDir:       cfg.SocketDir,
 		StopTimeout:     cfg.StopTimeout,

@@ -39,6 +39,9 @@
 {{- else if eq .Values.metrics.bind "node" }}
 - -metrics-bind-address=[$(NODE_ADDRESS)]:{{ int .Values.metrics.port }}
 {{- end }}
+{{- if and (ne .Values.metrics.bind "none") (not .Values.metrics.storage) }}
+- -metrics-storage=false
+{{- end }}
 {{- with .Values.log.file }}
 - {{ printf "-log_file=%s" . | toYaml }}
 - -logtostderr=false
