@@ -20,11 +20,13 @@ func (a *app) doctor() *cobra.Command {
 	var logFile, serviceName string
 	c := a.leaf(page{
 		use:   "doctor",
-		short: "Diagnose common problems of the daemon, and suggest remedies",
+		short: "Diagnose problems of the daemon and of the storage, and suggest remedies",
 		long: `Check the endpoints (missing, owned by another process, unhealthy, split between
 processes), versions, the service (installed, start type, recovery), working directories,
-the iSCSI initiator, the SAN policy, long paths and the log file. Findings come with a
-remedy. For disks and volumes, run 'csi-proxyctl node'.
+the iSCSI initiator, the SAN policy, long paths and the log file; and the storage of the
+node: disks, volumes, mounts, links, shares and iSCSI sessions, with the warnings of
+'csi-proxyctl node --ask-shares'. Findings come with a remedy. The last line says what was
+not checked.
 
 The exit code is 0 without problems, and 4 after a warning or an error.`,
 		example: `  csi-proxyctl doctor
@@ -64,18 +66,30 @@ func diagnosis(p *output.Printer, found []doctor.Finding) string {
 		if f.Bad() {
 			bad++
 		}
+		f.Text, f.Remedy = output.Printable(f.Text), output.Printable(f.Remedy)
 		fmt.Fprintf(&b, "%s%s  %-19s  %s\n", p.Paint(levelStyles[f.Level], string(f.Level)), strings.Repeat(" ", len(doctor.Warning)-len(f.Level)), f.Check, f.Text)
 		if f.Remedy != "" {
 			fmt.Fprintf(&b, "%31s%s\n", "", p.Paint(output.Bold, "→ "+f.Remedy))
 		}
 	}
-	switch bad {
-	case 0:
-		b.WriteString("No problems found. The node's storage was not checked; run 'csi-proxyctl node'.\n")
-	case 1:
+	var skipped []string
+	for _, f := range found {
+		if f.Skipped && !slices.Contains(skipped, f.Check) {
+			skipped = append(skipped, f.Check)
+		}
+	}
+	switch {
+	case bad == 0 && len(skipped) == 0:
+		b.WriteString("Nothing needs to be done.\n")
+	case bad == 0:
+		b.WriteString("No problems found in what was checked.\n")
+	case bad == 1:
 		b.WriteString("1 finding needs attention.\n")
 	default:
 		fmt.Fprintf(&b, "%d findings need attention.\n", bad)
+	}
+	if len(skipped) > 0 {
+		fmt.Fprintf(&b, "Not checked: %s.\n", strings.Join(skipped, ", "))
 	}
 	return b.String()
 }

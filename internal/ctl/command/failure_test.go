@@ -28,8 +28,8 @@ var arguments = map[string]string{
 	"volume list": "", "volume stats": "v", "volume formatted": "v", "volume format": "v --yes", "volume mount": `v C:\x`, "volume unmount": `v C:\x`,
 	"volume resize": "v 1Gi", "volume flush": "v", "volume of-path": `C:\x`, "volume closest": `C:\x`, "volume disk": "v", "volume life": "--disk 1 --yes",
 	"fs exists": `C:\x`, "fs mkdir": `C:\x`, "fs rmdir": `C:\x`, "fs rm-contents": `C:\x --yes`, "fs link": `C:\x C:\y`, "fs is-link": `C:\x`,
-	"smb map": `\\s\d --user u --password-stdin`, "smb unmap": `\\s\d`,
-	"iscsi portal add": "p", "iscsi portal list": "", "iscsi portal remove": "p", "iscsi portal discover": "p",
+	"smb list": "", "smb map": `\\s\d --user u --password-stdin`, "smb unmap": `\\s\d`,
+	"iscsi portal add": "p", "iscsi portal list": "", "iscsi portal remove": "p", "iscsi portal discover": "p", "iscsi sessions": "",
 	"iscsi connect": "p iqn", "iscsi disconnect": "p iqn", "iscsi disks": "p iqn", "iscsi mutual-chap": "--secret-stdin",
 	"system bios": "", "system service get": "s", "system service start": "s", "system service stop": "s",
 	"node": "", "node heal": "--yes", "web": "",
@@ -44,7 +44,7 @@ func eachCommand(t *testing.T, check func(t *testing.T, args []string)) {
 	for _, c := range leaves(command.Root()) {
 		path := strings.TrimPrefix(c.CommandPath(), "csi-proxyctl ")
 		switch path {
-		case "watch", "versions", "doctor": // they report errors as results
+		case "watch", "version", "versions", "doctor": // they report errors as results
 			continue
 		}
 		if strings.HasPrefix(path, "service ") {
@@ -69,7 +69,7 @@ func TestRun_EndpointMissing(t *testing.T) {
 			t.Errorf("%q lacks the gRPC code, or suggests the variable that --endpoint-dir overrides", r.err)
 		}
 	})
-	for command, code := range map[string]int{"versions": 3, "doctor": 4} {
+	for command, code := range map[string]int{"version": 0, "versions": 3, "doctor": 4} {
 		if r := run(t.Context(), "/none", "", command); r.code != code || !strings.Contains(r.out, "/none") && command == "doctor" {
 			t.Errorf("%s: got %+v, want exit code %d", command, r, code)
 		}
@@ -162,7 +162,7 @@ func TestRun_ServerDiesDuringTheCall(t *testing.T) {
 			t.Errorf("%q does not say that the server ended", r.err)
 		}
 	})
-	for args, code := range map[string]int{"versions": command.ExitUnreachable, "doctor": command.ExitFindings, "watch --count 1": command.ExitOK} {
+	for args, code := range map[string]int{"version": command.ExitOK, "versions": command.ExitUnreachable, "doctor": command.ExitFindings, "watch --count 1": command.ExitOK} {
 		t.Run(args, func(t *testing.T) {
 			s := startSilent(t)
 			go func() {
@@ -181,7 +181,7 @@ var readers = []string{
 	"node", "web", "sim show", "disk list", "disk ids", "disk locations", "disk stats", "disk state",
 	"volume list", "volume stats", "volume formatted", "volume of-path", "volume closest", "volume disk", "volume life",
 	"fs exists", "fs is-link", "iscsi portal list", "iscsi portal discover", "iscsi disks", "system bios", "system service get",
-	"smb map",
+	"smb list", "smb map", "iscsi sessions",
 }
 
 // TestRun_Interrupted: only a command that changes something says that the change may still
@@ -200,7 +200,7 @@ func TestRun_Interrupted(t *testing.T) {
 			t.Errorf("reads only: %v, got %q", reads, r.err)
 		}
 	})
-	for _, args := range []string{"watch", "versions", "doctor", "service status"} {
+	for _, args := range []string{"watch", "version", "versions", "doctor", "service status"} {
 		t.Run(args, func(t *testing.T) {
 			s := startSilent(t)
 			ctx := s.interrupt(t)

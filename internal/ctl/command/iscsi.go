@@ -10,6 +10,7 @@ import (
 
 	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
 const (
@@ -55,6 +56,15 @@ func (a *app) iscsi() *cobra.Command {
 				example: "  csi-proxyctl iscsi portal discover " + examplePortal,
 			}, discover),
 		),
+		a.leaf(page{
+			use:   "sessions",
+			short: "List the sessions of the initiator",
+			long: `List the sessions of the initiator with their disks, and the logins that Windows repeats at
+every start (PERSISTENT). One without a session is not connected.
+
+The published API has no such call, so this needs a csi-proxy that has its own.`,
+			example: "  csi-proxyctl iscsi sessions",
+		}, 0, listSessions),
 		a.connect(),
 		a.onTarget(page{
 			use:     "disconnect PORTAL IQN",
@@ -138,6 +148,32 @@ func listPortals(ctx context.Context, s *session, _ []string) error {
 		rows.Add(output.Text(p.GetTargetAddress()), output.Text(strconv.FormatUint(uint64(p.GetTargetPort()), 10)))
 	}
 	return s.Value(list, func() string { return s.Table(&rows) })
+}
+
+func listSessions(ctx context.Context, s *session, _ []string) error {
+	sessions, err := s.source.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	rows := output.Rows{Header: []string{"TARGET", "STATE", "DISKS", "PERSISTENT"}, Empty: "no sessions"}
+	for _, session := range sessions {
+		state := output.Cell{Text: "connected", Style: output.Good}
+		if session.Connections == 0 {
+			state = output.Cell{Text: "not-connected", Style: output.Bad}
+		}
+		disks := make([]string, 0, len(session.Disks))
+		for _, disk := range session.Disks {
+			disks = append(disks, strconv.FormatUint(uint64(disk), 10))
+		}
+		rows.Add(output.Text(session.Target), state, output.Text(strings.Join(disks, ",")), yesNo(&session.Persistent))
+	}
+	if err := s.Value(sessions, func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+		return err
+	}
+	for _, session := range sessions {
+		s.warnOf("session "+session.Target, session.Warnings, warning.DeadSession, warning.NoAnswer)
+	}
+	return nil
 }
 
 // words prints a list of words, one per line or as an array.

@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,15 +20,21 @@ const pathsHelp = "path whose volume to show, such as a mount; repeatable"
 
 func (a *app) node() *cobra.Command {
 	var paths []string
-	var askShares bool
+	var askShares, exitCode, problems bool
+	var filter inventory.Filter
+	var disks []string
 	c := a.leaf(page{
 		use:   "node",
-		short: "Show disks, partitions, volumes, mounts and shares as a tree, with warnings",
-		long: `Show the node's storage as a tree: disks, partitions and volumes, how full they are, where
-they are mounted, and the links to them in the working directories; and the SMB shares that
-the node has mapped. Lines with ! are warnings: disks that are offline, read-only or do not
-answer, volumes without a file system or locked, file systems smaller than their partition,
-stale mounts.
+		short: "Show problems, disks, volumes, mounts, shares and iSCSI sessions as a tree",
+		long: `Show the node's storage as a tree. Problems come first, the most urgent on top, each with the
+pods that it affects and what to do. The tree below has disks, partitions and volumes, how
+full they are, where they are mounted, and the links to them in the working directories; the
+SMB shares that the node has mapped or that links need; and iSCSI sessions. For paths of
+kubelet it shows driver, persistent volume and the UID of the pod.
+
+--disk, --pod, --pv and --driver show only what belongs to them, with its problems. The exit
+code is 1 if nothing does. --problems shows only problems. With --exit-code the exit code
+is 4 if there is a problem, or something that the server does not tell.
 
 Windows' status of a share stays ok when its server is gone or the password has changed. To
 find out, use --ask-shares: the server then opens every share, as pods do.
@@ -40,18 +48,46 @@ The information comes from the server's inspector. If the server has none, or wi
 		example: `  csi-proxyctl node
   csi-proxyctl node -o html > node.html
   csi-proxyctl node --path 'C:\var\lib\kubelet\plugins\x\globalmount'
-  csi-proxyctl node --ask-shares
+  csi-proxyctl node --problems --ask-shares --exit-code
+  csi-proxyctl node --pod 6f9619ff-8b86
+  csi-proxyctl node --pv pvc-1 -o wide
+  csi-proxyctl node -o name
   csi-proxyctl node -o json`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
+		for _, text := range disks {
+			number, err := parseDisk(text)
+			if err != nil {
+				return err
+			}
+			filter.Disks = append(filter.Disks, number)
+		}
 		node, err := s.source.Node(ctx, paths, askShares)
 		if err != nil {
 			return err
 		}
-		if a.format == output.HTML {
-			return webpage.Write(a.env.Out, node, time.Now())
+		node, found := node.Select(filter)
+		if !found {
+			return errors.New("nothing on this node matches --disk, --pod, --pv and --driver")
 		}
-		return a.draw(s, node)
+		switch bad, _ := node.Select(inventory.Filter{Problems: true}); {
+		case a.format == output.HTML:
+			err = webpage.Write(a.env.Out, node, time.Now())
+		case problems:
+			err = s.Value(bad, func() string { return node.DrawProblems(s.Printer, a.width()) })
+		default:
+			err = a.draw(s, node)
+		}
+		if err == nil && exitCode && len(node.Problems) > 0 {
+			return errFindings
+		}
+		return err
 	})
+	c.Flags().BoolVar(&problems, "problems", false, "show only problems")
+	c.Flags().StringSliceVar(&disks, "disk", nil, "show only these disks; repeatable")
+	c.Flags().StringSliceVar(&filter.Pods, "pod", nil, "show only what the pod with this UID uses; the beginning of the UID is enough; repeatable")
+	c.Flags().StringSliceVar(&filter.PVs, "pv", nil, "show only this persistent volume; repeatable")
+	c.Flags().StringSliceVar(&filter.Drivers, "driver", nil, "show only the volumes of this CSI driver; repeatable")
+	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 4 if there is a problem")
 	c.Flags().StringArrayVar(&paths, "path", nil, pathsHelp)
 	c.Flags().BoolVar(&askShares, "ask-shares", false, "open every share to find out whether it answers")
 	c.AddCommand(a.heal())
@@ -60,7 +96,12 @@ The information comes from the server's inspector. If the server has none, or wi
 
 // draw prints a node in the width of the terminal.
 func (a *app) draw(s *session, node inventory.Node) error {
-	return s.Value(node, func() string { return node.Draw(s.Printer, a.width()) })
+	return s.Value(node, func() string {
+		if s.Format == output.Name {
+			return strings.Join(append(node.Names(), ""), "\n")
+		}
+		return node.Draw(s.Printer, a.width())
+	})
 }
 
 // width returns the width of the terminal, 0 if unknown.

@@ -44,7 +44,7 @@ func TestVolumeList_Locked(t *testing.T) {
 	n := startNode(t, model)
 	for _, args := range [][]string{{"volume", "list", "--disk", "4"}, {"volume", "list", "--disk", "4", "--api-version", "v1"}} {
 		r := run(t.Context(), n.dir, "", args...)
-		if !strings.Contains(r.out, "4     1     00000000-0000-0000-0000-000000000001  locked  -     -\n") {
+		if !strings.Contains(r.out, "4     1     00000000-0000-0000-0000-000000000001  locked  -     -     -    -   -\n") {
 			t.Errorf("%q: %s", args, r.out)
 		}
 		if want := "csi-proxyctl: volume 00000000-0000-0000-0000-000000000001: locked by BitLocker: unlock it to read it\n"; r.err != want {

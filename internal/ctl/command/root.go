@@ -58,7 +58,7 @@ csi-proxy-sim through Unix sockets. It shows the node's storage, makes every API
 hand, diagnoses problems, and installs the daemon as a service.
 
 Exit codes: 0 success; 1 a call failed; 2 invalid command line; 3 the endpoint does not
-answer; 4 doctor found a problem; 130 interrupted.`,
+answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 		example: `  csi-proxyctl node
   csi-proxyctl doctor
   csi-proxyctl disk list -o json`,
@@ -75,13 +75,13 @@ answer; 4 doctor found a problem; 130 interrupted.`,
 	})
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFlags() }
 	flags := root.PersistentFlags()
-	flags.VarP(&a.format, "output", "o", "output format: table, wide, json, yaml")
+	flags.VarP(&a.format, "output", "o", "output format: table, wide, json, yaml, name; html of node")
 	flags.BoolVar(&a.noHeaders, "no-headers", false, "omit the header line of tables")
 	flags.StringVar(&a.dir, "endpoint-dir", "", "directory of the sockets (default: $CSI_PROXY_SOCKET_DIR, $XDG_RUNTIME_DIR/csi-proxy or csi-proxy-UID in the temporary directory)")
 	flags.StringSliceVar(&a.trustedOwners, "trusted-owner", nil, "accept endpoints of this account, too: a SID on Windows, the number of a user on other systems (default: LocalSystem or root, Administrators, this user)")
 	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group, such as v1beta2 (default: the newest that the server has)")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "time limit of the command; 0 means no limit")
-	root.AddCommand(a.node(), a.watch(), a.web(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.sim(), a.completion())
+	root.AddCommand(a.node(), a.watch(), a.web(), a.version(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.sim(), a.completion())
 	root.CompletionOptions.DisableDefaultCmd = true // we have our own
 	root.SetHelpCommand(a.help())
 	root.InitDefaultHelpCmd() // now, so that docs/cli has it

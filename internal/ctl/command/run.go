@@ -27,7 +27,7 @@ const (
 	ExitFailure     = 1   // a call failed
 	ExitUsage       = 2   // the command line is invalid
 	ExitUnreachable = 3   // an endpoint does not answer
-	ExitFindings    = 4   // doctor found a problem
+	ExitFindings    = 4   // doctor, or node --exit-code, found a problem
 	ExitInterrupted = 130 // the shells' code for SIGINT
 )
 
@@ -81,8 +81,8 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// errFindings ends doctor after it has printed its findings.
-var errFindings = errors.New("doctor found problems")
+// errFindings ends a command after it has printed problems.
+var errFindings = errors.New("there are problems")
 
 // timeoutError says that a command exceeded --timeout.
 type timeoutError struct{ error }

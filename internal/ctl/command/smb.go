@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,15 +13,18 @@ import (
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
 func (a *app) smb() *cobra.Command {
 	return a.group(page{
 		use:     "smb",
-		short:   "Map and unmap SMB shares for the whole node",
+		short:   "List, map and unmap SMB shares for the whole node",
 		long:    "Every process of the node can use a mapped share without a password.",
 		example: `  csi-proxyctl smb map '\\files\data' --user csi`,
 	},
+		a.smbList(),
 		a.smbMap(),
 		a.leaf(page{
 			use:   "unmap SHARE",
@@ -38,6 +42,79 @@ command then names the links. With -o json, done is unmapped, kept or unknown.`,
 			return s.unmapped(ctx, args[0])
 		}),
 	)
+}
+
+func (a *app) smbList() *cobra.Command {
+	var ask bool
+	c := a.leaf(page{
+		use:   "list",
+		short: "List the shares that are mapped, and those that links need",
+		long: `List the global mappings of SMB shares: server, user, what Windows knows of the connection,
+how many links in the working directories lead into the share, and whether a driver has
+unmapped it while links still use it (WAITS). A share that links lead into without a mapping
+is 'not mapped'. The user is ? if another process, or the daemon before its last start,
+created the mapping: Windows does not tell it.
+
+Windows' status stays ok when the server is gone or the password has changed. With --ask the
+server opens every share, as pods do, and ANSWERS has the result. -o wide shows the links.`,
+		example: `  csi-proxyctl smb list
+  csi-proxyctl smb list --ask
+  csi-proxyctl smb list -o wide`,
+	}, 0, func(ctx context.Context, s *session, _ []string) error {
+		shares, err := s.source.Shares(ctx, ask)
+		if err != nil {
+			return err
+		}
+		rows := output.Rows{Header: []string{"SHARE", "SERVER", "USER", "STATUS", "ANSWERS", "LINKS", "WAITS", "ENCRYPTED", "PATHS"}, Narrow: 7, Empty: "no shares are mapped"}
+		for _, share := range shares {
+			rows.Add(shareCells(share)...)
+		}
+		if err := s.Value(shares, func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+			return err
+		}
+		for _, share := range shares {
+			s.warnOf("share "+share.Remote, share.Warnings, warning.DeadShare, warning.NoAnswer, warning.WaitingRemoval)
+		}
+		return nil
+	})
+	c.Flags().BoolVar(&ask, "ask", false, "open every share to find out whether it answers")
+	return c
+}
+
+func shareCells(share inventory.Share) []output.Cell {
+	server := ""
+	if remote, err := unc.Parse("", share.Remote); err == nil {
+		server = strings.TrimPrefix(remote.Server(), `\\`)
+	}
+	user := "?"
+	switch {
+	case !share.Mapped:
+		user = ""
+	case share.User != nil && *share.User == "":
+		user = "guest"
+	case share.User != nil:
+		user = *share.User
+	}
+	status := output.Cell{Text: share.Status, Style: output.Good}
+	if share.Status != "ok" {
+		status.Style = output.Warning
+	}
+	return []output.Cell{
+		output.Text(share.Remote), output.Text(server), output.Text(user), status, yesNo(share.Answers),
+		output.Text(strconv.Itoa(len(share.Links))), yesNo(share.RemovalWaits), yesNo(share.Private), output.Text(strings.Join(share.Links, " ")),
+	}
+}
+
+// yesNo returns a cell for a value that may be unknown.
+func yesNo(value *bool) output.Cell {
+	switch {
+	case value == nil:
+		return output.Text("")
+	case *value:
+		return output.Text("yes")
+	default:
+		return output.Text("no")
+	}
 }
 
 func (a *app) smbMap() *cobra.Command {

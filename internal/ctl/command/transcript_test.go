@@ -226,12 +226,16 @@ func presetOf(t *testing.T, transcript string) winsim.Model {
 	t.Helper()
 	first, _, _ := strings.Cut(transcript, "\n")
 	name, ok := strings.CutPrefix(first, "# preset ")
+	name, noneHangs := strings.CutSuffix(name, ", no disk hangs") // every command waits for one
 	if !ok {
 		return winsim.Default()
 	}
 	model, ok := winsim.Preset(name)
 	if !ok {
 		t.Fatalf("no preset %q", name)
+	}
+	for i := range model.Disks {
+		model.Disks[i].Hanging = model.Disks[i].Hanging && !noneHangs
 	}
 	return model
 }

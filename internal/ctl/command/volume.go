@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -128,8 +129,9 @@ func (a *app) volumeList() *cobra.Command {
 	c = a.leaf(page{
 		use:   "list",
 		short: "List the volumes of all disks or of one disk",
-		long: `List the volumes of all disks, or of one disk (ListVolumesOnDisk), with state and size.
-Warnings go to standard error.`,
+		long: `List the volumes of all disks, or of one disk (ListVolumesOnDisk), with state, size, use, file
+system and the first path at which they are mounted; -o wide has all paths. Warnings go to
+standard error.`,
 		example: "  csi-proxyctl volume list\n  csi-proxyctl volume list --disk 3 -o json",
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		onDisk, onPartition := c.Flags().Changed("disk"), c.Flags().Changed("partition")
@@ -155,7 +157,7 @@ func listVolumes(s *session, volumes []inventory.LocatedVolume, err error) error
 	if err != nil {
 		return err
 	}
-	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USED", "PATHS"}, Narrow: 6, Empty: "no volumes; a disk has none while it is blank or offline"}
+	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USED", "USE", "FS", "PATH"}, Name: 2, Empty: "no volumes; a disk has none while it is blank or offline"}
 	for _, v := range volumes {
 		rows.Add(volumeCells(s, v)...)
 	}
@@ -169,7 +171,7 @@ func listVolumes(s *session, volumes []inventory.LocatedVolume, err error) error
 }
 
 func volumeCells(s *session, v inventory.LocatedVolume) []output.Cell {
-	id, total, used, partition := v.ID, "", "", ""
+	id, total, used, use, partition := v.ID, "", "", "", ""
 	if s.Format != output.Wide {
 		id = inventory.ShortID(id)
 	}
@@ -186,12 +188,21 @@ func volumeCells(s *session, v inventory.LocatedVolume) []output.Cell {
 	if v.UsedBytes != nil {
 		used = output.Size(*v.UsedBytes)
 	}
+	if v.TotalBytes != nil && v.UsedBytes != nil && *v.TotalBytes > 0 {
+		use = fmt.Sprintf("%d%%", int(float64(*v.UsedBytes)/float64(*v.TotalBytes)*100))
+	}
 	disk := ""
 	if v.Disk != nil {
 		disk = strconv.FormatUint(uint64(*v.Disk), 10)
 	}
 	paths := strings.Join(v.MountPaths, " ")
-	return []output.Cell{output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(total), output.Text(used), output.Text(paths)}
+	if more := len(v.MountPaths) - 1; more > 0 && s.Format != output.Wide {
+		paths = fmt.Sprintf("%s +%d", v.MountPaths[0], more)
+	}
+	return []output.Cell{
+		output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(total), output.Text(used), output.Text(use),
+		output.Text(v.FileSystem), output.Text(paths),
+	}
 }
 
 func volumeStats(ctx context.Context, s *session, id string) error {

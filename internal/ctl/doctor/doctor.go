@@ -1,4 +1,4 @@
-// Package doctor diagnoses common problems of the daemon and suggests remedies.
+// Package doctor diagnoses problems of the daemon and of the node's storage, and suggests remedies.
 package doctor
 
 import (
@@ -29,6 +29,8 @@ type Finding struct {
 	Level  Level  `json:"level"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
+	// Skipped means that something was not checked; the text says why.
+	Skipped bool `json:"skipped,omitempty"`
 }
 
 // Bad reports whether the finding is a problem.
@@ -57,10 +59,15 @@ func (f *findings) add(level Level, check, remedy, format string, args ...any) {
 	*f = append(*f, Finding{Check: check, Level: level, Text: fmt.Sprintf(format, args...), Remedy: remedy})
 }
 
+// skip adds a finding about something that was not checked.
+func (f *findings) skip(check, format string, args ...any) {
+	*f = append(*f, Finding{Check: check, Level: Info, Text: fmt.Sprintf(format, args...), Skipped: true})
+}
+
 // Examine runs all checks concurrently and returns their findings in a fixed order.
 func (d Doctor) Examine(ctx context.Context) []Finding {
 	e := examination{Doctor: d, health: d.Node.CheckAll(ctx), daemon: d.serviceState()}
-	topics := []func(context.Context, *findings){e.endpoints, e.service, e.directories, e.initiator, e.settings, e.logFile}
+	topics := []func(context.Context, *findings){e.endpoints, e.service, e.directories, e.initiator, e.settings, e.logFile, e.storage}
 	results := make([]findings, len(topics))
 	var wg sync.WaitGroup
 	for i, topic := range topics {

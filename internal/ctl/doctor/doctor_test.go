@@ -84,7 +84,13 @@ func at(t *testing.T, dir string) doctor.Doctor {
 
 func serveNode(t *testing.T, groups ...string) string {
 	t.Helper()
-	emulated, err := winsim.New(winsim.Default())
+	return serveModel(t, winsim.Default(), groups...)
+}
+
+// serveModel serves a model with the given API groups, or all.
+func serveModel(t *testing.T, model winsim.Model, groups ...string) string {
+	t.Helper()
+	emulated, err := winsim.New(model)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,4 +309,52 @@ func TestExamine_Endpoints(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStorage: every trouble of a node is a finding with a remedy.
+func TestStorage(t *testing.T) {
+	model := winsim.Broken()
+	for i := range model.Disks {
+		model.Disks[i].Hanging = false // every request waits for it
+	}
+	text, bad := findings(t, at(t, serveModel(t, model)))
+	if !bad {
+		t.Error("the node passes for healthy")
+	}
+	for _, want := range []string{
+		"disk 6: it does not answer", "disk 4: offline: 2 paths lead to it; used by pod 00000000-0000-4000-a000-000000000004",
+		`share \\archive\media: it does not answer`, `globalmount: stale: its volume is gone`, `pvc-9\mount: stale: its target`,
+		"locked by BitLocker", `C:\ is 99% full`, "100% full",
+	} {
+		if n := strings.Count(text, want); n != 1 {
+			t.Errorf("%q occurs %d times in\n%s", want, n, text)
+		}
+	}
+	if n := strings.Count(text, "warning storage: "); n != 8 {
+		t.Errorf("%d findings, want one per cause:\n%s", n, text)
+	}
+}
+
+// TestStorage_NotSeen: what the server does not tell was not checked, and is not said to be in order.
+func TestStorage_NotSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		groups []string
+		want   string
+	}{
+		"no inspector":  {[]string{"disk", "volume", "filesystem", "smb", "iscsi"}, "info storage: not checked: the group system does not answer: "},
+		"no filesystem": {[]string{"disk", "volume", "system", "smb", "iscsi"}, "info storage: not checked: the server does not tell stale mounts and links: "},
+		"no shares":     {[]string{"disk", "volume", "system", "filesystem"}, "info storage: not checked: the server does not tell shares, iSCSI sessions: "},
+		"no disks":      {[]string{"volume", "system", "filesystem"}, "info storage: not checked: the disk group does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := at(t, serveModel(t, winsim.Default(), c.groups...))
+			text, _ := findings(t, d)
+			if !strings.Contains(text, c.want) {
+				t.Errorf("want %q in\n%s", c.want, text)
+			}
+			if !slices.ContainsFunc(d.Examine(t.Context()), func(f doctor.Finding) bool { return f.Check == "storage" && f.Skipped }) {
+				t.Error("no finding says that something was skipped")
+			}
+		})
+	}
 }

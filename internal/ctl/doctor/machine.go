@@ -17,9 +17,9 @@ func (d examination) settings(_ context.Context, f *findings) {
 	policy, err := d.SANPolicy()
 	switch {
 	case errors.Is(err, machine.ErrNotWindows):
-		f.add(Info, "SAN policy", "", "skipped: not on Windows")
+		f.skip("SAN policy", "skipped: not on Windows")
 	case err != nil:
-		f.add(Info, "SAN policy", "", "not checked: %v", err)
+		f.skip("SAN policy", "not checked: %v", err)
 	case policy == win.SANOfflineAll, policy == win.SANOfflineShared:
 		f.add(Info, "SAN policy", "", "%s: new disks are offline until a driver, or csi-proxyctl disk online, brings them online", policy)
 	default:
@@ -28,9 +28,9 @@ func (d examination) settings(_ context.Context, f *findings) {
 	long, err := d.LongPaths()
 	switch {
 	case errors.Is(err, machine.ErrNotWindows):
-		f.add(Info, "long paths", "", "skipped: not on Windows")
+		f.skip("long paths", "skipped: not on Windows")
 	case err != nil:
-		f.add(Info, "long paths", "", "not checked: %v", err)
+		f.skip("long paths", "not checked: %v", err)
 	case !long:
 		f.add(Info, "long paths", `for paths of more than 260 characters: reg.exe add HKLM\SYSTEM\CurrentControlSet\Control\FileSystem /v LongPathsEnabled /t REG_DWORD /d 1 /f, then restart kubelet and drivers`,
 			"off, the default of Windows; csi-proxy does not need them, kubelet and drivers may")
@@ -50,10 +50,10 @@ func (d examination) logFile(_ context.Context, f *findings) {
 		command, err := d.daemon.command()
 		switch {
 		case d.daemon.err != nil:
-			f.add(Info, check, "", "not checked: no service; use --log-file")
+			f.skip(check, "not checked: no service; use --log-file")
 			return
 		case err != nil:
-			f.add(Info, check, "", "not checked: %v", err)
+			f.skip(check, "not checked: %v", err)
 			return
 		}
 		if path = installation.LogFile(command); path == "" {

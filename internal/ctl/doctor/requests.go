@@ -21,9 +21,9 @@ import (
 func (f *findings) skipped(check, prefix, group string, err error) bool {
 	switch {
 	case errors.As(err, new(*endpoint.UnreachableError)):
-		f.add(Info, check, "", "%snot checked: the %s group does not answer", prefix, group)
+		f.skip(check, "%snot checked: the %s group does not answer", prefix, group)
 	case call.Absent(err):
-		f.add(Info, check, "", "%snot checked: %v", prefix, err)
+		f.skip(check, "%snot checked: %v", prefix, err)
 	default:
 		return false
 	}

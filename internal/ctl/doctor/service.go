@@ -53,14 +53,14 @@ func (d examination) service(_ context.Context, f *findings) {
 		d.start(check, remedy, f)
 		d.recovery(check, remedy, f)
 	case errors.Is(err, scm.ErrNotWindows):
-		f.add(Info, check, "", "skipped: not on Windows")
+		f.skip(check, "skipped: not on Windows")
 	case errors.Is(err, scm.ErrNotInstalled) && d.process() != 0:
 		f.add(Info, check, "", "%s is not installed as a service; process %d serves, perhaps in a HostProcess container or a console", d.ServiceName, d.process())
 	case errors.Is(err, scm.ErrNotInstalled):
 		f.add(Warning, check, remedy+` --binary C:\k\csi-proxy.exe; if the service has another name, use --service-name`,
 			"%s is not installed as a service, and no other process serves", d.ServiceName)
 	default:
-		f.add(Info, check, "", "not checked: %v", err)
+		f.skip(check, "not checked: %v", err)
 	}
 }
 
@@ -101,7 +101,7 @@ func (d examination) recovery(check, remedy string, f *findings) {
 	recovery, err := d.daemon.recovery, d.daemon.recoveryErr
 	switch {
 	case errors.Is(err, scm.ErrUnsupported):
-		f.add(Info, check, "", "not checked: %v", err)
+		f.skip(check, "not checked: %v", err)
 	case f.failed(check, err):
 	case recovery.Restart == 0:
 		f.add(Warning, check, remedy, "Windows does not restart it after a failure")

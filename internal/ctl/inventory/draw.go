@@ -20,23 +20,23 @@ type canvas struct {
 // width and leaves nothing out.
 func (n Node) Draw(p *output.Printer, width int) string { return p.Tree(n.Tree(p, width)) }
 
-// Tree returns what Draw draws. The root is the line with the counts.
-func (n Node) Tree(p *output.Printer, width int) output.Branch {
+// DrawProblems returns only the problems of a node.
+func (n Node) DrawProblems(p *output.Printer, width int) string {
+	c, n := newCanvas(p, width), output.PrintableCopy(n)
+	return p.Tree(c.problems(n))
+}
+
+func newCanvas(p *output.Printer, width int) canvas {
 	if p.Format == output.Wide {
 		width = 0
 	}
-	c, n := canvas{p, width}, output.PrintableCopy(n)
-	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
-	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.allVolumes()), "volume"))
-	if warnings := len(n.Problems); warnings > 0 {
-		summary += c.Paint(output.Warning, count(warnings, "warning"))
-	} else {
-		summary += "no warnings"
-	}
-	root := output.Branch{Text: title + summary}
-	for _, w := range n.Problems {
-		root.Branches = append(root.Branches, c.problem(w))
-	}
+	return canvas{p, width}
+}
+
+// Tree returns what Draw draws. The root is the line with the counts.
+func (n Node) Tree(p *output.Printer, width int) output.Branch {
+	c, n := newCanvas(p, width), output.PrintableCopy(n)
+	root := c.problems(n)
 	for _, disk := range n.Disks {
 		root.Branches = append(root.Branches, c.disk(disk, n.Paths))
 	}
@@ -53,6 +53,22 @@ func (n Node) Tree(p *output.Printer, width int) output.Branch {
 		if (path.VolumeID == "" || n.find(path.VolumeID) == nil) && (!n.isStale(path.Path) || len(path.Warnings) > 0) {
 			root.Branches = append(root.Branches, c.path(path))
 		}
+	}
+	return root
+}
+
+// problems returns the line with the counts, and the problems below it.
+func (c canvas) problems(n Node) output.Branch {
+	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
+	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.allVolumes()), "volume"))
+	if warnings := len(n.Problems); warnings > 0 {
+		summary += c.Paint(output.Warning, count(warnings, "warning"))
+	} else {
+		summary += "no warnings"
+	}
+	root := output.Branch{Text: title + summary}
+	for _, w := range n.Problems {
+		root.Branches = append(root.Branches, c.problem(w))
 	}
 	return root
 }

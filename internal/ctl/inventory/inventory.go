@@ -267,6 +267,41 @@ func (s Source) Share(ctx context.Context, remotePath string) (share *Share, unk
 	return nil, "", nil
 }
 
+// Shares returns the shares that are mapped, and those that links need, with the warnings about them.
+// It fails if the server does not tell.
+func (s Source) Shares(ctx context.Context, ask bool) ([]Share, error) {
+	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: ask})
+	switch {
+	case err != nil:
+		return nil, err
+	case !node.SharesListed:
+		return nil, node.untold("which shares are mapped", "smb")
+	}
+	return node.Shares, nil
+}
+
+// Sessions returns the iSCSI sessions. It fails if the server does not tell.
+func (s Source) Sessions(ctx context.Context) ([]Session, error) {
+	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{Sessions: true})
+	switch {
+	case err != nil:
+		return nil, err
+	case !node.SessionsListed:
+		return nil, node.untold("its iSCSI sessions", "iscsi")
+	}
+	return node.Sessions, nil
+}
+
+// untold says why the server does not tell something that only the inspector knows.
+func (n *Node) untold(what, group string) error {
+	for _, w := range n.Problems {
+		if w.Object.Type == warning.Node && w.Kind == warning.NoAnswer {
+			return fmt.Errorf("the server does not tell %s: %s", what, w.Text)
+		}
+	}
+	return fmt.Errorf("the server does not tell %s: this needs the inspector of a csi-proxy of this project, and the groups system, disk, volume and %s", what, group)
+}
+
 // LocatedVolume is a volume with its disk and partition.
 type LocatedVolume struct {
 	Disk      *uint32 `json:"disk"`      // nil: unknown, or not exactly one

@@ -37,3 +37,6 @@ func add(list *[]string, name string) {
 		*list = slices.Insert(*list, at, name)
 	}
 }
+
+// UsersOf returns the pods, persistent volumes and drivers that a warning affects.
+func UsersOf(w Warning) Users { return usersOf(append([]string{w.Object.ID}, w.Affects...)) }

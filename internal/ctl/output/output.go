@@ -24,11 +24,12 @@ const (
 	JSON  Format = "json"
 	YAML  Format = "yaml"
 	HTML  Format = "html" // of some commands
+	Name  Format = "name" // only names, one per line
 )
 
 // Formats returns all formats.
 func Formats() []string {
-	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(HTML)}
+	return []string{string(Table), string(Wide), string(JSON), string(YAML), string(HTML), string(Name)}
 }
 
 // Set implements pflag.Value.

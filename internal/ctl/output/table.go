@@ -21,10 +21,11 @@ func Text(text string) Cell {
 }
 
 // Rows is a table. Columns from Narrow on appear only with -o wide; 0 means that all always
-// appear.
+// appear. Name is the column that commands take as an argument; with -o name it stands alone.
 type Rows struct {
 	Header []string
 	Narrow int
+	Name   int
 	Cells  [][]Cell
 	// Empty says that there are no rows, such as "no disks".
 	Empty string
@@ -38,6 +39,13 @@ func (r *Rows) Add(cells ...Cell) { r.Cells = append(r.Cells, cells) }
 func (p *Printer) Table(r *Rows) string {
 	if len(r.Cells) == 0 && r.Empty != "" && p.Note != nil {
 		p.Note(Printable(r.Empty))
+	}
+	if p.Format == Name {
+		var b strings.Builder
+		for _, row := range PrintableCopy(r.Cells) {
+			b.WriteString(row[r.Name].Text + "\n")
+		}
+		return b.String()
 	}
 	columns := len(r.Header)
 	if r.Narrow > 0 && p.Format != Wide {

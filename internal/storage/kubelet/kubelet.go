@@ -45,8 +45,8 @@ const (
 	byName = "pv"
 )
 
-// Parse reads a path in any working directory and in any letter case. It returns false if the path
-// is none of kubelet's for CSI volumes. What lies in a volume has the path of the volume.
+// Parse reads a path in any working directory and in any letter case. It returns false for a path at
+// which kubelet does not mount CSI volumes. What lies in a volume has the path of the volume.
 //
 //	...\plugins\kubernetes.io\csi\DRIVER\SHA256\globalmount
 //	...\plugins\kubernetes.io\csi\pv\NAME\globalmount, before Kubernetes 1.24

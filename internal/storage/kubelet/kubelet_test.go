@@ -26,7 +26,7 @@ var paths = []struct {
 	{`C:\var\lib\kubelet\pods\` + pod + `\volume-subpaths\pvc-1\web\0`, kubelet.Path{Kind: kubelet.Subpath, PodUID: pod, PV: "pvc-1", Container: "web"}},
 	// A pod cannot pass for another one with files on its volume.
 	{
-		`C:\k\pods\` + pod + `\volumes\kubernetes.io~csi\pvc-1\mount\pods\other\volumes\kubernetes.io~csi\pvc-2\mount`,
+		`C:\k\pods\` + pod + `\volumes\kubernetes.io~csi\pvc-1\mount\pods\second\volumes\kubernetes.io~csi\pvc-2\mount`,
 		kubelet.Path{Kind: kubelet.Pod, PodUID: pod, PV: "pvc-1"},
 	},
 	{`C:\pods\plugins\kubernetes.io\csi\pv\pvc-1\globalmount`, kubelet.Path{Kind: kubelet.Staging, PV: "pvc-1"}},

@@ -270,8 +270,8 @@ func (f *finder) volume(v *inspectv1.Volume) {
 		warn(ReadOnly, "read-only: writes fail", noCommand+"clear the attribute with diskpart, attributes volume clear readonly", affected)
 	}
 	if used, ok := full(v); ok && !readOnly {
-		warn(Full, fmt.Sprintf("%d%% full: %s of %s used", used, printable.Size(v.GetUsedBytes()), printable.Size(v.GetTotalBytes())),
-			noCommand+"remove files from it, or grow its claim", affected)
+		warn(Full, fmt.Sprintf("%s%d%% full: %s of %s used", drive(v), used, printable.Size(v.GetUsedBytes()), printable.Size(v.GetTotalBytes())),
+			noCommand+"remove files from it, or grow its claim", slices.DeleteFunc(affected, isDrive))
 	}
 	f.lag(v)
 }
@@ -284,6 +284,18 @@ func full(v *inspectv1.Volume) (percent int64, warn bool) {
 	}
 	return int64(float64(v.GetUsedBytes()) / float64(v.GetTotalBytes()) * 100), v.GetUsedBytes() > v.GetTotalBytes()/10*9
 }
+
+// drive names the drive of a volume, if it has one, at the beginning of a text.
+func drive(v *inspectv1.Volume) string {
+	for _, path := range v.GetMountPaths() {
+		if isDrive(path) {
+			return path + " is "
+		}
+	}
+	return ""
+}
+
+func isDrive(path string) bool { return len(path) <= len(`C:\`) }
 
 // pathsTo returns the mounts and links that lead to a volume.
 func (f *finder) pathsTo(v *inspectv1.Volume) []string {
