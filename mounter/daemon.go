@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-	"sync"
 
 	"google.golang.org/grpc"
 
@@ -30,13 +29,12 @@ type daemon struct {
 var _ node = (*daemon)(nil)
 
 func newDaemon(ctx context.Context, s *settings) (*daemon, error) {
-	version := func(text string) apiversion.Version { return apiversion.NewVersionOrPanic(text) }
+	serving := func(group, version string) *endpoint {
+		return &endpoint{settings: s, group: group, version: apiversion.NewVersionOrPanic(version), turn: make(chan struct{}, 1)}
+	}
 	d := &daemon{
-		disks:  &endpoint{settings: s, group: "disk", version: version("v1")},
-		vols:   &endpoint{settings: s, group: "volume", version: version("v1")},
-		files:  &endpoint{settings: s, group: "filesystem", version: version("v1")},
-		shares: &endpoint{settings: s, group: "smb", version: version("v1")},
-		system: &endpoint{settings: s, group: "system", version: version("v1alpha1")},
+		disks: serving("disk", "v1"), vols: serving("volume", "v1"), files: serving("filesystem", "v1"), shares: serving("smb", "v1"),
+		system: serving("system", "v1alpha1"),
 	}
 	var options []client.Option
 	if s.wait {
@@ -55,16 +53,20 @@ type endpoint struct {
 	group    string
 	version  apiversion.Version
 
-	mu   sync.Mutex
-	conn *grpc.ClientConn
+	turn chan struct{}    // has a value while a call connects, which takes as long as its context allows
+	conn *grpc.ClientConn // guarded by turn
 }
 
 // errNoPipe means that the daemon does not run, or that the container does not have the pipe.
 var errNoPipe = errors.New("no such pipe")
 
 func (e *endpoint) connect(ctx context.Context, options ...client.Option) (*grpc.ClientConn, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	select {
+	case e.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-e.turn }()
 	if e.conn != nil {
 		return e.conn, nil
 	}
@@ -90,8 +92,8 @@ func (e *endpoint) path() string {
 }
 
 func (e *endpoint) close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.turn <- struct{}{}
+	defer func() { <-e.turn }()
 	if e.conn == nil {
 		return nil
 	}
@@ -107,6 +109,9 @@ func call[Client, Request, Response any](
 	conn, err := e.connect(ctx)
 	if err != nil {
 		var none Response
+		if ended := ctx.Err(); ended != nil {
+			err = ended
+		}
 		return none, err
 	}
 	response, err := method(newClient(conn), ctx, request)

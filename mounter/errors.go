@@ -1,6 +1,8 @@
 package mounter
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -30,7 +32,11 @@ func during(op, object string, err error) error {
 		return nil
 	}
 	code, _ := failure.WindowsCode(err)
-	return &nodeError{class: failure.ClassOf(err), code: code, text: prefix(op, object) + failure.Message(err), err: err}
+	text := failure.Message(err)
+	if errors.Is(err, context.Canceled) {
+		text = context.Canceled.Error() // the daemon's answer does not arrive, so only the library knows more
+	}
+	return &nodeError{class: failure.ClassOf(err), code: code, text: prefix(op, object) + text, err: err}
 }
 
 func prefix(op, object string) string { return strings.TrimSpace(op+" "+object) + ": " }

@@ -83,6 +83,10 @@ func (m *Mounter) volumeAt(ctx context.Context, path string) (string, error) {
 	case leadsErr != nil && !errors.Is(leadsErr, fs.ErrNotExist):
 		return "", leadsErr
 	}
+	// A link to a share leads nowhere while its server does not answer.
+	if _, spaceErr := m.node.pathSpace(ctx, path); spaceErr != nil && !errors.Is(spaceErr, fs.ErrNotExist) && !cannotTell(spaceErr) {
+		return "", spaceErr
+	}
 	return "", err
 }
 

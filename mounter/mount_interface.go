@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/mount-utils"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -70,6 +71,12 @@ func (m *Mounter) mountLocal(ctx context.Context, source, target string) error {
 		return during(op, path, err)
 	}
 	defer unlock()
+	switch exists, err := m.node.exists(ctx, from); {
+	case err != nil:
+		return during(op, path, err)
+	case !exists:
+		return during(op, path, newError(failure.NotFound, "look for", from, "it does not exist"))
+	}
 	return during(op, path, m.bind(ctx, from, path))
 }
 
@@ -120,7 +127,7 @@ func (m *Mounter) unmount(ctx context.Context, path string) error {
 	if err := m.node.flush(ctx, id); ignoreMissing(err) != nil {
 		return err
 	}
-	return m.node.remove(ctx, path)
+	return m.remove(ctx, path)
 }
 
 // List implements mount.Interface. The Device of a mount is the id of its volume, or the share; pods'

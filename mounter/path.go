@@ -2,6 +2,7 @@ package mounter
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
@@ -26,6 +27,8 @@ func Path(path string) (string, error) {
 		}
 	}
 	switch {
+	case !utf8.ValidString(path):
+		return "", newError(failure.Invalid, op, "", "%q is not valid UTF-8", path)
 	case path == "":
 		return "", newError(failure.Invalid, op, "", "the path is empty")
 	case strings.HasPrefix(clean, `\\`):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 
 	"k8s.io/klog/v2"
 
@@ -30,6 +31,9 @@ func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string) e
 	if err != nil {
 		return during(opPublish, targetPath, err)
 	}
+	if pathKey(staging) == pathKey(target) {
+		return during(opPublish, target, newError(failure.Invalid, "check request", "", "the target is the staging path"))
+	}
 	unlock, err := m.locks.paths(ctx, staging, target)
 	if err != nil {
 		return during(opPublish, target, err)
@@ -41,13 +45,25 @@ func (m *Mounter) Publish(ctx context.Context, stagingPath, targetPath string) e
 	return during(opPublish, target, m.bind(ctx, staging, target))
 }
 
+// remove removes a link, a mounted folder or an empty folder. Of anything else it says what a user can
+// do about it: the API has an option for that, and the mounter has none.
+func (m *Mounter) remove(ctx context.Context, path string) error {
+	err := m.node.remove(ctx, path)
+	what, _, isFull := strings.Cut(failure.Message(err), "; set force")
+	if !isFull {
+		return err
+	}
+	code, _ := failure.WindowsCode(err)
+	return &nodeError{class: failure.InUse, code: code, text: what + "; files that are not of a volume stay, so move them away"}
+}
+
 func (m *Mounter) checkStaged(ctx context.Context, staging string) error {
 	leads, err := m.node.leads(ctx, staging)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if !leads {
-		return newError(failure.InUse, "look at", staging, "no volume is staged there; stage the volume first")
+		return newError(failure.InUse, "look at", staging, "no volume is staged there, or it cannot be reached; stage the volume first")
 	}
 	return nil
 }
@@ -85,5 +101,5 @@ func (m *Mounter) Unpublish(ctx context.Context, targetPath string) error {
 	}
 	defer unlock()
 	klog.FromContext(ctx).V(4).Info("Unpublishing", "target", target)
-	return during(opUnpublish, target, m.node.remove(ctx, target))
+	return during(opUnpublish, target, m.remove(ctx, target))
 }

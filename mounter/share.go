@@ -48,7 +48,7 @@ func (m *Mounter) clearForLink(ctx context.Context, path string) (bool, error) {
 	case leads:
 		return false, nil
 	}
-	return true, m.node.remove(ctx, path)
+	return true, m.remove(ctx, path)
 }
 
 // unstageShare removes what is at the path, and disconnects the share unless another link uses it.
@@ -59,7 +59,7 @@ func (m *Mounter) unstageShare(ctx context.Context, path, remote string) error {
 			return err
 		}
 	}
-	if err := m.node.remove(ctx, path); err != nil {
+	if err := m.remove(ctx, path); err != nil {
 		return err
 	}
 	if remote == "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/klog/v2"
 
@@ -111,6 +112,8 @@ func (r StageRequest) check() error {
 	const op = "check request"
 	disk, share := r.Disk != nodeapi.Query{}, r.Share.Remote != ""
 	switch {
+	case !r.isText():
+		return newError(failure.Invalid, op, "", "one of its texts is not valid UTF-8")
 	case disk == share:
 		return newError(failure.Invalid, op, "", "it must have either a disk or a share")
 	case share && r.FSType != "":
@@ -123,6 +126,19 @@ func (r StageRequest) check() error {
 		return newError(failure.Unsupported, op, "", "file system %q is not supported on Windows nodes; use ntfs", r.FSType)
 	}
 	return nil
+}
+
+// isText tells whether the daemon can read the request as the library does: gRPC sends no other text.
+func (r StageRequest) isText() bool {
+	for _, text := range []string{
+		r.Share.Remote, r.Share.Username, r.Share.Password, r.FSType, r.Format.Label, r.Format.RootAccess,
+		r.Disk.Path, r.Disk.Bus, r.Disk.Model, r.Disk.Serial, r.Disk.SerialPrefix, r.Disk.Page83, r.Disk.LUN, r.Disk.Adapter, r.Disk.EUI64, r.Disk.NGUID,
+	} {
+		if !utf8.ValidString(text) {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *Mounter) stageDisk(ctx context.Context, path string, request StageRequest) (Staged, error) {
@@ -269,5 +285,5 @@ func (m *Mounter) clearPath(ctx context.Context, path, id string) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Removing the mount of a volume that is gone", "path", path, "volume", there)
-	return m.node.remove(ctx, path)
+	return m.remove(ctx, path)
 }

@@ -96,7 +96,7 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request Un
 	if err := m.node.unmount(ctx, id, path); err != nil {
 		return err
 	}
-	if err := m.node.remove(ctx, path); err != nil {
+	if err := m.remove(ctx, path); err != nil {
 		return err
 	}
 	if gone || !request.Offline {
