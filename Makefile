@@ -1,5 +1,5 @@
 # Everything one does with this repository. Go and make are enough, nothing needs root,
-# and only test-wine, test-drivers and osslsigncode download anything but Go modules. `make`
+# and only test-wine, test-browser, test-drivers and osslsigncode download anything but Go modules. `make`
 # alone lists the targets. Long commands are not printed; V=1 prints them.
 
 .DEFAULT_GOAL := help
@@ -111,6 +111,16 @@ test: ## Run all tests, and compile all tests for Windows
 .PHONY: test-wine
 test-wine: build ## Run the Windows programs and tests under Wine; installs it for this user if missing
 	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=20m ./test/wine/...
+
+# Chromium stays in the user's cache. Without it the tests are skipped, unless CSI_PROXY_BROWSER_REQUIRED
+# is set. SCREENSHOTS=DIR keeps pictures of the pages.
+CHROMIUM    ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/csi-proxy/chromium
+SCREENSHOTS ?=
+.PHONY: test-browser
+test-browser: native ## Test the web pages of csi-proxyctl in Chromium; installs it for this user if missing
+	hack/chromium/install.sh '$(CHROMIUM)' || [ -z "$(CSI_PROXY_BROWSER_REQUIRED)$(CI)" ]
+	$(GO) test -count=1 -v ./test/browser -args -browser.chromium='$(CHROMIUM)/bin/chromium' -browser.programs=$(CURDIR)/bin \
+		$(if $(SCREENSHOTS),-browser.screenshots='$(abspath $(SCREENSHOTS))')
 
 # One driver after the other. Modules and builds of drivers stay in the caches of the go command and
 # in bin/drivers: some gigabytes. Each package listed here has the flag -update.

@@ -12,6 +12,8 @@ dir=${1:?usage: $0 DIR}
 "$dir/bin/chromium" --version >/dev/null 2>&1 && exit 0
 mkdir -p "$dir/bin"
 dir=$(cd "$dir" && pwd)
+exec 9>"$dir.lock" && flock 9 # others may do the same now
+"$dir/bin/chromium" --version >/dev/null 2>&1 && exit 0
 
 # start SCRIPT makes DIR/bin/chromium a script.
 start() {

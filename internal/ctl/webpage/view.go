@@ -21,7 +21,7 @@ type content struct {
 	Map      *bar
 	Problems []problem
 	Disks    []disk
-	Volumes  []volume
+	Volumes  []volume // that are not on one disk
 	Shares   []share
 	Sessions []session
 	Stale    []stale
@@ -156,12 +156,13 @@ type builder struct {
 	content
 	ids     map[string]bool
 	objects map[warning.Object]string // ids
+	disks   map[string]string         // names of disks, by the id of a volume on them
 	pods    map[string]bool
 }
 
 func view(node inventory.Node) content {
 	node = output.PrintableCopy(node)
-	b := &builder{ids: map[string]bool{}, objects: map[warning.Object]string{}, pods: map[string]bool{}}
+	b := &builder{ids: map[string]bool{}, objects: map[warning.Object]string{}, disks: map[string]string{}, pods: map[string]bool{}}
 	b.Serial = node.Serial
 	for _, d := range node.Disks {
 		b.addDisk(d)
@@ -218,6 +219,9 @@ var urgent = []warning.Kind{
 
 func (b *builder) addProblem(w warning.Warning) {
 	name := w.Object.Name()
+	if on := b.disks[w.Object.ID]; on != "" && w.Object.Type == warning.Volume {
+		name += " on " + on
+	}
 	p := problem{
 		ID: b.id("problem", name+"\n"+string(w.Kind)+"\n"+w.Text), Kind: string(w.Kind), Tone: warn, Object: name,
 		Target: b.objects[w.Object], Text: w.Text, Run: w.Run, Advice: w.Advice,
@@ -294,6 +298,7 @@ func (b *builder) addDisk(d inventory.Disk) {
 			continue
 		}
 		shown := b.volume(*p.Volume)
+		b.disks[p.Volume.ID] = name
 		shown.Partition, shown.Bar, shown.Disks = partition, nil, ""
 		if p.SizeBytes != nil {
 			shown.Size = output.Size(*p.SizeBytes)
