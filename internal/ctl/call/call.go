@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -28,16 +29,25 @@ type Client struct {
 	version string   // empty: the newest that the node serves
 	groups  []string // to which version applies; empty: all groups that have it
 
-	mu     sync.Mutex
-	conns  map[endpoint.Name]*grpc.ClientConn
-	served map[string]string // group -> newest version that the node serves
+	now func() time.Time
+
+	mu      sync.Mutex
+	conns   map[endpoint.Name]*grpc.ClientConn
+	served  map[string]string // group -> newest version that the node serves
+	pending []*Pending
 }
 
 // New returns a client of a node. The version applies to the groups given, and calls fail if
 // the group does not have it. Without groups it applies to all that have it. Other groups use
 // the newest version that the node serves.
 func New(node endpoint.Node, version string, groups ...string) *Client {
-	return &Client{node: node, version: version, groups: groups, conns: map[endpoint.Name]*grpc.ClientConn{}, served: map[string]string{}}
+	return &Client{node: node, version: version, groups: groups, now: time.Now, conns: map[endpoint.Name]*grpc.ClientConn{}, served: map[string]string{}}
+}
+
+// WithClock replaces the clock, for tests.
+func (c *Client) WithClock(now func() time.Time) *Client {
+	c.now = now
+	return c
 }
 
 // Close ends all connections.
@@ -119,12 +129,13 @@ func (c *Client) Control(ctx context.Context, path string, request, response pro
 
 // invoke makes a call on an endpoint.
 func (c *Client) invoke(ctx context.Context, name endpoint.Name, path string, changes bool, in, out proto.Message) error {
+	defer c.Begin(ctx, describe(path, in))()
 	conn, err := c.connect(ctx, name)
 	if err != nil {
 		return err
 	}
 	if err := conn.Invoke(ctx, path, in, out); err != nil {
-		err = c.diagnose(ctx, name, withCommands(err))
+		err = nameLate(c.diagnose(ctx, name, withCommands(err)), path, in)
 		if errors.Is(ctx.Err(), context.Canceled) && changes {
 			return &UnfinishedError{err}
 		}
@@ -244,11 +255,14 @@ func dryRun(request proto.Message) bool {
 	return field != nil && message.Get(field).Bool()
 }
 
+// lateText is our text for a server that ends a call at the deadline.
+const lateText = "the server did not answer in time"
+
 // diagnose connects again to find out whether Unavailable means that the server is gone. A
 // server also answers Unavailable for a disk or a file server.
 func (c *Client) diagnose(ctx context.Context, name endpoint.Name, err error) error {
 	if endedByServer(ctx, err) {
-		return status.Error(codes.DeadlineExceeded, "the server did not answer in time")
+		return status.Error(codes.DeadlineExceeded, lateText)
 	}
 	if status.Code(err) != codes.Unavailable || ctx.Err() != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -29,6 +30,9 @@ type stepResult struct {
 	Micros int64  `json:"micros"`
 }
 
+// resultWidth is the width of the longest result, "was not mounted".
+const resultWidth = 15
+
 // undoTimeout limits each undo step, so that one that hangs does not block the others.
 const undoTimeout = 30 * time.Second
 
@@ -36,8 +40,9 @@ const undoTimeout = 30 * time.Second
 func (l *life) run(ctx context.Context) error {
 	start := time.Now()
 	l.results = []stepResult{}
-	for _, step := range l.steps() {
-		if err := l.runStep(ctx, step); err != nil {
+	steps := l.steps()
+	for i, step := range steps {
+		if err := l.runStep(ctx, step, i+1, len(steps)); err != nil {
 			l.undoAll(ctx)
 			if l.Format.ForScripts() {
 				_ = l.Value(l.results, nil) // the step's error matters more
@@ -53,17 +58,25 @@ func (l *life) run(ctx context.Context) error {
 	})
 }
 
-// runStep runs a step and prints its result.
-func (l *life) runStep(ctx context.Context, step step) error {
+// runStep names a step, runs it and prints its result.
+func (l *life) runStep(ctx context.Context, step step, number, of int) error {
+	name := fmt.Sprintf("%-40s ", step.name)
+	if l.meter == nil && !l.Format.ForScripts() { // in a log, the last line is what it waits for
+		_, _ = io.WriteString(l.Out, name)
+		name = ""
+	}
+	l.meter.begin(ctx, step.name, number, of)
 	began := time.Now()
 	result, err := step.do(ctx)
+	l.meter.end()
 	elapsed, style := time.Since(began), output.Good
 	if err != nil {
 		result, style = "failed", output.Bad
 	}
 	l.results = append(l.results, stepResult{step.name, result, elapsed.Microseconds()})
 	if !l.Format.ForScripts() {
-		text := fmt.Sprintf("%9.1f ms  %-40s %s\n", float64(elapsed.Microseconds())/1000, step.name, l.Paint(style, result))
+		padding := strings.Repeat(" ", max(0, resultWidth-len(result)))
+		text := fmt.Sprintf("%s%s%s %9.1f ms\n", name, l.Paint(style, result), padding, float64(elapsed.Microseconds())/1000)
 		_, _ = io.WriteString(l.Out, text)
 	}
 	return err
@@ -71,9 +84,9 @@ func (l *life) runStep(ctx context.Context, step step) error {
 
 // undoAll undoes the steps in reverse order, even after ctx has ended.
 func (l *life) undoAll(ctx context.Context) {
-	for _, step := range slices.Backward(l.undo) {
+	for i, step := range slices.Backward(l.undo) {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-		if err := l.runStep(limited, step); err != nil {
+		if err := l.runStep(limited, step, len(l.undo)-i, len(l.undo)); err != nil {
 			l.left = append(l.left, fmt.Sprintf("%s: %s", step.name, inventory.Reason(err)))
 		}
 		cancel()

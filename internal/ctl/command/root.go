@@ -34,6 +34,8 @@ type app struct {
 	timeout       time.Duration
 	control       string // of sim
 
+	meter   *meter         // nil without a terminal
+	client  *call.Client   // of the session
 	current *cobra.Command // the command that the arguments select
 	started bool           // the command line was valid
 }
@@ -144,6 +146,7 @@ func (a *app) interactive(p page, arguments int, run runner) *cobra.Command {
 
 // bounded applies --timeout.
 func (a *app) bounded(ctx context.Context, run func(ctx context.Context) error) error {
+	defer a.meter.watch(ctx, a.client)()
 	if a.timeout == 0 {
 		return run(ctx)
 	}
@@ -210,6 +213,7 @@ type session struct {
 	client *call.Client
 	node   endpoint.Node
 	source inventory.Source
+	meter  *meter
 }
 
 func (a *app) session() *session {
@@ -219,9 +223,13 @@ func (a *app) session() *session {
 		groups = append(groups, group)
 	}
 	client := call.New(node, a.apiVersion, groups...)
+	if a.env.Now != nil {
+		client.WithClock(a.env.Now)
+	}
+	a.client = client
 	return &session{
 		Printer: &output.Printer{
-			Out: a.env.Out, Format: a.format, NoHeaders: a.noHeaders,
+			Out: a.meter.before(a.env.Out), Format: a.format, NoHeaders: a.noHeaders,
 			Colour: a.env.Terminal && a.env.Getenv("NO_COLOR") == "",
 			Note:   func(text string) { fmt.Fprintf(a.env.Err, "%s: %s\n", name, text) },
 		},
@@ -229,6 +237,7 @@ func (a *app) session() *session {
 		client: client,
 		node:   node,
 		source: a.source(client, node),
+		meter:  a.meter,
 	}
 }
 

@@ -52,12 +52,21 @@ type Environment struct {
 	Services func() (scm.Manager, error)
 	// After is time.After, except in tests.
 	After func(time.Duration) <-chan time.Time
+	// Now is time.Now, except in tests; nil means time.Now.
+	Now func() time.Time
 }
 
 // Run runs the program and returns its exit code. Canceling ctx is an interrupt.
 func Run(ctx context.Context, args []string, env Environment) int {
 	env.Terminal = env.Terminal && env.Getenv("TERM") != "dumb"
+	if env.Now == nil {
+		env.Now = time.Now
+	}
 	a := &app{env: env}
+	if env.ErrTerminal && env.After != nil && env.Getenv("TERM") != "dumb" {
+		a.meter = &meter{err: env.Err, now: env.Now, after: env.After, width: env.Width}
+		a.env.Err = a.meter.before(env.Err)
+	}
 	root := a.root() //nolint:contextcheck // commands get it from ExecuteContext
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -132,7 +141,7 @@ func sentence(ctx context.Context, err error) string {
 		text = fmt.Sprintf("%s (%s)", text, code)
 	}
 	if late {
-		text += "; increase --timeout to wait longer"
+		text += "; run 'csi-proxyctl node' to see what does not answer, or increase --timeout"
 	}
 	return text
 }

@@ -48,6 +48,7 @@ Without a terminal, and with -o json, it prints the node again and again.`,
 
 // watchLive shows the node on the whole terminal. If --count ends it, the last picture stays.
 func (a *app) watchLive(ctx context.Context, paths []string, interval time.Duration, count int) error {
+	a.meter = nil // the view has the screen
 	s := a.session()
 	defer s.client.Close()
 	printer := *s.Printer

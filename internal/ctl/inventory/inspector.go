@@ -32,6 +32,9 @@ func inspectorTimeout(ctx context.Context) time.Duration {
 	return min(maxInspectorTimeout, time.Until(deadline)/4*3)
 }
 
+// looking is the step while the inspector looks. It gives up on an object that does not answer.
+const looking = "disks and volumes; one that does not answer is left out after 5 s"
+
 // inspect asks the inspector. If it does not answer, missing says why, and the caller asks the
 // API.
 func (s Source) inspect(ctx context.Context, request *inspectv1.DescribeNodeRequest) (response *inspectv1.DescribeNodeResponse, missing string, err error) {
@@ -43,7 +46,9 @@ func (s Source) inspect(ctx context.Context, request *inspectv1.DescribeNodeRequ
 	conn, err := s.Endpoints.Dial(limited, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
 	if err == nil {
 		defer conn.Close()
+		end := s.Client.Begin(limited, looking)
 		response, err = inspectv1.NewInspectorClient(conn).DescribeNode(limited, request)
+		end()
 	}
 	switch {
 	case err == nil:
