@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -86,8 +87,8 @@ func (p *Printer) encode(v any) ([]byte, error) {
 	if p.Format == JSON {
 		return []byte(printable.JSON(buffer.String())), nil
 	}
-	var node yaml.Node // JSON is YAML; only the style changes
-	if err := yaml.Unmarshal(buffer.Bytes(), &node); err != nil {
+	var node yaml.Node                                                                 // JSON is YAML; only the style changes
+	if err := yaml.Unmarshal([]byte(escapeYAML(buffer.String())), &node); err != nil { // YAML refuses some characters that JSON allows
 		return nil, err
 	}
 	blockStyle(&node)
@@ -95,13 +96,33 @@ func (p *Printer) encode(v any) ([]byte, error) {
 	block := yaml.NewEncoder(&buffer)
 	block.SetIndent(2)
 	err := block.Encode(&node)
-	return buffer.Bytes(), err
+	return []byte(escapeYAML(buffer.String())), err
+}
+
+// escapeYAML escapes what YAML calls printable and terminals do not, such as marks that reverse the
+// reading direction. blockStyle has put quotes around such texts.
+func escapeYAML(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }
 
 // blockStyle removes braces, and quotes that YAML does not need.
 func blockStyle(node *yaml.Node) {
 	if len(node.Content) > 0 || node.Kind == yaml.ScalarNode {
 		node.Style = 0
+	}
+	if strings.ContainsFunc(node.Value, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		node.Style = yaml.DoubleQuotedStyle
 	}
 	for _, child := range node.Content {
 		blockStyle(child)

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
@@ -107,6 +110,23 @@ func TestPrintable(t *testing.T) {
 	}
 	if want := "\x1b[32m" + harmless + "\x1b[0m\n<U+001B>[2J\x1b[31mbad\x1b[0m"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// TestValue_YAMLHostile: YAML escapes as JSON does.
+func TestValue_YAMLHostile(t *testing.T) {
+	const serial = "\u009b2J\u202eabc\x1b[m\u2066\U000e0001\nx"
+	var out bytes.Buffer
+	p := output.Printer{Out: &out, Format: output.YAML}
+	if err := p.Value(map[string]string{"serial": serial}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if at := strings.IndexFunc(strings.TrimSpace(out.String()), func(r rune) bool { return !unicode.IsPrint(r) }); at >= 0 {
+		t.Errorf("unprintable at %d: %q", at, out.String())
+	}
+	var again map[string]string
+	if err := yaml.Unmarshal(out.Bytes(), &again); err != nil || again["serial"] != serial {
+		t.Errorf("got %q, %v", again, err)
 	}
 }
 
