@@ -9,9 +9,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/command"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/live"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -27,6 +33,26 @@ func TestNode_Picture(t *testing.T) {
 		t.Fatal(errs.String())
 	}
 	compare(t, "../../../docs/node.svg", picture("csi-proxyctl node", out.String()))
+}
+
+// TestWatch_Picture keeps the picture of the manual up to date; -update draws it.
+func TestWatch_Picture(t *testing.T) {
+	n := startNode(t, winsim.Busy())
+	at := endpoint.Node{Dir: n.dir}
+	client := call.New(at, "")
+	defer client.Close()
+	node, err := inventory.Source{Client: client, Endpoints: &at}.Node(t.Context(), nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printer := &output.Printer{Colour: true}
+	disks, volumes, warnings := node.Counts()
+	view := live.View{In: strings.NewReader(""), Printer: printer, Now: func() time.Time { return time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC) }}
+	frame := view.Frame(live.Picture{
+		Name: node.Serial, Disks: disks, Volumes: volumes, Warnings: warnings,
+		Draw: func(width int) output.Branch { return node.Tree(printer, width) },
+	}, 90, 24)
+	compare(t, "../../../docs/watch.svg", picture("csi-proxyctl watch", frame))
 }
 
 // The picture, in pixels. Fonts differ in the width of their characters, so each run of text is
@@ -66,7 +92,7 @@ func picture(typed, printed string) string {
 	}
 	width, height := 2*margin+float64(columns)*cellWidth, 2*margin+len(lines)*cellHeight
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" font-family="ui-monospace, Consolas, Menlo, 'DejaVu Sans Mono', monospace" font-size="14">
-<title>Output of %s on an emulated node. TestNode_Picture draws it.</title>
+<title>Output of %s on an emulated node. picture_test.go draws it.</title>
 <rect width="100%%" height="100%%" rx="8" fill="#0d1117"/>
 <g fill="#e6edf3" xml:space="preserve">
 %s</g>

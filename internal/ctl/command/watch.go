@@ -35,7 +35,7 @@ Without a terminal, and with -o json, it prints the node again and again.`,
 		if interval <= 0 {
 			return usagef("--interval must be positive, got %s", interval)
 		}
-		if a.env.Terminal && a.width() > 0 && !a.format.ForScripts() {
+		if a.env.Terminal && a.width() > 0 && (a.format == output.Table || a.format == output.Wide) {
 			return a.watchLive(c.Context(), paths, interval, count)
 		}
 		return a.repeat(c.Context(), paths, interval, count)

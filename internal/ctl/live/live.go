@@ -39,6 +39,13 @@ type View struct {
 // ErrInterrupted says that the user pressed Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
+// Frame returns what a terminal of a size shows at first, as text with colours.
+func (v View) Frame(p Picture, width, height int) string {
+	m := &model{view: v, width: width, height: height}
+	m.learn(looked{picture: p})
+	return m.View().Content
+}
+
 // Run shows the node until the user quits. It returns the last picture, or nil if there is none.
 func (v View) Run(ctx context.Context) (*Picture, error) {
 	ctx, cancel := context.WithCancel(ctx)
