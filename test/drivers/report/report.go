@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -85,6 +86,26 @@ type Table struct {
 
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// NotRun is a result that is missing.
+const NotRun = "not run"
+
+// Keep adds the rows that begin with the name from those of an earlier run, or one that says that there
+// are none.
+func (t *Table) Keep(earlier [][]string, name string) {
+	none := true
+	for _, row := range earlier {
+		if row[0] == name {
+			t.Add(row...)
+			none = false
+		}
+	}
+	if none {
+		row := slices.Repeat([]string{NotRun}, len(t.Header))
+		row[0] = name
+		t.Add(row...)
+	}
+}
 
 // String returns the table. Bars and line breaks in cells do not end them.
 func (t *Table) String() string {

@@ -51,6 +51,17 @@ func TestRows(t *testing.T) {
 	}
 }
 
+func TestKeep(t *testing.T) {
+	table := Table{Header: []string{"Driver", "Result"}}
+	earlier := [][]string{{"Driver", "Result"}, {"a", "OK"}, {"b", "OK"}, {"a", "2 of 3"}}
+	table.Keep(earlier, "a")
+	table.Keep(earlier, "c")
+	want := "| Driver | Result |\n|---|---|\n| a | OK |\n| a | 2 of 3 |\n| c | not run |\n"
+	if got := table.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestTable(t *testing.T) {
 	table := Table{Header: []string{"Driver", "Result"}}
 	table.Add("a", "OK")

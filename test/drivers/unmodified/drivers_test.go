@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // notRun is what comes of a case that -run leaves out.
-const notRun = "not run"
+const notRun = report.NotRun
 
 // TestDrivers runs one driver after the other, and writes what came of it. Drivers that -run leaves out,
 // wholly or in part, keep their rows.
@@ -62,7 +62,7 @@ func TestDrivers(t *testing.T) {
 			}
 		})
 		if !complete {
-			keep(&table, earlier, name)
+			table.Keep(earlier, name)
 		}
 	}
 	if t.Failed() {
@@ -70,22 +70,6 @@ func TestDrivers(t *testing.T) {
 	}
 	if err := report.Write(root(t), "unmodified", table.String()); err != nil {
 		t.Error(err)
-	}
-}
-
-// keep adds the rows of an earlier run for a driver, or one that says that there are none.
-func keep(table *report.Table, earlier [][]string, name string) {
-	none := true
-	for _, row := range earlier {
-		if row[0] == name {
-			table.Add(row...)
-			none = false
-		}
-	}
-	if none {
-		row := slices.Repeat([]string{notRun}, len(table.Header))
-		row[0] = name
-		table.Add(row...)
 	}
 }
 
