@@ -7,6 +7,7 @@
 package ported
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -29,10 +32,18 @@ type port struct {
 	main   string // the package of the program
 	// deleted are the files that the port makes unnecessary. They are for Windows only.
 	deleted []string
+	// edits are what the port changes in files that the driver keeps.
+	edits []edit
 	// aside are the files for other systems that the port's files stand in for in the test. The
 	// driver keeps them.
 	aside []string
+	// asks are what the driver's files ask the machine that they run on, such as os.Lstat. In the test
+	// they ask the emulated node, see package machine.
+	asks map[string][]string
 }
+
+// An edit replaces text that is in a file once.
+type edit struct{ file, old, text string }
 
 func ports() []port {
 	return []port{elasticBlockStore()}
@@ -47,6 +58,7 @@ func elasticBlockStore() port {
 			"pkg/mounter/mount_windows.go", "pkg/mounter/mount_windows_proxyV1.go", "pkg/mounter/mount_windows_proxyV2.go",
 		},
 		aside: []string{"pkg/mounter/mount_linux.go", "pkg/mounter/mount_unsupported.go"},
+		asks:  map[string][]string{"pkg/driver/node.go": {"runtime.GOOS"}},
 	}
 }
 
@@ -54,7 +66,7 @@ func elasticBlockStore() port {
 type tree struct {
 	port
 	sources string // the driver's own files
-	dir     string // go.mod, go.sum and overlay.json
+	dir     string // go.mod, go.sum and the overlays
 }
 
 // prepare gets the driver, and writes what the go command needs to build the port. Root is the top
@@ -75,7 +87,10 @@ func (p port) prepare(ctx context.Context, root string) (*tree, error) {
 	if err := t.writeModule(ctx, root); err != nil {
 		return nil, err
 	}
-	return t, t.writeOverlay(root)
+	if err := t.writeOverlay(root, program); err != nil {
+		return nil, err
+	}
+	return t, t.writeOverlay(root, test)
 }
 
 // ours are the modules of this repository that a port needs, and their directories.
@@ -126,10 +141,24 @@ func writeSums(to string, from []string) error {
 	return os.WriteFile(to, []byte(strings.Join(slices.Compact(lines), "")), 0o600)
 }
 
-// writeOverlay writes the overlay of the port.
-func (t *tree) writeOverlay(root string) error {
+// A build is what is built of a port.
+type build string
+
+const (
+	// program is the driver's program for Windows, as it is after the port.
+	program build = "program"
+	// test is the node service for this system, and the port's test.
+	test build = "test"
+)
+
+// writeOverlay writes the overlay of a build, and the files that the build edits.
+func (t *tree) writeOverlay(root string, b build) error {
 	replace := map[string]string{}
-	for _, name := range slices.Concat(t.deleted, t.aside) {
+	gone := t.deleted
+	if b == test {
+		gone = slices.Concat(gone, t.aside)
+	}
+	for _, name := range gone {
 		path := filepath.Join(t.sources, name)
 		if _, err := os.Stat(path); err != nil {
 			return err
@@ -142,14 +171,92 @@ func (t *tree) writeOverlay(root string) error {
 		return err
 	}
 	for _, name := range files {
-		replace[filepath.Join(t.sources, name)] = filepath.Join(ported, "testdata", t.name, name)
+		if b == test || !isTest(name) {
+			replace[filepath.Join(t.sources, name)] = filepath.Join(ported, "testdata", t.name, name)
+		}
 	}
-	replace[filepath.Join(t.sources, "ported", "life", "life.go")] = filepath.Join(ported, "life", "life.go")
+	if b == test {
+		for _, shared := range []string{"life", "machine"} {
+			replace[filepath.Join(t.sources, "ported", shared, shared+".go")] = filepath.Join(ported, shared, shared+".go")
+		}
+	}
+	edited, err := t.edited(b)
+	if err != nil {
+		return err
+	}
+	for name, content := range edited {
+		to := filepath.Join(t.dir, string(b)+"_"+strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(to, content, 0o600); err != nil {
+			return err
+		}
+		replace[filepath.Join(t.sources, name)] = to
+	}
 	content, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(t.dir, "overlay.json"), content, 0o600)
+	return os.WriteFile(t.overlay(b), content, 0o600)
+}
+
+func (t *tree) overlay(b build) string { return filepath.Join(t.dir, string(b)+".json") }
+
+// edited returns the driver's files that are not the same in a build, by their paths in the driver.
+func (t *tree) edited(b build) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	read := func(name string) (err error) {
+		if _, ok := files[name]; !ok {
+			files[name], err = os.ReadFile(filepath.Join(t.sources, name))
+		}
+		return err
+	}
+	for _, e := range t.edits {
+		if err := read(e.file); err != nil {
+			return nil, err
+		}
+		if n := bytes.Count(files[e.file], []byte(e.old)); n != 1 {
+			return nil, fmt.Errorf("%s of %s: %q is there %d times, want 1", e.file, t.module, e.old, n)
+		}
+		files[e.file] = bytes.Replace(files[e.file], []byte(e.old), []byte(e.text), 1)
+	}
+	if b != test {
+		return files, nil
+	}
+	for name, asks := range t.asks {
+		if err := read(name); err != nil {
+			return nil, err
+		}
+		content, err := askEmulatedNode(files[name], t.module.Path, asks)
+		if err != nil {
+			return nil, fmt.Errorf("%s of %s: %w", name, t.module, err)
+		}
+		files[name] = content
+	}
+	return files, nil
+}
+
+// askEmulatedNode returns a Go file that uses package machine, which is then a part of the module, for
+// each of the names. The file has imports in parentheses.
+func askEmulatedNode(source []byte, module string, names []string) ([]byte, error) {
+	const imports = "import (\n"
+	if !bytes.Contains(source, []byte(imports)) {
+		return nil, fmt.Errorf("no %q", imports)
+	}
+	source = bytes.Replace(source, []byte(imports), fmt.Appendf(nil, "%s\t%q\n", imports, module+"/ported/machine"), 1)
+	for _, name := range names {
+		old := regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`)
+		if !old.Match(source) {
+			return nil, fmt.Errorf("%s is not there", name)
+		}
+		_, function, _ := strings.Cut(name, ".")
+		source = old.ReplaceAllLiteral(source, []byte("machine."+function))
+	}
+	// The packages stay imported, so they must be used.
+	for used, text := range map[string]string{"os": "os.Args", "runtime": "runtime.Version"} {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, used+".") }) {
+			source = fmt.Appendf(source, "\nvar _ = %s\n", text)
+		}
+	}
+	return source, nil
 }
 
 // files returns the files of the port, by their paths in the driver.
@@ -170,18 +277,18 @@ func (p port) files(root string) ([]string, error) {
 // buildForWindows builds the driver's program.
 func (t *tree) buildForWindows(ctx context.Context) error {
 	err := t.goCommand(ctx, []string{"GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0"},
-		t.flags("build", "-o", filepath.Join(t.dir, "driver.exe"), t.main)...)
+		t.flags(program, "build", "-o", filepath.Join(t.dir, "driver.exe"), t.main)...)
 	return err
 }
 
 // test runs the port's tests, and returns what they say.
 func (t *tree) test(ctx context.Context) ([]byte, error) {
 	// The directory of the package is in the overlay only, so the go command cannot run the test there.
-	program := filepath.Join(t.dir, "ported.test")
-	if err := t.goCommand(ctx, nil, t.flags("test", "-c", "-vet=off", "-o", program, "./ported")...); err != nil {
+	executable := filepath.Join(t.dir, "ported.test")
+	if err := t.goCommand(ctx, nil, t.flags(test, "test", "-c", "-vet=off", "-o", executable, "./ported")...); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, program, "-test.v") //nolint:gosec // which was just built
+	cmd := exec.CommandContext(ctx, executable, "-test.v") //nolint:gosec // which was just built
 	cmd.Dir = t.dir
 	output, err := cmd.CombinedOutput()
 	if err != nil {
@@ -191,9 +298,10 @@ func (t *tree) test(ctx context.Context) ([]byte, error) {
 }
 
 // flags adds the flags for the module and the overlay after the verb.
-func (t *tree) flags(verb string, args ...string) []string {
-	// One package at a time: a driver has a thousand, and other work may go on.
-	return append([]string{verb, "-p=1", "-modfile=" + filepath.Join(t.dir, "go.mod"), "-overlay=" + filepath.Join(t.dir, "overlay.json")}, args...)
+func (t *tree) flags(b build, verb string, args ...string) []string {
+	// A driver has a thousand packages, and other work may go on.
+	packages := fmt.Sprintf("-p=%d", max(runtime.NumCPU()/2, 1))
+	return append([]string{verb, packages, "-modfile=" + filepath.Join(t.dir, "go.mod"), "-overlay=" + t.overlay(b)}, args...)
 }
 
 // goCommand runs the go command in the driver's directory.
@@ -231,11 +339,18 @@ func (t *tree) lines(root string) (deleted, added int, err error) {
 		}
 		added += linesOfCode(content)
 	}
+	for _, e := range t.edits {
+		deleted += linesOfCode([]byte(e.old))
+		added += linesOfCode([]byte(e.text))
+	}
 	return deleted, added, nil
 }
 
-// isTest reports whether a file of a port is part of its test.
-func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }
+// isTest reports whether a file of a port is part of its test: it is in the package ported, or it is
+// the file of another package with which the test makes a node service.
+func isTest(name string) bool {
+	return filepath.Dir(name) == "ported" || filepath.Base(name) == "ported.go"
+}
 
 // linesOfCode counts the lines of Go code without blank lines and comments.
 func linesOfCode(source []byte) int {

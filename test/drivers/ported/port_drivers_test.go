@@ -12,16 +12,23 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/report"
 )
 
-// TestDrivers builds and runs one port after the other, and writes what came of it.
+// TestDrivers builds and runs one port after the other, and writes what came of it. Drivers that -run
+// leaves out keep their rows.
 func TestDrivers(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
+	earlier, err := report.Rows(root, "ported")
+	if err != nil {
+		t.Fatal(err)
+	}
 	table := report.Table{Header: []string{"Driver", "Lines deleted", "Lines added", "Builds for Windows", "Library mode", "Daemon mode"}}
-	complete := true
 	for _, p := range ports() {
-		complete = t.Run(p.name, func(t *testing.T) {
+		name := p.name + " " + p.module.Version
+		ran := false
+		t.Run(p.name, func(t *testing.T) {
+			ran = true
 			tree, err := p.prepare(t.Context(), root)
 			if err != nil {
 				t.Fatal(err)
@@ -30,7 +37,7 @@ func TestDrivers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			row := []string{p.name + " " + p.module.Version, fmt.Sprint(deleted), fmt.Sprint(added), "yes"}
+			row := []string{name, fmt.Sprint(deleted), fmt.Sprint(added), "yes"}
 			output, err := tree.test(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -42,12 +49,15 @@ func TestDrivers(t *testing.T) {
 				t.Fatal(err)
 			}
 			table.Add(row...)
-		}) && complete
-	}
-	if !complete {
-		return
+		})
+		if !ran {
+			table.Keep(earlier, name)
+		}
 	}
 	t.Logf("\n%s", &table)
+	if t.Failed() {
+		return
+	}
 	if err := report.Write(root, "ported", table.String()); err != nil {
 		t.Error(err)
 	}

@@ -15,8 +15,8 @@ import (
 
 // Driver is a driver, and the node that it finds.
 type Driver struct {
-	// Node returns the node service on a mounter.
-	Node  func(*testing.T, *kit.Mounter) csi.NodeServer
+	// Serve returns the driver's services on a mounter, and on the node that it works on.
+	Serve func(*winsim.Node, *kit.Mounter) (csi.IdentityServer, csi.NodeServer)
 	Model winsim.Model
 	// Volume is what the controller says about the volume to use, and Missing about one that is not on
 	// the node.
@@ -63,7 +63,8 @@ func Test(t *testing.T, d Driver) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = m.Close() })
-			l := &life{T: t, Driver: d, node: node, server: d.Node(t, m)}
+			l := &life{T: t, Driver: d, node: node}
+			l.identity, l.server = d.Serve(node, m)
 			l.run()
 			t.Logf("mode %s: %d calls", mode, l.calls)
 		})
@@ -73,9 +74,10 @@ func Test(t *testing.T, d Driver) {
 type life struct {
 	*testing.T
 	Driver
-	node   *winsim.Node
-	server csi.NodeServer
-	calls  int
+	node     *winsim.Node
+	identity csi.IdentityServer
+	server   csi.NodeServer
+	calls    int
 }
 
 func (l *life) run() {
@@ -85,7 +87,9 @@ func (l *life) run() {
 		}
 	}
 	before := l.node.Tree(kubelet)
+	l.register()
 
+	l.calls++
 	if err := l.stage(l.Missing); err == nil {
 		l.Error("a volume that is not on the node was staged")
 	}
@@ -98,6 +102,17 @@ func (l *life) run() {
 	l.use("second.txt") // a volume with data
 	if after := l.node.Tree(kubelet); after != before {
 		l.Errorf("the tree is another after the second time:\n%s\nit was:\n%s", after, before)
+	}
+}
+
+// register calls what the kubelet calls when a driver starts.
+func (l *life) register() {
+	l.calls += 2
+	if ready, err := l.identity.Probe(l.Context(), &csi.ProbeRequest{}); err != nil || ready.Ready != nil && !ready.Ready.Value {
+		l.Errorf("probe: %v, %v", ready, err)
+	}
+	if info, err := l.server.NodeGetInfo(l.Context(), &csi.NodeGetInfoRequest{}); err != nil || info.GetNodeId() == "" {
+		l.Errorf("info: %v, %v", info, err)
 	}
 }
 

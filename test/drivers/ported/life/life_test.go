@@ -12,11 +12,23 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/test/drivers/ported/life"
 )
 
+type identity struct {
+	csi.UnimplementedIdentityServer
+}
+
+func (identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{}, nil
+}
+
 // nodeService is the smallest node service on the kit. The serial number of a disk begins with the
 // volume's id.
 type nodeService struct {
 	csi.UnimplementedNodeServer
 	*kit.Mounter
+}
+
+func (s nodeService) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{NodeId: "node-1"}, nil
 }
 
 func (s nodeService) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
@@ -53,6 +65,8 @@ func Test(t *testing.T) {
 		Volume:  life.Volume{ID: "vol0123456789abcdef0"},
 		Missing: life.Volume{ID: "vol0999"},
 		Offline: true,
-		Node:    func(_ *testing.T, m *kit.Mounter) csi.NodeServer { return nodeService{Mounter: m} },
+		Serve: func(_ *winsim.Node, m *kit.Mounter) (csi.IdentityServer, csi.NodeServer) {
+			return identity{}, nodeService{Mounter: m}
+		},
 	})
 }

@@ -14,10 +14,6 @@ import (
 	"github.com/kubernetes-sigs/aws-ebs-csi-driver/ported/life"
 )
 
-type region struct{ metadata.MetadataService }
-
-func (region) GetRegion() string { return "us-east-1" }
-
 func Test(t *testing.T) {
 	context := map[string]string{"devicePath": "/dev/xvdba"}
 	life.Test(t, life.Driver{
@@ -26,9 +22,10 @@ func Test(t *testing.T) {
 		Volume:  life.Volume{ID: "vol-0123456789abcdef0", PublishContext: context},
 		Missing: life.Volume{ID: "vol-0999", PublishContext: context},
 		Offline: true,
-		Node: func(_ *testing.T, m *kit.Mounter) csi.NodeServer {
+		Serve: func(_ *winsim.Node, m *kit.Mounter) (csi.IdentityServer, csi.NodeServer) {
 			nodeMounter := &mounter.NodeMounter{SafeFormatAndMount: &mountutils.SafeFormatAndMount{Interface: m}}
-			return driver.NewNodeService(&driver.Options{}, region{}, nodeMounter, nil)
+			instance := &metadata.Metadata{InstanceID: "i-0123456789abcdef0", InstanceType: "m5.large", Region: "us-east-1", AvailabilityZone: "us-east-1a"}
+			return &driver.Driver{}, driver.NewNodeService(&driver.Options{}, instance, nodeMounter, nil)
 		},
 	})
 }

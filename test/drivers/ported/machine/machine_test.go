@@ -1,0 +1,50 @@
+package machine
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// Test asks about a folder, and a link to it before and after the folder is gone.
+func Test(t *testing.T) {
+	n, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	Use(n)
+	const folder, link = `C:\var\lib\kubelet\folder`, `C:\var\lib\kubelet\link`
+	if err := MkdirAll("/var/lib/kubelet/folder", 0o755); err != nil || !n.Exists(folder) {
+		t.Fatalf("the folder was not made: %v", err)
+	}
+	if err := n.Symlink(link, folder); err != nil {
+		t.Fatal(err)
+	}
+	check := func(path string, exists, readable bool) {
+		t.Helper()
+		for question, c := range map[string]struct {
+			ask func(string) (any, error)
+			yes bool
+		}{"Lstat": {Lstat, exists}, "ReadDir": {ReadDir, readable}} {
+			if _, err := c.ask(path); (err == nil) != c.yes || err != nil && !os.IsNotExist(err) {
+				t.Errorf("%s(%s): %v", question, path, err)
+			}
+		}
+	}
+	check(folder, true, true)
+	check("/var/lib/kubelet/link", true, true)
+	if err := n.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	check("/var/lib/kubelet/link", true, false)
+	check(folder, false, false)
+	if _, err := Lstat("relative"); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("a relative path: %v", err)
+	}
+	if err := MkdirAll("relative", 0o755); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("a relative folder: %v", err)
+	}
+}
