@@ -46,7 +46,7 @@ type port struct {
 type edit struct{ file, old, text string }
 
 func ports() []port {
-	return []port{elasticBlockStore()}
+	return []port{elasticBlockStore(), computeDisk()}
 }
 
 func elasticBlockStore() port {
@@ -59,6 +59,25 @@ func elasticBlockStore() port {
 		},
 		aside: []string{"pkg/mounter/mount_linux.go", "pkg/mounter/mount_unsupported.go"},
 		asks:  map[string][]string{"pkg/driver/node.go": {"runtime.GOOS"}},
+	}
+}
+
+func computeDisk() port {
+	return port{
+		name:   "gcp-pd",
+		module: fetch.Module{Path: "sigs.k8s.io/gcp-compute-persistent-disk-csi-driver", Version: "v1.28.1"},
+		main:   "./cmd/gce-pd-csi-driver",
+		deleted: []string{
+			"pkg/gce-pd-csi-driver/utils_windows.go",
+			"pkg/mount-manager/safe-mounter-v1_windows.go", "pkg/mount-manager/safe-mounter-v1beta_windows.go",
+			"pkg/mount-manager/safe-mounter_windows.go", "pkg/mount-manager/statter_windows.go",
+			"pkg/resizefs/resizefs_windows.go",
+		},
+		aside: []string{
+			"pkg/gce-pd-csi-driver/utils_linux.go", "pkg/mount-manager/safe-mounter_linux.go",
+			"pkg/mount-manager/statter_linux.go", "pkg/resizefs/resizefs_linux.go",
+		},
+		asks: map[string][]string{"pkg/gce-pd-csi-driver/node.go": {"os.Lstat", "runtime.GOOS"}},
 	}
 }
 
