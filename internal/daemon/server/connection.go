@@ -1,7 +1,7 @@
 package server
 
 import (
-	"cmp"
+	"container/list"
 	"net"
 	"slices"
 	"sync"
@@ -15,7 +15,7 @@ import (
 // Linux: on Windows every goroutine has at least 8 KiB.
 const (
 	silentCost     = 8 << 10  // a goroutine that waits for the greeting
-	connectionCost = 32 << 10 // goroutines and buffers of gRPC, and the buffers of a pipe
+	connectionCost = 64 << 10 // goroutines and buffers of gRPC, and the buffers of a pipe
 	streamCost     = 8 << 10  // a goroutine and the headers
 	frameCost      = 128      // what gRPC keeps for a frame of a message, beside its bytes
 )
@@ -42,8 +42,9 @@ const (
 // maxWatches is the number of health watches of one connection. A client needs one.
 const maxWatches = 4
 
-// maxRefused is how many requests are refused because of a limit before the client loses its connection.
-const maxRefused = 256
+// maxRefused is how many requests are refused because of a limit before the client loses its connection. A
+// client that begins maxConcurrentStreams at once learns that they are refused.
+const maxRefused = 200
 
 // goAwayTimeout limits the attempt to tell a client why its connection ends.
 const goAwayTimeout = 10 * time.Millisecond
@@ -51,22 +52,30 @@ const goAwayTimeout = 10 * time.Millisecond
 // connection is an accepted connection. It counts what its client makes the server hold.
 type connection struct {
 	net.Conn
-	owner  *connections
-	pid    int      // of the process at the other end; 0: unknown
-	client *process // the same
-	begin  []byte   // received before gRPC reads
+	owner   *connections
+	pid     int      // of the process at the other end; 0: unknown
+	client  *process // the same
+	entered int64    // when it was accepted, in nanoseconds
+	begin   []byte   // received before gRPC reads
 
 	counted bool   // by the observer; the crowd's mutex protects it
 	name    string // of the process, known when gRPC gets the connection
 
+	// The places' mutex protects these.
+	tenant                    *tenant
+	asStranger, asItsStranger *list.Element // of all strangers and of those of its process; nil: it is none
+
 	received atomic.Int64 // bytes, counted only up to the greeting
 	heard    atomic.Int64 // when something was last received, in nanoseconds
-	calls    atomic.Int64 // requests without an answer
-	useful   atomic.Bool  // it has had a call
+	stranger atomic.Bool  // it has never had an answer, and waits for none
+	working  atomic.Int64 // requests that have arrived and have no answer
 	watches  atomic.Int64
 	refused  atomic.Int64 // requests
-	ended    atomic.Bool
 	cost     atomic.Int64 // of all streams and the connection itself, in bytes
+
+	ended atomic.Pointer[string] // why; nil: it is open
+	close sync.Once
+	over  chan struct{} // closed with the connection
 
 	mu            sync.Mutex
 	preface       int // bytes still to come
@@ -74,14 +83,32 @@ type connection struct {
 	streams       []stream
 	lastStream    uint32
 	closed        bool
+	answered      bool  // it has had an answer
 	spent         int64 // for the streams
+	unsent        int64 // a part of spent: for answers
 	arriving      int   // streams that have not arrived
 	arrivingBytes int64 // spent for these
 
 	writeMu sync.Mutex
 	out     frames
 	writes  atomic.Int64 // odd during a write
-	blocked int64        // writes, as the last sweep saw it
+
+	// What the last sweep saw.
+	blocked int64 // writes
+	unread  bool  // answers
+}
+
+func newConnection(raw net.Conn, owner *connections, pid int, now time.Time) *connection {
+	c := &connection{Conn: raw, owner: owner, pid: pid, entered: now.UnixNano(), preface: len(http2.ClientPreface), over: make(chan struct{})}
+	c.heard.Store(c.entered)
+	c.stranger.Store(true)
+	return c
+}
+
+// enter takes a place. It returns the connection that has to go for it, which may be itself.
+func (c *connection) enter() (loser *connection, reason string) {
+	c.owner.crowd.join(c)
+	return c.owner.places.enter(c)
 }
 
 // greeting is the number of bytes that every HTTP/2 client sends first: the preface and the header
@@ -110,6 +137,9 @@ func (c *connection) awaitGreeting(timeout time.Duration) error {
 }
 
 func (c *connection) Read(b []byte) (n int, err error) {
+	if c.ended.Load() != nil {
+		return 0, net.ErrClosed
+	}
 	if len(c.begin) > 0 {
 		n = copy(b, c.begin)
 		c.begin = c.begin[n:]
@@ -120,14 +150,38 @@ func (c *connection) Read(b []byte) (n int, err error) {
 	c.heard.Store(now)
 	if problem := c.observe(b[:n], now); problem != "" {
 		c.end(problem)
+		return 0, net.ErrClosed
 	}
 	return n, err
 }
 
+// tally is what a connection holds.
+type tally struct {
+	spent          int64
+	arriving, open int
+}
+
+func (c *connection) lock() tally {
+	c.mu.Lock()
+	return tally{c.spent, c.arriving, len(c.streams)}
+}
+
+// unlock passes on what has changed since lock.
+func (c *connection) unlock(before tally) {
+	spent := c.spent - before.spent
+	c.count(c.arriving-before.arriving, len(c.streams)-before.open)
+	stranger := !c.answered && c.working.Load() == 0
+	changed := c.stranger.Swap(stranger) != stranger
+	c.mu.Unlock()
+	if changed {
+		c.owner.places.settle(c)
+	}
+	c.owner.crowd.charge(c, spent)
+}
+
 // observe follows the requests in what the client sends, and returns why the connection must end.
 func (c *connection) observe(b []byte, now int64) (problem string) {
-	c.mu.Lock()
-	before, arriving, open := c.spent, c.arriving, len(c.streams)
+	before := c.lock()
 	for len(b) > 0 {
 		if c.preface > 0 {
 			n := min(c.preface, len(b))
@@ -152,10 +206,7 @@ func (c *connection) observe(b []byte, now int64) (problem string) {
 	case c.arriving > maxSlow && c.streams[maxSlow].since < now-int64(slowAfter) && c.slow(now) > maxSlow:
 		problem = reasonArriving
 	}
-	delta := c.spent - before
-	c.count(c.arriving-arriving, len(c.streams)-open)
-	c.mu.Unlock()
-	c.charge(delta)
+	c.unlock(before)
 	return problem
 }
 
@@ -179,7 +230,6 @@ func (c *connection) frameBegins(now int64) {
 		}
 		c.lastStream = id
 		c.streams = append(c.streams, stream{id: id, cost: streamCost, since: now})
-		c.calls.Add(1)
 		c.spent += streamCost
 		c.arriving++
 		c.arrivingBytes += streamCost
@@ -236,10 +286,14 @@ func (c *connection) spend(s *stream, bytes int64) {
 	}
 }
 
+// arrive is called when a request is complete, and gRPC calls its handler.
 func (c *connection) arrive(s *stream) {
 	s.arrived = true
 	c.arriving--
 	c.arrivingBytes -= s.cost
+	if s.answered == 0 {
+		c.working.Add(1)
+	}
 }
 
 // finish forgets a stream.
@@ -249,13 +303,29 @@ func (c *connection) finish(id uint32) {
 		return
 	}
 	s := &c.streams[i]
-	if !s.arrived {
-		c.arrive(s)
+	switch {
+	case !s.arrived:
+		c.arriving--
+		c.arrivingBytes -= s.cost
+	case s.answered == 0:
+		c.working.Add(-1)
 	}
 	c.spent -= s.cost
 	c.streams = slices.Delete(c.streams, i, i+1)
-	c.calls.Add(-1)
-	c.useful.Store(true)
+	if len(c.streams) == 0 { // what is not sent now will not be
+		c.spent -= c.unsent
+		c.unsent = 0
+	}
+}
+
+// holdAnswer is called with the size of an answer that gRPC will send as soon as the client lets it.
+func (c *connection) holdAnswer(bytes int) {
+	before := c.lock()
+	if len(c.streams) > 0 {
+		c.unsent += int64(bytes)
+		c.spent += int64(bytes)
+	}
+	c.unlock(before)
 }
 
 func (c *connection) Write(b []byte) (int, error) {
@@ -264,8 +334,7 @@ func (c *connection) Write(b []byte) (int, error) {
 	c.writes.Add(1)
 	n, err := c.Conn.Write(b)
 	c.writes.Add(1)
-	c.mu.Lock()
-	before, arriving, open := c.spent, c.arriving, len(c.streams)
+	before := c.lock()
 	for rest := b[:max(0, n)]; len(rest) > 0; {
 		var began bool
 		_, rest, began = c.out.next(rest)
@@ -273,22 +342,36 @@ func (c *connection) Write(b []byte) (int, error) {
 			c.answer()
 		}
 	}
-	delta := c.spent - before
-	c.count(c.arriving-arriving, len(c.streams)-open)
-	c.mu.Unlock()
-	c.charge(delta)
+	c.unlock(before)
 	return n, err
 }
 
 // answer looks at the header of a frame to the client.
 func (c *connection) answer() {
-	switch kind := c.out.kind(); {
-	case kind == http2.FrameRSTStream, kind == http2.FrameHeaders && c.out.has(http2.FlagHeadersEndStream):
-		c.finish(c.out.stream())
-	case kind == http2.FrameHeaders:
-		if i := c.find(c.out.stream()); i >= 0 {
-			c.streams[i].answered = c.owner.crowd.ticks.Load()
+	id, ends := c.out.stream(), c.out.has(http2.FlagHeadersEndStream)
+	switch c.out.kind() {
+	case http2.FrameRSTStream:
+		c.finish(id)
+	case http2.FrameHeaders:
+		i := c.find(id)
+		if i < 0 {
+			return
 		}
+		s := &c.streams[i]
+		if ends {
+			c.answered = c.answered || s.arrived
+			c.finish(id)
+			return
+		}
+		if s.arrived && s.answered == 0 {
+			c.working.Add(-1)
+		}
+		s.answered = c.owner.crowd.ticks.Load()
+	case http2.FrameData:
+		sent := min(c.unsent, int64(c.out.length()))
+		c.unsent -= sent
+		c.spent -= sent
+	default:
 	}
 }
 
@@ -309,13 +392,6 @@ func (c *connection) count(arriving, open int) {
 func (c *connection) refuse(reason string) {
 	if c.refused.Add(1) > maxRefused {
 		c.end(reason)
-	}
-}
-
-// charge adds to the cost of the connection.
-func (c *connection) charge(bytes int64) {
-	if bytes != 0 {
-		c.owner.crowd.charge(c, bytes)
 	}
 }
 
@@ -340,51 +416,39 @@ func (c *connection) overdue(now, tick int64, timeout time.Duration) string {
 			unread++
 		}
 	}
-	if unread > maxWatches {
+	// The answers to watches never end. A watch that has just ended is in neither number, so look twice.
+	before := c.unread
+	c.unread = unread > int(c.watches.Load())
+	if c.unread && before {
 		return reasonNotReading
 	}
 	return ""
 }
 
-// worth ranks what closing the connection would lose: nothing, a greeting, an active client, or
-// calls.
-func (c *connection) worth() int {
-	switch {
-	case c.calls.Load() > 0:
-		return 3
-	case c.useful.Load():
-		return 2
-	case c.greeted():
-		return 1
-	default:
-		return 0
-	}
-}
-
-// before reports whether to close the connection before another one: if its worth is less, or equal
-// and it was silent longer.
-func (c *connection) before(other *connection) bool {
-	return cmp.Or(cmp.Compare(c.worth(), other.worth()), cmp.Compare(c.heard.Load(), other.heard.Load())) < 0
-}
-
-// end closes the connection for a reason, which it tells the client and the operator.
+// end closes the connection for a reason, which it tells the client and the operator. It does not wait.
 func (c *connection) end(reason string) {
-	if c.ended.Swap(true) {
+	if !c.ended.CompareAndSwap(nil, &reason) {
 		return
 	}
 	c.owner.crowd.note(c, reason)
-	// A client that does not read does not need to know.
-	if c.writeMu.TryLock() {
-		if c.out.whole() {
-			c.sayWhy(reason)
-		}
-		c.writeMu.Unlock()
+	c.depart()
+	if c.greeted() {
+		go c.Close() // its client, if there still is one, reconnects
+		return
 	}
-	_ = c.Close() // its client, if there still is one, reconnects
+	_ = c.Close()
 }
 
 // sayWhy sends GOAWAY. Clients of gRPC show its text, and repeat calls that the server has not seen.
 func (c *connection) sayWhy(reason string) {
+	// A client that does not read does not need to know.
+	if !c.writeMu.TryLock() {
+		return
+	}
+	defer c.writeMu.Unlock()
+	if !c.out.whole() {
+		return
+	}
 	_ = c.SetWriteDeadline(time.Now().Add(goAwayTimeout))
 	framer := http2.NewFramer(c.Conn, nil)
 	if c.writes.Load() == 0 {
@@ -396,12 +460,29 @@ func (c *connection) sayWhy(reason string) {
 	_ = framer.WriteGoAway(last, http2.ErrCodeEnhanceYourCalm, []byte(reason))
 }
 
-func (c *connection) Close() error {
-	c.ended.Store(true)
+// depart gives up the connection's place and all that it holds; it can be called again.
+func (c *connection) depart() {
 	c.mu.Lock()
 	c.count(-c.arriving, -len(c.streams))
 	c.closed = true
 	c.mu.Unlock()
+	c.owner.places.leave(c)
 	c.owner.crowd.leave(c)
-	return c.Conn.Close()
+}
+
+// closedByClient is why a connection ends that the server does not end.
+var closedByClient = ""
+
+// Close closes the connection, and tells its client why if the server has ended it.
+func (c *connection) Close() (err error) {
+	c.ended.CompareAndSwap(nil, &closedByClient)
+	c.depart()
+	c.close.Do(func() {
+		if reason := *c.ended.Load(); reason != "" && c.greeted() {
+			c.sayWhy(reason)
+		}
+		err = c.Conn.Close()
+		close(c.over)
+	})
+	return err
 }

@@ -3,10 +3,7 @@ package server
 import (
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/net/http2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 )
@@ -17,13 +14,10 @@ type connections struct {
 	net.Listener
 	name    string // of the endpoint
 	crowd   *crowd
-	most    int
-	count   int           // of open connections; the crowd's mutex protects it
+	places  *places
 	timeout time.Duration // for the greeting
 
-	newcomers atomic.Int64  // connections that have not greeted yet
-	settled   chan struct{} // receives when there is one newcomer less
-	accepting bool          // acceptAll runs
+	accepting bool // acceptAll runs
 	accepted  chan accepted
 	closed    chan struct{}
 	close     sync.Once
@@ -36,41 +30,12 @@ type accepted struct {
 }
 
 func track(listener net.Listener, name string, cfg Config, crowd *crowd) *connections {
-	return &connections{
-		Listener: listener, name: name, crowd: crowd, most: cfg.MaxConnections, timeout: cfg.ConnectionTimeout,
-		settled: make(chan struct{}, 1), accepted: make(chan accepted), closed: make(chan struct{}),
+	c := &connections{
+		Listener: listener, name: name, crowd: crowd, places: newPlaces(cfg.MaxConnections), timeout: cfg.ConnectionTimeout,
+		accepted: make(chan accepted), closed: make(chan struct{}),
 	}
-}
-
-const (
-	// maxNewcomers is the number of connections that have not greeted. Beyond it the next one waits,
-	// or replaces another one.
-	maxNewcomers = 256
-	// newcomerPause is the longest wait for one newcomer less.
-	newcomerPause = 5 * time.Millisecond
-	// newcomerGrace is the time in which no newcomer is replaced.
-	newcomerGrace = 50 * time.Millisecond
-)
-
-// makeRoom waits until there are few newcomers. If they are silent, one has to go: clients that never
-// greet must not lock out others.
-func (c *connections) makeRoom() {
-	for c.newcomers.Load() >= maxNewcomers {
-		oldest := c.crowd.longestSilent(c)
-		if oldest == nil {
-			return
-		}
-		if time.Since(time.Unix(0, oldest.heard.Load())) >= newcomerGrace {
-			oldest.end(reasonSilent)
-			return
-		}
-		timer := time.NewTimer(newcomerPause)
-		select {
-		case <-c.settled:
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
+	crowd.add(c.places)
+	return c
 }
 
 // Accept returns the next connection that has greeted. It is called by one goroutine.
@@ -95,10 +60,10 @@ func (c *connections) Accept() (net.Conn, error) {
 	}
 }
 
-// acceptAll accepts connections until the listener is closed. gRPC decides what to do about errors.
+// acceptAll accepts connections until the listener is closed. It never waits for a client: those that are
+// not accepted yet would be refused by the system. gRPC decides what to do about errors.
 func (c *connections) acceptAll() {
 	for {
-		c.makeRoom()
 		if err := c.acceptOne(); err != nil {
 			select {
 			case c.accepted <- accepted{err: err}:
@@ -115,39 +80,34 @@ func (c *connections) acceptOne() error {
 	if err != nil {
 		return err
 	}
-	conn := &connection{Conn: raw, owner: c, preface: len(http2.ClientPreface)}
-	conn.pid, _ = pipe.PeerPID(raw)
-	conn.heard.Store(time.Now().UnixNano())
-	if surplus, reason := c.crowd.enter(conn); surplus != nil {
-		surplus.end(reason)
-		if surplus == conn {
-			return nil
-		}
+	pid, _ := pipe.PeerPID(raw)
+	conn := newConnection(raw, c, pid, time.Now())
+	if loser, reason := conn.enter(); loser != nil {
+		loser.end(reason)
 	}
-	c.newcomers.Add(1)
-	go c.welcome(conn)
+	if conn.ended.Load() == nil {
+		go c.welcome(conn)
+	}
 	return nil
 }
 
 // welcome passes on a connection that greets.
 func (c *connections) welcome(conn *connection) {
-	err := conn.awaitGreeting(c.timeout)
-	if wait := c.crowd.wait(conn.pid); err == nil && wait > 0 {
-		select {
-		case <-time.After(wait):
-		case <-c.closed:
-		}
-	}
-	c.newcomers.Add(-1)
-	select {
-	case c.settled <- struct{}{}:
-	default: // already signalled
-	}
-	if err != nil {
+	if err := conn.awaitGreeting(c.timeout); err != nil {
 		_ = conn.Close() // its client has left, or has nothing to say
 		return
 	}
+	if wait := c.crowd.wait(conn.pid); wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-conn.over:
+		case <-c.closed:
+		}
+	}
 	c.crowd.greet(conn)
+	if conn.ended.Load() != nil {
+		return // another client needs its place
+	}
 	select {
 	case c.accepted <- accepted{conn: conn}:
 	case <-c.closed:
@@ -173,7 +133,7 @@ func (c *connections) closeAll() {
 }
 
 func (c *connections) closeIf(match func(*connection) bool) {
-	for _, conn := range c.crowd.of(c) {
+	for _, conn := range c.places.all() {
 		if match(conn) {
 			_ = conn.Close() // best effort
 		}

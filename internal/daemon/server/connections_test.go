@@ -20,56 +20,143 @@ func testCrowd(t *testing.T, most int, held int64) *connections {
 }
 
 // join adds a connection of a process, and returns the one that has to go.
-func (c *connections) join(t *testing.T, pid int, heard int64) (conn, surplus *connection, reason string) {
+func (c *connections) join(t *testing.T, pid int, heard int64) (conn, loser *connection, reason string) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
-	conn = &connection{Conn: ours, owner: c, pid: pid, preface: len(http2.ClientPreface)}
-	conn.heard.Store(heard)
-	surplus, reason = c.crowd.enter(conn)
-	if surplus != nil {
-		c.crowd.leave(surplus)
+	conn = newConnection(ours, c, pid, time.Unix(0, heard))
+	loser, reason = conn.enter()
+	if loser != nil {
+		loser.end(reason)
 	}
-	return conn, surplus, reason
+	return conn, loser, reason
 }
 
-// TestCrowd_Fair: a process with very many connections loses its own, however much they
-// are worth, and not an idle one of another process.
-func TestCrowd_Fair(t *testing.T) {
-	c := testCrowd(t, 8, 1<<30)
-	c.join(t, 1, 10)
-	c.join(t, 2, 20)
-	first, _, _ := c.join(t, 3, 30)
-	first.useful.Store(true)
-	for i := range int64(5) {
-		conn, _, _ := c.join(t, 3, 40+i)
-		conn.useful.Store(true)
+// call begins a call of a connection, and answers it if asked to.
+func (c *connection) call(t *testing.T, answer bool) {
+	t.Helper()
+	before := c.lock()
+	c.lastStream += 2
+	c.streams = append(c.streams, stream{id: c.lastStream})
+	c.arriving++
+	c.arrive(&c.streams[len(c.streams)-1])
+	if answer {
+		c.out.header = [frameHeader]byte{3: byte(http2.FrameHeaders), 4: byte(http2.FlagHeadersEndStream), 8: byte(c.lastStream)}
+		c.answer()
 	}
-	if _, surplus, _ := c.join(t, 1, 99); surplus != first {
-		t.Errorf("a connection of process %d, heard of at %d, has to go", surplus.pid, surplus.heard.Load())
-	}
+	c.unlock(before)
 }
 
-// TestCrowd_Hoarder: a process whose connections are all at work loses one to a process with fewer,
-// and gets none itself.
-func TestCrowd_Hoarder(t *testing.T) {
-	c := testCrowd(t, 4, 1<<30)
-	for i := range int64(4) {
+// TestPlaces_Strangers: connections that never had an answer go first, the oldest first, however many
+// processes have them, and even if a client has more connections than any of them.
+func TestPlaces_Strangers(t *testing.T) {
+	c := testCrowd(t, 40, 1<<30)
+	var clients []*connection
+	for i := range int64(8) {
 		conn, _, _ := c.join(t, 1, i)
-		conn.calls.Store(1)
+		conn.call(t, i < 4) // some wait for their first answer
+		clients = append(clients, conn)
 	}
-	if conn, surplus, reason := c.join(t, 1, 9); surplus != conn || reason != reasonRefused {
-		t.Errorf("its own connection: %v goes, %q", surplus, reason)
-	}
-	for i, want := range []int{1, 1} { // until both have as many
-		conn, surplus, reason := c.join(t, 2, 10)
-		conn.calls.Store(1)
-		if surplus == nil || surplus.pid != want || reason != reasonDisplaced {
-			t.Errorf("connection %d of another process: %v goes, %q", i, surplus, reason)
+	strangers := map[*connection]bool{}
+	for i := range 200 {
+		conn, loser, reason := c.join(t, 100+i, int64(100+i))
+		strangers[conn] = true
+		if i < 32 {
+			if loser != nil {
+				t.Fatalf("connection %d goes, and there is room", loser.pid)
+			}
+			continue
+		}
+		if want := 100 + i - 32; loser == nil || loser.pid != want || reason != reasonSilent {
+			t.Fatalf("after %d strangers %v goes, %q, want that of process %d", i, loser, reason, want)
 		}
 	}
-	if conn, surplus, reason := c.join(t, 2, 11); surplus != conn || reason != reasonRefused {
-		t.Errorf("one more than the first: %v goes, %q", surplus, reason)
+	for i, conn := range clients {
+		if conn.ended.Load() != nil {
+			t.Errorf("client %d has lost its connection", i)
+		}
+	}
+	if n := len(c.places.open); n != 40 {
+		t.Errorf("%d connections are open", n)
+	}
+}
+
+// TestPlaces_FewStrangers: if clients have nearly all places, a newcomer takes that of a client that waits
+// for no answer, and not that of another newcomer.
+func TestPlaces_FewStrangers(t *testing.T) {
+	c := testCrowd(t, 40, 1<<30)
+	var clients []*connection
+	for i := range 40 {
+		conn, _, _ := c.join(t, 1+i, int64(i))
+		conn.call(t, i != 0)
+		clients = append(clients, conn)
+	}
+	for i := range 10 {
+		if _, loser, reason := c.join(t, 100+i, int64(100+i)); loser != clients[1+i] || reason != reasonSilent {
+			t.Errorf("newcomer %d: %v goes, %q", i, loser, reason)
+		}
+	}
+	if clients[0].ended.Load() != nil {
+		t.Error("a client that waits for an answer has lost its connection")
+	}
+}
+
+// TestPlaces_Hoarder: a process with very many connections loses its own, whether it is a stranger, a
+// client or waits for answers. If it waits, it gets no more itself.
+func TestPlaces_Hoarder(t *testing.T) {
+	for name, act := range map[string]func(*connection){
+		"strangers": func(*connection) {},
+		"clients":   func(c *connection) { c.call(t, true) },
+		"working":   func(c *connection) { c.call(t, false) },
+	} {
+		c := testCrowd(t, 40, 1<<30)
+		add := func(pid int, heard int64) *connection {
+			conn, loser, reason := c.join(t, pid, heard)
+			if loser != nil && loser.pid != 7 {
+				t.Errorf("%s: a connection of process %d goes, %q", name, loser.pid, reason)
+			}
+			act(conn)
+			return conn
+		}
+		for i := range 3 {
+			add(1+i, int64(i)) // the oldest
+		}
+		for i := range 50 {
+			add(7, int64(10+i))
+		}
+		for i := range 3 {
+			add(4+i, int64(100+i))
+		}
+		if n := c.places.connections(7); n != 34 {
+			t.Errorf("%s: process 7 has %d connections", name, n)
+		}
+		for i := range 6 {
+			if n := c.places.connections(1 + i); n != 1 {
+				t.Errorf("%s: process %d has %d connections", name, 1+i, n)
+			}
+		}
+		conn, loser, _ := c.join(t, 7, 200)
+		if refused := loser == conn; refused != (name == "working") {
+			t.Errorf("%s: it has another connection: %v", name, !refused)
+		}
+	}
+}
+
+// TestPlaces_Bounded: the places forget who has left.
+func TestPlaces_Bounded(t *testing.T) {
+	c := testCrowd(t, 40, 1<<30)
+	for i := range 500 {
+		conn, _, _ := c.join(t, 1+i/30, int64(i))
+		if i%3 == 0 {
+			conn.call(t, i%2 == 0)
+		}
+	}
+	for _, conn := range c.places.all() {
+		_ = conn.Close()
+	}
+	p := c.places
+	if len(p.open)+len(p.tenants)+len(p.hoarders)+p.strangers.Len()+len(c.crowd.processes) > 0 || c.crowd.total.Load() != 0 {
+		t.Errorf("without connections there are %d, %d, %d, %d, %d, %d", len(p.open), len(p.tenants), len(p.hoarders), p.strangers.Len(), len(c.crowd.processes), c.crowd.total.Load())
 	}
 }
 
@@ -78,25 +165,84 @@ func TestCrowd_Hoarder(t *testing.T) {
 func TestCrowd_Held(t *testing.T) {
 	c := testCrowd(t, 100, 1<<20)
 	victim, _, _ := c.join(t, 1, 1)
-	victim.charge(250 << 10)
+	victim.call(t, true)
+	c.crowd.charge(victim, 250<<10)
 	var greedy []*connection
 	for i := range int64(8) {
 		conn, _, _ := c.join(t, 2, i)
-		conn.charge(i * 20 << 10)
+		conn.call(t, true)
+		c.crowd.charge(conn, i*20<<10)
 		greedy = append(greedy, conn)
 	}
-	greedy[0].charge(300 << 10)
-	if victim.ended.Load() || !greedy[0].ended.Load() || greedy[1].ended.Load() || greedy[7].ended.Load() {
-		t.Error("not the most expensive connection of the greediest process had to go")
+	c.crowd.charge(greedy[0], 300<<10)
+	for i, conn := range append(greedy, victim) {
+		if ended := conn.ended.Load() != nil; ended != (i == 0) {
+			t.Errorf("connection %d: ended %v", i, ended)
+		}
 	}
 	if held := c.crowd.total.Load(); held > 1<<20 {
 		t.Errorf("clients still hold %d bytes", held)
 	}
-	for conn := range c.crowd.open {
-		c.crowd.leave(conn)
+	for _, conn := range c.places.all() {
+		_ = conn.Close()
 	}
 	if held := c.crowd.total.Load(); held != 0 {
 		t.Errorf("without clients, %d bytes are held", held)
+	}
+}
+
+// TestCrowd_HeldByStrangers: if many processes hold a little each, those go that never had an answer, the
+// oldest first, and not the client that holds more than each of them.
+func TestCrowd_HeldByStrangers(t *testing.T) {
+	c := testCrowd(t, 1000, 8<<20)
+	client, _, _ := c.join(t, 1, 1)
+	client.call(t, true)
+	c.crowd.charge(client, 200<<10)
+	var strangers []*connection
+	for i := range 300 {
+		conn, _, _ := c.join(t, 100+i, int64(100+i))
+		c.crowd.charge(conn, 32<<10)
+		strangers = append(strangers, conn)
+	}
+	if client.ended.Load() != nil {
+		t.Error("a client has lost its connection to strangers")
+	}
+	var ended []int
+	for i, conn := range strangers {
+		if conn.ended.Load() != nil {
+			ended = append(ended, i)
+		}
+	}
+	if n := len(ended); n == 0 || ended[n-1] != n-1 || n > 150 {
+		t.Errorf("not the oldest had to go: %v", ended)
+	}
+}
+
+// TestConnection_Unsent: an answer counts until it is sent, or the request is over.
+func TestConnection_Unsent(t *testing.T) {
+	conn, _, _ := testCrowd(t, 1, 1<<30).join(t, 1, 1)
+	before := conn.cost.Load()
+	conn.holdAnswer(1 << 20)
+	if held := conn.cost.Load(); held != before {
+		t.Errorf("without a request, an answer costs %d", held-before)
+	}
+	conn.call(t, false)
+	conn.holdAnswer(1 << 20)
+	if held := conn.cost.Load(); held != before+1<<20 {
+		t.Errorf("an answer costs %d", held-before)
+	}
+	locked := conn.lock()
+	conn.out.header = [frameHeader]byte{0: 1, 3: byte(http2.FrameData), 8: byte(conn.lastStream)} // 64 KiB
+	conn.answer()
+	conn.unlock(locked)
+	if held := conn.cost.Load(); held != before+1<<20-1<<16 {
+		t.Errorf("a part of an answer costs %d", held-before)
+	}
+	locked = conn.lock()
+	conn.finish(conn.lastStream)
+	conn.unlock(locked)
+	if held := conn.cost.Load(); held != before {
+		t.Errorf("an answer that is over costs %d", held-before)
 	}
 }
 

@@ -28,7 +28,7 @@ const notePeriod = time.Minute
 const (
 	reasonDisplaced  = "too many connections"         // another client needs the place
 	reasonRefused    = "too many connections at work" // there was no place
-	reasonSilent     = "no greeting"                  // others wait
+	reasonSilent     = "no greeting"                  // another client needs the place
 	reasonArriving   = "requests do not arrive"       // too large or too slow
 	reasonNotReading = "answers are not read"
 	reasonHeld       = "requests take too much memory" // of all clients, this one has most
@@ -47,8 +47,8 @@ type ConnectionObserver interface {
 	ConnectionEnded(process, reason string)
 }
 
-// crowd is all connections of all endpoints. If they hold too much, or a client needs a place, the
-// process that has most loses connections, and no other.
+// crowd is what the connections of all endpoints have in common: the memory that they take, their
+// processes, and what the operator hears about them.
 type crowd struct {
 	logger   klog.Logger
 	observer ConnectionObserver // may be nil
@@ -57,11 +57,13 @@ type crowd struct {
 	total    atomic.Int64       // bytes that they do
 	ticks    atomic.Int64       // sweeps so far, from 1
 
+	relieving sync.Mutex
+
 	mu        sync.Mutex
-	open      map[*connection]struct{}
+	endpoints []*places
 	processes map[int]*process
 	notes     map[string]*note
-	penalties map[int]time.Time // until when new connections of a process wait
+	penalties map[int]time.Time // when the next connection of a process is let in
 	sweeping  bool
 	stopped   bool
 	sweeper   *time.Timer
@@ -86,158 +88,107 @@ func newCrowd(logger klog.Logger, cfg Config) *crowd {
 	observer, _ := cfg.Observer.(ConnectionObserver)
 	c := &crowd{
 		logger: logger, observer: observer, timeout: cfg.ArrivalTimeout, most: cfg.MaxHeldBytes,
-		open: map[*connection]struct{}{}, processes: map[int]*process{}, notes: map[string]*note{}, penalties: map[int]time.Time{},
+		processes: map[int]*process{}, notes: map[string]*note{}, penalties: map[int]time.Time{},
 	}
 	c.ticks.Store(1)
 	return c
 }
 
-// enter adds a connection to its endpoint. It returns the one that has to go for it, which may be itself.
-func (c *crowd) enter(conn *connection) (surplus *connection, reason string) {
+// add adds the places of an endpoint.
+func (c *crowd) add(p *places) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if conn.owner.count >= conn.owner.most {
-		surplus, reason = c.surplus(conn)
+	c.endpoints = append(c.endpoints, p)
+}
+
+// all returns the connections of all endpoints.
+func (c *crowd) all() (conns []*connection) {
+	c.mu.Lock()
+	endpoints := c.endpoints
+	c.mu.Unlock()
+	for _, p := range endpoints {
+		conns = append(conns, p.all()...)
 	}
+	return conns
+}
+
+// join is called before a connection gets a place.
+func (c *crowd) join(conn *connection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	client := c.processes[conn.pid]
 	if client == nil {
 		client = &process{}
-		c.processes[conn.pid] = client
+		if conn.pid != 0 { // unknown processes may all be different
+			c.processes[conn.pid] = client
+		}
 	}
 	client.connections++
 	conn.client = client
-	if conn.pid == 0 {
-		conn.client = &process{} // it may be another process than the others that are unknown
-	}
-	conn.owner.count++
-	c.open[conn] = struct{}{}
 	conn.cost.Store(silentCost)
 	c.total.Add(silentCost)
 	if !c.sweeping && !c.stopped {
 		c.sweeping = true
 		c.sweeper = time.AfterFunc(c.timeout/2, c.sweep)
 	}
-	return surplus, reason
 }
 
 // greet is called when a client has greeted.
 func (c *crowd) greet(conn *connection) {
-	name, _ := c.describe(conn.pid)
+	name, _ := c.describe(conn)
 	c.mu.Lock()
 	conn.name = name
-	if _, open := c.open[conn]; open && c.observer != nil {
+	if conn.cost.Load() != gone && c.observer != nil {
 		conn.counted = true
 		c.observer.ConnectionOpened(name)
 	}
 	c.mu.Unlock()
-	conn.charge(connectionCost - silentCost)
+	c.charge(conn, connectionCost-silentCost)
 }
 
-// describe returns the name and the user of a process. It asks the system once while the process has
-// connections.
-func (c *crowd) describe(pid int) (name, user string) {
+// describe returns the name and the user of a client's process. It asks the system once while the process
+// has connections.
+func (c *crowd) describe(conn *connection) (name, user string) {
 	c.mu.Lock()
-	client := c.processes[pid]
-	if client != nil && client.described {
+	client := conn.client
+	if client.described {
 		defer c.mu.Unlock()
 		return client.name, client.user
 	}
 	c.mu.Unlock()
-	name, user = pipe.Describe(pid)
+	name, user = pipe.Describe(conn.pid)
 	name = printable(name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if client = c.processes[pid]; client != nil {
-		client.name, client.user, client.described = name, user, true
-	}
+	client.name, client.user, client.described = name, user, true
 	return name, user
 }
 
-// surplus returns the connection that makes room for a new one: that with the least worth, of the
-// process with the most connections to the endpoint. If it is at work, the process of the new one must
-// have fewer connections. The caller holds c.mu.
-func (c *crowd) surplus(newcomer *connection) (surplus *connection, reason string) {
-	byProcess, most := map[int]int{}, 0
-	for conn := range c.open {
-		if conn.owner == newcomer.owner {
-			byProcess[conn.pid]++
-			most = max(most, byProcess[conn.pid])
-		}
-	}
-	for conn := range c.open {
-		if conn.owner == newcomer.owner && byProcess[conn.pid] == most && (surplus == nil || conn.before(surplus)) {
-			surplus = conn
-		}
-	}
-	if surplus == nil || surplus.calls.Load() > 0 && byProcess[newcomer.pid] >= most {
-		return newcomer, reasonRefused
-	}
-	return surplus, reasonDisplaced
-}
-
-// longestSilent returns the connection to an endpoint that has not greeted for longest, of the process
-// with the most of them, if there are too many.
-func (c *crowd) longestSilent(owner *connections) (longest *connection) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	byProcess, most := map[int]int{}, 0
-	for conn := range c.open {
-		if conn.owner == owner && !conn.greeted() {
-			byProcess[conn.pid]++
-			most = max(most, byProcess[conn.pid])
-		}
-	}
-	for conn := range c.open {
-		if conn.owner == owner && !conn.greeted() && byProcess[conn.pid] == most &&
-			(longest == nil || conn.heard.Load() < longest.heard.Load()) {
-			longest = conn
-		}
-	}
-	return longest
-}
-
-// of returns the connections to an endpoint.
-func (c *crowd) of(owner *connections) (conns []*connection) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for conn := range c.open {
-		if conn.owner == owner {
-			conns = append(conns, conn)
-		}
-	}
-	return conns
-}
-
-// leave removes a connection; it can be called again.
+// leave forgets what a connection holds; it can be called again.
 func (c *crowd) leave(conn *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.remove(conn)
-}
-
-// remove is leave for callers that hold c.mu.
-func (c *crowd) remove(conn *connection) {
-	if _, open := c.open[conn]; !open {
+	cost := conn.cost.Swap(gone)
+	if cost == gone {
 		return
 	}
-	delete(c.open, conn)
-	c.total.Add(-conn.cost.Swap(gone))
-	conn.owner.count--
-	if p := c.processes[conn.pid]; p != nil {
-		if p.connections--; p.connections == 0 {
-			delete(c.processes, conn.pid)
-		}
+	c.total.Add(-cost)
+	if conn.client.connections--; conn.client.connections == 0 && c.processes[conn.pid] == conn.client {
+		delete(c.processes, conn.pid)
 	}
 	if conn.counted {
 		c.observer.ConnectionClosed(conn.name)
 	}
 }
 
-// gone is the cost of a connection that the crowd has removed.
+// gone is the cost of a connection that has left.
 const gone = math.MinInt64
 
 // charge adds to what a connection holds.
 func (c *crowd) charge(conn *connection, bytes int64) {
+	if bytes == 0 {
+		return
+	}
 	for {
 		cost := conn.cost.Load()
 		if cost == gone {
@@ -252,60 +203,70 @@ func (c *crowd) charge(conn *connection, bytes int64) {
 	}
 }
 
-// relieve ends connections of the process that holds most until the server holds less than its limit.
+// relieve ends connections until there is some room: strangers first if they hold more than their share,
+// and then whatever holds most. In both cases processes that hold little count as equal.
 func (c *crowd) relieve() {
-	var surplus []*connection
-	c.mu.Lock()
-	for c.total.Load() > c.most && len(c.open) > 0 {
-		surplus = append(surplus, c.relieveOnce()...)
+	c.relieving.Lock()
+	defer c.relieving.Unlock()
+	if c.total.Load() <= c.most {
+		return // the caller before has made room
 	}
-	c.mu.Unlock()
-	for _, conn := range surplus {
-		conn.end(reasonHeld)
+	const shares = 64
+	type holder struct {
+		conn     *connection
+		cost     int64
+		process  int64 // what its process holds, or little
+		stranger bool
 	}
-}
-
-// relieveOnce removes connections of the process that holds most, the most expensive first, until it no
-// longer does, or there is some room. The caller holds c.mu.
-func (c *crowd) relieveOnce() (removed []*connection) {
-	held := map[int]int64{}
-	for conn := range c.open {
-		held[conn.pid] += conn.cost.Load()
+	conns := c.all()
+	holders, byProcess, strangers := make([]holder, 0, len(conns)), map[*process]int64{}, int64(0)
+	for _, conn := range conns {
+		cost := conn.cost.Load()
+		if cost == gone {
+			continue
+		}
+		stranger := conn.stranger.Load()
+		if stranger {
+			strangers += cost
+		}
+		byProcess[conn.client] += cost
+		holders = append(holders, holder{conn: conn, cost: cost, stranger: stranger})
 	}
-	var greediest int
-	var most, second int64 = -1, -1
-	for pid, bytes := range held {
-		if bytes > most {
-			greediest, most, second = pid, bytes, most
-		} else {
-			second = max(second, bytes)
+	for i := range holders {
+		holders[i].process = max(byProcess[holders[i].conn.client], c.most/shares)
+	}
+	enough := c.most / 8 * 7
+	end := func(h holder) {
+		h.conn.end(reasonHeld)
+		if h.stranger {
+			strangers -= h.cost
 		}
 	}
-	var its []*connection
-	for conn := range c.open {
-		if conn.pid == greediest {
-			its = append(its, conn)
+	if strangers > c.most/strangersShare {
+		slices.SortFunc(holders, func(a, b holder) int {
+			return cmp.Or(cmp.Compare(b.process, a.process), cmp.Compare(a.conn.entered, b.conn.entered))
+		})
+		for _, h := range holders {
+			if h.stranger && strangers > c.most/strangersShare/2 && c.total.Load() > enough {
+				end(h)
+			}
 		}
 	}
-	slices.SortFunc(its, func(a, b *connection) int { return cmp.Compare(b.cost.Load(), a.cost.Load()) })
-	for _, conn := range its {
-		if len(removed) > 0 && (c.total.Load() < c.most/8*7 || most < second) {
-			break
+	slices.SortFunc(holders, func(a, b holder) int {
+		return cmp.Or(cmp.Compare(b.process, a.process), cmp.Compare(b.cost, a.cost))
+	})
+	for _, h := range holders {
+		if c.total.Load() <= enough {
+			return
 		}
-		most -= conn.cost.Load()
-		c.remove(conn)
-		removed = append(removed, conn)
+		end(h)
 	}
-	return removed
 }
 
 // sweep ends the connections of clients that are too slow. It runs while there are connections.
 func (c *crowd) sweep() {
 	tick, now := c.ticks.Add(1), time.Now()
-	c.mu.Lock()
-	conns := slices.Collect(maps.Keys(c.open))
-	c.mu.Unlock()
-	for _, conn := range conns {
+	for _, conn := range c.all() {
 		if reason := conn.overdue(now.UnixNano(), tick, c.timeout); reason != "" {
 			conn.end(reason)
 		}
@@ -313,7 +274,7 @@ func (c *crowd) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.penalties, func(_ int, until time.Time) bool { return now.After(until) })
-	if len(c.open) == 0 || c.stopped {
+	if c.total.Load() == 0 || c.stopped {
 		c.sweeping = false
 		return
 	}
@@ -333,14 +294,16 @@ func (c *crowd) stop() {
 // note tells the operator that a connection is ended: each one in the metrics, and in the log a line per
 // reason and period.
 func (c *crowd) note(conn *connection, reason string) {
-	name, user := c.describe(conn.pid)
+	name, user := c.describe(conn)
 	if c.observer != nil {
 		c.observer.ConnectionEnded(name, reason)
 	}
 	now := time.Now()
 	c.mu.Lock()
 	if reason != reasonDisplaced && reason != reasonRefused && reason != reasonSilent {
-		c.penalties[conn.pid] = now.Add(penalty)
+		if until := now.Add(penalty); until.After(c.penalties[conn.pid]) {
+			c.penalties[conn.pid] = until
+		}
 	}
 	n := c.notes[reason]
 	if n == nil {
@@ -359,15 +322,26 @@ func (c *crowd) note(conn *connection, reason string) {
 		"process", name, "pid", conn.pid, "user", user, "connections", count)
 }
 
-// penalty is how long new connections of a process wait after one was ended because of what it sent. It
-// leaves time for the calls of others.
-const penalty = time.Second
+const (
+	// penalty is how long new connections of a process wait after one was ended because of what it sent.
+	// It leaves time for the calls of others.
+	penalty = time.Second
+	// penaltyPace is the time between two connections that have waited.
+	penaltyPace = 5 * time.Millisecond
+	// maxPenalty is the longest wait.
+	maxPenalty = 4 * time.Second
+)
 
 // wait returns how long a new connection of a process has to wait.
 func (c *crowd) wait(pid int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Until(c.penalties[pid])
+	until := c.penalties[pid]
+	wait := time.Until(until)
+	if wait > 0 && wait < maxPenalty {
+		c.penalties[pid] = until.Add(penaltyPace)
+	}
+	return wait
 }
 
 // printable is the name of a process as the log and the metrics can have it. A process chooses its name.

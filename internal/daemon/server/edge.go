@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
@@ -81,6 +82,11 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 	}
 	if err != nil {
 		return nil, grpcapi.Status(err)
+	}
+	if message, ok := resp.(proto.Message); ok && ctx.Err() == nil {
+		if conn := caller(ctx).conn; conn != nil {
+			conn.holdAnswer(proto.Size(message))
+		}
 	}
 	return resp, nil
 }
