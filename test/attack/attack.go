@@ -27,10 +27,14 @@ type Attack struct {
 	do   func(ctx context.Context, t target)
 }
 
-// Run attacks the endpoint that dial connects to, and returns how often it did what its name says.
-func (a Attack) Run(ctx context.Context, dial func(context.Context) (net.Conn, error)) int64 {
+// Dial connects to an endpoint.
+type Dial func(context.Context) (net.Conn, error)
+
+// Run attacks the endpoint that dial connects to, and returns how often it did what its name says. Few
+// attacks use the other endpoints, too.
+func (a Attack) Run(ctx context.Context, dial Dial, others ...Dial) int64 {
 	var count atomic.Int64
-	a.do(ctx, target{dial, &count})
+	a.do(ctx, target{dial, others, &count})
 	return count.Load()
 }
 
@@ -46,18 +50,30 @@ var Attacks = []Attack{
 	{"100 connections that never open their window", noWindow},
 	{"6000 connections that send nothing", silent},
 	{"5000 connections that greet and then idle", idle},
-	{"connections opened and closed", flood},
+	{flooding, flood},
 	{"300 requests that arrive byte by byte", slowLoris},
 	{"headers of 1 MiB", hugeHeaders},
 	{"messages of 100 MB", hugeMessages},
 	{"4 connections that begin and reset requests", rapidReset},
 	{"pings and settings without end", pings},
+	{"20 connections, requests in frames of 1,025 bytes", wastefulFrames},
+	{"1500 connections with a health watch, each of a process of its own", strangers(watching)},
+	{"1500 connections that greet, each of a process of its own", strangers(nothing)},
+	{"1500 connections with a call and a health watch, each of a process of its own", strangers(callingAndWatching)},
+	{"300 connections with one health watch each, to each endpoint, again and again", watchAll},
+	{"6000 connections that send nothing, again and again", silentAgain},
+	{"1000 connections that leave 4 answers unread each", unread},
 }
+
+// flooding fills the queue of connections that the system has not handed to the server. While it is full,
+// the system refuses others, and no server can help it. Named pipes have no such queue.
+const flooding = "connections opened and closed"
 
 // target is what is attacked.
 type target struct {
-	dial  func(context.Context) (net.Conn, error)
-	count *atomic.Int64
+	dial   Dial
+	others []Dial
+	count  *atomic.Int64
 }
 
 // several does something from a number of goroutines until ctx ends.
@@ -94,7 +110,7 @@ type client struct {
 func (t target) open(ctx context.Context) (client, bool) {
 	conn, err := t.dial(ctx)
 	if err != nil {
-		pause(ctx, time.Millisecond)
+		pause(ctx, 10*time.Millisecond)
 		return client{}, false
 	}
 	context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -234,6 +250,115 @@ func watch(connections, watches int) func(context.Context, target) {
 	}
 }
 
+// watchAll hoards at every endpoint, and comes back when it is turned away.
+func watchAll(ctx context.Context, t target) {
+	var all sync.WaitGroup
+	for _, dial := range append([]Dial{t.dial}, t.others...) {
+		all.Go(func() {
+			at := target{dial: dial, count: t.count}
+			several(ctx, 300, func() {
+				c, ok := at.greetUnread(ctx)
+				if !ok {
+					return
+				}
+				defer c.Close()
+				c.begin(1, healthv1.Health_Watch_FullMethodName)
+				_ = c.WriteData(1, true, declare(0))
+				if c.send() {
+					t.count.Add(1)
+					_, _ = io.Copy(io.Discard, c.Conn)
+				}
+				pause(ctx, 50*time.Millisecond)
+			})
+		})
+	}
+	all.Wait()
+}
+
+// frames is what a client sends.
+func frames(write func(client)) []byte {
+	buffer := &bytes.Buffer{}
+	buffer.WriteString(http2.ClientPreface)
+	c := client{nil, http2.NewFramer(buffer, nil), buffer}
+	_ = c.WriteSettings() // a buffer takes everything
+	write(c)
+	return buffer.Bytes()
+}
+
+func nothing(client) {}
+
+func watching(c client) {
+	c.begin(1, healthv1.Health_Watch_FullMethodName)
+	_ = c.WriteData(1, true, declare(0))
+}
+
+func callingAndWatching(c client) {
+	c.begin(1, pathExists)
+	_ = c.WriteData(1, true, declare(0))
+	c.begin(3, healthv1.Health_Watch_FullMethodName)
+	_ = c.WriteData(3, true, declare(0))
+}
+
+// Strange opens a connection that seems to be of a process that is gone. It is nil where no process can.
+var Strange func(ctx context.Context) (net.Conn, error)
+
+// strangers opens connections, each of a process of its own, and holds the last 1500.
+func strangers(write func(client)) func(context.Context, target) {
+	first := frames(write)
+	return func(ctx context.Context, t target) {
+		var held []net.Conn
+		for ctx.Err() == nil {
+			conn, err := Strange(ctx)
+			if err != nil {
+				continue
+			}
+			if _, err := conn.Write(first); err != nil {
+				_ = conn.Close()
+				continue
+			}
+			t.count.Add(1)
+			go func() { _, _ = io.Copy(io.Discard, conn) }() // until it is closed
+			if held = append(held, conn); len(held) > 1500 {
+				_ = held[0].Close()
+				held = held[1:]
+			}
+		}
+		for _, conn := range held {
+			_ = conn.Close()
+		}
+	}
+}
+
+// wastefulFrames sends frames for which gRPC takes a buffer of four times their size.
+func wastefulFrames(ctx context.Context, t target) {
+	const requests, part, parts = 30, 1<<10 + 1, 220
+	several(ctx, 20, func() {
+		c, ok := t.greet(ctx)
+		if !ok {
+			return
+		}
+		defer c.Close()
+		for n := range requests {
+			c.begin(streamID(n), pathExists)
+			_ = c.WriteData(streamID(n), false, declare(1900<<10))
+		}
+		if !c.send() {
+			return
+		}
+		pause(ctx, 50*time.Millisecond) // the server opens the windows
+		for range parts {
+			for n := range requests {
+				_ = c.WriteData(streamID(n), false, make([]byte, part))
+			}
+			if !c.send() {
+				return
+			}
+			t.count.Add(requests)
+		}
+		_, _ = c.Read(make([]byte, 1)) // until the server closes it
+	})
+}
+
 func tinyFrames(ctx context.Context, t target) {
 	several(ctx, 1, func() {
 		c, ok := t.greet(ctx)
@@ -295,6 +420,39 @@ func silent(ctx context.Context, t target) {
 		} else if _, ok := t.open(ctx); ok {
 			t.count.Add(1)
 		}
+	})
+}
+
+func silentAgain(ctx context.Context, t target) {
+	several(ctx, 6000, func() {
+		c, ok := t.open(ctx)
+		if !ok {
+			return
+		}
+		t.count.Add(1)
+		_, _ = io.Copy(io.Discard, c.Conn) // until the server closes it
+		_ = c.Close()
+		pause(ctx, time.Second)
+	})
+}
+
+// unread asks for answers and lets the server keep them.
+func unread(ctx context.Context, t target) {
+	several(ctx, 1000, func() {
+		c, ok := t.greetUnread(ctx, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+		if !ok {
+			return
+		}
+		defer c.Close()
+		for n := range 4 {
+			c.begin(streamID(n), pathExists)
+			_ = c.WriteData(streamID(n), true, declare(0))
+		}
+		if c.send() {
+			t.count.Add(4)
+			_, _ = io.Copy(io.Discard, c.Conn) // until the server closes it
+		}
+		pause(ctx, 5*time.Millisecond)
 	})
 }
 

@@ -5,6 +5,7 @@ package attack
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -18,13 +19,18 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
+	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 )
 
 var (
@@ -45,21 +51,42 @@ const (
 	warmUp = 3000
 )
 
-// attackVariable tells the test's own program which attack it is to be.
-const attackVariable = "CSI_PROXY_ATTACK"
+// attackVariable tells the test's own program which attack it is to be, driverVariable that it is a driver.
+const (
+	attackVariable = "CSI_PROXY_ATTACK"
+	driverVariable = "CSI_PROXY_ATTACK_DRIVER"
+)
 
 func TestMain(m *testing.M) {
 	if name, asked := os.LookupEnv(attackVariable); asked {
 		attackAsTold(name)
 		return
 	}
+	if dir, asked := os.LookupEnv(driverVariable); asked {
+		driveAsTold(dir)
+		return
+	}
 	m.Run()
+}
+
+// driveAsTold is a driver that calls each of its endpoints once.
+func driveAsTold(dir string) {
+	for _, d := range drivers {
+		conn, err := connect(filepath.Join(dir, d.socket))
+		if err == nil {
+			err = d.call(context.Background(), conn)
+			_ = conn.Close()
+		}
+		if err != nil {
+			fmt.Println(err) //nolint:forbidigo // for the test that has started it
+		}
+	}
 }
 
 // attackAsTold is the attacker: a process of its own.
 func attackAsTold(name string) {
 	i := slices.IndexFunc(Attacks, func(a Attack) bool { return a.Name == name })
-	path := os.Getenv(attackVariable + "_PATH")
+	dir := os.Getenv(attackVariable + "_DIR")
 	d, err := time.ParseDuration(os.Getenv(attackVariable + "_TIME"))
 	if i < 0 || err != nil {
 		panic("there is no such attack")
@@ -67,18 +94,101 @@ func attackAsTold(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	var dialer net.Dialer
-	fmt.Print(Attacks[i].Run(ctx, func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) })) //nolint:forbidigo // for the test that has started it
+	to := func(path string) Dial {
+		return func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
+	}
+	target := filepath.Join(dir, drivers[0].socket)
+	Strange = func(context.Context) (net.Conn, error) { return dialFromChild(target) }
+	var others []Dial
+	for _, path := range sockets(dir) {
+		if path != target {
+			others = append(others, to(path))
+		}
+	}
+	fmt.Print(Attacks[i].Run(ctx, to(target), others...)) //nolint:forbidigo // for the test that has started it
+}
+
+// sockets returns the endpoints of a server.
+func sockets(dir string) []string {
+	paths, _ := filepath.Glob(filepath.Join(dir, "*.sock")) // the pattern is good
+	return paths
+}
+
+// dialFromChild returns a connection that a child process has made, which is gone then.
+func dialFromChild(path string) (net.Conn, error) {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	address := &syscall.RawSockaddrUnix{Family: syscall.AF_UNIX}
+	for i := range len(path) {
+		address.Path[i] = int8(path[i])
+	}
+	// The child is a copy of this thread alone, so it makes system calls only. To start a program for
+	// each connection would take a hundred times as long.
+	child, _, failed := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if failed != 0 {
+		return nil, failed
+	}
+	if child == 0 {
+		_, _, failed := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(address)), unsafe.Sizeof(*address))
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, uintptr(failed), 0, 0)
+	}
+	var status syscall.WaitStatus
+	if _, err := syscall.Wait4(int(child), &status, 0, nil); err != nil {
+		return nil, err
+	}
+	if code := status.ExitStatus(); code != 0 {
+		return nil, syscall.Errno(code)
+	}
+	return net.FileConn(file)
+}
+
+// drivers are what calls the server beside the attacker. The first one's endpoint is attacked.
+var drivers = []struct {
+	socket string
+	call   func(context.Context, *grpc.ClientConn) error
+}{
+	{"csi-proxy-filesystem-v1.sock", func(ctx context.Context, conn *grpc.ClientConn) error {
+		answer, err := filesystemv1.NewFilesystemClient(conn).PathExists(ctx, &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`})
+		if err == nil && !answer.Exists {
+			err = fmt.Errorf("wrong answer: %v", answer)
+		}
+		return err
+	}},
+	{"csi-proxy-disk-v1.sock", func(ctx context.Context, conn *grpc.ClientConn) error {
+		answer, err := diskv1.NewDiskClient(conn).ListDiskIDs(ctx, &diskv1.ListDiskIDsRequest{})
+		if err == nil && len(answer.DiskIDs) == 0 {
+			err = fmt.Errorf("wrong answer: %v", answer)
+		}
+		return err
+	}},
+	{"csi-proxy-system-v1alpha1.sock", func(ctx context.Context, conn *grpc.ClientConn) error {
+		answer, err := systemv1alpha1.NewSystemClient(conn).GetBIOSSerialNumber(ctx, &systemv1alpha1.GetBIOSSerialNumberRequest{})
+		if err == nil && answer.SerialNumber == "" {
+			err = fmt.Errorf("wrong answer: %v", answer)
+		}
+		return err
+	}},
+}
+
+// connect is what drivers do. There is no retry: each connection that is refused is an error.
+func connect(path string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
 // TestAttacks lets each attack loose on a server of its own. The server must keep its bounds, and serve
-// its other clients: one that was there before, and new ones. How long they wait is shown, not judged.
+// its other clients: one that was there before, those that connect for each call, and those that are
+// started for it. How long they wait is shown, not judged, beside the wait for a server without an attack.
 func TestAttacks(t *testing.T) {
 	if *program == "" {
 		t.Skip("make attack runs this")
 	}
 	var table strings.Builder
-	fmt.Fprintln(&table, "| Attack | How often | Memory before, peak, after | Goroutines before, peak, after | Descriptors before, peak, after | Calls of others | Errors | p50 | p99 |")
-	fmt.Fprintln(&table, "|---|---|---|---|---|---|---|---|---|")
+	fmt.Fprintln(&table, "| Attack | How often | Memory before, peak, after | Goroutines before, peak, after | Descriptors before, peak, after | Calls of others | Errors | p50 | p99 | p99 without attack |")
+	fmt.Fprintln(&table, "|---|---|---|---|---|---|---|---|---|---|")
 	for i, a := range Attacks {
 		t.Run(a.Name, func(t *testing.T) {
 			// A short run waits for the memory once.
@@ -100,24 +210,30 @@ type result struct {
 	name                string
 	count               string
 	before, peak, after figures
-	waits               []time.Duration
-	errors              []error
+	drivers             int // that were started
+
+	mu          sync.Mutex
+	waits       []time.Duration // for the server that is attacked
+	undisturbed []time.Duration // for the other one
+	errors      []error
 }
 
-func (r result) String() string {
+func (r *result) String() string {
 	mb := func(bytes int) int { return (bytes + 1<<19) >> 20 }
-	at := func(share float64) string {
-		return fmt.Sprintf("%.1f ms", r.waits[int(share*float64(len(r.waits)-1))].Seconds()*1000)
+	at := func(waits []time.Duration, share float64) string {
+		slices.Sort(waits)
+		return fmt.Sprintf("%.1f ms", waits[int(share*float64(len(waits)-1))].Seconds()*1000)
 	}
-	return fmt.Sprintf("| %s | %s | %d, %d, %d MB | %d, %d, %d | %d, %d, %d | %d | %d | %s | %s |", r.name, r.count,
+	return fmt.Sprintf("| %s | %s | %d, %d, %d MB | %d, %d, %d | %d, %d, %d | %d | %d | %s | %s | %s |", r.name, r.count,
 		mb(r.before.memory), mb(r.peak.memory), mb(r.after.memory), r.before.goroutines, r.peak.goroutines, r.after.goroutines,
-		r.before.descriptors, r.peak.descriptors, r.after.descriptors, len(r.waits), len(r.errors), at(0.5), at(0.99))
+		r.before.descriptors, r.peak.descriptors, r.after.descriptors, len(r.waits)+r.drivers*len(drivers), len(r.errors),
+		at(r.waits, 0.5), at(r.waits, 0.99), at(r.undisturbed, 0.99))
 }
 
 // server is a running csi-proxy-sim.
 type server struct {
 	pid     int
-	path    string // of the socket that is attacked
+	dir     string // of the sockets
 	metrics string
 }
 
@@ -136,7 +252,7 @@ func start(t *testing.T) *server {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{pid: cmd.Process.Pid, path: filepath.Join(dir, "csi-proxy-filesystem-v1.sock")}
+	s := &server{pid: cmd.Process.Pid, dir: dir}
 	var seen bytes.Buffer
 	address := regexp.MustCompile(`"Serving metrics" address="([^"]+)"`)
 	for buffer := make([]byte, 4096); !bytes.Contains(seen.Bytes(), []byte(`"Serving" `)); {
@@ -211,60 +327,79 @@ func number(pattern *regexp.Regexp, text []byte) int {
 }
 
 // measure lets clients work next to an attack.
-func measure(t *testing.T, a Attack, andMemory bool) result {
+func measure(t *testing.T, a Attack, andMemory bool) *result {
 	t.Helper()
-	s := start(t)
-	r := result{name: a.Name}
-	old := s.client(t)
+	s, other := start(t), start(t)
+	r := &result{name: a.Name}
+	old, calm := s.client(t, drivers[0].socket), other.client(t, drivers[0].socket)
 	for range warmUp {
-		r.ask(t, old)
+		r.ask(t, old, 0, nil)
+	}
+	r.ask(t, calm, 0, nil)
+	for _, path := range sockets(s.dir) { // an endpoint that was never used is smaller
+		conn := s.client(t, filepath.Base(path))
+		if _, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
 	}
 	r.before = s.figures(t)
 
 	attacker := exec.CommandContext(t.Context(), os.Args[0])
-	attacker.Env = append(os.Environ(), attackVariable+"="+a.Name, attackVariable+"_PATH="+s.path, attackVariable+"_TIME="+attackTime.String())
+	attacker.Env = append(os.Environ(), attackVariable+"="+a.Name, attackVariable+"_DIR="+s.dir, attackVariable+"_TIME="+attackTime.String())
 	var count bytes.Buffer
 	attacker.Stdout, attacker.Stderr = &count, os.Stderr
 	if err := attacker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	over := make(chan error, 1)
-	go func() { over <- attacker.Wait() }()
-	var lasting sync.WaitGroup
 	stop := make(chan struct{})
-	lasting.Go(func() {
-		for done := false; !done; {
-			select {
-			case <-stop:
-				done = true
-			case <-time.After(200 * time.Millisecond):
+	var lasting sync.WaitGroup
+	repeat := func(pause time.Duration, do func()) {
+		lasting.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(pause):
+					do()
+				}
 			}
-			f := s.figures(t)
-			r.peak.goroutines, r.peak.descriptors = max(r.peak.goroutines, f.goroutines), max(r.peak.descriptors, f.descriptors)
-		}
+		})
+	}
+	repeat(200*time.Millisecond, func() {
+		f := s.figures(t)
+		r.peak.goroutines, r.peak.descriptors = max(r.peak.goroutines, f.goroutines), max(r.peak.descriptors, f.descriptors)
 	})
-	for running := true; running; {
-		select {
-		case err := <-over:
-			if err != nil {
-				t.Errorf("the attacker: %v", err)
-			}
-			running = false
-		default:
+	repeat(time.Millisecond, func() {
+		r.ask(t, old, 0, &r.waits)
+		r.ask(t, calm, 0, &r.undisturbed)
+	})
+	next := 0
+	repeat(5*time.Millisecond, func() {
+		newcomer := s.client(t, drivers[next].socket)
+		r.ask(t, newcomer, next, &r.waits)
+		_ = newcomer.Close()
+		next = (next + 1) % len(drivers)
+	})
+	repeat(50*time.Millisecond, func() {
+		driver := exec.CommandContext(t.Context(), os.Args[0])
+		driver.Env = append(os.Environ(), driverVariable+"="+s.dir)
+		output, err := driver.CombinedOutput()
+		if err == nil && len(output) > 0 {
+			err = errors.New(string(output))
 		}
-		r.ask(t, old)
-		if len(r.waits)%50 == 0 {
-			newcomer := s.client(t)
-			r.ask(t, newcomer)
-			_ = newcomer.Close()
+		if err != nil {
+			r.fail(fmt.Errorf("a new process: %w", err))
 		}
+		r.drivers++
+	})
+	if err := attacker.Wait(); err != nil {
+		t.Errorf("the attacker: %v", err)
 	}
 	close(stop)
 	lasting.Wait()
-	r.ask(t, old)
+	r.ask(t, old, 0, &r.waits)
 	r.count, r.peak.memory = count.String(), s.highest(t)
-	r.waits = r.waits[warmUp:]
-	slices.Sort(r.waits)
 
 	settled := func() bool {
 		r.after = s.figures(t)
@@ -282,15 +417,17 @@ func measure(t *testing.T, a Attack, andMemory bool) result {
 		t.Errorf("the server had %d MB", r.peak.memory>>20)
 	}
 	for _, err := range r.errors {
-		t.Errorf("another client: %v", err)
+		if a.Name != flooding || !strings.Contains(err.Error(), syscall.EAGAIN.Error()) {
+			t.Errorf("another client: %v", err)
+		}
 	}
 	return r
 }
 
 // client returns another client of the server.
-func (s *server) client(t *testing.T) *grpc.ClientConn {
+func (s *server) client(t *testing.T, socket string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("unix:"+s.path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := connect(filepath.Join(s.dir, socket))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,20 +435,28 @@ func (s *server) client(t *testing.T) *grpc.ClientConn {
 	return conn
 }
 
-// ask makes a call, as a driver does.
-func (r *result) ask(t *testing.T, conn *grpc.ClientConn) {
+// ask makes the call of a driver, and adds how long it takes.
+func (r *result) ask(t *testing.T, conn *grpc.ClientConn, driver int, waits *[]time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	start := time.Now()
-	answer, err := filesystemv1.NewFilesystemClient(conn).PathExists(ctx, &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`}, grpc.WaitForReady(true))
-	if err == nil && !answer.Exists {
-		err = fmt.Errorf("wrong answer: %v", answer)
-	}
+	err := drivers[driver].call(ctx, conn)
+	wait := time.Since(start)
 	if err != nil {
-		r.errors = append(r.errors, err)
+		r.fail(err)
 	}
-	r.waits = append(r.waits, time.Since(start))
+	if waits != nil {
+		r.mu.Lock()
+		*waits = append(*waits, wait)
+		r.mu.Unlock()
+	}
+}
+
+func (r *result) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors = append(r.errors, err)
 }
 
 // write replaces the table of a page.
