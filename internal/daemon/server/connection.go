@@ -14,7 +14,6 @@ import (
 // What a client makes the server hold, in bytes. These are estimates, and larger than measured on
 // Linux: on Windows every goroutine has at least 8 KiB.
 const (
-	silentCost     = 8 << 10  // a goroutine that waits for the greeting
 	connectionCost = 64 << 10 // goroutines and buffers of gRPC, and the buffers of a pipe
 	streamCost     = 8 << 10  // a goroutine and the headers
 	frameCost      = 128      // what gRPC keeps for a frame of a message, beside its bytes
@@ -28,22 +27,15 @@ const maxArriving = 1024
 // maxOpen is the number of requests of one process that have no answer yet, or whose answer is not read.
 const maxOpen = 7 << 10
 
-// Limits of such requests of one connection.
-const (
-	// maxArrivingBytes is enough for maxConcurrentStreams paths of the greatest length, and for sixteen
-	// of the largest requests.
-	maxArrivingBytes = 16 << 20
-	// maxSlow requests can take longer than slowAfter to arrive. Clients begin many at once, and
-	// send their messages only then, so there is no limit for the first moments.
-	maxSlow   = 32
-	slowAfter = 2 * time.Second
-)
+// maxArrivingBytes is the limit of such requests of one connection. It is enough for maxConcurrentStreams
+// paths of the greatest length, and for sixteen of the largest requests.
+const maxArrivingBytes = 16 << 20
 
 // maxWatches is the number of health watches of one connection. A client needs one.
 const maxWatches = 4
 
-// maxRefused is how many requests are refused because of a limit before the client loses its connection. A
-// client that begins maxConcurrentStreams at once learns that they are refused.
+// maxRefused is how many requests of a process are refused because of a limit. For a while, each further one
+// costs it a connection. A client that begins maxConcurrentStreams at once learns that they are refused.
 const maxRefused = 200
 
 // goAwayTimeout limits the attempt to tell a client why its connection ends.
@@ -70,7 +62,6 @@ type connection struct {
 	stranger atomic.Bool  // it has never had an answer, and waits for none
 	working  atomic.Int64 // requests that have arrived and have no answer
 	watches  atomic.Int64
-	refused  atomic.Int64 // requests
 	cost     atomic.Int64 // of all streams and the connection itself, in bytes
 
 	ended atomic.Pointer[string] // why; nil: it is open
@@ -108,7 +99,12 @@ func newConnection(raw net.Conn, owner *connections, pid int, now time.Time) *co
 // enter takes a place. It returns the connection that has to go for it, which may be itself.
 func (c *connection) enter() (loser *connection, reason string) {
 	c.owner.crowd.join(c)
-	return c.owner.places.enter(c)
+	if c.client.waiting.Load() > fewConnections {
+		return c, reasonRefused
+	}
+	loser, reason = c.owner.places.enter(c)
+	c.owner.crowd.charge(c, connectionCost)
+	return loser, reason
 }
 
 // greeting is the number of bytes that every HTTP/2 client sends first: the preface and the header
@@ -200,24 +196,11 @@ func (c *connection) observe(b []byte, now int64) (problem string) {
 			c.frameEnds()
 		}
 	}
-	switch {
-	case c.arrivingBytes > maxArrivingBytes:
-		problem = reasonArriving
-	case c.arriving > maxSlow && c.streams[maxSlow].since < now-int64(slowAfter) && c.slow(now) > maxSlow:
+	if c.arrivingBytes > maxArrivingBytes {
 		problem = reasonArriving
 	}
 	c.unlock(before)
 	return problem
-}
-
-// slow counts the requests that have been arriving for long.
-func (c *connection) slow(now int64) (n int) {
-	for i := range c.streams {
-		if !c.streams[i].arrived && c.streams[i].since < now-int64(slowAfter) {
-			n++
-		}
-	}
-	return n
 }
 
 // frameBegins looks at the header of a frame from the client.
@@ -390,7 +373,7 @@ func (c *connection) count(arriving, open int) {
 
 // refuse is called when a request is refused because of a limit.
 func (c *connection) refuse(reason string) {
-	if c.refused.Add(1) > maxRefused {
+	if c.client.refused.Add(1) > maxRefused {
 		c.end(reason)
 	}
 }
@@ -431,12 +414,8 @@ func (c *connection) end(reason string) {
 		return
 	}
 	c.owner.crowd.note(c, reason)
-	c.depart()
-	if c.greeted() {
-		go c.Close() // its client, if there still is one, reconnects
-		return
-	}
-	_ = c.Close()
+	c.owner.leave(c)
+	go c.Close() // its client, if there still is one, reconnects
 }
 
 // sayWhy sends GOAWAY. Clients of gRPC show its text, and repeat calls that the server has not seen.
@@ -460,24 +439,18 @@ func (c *connection) sayWhy(reason string) {
 	_ = framer.WriteGoAway(last, http2.ErrCodeEnhanceYourCalm, []byte(reason))
 }
 
-// depart gives up the connection's place and all that it holds; it can be called again.
-func (c *connection) depart() {
-	c.mu.Lock()
-	c.count(-c.arriving, -len(c.streams))
-	c.closed = true
-	c.mu.Unlock()
-	c.owner.places.leave(c)
-	c.owner.crowd.leave(c)
-}
-
 // closedByClient is why a connection ends that the server does not end.
 var closedByClient = ""
 
 // Close closes the connection, and tells its client why if the server has ended it.
 func (c *connection) Close() (err error) {
 	c.ended.CompareAndSwap(nil, &closedByClient)
-	c.depart()
+	c.owner.leave(c)
 	c.close.Do(func() {
+		c.mu.Lock()
+		c.count(-c.arriving, -len(c.streams))
+		c.closed = true
+		c.mu.Unlock()
 		if reason := *c.ended.Load(); reason != "" && c.greeted() {
 			c.sayWhy(reason)
 		}

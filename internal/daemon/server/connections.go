@@ -98,11 +98,13 @@ func (c *connections) welcome(conn *connection) {
 		return
 	}
 	if wait := c.crowd.wait(conn.pid); wait > 0 {
+		conn.client.waiting.Add(1)
 		select {
 		case <-time.After(wait):
 		case <-conn.over:
 		case <-c.closed:
 		}
+		conn.client.waiting.Add(-1)
 	}
 	c.crowd.greet(conn)
 	if conn.ended.Load() != nil {
@@ -113,6 +115,12 @@ func (c *connections) welcome(conn *connection) {
 	case <-c.closed:
 		_ = conn.Close()
 	}
+}
+
+// leave gives up a connection's place and what it holds; it can be called again.
+func (c *connections) leave(conn *connection) {
+	c.places.leave(conn)
+	c.crowd.leave(conn)
 }
 
 // Close stops listening. Connections that gRPC has accepted stay open.

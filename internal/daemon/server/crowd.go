@@ -61,6 +61,7 @@ type crowd struct {
 
 	mu        sync.Mutex
 	endpoints []*places
+	joined    int // connections
 	processes map[int]*process
 	notes     map[string]*note
 	penalties map[int]time.Time // when the next connection of a process is let in
@@ -76,6 +77,8 @@ type process struct {
 	connections int
 	arriving    atomic.Int64 // requests that are not complete
 	open        atomic.Int64 // requests without an answer
+	refused     atomic.Int64 // requests, since the last sweep
+	waiting     atomic.Int64 // connections that are not let in yet, because of a penalty
 }
 
 // note is what has not been logged.
@@ -124,9 +127,9 @@ func (c *crowd) join(conn *connection) {
 		}
 	}
 	client.connections++
+	c.joined++
 	conn.client = client
-	conn.cost.Store(silentCost)
-	c.total.Add(silentCost)
+	conn.cost.Store(0)
 	if !c.sweeping && !c.stopped {
 		c.sweeping = true
 		c.sweeper = time.AfterFunc(c.timeout/2, c.sweep)
@@ -143,7 +146,6 @@ func (c *crowd) greet(conn *connection) {
 		c.observer.ConnectionOpened(name)
 	}
 	c.mu.Unlock()
-	c.charge(conn, connectionCost-silentCost)
 }
 
 // describe returns the name and the user of a client's process. It asks the system once while the process
@@ -173,6 +175,7 @@ func (c *crowd) leave(conn *connection) {
 		return
 	}
 	c.total.Add(-cost)
+	c.joined--
 	if conn.client.connections--; conn.client.connections == 0 && c.processes[conn.pid] == conn.client {
 		delete(c.processes, conn.pid)
 	}
@@ -204,20 +207,23 @@ func (c *crowd) charge(conn *connection, bytes int64) {
 }
 
 // relieve ends connections until there is some room: strangers first if they hold more than their share,
-// and then whatever holds most. In both cases processes that hold little count as equal.
+// the oldest first. Otherwise those go that wait for no answer, and among them the one that was silent for
+// longest. In both cases a process that holds much goes before others, its most expensive connection first.
 func (c *crowd) relieve() {
 	c.relieving.Lock()
 	defer c.relieving.Unlock()
 	if c.total.Load() <= c.most {
 		return // the caller before has made room
 	}
-	const shares = 64
 	type holder struct {
 		conn     *connection
 		cost     int64
 		process  int64 // what its process holds, or little
 		stranger bool
+		working  int64 // 1 if it waits for an answer
+		heard    int64
 	}
+	little := c.most / littleShare
 	conns := c.all()
 	holders, byProcess, strangers := make([]holder, 0, len(conns)), map[*process]int64{}, int64(0)
 	for _, conn := range conns {
@@ -230,10 +236,10 @@ func (c *crowd) relieve() {
 			strangers += cost
 		}
 		byProcess[conn.client] += cost
-		holders = append(holders, holder{conn: conn, cost: cost, stranger: stranger})
+		holders = append(holders, holder{conn: conn, cost: cost, stranger: stranger, working: min(1, conn.working.Load()), heard: conn.heard.Load()})
 	}
 	for i := range holders {
-		holders[i].process = max(byProcess[holders[i].conn.client], c.most/shares)
+		holders[i].process = max(byProcess[holders[i].conn.client], little)
 	}
 	enough := c.most / 8 * 7
 	end := func(h holder) {
@@ -253,7 +259,11 @@ func (c *crowd) relieve() {
 		}
 	}
 	slices.SortFunc(holders, func(a, b holder) int {
-		return cmp.Or(cmp.Compare(b.process, a.process), cmp.Compare(b.cost, a.cost))
+		order := cmp.Compare(b.process, a.process)
+		if order == 0 && a.process > little {
+			order = cmp.Compare(b.cost, a.cost)
+		}
+		return cmp.Or(order, cmp.Compare(a.working, b.working), cmp.Compare(a.heard, b.heard))
 	})
 	for _, h := range holders {
 		if c.total.Load() <= enough {
@@ -274,7 +284,10 @@ func (c *crowd) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.penalties, func(_ int, until time.Time) bool { return now.After(until) })
-	if c.total.Load() == 0 || c.stopped {
+	for _, p := range c.processes {
+		p.refused.Store(0)
+	}
+	if c.joined == 0 || c.stopped {
 		c.sweeping = false
 		return
 	}

@@ -12,6 +12,8 @@ const (
 	// strangersShare is the part of all places, and of all memory, that strangers can take before they go
 	// first: one in four.
 	strangersShare = 4
+	// littleShare is the part of all memory that makes no process a hoarder.
+	littleShare = 64
 )
 
 // places are the connections of one endpoint. If there is no place for another one, they decide who goes.

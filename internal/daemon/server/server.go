@@ -55,14 +55,14 @@ type Config struct {
 	ConnectionTimeout time.Duration
 	// IdleTimeout limits the time without calls on a connection; 0 means DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// MaxConnections is the number of connections per endpoint. A further one replaces one of the
-	// process that has most. 0 means DefaultMaxConnections.
+	// MaxConnections is the number of connections per endpoint. A further one replaces the least
+	// useful. 0 means DefaultMaxConnections.
 	MaxConnections int
 	// ArrivalTimeout limits the time from the headers of a request to its message; 0 means
 	// DefaultArrivalTimeout.
 	ArrivalTimeout time.Duration
 	// MaxHeldBytes is about what the clients of all endpoints can make the server hold. Beyond it,
-	// the process that has most loses connections. 0 means 64 MiB.
+	// those that hold most lose connections. 0 means 64 MiB.
 	MaxHeldBytes int64
 }
 
