@@ -548,6 +548,19 @@ func TestLook(t *testing.T) {
 	})
 }
 
+// TestPicture takes the picture of the manuals, docs/node.png.
+func TestPicture(t *testing.T) {
+	node := startSim(t, "-preset", "busy")
+	address, _ := node.web()
+	p := open(t)
+	p.size(1000, 1182, false)
+	p.scheme("light")
+	p.visit(address)
+	p.wait(status + ` === "Live"`)
+	p.shot("picture", false)
+	p.check(address)
+}
+
 // visible reports whether an element has a place on the page. It needs no script.
 func (p *tab) visible(selector string) bool {
 	p.t.Helper()
@@ -720,8 +733,7 @@ func TestAccess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := open(t)
-			p.call("Page.navigate", map[string]any{"url": c.address})
-			<-p.loaded
+			p.visit(c.address)
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if len(p.statuses) == 0 || p.statuses[0] != c.status {

@@ -388,11 +388,12 @@ func fileSystem(v inventory.Volume) badge {
 	}
 }
 
+// percent rounds down, as warnings do: only what has no room left is 100% full.
 func percent(part, whole int64) string {
 	if whole <= 0 {
 		return "0%"
 	}
-	return fmt.Sprintf("%.0f%%", 100*float64(part)/float64(whole))
+	return fmt.Sprintf("%d%%", int64(float64(part)/float64(whole)*100))
 }
 
 func full(v inventory.Volume) bool {
