@@ -70,6 +70,8 @@ The information comes from the server's inspector. If the server has none, or wi
 			return errors.New("nothing on this node matches --disk, --pod, --pv and --driver")
 		}
 		switch bad, _ := node.Select(inventory.Filter{Problems: true}); {
+		case a.format == output.HTML && problems:
+			err = webpage.Write(a.env.Out, bad, time.Now())
 		case a.format == output.HTML:
 			err = webpage.Write(a.env.Out, node, time.Now())
 		case problems:

@@ -246,7 +246,7 @@ func texts(warnings []warning.Warning) (texts []string) {
 	return texts
 }
 
-// use reads from a path who uses it. A path that is none of kubelet's has the given kind.
+// use reads from a path who uses it. The kind is that of paths that kubelet did not choose.
 func (b *builder) use(kind, path string) use {
 	found, ok := kubelet.Parse(path)
 	if !ok {
