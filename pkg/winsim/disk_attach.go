@@ -2,6 +2,7 @@ package winsim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -99,6 +100,9 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 	if n.devices[winpath.Fold(d.slot)] != nil {
 		return 0, winerr.New(winerr.Exists, "reattach disk", d.slot, "the path is in use")
 	}
+	if other := n.atAddress(d.scsi); other != nil {
+		return 0, winerr.New(winerr.Exists, "reattach disk", fmt.Sprint(number), "disk %d is at its SCSI address; detach that disk first", other.number)
+	}
 	delete(n.detached, number)
 	d.number = n.freeNumber()
 	n.plug(d)
@@ -136,6 +140,19 @@ func (n *Node) attached(number uint32) *disk {
 	}
 	for _, d := range n.unseen {
 		if d.number == number {
+			return d
+		}
+	}
+	return nil
+}
+
+// atAddress finds the disk at a SCSI address, including one that Windows does not see yet.
+func (n *Node) atAddress(address *SCSI) *disk {
+	if address == nil {
+		return nil
+	}
+	for _, d := range slices.Concat(slices.Collect(maps.Values(n.disks)), n.unseen) {
+		if d.scsi != nil && *d.scsi == *address {
 			return d
 		}
 	}

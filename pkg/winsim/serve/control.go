@@ -1,11 +1,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
@@ -26,6 +28,9 @@ const (
 	controlVersion = "v1"
 )
 
+// restartTimeout is how long a restart of the node waits for running calls.
+const restartTimeout = time.Second
+
 // ControlPath returns where Run serves the control service for Config.Control.
 func ControlPath(control, socketDir string) string {
 	if control != DefaultControl {
@@ -44,6 +49,8 @@ func runControlled(ctx context.Context, node *winsim.Node, cfg Config) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c := &control{node: node, reboots: make(chan chan error), over: ctx.Done()}
+	// A restart does not wait for the calls of clients, which a disk that hangs would hold.
+	cfg.StopTimeout = min(cmp.Or(cfg.StopTimeout, server.DefaultStopTimeout), restartTimeout)
 	ready := cfg.Ready
 	listening := make(chan struct{})
 	failed := make(chan error, 1)
@@ -111,6 +118,8 @@ type control struct {
 	reboots chan chan error // each gets the result of one reboot
 	reboot  sync.Mutex      // one at a time
 	over    <-chan struct{} // closed when the simulator stops
+
+	attaching sync.Mutex
 }
 
 var _ controlv1.ControlServer = (*control)(nil)

@@ -20,6 +20,8 @@ const maxText = 255
 
 // AttachDisk attaches a new disk.
 func (c *control) AttachDisk(_ context.Context, in *controlv1.AttachDiskRequest) (*controlv1.AttachDiskResponse, error) {
+	c.attaching.Lock() // or two disks get the same free LUN
+	defer c.attaching.Unlock()
 	disk, err := c.newDisk(in)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,7 +37,10 @@ type controlled struct {
 func startControlled(t *testing.T) controlled {
 	t.Helper()
 	node := newNode(t)
-	dir := runWith(t, node, serve.Config{Control: serve.DefaultControl, APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1"}})
+	dir := runWith(t, node, serve.Config{
+		Control: serve.DefaultControl, APIGroups: []string{"disk/v1", "volume/v1", "filesystem/v1", "smb/v1"},
+		StopTimeout: time.Hour, // which a restart does not use
+	})
 	dial := func(group string) *grpc.ClientConn {
 		conn, err := client.Connect(t.Context(), group, apiversion.NewVersionOrPanic("v1"), client.WithPipePath(endpointPath(dir, group, "v1")))
 		if err != nil {
@@ -316,6 +320,56 @@ func TestControl_Reboot(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestControl_RebootHanging: a restart does not wait for a call that a disk holds. The call fails.
+func TestControl_RebootHanging(t *testing.T) {
+	c := startControlled(t)
+	try[*controlv1.HangDiskResponse](t)(c.HangDisk(t.Context(), &controlv1.HangDiskRequest{DiskNumber: 2}))
+	entered := make(chan struct{}, 1)
+	_, err := c.node.Inject(winsim.Fault{Call: "DiskGeometry", Times: 1, Do: func(*winsim.Node) { entered <- struct{}{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := make(chan error, 1)
+	go func() {
+		_, err := c.disk.GetDiskStats(t.Context(), &diskv1.GetDiskStatsRequest{DiskNumber: 2})
+		held <- err
+	}()
+	<-entered
+	try[*controlv1.RebootResponse](t)(c.Reboot(t.Context(), &controlv1.RebootRequest{}))
+	wantCode(t, <-held, codes.Unavailable)
+}
+
+// TestControl_AttachAtOnce: disks that are attached at once have LUNs of their own, and one that comes
+// back does not share that of another.
+func TestControl_AttachAtOnce(t *testing.T) {
+	c := startControlled(t)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if _, err := c.AttachDisk(t.Context(), &controlv1.AttachDiskRequest{SizeBytes: 1 << 30}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	try[*controlv1.DetachDiskResponse](t)(c.DetachDisk(t.Context(), &controlv1.DetachDiskRequest{DiskNumber: 3}))
+	lun := uint32(2)
+	try[*controlv1.AttachDiskResponse](t)(c.AttachDisk(t.Context(), &controlv1.AttachDiskRequest{SizeBytes: 1 << 30, Lun: &lun}))
+	if _, err := c.ReattachDisk(t.Context(), &controlv1.ReattachDiskRequest{DiskNumber: 3}); status.Code(err) != codes.AlreadyExists {
+		t.Errorf("reattached at the LUN of another disk: %v", err)
+	}
+	luns := map[uint32]uint32{}
+	for _, d := range try[*controlv1.DescribeNodeResponse](t)(c.DescribeNode(t.Context(), &controlv1.DescribeNodeRequest{})).Disks {
+		if d.IsSystem {
+			continue
+		}
+		if other, taken := luns[d.GetLun()]; taken {
+			t.Errorf("disks %d and %d have LUN %d", other, d.DiskNumber, d.GetLun())
+		}
+		luns[d.GetLun()] = d.DiskNumber
 	}
 }
 

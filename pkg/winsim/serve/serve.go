@@ -35,7 +35,8 @@ type Config struct {
 	// AllowedServices are the services that requests may start and stop. "*" means all but
 	// protected ones, nil the daemon's default.
 	AllowedServices []string
-	// StopTimeout limits the time of running calls after a stop; 0 means the daemon's default.
+	// StopTimeout limits the time of running calls after a stop; 0 means the daemon's default. With
+	// Control it is at most a second.
 	StopTimeout time.Duration
 	// FormatOver lets FormatVolume format volumes that already have a file system.
 	FormatOver bool

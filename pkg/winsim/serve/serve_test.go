@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func runUntil(t *testing.T, node *winsim.Node, cfg serve.Config) (dir string, st
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
-	cfg.SocketDir, cfg.StopTimeout, cfg.Ready = dir, 10*time.Second, func() { close(ready) }
+	cfg.SocketDir, cfg.StopTimeout, cfg.Ready = dir, cmp.Or(cfg.StopTimeout, 10*time.Second), func() { close(ready) }
 	go func() { done <- serve.Run(ctx, node, cfg) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
