@@ -57,6 +57,17 @@ type PathMeasurer interface {
 	GetPathStats(context.Context, *GetPathStatsRequest) (*GetPathStatsResponse, error)
 }
 
+// MaxListed is how many entries ListDirectory returns: pods write in the directories that it lists.
+const MaxListed = 1000
+
+// DirectoryLister lists directories. It is not part of Interface, like PathMeasurer. A Filesystem
+// implements it.
+type DirectoryLister interface {
+	// ListDirectory returns the names in a directory. It follows links on the way as PathExists
+	// does, and refuses a file, a link and a mounted folder.
+	ListDirectory(context.Context, *ListDirectoryRequest) (*ListDirectoryResponse, error)
+}
+
 // Filesystem implements Interface over a host.
 type Filesystem struct {
 	host     fsapi.HostAPI
@@ -66,6 +77,8 @@ type Filesystem struct {
 var (
 	_ Interface    = (*Filesystem)(nil)
 	_ PathMeasurer = (*Filesystem)(nil)
+
+	_ DirectoryLister = (*Filesystem)(nil)
 )
 
 // New returns the filesystem group on the given host.
@@ -257,6 +270,29 @@ func (f *Filesystem) GetPathStats(ctx context.Context, request *GetPathStatsRequ
 		return nil, winerr.Wrap(op, path, err)
 	}
 	return &GetPathStatsResponse{TotalBytes: total, UsedBytes: total - available, AvailableBytes: available}, nil
+}
+
+// ListDirectory returns the names in a directory, and where its links lead. It opens nothing that it
+// lists. It fails with errors.ErrUnsupported on a host that is no fsapi.DirectoryLister.
+func (f *Filesystem) ListDirectory(ctx context.Context, request *ListDirectoryRequest) (*ListDirectoryResponse, error) {
+	const op = "list"
+	host, err := hostctx.Begin(ctx, op, f.host, request)
+	if err != nil {
+		return nil, err
+	}
+	path, err := cleanPath(op, request.Path)
+	if err != nil {
+		return nil, err
+	}
+	lister, ok := host.(fsapi.DirectoryLister)
+	if !ok {
+		return nil, winerr.New(winerr.Unsupported, op, path, "the host API does not implement DirectoryLister")
+	}
+	entries, more, err := lister.ListDirectory(path, MaxListed)
+	if err != nil {
+		return nil, winerr.Wrap(op, path, err)
+	}
+	return &ListDirectoryResponse{Entries: entries, Truncated: more}, nil
 }
 
 // Rmdir removes a directory, a link or a mounted folder.

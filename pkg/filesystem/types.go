@@ -1,5 +1,7 @@
 package filesystem
 
+import fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+
 // PathExistsRequest asks whether Path, an absolute path on a local drive, exists.
 type PathExistsRequest struct {
 	Path string
@@ -18,6 +20,17 @@ type PathValidRequest struct {
 // PathValidResponse tells whether Path leads to something that can be opened.
 type PathValidResponse struct {
 	Valid bool
+}
+
+// ListDirectoryRequest asks for the names in Path, a directory.
+type ListDirectoryRequest struct {
+	Path string
+}
+
+// ListDirectoryResponse has at most MaxListed entries, by name.
+type ListDirectoryResponse struct {
+	Entries   []fsapi.DirectoryEntry
+	Truncated bool // there are more
 }
 
 // GetPathStatsRequest asks about the volume or share that Path, an absolute path on a local drive,

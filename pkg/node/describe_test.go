@@ -110,7 +110,7 @@ func text(n wholenode.Description) string {
 		fmt.Fprintf(&b, "volume %s state %d %s %s of %s read-only %s on %v/%d %q%s", short(v.ID), v.State, v.FileSystem, show(v.Used), show(v.Total), show(v.ReadOnly), v.Disks, v.Partition, v.MountPaths, problemText(v.Problems))
 	}
 	for _, l := range n.Links {
-		fmt.Fprintf(&b, "link %s to %s: %s\n", l.Path, short(l.VolumeID+l.Share), l.Stale)
+		fmt.Fprintf(&b, "link %s to %s: %s\n", l.Path, short(l.VolumeID+l.Share), strings.TrimSuffix(l.Stale+" "+l.Target, " "))
 	}
 	for _, p := range n.Problems {
 		fmt.Fprintf(&b, "problem %s\n", p)

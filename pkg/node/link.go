@@ -230,7 +230,7 @@ func (s *linkSearch) follow(ctx context.Context, path string) (Link, error) {
 	switch {
 	case policy.Unreachable(err):
 		link.Target = at.String()
-		link.Stale = "its target " + link.Target + " cannot be reached: " + reasonOf(err)
+		link.Stale = "its target cannot be reached: " + reasonOf(err)
 		return link, nil
 	case winerr.CodeOf(err) == winerr.ReparsePointEncounter: // replaced just now
 		return link, nil

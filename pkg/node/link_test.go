@@ -20,11 +20,11 @@ func TestLinks(t *testing.T) {
 	node := newNode(t, zoo())
 	linked(t, node)
 	const want = `link K\plugins\kubernetes.io\csi\d\1\globalmount to da7a0000-0000-0000-0000-000000000000: 
-link K\pods\1\volumes\kubernetes.io~csi\gone\mount to -: its target K\plugins\none cannot be reached: it does not exist (Windows error 2)
+link K\pods\1\volumes\kubernetes.io~csi\gone\mount to -: its target cannot be reached: it does not exist (Windows error 2) K\plugins\none
 link K\pods\1\volumes\kubernetes.io~csi\loop\mount to -: it leads in a circle
 link K\pods\1\volumes\kubernetes.io~csi\pv\mount to da7a0000-0000-0000-0000-000000000000: 
 link K\pods\1\volumes\kubernetes.io~csi\share\mount to \\files\data: 
-link K\pods\1\volumes\kubernetes.io~csi\sub\mount to da7a0000-0000-0000-0000-000000000000: its target \\?\Volume{da7a0000-0000-0000-0000-000000000000}\none cannot be reached: it does not exist (Windows error 2)
+link K\pods\1\volumes\kubernetes.io~csi\sub\mount to da7a0000-0000-0000-0000-000000000000: its target cannot be reached: it does not exist (Windows error 2) \\?\Volume{da7a0000-0000-0000-0000-000000000000}\none
 `
 	if diff := cmp.Diff(want, linkText(describe(t, inspector(t, node)))); diff != "" {
 		t.Error(diff)
@@ -105,7 +105,7 @@ func TestLinks_WholeVolume(t *testing.T) {
 		}
 	}
 	got := describe(t, inspector(t, node, `C:\`, kubelet, `C:\all`, `C:\all\some`))
-	const want = `link C:\all\some\link to -: its target K\none cannot be reached: it does not exist (Windows error 2)
+	const want = `link C:\all\some\link to -: its target cannot be reached: it does not exist (Windows error 2) K\none
 link K\plugins\m to da7a0000-0000-0000-0000-000000000000: 
 problem links in C:\, links in C:\all: it is a whole volume, which is not searched
 `

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -39,6 +40,8 @@ func (l *look) allSessions(ctx context.Context) ([]Session, error) {
 	return sessions, nil
 }
 
+var errArriving = errors.New("it is still arriving")
+
 // session asks a session for its disks. A new session answers later.
 func (l *look) session(ctx context.Context, s win.Session) Session {
 	session := Session{Target: s.TargetName, Connections: s.Connections}
@@ -49,12 +52,15 @@ func (l *look) session(ctx context.Context, s win.Session) Session {
 	if !errors.Is(err, winerr.Unsupported) {
 		failed.add("disks", err)
 	}
-	session.Problems = failed.texts()
 	for _, device := range devices {
-		if device.Device.Type == win.DeviceTypeDisk && device.Device.Number != win.NoDeviceNumber {
+		switch {
+		case device.Device.Number == win.NoDeviceNumber:
+			failed.add(fmt.Sprintf("disk of LUN %d", device.LUN), errArriving)
+		case device.Device.Type == win.DeviceTypeDisk:
 			session.Disks = append(session.Disks, device.Device.Number)
 		}
 	}
 	slices.Sort(session.Disks)
+	session.Problems = failed.texts()
 	return session
 }

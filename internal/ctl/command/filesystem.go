@@ -5,14 +5,18 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	listv1 "github.com/kubernetes-csi/csi-proxy/client/extension/list/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
 func (a *app) filesystem() *cobra.Command {
 	return a.group(page{
 		use:   "fs",
-		short: "Create and remove directories and links",
+		short: "List, create and remove directories and links",
 		long: `PATH is a Windows path on the node, inside the daemon's -kubelet-path or a -working-dir.
 Quote it, because shells interpret backslashes.`,
 		example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
@@ -23,6 +27,16 @@ Quote it, because shells interpret backslashes.`,
 			long:    "Print true if a path exists, else false (PathExists). The exit code is 0 in both cases.",
 			example: `  csi-proxyctl fs exists 'C:\var\lib\kubelet\pods'`,
 		}, 1, pathExists),
+		a.leaf(page{
+			use:   "ls PATH",
+			short: "List a directory",
+			long: `List a directory: its files, directories, links with where they lead, and mounted folders
+with their volumes. It lists at most 1000 entries, and nothing that a link or a mounted
+folder leads to.
+
+The published API has no such call, so this needs a csi-proxy that has its own.`,
+			example: `  csi-proxyctl fs ls 'C:\var\lib\kubelet\pods'`,
+		}, 1, listDir),
 		a.leaf(page{
 			use:     "mkdir PATH",
 			short:   "Create a directory and its parents",
@@ -85,6 +99,44 @@ func pathExists(ctx context.Context, s *session, args []string) error {
 		Path   string `json:"path"`
 		Exists bool   `json:"exists"`
 	}{args[0], response.GetExists()}, strconv.FormatBool(response.GetExists()))
+}
+
+// entryTypes are the types of entries in a listing.
+var entryTypes = map[listv1.Entry_Type]string{
+	listv1.Entry_FILE: "file", listv1.Entry_DIRECTORY: "directory", listv1.Entry_LINK: "link", listv1.Entry_MOUNT: "mount",
+}
+
+func listDir(ctx context.Context, s *session, args []string) error {
+	var response listv1.ListDirectoryResponse
+	err := s.client.Private(ctx, "filesystem", listv1.DirectoryList_ListDirectory_FullMethodName, &listv1.ListDirectoryRequest{Path: args[0]}, &response)
+	if status.Code(err) == codes.Unimplemented {
+		return status.Errorf(codes.Unimplemented, "list %s: this server cannot; upgrade csi-proxy, or run 'dir /a' on the node", args[0])
+	}
+	if err != nil {
+		return err
+	}
+	type row struct {
+		Name   string `json:"name"`
+		Type   string `json:"type"` // file, directory, link, mount, other
+		Target string `json:"target"`
+	}
+	list := []row{}
+	rows := output.Rows{Header: []string{"TYPE", "NAME", "TARGET"}, Name: 1, Empty: "the directory is empty"}
+	for _, e := range response.GetEntries() {
+		kind := entryTypes[e.GetType()]
+		if kind == "" {
+			kind = "other"
+		}
+		list = append(list, row{e.GetName(), kind, e.GetTarget()})
+		rows.Add(output.Text(kind), output.Text(e.GetName()), output.Text(e.GetTarget()))
+	}
+	if err := s.Value(list, func() string { return s.Table(&rows) }); err != nil {
+		return err
+	}
+	if response.GetTruncated() {
+		s.warn("the directory has more than these %d entries", len(list))
+	}
+	return nil
 }
 
 func makeDir(ctx context.Context, s *session, args []string) error {

@@ -16,7 +16,7 @@
 //
 // Besides the published APIs there are extensions, services of our own: the inspector, which only
 // reads (inspector_v1.go), the read-only state of disks (readonly_v1.go), formatting and mapping
-// with options (format_v1.go, share_v1.go), stats by path (stats_v1.go), and the removal of stale mounts (heal_v1.go).
+// with options (format_v1.go, share_v1.go), stats by path (stats_v1.go), lists of directories (list_v1.go), and the removal of stale mounts (heal_v1.go).
 package grpcapi
 
 import (
@@ -137,7 +137,7 @@ func (e Endpoint) ServiceName() string { return e.desc.ServiceName }
 // Register adds the endpoint's service to a gRPC server. Its handler calls the services
 // of s, which must have the endpoint's group. The endpoints of the group system also get
 // the inspector, if there is one, those of the group disk the read-only state, those of the
-// group filesystem the healer and stats by path, those of the group volume formatting with options,
+// group filesystem the healer, stats by path and lists of directories, those of the group volume formatting with options,
 // and those of the group smb mapping with options.
 func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	r.RegisterService(e.desc, e.newHandler(s))
@@ -152,6 +152,9 @@ func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	}
 	if e.Group == statsGroup {
 		registerStats(r, s.Filesystem)
+	}
+	if e.Group == listGroup {
+		registerList(r, s.Filesystem)
 	}
 	if e.Group == formatGroup {
 		formatv1.RegisterVolumeFormatServer(r, formatV1{s.Volume})

@@ -187,6 +187,22 @@ func (r Reach) Space(ctx context.Context, op, path string) (space win.Space, err
 	return space, err
 }
 
+// List lists the directory at a path, which cannot be a link or a mounted folder: ERROR_DIRECTORY (267).
+func (r Reach) List(ctx context.Context, op, path string, each func(dir win.Tree, entries []win.DirEntry) error) error {
+	return r.try(ctx, call{op, path, Read}, func(at win.Path) error {
+		above, name := at.Split()
+		parent, err := r.m.OpenDirectory(ctx, above)
+		if winerr.CodeOf(err) == winerr.Directory {
+			return winerr.PathNotFound
+		}
+		if err != nil {
+			return err
+		}
+		defer parent.Close()
+		return parent.ListDirectory(ctx, name, each)
+	})
+}
+
 // LinkTarget is Target of a path at which Link found a link.
 func (r Reach) LinkTarget(ctx context.Context, op, path string, linkPath win.Path, link win.ReparsePoint) (info win.FileInfo, err error) {
 	if r.policy == nil || r.policy.has(path) {

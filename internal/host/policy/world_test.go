@@ -103,6 +103,10 @@ var pathCalls = map[string]func(w *world, path string) error{
 		_, err := w.fs.(filesystem.PathMeasurer).GetPathStats(w.t.Context(), &filesystem.GetPathStatsRequest{Path: path})
 		return err
 	},
+	"ListDirectory": func(w *world, path string) error {
+		_, err := w.fs.(filesystem.DirectoryLister).ListDirectory(w.t.Context(), &filesystem.ListDirectoryRequest{Path: path})
+		return err
+	},
 	"IsSymlink": func(w *world, path string) error {
 		_, err := w.fs.IsSymlink(w.t.Context(), &filesystem.IsSymlinkRequest{Path: path})
 		return err

@@ -400,6 +400,9 @@ func (f *finder) staleMount(links []*inspectv1.Link) {
 	})
 	first := links[max(staged, 0)]
 	w := Warning{Kind: StaleMount, Object: Object{Mount, first.GetPath()}, Text: "stale: " + first.GetStale()}
+	if first.GetTarget() != "" {
+		w.Text += "; it leads to " + first.GetTarget()
+	}
 	for _, l := range links {
 		if l != first {
 			w.Affects = append(w.Affects, l.GetPath())

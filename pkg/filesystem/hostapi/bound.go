@@ -17,6 +17,8 @@ var (
 	_ ContextBinder = boundHost{}
 	_ Limiter       = boundHost{}
 	_ SpaceMeasurer = boundHost{}
+
+	_ DirectoryLister = boundHost{}
 )
 
 func (b boundHost) WithContext(ctx context.Context) HostAPI {
@@ -35,6 +37,10 @@ func (b boundHost) PathValid(path string) (bool, error) { return b.host.pathVali
 
 func (b boundHost) PathStats(path string) (totalBytes, availableBytes int64, err error) {
 	return b.host.pathStats(b.ctx, path)
+}
+
+func (b boundHost) ListDirectory(path string, limit int) ([]DirectoryEntry, bool, error) {
+	return b.host.list(b.ctx, path, limit)
 }
 
 func (b boundHost) Mkdir(path string) error { return b.host.mkdir(b.ctx, path) }

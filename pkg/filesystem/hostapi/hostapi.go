@@ -22,7 +22,7 @@ import (
 // HostAPI is what the filesystem group does on a machine. Every method may be
 // called again with the same arguments.
 //
-// A host can implement ContextBinder, Limiter and SpaceMeasurer as well.
+// A host can implement ContextBinder, Limiter, SpaceMeasurer and DirectoryLister as well.
 type HostAPI interface {
 	// PathExists reports whether anything has this name, a dangling link included.
 	PathExists(path string) (bool, error)
@@ -68,6 +68,33 @@ type SpaceMeasurer interface {
 	// and how much of it can be used.
 	PathStats(path string) (totalBytes, availableBytes int64, err error)
 }
+
+// DirectoryLister is a host that can list directories. It is not part of HostAPI, like SpaceMeasurer.
+type DirectoryLister interface {
+	// ListDirectory returns at most limit entries of a directory, by name, and whether there are
+	// more. It refuses a file, a link and a mounted folder.
+	ListDirectory(path string, limit int) (entries []DirectoryEntry, more bool, err error)
+}
+
+// DirectoryEntry is a name in a directory.
+type DirectoryEntry struct {
+	Name string
+	Type EntryType
+	// Target is where a link leads, or the volume of a mounted folder.
+	Target string
+}
+
+// EntryType is what an entry is.
+type EntryType int
+
+// The types. The numbers are those on the wire.
+const (
+	OtherEntry EntryType = iota // another kind of reparse point, or a link that cannot be read
+	FileEntry
+	SubdirectoryEntry
+	LinkEntry
+	MountEntry
+)
 
 // What package filesystem asserts of a host is the same in terms of any HostAPI.
 var (
