@@ -25,6 +25,8 @@ func run() int {
 	ctx := untilInterrupt()
 	terminal, restore := openTerminal(os.Stdout.Fd())
 	defer restore()
+	errTerminal, restoreErr := openTerminal(os.Stderr.Fd()) // another console if standard output is a file
+	defer restoreErr()
 	env := command.Environment{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv:   os.Getenv,
@@ -32,11 +34,14 @@ func run() int {
 		Services: scm.Connect,
 		// Questions and progress go to standard error.
 		CanAsk:      term.IsTerminal(int(os.Stdin.Fd())),
-		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		ErrTerminal: errTerminal,
 		After:       time.After,
 	}
 	if env.Terminal {
-		env.Width = terminalWidth
+		env.Width = func() int { return terminalWidth(os.Stdout) }
+	}
+	if env.ErrTerminal {
+		env.ErrWidth = func() int { return terminalWidth(os.Stderr) }
 	}
 	if env.CanAsk {
 		env.ReadSecret = func(prompt string) (string, error) { return readSecret(ctx, prompt) }
@@ -45,8 +50,8 @@ func run() int {
 }
 
 // terminalWidth is not cached, because windows can be resized.
-func terminalWidth() int {
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+func terminalWidth(terminal *os.File) int {
+	width, _, err := term.GetSize(int(terminal.Fd()))
 	if err != nil {
 		return 0
 	}

@@ -122,14 +122,16 @@ func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	}
 }
 
-// describeFor describes the node for an effect. What does not answer becomes unknown.
-func describeFor(ctx context.Context, s *session, e *effect) inventory.Node {
+// describeFor describes the node for an effect. If it does not answer, what uses the object becomes
+// unknown. It fails if ctx ends.
+func describeFor(ctx context.Context, s *session, e *effect) (inventory.Node, error) {
 	e.Touches, e.Unknown = []string{}, []string{}
 	node, err := s.source.Node(ctx, nil, false)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		e.Unknown = append(e.Unknown, "what uses it: "+inventory.Reason(err))
+		err = nil
 	}
-	return node
+	return node, err
 }
 
 // touch adds a volume with the paths and pods that use it.
@@ -168,7 +170,10 @@ func onDiskEffect(action, question string, unchanged func(d inventory.Disk) bool
 			return effect{}, err
 		}
 		e := effect{Object: fmt.Sprintf("disk %d", number), Action: action, Changes: true, question: fmt.Sprintf(question, number)}
-		node := describeFor(ctx, s, &e)
+		node, err := describeFor(ctx, s, &e)
+		if err != nil {
+			return e, err
+		}
 		found := false
 		for _, d := range node.Disks {
 			if d.Number == nil || *d.Number != number {
@@ -212,7 +217,10 @@ func onDiskEffect(action, question string, unchanged func(d inventory.Disk) bool
 func formatEffect(ctx context.Context, s *session, args []string) (effect, error) {
 	id := volumeID(args[0])
 	e := effect{Object: "volume " + inventory.ShortID(id), Action: "format it with NTFS", Changes: true, question: "Format volume " + output.Printable(inventory.ShortID(id)) + "? What is on it is lost."}
-	node := describeFor(ctx, s, &e)
+	node, err := describeFor(ctx, s, &e)
+	if err != nil {
+		return e, err
+	}
 	all := append([]inventory.Volume{}, node.Volumes...)
 	for _, d := range node.Disks {
 		for _, p := range d.Partitions {
@@ -255,7 +263,10 @@ func removeEffect(action, question string) func(context.Context, *session, []str
 			e.Action = "remove the link or mounted folder, and nothing behind it"
 			return e, nil
 		}
-		node := describeFor(ctx, s, &e)
+		node, err := describeFor(ctx, s, &e)
+		if err != nil {
+			return e, err
+		}
 		e.touchBelow(node, path)
 		e.Unknown = append(e.Unknown, "how many files it has: the API does not list files")
 		return e, nil

@@ -211,6 +211,15 @@ func TestRun_Interrupted(t *testing.T) {
 			}
 		})
 	}
+	// What only looks changes nothing, even if the command can.
+	for _, args := range []string{"node heal --dry-run", "disk offline 1 --dry-run", "volume format v --dry-run", `fs rmdir C:\x --force --dry-run`} {
+		t.Run(args, func(t *testing.T) {
+			s := startSilent(t)
+			if r := run(s.interrupt(t), s.dir, "", strings.Fields(args)...); r.code != command.ExitInterrupted || strings.Contains(r.err, "change") {
+				t.Errorf("got %+v, want exit code 130 and no word about a change", r)
+			}
+		})
+	}
 }
 
 // TestService_Interrupted: an interrupt ends the wait for a service that hangs.

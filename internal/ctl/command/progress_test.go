@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -87,10 +88,15 @@ type slowRun struct {
 }
 
 func startSlow(ctx context.Context, n *node, term string, args ...string) *slowRun {
+	return startSlowIn(ctx, n, term, 0, args...)
+}
+
+func startSlowIn(ctx context.Context, n *node, term string, width int, args ...string) *slowRun {
 	r := &slowRun{newFakeClock(), &sharedOutput{}, make(chan int, 1)}
 	go func() {
 		r.done <- command.Run(ctx, append([]string{"--endpoint-dir", n.dir}, args...), command.Environment{
-			In: strings.NewReader(""), Out: r.out, Err: r.out, ErrTerminal: true, Now: r.clock.Now, After: r.clock.After,
+			ErrWidth: func() int { return width },
+			In:       strings.NewReader(""), Out: r.out, Err: r.out, ErrTerminal: true, Now: r.clock.Now, After: r.clock.After,
 			Getenv: func(name string) string { return map[string]string{"TERM": term}[name] },
 		})
 	}()
@@ -166,6 +172,26 @@ func TestProgress_Life(t *testing.T) {
 	fault.Remove() // the call completes
 	if code := <-r.done; code != command.ExitOK || !strings.Contains(r.out.String(), "\r\x1b[Kwrite its cache") {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestProgress_NarrowTerminal: the line never wraps, because only one line can be erased.
+func TestProgress_NarrowTerminal(t *testing.T) {
+	n := startNode(t, winsim.Default())
+	if err := n.emulated.HangDisk(3); err != nil {
+		t.Fatal(err)
+	}
+	const narrow = 34
+	r := startSlowIn(t.Context(), n, "xterm", narrow, "disk", "stats", "3")
+	r.advanceUntil(t, "…")
+	if err := n.emulated.HealDisk(3); err != nil {
+		t.Fatal(err)
+	}
+	<-r.done
+	for line := range strings.SplitSeq(r.out.String(), "\r\x1b[K") {
+		if strings.Contains(line, "waiting") && utf8.RuneCountInString(line) >= narrow {
+			t.Errorf("%q has %d characters, want fewer than %d", line, utf8.RuneCountInString(line), narrow)
+		}
 	}
 }
 

@@ -43,9 +43,9 @@ type Environment struct {
 	CanAsk bool
 	// ErrTerminal says that standard error is a terminal.
 	ErrTerminal bool
-	// Width returns the width of the terminal in characters, 0 if unknown; nil without a
-	// terminal.
-	Width func() int
+	// Width and ErrWidth return the width of the terminal in characters, 0 if unknown; nil without
+	// a terminal.
+	Width, ErrWidth func() int
 	// ReadSecret prompts for a secret without echo; nil if standard input is not a terminal.
 	ReadSecret func(prompt string) (string, error)
 	// Services opens the service manager of the machine.
@@ -64,7 +64,7 @@ func Run(ctx context.Context, args []string, env Environment) int {
 	}
 	a := &app{env: env}
 	if env.ErrTerminal && env.After != nil && env.Getenv("TERM") != "dumb" {
-		a.meter = &meter{err: env.Err, now: env.Now, after: env.After, width: env.Width}
+		a.meter = &meter{err: env.Err, now: env.Now, after: env.After, width: env.ErrWidth}
 		a.env.Err = a.meter.before(env.Err)
 	}
 	root := a.root() //nolint:contextcheck // commands get it from ExecuteContext
