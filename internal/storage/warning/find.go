@@ -15,9 +15,16 @@ import (
 // published API lacks values; then Find judges by what is there. In it, a partition of unknown size has
 // the size 0.
 func Find(node *inspectv1.DescribeNodeResponse) []Warning {
-	f := finder{node: node, volumes: map[string]*inspectv1.Volume{}, explained: map[string]bool{}}
+	f := finder{node: node, volumes: map[string]*inspectv1.Volume{}, silent: map[string][]*inspectv1.Disk{}, explained: map[string]bool{}}
 	for _, v := range node.GetVolumes() {
 		f.volumes[v.GetId()] = v
+	}
+	for _, d := range node.GetDisks() {
+		if silent(d) {
+			for _, reason := range reasonsOf(d.GetProblems()) {
+				f.silent[reason] = append(f.silent[reason], d)
+			}
+		}
 	}
 	for _, text := range node.GetProblems() {
 		f.add(Warning{Kind: NoAnswer, Object: Object{Type: Node}, Text: text, Advice: "read the daemon's log"})
@@ -44,6 +51,7 @@ func Find(node *inspectv1.DescribeNodeResponse) []Warning {
 type finder struct {
 	node    *inspectv1.DescribeNodeResponse
 	volumes map[string]*inspectv1.Volume
+	silent  map[string][]*inspectv1.Disk // that answer nothing, by reason
 	// explained are the ids of volumes, the paths of links and the names of disks that a warning names
 	// as affected.
 	explained map[string]bool
@@ -167,14 +175,16 @@ func (f *finder) behind(d *inspectv1.Disk) []string {
 // onlyCauseOf reports whether a disk is the only one that answers nothing for the reason of these
 // problems. Then a volume or link that does not answer must be on it.
 func (f *finder) onlyCauseOf(problems []string, d *inspectv1.Disk) bool {
-	reasons := reasonsOf(problems)
-	var causes []*inspectv1.Disk
-	for _, other := range f.node.GetDisks() {
-		if silent(other) && slices.ContainsFunc(reasonsOf(other.GetProblems()), func(reason string) bool { return slices.Contains(reasons, reason) }) {
-			causes = append(causes, other)
+	found := false
+	for _, reason := range reasonsOf(problems) {
+		for _, cause := range f.silent[reason] {
+			if cause != d {
+				return false
+			}
+			found = true
 		}
 	}
-	return len(causes) == 1 && causes[0] == d
+	return found
 }
 
 // reasonsOf returns problems without what is unknown because of them, see DescribeNodeResponse.
