@@ -1,0 +1,131 @@
+// Package bundle collects what support asks for in one zip file. A part that fails does not stop the
+// others, and no part contains secrets.
+package bundle
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+)
+
+const (
+	// PartTimeout is how long one part may take. A daemon that hangs must not cost all the time.
+	PartTimeout = 20 * time.Second
+	// MaxPart is the largest size of a part. Of a log, the end is kept.
+	MaxPart = 4 << 20
+)
+
+// Part is a file of the bundle that is to be made.
+type Part struct {
+	Name string // of the file
+	What string // it contains, for people
+	// Make returns the content. Content with an error is kept, and the error is listed.
+	Make func(ctx context.Context) ([]byte, error)
+}
+
+// File is a file of the bundle, or why it is not there.
+type File struct {
+	Name, What string
+	Content    []byte // nil if there is none
+	Problem    string
+}
+
+// Collect makes the parts, one after the other. It never fails: the problem of a part is in its file.
+func Collect(ctx context.Context, parts []Part) []File {
+	files := make([]File, 0, len(parts))
+	for _, part := range parts {
+		file := File{Name: part.Name, What: part.What}
+		limited, cancel := context.WithTimeout(ctx, PartTimeout)
+		err := limited.Err()
+		if err == nil {
+			err = guard.Run(limited, func(ctx context.Context) (err error) {
+				file.Content, err = part.Make(ctx)
+				return err
+			})
+		}
+		cancel()
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			file.Problem = "it took too long"
+		case err != nil:
+			file.Problem = strings.TrimSpace(err.Error())
+		case len(file.Content) == 0:
+			file.Problem = "it is empty"
+		}
+		if len(file.Content) > MaxPart {
+			file.Content = file.Content[:MaxPart]
+			file.Problem = strings.TrimPrefix(file.Problem+"; the rest is cut off", "; ")
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// Clean removes secrets from files, and names if hide is not nil.
+func Clean(files []File, hide *Names) {
+	for i := range files {
+		file := &files[i]
+		text, problem := removeSecrets(string(file.Content)), removeSecrets(file.Problem)
+		if hide != nil {
+			text, problem = hide.replace(text), hide.replace(problem)
+		}
+		file.Content, file.Problem = []byte(text), problem
+		if text == "" {
+			file.Content = nil
+		}
+	}
+}
+
+// directory is that of all files in the bundle.
+const directory = "support-bundle"
+
+// Contents lists the files with their sizes, and those that are not there with the reason.
+func Contents(files []File) string {
+	var there, missing strings.Builder
+	for _, file := range files {
+		if file.Content == nil {
+			fmt.Fprintf(&missing, "  %-14s %s: %s\n", file.Name, file.What, oneLine(file.Problem))
+			continue
+		}
+		fmt.Fprintf(&there, "  %-14s %10s  %s", file.Name, printable.Size(int64(len(file.Content))), file.What)
+		if file.Problem != "" {
+			fmt.Fprintf(&there, " (%s)", oneLine(file.Problem))
+		}
+		there.WriteByte('\n')
+	}
+	text := "In the bundle:\n" + there.String()
+	if missing.Len() > 0 {
+		text += "Not in the bundle:\n" + missing.String()
+	}
+	return text
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// Write writes the bundle, with the contents as its first file.
+func Write(w io.Writer, files []File, remark string, now time.Time) error {
+	contents := File{Name: "contents.txt", Content: []byte(Contents(files) + remark)}
+	archive := zip.NewWriter(w)
+	for _, file := range append([]File{contents}, files...) {
+		if file.Content == nil {
+			continue
+		}
+		to, err := archive.CreateHeader(&zip.FileHeader{Name: path.Join(directory, file.Name), Method: zip.Deflate, Modified: now})
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(to, bytes.NewReader(file.Content)); err != nil {
+			return err
+		}
+	}
+	return archive.Close()
+}

@@ -1,0 +1,181 @@
+package bundle
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCollect(t *testing.T) {
+	content := func(text string, err error) func(context.Context) ([]byte, error) {
+		return func(context.Context) ([]byte, error) { return []byte(text), err }
+	}
+	files := Collect(t.Context(), []Part{
+		{Name: "good.txt", Make: content("good", nil)},
+		{Name: "fails.txt", Make: content("", errors.New("the daemon is gone"))},
+		{Name: "panics.txt", Make: func(context.Context) ([]byte, error) { panic("a mistake") }},
+		{Name: "half.txt", Make: content("half", errors.New("then it broke"))},
+		{Name: "large.txt", Make: content(strings.Repeat("x", MaxPart+1), nil)},
+		{Name: "empty.txt", Make: content("", nil)},
+		{Name: "last.txt", Make: content("last", nil)},
+	})
+	var got []string
+	for _, f := range files {
+		got = append(got, f.Name+" "+string(f.Content[:min(4, len(f.Content))])+" "+f.Problem)
+	}
+	want := []string{
+		"good.txt good ", "fails.txt  the daemon is gone", "panics.txt  internal error; see the csi-proxy log: panic: a mistake",
+		"half.txt half then it broke", "large.txt xxxx the rest is cut off", "empty.txt  it is empty", "last.txt last ",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, f := range Collect(ended, []Part{{Name: "a", Make: content("a", nil)}}) {
+		if f.Content != nil || f.Problem == "" {
+			t.Errorf("after the end: %+v", f)
+		}
+	}
+}
+
+func TestWrite(t *testing.T) {
+	files := []File{
+		{Name: "doctor.txt", What: "what doctor finds", Content: []byte("fine\n")},
+		{Name: "metrics.txt", What: "metrics", Problem: "the address\nis not known"},
+	}
+	var packed bytes.Buffer
+	if err := Write(&packed, files, "A remark.\n", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	got := unpack(t, packed.Bytes())
+	want := map[string]string{
+		"support-bundle/contents.txt": "In the bundle:\n  doctor.txt            5 B  what doctor finds\nNot in the bundle:\n  metrics.txt    metrics: the address is not known\nA remark.\n",
+		"support-bundle/doctor.txt":   "fine\n",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func unpack(t *testing.T, packed []byte) map[string]string {
+	t.Helper()
+	archive, err := zip.NewReader(bytes.NewReader(packed), int64(len(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, f := range archive.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[f.Name] = string(content)
+	}
+	return files
+}
+
+// TestRemoveSecrets: in every line, hunter2 is a secret and what is in keep is not.
+func TestRemoveSecrets(t *testing.T) {
+	for _, test := range []struct{ line, keep string }{
+		{`I1115 12:00:00 edge.go:80] "Request" method="/v1.Smb/NewSmbGlobalMapping" password="hunter2" code="OK"`, `code="OK"`},
+		{`password="hun \" hunter2" user="csi"`, `user="csi"`},
+		{`{"username":"csi","password":"hunter2","share":"x"}`, `"share":"x"`},
+		{`request="{\"username\":\"csi\",\"password\":\"hunter2\",\"next\":1}"`, `\"next\":1`},
+		{`chap_secret: hunter2, mutual: true`, `mutual: true`},
+		{`csi-proxy.exe -v=4 -smb-password=hunter2 -log_file=C:\x.log`, `-log_file=C:\x.log`},
+		{`csi-proxy.exe --api-token hunter2 -v=4`, `-v=4`},
+		{`args=["-v=2","--token","hunter2","-kubelet-path=D:\\k"]`, `-kubelet-path=D:\\k`},
+		{`DefaultEndpointsProtocol=https;AccountName=acme;AccountKey=hunter2;EndpointSuffix=x`, `EndpointSuffix=x`},
+		{`https://acme.blob.core.windows.net/c?sv=2024&sig=hunter2%3D&se=1`, `&se=1`},
+		{`https://user:hunter2@files.example/a`, `@files.example/a`},
+		{`Authorization: Bearer hunter2hunter2`, `Authorization`},
+		{`Authorization: Basic aHVudGVyMg==hunter2`, `Authorization`},
+		{"-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\nnext", "next"},
+		{"-----BEGIN PRIVATE KEY-----\nhunter2", ""},
+		{`got eyJhbGciOiJ.eyJodW50ZXIy.hunter2 from it`, `from it`},
+		{`Passwd='hunter2 and more'; x=1`, `x=1`},
+		{`pwd = hunter2`, `pwd`},
+		{`the secret: "hunter2" was wrong`, `was wrong`},
+	} {
+		got := removeSecrets(test.line)
+		if strings.Contains(got, "hunter2") || !strings.Contains(got, test.keep) {
+			t.Errorf("%s\nbecomes\n%s", test.line, got)
+		}
+		if again := removeSecrets(got); strings.Count(again, removed) != strings.Count(got, removed) {
+			t.Errorf("%s\nbecomes the second time\n%s", got, again)
+		}
+	}
+	for _, line := range []string{
+		`map it with --password-stdin or --password-file C:\secret.txt`, "the password was not checked", `"disks": [{"number": 1}]`,
+		`csi_proxy_requests_total{code="OK"} 5`, "basic disk", `C:\var\lib\kubelet\pods`,
+	} {
+		if got := removeSecrets(line); got != line {
+			t.Errorf("%s\nbecomes\n%s", line, got)
+		}
+	}
+}
+
+const node = `{"serial": "ACME-NODE-7", "disks": [{"number": 0, "serialNumber": "SN-4711 ", "page83": "naa.600508b1", "label": "data", "eui64": "0025385b71b03b9c",
+"path": "\\\\?\\scsi#disk&ven_acme#5&2f3a&0&000001#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}", "partitions": [{"volume": {"label": "payroll",
+"pods": ["6f9619ff-8b86-d011-b42d-00cf4fc90038"], "persistentVolumes": ["pvc-payroll"]}}]}],
+"shares": [{"remote": "\\\\fileserver\\hr-salaries", "user": "CORP\\alice"}], "sessions": [{"target": "iqn.2025-01.com.acme:lun1"}]}`
+
+// TestNames: no name of the node is in any text, and the same name has the same pseudonym everywhere.
+func TestNames(t *testing.T) {
+	n := NewNames([]byte(node), "win-acme-01")
+	log := `user="CORP\\alice" remotePath="\\\\FileServer\\hr-salaries\\q1" path="C:\\var\\lib\\kubelet\\pods\\6f9619ff-8b86-d011-b42d-00cf4fc90038\\volumes\\kubernetes.io~csi\\pvc-payroll\\mount"
+\\otherserver\other-share sid=S-1-5-21-1-2-3-1001 portal 10.1.2.3:3260 target iqn.2025-01.com.acme:lun1 on WIN-ACME-01, disk sn-4711, http://127.0.0.1:9761
+staged at C:\var\lib\kubelet\plugins\kubernetes.io\csi\pv\other-volume\globalmount serial=ZZ-1 username: bob`
+	all := n.replace(node) + "\n" + n.replace(log)
+	for _, name := range []string{
+		"acme-node", "sn-4711", "600508b1", "0025385b", "payroll", "6f9619ff", "fileserver", "hr-salaries", "alice", "iqn.", "lun1", "acme",
+		"otherserver", "other-share", "1001", "10.1.2.3", "other-volume", "zz-1", "bob",
+	} {
+		if strings.Contains(strings.ToLower(all), name) {
+			t.Errorf("%s is in\n%s", name, all)
+		}
+	}
+	for _, want := range []string{`\\\\server-1\\share-1`, `pods\\pod-1\\volumes\\kubernetes.io~csi\\volume-1\\mount`, "127.0.0.1", `"number": 0`, "53f56307", `"label": "data"`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s is not in\n%s", want, all)
+		}
+	}
+	if again := n.replace(all); again != all {
+		t.Errorf("pseudonyms are replaced:\n%s", cmp.Diff(all, again))
+	}
+	for _, kind := range []string{"serial-3", "pod-1", "server-1", "share-1", `user-1\\user-2`} {
+		if strings.Count(all, kind) < 2 {
+			t.Errorf("%s is not used again in\n%s", kind, all)
+		}
+	}
+}
+
+func TestNames_NoNode(t *testing.T) {
+	if got, want := NewNames(nil).replace(`\\files\x and \\files\y`), `\\server-1\share-1 and \\server-1\share-2`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add(`\\a\b password="x" user=a`)
+	f.Add("\xff\\pods\\x\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		files := []File{{Name: "a", Content: []byte(text)}}
+		Clean(files, NewNames([]byte(node)))
+		if strings.Contains(strings.ToLower(string(files[0].Content)), "fileserver") {
+			t.Errorf("%q becomes %q", text, files[0].Content)
+		}
+	})
+}

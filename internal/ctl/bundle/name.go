@@ -1,0 +1,232 @@
+package bundle
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// shortest is the length of a name that is replaced wherever it stands. A shorter one would change
+// other words; it is replaced only in paths and shares.
+const shortest = 3
+
+// Names replaces names by pseudonyms, the same for the same name in all files of a bundle.
+type Names struct {
+	pseudonyms map[string]string // by kind and name in lower case
+	counts     map[string]int    // by kind
+	known      map[string][]string
+	ordinary   map[string]bool
+}
+
+// ordinary are words of our own output. As names they tell nothing, and replacing them would spoil the
+// text.
+var ordinary = []string{
+	"csi", "proxy", "csi-proxy", "csi-proxyctl", "kubelet", "kubernetes", "plugins", "mount", "globalmount", "data", "system", "default", "guest",
+	"windows", "localhost", "administrator", "backup", "files", "logs", "test", "none", "unknown",
+}
+
+// NewNames returns pseudonyms for the names of a node, as 'csi-proxyctl node -o json' prints it, and
+// for others, such as that of the machine. Names in logs are found by their form.
+func NewNames(node []byte, machines ...string) *Names {
+	n := &Names{
+		pseudonyms: map[string]string{}, counts: map[string]int{}, known: map[string][]string{},
+		// Words of our own output that are also names of shares, labels and users.
+		ordinary: map[string]bool{},
+	}
+	for _, word := range ordinary {
+		n.ordinary[word] = true
+	}
+	for _, name := range machines {
+		n.learn("machine", name)
+	}
+	var decoded any
+	if json.Unmarshal(node, &decoded) == nil {
+		n.learnKeys(decoded)
+		n.learnFrom("", decoded)
+	}
+	return n
+}
+
+// kinds are the names in a description, by their JSON key.
+var kinds = map[string]string{
+	"serial": "machine", "serialNumber": "serial", "page83": "serial", "eui64": "serial", "nguid": "serial",
+	"label": "label", "user": "user", "pods": "pod", "persistentVolumes": "volume",
+}
+
+// learnKeys collects the words that descriptions consist of.
+func (n *Names) learnKeys(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			n.ordinary[strings.ToLower(key)] = true
+			n.learnKeys(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			n.learnKeys(inner)
+		}
+	}
+}
+
+func (n *Names) learnFrom(key string, value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			n.learnFrom(key, value[key])
+		}
+	case []any:
+		for _, inner := range value {
+			n.learnFrom(key, inner)
+		}
+	case string:
+		parts := strings.FieldsFunc(value, func(r rune) bool { return r == '\\' || r == '@' })
+		switch kind := kinds[key]; {
+		case kind == "user":
+			for _, part := range parts { // of a domain
+				n.learn(kind, part)
+			}
+		case kind != "":
+			n.learn(kind, value)
+		case key == "remote" && len(parts) == 2:
+			n.learn("server", parts[0])
+			n.learn("share", parts[1])
+		}
+	}
+}
+
+// learn gives a name a pseudonym, wherever it stands. Device names have spaces at their ends.
+func (n *Names) learn(kind, name string) {
+	name = strings.TrimSpace(name)
+	lower := lowerASCII(name)
+	if len(name) < shortest || n.ordinary[lower] {
+		return
+	}
+	prefix := lower[:shortest]
+	if slices.Contains(n.known[prefix], lower) {
+		return
+	}
+	n.known[prefix] = append(n.known[prefix], lower)
+	slices.SortFunc(n.known[prefix], func(a, b string) int { return len(b) - len(a) })
+	n.pseudonyms[lower] = n.of(kind, name)
+}
+
+// of returns the pseudonym of a name of a kind.
+func (n *Names) of(kind, name string) string {
+	if known := n.pseudonyms[lowerASCII(name)]; known != "" {
+		return known
+	}
+	key := kind + " " + lowerASCII(name)
+	if n.pseudonyms[key] == "" {
+		n.counts[kind]++
+		n.pseudonyms[key] = fmt.Sprintf("%s-%d", kind, n.counts[kind])
+	}
+	return n.pseudonyms[key]
+}
+
+// Names by their form. Backslashes may be doubled, as in JSON and in logs.
+var forms = []struct {
+	kind    string
+	pattern *regexp.Regexp // the last group is the name
+}{
+	{"pod", regexp.MustCompile(`(?i)(\\pods\\+)([^\\"'\s<>&]+)`)},
+	{"volume", regexp.MustCompile(`(?i)(\\kubernetes\.io~[^\\"'\s]+\\+|\\volume-subpaths\\+|\\csi\\+pv\\+)([^\\"'\s<>&]+)`)},
+	{"user", regexp.MustCompile(`(?i)\b((?:user|username|account)\\*["']?\s*[:=]\s*\\*["']?)((?:[^\s"',;\\{}\[\]]|\\+[^\s"',;\\{}\[\]])+)`)},
+	{"serial", regexp.MustCompile(`(?i)\b((?:serial|serialnumber|page83|eui64|nguid)\\*["']?\s*[:=]\s*\\*["']?)([^\s"',;\\{}\[\]]+)`)},
+	{"device", regexp.MustCompile(`(?i)()((?:scsi|nvme|usbstor|ide|storage)#[^{}"'\s<>]+)`)},
+	{"target", regexp.MustCompile(`(?i)()\b((?:iqn\.\d{4}-\d{2}|eui|naa)\.[a-z0-9.:_-]+)`)},
+	{"account", regexp.MustCompile(`()\b(S-1-5-21(?:-\d+)+)`)},
+	{"hash", regexp.MustCompile(`(?i)()\b([0-9a-f]{64})\b`)},
+	{"id", regexp.MustCompile(`(?i)()\b([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)},
+	{"address", regexp.MustCompile(`()\b((?:\d{1,3}\.){3}\d{1,3})\b`)},
+}
+
+// share is a path of the network, without those of devices.
+var share = regexp.MustCompile(`(^|[^\\\w:{}])(\\{2,4})([A-Za-z0-9][\w.-]*)(\\{1,2})([^\\"'\s,;<>&)]+)`)
+
+// kept are names that tell nothing.
+var kept = map[string]bool{
+	"127.0.0.1": true, "0.0.0.0": true,
+	"53f56307-b6bf-11d0-94f2-00a0c91efb8b": true, // the class of disks
+	"null":                                 true, "true": true, "false": true,
+}
+
+// isPseudonym recognises what stands for a name already.
+var isPseudonym = regexp.MustCompile(`^(?:(?:user-\d+\\+)?(?:machine|serial|label|user|pod|volume|server|share|device|target|account|hash|id|address)-\d+)$`)
+
+// replace replaces all names.
+func (n *Names) replace(text string) string {
+	text = n.replaceKnown(text)
+	text = share.ReplaceAllStringFunc(text, func(found string) string {
+		p := share.FindStringSubmatch(found)
+		return p[1] + p[2] + n.unlessKept("server", p[3]) + p[4] + n.unlessKept("share", p[5])
+	})
+	for _, form := range forms {
+		text = form.pattern.ReplaceAllStringFunc(text, func(found string) string {
+			p := form.pattern.FindStringSubmatch(found)
+			return p[1] + n.unlessKept(form.kind, p[2])
+		})
+	}
+	return text
+}
+
+// unlessKept returns the pseudonym of a name, or a name that tells nothing.
+func (n *Names) unlessKept(kind, name string) string {
+	if kept[lowerASCII(name)] || isPseudonym.MatchString(name) {
+		return name
+	}
+	return n.of(kind, name)
+}
+
+// replaceKnown replaces the names that the node has told.
+func (n *Names) replaceKnown(text string) string {
+	var b strings.Builder
+	lower := lowerASCII(text)
+	last := 0
+	for i := 0; i+shortest <= len(text); {
+		name := n.at(lower, i)
+		if name == "" {
+			i++
+			continue
+		}
+		b.WriteString(text[last:i] + n.pseudonyms[name])
+		i += len(name)
+		last = i
+	}
+	return b.String() + text[last:]
+}
+
+// at returns the longest known name at an offset, or nothing. A short name must be a word.
+func (n *Names) at(lower string, i int) string {
+	for _, name := range n.known[lower[i:i+shortest]] {
+		end := i + len(name)
+		switch {
+		case !strings.HasPrefix(lower[i:], name):
+		case len(name) > 2*shortest, !inWord(lower, i) && !inWord(lower, end):
+			return name
+		}
+	}
+	return ""
+}
+
+// inWord reports whether an offset is between two characters of a word.
+func inWord(text string, i int) bool {
+	return i > 0 && i < len(text) && wordByte(text[i-1]) && wordByte(text[i])
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// lowerASCII keeps the length of the text.
+func lowerASCII(text string) string {
+	lower := []byte(text)
+	for i, c := range lower {
+		if c >= 'A' && c <= 'Z' {
+			lower[i] = c + 'a' - 'A'
+		}
+	}
+	return string(lower)
+}

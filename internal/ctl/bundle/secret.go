@@ -1,0 +1,53 @@
+package bundle
+
+import (
+	"regexp"
+	"strings"
+)
+
+// removed stands for a secret.
+const removed = "[removed]"
+
+// word is what a name has that holds a secret.
+const word = `(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|authorization|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|signature)`
+
+// Secrets in texts of any program: the daemon logs none, but a log file can hold what others wrote.
+var secrets = []struct {
+	pattern *regexp.Regexp
+	to      string
+}{
+	// Keys in PEM.
+	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), removed},
+	// Headers of HTTP.
+	{regexp.MustCompile(`(?i)\b(bearer|basic|negotiate)\s+[A-Za-z0-9+/=._~-]{6,}`), "$1 " + removed},
+	// JSON Web Tokens, and key ids of AWS with what follows.
+	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), removed},
+	{regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), removed},
+	// Users in addresses.
+	{regexp.MustCompile(`(://[^/\s:@"']*):[^/\s@"']+@`), "$1:" + removed + "@"},
+	// Signatures of Azure.
+	{regexp.MustCompile(`(?i)([?&;]sig=)[^&\s"';]+`), "${1}" + removed},
+	// password="a \" b", "password":"a", \"password\":\"a\", password: a, password=a;
+	{regexp.MustCompile(`(?i)([\w.-]*` + word + `[\w.-]*\\+"?\s*[:=]\s*\\+")(?:[^"\\]|\\+[^"\\])*(\\*")`), "${1}" + removed + "${2}"},
+	{regexp.MustCompile(`(?i)([\w.-]*` + word + `[\w.-]*["']?\s*[:=]\s*")(?:[^"\\]|\\.)*(")`), "${1}" + removed + "${2}"},
+	{regexp.MustCompile(`(?i)([\w.-]*` + word + `[\w.-]*["']?\s*[:=]\s*')[^']*(')`), "${1}" + removed + "${2}"},
+	{regexp.MustCompile(`(?i)([\w.-]*` + word + `[\w.-]*["']?\s*[:=]\s*)[^\s,;&"'{}\[\]\\]+`), "${1}" + removed},
+}
+
+// flagSecret is a secret in the next argument: --password x. The flags that end so name a file or
+// standard input.
+var flagSecret = regexp.MustCompile(`(?i)(--?[\w-]*` + word + `[\w-]*)(["']?(?:\s*,\s*|\s+)["']?)([^\s"',-][^\s"',]*)`)
+
+// removeSecrets replaces what looks like a secret.
+func removeSecrets(text string) string {
+	for _, secret := range secrets {
+		text = secret.pattern.ReplaceAllString(text, secret.to)
+	}
+	return flagSecret.ReplaceAllStringFunc(text, func(found string) string {
+		parts := flagSecret.FindStringSubmatch(found)
+		if flag := strings.ToLower(parts[1]); strings.HasSuffix(flag, "-file") || strings.HasSuffix(flag, "-stdin") {
+			return found
+		}
+		return parts[1] + parts[2] + removed
+	})
+}
