@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
 )
 
 const (
@@ -32,6 +31,16 @@ type Part struct {
 	Make func(ctx context.Context) ([]byte, error)
 }
 
+// make is Make. A mistake in one part must not cost the others.
+func (p Part) make(ctx context.Context) (content []byte, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			content, err = nil, fmt.Errorf("internal error: %v", cause)
+		}
+	}()
+	return p.Make(ctx)
+}
+
 // File is a file of the bundle, or why it is not there.
 type File struct {
 	Name, What string
@@ -39,18 +48,17 @@ type File struct {
 	Problem    string
 }
 
-// Collect makes the parts, one after the other. It never fails: the problem of a part is in its file.
-func Collect(ctx context.Context, parts []Part) []File {
+// Collect makes the parts, one after the other, and calls begin before each. It never fails: the problem
+// of a part is in its file.
+func Collect(ctx context.Context, parts []Part, begin func(Part)) []File {
 	files := make([]File, 0, len(parts))
 	for _, part := range parts {
+		begin(part)
 		file := File{Name: part.Name, What: part.What}
 		limited, cancel := context.WithTimeout(ctx, PartTimeout)
 		err := limited.Err()
 		if err == nil {
-			err = guard.Run(limited, func(ctx context.Context) (err error) {
-				file.Content, err = part.Make(ctx)
-				return err
-			})
+			file.Content, err = part.make(limited)
 		}
 		cancel()
 		switch {

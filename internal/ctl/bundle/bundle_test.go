@@ -25,13 +25,13 @@ func TestCollect(t *testing.T) {
 		{Name: "large.txt", Make: content(strings.Repeat("x", MaxPart+1), nil)},
 		{Name: "empty.txt", Make: content("", nil)},
 		{Name: "last.txt", Make: content("last", nil)},
-	})
+	}, func(Part) {})
 	var got []string
 	for _, f := range files {
 		got = append(got, f.Name+" "+string(f.Content[:min(4, len(f.Content))])+" "+f.Problem)
 	}
 	want := []string{
-		"good.txt good ", "fails.txt  the daemon is gone", "panics.txt  internal error; see the csi-proxy log: panic: a mistake",
+		"good.txt good ", "fails.txt  the daemon is gone", "panics.txt  internal error: a mistake",
 		"half.txt half then it broke", "large.txt xxxx the rest is cut off", "empty.txt  it is empty", "last.txt last ",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -39,7 +39,7 @@ func TestCollect(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, f := range Collect(ended, []Part{{Name: "a", Make: content("a", nil)}}) {
+	for _, f := range Collect(ended, []Part{{Name: "a", Make: content("a", nil)}}, func(Part) {}) {
 		if f.Content != nil || f.Problem == "" {
 			t.Errorf("after the end: %+v", f)
 		}
@@ -136,12 +136,12 @@ const node = `{"serial": "ACME-NODE-7", "disks": [{"number": 0, "serialNumber": 
 func TestNames(t *testing.T) {
 	n := NewNames([]byte(node), "win-acme-01")
 	log := `user="CORP\\alice" remotePath="\\\\FileServer\\hr-salaries\\q1" path="C:\\var\\lib\\kubelet\\pods\\6f9619ff-8b86-d011-b42d-00cf4fc90038\\volumes\\kubernetes.io~csi\\pvc-payroll\\mount"
-\\otherserver\other-share sid=S-1-5-21-1-2-3-1001 portal 10.1.2.3:3260 target iqn.2025-01.com.acme:lun1 on WIN-ACME-01, disk sn-4711, http://127.0.0.1:9761
-staged at C:\var\lib\kubelet\plugins\kubernetes.io\csi\pv\other-volume\globalmount serial=ZZ-1 username: bob`
+\\nas-two\second-share sid=S-1-5-21-1-2-3-1001 portal 10.1.2.3:3260 target iqn.2025-01.com.acme:lun1 on WIN-ACME-01, disk sn-4711, http://127.0.0.1:9761
+staged at C:\var\lib\kubelet\plugins\kubernetes.io\csi\pv\second-volume\globalmount serial=ZZ-1 username: bob`
 	all := n.replace(node) + "\n" + n.replace(log)
 	for _, name := range []string{
 		"acme-node", "sn-4711", "600508b1", "0025385b", "payroll", "6f9619ff", "fileserver", "hr-salaries", "alice", "iqn.", "lun1", "acme",
-		"otherserver", "other-share", "1001", "10.1.2.3", "other-volume", "zz-1", "bob",
+		"nas-two", "second-share", "1001", "10.1.2.3", "second-volume", "zz-1", "bob",
 	} {
 		if strings.Contains(strings.ToLower(all), name) {
 			t.Errorf("%s is in\n%s", name, all)

@@ -130,17 +130,20 @@ func (n *Names) of(kind, name string) string {
 var forms = []struct {
 	kind    string
 	pattern *regexp.Regexp // the last group is the name
+	// hint is in every line with such a name, in lower case, so many times. Patterns are slow.
+	hint  string
+	times int
 }{
-	{"pod", regexp.MustCompile(`(?i)(\\pods\\+)([^\\"'\s<>&]+)`)},
-	{"volume", regexp.MustCompile(`(?i)(\\kubernetes\.io~[^\\"'\s]+\\+|\\volume-subpaths\\+|\\csi\\+pv\\+)([^\\"'\s<>&]+)`)},
-	{"user", regexp.MustCompile(`(?i)\b((?:user|username|account)\\*["']?\s*[:=]\s*\\*["']?)((?:[^\s"',;\\{}\[\]]|\\+[^\s"',;\\{}\[\]])+)`)},
-	{"serial", regexp.MustCompile(`(?i)\b((?:serial|serialnumber|page83|eui64|nguid)\\*["']?\s*[:=]\s*\\*["']?)([^\s"',;\\{}\[\]]+)`)},
-	{"device", regexp.MustCompile(`(?i)()((?:scsi|nvme|usbstor|ide|storage)#[^{}"'\s<>]+)`)},
-	{"target", regexp.MustCompile(`(?i)()\b((?:iqn\.\d{4}-\d{2}|eui|naa)\.[a-z0-9.:_-]+)`)},
-	{"account", regexp.MustCompile(`()\b(S-1-5-21(?:-\d+)+)`)},
-	{"hash", regexp.MustCompile(`(?i)()\b([0-9a-f]{64})\b`)},
-	{"id", regexp.MustCompile(`(?i)()\b([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)},
-	{"address", regexp.MustCompile(`()\b((?:\d{1,3}\.){3}\d{1,3})\b`)},
+	{"pod", regexp.MustCompile(`(?i)(\\pods\\+)([^\\"'\s<>&]+)`), `\pods\`, 1},
+	{"volume", regexp.MustCompile(`(?i)(\\kubernetes\.io~[^\\"'\s]+\\+|\\volume-subpaths\\+|\\csi\\+pv\\+)([^\\"'\s<>&]+)`), `\`, 3},
+	{"user", regexp.MustCompile(`(?i)\b((?:user|username|account)\\*["']?\s*[:=]\s*\\*["']?)((?:[^\s"',;\\{}\[\]]|\\+[^\s"',;\\{}\[\]])+)`), "", 0},
+	{"serial", regexp.MustCompile(`(?i)\b((?:serial|serialnumber|page83|eui64|nguid)\\*["']?\s*[:=]\s*\\*["']?)([^\s"',;\\{}\[\]]+)`), "", 0},
+	{"device", regexp.MustCompile(`(?i)()((?:scsi|nvme|usbstor|ide|storage)#[^{}"'\s<>]+)`), "#", 1},
+	{"target", regexp.MustCompile(`(?i)()\b((?:iqn\.\d{4}-\d{2}|eui|naa)\.[a-z0-9.:_-]+)`), ".", 1},
+	{"account", regexp.MustCompile(`()\b(S-1-5-21(?:-\d+)+)`), "s-1-5-21", 1},
+	{"hash", regexp.MustCompile(`(?i)()\b([0-9a-f]{64})\b`), "", 0},
+	{"id", regexp.MustCompile(`(?i)()\b([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`), "-", 4},
+	{"address", regexp.MustCompile(`()\b((?:\d{1,3}\.){3}\d{1,3})\b`), ".", 3},
 }
 
 // share is a path of the network, without those of devices.
@@ -158,12 +161,22 @@ var isPseudonym = regexp.MustCompile(`^(?:(?:user-\d+\\+)?(?:machine|serial|labe
 
 // replace replaces all names.
 func (n *Names) replace(text string) string {
-	text = n.replaceKnown(text)
-	text = share.ReplaceAllStringFunc(text, func(found string) string {
-		p := share.FindStringSubmatch(found)
-		return p[1] + p[2] + n.unlessKept("server", p[3]) + p[4] + n.unlessKept("share", p[5])
-	})
+	return eachLine(n.replaceKnown(text), n.replaceForms)
+}
+
+// replaceForms replaces names in a line that have the form of one.
+func (n *Names) replaceForms(text string) string {
+	lower := lowerASCII(text)
+	if strings.Contains(lower, `\\`) {
+		text = share.ReplaceAllStringFunc(text, func(found string) string {
+			p := share.FindStringSubmatch(found)
+			return p[1] + p[2] + n.unlessKept("server", p[3]) + p[4] + n.unlessKept("share", p[5])
+		})
+	}
 	for _, form := range forms {
+		if strings.Count(lower, form.hint) < form.times {
+			continue
+		}
 		text = form.pattern.ReplaceAllStringFunc(text, func(found string) string {
 			p := form.pattern.FindStringSubmatch(found)
 			return p[1] + n.unlessKept(form.kind, p[2])

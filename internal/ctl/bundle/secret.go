@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -16,8 +17,6 @@ var secrets = []struct {
 	pattern *regexp.Regexp
 	to      string
 }{
-	// Keys in PEM.
-	{regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`), removed},
 	// Headers of HTTP.
 	{regexp.MustCompile(`(?i)\b(bearer|basic|negotiate)\s+[A-Za-z0-9+/=._~-]{6,}`), "$1 " + removed},
 	// JSON Web Tokens, and key ids of AWS with what follows.
@@ -28,10 +27,20 @@ var secrets = []struct {
 	// Signatures of Azure.
 	{regexp.MustCompile(`(?i)([?&;]sig=)[^&\s"';]+`), "${1}" + removed},
 	// password="a \" b", "password":"a", \"password\":\"a\", password: a, password=a;
-	{regexp.MustCompile(`(?i)([\w.-]*` + word + `[\w.-]*\\+"?\s*[:=]\s*\\+")(?:[^"\\]|\\+[^"\\])*(\\*")`), "${1}" + removed + "${2}"},
-	{regexp.MustCompile(`(?i)([\w.-]*` + word + `[\w.-]*["']?\s*[:=]\s*")(?:[^"\\]|\\.)*(")`), "${1}" + removed + "${2}"},
-	{regexp.MustCompile(`(?i)([\w.-]*` + word + `[\w.-]*["']?\s*[:=]\s*')[^']*(')`), "${1}" + removed + "${2}"},
-	{regexp.MustCompile(`(?i)([\w.-]*` + word + `[\w.-]*["']?\s*[:=]\s*)[^\s,;&"'{}\[\]\\]+`), "${1}" + removed},
+	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*\\+"?\s*[:=]\s*\\+")(?:[^"\\]|\\+[^"\\])*(\\*")`), "${1}" + removed + "${2}"},
+	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*["']?\s*[:=]\s*")(?:[^"\\]|\\.)*(")`), "${1}" + removed + "${2}"},
+	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*["']?\s*[:=]\s*')[^']*(')`), "${1}" + removed + "${2}"},
+	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*["']?\s*[:=]\s*)[^\s,;&"'{}\[\]\\]+`), "${1}" + removed},
+}
+
+// pem is a key, which has many lines.
+var pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+
+// hints are in every line with a secret that the patterns find. Most lines have none, and patterns are
+// slow.
+var hints = []string{
+	"pass", "pwd", "secret", "token", "credential", "authorization", "key", "signature",
+	"bearer", "basic", "negotiate", "eyj", "akia", "asia", "://", "sig=",
 }
 
 // flagSecret is a secret in the next argument: --password x. The flags that end so name a file or
@@ -40,6 +49,26 @@ var flagSecret = regexp.MustCompile(`(?i)(--?[\w-]*` + word + `[\w-]*)(["']?(?:\
 
 // removeSecrets replaces what looks like a secret.
 func removeSecrets(text string) string {
+	return eachLine(pem.ReplaceAllString(text, removed), func(line string) string {
+		lower := strings.ToLower(line)
+		if !slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(lower, hint) }) {
+			return line
+		}
+		return removeFromLine(line)
+	})
+}
+
+// eachLine changes a text line by line.
+func eachLine(text string, change func(line string) string) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	for line := range strings.Lines(text) {
+		b.WriteString(change(line))
+	}
+	return b.String()
+}
+
+func removeFromLine(text string) string {
 	for _, secret := range secrets {
 		text = secret.pattern.ReplaceAllString(text, secret.to)
 	}

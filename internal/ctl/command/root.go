@@ -83,7 +83,7 @@ answer; 4 doctor or node --exit-code found a problem; 130 interrupted.`,
 	flags.StringSliceVar(&a.trustedOwners, "trusted-owner", nil, "accept endpoints of this account, too: a SID on Windows, the number of a user on other systems (default: LocalSystem or root, Administrators, this user)")
 	flags.StringVar(&a.apiVersion, "api-version", "", "version of the command's API group, such as v1beta2 (default: the newest that the server has)")
 	flags.DurationVar(&a.timeout, "timeout", defaultTimeout, "time limit of the command; 0 means no limit")
-	root.AddCommand(a.node(), a.watch(), a.web(), a.version(), a.versions(), a.doctor(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.sim(), a.completion())
+	root.AddCommand(a.node(), a.watch(), a.web(), a.version(), a.versions(), a.doctor(), a.supportBundle(), a.disk(), a.volume(), a.filesystem(), a.smb(), a.iscsi(), a.system(), a.service(), a.sim(), a.completion())
 	root.CompletionOptions.DisableDefaultCmd = true // we have our own
 	root.SetHelpCommand(a.help())
 	root.InitDefaultHelpCmd() // now, so that docs/cli has it

@@ -347,6 +347,8 @@ func words(line string) []string {
 // Times, process ids and the widths of their columns vary.
 var masks = []struct{ pattern, to string }{
 	{`(?m) +[0-9.]+ ms$`, " TIME ms"},
+	{`(?m)^(  [a-z]+\.(?:txt|json|html)) +[0-9.]+ [KM]?i?B  `, "$1  SIZE  "},
+	{`written, [0-9.]+ [KM]iB`, "written, SIZE"},
 	{`All steps took [0-9.]+m?s`, "All steps took TIME"},
 	{`  +[0-9.]+(µs|ms|s)  +`, "  TIME  "},
 	{`(STATE|VERSION)  +LATENCY  +`, "$1  LATENCY  "},

@@ -139,6 +139,9 @@ func asService(flags string) string {
 // LogFile returns the log file in the command line of a service, or "".
 func LogFile(command string) string { return last(command, "log_file") }
 
+// MetricsAddress returns the address of the metrics in the command line of a service, or "".
+func MetricsAddress(command string) string { return last(command, "metrics-bind-address") }
+
 // PipeSecurityDescriptor returns the security descriptor of the pipes in the command line of
 // a service, or "".
 func PipeSecurityDescriptor(command string) string { return last(command, "pipe-security-descriptor") }

@@ -1,0 +1,282 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/bundle"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/installation"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/webpage"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+)
+
+// bundleOptions are the flags of support-bundle.
+type bundleOptions struct {
+	file, logFile, metrics, serviceName string
+	force, hideNames                    bool
+}
+
+func (a *app) supportBundle() *cobra.Command {
+	var o bundleOptions
+	c := a.leaf(page{
+		use:   "support-bundle",
+		short: "Write a zip file with everything that support asks for",
+		long: `Write one zip file with versions, the daemon's command line, what doctor finds, the node's
+storage (text, JSON and a web page), the end of the log file and the metrics. Print what is
+in it and what is not. A part that fails does not stop the others, and the file is written
+even if the daemon does not answer.
+
+Passwords, keys and tokens are removed. --hide-names also replaces the names of machines,
+servers, shares, users, pods and volumes, serial numbers, ids and addresses by pseudonyms:
+the same name gets the same one everywhere. Look at the file before you send it.
+
+The log file and the address of the metrics come from the service's command line. If the
+daemon runs in a container, pass --log-file and --metrics-address.`,
+		example: `  csi-proxyctl support-bundle
+  csi-proxyctl support-bundle -o ticket-4711.zip --hide-names
+  csi-proxyctl support-bundle --log-file 'C:\var\log\csi-proxy\csi-proxy.log' --metrics-address 127.0.0.1:9761`,
+	}, 0, func(ctx context.Context, s *session, _ []string) error { return a.writeBundle(ctx, s, o) })
+	// A file here; for other commands it is a format.
+	c.Flags().StringVarP(&o.file, "output", "o", "", "`file` to write (default: csi-proxy-support-TIME.zip in this directory)")
+	_ = c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return []cobra.Completion{"zip"}, cobra.ShellCompDirectiveFilterFileExt
+	})
+	c.Flags().BoolVar(&o.force, "force", false, "replace the file if it exists")
+	c.Flags().BoolVar(&o.hideNames, "hide-names", false, "replace names, serial numbers and addresses by pseudonyms")
+	c.Flags().StringVar(&o.logFile, "log-file", "", "log file of the daemon (default: the one in the service's command line)")
+	c.Flags().StringVar(&o.metrics, "metrics-address", "", "address of the daemon's metrics, such as 127.0.0.1:9761 (default: the one in the service's command line)")
+	c.Flags().StringVar(&o.serviceName, "service-name", installation.DefaultName, "name of the daemon's service")
+	return c
+}
+
+func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) error {
+	now := time.Now()
+	switch {
+	case o.file == "":
+		o.file = "csi-proxy-support-" + now.UTC().Format("20060102-150405") + ".zip"
+	case slices.Contains(output.Formats(), o.file):
+		return usagef("-o names the file to write here, such as %s.zip", o.file)
+	}
+	// Before the work, which takes time; and again when the file is created.
+	if _, err := os.Lstat(o.file); err == nil && !o.force {
+		return fmt.Errorf("write %s: it exists; pass --force to replace it, or another name with -o", o.file)
+	}
+	command, commandErr := a.serviceCommand(o.serviceName)
+	files := bundle.Collect(ctx, a.bundleParts(o, command, commandErr, now), func(part bundle.Part) {
+		if a.env.Terminal {
+			s.warn("collecting %s", part.What)
+		}
+	})
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	remark := "Passwords, keys and tokens are removed.\n"
+	var hide *bundle.Names
+	if o.hideNames {
+		machine, _ := os.Hostname()
+		hide = bundle.NewNames(contentOf(files, nodeFile), machine)
+		remark += "Names are replaced by pseudonyms.\n"
+	} else {
+		remark += "Names are in it; --hide-names replaces them.\n"
+	}
+	bundle.Clean(files, hide)
+	files = addViews(files, now)
+	size, err := saveBundle(o, files, remark, now)
+	if err != nil {
+		return err
+	}
+	return s.Value(nil, func() string {
+		return bundle.Contents(files) + remark + fmt.Sprintf("%s: written, %s\n", o.file, printable.Size(size))
+	})
+}
+
+// saveBundle writes the file. On other systems than Windows, only its owner can read it.
+func saveBundle(o bundleOptions, files []bundle.File, remark string, now time.Time) (size int64, err error) {
+	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if o.force {
+		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	file, err := os.OpenFile(o.file, mode, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	var packed bytes.Buffer // a part of a zip file would be of no use
+	if err = bundle.Write(&packed, files, remark, now); err == nil {
+		_, err = file.Write(packed.Bytes())
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return 0, errors.Join(err, os.Remove(o.file))
+	}
+	return int64(packed.Len()), nil
+}
+
+func contentOf(files []bundle.File, name string) []byte {
+	for _, file := range files {
+		if file.Name == name {
+			return file.Content
+		}
+	}
+	return nil
+}
+
+const nodeFile = "node.json"
+
+// bundleParts are the files of the bundle. Those that other commands print come from these commands, so
+// that they are what support knows.
+func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now time.Time) []bundle.Part {
+	printed := func(name, what string, args ...string) bundle.Part {
+		return bundle.Part{Name: name, What: what, Make: func(ctx context.Context) ([]byte, error) { return a.printed(ctx, args...) }}
+	}
+	logFile, metrics := o.logFile, o.metrics
+	if logFile == "" {
+		logFile = installation.LogFile(command)
+	}
+	if metrics == "" {
+		metrics = installation.MetricsAddress(command)
+	}
+	return []bundle.Part{
+		{Name: "version.txt", What: "version and system of csi-proxyctl, and the time", Make: func(context.Context) ([]byte, error) {
+			return fmt.Appendf(nil, "%s %s\n%s/%s\n%s\n", name, version.Full(), runtime.GOOS, runtime.GOARCH, now.UTC().Format(time.RFC3339)), nil
+		}},
+		printed("versions.txt", "endpoints, and the versions of the server", "versions", "-o", "wide"),
+		{Name: "flags.txt", What: "command line of the service", Make: func(context.Context) ([]byte, error) {
+			if commandErr != nil {
+				return nil, commandErr
+			}
+			return []byte(command + "\n"), nil
+		}},
+		printed("doctor.txt", "what doctor finds", "doctor", "--service-name", o.serviceName, "--log-file", logFile),
+		printed(nodeFile, "disks, volumes, mounts and shares, for programs", "node", "-o", "json"),
+		{Name: "log.txt", What: "the end of the log file", Make: func(context.Context) ([]byte, error) { return tail(logFile) }},
+		{Name: "metrics.txt", What: "metrics", Make: func(ctx context.Context) ([]byte, error) { return scrape(ctx, metrics) }},
+		{Name: "calls.txt", What: "recorded calls", Make: func(context.Context) ([]byte, error) {
+			return nil, errors.New("this version of the daemon does not record calls")
+		}},
+	}
+}
+
+// addViews adds the node as text and as a page, after its JSON. They are made of the clean JSON: the page
+// does not work with other texts in its script. And a node that hangs is asked once.
+func addViews(files []bundle.File, now time.Time) []bundle.File {
+	at := slices.IndexFunc(files, func(file bundle.File) bool { return file.Name == nodeFile })
+	views := []bundle.File{{Name: "node.txt", What: "the same as a tree"}, {Name: "node.html", What: "the same as a web page"}}
+	var node inventory.Node
+	if err := json.Unmarshal(files[at].Content, &node); err != nil {
+		for i := range views {
+			views[i].Problem = "there is no " + nodeFile
+		}
+		return slices.Insert(files, at+1, views...)
+	}
+	views[0].Content = []byte(node.Draw(&output.Printer{Format: output.Wide}, 0))
+	var page bytes.Buffer
+	if err := webpage.Write(&page, node, now); err != nil {
+		views[1].Problem = err.Error()
+	} else {
+		views[1].Content = page.Bytes()
+	}
+	return slices.Insert(files, at+1, views...)
+}
+
+// serviceCommand returns the command line of the daemon's service.
+func (a *app) serviceCommand(serviceName string) (string, error) {
+	manager, err := a.env.Services()
+	if err != nil {
+		return "", err
+	}
+	defer manager.Close()
+	service, err := manager.Open(serviceName)
+	if err != nil {
+		return "", fmt.Errorf("service %s: %w", serviceName, err)
+	}
+	defer service.Close()
+	config, err := service.Config()
+	return config.Command, err
+}
+
+// printed runs another command and returns what it prints. Standard error is the problem of the part; a
+// finding of doctor is none.
+func (a *app) printed(ctx context.Context, args ...string) ([]byte, error) {
+	var out, errs bytes.Buffer
+	env := a.env
+	env.In, env.Out, env.Err = strings.NewReader(""), &out, &errs
+	env.Terminal, env.Width, env.ReadSecret = false, nil, nil
+	args = append(args, "--endpoint-dir", a.dir, "--timeout", bundle.PartTimeout.String())
+	for _, owner := range a.trustedOwners {
+		args = append(args, "--trusted-owner", owner)
+	}
+	Run(ctx, args, env)
+	if text := strings.TrimSpace(errs.String()); text != "" {
+		return out.Bytes(), errors.New(strings.TrimPrefix(text, name+": "))
+	}
+	return out.Bytes(), nil
+}
+
+// tail returns the last lines of a log file.
+func tail(file string) ([]byte, error) {
+	if file == "" {
+		return nil, errors.New("its name is not known; pass --log-file")
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("it is not a file")}
+	}
+	opened, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	const limit = bundle.MaxPart
+	offset := max(0, info.Size()-limit)
+	text, err := io.ReadAll(io.NewSectionReader(opened, offset, limit))
+	if _, rest, found := bytes.Cut(text, []byte("\n")); offset > 0 && found { // the first line is cut
+		text = rest
+	}
+	return text, err
+}
+
+// scrape returns the metrics. It asks the address itself, and no other that answers in its place.
+func scrape(ctx context.Context, address string) ([]byte, error) {
+	if address == "" {
+		return nil, errors.New("the address is not known, or the daemon serves none; pass --metrics-address")
+	}
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	client := http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true}, // without a proxy
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", address, response.Status)
+	}
+	return io.ReadAll(io.LimitReader(response.Body, bundle.MaxPart+1))
+}
