@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/eventlog"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
 // Run hands the process to the service manager, and returns when the service has stopped. The caller
@@ -73,35 +74,18 @@ func (h *handler) Execute(args []string, changes <-chan svc.ChangeRequest, statu
 }
 
 // ensureShutdownTime makes Windows wait for a service at Preshutdown at least as long as its stop takes.
-// Since Windows 10 1709 it waits 10 s for a service that was installed without a time of its own, as
-// Wine's tests on Windows show (dlls/advapi32/tests/service.c).
-// https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_preshutdown_info
 func ensureShutdownTime(name string, stop time.Duration) error {
-	manager, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
-	if err != nil {
-		return fmt.Errorf("connect to the service manager: %w", err)
-	}
-	defer func() { _ = windows.CloseServiceHandle(manager) }()
-	text, err := windows.UTF16PtrFromString(name)
-	if err != nil {
-		return err
-	}
-	service, err := windows.OpenService(manager, text, windows.SERVICE_QUERY_CONFIG|windows.SERVICE_CHANGE_CONFIG)
+	service, err := winapi.OpenService(name, winapi.ServiceQueryConfig|winapi.ServiceChangeConfig)
 	if err != nil {
 		return fmt.Errorf("open service %s: %w", name, err)
 	}
-	defer func() { _ = windows.CloseServiceHandle(service) }()
-	var milliseconds, size uint32
-	const length = uint32(unsafe.Sizeof(milliseconds))
-	if err := windows.QueryServiceConfig2(service, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&milliseconds)), length, &size); err != nil {
+	defer service.Close()
+	now, err := service.ShutdownTime()
+	if err == nil && now < stop {
+		err = service.SetShutdownTime(stop)
+	}
+	if err != nil {
 		return fmt.Errorf("shutdown time of service %s: %w", name, err)
-	}
-	want := uint32(stop / time.Millisecond)
-	if milliseconds >= want {
-		return nil
-	}
-	if err := windows.ChangeServiceConfig2(service, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&want))); err != nil {
-		return fmt.Errorf("set the shutdown time of service %s: %w", name, err)
 	}
 	return nil
 }
