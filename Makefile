@@ -97,7 +97,7 @@ run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-h
 .PHONY: test
 test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
-	$(GO) test $(RACE) -shuffle=on $(PACKAGES)
+	$(GO) test $(RACE) -shuffle=on -timeout=20m $(PACKAGES)
 	$(GO_TOOLS) test $(RACE) -shuffle=on $(OUR_TOOLS)
 	$(GO_MANIFESTS) test -shuffle=on ./...
 	$(GO_DRIVERS) test $(RACE) -shuffle=on ./...
