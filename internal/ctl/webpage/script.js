@@ -164,10 +164,8 @@
     const content = byId("content");
     const focused = content.contains(document.activeElement) ? document.activeElement : null;
     const copies = focused?.dataset.copy;
-    const at = [scrollX, scrollY];
-    become(content, next);
+    become(content, next); // the browser keeps what is visible in its place (scroll anchoring)
     filter();
-    scrollTo(...at);
     if (focused && !focused.isConnected) { // its item was replaced
       const again = copies ? [...content.querySelectorAll("[data-copy]")].find((b) => b.dataset.copy === copies) : focused.id && byId(focused.id);
       (again || content).focus({ preventScroll: true });
