@@ -46,7 +46,7 @@ type port struct {
 type edit struct{ file, old, text string }
 
 func ports() []port {
-	return []port{elasticBlockStore(), computeDisk()}
+	return []port{elasticBlockStore(), computeDisk(), share()}
 }
 
 func elasticBlockStore() port {
@@ -78,6 +78,26 @@ func computeDisk() port {
 			"pkg/mount-manager/statter_linux.go", "pkg/resizefs/resizefs_linux.go",
 		},
 		asks: map[string][]string{"pkg/gce-pd-csi-driver/node.go": {"os.Lstat", "runtime.GOOS"}},
+	}
+}
+
+func share() port {
+	const node = "pkg/smb/nodeserver.go"
+	return port{
+		name:   "csi-driver-smb",
+		module: fetch.Module{Path: "github.com/kubernetes-csi/csi-driver-smb", Version: "v1.20.1"},
+		main:   "./cmd/smbplugin",
+		deleted: []string{
+			"pkg/mounter/refcounter_windows.go", "pkg/mounter/safe_mounter_host_process_windows.go",
+			"pkg/mounter/safe_mounter_v1beta_windows.go", "pkg/mounter/safe_mounter_windows.go",
+			"pkg/os/filesystem/filesystem.go", "pkg/os/smb/smb.go", "pkg/smb/smb_common_windows.go",
+		},
+		edits: []edit{
+			{node, "\t\"k8s.io/kubernetes/pkg/volume\"\n", ""},
+			{node, "volume.NewMetricsStatFS(req.VolumePath).GetMetrics()", "getMetrics(d.mounter, req.VolumePath)"},
+		},
+		aside: []string{"pkg/mounter/safe_mounter_unix.go", "pkg/smb/smb_common_darwin.go", "pkg/smb/smb_common_linux.go"},
+		asks:  map[string][]string{node: {"os.Lstat", "os.MkdirAll", "os.ReadDir", "runtime.GOOS"}},
 	}
 }
 

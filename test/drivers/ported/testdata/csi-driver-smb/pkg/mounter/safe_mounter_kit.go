@@ -1,0 +1,22 @@
+package mounter
+
+import (
+	"context"
+
+	kit "github.com/kubernetes-csi/csi-proxy/mounter"
+	mount "k8s.io/mount-utils"
+)
+
+// NewSafeMounter works in a HostProcess container, or through the pipes of CSI Proxy. The kit
+// disconnects a share with its last link, whatever the second flag says.
+func NewSafeMounter(enableWindowsHostProcess, _ bool) (*mount.SafeFormatAndMount, error) {
+	mode := kit.Daemon
+	if enableWindowsHostProcess {
+		mode = kit.Library
+	}
+	m, err := kit.New(context.Background(), kit.In(mode))
+	if err != nil {
+		return nil, err
+	}
+	return &mount.SafeFormatAndMount{Interface: m}, nil
+}
