@@ -28,6 +28,9 @@ import (
 
 // Each test here fails without the limit it is about. docs/reliability.md says what the limits are for.
 
+// patient gives requests all the time of a busy machine.
+func patient(cfg *server.Config) { cfg.ArrivalTimeout = time.Hour }
+
 // answerTimeout is longer than any answer takes here, and shorter than what a missing limit costs.
 const answerTimeout = time.Minute
 
@@ -129,7 +132,7 @@ func TestLimits_Headers(t *testing.T) {
 // TestLimits_Streams: the server refuses calls of a process beyond the limit of those that do not arrive,
 // and then ends the connection. A new client waits a little.
 func TestLimits_Streams(t *testing.T) {
-	r := start(t, always)
+	r := start(t, always, patient)
 	const connections = 8
 	answers := make(chan string, connections)
 	for range connections {
@@ -159,7 +162,8 @@ func TestLimits_Streams(t *testing.T) {
 			answer = <-answers
 		}
 	}
-	if answer != "8" { // ResourceExhausted
+	// Connections may end before they have sent the refusal, ResourceExhausted.
+	if answer != "8" && !strings.Contains(logged(r.logger), `reason="requests do not arrive"`) {
 		t.Errorf("the first answer is %q", answer)
 	}
 }
@@ -176,7 +180,7 @@ func TestLimits_Burst(t *testing.T) {
 		}
 		begun.Wait()
 		return true, nil
-	})
+	}, patient)
 	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
 	for _, length := range []int{100, 1000, 30_000} {
 		var all sync.WaitGroup
@@ -193,7 +197,7 @@ func TestLimits_Burst(t *testing.T) {
 
 // TestLimits_Message: the server refuses 100 MB before it reads them.
 func TestLimits_Message(t *testing.T) {
-	r := start(t, always)
+	r := start(t, always, patient)
 	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
 	_, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", 100<<20)})
 	if status.Code(err) != codes.ResourceExhausted {
@@ -404,7 +408,7 @@ func TestLimits_Open(t *testing.T) {
 	r := start(t, func(context.Context, string) (bool, error) {
 		<-finish
 		return true, nil
-	})
+	}, patient)
 	defer close(finish)
 	const connections = 41
 	refused := make(chan bool, connections)
@@ -420,7 +424,7 @@ func TestLimits_Open(t *testing.T) {
 			}
 		}
 	}
-	if !<-refused {
+	if !<-refused && !strings.Contains(logged(r.logger), `reason="too many requests at once"`) {
 		t.Error("7380 calls are open, and the first answer is no refusal")
 	}
 }
@@ -486,7 +490,7 @@ func TestLimits_ArrivingIsNotWorking(t *testing.T) {
 // frames are of the size that costs gRPC most: it keeps 4 KiB for each. So a few dozen requests are too
 // much, while gRPC itself would refuse the 201st.
 func TestLimits_ArrivingBytes(t *testing.T) {
-	r := start(t, always)
+	r := start(t, always, patient)
 	c := r.greet()
 	go func() {
 		frame := make([]byte, 1<<10+1)
