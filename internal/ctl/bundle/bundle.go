@@ -6,10 +6,12 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -78,19 +80,43 @@ func Collect(ctx context.Context, parts []Part, begin func(Part)) []File {
 	return files
 }
 
-// Clean removes secrets from files, and names if hide is not nil.
+// Clean removes secrets from files, and names if hide is not nil. JSON stays JSON.
 func Clean(files []File, hide *Names) {
+	clean := func(text string) string {
+		text = removeSecrets(text)
+		if hide != nil {
+			text = hide.replace(text)
+		}
+		return text
+	}
 	for i := range files {
 		file := &files[i]
-		text, problem := removeSecrets(string(file.Content)), removeSecrets(file.Problem)
-		if hide != nil {
-			text, problem = hide.replace(text), hide.replace(problem)
+		// Without the zeros, a log in UTF-16, as PowerShell writes it, is text.
+		before := strings.ReplaceAll(string(file.Content), "\x00", "")
+		after := clean(before)
+		if json.Valid([]byte(before)) && !json.Valid([]byte(after)) { // a name looks like the begin of a secret
+			after = cleanStrings(before, clean)
 		}
-		file.Content, file.Problem = []byte(text), problem
-		if text == "" {
+		file.Content, file.Problem = []byte(after), clean(file.Problem)
+		if after == "" {
 			file.Content = nil
 		}
 	}
+}
+
+// jsonString is a string in JSON.
+var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// cleanStrings cleans each string of a JSON text.
+func cleanStrings(text string, clean func(string) string) string {
+	return jsonString.ReplaceAllStringFunc(text, func(quoted string) string {
+		var value string
+		if json.Unmarshal([]byte(quoted), &value) != nil {
+			return `""`
+		}
+		again, _ := json.Marshal(clean(value)) // a string never fails
+		return string(again)
+	})
 }
 
 // directory is that of all files in the bundle.

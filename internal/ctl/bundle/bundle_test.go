@@ -4,13 +4,19 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf16"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
 func TestCollect(t *testing.T) {
@@ -108,6 +114,24 @@ func TestRemoveSecrets(t *testing.T) {
 		{`Passwd='hunter2 and more'; x=1`, `x=1`},
 		{`pwd = hunter2`, `pwd`},
 		{`the secret: "hunter2" was wrong`, `was wrong`},
+		{`https://bob:hun@hunter2@files/x`, `@files/x`},
+		{`https://hunter2@files.example/x`, `@files.example/x`},
+		{`sig=hunter2&sv=1`, `&sv=1`},
+		{`I1115 "Run" command="net.exe use Z: \\files\x /user:bob hunter2"`, `net.exe use`},
+		{`"hunter2" | ConvertTo-SecureString -AsPlainText -Force`, `ConvertTo-SecureString`},
+		{`(New-Object PSCredential("bob", "hunter2"))`, `PSCredential`},
+		{`secrets:{key:"username" value:"bob"} secrets:{key:"password" value:"a \" hunter2"} volume_id:"v"`, `volume_id:"v"`},
+		{`req="secrets:{key:\"password\" value:\"hunter2\"} volume_id:\"v\""`, `volume_id`},
+		{`{"name":"CLIENT_SECRET","value":"hunter2"},{"name":"A"}`, `{"name":"A"}`},
+		{`<Password type="x">hunter2</Password><next>`, `<next>`},
+		{`body=password%22%3A%22hunter2%25hunter2&next=1`, `next=1`},
+		{`"password": ["a", "hunter2"], "next": 1`, `"next": 1`},
+		{`{"Password":{"value":"hunter2"},"next":1}`, `"next":1`},
+		{`csi-proxy.exe --password "two hunter2 words" -v=4`, `-v=4`},
+		{`csi-proxy.exe --password 'two hunter2 words' -v=4`, `-v=4`},
+		{`args=["--password","two hunter2 words","-v=4"]`, `-v=4`},
+		{`Cookie: session=hunter2`, `Cookie`},
+		{`api key: hunter2`, `api key`},
 	} {
 		got := removeSecrets(test.line)
 		if strings.Contains(got, "hunter2") || !strings.Contains(got, test.keep) {
@@ -120,6 +144,7 @@ func TestRemoveSecrets(t *testing.T) {
 	for _, line := range []string{
 		`map it with --password-stdin or --password-file C:\secret.txt`, "the password was not checked", `"disks": [{"number": 1}]`,
 		`csi_proxy_requests_total{code="OK"} 5`, "basic disk", `C:\var\lib\kubelet\pods`,
+		"a volume in use, see https://kubernetes.io/docs", "the network uses IPv6", `csi-proxyctl smb map '\\files\x' --user csi`, `"drivers": ["secrets.csi.example"]`,
 	} {
 		if got := removeSecrets(line); got != line {
 			t.Errorf("%s\nbecomes\n%s", line, got)
@@ -159,6 +184,65 @@ staged at C:\var\lib\kubelet\plugins\kubernetes.io\csi\pv\second-volume\globalmo
 		if strings.Count(all, kind) < 2 {
 			t.Errorf("%s is not used again in\n%s", kind, all)
 		}
+	}
+}
+
+// TestNames_Hostile: quotes, backslashes and control characters in a name do not keep it from being found,
+// however a file writes it.
+func TestNames_Hostile(t *testing.T) {
+	for _, name := range []string{`<acme>&"4711`, `acme\4711\"x`, "acme\n4711\u202e\u00e9", "acme' 4711`", strings.Repeat("acme4711", 1000)} {
+		encoded, err := json.Marshal(map[string]string{"serialNumber": name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain bytes.Buffer
+		encoder := json.NewEncoder(&plain)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(map[string]string{"serialNumber": name}); err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf("%s\n%s\n%s\n%s\n%q\n%+q\n", encoded, plain.String(), printable.JSON(plain.String()), printable.Text(name), name, name)
+		if got := NewNames(encoded).replace(text); strings.Contains(got, "acme") || strings.Contains(got, "4711") || strings.Count(got, "serial-1") != 6 {
+			t.Errorf("%.200q: %.1000s", name, got)
+		}
+	}
+}
+
+// TestNames_Addresses: addresses of all kinds are names, and the time is none.
+func TestNames_Addresses(t *testing.T) {
+	n := NewNames(nil)
+	for _, address := range []string{"10.1.2.3", "fd00:1::5", "2001:db8:0:1:1:1:1:1", "00:15:5d:01:02:03", "00-15-5D-01-02-03"} {
+		if got := n.replace("to " + address + " at it"); strings.Contains(got, address) || !strings.HasSuffix(got, " at it") {
+			t.Error(got)
+		}
+	}
+	for _, text := range []string{"I1115 12:00:01.000000 edge.go:80] x", "2026-11-15T22:19:16Z", "[::1]:9761"} {
+		if got := n.replace(text); got != text {
+			t.Errorf("%s becomes %s", text, got)
+		}
+	}
+}
+
+// TestClean_JSON: a disk whose serial number looks like a flag does not cost the description of the node.
+func TestClean_JSON(t *testing.T) {
+	files := []File{{Content: []byte("{\n\"serialNumber\": \"x -token \",\n\"model\": \"--password hunter2\",\n\"label\": \"payroll\"\n}\n")}}
+	Clean(files, NewNames(files[0].Content))
+	got := string(files[0].Content)
+	if !json.Valid(files[0].Content) || strings.Contains(got, "hunter2") || strings.Contains(got, "payroll") {
+		t.Error(got)
+	}
+}
+
+// TestClean_UTF16: secrets in a log that PowerShell has written are found, too.
+func TestClean_UTF16(t *testing.T) {
+	var log []byte
+	for _, unit := range utf16.Encode([]rune("\ufeffpassword=hunter2 next\r\n")) {
+		log = binary.LittleEndian.AppendUint16(log, unit)
+	}
+	files := []File{{Content: log}}
+	Clean(files, nil)
+	if got := string(files[0].Content); strings.Contains(got, "hunter2") || !strings.Contains(got, "next") {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -6,7 +6,10 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
 // shortest is the length of a name that is replaced wherever it stands. A shorter one would change
@@ -100,18 +103,37 @@ func (n *Names) learnFrom(key string, value any) {
 // learn gives a name a pseudonym, wherever it stands. Device names have spaces at their ends.
 func (n *Names) learn(kind, name string) {
 	name = strings.TrimSpace(name)
-	lower := lowerASCII(name)
-	if len(name) < shortest || n.ordinary[lower] {
+	if len(name) < shortest || n.ordinary[lowerASCII(name)] {
 		return
 	}
-	prefix := lower[:shortest]
-	if slices.Contains(n.known[prefix], lower) {
-		return
+	for _, form := range written(name) {
+		lower := lowerASCII(form)
+		prefix := lower[:shortest]
+		if slices.Contains(n.known[prefix], lower) {
+			continue
+		}
+		n.known[prefix] = append(n.known[prefix], lower)
+		slices.SortFunc(n.known[prefix], func(a, b string) int { return len(b) - len(a) })
+		n.pseudonyms[lower] = n.of(kind, name)
 	}
-	n.known[prefix] = append(n.known[prefix], lower)
-	slices.SortFunc(n.known[prefix], func(a, b string) int { return len(b) - len(a) })
-	n.pseudonyms[lower] = n.of(kind, name)
 }
+
+// written returns a name as it is, as JSON and logs quote it, and as csi-proxyctl prints it.
+func written(name string) []string {
+	forms := []string{name, printable.Text(name), inside(strconv.Quote(name)), inside(strconv.QuoteToASCII(name))}
+	for _, html := range []bool{false, true} {
+		var b strings.Builder
+		encoder := json.NewEncoder(&b)
+		encoder.SetEscapeHTML(html)
+		if encoder.Encode(name) == nil {
+			forms = append(forms, inside(strings.TrimSpace(b.String())), inside(strings.TrimSpace(printable.JSON(b.String()))))
+		}
+	}
+	return forms
+}
+
+// inside returns what is in the quotes.
+func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
 
 // of returns the pseudonym of a name of a kind.
 func (n *Names) of(kind, name string) string {
@@ -143,6 +165,8 @@ var forms = []struct {
 	{"account", regexp.MustCompile(`()\b(S-1-5-21(?:-\d+)+)`), "s-1-5-21", 1},
 	{"hash", regexp.MustCompile(`(?i)()\b([0-9a-f]{64})\b`), "", 0},
 	{"id", regexp.MustCompile(`(?i)()\b([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`), "-", 4},
+	// IPv6, and addresses of network cards. The time of day is neither.
+	{"address", regexp.MustCompile(`(?i)()\b([0-9a-f]{1,4}(?::[0-9a-f]{1,4}){7}|(?:[0-9a-f]{1,4}:)+(?::[0-9a-f]{1,4})+|[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5})\b`), "", 0},
 	{"address", regexp.MustCompile(`()\b((?:\d{1,3}\.){3}\d{1,3})\b`), ".", 3},
 }
 

@@ -10,7 +10,7 @@ import (
 const removed = "[removed]"
 
 // word is what a name has that holds a secret.
-const word = `(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|authorization|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|signature)`
+const word = `(?:pass(?:word|wd|phrase)?|pwd|secret|token|credential|authorization|cookie|(?:api|access|account|private)[-_ ]?key|signature)`
 
 // Secrets in texts of any program: the daemon logs none, but a log file can hold what others wrote.
 var secrets = []struct {
@@ -23,9 +23,19 @@ var secrets = []struct {
 	{regexp.MustCompile(`\beyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*`), removed},
 	{regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), removed},
 	// Users in addresses.
-	{regexp.MustCompile(`(://[^/\s:@"']*):[^/\s@"']+@`), "$1:" + removed + "@"},
+	{regexp.MustCompile(`(://)[^/\s"'<>]+@`), "${1}" + removed + "@"},
 	// Signatures of Azure.
-	{regexp.MustCompile(`(?i)([?&;]sig=)[^&\s"';]+`), "${1}" + removed},
+	{regexp.MustCompile(`(?i)(\bsig=)[^&\s"';]+`), "${1}" + removed},
+	// Commands that have a password anywhere.
+	{regexp.MustCompile(`(?im)(\bnet1?(?:\.exe)?["']?\s+use\b).*$`), "$1 " + removed},
+	{regexp.MustCompile(`(?im)^.*\b(ConvertTo-SecureString|PSCredential)\b.*$`), "$1 " + removed},
+	// key:"password" value:"a", as CSI logs requests, and {"name":"PASSWORD","value":"a"}.
+	{regexp.MustCompile(`(?i)((?:key|name)"?\s*:\s*"[^"\\]*` + word + `[^"\\]*"\s*,?\s*"?value"?\s*:\s*")(?:[^"\\]|\\.)*(")`), "${1}" + removed + "${2}"},
+	{regexp.MustCompile(`(?i)((?:key|name)\\*"?\s*:\s*\\+"[^"\\]*` + word + `[^"\\]*\\+"\s*,?\s*\\*"?value\\*"?\s*:\s*\\+")(?:[^"\\]|\\+[^"\\])*`), "${1}" + removed},
+	// <password>a</password>, password%3Da, password: [a] and {"value": a}.
+	{regexp.MustCompile(`(?i)(<[\w:.-]*` + word + `[\w.-]*(?:\s[^<>]*)?>)[^<]+(<)`), "${1}" + removed + "${2}"},
+	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*(?:%5c)*(?:%22)?%3[ad](?:%5c)*(?:%22)?)[^&\s"';<>]+`), "${1}" + removed},
+	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*\\*["']?\s*[:=]\s*)(?:\[[^\]]*\]|\{[^{}]*\})`), "${1}" + removed},
 	// password="a \" b", "password":"a", \"password\":\"a\", password: a, password=a;
 	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*\\+"?\s*[:=]\s*\\+")(?:[^"\\]|\\+[^"\\])*(\\*")`), "${1}" + removed + "${2}"},
 	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*["']?\s*[:=]\s*")(?:[^"\\]|\\.)*(")`), "${1}" + removed + "${2}"},
@@ -39,13 +49,17 @@ var pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----E
 // hints are in every line with a secret that the patterns find. Most lines have none, and patterns are
 // slow.
 var hints = []string{
-	"pass", "pwd", "secret", "token", "credential", "authorization", "key", "signature",
-	"bearer", "basic", "negotiate", "eyj", "akia", "asia", "://", "sig=",
+	"pass", "pwd", "secret", "token", "credential", "authorization", "cookie", "key", "signature",
+	"bearer", "basic", "negotiate", "eyj", "akia", "asia", "://", "sig=", " use", "securestring",
 }
 
-// flagSecret is a secret in the next argument: --password x. The flags that end so name a file or
-// standard input.
-var flagSecret = regexp.MustCompile(`(?i)(--?[\w-]*` + word + `[\w-]*)(["']?(?:\s*,\s*|\s+)["']?)([^\s"',-][^\s"',]*)`)
+// flagSecrets are secrets in the next argument: --password x, --password "x y", and "--password","x y" in
+// a list.
+var flagSecrets = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)(--?[\w-]*` + word + `[\w-]*)(\s+"|"\s*,\s*")((?:[^"\\]|\\.)*)`),
+	regexp.MustCompile(`(?i)(--?[\w-]*` + word + `[\w-]*)(\s+'|'\s*,\s*')([^']*)`),
+	regexp.MustCompile(`(?i)(--?[\w-]*` + word + `[\w-]*)(["']?(?:\s*,\s*|\s+)["']?)([^\s"',-][^\s"',]*)`),
+}
 
 // removeSecrets replaces what looks like a secret.
 func removeSecrets(text string) string {
@@ -72,11 +86,15 @@ func removeFromLine(text string) string {
 	for _, secret := range secrets {
 		text = secret.pattern.ReplaceAllString(text, secret.to)
 	}
-	return flagSecret.ReplaceAllStringFunc(text, func(found string) string {
-		parts := flagSecret.FindStringSubmatch(found)
-		if flag := strings.ToLower(parts[1]); strings.HasSuffix(flag, "-file") || strings.HasSuffix(flag, "-stdin") {
-			return found
-		}
-		return parts[1] + parts[2] + removed
-	})
+	for _, secret := range flagSecrets {
+		text = secret.ReplaceAllStringFunc(text, func(found string) string {
+			parts := secret.FindStringSubmatch(found)
+			// Flags that end so name a file or standard input.
+			if flag := strings.ToLower(parts[1]); strings.HasSuffix(flag, "-file") || strings.HasSuffix(flag, "-stdin") {
+				return found
+			}
+			return parts[1] + parts[2] + removed
+		})
+	}
+	return text
 }
