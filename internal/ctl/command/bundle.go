@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -43,9 +44,9 @@ storage (text, JSON and a web page), the end of the log file and the metrics. Pr
 in it and what is not. A part that fails does not stop the others, and the file is written
 even if the daemon does not answer.
 
-Passwords, keys and tokens are removed. --hide-names also replaces the names of machines,
-servers, shares, users, pods and volumes, serial numbers, ids and addresses by pseudonyms:
-the same name gets the same one everywhere. Look at the file before you send it.
+What looks like a password, key or token is removed. --hide-names also replaces the names of
+machines, servers, shares, users, pods and volumes, serial numbers, ids and addresses by
+pseudonyms: the same name gets the same one everywhere. Look at the file before you send it.
 
 The log file and the address of the metrics come from the service's command line. If the
 daemon runs in a container, pass --log-file and --metrics-address.`,
@@ -74,10 +75,11 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	case slices.Contains(output.Formats(), o.file):
 		return usagef("-o names the file to write here, such as %s.zip", o.file)
 	}
-	// Before the work, which takes time; and again when the file is created.
-	if _, err := os.Lstat(o.file); err == nil && !o.force {
-		return fmt.Errorf("write %s: it exists; pass --force to replace it, or another name with -o", o.file)
+	file, err := createBundle(o.file, o.force) // before the work, which takes time
+	if err != nil {
+		return err
 	}
+	defer file.discard()
 	command, commandErr := a.serviceCommand(o.serviceName)
 	files := bundle.Collect(ctx, a.bundleParts(o, command, commandErr, now), func(part bundle.Part) {
 		if a.env.Terminal {
@@ -87,7 +89,7 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
 	}
-	remark := "Passwords, keys and tokens are removed.\n"
+	remark := "What looks like a password, key or token is removed. Look at the file before you send it.\n"
 	var hide *bundle.Names
 	if o.hideNames {
 		machine, _ := os.Hostname()
@@ -98,7 +100,7 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	}
 	bundle.Clean(files, hide)
 	files = addViews(files, now)
-	size, err := saveBundle(o, files, remark, now)
+	size, err := file.save(files, remark, now)
 	if err != nil {
 		return err
 	}
@@ -107,24 +109,56 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	})
 }
 
-// saveBundle writes the file. On other systems than Windows, only its owner can read it.
-func saveBundle(o bundleOptions, files []bundle.File, remark string, now time.Time) (size int64, err error) {
-	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	if o.force {
-		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+// bundleFile is the file of a bundle while it is made. Only its owner can read it, except on Windows, where
+// the access list of the directory decides.
+type bundleFile struct {
+	*os.File
+	name  string // to give it at the end
+	saved bool
+}
+
+// createBundle creates the file. One that replaces another has a name of its own until it is complete, so
+// that it neither follows a link nor takes over who can read the other one, and a failure costs nothing.
+func createBundle(name string, replace bool) (*bundleFile, error) {
+	old, err := os.Lstat(name)
+	switch {
+	case err != nil: // it does not exist, or else the next call says why
+		file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		return &bundleFile{File: file, name: name}, err
+	case !old.Mode().IsRegular():
+		return nil, fmt.Errorf("write %s: it exists and is not a file; pass another name with -o", name)
+	case !replace:
+		return nil, fmt.Errorf("write %s: it exists; pass --force to replace it, or another name with -o", name)
 	}
-	file, err := os.OpenFile(o.file, mode, 0o600)
-	if err != nil {
+	file, err := os.CreateTemp(filepath.Dir(name), ".support-bundle-*.zip")
+	return &bundleFile{File: file, name: name}, err
+}
+
+// save writes the bundle and returns its size.
+func (f *bundleFile) save(files []bundle.File, remark string, now time.Time) (int64, error) {
+	var packed bytes.Buffer
+	if err := bundle.Write(&packed, files, remark, now); err != nil {
 		return 0, err
 	}
-	var packed bytes.Buffer // a part of a zip file would be of no use
-	if err = bundle.Write(&packed, files, remark, now); err == nil {
-		_, err = file.Write(packed.Bytes())
+	_, err := f.Write(packed.Bytes())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return 0, err
 	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return 0, errors.Join(err, os.Remove(o.file))
+	if f.Name() != f.name {
+		if err := os.Rename(f.Name(), f.name); err != nil {
+			return 0, err
+		}
 	}
+	f.saved = true
 	return int64(packed.Len()), nil
+}
+
+// discard removes a file that was not saved.
+func (f *bundleFile) discard() {
+	if !f.saved {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}
 }
 
 func contentOf(files []bundle.File, name string) []byte {

@@ -4,6 +4,7 @@ package command_test
 
 import (
 	"archive/zip"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -78,7 +79,7 @@ func TestSupportBundle(t *testing.T) {
 	}
 	files := unzip(t, file)
 	for name, want := range map[string]string{
-		"contents.txt": "Passwords, keys and tokens are removed.",
+		"contents.txt": "What looks like a password, key or token is removed.",
 		"version.txt":  "csi-proxyctl ",
 		"versions.txt": "volume",
 		"flags.txt":    "-proxy-password [removed] -token=[removed]",
@@ -156,5 +157,56 @@ func TestSupportBundle_NoDaemon(t *testing.T) {
 		if !slices.Contains(strings.Split(r.out, "\n"), "Not in the bundle:") {
 			t.Error(r.out)
 		}
+	}
+}
+
+// TestSupportBundle_File: a bundle replaces no file without --force, never writes through a link, and others
+// cannot read it even if they could read the file that it replaces. A failure leaves nothing behind.
+func TestSupportBundle_File(t *testing.T) {
+	write := func(file string, args ...string) result {
+		return run(t.Context(), "/none", "", append([]string{"support-bundle", "-o", file}, args...)...)
+	}
+	dir := t.TempDir()
+	other, link, file := filepath.Join(dir, "other"), filepath.Join(dir, "link.zip"), filepath.Join(dir, "bundle.zip")
+	for _, name := range []string{other, file} {
+		if err := os.WriteFile(name, []byte("precious"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(other, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		file, want string
+		args       []string
+	}{
+		{file: file, want: "it exists; pass --force"},
+		{file: link, want: "not a file"},
+		{file: link, want: "not a file", args: []string{"--force"}},
+		{file: dir, want: "not a file", args: []string{"--force"}},
+		{file: filepath.Join(dir, "none", "bundle.zip"), want: "no such file or directory"},
+	} {
+		if r := write(test.file, test.args...); r.code != command.ExitFailure || r.out != "" || !strings.Contains(r.err, test.want) {
+			t.Errorf("%s %v: %v", test.file, test.args, r)
+		}
+	}
+	if content, err := os.ReadFile(other); err != nil || string(content) != "precious" {
+		t.Errorf("%q, %v", content, err)
+	}
+	if r := write(file, "--force"); r.code != command.ExitOK {
+		t.Fatal(r)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v: others can read it", info, err)
+	}
+	unzip(t, file)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	interrupted := filepath.Join(dir, "interrupted.zip")
+	if r := run(ended, "/none", "", "support-bundle", "-o", interrupted); r.code == command.ExitOK {
+		t.Error(r)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+		t.Errorf("%v, %v; want three files", entries, err)
 	}
 }
