@@ -717,7 +717,7 @@ func TestLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	node.web("--listen", u.Port()) // with another token
-	p.wait(status + `.startsWith("This address is no longer valid.")`)
+	p.wait(status + `.startsWith("No updates: open the address that csi-proxyctl web printed last.")`)
 }
 
 // TestAccess: without the token, or by another name, there is nothing to see.

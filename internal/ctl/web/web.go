@@ -252,19 +252,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	known := subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
 	switch {
 	case !local(r.Host): // a name of another site that its DNS server has pointed at us
-		w.WriteHeader(http.StatusForbidden)
+		refuse(w, http.StatusForbidden)
 	case !known:
-		w.WriteHeader(http.StatusNotFound)
+		refuse(w, http.StatusNotFound)
 	case r.Method != http.MethodGet:
 		w.Header().Set("Allow", http.MethodGet)
-		w.WriteHeader(http.StatusMethodNotAllowed)
+		refuse(w, http.StatusMethodNotAllowed)
 	case rest == "":
 		s.page(w, r)
 	case rest == "events":
 		s.events(w, r)
 	default:
-		w.WriteHeader(http.StatusNotFound)
+		refuse(w, http.StatusNotFound)
 	}
+}
+
+// refuse answers a request and closes the connection: others wait for it.
+func refuse(w http.ResponseWriter, status int) {
+	w.Header().Set("Connection", "close")
+	w.WriteHeader(status)
 }
 
 // local reports whether a Host header names this machine. The port may be that of a tunnel.
@@ -298,7 +304,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 // events sends a description when it differs from the last one, and the time of each.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
-		w.WriteHeader(http.StatusServiceUnavailable)
+		refuse(w, http.StatusServiceUnavailable)
 		return
 	}
 	defer s.exit()

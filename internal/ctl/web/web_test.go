@@ -223,6 +223,9 @@ func TestServer_Token(t *testing.T) {
 			if response.StatusCode != c.want {
 				t.Errorf("got %s, want %d", response.Status, c.want)
 			}
+			if refused := c.want != http.StatusOK; response.Close != refused {
+				t.Errorf("the connection closes: %t, want %t", response.Close, refused)
+			}
 			if ok := c.want == http.StatusOK; ok != strings.Contains(body, "first") || !ok && body != "" {
 				t.Errorf("got %q", body)
 			}
@@ -294,8 +297,8 @@ func TestServer_Crowd(t *testing.T) {
 		viewers[i] = s.events(t)
 		viewers[i].expect("node", "", "seen", "")
 	}
-	if response, _ := s.do(t, http.MethodGet, s.address+"events", ""); response.StatusCode != http.StatusServiceUnavailable {
-		t.Error(response.Status)
+	if response, _ := s.do(t, http.MethodGet, s.address+"events", ""); response.StatusCode != http.StatusServiceUnavailable || !response.Close {
+		t.Error(response.Status, response.Close)
 	}
 	s.describe("second")
 	for _, viewer := range viewers {

@@ -199,7 +199,7 @@
     events.addEventListener("error", () => {
       clearTimeout(silence);
       if (events.readyState === EventSource.CLOSED) {
-        say("This address is no longer valid. Open the one that csi-proxyctl web printed last.", true);
+        say("No updates: open the address that csi-proxyctl web printed last. If it is this one, close other pages of it and reload.", true);
       } else {
         lost();
       }
