@@ -100,7 +100,7 @@ func New(cfg Config) *Metrics {
 			Help: "Connections that were refused or ended because of a limit.",
 		}, []string{"process", "reason"}),
 		processes: map[string]bool{},
-		storage:   storage{wanted: make(chan struct{}, 1), now: time.Now},
+		storage:   storage{wanted: make(chan struct{}, 1), now: time.Now, at: time.Now()},
 		windowsCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "windows_calls_total",
 			Help: "Calls to Windows that can hang, by kind and by the error code of Windows; 0 is success.",

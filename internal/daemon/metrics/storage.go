@@ -18,7 +18,7 @@ type storage struct {
 	now    func() time.Time
 
 	mu     sync.Mutex
-	at     time.Time // of the last description; zero before the first
+	at     time.Time // of the last description; the start before the first, so that its age tells if all fail
 	counts []storageCount
 }
 
@@ -39,7 +39,7 @@ var (
 	storageVolumes  = storageDesc("volumes", "Volumes, by percent of their space that is used.", "fill")
 	storageMappings = storageDesc("mappings", "SMB mappings, by the status that Windows tells, which does not change when a server fails silently.", "status")
 	storageStale    = storageDesc("stale_links", "Mounted folders and links in the working directories that lead nowhere.")
-	storageAge      = storageDesc("description_age_seconds", "Time since the other storage metrics were read.")
+	storageAge      = storageDesc("description_age_seconds", "Time since the other storage metrics were read, or since the start if they never were.")
 
 	storageDescs = []*prometheus.Desc{storageWarnings, storageDisks, storageVolumes, storageMappings, storageStale, storageAge}
 )
@@ -91,9 +91,6 @@ func (s *storage) Collect(metrics chan<- prometheus.Metric) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.at.IsZero() {
-		return
-	}
 	metrics <- prometheus.MustNewConstMetric(storageAge, prometheus.GaugeValue, s.now().Sub(s.at).Seconds())
 	for _, c := range s.counts {
 		metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(c.value), c.labels...)
