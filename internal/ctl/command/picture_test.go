@@ -70,6 +70,10 @@ var attributes = map[string]string{
 
 var textRun = regexp.MustCompile(`(?:\x1b\[(\d+)m)?([^\x1b]*)`)
 
+// cells are what stands between gaps. Browsers do not draw spaces at the ends of a text, nor more than one
+// in it, and would stretch the rest.
+var cells = regexp.MustCompile(`[^ ]+(?: [^ ]+)*`)
+
 // picture draws what a command has printed on a terminal.
 func picture(typed, printed string) string {
 	lines := strings.Split("\x1b[2m$\x1b[0m "+typed+"\n"+strings.TrimRight(printed, "\n"), "\n")
@@ -81,12 +85,12 @@ func picture(typed, printed string) string {
 			if part[1] != "" {
 				attribute = attributes[part[1]]
 			}
-			width := utf8.RuneCountInString(part[2])
-			if strings.TrimSpace(part[2]) != "" {
+			for _, at := range cells.FindAllStringIndex(part[2], -1) {
+				word, before := part[2][at[0]:at[1]], utf8.RuneCountInString(part[2][:at[0]])
 				fmt.Fprintf(&text, "<text x=\"%.1f\" y=\"%d\" textLength=\"%.1f\" lengthAdjust=\"spacingAndGlyphs\"%s>%s</text>\n",
-					margin+float64(column)*cellWidth, margin+14+i*cellHeight, float64(width)*cellWidth, attribute, html.EscapeString(part[2]))
+					margin+float64(column+before)*cellWidth, margin+14+i*cellHeight, float64(utf8.RuneCountInString(word))*cellWidth, attribute, html.EscapeString(word))
 			}
-			column += width
+			column += utf8.RuneCountInString(part[2])
 		}
 		columns = max(columns, column)
 	}
@@ -94,7 +98,7 @@ func picture(typed, printed string) string {
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %d" font-family="ui-monospace, Consolas, Menlo, 'DejaVu Sans Mono', monospace" font-size="14">
 <title>Output of %s on an emulated node. picture_test.go draws it.</title>
 <rect width="100%%" height="100%%" rx="8" fill="#0d1117"/>
-<g fill="#e6edf3" xml:space="preserve">
+<g fill="#e6edf3">
 %s</g>
 </svg>
 `, width, height, html.EscapeString(typed), text.String())
