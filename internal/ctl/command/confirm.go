@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
+	listv1 "github.com/kubernetes-csi/csi-proxy/client/extension/list/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
@@ -26,11 +28,12 @@ type effect struct {
 	Unknown []string `json:"unknown"`
 
 	question string // yes means to do it
+	fails    bool   // the server refuses; Action says why
 }
 
 func (e effect) text() string {
 	verb := "would " + e.Action
-	if !e.Changes {
+	if !e.Changes && !e.fails {
 		verb = "would change nothing"
 	}
 	var b strings.Builder
@@ -45,7 +48,7 @@ func (e effect) text() string {
 }
 
 // dangerous makes a command that asks before it runs, unless --yes is set or find says that
-// nothing would change. harmless, if it is not nil, says that there is nothing to ask.
+// nothing would change. It also asks if find expects the server to refuse, because find can be wrong. harmless, if it is not nil, says that there is nothing to ask.
 func (a *app) dangerous(p page, find func(ctx context.Context, s *session, args []string) (effect, error), run runner, harmless func() bool) *cobra.Command {
 	var yes, dryRun bool
 	c := a.interactive(p, 1, func(ctx context.Context, s *session, args []string) error {
@@ -66,7 +69,7 @@ func (a *app) dangerous(p page, find func(ctx context.Context, s *session, args 
 			if dryRun {
 				return s.Value(found, found.text)
 			}
-			if found.Changes {
+			if found.Changes || found.fails {
 				fmt.Fprint(a.env.Err, found.text())
 				if err := a.mustConfirm(ctx, found.question, found.Object); err != nil {
 					return err
@@ -189,8 +192,7 @@ func onDiskEffect(action, question string, unchanged func(d inventory.Disk) bool
 				line += ", serial " + d.SerialNumber
 			}
 			if d.System {
-				line += ": Windows runs from it, and the server refuses"
-				e.Changes = false
+				e.fail("Windows runs from it")
 			}
 			e.Touches = append(e.Touches, line)
 			for _, p := range d.Partitions {
@@ -207,7 +209,8 @@ func onDiskEffect(action, question string, unchanged func(d inventory.Disk) bool
 			}
 		}
 		if !found && len(e.Unknown) == 0 {
-			e.Unknown = append(e.Unknown, "the disk itself: the server does not list it")
+			hidden := slices.ContainsFunc(node.Disks, func(d inventory.Disk) bool { return d.Number == nil })
+			e.notListed("the disk", hidden)
 		}
 		return e, nil
 	}
@@ -240,37 +243,119 @@ func formatEffect(ctx context.Context, s *session, args []string) (effect, error
 		}
 	}
 	if !found && len(e.Unknown) == 0 {
-		e.Unknown = append(e.Unknown, "the volume itself: the server does not list it")
+		e.notListed("the volume", false)
 	}
 	return e, nil
 }
 
-// removeEffect finds out what removing a directory's contents touches.
-func removeEffect(action, question string) func(context.Context, *session, []string) (effect, error) {
-	return func(ctx context.Context, s *session, args []string) (effect, error) {
-		path := args[0]
-		e := effect{Object: path, Action: action, Changes: true, question: fmt.Sprintf(question, output.Printable(path))}
-		var exists filesystemv2alpha1.PathExistsResponse
-		if err := s.client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &exists); err != nil {
-			return e, err
-		}
-		e.Changes, e.Touches, e.Unknown = exists.GetExists(), []string{}, []string{}
-		if !e.Changes {
-			return e, nil
-		}
-		var link filesystemv2alpha1.IsSymlinkResponse
-		if err := s.client.Do(ctx, "filesystem", "IsSymlink", &filesystemv2alpha1.IsSymlinkRequest{Path: path}, &link); err == nil && link.GetIsSymlink() {
-			e.Action = "remove the link or mounted folder, and nothing behind it"
-			return e, nil
-		}
-		node, err := describeFor(ctx, s, &e)
-		if err != nil {
-			return e, err
-		}
-		e.touchBelow(node, path)
-		e.Unknown = append(e.Unknown, "how many files it has: the API does not list files")
+// notListed says that the server does not list the object. If the server has objects that it cannot
+// name, the object may be one of them; otherwise the command fails.
+func (e *effect) notListed(object string, hidden bool) {
+	if hidden {
+		e.Unknown = append(e.Unknown, object+" itself: the server does not list it, and one does not answer")
+		return
+	}
+	e.fail("the server does not list it")
+}
+
+// fail says that the server refuses, and so nothing changes.
+func (e *effect) fail(reason string) { e.Action, e.Changes, e.fails = "fail: "+reason, false, true }
+
+// removal is a way to remove a directory or what is in it.
+type removal struct {
+	action, question string
+	contents         bool // only what is in it; the server refuses links
+	onlyEmpty        bool // the server refuses a directory with contents
+}
+
+// effect finds out what the removal touches.
+func (r removal) effect(ctx context.Context, s *session, args []string) (effect, error) {
+	path := args[0]
+	e := effect{Object: path, Action: r.action, Touches: []string{}, Unknown: []string{}, question: fmt.Sprintf(r.question, output.Printable(path))}
+	var exists filesystemv2alpha1.PathExistsResponse
+	if err := s.client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: path}, &exists); err != nil {
+		return e, err
+	}
+	if e.Changes = exists.GetExists(); !e.Changes {
 		return e, nil
 	}
+	var link filesystemv2alpha1.IsSymlinkResponse
+	err := s.client.Do(ctx, "filesystem", "IsSymlink", &filesystemv2alpha1.IsSymlinkRequest{Path: path}, &link)
+	switch isLink := err == nil && link.GetIsSymlink() || isDangling(ctx, s, path); {
+	case isLink && r.contents:
+		e.fail("it is a link or a mounted folder; remove it with 'csi-proxyctl fs rmdir'")
+		return e, nil
+	case isLink:
+		e.Action = "remove the link or mounted folder, and nothing behind it"
+		return e, nil
+	}
+	node, err := describeFor(ctx, s, &e)
+	if err != nil {
+		return e, err
+	}
+	entries, err := entriesOf(ctx, s, path)
+	switch {
+	case ctx.Err() != nil:
+		return e, err
+	case err != nil:
+		e.Unknown = append(e.Unknown, "how many entries it has: "+inventory.Reason(err))
+	case len(entries.GetEntries()) == 0:
+		e.Changes = !r.contents
+		e.Touches = append(e.Touches, "it is empty")
+	case r.onlyEmpty:
+		e.fail("it is not empty; use --force to remove it with its contents")
+		e.Touches = append(e.Touches, contentsLine(entries))
+		return e, nil
+	default:
+		e.Touches = append(e.Touches, contentsLine(entries))
+	}
+	e.touchBelow(node, path)
+	return e, nil
+}
+
+// isDangling reports whether a path is a link, wherever it leads: IsSymlink tells only of links whose
+// target exists.
+func isDangling(ctx context.Context, s *session, path string) bool {
+	at := strings.LastIndexByte(path, '\\')
+	if at < 0 {
+		return false
+	}
+	entries, err := entriesOf(ctx, s, path[:at])
+	return err == nil && slices.ContainsFunc(entries.GetEntries(), func(e *listv1.Entry) bool {
+		return strings.EqualFold(e.GetName(), path[at+1:]) && (e.GetType() == listv1.Entry_LINK || e.GetType() == listv1.Entry_MOUNT)
+	})
+}
+
+// contentsLine counts what is in a directory.
+func contentsLine(list *listv1.ListDirectoryResponse) string {
+	counts := map[listv1.Entry_Type]int{}
+	for _, e := range list.GetEntries() {
+		counts[e.GetType()]++
+	}
+	var parts []string
+	for _, kind := range []struct {
+		entry     listv1.Entry_Type
+		one, many string
+	}{
+		{listv1.Entry_DIRECTORY, "directory with what is in it", "directories with what is in them"},
+		{listv1.Entry_FILE, "file", "files"},
+		{listv1.Entry_LINK, "link", "links"},
+		{listv1.Entry_MOUNT, "mounted folder", "mounted folders"},
+		{listv1.Entry_OTHER, "other entry", "other entries"},
+	} {
+		switch n := counts[kind.entry]; n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+kind.one)
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind.many))
+		}
+	}
+	line := "it has " + strings.Join(parts, ", ")
+	if list.GetTruncated() {
+		line += ", and more"
+	}
+	return line
 }
 
 // touchBelow adds the mounts and links below a directory, whose targets stay.

@@ -50,7 +50,7 @@ The published API has no such call, so this needs a csi-proxy that has its own.`
 			long: `Remove the contents of a directory but not the directory (RmdirContents). Removes links,
 but not their targets. Asks for confirmation; scripts use --yes.`,
 			example: `  csi-proxyctl fs rm-contents --yes 'C:\var\lib\kubelet\plugins\x\cache'`,
-		}, removeEffect("remove its contents", "Remove everything in %s?"), removeContents, nil),
+		}, removal{action: "remove its contents", question: "Remove everything in %s?", contents: true}.effect, removeContents, nil),
 		a.leaf(page{
 			use:     "link SOURCE TARGET",
 			short:   "Create a link at TARGET that points to SOURCE",
@@ -69,11 +69,11 @@ but not their targets. Asks for confirmation; scripts use --yes.`,
 func (a *app) rmdir() *cobra.Command {
 	var force bool
 	find := func(ctx context.Context, s *session, args []string) (effect, error) {
-		action := "remove it if it is empty"
+		r := removal{action: "remove it", question: "Remove %s with everything in it?", onlyEmpty: !force}
 		if force {
-			action = "remove it with its contents"
+			r.action = "remove it with its contents"
 		}
-		return removeEffect(action, "Remove %s with everything in it?")(ctx, s, args)
+		return r.effect(ctx, s, args)
 	}
 	c := a.dangerous(page{
 		use:   "rmdir PATH",
@@ -106,12 +106,18 @@ var entryTypes = map[listv1.Entry_Type]string{
 	listv1.Entry_FILE: "file", listv1.Entry_DIRECTORY: "directory", listv1.Entry_LINK: "link", listv1.Entry_MOUNT: "mount",
 }
 
-func listDir(ctx context.Context, s *session, args []string) error {
+// entriesOf lists a directory.
+func entriesOf(ctx context.Context, s *session, path string) (*listv1.ListDirectoryResponse, error) {
 	var response listv1.ListDirectoryResponse
-	err := s.client.Private(ctx, "filesystem", listv1.DirectoryList_ListDirectory_FullMethodName, &listv1.ListDirectoryRequest{Path: args[0]}, &response)
+	err := s.client.Private(ctx, "filesystem", listv1.DirectoryList_ListDirectory_FullMethodName, &listv1.ListDirectoryRequest{Path: path}, &response)
 	if status.Code(err) == codes.Unimplemented {
-		return status.Errorf(codes.Unimplemented, "list %s: this server cannot; upgrade csi-proxy, or run 'dir /a' on the node", args[0])
+		err = status.Errorf(codes.Unimplemented, "list %s: this server cannot; upgrade csi-proxy, or run 'dir /a' on the node", path)
 	}
+	return &response, err
+}
+
+func listDir(ctx context.Context, s *session, args []string) error {
+	response, err := entriesOf(ctx, s, args[0])
 	if err != nil {
 		return err
 	}
