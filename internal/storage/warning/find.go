@@ -280,8 +280,12 @@ func (f *finder) volume(v *inspectv1.Volume) {
 		warn(ReadOnly, "read-only: writes fail", noCommand+"clear the attribute with diskpart, attributes volume clear readonly", affected)
 	}
 	if used, ok := full(v); ok && !readOnly {
+		advice := noCommand + "remove files from it"
+		if drive(v) == "" { // drivers assign no letters
+			advice += ", or grow its claim"
+		}
 		warn(Full, fmt.Sprintf("%s%d%% full: %s of %s used", drive(v), used, printable.Size(v.GetUsedBytes()), printable.Size(v.GetTotalBytes())),
-			noCommand+"remove files from it, or grow its claim", slices.DeleteFunc(affected, isDrive))
+			advice, slices.DeleteFunc(affected, isDrive))
 	}
 	f.lag(v)
 }
@@ -334,7 +338,7 @@ func (f *finder) share(s *inspectv1.Share) {
 	case dead:
 		w := Warning{
 			Kind: DeadShare, Object: object, Text: "Windows says: " + s.GetStatus(), Affects: s.GetLinks(),
-			Advice: "check the server and the network; if the password has changed, run csi-proxyctl smb map SHARE --user USER",
+			Advice: "check the server and the network; if the password has changed, run " + mapAgain(s.GetRemote(), s.GetUser()),
 		}
 		if len(s.GetProblems()) > 0 {
 			w.Text = s.GetProblems()[0]
@@ -354,6 +358,18 @@ func (f *finder) share(s *inspectv1.Share) {
 	}
 }
 
+// mapAgain is the command that maps a share again. Names that are not safe to copy stay out of it.
+func mapAgain(share, user string) string {
+	line := command("smb map", share)
+	if line == "" {
+		line = "csi-proxyctl smb map SHARE"
+	}
+	if user == "" || !quotable(user) {
+		return line + " --user USER"
+	}
+	return line + " --user '" + user + "'"
+}
+
 // unmappedShares warns of shares that links lead into and that are not mapped.
 func (f *finder) unmappedShares() {
 	var shares []string
@@ -370,7 +386,7 @@ func (f *finder) unmappedShares() {
 		f.add(Warning{
 			Kind: DeadShare, Object: Object{Share, share}, Affects: links[share],
 			Text: fmt.Sprintf("not mapped, but links lead into it (%d)", len(links[share])), Run: "csi-proxyctl node heal",
-			Advice: "or map it again with csi-proxyctl smb map SHARE --user USER",
+			Advice: "or map it again with " + mapAgain(share, ""),
 		})
 	}
 }
