@@ -74,6 +74,8 @@ The information comes from the server's inspector. If the server has none, or wi
 			err = webpage.Write(a.env.Out, bad, time.Now())
 		case a.format == output.HTML:
 			err = webpage.Write(a.env.Out, node, time.Now())
+		case problems && a.format == output.Name:
+			err = a.draw(s, bad)
 		case problems:
 			err = s.Value(bad, func() string { return node.DrawProblems(s.Printer, a.width()) })
 		default:

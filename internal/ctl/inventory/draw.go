@@ -351,7 +351,8 @@ func (c canvas) usage(used, total int64, whole bool) string {
 	if whole {
 		of = "of " + output.Size(total)
 	}
-	return fmt.Sprintf("%s %.0f%%%s%s %s", bar, share*100, gap, output.Size(used), of)
+	// Rounded down, as warnings are: only a volume without free space is 100% full.
+	return fmt.Sprintf("%s %d%%%s%s %s", bar, int(share*100), gap, output.Size(used), of)
 }
 
 // session draws an iSCSI session.

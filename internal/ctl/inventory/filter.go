@@ -50,6 +50,9 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 		// A disk that is offline lists no volumes, so that only its warning knows the pods.
 		if f.byUser() && f.users(UsersOf(w)) && (len(f.Disks) == 0 || w.Object.Type == warning.Disk) {
 			kept[w.Object] = true
+			for _, name := range w.Affects { // a disk that hangs does not tell its volumes
+				kept[warning.Object{Type: warning.Volume, ID: name}] = true
+			}
 		}
 	}
 	n.Disks = n.selectDisks(f, kept)
@@ -106,7 +109,8 @@ func (f Filter) volume(v Volume) bool {
 	return f.disks(v.Disks...) && f.users(v.Users) && (!f.Problems || len(v.Warnings) > 0)
 }
 
-// Names returns the disks, volumes, shares and sessions as TYPE/NAME, one of which a command takes.
+// Names returns the disks, volumes, shares, sessions and stale mounts as TYPE/NAME, one of which a
+// command takes.
 func (n Node) Names() []string {
 	var names []string
 	for _, d := range n.Disks {
@@ -120,6 +124,9 @@ func (n Node) Names() []string {
 	}
 	for _, s := range n.Sessions {
 		names = append(names, "session/"+s.Target)
+	}
+	for _, m := range n.StaleMounts {
+		names = append(names, "mount/"+m.Path)
 	}
 	return names
 }

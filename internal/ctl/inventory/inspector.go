@@ -32,8 +32,8 @@ func inspectorTimeout(ctx context.Context) time.Duration {
 	return min(maxInspectorTimeout, time.Until(deadline)/4*3)
 }
 
-// looking is the step while the inspector looks. It gives up on an object that does not answer.
-const looking = "disks and volumes; one that does not answer is left out after 5 s"
+// looking is the step while the inspector looks.
+const looking = "disks and volumes"
 
 // inspect asks the inspector. If it does not answer, missing says why, and the caller asks the
 // API.
