@@ -196,6 +196,10 @@ attack: native ## Attack csi-proxy-sim with each known attack, for ATTACKTIME (5
 	$(GO) test -count=1 -v -timeout=30m ./test/attack -args -attack.sim=$(CURDIR)/bin/csi-proxy-sim -attack.time=$(ATTACKTIME) \
 		$(if $(ATTACKPAGE),-attack.page=$(abspath $(ATTACKPAGE)))
 
+.PHONY: attack-original
+attack-original: build ## Attack csi-proxy.exe and a release of the original under Wine, and write the table of docs/reliability.md
+	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^TestAttacks_Original$$' ./test/wine/suite -args -attack.page=$(CURDIR)/docs/reliability.md
+
 .PHONY: generate
 generate: ## Write the generated code, the reference of csi-proxyctl and the manifests
 	$(GO_TOOLS) build -o ../bin/tools/ ./protogen $(GENERATORS)

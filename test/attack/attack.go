@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -69,6 +71,21 @@ var Attacks = []Attack{
 // the system refuses others, and no server can help it. Named pipes have no such queue.
 const flooding = "connections opened and closed"
 
+// WriteTable replaces the table of a page that a command writes.
+func WriteTable(page, command, table string) error {
+	begin, end := "<!-- "+command+" writes this table -->\n", "<!-- end of the table -->\n"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(text), begin)
+	_, after, foundEnd := strings.Cut(rest, end)
+	if !found || !foundEnd {
+		return fmt.Errorf("%s has no place for the table of %s", page, command)
+	}
+	return os.WriteFile(page, []byte(before+begin+table+end+after), 0o600) //nolint:gosec // the caller names the page
+}
+
 // target is what is attacked.
 type target struct {
 	dial   Dial
@@ -118,23 +135,26 @@ func (t target) open(ctx context.Context) (client, bool) {
 	return client{conn, http2.NewFramer(buffer, nil), buffer}, true
 }
 
-// greet opens a connection and sends what an HTTP/2 client sends first. Answers are read and ignored.
+// greet opens a connection and sends what an HTTP/2 client sends first. Answers are read and ignored, from
+// the start: the pipes of the original have no buffer, and its server sends before it reads.
 func (t target) greet(ctx context.Context) (client, bool) {
-	c, ok := t.greetUnread(ctx)
-	if ok {
-		go func() { _, _ = io.Copy(io.Discard, c.Conn) }() // until it is closed
-	}
-	return c, ok
-}
-
-func (t target) greetUnread(ctx context.Context, settings ...http2.Setting) (client, bool) {
 	c, ok := t.open(ctx)
 	if !ok {
 		return c, false
 	}
+	go func() { _, _ = io.Copy(io.Discard, c.Conn) }() // until it is closed
+	return c, c.greet()
+}
+
+func (t target) greetUnread(ctx context.Context, settings ...http2.Setting) (client, bool) {
+	c, ok := t.open(ctx)
+	return c, ok && c.greet(settings...)
+}
+
+func (c client) greet(settings ...http2.Setting) bool {
 	c.buffer.WriteString(http2.ClientPreface)
 	_ = c.WriteSettings(settings...) // a buffer takes everything
-	return c, c.send()
+	return c.send()
 }
 
 // send sends the frames of the buffer.

@@ -198,7 +198,9 @@ func TestAttacks(t *testing.T) {
 		})
 	}
 	if *page != "" && !t.Failed() {
-		write(t, *page, table.String())
+		if err := WriteTable(*page, "make attack", table.String()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -457,22 +459,4 @@ func (r *result) fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.errors = append(r.errors, err)
-}
-
-// write replaces the table of a page.
-func write(t *testing.T, name, table string) {
-	t.Helper()
-	const begin, end = "<!-- make attack writes this table -->\n", "<!-- end of the table -->\n"
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, foundEnd := strings.Cut(rest, end)
-	if !found || !foundEnd {
-		t.Fatalf("%s has no place for the table", name)
-	}
-	if err := os.WriteFile(name, []byte(before+begin+table+end+after), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

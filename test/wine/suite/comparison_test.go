@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
 var figures = flag.String("figures", "", "`file` for what TestComparison measures; it is skipped without")
@@ -22,14 +24,7 @@ func TestComparison(t *testing.T) {
 	install(t, p, "csi-proxy.exe")
 	compile(t, p, "./test/wine/daemon")
 	goTool(t, "build", "-trimpath", "-ldflags=-s -w", "-o", p.Path(`C:\idle.exe`), "./test/wine/idle")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", p.Path(`C:\original.exe`),
-		"github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy")
-	build.Dir = filepath.Join(root(t), "test", "wine", "original")
-	// It is not part of the workspace, whose client would take the place of its own.
-	build.Env = append(os.Environ(), "GOWORK=off", "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the original: %v\n%s", err, output)
-	}
+	compileOriginal(t, p)
 	run(t, p, `C:\`, nil, daemonTests, "-test.run=^TestComparison$", `-original=C:\original.exe`, `-idle=C:\idle.exe`, `-figures=C:\figures.txt`)
 	measured, err := os.ReadFile(p.Path(`C:\figures.txt`))
 	if err != nil {
@@ -37,5 +32,18 @@ func TestComparison(t *testing.T) {
 	}
 	if err := os.WriteFile(*figures, measured, 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// compileOriginal installs a release of the original.
+func compileOriginal(t *testing.T, p *prefix.Prefix) {
+	t.Helper()
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", p.Path(`C:\original.exe`),
+		"github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy")
+	build.Dir = filepath.Join(root(t), "test", "wine", "original")
+	// It is not part of the workspace, whose client would take the place of its own.
+	build.Env = append(os.Environ(), "GOWORK=off", "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the original: %v\n%s", err, output)
 	}
 }

@@ -3,10 +3,13 @@
 package suite
 
 import (
+	"flag"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/test/attack"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
@@ -18,7 +21,7 @@ func TestDaemon(t *testing.T) {
 	install(t, p, "csi-proxy.exe")
 	compile(t, p, "./test/wine/daemon")
 	interrupt(t, p, `C:\csi-proxy.exe`)
-	run(t, p, `C:\`, nil, daemonTests, "-test.skip=^TestAttack$")
+	run(t, p, `C:\`, nil, daemonTests, "-test.skip=^TestAttack")
 }
 
 // TestAttacks attacks csi-proxy.exe on its pipes, as test/attack does csi-proxy-sim on its sockets.
@@ -27,6 +30,27 @@ func TestAttacks(t *testing.T) {
 	install(t, p, "csi-proxy.exe")
 	compile(t, p, "./test/wine/daemon")
 	run(t, p, `C:\`, nil, daemonTests, "-test.run=^TestAttack$")
+}
+
+var attackPage = flag.String("attack.page", "", "`file` whose table TestAttacks_Original rewrites; it is skipped without")
+
+// TestAttacks_Original attacks csi-proxy.exe and a release of the original.
+func TestAttacks_Original(t *testing.T) {
+	if *attackPage == "" {
+		t.Skip("make attack-original asks for it")
+	}
+	p := open(t)
+	install(t, p, "csi-proxy.exe")
+	compile(t, p, "./test/wine/daemon")
+	compileOriginal(t, p)
+	run(t, p, `C:\`, nil, daemonTests, "-test.run=^TestAttack_Original$", `-original=C:\original.exe`, `-figures=C:\attacks.txt`)
+	table, err := os.ReadFile(p.Path(`C:\attacks.txt`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := attack.WriteTable(*attackPage, "make attack-original", string(table)); err != nil {
+		t.Error(err)
+	}
 }
 
 // interrupt starts a program in a console, lets clients talk to it, and presses Ctrl+C, which
