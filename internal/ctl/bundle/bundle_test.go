@@ -110,6 +110,7 @@ func TestRemoveSecrets(t *testing.T) {
 		{`Authorization: Basic aHVudGVyMg==hunter2`, `Authorization`},
 		{"-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----\nnext", "next"},
 		{"-----BEGIN PRIVATE KEY-----\nhunter2", ""},
+		{"hunter2+/\nhunter2==\n-----END PRIVATE KEY-----\nnext", "next"},
 		{`got eyJhbGciOiJ.eyJodW50ZXIy.hunter2 from it`, `from it`},
 		{`Passwd='hunter2 and more'; x=1`, `x=1`},
 		{`pwd = hunter2`, `pwd`},

@@ -43,8 +43,8 @@ var secrets = []struct {
 	{regexp.MustCompile(`(?i)(` + word + `[\w.-]*["']?\s*[:=]\s*)[^\s,;&"'{}\[\]\\]+`), "${1}" + removed},
 }
 
-// pem is a key, which has many lines.
-var pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+// pem is a key, which has many lines. A log can begin or end in it.
+var pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)|\A[A-Za-z0-9+/=\s]*-----END [A-Z ]*PRIVATE KEY-----`)
 
 // hints are in every line with a secret that the patterns find. Most lines have none, and patterns are
 // slow.

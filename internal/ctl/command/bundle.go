@@ -282,8 +282,11 @@ func tail(file string) ([]byte, error) {
 	const limit = bundle.MaxPart
 	offset := max(0, info.Size()-limit)
 	text, err := io.ReadAll(io.NewSectionReader(opened, offset, limit))
-	if _, rest, found := bytes.Cut(text, []byte("\n")); offset > 0 && found { // the first line is cut
-		text = rest
+	if offset > 0 { // the first line is cut, maybe in a secret
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+		if len(text) == 0 && err == nil {
+			err = fmt.Errorf("the last line has more than %s", printable.Size(limit))
+		}
 	}
 	return text, err
 }

@@ -160,6 +160,21 @@ func TestSupportBundle_NoDaemon(t *testing.T) {
 	}
 }
 
+// TestSupportBundle_LongLine: of a line that does not fit, nothing is kept, and the bundle says so.
+func TestSupportBundle_LongLine(t *testing.T) {
+	dir := t.TempDir()
+	for name, log := range map[string]string{"with an end": strings.Repeat("x", bundle.MaxPart+1) + "\n", "without": strings.Repeat("x", bundle.MaxPart+1)} {
+		logFile := filepath.Join(dir, "log")
+		if err := os.WriteFile(logFile, []byte(log), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := run(t.Context(), "/none", "", "support-bundle", "-o", filepath.Join(dir, name), "--log-file", logFile)
+		if r.code != command.ExitOK || !strings.Contains(r.out, "the last line has more than 4.0 MiB\n") {
+			t.Errorf("%s: %v", name, r)
+		}
+	}
+}
+
 // TestSupportBundle_File: a bundle replaces no file without --force, never writes through a link, and others
 // cannot read it even if they could read the file that it replaces. A failure leaves nothing behind.
 func TestSupportBundle_File(t *testing.T) {
