@@ -24,6 +24,7 @@ func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
 	skip := make([]bool, len(devices))
 	unanswered := make([]questions, len(devices))
 	failures := parallel.Each(ctx, len(devices), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+		defer beginWait(ctx, "disk "+string(devices[i]))()
 		found[i], unanswered[i], skip[i] = l.disk(ctx, devices[i])
 		return nil
 	})

@@ -97,12 +97,25 @@ func (m *meter) show(ctx context.Context) {
 		return
 	}
 	if m.width != nil {
-		if width := m.width() - 1; width > 0 && len([]rune(line)) > width { // a line that wraps cannot be erased
-			line = string([]rune(line)[:width-1]) + "…"
-		}
+		line = fit(line, m.width()-1)
 	}
 	_, _ = io.WriteString(m.err, eraseLine+line)
 	m.shown = true
+}
+
+// fit cuts the middle out of a line, because a line that wraps cannot be erased. The time at its end
+// stays, and so do the digits of a device before it.
+func fit(line string, width int) string {
+	const end = 32
+	text := []rune(line)
+	switch {
+	case width <= 0 || len(text) <= width:
+		return line
+	case width <= 2*end:
+		return string(text[:width-1]) + "…"
+	default:
+		return string(text[:width-1-end]) + "…" + string(text[len(text)-end:])
+	}
 }
 
 // line is the text, or nothing if nothing has taken long.

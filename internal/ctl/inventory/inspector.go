@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
@@ -46,8 +51,8 @@ func (s Source) inspect(ctx context.Context, request *inspectv1.DescribeNodeRequ
 	conn, err := s.Endpoints.Dial(limited, endpoint.Name{Group: inspectorGroup, Version: endpoint.Newest(inspectorGroup)})
 	if err == nil {
 		defer conn.Close()
-		end := s.Client.Begin(limited, looking)
-		response, err = inspectv1.NewInspectorClient(conn).DescribeNode(limited, request)
+		rename, end := s.Client.BeginNamed(limited, looking)
+		response, err = describeNode(limited, conn, request, rename)
 		end()
 	}
 	switch {
@@ -66,6 +71,38 @@ func (s Source) inspect(ctx context.Context, request *inspectv1.DescribeNodeRequ
 	default:
 		return nil, "the inspector failed: " + Reason(err), nil
 	}
+}
+
+// waitsHeader names the objects that the inspector waits for. A server that has such objects sends it
+// before its answer.
+const waitsHeader = "csi-proxy-waits-bin"
+
+// describeNode asks the inspector, and says what it waits for as soon as the server tells.
+func describeNode(ctx context.Context, conn *grpc.ClientConn, request *inspectv1.DescribeNodeRequest, waitsFor func(what string)) (*inspectv1.DescribeNodeResponse, error) {
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{}, inspectv1.Inspector_DescribeNode_FullMethodName) // a unary call hides headers until it ends
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) { // RecvMsg has the reason for EOF
+		return nil, err
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		header, err := stream.Header()
+		if names := header.Get(waitsHeader); err == nil && len(names) > 0 {
+			for i, name := range names {
+				name, _, _ = strings.Cut(strings.Replace(name, `\\?\`, "", 1), "#{") // without the class of the device
+				names[i] = printable.Text(name)
+			}
+			waitsFor(strings.Join(names, ", "))
+		}
+	})
+	defer wg.Wait()
+	var response inspectv1.DescribeNodeResponse
+	if err := stream.RecvMsg(&response); err != nil {
+		return nil, err
+	}
+	return &response, nil
 }
 
 var states = map[inspectv1.Volume_State]State{

@@ -3,6 +3,11 @@ package grpcapi
 import (
 	"context"
 	"math"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -50,11 +55,46 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 	if in.Sessions {
 		parts = append(parts, node.Sessions)
 	}
-	found, err := s.inspector.Describe(ctx, parts...)
+	var waits node.Waits
+	defer tellWaits(ctx, &waits)()
+	found, err := s.inspector.Describe(node.WithWaits(ctx, &waits), parts...)
 	if err != nil {
 		return nil, err
 	}
 	return WireNode(found), nil
+}
+
+const (
+	// waitsHeader is the header with the objects that the inspector still waits for after patience, so
+	// that a caller can name them before the answer comes. csi-proxyctl shows them.
+	waitsHeader = "csi-proxy-waits-bin"
+	// patience is shorter than a person's, and much longer than a healthy node takes.
+	patience = 1500 * time.Millisecond
+	// maxWaits is how many objects the header names.
+	maxWaits = 4
+)
+
+// tellWaits sends the header if there is no answer in time. The caller calls stop before it answers.
+func tellWaits(ctx context.Context, waits *node.Waits) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		case <-timer.C:
+			header := metadata.MD{}
+			names := waits.Names()
+			header.Append(waitsHeader, names[:min(len(names), maxWaits)]...)
+			_ = grpc.SendHeader(ctx, header) // without it, the answer comes all the same
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
 }
 
 // WireNode is a description as the inspector sends it.
