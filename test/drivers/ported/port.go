@@ -46,7 +46,7 @@ type port struct {
 type edit struct{ file, old, text string }
 
 func ports() []port {
-	return []port{elasticBlockStore(), computeDisk(), share()}
+	return []port{elasticBlockStore(), computeDisk(), azureDisk(), share()}
 }
 
 func elasticBlockStore() port {
@@ -78,6 +78,21 @@ func computeDisk() port {
 			"pkg/mount-manager/statter_linux.go", "pkg/resizefs/resizefs_linux.go",
 		},
 		asks: map[string][]string{"pkg/gce-pd-csi-driver/node.go": {"os.Lstat", "runtime.GOOS"}},
+	}
+}
+
+func azureDisk() port {
+	return port{
+		name:   "azuredisk",
+		module: fetch.Module{Path: "sigs.k8s.io/azuredisk-csi-driver", Version: "v1.30.0"},
+		main:   "./pkg/azurediskplugin",
+		deleted: []string{
+			"pkg/azuredisk/azure_common_windows.go",
+			"pkg/mounter/safe_mounter_host_process_windows.go", "pkg/mounter/safe_mounter_v1beta_windows.go", "pkg/mounter/safe_mounter_windows.go",
+			"pkg/os/disk/disk.go", "pkg/os/disk/types.go", "pkg/os/filesystem/filesystem.go", "pkg/os/volume/volume.go",
+		},
+		aside: []string{"pkg/azuredisk/azure_common_linux.go", "pkg/azuredisk/azure_common_darwin.go", "pkg/mounter/safe_mounter_unix.go"},
+		asks:  map[string][]string{"pkg/azuredisk/nodeserver.go": {"os.ReadDir", "runtime.GOOS"}},
 	}
 }
 
