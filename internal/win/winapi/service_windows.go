@@ -79,7 +79,7 @@ func (s Service) ShutdownTime() (time.Duration, error) {
 
 // SetShutdownTime sets what ShutdownTime returns.
 func (s Service) SetShutdownTime(d time.Duration) error {
-	milliseconds := uint32(min(max(d/time.Millisecond, 0), math.MaxInt32)) //nolint:gosec // it fits
+	milliseconds := uint32(min(max(d/time.Millisecond, 0), math.MaxInt32))
 	return Error(windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&milliseconds))))
 }
 
