@@ -61,11 +61,11 @@ func (c *Client) BeginNamed(ctx context.Context, what string) (rename func(what 
 	}
 }
 
-// nameLate names the object in the error of a call that took too long. A server that says more keeps
-// its words.
+// nameLate names the object in the error of a call that took too long, whether the server or we noticed
+// it first. A server that says more keeps its words.
 func nameLate(err error, path string, request proto.Message) error {
 	s, ok := status.FromError(err)
-	if !ok || s.Code() != codes.DeadlineExceeded || s.Message() != context.DeadlineExceeded.Error() && s.Message() != lateText {
+	if !ok || s.Code() != codes.DeadlineExceeded || !strings.HasSuffix(s.Message(), context.DeadlineExceeded.Error()) && s.Message() != lateText {
 		return err
 	}
 	return status.Errorf(codes.DeadlineExceeded, "%s: %s did not answer in time", step(path), object(request))

@@ -74,9 +74,10 @@ func TestPending(t *testing.T) {
 func TestNameLate(t *testing.T) {
 	request := &diskv1.GetDiskStatsRequest{DiskNumber: 5}
 	for text, want := range map[string]string{
-		context.DeadlineExceeded.Error(): "get disk stats: disk 5 did not answer in time",
-		lateText:                         "get disk stats: disk 5 did not answer in time",
-		"get size of disk 5: late":       "get size of disk 5: late",
+		context.DeadlineExceeded.Error():                "get disk stats: disk 5 did not answer in time",
+		"get size of disk 5: context deadline exceeded": "get disk stats: disk 5 did not answer in time",
+		lateText:                   "get disk stats: disk 5 did not answer in time",
+		"get size of disk 5: late": "get size of disk 5: late",
 	} {
 		got := status.Convert(nameLate(status.Error(codes.DeadlineExceeded, text), "/v1.Disk/GetDiskStats", request))
 		if got.Message() != want || got.Code() != codes.DeadlineExceeded {
