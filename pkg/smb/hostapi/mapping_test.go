@@ -309,7 +309,7 @@ func TestNames_CaseOfWindows(t *testing.T) {
 	for i, name := range names {
 		wantContent(t, node, many(work+`\pods\l`, i)+`\file`, name)
 	}
-	must(t, mapTo(host, "\\\\files\\\u03c2\u03c3", many(work+`\pods\m`, 0)))
+	must(t, mapTo(host, "\\\\files\\\u03c3\u03c3", many(work+`\pods\m`, 0)))
 	if all, err := node.SMBMappings(t.Context()); err != nil || len(all) != len(names) {
 		t.Errorf("the mappings are %v, %v", all, err)
 	}
