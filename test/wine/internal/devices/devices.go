@@ -30,10 +30,10 @@ const FirstDisk = 7
 // entries. So the daemon has to ask for SCSI addresses and to go through all volumes.
 const Odd = "odd"
 
-// Presets lists the names that Model takes. That of a node with mounts is not among them: the
-// files are Wine's own.
+// Presets lists the names that Model takes. Those of nodes with mounts are not among them: the
+// files are Wine's own. Nor could the rig start with the disk of "broken" that never answers.
 func Presets() []string {
-	names := slices.DeleteFunc(winsim.Presets(), func(name string) bool { return name == "busy" })
+	names := slices.DeleteFunc(winsim.Presets(), func(name string) bool { return name == "busy" || name == "broken" })
 	return append(names, Odd)
 }
 
