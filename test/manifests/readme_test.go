@@ -67,19 +67,22 @@ func TestReadme_Scrape(t *testing.T) {
 	if example == nil {
 		t.Fatal("there is no example")
 	}
-	var jobs []struct {
-		Name      string `yaml:"job_name"`
-		Discovery []struct {
-			Role       string
-			Namespaces struct{ Names []string }
-		} `yaml:"kubernetes_sd_configs"`
-		Relabel []*relabel.Config `yaml:"relabel_configs"`
+	var config struct {
+		Jobs []struct {
+			Name      string `yaml:"job_name"`
+			Discovery []struct {
+				Role       string
+				Namespaces struct{ Names []string }
+			} `yaml:"kubernetes_sd_configs"`
+			Relabel []*relabel.Config `yaml:"relabel_configs"`
+		} `yaml:"scrape_configs"`
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(string(example[1])))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&jobs); err != nil {
+	if err := decoder.Decode(&config); err != nil {
 		t.Fatal(err)
 	}
+	jobs := config.Jobs
 	if len(jobs) != 1 || jobs[0].Name != "csi-proxy" || jobs[0].Discovery[0].Role != "pod" || jobs[0].Discovery[0].Namespaces.Names[0] != release.Namespace {
 		t.Errorf("%+v", jobs)
 	}
