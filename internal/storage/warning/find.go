@@ -208,7 +208,7 @@ const (
 // they detach them, and Windows keeps new disks offline by its SAN policy until a driver brings them
 // online. Such a disk is as it should be: no mount and no link leads to it.
 //
-// If links were not searched, only a blank disk is certainly not needed. A disk that Windows keeps
+// If not all links are known, only a blank disk is certainly not needed. A disk that Windows keeps
 // offline because another has its id is never as it should be.
 func (f *finder) offline(d *inspectv1.Disk) {
 	affected := f.behind(d)
@@ -223,7 +223,7 @@ func (f *finder) offline(d *inspectv1.Disk) {
 		text = "offline: one path leads to it"
 	case paths > 1:
 		text = fmt.Sprintf("offline: %d paths lead to it", paths)
-	case f.node.GetLinksSearched() || blank:
+	case f.allLinksKnown() || blank:
 		for _, name := range affected {
 			f.explained[name] = true
 		}
@@ -240,6 +240,9 @@ func (f *finder) offline(d *inspectv1.Disk) {
 	}
 	f.add(w)
 }
+
+// allLinksKnown reports whether no link can lead to an object besides those of the description.
+func (f *finder) allLinksKnown() bool { return f.node.GetLinksSearched() && !f.node.GetLinksFailed() }
 
 func countPaths(names []string) (n int) {
 	for _, name := range names {
@@ -349,7 +352,7 @@ func (f *finder) share(s *inspectv1.Share) {
 			f.add(Warning{Kind: NoAnswer, Object: object, Text: text, Advice: "look again in a minute, or read the daemon's log"})
 		}
 	}
-	if s.GetRemovalWaits() && f.node.GetLinksSearched() && len(s.GetLinks()) == 0 {
+	if s.GetRemovalWaits() && f.allLinksKnown() && len(s.GetLinks()) == 0 {
 		w := Warning{Kind: WaitingRemoval, Object: object, Text: "a driver has unmapped it, no link uses it, and it is still mapped", Run: command("smb unmap", s.GetRemote())}
 		if w.Run == "" {
 			w.Advice = "unmap it with csi-proxyctl smb unmap SHARE"

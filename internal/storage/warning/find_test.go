@@ -80,6 +80,14 @@ var cases = map[string]struct {
 		&inspectv1.DescribeNodeResponse{Disks: disks{disk(1, 1, offline)}},
 		"offline: disk 1: csi-proxyctl disk online 1: ",
 	},
+	// A link that the search has missed may need the disk, or the share.
+	"offline, links failed": {
+		&inspectv1.DescribeNodeResponse{Disks: disks{disk(1, 1, offline)}, LinksSearched: true, LinksFailed: true},
+		"offline: disk 1: csi-proxyctl disk online 1: ",
+	},
+	"waiting removal, links failed": {
+		&inspectv1.DescribeNodeResponse{Shares: []*inspectv1.Share{{Remote: `\\a\left`, Status: "ok", RemovalWaits: new(true)}}, LinksSearched: true, LinksFailed: true}, "",
+	},
 	"offline, blank, links unknown": {
 		&inspectv1.DescribeNodeResponse{Disks: disks{disk(1, 1, offline, func(d *inspectv1.Disk) { d.PartitionStyle, d.Partitions = "RAW", nil })}}, "",
 	},
