@@ -1,5 +1,5 @@
 // Package bundle collects what support asks for in one zip file. A part that fails does not stop the
-// others, and no part contains secrets.
+// others. What looks like a secret is removed from all of them.
 package bundle
 
 import (

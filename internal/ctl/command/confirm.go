@@ -48,7 +48,8 @@ func (e effect) text() string {
 }
 
 // dangerous makes a command that asks before it runs, unless --yes is set or find says that
-// nothing would change. It also asks if find expects the server to refuse, because find can be wrong. harmless, if it is not nil, says that there is nothing to ask.
+// nothing would change. It also asks if find expects the server to refuse, because find can be wrong.
+// harmless, if it is not nil, says that there is nothing to ask.
 func (a *app) dangerous(p page, find func(ctx context.Context, s *session, args []string) (effect, error), run runner, harmless func() bool) *cobra.Command {
 	var yes, dryRun bool
 	c := a.interactive(p, 1, func(ctx context.Context, s *session, args []string) error {
@@ -224,19 +225,11 @@ func formatEffect(ctx context.Context, s *session, args []string) (effect, error
 	if err != nil {
 		return e, err
 	}
-	all := append([]inventory.Volume{}, node.Volumes...)
-	for _, d := range node.Disks {
-		for _, p := range d.Partitions {
-			if p.Volume != nil {
-				all = append(all, *p.Volume)
-			}
-		}
-	}
 	found := false
-	for _, v := range all {
+	for _, v := range node.AllVolumes() {
 		if strings.EqualFold(v.ID, id) {
 			found = true
-			e.touch(v)
+			e.touch(v.Volume)
 			if v.State == inventory.Formatted {
 				e.Action = "keep the file system, or destroy it if the daemon runs with -format-existing or is the original"
 			}
@@ -368,15 +361,7 @@ func (e *effect) touchBelow(node inventory.Node, dir string) {
 			}
 		}
 	}
-	all := append([]inventory.Volume{}, node.Volumes...)
-	for _, d := range node.Disks {
-		for _, p := range d.Partitions {
-			if p.Volume != nil {
-				all = append(all, *p.Volume)
-			}
-		}
-	}
-	for _, v := range all {
+	for _, v := range node.AllVolumes() {
 		add(": a mount of volume "+inventory.ShortID(v.ID)+", whose files stay", v.MountPaths...)
 		add(": a link to volume "+inventory.ShortID(v.ID)+", whose files stay", v.Links...)
 	}

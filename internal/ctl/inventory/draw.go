@@ -60,7 +60,7 @@ func (n Node) Tree(p *output.Printer, width int) output.Branch {
 // problems returns the line with the counts, and the problems below it.
 func (c canvas) problems(n Node) output.Branch {
 	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
-	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.allVolumes()), "volume"))
+	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.AllVolumes()), "volume"))
 	if warnings := len(n.Problems); warnings > 0 {
 		summary += c.Paint(output.Warning, count(warnings, "warning"))
 	} else {
@@ -75,7 +75,7 @@ func (c canvas) problems(n Node) output.Branch {
 
 // Counts returns how many disks, volumes and warnings the node has.
 func (n Node) Counts() (disks, volumes, warnings int) {
-	return len(n.Disks), len(n.allVolumes()), len(n.Problems)
+	return len(n.Disks), len(n.AllVolumes()), len(n.Problems)
 }
 
 func count(n int, noun string) string {

@@ -116,7 +116,7 @@ func (n Node) Names() []string {
 	for _, d := range n.Disks {
 		names = append(names, "disk/"+d.object().ID)
 	}
-	for _, v := range n.allVolumes() {
+	for _, v := range n.AllVolumes() {
 		names = append(names, "volume/"+ShortID(v.ID))
 	}
 	for _, s := range n.Shares {

@@ -315,7 +315,7 @@ func (s Source) Volumes(ctx context.Context) ([]LocatedVolume, error) {
 	if err != nil {
 		return nil, err
 	}
-	return node.allVolumes(), nil
+	return node.AllVolumes(), nil
 }
 
 // VolumesOn lists the volumes that ListVolumesOnDisk returns for a disk or a partition.
@@ -334,7 +334,7 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]Locate
 		response = &inspectv1.DescribeNodeResponse{Disks: []*inspectv1.Disk{found}, Volumes: volumes}
 	}
 	node := fromDescription(response)
-	known := node.allVolumes()
+	known := node.AllVolumes()
 	volumes := make([]LocatedVolume, 0, len(ids))
 	for _, id := range ids {
 		i := slices.IndexFunc(known, func(v LocatedVolume) bool { return v.ID == id })
@@ -348,7 +348,8 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]Locate
 	return volumes, nil
 }
 
-func (n *Node) allVolumes() []LocatedVolume {
+// AllVolumes returns the volumes of all disks, and those that are not one partition of one disk.
+func (n *Node) AllVolumes() []LocatedVolume {
 	var all []LocatedVolume
 	for _, disk := range n.Disks {
 		for _, p := range disk.Partitions {
