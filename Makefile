@@ -178,13 +178,14 @@ report: ## Write the tables and plots of docs/performance.md from the results of
 	$(GO) run ./hack/benchreport -root . $(BENCH_OUTPUT)/native.txt $(BENCH_OUTPUT)/wine.txt
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
-# others still run; its testdata has what it found. Some are in modules outside go.work.
+# others still run; its testdata has what it found. Some are in modules outside go.work. Up to Go 1.26, the
+# end of FUZZTIME by itself can fail a test that has found nothing (golang/go#75804); that is no failure here.
 .PHONY: fuzz
 fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 	@$(GREP_TESTS) -Ho '^func Fuzz[[:alnum:]_]*' . | sed 's|/[^/]*:func | |' | \
 		xargs -P $(FUZZJOBS) -L 1 sh -c 'output=$$(GOWORK=off $(GO) -C "$$1" test -run "^$$" -fuzz "^$$2$$" -parallel 1 -fuzztime $(FUZZTIME) -fuzzminimizetime 20x . 2>&1); \
 		result=$$?; echo "$$1 $$2: $$(echo "$$output" | grep "^fuzz: elapsed" | tail -1)"; \
-		[ $$result = 0 ] || { echo "$$output"; exit 1; }' fuzz
+		[ $$result = 0 ] || echo "$$output" | grep -A1 "^--- FAIL: Fuzz" | grep -qx "    context deadline exceeded" || { echo "$$output"; exit 1; }' fuzz
 
 .PHONY: soak
 soak: ## Run 64 clients on a node with faults, for SOAKTIME (60s), with SEED (1)
