@@ -25,7 +25,14 @@ const (
 const maxArriving = 1024
 
 // maxOpen is the number of requests of one process that have no answer yet, or whose answer is not read.
-const maxOpen = 7 << 10
+// Each is a goroutine that competes with those of other clients: with 7,000 of them, others wait for
+// half a second.
+const maxOpen = 1024
+
+// maxResets is the number of requests without an answer that one process can cancel in a second. gRPC begins
+// to work on a request before it sees that it is canceled. 500 callers with a deadline of half a second each
+// are below it.
+const maxResets = 2000
 
 // maxArrivingBytes is the limit of such requests of one connection. It is enough for maxConcurrentStreams
 // paths of the greatest length, and for sixteen of the largest requests.
@@ -178,6 +185,7 @@ func (c *connection) unlock(before tally) {
 // observe follows the requests in what the client sends, and returns why the connection must end.
 func (c *connection) observe(b []byte, now int64) (problem string) {
 	before := c.lock()
+	resets := int64(0)
 	for len(b) > 0 {
 		if c.preface > 0 {
 			n := min(c.preface, len(b))
@@ -192,9 +200,12 @@ func (c *connection) observe(b []byte, now int64) (problem string) {
 		} else if i := c.find(c.in.stream()); i >= 0 && c.in.kind() == http2.FrameData {
 			c.spend(&c.streams[i], int64(len(payload)))
 		}
-		if c.in.whole() {
-			c.frameEnds()
+		if c.in.whole() && c.frameEnds() {
+			resets++
 		}
+	}
+	if resets > 0 && c.client.reset(resets, now) > maxResets {
+		problem = reasonReset
 	}
 	if c.arrivingBytes > maxArrivingBytes {
 		problem = reasonArriving
@@ -238,17 +249,21 @@ func slack(length int) int64 {
 	return 0
 }
 
-// frameEnds looks at a frame from the client that is complete.
-func (c *connection) frameEnds() {
+// frameEnds looks at a frame from the client that is complete. It reports whether the client has canceled
+// a request that has no answer.
+func (c *connection) frameEnds() (canceled bool) {
 	switch c.in.kind() {
 	case http2.FrameData, http2.FrameHeaders:
 		if i := c.find(c.in.stream()); i >= 0 && c.in.has(http2.FlagDataEndStream) && !c.streams[i].arrived {
 			c.arrive(&c.streams[i])
 		}
 	case http2.FrameRSTStream:
+		i := c.find(c.in.stream())
+		canceled = i >= 0 && c.streams[i].answered == 0
 		c.finish(c.in.stream())
 	default:
 	}
+	return canceled
 }
 
 // find returns the index of a stream, or -1. Most streams are the last one.

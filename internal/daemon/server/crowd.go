@@ -34,6 +34,7 @@ const (
 	reasonHeld       = "requests take too much memory" // of all clients, this one has most
 	reasonWatching   = "too many watches"
 	reasonOpen       = "too many requests at once"
+	reasonReset      = "too many requests canceled"
 )
 
 // ConnectionObserver is an Observer that also sees connections. Its methods are called concurrently and
@@ -79,6 +80,16 @@ type process struct {
 	open        atomic.Int64 // requests without an answer
 	refused     atomic.Int64 // requests, since the last sweep
 	waiting     atomic.Int64 // connections that are not let in yet, because of a penalty
+	second      atomic.Int64 // for which resets counts
+	resets      atomic.Int64 // requests that it has canceled
+}
+
+// reset counts canceled requests, and returns how many there were in this second.
+func (p *process) reset(n, now int64) int64 {
+	if second := now / int64(time.Second); p.second.Swap(second) != second {
+		p.resets.Store(0)
+	}
+	return p.resets.Add(n)
 }
 
 // note is what has not been logged.

@@ -410,7 +410,7 @@ func TestLimits_Open(t *testing.T) {
 		return true, nil
 	}, patient)
 	defer close(finish)
-	const connections = 41
+	const connections = 7
 	refused := make(chan bool, connections)
 	for range connections {
 		c := r.greet()
@@ -425,8 +425,49 @@ func TestLimits_Open(t *testing.T) {
 		}
 	}
 	if !<-refused && !strings.Contains(logged(r.logger), `reason="too many requests at once"`) {
-		t.Error("7380 calls are open, and the first answer is no refusal")
+		t.Error("1260 calls are open, and the first answer is no refusal")
 	}
+}
+
+// TestLimits_Resets: a client that cancels some requests gets its other answers. One that begins and
+// cancels requests without end loses its connection.
+func TestLimits_Resets(t *testing.T) {
+	r := start(t, always, patient)
+	c := r.greet()
+	id := uint32(1)
+	cancel := func() error {
+		defer func() { id += 2 }()
+		if err := c.whole(id); err != nil {
+			return err
+		}
+		return c.WriteRSTStream(id, http2.ErrCodeCancel)
+	}
+	for range 1000 {
+		if err := cancel(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.whole(id); err != nil {
+		t.Fatal(err)
+	}
+	for answered := false; !answered; {
+		frame, err := until[*http2.HeadersFrame](c)
+		if err != nil {
+			t.Fatalf("1000 requests were canceled, and the next one: %v", err)
+		}
+		answered = frame.StreamID == id && frame.StreamEnded()
+	}
+	id += 2
+	var err error
+	for n := 0; n < 100_000 && err == nil; n++ {
+		err = cancel()
+	}
+	if err == nil {
+		c.mustGoAway(t, "too many requests canceled")
+	} else if !strings.Contains(logged(r.logger), `reason="too many requests canceled"`) {
+		t.Errorf("the connection ended with %v, and the log does not say why", err)
+	}
+	r.mustServe()
 }
 
 // TestLimits_ArrivingTime: a request whose message does not follow costs its client the connection.

@@ -11,7 +11,7 @@ var limits = []limit{
 	{"Connections of a process to an endpoint before it counts as a hoarder", "{fewConnections}", "internal/daemon/server/places.go"},
 	{"Connections, and memory, of clients that have had no answer and wait for none", "one in {strangersShare} of all, then they go first", "internal/daemon/server/places.go"},
 	{"A request between its headers and its end", "{DefaultArrivalTimeout}, then its connection is closed", "internal/daemon/server/server.go"},
-	{"Requests of a process", "{maxOpen} without an answer, {maxArriving} that are not complete; more are refused", "internal/daemon/server/connection.go"},
+	{"Requests of a process", "{maxOpen} without an answer, {maxArriving} that are not complete: more are refused; {maxResets} that it cancels in a second", "internal/daemon/server/connection.go"},
 	{"Requests of a connection that are not complete", "{maxArrivingBytes:B}", "internal/daemon/server/connection.go"},
 	{"Health watches per connection", "{maxWatches}", "internal/daemon/server/connection.go"},
 	{"Refused requests of a process between two looks for slow clients", "{maxRefused}; each further one costs it a connection", "internal/daemon/server/connection.go"},
