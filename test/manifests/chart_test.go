@@ -104,6 +104,7 @@ func TestSchema(t *testing.T) {
 		`allowedServices: ["MSiSCSI,vds"]`:                   "allowedServices/0",
 		`pipeSecurityDescriptor: everyone`:                   "pipeSecurityDescriptor",
 		`requirePrivacy: "yes"`:                              "requirePrivacy",
+		`mitigations: "off"`:                                 "mitigations",
 		`healStaleMounts: on`:                                "healStaleMounts", // a boolean, in YAML
 		`healStaleMounts: ""`:                                "healStaleMounts",
 		`format: {allocationUnitSize: 3000}`:                 "format/allocationUnitSize",

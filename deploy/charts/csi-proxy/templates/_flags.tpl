@@ -34,6 +34,9 @@
 {{- end }}
 - -stop-timeout={{ int .Values.stopTimeoutSeconds }}s
 - -memory-limit={{ int .Values.memoryLimitMiB }}MiB
+{{- if not .Values.mitigations }}
+- -mitigations=false
+{{- end }}
 {{- if eq .Values.metrics.bind "loopback" }}
 - -metrics-bind-address=127.0.0.1:{{ int .Values.metrics.port }}
 {{- else if eq .Values.metrics.bind "node" }}
