@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
@@ -55,8 +54,13 @@ type DiskNode struct {
 // Disk runs the cases of the disk group. newNode is called once per case.
 func Disk(t *testing.T, newNode func(t *testing.T) DiskNode) {
 	t.Helper()
-	runCases(t, diskCases, func(r runner) (*diskNode, []string) {
-		n := &diskNode{DiskNode: newNode(r.t), runner: r}
+	runCases(t, DiskCases(), newNode)
+}
+
+// DiskCases returns the cases of the disk group.
+func DiskCases() []Case[DiskNode] {
+	return published(diskCases, func(r runner, node DiskNode) (*diskNode, []string) {
+		n := &diskNode{DiskNode: node, runner: r}
 		return n, n.Lacks
 	})
 }
@@ -190,27 +194,15 @@ var diskCases = []testCase[*diskNode]{
 		n.unchanged(n.Empty, func() { n.mustPartition(n.Empty) })
 	}},
 	{name: "concurrent PartitionDisk of one disk all succeed", run: func(n *diskNode) {
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				if err := n.partition(n.Empty); err != nil {
-					n.t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+		n.atOnce("PartitionDisk", func() error { return n.partition(n.Empty) })
 		n.wantVolumes(n.Empty, 1)
 	}},
 	{name: "concurrent PartitionDisk of several disks all succeed", run: func(n *diskNode) {
-		var wg sync.WaitGroup
+		var calls []func() error
 		for _, number := range append(n.Others, n.Empty) {
-			wg.Go(func() {
-				if err := n.partition(number); err != nil {
-					n.t.Error(err)
-				}
-			})
+			calls = append(calls, func() error { return n.partition(number) })
 		}
-		wg.Wait()
+		n.together("PartitionDisk", calls...)
 		for _, number := range append(n.Others, n.Empty) {
 			n.wantVolumes(number, 1)
 		}
@@ -229,22 +221,17 @@ var diskCases = []testCase[*diskNode]{
 	{name: "PartitionDisk leaves disks with partitions alone", run: func(n *diskNode) {
 		n.need("disks with partitions", len(n.Used) > 0)
 		for name, number := range n.Used {
-			n.t.Run(name, func(t *testing.T) {
-				n := &diskNode{n.DiskNode, runner{t}}
-				n.unchanged(number, func() { n.mustPartition(number) })
-			})
+			n.t.Logf("%s: disk %d", name, number)
+			n.unchanged(number, func() { n.mustPartition(number) })
 		}
 	}},
 	{name: "PartitionDisk refuses disks that are not empty", run: func(n *diskNode) {
 		n.need("suspect disks", len(n.Suspect) > 0)
 		for name, number := range n.Suspect {
-			n.t.Run(name, func(t *testing.T) {
-				n := &diskNode{n.DiskNode, runner{t}}
-				n.unchanged(number, func() {
-					for range 2 {
-						wantError(t, "PartitionDisk", n.partition(number), ErrConflict)
-					}
-				})
+			n.unchanged(number, func() {
+				for range 2 {
+					wantError(n.t, "PartitionDisk of "+name, n.partition(number), ErrConflict)
+				}
 			})
 		}
 	}},
@@ -292,15 +279,7 @@ var diskCases = []testCase[*diskNode]{
 		n.wantSize(n.Empty, 2*n.EmptySize)
 	}},
 	{name: "concurrent Rescans all succeed", run: func(n *diskNode) {
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				if err := n.rescan(); err != nil {
-					n.t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+		n.atOnce("Rescan", n.rescan)
 	}},
 	{name: "a disk that is not there is not found", run: func(n *diskNode) {
 		for name, err := range n.numbered(n.ctx(), n.Missing) {

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -47,8 +46,13 @@ var ErrConflict error = winerr.InUse
 // Filesystem runs the cases of the filesystem group. newNode is called once per case.
 func Filesystem(t *testing.T, newNode func(t *testing.T) FilesystemNode) {
 	t.Helper()
-	runCases(t, filesystemCases, func(r runner) (*filesystemNode, []string) {
-		n := &filesystemNode{FilesystemNode: newNode(r.t), runner: r}
+	runCases(t, FilesystemCases(), newNode)
+}
+
+// FilesystemCases returns the cases of the filesystem group.
+func FilesystemCases() []Case[FilesystemNode] {
+	return published(filesystemCases, func(r runner, node FilesystemNode) (*filesystemNode, []string) {
+		n := &filesystemNode{FilesystemNode: node, runner: r}
 		return n, n.Lacks
 	})
 }
@@ -235,15 +239,7 @@ var filesystemCases = []testCase[*filesystemNode]{
 		n.wantExists(n.path("long"), false)
 	}},
 	{name: "concurrent Mkdir of one path all succeed", run: func(n *filesystemNode) {
-		var wg sync.WaitGroup
-		for range 16 {
-			wg.Go(func() {
-				if err := n.mkdir(n.path("x", "y", "z")); err != nil {
-					n.t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
+		n.atOnce("Mkdir", func() error { return n.mkdir(n.path("x", "y", "z")) })
 		n.wantExists(n.path("x", "y", "z"), true)
 	}},
 	{name: "Rmdir of a missing path succeeds", run: func(n *filesystemNode) {

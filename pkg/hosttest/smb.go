@@ -42,10 +42,10 @@ type SMBNode struct {
 // SMB runs the cases of the SMB group. newNode is called once per case.
 func SMB(t *testing.T, newNode func(t *testing.T) SMBNode) {
 	t.Helper()
-	runCases(t, smbCases, func(r runner) (*smbNode, []string) {
-		n := &smbNode{SMBNode: newNode(r.t), runner: r}
+	runCases(t, published(smbCases, func(r runner, node SMBNode) (*smbNode, []string) {
+		n := &smbNode{SMBNode: node, runner: r}
 		return n, nil
-	})
+	}), newNode)
 }
 
 // smbNode adds short names for the calls.

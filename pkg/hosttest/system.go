@@ -41,10 +41,10 @@ type SystemNode struct {
 // System runs the cases of the system group. newNode is called once per case.
 func System(t *testing.T, newNode func(t *testing.T) SystemNode) {
 	t.Helper()
-	runCases(t, systemCases, func(r runner) (*systemNode, []string) {
-		n := &systemNode{SystemNode: newNode(r.t), runner: r}
+	runCases(t, published(systemCases, func(r runner, node SystemNode) (*systemNode, []string) {
+		n := &systemNode{SystemNode: node, runner: r}
 		return n, nil
-	})
+	}), newNode)
 }
 
 // systemNode adds short names for the calls.

@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"sync"
-	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
@@ -80,18 +78,15 @@ var volumeCases = []testCase[*volumeNode]{
 	{name: "volumes that may hold data are never taken for empty", run: func(n *volumeNode) {
 		n.need("suspect volumes", len(n.Suspect) > 0)
 		for name, id := range n.Suspect {
-			n.t.Run(name, func(t *testing.T) {
-				n := &volumeNode{n.VolumeNode, runner{t}}
-				n.unchanged(id, func() {
-					for range 2 {
-						if formatted, err := n.isFormatted(id); err == nil {
-							t.Errorf("IsVolumeFormatted = %v, want an error", formatted)
-						}
-						if err := n.format(id); err == nil {
-							t.Error("FormatVolume succeeded")
-						}
+			n.unchanged(id, func() {
+				for range 2 {
+					if formatted, err := n.isFormatted(id); err == nil {
+						n.t.Errorf("IsVolumeFormatted of %s = %v, want an error", name, formatted)
 					}
-				})
+					if err := n.format(id); err == nil {
+						n.t.Errorf("FormatVolume of %s succeeded", name)
+					}
+				}
 			})
 		}
 	}},
@@ -110,15 +105,7 @@ var volumeCases = []testCase[*volumeNode]{
 			"MountVolume":  func() error { return errors.Join(n.format(id), n.mount(id, n.path("mount"))) },
 			"ResizeVolume": func() error { return errors.Join(n.format(id), n.resize(id, 0)) },
 		} {
-			var wg sync.WaitGroup
-			for range 16 {
-				wg.Go(func() {
-					if err := call(); err != nil {
-						n.t.Errorf("%s: %v", what, err)
-					}
-				})
-			}
-			wg.Wait()
+			n.atOnce(what, call)
 		}
 		n.wantMounted(n.path("mount"), id)
 	}},
