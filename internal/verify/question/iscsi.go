@@ -1,0 +1,95 @@
+package question
+
+var iscsi = []Question{
+	{
+		ID:       "Q-iscsi-layouts",
+		Question: "Do the functions use the layouts of `internal/win/winlayout/iscsi_*.go`? See `TestISCSI_Questions` of `internal/win/local`, which only reads, and `ListTargetPortals` after `iscsicli AddTargetPortal`",
+		Expected: "yes",
+		IfNot:    "A pointer or count that leads out of the buffer is an error; other differences show as nonsense in addresses and names",
+	},
+	{
+		ID:       "Q-iscsi-sizes",
+		Question: "Do session lists, device lists and stored logins say which size they need? Try more than 20 LUNs on one target",
+		Expected: "122, 0x8007007a or 0xefff0054, with the size",
+		IfNot:    "The buffer is doubled, five times",
+		NotAsked: "needs a target with more than 20 LUNs",
+	},
+	{
+		ID:       "Q-iscsi-session-name",
+		Question: "Which of the two names of a session is the target's?",
+		IfNot:    "Both are compared",
+		NotAsked: "needs a login, which attaches disks that the program did not make",
+	},
+	{
+		ID:       "Q-iscsi-no-service",
+		Question: "Which code is returned without the service?",
+		Expected: "0xefff003e, 0xefff0039 or 1722",
+		IfNot:    "`Internal` with its number",
+	},
+	{
+		ID:       "Q-iscsi-dead-portal",
+		Question: "Does `AddIScsiSendTargetPortalW` keep a portal that does not answer?",
+		Expected: "no",
+		IfNot:    "The call fails, `ListTargetPortals` shows the portal, and the next call succeeds",
+	},
+	{
+		ID:       "Q-iscsi-refresh",
+		Question: "Does `RefreshIScsiSendTargetPortalW` find a portal registered with a certain initiator?",
+		Expected: "yes",
+		IfNot:    "`DiscoverTargetPortal` returns `NotFound` until the portal is removed and added again",
+	},
+	{
+		ID:       "Q-iscsi-nat",
+		Question: "Which addresses do targets have that were discovered at a floating or translated address?",
+		Expected: "those that the server reports; `DiscoverTargetPortal` does not list them",
+		IfNot:    "Other calls do not look at addresses",
+		NotAsked: "needs a target behind a translated address",
+	},
+	{
+		ID:       "Q-iscsi-case",
+		Question: "Does `LoginIScsiTargetW` ignore the case of names?",
+		Expected: "yes",
+		IfNot:    "After 0xefff0029 the login is repeated with the name that Windows lists",
+		NotAsked: "needs a login, which attaches disks that the program did not make",
+	},
+	{
+		ID:       "Q-iscsi-chap-codes",
+		Question: "Which codes do wrong credentials cause, and CHAP to a target without CHAP?",
+		Expected: "those of kind `Denied` in `internal/win/winerr/iscsi.go`",
+		IfNot:    "Another code, with its number",
+		NotAsked: "needs a target with CHAP",
+	},
+	{
+		ID:       "Q-iscsi-secret-size",
+		Question: "Does `SetIScsiInitiatorCHAPSharedSecret` accept 12 to 16 bytes?",
+		Expected: "yes",
+		NotAsked: "would replace the CHAP secret of this machine",
+	},
+	{
+		ID:       "Q-iscsi-pnp",
+		Question: "What do devices show while Plug and Play is at work?",
+		Expected: "number 0xffffffff, an empty legacy name, 0xefff0040, or an empty list",
+		IfNot:    "A disk number may be returned a moment before the disk can be opened",
+		NotAsked: "needs a login, which attaches disks that the program did not make",
+	},
+	{
+		ID:       "Q-iscsi-rescan",
+		Question: "Does rescanning `ROOT\\ISCSIPRT\\0000` help a late disk?",
+		Expected: "yes",
+		IfNot:    "It arrives by itself, or the call fails after 30 s and can be repeated",
+		NotAsked: "needs a login, which attaches disks that the program did not make",
+	},
+	{
+		ID:       "Q-iscsi-logout-busy",
+		Question: "Which code does `LogoutIScsiTarget` return while a volume is mounted and a file open?",
+		Expected: "0xefff0040 or 0xefff001f",
+		IfNot:    "A code that does not mean busy ends the call at once",
+		NotAsked: "needs a login, which attaches disks that the program did not make",
+	},
+	{
+		ID:       "Q-iscsi-logout-gone",
+		Question: "How long does `LogoutIScsiTarget` take when the target is gone?",
+		IfNot:    "The caller leaves at its deadline; the logout continues for up to 5 minutes",
+		NotAsked: "needs a server that is switched off",
+	},
+}
