@@ -82,7 +82,9 @@ func conformanceNode(t *testing.T, change func(*winsim.Storage)) hosttest.DiskNo
 			}
 			return ids, err
 		},
-		Grow: func(number uint32, size int64) error { return node.GrowDisk(number, winsim.Size(size)) },
+		Grow: func(number uint32, size int64) (uint32, error) {
+			return number, node.GrowDisk(number, winsim.Size(size))
+		},
 		IDs: map[uint32]disk.DiskIDs{
 			1: {Page83: "WINSIM  disk-1", SerialNumber: "WINSIM0001"},
 			3: {Page83: "WINSIM  disk-3", SerialNumber: "WINSIM0003"},

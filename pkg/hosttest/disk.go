@@ -38,8 +38,8 @@ type DiskNode struct {
 	Content func(number uint32) (string, error)
 	// Volumes lists the IDs of the volumes on a disk without the API.
 	Volumes func(number uint32) ([]string, error)
-	// Grow enlarges the disk, as its backend does.
-	Grow func(number uint32, size int64) error
+	// Grow enlarges the disk, as its backend does, and returns the number that it has then.
+	Grow func(number uint32, size int64) (uint32, error)
 	// IDs and Locations are expected entries of the lists.
 	IDs       map[uint32]disk.DiskIDs
 	Locations map[uint32]disk.DiskLocation
@@ -272,11 +272,10 @@ var diskCases = []testCase[*diskNode]{
 	}},
 	{name: "Rescan makes a larger disk show", uses: []string{"GetDiskStats"}, run: func(n *diskNode) {
 		n.need("way to make a disk larger", n.Grow != nil)
-		if err := n.Grow(n.Empty, 2*n.EmptySize); err != nil {
-			n.t.Fatal(err)
-		}
+		grown, err := n.Grow(n.Empty, 2*n.EmptySize)
+		n.must(err)
 		twice(n.t, "Rescan", n.rescan)
-		n.wantSize(n.Empty, 2*n.EmptySize)
+		n.wantSize(grown, 2*n.EmptySize)
 	}},
 	{name: "concurrent Rescans all succeed", run: func(n *diskNode) {
 		n.atOnce("Rescan", n.rescan)

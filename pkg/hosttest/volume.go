@@ -37,8 +37,8 @@ type VolumeNode struct {
 	WriteFile func(path, content string) error
 	ReadFile  func(path string) (string, error)
 	Symlink   func(path, target string) error
-	// Grow enlarges a disk, as its backend does.
-	Grow func(disk uint32, size int64) error
+	// Grow enlarges a disk, as its backend does, and returns the number that it has then.
+	Grow func(disk uint32, size int64) (uint32, error)
 	// Detach removes a disk, as its backend does.
 	Detach func(disk uint32) error
 	// Content returns a fingerprint of a volume's content.

@@ -210,8 +210,9 @@ var volumeCases = []testCase[*volumeNode]{
 		n.must(n.WriteFile(n.path("mount", "precious"), "data"))
 		const reserved = 16 << 20 // goes to the reserved partition before it
 		n.wantCapacity(id, n.EmptySize-reserved)
-		n.must(n.Grow(n.Empty[0], 3*n.EmptySize))
-		_, err := n.Disks.Rescan(n.ctx(), &disk.RescanRequest{})
+		_, err := n.Grow(n.Empty[0], 3*n.EmptySize)
+		n.must(err)
+		_, err = n.Disks.Rescan(n.ctx(), &disk.RescanRequest{})
 		n.must(err)
 		twice(n.t, "ResizeVolume to a size", func() error { return n.resize(id, 2*n.EmptySize) })
 		n.wantCapacity(id, 2*n.EmptySize)

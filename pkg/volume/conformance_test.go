@@ -90,8 +90,10 @@ func conformanceNode(t *testing.T, change func(*winsim.Model)) hosttest.VolumeNo
 		WriteFile:   node.WriteFile,
 		ReadFile:    node.ReadFile,
 		Symlink:     node.Symlink,
-		Grow:        func(number uint32, size int64) error { return node.GrowDisk(number, winsim.Size(size)) },
-		Detach:      node.DetachDisk,
+		Grow: func(number uint32, size int64) (uint32, error) {
+			return number, node.GrowDisk(number, winsim.Size(size))
+		},
+		Detach: node.DetachDisk,
 		Content: func(id string) (string, error) {
 			for number := range uint32(20) {
 				info, err := node.DiskInfo(number)

@@ -1,0 +1,60 @@
+// Machines adds the answers of a machine to test/machines, and writes the pages that show them:
+//
+//	go run ./hack/machines field.zip
+//
+// The zip is what csi-proxy-verify writes. Run it in the root of the repository.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/machines"
+)
+
+func main() {
+	name := flag.String("name", "", "`name` of the machine; by default its system and build")
+	root := flag.String("root", ".", "root `directory` of the repository")
+	flag.Usage = func() {
+		fmt.Fprint(flag.CommandLine.Output(), "Add the answers of a machine to test/machines.\n\nUsage:\n  go run ./hack/machines [-name NAME] FIELD.zip\n\n")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	if err := run(os.Stdout, *root, flag.Arg(0), *name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(w io.Writer, root, zipFile, name string) error {
+	dir := filepath.Join(root, machines.Directory)
+	name, leftOut, err := machines.Add(dir, zipFile, name)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "Added %s.\n", filepath.Join(machines.Directory, name))
+	for _, text := range leftOut {
+		fmt.Fprintf(w, "Left out: %s\n", text)
+	}
+	pages, err := machines.Pages(root, true)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "Wrote: %s\n", strings.Join(pages, ", "))
+	list, err := machines.Load(dir)
+	if err != nil {
+		return err
+	}
+	for _, problem := range machines.Check(list) {
+		fmt.Fprintln(w, "To do:", problem)
+	}
+	return nil
+}

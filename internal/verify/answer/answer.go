@@ -1,0 +1,203 @@
+// Package answer holds what a machine answered: the file answers.json of csi-proxy-verify.
+package answer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/question"
+)
+
+// Format is the version of the file.
+const Format = 1
+
+// Document is a machine and its answers.
+type Document struct {
+	Format  int      `json:"format"`
+	Program string   `json:"program"` // the version of csi-proxy-verify
+	Began   string   `json:"began,omitempty"`
+	Machine Machine  `json:"machine"`
+	Answers []Answer `json:"answers"` // in the order of the catalogue
+	Cases   []Case   `json:"cases"`
+}
+
+// Kind is what a machine is.
+type Kind string
+
+// The kinds of machines.
+const (
+	Windows  Kind = "windows"
+	Wine     Kind = "wine"
+	Emulator Kind = "emulator"
+)
+
+// Machine says what was asked. It has no names and no serial numbers.
+type Machine struct {
+	Kind      Kind   `json:"kind"`
+	System    string `json:"system"`          // such as Windows Server 2022 Datacenter
+	Build     string `json:"build,omitempty"` // such as 10.0.20348.2113
+	Arch      string `json:"arch,omitempty"`
+	Container bool   `json:"container,omitempty"` // a HostProcess container
+}
+
+// Status says whether there is an answer.
+type Status string
+
+// The states of a question.
+const (
+	Answered Status = "answered"
+	NotAsked Status = "not asked"
+	// Failed means that asking failed. The facts up to there are kept.
+	Failed Status = "failed"
+)
+
+// Answer is the answer to one question.
+type Answer struct {
+	ID     string `json:"id"`
+	Status Status `json:"status"`
+	// Reason is why it was not asked, or what failed.
+	Reason string `json:"reason,omitempty"`
+	// Facts are the answer. Equal machines have equal facts.
+	Facts []Fact `json:"facts,omitempty"`
+	// Measured are values that differ from run to run, such as milliseconds.
+	Measured []Fact `json:"measured,omitempty"`
+	// Evidence is what was seen on the way.
+	Evidence []string `json:"evidence,omitempty"`
+}
+
+// Fact is a value with its name.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+func (f Fact) String() string { return f.Name + ": " + f.Value }
+
+// Case is the result of one case of the conformance suite or of the tests of the leaves.
+type Case struct {
+	Suite   string        `json:"suite"`
+	Name    string        `json:"name"`
+	Outcome trial.Outcome `json:"outcome"`
+	Reason  string        `json:"reason,omitempty"`
+	Log     []string      `json:"log,omitempty"`
+}
+
+// Text returns the facts as one text.
+func (a Answer) Text() string { return Texts(a.Facts) }
+
+// Texts returns facts as one text.
+func Texts(facts []Fact) string {
+	texts := make([]string, len(facts))
+	for i, fact := range facts {
+		texts[i] = fact.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Find returns the answer to a question.
+func (d Document) Find(id string) (Answer, bool) {
+	i := slices.IndexFunc(d.Answers, func(a Answer) bool { return a.ID == id })
+	if i < 0 {
+		return Answer{}, false
+	}
+	return d.Answers[i], true
+}
+
+// Count returns how many questions have a status.
+func (d Document) Count(status Status) (n int) {
+	for _, a := range d.Answers {
+		if a.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// CountCases returns how many cases ended in a way.
+func (d Document) CountCases(outcome trial.Outcome) (n int) {
+	for _, c := range d.Cases {
+		if c.Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}
+
+// maxDocument is the largest file that is read.
+const maxDocument = 16 << 20
+
+// Parse reads a file, and refuses what csi-proxy-verify does not write.
+func Parse(content []byte) (Document, error) {
+	var d Document
+	if len(content) > maxDocument {
+		return d, fmt.Errorf("read answers: %d bytes are too many; csi-proxy-verify writes less", len(content))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil {
+		return d, fmt.Errorf("read answers: %w", err)
+	}
+	if d.Format != Format {
+		return d, fmt.Errorf("read answers: the format is %d, and this program reads %d; use the csi-proxy-verify of this version", d.Format, Format)
+	}
+	if !slices.Contains([]Kind{Windows, Wine, Emulator}, d.Machine.Kind) {
+		return d, fmt.Errorf("read answers: %q is not a kind of machine", d.Machine.Kind)
+	}
+	seen := map[string]bool{}
+	for _, a := range d.Answers {
+		if _, known := question.Find(a.ID); !known || seen[a.ID] {
+			return d, fmt.Errorf("read answers: %q is not a question, or is there twice", a.ID)
+		}
+		if !slices.Contains([]Status{Answered, NotAsked, Failed}, a.Status) {
+			return d, fmt.Errorf("read answers: %s has the status %q", a.ID, a.Status)
+		}
+		seen[a.ID] = true
+	}
+	return d, nil
+}
+
+// Marshal returns the document as the file has it.
+func (d Document) Marshal() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(d)
+	return b.Bytes(), err
+}
+
+// Difference is a fact that two machines see differently.
+type Difference struct {
+	ID, Fact  string
+	Got, Want string
+}
+
+func (d Difference) String() string {
+	return fmt.Sprintf("%s, %s: %s, not %s", d.ID, d.Fact, d.Got, d.Want)
+}
+
+// Compare returns the facts that both machines have, and not alike. A machine that cannot do
+// something has fewer facts, which is not a difference.
+func Compare(got, want Document) []Difference {
+	var differences []Difference
+	for _, a := range got.Answers {
+		b, ok := want.Find(a.ID)
+		if !ok || a.Status == NotAsked || b.Status == NotAsked {
+			continue
+		}
+		for _, fact := range a.Facts {
+			i := slices.IndexFunc(b.Facts, func(other Fact) bool { return other.Name == fact.Name })
+			if i >= 0 && b.Facts[i].Value != fact.Value {
+				differences = append(differences, Difference{a.ID, fact.Name, fact.Value, b.Facts[i].Value})
+			}
+		}
+		if a.Status == Failed {
+			differences = append(differences, Difference{a.ID, "asking", "failed: " + a.Reason, "an answer"})
+		}
+	}
+	return differences
+}

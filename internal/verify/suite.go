@@ -1,0 +1,286 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
+)
+
+// shown are the questions that cases of the conformance suite answer.
+var shown = map[string][]string{
+	"Q-symlink": {
+		"filesystem/CreateSymlink links a directory and may be repeated",
+		"filesystem/IsSymlink has four answers",
+	},
+	"Q-mounted-folder": {"filesystem/IsSymlink sees a mounted folder until its volume is gone"},
+	"Q-rmdir-link": {
+		"filesystem/Rmdir removes a link and keeps its target",
+		"filesystem/Rmdir of a mounted folder unmounts and keeps the volume's content",
+	},
+	"Q-rmdir-tree": {"filesystem/Rmdir of a tree stops at links and mounted folders inside"},
+}
+
+// runSuites runs the conformance suite over the library, and the tests of the leaves. Then it answers
+// the questions that cases answer.
+func (r *run) runSuites(ctx context.Context) {
+	for _, suite := range r.Leaves {
+		for _, c := range suite.Cases {
+			r.runCase(ctx, suite.Name, c.Name, c.Run)
+		}
+	}
+	for _, c := range hosttest.FilesystemCases() {
+		r.runCase(ctx, "filesystem", c.Name, func(t trial.T) { c.Run(t, r.filesystemNode) })
+	}
+	for _, sectors := range []uint32{512, 4096} {
+		for _, c := range hosttest.DiskCases() {
+			r.runCase(ctx, fmt.Sprintf("disk, %d-byte sectors", sectors), c.Name, func(t trial.T) {
+				c.Run(t, func(t trial.T) hosttest.DiskNode { return r.diskNode(t, sectors) })
+			})
+		}
+		for _, c := range hosttest.VolumeCases() {
+			r.runCase(ctx, fmt.Sprintf("volume, %d-byte sectors", sectors), c.Name, func(t trial.T) {
+				c.Run(t, func(t trial.T) hosttest.VolumeNode { return r.volumeNode(t, sectors) })
+			})
+		}
+	}
+	if ctx.Err() == nil {
+		r.answerByCases()
+	}
+}
+
+func (r *run) runCase(ctx context.Context, suite, name string, do func(trial.T)) {
+	if ctx.Err() != nil {
+		return
+	}
+	result := trial.Run(ctx, name, r.TempDir, caseLimit, do)
+	c := answer.Case{Suite: suite, Name: name, Outcome: result.Outcome, Reason: result.Reason}
+	if result.Outcome == trial.Failed {
+		c.Log = result.Log
+	}
+	r.cases = append(r.cases, c)
+	r.progress(suite+"/"+name, string(result.Outcome), result.Reason)
+}
+
+// answerByCases answers the questions that cases answer.
+func (r *run) answerByCases() {
+	for id, names := range shown {
+		if !r.wanted(id) {
+			continue
+		}
+		a := answer.Answer{ID: id, Status: answer.Answered}
+		for _, c := range r.cases {
+			if !slices.Contains(names, c.Suite+"/"+c.Name) {
+				continue
+			}
+			if c.Outcome == trial.Skipped {
+				a.Status, a.Reason = answer.NotAsked, c.Reason
+			}
+			a.Facts = append(a.Facts, answer.Fact{Name: c.Name, Value: string(c.Outcome)})
+			if c.Outcome == trial.Failed {
+				a.Evidence = append(a.Evidence, c.Log...)
+			}
+		}
+		if a.Status == answer.NotAsked {
+			a.Facts = nil
+		}
+		r.keep(a)
+	}
+	if r.wanted("Q-vhdx") {
+		a := answer.Answer{ID: "Q-vhdx", Status: answer.Answered}
+		counts := map[trial.Outcome]int{}
+		failed := "none"
+		for _, c := range r.cases {
+			counts[c.Outcome]++
+			if c.Outcome == trial.Failed {
+				failed = strings.TrimPrefix(failed+", "+c.Suite+"/"+c.Name, "none, ")
+			}
+		}
+		a.Facts = []answer.Fact{{Name: "cases that failed", Value: failed}}
+		a.Measured = []answer.Fact{{Name: "cases", Value: fmt.Sprintf("%d passed, %d failed, %d skipped", counts[trial.Passed], counts[trial.Failed], counts[trial.Skipped])}}
+		r.keep(a)
+	}
+}
+
+// caseDisk attaches an empty disk for a case. A machine that has none skips the case.
+func (r *run) caseDisk(t trial.T, sectorSize uint32) Disk {
+	t.Helper()
+	d, err := r.newDisk(t, sectorSize)
+	must(t, err)
+	return d
+}
+
+func (r *run) diskNode(t trial.T, sectorSize uint32) hosttest.DiskNode {
+	t.Helper()
+	ctx := t.Context()
+	empty, other := r.caseDisk(t, sectorSize), r.caseDisk(t, sectorSize)
+	node := hosttest.DiskNode{
+		API:       r.disks,
+		Empty:     empty.Number(),
+		EmptySize: DiskSize,
+		Others:    []uint32{other.Number()},
+		Missing:   missingDisk,
+		// No System: if the refusal failed, the machine would be lost.
+		Content: r.Content,
+		Volumes: func(number uint32) ([]string, error) {
+			ids, err := r.settledVolumesOn(ctx, number)
+			var texts []string
+			for _, id := range ids {
+				texts = append(texts, string(id))
+			}
+			return texts, err
+		},
+		Grow: func(number uint32, size int64) (uint32, error) { return r.grow(t, number, size) },
+	}
+	if node.Content == nil {
+		node.Content = func(number uint32) (string, error) { return r.content(ctx, number) }
+	}
+	if r.FileBacked {
+		node.Unlocated = []uint32{empty.Number(), other.Number()}
+	}
+	// What a disk of a Linux pod begins with, and Windows takes for nothing.
+	sector := make([]byte, sectorSize)
+	copy(sector, "XFSB")
+	used := r.caseDisk(t, sectorSize)
+	if err := used.Write(ctx, 0, sector); err == nil {
+		node.Suspect = map[string]uint32{"XFS": used.Number()}
+	} else if _, ok := cannot(err); !ok {
+		t.Fatal(err)
+	}
+	return node
+}
+
+func (r *run) volumeNode(t trial.T, sectorSize uint32) hosttest.VolumeNode {
+	t.Helper()
+	ctx := t.Context()
+	return hosttest.VolumeNode{
+		API:         r.volumes,
+		Disks:       r.disks,
+		Root:        r.caseDir(t),
+		Empty:       [2]uint32{r.caseDisk(t, sectorSize).Number(), r.caseDisk(t, sectorSize).Number()},
+		EmptySize:   DiskSize,
+		MissingDisk: missingDisk,
+		Missing:     missingVolume,
+		WriteFile:   r.WriteFile,
+		ReadFile:    r.ReadFile,
+		Symlink: func(path, target string) error {
+			_, err := r.files.CreateSymlink(ctx, &filesystem.CreateSymlinkRequest{SourcePath: target, TargetPath: path})
+			return err
+		},
+		Grow: func(number uint32, size int64) (uint32, error) { return r.grow(t, number, size) },
+		Detach: func(number uint32) error {
+			d, err := r.disk(number)
+			if err != nil {
+				return err
+			}
+			err = d.Detach(ctx)
+			if reason, ok := cannot(err); ok {
+				t.Skip(reason)
+			}
+			return err
+		},
+		// No Content: NTFS writes to its volumes when it likes.
+	}
+}
+
+func (r *run) filesystemNode(t trial.T) hosttest.FilesystemNode {
+	t.Helper()
+	ctx := t.Context()
+	var d Disk // most cases need none
+	var id win.VolumeID
+	return hosttest.FilesystemNode{
+		API:         r.files,
+		Root:        r.caseDir(t),
+		WriteFile:   r.WriteFile,
+		ReadFile:    r.ReadFile,
+		LongestPath: r.LongestPath,
+		NoLinks:     r.NoLinks,
+		MountVolume: func(path string) error {
+			if r.NoLinks != "" {
+				t.Skip(r.NoLinks)
+			}
+			if d == nil {
+				d = r.caseDisk(t, 512)
+				id = r.newFormatted(t, d)
+			}
+			_, err := r.volumes.MountVolume(ctx, &volume.MountVolumeRequest{VolumeID: string(id), TargetPath: path})
+			return err
+		},
+		LoseVolume: func() error {
+			err := d.Detach(ctx)
+			if reason, ok := cannot(err); ok {
+				t.Skip(reason)
+			}
+			return err
+		},
+	}
+}
+
+// caseDir makes a directory that is removed after the case.
+func (r *run) caseDir(t trial.T) string {
+	t.Helper()
+	return (&bench{T: t, run: r}).newDir()
+}
+
+// grow enlarges a disk, and returns the number that it has then.
+func (r *run) grow(t trial.T, number uint32, size int64) (uint32, error) {
+	t.Helper()
+	d, err := r.disk(number)
+	if err != nil {
+		return 0, err
+	}
+	volumes, err := r.volumesOn(t.Context(), number)
+	if err != nil {
+		return 0, err
+	}
+	how, err := d.Grow(t.Context(), size)
+	if reason, ok := cannot(err); ok {
+		t.Skip(reason)
+	}
+	if err != nil {
+		return 0, err
+	}
+	t.Logf("disk %d has grown to %d bytes: %s; it is disk %d", number, size, how, d.Number())
+	_, err = r.await(t.Context(), func() error {
+		back, err := r.volumesOn(t.Context(), d.Number())
+		if err == nil && len(back) < len(volumes) {
+			err = fmt.Errorf("disk %d has grown and lost volumes: %q, want %q", d.Number(), back, volumes)
+		}
+		return err
+	})
+	return d.Number(), err
+}
+
+// content changes when something is written to where partition tables and the beginning of the first
+// volume are. To read a whole disk, several times per case, takes too long.
+func (r *run) content(ctx context.Context, number uint32) (string, error) {
+	if _, err := r.disk(number); err != nil {
+		return "", err
+	}
+	geometry, err := r.machine.DiskGeometry(ctx, win.PhysicalDrive(number))
+	if err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	buffer := make([]byte, mib)
+	const head = 32
+	for i := range int64(head + 1) {
+		offset := i * mib
+		if i == head {
+			offset = geometry.Size - mib
+		}
+		if err := r.machine.ReadDevice(ctx, win.PhysicalDrive(number), offset, buffer); err != nil {
+			return "", fmt.Errorf("read disk %d at %d: %w", number, offset, err)
+		}
+		hash.Write(buffer)
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil)), nil
+}

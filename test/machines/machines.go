@@ -1,0 +1,188 @@
+// Package machines holds what machines answered to csi-proxy-verify, in a directory per machine:
+//
+//	answers.json    as csi-proxy-verify wrote it
+//	notes.json      why the machine and the emulator differ, by the IDs of questions
+//	calls.jsonl.gz  the recorded calls, and other recordings, if any
+package machines
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/question"
+)
+
+// Machine is one directory.
+type Machine struct {
+	Name    string
+	Answers answer.Document
+	Notes   map[string]string
+}
+
+// The files of a machine.
+const (
+	answersFile = "answers.json"
+	notesFile   = "notes.json"
+)
+
+// emulator is the machine that the others are compared with.
+const emulator = "emulator"
+
+// Load reads all machines in a directory: the emulator first, then Wine, then Windows.
+func Load(dir string) ([]Machine, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []Machine
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		m, err := load(dir, entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, m)
+	}
+	order := []answer.Kind{answer.Emulator, answer.Wine, answer.Windows}
+	slices.SortStableFunc(list, func(a, b Machine) int {
+		return slices.Index(order, a.Answers.Machine.Kind) - slices.Index(order, b.Answers.Machine.Kind)
+	})
+	return list, nil
+}
+
+func load(dir, name string) (Machine, error) {
+	m := Machine{Name: name}
+	path := filepath.Join(dir, name, answersFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return m, err
+	}
+	if m.Answers, err = answer.Parse(content); err != nil {
+		return m, fmt.Errorf("%s: %w", path, err)
+	}
+	path = filepath.Join(dir, name, notesFile)
+	content, err = os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &m.Notes)
+	}
+	if err != nil {
+		return m, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// Check returns a sentence for each difference from the emulator that no note explains, and for each
+// note that explains nothing.
+func Check(list []Machine) (problems []string) {
+	i := slices.IndexFunc(list, func(m Machine) bool { return m.Name == emulator })
+	if i < 0 {
+		return []string{"there is no directory " + emulator}
+	}
+	for _, m := range list {
+		differs := map[string]bool{}
+		for _, d := range answer.Compare(m.Answers, list[i].Answers) {
+			differs[d.ID] = true
+			if m.Notes[d.ID] == "" {
+				problems = append(problems, fmt.Sprintf(
+					"%s differs from the emulator: %s; change the emulator, or explain it in test/machines/%s/%s", m.Name, d, m.Name, notesFile))
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(m.Notes)) {
+			if !differs[id] {
+				problems = append(problems, fmt.Sprintf("test/machines/%s/%s explains %s, which does not differ from the emulator; remove it", m.Name, notesFile, id))
+			}
+		}
+	}
+	return problems
+}
+
+// Table returns the table of machines, in Markdown.
+func Table(list []Machine) string {
+	var b strings.Builder
+	b.WriteString("| Machine | System | Questions answered | Cases passed | Differs from the emulator |\n|---|---|---|---|---|\n")
+	for _, m := range list {
+		about := m.Answers.Machine
+		parts := []string{about.System, about.Build, about.Arch}
+		if about.Container {
+			parts = append(parts, "in a HostProcess container")
+		}
+		system := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
+		cases := fmt.Sprintf("%d of %d", m.Answers.CountCases("passed"), m.Answers.CountCases("passed")+m.Answers.CountCases("failed"))
+		differs := "no"
+		if len(m.Notes) > 0 {
+			differs = strings.Join(slices.Sorted(maps.Keys(m.Notes)), ", ")
+		}
+		fmt.Fprintf(&b, "| [%s](../test/machines/%[1]s) | %s | %d of %d | %s | %s |\n",
+			m.Name, cell(system), m.Answers.Count(answer.Answered), len(question.All()), cases, differs)
+	}
+	return b.String()
+}
+
+// Page returns all answers as a page, in Markdown. Machines with equal answers share a line.
+func Page(list []Machine) string {
+	var b strings.Builder
+	b.WriteString(`# Answers
+
+What machines answered to the [open questions](testing.md#open-questions). The test of test/machines
+writes this page; do not edit it. A question without answers is not on it. Values in parentheses differ
+from run to run.
+`)
+	for _, section := range question.Sections() {
+		var rows strings.Builder
+		for _, q := range section.Questions {
+			for _, row := range rowsOf(list, q.ID) {
+				fmt.Fprintf(&rows, "| %s | %s | %s |\n", q.ID, row.machines, row.text)
+			}
+		}
+		if rows.Len() > 0 {
+			fmt.Fprintf(&b, "\n## %s\n\n| ID | Machine | Answer |\n|---|---|---|\n%s", section.Title, rows.String())
+		}
+	}
+	return b.String()
+}
+
+type row struct{ machines, text string }
+
+func rowsOf(list []Machine, id string) (rows []row) {
+	for _, m := range list {
+		a, ok := m.Answers.Find(id)
+		if !ok || a.Status == answer.NotAsked {
+			continue
+		}
+		text := a.Text()
+		if a.Status == answer.Failed {
+			text = strings.TrimPrefix(text+"; asking failed: "+a.Reason, "; ")
+		}
+		if len(a.Measured) > 0 {
+			text = strings.TrimSpace(text + " (" + answer.Texts(a.Measured) + ")")
+		}
+		if note := m.Notes[id]; note != "" {
+			text += ". " + note
+		}
+		text = cell(text)
+		if i := slices.IndexFunc(rows, func(r row) bool { return r.text == text }); i >= 0 {
+			rows[i].machines += ", " + m.Name
+		} else {
+			rows = append(rows, row{m.Name, text})
+		}
+	}
+	return rows
+}
+
+// cell makes a text safe for a cell of a table.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, `\`, `\\`, "\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`).Replace(text)
+}
