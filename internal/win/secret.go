@@ -49,3 +49,10 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 // MarshalLog reveals nothing to loggers.
 func (Secret) MarshalLog() any { return redacted }
+
+// UnmarshalText reads what MarshalText has written, which reveals nothing: the result is a secret, but
+// not the same.
+func (s *Secret) UnmarshalText(text []byte) error {
+	*s = NewSecret(string(text))
+	return nil
+}

@@ -1,0 +1,223 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+func TestFile_Rotates(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "not", "there", "calls.jsonl")
+	const most = 40 << 10
+	open := func() *File {
+		f, err := Open(t.Context(), machine{conductor: &planter{}}, path, Options{MaxBytes: most, Failed: func(err error) { t.Error(err) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := open()
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			for range 200 {
+				_, _ = f.Machine().VolumeIDs(t.Context())
+			}
+		})
+	}
+	callers.Wait()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	total, later := int64(0), 0
+	for _, name := range []string{path, path + ".1"} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+		recording := readFile(t, name)
+		// A file that fills up while the machine is being described has no description.
+		if name == path && recording.Description == nil || recording.Lost > 0 || len(recording.Calls) == 0 {
+			t.Errorf("%s has description %v, %d calls, and lost %d", name, recording.Description != nil, len(recording.Calls), recording.Lost)
+		}
+		if recording.Header.Later {
+			later++
+		}
+	}
+	if total > most || later == 0 {
+		t.Errorf("%d bytes in two files, %d of which continue another", total, later)
+	}
+	// The next start keeps what the last one has recorded.
+	kept := readFile(t, path)
+	if err := open().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := readFile(t, path+".1"); len(got.Calls) != len(kept.Calls) || len(readFile(t, path).Calls) != 0 {
+		t.Errorf("after a restart the last recording has %d calls, want %d", len(got.Calls), len(kept.Calls))
+	}
+}
+
+func readFile(t *testing.T, path string) *Recording {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	recording, err := Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recording
+}
+
+func TestOpen_Failed(t *testing.T) {
+	if _, err := Open(t.Context(), machine{conductor: &planter{}}, t.TempDir(), Options{}); err == nil {
+		t.Error("a directory was opened as a file")
+	}
+}
+
+// flaky is a writer that fails for some writes.
+type flaky struct {
+	bytes.Buffer
+	fails bool
+}
+
+func (f *flaky) Write(b []byte) (int, error) {
+	if f.fails {
+		return 0, errors.New("disk full")
+	}
+	return f.Buffer.Write(b)
+}
+
+func TestRecorder_Lost(t *testing.T) {
+	out, failures := &flaky{}, 0
+	r := New(t.Context(), machine{conductor: &planter{}}, out, Options{Failed: func(error) { failures++ }})
+	call := func() { _, _ = r.Machine().VolumeIDs(t.Context()) }
+	call()
+	out.fails = true
+	call()
+	call()
+	out.fails = false
+	call()
+	recording, err := Read(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(recording.Calls) != 2 || recording.Lost != 2 || failures != 1 {
+		t.Errorf("%d calls, %d lost, %d reports", len(recording.Calls), recording.Lost, failures)
+	}
+}
+
+func TestRecorder_Full(t *testing.T) {
+	var (
+		out    bytes.Buffer
+		reason error
+	)
+	r := New(t.Context(), machine{conductor: &planter{}}, &out, Options{MaxBytes: 20 << 10, Failed: func(err error) { reason = err }})
+	for range 500 {
+		if _, err := r.Machine().VolumeIDs(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.Len() > 20<<10 || reason == nil {
+		t.Errorf("%d bytes are written, and it reports %v", out.Len(), reason)
+	}
+}
+
+func TestRead(t *testing.T) {
+	var out bytes.Buffer
+	r := New(t.Context(), machine{conductor: &planter{}}, &out, Options{Program: "v1.2.3", Windows: "10.0.20348"})
+	_, _ = r.Machine().VolumeIDs(t.Context())
+	_, _ = r.Machine().DeviceNumber(t.Context(), win.PhysicalDrive(1))
+	r.ControlCode(0x2d1080, nil, make([]byte, 5000), nil)
+	text := out.String()
+	header, _, _ := strings.Cut(text, "\n")
+	for _, test := range []struct{ name, text, want string }{
+		{"whole", text, "v1.2.3 10.0.20348: 2 calls, 1 raw, truncated false"},
+		{"crash", text + `{"call":{"seq":3,"met`, "v1.2.3 10.0.20348: 2 calls, 1 raw, truncated true"},
+		{"without the last end of line", strings.TrimSuffix(text, "\n"), "v1.2.3 10.0.20348: 2 calls, 1 raw, truncated false"},
+		{"empty", "", "it is not a recording of calls: the first line has no header"},
+		{"other JSON", `{"a":1}` + "\n", "it is not a recording of calls: the first line has no header"},
+		{"text", "I1116 log line\n", "line 1 is not a line of a recording: invalid character 'I' looking for beginning of value"},
+		{"cut in the header", header[:20], "it is not a recording of calls: the first line has no header"},
+		{"newer", strings.Replace(text, `"version":1`, `"version":2`, 1), "the recording has format version 2, and this program reads versions up to 1; use a newer program"},
+		{"damaged", strings.Replace(text, `{"call"`, `{"call`, 1), "line 3 is not a line of a recording: invalid character 's' after object key"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			recording, err := Read(strings.NewReader(test.text))
+			got := fmt.Sprint(err)
+			if err == nil {
+				got = fmt.Sprintf("%s %s: %d calls, %d raw, truncated %t", recording.Header.Program, recording.Header.Windows, len(recording.Calls), len(recording.Raw), recording.Truncated)
+			}
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+	recording, _ := Read(strings.NewReader(text))
+	if raw := recording.Raw[0]; len(raw.Out) != maxRaw || !raw.Cut || raw.After != 2 {
+		t.Errorf("the raw line has %d bytes, cut %t, after call %d", len(raw.Out), raw.Cut, raw.After)
+	}
+}
+
+func TestPlayer_Unknown(t *testing.T) {
+	var out bytes.Buffer
+	r := New(t.Context(), machine{conductor: &planter{}}, &out, Options{})
+	_, _ = r.Machine().DeviceNumber(t.Context(), win.PhysicalDrive(1))
+	recording, err := Read(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		disk uint32
+		want string
+	}{
+		{2, `replay a recording: DeviceNumber {"d":"\\\\.\\PhysicalDrive2"}: the recording has no answer to it; record the operation again`},
+		{1, `replay a recording: DeviceNumber {"d":"\\\\.\\PhysicalDrive1"}: the recording has 1 answers to it, and all are used; record the operation again`},
+	} {
+		var reports []error
+		m := recording.Player(func(err error) { reports = append(reports, err) })
+		if test.disk == 1 {
+			if _, err := m.DeviceNumber(t.Context(), win.PhysicalDrive(1)); err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := m.DeviceNumber(t.Context(), win.PhysicalDrive(test.disk))
+		_, after := m.DeviceNumber(t.Context(), win.PhysicalDrive(1))
+		if fmt.Sprint(err) != test.want || len(reports) != 1 || !errors.Is(after, err) {
+			t.Errorf("got %v, then %v, and reports %v; want %s", err, after, reports, test.want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	var out bytes.Buffer
+	r := New(f.Context(), machine{conductor: &planter{}}, &out, Options{})
+	m := r.Machine()
+	_, _ = m.VolumeIDs(f.Context())
+	_ = m.ReadDevice(f.Context(), win.PhysicalDrive(1), 0, make([]byte, 1024))
+	f.Add(out.Bytes())
+	f.Add([]byte(`{"recording":{"format":"csi-proxy calls","version":1}}` + "\n" + `{"call":{"seq":1,"method":"VolumeIDs","out":7}}` + "\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		recording, err := Read(bytes.NewReader(text))
+		if err != nil {
+			return
+		}
+		m := recording.Player(nil)
+		_, _ = m.VolumeIDs(t.Context())
+		_ = m.ReadDevice(t.Context(), win.PhysicalDrive(1), 0, make([]byte, 1024))
+		if dir, err := m.OpenDirectory(t.Context(), win.Following(`C:\`)); err == nil {
+			_ = dir.ListDirectory(t.Context(), "", func(win.Tree, []win.DirEntry) error { return nil })
+			dir.Close()
+		}
+	})
+}

@@ -1,0 +1,97 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// maxLine is the longest line that is read.
+const maxLine = 256 << 20
+
+// Recording is a file of recorded calls.
+type Recording struct {
+	Header      Header
+	Description *Description // nil if the recording ended before it
+	Calls       []Call       // in the order in which they began
+	Raw         []Raw
+	Lost        uint64 // lines that could not be written
+	Truncated   bool   // the last line is incomplete, as after a crash
+}
+
+// Read reads a recording. It refuses one of a newer format. An incomplete last line is left out.
+func Read(r io.Reader) (*Recording, error) {
+	var recording Recording
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(make([]byte, 64<<10), maxLine)
+	scanner.Split(wholeLines)
+	for number := 1; scanner.Scan(); number++ {
+		text, whole := bytes.CutSuffix(scanner.Bytes(), []byte{'\n'})
+		var l line
+		err := json.Unmarshal(text, &l)
+		switch {
+		case err != nil && !whole:
+			recording.Truncated = true
+		case err != nil:
+			return nil, fmt.Errorf("line %d is not a line of a recording: %w", number, err)
+		case number == 1:
+			err = recording.start(l.Header)
+		default:
+			recording.add(l)
+		}
+		if err != nil && !recording.Truncated {
+			return nil, err
+		}
+	}
+	if err := scanner.Err(); err != nil {
+		return nil, fmt.Errorf("read the recording: %w", err)
+	}
+	if recording.Header.Version == 0 {
+		return nil, errNoHeader
+	}
+	slices.SortStableFunc(recording.Calls, func(a, b Call) int { return cmp.Compare(a.Seq, b.Seq) })
+	return &recording, nil
+}
+
+var errNoHeader = errors.New("it is not a recording of calls: the first line has no header")
+
+// start checks the header.
+func (r *Recording) start(h *Header) error {
+	switch {
+	case h == nil || h.Format != format || h.Version < 1:
+		return errNoHeader
+	case h.Version > version:
+		return fmt.Errorf("the recording has format version %d, and this program reads versions up to %d; use a newer program", h.Version, version)
+	}
+	r.Header = *h
+	return nil
+}
+
+func (r *Recording) add(l line) {
+	switch {
+	case l.Call != nil:
+		r.Calls = append(r.Calls, *l.Call)
+	case l.Raw != nil:
+		r.Raw = append(r.Raw, *l.Raw)
+	case l.Description != nil && r.Description == nil:
+		r.Description = l.Description
+	case l.Lost != nil:
+		r.Lost += l.Lost.Lines
+	}
+}
+
+// wholeLines is bufio.ScanLines that keeps the end of the line, which an incomplete one lacks.
+func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i+1], nil
+	}
+	if atEOF && len(data) > 0 {
+		return len(data), data, nil
+	}
+	return 0, nil, nil
+}
