@@ -231,11 +231,8 @@ func (r *Recorder) exchange(l line) bool {
 		return false
 	}
 	r.out, r.size = out, 0
-	if l.Header != nil || l.Description != nil {
-		return true // too small a limit must not describe the machine for ever
-	}
 	r.writeHeader(true)
-	if r.closing {
+	if r.closing || l.Description != nil {
 		return true
 	}
 	r.again.Go(func() {
