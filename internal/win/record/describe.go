@@ -106,9 +106,6 @@ func Describe(ctx context.Context, m win.Machine, services []string) Description
 	ctx, cancel := context.WithTimeout(win.AsInspector(ctx), describeTimeout)
 	defer cancel()
 	d := describer{m: m}
-	if s, ok := m.(Snapshotter); ok {
-		d.Snapshot, _ = s.Snapshot() // without one there is the rest
-	}
 	d.Uptime, d.SANPolicy, d.BIOSSerial = ask(ctx, m.Uptime), ask(ctx, m.SANPolicy), ask(ctx, m.BIOSSerialNumber)
 	d.Firmware = list(ctx, &d, "FirmwareTable", m.FirmwareTable)
 	d.Adapters = list(ctx, &d, "StorageAdapters", m.StorageAdapters)
@@ -120,6 +117,10 @@ func Describe(ctx context.Context, m win.Machine, services []string) Description
 	d.Services = each(ctx, services, func(ctx context.Context, name string) Service {
 		return Service{name, askAbout(ctx, m.ServiceConfig, name), askAbout(ctx, m.ServiceStatus, name)}
 	})
+	// At last, because asking changes some nodes: one shows a disk as raw for some time.
+	if s, ok := m.(Snapshotter); ok {
+		d.Snapshot, _ = s.Snapshot() // without one there is the rest
+	}
 	return d.Description
 }
 

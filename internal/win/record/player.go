@@ -1,9 +1,13 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
+	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,10 +21,20 @@ import (
 //
 //	host := volumeapi.NewOn(recording.Player(func(err error) { t.Error(err) }))
 //
-// Time passes as it was recorded, and in Sleep.
+// A GUID that the host makes up, such as that of a new partition, stands for the one that it made up when
+// it was recorded. Time passes as it was recorded, and in Sleep.
 func (r *Recording) Player(unknown func(error)) win.Machine {
-	p := &player{now: r.Header.Started, started: r.Header.Started, answers: map[string][]Call{}, known: map[string]int{}, unknown: unknown}
+	p := &player{
+		now: r.Header.Started, started: r.Header.Started, unknown: unknown,
+		answers: map[string][]Call{}, known: map[string]int{},
+		guids: map[string]bool{}, recorded: map[string]string{}, live: map[string]string{},
+	}
 	for _, c := range r.Calls {
+		for _, text := range []json.RawMessage{c.In, c.Out} {
+			for _, id := range guid.FindAllString(string(text), -1) {
+				p.guids[id] = true
+			}
+		}
 		key := keyOf(c.On, c.Method, c.In)
 		p.answers[key] = append(p.answers[key], c)
 		p.known[key]++
@@ -38,6 +52,50 @@ type player struct {
 	answers map[string][]Call // that are left, by keyOf
 	known   map[string]int    // how many there were
 	failure error             // the first call without an answer
+
+	guids    map[string]bool   // of the recording
+	recorded map[string]string // by the GUIDs that the host has made up instead
+	live     map[string]string // the other way round
+}
+
+var guid = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// answer takes the next answer to a call. p.mu is held.
+func (p *player) answer(on int, method, arguments string) (c Call, count int, ok bool) {
+	arguments = guid.ReplaceAllStringFunc(arguments, func(id string) string { return cmp.Or(p.recorded[id], id) })
+	key := keyOf(on, method, json.RawMessage(arguments))
+	if p.known[key] == 0 {
+		key = p.learn(on, method, arguments)
+	}
+	left := p.answers[key]
+	if p.failure != nil || len(left) == 0 {
+		return Call{}, p.known[key], false
+	}
+	p.answers[key] = left[1:]
+	return left[0], 0, true
+}
+
+// learn returns the key of the first call that was recorded with the same arguments except for GUIDs that
+// are new, and remembers which they stand for.
+func (p *player) learn(on int, method, arguments string) string {
+	first, found := uint64(math.MaxUint64), ""
+	ours := guid.FindAllString(arguments, -1)
+	shape := keyOf(on, method, json.RawMessage(guid.ReplaceAllString(arguments, "")))
+	for key, left := range p.answers {
+		if len(left) == 0 || left[0].Seq > first || guid.ReplaceAllString(key, "") != shape {
+			continue
+		}
+		theirs := guid.FindAllString(key, -1)
+		if !slices.ContainsFunc(ours, func(id string) bool { return p.guids[id] && !slices.Contains(theirs, id) }) {
+			first, found = left[0].Seq, key
+		}
+	}
+	for i, id := range guid.FindAllString(found, -1) {
+		if ours[i] != id {
+			p.recorded[ours[i]], p.live[id] = id, ours[i]
+		}
+	}
+	return found
 }
 
 func keyOf(on int, method string, arguments json.RawMessage) string {
@@ -74,16 +132,13 @@ func (p *player) do(on int, method string, arguments in, result any, _ func() er
 			return p.fail(fmt.Errorf("%s: %w", method, err))
 		}
 	}
-	key := keyOf(on, method, text)
 	p.mu.Lock()
-	left := p.answers[key]
-	if p.failure != nil || len(left) == 0 {
-		count := p.known[key]
+	c, count, ok := p.answer(on, method, string(text))
+	if !ok {
 		p.mu.Unlock()
 		return p.fail(unknownCall(on, method, text, count))
 	}
-	p.answers[key] = left[1:]
-	c := left[0]
+	out := guid.ReplaceAllStringFunc(string(c.Out), func(id string) string { return cmp.Or(p.live[id], id) })
 	if ended := p.started.Add(time.Duration(c.Start+c.Took) * time.Microsecond); ended.After(p.now) {
 		p.now = ended
 	}
@@ -92,7 +147,7 @@ func (p *player) do(on int, method string, arguments in, result any, _ func() er
 		return c.Error.Err()
 	}
 	if result != nil {
-		if err := json.Unmarshal(c.Out, result); err != nil {
+		if err := json.Unmarshal([]byte(out), result); err != nil {
 			return p.fail(fmt.Errorf("%s %s: the recorded answer of call %d cannot be read: %w", method, text, c.Seq, err))
 		}
 	}

@@ -42,7 +42,8 @@ type Options struct {
 type Recorder struct {
 	below   win.Machine
 	options Options
-	hasher  *hasher // nil if names are not hashed
+	hasher  *hasher    // nil if names are not hashed
+	watch   func(Call) // gets the calls instead of the file; nil if there is a file
 	started time.Time
 
 	mu      sync.Mutex
@@ -77,6 +78,13 @@ func newRecorder(m win.Machine, o Options) *Recorder {
 		r.hasher = newHasher()
 	}
 	return r
+}
+
+// Watch returns a machine whose calls are given to each, with what they answered, and not written.
+func Watch(m win.Machine, each func(Call)) win.Machine {
+	r := newRecorder(m, Options{})
+	r.watch = each
+	return r.Machine()
 }
 
 // Machine returns the machine whose calls are recorded.
@@ -169,6 +177,10 @@ func (r *Recorder) write(c Call, arguments in, result any) {
 	}
 	if err == nil && result != nil {
 		c.Out, err = marshal(result)
+	}
+	if r.watch != nil && err == nil {
+		r.watch(c)
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,0 +1,249 @@
+// Package replay makes recorded calls on an emulated node and says where the node answers differently.
+//
+// A recording of a real machine so shows where the emulator is wrong. In a test:
+//
+//	replay.Check(t, "testdata/server-2022.jsonl")
+//
+// The node is built from the description at the beginning of the recording, see Node. Calls are made one
+// after the other, in the order in which they began, at their recorded times on the node's clock. How
+// long a call took is not compared, nor times and session ids that a machine makes up.
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// Kind says how an answer differs.
+type Kind string
+
+// The kinds of differences.
+const (
+	Code  Kind = "code"  // another error, or an error instead of success
+	Value Kind = "value" // another result
+	Order Kind = "order" // a list with the same elements in another order
+)
+
+// Difference is an answer of the emulated node that is not the recorded one.
+type Difference struct {
+	Call      uint64 `json:"call"` // its number in the recording
+	Method    string `json:"method"`
+	Arguments string `json:"arguments"`
+	Kind      Kind   `json:"kind"`
+	Field     string `json:"field,omitempty"` // of the result, such as Partitions[1].Length
+	Recorded  string `json:"recorded"`
+	Emulated  string `json:"emulated"`
+}
+
+// Skip is a call that was not made or not compared.
+type Skip struct {
+	Call   uint64 `json:"call"`
+	Method string `json:"method"`
+	Reason string `json:"reason"`
+}
+
+// Report is what a replay has shown.
+type Report struct {
+	Program     string       `json:"program"` // that has recorded
+	Windows     string       `json:"windows,omitempty"`
+	Calls       int          `json:"calls"` // that were compared
+	Differences []Difference `json:"differences"`
+	Skipped     []Skip       `json:"skipped"`
+	// Notes say what the recording lacks.
+	Notes []string `json:"notes"`
+}
+
+// Compare reads a recording, makes its calls on an emulated node and reports the differences.
+func Compare(ctx context.Context, r io.Reader) (*Report, error) {
+	recording, err := record.Read(r)
+	if err != nil {
+		return nil, err
+	}
+	node, err := Node(recording)
+	if err != nil {
+		return nil, err
+	}
+	p := newPlayback(recording, node)
+	if err := p.run(ctx); err != nil {
+		return nil, err
+	}
+	return &p.report, nil
+}
+
+// CompareFile is Compare for a file.
+func CompareFile(ctx context.Context, path string) (*Report, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	report, err := Compare(ctx, file)
+	if err != nil {
+		return nil, fmt.Errorf("replay %s: %w", path, err)
+	}
+	return report, nil
+}
+
+// T is the part of testing.TB that Check needs.
+type T interface {
+	Helper()
+	Context() context.Context
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Check is CompareFile for a test, which fails at every difference.
+func Check(t T, path string) {
+	t.Helper()
+	report, err := CompareFile(t.Context(), path)
+	if err != nil {
+		t.Fatalf("%v", err)
+		return
+	}
+	for _, d := range report.Differences {
+		t.Errorf("%s: %s", path, d)
+	}
+}
+
+func (d Difference) String() string {
+	field := ""
+	if d.Field != "" {
+		field = " of " + d.Field
+	}
+	return fmt.Sprintf("call %d, %s %s: %s%s: recorded %s, emulated %s", d.Call, d.Method, d.Arguments, d.Kind, field, d.Recorded, d.Emulated)
+}
+
+// Node builds the emulated node that a recording describes: exactly the node that was recorded if that was
+// an emulated one with names, otherwise the model that Model makes of the description.
+func Node(recording *record.Recording) (*winsim.Node, error) {
+	d := recording.Description
+	if d == nil {
+		return nil, errors.New("the recording has no description of the machine; record for longer, or with a larger file")
+	}
+	if len(d.Snapshot) > 0 {
+		return winsim.FromSnapshot(d.Snapshot)
+	}
+	model, err := Model(recording)
+	if err != nil {
+		return nil, err
+	}
+	return winsim.New(model)
+}
+
+// playback is one replay.
+type playback struct {
+	node    *winsim.Node
+	machine win.Machine // the node, whose calls are watched
+	made    record.Call // the last call
+	started time.Time
+	calls   []record.Call
+	nested  map[int][]record.Call // the calls during a ListDirectory, by the number of its directory
+	open    map[int]win.Tree      // by the numbers of the recording; most are win.Directory
+	renamed map[string]json.RawMessage
+	offset  time.Duration // of the node's clock
+	report  Report
+}
+
+func newPlayback(recording *record.Recording, node *winsim.Node) *playback {
+	p := &playback{
+		node: node, started: recording.Header.Started,
+		nested: map[int][]record.Call{}, open: map[int]win.Tree{}, renamed: map[string]json.RawMessage{},
+		offset: node.Now().Sub(recording.Header.Started),
+		report: Report{
+			Program: recording.Header.Program, Windows: recording.Header.Windows,
+			Differences: []Difference{}, Skipped: []Skip{}, Notes: []string{},
+		},
+	}
+	if len(recording.Description.Snapshot) > 0 {
+		p.offset = 0 // its clock continues
+	}
+	p.machine = record.Watch(node, func(c record.Call) { p.made = c })
+	for _, c := range recording.Calls {
+		if c.Seq > recording.Description.Seq {
+			p.calls = append(p.calls, c)
+		}
+	}
+	if before := len(recording.Calls) - len(p.calls); before > 0 {
+		p.note("%d calls are from before the description of the machine; they are left out", before)
+	}
+	if recording.Lost > 0 {
+		p.note("%d lines could not be written when the calls were recorded", recording.Lost)
+	}
+	if recording.Truncated {
+		p.note("the last line is incomplete; it is left out")
+	}
+	return p
+}
+
+func (p *playback) note(format string, args ...any) {
+	p.report.Notes = append(p.report.Notes, fmt.Sprintf(format, args...))
+}
+
+// run makes all calls.
+func (p *playback) run(ctx context.Context) error {
+	p.calls = p.nest(p.calls)
+	for _, c := range p.calls {
+		if err := p.make(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nest moves the calls that were made in a directory while it was listed to nested. There they can be
+// made while the node lists it.
+func (p *playback) nest(calls []record.Call) (rest []record.Call) {
+	lists := map[int]int{} // the directory that was listed, by the numbers of those opened in it
+	for _, c := range calls {
+		if list, ok := listed(c); ok && list.Directory != 0 {
+			lists[list.Directory] = list.Directory
+		}
+	}
+	for _, c := range calls {
+		top, during := lists[c.On]
+		if !during {
+			rest = append(rest, c)
+			continue
+		}
+		p.nested[top] = append(p.nested[top], c)
+	}
+	return rest
+}
+
+// make makes a call and compares the answer.
+func (p *playback) make(ctx context.Context, c record.Call) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	due := p.started.Add(p.offset + time.Duration(c.Start)*time.Microsecond)
+	if wait := due.Sub(p.node.Now()); wait > 0 {
+		if err := p.node.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+	reason, err := p.perform(ctx, c)
+	switch {
+	case err != nil:
+		return fmt.Errorf("call %d, %s %s: %w", c.Seq, c.Method, c.In, err)
+	case reason == "" && c.Error != nil && c.Error.Context != "":
+		reason = "its caller had left"
+	case reason == "" && c.Error != nil && c.Error.Kind != "":
+		reason = "it was not made: " + c.Error.Kind
+	}
+	if reason != "" {
+		p.report.Skipped = append(p.report.Skipped, Skip{c.Seq, c.Method, reason})
+		return nil
+	}
+	p.report.Calls++
+	p.compare(c, p.made)
+	return nil
+}
