@@ -152,22 +152,33 @@ func (n *Names) of(kind, name string) string {
 var forms = []struct {
 	kind    string
 	pattern *regexp.Regexp // the last group is the name
-	// hint is in every line with such a name, in lower case, so many times. Patterns are slow.
-	hint  string
-	times int
+	// may reports whether a line in lower case can have such a name. Patterns are slow.
+	may func(lower string) bool
 }{
-	{"pod", regexp.MustCompile(`(?i)(\\pods\\+)([^\\"'\s<>&]+)`), `\pods\`, 1},
-	{"volume", regexp.MustCompile(`(?i)(\\kubernetes\.io~[^\\"'\s]+\\+|\\volume-subpaths\\+|\\csi\\+pv\\+)([^\\"'\s<>&]+)`), `\`, 3},
-	{"user", regexp.MustCompile(`(?i)\b((?:user|username|account)\\*["']?\s*[:=]\s*\\*["']?)((?:[^\s"',;\\{}\[\]]|\\+[^\s"',;\\{}\[\]])+)`), "", 0},
-	{"serial", regexp.MustCompile(`(?i)\b((?:serial|serialnumber|page83|eui64|nguid)\\*["']?\s*[:=]\s*\\*["']?)([^\s"',;\\{}\[\]]+)`), "", 0},
-	{"device", regexp.MustCompile(`(?i)()((?:scsi|nvme|usbstor|ide|storage)#[^{}"'\s<>]+)`), "#", 1},
-	{"target", regexp.MustCompile(`(?i)()\b((?:iqn\.\d{4}-\d{2}|eui|naa)\.[a-z0-9.:_-]+)`), ".", 1},
-	{"account", regexp.MustCompile(`()\b(S-1-5-21(?:-\d+)+)`), "s-1-5-21", 1},
-	{"hash", regexp.MustCompile(`(?i)()\b([0-9a-f]{64})\b`), "", 0},
-	{"id", regexp.MustCompile(`(?i)()\b([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`), "-", 4},
+	{"pod", regexp.MustCompile(`(?i)(\\pods\\+)([^\\"'\s<>&]+)`), hasAny(`\pods\`)},
+	{"volume", regexp.MustCompile(`(?i)(\\kubernetes\.io~[^\\"'\s]+\\+|\\volume-subpaths\\+|\\csi\\+pv\\+)([^\\"'\s<>&]+)`), hasAny(`\kubernetes.io~`, `\volume-subpaths\`, `\csi\`)},
+	{"user", regexp.MustCompile(`(?i)\b((?:user|username|account)\\*["']?\s*[:=]\s*\\*["']?)((?:[^\s"',;\\{}\[\]]|\\+[^\s"',;\\{}\[\]])+)`), hasAny("user", "account")},
+	{"serial", regexp.MustCompile(`(?i)\b((?:serial|serialnumber|page83|eui64|nguid)\\*["']?\s*[:=]\s*\\*["']?)([^\s"',;\\{}\[\]]+)`), hasAny("serial", "page83", "eui64", "nguid")},
+	{"device", regexp.MustCompile(`(?i)()((?:scsi|nvme|usbstor|ide|storage)#[^{}"'\s<>]+)`), hasAny("scsi#", "nvme#", "usbstor#", "ide#", "storage#")},
+	{"target", regexp.MustCompile(`(?i)()\b((?:iqn\.\d{4}-\d{2}|eui|naa)\.[a-z0-9.:_-]+)`), hasAny("iqn.", "eui.", "naa.")},
+	{"account", regexp.MustCompile(`()\b(S-1-5-21(?:-\d+)+)`), hasAny("s-1-5-21")},
+	{"hash", regexp.MustCompile(`(?i)()\b([0-9a-f]{64})\b`), func(lower string) bool { return len(lower) >= 64 }},
+	{"id", regexp.MustCompile(`(?i)()\b([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`), func(lower string) bool { return strings.Count(lower, "-") >= 4 }},
 	// IPv6, and addresses of network cards. The time of day is neither.
-	{"address", regexp.MustCompile(`(?i)()\b([0-9a-f]{1,4}(?::[0-9a-f]{1,4}){7}|(?:[0-9a-f]{1,4}:)+(?::[0-9a-f]{1,4})+|[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5})\b`), "", 0},
-	{"address", regexp.MustCompile(`()\b((?:\d{1,3}\.){3}\d{1,3})\b`), ".", 3},
+	{
+		"address", regexp.MustCompile(`(?i)()\b([0-9a-f]{1,4}(?::[0-9a-f]{1,4}){7}|(?:[0-9a-f]{1,4}:)+(?::[0-9a-f]{1,4})+|[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5})\b`),
+		func(lower string) bool {
+			return strings.Contains(lower, "::") || strings.Count(lower, ":") >= 5 || strings.Count(lower, "-") >= 5
+		},
+	},
+	{"address", regexp.MustCompile(`()\b((?:\d{1,3}\.){3}\d{1,3})\b`), func(lower string) bool { return strings.Count(lower, ".") >= 3 }},
+}
+
+// hasAny finds lines with any of these.
+func hasAny(hints ...string) func(lower string) bool {
+	return func(lower string) bool {
+		return slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(lower, hint) })
+	}
 }
 
 // share is a path of the network, without those of devices.
@@ -198,7 +209,7 @@ func (n *Names) replaceForms(text string) string {
 		})
 	}
 	for _, form := range forms {
-		if strings.Count(lower, form.hint) < form.times {
+		if !form.may(lower) {
 			continue
 		}
 		text = form.pattern.ReplaceAllStringFunc(text, func(found string) string {

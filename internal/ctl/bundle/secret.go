@@ -2,7 +2,6 @@ package bundle
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -46,12 +45,12 @@ var secrets = []struct {
 // pem is a key, which has many lines. A log can begin or end in it.
 var pem = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)|\A[A-Za-z0-9+/=\s]*-----END [A-Z ]*PRIVATE KEY-----`)
 
-// hints are in every line with a secret that the patterns find. Most lines have none, and patterns are
-// slow.
-var hints = []string{
+// mayHaveSecret reports whether a line in lower case has what is in every secret that the patterns find. Most
+// lines have nothing of it, and patterns are slow.
+var mayHaveSecret = hasAny(
 	"pass", "pwd", "secret", "token", "credential", "authorization", "cookie", "key", "signature",
 	"bearer", "basic", "negotiate", "eyj", "akia", "asia", "://", "sig=", " use", "securestring",
-}
+)
 
 // flagSecrets are secrets in the next argument: --password x, --password "x y", and "--password","x y" in
 // a list.
@@ -63,9 +62,11 @@ var flagSecrets = []*regexp.Regexp{
 
 // removeSecrets replaces what looks like a secret.
 func removeSecrets(text string) string {
-	return eachLine(pem.ReplaceAllString(text, removed), func(line string) string {
-		lower := strings.ToLower(line)
-		if !slices.ContainsFunc(hints, func(hint string) bool { return strings.Contains(lower, hint) }) {
+	if strings.Contains(text, "PRIVATE KEY") {
+		text = pem.ReplaceAllString(text, removed)
+	}
+	return eachLine(text, func(line string) string {
+		if !mayHaveSecret(strings.ToLower(line)) {
 			return line
 		}
 		return removeFromLine(line)
