@@ -65,6 +65,11 @@ GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 # a target that needs to know.
 RACE = $(eval RACE := $(shell $(GO) test -race -c -o /dev/null errors 2>/dev/null && echo -race))$(RACE)
 
+# Tests that try thousands of cases one after the other, which takes minutes with the race detector. They run
+# without it; 'make test SWEEPS=' runs them with it, as the workflow does.
+SWEEPS         := TestHostilePaths|TestFaults_BlankDisk|TestFaults_UsedDisk|TestFaults_SuspectDisk|TestHeal_Sweep|TestWords
+SWEEP_PACKAGES  = $(sort $(dir $(shell $(GREP_TESTS) -lE '^func ($(SWEEPS))\b' .)))
+
 .PHONY: help
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,7 +102,8 @@ run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-h
 .PHONY: test
 test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
-	$(GO) test $(RACE) -shuffle=on -timeout=20m $(PACKAGES)
+	$(GO) test $(RACE) -shuffle=on -timeout=20m -skip '^($(SWEEPS))$$' $(PACKAGES)
+	[ -z "$(SWEEPS)" ] || $(GO) test -shuffle=on -run '^($(SWEEPS))$$' $(SWEEP_PACKAGES)
 	$(GO_TOOLS) test $(RACE) -shuffle=on $(OUR_TOOLS)
 	$(GO_MANIFESTS) test -shuffle=on ./...
 	$(GO_DRIVERS) test $(RACE) -shuffle=on ./...
@@ -141,11 +147,15 @@ VHDX_DIR ?= C:\vhdx-scratch
 test-vhdx:
 	$(GO) test -v -tags=vhdx -timeout=60m ./test/vhdx '-vhdx-dir=$(VHDX_DIR)'
 
+# The files that only a build for Windows has, in the three modules.
+ROOTS        := ./client ./cmd ./internal ./mounter ./pkg ./test
+GREP_WINDOWS := find $(ROOTS) -name '*_windows*.go'; grep -rlE --include='*.go' '^//go:build.*windows' $(ROOTS)
+
 .PHONY: lint
 lint: bin/tools/golangci-lint bin/tools/actionlint ## Check style and import rules, for Linux and for Windows, and the workflows
 	bin/tools/actionlint -shellcheck= -pyflakes= # so that the result does not depend on what is installed
 	GOOS=linux bin/tools/golangci-lint run $(PACKAGES)
-	GOOS=windows bin/tools/golangci-lint run $(PACKAGES)
+	GOOS=windows bin/tools/golangci-lint run $(sort $(dir $(shell $(GREP_WINDOWS))))
 	cd tools && GOWORK=off ../bin/tools/golangci-lint run $(OUR_TOOLS)
 	cd test/manifests && GOWORK=off ../../bin/tools/golangci-lint run ./...
 	cd test/drivers && GOWORK=off ../../bin/tools/golangci-lint run ./...
