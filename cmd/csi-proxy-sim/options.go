@@ -62,6 +62,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		RefuseOtherUser: flags.RefuseOtherUser,
 		Control:         o.control,
 		Heal:            flags.Heal,
+		Record:          flags.Record,
 		Ready:           func() { o.printReady(); notify.Ready() },
 	}
 	if flags.MetricsAddress == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"runtime"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
@@ -12,6 +13,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/record"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -51,6 +53,13 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	}
 	if o.mitigations {
 		daemon.Mitigate(ctx)
+	}
+	if flags.Record.Path != "" { // before any host is made
+		stop, err := record.Start(ctx, flags.Record)
+		if err != nil {
+			return daemon.UsageError{Err: fmt.Errorf("-record-calls: %w", err)}
+		}
+		defer stop() //nolint:errcheck // every line has been written
 	}
 	hosts := daemon.LocalHosts()
 	if flags.FormatOver {

@@ -12,8 +12,12 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/record"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
+
+// mostRecorded is the upper limit of -record-calls-max-size in MiB. A recording is read into memory.
+const mostRecorded = 4096
 
 // Flags are the serving flags that csi-proxy and csi-proxy-sim share.
 type Flags struct {
@@ -31,6 +35,9 @@ type Flags struct {
 	RefuseOtherUser bool
 	Heal            HealMode
 	Version         bool
+	Record          record.Config // without a path, nothing is recorded
+
+	recordSize uint
 }
 
 // Register adds the flags to a set, with their defaults.
@@ -71,6 +78,7 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 	fs.BoolVar(&f.FormatOver, "format-existing", false,
 		"let FormatVolume format volumes that already have a file system, which destroys it")
 	f.registerFormat(fs)
+	f.registerRecord(fs)
 	fs.StringVar(&f.MetricsAddress, "metrics-bind-address", "",
 		"`host:port` to serve /metrics, /healthz and /readyz on; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
 	fs.BoolVar(&f.StorageMetrics, "metrics-storage", true,
@@ -116,6 +124,16 @@ func (f *Flags) registerFormat(fs *flag.FlagSet) {
 		func(o volumeapi.FormatOptions) { f.Format.RootAccess = o.RootAccess })
 }
 
+// registerRecord adds the flags of recorded calls.
+func (f *Flags) registerRecord(fs *flag.FlagSet) {
+	fs.StringVar(&f.Record.Path, "record-calls", "",
+		"write every call to Windows and its answer into this `file`, for developers; a full file gets the suffix .1 (default off)")
+	fs.UintVar(&f.recordSize, "record-calls-max-size", record.DefaultMaxBytes>>20,
+		"size in `MiB` of the recorded calls, both files together")
+	fs.BoolVar(&f.Record.Hash, "record-calls-hash-names", false,
+		"record hashes instead of names and serial numbers, and no data")
+}
+
 // AllowedDirs returns the directories that requests can use.
 func (f *Flags) AllowedDirs() []string { return append([]string{f.KubeletPath}, f.WorkingDirs...) }
 
@@ -127,5 +145,9 @@ func (f *Flags) Check() error {
 	if _, port, err := net.SplitHostPort(f.MetricsAddress); f.MetricsAddress != "" && (err != nil || port == "") {
 		return fmt.Errorf("-metrics-bind-address: %q is not an address like 127.0.0.1:9761", f.MetricsAddress)
 	}
+	if f.recordSize < 1 || f.recordSize > mostRecorded {
+		return fmt.Errorf("-record-calls-max-size: %d is not a size from 1 to %d MiB", f.recordSize, mostRecorded)
+	}
+	f.Record.MaxBytes = int64(f.recordSize) << 20
 	return nil
 }

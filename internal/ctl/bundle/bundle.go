@@ -93,15 +93,28 @@ func Clean(files []File, hide *Names) {
 		file := &files[i]
 		// Without the zeros, a log in UTF-16, as PowerShell writes it, is text.
 		before := strings.ReplaceAll(string(file.Content), "\x00", "")
-		after := clean(before)
-		if json.Valid([]byte(before)) && !json.Valid([]byte(after)) { // a name looks like the begin of a secret
-			after = cleanStrings(before, clean)
-		}
+		after := cleanJSON(before, clean)
 		file.Content, file.Problem = []byte(after), clean(file.Problem)
 		if after == "" {
 			file.Content = nil
 		}
 	}
+}
+
+// cleanJSON cleans a text. If it is JSON, or JSON line by line, it stays so.
+func cleanJSON(text string, clean func(string) string) string {
+	if first, rest, more := strings.Cut(text, "\n"); more && rest != "" && json.Valid([]byte(first)) {
+		var b strings.Builder
+		for line := range strings.Lines(text) {
+			b.WriteString(cleanJSON(strings.TrimSuffix(line, "\n"), clean) + "\n")
+		}
+		return b.String()
+	}
+	after := clean(text)
+	if json.Valid([]byte(text)) && !json.Valid([]byte(after)) { // a name looks like the begin of a secret
+		after = cleanStrings(text, clean)
+	}
+	return after
 }
 
 // jsonString is a string in JSON.

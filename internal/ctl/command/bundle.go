@@ -40,9 +40,9 @@ func (a *app) supportBundle() *cobra.Command {
 		use:   "support-bundle",
 		short: "Write a zip file with everything that support asks for",
 		long: `Write one zip file with versions, the daemon's command line, what doctor finds, the node's
-storage (text, JSON and a web page), the end of the log file and the metrics. Print what is
-in it and what is not. A part that fails does not stop the others, and the file is written
-even if the daemon does not answer.
+storage (text, JSON and a web page), the end of the log file, the metrics and the calls that
+were recorded. Print what is in it and what is not. A part that fails does not stop the
+others, and the file is written even if the daemon does not answer.
 
 What looks like a password, key or token is removed. --hide-names also replaces the names of
 machines, servers, shares, users, pods and volumes, serial numbers, ids and addresses by
@@ -201,9 +201,31 @@ func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now
 		{Name: "log.txt", What: "the end of the log file", Make: func(context.Context) ([]byte, error) { return tail(logFile) }},
 		{Name: "metrics.txt", What: "metrics", Make: func(ctx context.Context) ([]byte, error) { return scrape(ctx, metrics) }},
 		{Name: "calls.txt", What: "recorded calls", Make: func(context.Context) ([]byte, error) {
-			return nil, errors.New("this version of the daemon does not record calls")
+			return recordedCalls(installation.RecordedCalls(command), o.hideNames)
 		}},
 	}
+}
+
+// recordedCalls returns the beginning of a recording, which describes the machine. Bytes in a recording hold
+// names that no pattern finds, so one with names is left out if names are to be hidden.
+func recordedCalls(path string, hideNames bool) ([]byte, error) {
+	if path == "" {
+		return nil, errors.New("the daemon does not record calls; to record them, start it with -record-calls")
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, bundle.MaxPart))
+	if err != nil {
+		return nil, err
+	}
+	header, _, _ := bytes.Cut(text, []byte("\n"))
+	if hideNames && !bytes.Contains(header, []byte(`"hashed":true`)) {
+		return nil, errors.New("it has names; to record hashes, start the daemon with -record-calls-hash-names")
+	}
+	return text[:bytes.LastIndexByte(text, '\n')+1], nil
 }
 
 // addViews adds the node as text and as a page, after its JSON. They are made of the clean JSON: the page

@@ -142,6 +142,9 @@ func LogFile(command string) string { return last(command, "log_file") }
 // MetricsAddress returns the address of the metrics in the command line of a service, or "".
 func MetricsAddress(command string) string { return last(command, "metrics-bind-address") }
 
+// RecordedCalls returns the file of recorded calls in the command line of a service, or "".
+func RecordedCalls(command string) string { return last(command, "record-calls") }
+
 // PipeSecurityDescriptor returns the security descriptor of the pipes in the command line of
 // a service, or "".
 func PipeSecurityDescriptor(command string) string { return last(command, "pipe-security-descriptor") }

@@ -75,8 +75,10 @@ func Query(ctx context.Context, object Object, properties ...string) ([]map[stri
 		return err
 	})
 	if err != nil {
+		tapped(object.Class, nil, err)
 		return nil, err
 	}
+	tapped(object.Class, instances, nil)
 	return instances, nil
 }
 

@@ -22,7 +22,12 @@ var ErrNotWindows = fmt.Errorf("storage calls work on Windows only; on other sys
 type machine struct{}
 
 // Machine returns the machine we run on. It has no state.
-func Machine() win.Machine { return machine{} }
+func Machine() win.Machine {
+	if m := instead.Load(); m != nil {
+		return *m
+	}
+	return machine{}
+}
 
 // Now is the real time.
 func (machine) Now() time.Time { return time.Now() }

@@ -80,7 +80,9 @@ func (d Device) control(code ControlCode, in, out []byte) (int, error) {
 	var n uint32 // must be given, even where nothing is returned
 	err := windows.DeviceIoControl(d.handle, uint32(code),
 		unsafe.SliceData(in), Length(in), unsafe.SliceData(out), Length(out), &n, nil)
-	return min(int(n), len(out)), Error(err)
+	answered := min(int(n), len(out))
+	Tapped(uint32(code), in, out[:answered], Error(err))
+	return answered, Error(err)
 }
 
 // errHandleEOF is ERROR_HANDLE_EOF, the end of the device.

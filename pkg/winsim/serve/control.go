@@ -15,6 +15,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -45,7 +46,7 @@ func ControlPath(control, socketDir string) string {
 
 // runControlled serves the API and the control service. A reboot serves the API again, with
 // hosts that know nothing of the time before.
-func runControlled(ctx context.Context, node *winsim.Node, cfg Config) error {
+func runControlled(ctx context.Context, node *winsim.Node, machine win.Machine, cfg Config) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	c := &control{node: node, reboots: make(chan chan error), over: ctx.Done()}
@@ -74,7 +75,7 @@ func runControlled(ctx context.Context, node *winsim.Node, cfg Config) error {
 		started, ended := make(chan struct{}), make(chan error, 1)
 		cfg.Ready = func() { close(started) }
 		session, restart := context.WithCancel(ctx)
-		go func() { ended <- runAPI(session, node, cfg) }()
+		go func() { ended <- runAPI(session, node, machine, cfg) }()
 		select {
 		case <-started:
 			if answer != nil {

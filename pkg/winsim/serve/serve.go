@@ -16,8 +16,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/record"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
+	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -58,6 +64,8 @@ type Config struct {
 	StaleMounts StaleObserver
 	// Storage is called with descriptions of the node's storage, when it asks; may be nil.
 	Storage StorageObserver
+	// Record writes the calls to the node into a file, if it has a path.
+	Record record.Config
 	// Ready is called when every endpoint listens; may be nil.
 	Ready func()
 }
@@ -84,24 +92,39 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 	if cfg.AllowedServices == nil {
 		cfg.AllowedServices = servicelist.Default()
 	}
-	if cfg.Control != "" {
-		return runControlled(ctx, node, cfg)
+	machine := win.Machine(node)
+	if cfg.Record.Path != "" {
+		recorded, stop, err := record.On(ctx, node, cfg.Record)
+		if err != nil {
+			return daemon.UsageError{Err: err}
+		}
+		defer stop() //nolint:errcheck // every line has been written
+		machine = recorded
 	}
-	return runAPI(ctx, node, cfg)
+	if cfg.Control != "" {
+		return runControlled(ctx, node, machine, cfg)
+	}
+	return runAPI(ctx, node, machine, cfg)
 }
 
-// runAPI serves the API, as a daemon that starts.
-func runAPI(ctx context.Context, node *winsim.Node, cfg Config) error {
+// runAPI serves the API, as a daemon that starts. Machine is the node, or the node whose calls are recorded.
+func runAPI(ctx context.Context, node *winsim.Node, machine win.Machine, cfg Config) error {
 	hosts := daemon.LocalHosts() // defaults for groups that the node does not emulate
 	hosts.Disk = node.Disk()
 	hosts.Filesystem = node.Filesystem()
 	hosts.ISCSI = node.ISCSI()
 	hosts.System = node.System()
-	hosts.SMB = smbapi.NewOn(node) // a daemon that starts does not know what the one before it did
+	hosts.SMB = smbapi.NewOn(machine) // a daemon that starts does not know what the one before it did
 	hosts.Volume = node.Volume()
-	hosts.Node = func(options ...wholenode.Option) (*wholenode.Node, error) { return wholenode.NewOn(node, options...) }
+	hosts.Node = func(options ...wholenode.Option) (*wholenode.Node, error) {
+		return wholenode.NewOn(machine, options...)
+	}
+	if machine != win.Machine(node) {
+		hosts.Disk, hosts.Filesystem, hosts.ISCSI = diskapi.NewOn(machine), fsapi.NewOn(machine), iscsiapi.NewOn(machine)
+		hosts.System, hosts.Volume = systemapi.NewOn(machine), volumeapi.NewOn(machine)
+	}
 	if cfg.FormatOver {
-		hosts.Volume = volumeapi.NewOn(node, volumeapi.FormatOverExisting())
+		hosts.Volume = volumeapi.NewOn(machine, volumeapi.FormatOverExisting())
 	}
 	return daemon.Serve(ctx, daemon.Config{
 		Hosts:           hosts,
