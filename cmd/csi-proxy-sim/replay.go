@@ -25,7 +25,7 @@ const replayUsage = `csi-proxy-sim replay makes the calls of a recording on an e
 
 Usage: csi-proxy-sim replay [flags] FILE
 
-FILE is what -record-calls of csi-proxy or csi-proxy-sim has written. The exit code is 0 without differences, 1 with
+The file is what -record-calls of csi-proxy or csi-proxy-sim has written. The exit code is 0 without differences, 1 with
 differences, and 2 if the recording cannot be replayed.
 
 Flags:

@@ -4,6 +4,7 @@ package command_test
 
 import (
 	"archive/zip"
+	"encoding/json"
 	"context"
 	"io"
 	"net/http"
@@ -58,9 +59,13 @@ func brokenWithSecrets(t *testing.T) (n *node, services *scmtest.Manager) {
 	if err := os.WriteFile(logFile, []byte(log), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	calls := `{"recording":{"format":"csi-proxy calls","version":1}}` + "\n" + `{"call":{"seq":1,"method":"SMBMapping","in":{"remote":"\\\\archive\\media","password":"hunter2"}}}` + "\n" + `{"call":{"seq":2,`
+	if err := os.WriteFile(filepath.Join(n.dir, "calls.jsonl"), []byte(calls), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	services = scmtest.New()
 	service, err := services.Create("csi-proxy", scm.Config{
-		Command: `C:\k\csi-proxy.exe -log_file=` + logFile + ` -metrics-bind-address=` + strings.TrimPrefix(metrics.URL, "http://") + ` -proxy-password hunter2 -token=hunter2`,
+		Command: `C:\k\csi-proxy.exe -record-calls=` + filepath.Join(n.dir, "calls.jsonl") + ` -log_file=` + logFile + ` -metrics-bind-address=` + strings.TrimPrefix(metrics.URL, "http://") + ` -proxy-password hunter2 -token=hunter2`,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +94,7 @@ func TestSupportBundle(t *testing.T) {
 		"node.html":    "<!doctype html>",
 		"log.txt":      `password="[removed]"`,
 		"metrics.txt":  "csi_proxy_connections",
+		"calls.txt":    `"method":"smbmapping"`,
 	} {
 		if !strings.Contains(strings.ToLower(files[name]), strings.ToLower(want)) {
 			t.Errorf("%s has no %q: %.300s", name, want, files[name])
@@ -103,6 +109,11 @@ func TestSupportBundle(t *testing.T) {
 		}
 		if len(text) > bundle.MaxPart {
 			t.Errorf("%s has %d bytes", name, len(text))
+		}
+	}
+	for line := range strings.Lines(files["calls.txt"]) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not a line of recorded calls: %s", line)
 		}
 	}
 	if !strings.Contains(files["log.txt"], "alice") || !strings.HasPrefix(files["log.txt"], "I1115 an old line") {
@@ -127,6 +138,9 @@ func TestSupportBundle_HideNames(t *testing.T) {
 				t.Errorf("%s has %s", file, name)
 			}
 		}
+	}
+	if files["calls.txt"] != "" || !strings.Contains(files["contents.txt"], "to record hashes, start the daemon with -record-calls-hash-names") {
+		t.Errorf("names may be in the recorded calls: %s", files["calls.txt"])
 	}
 	for _, name := range []string{"log.txt", "node.txt", "node.json", "node.html"} {
 		if !strings.Contains(files[name], "server-1") {

@@ -50,7 +50,7 @@ func (p *playback) perform(ctx context.Context, c record.Call) (reason string, e
 		return "", err
 	}
 	results := method.Call(arguments)
-	if opened, ok := results[0].Interface().(win.Directory); ok && len(results) == 2 {
+	if opened, ok := reflect.TypeAssert[win.Directory](results[0]); ok && len(results) == 2 {
 		p.keep(c, opened)
 	}
 	return "", nil
