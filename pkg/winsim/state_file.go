@@ -7,8 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
+	"syscall"
+	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/internal/claim"
 )
 
@@ -112,12 +116,33 @@ func (k *stateFile) write() error {
 	k.node.mu.Mutex.Unlock()
 	if err == nil {
 		err = replaceFile(k.path, data)
+		for waited := time.Duration(0); isInTheWay(err) && waited < readersLimit; waited += readersPause {
+			time.Sleep(readersPause)
+			err = replaceFile(k.path, data)
+		}
 	}
-	if err != nil {
+	switch {
+	case isInTheWay(err):
+		return fmt.Errorf("save the state of the node: %w; another program has had the file open for %s, or this user may not write there", err, readersLimit)
+	case err != nil:
 		return fmt.Errorf("save the state of the node: %w", err)
 	}
 	k.written = changes
 	return nil
+}
+
+// Virus scanners and tests read the file for a moment. Windows has no event for their leaving.
+const (
+	readersPause = 5 * time.Millisecond
+	readersLimit = 10 * time.Second
+)
+
+// isInTheWay reports whether another program may have the file open. Windows replaces a file only if its
+// readers share the right to delete, which most do not, and answers ERROR_SHARING_VIOLATION (32) or
+// ERROR_ACCESS_DENIED (5).
+func isInTheWay(err error) bool {
+	return runtime.GOOS == "windows" &&
+		(errors.Is(err, syscall.Errno(winerr.SharingViolation)) || errors.Is(err, syscall.Errno(winerr.AccessDenied)))
 }
 
 func (k *stateFile) close() {

@@ -378,17 +378,14 @@ func TestOpen_Link(t *testing.T) {
 }
 
 func TestOpen_Failed(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "dir")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	path := filepath.Join(t.TempDir(), "node.json")
 	var failures []error
-	node, closeFile, err := winsim.Open(winsim.Default(), filepath.Join(dir, "node.json"), func(err error) { failures = append(failures, err) })
+	node, closeFile, err := winsim.Open(winsim.Default(), path, func(err error) { failures = append(failures, err) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeFile()
-	if err := os.RemoveAll(dir); err != nil {
+	if err := os.MkdirAll(filepath.Join(path+".new", "in the way"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	node.Exists(`C:\var`)
@@ -406,7 +403,7 @@ func TestOpen_Failed(t *testing.T) {
 	if len(failures) != 1 || !strings.Contains(failures[0].Error(), "node.json") {
 		t.Errorf("told %v, want one error that names the file", failures)
 	}
-	if _, _, err := winsim.Open(winsim.Default(), filepath.Join(dir, "node.json"), nil); err == nil {
+	if _, _, err := winsim.Open(winsim.Default(), filepath.Join(t.TempDir(), "missing", "node.json"), nil); err == nil {
 		t.Error("a file in a missing directory was opened")
 	}
 }
