@@ -109,6 +109,9 @@ func (d directory) find(name string) (resolvedPath, error) {
 	if name == "" {
 		return d.opened, nil
 	}
+	if l := d.opened.entry.link; l != nil && l.toOlder != 0 {
+		return resolvedPath{}, l.toOlder
+	}
 	return d.opened.lookUp(d.opened.entry, name, true)
 }
 

@@ -1,6 +1,7 @@
 package winsim_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -64,6 +65,46 @@ func TestDirectory_Replaced(t *testing.T) {
 				t.Errorf("the directory that was opened (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestDirectory_TurnedIntoJunction: a handle to a directory that became a junction leads nowhere else.
+func TestDirectory_TurnedIntoJunction(t *testing.T) {
+	for _, answer := range []winerr.Code{0, winerr.FileNotFound, winerr.InvalidName, winerr.BadPathname, winerr.CantResolveFilename} {
+		node, ctx := newNode(t, winsim.Default()), t.Context()
+		mustAll(t, node.Mkdir(`C:\work\dir`), node.Mkdir(`C:\aside\sub`))
+		dir := open(t, node, `C:\work\dir`)
+		mustAll(t, node.TurnIntoJunction(`C:\work\dir`, `C:\aside`, uint32(answer)))
+		if got := node.Tree(`C:\work`); got != "C:\\work\nC:\\work\\dir => C:\\aside\n" {
+			t.Errorf("now there is\n%s", got)
+		}
+		if err := dir.CreateDirectory(ctx, "new"); winerr.CodeOf(err) != answer {
+			t.Errorf("a directory in it: %v, want code %d", err, answer)
+		}
+		if _, err := dir.Open(ctx, "sub"); err == nil || answer != 0 && !bare(err, answer) {
+			t.Errorf("the target's directory: %v, want code %d", err, answer)
+		}
+		if got := node.Tree(`C:\aside`); got != "C:\\aside\nC:\\aside\\sub\n" {
+			t.Errorf("the target is\n%s", got)
+		}
+		if got, err := node.Filesystem().IsSymlink(`C:\work\dir`); err != nil || !got {
+			t.Errorf("it is a link: %v, %v", got, err)
+		}
+	}
+}
+
+func TestTurnIntoJunction_Refuses(t *testing.T) {
+	node := newNode(t, winsim.Default())
+	mustAll(t, node.WriteFile(`C:\dir\file`, "data"), node.Symlink(`C:\link`, `C:\dir`))
+	for path, want := range map[string]winerr.Code{
+		`C:\`: winerr.AccessDenied, `C:\dir`: winerr.DirNotEmpty, `C:\dir\file`: winerr.Directory, `C:\missing`: winerr.FileNotFound, `C:\link`: 4394,
+	} {
+		if err := node.TurnIntoJunction(path, `C:\dir`, 0); winerr.CodeOf(err) != want {
+			t.Errorf("%s: %v, want code %d", path, err, want)
+		}
+	}
+	if err := node.TurnIntoJunction(`C:\dir`, `relative`, 0); !errors.Is(err, winerr.Invalid) {
+		t.Errorf("a relative target: %v", err)
 	}
 }
 

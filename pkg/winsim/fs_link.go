@@ -15,6 +15,9 @@ type link struct {
 	win.ReparsePoint
 	malformed bool // its data are malformed
 	announced bool // the mount manager knows it
+
+	// toOlder is the answer to opens relative to handles that are older than the link. With 0 they succeed.
+	toOlder winerr.Code
 }
 
 // isLink reports whether the name surrogate bit is set. Files with other reparse points act as

@@ -1,11 +1,15 @@
 package winsim
 
 import (
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// errNotSameDevice is ERROR_NOT_SAME_DEVICE.
-const errNotSameDevice winerr.Code = 17
+// Codes that only swaps answer: ERROR_NOT_SAME_DEVICE and ERROR_REPARSE_TAG_MISMATCH.
+const (
+	errNotSameDevice      winerr.Code = 17
+	errReparseTagMismatch winerr.Code = 4394
+)
 
 // Swap exchanges the names of two files, directories or links of a volume in one step, as an
 // attacker does to replace a checked directory by a link. A second Swap undoes it. Open handles
@@ -67,6 +71,42 @@ func (n *Node) SwapForLink(path, target string) (old string, err error) {
 	beside.add(link)
 	at.swap(beside)
 	return displayPath(at.volume, at.entry), nil
+}
+
+// TurnIntoJunction makes an empty directory a junction without replacing it: FSCTL_SET_REPARSE_POINT on a
+// handle to it. A mounted folder becomes one too. Handles that were open stay open, and are handles to the
+// junction then. An open relative to such a handle fails with answer. Windows has several answers: 2, 123,
+// 161 and 1921 (Wine's dlls/ntdll/tests/file.c). With 0 the open succeeds in the directory itself, where no
+// path leads any more; Windows does that for some that may create.
+func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
+	const op = "turn into a junction"
+	f := File{Path: path, Junction: target}
+	if err := f.validate(n.hasVolume); err != nil || target == "" {
+		return winerr.New(winerr.Invalid, op, path, "the target %q is not an absolute path", target)
+	}
+	n.lock()
+	defer n.mu.Unlock()
+	at, err := n.locate(op, path)
+	switch {
+	case err != nil:
+		return err
+	case at.parent == nil:
+		err = winerr.AccessDenied
+	case at.entry.children == nil:
+		err = winerr.Directory
+	case len(at.entry.children) > 0:
+		err = winerr.DirNotEmpty
+	case at.entry.link != nil && at.entry.link.Tag != win.TagMountPoint:
+		err = errReparseTagMismatch
+	}
+	if err != nil {
+		return winerr.Wrap(op, path, err)
+	}
+	n.changed()
+	at.entry.link, at.entry.changedAt = f.entry().link, n.clock.now()
+	at.entry.link.toOlder = winerr.Code(answer)
+	at.fs.rewrite(at.entry)
+	return nil
 }
 
 // swap exchanges the names of two entries. Each gets a new short name, as in any rename.

@@ -3,10 +3,12 @@ package policy_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/winpathtest"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -17,6 +19,27 @@ func swap(t testing.TB, at string, link func(n *winsim.Node, at string) error) f
 	t.Helper()
 	return func(n *winsim.Node) { check(t, n.RemoveAll(at), link(n, at)) }
 }
+
+// turn empties a directory and makes it a junction in place, so that its open handles are those of the
+// junction. Files cannot become one, and missing directories neither.
+func turn(t testing.TB, at string, answer uint32) func(*winsim.Node) {
+	t.Helper()
+	return func(n *winsim.Node) {
+		for line := range strings.Lines(n.Tree(at)) {
+			if child, _, _ := strings.Cut(strings.TrimPrefix(line, at+`\`), `\`); strings.HasPrefix(line, at+`\`) {
+				name, _, _ := strings.Cut(strings.TrimSpace(child), " ")
+				check(t, n.RemoveAll(at+`\`+name))
+			}
+		}
+		if err := n.TurnIntoJunction(at, mirror(`C:\Windows`, at), answer); err != nil && !errors.Is(err, winerr.NotFound) && winerr.CodeOf(err) != winerr.Directory {
+			t.Errorf("turn %s into a junction: %v", at, err)
+		}
+	}
+}
+
+// turnAnswers are what Windows answers to opens relative to a directory that became a junction. After 0 they
+// succeed in the directory itself.
+var turnAnswers = []winerr.Code{0, winerr.FileNotFound, winerr.InvalidName, winerr.BadPathname, winerr.CantResolveFilename}
 
 // swaps are what an attacker puts in the place of a directory.
 var swaps = map[string]func(n *winsim.Node, at string) error{
@@ -62,6 +85,18 @@ func TestSwaps(t *testing.T) {
 						err = w.run(call, path)
 						if got := w.outside(); got != before {
 							t.Errorf("%s of %s with a %s at %s before call %d: %v, and outside this changed:\n%s", call, path, kind, at, n, err, cmp.Diff(before, got))
+						}
+						tried++
+					}
+					for i := range 2 { // each answer in turn; all would take too long
+						w := newWorld(t)
+						check(t, w.node.MountFolder(work+`\a\mounted`, dataVolume))
+						before, answer := w.outside(), turnAnswers[(n+i*2)%len(turnAnswers)]
+						_, err := w.node.Inject(winsim.Fault{Nth: n, Times: 1, Do: turn(t, at, uint32(answer))})
+						check(t, err)
+						err = w.run(call, path)
+						if got := w.outside(); got != before {
+							t.Errorf("%s of %s with %s turned into a junction (answer %d) before call %d: %v, and outside this changed:\n%s", call, path, at, answer, n, err, cmp.Diff(before, got))
 						}
 						tried++
 					}
@@ -131,8 +166,12 @@ func FuzzReach(f *testing.F) {
 			return choice % n
 		}
 		link := func() (string, func(*winsim.Node)) {
-			at, target, kind := paths[1+next(16)], targets[next(len(targets))], next(3)
+			at, target, kind := paths[1+next(16)], targets[next(len(targets))], next(4)
 			return fmt.Sprintf("link %d at %s to %s", kind, at, target), func(n *winsim.Node) {
+				if kind == 3 {
+					_ = n.TurnIntoJunction(at, target, uint32(turnAnswers[len(target)%len(turnAnswers)]))
+					return
+				}
 				_ = n.RemoveAll(at)
 				switch kind {
 				case 0:
