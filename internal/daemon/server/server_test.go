@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -46,7 +46,7 @@ func always(context.Context, string) (bool, error) { return true, nil }
 // running is a server under test with the filesystem's v1 and v1alpha1 endpoints.
 type running struct {
 	t      *testing.T
-	dir    string
+	place  string
 	logger klog.Logger
 	stop   context.CancelFunc
 	result chan error // of Run, once
@@ -54,11 +54,7 @@ type running struct {
 
 func start(t *testing.T, pathExists func(context.Context, string) (bool, error), adjust ...func(*server.Config)) *running {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "server") // short, unlike t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	place := newPlace(t)
 	endpoints, err := grpcapi.Select([]string{"filesystem/v1", "filesystem/v1alpha1"})
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +64,7 @@ func start(t *testing.T, pathExists func(context.Context, string) (bool, error),
 		Endpoints: endpoints,
 		Services:  grpcapi.Services{Filesystem: stubFilesystem{pathExists: pathExists}},
 		Listen: func(ctx context.Context, e grpcapi.Endpoint) (net.Listener, error) {
-			return pipe.Listen(ctx, filepath.Join(dir, e.Version), pipe.Config{})
+			return pipe.Listen(ctx, endpointIn(place, e.Version), pipe.Config{})
 		},
 		Ready:       func() { close(ready) },
 		StopTimeout: 10 * time.Second,
@@ -77,7 +73,7 @@ func start(t *testing.T, pathExists func(context.Context, string) (bool, error),
 		f(&cfg)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{t: t, dir: dir, logger: logger(t), stop: cancel, result: make(chan error, 1)}
+	r := &running{t: t, place: place, logger: logger(t), stop: cancel, result: make(chan error, 1)}
 	ctx = klog.NewContext(ctx, r.logger)
 	go func() { r.result <- server.Run(ctx, cfg); close(r.result) }()
 	t.Cleanup(func() {
@@ -89,14 +85,18 @@ func start(t *testing.T, pathExists func(context.Context, string) (bool, error),
 	case err := <-r.result:
 		t.Fatal(err)
 	}
+	for _, e := range cfg.Endpoints {
+		warmUp(ctx, r.path(e.Version))
+	}
 	return r
 }
 
-func (r *running) path(version string) string { return filepath.Join(r.dir, version) }
+func (r *running) path(version string) string { return endpointIn(r.place, version) }
 
 func (r *running) conn(version string) *grpc.ClientConn {
 	r.t.Helper()
-	conn, err := grpc.NewClient("unix:"+r.path(version), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	dial := func(ctx context.Context, _ string) (net.Conn, error) { return dialEndpoint(ctx, r.path(version)) }
+	conn, err := grpc.NewClient("passthrough:///"+version, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func (r *running) conn(version string) *grpc.ClientConn {
 
 func (r *running) rawConn() net.Conn {
 	r.t.Helper()
-	conn, err := net.Dial("unix", r.path("v1"))
+	conn, err := dialEndpoint(r.t.Context(), r.path("v1"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func (r *running) mustStop(within time.Duration) {
 	case <-time.After(within):
 		r.t.Fatalf("Run did not return within %v", within)
 	}
-	if left, _ := filepath.Glob(r.dir + "/*"); len(left) > 0 {
+	if left := leftIn(r.place); len(left) > 0 {
 		r.t.Errorf("left behind: %v", left)
 	}
 }
@@ -147,7 +147,7 @@ func TestRun_ServesAndStops(t *testing.T) {
 	r := start(t, always)
 	r.mustServe()
 	r.mustStop(5 * time.Second)
-	if _, err := net.Dial("unix", r.path("v1")); err == nil {
+	if _, err := dialEndpoint(t.Context(), r.path("v1")); err == nil {
 		t.Error("a server still listens")
 	}
 }
@@ -203,7 +203,7 @@ func TestRun_ClientsDuringTheStop(t *testing.T) {
 		var clients sync.WaitGroup
 		for _, version := range []string{"v1", "v1alpha1"} {
 			clients.Go(func() {
-				if conn, err := net.Dial("unix", r.path(version)); err == nil {
+				if conn, err := dialEndpoint(t.Context(), r.path(version)); err == nil {
 					_, _ = io.Copy(io.Discard, conn) // until it is closed
 					_ = conn.Close()
 				}
@@ -222,26 +222,25 @@ func TestRun_NeedsEndpoints(t *testing.T) {
 
 func TestRun_ListenFailureClosesTheOthers(t *testing.T) {
 	cause := errors.New("cause")
-	var opened []net.Listener
+	place, opened := newPlace(t), []string{}
 	endpoints := grpcapi.Endpoints()
 	err := server.Run(t.Context(), server.Config{
 		Endpoints: endpoints,
-		Listen: func(_ context.Context, e grpcapi.Endpoint) (net.Listener, error) {
+		Listen: func(ctx context.Context, e grpcapi.Endpoint) (net.Listener, error) {
 			if len(opened) == 3 {
 				return nil, cause
 			}
-			listener, err := net.Listen("unix", "") // an unnamed address of the kernel's choice
-			opened = append(opened, listener)
-			return listener, err
+			path := endpointIn(place, fmt.Sprint(len(opened)))
+			opened = append(opened, path)
+			return pipe.Listen(ctx, path, pipe.Config{})
 		},
 		Ready: func() { t.Error("Ready was called") },
 	})
 	if !errors.Is(err, cause) || !strings.Contains(err.Error(), endpoints[3].Name()) {
 		t.Errorf("got %v, want the cause and %s", err, endpoints[3].Name())
 	}
-	for _, listener := range opened {
-		_ = listener.(*net.UnixListener).SetDeadline(time.Now().Add(10 * time.Second))
-		if _, err := listener.Accept(); !errors.Is(err, net.ErrClosed) {
+	for _, path := range opened {
+		if _, err := dialEndpoint(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("a listener was left open: %v", err)
 		}
 	}
@@ -267,7 +266,7 @@ func TestRun_FirstFailureStopsAllAndNamesTheEndpoint(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("Run goes on with a dead endpoint")
 	}
-	if _, err := net.Dial("unix", r.path("v1")); err == nil {
+	if _, err := dialEndpoint(t.Context(), r.path("v1")); err == nil {
 		t.Error("v1 still listens")
 	}
 }
