@@ -3,7 +3,6 @@ package server_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -119,7 +118,7 @@ func TestLimits_Headers(t *testing.T) {
 	}
 	for {
 		frame, err := c.next()
-		if errors.Is(err, os.ErrDeadlineExceeded) {
+		if os.IsTimeout(err) {
 			t.Fatal("the server takes 64 KiB of headers")
 		}
 		switch frame.(type) {
@@ -270,7 +269,7 @@ func TestLimits_Connections(t *testing.T) {
 	}
 	for i, conn := range silent[:12] {
 		_ = conn.SetReadDeadline(time.Now().Add(answerTimeout))
-		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
 			t.Fatalf("connection %d of 20 is still open, with 8 as the limit", i+1)
 		}
 	}
@@ -381,7 +380,7 @@ func (c rawClient) mustGoAway(t *testing.T, want string) {
 	for err == nil {
 		_, err = c.next()
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if os.IsTimeout(err) {
 		t.Error("the connection is still open")
 	}
 }
@@ -394,7 +393,7 @@ func (r *running) mustEnd(c rawClient, reason string) {
 	for err == nil {
 		_, err = c.next()
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if os.IsTimeout(err) {
 		r.t.Error("the connection is still open")
 	}
 	if want := fmt.Sprintf("reason=%q", reason); !strings.Contains(logged(r.logger), want) {
@@ -641,7 +640,7 @@ func TestLimits_NotReading(t *testing.T) {
 		for i := uint32(0); ; i++ {
 			_ = c.SetWriteDeadline(time.Now().Add(answerTimeout))
 			err := c.whole(2*i + 1)
-			if errors.Is(err, os.ErrDeadlineExceeded) {
+			if os.IsTimeout(err) {
 				t.Fatal("the connection is still open")
 			}
 			if err != nil {

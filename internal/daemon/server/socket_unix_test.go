@@ -36,3 +36,7 @@ func leftIn(place string) []string {
 
 // warmUp is for Wine.
 func warmUp(context.Context, string) {}
+
+// perEndpoint is how many goroutines wait for the first client of an endpoint: one accepts, one watches the
+// socket.
+const perEndpoint = 2

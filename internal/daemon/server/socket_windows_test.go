@@ -45,3 +45,7 @@ func warmUp(ctx context.Context, path string) {
 		conn.Close()
 	}
 }
+
+// perEndpoint is how many goroutines wait for the first client of an endpoint: one accepts, one listens and one
+// waits for the system, both of go-winio.
+const perEndpoint = 3
