@@ -267,6 +267,11 @@ var built = func() func(context.Context) error {
 
 func start(t *testing.T, config rig.Config) *rig.Rig {
 	t.Helper()
+	return startIn(t, newPrefix(t), config)
+}
+
+func newPrefix(t *testing.T) *prefix.Prefix {
+	t.Helper()
 	p, err := prefix.Need(t).New(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -276,6 +281,11 @@ func start(t *testing.T, config rig.Config) *rig.Rig {
 			t.Error(err)
 		}
 	})
+	return p
+}
+
+func startIn(t *testing.T, p *prefix.Prefix, config rig.Config) *rig.Rig {
+	t.Helper()
 	// Not the test's context, which ends before Close can end the programs.
 	r, err := rig.Start(context.WithoutCancel(t.Context()), p, config)
 	if err != nil {

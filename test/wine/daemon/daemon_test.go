@@ -38,7 +38,7 @@ const timeLimit = time.Minute
 // kubelet is the directory in which the daemon lets clients work.
 const kubelet = `C:\var\lib\kubelet`
 
-// TestMain lets the test binary play other parts: that of a client that is killed, that of an attacker, that of
+// TestMain lets the test binary play other parts: that of a client that is killed, those of attackers, that of
 // services which the daemon starts and stops, and that of a server to compare it with.
 func TestMain(m *testing.M) {
 	switch {
@@ -46,6 +46,8 @@ func TestMain(m *testing.M) {
 		playVictim(os.Args[len(os.Args)-1])
 	case slices.Contains(os.Args, attackRole):
 		playAttack(os.Args[len(os.Args)-1])
+	case slices.Contains(os.Args, swapRole):
+		playSwapper(os.Args[len(os.Args)-1])
 	case slices.Contains(os.Args, serviceRole):
 		playService(os.Args[len(os.Args)-1])
 	case slices.Contains(os.Args, echoRole):

@@ -12,8 +12,10 @@ import (
 	"log"
 	"maps"
 	"os"
+	"path/filepath"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/devices"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/exchange"
@@ -30,19 +32,34 @@ const workers = 16
 func main() {
 	preset := flag.String("preset", "default", "which `node` to emulate")
 	without := flag.String("without", "", "a `namespace` of WMI that the node does not have")
+	state := flag.String("state", "", "`file` that keeps the node's state; if it exists, the node has restarted")
+	files := flag.String("files", "", "`directory` for the files of volumes")
 	flag.Parse()
-	if err := run(context.Background(), *preset, *without); err != nil { //nolint:forbidigo // this is main
+	if err := run(context.Background(), *preset, *without, *state, *files); err != nil { //nolint:forbidigo // this is main
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, preset, without string) error {
+// open returns the node, from its state if it has one.
+func open(preset, state string) (*winsim.Node, error) {
 	model, err := devices.Model(preset)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	model.RealTime = true // the daemon's
-	node, err := winsim.New(model)
+	if state == "" {
+		return winsim.New(model)
+	}
+	_, missing := os.Stat(state)
+	node, _, err := winsim.Open(model, state, func(err error) { log.Fatal(err) })
+	if err == nil && missing == nil {
+		node.Reboot()
+	}
+	return node, err
+}
+
+func run(ctx context.Context, preset, without, state, files string) error {
+	node, err := open(preset, state)
 	if err != nil {
 		return err
 	}
@@ -61,7 +78,11 @@ func run(ctx context.Context, preset, without string) error {
 	maps.Copy(namespaces, wmi.SMB(node))
 	delete(namespaces, without)
 	management := wmi.NewServer(namespaces, os.Stdout)
-	server := devices.NewServer(devices.Config{Node: node, Add: driver.Add, Wine: wine.Control, WMI: management, Log: os.Stdout})
+	config := devices.Config{Node: node, Add: driver.Add, Wine: wine.Control, WMI: management, Log: os.Stdout}
+	if files != "" {
+		config.Prepare = func(id win.VolumeID) error { return provideFiles(ctx, node, id, files) }
+	}
+	server := devices.NewServer(config)
 	if err := server.Announce(ctx); err != nil {
 		return err
 	}
@@ -74,4 +95,27 @@ func run(ctx context.Context, preset, without string) error {
 		}
 	}()
 	return exchange.Serve(workers, func(r exchange.Request) exchange.Reply { return server.Answer(ctx, r) })
+}
+
+// provideFiles gives a volume a directory for its files: its own, or drive C: for the volume with that letter.
+// Wine finds it by a link that only the rig can make, in the directory of the prefix.
+func provideFiles(ctx context.Context, node *winsim.Node, id win.VolumeID, dir string) error {
+	root := filepath.Join(dir, devices.NameOf(id))
+	switch c, err := node.VolumeOfDrive(ctx, `C:\`); {
+	case err != nil:
+		return err
+	case c == id:
+		root = `C:\`
+	default:
+		if err := os.MkdirAll(root, 0o700); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(os.Stdout, devices.FilesLine+"\n", devices.NameOf(id), root)
+	for range time.Tick(announceInterval / 5) {
+		if _, err := os.Stat(string(id)); err == nil {
+			return nil
+		}
+	}
+	return nil
 }

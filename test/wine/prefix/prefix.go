@@ -150,6 +150,31 @@ func (p *Prefix) Map(letter byte, dir string) error {
 	return os.Symlink(dir, filepath.Join(p.dir, "dosdevices", strings.ToLower(string(letter))+":"))
 }
 
+// Volume makes a directory of drive C: the root of a volume, Volume{guid}. It needs a Wine that stores links
+// and looks there for the files of volumes.
+func (p *Prefix) Volume(name, dir string) error {
+	err := os.Symlink(p.Path(dir), filepath.Join(p.dir, "dosdevices", strings.ToLower(name)))
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// StoresLinks reports whether this Wine has reparse points, as versions from 11 on do: it makes a junction.
+// Wine 10 says that it did, and makes none.
+func (p *Prefix) StoresLinks(ctx context.Context) (bool, error) {
+	const probe = `C:\csi-proxy-probe`
+	if _, err := p.Run(ctx, "cmd", "/c", "mklink", "/J", probe, `C:\windows`); err != nil {
+		return false, nil //nolint:nilerr // it has no such command
+	}
+	// On this machine, the name of a link ends with a question mark.
+	if _, err := os.Lstat(p.Path(probe) + "?"); err != nil {
+		return false, nil //nolint:nilerr // see above
+	}
+	_, err := p.Run(ctx, "cmd", "/c", "rmdir", probe)
+	return true, err
+}
+
 // Share makes an empty directory appear as the share of a server, whether or not anybody has
 // connected to it.
 func (p *Prefix) Share(server, share string) error {

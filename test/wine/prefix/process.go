@@ -3,6 +3,7 @@
 package prefix
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -33,16 +34,29 @@ func (p *Prefix) Run(ctx context.Context, program string, args ...string) (strin
 
 // Start starts a program, which is killed when ctx ends.
 func (p *Prefix) Start(ctx context.Context, program string, args ...string) (*Process, error) {
-	name := program[strings.LastIndexByte(program, '\\')+1:]
+	return p.Launch(ctx, Program{Path: program, Args: args})
+}
+
+// Program is a program to start.
+type Program struct {
+	Path        string
+	Args        []string
+	Dir         string   // a directory of drive C: to start in; its root if empty
+	Environment []string // further variables, NAME=value
+}
+
+// Launch is Start for programs that need a directory or variables of their own.
+func (p *Prefix) Launch(ctx context.Context, program Program) (*Process, error) {
+	name := program.Path[strings.LastIndexByte(program.Path, '\\')+1:]
 	output, err := os.Create(p.log(fmt.Sprintf("%03d-%s.log", p.logs.Add(1), name)))
 	if err != nil {
 		return nil, err
 	}
 	defer output.Close() // the program has it, too
 	process := &Process{output: output.Name(), done: make(chan struct{})}
-	cmd := exec.CommandContext(ctx, p.wine.program("wine"), append([]string{program}, args...)...) //nolint:gosec // what tests are made of
-	cmd.Dir = p.Path(`C:\`)
-	cmd.Env = p.environment()
+	cmd := exec.CommandContext(ctx, p.wine.program("wine"), append([]string{program.Path}, program.Args...)...) //nolint:gosec // what tests are made of
+	cmd.Dir = p.Path(cmp.Or(program.Dir, `C:\`))
+	cmd.Env = append(p.environment(), program.Environment...)
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:   true,            // an interrupt from the keyboard is for us, who then stop it

@@ -13,7 +13,7 @@ package suite
 import (
 	"context"
 	"errors"
-	"fmt"
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -28,6 +28,17 @@ import (
 func TestMain(m *testing.M) {
 	prefix.CloseOnSignal()
 	m.Run()
+}
+
+// onlyLinks is for a second run, on a Wine with links.
+var onlyLinks = flag.Bool("links", false, "run only what needs a Wine that stores links, and fail if this one does not")
+
+// notForLinks skips a test in a run for links.
+func notForLinks(t *testing.T) {
+	t.Helper()
+	if *onlyLinks {
+		t.Skip("it does not depend on links")
+	}
 }
 
 // timeLimit is for one test binary. It is for those that hang.
@@ -55,6 +66,11 @@ func open(t *testing.T) *prefix.Prefix {
 	})
 	if err := os.Mkdir(p.Path(binaries), 0o700); err != nil {
 		t.Fatal(err)
+	}
+	if *onlyLinks {
+		if links, err := p.StoresLinks(t.Context()); err != nil || !links {
+			t.Fatalf("this Wine stores no links (%v); %s has to name one that does", err, prefix.WineVariable)
+		}
 	}
 	return p
 }
@@ -135,13 +151,8 @@ func run(t *testing.T, p *prefix.Prefix, dir string, environment []string, binar
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
-	var line strings.Builder
-	for _, variable := range environment {
-		fmt.Fprintf(&line, "set %s&& ", variable)
-	}
-	fmt.Fprintf(&line, `cd /d %s&& %s\%s -test.v -test.timeout=%s %s`, dir, binaries, binary, timeLimit-10*time.Second, strings.Join(args, " "))
 	began := time.Now()
-	output, err := p.Run(ctx, "cmd", "/c", line.String())
+	output, err := execute(ctx, t, p, dir, environment, binary, args...)
 	result := parse(output)
 	switch {
 	case err != nil:
@@ -150,6 +161,18 @@ func run(t *testing.T, p *prefix.Prefix, dir string, environment []string, binar
 		t.Errorf("%s: no test has run:\n%s", binary, output)
 	}
 	t.Logf("%s: %s, in %s%s", binary, result, since(began), result.details())
+}
+
+// execute runs a test binary and returns what it said. The error contains that, too.
+func execute(ctx context.Context, t *testing.T, p *prefix.Prefix, dir string, environment []string, binary string, args ...string) (string, error) {
+	t.Helper()
+	flags := []string{"-test.v", "-test.timeout=" + (timeLimit - 10*time.Second).String()}
+	process, err := p.Launch(ctx, prefix.Program{Path: binaries + `\` + binary, Args: append(flags, args...), Dir: dir, Environment: environment})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = process.Wait()
+	return process.Output(), err
 }
 
 func since(began time.Time) time.Duration { return time.Since(began).Round(100 * time.Millisecond) }

@@ -3,22 +3,22 @@
 package suite
 
 import (
+	"context"
 	"encoding/json"
 	"io"
-	"path"
-	"regexp"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
-// module is the path of the repository's modules: the client has it, and the other one has
-// it with /v2.
+// module is the path of the repository's modules: client and mounter have it, and the other one has it with
+// /v2.
 const module = "github.com/kubernetes-csi/csi-proxy/"
-
-// alsoForWindows are packages without a file that is for Windows only, whose subject is
-// Windows all the same: the layouts of its structures, and its paths.
-var alsoForWindows = []string{"internal/win/winlayout", "internal/win/winpath"}
 
 // environments are what the tests of a package want to be asked for.
 var environments = map[string][]string{
@@ -26,48 +26,137 @@ var environments = map[string][]string{
 	"internal/ctl/scm": {"CSI_PROXY_TEST_SERVICE=1"},
 }
 
-// TestUnits runs the tests of all packages that have code for Windows.
+// withLinks are the packages whose tests do more where there are links.
+var withLinks = []string{"internal/win/local", "pkg/winsim", "pkg/winsim/internal/claim"}
+
+// unit is a package with tests.
+type unit struct {
+	importPath, dir string // dir is below the root of the repository
+	files           []string
+	exceptions      []exception
+}
+
+func (u unit) binary() string { return strings.ReplaceAll(u.dir, "/", "_") + ".test.exe" }
+
+// TestUnits runs the tests of all packages, except those in exceptions.txt.
 func TestUnits(t *testing.T) {
 	p := open(t)
-	dirs := windowsPackages(t)
-	if len(dirs) < 10 {
-		t.Errorf("only %d packages have code for Windows: %s", len(dirs), dirs)
-	}
+	units := unitsToRun(t)
 	copySources(t, p)
-	packages := make([]string, len(dirs))
-	for i, dir := range dirs {
-		packages[i] = "./" + dir
-	}
-	compile(t, p, packages...)
-	for _, dir := range dirs {
-		t.Run(dir, func(t *testing.T) {
-			run(t, p, sources+`\`+strings.ReplaceAll(dir, "/", `\`), environments[dir], path.Base(dir)+".test.exe")
-		})
+	build(t, p, units)
+	for _, u := range units {
+		t.Run(u.dir, func(t *testing.T) { u.run(t, p) })
 	}
 }
 
-var forWindows = regexp.MustCompile(`_windows(_test)?\.go$`)
-
-// windowsPackages finds the directories of packages with tests and with files that are for
-// Windows only.
-func windowsPackages(t *testing.T) (dirs []string) {
+// run runs the tests of a package, and those apart that have to fail.
+func (u unit) run(t *testing.T, p *prefix.Prefix) {
 	t.Helper()
-	list := json.NewDecoder(strings.NewReader(goTool(t, "list", "-json=ImportPath,GoFiles,TestGoFiles,XTestGoFiles", "./...", "./client/...")))
+	dir := sources + `\` + strings.ReplaceAll(u.dir, "/", `\`)
+	args := []string{"-test.short"}
+	var skipped []string
+	for _, e := range u.exceptions {
+		skipped = append(skipped, e.pattern())
+		if e.kind == fails {
+			u.mustFail(t, p, dir, e)
+		}
+	}
+	if len(skipped) > 0 {
+		args = append(args, "-test.skip="+strings.Join(skipped, "|"))
+	}
+	run(t, p, dir, environments[u.dir], u.binary(), args...)
+	if err := os.Remove(filepath.Join(p.Path(binaries), u.binary())); err != nil { // all together are large
+		t.Error(err)
+	}
+}
+
+// mustFail runs a test that cannot pass under Wine. If it does, or does not even run, its exception is wrong.
+func (u unit) mustFail(t *testing.T, p *prefix.Prefix, dir string, e exception) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	defer cancel()
+	if output, err := execute(ctx, t, p, dir, environments[u.dir], u.binary(), "-test.short", "-test.run="+e.pattern()); err == nil {
+		t.Errorf("%s does not fail; remove it from exceptions.txt:\n%s", e, output)
+	}
+}
+
+// build builds the test binaries of all packages in one run, since most of their code is the same.
+func build(t *testing.T, p *prefix.Prefix, units []unit) {
+	t.Helper()
+	began := time.Now()
+	keep, err := filepath.Abs("keep.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"test", "-vet=off", "-count=1", "-tags=grpcnotrace", "-ldflags=-s -w", "-exec=" + keep}
+	for _, u := range units {
+		args = append(args, u.importPath)
+	}
+	t.Setenv("KEEP_IN", p.Path(binaries))
+	t.Setenv("KEEP_BELOW", root(t))
+	t.Setenv("GOTMPDIR", p.Path(binaries)) // so that keeping a binary copies nothing
+	goTool(t, args...)
+	t.Logf("%d test binaries were built for Windows in %s", len(units), since(began))
+}
+
+// unitsToRun finds the packages with tests of the modules that are published, and checks the exceptions.
+func unitsToRun(t *testing.T) []unit {
+	t.Helper()
+	exceptions, problems := parseExceptions(exceptionList)
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+	units := allUnits(t)
+	if len(units) < 60 {
+		t.Errorf("only %d packages have tests", len(units))
+	}
+	for _, e := range exceptions {
+		i := slices.IndexFunc(units, func(u unit) bool { return u.dir == e.dir })
+		if i < 0 {
+			t.Errorf("exceptions.txt: %s: there is no such package with tests", e.dir)
+			continue
+		}
+		if e.test != "" && !e.exists(units[i].source(t)) {
+			t.Errorf("exceptions.txt: %s: there is no such test", e)
+		}
+		units[i].exceptions = append(units[i].exceptions, e)
+	}
+	return slices.DeleteFunc(units, func(u unit) bool {
+		return *onlyLinks && !slices.Contains(withLinks, u.dir) || slices.ContainsFunc(u.exceptions, func(e exception) bool { return e.test == "" })
+	})
+}
+
+// source returns the files with the tests of a package.
+func (u unit) source(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, file := range u.files {
+		text, err := os.ReadFile(filepath.Join(root(t), u.dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}
+
+// allUnits finds the packages with tests for Windows.
+func allUnits(t *testing.T) (units []unit) {
+	t.Helper()
+	list := json.NewDecoder(strings.NewReader(goTool(t, "list", "-json=ImportPath,TestGoFiles,XTestGoFiles", "./...", "./client/...", "./mounter/...")))
 	for {
 		var p struct {
-			ImportPath                         string
-			GoFiles, TestGoFiles, XTestGoFiles []string
+			ImportPath                string
+			TestGoFiles, XTestGoFiles []string
 		}
 		if err := list.Decode(&p); err == io.EOF {
-			return dirs
+			return units
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "v2/")
-		tests := slices.Concat(p.TestGoFiles, p.XTestGoFiles)
-		wanted := slices.Contains(alsoForWindows, dir) || slices.ContainsFunc(slices.Concat(p.GoFiles, tests), forWindows.MatchString)
-		if wanted && len(tests) > 0 && !strings.HasPrefix(dir, "test/") {
-			dirs = append(dirs, dir)
+		if files := slices.Concat(p.TestGoFiles, p.XTestGoFiles); len(files) > 0 {
+			dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "v2/")
+			units = append(units, unit{importPath: p.ImportPath, dir: dir, files: files})
 		}
 	}
 }

@@ -70,7 +70,13 @@ type Config struct {
 	Wine MountManager
 	WMI  *wmi.Server
 	Log  io.Writer // gets a line per request
+	// Prepare is called before a volume gets its device. It may be nil.
+	Prepare func(win.VolumeID) error
 }
+
+// FilesLine is a line that the node server writes for a volume: its name, and the directory on drive C: for its
+// files.
+const FilesLine = "files of %s are in %s"
 
 // Server answers for all devices of a node.
 type Server struct {
@@ -115,7 +121,12 @@ func (s *Server) announceVolumes(ctx context.Context) error {
 		return err
 	}
 	for _, id := range ids {
-		name := nameOf(id)
+		name := NameOf(id)
+		if s.Prepare != nil && !slices.Contains(s.names, `\Device\Winsim`+name) {
+			if err := s.Prepare(id); err != nil {
+				return err
+			}
+		}
 		if err := s.announce(volume{s.Node, id}, typeDisk, `\Device\Winsim`+name, `\DosDevices\`+name); err != nil {
 			return err
 		}

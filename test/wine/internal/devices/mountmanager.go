@@ -26,14 +26,21 @@ type mountManager struct {
 	wine    MountManager
 }
 
-const mountManagerQueryPoints = 0x006D0008 // IOCTL_MOUNTMGR_QUERY_POINTS
+const (
+	mountManagerQueryPoints       = 0x006D0008 // IOCTL_MOUNTMGR_QUERY_POINTS
+	mountManagerMountPointCreated = 0x006DC018 // IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_CREATED
+	mountManagerMountPointDeleted = 0x006DC01C // IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_DELETED
+)
 
 // driveC is how Wine names the volume of drive C:; the last byte is the letter.
 const driveC = "Volume{00000000-0000-0000-0000-000000000043}"
 
 func (m mountManager) answer(ctx context.Context, r exchange.Request) ([]byte, error) {
-	if r.Function != exchange.Control {
+	switch {
+	case r.Function != exchange.Control:
 		return nil, winerr.InvalidFunction
+	case r.Code == mountManagerMountPointCreated, r.Code == mountManagerMountPointDeleted:
+		return nil, nil // Wine's does not know them
 	}
 	ids, err := m.machine.VolumeIDs(ctx)
 	if err != nil {
@@ -43,8 +50,14 @@ func (m mountManager) answer(ctx context.Context, r exchange.Request) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	emulated, wine := encodeUTF16(nameOf(system[0])), encodeUTF16(driveC)
+	emulated, wine := encodeUTF16(NameOf(system[0])), encodeUTF16(driveC)
 	in := bytes.ReplaceAll(r.Data, emulated, wine)
+	for _, id := range ids {
+		// Which folders it is mounted at Wine has no way to ask; this says that it has no drive.
+		if r.Code == mountManagerQueryPoints && id != system[0] && bytes.Contains(in, encodeUTF16(NameOf(id))) {
+			return fitting(r, encodeMountPoints([]string{`\??\` + NameOf(id)}))
+		}
+	}
 	if all := r.Code == mountManagerQueryPoints && len(bytes.Trim(in, "\x00")) == 0; !all {
 		out, err := m.wine(r.Code, in, r.Room)
 		return bytes.ReplaceAll(out, wine, emulated), err
@@ -56,19 +69,23 @@ func (m mountManager) answer(ctx context.Context, r exchange.Request) ([]byte, e
 	}
 	points := decodeMountPoints(bytes.ReplaceAll(out, wine, emulated))
 	for _, id := range ids {
-		if link := `\??\` + nameOf(id); !slices.Contains(points, link) {
+		if link := `\??\` + NameOf(id); !slices.Contains(points, link) {
 			points = append(points, link)
 		}
 	}
-	b := encodeMountPoints(points)
+	return fitting(r, encodeMountPoints(points))
+}
+
+// fitting returns as much of an answer as there is room for. Its beginning says how much is missing.
+func fitting(r exchange.Request, b []byte) ([]byte, error) {
 	if len(b) > r.Room {
-		return b[:r.Room], winerr.MoreData // the beginning says how much is missing
+		return b[:r.Room], winerr.MoreData
 	}
 	return b, nil
 }
 
-// nameOf is the name of a volume without what stands around it: Volume{guid}.
-func nameOf(id win.VolumeID) string { return strings.TrimPrefix(string(id.Device()), `\\?\`) }
+// NameOf is the name of a volume without what stands around it: Volume{guid}.
+func NameOf(id win.VolumeID) string { return strings.TrimPrefix(string(id.Device()), `\\?\`) }
 
 // MOUNTMGR_MOUNT_POINTS: a size, a number, and as many MOUNTMGR_MOUNT_POINTs, each with the
 // offset and length of three texts. Callers ask only for the first, the name of the

@@ -21,10 +21,30 @@ type Config struct {
 	Preset string // which node is emulated
 	// NodeServerFlags are further flags of the node server.
 	NodeServerFlags []string
+	// Files gives volumes directories for their files, so that they can be mounted. It needs a Wine that
+	// stores links.
+	Files bool
+	// Persistent makes the node outlast the node server, for Reboot.
+	Persistent bool
+	// NoDaemon leaves out the daemon, for programs that use the library.
+	NoDaemon bool
+}
+
+// flags are those of the node server.
+func (c Config) flags() []string {
+	flags := append([]string{"-preset", c.Preset}, c.NodeServerFlags...)
+	if c.Files {
+		flags = append(flags, "-files", `C:\volumes`)
+	}
+	if c.Persistent {
+		flags = append(flags, "-state", `C:\node.json`)
+	}
+	return flags
 }
 
 // Rig is a daemon on an emulated node. It lives as long as its prefix.
 type Rig struct {
+	config     Config
 	prefix     *prefix.Prefix
 	nodeServer *prefix.Process
 	daemon     *prefix.Process
@@ -63,14 +83,17 @@ func Start(ctx context.Context, p *prefix.Prefix, config Config) (*Rig, error) {
 			return nil, err
 		}
 	}
-	r := &Rig{prefix: p}
-	if err := r.startNodeServer(ctx, append([]string{"-preset", config.Preset}, config.NodeServerFlags...)); err != nil {
+	r := &Rig{config: config, prefix: p}
+	if err := r.startNodeServer(ctx, config.flags()); err != nil {
 		return nil, err
 	}
 	return r, r.startDaemon(ctx)
 }
 
 func (r *Rig) startDaemon(ctx context.Context) (err error) {
+	if r.config.NoDaemon {
+		return nil
+	}
 	r.daemon, err = r.prefix.Start(ctx, `C:\`+daemonFile, "-v=2")
 	return err
 }
@@ -100,6 +123,9 @@ func (r *Rig) startNodeServer(ctx context.Context, flags []string) error {
 		return err
 	}
 	r.nodeServer = server
+	if r.config.Files {
+		go r.provideFiles(ctx, server)
+	}
 	for !strings.Contains(server.Output(), "ready\n") {
 		select {
 		case <-server.Done():
@@ -110,6 +136,42 @@ func (r *Rig) startNodeServer(ctx context.Context, flags []string) error {
 		}
 	}
 	return nil
+}
+
+// provideFiles shows Wine the directories of volumes as the node server asks for them, until that ends.
+func (r *Rig) provideFiles(ctx context.Context, server *prefix.Process) {
+	for read := 0; ; {
+		output := server.Output()
+		lines := output[read : strings.LastIndexByte(output, '\n')+1]
+		read += len(lines)
+		for line := range strings.Lines(lines) {
+			var name, dir string
+			if n, _ := fmt.Sscanf(line, devices.FilesLine, &name, &dir); n == 2 {
+				_ = r.prefix.Volume(name, dir) // without it, the node server waits and the test fails
+			}
+		}
+		select {
+		case <-server.Done():
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Reboot restarts the machine, whose node is persistent.
+func (r *Rig) Reboot(ctx context.Context) error {
+	if r.daemon != nil {
+		if err := r.daemon.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		<-r.daemon.Done()
+	}
+	if err := r.RestartNode(ctx, r.config.flags()...); err != nil {
+		return err
+	}
+	return r.startDaemon(ctx)
 }
 
 // Call makes calls to the daemon, as a driver does, and returns an answer for each.
@@ -129,7 +191,12 @@ func (r *Rig) Call(ctx context.Context, calls ...string) ([]string, error) {
 func (r *Rig) Requests() string { return r.nodeServer.Output() }
 
 // DaemonLog returns what the daemon has logged.
-func (r *Rig) DaemonLog() string { return r.daemon.Output() }
+func (r *Rig) DaemonLog() string {
+	if r.daemon == nil {
+		return ""
+	}
+	return r.daemon.Output()
+}
 
 // RestartNode replaces the emulated node by a new one, without the daemon's knowing.
 func (r *Rig) RestartNode(ctx context.Context, flags ...string) error {

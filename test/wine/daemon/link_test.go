@@ -1,0 +1,97 @@
+//go:build windows && wine
+
+package daemon
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
+)
+
+var volume = flag.String("volume", "", "`volume`, Volume{guid}, whose files are in "+volumeFiles+"; cases about mounted folders are skipped without")
+
+// volumeFiles is the directory with the files of the volume. It is Wine's way: on Windows the volume would be
+// a disk.
+const volumeFiles = `C:\volume`
+
+func mountVolume(path string) error {
+	if err := os.MkdirAll(volumeFiles, 0o700); err != nil {
+		return err
+	}
+	return makeLink(path, winlayout.MountedFolder(win.VolumeID(`\\?\`+*volume+`\`)))
+}
+
+// loseVolume takes the volume away. The next mount brings it back.
+func loseVolume() error {
+	lost := volumeFiles + ".lost"
+	return errors.Join(os.RemoveAll(lost), os.Rename(volumeFiles, lost))
+}
+
+// junction is one that leads to a directory.
+func junction(target string) win.ReparsePoint {
+	return win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + target, Print: target}
+}
+
+// makeLink makes a directory that is a link.
+func makeLink(path string, point win.ReparsePoint) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	return turnInto(path, point)
+}
+
+// turnInto makes an empty directory a link in place.
+func turnInto(path string, point win.ReparsePoint) error {
+	data, err := winlayout.EncodeReparsePoint(point)
+	if err != nil {
+		return err
+	}
+	return controlLink(path, windows.FSCTL_SET_REPARSE_POINT, data)
+}
+
+// turnBack makes a link a directory in place.
+func turnBack(path string) error {
+	return controlLink(path, windows.FSCTL_DELETE_REPARSE_POINT, winlayout.EncodeReparseTag(win.TagMountPoint))
+}
+
+func controlLink(path string, code uint32, data []byte) error {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return err
+	}
+	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE,
+		nil, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer windows.CloseHandle(handle)
+	var n uint32
+	if err := windows.DeviceIoControl(handle, code, unsafe.SliceData(data), uint32(len(data)), nil, 0, &n, nil); err != nil {
+		return &fs.PathError{Op: "change link", Path: path, Err: err}
+	}
+	return nil
+}
+
+// treeOf lists what is below a directory, and what files contain.
+func treeOf(dir string) (all string) {
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		all += path + "\n"
+		if err == nil && entry.Type().IsRegular() {
+			content, readErr := os.ReadFile(path)
+			all, err = all+string(content)+"\n", readErr
+		}
+		return err
+	})
+	if err != nil {
+		all += err.Error()
+	}
+	return all
+}

@@ -1,0 +1,75 @@
+//go:build linux && wine
+
+package wine
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/rig"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
+)
+
+// TestRig_Life takes a volume and a share through their lives, with a restart of the machine in the middle:
+// mounted folders, links and files are Wine's, disks and volumes those of the emulated node. The module
+// mounter does what drivers do, through the daemon and through the library.
+func TestRig_Life(t *testing.T) {
+	build(t)
+	for _, mode := range []string{"daemon", "library"} {
+		t.Run(mode, func(t *testing.T) {
+			p := newPrefix(t)
+			if links, err := p.StoresLinks(t.Context()); err != nil {
+				t.Fatal(err)
+			} else if !links {
+				t.Skip("this Wine stores no links; Wine 11 does")
+			}
+			compileMounter(t, p)
+			r := startIn(t, p, rig.Config{Preset: "default", Files: true, Persistent: true, NoDaemon: mode == "library"})
+			step := func(name string) {
+				t.Helper()
+				process, err := p.Launch(t.Context(), prefix.Program{
+					Path: `C:\mounter.test.exe`, Args: []string{"-test.v", "-test.run=^" + name + "$"},
+					Environment: []string{"WINE_RIG_MODE=" + mode},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := process.Wait(); err != nil {
+					t.Fatalf("%v\n%s\n%s", err, r.DaemonLog(), r.Requests())
+				}
+				t.Log(process.Output())
+			}
+			step("TestRig_BeforeRestart")
+			if err := r.Reboot(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			step("TestRig_AfterRestart")
+			// Of mounts it is not told, because Wine does not tell the path of a handle to a link.
+			if told := strings.Count(r.Requests(), "code "+mountPointDeleted+" "); told != 2 {
+				t.Errorf("the mount manager was told of %d unmounts, want 2", told)
+			}
+			step("TestRig_Share")
+		})
+	}
+}
+
+// mountPointDeleted is IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_DELETED.
+const mountPointDeleted = "0x6dc01c"
+
+// compileMounter builds the tests of the mounter, which is a module of its own.
+func compileMounter(t *testing.T, p *prefix.Prefix) {
+	t.Helper()
+	root, err := prefix.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-trimpath", "-tags=wine,grpcnotrace", "-o", p.Path(`C:\mounter.test.exe`), "./mounter")
+	cmd.Dir = filepath.Clean(root)
+	cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+}
