@@ -26,6 +26,7 @@ const (
 	slow  = "slow"
 	apart = "apart"
 	here  = "here"
+	unix  = "unix"
 )
 
 // parseExceptions reads a list of exceptions, and the problems of those that it cannot read.
@@ -44,10 +45,12 @@ func parseExceptions(list string) (all []exception, problems []error) {
 			continue
 		case strings.TrimSpace(reason) == "":
 			complain("a line ends with # and the reason")
-		case !slices.Contains([]string{fails, slow, apart, here}, fields[1]):
+		case !slices.Contains([]string{fails, slow, apart, here, unix}, fields[1]):
 			complain("there is no kind %q", fields[1])
 		case fields[1] == fails && fields[2] == "*":
 			complain("name the tests that fail")
+		case fields[1] == unix && fields[2] != "*":
+			complain("what is built for Unix only need not be named")
 		}
 		e := exception{dir: fields[0], kind: fields[1], test: fields[2]}
 		if e.test == "*" {

@@ -133,9 +133,14 @@ func compile(t *testing.T, p *prefix.Prefix, packages ...string) {
 // goTool runs the go command for Windows, at the root of the repository.
 func goTool(t *testing.T, args ...string) string {
 	t.Helper()
+	return goToolFor(t, "windows", args...)
+}
+
+func goToolFor(t *testing.T, system string, args ...string) string {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = root(t)
-	cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	output, err := cmd.Output()
