@@ -4,11 +4,13 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,17 +29,17 @@ const (
 )
 
 // playSwapper exchanges until it is killed, and writes how often. Each step is repeated until it succeeds: the
-// daemon may be in the directory.
+// daemon may be in the directory, or may have made what is in the way.
 func playSwapper(kind string) {
 	steps := []func() error{
-		func() error { return os.Rename(swapDir, swapDir+".aside") },
-		func() error { return os.Rename(swapDir+".trap", swapDir) },
-		func() error { return os.Rename(swapDir, swapDir+".trap") },
-		func() error { return os.Rename(swapDir+".aside", swapDir) },
+		func() error { return replace(swapDir, swapDir+".aside") },
+		func() error { return replace(swapDir+".trap", swapDir) },
+		func() error { return replace(swapDir, swapDir+".trap") },
+		func() error { return replace(swapDir+".aside", swapDir) },
 	}
 	if kind == "turn" {
 		steps = []func() error{
-			func() error { return turnInto(turnDir, junction(outside)) },
+			func() error { return errors.Join(clearDirectory(turnDir), turnInto(turnDir, junction(outside))) },
 			func() error { return turnBack(turnDir) },
 		}
 	}
@@ -49,6 +51,27 @@ func playSwapper(kind string) {
 		}
 		fmt.Fprintln(os.Stdout, n)
 	}
+}
+
+// replace renames, and moves away a directory that has the new name.
+func replace(from, to string) error {
+	if err := os.Rename(from, to); err == nil {
+		return nil
+	}
+	surplus := to + ".surplus"
+	_ = clearDirectory(surplus) // if there is one
+	_ = os.Remove(surplus)
+	_ = os.Rename(to, surplus)
+	return os.Rename(from, to)
+}
+
+// clearDirectory removes what is in a directory, which only this process makes a link.
+func clearDirectory(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		err = errors.Join(err, os.RemoveAll(dir+`\`+entry.Name()))
+	}
+	return err
 }
 
 // exchanges is how often a swapper has done its work.
@@ -90,15 +113,19 @@ func TestSwaps(t *testing.T) {
 	for kind, dir := range map[string]string{"swap": swapDir, "turn": turnDir} {
 		t.Run(kind, func(t *testing.T) {
 			swapper := launch(t, executable, swapRole, kind)
-			const enough = 300 // exchanges
+			const enough, enoughCalls = 100, 200
 			calls := attackedCalls(api, dir)
 			var mu sync.Mutex
 			succeeded, failed := map[string]int{}, map[string]int{}
+			ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+			defer cancel()
+			var made atomic.Int32
 			var callers sync.WaitGroup
 			for name, call := range calls {
 				callers.Go(func() {
-					for swapper.exchanges() < enough && swapper.isRunning() && t.Context().Err() == nil {
-						err := call(t.Context())
+					for (swapper.exchanges() < enough || made.Load() < enoughCalls) && swapper.isRunning() && ctx.Err() == nil {
+						err := call(ctx)
+						made.Add(1)
 						mu.Lock()
 						if err == nil {
 							succeeded[name]++
