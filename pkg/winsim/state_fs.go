@@ -174,7 +174,7 @@ func (l *loader) mountedFolders() ([]mountedFolder, error) {
 		if err != nil {
 			return nil, err
 		}
-		folders = append(folders, mountedFolder{on, f.at.link, f.at})
+		folders = append(folders, newMountedFolder(on, f.at))
 	}
 	return folders, nil
 }

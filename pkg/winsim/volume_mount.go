@@ -118,9 +118,15 @@ func (d directory) SetMountPoint(ctx context.Context, name string, id win.Volume
 
 // mountedFolder is a mounted folder that the mount manager knows.
 type mountedFolder struct {
-	on   *volume
-	link *link
-	at   *entry
+	on    *volume
+	link  *link
+	at    *entry
+	shows string // the id of the volume that the link names, folded; a node can have thousands of folders
+}
+
+func newMountedFolder(on *volume, at *entry) mountedFolder {
+	shown, _ := at.link.MountedVolume()
+	return mountedFolder{on, at.link, at, winpath.Fold(shown)}
 }
 
 // dismantled reports whether the folder is no longer that mounted folder.
@@ -129,7 +135,7 @@ func (f mountedFolder) dismantled() bool { return f.at.removed || f.at.link != f
 // announce registers a mounted folder with the mount manager, if its creator does so.
 func (n *Node) announce(at resolvedPath) {
 	if l := at.entry.link; l != nil && l.announced {
-		n.mountedFolders = append(n.mountedFolders, mountedFolder{at.volume, l, at.entry})
+		n.mountedFolders = append(n.mountedFolders, newMountedFolder(at.volume, at.entry))
 	}
 }
 
@@ -150,8 +156,9 @@ func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, erro
 		paths = append(paths, v.letter+`:\`)
 	}
 	n.mountedFolders = slices.DeleteFunc(n.mountedFolders, mountedFolder.dismantled)
+	shown := winpath.Fold(string(v.id()))
 	for _, f := range n.mountedFolders {
-		if shown, _ := f.link.MountedVolume(); winpath.Equal(shown, string(v.id())) {
+		if f.shows == shown {
 			paths = append(paths, displayPath(f.on, f.at)+`\`)
 		}
 	}
