@@ -30,6 +30,7 @@ import (
 // Policy has no limits.
 type Policy struct {
 	workingDirs []string // clean
+	text        string   // of String
 }
 
 // New makes a policy from the directories that a caller may touch.
@@ -45,11 +46,15 @@ func New(workingDirs []string) (*Policy, error) {
 		}
 		policy.workingDirs = append(policy.workingDirs, clean)
 	}
+	policy.text = strings.Join(policy.workingDirs, ", ")
 	return policy, nil
 }
 
 // WorkingDirs are the directories that a caller may touch.
 func (p *Policy) WorkingDirs() []string { return slices.Clone(p.workingDirs) }
+
+// String lists the working directories.
+func (p *Policy) String() string { return p.text }
 
 // Access is what a call does with the file that a path names.
 type Access uint8
@@ -108,7 +113,7 @@ func (p *Policy) locate(op, path string, access Access) (win.Path, error) {
 	dir, ok := p.holding(path)
 	if !ok {
 		return win.Path{}, winerr.As(winerr.Denied, op, path,
-			fmt.Errorf("it is outside the working directories (%s)", strings.Join(p.workingDirs, ", ")),
+			fmt.Errorf("it is outside the working directories (%s)", p),
 			"to allow it, add its directory with -kubelet-path or -working-dir of csi-proxy, or with WorkingDirs of the library")
 	}
 	if rules[access].intact {

@@ -38,9 +38,10 @@ type Queues[C Change] struct {
 
 // turn is a change in its queues.
 type turn[C Change] struct {
-	change C
-	run    *Work
-	quit   context.CancelFunc // ends its wait
+	change  C
+	objects []string
+	run     *Work
+	quit    chan struct{} // closed to end its wait; nil if nothing was before it
 
 	// Guarded by the mutex of the queues.
 	callers int
@@ -65,26 +66,29 @@ func (q *Queues[C]) Do(ctx context.Context, change C, limit time.Duration, do fu
 
 // enter adds the caller to a change that can be joined, or lines up a new one.
 func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do func(ctx context.Context) error) *turn[C] {
+	objects := change.Objects()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if last := q.last(change); last != nil {
+	if last := q.last(change, objects); last != nil {
 		last.callers++
 		return last
 	}
 	if q.byObject == nil {
 		q.byObject = map[string][]*turn[C]{}
 	}
-	wait, quit := context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // leave or remove calls it
-	mine := &turn[C]{change: change, quit: quit, callers: 1}
+	mine := &turn[C]{change: change, objects: objects, callers: 1}
 	var before []*turn[C]
-	for _, object := range change.Objects() {
+	for _, object := range objects {
 		before = append(before, q.byObject[object]...)
 		q.byObject[object] = append(q.byObject[object], mine)
+	}
+	if len(before) > 0 {
+		mine.quit = make(chan struct{})
 	}
 	mine.run = Start(ctx, func(ctx context.Context) error {
 		defer q.remove(mine)
 		for _, other := range before {
-			if !other.ended(wait) {
+			if !mine.awaits(other) {
 				return errDropped
 			}
 		}
@@ -99,8 +103,8 @@ func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do
 }
 
 // last returns the change that a caller of an equal one can join, or nil.
-func (q *Queues[C]) last(change C) (last *turn[C]) {
-	for _, object := range change.Objects() {
+func (q *Queues[C]) last(change C, objects []string) (last *turn[C]) {
+	for _, object := range objects {
 		queue := q.byObject[object]
 		if len(queue) == 0 || (last != nil && last != queue[len(queue)-1]) {
 			return nil
@@ -113,12 +117,13 @@ func (q *Queues[C]) last(change C) (last *turn[C]) {
 	return last
 }
 
-// ended waits until a change has ended, with or without an error. It is false if ctx ends first.
-func (t *turn[C]) ended(ctx context.Context) bool {
+// awaits waits until another change has ended, with or without an error. It is false if all
+// callers leave first.
+func (t *turn[C]) awaits(other *turn[C]) bool {
 	select {
-	case <-t.run.Done():
+	case <-other.run.Done():
 		return true
-	case <-ctx.Done():
+	case <-t.quit:
 		return false
 	}
 }
@@ -137,9 +142,12 @@ func (q *Queues[C]) leave(t *turn[C]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t.callers--
-	if t.callers == 0 && !t.begun {
-		q.drop(t)
-		t.quit()
+	if t.callers > 0 || t.begun {
+		return
+	}
+	q.drop(t)
+	if t.quit != nil {
+		close(t.quit)
 	}
 }
 
@@ -148,11 +156,10 @@ func (q *Queues[C]) remove(t *turn[C]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.drop(t)
-	t.quit()
 }
 
 func (q *Queues[C]) drop(t *turn[C]) {
-	for _, object := range t.change.Objects() {
+	for _, object := range t.objects {
 		q.byObject[object] = slices.DeleteFunc(q.byObject[object], func(other *turn[C]) bool { return other == t })
 		if len(q.byObject[object]) == 0 {
 			delete(q.byObject, object)

@@ -79,10 +79,26 @@ func (l *links) of(share string) []link {
 	return all
 }
 
+// postponeIfLinked is postponeRemoval, unless no link to the share is known.
+func (l *links) postponeIfLinked(remote unc.Path) (linked bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.byShare[remote.Share()]) == 0 {
+		return false
+	}
+	l.postpone(remote)
+	return true
+}
+
 // postponeRemoval notes that a mapping should go when no link to its share is left.
 func (l *links) postponeRemoval(remote unc.Path) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.postpone(remote)
+}
+
+// postpone is postponeRemoval with l.mu held.
+func (l *links) postpone(remote unc.Path) {
 	if l.postponed == nil {
 		l.postponed = map[string]map[string]bool{}
 	}

@@ -32,10 +32,11 @@ func (h host) unmap(ctx context.Context, remotePath string) error {
 			return h.leave(ctx, share)
 		}
 		// First, so that the end of a link that is seen below cannot be missed.
-		h.state.links.postponeRemoval(remote)
-		if path, found := h.firstLive(ctx, share, ""); found {
-			klog.FromContext(ctx).V(2).Info("Kept the mapping of a share, because a link uses it", "share", share, "link", path)
-			return nil
+		if h.state.links.postponeIfLinked(remote) {
+			if path, found := h.firstLive(ctx, share, ""); found {
+				klog.FromContext(ctx).V(2).Info("Kept the mapping of a share, because a link uses it", "share", share, "link", path)
+				return nil
+			}
 		}
 		h.state.links.cancelRemoval(remote)
 		return winerr.Wrap(opUnmap, share, h.drop(ctx, share))
@@ -65,9 +66,13 @@ const (
 // links without this process. The next call about the same server, whose turn it is, does the
 // rest. It never fails.
 func (h host) removePostponed(ctx context.Context, remote unc.Path) {
+	shares := h.state.links.postponedOn(remote.Server(), remote.Share(), postponedMost)
+	if len(shares) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, postponedTime)
 	defer cancel()
-	for _, share := range h.state.links.postponedOn(remote.Server(), remote.Share(), postponedMost) {
+	for _, share := range shares {
 		h.removeUnused(ctx, share)
 	}
 }

@@ -69,7 +69,7 @@ func (h host) learnLinks(ctx context.Context) error {
 	if h.limits == nil {
 		return nil
 	}
-	s, dirs := &h.state.scans, strings.Join(h.limits.WorkingDirs(), "\n")
+	s, dirs := &h.state.scans, h.limits.String()
 	if last, ok := s.last(dirs); ok && (last.err == nil || h.m.Now().Before(last.at.Add(last.pause()))) {
 		return last.err
 	}

@@ -28,16 +28,17 @@ const (
 
 // Path is a share, or a directory in one.
 type Path struct {
-	server, share string // in lower case, as Windows has it
-	path          string // as it was given, without a backslash at the end
+	share  string // \\server\share in lower case, as Windows has it
+	server int    // the length of \\server in it
+	path   string // as it was given, without a backslash at the end
 }
 
 // Server names the server, as \\server in lower case.
-func (p Path) Server() string { return `\\` + p.server }
+func (p Path) Server() string { return p.share[:p.server] }
 
 // Share names the share, as \\server\share in lower case: Windows compares without case, and
 // all directories of a share have one connection.
-func (p Path) Share() string { return p.Server() + `\` + p.share }
+func (p Path) Share() string { return p.share }
 
 // Directory is the whole path in its own case. It ends in a backslash, which links need:
 // without it they are resolved wrongly where nothing but a share is left.
@@ -80,7 +81,10 @@ func Parse(op, text string) (Path, error) {
 		return invalid("has a share that %s", rule)
 	}
 	root := `\\` + server + `\` + share
-	path := strings.Join(append([]string{root}, names[2:]...), `\`)
+	path := root
+	if below := names[2:]; len(below) > 0 {
+		path += `\` + strings.Join(below, `\`)
+	}
 	// The rules for names on local drives hold for those on servers, too. That they can name
 	// nothing above the share is what matters most.
 	if below := path[len(root):]; below != "" {
@@ -88,7 +92,7 @@ func Parse(op, text string) (Path, error) {
 			return Path{}, winerr.As(winerr.Invalid, op, "", fmt.Errorf("remote path %s: the part below the share, taken as a local one: %w", winpath.Quote(text), err), "")
 		}
 	}
-	return Path{server: lower(server), share: lower(share), path: path}, nil
+	return Path{share: lower(root), server: len(`\\`) + len(lower(server)), path: path}, nil
 }
 
 // ShareOf returns the share that the target of a link is in, as Path.Share does, whatever
@@ -111,6 +115,9 @@ func ShareOf(target string) (share string, ok bool) {
 // but for letters of which Windows does not know it. To Windows the sign of the Kelvin is not
 // a k, nor the dotted İ an i.
 func lower(name string) string {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return strings.ToLower(name)
+	}
 	return strings.Map(func(r rune) rune {
 		if l := unicode.ToLower(r); winpath.Equal(string(l), string(r)) {
 			return l
@@ -177,10 +184,10 @@ func forbiddenIn(name, set, hint string) string {
 // just hidden. The error is of kind winerr.Denied.
 // https://learn.microsoft.com/troubleshoot/windows-server/networking/problems-administrative-shares-missing
 func (p Path) CheckMappable(op string) error {
-	switch p.share {
+	switch share := p.share[p.server+1:]; share {
 	case "admin$", "ipc$", "print$", "fax$", "clusterstorage$", "pipe", "mailslot":
 	default:
-		if len(p.share) != 2 || p.share[1] != '$' || p.share[0] < 'a' || p.share[0] > 'z' {
+		if len(share) != 2 || share[1] != '$' || share[0] < 'a' || share[0] > 'z' {
 			return nil
 		}
 	}
