@@ -4,6 +4,7 @@ package keylock
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -13,55 +14,91 @@ type Locks[K comparable] struct {
 	Limit int
 
 	mu   sync.Mutex
-	held map[K]*lock
+	held map[K]lock
 }
 
-// lock is held by each caller that has put a value into its channel.
+// lock is held by some callers, while others wait in order of arrival.
 type lock struct {
-	taken chan struct{} // as large as the limit
-	users int           // holder and waiters; guarded by Locks.mu
+	holders int
+	waiting []chan struct{} // closed to hand the lock over
 }
 
 // Lock waits for the lock of key. The caller must call unlock exactly once. If ctx ends first,
 // Lock returns ctx's error.
 func (l *Locks[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
-	if err := ctx.Err(); err != nil {
+	if err := l.Acquire(ctx, key); err != nil {
 		return nil, err
 	}
-	mine := l.join(key)
+	return func() { l.Release(key) }, nil
+}
+
+// Acquire is Lock for callers that call Release. A lock that is free costs no allocation.
+func (l *Locks[K]) Acquire(ctx context.Context, key K) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	turn := l.take(key)
+	if turn == nil {
+		return nil
+	}
 	select {
-	case mine.taken <- struct{}{}:
-		return func() {
-			<-mine.taken
-			l.leave(key, mine)
-		}, nil
+	case <-turn:
+		return nil
 	case <-ctx.Done():
-		l.leave(key, mine)
-		return nil, ctx.Err()
+		if !l.giveUp(key, turn) {
+			l.Release(key) // it was handed over meanwhile
+		}
+		return ctx.Err()
 	}
 }
 
-func (l *Locks[K]) join(key K) *lock {
+// take takes the lock if it is free. Otherwise it returns what is closed when it is the caller's turn.
+func (l *Locks[K]) take(key K) (turn chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held == nil {
-		l.held = map[K]*lock{}
+		l.held = map[K]lock{}
 	}
 	mine := l.held[key]
-	if mine == nil {
-		mine = &lock{taken: make(chan struct{}, max(1, l.Limit))}
-		l.held[key] = mine
+	if mine.holders < max(1, l.Limit) {
+		mine.holders++
+	} else {
+		turn = make(chan struct{})
+		mine.waiting = append(mine.waiting, turn)
 	}
-	mine.users++
-	return mine
+	l.held[key] = mine
+	return turn
 }
 
-// leave forgets the lock when its last user leaves, so that the set does not grow with every
-// key ever used.
-func (l *Locks[K]) leave(key K, mine *lock) {
+// giveUp leaves the line. It is false if the caller has the lock already.
+func (l *Locks[K]) giveUp(key K, turn chan struct{}) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if mine.users--; mine.users == 0 {
-		delete(l.held, key)
+	mine := l.held[key]
+	i := slices.Index(mine.waiting, turn)
+	if i < 0 {
+		return false
 	}
+	mine.waiting = slices.Delete(mine.waiting, i, i+1)
+	l.held[key] = mine
+	return true
+}
+
+// Release gives back a lock that Acquire returned. The set forgets a lock that is not held, so
+// that it does not grow with every key ever used.
+func (l *Locks[K]) Release(key K) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	mine := l.held[key]
+	switch {
+	case len(mine.waiting) > 0:
+		close(mine.waiting[0])
+		mine.waiting = slices.Delete(mine.waiting, 0, 1)
+	case mine.holders == 1:
+		delete(l.held, key)
+		return
+	default:
+		mine.holders--
+	}
+	l.held[key] = mine
 }

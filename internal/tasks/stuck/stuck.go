@@ -13,6 +13,7 @@ import (
 // kind hang for the same reason. The zero value is ready to use.
 type Calls[K comparable] struct {
 	abandoned atomic.Int64
+	count     atomic.Int64 // of those in stuck
 
 	mu    sync.Mutex
 	stuck map[K]map[string][]*Call[K] // no empty map or slice stays
@@ -58,6 +59,7 @@ func (c *Call[K]) Abandon() bool {
 		c.calls.stuck[c.kind] = objects
 	}
 	objects[c.object] = append(objects[c.object], c)
+	c.calls.count.Add(1)
 	return true
 }
 
@@ -81,6 +83,7 @@ func (c *Call[K]) Done() <-chan struct{} { return c.done }
 func (c *Calls[K]) remove(call *Call[K]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.count.Add(-1)
 	objects := c.stuck[call.kind]
 	objects[call.object] = slices.DeleteFunc(objects[call.object], func(other *Call[K]) bool { return other == call })
 	if len(objects[call.object]) == 0 {
@@ -112,16 +115,7 @@ func (c *Calls[K]) Count(kind K) (calls, objects int) {
 }
 
 // Stuck returns how many calls of all kinds are stuck.
-func (c *Calls[K]) Stuck() (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, objects := range c.stuck {
-		for _, calls := range objects {
-			n += len(calls)
-		}
-	}
-	return n
-}
+func (c *Calls[K]) Stuck() int { return int(c.count.Load()) }
 
 // Abandoned returns how many calls were abandoned so far, also those that have returned since.
 func (c *Calls[K]) Abandoned() int64 { return c.abandoned.Load() }

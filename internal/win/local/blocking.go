@@ -71,20 +71,18 @@ func begin(ctx context.Context, at hangPoint, f func()) (*stuck.Call[kind], erro
 	if err := admit(ctx, at); err != nil {
 		return nil, err
 	}
-	leaveObject, err := running.Lock(ctx, at)
-	if err != nil {
+	if err := running.Acquire(ctx, at); err != nil {
 		return nil, err
 	}
-	leaveKind, err := runningOfKind.Lock(ctx, at.kind)
-	if err != nil {
-		leaveObject()
+	if err := runningOfKind.Acquire(ctx, at.kind); err != nil {
+		running.Release(at)
 		return nil, err
 	}
 	call := calls.Begin(at.kind, at.object)
 	go func() {
 		defer func() {
-			leaveKind()
-			leaveObject()
+			runningOfKind.Release(at.kind)
+			running.Release(at)
 			call.End()
 		}()
 		f()
@@ -94,6 +92,9 @@ func begin(ctx context.Context, at hangPoint, f func()) (*stuck.Call[kind], erro
 
 // admit waits a moment for a call that is stuck on the same object.
 func admit(ctx context.Context, at hangPoint) error {
+	if calls.Stuck() == 0 {
+		return nil
+	}
 	earlier := calls.On(at.kind, at.object)
 	if earlier == nil {
 		n, objects := calls.Count(at.kind)
