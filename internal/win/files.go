@@ -9,11 +9,11 @@ import (
 )
 
 // Files is the part of a machine that deals with directories and links. All changes are made
-// in an open directory.
+// in an open directory, except that CreateDirectory opens the base of its path itself.
 type Files interface {
-	// FileInfo describes what a path names, links included: one open without access,
-	// then FileAttributeTagInfo on that handle, so attributes and tag are of the same
-	// object.
+	// FileInfo describes what a path names, links included: NtQueryAttributesFile, and for
+	// links one open without access, then FileAttributeTagInfo on that handle, so that
+	// attributes and tag are of the same object.
 	FileInfo(ctx context.Context, path Path) (FileInfo, error)
 
 	// TargetInfo is FileInfo, except that for a mounted folder it describes the root of the
@@ -36,6 +36,11 @@ type Files interface {
 	// It fails with ERROR_REPARSE_POINT_ENCOUNTERED (4395) for a link, mounted folders
 	// included, and ERROR_DIRECTORY (267) for a file.
 	PathSpace(ctx context.Context, path Path) (Space, error)
+
+	// CreateDirectory makes a directory with the last name of the path's rest, in a directory
+	// that exists. It fails with ERROR_REPARSE_POINT_ENCOUNTERED (4395) for a link below the
+	// base, and with ERROR_ALREADY_EXISTS (183) for one with the last name.
+	CreateDirectory(ctx context.Context, path Path) error
 
 	// OpenDirectory opens a directory, which the caller closes. It fails with
 	// ERROR_REPARSE_POINT_ENCOUNTERED (4395) for links and ERROR_DIRECTORY (267) for files.

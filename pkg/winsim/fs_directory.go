@@ -180,13 +180,19 @@ func (d directory) create(ctx context.Context, call, name string, e *entry) erro
 		return err
 	}
 	defer d.node.mu.Unlock()
+	if at.entry == nil && at.suffix.canBeDirectory() && d.opened.entry.removed {
+		return winerr.AccessDenied // deleted, but still open
+	}
+	return d.node.createEntry(call, at, e)
+}
+
+// createEntry adds an entry where there is none. n.mu is held.
+func (n *Node) createEntry(call string, at resolvedPath, e *entry) error {
 	switch {
 	case at.entry != nil:
 		return winerr.AlreadyExists
 	case !at.suffix.canBeDirectory():
 		return winerr.Directory
-	case d.opened.entry.removed:
-		return winerr.AccessDenied // deleted, but still open
 	}
 	if err := at.volume.writable(); err != nil {
 		return err
@@ -194,11 +200,11 @@ func (d directory) create(ctx context.Context, call, name string, e *entry) erro
 	if err := e.link.checkFits(at.fs); err != nil {
 		return err
 	}
-	d.node.changed()
-	e.changedAt = d.node.clock.now()
+	n.changed()
+	e.changedAt = n.clock.now()
 	at.add(e)
 	at.entry = e
-	d.node.observe(call, at, true)
+	n.observe(call, at, true)
 	return nil
 }
 

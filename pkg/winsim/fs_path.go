@@ -77,6 +77,20 @@ func (at resolvedPath) location() (string, error) {
 	return pathFrom(string(at.volume.id()), at.entry), nil
 }
 
+// CreateDirectory creates one directory.
+func (n *Node) CreateDirectory(ctx context.Context, path win.Path) error {
+	const call = "CreateDirectory"
+	at, err := n.lookUp(ctx, call, path)
+	if err != nil {
+		return err
+	}
+	defer n.mu.Unlock()
+	if path.Rest == "" {
+		return winerr.InvalidName
+	}
+	return n.createEntry(call, at, newDirectory())
+}
+
 // OpenDirectory opens a directory. It stays open when its path changes.
 func (n *Node) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
 	return readPath(ctx, n, "OpenDirectory", path, func(at resolvedPath) (win.Directory, error) {
@@ -87,21 +101,31 @@ func (n *Node) OpenDirectory(ctx context.Context, path win.Path) (win.Directory,
 // readPath resolves a path for a call that only reads.
 func readPath[T any](ctx context.Context, n *Node, call string, path win.Path, read func(resolvedPath) (T, error)) (T, error) {
 	var none T
-	if err := n.beginCallOn(ctx, call, func() []string { return []string{path.String()} }); err != nil {
-		return none, err
-	}
-	if err := n.awaitServer(ctx, path.Base); err != nil {
-		return none, err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.resolve(path)
-	if err == nil && at.entry == nil {
-		err = winerr.FileNotFound
-	}
+	at, err := n.lookUp(ctx, call, path)
 	if err != nil {
 		return none, err
 	}
+	defer n.mu.Unlock()
+	if at.entry == nil {
+		return none, winerr.FileNotFound
+	}
 	n.observe(call, at, false)
 	return read(at)
+}
+
+// lookUp begins a call on a path whose last name may be missing. Without an error, the caller
+// unlocks the node.
+func (n *Node) lookUp(ctx context.Context, call string, path win.Path) (resolvedPath, error) {
+	if err := n.beginCallOn(ctx, call, func() []string { return []string{path.String()} }); err != nil {
+		return resolvedPath{}, err
+	}
+	if err := n.awaitServer(ctx, path.Base); err != nil {
+		return resolvedPath{}, err
+	}
+	n.lock()
+	at, err := n.resolve(path)
+	if err != nil {
+		n.mu.Unlock()
+	}
+	return at, err
 }

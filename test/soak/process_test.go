@@ -76,6 +76,10 @@ func (p *process) FormatLegacy(ctx context.Context, id win.VolumeID, options win
 	return p.act(func() error { return p.Node.FormatLegacy(ctx, id, options) })
 }
 
+func (p *process) CreateDirectory(ctx context.Context, path win.Path) error {
+	return p.act(func() error { return p.Node.CreateDirectory(ctx, path) })
+}
+
 func (p *process) OpenDirectory(ctx context.Context, path win.Path) (dir win.Directory, err error) {
 	err = p.act(func() error {
 		dir, err = p.Node.OpenDirectory(ctx, path)

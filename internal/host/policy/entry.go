@@ -27,8 +27,16 @@ func (e Entry) Close() {
 // no directory and must not be passed. Below a file nothing exists, as Windows says of whole
 // paths: ERROR_PATH_NOT_FOUND (3).
 func (r Reach) Open(ctx context.Context, op, path string, access Access) (Entry, error) {
-	e := Entry{Path: path}
-	err := r.try(ctx, call{op, path, access}, func(at win.Path) (err error) {
+	return r.open(ctx, call{op, path, access}, func(win.Path) error { return nil })
+}
+
+// open is Open, unless look fails with the path on which Windows follows no link.
+func (r Reach) open(ctx context.Context, c call, look func(win.Path) error) (Entry, error) {
+	e := Entry{Path: c.path}
+	err := r.try(ctx, c, func(at win.Path) (err error) {
+		if err := look(at); err != nil {
+			return err
+		}
 		dir, name := at.Split()
 		e.Name = name
 		if e.Dir, err = r.m.OpenDirectory(ctx, dir); winerr.CodeOf(err) == winerr.Directory {
@@ -39,11 +47,22 @@ func (r Reach) Open(ctx context.Context, op, path string, access Access) (Entry,
 	if err != nil {
 		return e, err
 	}
-	if err := r.keepIntact(ctx, call{op, path, access}, e); err != nil {
+	if err := r.keepIntact(ctx, c, e); err != nil {
 		e.Close()
-		return Entry{Path: path}, err
+		return Entry{Path: c.path}, err
 	}
 	return e, nil
+}
+
+// Find is Open of a name that must exist, and describes what it stands for. It looks before it
+// opens the directory, so that nothing is opened for a name that does not exist.
+func (r Reach) Find(ctx context.Context, op, path string, access Access) (Entry, win.FileInfo, error) {
+	var info win.FileInfo
+	e, err := r.open(ctx, call{op, path, access}, func(at win.Path) (err error) {
+		info, err = r.m.FileInfo(ctx, at)
+		return err
+	})
+	return e, info, err
 }
 
 // keepIntact refuses an entry that is a working directory, or holds one, under any name: an
@@ -86,17 +105,63 @@ func (r Reach) Make(ctx context.Context, op, path string, access Access) (e Entr
 		if e.Dir, err = r.openMaking(ctx, c, dir); err != nil {
 			return err
 		}
-		if err = e.Dir.CreateDirectory(ctx, name); err != nil && !errors.Is(err, winerr.Exists) {
+		err = e.Dir.CreateDirectory(ctx, name)
+		made, err = err == nil, ignoreExisting(err)
+		if err != nil {
 			e.Dir.Close()
-			return err
 		}
-		made = err == nil
-		return nil
+		return err
 	})
 	if err != nil {
 		e.Dir = nil
 	}
 	return e, made, err
+}
+
+// MakeDirectory makes a directory, and what is missing on the way. If something has that name
+// already, it describes that. It looks first, because most callers retry: then that is all.
+func (r Reach) MakeDirectory(ctx context.Context, op, path string) (made bool, existing win.FileInfo, err error) {
+	c := call{op, path, Create}
+	err = r.try(ctx, c, func(at win.Path) error {
+		if existing, err = r.m.FileInfo(ctx, at); !errors.Is(err, winerr.NotFound) {
+			return err
+		}
+		made, err = r.makeMissing(ctx, c, at, err)
+		if err != nil || made {
+			return err
+		}
+		existing, err = r.m.FileInfo(ctx, at) // another caller was faster
+		return err
+	})
+	return made, existing, err
+}
+
+// makeMissing makes a directory that was missing a moment ago, and says whether it did: another
+// caller may have. missing is the failure that said so. If it is not about the last name, the
+// directory above is missing as well.
+func (r Reach) makeMissing(ctx context.Context, c call, at win.Path, missing error) (made bool, err error) {
+	if winerr.CodeOf(missing) == winerr.FileNotFound {
+		err := r.m.CreateDirectory(ctx, at)
+		if !errors.Is(err, winerr.NotFound) {
+			return err == nil, ignoreExisting(err)
+		}
+		missing = err
+	}
+	above, name := at.Split()
+	dir, err := r.makeAbove(ctx, c, above, missing)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	err = dir.CreateDirectory(ctx, name)
+	return err == nil, ignoreExisting(err)
+}
+
+func ignoreExisting(err error) error {
+	if errors.Is(err, winerr.Exists) {
+		return nil
+	}
+	return err
 }
 
 // openMaking opens a directory and makes what is missing of its path.
@@ -107,8 +172,19 @@ func (r Reach) openMaking(ctx context.Context, c call, path win.Path) (win.Direc
 		return dir, nil
 	case winerr.CodeOf(err) == winerr.Directory:
 		return nil, c.obstructed(path, err)
-	case !errors.Is(err, winerr.NotFound) || isVolume(path.Base):
+	case !errors.Is(err, winerr.NotFound):
 		return nil, err
+	default:
+		return r.makeAbove(ctx, c, path, err)
+	}
+}
+
+// makeAbove makes a directory of which something is missing, and opens it. Nothing is made of the
+// path to a volume.
+func (r Reach) makeAbove(ctx context.Context, c call, path win.Path, missing error) (win.Directory, error) {
+	switch {
+	case isVolume(path.Base):
+		return nil, missing
 	case path.Rest == "": // links in it are followed
 		return descent{r: r, call: c, base: path.Base[:len(`C:\`)], names: winpath.Components(path.Base), following: true}.open(ctx)
 	default:

@@ -96,19 +96,43 @@ func (d *directory) entry(name string) string {
 
 // askEntry opens an entry, asks the handle and closes it.
 func askEntry[T any](ctx context.Context, d *directory, name string, ask func(windows.Handle) (T, error)) (T, error) {
+	return within(ctx, d.hangs.kind, d.hangs.object, func() (T, error) { return openedEntry(d, name, ask) })
+}
+
+func openedEntry[T any](d *directory, name string, ask func(windows.Handle) (T, error)) (T, error) {
+	handle, err := d.at(name, opening{access: look})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer windows.CloseHandle(handle)
+	return ask(handle)
+}
+
+// lookAtEntry is lookAt for an entry.
+func lookAtEntry[T any](ctx context.Context, d *directory, name string, ordinary func(win.FileInfo) (T, error), ask func(windows.Handle) (T, error)) (T, error) {
 	return within(ctx, d.hangs.kind, d.hangs.object, func() (T, error) {
-		handle, err := d.at(name, opening{access: look})
-		if err != nil {
-			var none T
-			return none, err
-		}
-		defer windows.CloseHandle(handle)
-		return ask(handle)
+		info, err := d.glance(name)
+		return glanced(info, err, ordinary, func() (T, error) { return openedEntry(d, name, ask) })
 	})
 }
 
+func (d *directory) glance(name string) (info win.FileInfo, err error) {
+	if standing() != fromHandles {
+		return info, errUnsure
+	}
+	if strings.ContainsAny(name, `\/`) {
+		return info, winerr.InvalidName
+	}
+	err = d.use(func() error {
+		info, err = glanceAt(d.handle, name)
+		return err
+	})
+	return info, err
+}
+
 func (d *directory) FileInfo(ctx context.Context, name string) (win.FileInfo, error) {
-	return askEntry(ctx, d, name, fileInfo)
+	return lookAtEntry(ctx, d, name, itself, fileInfo)
 }
 
 func (d *directory) Location(ctx context.Context, name string) (string, error) {
@@ -116,7 +140,7 @@ func (d *directory) Location(ctx context.Context, name string) (string, error) {
 }
 
 func (d *directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
-	return askEntry(ctx, d, name, reparsePoint)
+	return lookAtEntry(ctx, d, name, noLink, reparsePoint)
 }
 
 func (d *directory) Open(ctx context.Context, name string) (win.Directory, error) {
@@ -198,14 +222,16 @@ func (d *directory) RemoveLink(ctx context.Context, name string, link win.Repars
 	})
 }
 
-// CreateDirectory asks for what CreateDirectoryW asks for.
+// makingDirectory asks for what CreateDirectoryW asks for.
+var makingDirectory = opening{
+	access:      windows.FILE_LIST_DIRECTORY | windows.SYNCHRONIZE,
+	disposition: windows.FILE_CREATE,
+	options:     windows.FILE_DIRECTORY_FILE,
+}
+
 func (d *directory) CreateDirectory(ctx context.Context, name string) error {
 	return act(ctx, d.hangs.kind, d.hangs.object, func() error {
-		handle, err := d.at(name, opening{
-			access:      windows.FILE_LIST_DIRECTORY | windows.SYNCHRONIZE,
-			disposition: windows.FILE_CREATE,
-			options:     windows.FILE_DIRECTORY_FILE,
-		})
+		handle, err := d.at(name, makingDirectory)
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,8 @@ func (machine) ReparsePoint(context.Context, win.Path) (win.ReparsePoint, error)
 	return win.ReparsePoint{}, ErrNotWindows
 }
 
+func (machine) CreateDirectory(context.Context, win.Path) error { return ErrNotWindows }
+
 func (machine) OpenDirectory(context.Context, win.Path) (win.Directory, error) {
 	return nil, ErrNotWindows
 }

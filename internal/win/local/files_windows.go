@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"golang.org/x/sys/windows"
@@ -16,6 +17,29 @@ import (
 func askPath[T any](ctx context.Context, path win.Path, ask func(windows.Handle) (T, error)) (T, error) {
 	at := hangsAt(path)
 	return within(ctx, at.kind, at.object, func() (T, error) { return opened(path, ask) })
+}
+
+// lookAt is askPath for calls that a glance usually answers: ordinary makes the answer of what it
+// tells of an ordinary file or directory.
+func lookAt[T any](ctx context.Context, path win.Path, ordinary func(win.FileInfo) (T, error), ask func(windows.Handle) (T, error)) (T, error) {
+	at := hangsAt(path)
+	return within(ctx, at.kind, at.object, func() (T, error) {
+		info, err := glance(path)
+		return glanced(info, err, ordinary, func() (T, error) { return opened(path, ask) })
+	})
+}
+
+// glanced makes an answer of a glance, or of what open tells if the glance was unsure.
+func glanced[T any](info win.FileInfo, err error, ordinary func(win.FileInfo) (T, error), open func() (T, error)) (T, error) {
+	switch {
+	case err == nil:
+		return ordinary(info)
+	case errors.Is(err, errUnsure):
+		return open()
+	default:
+		var none T
+		return none, err
+	}
 }
 
 // hangsAt returns what a call that opens a path can hang on: the server, the volume if the
@@ -43,13 +67,13 @@ func opened[T any](path win.Path, ask func(windows.Handle) (T, error)) (T, error
 }
 
 func (machine) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	return askPath(ctx, path, fileInfo)
+	return lookAt(ctx, path, itself, fileInfo)
 }
 
 // TargetInfo opens the volume of a mounted folder by its id, not through the folder, which
 // may have changed since.
 func (machine) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	at, err := askPath(ctx, path, target)
+	at, err := lookAt(ctx, path, func(info win.FileInfo) (mounted, error) { return mounted{info: info}, nil }, target)
 	if err != nil || at.volume == "" {
 		return at.info, err
 	}
@@ -64,7 +88,7 @@ func (machine) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, err
 // PathSpace asks about the base once it is clear that no link lies between that and the directory:
 // then both are on one file system. The function has no variant for handles.
 func (machine) PathSpace(ctx context.Context, path win.Path) (win.Space, error) {
-	info, err := askPath(ctx, path, fileInfo)
+	info, err := lookAt(ctx, path, itself, fileInfo)
 	switch {
 	case err != nil:
 		return win.Space{}, err
@@ -113,7 +137,20 @@ func (machine) Location(ctx context.Context, path win.Path) (string, error) {
 }
 
 func (machine) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
-	return askPath(ctx, path, reparsePoint)
+	return lookAt(ctx, path, noLink, reparsePoint)
+}
+
+// CreateDirectory opens the base afresh: a change is never made by a handle that was lent.
+func (machine) CreateDirectory(ctx context.Context, path win.Path) error {
+	at := hangsAt(path)
+	return act(ctx, at.kind, at.object, func() error {
+		handle, err := openBelow(path, makingDirectory)
+		if err != nil {
+			return err
+		}
+		windows.CloseHandle(handle)
+		return nil
+	})
 }
 
 func (machine) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {

@@ -195,29 +195,52 @@ func TestFiles_Path(t *testing.T) {
 			dir.Close()
 		}
 	}
-	for path, want := range map[win.Path]winerr.Code{
-		{Base: root, Rest: `nothing`}:           winerr.FileNotFound,
-		{Base: root, Rest: `a\nothing`}:         winerr.FileNotFound,
-		{Base: root, Rest: `nothing\file`}:      winerr.PathNotFound,
-		{Base: root, Rest: `a\file\below`}:      winerr.PathNotFound,
-		{Base: root + `\nothing`, Rest: `file`}: winerr.FileNotFound,
-		{Base: root + `\nothing`}:               winerr.FileNotFound,
-		{Base: root, Rest: "a\x00b"}:            winerr.InvalidName,
-		{Base: root + "\x00"}:                   winerr.InvalidName,
+	for path, want := range map[win.Path][]winerr.Code{
+		{Base: root, Rest: `nothing`}:           {winerr.FileNotFound},
+		{Base: root, Rest: `a\nothing`}:         {winerr.FileNotFound},
+		{Base: root, Rest: `nothing\file`}:      {winerr.PathNotFound},
+		{Base: root, Rest: `a\file\below`}:      {winerr.PathNotFound},
+		{Base: root + `\nothing`, Rest: `file`}: {winerr.FileNotFound, winerr.PathNotFound}, // the base is opened, or is on the way
+		{Base: root + `\nothing`}:               {winerr.FileNotFound},
+		{Base: root, Rest: "a\x00b"}:            {winerr.InvalidName},
+		{Base: root + "\x00"}:                   {winerr.InvalidName},
 	} {
 		_, err := machine.FileInfo(ctx, path)
-		wantCode(t, fmt.Sprintf("%q", path), err, want)
+		wantCode(t, fmt.Sprintf("%q", path), err, want...)
 		_, err = machine.TargetInfo(ctx, path)
-		wantCode(t, fmt.Sprintf("target of %q", path), err, want)
+		wantCode(t, fmt.Sprintf("target of %q", path), err, want...)
 		_, err = machine.ReparsePoint(ctx, path)
-		wantCode(t, fmt.Sprintf("link %q", path), err, want)
+		wantCode(t, fmt.Sprintf("link %q", path), err, want...)
 		_, err = machine.OpenDirectory(ctx, path)
-		wantCode(t, fmt.Sprintf("open %q", path), err, want)
+		wantCode(t, fmt.Sprintf("open %q", path), err, want...)
 		_, err = machine.Location(ctx, path)
-		wantCode(t, fmt.Sprintf("volume of %q", path), err, want)
+		wantCode(t, fmt.Sprintf("volume of %q", path), err, want...)
 	}
 	_, err := machine.FileInfo(ctx, win.Following(string(noVolume)))
 	wantCode(t, "a volume that does not exist", err, winerr.FileNotFound, winerr.PathNotFound)
+}
+
+func TestFiles_CreateDirectory(t *testing.T) {
+	ctx, root := timeLimit(t), t.TempDir()
+	writeFile(t, 0o444, root, "file")
+	if err := machine.CreateDirectory(ctx, win.Path{Base: root, Rest: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := machine.CreateDirectory(ctx, win.Path{Base: root, Rest: `A\b`}); err != nil {
+		t.Fatal(err)
+	}
+	exists(t, root, "a", "b")
+	for path, want := range map[win.Path][]winerr.Code{
+		{Base: root, Rest: "A"}:             {winerr.AlreadyExists},
+		{Base: root, Rest: "file"}:          {winerr.AlreadyExists},
+		{Base: root, Rest: `no\thing`}:      {winerr.PathNotFound},
+		{Base: root, Rest: `file\below`}:    {winerr.PathNotFound},
+		{Base: root + `\no`, Rest: "thing"}: {winerr.FileNotFound},
+		{Base: root}:                        {winerr.InvalidName},
+		{Base: root, Rest: "a\x00"}:         {winerr.InvalidName},
+	} {
+		wantCode(t, fmt.Sprintf("create %q", path), machine.CreateDirectory(ctx, path), want...)
+	}
 }
 
 // TestFiles_Case: names are found in any case, and made in the one that is given.
@@ -435,7 +458,9 @@ func TestFiles_Junction(t *testing.T) {
 		wantCode(t, "open behind a link", err, winerr.ReparsePointEncounter)
 		_, err = machine.Location(ctx, path)
 		wantCode(t, "volume behind a link", err, winerr.ReparsePointEncounter)
+		wantCode(t, "create behind a link", machine.CreateDirectory(ctx, path), winerr.ReparsePointEncounter)
 	}
+	wantCode(t, "create in place of a link", machine.CreateDirectory(ctx, win.Path{Base: root, Rest: "link"}), winerr.AlreadyExists)
 	_, err := machine.TargetInfo(ctx, win.Path{Base: root, Rest: "link"})
 	wantCode(t, "target of a junction", err, winerr.ReparsePointEncounter)
 	_, err = machine.OpenDirectory(ctx, win.Path{Base: root, Rest: "link"})

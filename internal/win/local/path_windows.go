@@ -22,12 +22,17 @@ func openPath(path win.Path, access uint32) (windows.Handle, error) {
 	if path.Rest == "" {
 		return follow(path.Base, access)
 	}
+	return openBelow(path, opening{access: access})
+}
+
+// openBelow opens or makes a file below the base of a path. The caller closes the handle.
+func openBelow(path win.Path, how opening) (windows.Handle, error) {
 	base, err := follow(path.Base, look)
 	if err != nil {
 		return 0, err
 	}
 	defer windows.CloseHandle(base)
-	return openAt(base, path.Rest, opening{access: access})
+	return openAt(base, path.Rest, how)
 }
 
 // follow opens what a path leads to after every link. Directories can only be opened with
@@ -58,22 +63,12 @@ type opening struct {
 // openAt opens a file by names below an open directory. No link is followed: one before the last
 // name makes it fail with ERROR_REPARSE_POINT_ENCOUNTERED (4395), and a link with the last name is
 // opened itself. The caller closes the handle.
-//
-// NTFS compares names case-sensitively unless the call says otherwise. Most machines say so for
-// all calls, by the registry's obcaseinsensitive, but we do not rely on it.
 // https://learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntcreatefile
-// https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_object_attributes
 func openAt(dir windows.Handle, names string, how opening) (windows.Handle, error) {
-	name, err := unicodeString(names)
+	name, err := objectName(dir, names)
 	if err != nil {
 		return 0, err
 	}
-	attributes := windows.OBJECT_ATTRIBUTES{
-		RootDirectory: dir,
-		ObjectName:    name,
-		Attributes:    windows.OBJ_DONT_REPARSE | windows.OBJ_CASE_INSENSITIVE,
-	}
-	attributes.Length = uint32(unsafe.Sizeof(attributes))
 	if how.share == 0 {
 		how.share = shareAll
 	}
@@ -86,13 +81,32 @@ func openAt(dir windows.Handle, names string, how opening) (windows.Handle, erro
 	}
 	return reopen(func() (handle windows.Handle, err error) {
 		var status windows.IO_STATUS_BLOCK
-		err = windows.NtCreateFile(&handle, how.access, &attributes, &status, nil, windows.FILE_ATTRIBUTE_NORMAL,
+		err = windows.NtCreateFile(&handle, how.access, name, &status, nil, windows.FILE_ATTRIBUTE_NORMAL,
 			how.share, how.disposition, how.options, 0, 0)
 		return handle, winapi.Error(err)
 	})
 }
 
-// unicodeString converts names for NtCreateFile. They need no NUL at their end, so that
+// objectName names a file by names below an open directory. No link is followed.
+//
+// NTFS compares names case-sensitively unless the call says otherwise. Most machines say so for
+// all calls, by the registry's obcaseinsensitive, but we do not rely on it.
+// https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_object_attributes
+func objectName(dir windows.Handle, names string) (*windows.OBJECT_ATTRIBUTES, error) {
+	name, err := unicodeString(names)
+	if err != nil {
+		return nil, err
+	}
+	attributes := &windows.OBJECT_ATTRIBUTES{
+		RootDirectory: dir,
+		ObjectName:    name,
+		Attributes:    windows.OBJ_DONT_REPARSE | windows.OBJ_CASE_INSENSITIVE,
+	}
+	attributes.Length = uint32(unsafe.Sizeof(*attributes))
+	return attributes, nil
+}
+
+// unicodeString converts names for objectName. They need no NUL at their end, so that
 // unlike with windows.NewNTUnicodeString the longest fit.
 // https://learn.microsoft.com/windows/win32/api/ntdef/ns-ntdef-_unicode_string
 func unicodeString(names string) (*windows.NTUnicodeString, error) {

@@ -54,6 +54,11 @@ func (m machine) PathSpace(ctx context.Context, path win.Path) (result win.Space
 	return result, err
 }
 
+// CreateDirectory is recorded.
+func (m machine) CreateDirectory(ctx context.Context, path win.Path) error {
+	return m.do(0, "CreateDirectory", in{{"path", path}}, nil, func() error { return m.below.CreateDirectory(ctx, path) })
+}
+
 // DiskDevices is recorded.
 func (m machine) DiskDevices(ctx context.Context) (result []win.Device, err error) {
 	err = m.do(0, "DiskDevices", nil, &result, func() (err error) {

@@ -42,6 +42,7 @@ var (
 	modcfgmgr32 = windows.NewLazySystemDLL("cfgmgr32.dll")
 	modiscsidsc = windows.NewLazySystemDLL("iscsidsc.dll")
 	modkernel32 = windows.NewLazySystemDLL("kernel32.dll")
+	modntdll    = windows.NewLazySystemDLL("ntdll.dll")
 	modsetupapi = windows.NewLazySystemDLL("setupapi.dll")
 
 	procAdjustTokenPrivileges             = modadvapi32.NewProc("AdjustTokenPrivileges")
@@ -65,6 +66,7 @@ var (
 	procGetSystemFirmwareTable            = modkernel32.NewProc("GetSystemFirmwareTable")
 	procHeapSetInformation                = modkernel32.NewProc("HeapSetInformation")
 	procSetProcessMitigationPolicy        = modkernel32.NewProc("SetProcessMitigationPolicy")
+	procNtQueryAttributesFile             = modntdll.NewProc("NtQueryAttributesFile")
 	procSetupDiEnumDeviceInterfaces       = modsetupapi.NewProc("SetupDiEnumDeviceInterfaces")
 	procSetupDiGetDeviceInstanceIdW       = modsetupapi.NewProc("SetupDiGetDeviceInstanceIdW")
 	procSetupDiGetDeviceInterfaceDetailW  = modsetupapi.NewProc("SetupDiGetDeviceInterfaceDetailW")
@@ -227,6 +229,14 @@ func setProcessMitigationPolicy(policy uint32, flags *uint32, size uintptr) (err
 	r1, _, e1 := syscall.SyscallN(procSetProcessMitigationPolicy.Addr(), uintptr(policy), uintptr(unsafe.Pointer(flags)), uintptr(size))
 	if r1 == 0 {
 		err = errnoErr(e1)
+	}
+	return
+}
+
+func ntQueryAttributesFile(attributes *windows.OBJECT_ATTRIBUTES, info *fileBasicInformation) (ntstatus error) {
+	r0, _, _ := syscall.SyscallN(procNtQueryAttributesFile.Addr(), uintptr(unsafe.Pointer(attributes)), uintptr(unsafe.Pointer(info)))
+	if r0 != 0 {
+		ntstatus = windows.NTStatus(r0)
 	}
 	return
 }

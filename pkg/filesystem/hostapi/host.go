@@ -72,23 +72,16 @@ func (h host) mkdir(ctx context.Context, path string) error {
 	if _, hasParent := winpath.Parent(path); !hasParent {
 		return h.checkDrive(ctx, op, path)
 	}
-	entry, made, err := h.files.Make(ctx, op, path, policy.Create)
-	switch {
+	switch made, existing, err := h.files.MakeDirectory(ctx, op, path); {
 	case winerr.CodeOf(err) == winerr.PathNotFound:
 		return winerr.As(winerr.NotFound, op, path, err, "this node has no such drive")
 	case err != nil:
 		return winerr.Wrap(op, path, err)
-	}
-	defer entry.Close()
-	if made {
+	case made:
 		return nil
-	}
-	switch info, err := entry.Dir.FileInfo(ctx, entry.Name); {
-	case err != nil:
-		return winerr.Wrap(op, path, err)
-	case info.Tag.NameSurrogate():
+	case existing.Tag.NameSurrogate():
 		return h.checkLeadsToDirectory(ctx, op, path)
-	case !info.Directory:
+	case !existing.Directory:
 		return winerr.New(winerr.Exists, op, path, "it already exists as a file")
 	}
 	return nil

@@ -19,7 +19,7 @@ func (h host) rmdir(ctx context.Context, path string, force bool) error {
 	if err := refuseRoot(opRemove, path); err != nil {
 		return err
 	}
-	entry, info, err := h.find(ctx, opRemove, path)
+	entry, info, err := h.files.Find(ctx, opRemove, path, policy.Remove)
 	if errors.Is(err, winerr.NotFound) {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (h host) rmdirContents(ctx context.Context, path string) error {
 	if err := refuseRoot(op, path); err != nil {
 		return err
 	}
-	entry, info, err := h.find(ctx, op, path)
+	entry, info, err := h.files.Find(ctx, op, path, policy.Remove)
 	if err != nil {
 		return winerr.Wrap(op, path, err)
 	}
@@ -55,17 +55,6 @@ func (h host) rmdirContents(ctx context.Context, path string) error {
 		return winerr.New(winerr.Invalid, op, path, "it is a file, not a directory")
 	}
 	return h.removal(entry).removeContents(ctx)
-}
-
-// find opens the directory of what is to be removed and looks at it.
-func (h host) find(ctx context.Context, op, path string) (entry policy.Entry, info win.FileInfo, err error) {
-	if entry, err = h.files.Open(ctx, op, path, policy.Remove); err != nil {
-		return entry, info, err
-	}
-	if info, err = entry.Dir.FileInfo(ctx, entry.Name); err != nil {
-		entry.Close()
-	}
-	return entry, info, err
 }
 
 // refuseRoot keeps a whole drive from being wiped by one wrong argument.
