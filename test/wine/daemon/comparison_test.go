@@ -183,21 +183,25 @@ var questions = []question{
 	{removal, filesystemv1.Filesystem_Rmdir_FullMethodName, &filesystemv1.RmdirRequest{Path: kubelet + `\nothing`}, &filesystemv1.RmdirResponse{}},
 }
 
-// measureQuestion asks a question next to the echo. PathExists runs next to both echoes and to the
+// measureQuestion asks a question next to the echo, and says how much processor time the server took
+// for one, which other load on the machine changes less than the rate. PathExists runs next to both echoes and to the
 // health check.
-func (s *server) measureQuestion(t *testing.T, q question, l load) {
+func (s *server) measureQuestion(t *testing.T, p *process, q question, l load) {
 	t.Helper()
 	pipe := client.PipePath(fsv1.GroupName, fsv1.Version)
 	call := grpcCall(t, pipe, q.method, q.request, q.response, l.connections)
-	ours := rate(t, l.callers, func(ctx context.Context, caller int) error {
+	before := p.cpu()
+	ours, calls := measure(t, l.callers, func(ctx context.Context, caller int) error {
 		err := call(ctx, caller)
 		if s.name == "original" && q.name == removal && status.Code(err) == codes.Unknown {
 			return nil // to the original it is a failure that nothing is there
 		}
 		return err
 	})
+	cpu := float64((p.cpu() - before).Microseconds()) / float64(calls)
 	bare := rate(t, l.callers, grpcCall(t, echoPipe, echo.Method, questions[0].request, questions[0].response, l.connections))
 	figure := "call=" + q.name + "/" + l.name
+	s.note(figure, "cpu-us", cpu)
 	s.note(figure, "server/s", ours)
 	s.note(figure, "echo/s", bare)
 	s.note(figure, "ratio", ours/bare)
@@ -227,7 +231,7 @@ func (s *server) measureCalls(t *testing.T) {
 	for _, l := range loads {
 		for i, q := range questions {
 			if i == 0 || l.connections == 1 {
-				s.measureQuestion(t, q, l)
+				s.measureQuestion(t, p, q, l)
 			}
 		}
 	}
@@ -256,8 +260,16 @@ func (s *server) measureCalls(t *testing.T) {
 	figure(t, "%s answers ListDiskIDs with %v", s.name, slices.Sorted(maps.Keys(s.codes)))
 }
 
-// rate returns the calls per second of a number of callers, after one call each to warm up.
+// rate returns the calls per second of a number of callers.
 func rate(t *testing.T, callers int, call func(ctx context.Context, caller int) error) float64 {
+	t.Helper()
+	perSecond, _ := measure(t, callers, call)
+	return perSecond
+}
+
+// measure returns the calls per second of a number of callers, after one call each to warm up, and
+// how many calls were made.
+func measure(t *testing.T, callers int, call func(ctx context.Context, caller int) error) (perSecond float64, calls int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
@@ -281,7 +293,7 @@ func rate(t *testing.T, callers int, call func(ctx context.Context, caller int) 
 	made.Store(0)
 	began := time.Now()
 	all(began.Add(period))
-	return float64(made.Load()) / time.Since(began).Seconds()
+	return float64(made.Load()) / time.Since(began).Seconds(), made.Load() + int64(callers)
 }
 
 // grpcCall makes a call on one of a number of connections.
