@@ -60,6 +60,27 @@ func TestGrown(t *testing.T) {
 	}
 }
 
+// TestBudgets_Questions: questions about files are compared with the original, and in a crowd with the
+// echo.
+func TestBudgets_Questions(t *testing.T) {
+	const name = "/call=Rmdir-of-nothing/connections=shared/callers=64"
+	results, err := parse("BenchmarkWine/program=ours" + name + "\t3\t0.89 ratio\t2000 server/s\t60.4 cpu-us\n" +
+		"BenchmarkWine/program=original" + name + "\t3\t0.5 ratio\t1000 server/s\t54 cpu-us\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := budgets(results).String() + wineCalls(results).String()
+	for _, want := range []string{
+		"relative to the original, Rmdir of nothing, 64 callers | ≥ 1.00 | 2.00 | yes |",
+		"relative to the echo, Rmdir of nothing, 64 callers | ≥ 0.90 | 0.89 | **no** |",
+		"| Rmdir of nothing | 64 | shared | 2.00 | 0.89 | 0.50 | 2,000 | 1,000 | 60 | 54 |",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the tables lack %s:\n%s", want, got)
+		}
+	}
+}
+
 // TestBudgets: a promise that is not kept says so.
 func TestBudgets(t *testing.T) {
 	results, err := parse(output)

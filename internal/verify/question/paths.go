@@ -9,6 +9,14 @@ var paths = []Question{
 		How:      "`TestFiles_Junction`, `TestFiles_DirectoryLink`, `TestFiles_MountPoint`",
 	},
 	{
+		ID:       "Q-glance",
+		Question: "Does `NtQueryAttributesFile` with `OBJ_DONT_REPARSE` find names below the open root of a drive, fail with 4395 at a link on the way, and refuse a whole path because of its drive letter?",
+		Expected: "yes, as `NtCreateFile` does",
+		IfNot:    "If it follows links, `PathExists` tells what exists behind them; if whole paths are accepted, they are asked for; after any other failure the file is opened",
+		How:      "`TestGlance`, `TestGlance_FromHandles`, `TestGlance_Links`",
+		NotAsked: "the seam does not show which way an answer came; run the tests of `internal/win/local`",
+	},
+	{
 		ID:       "Q-other-tags",
 		Question: "Does it also fail at directories with other tags (cloud storage, container layers)?",
 		Expected: "either",
