@@ -4,8 +4,8 @@ package command_test
 
 import (
 	"archive/zip"
-	"encoding/json"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"

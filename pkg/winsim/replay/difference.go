@@ -20,6 +20,9 @@ var notCompared = map[string]bool{
 	"Login":         true, // the id of the session
 }
 
+// withoutData are the results that a recording with hashes lacks.
+var withoutData = map[string]bool{"ReadDevice": true, "FirmwareTable": true}
+
 // compare reports where an answer of the emulated node differs.
 func (p *playback) compare(recorded, emulated record.Call) {
 	if !recorded.Error.Same(emulated.Error) {
@@ -39,7 +42,7 @@ func (p *playback) compare(recorded, emulated record.Call) {
 		}
 		a, b = entries(recorded), entries(emulated)
 	}
-	if !notCompared[recorded.Method] {
+	if !notCompared[recorded.Method] && !(p.hashed && withoutData[recorded.Method]) {
 		p.compareValues(recorded, "", a, b)
 	}
 }

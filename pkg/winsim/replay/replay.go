@@ -4,7 +4,7 @@
 //
 //	replay.Check(t, "testdata/server-2022.jsonl")
 //
-// The node is built from the description at the beginning of the recording, see Node. Calls are made one
+// The node is built from the description at the beginning of the recording, and from what the first call about each file says. Calls are made one
 // after the other, in the order in which they began, at their recorded times on the node's clock. How
 // long a call took is not compared, nor times and session ids that a machine makes up.
 package replay
@@ -68,11 +68,12 @@ func Compare(ctx context.Context, r io.Reader) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	node, err := Node(recording)
+	node, notes, err := newNode(recording)
 	if err != nil {
 		return nil, err
 	}
 	p := newPlayback(recording, node)
+	p.report.Notes = append(p.report.Notes, notes...)
 	if err := p.run(ctx); err != nil {
 		return nil, err
 	}
@@ -122,21 +123,18 @@ func (d Difference) String() string {
 	return fmt.Sprintf("call %d, %s %s: %s%s: recorded %s, emulated %s", d.Call, d.Method, d.Arguments, d.Kind, field, d.Recorded, d.Emulated)
 }
 
-// Node builds the emulated node that a recording describes: exactly the node that was recorded if that was
-// an emulated one with names, otherwise the model that Model makes of the description.
-func Node(recording *record.Recording) (*winsim.Node, error) {
+// newNode builds the emulated node that a recording describes: exactly the node that was recorded if that
+// was an emulated one with names, otherwise one like the machine.
+func newNode(recording *record.Recording) (node *winsim.Node, notes []string, err error) {
 	d := recording.Description
 	if d == nil {
-		return nil, errors.New("the recording has no description of the machine; record for longer, or with a larger file")
+		return nil, nil, errors.New("the recording has no description of the machine; record for longer, or with a larger file")
 	}
 	if len(d.Snapshot) > 0 {
-		return winsim.FromSnapshot(d.Snapshot)
+		node, err = winsim.FromSnapshot(d.Snapshot)
+		return node, nil, err
 	}
-	model, err := Model(recording)
-	if err != nil {
-		return nil, err
-	}
-	return winsim.New(model)
+	return winsim.FromDescription(*d, func(m *winsim.Model) { learn(m, recording.Calls) })
 }
 
 // playback is one replay.
@@ -150,12 +148,13 @@ type playback struct {
 	open    map[int]win.Tree      // by the numbers of the recording; most are win.Directory
 	renamed map[string]json.RawMessage
 	offset  time.Duration // of the node's clock
+	hashed  bool
 	report  Report
 }
 
 func newPlayback(recording *record.Recording, node *winsim.Node) *playback {
 	p := &playback{
-		node: node, started: recording.Header.Started,
+		node: node, started: recording.Header.Started, hashed: recording.Header.Hashed,
 		nested: map[int][]record.Call{}, open: map[int]win.Tree{}, renamed: map[string]json.RawMessage{},
 		offset: node.Now().Sub(recording.Header.Started),
 		report: Report{

@@ -1,0 +1,89 @@
+package replay_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/replay"
+)
+
+// TestFromDescription: a node that is built from a description gives the same description.
+func TestFromDescription(t *testing.T) {
+	for _, preset := range winsim.Presets() {
+		if preset == "broken" {
+			continue // one of its disks hangs
+		}
+		t.Run(preset, func(t *testing.T) {
+			services := []string{"MSiSCSI", "vds", "none"}
+			first := record.Describe(t.Context(), newNode(t, preset), services)
+			first.Snapshot = nil
+			node, notes, err := winsim.FromDescription(first, nil)
+			if err != nil || len(notes) > 0 {
+				t.Fatal(notes, err)
+			}
+			second := record.Describe(t.Context(), node, services)
+			second.Snapshot = nil
+			a, b := indented(t, first), indented(t, second)
+			for i, line := range a {
+				if i >= len(b) || line != b[i] {
+					t.Fatalf("line %d is %s, was\n%s\n%s", i, b[i], strings.Join(a[max(0, i-12):i], "\n"), line)
+				}
+			}
+		})
+	}
+}
+
+func indented(t *testing.T, value any) []string {
+	t.Helper()
+	text, err := json.MarshalIndent(value, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(text), "\n")
+}
+
+// withoutSnapshot makes the recording of an emulated node like that of a machine.
+func withoutSnapshot(t *testing.T, text []byte) []byte {
+	t.Helper()
+	lines := bytes.SplitAfterN(text, []byte("\n"), 3)
+	var l struct {
+		Machine map[string]json.RawMessage `json:"machine"`
+	}
+	if err := json.Unmarshal(lines[1], &l); err != nil {
+		t.Fatal(err)
+	}
+	delete(l.Machine, "Snapshot")
+	described, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Join([][]byte{lines[0], append(described, '\n'), lines[2]}, nil)
+}
+
+// TestCompare_Machine: a recording without the emulator's own state, as one of a machine is, has no
+// differences either, if the machine behaves as a node without delays does.
+func TestCompare_Machine(t *testing.T) {
+	for _, hash := range []bool{false, true} {
+		model := winsim.Default()
+		model.Storage = winsim.Storage{}
+		text := recorded(t, must(winsim.New(model)), record.Options{Hash: hash}, func(m win.Machine) { life(t.Context(), t, m) })
+		if !hash {
+			text = withoutSnapshot(t, text)
+		}
+		report, err := replay.Compare(t.Context(), bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Calls < 100 || len(report.Notes) > 0 {
+			t.Errorf("%d calls were compared, notes %q", report.Calls, report.Notes)
+		}
+		for _, d := range report.Differences {
+			t.Error(d)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package replay
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// learn adds to a model what a description does not have, but the calls tell: files, from the first call
+// about each, and servers, from the mappings that succeeded.
+func learn(model *winsim.Model, calls []record.Call) {
+	l := learner{model: model, open: map[int]string{}, seen: map[string]bool{}}
+	for _, f := range model.Files {
+		l.seen[winpath.Fold(f.Path)] = true
+	}
+	for _, c := range calls {
+		if c.Method == "CreateSMBMapping" {
+			l.mapping(c)
+			continue
+		}
+		l.file(c)
+	}
+	slices.SortStableFunc(model.Files, func(a, b winsim.File) int { return len(a.Path) - len(b.Path) })
+}
+
+type learner struct {
+	model *winsim.Model
+	open  map[int]string  // the paths of directories
+	seen  map[string]bool // the paths that the first call was about
+}
+
+// arguments are those of calls about files.
+type arguments struct {
+	Path win.Path
+	Name string
+}
+
+// file learns what was at a path before the calls.
+func (l *learner) file(c record.Call) {
+	var a arguments
+	if len(c.In) > 0 && json.Unmarshal(c.In, &a) != nil {
+		return
+	}
+	path := a.Path.String()
+	if c.On != 0 {
+		dir, known := l.open[c.On]
+		if !known {
+			return
+		}
+		if path = dir; a.Name != "" {
+			path = winpath.Join(dir, a.Name)
+		}
+	}
+	if path == "" || strings.HasPrefix(path, `\\`) && !strings.HasPrefix(path, `\\?\Volume{`) {
+		return // not about a file, or on a share
+	}
+	key := winpath.Fold(path)
+	first := !l.seen[key]
+	l.seen[key] = true
+	if c.Error != nil {
+		return
+	}
+	switch c.Method {
+	case "OpenDirectory", "Open":
+		var number int
+		if json.Unmarshal(c.Out, &number) == nil {
+			l.open[number] = path
+		}
+		l.add(first, winsim.File{Path: path})
+	case "FileInfo":
+		var info win.FileInfo
+		if json.Unmarshal(c.Out, &info) == nil {
+			l.info(first, path, info)
+		}
+	case "ReparsePoint":
+		var point win.ReparsePoint
+		if json.Unmarshal(c.Out, &point) == nil {
+			l.link(path, point)
+		}
+	case "ListDirectory":
+		list, _ := listed(c)
+		l.add(first, winsim.File{Path: path})
+		l.open[list.Directory] = path
+		for _, entry := range slices.Concat(list.Batches...) {
+			key := winpath.Fold(winpath.Join(path, entry.Name))
+			l.info(!l.seen[key], winpath.Join(path, entry.Name), entry.FileInfo)
+			l.seen[key] = true
+		}
+	}
+}
+
+func (l *learner) info(first bool, path string, info win.FileInfo) {
+	f := winsim.File{Path: path, ReadOnly: info.ReadOnly, EmptyFile: !info.Directory}
+	if info.Tag != 0 && info.Tag != win.TagMountPoint && info.Tag != win.TagSymlink {
+		f.Tag = uint32(info.Tag)
+	}
+	l.add(first, f)
+}
+
+// link makes a directory or file that is known a link.
+func (l *learner) link(path string, point win.ReparsePoint) {
+	at := slices.IndexFunc(l.model.Files, func(f winsim.File) bool { return winpath.Equal(f.Path, path) })
+	if at < 0 || l.model.Files[at].Symlink+l.model.Files[at].Junction+l.model.Files[at].Volume != "" {
+		return
+	}
+	f := winsim.File{Path: path}
+	switch {
+	case point.Tag == win.TagSymlink:
+		f.Symlink = point.Target()
+	case point.Tag == win.TagMountPoint:
+		f.Junction = point.Target()
+	default:
+		return
+	}
+	l.model.Files[at] = f
+}
+
+func (l *learner) add(first bool, f winsim.File) {
+	if first && len(f.Path) > len(`C:\`) {
+		l.model.Files = append(l.model.Files, f)
+	}
+}
+
+// mapping learns that a server, a share and a user exist.
+func (l *learner) mapping(c record.Call) {
+	var in struct{ Request win.SMBMappingRequest }
+	if c.Error != nil || json.Unmarshal(c.In, &in) != nil {
+		return
+	}
+	server, share, _ := strings.Cut(strings.TrimPrefix(in.Request.Remote, `\\`), `\`)
+	at := slices.IndexFunc(l.model.SMBServers, func(s winsim.SMBServer) bool { return winpath.Equal(s.Name, server) })
+	if at < 0 {
+		at = len(l.model.SMBServers)
+		l.model.SMBServers = append(l.model.SMBServers, winsim.SMBServer{Name: server, Guest: true})
+	}
+	s := &l.model.SMBServers[at]
+	if !slices.ContainsFunc(s.Shares, func(known winsim.SMBShare) bool { return winpath.Equal(known.Name, share) }) {
+		s.Shares = append(s.Shares, winsim.SMBShare{Name: share})
+	}
+	if user := in.Request.User; user != "" && !slices.ContainsFunc(s.Accounts, func(a winsim.SMBAccount) bool { return winpath.Equal(a.User, user) }) {
+		s.Accounts = append(s.Accounts, winsim.SMBAccount{User: user, Password: winsim.HiddenSecret})
+	}
+}
