@@ -157,6 +157,9 @@ func (d *directory) Open(ctx context.Context, name string) (win.Directory, error
 // the paths in it would take more memory than everything else.
 func (d *directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
 	dir, err := openDirectory(ctx, d.hangs, func() (windows.Handle, error) {
+		if name == "" {
+			return d.again(look | windows.FILE_LIST_DIRECTORY)
+		}
 		return d.at(name, opening{access: look | windows.FILE_LIST_DIRECTORY})
 	}, isListable)
 	if err != nil {

@@ -347,6 +347,30 @@ func TestFiles_ListAndRemove(t *testing.T) {
 	}
 }
 
+// TestFiles_ListItself: an empty name is the open directory, twice in a row and for nothing but a list.
+func TestFiles_ListItself(t *testing.T) {
+	ctx, root := timeLimit(t), t.TempDir()
+	dir := openDirectory(t, win.Following(root))
+	createDirectory(t, dir, "sub")
+	writeFile(t, 0o600, root, "file")
+	for range 2 {
+		var names []string
+		err := dir.ListDirectory(ctx, "", func(open win.Tree, entries []win.DirEntry) error {
+			for _, entry := range entries {
+				names = append(names, entry.Name)
+			}
+			return open.ListDirectory(ctx, "sub", func(win.Tree, []win.DirEntry) error { return nil })
+		})
+		if slices.Sort(names); err != nil || !slices.Equal(names, []string{"file", "sub"}) {
+			t.Errorf("%q, %v", names, err)
+		}
+	}
+	_, err := dir.FileInfo(ctx, "")
+	wantCode(t, "look at nothing", err, winerr.InvalidName)
+	wantCode(t, "remove nothing", dir.Remove(ctx, ""), winerr.InvalidName)
+	exists(t, root, "file")
+}
+
 // TestFiles_Crowd: more callers than may be with Windows at once list the same tree, and in
 // it make calls on the way. Each gets its turn, also when the directory is closed meanwhile.
 func TestFiles_Crowd(t *testing.T) {
