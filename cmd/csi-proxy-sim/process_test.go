@@ -61,16 +61,6 @@ func (s *sim) exit() (code int, output string) {
 	return s.cmd.ProcessState.ExitCode(), s.output.String()
 }
 
-func socketDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "sim")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 func connect(t testing.TB, dir string) *fsv1.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
