@@ -18,12 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe/pipetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // newDir makes a directory like t.TempDir, but with a name short enough for sockets
 // in directories below it.
-func newDir(t testing.TB) string {
+func newDir(t trial.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csi")
 	if err != nil {
@@ -34,13 +36,13 @@ func newDir(t testing.TB) string {
 }
 
 // newPath returns the name of a socket that does not exist yet.
-func newPath(t testing.TB) string {
+func newPath(t trial.T) string {
 	t.Helper()
 	return filepath.Join(newDir(t), "test.sock")
 }
 
 // leaveStale leaves a socket as a server does that was killed.
-func leaveStale(t testing.TB, path string) {
+func leaveStale(t trial.T, path string) {
 	t.Helper()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
 	if err != nil {
@@ -52,17 +54,45 @@ func leaveStale(t testing.TB, path string) {
 
 func dial(path string) (net.Conn, error) { return net.Dial("unix", path) }
 
-func warmUp(string) {}
+var kind = pipetest.Kind{
+	NewPath:    newPath,
+	Dial:       dial,
+	WarmUp:     func(string) {},
+	LeaveStale: leaveStale,
+	PID:        pidOfThis(),
+}
+
+// Short names of what the tests of one system use, too.
+
+func mustListen(t *testing.T, path string) net.Listener {
+	t.Helper()
+	return pipetest.Listen(t, path)
+}
+
+func serve(t *testing.T, listener net.Listener, handle func(net.Conn)) {
+	t.Helper()
+	kind.Serve(t, listener, handle)
+}
+
+func wantEcho(t *testing.T, path string) {
+	t.Helper()
+	kind.WantEcho(t, path)
+}
+
+func wantError(t *testing.T, err error, class winerr.Kind, path string, parts ...string) {
+	t.Helper()
+	pipetest.WantError(t, err, class, path, parts...)
+}
 
 // pidOfThis is how errors name this process, where they can.
-func pidOfThis(testing.TB) string {
+func pidOfThis() string {
 	if runtime.GOOS != "linux" {
 		return ""
 	}
 	return fmt.Sprintf("(pid %d)", os.Getpid())
 }
 
-func modeOf(t testing.TB, path string) fs.FileMode {
+func modeOf(t trial.T, path string) fs.FileMode {
 	t.Helper()
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -228,7 +258,7 @@ func TestListen_Path(t *testing.T) {
 
 func TestListen_RelativePath(t *testing.T) {
 	t.Chdir(newDir(t))
-	serve(t, mustListen(t, "test.sock"), echo)
+	serve(t, mustListen(t, "test.sock"), pipetest.Echo)
 	wantEcho(t, "test.sock")
 }
 
@@ -237,7 +267,7 @@ func TestListen_ReplacesStaleSocket(t *testing.T) {
 	for range 3 {
 		leaveStale(t, path)
 		listener := mustListen(t, path)
-		serve(t, listener, echo)
+		serve(t, listener, pipetest.Echo)
 		wantEcho(t, path)
 		listener.Close()
 	}
@@ -308,7 +338,7 @@ func TestListener_Close_LeavesSocketOfAnother(t *testing.T) {
 	if err := os.Remove(path); err != nil { // as a cleanup job would
 		t.Fatal(err)
 	}
-	serve(t, mustListen(t, path), echo)
+	serve(t, mustListen(t, path), pipetest.Echo)
 	first.Close()
 	wantEcho(t, path)
 }

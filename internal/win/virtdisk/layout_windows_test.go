@@ -1,14 +1,13 @@
-//go:build vhdx && windows && (amd64 || arm64)
+//go:build amd64 || arm64
 
-package vhdx
+package virtdisk
 
 import (
 	"testing"
 	"unsafe"
 )
 
-// TestLayout compares our structures with those of virtdisk.h on 64-bit Windows. It needs
-// no disk, and runs without the flag.
+// TestLayout compares our structures with those of virtdisk.h on 64-bit Windows.
 func TestLayout(t *testing.T) {
 	var (
 		kind   virtualStorageType

@@ -1,10 +1,10 @@
-package local_test
+package localtest
 
 import (
 	"errors"
 	"strings"
-	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout/smbios"
@@ -13,7 +13,7 @@ import (
 const noService = "no such service, says csi-proxy"
 
 // anyService is a service that runs on every Windows, and on Wine.
-func anyService(t *testing.T) string {
+func anyService(t trial.T) string {
 	t.Helper()
 	if onWine() {
 		return "PlugPlay"
@@ -21,7 +21,7 @@ func anyService(t *testing.T) string {
 	return "RpcSs"
 }
 
-func TestFirmwareTable(t *testing.T) {
+func firmwareTable(t trial.T) {
 	table, err := machine.FirmwareTable(timeLimit(t))
 	if err != nil || len(table) < 8 {
 		t.Fatalf("% x, %v", table, err)
@@ -29,8 +29,8 @@ func TestFirmwareTable(t *testing.T) {
 	t.Logf("%d bytes, serial number %q", len(table), smbios.SerialNumber(table))
 }
 
-// TestBIOSSerialNumber: WMI has it from the same table.
-func TestBIOSSerialNumber(t *testing.T) {
+// biosSerialNumber: WMI has it from the same table.
+func biosSerialNumber(t trial.T) {
 	serial, err := machine.BIOSSerialNumber(timeLimit(t))
 	if errors.Is(err, winerr.Unsupported) {
 		t.Skipf("there is no WMI: %v", err)
@@ -50,7 +50,7 @@ func TestBIOSSerialNumber(t *testing.T) {
 	}
 }
 
-func TestService(t *testing.T) {
+func service(t trial.T) {
 	name := anyService(t)
 	for _, name := range []string{name, strings.ToUpper(name), strings.ToLower(name)} {
 		config, err := machine.ServiceConfig(timeLimit(t), name)
@@ -67,7 +67,7 @@ func TestService(t *testing.T) {
 	wantCode(t, "start what runs", err, winerr.ServiceAlreadyRunning)
 }
 
-func TestActiveDependents(t *testing.T) {
+func activeDependents(t trial.T) {
 	names, err := machine.ActiveDependents(timeLimit(t), anyService(t))
 	skipOnWine(t, err, winerr.NotSupported)
 	if err != nil {
@@ -84,7 +84,7 @@ func TestActiveDependents(t *testing.T) {
 	t.Logf("%q", names)
 }
 
-func TestService_Missing(t *testing.T) {
+func serviceMissing(t trial.T) {
 	_, config := machine.ServiceConfig(timeLimit(t), noService)
 	_, status := machine.ServiceStatus(timeLimit(t), noService)
 	_, dependents := machine.ActiveDependents(timeLimit(t), noService)

@@ -1,17 +1,17 @@
-package local_test
+package localtest
 
 import (
 	"context"
-	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// TestISCSI_Questions asks the initiator what it can be asked without changing anything. On
+// iscsiQuestions asks the initiator what it can be asked without changing anything. On
 // most machines the service does not run, and Wine has none: an error must be a code of
 // Windows, and nothing may panic.
-func TestISCSI_Questions(t *testing.T) {
+func iscsiQuestions(t trial.T) {
 	for name, ask := range map[string]func(context.Context) error{
 		"portals":           func(ctx context.Context) error { _, err := machine.ReportSendTargetPortals(ctx); return err },
 		"targets":           func(ctx context.Context) error { _, err := machine.ReportTargets(ctx); return err },

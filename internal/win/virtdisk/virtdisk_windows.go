@@ -1,9 +1,8 @@
-//go:build vhdx && windows
-
-package vhdx
+package virtdisk
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -11,8 +10,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// The functions of virtdisk.dll that make a file a disk. Only tests need them, so they are
-// not in internal/win/winapi.
+// The functions of virtdisk.dll.
 //
 // Each returns its error code, and is asked to return when it is done: without OVERLAPPED.
 // https://learn.microsoft.com/windows/win32/api/virtdisk/
@@ -27,11 +25,11 @@ var (
 	procExpandVirtualDisk          = virtdisk.NewProc("ExpandVirtualDisk")
 )
 
-// findVirtdisk reports whether this machine can make virtual disks, and why not.
-func findVirtdisk() error {
+// Find reports whether this machine can make virtual disks, and why not.
+func Find() error {
 	// Wine exports the functions all right, and ends the process when one is called.
 	if windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil {
-		return fmt.Errorf("virtdisk.dll: this is Wine, which cannot make virtual disks: %w", winerr.NotSupported)
+		return fmt.Errorf("virtdisk.dll of Wine makes no virtual disks: %w", winerr.NotSupported)
 	}
 	for _, proc := range []*windows.LazyProc{
 		procCreateVirtualDisk, procOpenVirtualDisk, procAttachVirtualDisk,
@@ -107,19 +105,19 @@ func result(function string, code uintptr) error {
 	if code == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", function, winerr.Code(code))
+	return fmt.Errorf("%s: %w", function, winerr.Code(code&math.MaxUint32))
 }
 
-// createVirtualDisk makes a file that is a dynamic VHDX of size bytes, in sectors of 512 or
-// 4096. Such a file has a few megabytes until the disk is written to.
+// Create makes a file that is a dynamic VHDX of size bytes, in sectors of 512 or 4096. Such a file has
+// a few megabytes until the disk is written to. The file must not exist.
 // https://learn.microsoft.com/windows/win32/api/virtdisk/nf-virtdisk-createvirtualdisk
-func createVirtualDisk(path string, size int64, sectorSize uint32) error {
+func Create(path string, size int64, sectorSize uint32) error {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return err
 	}
 	// The size of blocks, of which the file grows, is left to Windows.
-	parameters := createParameters{version: 2, maximumSize: uint64(size), sectorSize: sectorSize}
+	parameters := createParameters{version: 2, maximumSize: uint64(max(size, 0)), sectorSize: sectorSize}
 	var handle windows.Handle
 	code, _, _ := procCreateVirtualDisk.Call(
 		uintptr(unsafe.Pointer(&vhdx)), uintptr(unsafe.Pointer(name)),
@@ -133,12 +131,15 @@ func createVirtualDisk(path string, size int64, sectorSize uint32) error {
 	return result("CreateVirtualDisk", code)
 }
 
-// openVirtualDisk opens the file for everything below. The caller closes the handle.
+// File is an open VHDX. An attached disk goes when its File is closed, and so when the process ends.
+type File struct{ handle windows.Handle }
+
+// Open opens a VHDX for everything below. The caller closes it.
 // https://learn.microsoft.com/windows/win32/api/virtdisk/nf-virtdisk-openvirtualdisk
-func openVirtualDisk(path string) (windows.Handle, error) {
+func Open(path string) (File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
-		return 0, err
+		return File{}, err
 	}
 	parameters := openParameters{version: 2}
 	var handle windows.Handle
@@ -147,44 +148,57 @@ func openVirtualDisk(path string) (windows.Handle, error) {
 		0, // VIRTUAL_DISK_ACCESS_NONE, as version 2 wants, which means all
 		0, // OPEN_VIRTUAL_DISK_FLAG_NONE
 		uintptr(unsafe.Pointer(&parameters)), uintptr(unsafe.Pointer(&handle)))
-	return handle, result("OpenVirtualDisk", code)
+	return File{handle}, result("OpenVirtualDisk", code)
 }
 
-// attachVirtualDisk makes the file a disk of this machine, until the handle is closed. Its
-// volumes get no drive letters.
+// Close closes the file, and detaches the disk if it is attached.
+func (f File) Close() { windows.CloseHandle(f.handle) }
+
+// Attach makes the file a disk of this machine, until it is closed. Its volumes get no drive letters.
 // https://learn.microsoft.com/windows/win32/api/virtdisk/nf-virtdisk-attachvirtualdisk
-func attachVirtualDisk(handle windows.Handle) error {
-	// Never ATTACH_VIRTUAL_DISK_FLAG_PERMANENT_LIFETIME: so the disk goes when the
-	// process does, however that ends.
-	const noDriveLetter = 2 // ATTACH_VIRTUAL_DISK_FLAG_NO_DRIVE_LETTER
+func (f File) Attach(readOnly bool) error {
+	// ATTACH_VIRTUAL_DISK_FLAG. Never PERMANENT_LIFETIME: so the disk goes when the process does,
+	// however that ends.
+	const flagReadOnly, flagNoDriveLetter = 1, 2
+	flags := uintptr(flagNoDriveLetter)
+	if readOnly {
+		flags |= flagReadOnly
+	}
 	parameters := attachParameters{version: 1}
-	code, _, _ := procAttachVirtualDisk.Call(uintptr(handle),
+	code, _, _ := procAttachVirtualDisk.Call(uintptr(f.handle),
 		0, // the default security descriptor, for administrators
-		noDriveLetter, 0, uintptr(unsafe.Pointer(&parameters)), 0)
+		flags, 0, uintptr(unsafe.Pointer(&parameters)), 0)
 	return result("AttachVirtualDisk", code)
 }
 
-// detachVirtualDisk detaches the disk, even while it is in use.
+// Detach detaches the disk, even while it is in use.
 // https://learn.microsoft.com/windows/win32/api/virtdisk/nf-virtdisk-detachvirtualdisk
-func detachVirtualDisk(handle windows.Handle) error {
-	code, _, _ := procDetachVirtualDisk.Call(uintptr(handle), 0, 0)
+func (f File) Detach() error {
+	code, _, _ := procDetachVirtualDisk.Call(uintptr(f.handle), 0, 0)
 	return result("DetachVirtualDisk", code)
 }
 
-// virtualDiskPhysicalPath returns the name of an attached disk, such as \\.\PhysicalDrive3.
+// Number returns the number of the attached disk.
 // https://learn.microsoft.com/windows/win32/api/virtdisk/nf-virtdisk-getvirtualdiskphysicalpath
-func virtualDiskPhysicalPath(handle windows.Handle) (string, error) {
+func (f File) Number() (number uint32, err error) {
 	var path [windows.MAX_PATH]uint16
 	size := uint32(unsafe.Sizeof(path)) // in bytes
-	code, _, _ := procGetVirtualDiskPhysicalPath.Call(uintptr(handle),
+	code, _, _ := procGetVirtualDiskPhysicalPath.Call(uintptr(f.handle),
 		uintptr(unsafe.Pointer(&size)), uintptr(unsafe.Pointer(&path[0])))
-	return windows.UTF16ToString(path[:]), result("GetVirtualDiskPhysicalPath", code)
+	if err := result("GetVirtualDiskPhysicalPath", code); err != nil {
+		return 0, err
+	}
+	name := windows.UTF16ToString(path[:])
+	if _, err := fmt.Sscanf(name, `\\.\PhysicalDrive%d`, &number); err != nil {
+		return 0, fmt.Errorf("the disk's name is %q: %w", name, err)
+	}
+	return number, nil
 }
 
-// expandVirtualDisk makes the disk larger. It is documented for detached disks only.
+// Expand makes the disk larger. It is documented for detached disks only.
 // https://learn.microsoft.com/windows/win32/api/virtdisk/nf-virtdisk-expandvirtualdisk
-func expandVirtualDisk(handle windows.Handle, size int64) error {
-	parameters := expandParameters{version: 1, newSize: uint64(size)}
-	code, _, _ := procExpandVirtualDisk.Call(uintptr(handle), 0, uintptr(unsafe.Pointer(&parameters)), 0)
+func (f File) Expand(size int64) error {
+	parameters := expandParameters{version: 1, newSize: uint64(max(size, 0))}
+	code, _, _ := procExpandVirtualDisk.Call(uintptr(f.handle), 0, uintptr(unsafe.Pointer(&parameters)), 0)
 	return result("ExpandVirtualDisk", code)
 }

@@ -1,9 +1,10 @@
-package local_test
+package localtest
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,20 +12,21 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"unicode/utf16"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // openDirectory opens a directory until the end of the test.
-func openDirectory(t *testing.T, path win.Path) win.Directory {
+func openDirectory(t trial.T, path win.Path) win.Directory {
 	t.Helper()
 	dir, err := machine.OpenDirectory(timeLimit(t), path)
 	if err != nil {
@@ -34,14 +36,14 @@ func openDirectory(t *testing.T, path win.Path) win.Directory {
 	return dir
 }
 
-func createDirectory(t *testing.T, dir win.Directory, name string) {
+func createDirectory(t trial.T, dir win.Directory, name string) {
 	t.Helper()
 	if err := dir.CreateDirectory(timeLimit(t), name); err != nil {
 		t.Fatalf("create %q: %v", name, err)
 	}
 }
 
-func writeFile(t *testing.T, mode os.FileMode, path ...string) {
+func writeFile(t trial.T, mode os.FileMode, path ...string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(path...), nil, mode); err != nil {
 		t.Fatal(err)
@@ -49,7 +51,7 @@ func writeFile(t *testing.T, mode os.FileMode, path ...string) {
 }
 
 // exists fails the test unless a file is there.
-func exists(t *testing.T, path ...string) {
+func exists(t trial.T, path ...string) {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(path...)); err != nil {
 		t.Error(err)
@@ -59,30 +61,11 @@ func exists(t *testing.T, path ...string) {
 // cannotStoreLinks is what file systems answer that have no reparse points. Wine 10 is one.
 var cannotStoreLinks = []winerr.Code{winerr.InvalidFunction, winerr.NotSupported}
 
-// makeJunction makes a junction, past what is tested. Unlike symbolic links they take no
-// privilege.
-func makeJunction(t *testing.T, path, target string) {
+// makeJunction makes a junction, or skips the test where the file system stores none.
+func makeJunction(t trial.T, path, target string) {
 	t.Helper()
-	point, err := winlayout.EncodeReparsePoint(win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + target, Print: target})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	name, err := windows.UTF16PtrFromString(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, nil, windows.OPEN_EXISTING,
-		windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer windows.CloseHandle(handle)
-	var n uint32
-	err = windows.DeviceIoControl(handle, windows.FSCTL_SET_REPARSE_POINT, unsafe.SliceData(point), uint32(len(point)), nil, 0, &n, nil)
-	if errno := windows.Errno(0); errors.As(err, &errno) && slices.Contains(cannotStoreLinks, winerr.Code(errno)) {
+	err := Junction(path, target)
+	if slices.Contains(cannotStoreLinks, winerr.CodeOf(err)) {
 		t.Skipf("the file system of %s stores no links: %v", path, err)
 	}
 	if err != nil {
@@ -90,7 +73,31 @@ func makeJunction(t *testing.T, path, target string) {
 	}
 }
 
-func TestFiles_Directory(t *testing.T) {
+// Junction makes a junction, past what is tested. Unlike symbolic links they take no privilege.
+func Junction(path, target string) error {
+	point, err := winlayout.EncodeReparsePoint(win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\` + target, Print: target})
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return err
+	}
+	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, nil, windows.OPEN_EXISTING,
+		windows.FILE_FLAG_BACKUP_SEMANTICS|windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(handle)
+	var n uint32
+	err = windows.DeviceIoControl(handle, windows.FSCTL_SET_REPARSE_POINT, unsafe.SliceData(point), winapi.Length(point), nil, 0, &n, nil)
+	return winapi.Error(err)
+}
+
+func filesDirectory(t trial.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	dir := openDirectory(t, win.Following(root))
 	createDirectory(t, dir, "a")
@@ -142,7 +149,7 @@ func TestFiles_Directory(t *testing.T) {
 }
 
 // volumeHasFiles reports whether a volume's id leads to its files. That of Wine does not.
-func volumeHasFiles(t *testing.T) bool {
+func volumeHasFiles(t trial.T) bool {
 	t.Helper()
 	_, err := os.ReadDir(string(systemVolume(t)))
 	if err != nil {
@@ -151,7 +158,7 @@ func volumeHasFiles(t *testing.T) bool {
 	return err == nil
 }
 
-func TestFiles_Path(t *testing.T) {
+func filesPath(t trial.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "a", "b"), 0o700); err != nil {
 		t.Fatal(err)
@@ -220,7 +227,7 @@ func TestFiles_Path(t *testing.T) {
 	wantCode(t, "a volume that does not exist", err, winerr.FileNotFound, winerr.PathNotFound)
 }
 
-func TestFiles_CreateDirectory(t *testing.T) {
+func filesCreateDirectory(t trial.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	writeFile(t, 0o444, root, "file")
 	if err := machine.CreateDirectory(ctx, win.Path{Base: root, Rest: "a"}); err != nil {
@@ -243,8 +250,8 @@ func TestFiles_CreateDirectory(t *testing.T) {
 	}
 }
 
-// TestFiles_Case: names are found in any case, and made in the one that is given.
-func TestFiles_Case(t *testing.T) {
+// filesCase: names are found in any case, and made in the one that is given.
+func filesCase(t trial.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	dir := openDirectory(t, win.Following(root))
 	createDirectory(t, dir, "Ärger Mixed")
@@ -269,7 +276,7 @@ func TestFiles_Case(t *testing.T) {
 }
 
 // handles counts the open handles of this process.
-func handles(t *testing.T) uint32 {
+func handles(t trial.T) uint32 {
 	t.Helper()
 	var n uint32
 	ok, _, err := windows.NewLazySystemDLL("kernel32.dll").NewProc("GetProcessHandleCount").
@@ -280,9 +287,9 @@ func handles(t *testing.T) uint32 {
 	return n
 }
 
-// TestFiles_ListAndRemove: entries can be removed while they are listed, in directories of
+// filesListAndRemove: entries can be removed while they are listed, in directories of
 // any size, and what was opened for it is closed.
-func TestFiles_ListAndRemove(t *testing.T) {
+func filesListAndRemove(t trial.T) {
 	const files = 3000 // several batches
 	ctx, root := timeLimit(t), t.TempDir()
 	dir := openDirectory(t, win.Following(root))
@@ -347,8 +354,8 @@ func TestFiles_ListAndRemove(t *testing.T) {
 	}
 }
 
-// TestFiles_ListItself: an empty name is the open directory, twice in a row and for nothing but a list.
-func TestFiles_ListItself(t *testing.T) {
+// filesListItself: an empty name is the open directory, twice in a row and for nothing but a list.
+func filesListItself(t trial.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	dir := openDirectory(t, win.Following(root))
 	createDirectory(t, dir, "sub")
@@ -371,9 +378,9 @@ func TestFiles_ListItself(t *testing.T) {
 	exists(t, root, "file")
 }
 
-// TestFiles_Crowd: more callers than may be with Windows at once list the same tree, and in
+// filesCrowd: more callers than may be with Windows at once list the same tree, and in
 // it make calls on the way. Each gets its turn, also when the directory is closed meanwhile.
-func TestFiles_Crowd(t *testing.T) {
+func filesCrowd(t trial.T) {
 	const callers = 40
 	ctx, root := timeLimit(t), t.TempDir()
 	dir := openDirectory(t, win.Following(root))
@@ -405,49 +412,50 @@ func TestFiles_Crowd(t *testing.T) {
 	wg.Wait()
 }
 
-// TestFiles_Swap: an open directory stays the one it is, whatever is put in its place.
-func TestFiles_Swap(t *testing.T) {
-	for kind, replace := range map[string]func(t *testing.T, path, victim string){
-		"by a directory": func(t *testing.T, path, victim string) {
-			t.Helper()
-			if err := os.Rename(victim, path); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"by a junction": makeJunction,
-	} {
-		t.Run(kind, func(t *testing.T) {
-			ctx, root := timeLimit(t), t.TempDir()
-			path, moved, victim := filepath.Join(root, "dir"), filepath.Join(root, "moved"), filepath.Join(root, "victim")
-			for _, name := range []string{path, victim, filepath.Join(victim, "sub")} {
-				if err := os.Mkdir(name, 0o700); err != nil {
-					t.Fatal(err)
-				}
-			}
-			writeFile(t, 0o600, victim, "file")
-			dir := openDirectory(t, win.Path{Base: root, Rest: "dir"})
-			if err := os.Rename(path, moved); err != nil {
-				t.Fatal(err)
-			}
-			replace(t, path, victim)
-
-			_, err := dir.FileInfo(ctx, "file")
-			wantCode(t, "look at a file", err, winerr.FileNotFound)
-			wantCode(t, "remove a file", dir.Remove(ctx, "file"), winerr.FileNotFound)
-			wantCode(t, "list a directory", dir.ListDirectory(ctx, "sub", nil), winerr.FileNotFound)
-			_, err = dir.Open(ctx, "sub")
-			wantCode(t, "open a directory", err, winerr.FileNotFound)
-			createDirectory(t, dir, "new")
-			exists(t, moved, "new")
-			if _, err := os.Lstat(filepath.Join(path, "new")); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("what was put in its place has a new directory: %v", err)
-			}
-			exists(t, path, "file")
-		})
-	}
+// filesSwap: an open directory stays the one it is, when a directory is put in its place.
+func filesSwap(t trial.T) {
+	swap(t, func(t trial.T, path, victim string) {
+		t.Helper()
+		if err := os.Rename(victim, path); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
-func TestFiles_Junction(t *testing.T) {
+// filesSwapJunction is TestFiles_Swap with a junction.
+func filesSwapJunction(t trial.T) { swap(t, makeJunction) }
+
+func swap(t trial.T, replace func(t trial.T, path, victim string)) {
+	t.Helper()
+	ctx, root := timeLimit(t), t.TempDir()
+	path, moved, victim := filepath.Join(root, "dir"), filepath.Join(root, "moved"), filepath.Join(root, "victim")
+	for _, name := range []string{path, victim, filepath.Join(victim, "sub")} {
+		if err := os.Mkdir(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeFile(t, 0o600, victim, "file")
+	dir := openDirectory(t, win.Path{Base: root, Rest: "dir"})
+	if err := os.Rename(path, moved); err != nil {
+		t.Fatal(err)
+	}
+	replace(t, path, victim)
+
+	_, err := dir.FileInfo(ctx, "file")
+	wantCode(t, "look at a file", err, winerr.FileNotFound)
+	wantCode(t, "remove a file", dir.Remove(ctx, "file"), winerr.FileNotFound)
+	wantCode(t, "list a directory", dir.ListDirectory(ctx, "sub", nil), winerr.FileNotFound)
+	_, err = dir.Open(ctx, "sub")
+	wantCode(t, "open a directory", err, winerr.FileNotFound)
+	createDirectory(t, dir, "new")
+	exists(t, moved, "new")
+	if _, err := os.Lstat(filepath.Join(path, "new")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was put in its place has a new directory: %v", err)
+	}
+	exists(t, path, "file")
+}
+
+func filesJunction(t trial.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	target, link := filepath.Join(root, "target"), filepath.Join(root, "link")
 	if err := os.MkdirAll(filepath.Join(target, "inner"), 0o700); err != nil {
@@ -511,7 +519,7 @@ func TestFiles_Junction(t *testing.T) {
 
 // createLink makes a symbolic link, or skips the test where that cannot be. Whatever the
 // reason is, nothing may be left of it.
-func createLink(t *testing.T, dir win.Directory, name, target string) {
+func createLink(t trial.T, dir win.Directory, name, target string) {
 	t.Helper()
 	err := dir.CreateDirectoryLink(timeLimit(t), name, target)
 	if err == nil {
@@ -529,7 +537,7 @@ func createLink(t *testing.T, dir win.Directory, name, target string) {
 	}
 }
 
-func TestFiles_DirectoryLink(t *testing.T) {
+func filesDirectoryLink(t trial.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	dir := openDirectory(t, win.Following(root))
 	createDirectory(t, dir, "target")
@@ -577,8 +585,8 @@ func TestFiles_DirectoryLink(t *testing.T) {
 	exists(t, target, "file")
 }
 
-// TestFiles_MountPoint shows the volume of Windows in an empty folder for a moment.
-func TestFiles_MountPoint(t *testing.T) {
+// filesMountPoint shows the volume of Windows in an empty folder for a moment.
+func filesMountPoint(t trial.T) {
 	ctx, root, volume := timeLimit(t), t.TempDir(), systemVolume(t)
 	dir := openDirectory(t, win.Following(root))
 	for _, name := range []string{"folder", "full"} {
@@ -662,7 +670,7 @@ func TestFiles_MountPoint(t *testing.T) {
 }
 
 // mountPaths asks the mount manager where a volume is mounted.
-func mountPaths(t *testing.T, volume win.VolumeID) []string {
+func mountPaths(t trial.T, volume win.VolumeID) []string {
 	t.Helper()
 	name, err := windows.UTF16PtrFromString(string(volume))
 	if err != nil {
@@ -670,13 +678,13 @@ func mountPaths(t *testing.T, volume win.VolumeID) []string {
 	}
 	paths := make([]uint16, 64<<10)
 	var n uint32
-	if err := windows.GetVolumePathNamesForVolumeName(name, &paths[0], uint32(len(paths)), &n); err != nil {
+	if err := windows.GetVolumePathNamesForVolumeName(name, &paths[0], uint32(len(paths)&math.MaxInt32), &n); err != nil {
 		t.Fatal(err)
 	}
 	return strings.FieldsFunc(string(utf16.Decode(paths[:n])), func(r rune) bool { return r == 0 })
 }
 
-func TestFiles_LongName(t *testing.T) {
+func filesLongName(t trial.T) {
 	ctx, root := timeLimit(t), t.TempDir()
 	dir := openDirectory(t, win.Following(root))
 	longest := strings.Repeat("x", winpath.MaxComponent)
@@ -704,59 +712,68 @@ func TestFiles_LongName(t *testing.T) {
 	}
 }
 
-// TestFiles_LongPath: one call reaches what is below a path of any length.
-func TestFiles_LongPath(t *testing.T) {
-	for _, length := range []int{300, 1000, 10_000, 32_000} {
-		t.Run(fmt.Sprint(length), func(t *testing.T) {
-			ctx, root := timeLimit(t), t.TempDir()
-			base := win.Following(root)
-			at, rest := openDirectory(t, base), ""
-			names := strings.Repeat(strings.Repeat("d", 99)+`\`, length/100) + "end"
-			for name := range strings.SplitSeq(names, `\`) {
-				in := at
-				// Where nothing can be made by its whole path, it could not be removed, either.
-				probe := winpath.Long(root + rest + `\` + strings.Repeat("p", 2*len(name)))
-				if err := errors.Join(os.Mkdir(probe, 0o700), os.Remove(probe)); err != nil {
-					t.Skipf("this system has no paths of %d characters: %.100v", len(rest), err)
-				}
-				if err := in.CreateDirectory(ctx, name); err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { // os.RemoveAll need not know such paths
-					if err := in.Remove(context.WithoutCancel(ctx), name); err != nil {
-						t.Error(err)
-					}
-				})
-				inner, err := in.Open(ctx, name)
-				if err != nil {
-					t.Fatalf("after %d characters: %v", len(rest), err)
-				}
-				t.Cleanup(inner.Close)
-				at, rest = inner, rest+`\`+name
-			}
-			deep := win.Path{Base: root, Rest: rest[1:]}
-			info, err := machine.FileInfo(ctx, deep)
-			if err != nil || info != (win.FileInfo{Directory: true}) {
-				t.Errorf("%d characters: %+v, %v", len(deep.Rest), info, err)
-			}
-			if _, err := machine.FileInfo(ctx, win.Anywhere(deep.String())); err != nil {
-				t.Errorf("by the whole path: %v", err)
-			}
-			dir, err := machine.OpenDirectory(ctx, deep)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer dir.Close()
-			createDirectory(t, dir, "below")
-			if err := dir.Remove(ctx, "below"); err != nil {
-				t.Error(err)
-			}
-		})
+// filesLongPath: one call reaches what is below a long path.
+func filesLongPath(t trial.T) {
+	for _, length := range []int{300, 1000} {
+		longPath(t, length)
 	}
 }
 
-// TestFiles_ContextEnded: nothing is done for callers that have left.
-func TestFiles_ContextEnded(t *testing.T) {
+// filesLongerPath is FilesLongPath with a third of what Windows can handle.
+func filesLongerPath(t trial.T) { longPath(t, 10_000) }
+
+// filesLongestPath is FilesLongPath with about all that Windows can handle.
+func filesLongestPath(t trial.T) { longPath(t, 32_000) }
+
+func longPath(t trial.T, length int) {
+	t.Helper()
+	ctx, root := timeLimit(t), t.TempDir()
+	base := win.Following(root)
+	at, rest := openDirectory(t, base), ""
+	names := strings.Repeat(strings.Repeat("d", 99)+`\`, length/100) + "end"
+	for name := range strings.SplitSeq(names, `\`) {
+		in := at
+		// Where nothing can be made by its whole path, it could not be removed, either.
+		probe := winpath.Long(root + rest + `\` + strings.Repeat("p", 2*len(name)))
+		if err := errors.Join(os.Mkdir(probe, 0o700), os.Remove(probe)); err != nil {
+			t.Skipf("this system has no paths of %d characters: %.100v", len(rest), err)
+		}
+		if err := in.CreateDirectory(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { // os.RemoveAll need not know such paths
+			if err := in.Remove(context.WithoutCancel(ctx), name); err != nil {
+				t.Error(err)
+			}
+		})
+		inner, err := in.Open(ctx, name)
+		if err != nil {
+			t.Fatalf("after %d characters: %v", len(rest), err)
+		}
+		t.Cleanup(inner.Close)
+		at, rest = inner, rest+`\`+name
+	}
+	deep := win.Path{Base: root, Rest: rest[1:]}
+	info, err := machine.FileInfo(ctx, deep)
+	if err != nil || info != (win.FileInfo{Directory: true}) {
+		t.Errorf("%d characters: %+v, %v", len(deep.Rest), info, err)
+	}
+	if _, err := machine.FileInfo(ctx, win.Anywhere(deep.String())); err != nil {
+		t.Errorf("by the whole path: %v", err)
+	}
+	dir, err := machine.OpenDirectory(ctx, deep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	createDirectory(t, dir, "below")
+	if err := dir.Remove(ctx, "below"); err != nil {
+		t.Error(err)
+	}
+}
+
+// filesContextEnded: nothing is done for callers that have left.
+func filesContextEnded(t trial.T) {
 	root := t.TempDir()
 	dir := openDirectory(t, win.Following(root))
 	createDirectory(t, dir, "a")
@@ -779,23 +796,4 @@ func TestFiles_ContextEnded(t *testing.T) {
 		}
 	}
 	exists(t, root, "a")
-}
-
-func BenchmarkRemove(b *testing.B) {
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	dir, err := machine.OpenDirectory(ctx, win.Following(b.TempDir()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer dir.Close()
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := dir.CreateDirectory(ctx, "x"); err != nil {
-			b.Fatal(err)
-		}
-		if err := dir.Remove(ctx, "x"); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
