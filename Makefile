@@ -22,7 +22,7 @@ ATTACKTIME ?= 5s
 SEED      ?= 1
 
 # The programs in cmd: those for Windows nodes, and those that also run here.
-WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
+WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim csi-proxy-verify
 NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
 # For 'make release': where the files go, the platforms, the image that chart and manifests name, and
@@ -110,7 +110,7 @@ test: ## Run all tests, and compile all tests for Windows
 	$(GO_DRIVERS) vet -tags=drivers,wine ./...
 	$(GO_EXAMPLES) test $(RACE) -shuffle=on ./csi-node-plugin/...
 	$(GO_EXAMPLES) test -count=1 ./manuals # the go command does not notice changes of the manuals
-	GOOS=windows $(GO) vet -trimpath -tags=vhdx,wine $(PACKAGES)
+	GOOS=windows $(GO) vet -trimpath -tags=wine $(PACKAGES)
 	GOOS=windows $(GO_EXAMPLES) vet -trimpath ./...
 
 # One package after the other, so that each test says at once how far it is.
@@ -142,17 +142,12 @@ DRIVER_TESTS := ./original ./ported ./unmodified
 test-drivers: build ## Run released CSI drivers against the emulated node, under Wine, and rewrite docs/drivers.md
 	$(GO_DRIVERS) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS) -update
 
-# On Windows. The rest of 'make test' checks the repository, and gives the same result on any system.
-.PHONY: test-windows
-test-windows:
-	$(GO) vet -tags=vhdx $(PACKAGES)
-	$(GO) test $(PACKAGES)
-
-# On Windows, as an administrator: it attaches its own virtual disks.
-VHDX_DIR ?= C:\vhdx-scratch
-.PHONY: test-vhdx
-test-vhdx:
-	$(GO) test -v -tags=vhdx -timeout=60m ./test/vhdx '-vhdx-dir=$(VHDX_DIR)'
+# What csi-proxy-verify.exe has written on a machine. NAME is optional.
+ZIP  ?=
+NAME ?=
+.PHONY: machine
+machine: ## Add the answers of a machine, ZIP=field.zip, to test/machines and the pages that show them
+	$(GO) run ./hack/machines $(if $(NAME),-name '$(NAME)') '$(ZIP)'
 
 # The files that only a build for Windows has, in the three modules.
 ROOTS        := ./client ./cmd ./internal ./mounter ./pkg ./test

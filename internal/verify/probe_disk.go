@@ -2,9 +2,9 @@ package verify
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
@@ -12,7 +12,7 @@ import (
 
 // groups are the questions in the order in which they are asked.
 var groups = []group{
-	{"this process", []string{"Q-pipe-tests", "Q-pipe-ssh", "Q-pipe-remote", "Q-hostprocess", "Q-go-files"}, askProcess},
+	{"this process", []string{"Q-pipe-ssh", "Q-pipe-remote", "Q-hostprocess", "Q-go-files"}, askProcess},
 	{"this machine", []string{"Q-bios-serial", "Q-san-policy", "Q-location-property", "Q-nvme-ids"}, askMachine},
 	{"names and links", []string{"Q-case", "Q-long-paths", "Q-link-handle", "Q-swap", "Q-rmdir-open", "Q-kubelet-link"}, askPaths},
 	{"a new disk", []string{"Q-arrival-state", "Q-raw-entries", "Q-file-identity", "Q-msr", "Q-buffers"}, askNewDisk},
@@ -32,7 +32,7 @@ var groups = []group{
 
 // askProcess asks what only the site knows.
 func askProcess(b *bench) {
-	for _, id := range []string{"Q-pipe-tests", "Q-pipe-ssh", "Q-pipe-remote", "Q-hostprocess", "Q-go-files"} {
+	for _, id := range []string{"Q-pipe-ssh", "Q-pipe-remote", "Q-hostprocess", "Q-go-files"} {
 		if do := b.Probes[id]; do != nil {
 			b.ask(id, do)
 		}
@@ -74,11 +74,6 @@ func askNewDisk(b *bench) {
 			}
 		}
 		a.Fact("entries with a length", used)
-		if b.RawLayout != nil {
-			bytes, err := b.RawLayout(ctx, device(d))
-			a.Must(err)
-			a.Measured("bytes", fmt.Sprintf("%d: %s", len(bytes), hexText(bytes)))
-		}
 	})
 	b.ask("Q-file-identity", func(a *Ask) {
 		descriptor, err := b.machine.DeviceDescriptor(ctx, device(d))
@@ -99,6 +94,12 @@ func askNewDisk(b *bench) {
 		a.Must(err)
 		a.Fact("has a location for drivers", locations.DiskLocations[d.Number()] != nil)
 	})
+	var raw []answer.Fact // of a disk without a table
+	if b.Raw != nil {
+		var err error
+		raw, err = b.Raw(ctx, device(d))
+		b.must(err)
+	}
 	b.ask("Q-msr", func(a *Ask) {
 		a.Must(b.makeWritable(a, d))
 		began := b.machine.Now()
@@ -114,7 +115,7 @@ func askNewDisk(b *bench) {
 			if waited == 0 {
 				a.Fact("style", layout.Style)
 				a.Fact("usable range begins at", layout.UsableOffset)
-				a.Fact("usable range ends before the end by", DiskSize-layout.UsableEnd())
+				a.Fact("usable range ends before the end by", d.Size()-layout.UsableEnd())
 				a.Fact("entries of the table", layout.MaxPartitions)
 			}
 			for _, p := range layout.Partitions {
@@ -138,24 +139,20 @@ func askNewDisk(b *bench) {
 		a.Measured("after", b.machine.Now().Sub(began))
 	})
 	b.ask("Q-buffers", func(a *Ask) {
-		if b.RawCalls == nil {
+		if b.Raw == nil {
 			a.Skip("the bytes are those of the emulator")
 		}
-		a.Measured("kept", b.RawCalls())
+		facts, err := b.Raw(ctx, device(d))
+		a.Must(err)
+		for _, fact := range append(raw, facts...) {
+			a.Measured(fact.Name, fact.Value)
+		}
 	})
 }
 
 // makeWritable brings a disk of ours online and makes it writable.
 func (b *bench) makeWritable(a *Ask, d Disk) error {
 	return b.machine.SetDiskAttributes(a.Context(), device(d), win.DiskAttributes{}, win.DiskAttributes{Offline: true, ReadOnly: true})
-}
-
-func hexText(b []byte) string {
-	text := fmt.Sprintf("%x", b)
-	if trimmed := strings.TrimRight(text, "0"); len(trimmed) < len(text) {
-		return trimmed + fmt.Sprintf(" and %d zeros", len(text)-len(trimmed))
-	}
-	return text
 }
 
 func askForeign(b *bench) {
@@ -185,7 +182,7 @@ func askSectors(b *bench) {
 		layout, err := b.machine.DriveLayout(ctx, device(d))
 		a.Must(err)
 		a.Fact("usable range begins at", layout.UsableOffset)
-		a.Fact("usable range ends before the end by", DiskSize-layout.UsableEnd())
+		a.Fact("usable range ends before the end by", d.Size()-layout.UsableEnd())
 		p, err := b.dataPartition(ctx, d.Number())
 		a.Must(err)
 		a.Fact("data begins at", p.Offset)

@@ -287,8 +287,9 @@ func askClone(b *bench) {
 func askGrowth(b *bench) {
 	ctx, d := b.Context(), b.newDisk(512)
 	id := b.newFormatted(b.T, d)
+	size := d.Size()
 	b.ask("Q-grow-range", func(a *Ask) {
-		how, err := d.Grow(ctx, 2*DiskSize)
+		how, err := d.Grow(ctx, 2*size)
 		a.Must(err)
 		a.Fact("the disk grows", how)
 		a.Must(b.makeWritable(a, d))
@@ -298,10 +299,10 @@ func askGrowth(b *bench) {
 			a.Must(err)
 			layout, err := b.machine.DriveLayout(ctx, device(d))
 			a.Must(err)
-			if geometry.Size == 2*DiskSize && when["size"] == "not within these" {
+			if geometry.Size == 2*size && when["size"] == "not within these" {
 				when["size"] = step
 			}
-			if layout.UsableEnd() > DiskSize && when["usable range"] == "not within these" {
+			if layout.UsableEnd() > size && when["usable range"] == "not within these" {
 				when["usable range"] = step
 			}
 		}
@@ -347,7 +348,8 @@ func askResize(b *bench) {
 	ctx, d := b.Context(), b.newDisk(512)
 	id := b.newFormatted(b.T, d)
 	b.ask("Q-partition-resize", func(a *Ask) {
-		_, err := d.Grow(ctx, 2*DiskSize)
+		size := d.Size()
+		_, err := d.Grow(ctx, 2*size)
 		a.Must(err)
 		a.Must(b.makeWritable(a, d))
 		a.Must(b.machine.UpdateDriveSize(ctx, device(d)))

@@ -24,7 +24,7 @@ type Site struct {
 	// TempDir is an existing directory of this computer for tests of the leaves.
 	TempDir string
 
-	// NewDisk attaches an empty disk of DiskSize bytes that is the caller's alone. It returns a
+	// NewDisk attaches an empty disk of at least DiskSize bytes that is the caller's alone. It returns a
 	// *CannotError if the machine has no more of them.
 	NewDisk func(ctx context.Context, sectorSize uint32) (Disk, error)
 
@@ -37,12 +37,11 @@ type Site struct {
 	// Hold keeps a file open so that it cannot be removed.
 	Hold func(path string) (release func(), err error)
 
-	// RawLayout returns the bytes of IOCTL_DISK_GET_DRIVE_LAYOUT_EX, and RawCalls says in words which
-	// bytes of answers were kept. Both are nil if the answers are not those of drivers.
-	RawLayout func(ctx context.Context, d win.Device) ([]byte, error)
-	RawCalls  func() string
+	// Raw returns the bytes that drivers answer for a disk, by the names of control codes. It is nil if
+	// the answers are not those of drivers.
+	Raw func(ctx context.Context, d win.Device) ([]answer.Fact, error)
 
-	// Content is a fingerprint of a disk. If it is nil, parts of the disk are read.
+	// Content is a fingerprint of where a disk has its partition table and the first volume.
 	Content func(number uint32) (string, error)
 
 	// Probes answer questions about the process and the system, by their ID. Questions of that kind
@@ -84,6 +83,7 @@ type SuiteCase struct {
 // Disk is a disk that was made for a question. What a disk cannot do, it answers with a *CannotError.
 type Disk interface {
 	Number() uint32
+	Size() int64
 	Attached() bool
 	// Attach attaches the detached disk again, maybe under another number.
 	Attach(ctx context.Context, readOnly bool) error

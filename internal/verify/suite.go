@@ -2,7 +2,6 @@ package verify
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -94,20 +93,36 @@ func (r *run) answerByCases() {
 		}
 		r.keep(a)
 	}
+	if pipes := r.outcomes("pipe"); r.wanted("Q-pipe-tests") && pipes != "" {
+		r.keep(answer.Answer{ID: "Q-pipe-tests", Status: answer.Answered, Facts: []answer.Fact{{Name: "tests that failed", Value: pipes}}})
+	}
 	if r.wanted("Q-vhdx") {
 		a := answer.Answer{ID: "Q-vhdx", Status: answer.Answered}
 		counts := map[trial.Outcome]int{}
-		failed := "none"
 		for _, c := range r.cases {
 			counts[c.Outcome]++
-			if c.Outcome == trial.Failed {
-				failed = strings.TrimPrefix(failed+", "+c.Suite+"/"+c.Name, "none, ")
-			}
 		}
-		a.Facts = []answer.Fact{{Name: "cases that failed", Value: failed}}
+		a.Facts = []answer.Fact{{Name: "cases that failed", Value: r.outcomes("")}}
 		a.Measured = []answer.Fact{{Name: "cases", Value: fmt.Sprintf("%d passed, %d failed, %d skipped", counts[trial.Passed], counts[trial.Failed], counts[trial.Skipped])}}
 		r.keep(a)
 	}
+}
+
+// outcomes names the cases of a suite that failed, or of all suites. It is empty without cases.
+func (r *run) outcomes(suite string) string {
+	text := ""
+	for _, c := range r.cases {
+		if suite != "" && c.Suite != suite {
+			continue
+		}
+		if text == "" {
+			text = "none"
+		}
+		if c.Outcome == trial.Failed {
+			text = strings.TrimPrefix(text+", "+c.Suite+"/"+c.Name, "none, ")
+		}
+	}
+	return text
 }
 
 // caseDisk attaches an empty disk for a case. A machine that has none skips the case.
@@ -125,7 +140,7 @@ func (r *run) diskNode(t trial.T, sectorSize uint32) hosttest.DiskNode {
 	node := hosttest.DiskNode{
 		API:       r.disks,
 		Empty:     empty.Number(),
-		EmptySize: DiskSize,
+		EmptySize: empty.Size(),
 		Others:    []uint32{other.Number()},
 		Missing:   missingDisk,
 		// No System: if the refusal failed, the machine would be lost.
@@ -139,9 +154,6 @@ func (r *run) diskNode(t trial.T, sectorSize uint32) hosttest.DiskNode {
 			return texts, err
 		},
 		Grow: func(number uint32, size int64) (uint32, error) { return r.grow(t, number, size) },
-	}
-	if node.Content == nil {
-		node.Content = func(number uint32) (string, error) { return r.content(ctx, number) }
 	}
 	if r.FileBacked {
 		node.Unlocated = []uint32{empty.Number(), other.Number()}
@@ -161,12 +173,13 @@ func (r *run) diskNode(t trial.T, sectorSize uint32) hosttest.DiskNode {
 func (r *run) volumeNode(t trial.T, sectorSize uint32) hosttest.VolumeNode {
 	t.Helper()
 	ctx := t.Context()
+	empty, other := r.caseDisk(t, sectorSize), r.caseDisk(t, sectorSize)
 	return hosttest.VolumeNode{
 		API:         r.volumes,
 		Disks:       r.disks,
 		Root:        r.caseDir(t),
-		Empty:       [2]uint32{r.caseDisk(t, sectorSize).Number(), r.caseDisk(t, sectorSize).Number()},
-		EmptySize:   DiskSize,
+		Empty:       [2]uint32{empty.Number(), other.Number()},
+		EmptySize:   empty.Size(),
 		MissingDisk: missingDisk,
 		Missing:     missingVolume,
 		WriteFile:   r.WriteFile,
@@ -257,30 +270,4 @@ func (r *run) grow(t trial.T, number uint32, size int64) (uint32, error) {
 		return err
 	})
 	return d.Number(), err
-}
-
-// content changes when something is written to where partition tables and the beginning of the first
-// volume are. To read a whole disk, several times per case, takes too long.
-func (r *run) content(ctx context.Context, number uint32) (string, error) {
-	if _, err := r.disk(number); err != nil {
-		return "", err
-	}
-	geometry, err := r.machine.DiskGeometry(ctx, win.PhysicalDrive(number))
-	if err != nil {
-		return "", err
-	}
-	hash := sha256.New()
-	buffer := make([]byte, mib)
-	const head = 32
-	for i := range int64(head + 1) {
-		offset := i * mib
-		if i == head {
-			offset = geometry.Size - mib
-		}
-		if err := r.machine.ReadDevice(ctx, win.PhysicalDrive(number), offset, buffer); err != nil {
-			return "", fmt.Errorf("read disk %d at %d: %w", number, offset, err)
-		}
-		hash.Write(buffer)
-	}
-	return fmt.Sprintf("%x", hash.Sum(nil)), nil
 }

@@ -68,6 +68,7 @@ func attach(node *winsim.Node, model winsim.Disk) (*emulatedDisk, error) {
 }
 
 func (d *emulatedDisk) Number() uint32 { return d.number }
+func (d *emulatedDisk) Size() int64    { return int64(d.model.Size) }
 func (d *emulatedDisk) Attached() bool { return d.attached }
 
 func (d *emulatedDisk) Attach(_ context.Context, readOnly bool) error {
@@ -88,7 +89,8 @@ func (d *emulatedDisk) Detach(context.Context) error {
 }
 
 func (d *emulatedDisk) Grow(_ context.Context, size int64) (string, error) {
-	return "while it is attached", d.node.GrowDisk(d.number, winsim.Size(size))
+	d.model.Size = winsim.Size(size)
+	return "while it is attached", d.node.GrowDisk(d.number, d.model.Size)
 }
 
 func (d *emulatedDisk) Clone(context.Context) (verify.Disk, error) {

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/question"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/thismachine"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
+)
+
+// options are the command line.
+type options struct {
+	machine           thismachine.Config
+	only              []string
+	out               string
+	yes, list, asJSON bool
+	cleanup, version  bool
+	questionsOnly     bool
+}
+
+const usage = `csi-proxy-verify asks this Windows machine what only Windows can tell, and writes the answers to a zip.
+Run it as an administrator on a scratch machine.
+
+Usage:
+  csi-proxy-verify -dir C:\verify          say what would be done
+  csi-proxy-verify -dir C:\verify -yes     do it
+  csi-proxy-verify -dir C:\verify -cleanup remove what a killed run has left
+  csi-proxy-verify -list                   list the questions; needs no rights
+
+Flags:
+`
+
+func (o *options) parse(args []string, stderr io.Writer) error {
+	flags := flag.NewFlagSet("csi-proxy-verify", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprint(stderr, usage)
+		flags.PrintDefaults()
+	}
+	var only, disks, share, user, passwordFile, portal string
+	flags.StringVar(&o.machine.Dir, "dir", "", "`folder` on NTFS for virtual disks, files and the zip; 4 GB must be free")
+	flags.BoolVar(&o.yes, "yes", false, "change this machine as announced")
+	flags.BoolVar(&o.cleanup, "cleanup", false, "only remove what a killed run has left in -dir")
+	flags.BoolVar(&o.list, "list", false, "list the questions, and why some are not asked")
+	flags.BoolVar(&o.asJSON, "json", false, "with -list: print JSON")
+	flags.StringVar(&only, "only", "", "ask only these questions, `IDs` separated by commas, and run no suites")
+	flags.BoolVar(&o.questionsOnly, "questions-only", false, "do not run the conformance suite and the tests")
+	flags.StringVar(&disks, "disks", "", "use these empty disks instead of virtual disks, `numbers` separated by commas; everything on them is lost")
+	flags.StringVar(&share, "share", "", "map this `share`, such as \\\\server\\share, for the SMB questions")
+	flags.StringVar(&user, "user", "", "`user` of -share, such as DOMAIN\\user")
+	flags.StringVar(&passwordFile, "password-file", "", "`file` with the password of -user")
+	flags.StringVar(&portal, "portal", "", "register this iSCSI `portal`, such as 10.0.0.10:3260, for the iSCSI questions")
+	flags.BoolVar(&o.machine.Names, "names", false, "keep names, serial numbers and bytes of control codes in the recording; without it they are hashed or left out")
+	flags.StringVar(&o.out, "out", "", "zip `file` to write; by default in -dir")
+	flags.BoolVar(&o.version, "version", false, "print the version")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	o.machine.Program = version.String()
+	if flags.NArg() > 0 {
+		return fmt.Errorf("%q is not a flag; see -help", flags.Arg(0))
+	}
+	if o.list || o.version {
+		return nil
+	}
+	if o.machine.Dir == "" {
+		return errors.New(`name a folder for disks and files: -dir C:\verify; see -help`)
+	}
+	return errors.Join(o.setOnly(only), o.setDisks(disks), o.setShare(share, user, passwordFile), o.setPortal(portal))
+}
+
+func (o *options) setOnly(text string) error {
+	for id := range strings.SplitSeq(text, ",") {
+		if id = strings.TrimSpace(id); id == "" {
+			continue
+		}
+		q, ok := question.Find(id)
+		switch {
+		case !ok:
+			return fmt.Errorf("-only: there is no question %s; see -list", id)
+		case q.NotAsked != "":
+			return fmt.Errorf("-only: %s is not asked: %s", id, q.NotAsked)
+		}
+		o.only, o.questionsOnly = append(o.only, id), true
+	}
+	return nil
+}
+
+func (o *options) setDisks(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		number, err := strconv.ParseUint(part, 10, 32)
+		if err != nil {
+			return fmt.Errorf("-disks: %q is not the number of a disk", part)
+		}
+		o.machine.Disks = append(o.machine.Disks, uint32(number))
+	}
+	return nil
+}
+
+func (o *options) setShare(remote, user, passwordFile string) error {
+	if remote == "" {
+		return nil
+	}
+	share, err := unc.Parse("-share", remote)
+	if err != nil {
+		return err
+	}
+	o.machine.Share = &verify.Share{Remote: share.Share(), User: user}
+	if passwordFile == "" {
+		return nil
+	}
+	password, err := os.ReadFile(passwordFile)
+	if err != nil {
+		return fmt.Errorf("-password-file: %w", err)
+	}
+	o.machine.Share.Password = win.NewSecret(strings.TrimRight(string(password), "\r\n"))
+	return nil
+}
+
+func (o *options) setPortal(text string) error {
+	if text == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return fmt.Errorf("-portal: %w", err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return fmt.Errorf("-portal: %q is not a port", port)
+	}
+	o.machine.Portal = &win.TargetPortal{Address: host, Port: uint16(number)}
+	return nil
+}

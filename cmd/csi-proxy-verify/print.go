@@ -1,0 +1,89 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/question"
+)
+
+// printPlan says what a run does to the machine.
+func (o *options) printPlan(w io.Writer) {
+	fmt.Fprintf(w, "csi-proxy-verify asks this machine %d questions and runs the conformance suite. It takes up to an hour.\n", asked())
+	fmt.Fprintln(w, "It does this:")
+	fmt.Fprintf(w, "  - creates files, links and mounted folders in %s\n", o.machine.Dir)
+	if len(o.machine.Disks) > 0 {
+		for _, number := range o.machine.Disks {
+			fmt.Fprintf(w, "  - partitions and formats DISK %d: EVERYTHING ON IT IS LOST; it must be empty and not the disk of Windows\n", number)
+		}
+	} else {
+		fmt.Fprintln(w, "  - creates virtual disks of 1 GiB there, attaches, partitions, formats, grows, copies and detaches them")
+	}
+	fmt.Fprintln(w, "  - rescans the storage adapters, and mounts the volume of Windows at a folder there for a moment")
+	if o.machine.Share != nil {
+		fmt.Fprintf(w, "  - maps %s for all users, also with a wrong password, and removes the mapping\n", o.machine.Share.Remote)
+	}
+	if o.machine.Portal != nil {
+		fmt.Fprintf(w, "  - registers the iSCSI portals %s and 127.0.0.1:9, and removes them; it logs in to no target\n", o.machine.Portal)
+	}
+	fmt.Fprintln(w, "It changes no other disk, and reads of them only what they report about themselves.")
+	fmt.Fprintln(w, "It removes everything it makes, also after Ctrl+C. After a kill, the next run or -cleanup does.")
+	if o.machine.Names {
+		fmt.Fprintln(w, "The zip has names and serial numbers of this machine, and no passwords.")
+	} else {
+		fmt.Fprintln(w, "The zip has no names and no serial numbers of this machine except hashed ones, and no passwords.")
+	}
+	fmt.Fprintln(w)
+}
+
+// asked is the number of questions that the program asks.
+func asked() (n int) {
+	for _, q := range question.All() {
+		if q.NotAsked == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// listed is a question in the list.
+type listed struct {
+	ID       string `json:"id"`
+	Section  string `json:"section"`
+	Question string `json:"question"`
+	Expected string `json:"expected,omitempty"`
+	NotAsked string `json:"notAsked,omitempty"`
+}
+
+func (o *options) printList(w io.Writer) error {
+	if o.asJSON {
+		list := []listed{}
+		for _, section := range question.Sections() {
+			for _, q := range section.Questions {
+				list = append(list, listed{q.ID, section.Title, q.Question, q.Expected, q.NotAsked})
+			}
+		}
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(list)
+	}
+	for i, section := range question.Sections() {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s\n", section.Title)
+		for _, q := range section.Questions {
+			fmt.Fprintf(w, "  %s: %s\n", q.ID, q.Question)
+			if q.Expected != "" {
+				fmt.Fprintf(w, "      expected: %s\n", q.Expected)
+			}
+			if q.NotAsked != "" {
+				fmt.Fprintf(w, "      not asked: %s\n", q.NotAsked)
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, "\n%d questions, of which csi-proxy-verify asks %d.\n", len(question.All()), asked())
+	return err
+}

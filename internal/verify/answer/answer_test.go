@@ -1,0 +1,83 @@
+package answer_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
+)
+
+func document() answer.Document {
+	return answer.Document{
+		Format: answer.Format, Program: "test", Machine: answer.Machine{Kind: answer.Windows, System: "Windows Server 2022", Build: "10.0.20348"},
+		Answers: []answer.Answer{
+			{ID: "Q-case", Status: answer.Answered, Facts: []answer.Fact{{"another case", "ok"}, {"only here", "yes"}}, Measured: []answer.Fact{{"took", "5 ms"}}},
+			{ID: "Q-msr", Status: answer.Failed, Reason: "the device reported an error", Evidence: []string{"first\nsecond"}},
+			{ID: "Q-events", Status: answer.NotAsked, Reason: "needs the daemon"},
+		},
+		Cases: []answer.Case{{Suite: "disk", Name: "one", Outcome: "failed", Reason: "wrong", Log: []string{"wrong"}}, {Suite: "disk", Name: "two", Outcome: "passed"}},
+	}
+}
+
+func TestParse(t *testing.T) {
+	content, err := document().Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := answer.Parse(content)
+	if err != nil || !reflect.DeepEqual(got, document()) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	want, got := document(), document()
+	if differences := answer.Compare(got, want); len(differences) != 1 || differences[0].Fact != "asking" {
+		t.Errorf("equal documents differ, besides the question that failed: %v", differences)
+	}
+	got.Answers[1].Status = answer.NotAsked
+	got.Answers[0].Facts = []answer.Fact{{"another case", "it does not exist (Windows error 2)"}, {"something else", "x"}}
+	want.Answers[0].Measured = nil
+	differences := answer.Compare(got, want)
+	const text = "Q-case, another case: it does not exist (Windows error 2), not ok"
+	if len(differences) != 1 || differences[0].String() != text {
+		t.Errorf("the differences are %v, want %q", differences, text)
+	}
+}
+
+func TestReport(t *testing.T) {
+	report := document().Report()
+	for _, want := range []string{
+		"# csi-proxy-verify on Windows Server 2022\n", "- Build: 10.0.20348\n",
+		"- Questions: 1 answered, 1 failed, 1 not asked\n", "- Cases: 1 passed, 1 failed, 0 skipped\n",
+		"### Q-case\n\nDoes a relative open ignore case?\n", "- another case: ok\n", "- measured: took: 5 ms\n",
+		"- failed: the device reported an error\n", "- seen: first\n  second\n", "- Q-events: needs the daemon\n", "- failed: disk/one: wrong\n",
+	} {
+		if !strings.Contains(report, want) {
+			t.Errorf("the report lacks %q:\n%s", want, report)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	content, err := document().Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(content)
+	f.Fuzz(func(t *testing.T, content []byte) {
+		d, err := answer.Parse(content)
+		if err != nil {
+			return
+		}
+		_ = d.Report()
+		again, err := d.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := answer.Parse(again); err != nil {
+			t.Errorf("cannot be read again: %v", err)
+		}
+	})
+}

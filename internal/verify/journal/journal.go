@@ -1,0 +1,133 @@
+// Package journal writes down what a run makes, before it makes it, so that the next run can remove it
+// if this one is killed.
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+)
+
+// FileName is the name of the journal in the folder of a run.
+const FileName = "csi-proxy-verify.journal"
+
+// Kind is a kind of thing that a run makes.
+type Kind string
+
+// The kinds.
+const (
+	Folder  Kind = "folder"  // in the folder of the journal, with the virtual disks in it
+	Mapping Kind = "mapping" // of a share
+	Portal  Kind = "portal"  // of an iSCSI server
+	Table   Kind = "table"   // a partition table on a disk that the operator has named
+)
+
+// Entry is one thing.
+type Entry struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name"`
+}
+
+func (e Entry) String() string { return fmt.Sprintf("%s %s", e.Kind, e.Name) }
+
+// folderName is what the names of folders look like. Others are never removed, whatever a journal says.
+var folderName = regexp.MustCompile(`^run-[0-9]{1,20}$`)
+
+// maxJournal is the largest journal that is read.
+const maxJournal = 1 << 20
+
+// Journal is an open journal. While it is open no other process can open it.
+type Journal struct {
+	file *os.File
+	path string
+}
+
+// Open opens the journal of a folder, and returns what an earlier run has left. It fails if another
+// run has it open.
+func Open(dir string) (*Journal, []Entry, error) {
+	path := filepath.Join(dir, FileName)
+	file, err := openAlone(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the journal %s: %w; is another csi-proxy-verify at work in this folder?", path, err)
+	}
+	left, err := read(file)
+	if err != nil {
+		file.Close()
+		return nil, nil, fmt.Errorf("read the journal %s: %w; look what is left in the folder, then delete the journal", path, err)
+	}
+	return &Journal{file, path}, left, nil
+}
+
+// read returns the entries of a journal, each once. A last line that was not written completely does
+// not count: what it announces was not made.
+func read(r io.Reader) ([]Entry, error) {
+	content, err := io.ReadAll(io.LimitReader(r, maxJournal+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxJournal {
+		return nil, fmt.Errorf("it has more than %d bytes", maxJournal)
+	}
+	content = content[:bytes.LastIndexByte(content, '\n')+1]
+	var entries []Entry
+	for scanner := bufio.NewScanner(bytes.NewReader(content)); scanner.Scan(); {
+		var e Entry
+		if err := json.Unmarshal(scanner.Bytes(), &e); err != nil {
+			return nil, err
+		}
+		switch {
+		case e.Kind == Folder && !folderName.MatchString(e.Name):
+			return nil, fmt.Errorf("%q is not a folder of csi-proxy-verify", e.Name)
+		case !slices.Contains([]Kind{Folder, Mapping, Portal, Table}, e.Kind):
+			return nil, fmt.Errorf("%q is not a kind of entry", e.Kind)
+		}
+		if !slices.Contains(entries, e) {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}
+
+// Add announces what is about to be made. It returns when that is on disk.
+func (j *Journal) Add(e Entry) error {
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = j.file.Write(append(line, '\n'))
+	}
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}
+
+// Clear forgets all entries, after they have been removed.
+func (j *Journal) Clear() error {
+	if err := j.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := j.file.Seek(0, io.SeekStart)
+	return err
+}
+
+// Close closes the journal, and deletes it if nothing is left.
+func (j *Journal) Close() error {
+	info, err := j.file.Stat()
+	closeErr := j.file.Close()
+	if err == nil && info.Size() == 0 {
+		if err := os.Remove(j.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return errors.Join(err, closeErr)
+}

@@ -1,0 +1,112 @@
+package journal_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
+)
+
+func open(t *testing.T, dir string) (*journal.Journal, []journal.Entry) {
+	t.Helper()
+	j, left, err := journal.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return j, left
+}
+
+func TestJournal(t *testing.T) {
+	dir := t.TempDir()
+	j, left := open(t, dir)
+	if len(left) > 0 {
+		t.Errorf("a new journal has %v", left)
+	}
+	want := []journal.Entry{{journal.Folder, "run-1"}, {journal.Mapping, `\\files\data`}, {journal.Portal, "10.0.0.1:3260"}, {journal.Table, "8"}}
+	for _, e := range append(want, want[0]) {
+		if err := j.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A kill leaves the file as it is, and perhaps half a line.
+	content, err := os.ReadFile(filepath.Join(dir, journal.FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := t.TempDir()
+	if err := os.WriteFile(filepath.Join(killed, journal.FileName), append(content, `{"kind":"fol`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next, left := open(t, killed)
+	if !slices.Equal(left, want) {
+		t.Errorf("the next run finds %v, want %v", left, want)
+	}
+	if err := next.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Add(journal.Entry{Kind: journal.Folder, Name: "run-2"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	last, left := open(t, killed)
+	if len(left) != 1 || left[0].Name != "run-2" {
+		t.Errorf("the run after that finds %v", left)
+	}
+	if err := last.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	if err := last.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(killed, journal.FileName)); !os.IsNotExist(err) {
+		t.Errorf("an empty journal is left: %v", err)
+	}
+}
+
+// TestOpen_Refuses: a journal cannot make a run delete what no run has made.
+func TestOpen_Refuses(t *testing.T) {
+	for _, content := range []string{
+		`{"kind":"folder","name":"..\\Windows"}`,
+		`{"kind":"folder","name":"C:\\Windows"}`,
+		`{"kind":"folder","name":""}`,
+		`{"kind":"folder","name":"run-1\\x"}`,
+		`{"kind":"disk","name":"1"}`,
+		`nonsense`,
+		strings.Repeat(" ", 1<<20+1),
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, journal.FileName), []byte(content+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if j, left, err := journal.Open(dir); err == nil {
+			t.Errorf("%.50s gives %v", content, left)
+			_ = j.Close()
+		}
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	f.Add([]byte(`{"kind":"folder","name":"run-1"}` + "\n"))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if err := os.WriteFile(filepath.Join(dir, journal.FileName), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, left, err := journal.Open(dir)
+		if err != nil {
+			return
+		}
+		defer j.Close()
+		for _, e := range left {
+			if e.Kind == journal.Folder && (strings.ContainsAny(e.Name, `/\:.`) || e.Name == "") {
+				t.Errorf("%q is a folder", e.Name)
+			}
+		}
+	})
+}

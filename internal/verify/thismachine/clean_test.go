@@ -1,0 +1,72 @@
+package thismachine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// TestClean removes what a killed run has left on an emulated node: files, mounted folders whose disk is
+// gone, links out of the folder, a mapping and a portal. Nothing else is touched.
+func TestClean(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, _, err := journal.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	m := journaled{node, j}
+	for _, err := range []error{
+		node.WriteFile(`C:\verify\run-1\files\a\file`, "data"),
+		node.WriteFile(`C:\verify\mine\file`, "precious"),
+		node.WriteFile(`C:\precious\file`, "precious"),
+		node.Symlink(`C:\verify\run-1\files\link`, `C:\precious`),
+		node.Junction(`C:\verify\run-1\files\junction`, `C:\precious`),
+		node.MountFolder(`C:\verify\run-1\files\mount`, winsim.SystemVolume),
+		m.CreateSMBMapping(t.Context(), win.SMBMappingRequest{Remote: `\\files\data`, User: "csi", Password: win.NewSecret("csi-Pa55")}),
+		m.AddSendTargetPortal(t.Context(), win.TargetPortal{Address: "10.0.0.10", Port: 3260}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries := []journal.Entry{
+		{Kind: journal.Folder, Name: "run-1"},
+		{Kind: journal.Folder, Name: "run-2"},
+		{Kind: journal.Mapping, Name: `\\files\data`},
+		{Kind: journal.Mapping, Name: `\\files\missing`},
+		{Kind: journal.Portal, Name: "10.0.0.10:3260"},
+		{Kind: journal.Portal, Name: "10.0.0.11:3260"},
+		{Kind: journal.Table, Name: "1"}, // an empty disk
+	}
+	for range 2 { // a second time there is nothing to do
+		if err := clean(t.Context(), node, `C:\verify`, entries, func(string) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if node.Exists(`C:\verify\run-1`) {
+		t.Errorf("files are left:\n%s", node.Tree(`C:\verify`))
+	}
+	for _, path := range []string{`C:\verify\mine\file`, `C:\precious\file`, `C:\Windows`} {
+		if !node.Exists(path) {
+			t.Errorf("%s is gone", path)
+		}
+	}
+	if mappings := node.SMBMappingInfos(); len(mappings) > 0 {
+		t.Errorf("mappings are left: %v", mappings)
+	}
+	if portals, err := node.ReportSendTargetPortals(t.Context()); err != nil || len(portals) > 0 {
+		t.Errorf("portals are left: %v, %v", portals, err)
+	}
+	// A disk that the operator has named is not wiped without a new command.
+	err = clean(t.Context(), node, `C:\verify`, []journal.Entry{{Kind: journal.Table, Name: "0"}}, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "Clear-Disk -Number 0") {
+		t.Errorf("a disk with a table: %v", err)
+	}
+}

@@ -1,0 +1,378 @@
+package thismachine
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe/pipetest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local/localtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/virtdisk"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+)
+
+// Machine is this machine during a run.
+type Machine struct {
+	Site *verify.Site
+	// Recording is the file with the recorded calls.
+	Recording string
+
+	config  Config
+	folder  string // of this run
+	journal *journal.Journal
+	calls   *record.File
+	say     func(string)
+
+	mu     sync.Mutex
+	pool   []uint32 // disks that the operator has named and that are still empty
+	number int      // of the virtual disks made so far
+}
+
+// Check reports why this machine cannot be asked, if it cannot. It changes nothing.
+func Check(config Config) error {
+	if err := filesystem.ValidatePathWindows(config.Dir); err != nil {
+		return fmt.Errorf("-dir: %w", err)
+	}
+	if !windows.GetCurrentProcessToken().IsElevated() {
+		return errors.New("only administrators can attach disks; start the program from an elevated prompt")
+	}
+	if len(config.Disks) == 0 {
+		if err := virtdisk.Find(); err != nil {
+			return fmt.Errorf("this machine cannot attach virtual disks: %w; name empty disks with -disks", err)
+		}
+	}
+	return nil
+}
+
+// Open prepares a run. First it removes what a run has left that was killed.
+func Open(ctx context.Context, config Config, say func(string)) (_ *Machine, err error) {
+	if err := Check(config); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	j, err := sweep(ctx, config.Dir, say)
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{config: config, journal: j, say: say, pool: slices.Clone(config.Disks)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	name := fmt.Sprintf("run-%d", time.Now().Unix())
+	if err := j.Add(journal.Entry{Kind: journal.Folder, Name: name}); err != nil {
+		return nil, err
+	}
+	m.folder = filepath.Join(config.Dir, name)
+	for _, dir := range []string{m.folder, m.path("disks"), m.path("files"), m.path("temporary")} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.checkVolume(ctx); err != nil {
+		return nil, err
+	}
+	for _, number := range config.Disks {
+		if err := checkEmpty(ctx, number); err != nil {
+			return nil, err
+		}
+	}
+	// Administrators have it, but attaching takes it enabled.
+	if err := winapi.ManageVolumePrivilege.Enable(); err != nil && len(config.Disks) == 0 {
+		return nil, fmt.Errorf("SeManageVolumePrivilege: %w", err)
+	}
+	about, err := describe()
+	if err != nil {
+		return nil, err
+	}
+	m.Recording = m.path("calls.jsonl")
+	m.calls, err = record.Open(ctx, local.Machine(), m.Recording, record.Options{
+		Program: config.Program, Windows: about.Build, Hash: !config.Names,
+		Failed: func(err error) { say("The recording is incomplete: " + err.Error()) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.Site = m.site(about)
+	return m, nil
+}
+
+// Clean removes what a run has left that was killed.
+func Clean(ctx context.Context, dir string, say func(string)) error {
+	j, err := sweep(ctx, dir, say)
+	if err != nil {
+		return err
+	}
+	return j.Close()
+}
+
+// sweep opens the journal and removes what it names.
+func sweep(ctx context.Context, dir string, say func(string)) (*journal.Journal, error) {
+	j, left, err := journal.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = clean(ctx, local.Machine(), dir, left, say)
+	if err == nil {
+		err = j.Clear()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("remove what the last run has left: %w", err), j.Close())
+	}
+	return j, nil
+}
+
+func (m *Machine) path(name string) string { return filepath.Join(m.folder, name) }
+
+// Keep ends the recording, so that it can be read.
+func (m *Machine) Keep() error {
+	if m.calls == nil {
+		return nil
+	}
+	calls := m.calls
+	m.calls = nil
+	return calls.Close()
+}
+
+// Close removes everything that the run has made. What it cannot remove stays in the journal.
+func (m *Machine) Close(ctx context.Context) error {
+	err := m.Keep()
+	entries := []journal.Entry{}
+	if m.folder != "" {
+		entries = append(entries, journal.Entry{Kind: journal.Folder, Name: filepath.Base(m.folder)})
+	}
+	if m.config.Share != nil {
+		entries = append(entries, journal.Entry{Kind: journal.Mapping, Name: m.config.Share.Remote})
+	}
+	if m.config.Portal != nil {
+		entries = append(entries, journal.Entry{Kind: journal.Portal, Name: m.config.Portal.String()})
+	}
+	cleaned := clean(ctx, local.Machine(), m.config.Dir, entries, func(string) {})
+	if cleaned == nil {
+		cleaned = m.journal.Clear()
+	}
+	return errors.Join(err, cleaned, m.journal.Close())
+}
+
+// detachAll detaches the virtual disks in a folder. Those of a killed process are detached already,
+// unless another process holds them.
+func detachAll(folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "disks", "*.vhdx"))
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		if file, err := virtdisk.Open(path); err == nil {
+			_ = file.Detach() // fails if it is not attached
+			file.Close()
+		}
+	}
+	return nil
+}
+
+// checkVolume fails unless the folder is on NTFS, which mounted folders need.
+func (m *Machine) checkVolume(ctx context.Context) error {
+	machine := local.Machine()
+	location, err := machine.Location(ctx, win.Following(m.folder))
+	if err != nil {
+		return fmt.Errorf("find the volume of %s: %w", m.folder, err)
+	}
+	id, _ := win.VolumeOf(location)
+	if info, err := machine.FileSystem(ctx, id); err != nil || info.Name != "NTFS" {
+		return fmt.Errorf("%s is on a volume with %q, %w; name a folder on NTFS with -dir", m.config.Dir, info.Name, err)
+	}
+	return nil
+}
+
+// isWine returns the version of Wine, if this is not Windows.
+func isWine() (version string, ok bool) {
+	proc := windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version")
+	if proc.Find() != nil {
+		return "", false
+	}
+	text, _, _ := proc.Call()
+	return windows.BytePtrToString(bytePointer(text)), true
+}
+
+// describe says what this machine is, without names.
+func describe() (answer.Machine, error) {
+	v := windows.RtlGetVersion()
+	about := answer.Machine{
+		Kind: answer.Windows, Arch: runtime.GOARCH,
+		Build: fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber),
+	}
+	_, about.Container = os.LookupEnv("CONTAINER_SANDBOX_MOUNT_POINT")
+	if version, ok := isWine(); ok {
+		about.Kind, about.System = answer.Wine, "Wine "+version
+		return about, nil
+	}
+	key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SOFTWARE\Microsoft\Windows NT\CurrentVersion`, registry.QUERY_VALUE)
+	if err != nil {
+		return about, err
+	}
+	defer key.Close()
+	if about.System, _, err = key.GetStringValue("ProductName"); err != nil {
+		return about, err
+	}
+	if revision, _, err := key.GetIntegerValue("UBR"); err == nil {
+		about.Build += fmt.Sprintf(".%d", revision)
+	}
+	return about, nil
+}
+
+func (m *Machine) site(about answer.Machine) *verify.Site {
+	site := &verify.Site{
+		About:      about,
+		Machine:    journaled{m.calls.Machine(), m.journal},
+		Root:       m.path("files"),
+		TempDir:    m.path("temporary"),
+		NewDisk:    m.newDisk,
+		WriteFile:  writeFile,
+		ReadFile:   readFile,
+		Junction:   localtest.Junction,
+		Swap:       swap,
+		Hold:       hold,
+		Raw:        rawAnswers,
+		Content:    content,
+		Probes:     probes,
+		Share:      m.config.Share,
+		Portal:     m.config.Portal,
+		FileBacked: len(m.config.Disks) == 0,
+	}
+	files, pipes := verify.Suite{Name: "local"}, verify.Suite{Name: "pipe"}
+	for _, c := range localtest.Cases {
+		files.Cases = append(files.Cases, verify.SuiteCase(c))
+	}
+	for _, c := range pipetest.NamedPipes().Cases() {
+		pipes.Cases = append(pipes.Cases, verify.SuiteCase(c))
+	}
+	site.Leaves = []verify.Suite{files, pipes}
+	if about.Kind == answer.Wine {
+		site.LongestPath = 4000
+	}
+	if err := localtest.Junction(m.path("junction"), m.folder); err != nil {
+		site.NoLinks = fmt.Sprintf("this file system stores no links: %v", winerr.CodeOf(err))
+	}
+	_ = os.Remove(m.path("junction")) // it, or the directory that is left without links
+	return site
+}
+
+func writeFile(path, content string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(content), 0o600)
+}
+
+func readFile(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	return string(content), err
+}
+
+func swap(path, target string) error {
+	if err := os.Rename(path, path+".moved"); err != nil {
+		return winapi.Error(err)
+	}
+	return localtest.Junction(path, target)
+}
+
+// hold opens a file without sharing it.
+func hold(path string) (release func(), err error) {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING, 0, 0)
+	if err != nil {
+		return nil, winapi.Error(err)
+	}
+	return sync.OnceFunc(func() { windows.CloseHandle(handle) }), nil
+}
+
+// content is a fingerprint of where partition tables and the beginning of the first volume are. It is
+// read past the recorder: a recording has no use for megabytes of zeros.
+func content(number uint32) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) //nolint:forbidigo // the suite passes none
+	defer cancel()
+	machine, device := local.Machine(), win.PhysicalDrive(number)
+	geometry, err := machine.DiskGeometry(ctx, device)
+	if err != nil {
+		return "", err
+	}
+	const chunk, head = 1 << 20, 32
+	hash, buffer := sha256.New(), make([]byte, chunk)
+	for i := range int64(head + 1) {
+		offset := i * chunk
+		if i == head {
+			offset = geometry.Size - chunk
+		}
+		if err := machine.ReadDevice(ctx, device, offset, buffer); err != nil {
+			return "", fmt.Errorf("read disk %d at %d: %w", number, offset, err)
+		}
+		hash.Write(buffer)
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil)), nil
+}
+
+// rawAnswers returns the bytes of answers of a disk that have no names in them.
+func rawAnswers(_ context.Context, d win.Device) ([]answer.Fact, error) {
+	device, err := winapi.Open(string(d), winapi.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer device.Close()
+	var facts []answer.Fact
+	for _, query := range []struct {
+		name string
+		code winapi.ControlCode
+		size int
+	}{
+		{"IOCTL_DISK_GET_DRIVE_LAYOUT_EX", winapi.DiskGetDriveLayoutEx, 48 + 16*144},
+		{"IOCTL_DISK_GET_DRIVE_GEOMETRY_EX", winapi.DiskGetDriveGeometryEx, 256},
+		{"IOCTL_STORAGE_GET_DEVICE_NUMBER", winapi.StorageGetDeviceNumber, 12},
+		{"IOCTL_DISK_GET_DISK_ATTRIBUTES", winapi.DiskGetDiskAttributes, 16},
+	} {
+		bytes, err := device.Query(winapi.Query{Code: query.code, Size: query.size})
+		value := fmt.Sprintf("%d bytes: %s", len(bytes), hexText(bytes))
+		if err != nil {
+			value = err.Error()
+		}
+		facts = append(facts, answer.Fact{Name: query.name, Value: value})
+	}
+	return facts, nil
+}
+
+// hexText shows bytes without the zeros at their end.
+func hexText(b []byte) string {
+	last := len(b)
+	for last > 0 && b[last-1] == 0 {
+		last--
+	}
+	text := fmt.Sprintf("%x", b[:last])
+	if last < len(b) {
+		text = strings.TrimSpace(text + fmt.Sprintf(" and %d zeros", len(b)-last))
+	}
+	return text
+}

@@ -1,0 +1,131 @@
+// Package thismachine makes the Windows machine that the program runs on a site of package verify:
+// with virtual disks of its own, or with empty disks that the operator has named.
+package thismachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
+)
+
+// Config says what a run may use.
+type Config struct {
+	// Dir is a folder on NTFS. It is created if it is missing.
+	Dir string
+	// Disks are empty disks that are used instead of virtual disks.
+	Disks  []uint32
+	Share  *verify.Share
+	Portal *win.TargetPortal
+	// Program is the version of the program.
+	Program string
+	// Names keeps names and serial numbers in the recording, and the bytes of control codes.
+	Names bool
+}
+
+// clean removes what the entries of a journal name. It tries all of them.
+func clean(ctx context.Context, m win.Machine, dir string, entries []journal.Entry, say func(string)) error {
+	var problems []error
+	for _, e := range entries {
+		err := cleanEntry(ctx, m, dir, e)
+		if err == nil {
+			say(fmt.Sprintf("Removed: %s", e))
+			continue
+		}
+		problems = append(problems, fmt.Errorf("%s is left: %w", e, err))
+	}
+	return errors.Join(problems...)
+}
+
+func cleanEntry(ctx context.Context, m win.Machine, dir string, e journal.Entry) error {
+	switch e.Kind {
+	case journal.Folder:
+		path := dir + `\` + e.Name
+		if err := detachAll(path); err != nil {
+			return err
+		}
+		return removeFolder(ctx, m, dir, path)
+	case journal.Mapping:
+		return ignoreMissing(m.RemoveSMBMapping(ctx, e.Name, true))
+	case journal.Portal:
+		return removePortal(ctx, m, e.Name)
+	case journal.Table:
+		number, err := strconv.ParseUint(e.Name, 10, 32)
+		if err != nil {
+			return err
+		}
+		layout, err := m.DriveLayout(ctx, win.PhysicalDrive(uint32(number)))
+		if err != nil || isEmpty(layout) {
+			return ignoreMissing(err)
+		}
+		return fmt.Errorf("disk %d has a partition table; make sure that it is the one of the last run, and clear it: Clear-Disk -Number %d -RemoveData", number, number)
+	}
+	return nil
+}
+
+// removeFolder removes a folder with what is in it. It follows no link out of dir.
+func removeFolder(ctx context.Context, m win.Machine, dir, path string) error {
+	files, err := filesystem.New(fsapi.NewOn(m), filesystem.WorkingDirs(dir))
+	if err != nil {
+		return err
+	}
+	_, err = files.Rmdir(ctx, &filesystem.RmdirRequest{Path: path, Force: true})
+	return err
+}
+
+func removePortal(ctx context.Context, m win.Machine, name string) error {
+	portals, err := m.ReportSendTargetPortals(ctx)
+	if err != nil {
+		return err
+	}
+	for _, known := range portals {
+		if known.Portal.String() == name {
+			return m.RemoveSendTargetPortal(ctx, known)
+		}
+	}
+	return nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// isEmpty reports whether a table has no partitions.
+func isEmpty(layout win.DriveLayout) bool {
+	for _, p := range layout.Partitions {
+		if p.Length != 0 {
+			return false
+		}
+	}
+	return layout.Style == win.StyleRaw
+}
+
+// journaled is a machine that announces what would survive the process.
+type journaled struct {
+	win.Machine
+	journal *journal.Journal
+}
+
+func (j journaled) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
+	if err := j.journal.Add(journal.Entry{Kind: journal.Mapping, Name: request.Remote}); err != nil {
+		return err
+	}
+	return j.Machine.CreateSMBMapping(ctx, request)
+}
+
+func (j journaled) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+	if err := j.journal.Add(journal.Entry{Kind: journal.Portal, Name: portal.String()}); err != nil {
+		return err
+	}
+	return j.Machine.AddSendTargetPortal(ctx, portal)
+}
