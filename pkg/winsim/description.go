@@ -200,10 +200,10 @@ func (s *described) volume(v record.Volume) Volume {
 	made.FileSystem = FileSystem(strings.ToLower(v.FileSystem.Value.Name))
 	if f := v.FileSystem.Error; f != nil {
 		made.FileSystem = FileSystemNone
-		switch winerr.CodeOf(f.Err()) {
-		case winerr.NotReady:
+		switch code := winerr.CodeOf(f.Err()); {
+		case code == winerr.NotReady:
 			made.State = NotReady
-		case winerr.FVELocked:
+		case code == winerr.FVELocked:
 			made.State, made.FileSystem = Locked, NTFS
 		}
 		return made
@@ -336,4 +336,13 @@ func (s *described) services() (services []Service) {
 		})
 	}
 	return services
+}
+
+// AttachDescribed attaches a disk like the one that a recording describes. Only package replay of this
+// module can use it.
+func (n *Node) AttachDescribed(d record.Disk) error {
+	model := (&described{}).disk(d)
+	model.Number = d.Number.Value.Number
+	_, err := n.AttachDisk(model)
+	return err
 }

@@ -109,10 +109,10 @@ func (l *learner) link(path string, point win.ReparsePoint) {
 		return
 	}
 	f := winsim.File{Path: path}
-	switch {
-	case point.Tag == win.TagSymlink:
+	switch point.Tag {
+	case win.TagSymlink:
 		f.Symlink = point.Target()
-	case point.Tag == win.TagMountPoint:
+	case win.TagMountPoint:
 		f.Junction = point.Target()
 	default:
 		return

@@ -149,6 +149,7 @@ type playback struct {
 	renamed map[string]json.RawMessage
 	offset  time.Duration // of the node's clock
 	hashed  bool
+	events  []event // that have not happened yet
 	report  Report
 }
 
@@ -171,6 +172,7 @@ func newPlayback(recording *record.Recording, node *winsim.Node) *playback {
 			p.calls = append(p.calls, c)
 		}
 	}
+	p.events = plan(recording, node, p.calls)
 	if before := len(recording.Calls) - len(p.calls); before > 0 {
 		p.note("%d calls are from before the description of the machine; they are left out", before)
 	}
@@ -218,11 +220,24 @@ func (p *playback) nest(calls []record.Call) (rest []record.Call) {
 	return rest
 }
 
+// happen makes the events happen that were before a call.
+func (p *playback) happen(seq uint64) {
+	for ; len(p.events) > 0 && p.events[0].after < seq; p.events = p.events[1:] {
+		e := p.events[0]
+		if err := e.do(); err != nil {
+			p.note("after call %d %s, but not on the emulated node: %v", e.after, e.what, err)
+			continue
+		}
+		p.note("after call %d %s", e.after, e.what)
+	}
+}
+
 // make makes a call and compares the answer.
 func (p *playback) make(ctx context.Context, c record.Call) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	p.happen(c.Seq)
 	due := p.started.Add(p.offset + time.Duration(c.Start)*time.Microsecond)
 	if wait := due.Sub(p.node.Now()); wait > 0 {
 		if err := p.node.Sleep(ctx, wait); err != nil {

@@ -1,0 +1,185 @@
+package replay
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+)
+
+// event is something that happened outside the calls, such as a disk that was attached. A later call tells of
+// it. It is made to happen as late as it can have: before that call, or before the rescan that shows it.
+type event struct {
+	after uint64 // the number of the call before it
+	what  string
+	do    func() error
+}
+
+// planner finds the events of a recording.
+type planner struct {
+	node   *winsim.Node
+	calls  []record.Call
+	events []event
+
+	disks    map[win.Device]record.Disk // that the machine has, without those of iSCSI
+	answered map[win.Device]int         // the index of the last call that a disk has answered
+	listedAt int                        // the index of the last list
+}
+
+// plan returns the events of a recording, in order.
+func plan(recording *record.Recording, node *winsim.Node, calls []record.Call) []event {
+	p := planner{
+		node: node, calls: calls,
+		disks: map[win.Device]record.Disk{}, answered: map[win.Device]int{}, listedAt: -1,
+	}
+	for _, d := range recording.Description.Disks {
+		if d.Number.Error == nil && d.Descriptor.Error == nil && d.Descriptor.Value.BusType != win.BusTypeISCSI {
+			p.disks[d.Device], p.answered[d.Device] = d, -1
+		}
+	}
+	for i, c := range calls {
+		if c.Error != nil {
+			continue
+		}
+		if c.Method == "DiskDevices" {
+			var devices []win.Device
+			if json.Unmarshal(c.Out, &devices) == nil {
+				p.listed(i, devices)
+			}
+			p.listedAt = i
+			continue
+		}
+		var in struct{ D win.Device }
+		if len(c.In) == 0 || json.Unmarshal(c.In, &in) != nil {
+			continue
+		}
+		if device, known := p.known(in.D); known {
+			if c.Method == "DiskGeometry" {
+				p.measured(i, device)
+			}
+			p.answered[device] = i
+		}
+	}
+	slices.SortStableFunc(p.events, func(a, b event) int { return cmp.Compare(a.after, b.after) })
+	return p.events
+}
+
+// known returns the disk that a device is, also by its number.
+func (p *planner) known(device win.Device) (win.Device, bool) {
+	if _, known := p.disks[device]; known {
+		return device, true
+	}
+	for path, d := range p.disks {
+		if device == win.PhysicalDrive(d.Number.Value.Number) {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// rescans are the calls after which Windows shows what is new.
+var rescans = map[string]bool{"RescanAdapter": true, "UpdateDriveSize": true, "UpdateDisk": true, "StorageAdapters": true}
+
+// before returns the number of the call after which an event happened that call i shows, and that was later
+// than call earliest.
+func (p *planner) before(i, earliest int) uint64 {
+	at := i
+	for k := i - 1; k > earliest; k-- {
+		if rescans[p.calls[k].Method] {
+			for at = k; at-1 > earliest && rescans[p.calls[at-1].Method]; {
+				at--
+			}
+			break
+		}
+	}
+	return p.calls[at].Seq - 1
+}
+
+func (p *planner) add(after uint64, what string, do func() error) {
+	p.events = append(p.events, event{after, what, do})
+}
+
+// listed finds disks that have come or gone since the last list.
+func (p *planner) listed(i int, devices []win.Device) {
+	for _, device := range devices {
+		if _, known := p.disks[device]; known {
+			continue
+		}
+		d := describe(device, p.calls[i:])
+		if d.Number.Error != nil || d.Geometry.Error != nil || d.Descriptor.Error != nil || d.Descriptor.Value.BusType == win.BusTypeISCSI {
+			continue // the recording does not tell enough, or a login brings it
+		}
+		p.disks[device], p.answered[device] = d, i
+		p.add(p.before(i, p.listedAt), fmt.Sprintf("disk %d, %s, was attached", d.Number.Value.Number, device), func() error { return p.node.AttachDescribed(d) })
+	}
+	for _, device := range slices.Sorted(maps.Keys(p.disks)) {
+		if d := p.disks[device]; !slices.Contains(devices, device) {
+			delete(p.disks, device)
+			gone := p.before(i, max(p.listedAt, p.answered[device]))
+			p.add(gone, fmt.Sprintf("disk %d, %s, was detached", d.Number.Value.Number, device), func() error { return p.node.DetachDisk(d.Number.Value.Number) })
+		}
+	}
+}
+
+// measured finds a disk that has grown.
+func (p *planner) measured(i int, device win.Device) {
+	var now win.DiskGeometry
+	d := p.disks[device]
+	if json.Unmarshal(p.calls[i].Out, &now) != nil || now.Size <= d.Geometry.Value.Size {
+		return
+	}
+	number, size := d.Number.Value.Number, winsim.Size(now.Size)
+	p.add(p.before(i, -1), fmt.Sprintf("disk %d, %s, has grown to %d bytes", number, device, now.Size), func() error { return p.node.GrowDisk(number, size) })
+	d.Geometry.Value.Size = now.Size
+	p.disks[device] = d
+}
+
+// describe collects the first answers about a disk.
+func describe(device win.Device, calls []record.Call) record.Disk {
+	missing := &record.Failure{Kind: "not recorded"}
+	d := record.Disk{Device: device}
+	d.Number.Error, d.Descriptor.Error, d.Identifiers.Error, d.Location.Error = missing, missing, missing, missing
+	d.Address.Error, d.Geometry.Error, d.Attributes.Error, d.Layout.Error = missing, missing, missing, missing
+	for _, c := range calls {
+		var in struct{ D win.Device }
+		if c.Error != nil || len(c.In) == 0 || json.Unmarshal(c.In, &in) != nil || in.D != device {
+			continue
+		}
+		switch c.Method {
+		case "DeviceNumber":
+			first(&d.Number, c)
+		case "DeviceDescriptor":
+			first(&d.Descriptor, c)
+		case "DeviceIdentifiers":
+			first(&d.Identifiers, c)
+		case "DeviceLocation":
+			first(&d.Location, c)
+		case "SCSIAddress":
+			first(&d.Address, c)
+		case "DiskGeometry":
+			first(&d.Geometry, c)
+		case "DiskAttributes":
+			first(&d.Attributes, c)
+		case "DriveLayout":
+			first(&d.Layout, c)
+		case "CreateDisk", "SetDriveLayout": // from here on the table is the host's
+			return d
+		}
+	}
+	return d
+}
+
+// first takes an answer if it is the first.
+func first[T any](a *record.Answer[T], c record.Call) {
+	if a.Error == nil {
+		return
+	}
+	if json.Unmarshal(c.Out, &a.Value) == nil {
+		a.Error = nil
+	}
+}
