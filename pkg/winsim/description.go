@@ -200,10 +200,9 @@ func (s *described) volume(v record.Volume) Volume {
 	made.FileSystem = FileSystem(strings.ToLower(v.FileSystem.Value.Name))
 	if f := v.FileSystem.Error; f != nil {
 		made.FileSystem = FileSystemNone
-		switch code := winerr.CodeOf(f.Err()); {
-		case code == winerr.NotReady:
+		if code := winerr.CodeOf(f.Err()); code == winerr.NotReady {
 			made.State = NotReady
-		case code == winerr.FVELocked:
+		} else if code == winerr.FVELocked {
 			made.State, made.FileSystem = Locked, NTFS
 		}
 		return made
