@@ -86,7 +86,7 @@ func printReport(w io.Writer, r *replay.Report, skipped bool) error {
 	if r.Windows != "" {
 		on = ", Windows " + r.Windows
 	}
-	p.printf("Recorded by csi-proxy %s%s. Compared %d calls, skipped %d.\n", r.Program, on, r.Calls, len(r.Skipped))
+	p.printf("Recorded by csi-proxy %s%s. Compared %d calls, skipped %d. Decoded %d answers of drivers.\n", r.Program, on, r.Calls, len(r.Skipped), r.Raw)
 	for _, note := range r.Notes {
 		p.printf("Note: %s.\n", note)
 	}

@@ -57,6 +57,7 @@ func (d Device) Close() { windows.CloseHandle(d.handle) }
 // https://learn.microsoft.com/windows/win32/api/ioapiset/nf-ioapiset-deviceiocontrol
 func (d Device) Control(code ControlCode, in []byte) error {
 	_, err := d.control(code, in, nil)
+	Tapped(uint32(code), in, nil, err)
 	return err
 }
 
@@ -73,16 +74,16 @@ type Query struct {
 
 // Query sends a request and returns the whole answer.
 func (d Device) Query(q Query) ([]byte, error) {
-	return grow(q.Size, q.Need, func(buffer []byte) (int, error) { return d.control(q.Code, q.In, buffer) })
+	answer, err := grow(q.Size, q.Need, func(buffer []byte) (int, error) { return d.control(q.Code, q.In, buffer) })
+	Tapped(uint32(q.Code), q.In, answer, err)
+	return answer, err
 }
 
 func (d Device) control(code ControlCode, in, out []byte) (int, error) {
 	var n uint32 // must be given, even where nothing is returned
 	err := windows.DeviceIoControl(d.handle, uint32(code),
 		unsafe.SliceData(in), Length(in), unsafe.SliceData(out), Length(out), &n, nil)
-	answered := min(int(n), len(out))
-	Tapped(uint32(code), in, out[:answered], Error(err))
-	return answered, Error(err)
+	return min(int(n), len(out)), Error(err)
 }
 
 // errHandleEOF is ERROR_HANDLE_EOF, the end of the device.

@@ -183,12 +183,17 @@ func (p *playback) during(ctx context.Context, c record.Call) func(win.Tree, []w
 
 // text is JSON for a report.
 func text(value json.RawMessage) string {
-	const most = 300
 	if len(value) == 0 {
 		return "nothing"
 	}
-	if len(value) > most {
-		return strings.ToValidUTF8(string(value[:most]), "") + "..."
+	return short(string(value))
+}
+
+// short cuts a long text.
+func short(text string) string {
+	const most = 300
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "..."
 	}
-	return string(value)
+	return text
 }

@@ -31,6 +31,7 @@ const (
 	Code  Kind = "code"  // another error, or an error instead of success
 	Value Kind = "value" // another result
 	Order Kind = "order" // a list with the same elements in another order
+	Bytes Kind = "bytes" // an answer of a driver that our decoder refuses
 )
 
 // Difference is an answer of the emulated node that is not the recorded one.
@@ -56,6 +57,7 @@ type Report struct {
 	Program     string       `json:"program"` // that has recorded
 	Windows     string       `json:"windows,omitempty"`
 	Calls       int          `json:"calls"` // that were compared
+	Raw         int          `json:"raw"`   // answers of drivers that were decoded
 	Differences []Difference `json:"differences"`
 	Skipped     []Skip       `json:"skipped"`
 	// Notes say what the recording lacks.
@@ -77,6 +79,7 @@ func Compare(ctx context.Context, r io.Reader) (*Report, error) {
 	if err := p.run(ctx); err != nil {
 		return nil, err
 	}
+	p.decodeRaw(recording.Raw)
 	return &p.report, nil
 }
 
