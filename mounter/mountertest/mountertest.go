@@ -10,6 +10,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
@@ -65,6 +66,9 @@ func DaemonWith(t T, node *winsim.Node, config serve.Config) mounter.Option {
 		}
 		_ = os.RemoveAll(dir)
 	})
+	if runtime.GOOS == "windows" {
+		return mounter.In(mounter.Daemon) // pipes have the names that clients use
+	}
 	return mounter.Pipes(func(group, version string) string {
 		return filepath.Join(dir, "csi-proxy-"+group+"-"+version+".sock")
 	})

@@ -5,6 +5,7 @@ package suite
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
+
+var onlyUnits = flag.String("units", "", "`directories` of the packages whose tests TestUnits runs, with commas; all if empty")
 
 // module is the path of the repository's modules: client and mounter have it, and the other one has it with
 // /v2.
@@ -133,7 +136,13 @@ func unitsToRun(t *testing.T) []unit {
 		units[i].exceptions = append(units[i].exceptions, e)
 	}
 	return slices.DeleteFunc(units, func(u unit) bool {
-		return *onlyLinks && !slices.Contains(withLinks, u.dir) || slices.ContainsFunc(u.exceptions, func(e exception) bool { return e.test == "" })
+		switch {
+		case *onlyUnits != "" && !slices.Contains(strings.Split(*onlyUnits, ","), u.dir):
+			return true
+		case *onlyLinks && !slices.Contains(withLinks, u.dir):
+			return true
+		}
+		return slices.ContainsFunc(u.exceptions, func(e exception) bool { return e.test == "" })
 	})
 }
 
