@@ -106,7 +106,7 @@ func askNewDisk(b *bench) {
 		a.Must(b.machine.CreateDisk(ctx, device(d), win.NewGUID()))
 		when := "at once"
 		var reserved *win.Partition
-		limit := win.Backoff{First: 50 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 5 * time.Second}
+		limit := win.Backoff{First: 50 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 3 * time.Second}
 		_, err := win.Poll(ctx, b.machine, limit, func(waited time.Duration) (bool, error) {
 			layout, err := b.machine.DriveLayout(ctx, device(d))
 			if err != nil {
@@ -130,7 +130,7 @@ func askNewDisk(b *bench) {
 		})
 		a.Must(err)
 		if reserved == nil {
-			a.Fact("reserved partition", "none within 5 s")
+			a.Fact("reserved partition", "none within 3 s")
 			return
 		}
 		a.Fact("reserved partition", when)
@@ -156,6 +156,9 @@ func (b *bench) makeWritable(a *Ask, d Disk) error {
 }
 
 func askForeign(b *bench) {
+	if b.NoWrites != "" {
+		b.Skip(b.NoWrites)
+	}
 	ctx, d := b.Context(), b.newDisk(512)
 	b.ask("Q-raw-layout", func(a *Ask) {
 		// What a disk of a Linux pod begins with.

@@ -205,6 +205,7 @@ func (b *bench) awaitFileSystem(a *Ask, d Disk, id win.VolumeID) error {
 }
 
 func askReturn(b *bench) {
+	b.needVirtual()
 	ctx, d := b.Context(), b.newDisk(512)
 	id := b.newFormatted(b.T, d)
 	b.ask("Q-late-volume", func(a *Ask) {
@@ -244,6 +245,7 @@ func askReturn(b *bench) {
 }
 
 func askClone(b *bench) {
+	b.needVirtual()
 	ctx, d := b.Context(), b.newDisk(512)
 	id := b.newFormatted(b.T, d)
 	b.ask("Q-collision", func(a *Ask) {
@@ -285,6 +287,7 @@ func askClone(b *bench) {
 }
 
 func askGrowth(b *bench) {
+	b.needVirtual()
 	ctx, d := b.Context(), b.newDisk(512)
 	id := b.newFormatted(b.T, d)
 	size := d.Size()
@@ -345,6 +348,7 @@ func askGrowth(b *bench) {
 }
 
 func askResize(b *bench) {
+	b.needVirtual()
 	ctx, d := b.Context(), b.newDisk(512)
 	id := b.newFormatted(b.T, d)
 	b.ask("Q-partition-resize", func(a *Ask) {

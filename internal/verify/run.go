@@ -279,6 +279,14 @@ func (b *bench) newDir() string {
 	return path
 }
 
+// needVirtual skips the group if disks cannot be detached, grown and copied.
+func (b *bench) needVirtual() {
+	b.Helper()
+	if !b.FileBacked {
+		b.Skip("only virtual disks can be detached, grown and copied")
+	}
+}
+
 // newDisk attaches an empty disk that is removed after the group.
 func (b *bench) newDisk(sectorSize uint32) Disk {
 	b.Helper()

@@ -52,7 +52,7 @@ func Check(config Config) error {
 	if err := filesystem.ValidatePathWindows(config.Dir); err != nil {
 		return fmt.Errorf("-dir: %w", err)
 	}
-	if !windows.GetCurrentProcessToken().IsElevated() {
+	if _, wine := isWine(); !wine && !windows.GetCurrentProcessToken().IsElevated() { // Wine knows no rights
 		return errors.New("only administrators can attach disks; start the program from an elevated prompt")
 	}
 	if len(config.Disks) == 0 {
@@ -270,7 +270,7 @@ func (m *Machine) site(about answer.Machine) *verify.Site {
 	}
 	site.Leaves = []verify.Suite{files, pipes}
 	if about.Kind == answer.Wine {
-		site.LongestPath = 4000
+		site.LongestPath, site.NoWrites = 4000, "the disks of Wine cannot be written to"
 	}
 	if err := localtest.Junction(m.path("junction"), m.folder); err != nil {
 		site.NoLinks = fmt.Sprintf("this file system stores no links: %v", winerr.CodeOf(err))

@@ -34,17 +34,17 @@ type Config struct {
 func clean(ctx context.Context, m win.Machine, dir string, entries []journal.Entry, say func(string)) error {
 	var problems []error
 	for _, e := range entries {
-		err := cleanEntry(ctx, m, dir, e)
-		if err == nil {
+		switch err := cleanEntry(ctx, m, dir, e, say); {
+		case err != nil:
+			problems = append(problems, fmt.Errorf("%s is left: %w", e, err))
+		case e.Kind != journal.Table:
 			say(fmt.Sprintf("Removed: %s", e))
-			continue
 		}
-		problems = append(problems, fmt.Errorf("%s is left: %w", e, err))
 	}
 	return errors.Join(problems...)
 }
 
-func cleanEntry(ctx context.Context, m win.Machine, dir string, e journal.Entry) error {
+func cleanEntry(ctx context.Context, m win.Machine, dir string, e journal.Entry, say func(string)) error {
 	switch e.Kind {
 	case journal.Folder:
 		path := dir + `\` + e.Name
@@ -62,10 +62,10 @@ func cleanEntry(ctx context.Context, m win.Machine, dir string, e journal.Entry)
 			return err
 		}
 		layout, err := m.DriveLayout(ctx, win.PhysicalDrive(uint32(number)))
-		if err != nil || isEmpty(layout) {
-			return ignoreMissing(err)
+		if err == nil && !isEmpty(layout) {
+			say(fmt.Sprintf("Disk %d has a partition table, perhaps that of a killed run. If it has no other use, clear it: Clear-Disk -Number %d -RemoveData", number, number))
 		}
-		return fmt.Errorf("disk %d has a partition table; make sure that it is the one of the last run, and clear it: Clear-Disk -Number %d -RemoveData", number, number)
+		return ignoreMissing(err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -29,6 +30,16 @@ const FirstDisk = 7
 // are, volumes are not named after their partitions, and disks without a table show empty
 // entries. So the daemon has to ask for SCSI addresses and to go through all volumes.
 const Odd = "odd"
+
+// Blank is a preset besides those of the emulator: BlankDisks more empty disks of 1 GiB, every eighth with
+// sectors of 4096 bytes.
+const Blank = "blank"
+
+// BlankDisks is how many disks of Blank csi-proxy-verify may use. The first has the number FirstBlank.
+const (
+	BlankDisks = 8
+	FirstBlank = FirstDisk + 4
+)
 
 // Presets lists the names that Model takes. Those of nodes with mounts are not among them: the
 // files are Wine's own. Nor could the rig start with the disk of "broken" that never answers.
@@ -47,6 +58,17 @@ func Model(preset string) (winsim.Model, error) {
 		for i := range model.Disks {
 			model.Disks[i].Location = ""
 			model.Disks[i].SCSI.BusNumber = "" // Wine does not know it
+		}
+	}
+	if preset == Blank {
+		model, ok = winsim.Default(), true
+		model.Storage.FormatTime, model.Storage.ServiceDelay = 50*time.Millisecond, 50*time.Millisecond
+		for i := range BlankDisks {
+			sectors := uint32(512)
+			if i%8 == 7 {
+				sectors = 4096
+			}
+			model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, SectorSize: sectors, Serial: fmt.Sprintf("BLANK%02d", i)})
 		}
 	}
 	if !ok {

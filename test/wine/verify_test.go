@@ -1,0 +1,181 @@
+//go:build linux && wine
+
+package wine
+
+import (
+	"archive/zip"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/machines"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/devices"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/rig"
+	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
+)
+
+var update = flag.Bool("update", false, "keep the answers of this Wine in test/machines")
+
+// TestVerify runs csi-proxy-verify.exe on the disks of the rig: first a run that is killed, then one that
+// removes what is left and goes to its end. Its answers must be those that test/machines has for this
+// version of Wine, if it has any.
+func TestVerify(t *testing.T) {
+	build(t)
+	p := newPrefix(t)
+	links, err := p.StoresLinks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	startIn(t, p, rig.Config{Preset: devices.Blank, Files: links, NoDaemon: true})
+	if err := p.Copy(filepath.Join(root(t), "bin", "wine", "csi-proxy-verify.exe")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.Path(`C:\password.txt`), []byte("csi-Pa55\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var disks []string
+	for i := range devices.BlankDisks {
+		disks = append(disks, fmt.Sprint(devices.FirstBlank+i))
+	}
+	args := []string{
+		"-dir", `C:\verify`, "-disks", strings.Join(disks, ","), "-out", `C:\field.zip`,
+		"-share", `\\files\data`, "-user", "csi", "-password-file", `C:\password.txt`,
+	}
+	refuse(t, p, args)
+	args = append(args, "-yes")
+	kill(t, p, args)
+
+	began := time.Now()
+	output, err := p.Run(t.Context(), `C:\csi-proxy-verify.exe`, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	t.Logf("took %s:\n%s", time.Since(began), output)
+	if !strings.Contains(output, "Removed: folder run-") {
+		t.Error("it does not say that it has removed what the killed run left")
+	}
+	if left := entries(t, p.Path(`C:\verify`)); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+	compare(t, p.Path(`C:\field.zip`))
+}
+
+// refuse runs the program without -yes, which changes nothing.
+func refuse(t *testing.T, p *prefix.Prefix, args []string) {
+	t.Helper()
+	output, err := p.Run(t.Context(), `C:\csi-proxy-verify.exe`, args...)
+	if err == nil || !strings.Contains(output, "add -yes") || !strings.Contains(output, "DISK 11: EVERYTHING ON IT IS LOST") {
+		t.Errorf("without -yes: %v\n%s", err, output)
+	}
+	if _, err := os.Stat(p.Path(`C:\verify`)); !os.IsNotExist(err) {
+		t.Errorf("without -yes it made the folder: %v", err)
+	}
+}
+
+// kill kills a run that has made files.
+func kill(t *testing.T, p *prefix.Prefix, args []string) {
+	t.Helper()
+	process, err := p.Start(t.Context(), `C:\csi-proxy-verify.exe`, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(process.Output(), "Q-case") {
+		select {
+		case <-process.Done():
+			t.Fatalf("it has ended: %v", process.Wait())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-process.Done()
+	if left := entries(t, p.Path(`C:\verify`)); len(left) != 2 || left[0] != journal.FileName || !strings.HasPrefix(left[1], "run-") {
+		t.Fatalf("a killed run leaves %q, want the journal and a folder\n%s", left, process.Output())
+	}
+}
+
+func entries(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range list {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// compare compares the answers of a zip with those of test/machines.
+func compare(t *testing.T, field string) {
+	t.Helper()
+	got := read(t, field)
+	name := strings.ReplaceAll(strings.ToLower(got.Machine.System), " ", "-")
+	dir := filepath.Join(root(t), machines.Directory)
+	if *update {
+		if _, _, err := machines.Add(dir, field, name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := machines.Pages(root(t), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := os.ReadFile(filepath.Join(dir, name, "answers.json"))
+	if os.IsNotExist(err) {
+		t.Skipf("there are no answers of %s to compare with; -update keeps these", name)
+	}
+	want, err := answer.Parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range answer.Compare(got, want) {
+		if d.Fact != "asking" {
+			t.Errorf("not as in %s: %s", name, d)
+		}
+	}
+	for _, a := range got.Answers {
+		if b, ok := want.Find(a.ID); ok && a.Status != b.Status {
+			t.Errorf("%s: %s (%s), and in %s: %s (%s)", a.ID, a.Status, a.Reason, name, b.Status, b.Reason)
+		}
+	}
+}
+
+func read(t *testing.T, field string) answer.Document {
+	t.Helper()
+	archive, err := zip.OpenReader(field)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	content, err := archive.Open("answers.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	text, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := answer.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := prefix.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
