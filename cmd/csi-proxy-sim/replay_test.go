@@ -66,7 +66,7 @@ func TestReplay(t *testing.T) {
 		{"same", []string{same}, 0, "No differences.\n", ""},
 		{"differs", []string{differs}, 1, "recorded: access is denied (Windows error 5)\n    emulated: success\n\n1 differences.\n", ""},
 		{"newer", []string{newer}, 2, "", "the recording has format version 9, and this program reads versions up to 1; use a newer program\n"},
-		{"missing", []string{filepath.Join(t.TempDir(), "none")}, 2, "", "none"},
+		{"missing", []string{filepath.Join(t.TempDir(), "none")}, 2, "", "csi-proxy-sim: open "},
 		{"no file", nil, 2, "", "0 files are given; pass one recording\nRun 'csi-proxy-sim replay -help' for the flags.\n"},
 		{"format", []string{"-o", "xml", same}, 2, "", `-o: "xml" is neither text nor json`},
 		{"help", []string{"-help"}, 0, "Usage: csi-proxy-sim replay [flags] FILE\n", ""},

