@@ -64,6 +64,14 @@ func (q *Queues[C]) Do(ctx context.Context, change C, limit time.Duration, do fu
 	return mine.run.Wait(ctx)
 }
 
+// Idle reports whether no change of an object runs or waits. A caller that then finds nothing to
+// change was before every later change.
+func (q *Queues[C]) Idle(object string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.byObject[object]) == 0
+}
+
 // enter adds the caller to a change that can be joined, or lines up a new one.
 func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do func(ctx context.Context) error) *turn[C] {
 	objects := change.Objects()

@@ -130,6 +130,25 @@ func TestQueues_CallersLeave(t *testing.T) {
 	})
 }
 
+func TestQueues_Idle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &station{}
+		want := func(idle bool) {
+			t.Helper()
+			if s.queues.Idle("a") != idle || !s.queues.Idle("c") {
+				t.Errorf("a is idle: %v, want %v; c is idle: %v", s.queues.Idle("a"), idle, s.queues.Idle("c"))
+			}
+		}
+		want(true)
+		done := make(chan error)
+		go func() { done <- s.ask(t.Context(), change{name: "ab"}) }()
+		synctest.Wait()
+		want(false)
+		<-done
+		want(true)
+	})
+}
+
 // TestDo_LimitBegins: the time of a change begins with the change, however long it waited for
 // those before it.
 func TestDo_LimitBegins(t *testing.T) {

@@ -138,6 +138,13 @@ func (l *links) isPostponed(remote unc.Path) bool {
 	return l.postponed[remote.Server()][remote.Share()]
 }
 
+// isPostponedOn reports whether a mapping of a server should go.
+func (l *links) isPostponedOn(server string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.postponed[server]) > 0
+}
+
 // postponedBelow returns, in order, the shares whose mappings should go and that had a link at
 // or below a path.
 func (l *links) postponedBelow(path string) []string {

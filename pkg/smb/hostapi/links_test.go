@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -124,13 +125,18 @@ func TestRemove_ScanHangs(t *testing.T) {
 	})
 }
 
+// scanned makes a host look for links, which the first removal of a mapping does.
+func scanned(host smbapi.HostAPI) error {
+	return errors.Join(mapTo(host, `\\files\more`, ""), host.RemoveSMBGlobalMapping(`\\files\more`))
+}
+
 // TestRemove_Fresh: a removal that begins after a link has gone is not answered by one that
 // began before.
 func TestRemove_Fresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t)
 		host := limited(t, node)
-		must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(`\\files\more`))
+		must(t, mapTo(host, share, stage), scanned(host))
 		inject(t, node, winsim.Fault{Call: "ReparsePoint", Times: 1, Delay: time.Minute, Error: 1117})
 		var first sync.WaitGroup
 		first.Go(func() { _ = host.RemoveSMBGlobalMapping(share) })
@@ -183,7 +189,7 @@ func TestRemove_Unsure(t *testing.T) {
 	t.Run("the link cannot be read", func(t *testing.T) {
 		node := newNode(t)
 		host := limited(t, node)
-		must(t, mapTo(host, share, stage), host.RemoveSMBGlobalMapping(`\\files\more`))
+		must(t, mapTo(host, share, stage), scanned(host))
 		fault := inject(t, node, winsim.Fault{Call: "ReparsePoint", Error: 1117})
 		must(t, host.RemoveSMBGlobalMapping(share))
 		wantMapped(t, node, share, true)

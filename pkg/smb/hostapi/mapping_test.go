@@ -418,7 +418,7 @@ func TestHungServer_OthersGoOn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				node := newNode(t)
 				host := limited(t, node)
-				if call == "FileInfo" {
+				if call == "FileInfo" || call == "RemoveSMBMapping" {
 					must(t, mapTo(host, `\\spare\data`, ""))
 				}
 				fault := inject(t, node, winsim.Fault{Call: call, Object: `\\spare\*`, Delay: time.Hour})

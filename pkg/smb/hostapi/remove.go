@@ -18,6 +18,9 @@ func (h host) unmap(ctx context.Context, remotePath string) error {
 		return err
 	}
 	share := remote.Share()
+	if h.nothingToUnmap(ctx, remote) {
+		return ctx.Err()
+	}
 	return h.change(ctx, change{op: opUnmap, server: remote.Server(), remote: share}, func(ctx context.Context) error {
 		defer h.removePostponed(ctx, remote)
 		if err := h.learnLinks(ctx); err != nil {
@@ -41,6 +44,17 @@ func (h host) unmap(ctx context.Context, remotePath string) error {
 		h.state.links.cancelRemoval(remote)
 		return winerr.Wrap(opUnmap, share, h.drop(ctx, share))
 	})
+}
+
+// nothingToUnmap reports whether a share is certainly not mapped, and nothing else about its server
+// waits to be done. Drivers repeat removals, and most find nothing: those need no turn in the queue.
+func (h host) nothingToUnmap(ctx context.Context, remote unc.Path) bool {
+	_, ours := h.state.mappings.of(remote.Share())
+	if ours || h.limits == nil || h.state.links.isPostponedOn(remote.Server()) || !h.state.changes.Idle(remote.Server()) {
+		return false
+	}
+	_, err := h.m.SMBMapping(ctx, remote.Share())
+	return notMapped(err)
 }
 
 // leave keeps a mapping that another process has created: without working directories there is
