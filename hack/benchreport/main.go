@@ -48,12 +48,16 @@ func run(root string, files []string) error {
 	if err != nil {
 		return err
 	}
+	system, err := systemCallTables(root)
+	if err != nil {
+		return err
+	}
 	page := filepath.Join(root, "docs", "performance.md")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	written, err := fill(string(text), sections(results, calls, machine()))
+	written, err := fill(string(text), sections(results, calls, system, machine()))
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}

@@ -85,6 +85,8 @@ func TestRun(t *testing.T) {
 	}
 	copyFile("docs/performance.md")
 	copyFile("pkg/disk/hostapi/testdata/calls.txt")
+	copyFile("test/wine/systemcalls/testdata/calls.txt")
+	copyFile("test/wine/systemcalls/testdata/messages.txt")
 	results := filepath.Join(root, "results.txt")
 	if err := os.WriteFile(results, []byte(output), 0o600); err != nil {
 		t.Fatal(err)
@@ -96,7 +98,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| PathExists | 8 | shared | 1.05 | 21,216 | 20,245 | 277,376 |", "| disk: GetDiskState | 1 | DiskAttributes |", leftOut} {
+	for _, want := range []string{"| PathExists | 8 | shared | 1.05 | 21,216 | 20,245 | 277,376 |", "| disk: GetDiskState | 1 | DiskAttributes |", "| PathExists | 1 | 0 | NtQueryAttributesFile |", leftOut} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
 		}

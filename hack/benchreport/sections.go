@@ -24,8 +24,9 @@ const (
 )
 
 // sections returns the parts of the page by name.
-func sections(results []result, calls []group, machine string) map[string]string {
+func sections(results []result, calls []group, system systemCalls, machine string) map[string]string {
 	return map[string]string{
+		"system":  systemTable(system).String(),
 		"machine": machine,
 		"budgets": budgets(results).String(),
 		"rpc":     rpc(results).String(),
@@ -173,6 +174,35 @@ func callTables(root string) ([]group, error) {
 		groups = append(groups, group{filepath.Base(filepath.Dir(hostapi)), rows})
 	}
 	return groups, nil
+}
+
+// systemCalls are the functions of Windows that operations call, and the messages that they send to
+// Wine's server, in the same order.
+type systemCalls struct{ calls, messages []calltable.Row }
+
+func systemCallTables(root string) (tables systemCalls, err error) {
+	dir := filepath.Join(root, "test", "wine", "systemcalls", "testdata")
+	for name, rows := range map[string]*[]calltable.Row{"calls.txt": &tables.calls, "messages.txt": &tables.messages} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return tables, err
+		}
+		if *rows, err = calltable.Parse(string(text)); err != nil {
+			return tables, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if len(tables.calls) != len(tables.messages) {
+		return tables, fmt.Errorf("%s: %d operations have calls and %d have messages", dir, len(tables.calls), len(tables.messages))
+	}
+	return tables, nil
+}
+
+func systemTable(system systemCalls) *table {
+	t := &table{header: []string{"Operation", "Calls", "Messages", "Which calls"}}
+	for i, row := range system.calls {
+		t.add(row.Operation, strconv.Itoa(row.Total()), strconv.Itoa(system.messages[i].Total()), row.Names())
+	}
+	return t
 }
 
 func callTable(groups []group) *table {

@@ -60,7 +60,7 @@ func Format(rows []Row) string {
 
 var (
 	line = regexp.MustCompile(`^(.*\S) {2,}(\d+)((?: \S+)*)$`)
-	call = regexp.MustCompile(`^([A-Za-z]+)(?:\*(\d+))?$`)
+	call = regexp.MustCompile(`^([A-Za-z_]+)(?:\*(\d+))?$`)
 )
 
 // Parse reads what Format has written. Numbers that contradict each other are an error.

@@ -57,10 +57,25 @@ func (w *Wine) New(ctx context.Context) (_ *Prefix, err error) {
 	const linger = "-p60"
 	cmd := exec.CommandContext(ctx, p.wine.program("wineserver"), linger) //nolint:gosec // ours
 	cmd.Env = p.environment()
+	output, err := os.Create(p.log(serverLog))
+	if err != nil {
+		return nil, err
+	}
+	defer output.Close() // the server has it, too
+	cmd.Stderr = output
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("wineserver %s: %w", linger, err)
 	}
 	return p, nil
+}
+
+const serverLog = "server.log"
+
+// ServerTrace returns what Wine's server has written: its messages with programs that were launched
+// with WINEDEBUG=+server, and later ones.
+func (p *Prefix) ServerTrace() (string, error) {
+	trace, err := os.ReadFile(p.log(serverLog))
+	return string(trace), err
 }
 
 // Prefixes are beside the template, with which they share files.
