@@ -50,6 +50,7 @@ var contents = map[string]content{
 	"RemoveSMBMapping.remote":    aPath,
 	"CreateDirectoryLink.target": aPath,
 	"VolumeOfDrive.root":         aPath,
+	"DirEntry.Name":              aPath,
 	"VolumePaths":                aPath,
 	"Volume.Paths":               aPath,
 	"Location":                   aPath,
@@ -108,7 +109,11 @@ var asTheyAre = map[reflect.Type]bool{
 func (h *hasher) arguments(method string, arguments in) in {
 	hashed := make(in, len(arguments))
 	for i, a := range arguments {
-		hashed[i] = argument{a.name, h.hashed(a.value, contents[method+"."+a.name])}
+		is, listed := contents[method+"."+a.name]
+		if !listed && a.name == "name" {
+			is = aPath // of an entry of a directory, which is hashed as in a path
+		}
+		hashed[i] = argument{a.name, h.hashed(a.value, is)}
 	}
 	return hashed
 }

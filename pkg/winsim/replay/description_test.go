@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/replay"
 )
@@ -69,9 +70,14 @@ func withoutSnapshot(t *testing.T, text []byte) []byte {
 // differences either, if the machine behaves as a node without delays does.
 func TestCompare_Machine(t *testing.T) {
 	for _, hash := range []bool{false, true} {
-		model := winsim.Default()
+		model := winsim.Busy()
 		model.Storage = winsim.Storage{}
-		text := recorded(t, must(winsim.New(model)), record.Options{Hash: hash}, func(m win.Machine) { life(t.Context(), t, m) })
+		text := recorded(t, must(winsim.New(model)), record.Options{Hash: hash}, func(m win.Machine) {
+			inspector := must(wholenode.NewOn(m, wholenode.WorkingDirs(`C:\var\lib\kubelet`)))
+			_ = must(inspector.Describe(t.Context()))
+			life(t.Context(), t, m)
+			_ = must(inspector.Describe(t.Context()))
+		})
 		if !hash {
 			text = withoutSnapshot(t, text)
 		}

@@ -13,8 +13,15 @@ import (
 
 // learn adds to a model what a description does not have, but the calls tell: files, from the first call
 // about each, and servers, from the mappings that succeeded.
-func learn(model *winsim.Model, calls []record.Call) {
-	l := learner{model: model, open: map[int]string{}, seen: map[string]bool{}}
+func learn(model *winsim.Model, d *record.Description, calls []record.Call) {
+	l := learner{model: model, open: map[int]string{}, seen: map[string]bool{}, drives: map[win.VolumeID]string{}}
+	for _, v := range d.Volumes {
+		for _, path := range v.Paths.Value {
+			if len(path) == len(`C:\`) {
+				l.drives[v.ID] = path
+			}
+		}
+	}
 	for _, f := range model.Files {
 		l.seen[winpath.Fold(f.Path)] = true
 	}
@@ -32,6 +39,16 @@ type learner struct {
 	model *winsim.Model
 	open  map[int]string  // the paths of directories
 	seen  map[string]bool // the paths that the first call was about
+
+	drives map[win.VolumeID]string // their roots
+}
+
+// onDrive is a path by the letter of its drive, if it has one.
+func (l *learner) onDrive(path string) string {
+	if id, ok := win.VolumeOf(path); ok && l.drives[id] != "" {
+		return l.drives[id] + strings.TrimPrefix(path[strings.IndexByte(path, '}')+1:], `\`)
+	}
+	return path
 }
 
 // arguments are those of calls about files.
@@ -59,6 +76,7 @@ func (l *learner) file(c record.Call) {
 	if path == "" || strings.HasPrefix(path, `\\`) && !strings.HasPrefix(path, `\\?\Volume{`) {
 		return // not about a file, or on a share
 	}
+	path = l.onDrive(path)
 	key := winpath.Fold(path)
 	first := !l.seen[key]
 	l.seen[key] = true
@@ -80,7 +98,7 @@ func (l *learner) file(c record.Call) {
 	case "ReparsePoint":
 		var point win.ReparsePoint
 		if json.Unmarshal(c.Out, &point) == nil {
-			l.link(path, point)
+			l.link(first, path, point)
 		}
 	case "ListDirectory":
 		list, _ := listed(c)
@@ -102,22 +120,34 @@ func (l *learner) info(first bool, path string, info win.FileInfo) {
 	l.add(first, f)
 }
 
-// link makes a directory or file that is known a link.
-func (l *learner) link(path string, point win.ReparsePoint) {
-	at := slices.IndexFunc(l.model.Files, func(f winsim.File) bool { return winpath.Equal(f.Path, path) })
-	if at < 0 || l.model.Files[at].Symlink+l.model.Files[at].Junction+l.model.Files[at].Volume != "" {
-		return
-	}
+// link learns a link, or that what is known to be at a path is one.
+func (l *learner) link(first bool, path string, point win.ReparsePoint) {
 	f := winsim.File{Path: path}
-	switch point.Tag {
-	case win.TagSymlink:
+	mounted, isMount := point.MountedVolume()
+	switch {
+	case isMount && l.hasVolume(mounted):
+		f.Volume = mounted
+	case point.Tag == win.TagSymlink:
 		f.Symlink = point.Target()
-	case win.TagMountPoint:
+	case point.Tag == win.TagMountPoint:
 		f.Junction = point.Target()
 	default:
 		return
 	}
-	l.model.Files[at] = f
+	at := slices.IndexFunc(l.model.Files, func(f winsim.File) bool { return winpath.Equal(f.Path, path) })
+	if at < 0 {
+		l.add(first, f)
+	} else if known := l.model.Files[at]; known.Symlink+known.Junction+known.Volume == "" {
+		l.model.Files[at] = f
+	}
+}
+
+// hasVolume reports whether the node has a volume from the beginning.
+func (l *learner) hasVolume(id string) bool {
+	has := func(v winsim.Volume) bool { return strings.EqualFold(v.ID, id) }
+	return slices.ContainsFunc(l.model.Volumes, has) || slices.ContainsFunc(l.model.Disks, func(d winsim.Disk) bool {
+		return slices.ContainsFunc(d.Partitions, func(p winsim.Partition) bool { return p.Volume != nil && has(*p.Volume) })
+	})
 }
 
 func (l *learner) add(first bool, f winsim.File) {

@@ -15,7 +15,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -137,7 +139,7 @@ func newNode(recording *record.Recording) (node *winsim.Node, notes []string, er
 		node, err = winsim.FromSnapshot(d.Snapshot)
 		return node, nil, err
 	}
-	return winsim.FromDescription(*d, func(m *winsim.Model) { learn(m, recording.Calls) })
+	return winsim.FromDescription(*d, func(m *winsim.Model) { learn(m, d, recording.Calls) })
 }
 
 // playback is one replay.
@@ -198,6 +200,11 @@ func (p *playback) run(ctx context.Context) error {
 	for _, c := range p.calls {
 		if err := p.make(ctx, c); err != nil {
 			return err
+		}
+	}
+	for _, list := range slices.Sorted(maps.Keys(p.nested)) {
+		for _, c := range p.nested[list] {
+			p.report.Skipped = append(p.report.Skipped, Skip{c.Seq, c.Method, fmt.Sprintf("the emulated node did not list directory %d", list)})
 		}
 	}
 	return nil
