@@ -50,6 +50,7 @@ func TestVerify(t *testing.T) {
 	}
 	refuse(t, p, args)
 	args = append(args, "-yes")
+	interrupt(t, p, args)
 	kill(t, p, args)
 
 	began := time.Now()
@@ -79,8 +80,43 @@ func refuse(t *testing.T, p *prefix.Prefix, args []string) {
 	}
 }
 
+// interrupt ends a run with Ctrl+C. It cleans up, and keeps the answers that it has.
+func interrupt(t *testing.T, p *prefix.Prefix, args []string) {
+	t.Helper()
+	process := startVerify(t, p, args)
+	if err := process.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Wait(); err == nil || !strings.Contains(process.Output(), "the run was interrupted") {
+		t.Errorf("after an interrupt: %v\n%s", err, process.Output())
+	}
+	if left := entries(t, p.Path(`C:\verify`)); len(left) > 0 {
+		t.Errorf("an interrupted run leaves %q", left)
+	}
+	doc := read(t, p.Path(`C:\field.zip`))
+	if a, ok := doc.Find("Q-case"); !ok || a.Status != answer.Answered {
+		t.Errorf("before the interrupt: %+v", a)
+	}
+	if a, ok := doc.Find("Q-cluster-sizes"); !ok || a.Status != answer.NotAsked {
+		t.Errorf("after the interrupt: %+v", a)
+	}
+}
+
 // kill kills a run that has made files.
 func kill(t *testing.T, p *prefix.Prefix, args []string) {
+	t.Helper()
+	process := startVerify(t, p, args)
+	if err := process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-process.Done()
+	if left := entries(t, p.Path(`C:\verify`)); len(left) != 2 || left[0] != journal.FileName || !strings.HasPrefix(left[1], "run-") {
+		t.Fatalf("a killed run leaves %q, want the journal and a folder\n%s", left, process.Output())
+	}
+}
+
+// startVerify starts a run, and returns when it asks about files, before it uses disks.
+func startVerify(t *testing.T, p *prefix.Prefix, args []string) *prefix.Process {
 	t.Helper()
 	process, err := p.Start(t.Context(), `C:\csi-proxy-verify.exe`, args...)
 	if err != nil {
@@ -93,13 +129,7 @@ func kill(t *testing.T, p *prefix.Prefix, args []string) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	if err := process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-process.Done()
-	if left := entries(t, p.Path(`C:\verify`)); len(left) != 2 || left[0] != journal.FileName || !strings.HasPrefix(left[1], "run-") {
-		t.Fatalf("a killed run leaves %q, want the journal and a folder\n%s", left, process.Output())
-	}
+	return process
 }
 
 func entries(t *testing.T, dir string) (names []string) {

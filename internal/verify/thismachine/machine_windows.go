@@ -115,6 +115,9 @@ func Open(ctx context.Context, config Config, say func(string)) (_ *Machine, err
 	if err != nil {
 		return nil, err
 	}
+	if config.Names { // the bytes have names and serial numbers in them
+		local.Tap(m.calls.ControlCode, m.calls.Rows)
+	}
 	m.Site = m.site(about)
 	return m, nil
 }
@@ -153,6 +156,7 @@ func (m *Machine) Keep() error {
 	}
 	calls := m.calls
 	m.calls = nil
+	local.Tap(nil, nil)
 	return calls.Close()
 }
 
@@ -218,10 +222,9 @@ func isWine() (version string, ok bool) {
 
 // describe says what this machine is, without names.
 func describe() (answer.Machine, error) {
-	v := windows.RtlGetVersion()
 	about := answer.Machine{
 		Kind: answer.Windows, Arch: runtime.GOARCH,
-		Build: fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber),
+		Build: local.Build(),
 	}
 	_, about.Container = os.LookupEnv("CONTAINER_SANDBOX_MOUNT_POINT")
 	if version, ok := isWine(); ok {
