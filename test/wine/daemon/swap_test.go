@@ -59,7 +59,10 @@ func replace(from, to string) error {
 		return nil
 	}
 	surplus := to + ".surplus"
-	_ = clearDirectory(surplus) // if there is one
+	// In Wine a directory and a link can have the same name for a moment, so that the link to the outside was moved.
+	if info, err := os.Lstat(surplus); err == nil && info.IsDir() {
+		_ = clearDirectory(surplus)
+	}
 	_ = os.Remove(surplus)
 	_ = os.Rename(to, surplus)
 	return os.Rename(from, to)
