@@ -65,6 +65,7 @@ var Attacks = []Attack{
 	{"300 connections with one health watch each, to each endpoint, again and again", watchAll},
 	{"6000 connections that send nothing, again and again", silentAgain},
 	{"1000 connections that leave 4 answers unread each", unread},
+	{"1500 connections with 150 requests of as many headers as allowed, each of a process of its own", strangers(laden)},
 }
 
 // flooding fills the queue of connections that the system has not handed to the server. While it is full,
@@ -164,15 +165,15 @@ func (c client) send() bool {
 }
 
 // begin begins a call without its message.
-func (c client) begin(stream uint32, method string) {
-	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(
-		hpack.HeaderField{Name: ":method", Value: "POST"},
-		hpack.HeaderField{Name: ":scheme", Value: "http"},
-		hpack.HeaderField{Name: ":path", Value: method},
-		hpack.HeaderField{Name: ":authority", Value: "localhost"},
-		hpack.HeaderField{Name: "content-type", Value: "application/grpc"},
-		hpack.HeaderField{Name: "te", Value: "trailers"},
-	), EndHeaders: true})
+func (c client) begin(stream uint32, method string, more ...hpack.HeaderField) {
+	_ = c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: headers(append([]hpack.HeaderField{
+		{Name: ":method", Value: "POST"},
+		{Name: ":scheme", Value: "http"},
+		{Name: ":path", Value: method},
+		{Name: ":authority", Value: "localhost"},
+		{Name: "content-type", Value: "application/grpc"},
+		{Name: "te", Value: "trailers"},
+	}, more...)...), EndHeaders: true})
 }
 
 // headers is a block of header fields.
@@ -346,6 +347,17 @@ func strangers(write func(client)) func(context.Context, target) {
 		for _, conn := range held {
 			_ = conn.Close()
 		}
+	}
+}
+
+// laden begins requests with many short headers and a long one, and sends nothing else.
+func laden(c client) {
+	more := []hpack.HeaderField{{Name: "long", Value: strings.Repeat("x", 4<<10)}}
+	for range 50 {
+		more = append(more, hpack.HeaderField{Name: "ab", Value: "cd"})
+	}
+	for n := range 150 {
+		c.begin(streamID(n), pathExists, more...)
 	}
 }
 

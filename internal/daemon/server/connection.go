@@ -14,8 +14,9 @@ import (
 // What a client makes the server hold, in bytes. These are estimates, and larger than measured on
 // Linux: on Windows every goroutine has at least 8 KiB.
 const (
-	connectionCost = 64 << 10 // goroutines and buffers of gRPC, and the buffers of a pipe
-	streamCost     = 8 << 10  // a goroutine and the headers
+	silentCost     = 8 << 10  // a goroutine, until the client greets
+	connectionCost = 64 << 10 // then goroutines and buffers of gRPC, and the buffers of a pipe
+	streamCost     = 16 << 10 // a goroutine, and headers within their limits
 	frameCost      = 128      // what gRPC keeps for a frame of a message, beside its bytes
 )
 
@@ -29,14 +30,14 @@ const maxArriving = 1024
 // half a second.
 const maxOpen = 1024
 
-// maxResets is the number of requests without an answer that one process can cancel in a second. gRPC begins
-// to work on a request before it sees that it is canceled. 500 callers with a deadline of half a second each
-// are below it.
+// maxResets is the number of requests without an answer that one process can cancel in a second: one by one,
+// by mistakes for which gRPC cancels them, or with a connection. gRPC begins to work on a request before it
+// sees that it is canceled. 500 callers with a deadline of half a second each are below it.
 const maxResets = 2000
 
 // maxArrivingBytes is the limit of such requests of one connection. It is enough for maxConcurrentStreams
-// paths of the greatest length, and for sixteen of the largest requests.
-const maxArrivingBytes = 16 << 20
+// paths of the greatest length, which clients send in turns, and for sixteen of the largest requests.
+const maxArrivingBytes = 24 << 20
 
 // maxWatches is the number of health watches of one connection. A client needs one.
 const maxWatches = 4
@@ -110,7 +111,7 @@ func (c *connection) enter() (loser *connection, reason string) {
 		return c, reasonRefused
 	}
 	loser, reason = c.owner.places.enter(c)
-	c.owner.crowd.charge(c, connectionCost)
+	c.owner.crowd.charge(c, silentCost)
 	return loser, reason
 }
 
@@ -185,7 +186,7 @@ func (c *connection) unlock(before tally) {
 // observe follows the requests in what the client sends, and returns why the connection must end.
 func (c *connection) observe(b []byte, now int64) (problem string) {
 	before := c.lock()
-	resets := int64(0)
+	canceled := int64(0)
 	for len(b) > 0 {
 		if c.preface > 0 {
 			n := min(c.preface, len(b))
@@ -201,10 +202,10 @@ func (c *connection) observe(b []byte, now int64) (problem string) {
 			c.spend(&c.streams[i], int64(len(payload)))
 		}
 		if c.in.whole() && c.frameEnds() {
-			resets++
+			canceled++
 		}
 	}
-	if resets > 0 && c.client.reset(resets, now) > maxResets {
+	if canceled > 0 && c.client.cancel(canceled, time.Unix(0, now)) > maxResets {
 		problem = reasonReset
 	}
 	if c.arrivingBytes > maxArrivingBytes {
@@ -258,9 +259,7 @@ func (c *connection) frameEnds() (canceled bool) {
 			c.arrive(&c.streams[i])
 		}
 	case http2.FrameRSTStream:
-		i := c.find(c.in.stream())
-		canceled = i >= 0 && c.streams[i].answered == 0
-		c.finish(c.in.stream())
+		canceled = c.finish(c.in.stream())
 	default:
 	}
 	return canceled
@@ -294,13 +293,14 @@ func (c *connection) arrive(s *stream) {
 	}
 }
 
-// finish forgets a stream.
-func (c *connection) finish(id uint32) {
+// finish forgets a stream, and reports whether it has no answer.
+func (c *connection) finish(id uint32) (unanswered bool) {
 	i := c.find(id)
 	if i < 0 {
-		return
+		return false
 	}
 	s := &c.streams[i]
+	unanswered = s.answered == 0
 	switch {
 	case !s.arrived:
 		c.arriving--
@@ -314,6 +314,7 @@ func (c *connection) finish(id uint32) {
 		c.spent -= c.unsent
 		c.unsent = 0
 	}
+	return unanswered
 }
 
 // holdAnswer is called with the size of an answer that gRPC will send as soon as the client lets it.
@@ -329,37 +330,50 @@ func (c *connection) holdAnswer(bytes int) {
 func (c *connection) Write(b []byte) (int, error) {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
+	// Count answers before they are sent: when a client has them, its next requests are under way.
+	if !c.countAnswers(b) {
+		c.end(reasonReset)
+		return 0, net.ErrClosed
+	}
 	c.writes.Add(1)
 	n, err := c.Conn.Write(b)
 	c.writes.Add(1)
-	before := c.lock()
-	for rest := b[:max(0, n)]; len(rest) > 0; {
-		var began bool
-		_, rest, began = c.out.next(rest)
-		if began {
-			c.answer()
-		}
-	}
-	c.unlock(before)
 	return n, err
 }
 
-// answer looks at the header of a frame to the client.
-func (c *connection) answer() {
+// countAnswers looks at what gRPC sends. It reports false if gRPC has canceled too many requests, because of
+// what the client sent.
+func (c *connection) countAnswers(b []byte) bool {
+	before := c.lock()
+	canceled := int64(0)
+	for len(b) > 0 {
+		var began bool
+		_, b, began = c.out.next(b)
+		if began && c.answer() {
+			canceled++
+		}
+	}
+	c.unlock(before)
+	return canceled == 0 || c.client.cancel(canceled, time.Now()) <= maxResets
+}
+
+// answer looks at the header of a frame to the client. It reports whether it cancels a request without an
+// answer.
+func (c *connection) answer() (canceled bool) {
 	id, ends := c.out.stream(), c.out.has(http2.FlagHeadersEndStream)
 	switch c.out.kind() {
 	case http2.FrameRSTStream:
-		c.finish(id)
+		return c.finish(id)
 	case http2.FrameHeaders:
 		i := c.find(id)
 		if i < 0 {
-			return
+			return false
 		}
 		s := &c.streams[i]
 		if ends {
 			c.answered = c.answered || s.arrived
 			c.finish(id)
-			return
+			return false
 		}
 		if s.arrived && s.answered == 0 {
 			c.working.Add(-1)
@@ -371,6 +385,7 @@ func (c *connection) answer() {
 		c.spent -= sent
 	default:
 	}
+	return false
 }
 
 // count counts requests for the client's process. The caller holds c.mu.
@@ -466,6 +481,9 @@ func (c *connection) Close() (err error) {
 		c.count(-c.arriving, -len(c.streams))
 		c.closed = true
 		c.mu.Unlock()
+		if canceled := c.working.Load(); canceled > 0 && *c.ended.Load() == closedByClient && c.client.cancel(canceled, time.Now()) > maxResets {
+			c.owner.crowd.note(c, reasonReset) // so that its next connections wait
+		}
 		if reason := *c.ended.Load(); reason != "" && c.greeted() {
 			c.sayWhy(reason)
 		}

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -154,6 +155,7 @@ func TestPlaces_Bounded(t *testing.T) {
 	for _, conn := range c.places.all() {
 		_ = conn.Close()
 	}
+	c.crowd.sweep()
 	p := c.places
 	if len(p.open)+len(p.tenants)+len(p.hoarders)+p.strangers.Len()+len(c.crowd.processes) > 0 || c.crowd.total.Load() != 0 {
 		t.Errorf("without connections there are %d, %d, %d, %d, %d, %d", len(p.open), len(p.tenants), len(p.hoarders), p.strangers.Len(), len(c.crowd.processes), c.crowd.total.Load())
@@ -174,7 +176,7 @@ func TestCrowd_Held(t *testing.T) {
 		c.crowd.charge(conn, i*60<<10)
 		greedy = append(greedy, conn)
 	}
-	c.crowd.charge(greedy[0], 1200<<10)
+	c.crowd.charge(greedy[0], 1700<<10)
 	for i, conn := range append(greedy, victim) {
 		if ended := conn.ended.Load() != nil; ended != (i == 0) {
 			t.Errorf("connection %d: ended %v", i, ended)
@@ -218,6 +220,53 @@ func TestCrowd_HeldByStrangers(t *testing.T) {
 	}
 }
 
+// TestCrowd_HeldByWorking: if all wait for an answer and hold a little, the newest go. A call that takes long
+// is not to blame.
+func TestCrowd_HeldByWorking(t *testing.T) {
+	c := testCrowd(t, 1000, 8<<20)
+	var conns []*connection
+	for i := range 300 {
+		conn, _, _ := c.join(t, 100+i, int64(100+i))
+		conn.call(t, false)
+		c.crowd.charge(conn, 32<<10)
+		conns = append(conns, conn)
+	}
+	ended := slices.IndexFunc(conns, func(conn *connection) bool { return conn.ended.Load() != nil })
+	if ended < 150 { // 8 MiB are enough for 204
+		t.Errorf("the first connection that had to go is %d of %d", ended, len(conns))
+	}
+}
+
+// TestCrowd_Notes: the line in the log names the process with most connections since the line before.
+func TestCrowd_Notes(t *testing.T) {
+	c := testCrowd(t, 1000, 1<<30)
+	n := &note{by: map[culprit]int{}}
+	for i := range 3 * maxCulprits {
+		n.add(culprit{pid: i})
+		n.add(culprit{pid: 7})
+	}
+	if worst := n.worst(); worst.pid != 7 || len(n.by) > maxCulprits || n.connections != 6*maxCulprits {
+		t.Errorf("%v of %d clients, %d connections", worst, len(n.by), n.connections)
+	}
+	for pid, waits := range map[int]bool{0: false, 5: true} { // clients without a number may all be different
+		conn, _, _ := c.join(t, pid, 1)
+		c.crowd.note(conn, reasonArriving)
+		if got := c.crowd.wait(pid) > 0; got != waits {
+			t.Errorf("the next connection of process %d waits: %v", pid, got)
+		}
+	}
+}
+
+// TestProcess_Cancel: the count begins again with each second, and a late call does not turn time back.
+func TestProcess_Cancel(t *testing.T) {
+	var p process
+	for _, step := range []struct{ second, want int64 }{{100, 3}, {100, 6}, {101, 3}, {100, 6}, {101, 9}, {103, 3}} {
+		if got := p.cancel(3, time.Unix(step.second, 5)); got != step.want {
+			t.Errorf("second %d: %d, want %d", step.second, got, step.want)
+		}
+	}
+}
+
 // TestConnection_Unsent: an answer counts until it is sent, or the request is over.
 func TestConnection_Unsent(t *testing.T) {
 	conn, _, _ := testCrowd(t, 1, 1<<30).join(t, 1, 1)
@@ -244,6 +293,36 @@ func TestConnection_Unsent(t *testing.T) {
 	if held := conn.cost.Load(); held != before {
 		t.Errorf("an answer that is over costs %d", held-before)
 	}
+}
+
+// TestConnection_Write: an answer is counted before the client can have it. Otherwise a client that makes its
+// next request at once would have one more than it has.
+func TestConnection_Write(t *testing.T) {
+	conn, _, _ := testCrowd(t, 1, 1<<30).join(t, 1, 1)
+	conn.call(t, false)
+	var answer bytes.Buffer
+	if err := http2.NewFramer(&answer, nil).WriteHeaders(http2.HeadersFrameParam{StreamID: conn.lastStream, EndStream: true, EndHeaders: true}); err != nil {
+		t.Fatal(err)
+	}
+	open := int64(-1)
+	conn.Conn = writeFunc{conn.Conn, func() { open = conn.client.open.Load() }}
+	if _, err := conn.Write(answer.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if open != 0 {
+		t.Errorf("while the answer is written, %d requests are open", open)
+	}
+}
+
+// writeFunc is a connection that calls a function when something is written.
+type writeFunc struct {
+	net.Conn
+	written func()
+}
+
+func (w writeFunc) Write(b []byte) (int, error) {
+	w.written()
+	return len(b), nil
 }
 
 // TestConnection_Observe: however the bytes of a request come, the connection knows when it has
@@ -284,7 +363,7 @@ func TestConnection_Observe(t *testing.T) {
 				t.Errorf("parts of %d, frame %d: %d requests, %d arriving, want %v", size, i, len(conn.streams), conn.arriving, want[i])
 			}
 		}
-		if conn.arrivingBytes != 0 || conn.cost.Load() <= connectionCost+streamCost {
+		if conn.arrivingBytes != 0 || conn.cost.Load() <= silentCost+streamCost {
 			t.Errorf("parts of %d: %d bytes arrive, %d are held", size, conn.arrivingBytes, conn.cost.Load())
 		}
 		conn.finish(1)

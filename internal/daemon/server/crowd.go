@@ -35,6 +35,7 @@ const (
 	reasonWatching   = "too many watches"
 	reasonOpen       = "too many requests at once"
 	reasonReset      = "too many requests canceled"
+	reasonHeaders    = "too many headers"
 )
 
 // ConnectionObserver is an Observer that also sees connections. Its methods are called concurrently and
@@ -80,22 +81,55 @@ type process struct {
 	open        atomic.Int64 // requests without an answer
 	refused     atomic.Int64 // requests, since the last sweep
 	waiting     atomic.Int64 // connections that are not let in yet, because of a penalty
-	second      atomic.Int64 // for which resets counts
-	resets      atomic.Int64 // requests that it has canceled
+
+	canceledMu sync.Mutex
+	second     int64 // for which canceled counts
+	canceled   int64 // requests
 }
 
-// reset counts canceled requests, and returns how many there were in this second.
-func (p *process) reset(n, now int64) int64 {
-	if second := now / int64(time.Second); p.second.Swap(second) != second {
-		p.resets.Store(0)
+// cancel counts canceled requests, and returns how many there were in this second.
+func (p *process) cancel(n int64, now time.Time) int64 {
+	p.canceledMu.Lock()
+	defer p.canceledMu.Unlock()
+	if second := now.Unix(); second > p.second {
+		p.second, p.canceled = second, 0
 	}
-	return p.resets.Add(n)
+	p.canceled += n
+	return p.canceled
 }
 
 // note is what has not been logged.
 type note struct {
-	count int
-	next  time.Time // when the next line may be written
+	connections int
+	by          map[culprit]int
+	next        time.Time // when the next line may be written
+}
+
+// culprit is a client as the log names it.
+type culprit struct {
+	pid                  int
+	name, user, endpoint string
+}
+
+// maxCulprits is how many clients are counted between two lines about the same reason.
+const maxCulprits = 64
+
+// add counts a connection of a client.
+func (n *note) add(c culprit) {
+	n.connections++
+	if _, known := n.by[c]; known || len(n.by) < maxCulprits {
+		n.by[c]++
+	}
+}
+
+// worst returns the client with most connections.
+func (n *note) worst() (worst culprit) {
+	for c, count := range n.by {
+		if count > n.by[worst] {
+			worst = c
+		}
+	}
+	return worst
 }
 
 func newCrowd(logger klog.Logger, cfg Config) *crowd {
@@ -137,6 +171,9 @@ func (c *crowd) join(conn *connection) {
 			c.processes[conn.pid] = client
 		}
 	}
+	if client.connections == 0 {
+		client.described = false // perhaps another process has its number now
+	}
 	client.connections++
 	c.joined++
 	conn.client = client
@@ -149,6 +186,7 @@ func (c *crowd) join(conn *connection) {
 
 // greet is called when a client has greeted.
 func (c *crowd) greet(conn *connection) {
+	c.charge(conn, connectionCost-silentCost)
 	name, _ := c.describe(conn)
 	c.mu.Lock()
 	conn.name = name
@@ -187,9 +225,7 @@ func (c *crowd) leave(conn *connection) {
 	}
 	c.total.Add(-cost)
 	c.joined--
-	if conn.client.connections--; conn.client.connections == 0 && c.processes[conn.pid] == conn.client {
-		delete(c.processes, conn.pid)
-	}
+	conn.client.connections--
 	if conn.counted {
 		c.observer.ConnectionClosed(conn.name)
 	}
@@ -219,7 +255,8 @@ func (c *crowd) charge(conn *connection, bytes int64) {
 
 // relieve ends connections until there is some room: strangers first if they hold more than their share,
 // the oldest first. Otherwise those go that wait for no answer, and among them the one that was silent for
-// longest. In both cases a process that holds much goes before others, its most expensive connection first.
+// longest; then the newest ones. In all cases a process that holds much goes before others, its most expensive
+// connection first.
 func (c *crowd) relieve() {
 	c.relieving.Lock()
 	defer c.relieving.Unlock()
@@ -254,7 +291,11 @@ func (c *crowd) relieve() {
 	}
 	enough := c.most / 8 * 7
 	end := func(h holder) {
-		h.conn.end(reasonHeld)
+		if h.conn.greeted() {
+			h.conn.end(reasonHeld)
+		} else {
+			h.conn.end(reasonSilent)
+		}
 		if h.stranger {
 			strangers -= h.cost
 		}
@@ -274,7 +315,10 @@ func (c *crowd) relieve() {
 		if order == 0 && a.process > little {
 			order = cmp.Compare(b.cost, a.cost)
 		}
-		return cmp.Or(order, cmp.Compare(a.working, b.working), cmp.Compare(a.heard, b.heard))
+		if order = cmp.Or(order, cmp.Compare(a.working, b.working)); order == 0 && a.working > 0 {
+			return cmp.Compare(b.conn.entered, a.conn.entered)
+		}
+		return cmp.Or(order, cmp.Compare(a.heard, b.heard))
 	})
 	for _, h := range holders {
 		if c.total.Load() <= enough {
@@ -288,6 +332,7 @@ func (c *crowd) relieve() {
 func (c *crowd) sweep() {
 	tick, now := c.ticks.Add(1), time.Now()
 	for _, conn := range c.all() {
+		conn.client.refused.Store(0)
 		if reason := conn.overdue(now.UnixNano(), tick, c.timeout); reason != "" {
 			conn.end(reason)
 		}
@@ -295,9 +340,7 @@ func (c *crowd) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.penalties, func(_ int, until time.Time) bool { return now.After(until) })
-	for _, p := range c.processes {
-		p.refused.Store(0)
-	}
+	maps.DeleteFunc(c.processes, func(_ int, p *process) bool { return p.connections == 0 })
 	if c.joined == 0 || c.stopped {
 		c.sweeping = false
 		return
@@ -324,26 +367,26 @@ func (c *crowd) note(conn *connection, reason string) {
 	}
 	now := time.Now()
 	c.mu.Lock()
-	if reason != reasonDisplaced && reason != reasonRefused && reason != reasonSilent {
+	if reason != reasonDisplaced && reason != reasonRefused && reason != reasonSilent && conn.pid != 0 {
 		if until := now.Add(penalty); until.After(c.penalties[conn.pid]) {
 			c.penalties[conn.pid] = until
 		}
 	}
 	n := c.notes[reason]
 	if n == nil {
-		n = &note{}
+		n = &note{by: map[culprit]int{}}
 		c.notes[reason] = n
 	}
-	n.count++
-	count := n.count
+	n.add(culprit{conn.pid, name, user, conn.owner.name})
 	if now.Before(n.next) {
 		c.mu.Unlock()
 		return
 	}
-	n.count, n.next = 0, now.Add(notePeriod)
+	told, worst := *n, n.worst()
+	*n = note{by: map[culprit]int{}, next: now.Add(notePeriod)}
 	c.mu.Unlock()
-	c.logger.Info("Ending connections of a client", "reason", reason, "endpoint", conn.owner.name,
-		"process", name, "pid", conn.pid, "user", user, "connections", count)
+	c.logger.Info("Ending connections of a client", "reason", reason, "endpoint", worst.endpoint,
+		"process", worst.name, "pid", worst.pid, "user", worst.user, "connections", told.by[worst], "ofAllClients", told.connections)
 }
 
 const (

@@ -111,10 +111,13 @@ func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 
 // admit refuses requests of a process that has too many already. gRPC calls it before it spends a
 // goroutine on the request, and must not wait for it.
-func admit(ctx context.Context, _ *tap.Info) (context.Context, error) {
+func admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	conn := caller(ctx).conn
 	switch {
 	case conn == nil:
+	case tooMany(info.Header):
+		conn.refuse(reasonHeaders)
+		return nil, errHeaders
 	case conn.client.arriving.Load() > maxArriving:
 		conn.refuse(reasonArriving)
 		return nil, errArriving
@@ -125,9 +128,22 @@ func admit(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	return ctx, nil
 }
 
+// tooMany reports whether there are more than maxHeaders.
+func tooMany(headers metadata.MD) bool {
+	if len(headers) > maxHeaders {
+		return true
+	}
+	n := 0
+	for _, values := range headers {
+		n += len(values)
+	}
+	return n > maxHeaders
+}
+
 // These errors are made once: a client that gets them makes many requests.
 var (
 	errArriving = status.Errorf(codes.ResourceExhausted, "more than %d requests of this process have begun and do not arrive; finish them first", maxArriving)
+	errHeaders  = status.Errorf(codes.ResourceExhausted, "a request has more than %d headers; send less metadata", maxHeaders)
 	errOpen     = status.Errorf(codes.ResourceExhausted, "more than %d requests of this process have no answer yet; make fewer at once, and read the answers", maxOpen)
 )
 

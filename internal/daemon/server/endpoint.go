@@ -25,7 +25,8 @@ const (
 	// maxMessageBytes is the most that gRPC reads. It refuses larger requests itself, without a
 	// line in the log. While a request arrives, gRPC lets the client send all it declares.
 	maxMessageBytes      = 2 << 20
-	maxHeaderBytes       = 16 << 10
+	maxHeaderBytes       = 8 << 10
+	maxHeaders           = 64  // each takes 100 bytes, whatever its length; a call has about ten
 	maxConcurrentStreams = 200 // more calls wait in the client
 	// streamWorkers is the number of goroutines kept ready per endpoint in use. A new goroutine
 	// for each call must grow its stack, which takes a tenth of a short call's time. Calls beyond

@@ -3,7 +3,7 @@ package architecture
 // limits is the table of limits in docs/architecture.md.
 var limits = []limit{
 	{"Request message", "{maxRequestBytes:B}; gRPC does not read more than {maxMessageBytes:B}", "internal/daemon/server/endpoint.go"},
-	{"Request headers", "{maxHeaderBytes:B}", "internal/daemon/server/endpoint.go"},
+	{"Request headers", "{maxHeaderBytes:B}, and {maxHeaders} in number", "internal/daemon/server/endpoint.go"},
 	{"Concurrent calls per connection", "{maxConcurrentStreams}", "internal/daemon/server/endpoint.go"},
 	{"Keepalive pings", "one per {MinTime}, also without calls", "internal/daemon/server/endpoint.go"},
 	{"Goroutines kept ready per endpoint", "{streamWorkers}", "internal/daemon/server/endpoint.go"},
@@ -16,7 +16,7 @@ var limits = []limit{
 	{"Health watches per connection", "{maxWatches}", "internal/daemon/server/connection.go"},
 	{"Refused requests of a process between two looks for slow clients", "{maxRefused}; each further one costs it a connection", "internal/daemon/server/connection.go"},
 	{"What all clients make the server hold", "{maxHeld:B}, then those that hold most lose connections", "internal/daemon/server/crowd.go"},
-	{"What the server reckons for a connection", "{connectionCost:B}; for a request {streamCost:B}, what it sends, and its answer until that is sent", "internal/daemon/server/connection.go"},
+	{"What the server reckons for a connection", "{connectionCost:B}, until it greets {silentCost:B}; for a request {streamCost:B}, what it sends, and its answer until that is sent", "internal/daemon/server/connection.go"},
 	{"New connections of a process whose requests broke a limit", "wait {penalty}, then one per {penaltyPace}; at most {maxPenalty}", "internal/daemon/server/crowd.go"},
 	{"Log lines about connections that are ended", "one per reason and {notePeriod}", "internal/daemon/server/crowd.go"},
 	{"Names of processes in the metrics", "{maxProcesses}", "internal/daemon/metrics/metrics.go"},
