@@ -140,7 +140,7 @@ func TestAdd(t *testing.T) {
 	var files []string
 	_ = filepath.WalkDir(filepath.Dir(dir), func(path string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && path != field {
-			files = append(files, strings.TrimPrefix(path, dir))
+			files = append(files, filepath.ToSlash(strings.TrimPrefix(path, dir)))
 		}
 		return err
 	})
