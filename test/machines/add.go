@@ -20,7 +20,7 @@ const (
 )
 
 // recordings are the files that are kept beside the answers, if they are not too large.
-var recordings = []string{"calls.jsonl.gz", "raw.jsonl.gz"}
+var recordings = []string{"calls.jsonl.gz", "calls.1.jsonl.gz"}
 
 var machineName = regexp.MustCompile(`^[a-z0-9]+([.-][a-z0-9]+)*$`)
 
@@ -48,6 +48,9 @@ func Add(dir, zipFile, name string) (_ string, leftOut []string, err error) {
 	}
 	files := map[string][]byte{answersFile: content}
 	for _, recording := range recordings {
+		if !slices.ContainsFunc(archive.File, func(f *zip.File) bool { return f.Name == recording }) {
+			continue // a short run has one file
+		}
 		content, err := member(&archive.Reader, recording, maxRecording)
 		if err != nil {
 			leftOut = append(leftOut, fmt.Sprintf("%s: %v", recording, err))

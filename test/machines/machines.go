@@ -2,7 +2,7 @@
 //
 //	answers.json    as csi-proxy-verify wrote it
 //	notes.json      why the machine and the emulator differ, by the IDs of questions
-//	calls.jsonl.gz  the recorded calls, and other recordings, if any
+//	calls.jsonl.gz  the recorded calls, if there are any
 package machines
 
 import (
@@ -122,13 +122,26 @@ func Table(list []Machine) string {
 		system := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 		cases := fmt.Sprintf("%d of %d", m.Answers.CountCases("passed"), m.Answers.CountCases("passed")+m.Answers.CountCases("failed"))
 		differs := "no"
-		if len(m.Notes) > 0 {
-			differs = strings.Join(slices.Sorted(maps.Keys(m.Notes)), ", ")
+		if ids := differing(list, m); len(ids) > 0 {
+			differs = strings.Join(ids, ", ")
 		}
 		fmt.Fprintf(&b, "| [%s](../test/machines/%[1]s) | %s | %d of %d | %s | %s |\n",
 			m.Name, cell(system), m.Answers.Count(answer.Answered), len(question.All()), cases, differs)
 	}
 	return b.String()
+}
+
+// differing returns the questions that a machine answers otherwise than the emulator, each once.
+func differing(list []Machine, m Machine) (ids []string) {
+	i := slices.IndexFunc(list, func(m Machine) bool { return m.Name == emulator })
+	if i < 0 {
+		return nil
+	}
+	for _, d := range answer.Compare(m.Answers, list[i].Answers) {
+		ids = append(ids, d.ID)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // Page returns all answers as a page, in Markdown. Machines with equal answers share a line.

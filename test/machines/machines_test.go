@@ -134,7 +134,7 @@ func TestAdd(t *testing.T) {
 	if err != nil || name != "windows-server-2022-20348" {
 		t.Fatalf("added as %q, %v", name, err)
 	}
-	if len(leftOut) != 1 || !strings.Contains(leftOut[0], "raw.jsonl.gz") {
+	if len(leftOut) > 0 {
 		t.Errorf("left out: %q", leftOut)
 	}
 	var files []string
