@@ -4,7 +4,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -39,7 +38,10 @@ func playSwapper(kind string) {
 	}
 	if kind == "turn" {
 		steps = []func() error{
-			func() error { return errors.Join(clearDirectory(turnDir), turnInto(turnDir, junction(outside))) },
+			func() error {
+				clearDirectory(turnDir)
+				return turnInto(turnDir, junction(outside))
+			},
 			func() error { return turnBack(turnDir) },
 		}
 	}
@@ -53,28 +55,25 @@ func playSwapper(kind string) {
 	}
 }
 
-// replace renames, and moves away a directory that has the new name.
+// replace renames, and moves away what has the new name. It removes nothing: in Wine a directory and a link can have
+// the same name for a moment, and then what is moved away is the link to the outside.
 func replace(from, to string) error {
 	if err := os.Rename(from, to); err == nil {
 		return nil
 	}
-	surplus := to + ".surplus"
-	// In Wine a directory and a link can have the same name for a moment, so that the link to the outside was moved.
-	if info, err := os.Lstat(surplus); err == nil && info.IsDir() {
-		_ = clearDirectory(surplus)
-	}
-	_ = os.Remove(surplus)
-	_ = os.Rename(to, surplus)
+	_ = os.Rename(to, fmt.Sprintf("%s.surplus-%d", to, time.Now().UnixNano())) // if there is one
 	return os.Rename(from, to)
 }
 
-// clearDirectory removes what is in a directory, which only this process makes a link.
-func clearDirectory(dir string) error {
-	entries, err := os.ReadDir(dir)
-	for _, entry := range entries {
-		err = errors.Join(err, os.RemoveAll(dir+`\`+entry.Name()))
+// clearDirectory removes what is in a directory, unless that is a link.
+func clearDirectory(dir string) {
+	if info, err := os.Lstat(dir); err != nil || info.Mode().Type() != os.ModeDir {
+		return
 	}
-	return err
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		_ = os.RemoveAll(dir + `\` + entry.Name())
+	}
 }
 
 // exchanges is how often a swapper has done its work.

@@ -21,16 +21,11 @@ func TestDaemon(t *testing.T) {
 	install(t, p, "csi-proxy.exe")
 	compile(t, p, "./test/wine/daemon")
 	interrupt(t, p, `C:\csi-proxy.exe`)
-	// A volume with files, for a Wine that can mount it.
-	const volume = "Volume{5ba7e000-0000-4000-8000-000000000001}"
-	if err := p.Volume(volume, `C:\volume`); err != nil {
-		t.Fatal(err)
-	}
 	which := "-test.skip=^TestAttack"
 	if *onlyLinks {
 		which = "-test.run=^(TestConformance_Filesystem|TestSwaps)$"
 	}
-	run(t, p, `C:\`, nil, daemonTests, which, "-volume="+volume)
+	run(t, p, `C:\`, nil, daemonTests, which, "-volume="+dataVolume)
 }
 
 // TestAttacks attacks csi-proxy.exe on its pipes, as test/attack does csi-proxy-sim on its sockets.

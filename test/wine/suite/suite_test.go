@@ -67,13 +67,26 @@ func open(t *testing.T) *prefix.Prefix {
 	if err := os.Mkdir(p.Path(binaries), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if *onlyLinks {
-		if links, err := p.StoresLinks(t.Context()); err != nil || !links {
-			t.Fatalf("this Wine stores no links (%v); %s has to name one that does", err, prefix.WineVariable)
+	links, err := p.StoresLinks(t.Context())
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case *onlyLinks && !links:
+		t.Fatalf("this Wine stores no links; %s has to name one that does", prefix.WineVariable)
+	case links:
+		// As on Windows, files can be found by the names of volumes: of drive C:, whose last byte is the letter in
+		// Wine, and of one for tests.
+		for name, dir := range map[string]string{"Volume{00000000-0000-0000-0000-000000000043}": `C:\`, dataVolume: `C:\volume`} {
+			if err := p.Volume(name, dir); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return p
 }
+
+// dataVolume is a volume with files, where Wine can mount it.
+const dataVolume = "Volume{5ba7e000-0000-4000-8000-000000000001}"
 
 func root(t *testing.T) string {
 	t.Helper()

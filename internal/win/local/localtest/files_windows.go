@@ -546,9 +546,11 @@ func filesDirectoryLink(t trial.T) {
 	wantCode(t, "a target with NUL", dir.CreateDirectoryLink(ctx, "nul", "C:\\\x00"), winerr.InvalidName)
 	wantCode(t, "over a directory", dir.CreateDirectoryLink(ctx, "TARGET", target), winerr.AlreadyExists)
 
-	for name, to := range map[string]string{
-		"Local": target, "dangling": `C:\does\not\exist`, "UNC": `\\server.invalid\share\`, "deep": `C:\` + strings.Repeat(`x\`, 2000) + "x",
-	} {
+	links := map[string]string{"Local": target, "dangling": `C:\does\not\exist`, "UNC": `\\server.invalid\share\`}
+	if !onWine() { // which stores no more than about 4 KB
+		links["deep"] = `C:\` + strings.Repeat(`x\`, 2000) + "x"
+	}
+	for name, to := range links {
 		createLink(t, dir, name, to)
 		if info, err := dir.FileInfo(ctx, name); err != nil || info != (win.FileInfo{Directory: true, Tag: win.TagSymlink}) {
 			t.Errorf("%s: %+v, %v", name, info, err)
@@ -577,8 +579,8 @@ func filesDirectoryLink(t trial.T) {
 	if err != nil || !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == "Local" }) {
 		t.Errorf("%v, %v, want Local", entries, err)
 	}
-	for _, name := range []string{"local", "dangling", "unc", "deep"} {
-		if err := dir.Remove(ctx, name); err != nil {
+	for name := range links {
+		if err := dir.Remove(ctx, strings.ToLower(name)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -121,7 +121,9 @@ func location(t trial.T) {
 	if volumeHasFiles(t) {
 		rest := directory[len(systemDrive(t)):]
 		location, err := machine.Location(ctx, win.Path{Base: string(systemVolume(t)), Rest: rest})
-		if want := string(systemVolume(t)) + rest; err != nil || !strings.EqualFold(location, want) {
+		if want := string(systemVolume(t)) + rest; onWine() && winerr.CodeOf(err) == winerr.GenFailure {
+			t.Logf("from the volume on: Wine does not tell: %v", err)
+		} else if err != nil || !strings.EqualFold(location, want) {
 			t.Errorf("from the volume on: %q, %v, want %q", location, err, want)
 		}
 	}
