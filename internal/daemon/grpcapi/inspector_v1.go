@@ -37,7 +37,10 @@ func Describes(endpoints []Endpoint) (disks, links, shares, sessions bool) {
 	return disks, disks && served["filesystem"], disks && served["smb"], disks && served["iscsi"]
 }
 
-type inspectorV1 struct{ inspector Inspector }
+type inspectorV1 struct {
+	inspector    Inspector
+	descriptions *descriptions
+}
 
 var _ inspectv1.InspectorServer = inspectorV1{}
 
@@ -55,13 +58,7 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNod
 	if in.Sessions {
 		parts = append(parts, node.Sessions)
 	}
-	var waits node.Waits
-	defer tellWaits(ctx, &waits)()
-	found, err := s.inspector.Describe(node.WithWaits(ctx, &waits), parts...)
-	if err != nil {
-		return nil, err
-	}
-	return WireNode(found), nil
+	return s.descriptions.describe(ctx, parts...)
 }
 
 const (

@@ -142,7 +142,7 @@ func (e Endpoint) ServiceName() string { return e.desc.ServiceName }
 func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	r.RegisterService(e.desc, e.newHandler(s))
 	if e.Group == inspectorGroup && s.Inspector != nil {
-		inspectv1.RegisterInspectorServer(r, inspectorV1{s.Inspector})
+		inspectv1.RegisterInspectorServer(r, inspectorV1{s.Inspector, newDescriptions(s.Inspector)})
 	}
 	if e.Group == HealGroup && s.Healer != nil {
 		healv1.RegisterHealerServer(r, healV1{s.Healer})
