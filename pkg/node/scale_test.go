@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -37,7 +36,7 @@ func large(tb testing.TB, disks int) *winsim.Node {
 		tb.Fatal(err)
 	}
 	for _, share := range server.Shares {
-		if err := node.CreateSMBMapping(context.Background(), win.SMBMappingRequest{Remote: `\\files\` + share.Name}); err != nil {
+		if err := node.CreateSMBMapping(tb.Context(), win.SMBMappingRequest{Remote: `\\files\` + share.Name}); err != nil {
 			tb.Fatal(err)
 		}
 	}
