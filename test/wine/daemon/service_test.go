@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -157,9 +158,21 @@ func TestService_Crashes(t *testing.T) {
 	s.wantStopped(process)
 }
 
+// freeAddress is one on which nothing listens. The ports of Wine are those of the machine, with all that runs there.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
 // TestService_Watched: a service with other flags, as those who watch over it see it.
 func TestService_Watched(t *testing.T) {
-	const address, group = "127.0.0.1:48080", fsv1.GroupName
+	const group = fsv1.GroupName
+	address := freeAddress(t)
 	s, log := installDaemon(t, "-metrics-bind-address="+address, "-api-groups="+group+"/v1", "-stop-timeout=5s")
 	process := s.start()
 	for _, e := range grpcapi.Endpoints() {
