@@ -51,10 +51,14 @@ func install(t *testing.T, name string, config mgr.Config, executable string, ar
 			t.Errorf("delete service %s: %v", name, err)
 		}
 		_ = s.Close()
-		if left, err := manager.OpenService(name); err == nil {
-			_ = left.Close()
-			t.Errorf("service %s is still there", name)
-		}
+		// The manager may still have the process of a service that has just stopped.
+		eventually(t, "service "+name+" is gone", func() bool {
+			left, err := manager.OpenService(name)
+			if err == nil {
+				_ = left.Close()
+			}
+			return err != nil
+		})
 	})
 	return s
 }
