@@ -1,6 +1,9 @@
 package verify
 
 import (
+	"errors"
+	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -17,8 +20,11 @@ func askShare(b *bench) {
 		return b.machine.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: remote, User: user, Password: password})
 	}
 	// A mapping that is there belongs to a user of the machine.
-	if _, err := b.machine.SMBMapping(ctx, share.Remote); err == nil {
+	switch _, err := b.machine.SMBMapping(ctx, share.Remote); {
+	case err == nil:
 		b.Skipf("%s is mapped already; name a share that is not in use", share.Remote)
+	case !errors.Is(err, fs.ErrNotExist):
+		b.Skipf("whether %s is mapped already is unknown: %s", share.Remote, text(err))
 	}
 	remove := func() error { return b.machine.RemoveSMBMapping(ctx, share.Remote, true) }
 	b.Cleanup(func() { _ = remove() }) // it may be gone, as it should
@@ -90,10 +96,11 @@ func askPortal(b *bench) {
 	if listErr != nil {
 		b.Skipf("the service MSiSCSI does not answer: %s", text(listErr))
 	}
-	for _, known := range portals {
-		if known.Portal.String() == b.Portal.String() {
-			b.Skipf("portal %s is registered already; remove it, or name another", b.Portal)
-		}
+	registered := func(p win.TargetPortal) bool {
+		return slices.ContainsFunc(portals, func(known win.SendTargetPortal) bool { return known.Portal.String() == p.String() })
+	}
+	if registered(*b.Portal) {
+		b.Skipf("portal %s is registered already; remove it, or name another", b.Portal)
 	}
 	remove := func() error {
 		now, err := b.machine.ReportSendTargetPortals(ctx)
@@ -140,6 +147,9 @@ func askPortal(b *bench) {
 	})
 	b.ask("Q-iscsi-dead-portal", func(a *Ask) {
 		dead := win.TargetPortal{Address: "127.0.0.1", Port: 9} // discard, where no target listens
+		if registered(dead) {
+			a.Skipf("portal %s is registered already; remove it", dead)
+		}
 		began := b.machine.Now()
 		a.Fact("AddIScsiSendTargetPortalW", b.machine.AddSendTargetPortal(ctx, dead))
 		a.Measured("took", b.machine.Now().Sub(began))

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"sync"
 )
 
 // FileName is the name of the journal in the folder of a run.
@@ -48,6 +49,9 @@ const maxJournal = 1 << 20
 type Journal struct {
 	file *os.File
 	path string
+
+	mu      sync.Mutex // a question that hangs goes on beside the others
+	entries []Entry
 }
 
 // Open opens the journal of a folder, and returns what an earlier run has left. It fails if another
@@ -63,7 +67,7 @@ func Open(dir string) (*Journal, []Entry, error) {
 		file.Close()
 		return nil, nil, fmt.Errorf("read the journal %s: %w; look what is left in the folder, then delete the journal", path, err)
 	}
-	return &Journal{file, path}, left, nil
+	return &Journal{file: file, path: path, entries: left}, left, nil
 }
 
 // read returns the entries of a journal, each once. A last line that was not written completely does
@@ -98,6 +102,8 @@ func read(r io.Reader) ([]Entry, error) {
 
 // Add announces what is about to be made. It returns when that is on disk.
 func (j *Journal) Add(e Entry) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	line, err := json.Marshal(e)
 	if err == nil {
 		_, err = j.file.Write(append(line, '\n'))
@@ -108,16 +114,31 @@ func (j *Journal) Add(e Entry) error {
 	if err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
+	if !slices.Contains(j.entries, e) {
+		j.entries = append(j.entries, e)
+	}
 	return nil
+}
+
+// Entries returns what the journal names, each once.
+func (j *Journal) Entries() []Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.entries)
 }
 
 // Clear forgets all entries, after they have been removed.
 func (j *Journal) Clear() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if err := j.file.Truncate(0); err != nil {
 		return err
 	}
-	_, err := j.file.Seek(0, io.SeekStart)
-	return err
+	if _, err := j.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	j.entries = nil
+	return nil
 }
 
 // Close closes the journal, and deletes it if nothing is left.

@@ -1,6 +1,11 @@
 package thismachine
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,5 +75,76 @@ func TestClean(t *testing.T) {
 	err = clean(t.Context(), node, `C:\verify`, []journal.Entry{{Kind: journal.Table, Name: "0"}}, func(text string) { said += text })
 	if after, _ := node.DiskFingerprint(0); err != nil || !strings.Contains(said, "Clear-Disk -Number 0") || after != before {
 		t.Errorf("a disk with a table: %v, %q", err, said)
+	}
+}
+
+// TestFinish removes the mapping and the portal that a run has made. It keeps those that were there
+// before, although the run has tried to make them again.
+func TestFinish(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	j, _, err := journal.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := journaled{node, j}
+	mapping := func(remote string) win.SMBMappingRequest {
+		return win.SMBMappingRequest{Remote: remote, User: "csi", Password: win.NewSecret("csi-Pa55")}
+	}
+	theirs, ours := win.TargetPortal{Address: "10.0.0.10", Port: 3260}, win.TargetPortal{Address: "10.0.0.11", Port: 3260}
+	for _, err := range []error{
+		node.CreateSMBMapping(t.Context(), mapping(`\\files\data`)),
+		node.AddSendTargetPortal(t.Context(), theirs),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The answers do not matter: those that are there may be refused, and portals may not answer.
+	_ = m.CreateSMBMapping(t.Context(), mapping(`\\files\data`))
+	_ = m.CreateSMBMapping(t.Context(), mapping(`\\files\missing`))
+	_ = m.AddSendTargetPortal(t.Context(), theirs)
+	_ = m.AddSendTargetPortal(t.Context(), ours)
+	want := []journal.Entry{{Kind: journal.Mapping, Name: `\\files\missing`}, {Kind: journal.Portal, Name: ours.String()}}
+	if got := j.Entries(); !slices.Equal(got, want) {
+		t.Errorf("the journal names %v, want %v", got, want)
+	}
+	if err := finish(t.Context(), node, `C:\verify`, j); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := node.SMBMapping(t.Context(), `\\files\data`); err != nil {
+		t.Errorf("the mapping of a user is gone: %v", err)
+	}
+	portals, err := node.ReportSendTargetPortals(t.Context())
+	if err != nil || len(portals) != 1 || portals[0].Portal.String() != theirs.String() {
+		t.Errorf("the portals are %v, %v, want that of a user", portals, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, journal.FileName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the journal is left: %v", err)
+	}
+}
+
+// TestFinish_NoService ends a run on a machine without the service of iSCSI: nothing was registered, so
+// nothing is left.
+func TestFinish_NoService(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := node.Inject(winsim.Fault{Call: "ReportSendTargetPortals", Error: 1722}); err != nil {
+		t.Fatal(err)
+	}
+	j, _, err := journal.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (journaled{node, j}).AddSendTargetPortal(t.Context(), win.TargetPortal{Address: "10.0.0.10", Port: 3260}); err == nil {
+		t.Error("a portal was registered on a machine that does not tell its portals")
+	}
+	if err := finish(t.Context(), node, `C:\verify`, j); err != nil {
+		t.Errorf("something is said to be left: %v", err)
 	}
 }

@@ -163,21 +163,7 @@ func (m *Machine) Keep() error {
 // Close removes everything that the run has made. What it cannot remove stays in the journal.
 func (m *Machine) Close(ctx context.Context) error {
 	err := m.Keep()
-	entries := []journal.Entry{}
-	if m.folder != "" {
-		entries = append(entries, journal.Entry{Kind: journal.Folder, Name: filepath.Base(m.folder)})
-	}
-	if m.config.Share != nil {
-		entries = append(entries, journal.Entry{Kind: journal.Mapping, Name: m.config.Share.Remote})
-	}
-	if m.config.Portal != nil {
-		entries = append(entries, journal.Entry{Kind: journal.Portal, Name: m.config.Portal.String()})
-	}
-	cleaned := clean(ctx, local.Machine(), m.config.Dir, entries, func(string) {})
-	if cleaned == nil {
-		cleaned = m.journal.Clear()
-	}
-	return errors.Join(err, cleaned, m.journal.Close())
+	return errors.Join(err, finish(ctx, local.Machine(), m.config.Dir, m.journal))
 }
 
 // detachAll detaches the virtual disks in a folder. Those of a killed process are detached already,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
@@ -42,6 +43,16 @@ func clean(ctx context.Context, m win.Machine, dir string, entries []journal.Ent
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// finish removes what the journal of a run names, and nothing else: a mapping or a portal that was there
+// before the run is not in it. What it cannot remove stays in the journal.
+func finish(ctx context.Context, m win.Machine, dir string, j *journal.Journal) error {
+	err := clean(ctx, m, dir, j.Entries(), func(string) {})
+	if err == nil {
+		err = j.Clear()
+	}
+	return errors.Join(err, j.Close())
 }
 
 func cleanEntry(ctx context.Context, m win.Machine, dir string, e journal.Entry, say func(string)) error {
@@ -110,22 +121,35 @@ func isEmpty(layout win.DriveLayout) bool {
 	return layout.Style == win.StyleRaw
 }
 
-// journaled is a machine that announces what would survive the process.
+// journaled is a machine that announces what would survive the process. What is there already belongs to
+// a user of the machine, and must not be removed after the run: it is not announced. If the machine does
+// not tell what is there, nothing is made.
 type journaled struct {
 	win.Machine
 	journal *journal.Journal
 }
 
 func (j journaled) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
-	if err := j.journal.Add(journal.Entry{Kind: journal.Mapping, Name: request.Remote}); err != nil {
+	switch _, err := j.SMBMapping(ctx, request.Remote); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := j.journal.Add(journal.Entry{Kind: journal.Mapping, Name: request.Remote}); err != nil {
+			return err
+		}
+	case err != nil:
 		return err
 	}
 	return j.Machine.CreateSMBMapping(ctx, request)
 }
 
 func (j journaled) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	if err := j.journal.Add(journal.Entry{Kind: journal.Portal, Name: portal.String()}); err != nil {
+	portals, err := j.ReportSendTargetPortals(ctx)
+	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(portals, func(known win.SendTargetPortal) bool { return known.Portal.String() == portal.String() }) {
+		if err := j.journal.Add(journal.Entry{Kind: journal.Portal, Name: portal.String()}); err != nil {
+			return err
+		}
 	}
 	return j.Machine.AddSendTargetPortal(ctx, portal)
 }
