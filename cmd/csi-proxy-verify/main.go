@@ -15,15 +15,18 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/thismachine"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
-// Exit codes.
+// Exit codes. The help text and docs/testing.md list them.
 const (
-	exitFailed  = 1
-	exitRefused = 2 // a wrong command line, or no -yes
+	exitFailed   = 1
+	exitRefused  = 2 // a wrong command line, or no -yes
+	exitFindings = 3 // the zip is complete, and has questions or cases that failed
 )
 
 func main() {
@@ -32,7 +35,7 @@ func main() {
 
 func run(args []string, stdout, stderr io.Writer) int {
 	var o options
-	switch err := o.parse(args, stderr); {
+	switch err := o.parse(args, stdout); {
 	case errors.Is(err, flag.ErrHelp):
 		return 0
 	case err != nil:
@@ -43,15 +46,21 @@ func run(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	if err := o.run(ctx, stdout); err != nil {
 		fmt.Fprintln(stderr, "csi-proxy-verify:", err)
-		if errors.Is(err, errNoConsent) {
+		switch {
+		case errors.Is(err, errNoConsent):
 			return exitRefused
+		case errors.Is(err, errFindings):
+			return exitFindings
 		}
 		return exitFailed
 	}
 	return 0
 }
 
-var errNoConsent = errors.New("nothing was changed; to go on, add -yes")
+var (
+	errNoConsent = errors.New("nothing was changed; to go on, add -yes")
+	errFindings  = errors.New("questions or cases failed; the zip has them")
+)
 
 func (o *options) run(ctx context.Context, w io.Writer) error {
 	say := func(text string) { fmt.Fprintln(w, text) }
@@ -82,6 +91,25 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 // an interrupt.
 func (o *options) verify(ctx context.Context, w io.Writer, say func(string)) (err error) {
 	began := time.Now()
+	path := o.out
+	if path == "" {
+		path = filepath.Join(o.machine.Dir, "csi-proxy-verify-"+began.UTC().Format("20060102-150405")+".zip")
+		if err := os.MkdirAll(o.machine.Dir, 0o700); err != nil {
+			return err
+		}
+	}
+	// Before the run, which takes up to an hour: if the zip cannot be written, say so now.
+	file, err := createZip(path)
+	if err != nil {
+		return err
+	}
+	written := false
+	defer func() {
+		if !written {
+			file.Close()
+			err = errors.Join(err, os.Remove(path))
+		}
+	}()
 	m, err := thismachine.Open(ctx, o.machine, say)
 	if err != nil {
 		return err
@@ -89,6 +117,9 @@ func (o *options) verify(ctx context.Context, w io.Writer, say func(string)) (er
 	defer func() {
 		say("Cleaning up.")
 		if closed := m.Close(context.WithoutCancel(ctx)); closed != nil {
+			if errors.Is(err, errFindings) {
+				err = nil // what is left is worse, and has another exit code
+			}
 			err = errors.Join(err, fmt.Errorf("%w; run: csi-proxy-verify -cleanup -dir %s", closed, o.machine.Dir))
 		}
 	}()
@@ -110,19 +141,17 @@ func (o *options) verify(ctx context.Context, w io.Writer, say func(string)) (er
 	if err := m.Keep(); err != nil {
 		say("The recording is incomplete: " + err.Error())
 	}
-	path := o.out
-	if path == "" {
-		path = filepath.Join(o.machine.Dir, fmt.Sprintf("csi-proxy-verify-%s-%s.zip", doc.Machine.Build, began.UTC().Format("20060102-150405")))
+	if err := writeZip(file, doc, m.Recording); err != nil {
+		return errors.Join(err, rescue(o.machine.Dir, began, doc, m.Recording))
 	}
-	if err := writeZip(path, doc, m.Recording); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "%d questions answered, %d failed, %d not asked. %d cases passed, %d failed, %d skipped.\n",
-		doc.Count("answered"), doc.Count("failed"), doc.Count("not asked"),
-		doc.CountCases("passed"), doc.CountCases("failed"), doc.CountCases("skipped"))
+	written = true
+	printSummary(w, doc)
 	fmt.Fprintf(w, "Wrote %s. Read report.md in it, then send it to the project.\n", path)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return errors.New("the run was interrupted; the zip has the answers up to then")
+	case doc.Count(answer.Failed) > 0 || doc.CountCases(trial.Failed) > 0:
+		return errFindings
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/question"
@@ -45,6 +46,10 @@ func TestRun_Refuses(t *testing.T) {
 		"a disk without number": {[]string{"-dir", `C:\verify`, "-disks", "1,C:"}, `"C:" is not the number of a disk`},
 		"not a share":           {[]string{"-dir", `C:\verify`, "-share", `C:\x`}, "-share"},
 		"no password":           {[]string{"-dir", `C:\verify`, "-share", `\\a\b`, "-password-file", "missing"}, "-password-file"},
+		"a list of some":        {[]string{"-list", "-only", "Q-nope"}, "take no -only"},
+		"JSON of a run":         {[]string{"-dir", `C:\verify`, "-json"}, "-json is for -list"},
+		"a user without share":  {[]string{"-dir", `C:\verify`, "-user", "a"}, "are for -share"},
+		"a password for what":   {[]string{"-dir", `C:\verify`, "-password-file", "x"}, "are for -share"},
 		"a portal without port": {[]string{"-dir", `C:\verify`, "-portal", "10.0.0.1"}, "-portal"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,15 +89,57 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+func TestRun_Help(t *testing.T) {
+	var out, errors bytes.Buffer
+	if code := run([]string{"-h"}, &out, &errors); code != 0 || errors.Len() > 0 {
+		t.Errorf("exit code %d, errors %q", code, &errors)
+	}
+	for _, want := range []string{"Exit codes:", "  3  the zip", "-password-file"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the help lacks %q:\n%s", want, &out)
+		}
+	}
+}
+
+func document() answer.Document {
+	return answer.Document{
+		Format: answer.Format, Machine: answer.Machine{Kind: answer.Windows, System: "Windows Server 2022"},
+		Answers: []answer.Answer{{ID: "Q-msr", Status: answer.Failed, Reason: "the device is gone"}},
+		Cases:   []answer.Case{{Suite: "disk", Name: "one", Outcome: "failed", Reason: "wrong"}, {Suite: "disk", Name: "two", Outcome: "passed"}},
+	}
+}
+
+// TestSummary: what has failed is named at the end.
+func TestSummary(t *testing.T) {
+	var out bytes.Buffer
+	printSummary(&out, document())
+	const want = "Failed: Q-msr: the device is gone\nFailed: disk/one: wrong\n" +
+		"0 questions answered, 1 failed, 0 not asked. 1 cases passed, 1 failed, 0 skipped.\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
+	}
+}
+
+// record writes a recording with an older part.
+func record(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "calls.jsonl")
+	for _, name := range []string{path, path + ".1"} {
+		if err := os.WriteFile(name, []byte("{}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
 func TestWriteZip(t *testing.T) {
 	dir := t.TempDir()
-	recording := filepath.Join(dir, "calls.jsonl")
-	if err := os.WriteFile(recording, []byte("{}\n"), 0o600); err != nil {
+	path := filepath.Join(dir, "field.zip")
+	file, err := createZip(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "field.zip")
-	doc := answer.Document{Format: answer.Format, Machine: answer.Machine{Kind: answer.Windows, System: "Windows Server 2022"}}
-	if err := writeZip(path, doc, recording); err != nil {
+	if err := writeZip(file, document(), record(t, dir)); err != nil {
 		t.Fatal(err)
 	}
 	archive, err := zip.OpenReader(path)
@@ -104,7 +151,55 @@ func TestWriteZip(t *testing.T) {
 	for _, file := range archive.File {
 		names = append(names, file.Name)
 	}
-	if got, want := strings.Join(names, " "), "answers.json report.md calls.jsonl.gz"; got != want {
+	if got, want := strings.Join(names, " "), "answers.json report.md calls.jsonl.gz calls.1.jsonl.gz"; got != want {
 		t.Errorf("the zip has %s, want %s", got, want)
+	}
+}
+
+func TestCreateZip(t *testing.T) {
+	dir := t.TempDir()
+	kept, empty := filepath.Join(dir, "kept.zip"), filepath.Join(dir, "empty.zip")
+	for path, content := range map[string]string{kept: "precious", empty: ""} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := createZip(kept); err == nil || !strings.Contains(err.Error(), "exists already") {
+		t.Errorf("a file that exists: %v", err)
+	}
+	if content, _ := os.ReadFile(kept); string(content) != "precious" {
+		t.Errorf("it has become %q", content)
+	}
+	file, err := createZip(empty) // a killed run leaves it
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	if _, err := createZip(filepath.Join(dir, "missing", "field.zip")); err == nil || !strings.Contains(err.Error(), "-out") {
+		t.Errorf("in a directory that does not exist: %v", err)
+	}
+}
+
+// TestRescue: if the zip cannot be written, the answers are somewhere, and the error says where.
+func TestRescue(t *testing.T) {
+	dir := t.TempDir()
+	file, err := createZip(filepath.Join(dir, "field.zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close() // as on a full disk, nothing can be written
+	recording := record(t, t.TempDir())
+	if err := writeZip(file, document(), recording); err == nil {
+		t.Fatal("a zip was written to a closed file")
+	}
+	err = rescue(dir, time.Unix(0, 0), document(), recording)
+	folder := filepath.Join(dir, "answers-19700101-000000")
+	if err == nil || !strings.Contains(err.Error(), "the answers are in "+folder) {
+		t.Errorf("got %v, want an error that names %s", err, folder)
+	}
+	for _, name := range []string{"answers.json", "report.md", "calls.jsonl", "calls.jsonl.1"} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			t.Error(err)
+		}
 	}
 }

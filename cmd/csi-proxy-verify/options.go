@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,16 +38,19 @@ Usage:
   csi-proxy-verify -dir C:\verify -cleanup remove what a killed run has left
   csi-proxy-verify -list                   list the questions; needs no rights
 
+Exit codes:
+  0  the zip is written, and nothing in it failed
+  1  there is no zip, something is left behind, or the run was interrupted
+  2  the command line is wrong, or -yes is missing; nothing was changed
+  3  the zip is written, and has questions or cases that failed
+
 Flags:
 `
 
-func (o *options) parse(args []string, stderr io.Writer) error {
+func (o *options) parse(args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("csi-proxy-verify", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		fmt.Fprint(stderr, usage)
-		flags.PrintDefaults()
-	}
+	flags.SetOutput(io.Discard) // the caller prints the error, without the help text
+	flags.Usage = func() {}
 	var only, disks, share, user, passwordFile, portal string
 	flags.StringVar(&o.machine.Dir, "dir", "", "`folder` on NTFS for virtual disks, files and the zip; 4 GB must be free")
 	flags.BoolVar(&o.yes, "yes", false, "change this machine as announced")
@@ -60,23 +64,42 @@ func (o *options) parse(args []string, stderr io.Writer) error {
 	flags.StringVar(&user, "user", "", "`user` of -share, such as DOMAIN\\user")
 	flags.StringVar(&passwordFile, "password-file", "", "`file` with the password of -user")
 	flags.StringVar(&portal, "portal", "", "register this iSCSI `portal`, such as 10.0.0.10:3260, for the iSCSI questions")
-	flags.BoolVar(&o.machine.Names, "names", false, "keep names, serial numbers and bytes of control codes in the recording; without it they are hashed or left out")
-	flags.StringVar(&o.out, "out", "", "zip `file` to write; by default in -dir")
+	flags.BoolVar(&o.machine.Names, "names", false, "keep names, serial numbers and bytes of control codes in the recorded calls; without it they are hashed or left out")
+	flags.StringVar(&o.out, "out", "", "zip `file` to write, which must not exist; by default in -dir")
 	flags.BoolVar(&o.version, "version", false, "print the version")
-	if err := flags.Parse(args); err != nil {
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(stdout, usage)
+		flags.SetOutput(stdout)
+		flags.PrintDefaults()
 		return err
+	case err != nil:
+		return fmt.Errorf("%w; see -help", err)
 	}
 	o.machine.Program = version.String()
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is not a flag; see -help", flags.Arg(0))
 	}
 	if o.list || o.version {
-		return nil
+		return alone(flags)
+	}
+	if o.asJSON {
+		return errors.New("-json is for -list; add it, or leave -json out")
 	}
 	if o.machine.Dir == "" {
 		return errors.New(`name a folder for disks and files: -dir C:\verify; see -help`)
 	}
 	return errors.Join(o.setOnly(only), o.setDisks(disks), o.setShare(share, user, passwordFile), o.setPortal(portal))
+}
+
+// alone fails if -list or -version has company that it would ignore.
+func alone(flags *flag.FlagSet) (err error) {
+	flags.Visit(func(f *flag.Flag) {
+		if !slices.Contains([]string{"list", "json", "version"}, f.Name) {
+			err = fmt.Errorf("-list and -version take no -%s; leave it out", f.Name)
+		}
+	})
+	return err
 }
 
 func (o *options) setOnly(text string) error {
@@ -112,6 +135,9 @@ func (o *options) setDisks(text string) error {
 
 func (o *options) setShare(remote, user, passwordFile string) error {
 	if remote == "" {
+		if user != "" || passwordFile != "" {
+			return errors.New("-user and -password-file are for -share; name the share, or leave them out")
+		}
 		return nil
 	}
 	share, err := unc.Parse("-share", remote)

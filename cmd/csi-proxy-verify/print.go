@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/question"
 )
 
@@ -32,9 +34,27 @@ func (o *options) printPlan(w io.Writer) {
 	if o.machine.Names {
 		fmt.Fprintln(w, "The zip has names and serial numbers of this machine, and no passwords.")
 	} else {
-		fmt.Fprintln(w, "The zip has no names and no serial numbers of this machine except hashed ones, and no passwords.")
+		fmt.Fprintln(w, "The zip has no passwords. The recorded calls in it have names and serial numbers of this machine only as hashes.")
 	}
+	fmt.Fprintln(w, "The answers and the report are not hashed: they show models of disks, access lists with SIDs, paths in the folder, the share and the portal.")
 	fmt.Fprintln(w)
+}
+
+// printSummary names what has failed, so that it is seen after an hour of output.
+func printSummary(w io.Writer, doc answer.Document) {
+	for _, a := range doc.Answers {
+		if a.Status == answer.Failed {
+			fmt.Fprintf(w, "Failed: %s: %s\n", a.ID, a.Reason)
+		}
+	}
+	for _, c := range doc.Cases {
+		if c.Outcome == trial.Failed {
+			fmt.Fprintf(w, "Failed: %s/%s: %s\n", c.Suite, c.Name, c.Reason)
+		}
+	}
+	fmt.Fprintf(w, "%d questions answered, %d failed, %d not asked. %d cases passed, %d failed, %d skipped.\n",
+		doc.Count(answer.Answered), doc.Count(answer.Failed), doc.Count(answer.NotAsked),
+		doc.CountCases(trial.Passed), doc.CountCases(trial.Failed), doc.CountCases(trial.Skipped))
 }
 
 // asked is the number of questions that the program asks.

@@ -4,15 +4,18 @@ package wine
 
 import (
 	"archive/zip"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/machines"
@@ -22,6 +25,9 @@ import (
 )
 
 var update = flag.Bool("update", false, "keep the answers of this Wine in test/machines")
+
+// exitFindings is how csi-proxy-verify ends if questions or cases failed.
+const exitFindings = 3
 
 // TestVerify runs csi-proxy-verify.exe on the disks of the rig: first a run that is killed, then one that
 // removes what is left and goes to its end. Its answers must be those that test/machines has for this
@@ -55,8 +61,11 @@ func TestVerify(t *testing.T) {
 
 	began := time.Now()
 	output, err := p.Run(t.Context(), `C:\csi-proxy-verify.exe`, args...)
-	if err != nil {
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != exitFindings) {
 		t.Fatalf("%v\n%s", err, output)
+	}
+	if doc := read(t, p.Path(`C:\field.zip`)); (err != nil) != (doc.Count(answer.Failed)+doc.CountCases(trial.Failed) > 0) {
+		t.Errorf("it ends with %v, after %d questions and %d cases that failed", err, doc.Count(answer.Failed), doc.CountCases(trial.Failed))
 	}
 	t.Logf("took %s:\n%s", time.Since(began), output)
 	if !strings.Contains(output, "Removed: folder run-") {
@@ -99,6 +108,9 @@ func interrupt(t *testing.T, p *prefix.Prefix, args []string) {
 	}
 	if a, ok := doc.Find("Q-cluster-sizes"); !ok || a.Status != answer.NotAsked {
 		t.Errorf("after the interrupt: %+v", a)
+	}
+	if err := os.Remove(p.Path(`C:\field.zip`)); err != nil { // a run replaces no zip
+		t.Fatal(err)
 	}
 }
 
