@@ -142,12 +142,14 @@ DRIVER_TESTS := ./original ./ported ./unmodified
 test-drivers: build ## Run released CSI drivers against the emulated node, under Wine, and rewrite docs/drivers.md
 	$(GO_DRIVERS) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS) -update
 
-# What csi-proxy-verify.exe has written on a machine. NAME is optional.
-ZIP  ?=
-NAME ?=
+# What csi-proxy-verify.exe has written on a machine. NAME is optional. REPLACE=1 replaces a machine.
+ZIP     ?=
+NAME    ?=
+REPLACE ?=
 .PHONY: machine
 machine: ## Add the answers of a machine, ZIP=field.zip, to test/machines and the pages that show them
-	$(GO) run ./hack/machines $(if $(NAME),-name '$(NAME)') '$(ZIP)'
+	@[ -n '$(ZIP)' ] || { echo "name the zip of csi-proxy-verify: make machine ZIP=field.zip [NAME=name] [REPLACE=1]" >&2; exit 2; }
+	$(GO) run ./hack/machines $(if $(NAME),-name '$(NAME)') $(if $(REPLACE),-replace) '$(ZIP)'
 
 # The files that only a build for Windows has, in the three modules. test/wine/systemcalls is built only with
 # copies of other packages.

@@ -17,10 +17,12 @@ import (
 )
 
 func main() {
-	name := flag.String("name", "", "`name` of the machine; by default its system and build")
+	var o machines.Options
+	flag.StringVar(&o.Name, "name", "", "`name` of the machine; by default its system and build")
+	flag.BoolVar(&o.Replace, "replace", false, "replace a machine that is there; its notes stay")
 	root := flag.String("root", ".", "root `directory` of the repository")
 	flag.Usage = func() {
-		fmt.Fprint(flag.CommandLine.Output(), "Add the answers of a machine to test/machines.\n\nUsage:\n  go run ./hack/machines [-name NAME] FIELD.zip\n\n")
+		fmt.Fprint(flag.CommandLine.Output(), "Add the answers of a machine to test/machines.\n\nUsage:\n  go run ./hack/machines [-name NAME] [-replace] FIELD.zip\n\n")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -28,15 +30,15 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(os.Stdout, *root, flag.Arg(0), *name); err != nil {
+	if err := run(os.Stdout, *root, flag.Arg(0), o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, root, zipFile, name string) error {
+func run(w io.Writer, root, zipFile string, o machines.Options) error {
 	dir := filepath.Join(root, machines.Directory)
-	name, leftOut, err := machines.Add(dir, zipFile, name)
+	name, leftOut, err := machines.Add(dir, zipFile, o)
 	if err != nil {
 		return err
 	}

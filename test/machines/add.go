@@ -2,8 +2,12 @@ package machines
 
 import (
 	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -11,12 +15,15 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 )
 
 // Limits of what is taken from a zip.
 const (
 	maxAnswers   = 16 << 20
 	maxRecording = 8 << 20
+	maxPlain     = 256 << 20 // of a recording that is not compressed
+	maxName      = 48
 )
 
 // recordings are the files that are kept beside the answers, if they are not too large.
@@ -24,12 +31,20 @@ var recordings = []string{"calls.jsonl.gz", "calls.1.jsonl.gz"}
 
 var machineName = regexp.MustCompile(`^[a-z0-9]+([.-][a-z0-9]+)*$`)
 
-// Add adds the machine of a zip of csi-proxy-verify to a directory, or replaces its answers. Without
-// a name it goes by its system and build. It returns the name, and what was left out.
-func Add(dir, zipFile, name string) (_ string, leftOut []string, err error) {
+// Options say how a machine is added.
+type Options struct {
+	// Name is the name of the machine; if it is empty, its system and build.
+	Name string
+	// Replace replaces the answers and the recordings of a machine that is there. Its notes stay.
+	Replace bool
+}
+
+// Add adds the machine of a zip of csi-proxy-verify to a directory. It returns the name of the machine,
+// and what was left out.
+func Add(dir, zipFile string, o Options) (name string, leftOut []string, err error) {
 	archive, err := zip.OpenReader(zipFile)
 	if err != nil {
-		return "", nil, fmt.Errorf("open %s: %w", zipFile, err)
+		return "", nil, fmt.Errorf("open the zip: %w", err)
 	}
 	defer archive.Close()
 	content, err := member(&archive.Reader, answersFile, maxAnswers)
@@ -40,11 +55,11 @@ func Add(dir, zipFile, name string) (_ string, leftOut []string, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", zipFile, err)
 	}
-	if name == "" {
+	if name = o.Name; name == "" {
 		name = nameOf(doc.Machine)
 	}
-	if !machineName.MatchString(name) {
-		return "", nil, fmt.Errorf("%q is not a name for a machine; use small letters, digits, hyphens and points", name)
+	if err := admit(dir, name, doc.Machine.Kind, o.Replace); err != nil {
+		return "", nil, err
 	}
 	files := map[string][]byte{answersFile: content}
 	for _, recording := range recordings {
@@ -52,6 +67,9 @@ func Add(dir, zipFile, name string) (_ string, leftOut []string, err error) {
 			continue // a short run has one file
 		}
 		content, err := member(&archive.Reader, recording, maxRecording)
+		if err == nil {
+			err = checkRecording(content)
+		}
 		if err != nil {
 			leftOut = append(leftOut, fmt.Sprintf("%s: %v", recording, err))
 			continue
@@ -62,12 +80,59 @@ func Add(dir, zipFile, name string) (_ string, leftOut []string, err error) {
 	if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // as git makes directories
 		return "", nil, err
 	}
+	for _, recording := range recordings { // those of an earlier run do not belong to these answers
+		if err := os.Remove(filepath.Join(target, recording)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", nil, err
+		}
+	}
 	for file, content := range files {
 		if err := os.WriteFile(filepath.Join(target, file), content, 0o644); err != nil {
 			return "", nil, err
 		}
 	}
 	return name, leftOut, nil
+}
+
+// admit checks that a machine may have a name. Nothing from outside replaces the emulator, which the
+// others are compared with.
+func admit(dir, name string, kind answer.Kind, replace bool) error {
+	switch {
+	case kind == answer.Emulator:
+		return errors.New("the zip says that its machine is the emulator; to update that, run: go test ./test/machines -update")
+	case len(name) > maxName || !machineName.MatchString(name):
+		return fmt.Errorf("%q is not a name for a machine; use up to %d small letters, digits, hyphens and points", name, maxName)
+	case name == emulator:
+		return fmt.Errorf("%s is the name of the emulator; name the machine with -name", name)
+	}
+	old, err := load(dir, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case old.Answers.Machine.Kind != kind:
+		return fmt.Errorf("machine %s is of kind %s, and that of the zip of kind %s; give it another name with -name", name, old.Answers.Machine.Kind, kind)
+	case !replace:
+		return fmt.Errorf("machine %s exists already; replace it with -replace, or give this one another name with -name", name)
+	}
+	return nil
+}
+
+// checkRecording fails unless the content is a compressed recording.
+func checkRecording(content []byte) error {
+	plain, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	defer plain.Close()
+	limited := &io.LimitedReader{R: plain, N: maxPlain}
+	if _, err := record.Read(limited); err != nil {
+		return err
+	}
+	if limited.N == 0 {
+		return fmt.Errorf("the recording has %d bytes or more", maxPlain)
+	}
+	return nil
 }
 
 // member reads a file of an archive.
@@ -100,5 +165,6 @@ func nameOf(m answer.Machine) string {
 	if m.Container {
 		name += " hostprocess"
 	}
-	return strings.Trim(regexp.MustCompile(`[^a-z0-9.]+`).ReplaceAllString(name, "-"), "-.")
+	name = strings.Trim(regexp.MustCompile(`[^a-z0-9]*[^a-z0-9.]+[^a-z0-9]*|\.{2,}`).ReplaceAllString(name, "-"), "-.")
+	return strings.TrimRight(name[:min(len(name), maxName)], "-.")
 }

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/question"
@@ -195,7 +196,18 @@ func rowsOf(list []Machine, id string) (rows []row) {
 	return rows
 }
 
-// cell makes a text safe for a cell of a table.
+// cell makes a text safe for a cell of a table. It comes from a machine that no one here controls: it
+// must not become a link, an image, code or HTML.
 func cell(text string) string {
-	return strings.NewReplacer("|", `\|`, `\`, `\\`, "\n", " ", "<", "&lt;", "*", `\*`, "_", `\_`).Replace(text)
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	return cellEscapes.Replace(text)
 }
+
+// cellEscapes also breaks what GitHub makes a link of without brackets.
+var cellEscapes = strings.NewReplacer("|", `\|`, `\`, `\\`, "<", "&lt;", "*", `\*`, "_", `\_`,
+	"[", `\[`, "]", `\]`, "`", "\\`", "~", `\~`, "&", "&amp;", "://", `:\//`, "www.", `www\.`, "WWW.", `WWW\.`)

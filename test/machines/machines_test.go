@@ -129,8 +129,8 @@ func TestAdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	field := zipFile(t, map[string]string{"answers.json": string(content), "calls.jsonl.gz": "calls", "../../evil": "x"})
-	name, leftOut, err := machines.Add(dir, field, "")
+	field := zipFile(t, map[string]string{"answers.json": string(content), "calls.jsonl.gz": recording(t), "../../evil": "x"})
+	name, leftOut, err := machines.Add(dir, field, machines.Options{})
 	if err != nil || name != "windows-server-2022-20348" {
 		t.Fatalf("added as %q, %v", name, err)
 	}
@@ -162,14 +162,93 @@ func TestAdd_Refuses(t *testing.T) {
 		"read answers":           {"answers.json": "{"},
 		"is not a question":      {"answers.json": `{"format":1,"machine":{"kind":"windows"},"answers":[{"id":"Q-nothing","status":"answered"}]}`},
 		"the format is 2":        {"answers.json": `{"format":2}`},
+		"is the emulator":        {"answers.json": `{"format":1,"machine":{"kind":"emulator","system":"x"}}`},
+		"name of the emulator":   {"answers.json": `{"format":1,"machine":{"kind":"windows","system":"Emulator"}}`},
 		"not a name":             {"answers.json": `{"format":1,"machine":{"kind":"windows","system":"?"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := machines.Add(t.TempDir(), zipFile(t, files), "")
+			_, _, err := machines.Add(t.TempDir(), zipFile(t, files), machines.Options{})
 			if err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, want one with %q", err, name)
 			}
 		})
+	}
+}
+
+// recording is one as csi-proxy-verify writes it.
+func recording(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile("wine-10.0/calls.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// TestAdd_Again: a machine is replaced on demand only, by one of its kind, with its recordings.
+func TestAdd_Again(t *testing.T) {
+	dir, calls := t.TempDir(), recording(t)
+	answers := func(kind string) string {
+		return `{"format":1,"machine":{"kind":"` + kind + `","system":"Windows Server 2022"}}`
+	}
+	field := zipFile(t, map[string]string{"answers.json": answers("windows"), "calls.jsonl.gz": calls, "calls.1.jsonl.gz": calls})
+	name, leftOut, err := machines.Add(dir, field, machines.Options{})
+	if err != nil || len(leftOut) > 0 {
+		t.Fatalf("%v, left out: %q", err, leftOut)
+	}
+	notes := filepath.Join(dir, name, "notes.json")
+	if err := os.WriteFile(notes, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := machines.Add(dir, field, machines.Options{}); err == nil || !strings.Contains(err.Error(), "-replace") {
+		t.Errorf("without Replace: %v", err)
+	}
+	wine := zipFile(t, map[string]string{"answers.json": answers("wine")})
+	if _, _, err := machines.Add(dir, wine, machines.Options{Replace: true}); err == nil || !strings.Contains(err.Error(), "of kind wine") {
+		t.Errorf("with another kind: %v", err)
+	}
+	field = zipFile(t, map[string]string{"answers.json": answers("windows"), "calls.jsonl.gz": calls[:len(calls)/2], "calls.1.jsonl.gz": "calls"})
+	if _, leftOut, err = machines.Add(dir, field, machines.Options{Replace: true}); err != nil || len(leftOut) != 2 {
+		t.Errorf("recordings that are none: %v, left out: %q", err, leftOut)
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, name))
+	if err != nil || len(entries) != 2 || entries[0].Name() != "answers.json" || entries[1].Name() != "notes.json" {
+		t.Errorf("the files are %v, %v, want the answers and the notes", entries, err)
+	}
+}
+
+// TestAdd_Name: a name is short, and part of no path.
+func TestAdd_Name(t *testing.T) {
+	for system, want := range map[string]string{
+		"../.. Server": "server", "a..b - c.": "a-b-c", "Wine 11.16": "wine-11.16", strings.Repeat("long name ", 99): "long-name-long-name-long-name-long-name-long-nam",
+	} {
+		content, err := answer.Document{Format: answer.Format, Machine: answer.Machine{Kind: answer.Wine, System: system}}.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _, err := machines.Add(t.TempDir(), zipFile(t, map[string]string{"answers.json": string(content)}), machines.Options{})
+		if err != nil || name != want {
+			t.Errorf("%.20q is added as %q, %v, want %q", system, name, err, want)
+		}
+	}
+}
+
+// TestTable_Hostile: a text of a machine stays text in its cell, and a difference is shown without a note.
+func TestTable_Hostile(t *testing.T) {
+	const evil = "[x](javascript:y) ![x](http://evil) `|` <b> \\| a\r\nb www.evil &#91;"
+	facts := func(value string) []answer.Answer {
+		return []answer.Answer{{ID: "Q-case", Status: answer.Answered, Facts: []answer.Fact{{Name: "another case", Value: value}}}}
+	}
+	table := machines.Table([]machines.Machine{
+		{Name: "emulator", Answers: answer.Document{Machine: answer.Machine{Kind: answer.Emulator}, Answers: facts("ok")}},
+		{Name: "evil", Answers: answer.Document{Machine: answer.Machine{Kind: answer.Windows, System: evil}, Answers: facts("no")}},
+	})
+	const want = "| [evil](../test/machines/evil) | \\[x\\](javascript:y) !\\[x\\](http:\\//evil) \\`\\|\\` &lt;b> \\\\\\| a  b www\\.evil &amp;#91; |"
+	if !strings.Contains(table, want) {
+		t.Errorf("the table is\n%s\nwant in it\n%s", table, want)
+	}
+	if !strings.HasSuffix(table, "| Q-case |\n") {
+		t.Errorf("a difference is not shown:\n%s", table)
 	}
 }
 

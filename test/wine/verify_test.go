@@ -163,7 +163,7 @@ func compare(t *testing.T, field string) {
 	name := strings.ReplaceAll(strings.ToLower(got.Machine.System), " ", "-")
 	dir := filepath.Join(root(t), machines.Directory)
 	if *update {
-		if _, _, err := machines.Add(dir, field, name); err != nil {
+		if _, _, err := machines.Add(dir, field, machines.Options{Name: name, Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := machines.Pages(root(t), true); err != nil {
