@@ -209,7 +209,7 @@ func TestAdd_Again(t *testing.T) {
 	}
 	field = zipFile(t, map[string]string{"answers.json": answers("windows"), "calls.jsonl.gz": calls[:len(calls)/2], "calls.1.jsonl.gz": "calls"})
 	if _, leftOut, err = machines.Add(dir, field, machines.Options{Replace: true}); err != nil || len(leftOut) != 2 {
-		t.Errorf("recordings that are none: %v, left out: %q", err, leftOut)
+		t.Errorf("files without recordings: %v, left out: %q", err, leftOut)
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, name))
 	if err != nil || len(entries) != 2 || entries[0].Name() != "answers.json" || entries[1].Name() != "notes.json" {

@@ -163,3 +163,71 @@ func (detached) Write(context.Context, int64, []byte) error  { return errors.Err
 func (detached) Attach(context.Context, bool) error          { return errors.ErrUnsupported }
 func (detached) Grow(context.Context, int64) (string, error) { return "", errors.ErrUnsupported }
 func (detached) Detach(context.Context) error                { return fs.ErrNotExist }
+
+// TestRun_KeepsOthers asks a machine whose users have mapped the share and registered a portal. They keep
+// both, and the mapping also if the machine does not tell what is mapped.
+func TestRun_KeepsOthers(t *testing.T) {
+	for _, fault := range []string{"", "SMBMapping"} {
+		t.Run("fails: "+fault, func(t *testing.T) {
+			site, node := newSite(t)
+			request := win.SMBMappingRequest{Remote: site.Share.Remote, User: site.Share.User, Password: site.Share.Password}
+			if err := node.CreateSMBMapping(t.Context(), request); err != nil {
+				t.Fatal(err)
+			}
+			if err := node.AddSendTargetPortal(t.Context(), *site.Portal); err != nil {
+				t.Fatal(err)
+			}
+			if fault != "" {
+				if _, err := node.Inject(winsim.Fault{Call: fault, Error: 1722}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			doc, err := verify.Run(t.Context(), site, verify.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for id, want := range map[string]string{"Q-smb-parameters": "mapped already", "Q-iscsi-refresh": "registered already"} {
+				if a := find(t, doc, id); a.Status != answer.NotAsked || !strings.Contains(a.Reason, want) {
+					t.Errorf("%+v", a)
+				}
+			}
+			if mappings := node.SMBMappingInfos(); len(mappings) != 1 {
+				t.Errorf("the mappings are %v, want that of a user", mappings)
+			}
+			if portals, err := node.ReportSendTargetPortals(t.Context()); err != nil || len(portals) != 1 {
+				t.Errorf("the portals are %v, %v, want that of a user", portals, err)
+			}
+		})
+	}
+}
+
+// TestRun_KeepsDeadPortal asks a machine on which a portal without a target is registered.
+func TestRun_KeepsDeadPortal(t *testing.T) {
+	site, node := newSite(t)
+	machine := &deadPortal{Machine: node}
+	site.Machine = machine
+	doc, err := verify.Run(t.Context(), site, verify.Options{Only: []string{"Q-iscsi-dead-portal"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := find(t, doc, "Q-iscsi-dead-portal"); a.Status != answer.NotAsked || machine.removed {
+		t.Errorf("%+v; it was removed: %t", a, machine.removed)
+	}
+}
+
+type deadPortal struct {
+	win.Machine
+	removed bool
+}
+
+var dead = win.SendTargetPortal{Portal: win.TargetPortal{Address: "127.0.0.1", Port: 9}}
+
+func (d *deadPortal) ReportSendTargetPortals(ctx context.Context) ([]win.SendTargetPortal, error) {
+	portals, err := d.Machine.ReportSendTargetPortals(ctx)
+	return append(portals, dead), err
+}
+
+func (d *deadPortal) RemoveSendTargetPortal(ctx context.Context, p win.SendTargetPortal) error {
+	d.removed = d.removed || p.Portal == dead.Portal
+	return d.Machine.RemoveSendTargetPortal(ctx, p)
+}
