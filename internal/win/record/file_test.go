@@ -120,6 +120,52 @@ func TestRecorder_Lost(t *testing.T) {
 	}
 }
 
+// short is a writer with a limit, as a disk that is full.
+type short struct {
+	bytes.Buffer
+	room int
+}
+
+func (s *short) Write(b []byte) (int, error) {
+	n, _ := s.Buffer.Write(b[:min(len(b), s.room)])
+	s.room -= n
+	if n < len(b) {
+		return n, errors.New("disk full")
+	}
+	return n, nil
+}
+
+// TestRecorder_Short: a disk that is full within a line, and again within the note about it, costs only the
+// lines that did not fit.
+func TestRecorder_Short(t *testing.T) {
+	const plenty = 1 << 20
+	var length int
+	for room := 0; room == 0 || room <= length+2; room++ {
+		out := &short{room: plenty}
+		r := New(t.Context(), machine{conductor: &planter{}}, out, Options{})
+		call := func() { _, _ = r.Machine().VolumeIDs(t.Context()) }
+		before := out.Len()
+		call()
+		length = out.Len() - before
+		out.room = room
+		call()
+		out.room = 20 // for a part of the note
+		call()
+		if got, err := Read(bytes.NewReader(out.Bytes())); err != nil || len(got.Calls) < 1 {
+			t.Fatalf("room %d, before there is space: %v", room, err)
+		}
+		out.room = plenty
+		call()
+		recording, err := Read(out)
+		if err != nil {
+			t.Fatalf("room %d: %v", room, err)
+		}
+		if calls := uint64(len(recording.Calls)); calls < 2 || calls+recording.Lost < 4 || recording.Truncated {
+			t.Errorf("room %d: %d calls, %d lost, truncated %t", room, calls, recording.Lost, recording.Truncated)
+		}
+	}
+}
+
 func TestRecorder_Full(t *testing.T) {
 	var (
 		out    bytes.Buffer

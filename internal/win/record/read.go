@@ -22,9 +22,12 @@ type Recording struct {
 	Raw         []Raw
 	Lost        uint64 // lines that could not be written
 	Truncated   bool   // the last line is incomplete, as after a crash
+
+	damage error // of a line, until a note explains it
 }
 
-// Read reads a recording. It refuses one of a newer format. An incomplete last line is left out.
+// Read reads a recording. It refuses one of a newer format. It leaves out an incomplete last line, and
+// incomplete lines before a note that lines were lost, as a full disk leaves them.
 func Read(r io.Reader) (*Recording, error) {
 	var recording Recording
 	scanner := bufio.NewScanner(r)
@@ -35,21 +38,29 @@ func Read(r io.Reader) (*Recording, error) {
 		var l line
 		err := json.Unmarshal(text, &l)
 		switch {
+		case len(text) == 0: // the end of a line that was complete but for that
 		case err != nil && !whole:
 			recording.Truncated = true
 		case err != nil:
-			return nil, fmt.Errorf("line %d is not a line of a recording: %w", number, err)
+			recording.damage = cmp.Or(recording.damage, fmt.Errorf("line %d is not a line of a recording: %w", number, err))
+			if number == 1 {
+				return nil, recording.damage
+			}
 		case number == 1:
-			err = recording.start(l.Header)
+			if err := recording.start(l.Header); err != nil {
+				return nil, err
+			}
 		default:
-			recording.add(l)
-		}
-		if err != nil && !recording.Truncated {
-			return nil, err
+			if err := recording.add(l); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, fmt.Errorf("read the recording: %w", err)
+	}
+	if recording.damage != nil {
+		recording.Truncated = true
 	}
 	if recording.Header.Version == 0 {
 		return nil, errNoHeader
@@ -72,7 +83,12 @@ func (r *Recording) start(h *Header) error {
 	return nil
 }
 
-func (r *Recording) add(l line) {
+// add adds a line. Only a note about lost lines may follow a damaged one.
+func (r *Recording) add(l line) error {
+	if r.damage != nil && l.Lost == nil {
+		return r.damage
+	}
+	r.damage = nil
 	switch {
 	case l.Call != nil:
 		r.Calls = append(r.Calls, *l.Call)
@@ -83,6 +99,7 @@ func (r *Recording) add(l line) {
 	case l.Lost != nil:
 		r.Lost += l.Lost.Lines
 	}
+	return nil
 }
 
 // wholeLines is bufio.ScanLines that keeps the end of the line, which an incomplete one lacks.

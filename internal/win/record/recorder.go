@@ -56,6 +56,7 @@ type Recorder struct {
 	lost    uint64
 	reason  string // of the loss
 	failed  bool
+	torn    bool // the last line of the file is incomplete
 	closing bool
 	again   sync.WaitGroup // descriptions for another file
 }
@@ -242,7 +243,7 @@ func (r *Recorder) exchange(l line) bool {
 		r.lose(err)
 		return false
 	}
-	r.out, r.size = out, 0
+	r.out, r.size, r.torn = out, 0, false
 	r.writeHeader(true)
 	if r.closing || l.Description != nil {
 		return true
@@ -255,10 +256,17 @@ func (r *Recorder) exchange(l line) bool {
 	return true
 }
 
-// put writes bytes to the file. r.mu is held.
+// put writes a line to the file. After an incomplete one, as a full disk leaves it, it first ends that
+// line. r.mu is held.
 func (r *Recorder) put(text []byte) bool {
+	if r.torn {
+		text = append([]byte{'\n'}, text...)
+	}
 	n, err := r.out.Write(text)
 	r.size += int64(n)
+	if n > 0 {
+		r.torn = n < len(text)
+	}
 	if err != nil {
 		r.reason = err.Error()
 		r.fail(err)
