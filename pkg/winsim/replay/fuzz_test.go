@@ -37,6 +37,8 @@ func FuzzCompare(f *testing.F) {
 	f.Add(true, lines[2])
 	f.Add(false, []byte(`{"machine":{"Disks":[{"Device":"\\\\?\\x","Geometry":{"Value":{"Size":1048576,"BytesPerSector":512}}}],"Volumes":[{"ID":"\\\\?\\Volume{0c51a9e0-0000-0000-0000-100000000000}\\","Paths":{"Value":["C:\\","C:\\m\\"]}}]}}`+"\n"+
 		`{"call":{"seq":1,"method":"FileInfo","in":{"path":{"Base":"C:\\x"}},"out":{"Directory":true}}}`+"\n"))
+	f.Add(true, []byte(`{"call":{"seq":48,"method":"Now","start_us":1,"took_us":1}}`+"\n"))
+	f.Add(true, []byte(`{"call":{"seq":48,"method":"Sleep","in":{"d":1},"start_us":1,"took_us":1}}`+"\n"))
 	// The description of a whole node makes inputs too long for the fuzzer, so it is not part of them.
 	f.Fuzz(func(t *testing.T, whole bool, text []byte) {
 		if whole {
