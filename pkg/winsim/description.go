@@ -337,11 +337,39 @@ func (s *described) services() (services []Service) {
 	return services
 }
 
-// AttachDescribed attaches a disk like the one that a recording describes. Only package replay of this
-// module can use it.
-func (n *Node) AttachDescribed(d record.Disk) error {
-	model := (&described{}).disk(d)
+// AttachDescribed attaches a disk like the one that a recording describes, with its volumes. If the node has
+// or had a disk with the same id, the disk has that one's content: it is the same disk, or a copy. Only
+// package replay of this module can use it.
+func (n *Node) AttachDescribed(d record.Disk, volumes []record.Volume) error {
+	model := (&described{Description: record.Description{Volumes: volumes}}).disk(d)
 	model.Number = d.Number.Value.Number
-	_, err := n.AttachDisk(model)
+	n.lock()
+	defer n.mu.Unlock()
+	_, err := n.attach("attach disk", model, func(made *disk) {
+		if original := n.originalOf(made); original != nil {
+			made.copyFrom(original)
+			return
+		}
+		for _, v := range volumes {
+			for _, p := range made.table.partitions {
+				if p.volume != nil && p.volume.guid == normalGUID(string(v.ID)) && p.volume.fileSystem() != nil {
+					p.volume.fileSystem().label, p.volume.fileSystem().rootAccess = v.FileSystem.Value.Label, v.RootAccess.Value
+				}
+			}
+		}
+	})
 	return err
+}
+
+// originalOf returns a disk with the id of another one, the same hardware first. n.mu is held.
+func (n *Node) originalOf(d *disk) (original *disk) {
+	for _, other := range n.allDisks() {
+		if !other.table.sameID(d.table) || other.size > d.size || other.sector != d.sector {
+			continue
+		}
+		if original == nil || other.descriptor.Serial == d.descriptor.Serial || original.descriptor.Serial != d.descriptor.Serial && other.number < original.number {
+			original = other
+		}
+	}
+	return original
 }

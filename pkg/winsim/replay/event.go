@@ -104,8 +104,16 @@ func (p *planner) add(after uint64, what string, do func() error) {
 	p.events = append(p.events, event{after, what, do})
 }
 
-// listed finds disks that have come or gone since the last list.
+// listed finds disks that have gone or come since the last list, in this order: one that comes back gets its
+// number and address again.
 func (p *planner) listed(i int, devices []win.Device) {
+	for _, device := range slices.Sorted(maps.Keys(p.disks)) {
+		if d := p.disks[device]; !slices.Contains(devices, device) {
+			delete(p.disks, device)
+			gone := p.before(i, max(p.listedAt, p.answered[device]))
+			p.add(gone, fmt.Sprintf("disk %d, %s, was detached", d.Number.Value.Number, device), func() error { return p.node.DetachDisk(d.Number.Value.Number) })
+		}
+	}
 	for _, device := range devices {
 		if _, known := p.disks[device]; known {
 			continue
@@ -115,14 +123,8 @@ func (p *planner) listed(i int, devices []win.Device) {
 			continue // the recording does not tell enough, or a login brings it
 		}
 		p.disks[device], p.answered[device] = d, i
-		p.add(p.before(i, p.listedAt), fmt.Sprintf("disk %d, %s, was attached", d.Number.Value.Number, device), func() error { return p.node.AttachDescribed(d) })
-	}
-	for _, device := range slices.Sorted(maps.Keys(p.disks)) {
-		if d := p.disks[device]; !slices.Contains(devices, device) {
-			delete(p.disks, device)
-			gone := p.before(i, max(p.listedAt, p.answered[device]))
-			p.add(gone, fmt.Sprintf("disk %d, %s, was detached", d.Number.Value.Number, device), func() error { return p.node.DetachDisk(d.Number.Value.Number) })
-		}
+		volumes := describeVolumes(d, p.calls[i:])
+		p.add(p.before(i, p.listedAt), fmt.Sprintf("disk %d, %s, was attached", d.Number.Value.Number, device), func() error { return p.node.AttachDescribed(d, volumes) })
 	}
 }
 
@@ -172,6 +174,78 @@ func describe(device win.Device, calls []record.Call) record.Disk {
 		}
 	}
 	return d
+}
+
+// describeVolumes collects the first answers about the volumes of a disk.
+func describeVolumes(d record.Disk, calls []record.Call) (volumes []record.Volume) {
+	found := map[win.VolumeID]*record.Volume{}
+	changed := map[win.VolumeID]bool{}
+	for _, c := range calls {
+		var in struct {
+			ID win.VolumeID
+			D  win.Device
+		}
+		if c.Error != nil || len(c.In) == 0 || json.Unmarshal(c.In, &in) != nil {
+			continue
+		}
+		if id, ok := win.VolumeOf(string(in.D)); ok && in.ID == "" {
+			in.ID = id
+		}
+		if in.ID == "" || changed[in.ID] {
+			continue
+		}
+		v := found[in.ID]
+		if v == nil {
+			missing := &record.Failure{Kind: "not recorded"}
+			v = &record.Volume{ID: in.ID}
+			v.Number.Error, v.Extents.Error, v.FileSystem.Error = missing, missing, missing
+			v.Space.Error, v.NTFS.Error, v.RootAccess.Error = missing, missing, missing
+			found[in.ID] = v
+		}
+		changed[in.ID] = answer(v, c)
+	}
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		v := *found[id]
+		if v.Extents.Error != nil && v.Number.Error == nil {
+			v.Extents = extentOf(d, v.Number.Value)
+		}
+		if e := v.Extents.Value; len(e) == 1 && e[0].Disk == d.Number.Value.Number {
+			volumes = append(volumes, v)
+		}
+	}
+	return volumes
+}
+
+// answer takes an answer about a volume. It reports whether the call changes the volume: from there on, what
+// it has is the host's.
+func answer(v *record.Volume, c record.Call) (changes bool) {
+	switch c.Method {
+	case "DeviceNumber":
+		first(&v.Number, c)
+	case "VolumeExtents":
+		first(&v.Extents, c)
+	case "FileSystem":
+		first(&v.FileSystem, c)
+	case "VolumeSpace":
+		first(&v.Space, c)
+	case "NTFSVolumeData":
+		first(&v.NTFS, c)
+	case "RootSecurity":
+		first(&v.RootAccess, c)
+	case "Format", "FormatLegacy", "SetVolumeLabel", "SetRootSecurity", "ExtendVolume":
+		return true
+	}
+	return false
+}
+
+// extentOf returns where the volume with a device number is on a disk.
+func extentOf(d record.Disk, number win.DeviceNumber) (extents record.Answer[[]win.Extent]) {
+	for _, p := range d.Layout.Value.Partitions {
+		if number.Number == d.Number.Value.Number && p.Number == number.Partition {
+			extents.Value = []win.Extent{{Disk: number.Number, Offset: p.Offset, Length: p.Length}}
+		}
+	}
+	return extents
 }
 
 // first takes an answer if it is the first.

@@ -9,6 +9,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
+	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/replay"
 )
@@ -54,5 +55,57 @@ func TestCompare_Events(t *testing.T) {
 				t.Errorf("%s: no note about %s:\n%s", name, want, notes)
 			}
 		}
+	}
+}
+
+// TestCompare_DiskWithData: a disk that comes while calls are recorded has volumes: it is a copy of another one,
+// it was there before, or the machine has never had it.
+func TestCompare_DiskWithData(t *testing.T) {
+	withData := winsim.Disk{
+		Number: 9, Size: 3 * winsim.GiB, Serial: "DATA", Layout: winsim.LayoutGPT, SCSI: &winsim.SCSI{Port: 1, LUN: 7}, Online: true,
+		Partitions: []winsim.Partition{{Volume: &winsim.Volume{FileSystem: winsim.NTFS, Used: 100 * winsim.MiB}}},
+	}
+	for name, event := range map[string]func(*winsim.Node){
+		"copy": func(n *winsim.Node) { _ = must(n.CloneDisk(1, winsim.Disk{Serial: "COPY"})) },
+		"again": func(n *winsim.Node) {
+			if err := n.DetachDisk(1); err != nil {
+				t.Fatal(err)
+			}
+			_ = must(n.ReattachDisk(1))
+		},
+		"other": func(n *winsim.Node) { _ = must(n.AttachDisk(withData)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := winsim.Default()
+			model.Storage = winsim.Storage{}
+			node := must(winsim.New(model))
+			text := recorded(t, node, record.Options{}, func(m win.Machine) {
+				inspector := must(wholenode.NewOn(m, wholenode.WorkingDirs(`C:\var\lib\kubelet`)))
+				disks := must(disk.New(diskapi.NewOn(m)))
+				_ = must(inspector.Describe(t.Context()))
+				life(t.Context(), t, m)
+				event(node)
+				_ = must(disks.Rescan(t.Context(), &disk.RescanRequest{}))
+				_ = must(inspector.Describe(t.Context()))
+				for _, d := range node.Disks() {
+					if _, err := disks.SetDiskState(t.Context(), &disk.SetDiskStateRequest{DiskNumber: d.Number, IsOnline: true}); d.Number > 0 && err != nil {
+						t.Logf("disk %d: %v", d.Number, err)
+					}
+				}
+				_ = must(inspector.Describe(t.Context()))
+			})
+			for _, text := range [][]byte{text, withoutSnapshot(t, text)} {
+				report, err := replay.Compare(t.Context(), bytes.NewReader(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, d := range report.Differences {
+					t.Error(d)
+				}
+				if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "was attached") || strings.Contains(notes, "but not on the emulated node") {
+					t.Errorf("notes %s", notes)
+				}
+			}
+		})
 	}
 }
