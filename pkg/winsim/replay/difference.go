@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 )
 
@@ -41,10 +42,28 @@ func (p *playback) compare(recorded, emulated record.Call) {
 			return
 		}
 		a, b = entries(recorded), entries(emulated)
+	case "DiskDevices":
+		a = p.withoutUnknown(a)
 	}
 	if !notCompared[recorded.Method] && !(p.hashed && withoutData[recorded.Method]) {
 		p.compareValues(recorded, "", a, b)
 	}
+}
+
+// withoutUnknown removes the disks that the node lacks from a list.
+func (p *playback) withoutUnknown(list json.RawMessage) json.RawMessage {
+	var devices []json.RawMessage
+	if len(p.unknown) == 0 || json.Unmarshal(list, &devices) != nil {
+		return list
+	}
+	var kept [][]byte
+	for _, text := range devices {
+		var device win.Device
+		if json.Unmarshal(text, &device) != nil || !p.unknown[device] {
+			kept = append(kept, text)
+		}
+	}
+	return slices.Concat([]byte("["), bytes.Join(kept, []byte(",")), []byte("]"))
 }
 
 // entries are the entries of a listing by name, in one list.

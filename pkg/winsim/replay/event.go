@@ -26,18 +26,22 @@ type planner struct {
 	calls  []record.Call
 	events []event
 
-	disks    map[win.Device]record.Disk // that the machine has, without those of iSCSI
-	answered map[win.Device]int         // the index of the last call that a disk has answered
-	listedAt int                        // the index of the last list
+	disks     map[win.Device]record.Disk // that the machine has, without those of iSCSI
+	answered  map[win.Device]int         // the index of the last call that a disk has answered
+	listedAt  int                        // the index of the last list
+	described map[win.Device]bool        // disks of the description
+	unknown   map[win.Device]bool        // disks that have come, of which the calls do not tell enough
 }
 
-// plan returns the events of a recording, in order.
-func plan(recording *record.Recording, node *winsim.Node, calls []record.Call) []event {
+// plan returns the events of a recording, in order, and the disks that cannot be attached.
+func plan(recording *record.Recording, node *winsim.Node, calls []record.Call) (events []event, unknown map[win.Device]bool) {
 	p := planner{
+		unknown: map[win.Device]bool{}, described: map[win.Device]bool{},
 		node: node, calls: calls,
 		disks: map[win.Device]record.Disk{}, answered: map[win.Device]int{}, listedAt: -1,
 	}
 	for _, d := range recording.Description.Disks {
+		p.described[d.Device] = true
 		if d.Number.Error == nil && d.Descriptor.Error == nil && d.Descriptor.Value.BusType != win.BusTypeISCSI {
 			p.disks[d.Device], p.answered[d.Device] = d, -1
 		}
@@ -66,7 +70,7 @@ func plan(recording *record.Recording, node *winsim.Node, calls []record.Call) [
 		}
 	}
 	slices.SortStableFunc(p.events, func(a, b event) int { return cmp.Compare(a.after, b.after) })
-	return p.events
+	return p.events, p.unknown
 }
 
 // known returns the disk that a device is, also by its number.
@@ -115,17 +119,36 @@ func (p *planner) listed(i int, devices []win.Device) {
 		}
 	}
 	for _, device := range devices {
-		if _, known := p.disks[device]; known {
+		if _, known := p.disks[device]; known || p.unknown[device] {
 			continue
 		}
 		d := describe(device, p.calls[i:])
-		if d.Number.Error != nil || d.Geometry.Error != nil || d.Descriptor.Error != nil || d.Descriptor.Value.BusType == win.BusTypeISCSI {
-			continue // the recording does not tell enough, or a login brings it
+		if d.Descriptor.Error == nil && d.Descriptor.Value.BusType == win.BusTypeISCSI {
+			continue // a login brings it
+		}
+		if d.Number.Error != nil || d.Geometry.Error != nil || d.Descriptor.Error != nil {
+			if !p.described[device] {
+				p.skip(i, d)
+			}
+			continue
 		}
 		p.disks[device], p.answered[device] = d, i
 		volumes := describeVolumes(d, p.calls[i:])
 		p.add(p.before(i, p.listedAt), fmt.Sprintf("disk %d, %s, was attached", d.Number.Value.Number, device), func() error { return p.node.AttachDescribed(d, volumes) })
 	}
+}
+
+// skip remembers a disk that has come, but whose number, kind or size no call has asked for. It may be that of
+// a target: then a login brings it.
+func (p *planner) skip(i int, d record.Disk) {
+	if slices.ContainsFunc(p.calls[:i], func(c record.Call) bool { return c.Method == "Login" && c.Error == nil }) {
+		return
+	}
+	p.unknown[d.Device] = true
+	if d.Number.Error == nil {
+		p.unknown[win.PhysicalDrive(d.Number.Value.Number)] = true
+	}
+	p.add(p.before(i, p.listedAt), fmt.Sprintf("disk %s was attached; no call asked for its number, kind and size, so calls about it are skipped", d.Device), func() error { return nil })
 }
 
 // measured finds a disk that has grown.

@@ -109,3 +109,25 @@ func TestCompare_DiskWithData(t *testing.T) {
 		})
 	}
 }
+
+// TestCompare_UnknownDisk: nothing asked for the size of a disk that has come. A note says so, and calls about it
+// are skipped.
+func TestCompare_UnknownDisk(t *testing.T) {
+	node := newNode(t, "default")
+	text := recorded(t, node, record.Options{}, func(m win.Machine) {
+		disks := must(disk.New(diskapi.NewOn(m)))
+		_ = must(disks.ListDiskLocations(t.Context(), &disk.ListDiskLocationsRequest{}))
+		_ = must(node.AttachDisk(winsim.Disk{Size: 5 * winsim.GiB}))
+		_ = must(disks.Rescan(t.Context(), &disk.RescanRequest{}))
+	})
+	report, err := replay.Compare(t.Context(), bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range report.Differences {
+		t.Error(d)
+	}
+	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "was attached; no call asked for its number, kind and size") || len(report.Skipped) == 0 {
+		t.Errorf("notes %q, skipped %v", report.Notes, report.Skipped)
+	}
+}

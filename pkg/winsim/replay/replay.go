@@ -154,7 +154,8 @@ type playback struct {
 	renamed map[string]json.RawMessage
 	offset  time.Duration // of the node's clock
 	hashed  bool
-	events  []event // that have not happened yet
+	events  []event             // that have not happened yet
+	unknown map[win.Device]bool // disks that the node lacks, because the calls do not tell enough
 	report  Report
 }
 
@@ -177,7 +178,7 @@ func newPlayback(recording *record.Recording, node *winsim.Node) *playback {
 			p.calls = append(p.calls, c)
 		}
 	}
-	p.events = plan(recording, node, p.calls)
+	p.events, p.unknown = plan(recording, node, p.calls)
 	if before := len(recording.Calls) - len(p.calls); before > 0 {
 		p.note("%d calls are from before the description of the machine; they are left out", before)
 	}
@@ -254,7 +255,15 @@ func (p *playback) make(ctx context.Context, c record.Call) error {
 			return err
 		}
 	}
-	reason, err := p.perform(ctx, c)
+	var (
+		reason string
+		err    error
+	)
+	if p.isAboutUnknown(c) {
+		reason = "the emulated node does not have the disk"
+	} else {
+		reason, err = p.perform(ctx, c)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("call %d, %s %s: %w", c.Seq, c.Method, c.In, err)
@@ -270,4 +279,10 @@ func (p *playback) make(ctx context.Context, c record.Call) error {
 	p.report.Calls++
 	p.compare(c, p.made)
 	return nil
+}
+
+// isAboutUnknown reports whether a call is about a disk that the node lacks.
+func (p *playback) isAboutUnknown(c record.Call) bool {
+	var in struct{ D win.Device }
+	return len(p.unknown) > 0 && len(c.In) > 0 && json.Unmarshal(c.In, &in) == nil && p.unknown[in.D]
 }
