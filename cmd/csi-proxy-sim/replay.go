@@ -25,8 +25,8 @@ const replayUsage = `csi-proxy-sim replay makes the calls of a recording on an e
 
 Usage: csi-proxy-sim replay [flags] FILE
 
-The file is what -record-calls of csi-proxy or csi-proxy-sim has written. The exit code is 0 without differences, 1 with
-differences, and 2 if the recording cannot be replayed.
+The file is what -record-calls of csi-proxy or csi-proxy-sim has written; it may be compressed with gzip. The exit code
+is 0 without differences, 1 with differences, and 2 if the recording cannot be replayed or no call can be compared.
 
 Flags:
 `
@@ -58,7 +58,7 @@ func runReplay(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	report, err := replay.CompareFile(ctx, set.Arg(0))
 	if err != nil {
-		fmt.Fprintf(stderr, "csi-proxy-sim: %v\n", err)
+		fmt.Fprintf(stderr, "csi-proxy-sim: %s\n", printable.Text(err.Error()))
 		return exitTrouble
 	}
 	if *format == "json" {
@@ -75,6 +75,8 @@ func runReplay(args []string, stdout, stderr io.Writer) int {
 		return exitTrouble
 	case len(report.Differences) > 0:
 		return exitDiffers
+	case report.Calls == 0:
+		return exitTrouble
 	default:
 		return exitSame
 	}
@@ -107,10 +109,11 @@ func printReport(w io.Writer, r *replay.Report, skipped bool) error {
 		}
 		p.printf("  %s%s\n    recorded: %s\n    emulated: %s\n", d.Kind, field, d.Recorded, d.Emulated)
 	}
-	if len(r.Differences) == 0 {
-		p.printf("No differences.\n")
-	} else {
+	switch {
+	case len(r.Differences) > 0:
 		p.printf("\n%d differences.\n", len(r.Differences))
+	case r.Calls > 0:
+		p.printf("No differences.\n")
 	}
 	return p.err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"os"
@@ -8,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/client"
+	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
+	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
@@ -57,6 +61,16 @@ func TestReplay(t *testing.T) {
 	}
 	differs := write("differs", strings.Replace(string(text), `"method":"UpdateDisk"`, `"method":"UpdateDisk","error":{"windows":5}`, 1))
 	newer := write("newer", strings.Replace(string(text), `"version":1`, `"version":9`, 1))
+	first, _, _ := strings.Cut(string(text), "{\"call\"")
+	none := write("none", first)
+	hostile := write("hostile", first+`{"call":{"seq":1,"method":"\u001b[2JNow"}}`+"\n")
+	var compressed strings.Builder
+	zip := gzip.NewWriter(&compressed)
+	_, _ = zip.Write(text)
+	if err := zip.Close(); err != nil {
+		t.Fatal(err)
+	}
+	zipped := write("calls.jsonl.gz", compressed.String())
 	for _, test := range []struct {
 		name       string
 		args       []string
@@ -70,6 +84,9 @@ func TestReplay(t *testing.T) {
 		{"no file", nil, 2, "", "0 files are given; pass one recording\nRun 'csi-proxy-sim replay -help' for the flags.\n"},
 		{"format", []string{"-o", "xml", same}, 2, "", `-o: "xml" is neither text nor json`},
 		{"help", []string{"-help"}, 0, "Usage: csi-proxy-sim replay [flags] FILE\n", ""},
+		{"gzip", []string{zipped}, 0, "No differences.\n", ""},
+		{"no calls", []string{none}, 2, "Note: no call was compared, because the recording has none after its description; use the node while its calls are recorded.\n", ""},
+		{"escapes", []string{hostile}, 2, "", "call 1, <U+001B>[2JNow : the seam has no such call\n"},
 		{"skipped", []string{"-skipped", same}, 0, "Compared ", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -96,7 +113,23 @@ func TestRecordCalls(t *testing.T) {
 	defer cancel()
 	o := options{preset: "default", socketDir: socketDir(t)}
 	flags := &daemon.Flags{KubeletPath: `C:\var\lib\kubelet`, StopTimeout: 5e9, Privacy: true, Record: record.Config{Path: path}}
-	if err := o.serve(ctx, flags, service.Notify{Ready: cancel}); err != nil {
+	list := func() {
+		defer cancel()
+		where := []client.Option{client.WithWait()}
+		if o.socketDir != "" {
+			where = append(where, client.WithPipePath(filepath.Join(o.socketDir, "csi-proxy-disk-v1.sock")))
+		}
+		c, err := diskclient.New(ctx, where...)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		if _, err := c.ListDiskLocations(ctx, &diskv1.ListDiskLocationsRequest{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := o.serve(ctx, flags, service.Notify{Ready: func() { go list() }}); err != nil {
 		t.Fatal(err)
 	}
 	var out strings.Builder

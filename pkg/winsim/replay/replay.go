@@ -10,6 +10,9 @@
 package replay
 
 import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,21 +85,65 @@ func Compare(ctx context.Context, r io.Reader) (*Report, error) {
 		return nil, err
 	}
 	p.decodeRaw(recording.Raw)
+	switch {
+	case p.report.Calls > 0:
+	case len(p.report.Skipped) > 0:
+		p.note("no call was compared, because all were skipped; record again, with more operations")
+	default:
+		p.note("no call was compared, because the recording has none after its description; use the node while its calls are recorded")
+	}
 	return &p.report, nil
 }
 
-// CompareFile is Compare for a file.
+// maxUnzipped is the size up to which a compressed recording is read: that of the largest file that csi-proxy
+// writes. It keeps a small file from filling the memory.
+const maxUnzipped = 2 << 30
+
+// CompareFile is Compare for a file, which may be compressed with gzip.
 func CompareFile(ctx context.Context, path string) (*Report, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	report, err := Compare(ctx, file)
+	text, err := unzipped(file, maxUnzipped)
+	if err != nil {
+		return nil, fmt.Errorf("replay %s: %w", path, err)
+	}
+	report, err := Compare(ctx, text)
 	if err != nil {
 		return nil, fmt.Errorf("replay %s: %w", path, err)
 	}
 	return report, nil
+}
+
+// unzipped returns what a file holds, decompressed if it begins as gzip does. More than most bytes are an
+// error.
+func unzipped(file io.Reader, most int64) (io.Reader, error) {
+	buffered := bufio.NewReader(file)
+	if begin, _ := buffered.Peek(2); !bytes.Equal(begin, []byte{0x1f, 0x8b}) {
+		return buffered, nil
+	}
+	text, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, err
+	}
+	return &limited{text, most}, nil
+}
+
+// limited is a reader that fails at its limit.
+type limited struct {
+	io.Reader
+
+	left int64
+}
+
+func (l *limited) Read(b []byte) (int, error) {
+	n, err := l.Reader.Read(b[:min(int64(len(b)), l.left+1)])
+	if l.left -= int64(n); l.left < 0 {
+		return 0, errors.New("it is too large; decompress it, and replay a part of it")
+	}
+	return n, err
 }
 
 // T is the part of testing.TB that Check needs.
