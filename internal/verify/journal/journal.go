@@ -62,51 +62,92 @@ func Open(dir string) (*Journal, []Entry, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open the journal %s: %w; is another csi-proxy-verify at work in this folder?", path, err)
 	}
-	left, err := read(file)
+	left, size, err := read(file)
+	if err == nil {
+		err = cut(file, size)
+	}
 	if err != nil {
 		file.Close()
 		return nil, nil, fmt.Errorf("read the journal %s: %w; look what is left in the folder, then delete the journal", path, err)
 	}
-	return &Journal{file: file, path: path, entries: left}, left, nil
+	return &Journal{file: file, path: path, entries: slices.Clone(left)}, left, nil
 }
 
-// read returns the entries of a journal, each once. A last line that was not written completely does
-// not count: what it announces was not made.
-func read(r io.Reader) ([]Entry, error) {
+// line is a line of the file: an entry is about to be made, or is gone.
+type line struct {
+	Entry
+	Gone bool `json:"gone,omitempty"`
+}
+
+// cut shortens the file to size bytes, where the next line begins.
+func cut(file *os.File, size int64) error {
+	if err := file.Truncate(size); err != nil {
+		return err
+	}
+	_, err := file.Seek(size, io.SeekStart)
+	return err
+}
+
+// read returns the entries of a journal that are not gone, each once. A last line that was not written
+// completely does not count: what it announces was not made. size is that of the lines before it.
+func read(r io.Reader) (entries []Entry, size int64, err error) {
 	content, err := io.ReadAll(io.LimitReader(r, maxJournal+1))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(content) > maxJournal {
-		return nil, fmt.Errorf("it has more than %d bytes", maxJournal)
+		return nil, 0, fmt.Errorf("it has more than %d bytes", maxJournal)
 	}
 	content = content[:bytes.LastIndexByte(content, '\n')+1]
-	var entries []Entry
 	for scanner := bufio.NewScanner(bytes.NewReader(content)); scanner.Scan(); {
-		var e Entry
+		var e line
 		if err := json.Unmarshal(scanner.Bytes(), &e); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		switch {
 		case e.Kind == Folder && !folderName.MatchString(e.Name):
-			return nil, fmt.Errorf("%q is not a folder of csi-proxy-verify", e.Name)
+			return nil, 0, fmt.Errorf("%q is not a folder of csi-proxy-verify", e.Name)
 		case !slices.Contains([]Kind{Folder, Mapping, Portal, Table}, e.Kind):
-			return nil, fmt.Errorf("%q is not a kind of entry", e.Kind)
+			return nil, 0, fmt.Errorf("%q is not a kind of entry", e.Kind)
 		}
-		if !slices.Contains(entries, e) {
-			entries = append(entries, e)
-		}
+		entries = e.apply(entries)
 	}
-	return entries, nil
+	return entries, int64(len(content)), nil
+}
+
+// apply returns the entries after the line.
+func (l line) apply(entries []Entry) []Entry {
+	switch at := slices.Index(entries, l.Entry); {
+	case l.Gone && at >= 0:
+		return slices.Delete(entries, at, at+1)
+	case !l.Gone && at < 0:
+		return append(entries, l.Entry)
+	}
+	return entries
 }
 
 // Add announces what is about to be made. It returns when that is on disk.
 func (j *Journal) Add(e Entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	line, err := json.Marshal(e)
+	return j.write(line{e, false})
+}
+
+// Remove forgets an entry that has been removed, if the journal names it: what gets its name afterwards
+// belongs to another.
+func (j *Journal) Remove(e Entry) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !slices.Contains(j.entries, e) {
+		return nil
+	}
+	return j.write(line{e, true})
+}
+
+func (j *Journal) write(l line) error {
+	text, err := json.Marshal(l)
 	if err == nil {
-		_, err = j.file.Write(append(line, '\n'))
+		_, err = j.file.Write(append(text, '\n'))
 	}
 	if err == nil {
 		err = j.file.Sync()
@@ -114,9 +155,7 @@ func (j *Journal) Add(e Entry) error {
 	if err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
-	if !slices.Contains(j.entries, e) {
-		j.entries = append(j.entries, e)
-	}
+	j.entries = l.apply(j.entries)
 	return nil
 }
 
@@ -131,10 +170,7 @@ func (j *Journal) Entries() []Entry {
 func (j *Journal) Clear() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.file.Truncate(0); err != nil {
-		return err
-	}
-	if _, err := j.file.Seek(0, io.SeekStart); err != nil {
+	if err := cut(j.file, 0); err != nil {
 		return err
 	}
 	j.entries = nil

@@ -45,6 +45,22 @@ func TestJournal(t *testing.T) {
 	if !slices.Equal(left, want) {
 		t.Errorf("the next run finds %v, want %v", left, want)
 	}
+	// It removes some of it, and is killed too.
+	for _, e := range []journal.Entry{want[1], want[1], {journal.Mapping, "unknown"}} {
+		if err := next.Remove(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want = slices.Delete(slices.Clone(want), 1, 2)
+	if got := next.Entries(); !slices.Equal(got, want) {
+		t.Errorf("it has %v left, want %v", got, want)
+	}
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if next, left = open(t, killed); !slices.Equal(left, want) {
+		t.Errorf("the run after it finds %v, want %v", left, want)
+	}
 	if err := next.Clear(); err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +109,7 @@ func TestOpen_Refuses(t *testing.T) {
 
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte(`{"kind":"folder","name":"run-1"}` + "\n"))
+	f.Add([]byte(`{"kind":"portal","name":"a:1"}` + "\n" + `{"kind":"portal","name":"a:1","gone":true}` + "\n" + `{"ki`))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if err := os.WriteFile(filepath.Join(dir, journal.FileName), content, 0o600); err != nil {

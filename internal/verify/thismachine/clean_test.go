@@ -51,7 +51,12 @@ func TestClean(t *testing.T) {
 		{Kind: journal.Table, Name: "1"}, // an empty disk
 	}
 	for range 2 { // a second time there is nothing to do
-		if err := clean(t.Context(), node, `C:\verify`, entries, func(string) {}); err != nil {
+		for _, e := range entries {
+			if err := j.Add(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := clean(t.Context(), node, `C:\verify`, j, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -72,15 +77,18 @@ func TestClean(t *testing.T) {
 	// A disk that the operator has named is not wiped without the operator.
 	before, _ := node.DiskFingerprint(0)
 	said := ""
-	err = clean(t.Context(), node, `C:\verify`, []journal.Entry{{Kind: journal.Table, Name: "0"}}, func(text string) { said += text })
+	if err := j.Add(journal.Entry{Kind: journal.Table, Name: "0"}); err != nil {
+		t.Fatal(err)
+	}
+	err = clean(t.Context(), node, `C:\verify`, j, func(text string) { said += text })
 	if after, _ := node.DiskFingerprint(0); err != nil || !strings.Contains(said, "Clear-Disk -Number 0") || after != before {
 		t.Errorf("a disk with a table: %v, %q", err, said)
 	}
 }
 
-// TestFinish removes the mapping and the portal that a run has made. It keeps those that were there
+// TestClean_KeepsOthers removes the mapping and the portal that a run has made. It keeps those that were there
 // before, although the run has tried to make them again.
-func TestFinish(t *testing.T) {
+func TestClean_KeepsOthers(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +120,22 @@ func TestFinish(t *testing.T) {
 	if got := j.Entries(); !slices.Equal(got, want) {
 		t.Errorf("the journal names %v, want %v", got, want)
 	}
-	if err := finish(t.Context(), node, `C:\verify`, j); err != nil {
+	// A portal that cannot be removed stays in the journal. What was removed does not.
+	fault, err := node.Inject(winsim.Fault{Call: "ReportSendTargetPortals", Error: 1722})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := clean(t.Context(), node, `C:\verify`, j, func(string) {}); err == nil || !strings.Contains(err.Error(), ours.String()+" is left") {
+		t.Errorf("a portal that cannot be removed: %v", err)
+	}
+	if got := j.Entries(); !slices.Equal(got, want[1:]) {
+		t.Errorf("the journal names %v, want %v", got, want[1:])
+	}
+	fault.Remove()
+	if err := clean(t.Context(), node, `C:\verify`, j, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := node.SMBMapping(t.Context(), `\\files\data`); err != nil {
@@ -127,9 +150,9 @@ func TestFinish(t *testing.T) {
 	}
 }
 
-// TestFinish_NoService ends a run on a machine without the service of iSCSI: nothing was registered, so
+// TestClean_NoService ends a run on a machine without the service of iSCSI: nothing was registered, so
 // nothing is left.
-func TestFinish_NoService(t *testing.T) {
+func TestClean_NoService(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +167,8 @@ func TestFinish_NoService(t *testing.T) {
 	if err := (journaled{node, j}).AddSendTargetPortal(t.Context(), win.TargetPortal{Address: "10.0.0.10", Port: 3260}); err == nil {
 		t.Error("a portal was registered on a machine that does not tell its portals")
 	}
-	if err := finish(t.Context(), node, `C:\verify`, j); err != nil {
+	defer j.Close()
+	if err := clean(t.Context(), node, `D:\scratch`, j, func(string) {}); err != nil {
 		t.Errorf("something is said to be left: %v", err)
 	}
 }

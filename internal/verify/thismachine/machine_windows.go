@@ -133,15 +133,11 @@ func Clean(ctx context.Context, dir string, say func(string)) error {
 
 // sweep opens the journal and removes what it names.
 func sweep(ctx context.Context, dir string, say func(string)) (*journal.Journal, error) {
-	j, left, err := journal.Open(dir)
+	j, _, err := journal.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	err = clean(ctx, local.Machine(), dir, left, say)
-	if err == nil {
-		err = j.Clear()
-	}
-	if err != nil {
+	if err := clean(ctx, local.Machine(), dir, j, say); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove what the last run has left: %w", err), j.Close())
 	}
 	return j, nil
@@ -163,7 +159,7 @@ func (m *Machine) Keep() error {
 // Close removes everything that the run has made. What it cannot remove stays in the journal.
 func (m *Machine) Close(ctx context.Context) error {
 	err := m.Keep()
-	return errors.Join(err, finish(ctx, local.Machine(), m.config.Dir, m.journal))
+	return errors.Join(err, clean(ctx, local.Machine(), m.config.Dir, m.journal, func(string) {}), m.journal.Close())
 }
 
 // detachAll detaches the virtual disks in a folder. Those of a killed process are detached already,

@@ -31,28 +31,24 @@ type Config struct {
 	Names bool
 }
 
-// clean removes what the entries of a journal name. It tries all of them.
-func clean(ctx context.Context, m win.Machine, dir string, entries []journal.Entry, say func(string)) error {
+// clean removes what a journal names, and nothing else: a mapping or a portal that was there before the
+// run is not in it. It tries all entries. What it cannot remove stays in the journal.
+func clean(ctx context.Context, m win.Machine, dir string, j *journal.Journal, say func(string)) error {
 	var problems []error
-	for _, e := range entries {
-		switch err := cleanEntry(ctx, m, dir, e, say); {
-		case err != nil:
+	for _, e := range j.Entries() {
+		if err := cleanEntry(ctx, m, dir, e, say); err != nil {
 			problems = append(problems, fmt.Errorf("%s is left: %w", e, err))
-		case e.Kind != journal.Table:
+			continue
+		}
+		if e.Kind != journal.Table {
 			say(fmt.Sprintf("Removed: %s", e))
 		}
+		problems = append(problems, j.Remove(e))
 	}
-	return errors.Join(problems...)
-}
-
-// finish removes what the journal of a run names, and nothing else: a mapping or a portal that was there
-// before the run is not in it. What it cannot remove stays in the journal.
-func finish(ctx context.Context, m win.Machine, dir string, j *journal.Journal) error {
-	err := clean(ctx, m, dir, j.Entries(), func(string) {})
-	if err == nil {
-		err = j.Clear()
+	if err := errors.Join(problems...); err != nil {
+		return err
 	}
-	return errors.Join(err, j.Close())
+	return j.Clear()
 }
 
 func cleanEntry(ctx context.Context, m win.Machine, dir string, e journal.Entry, say func(string)) error {
@@ -121,9 +117,9 @@ func isEmpty(layout win.DriveLayout) bool {
 	return layout.Style == win.StyleRaw
 }
 
-// journaled is a machine that announces what would survive the process. What is there already belongs to
-// a user of the machine, and must not be removed after the run: it is not announced. If the machine does
-// not tell what is there, nothing is made.
+// journaled is a machine that announces what would survive the process, until it is removed. What is there
+// already belongs to a user of the machine, and must not be removed after the run: it is not announced. If
+// the machine does not tell what is there, nothing is made.
 type journaled struct {
 	win.Machine
 	journal *journal.Journal
@@ -152,4 +148,18 @@ func (j journaled) AddSendTargetPortal(ctx context.Context, portal win.TargetPor
 		}
 	}
 	return j.Machine.AddSendTargetPortal(ctx, portal)
+}
+
+func (j journaled) RemoveSMBMapping(ctx context.Context, remote string, force bool) error {
+	if err := j.Machine.RemoveSMBMapping(ctx, remote, force); err != nil {
+		return err
+	}
+	return j.journal.Remove(journal.Entry{Kind: journal.Mapping, Name: remote})
+}
+
+func (j journaled) RemoveSendTargetPortal(ctx context.Context, portal win.SendTargetPortal) error {
+	if err := j.Machine.RemoveSendTargetPortal(ctx, portal); err != nil {
+		return err
+	}
+	return j.journal.Remove(journal.Entry{Kind: journal.Portal, Name: portal.Portal.String()})
 }
