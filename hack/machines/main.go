@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/machines"
 )
 
@@ -56,7 +57,7 @@ func run(w io.Writer, root, zipFile string, o machines.Options) error {
 		return err
 	}
 	for _, problem := range machines.Check(list) {
-		fmt.Fprintln(w, "To do:", problem)
+		fmt.Fprintln(w, "To do:", printable.Text(problem)) // it quotes the zip
 	}
 	return nil
 }

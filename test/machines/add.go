@@ -113,7 +113,7 @@ func admit(dir, name string, kind answer.Kind, replace bool) error {
 	case old.Answers.Machine.Kind != kind:
 		return fmt.Errorf("machine %s is of kind %s, and that of the zip of kind %s; give it another name with -name", name, old.Answers.Machine.Kind, kind)
 	case !replace:
-		return fmt.Errorf("machine %s exists already; replace it with -replace, or give this one another name with -name", name)
+		return fmt.Errorf("machine %s exists already; replace it with -replace (make: REPLACE=1), or give this one another name with -name (NAME=name)", name)
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func admit(dir, name string, kind answer.Kind, replace bool) error {
 func checkRecording(content []byte) error {
 	plain, err := gzip.NewReader(bytes.NewReader(content))
 	if err != nil {
-		return err
+		return fmt.Errorf("it is not compressed by gzip: %w", err)
 	}
 	defer plain.Close()
 	limited := &io.LimitedReader{R: plain, N: maxPlain}
