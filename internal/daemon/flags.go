@@ -149,5 +149,11 @@ func (f *Flags) Check() error {
 		return fmt.Errorf("-record-calls-max-size: %d is not a size from 1 to %d MiB", f.recordSize, mostRecorded)
 	}
 	f.Record.MaxBytes = int64(f.recordSize) << 20
+	if f.Record.Path == "" && f.Record.Hash {
+		return errors.New("-record-calls-hash-names: no calls are recorded; also set -record-calls")
+	}
+	if f.Record.Path == "" && f.Record.MaxBytes != record.DefaultMaxBytes {
+		return errors.New("-record-calls-max-size: no calls are recorded; also set -record-calls")
+	}
 	return nil
 }

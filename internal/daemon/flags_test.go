@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"flag"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,5 +30,29 @@ func TestFlags_Directories(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestFlags_Record: a flag about recorded calls is refused if none are recorded.
+func TestFlags_Record(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "<nil>"},
+		{[]string{"-record-calls=calls.jsonl", "-record-calls-hash-names", "-record-calls-max-size=1"}, "<nil>"},
+		{[]string{"-record-calls-hash-names"}, "-record-calls-hash-names: no calls are recorded; also set -record-calls"},
+		{[]string{"-record-calls-max-size=1"}, "-record-calls-max-size: no calls are recorded; also set -record-calls"},
+		{[]string{"-record-calls-hash-names=false", "-record-calls-max-size=64"}, "<nil>"},
+	} {
+		var flags daemon.Flags
+		set := flag.NewFlagSet("record", flag.ContinueOnError)
+		flags.Register(set)
+		if err := set.Parse(c.args); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(flags.Check()); got != c.want {
+			t.Errorf("%q: %s, want %s", c.args, got, c.want)
+		}
 	}
 }
