@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -19,10 +20,12 @@ type File struct {
 	file *os.File
 }
 
-// Open begins a recording in a file. The file of an earlier recording gets the suffix .1.
+// Open begins a recording in a file. The file of an earlier recording gets the suffix .1. It refuses a limit
+// that the description nearly reaches: each file would fill up at once.
 func Open(ctx context.Context, m win.Machine, path string, o Options) (*File, error) {
 	f := &File{Recorder: newRecorder(m, o), path: path}
-	f.limit /= 2                                                   // for each of two files
+	most := f.limit
+	f.limit = math.MaxInt64                                        // the description fits first, and is measured then
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // the file itself is private
 		return nil, fmt.Errorf("create the directory of the recording: %w", err)
 	}
@@ -32,6 +35,12 @@ func Open(ctx context.Context, m win.Machine, path string, o Options) (*File, er
 	}
 	f.out, f.next = out, f.exchangeFile
 	f.begin(ctx, false)
+	if f.size > most/4 {
+		_ = f.Close()
+		_ = os.Remove(path)
+		return nil, fmt.Errorf("the description of the machine has %d bytes, more than a quarter of the limit of %d bytes, so there is little room for calls; raise the limit", f.size, most)
+	}
+	f.limit = most / 2 // for each of two files
 	return f, nil
 }
 

@@ -88,6 +88,21 @@ func TestOpen_Failed(t *testing.T) {
 	}
 }
 
+// TestOpen_SmallLimit: files that the description fills would rotate at every call.
+func TestOpen_SmallLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls.jsonl")
+	f, err := Open(t.Context(), machine{conductor: &planter{}}, path, Options{MaxBytes: 4 << 10})
+	if err == nil {
+		_ = f.Close()
+	}
+	if err == nil || !strings.HasSuffix(err.Error(), "raise the limit") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file is still there")
+	}
+}
+
 // flaky is a writer that fails for some writes.
 type flaky struct {
 	bytes.Buffer
