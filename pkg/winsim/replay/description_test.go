@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/replay"
@@ -91,5 +92,36 @@ func TestCompare_Machine(t *testing.T) {
 		for _, d := range report.Differences {
 			t.Error(d)
 		}
+	}
+}
+
+// TestCompare_Servers: a recording without the emulator's own state tells of a server that refuses a password,
+// and of a portal and its targets.
+func TestCompare_Servers(t *testing.T) {
+	text := withoutSnapshot(t, recorded(t, newNode(t, "default"), record.Options{}, func(m win.Machine) {
+		err := m.CreateSMBMapping(t.Context(), win.SMBMappingRequest{Remote: `\\files\data`, User: "csi", Password: win.NewSecret("wrong")})
+		if winerr.CodeOf(err) != winerr.LogonFailure {
+			t.Errorf("map with a wrong password: %v", err)
+		}
+		if err := m.AddSendTargetPortal(t.Context(), win.TargetPortal{Address: "10.0.0.10", Port: 3260}); err != nil {
+			t.Error(err)
+		}
+		targets := must(m.ReportTargets(t.Context()))
+		if len(targets) == 0 {
+			t.Error("there are no targets")
+		}
+		for _, target := range targets {
+			_ = must(m.ReportTargetPortals(t.Context(), target))
+		}
+	}))
+	report, err := replay.Compare(t.Context(), bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Calls < 4 || len(report.Notes) > 0 {
+		t.Errorf("%d calls were compared, notes %q", report.Calls, report.Notes)
+	}
+	for _, d := range report.Differences {
+		t.Error(d)
 	}
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // learn adds to a model what a description does not have, but the calls tell: files, from the first call
-// about each, and servers, from the mappings that succeeded.
+// about each, servers, from the mappings that prove them, and portals and targets, from their discovery.
 func learn(model *winsim.Model, d *record.Description, calls []record.Call) {
 	l := learner{model: model, open: map[int]string{}, seen: map[string]bool{}, drives: map[win.VolumeID]string{}}
 	for _, v := range d.Volumes {
@@ -26,11 +27,14 @@ func learn(model *winsim.Model, d *record.Description, calls []record.Call) {
 		l.seen[winpath.Fold(f.Path)] = true
 	}
 	for _, c := range calls {
-		if c.Method == "CreateSMBMapping" {
+		switch c.Method {
+		case "CreateSMBMapping":
 			l.mapping(c)
-			continue
+		case "AddSendTargetPortal", "ReportTargets", "ReportTargetPortals":
+			l.discovery(c)
+		default:
+			l.file(c)
 		}
-		l.file(c)
 	}
 	slices.SortStableFunc(model.Files, func(a, b winsim.File) int { return len(a.Path) - len(b.Path) })
 }
@@ -156,10 +160,64 @@ func (l *learner) add(first bool, f winsim.File) {
 	}
 }
 
-// mapping learns that a server, a share and a user exist.
+// discovery learns portals and targets. It does not learn what a target holds.
+func (l *learner) discovery(c record.Call) {
+	if c.Error != nil {
+		return
+	}
+	switch c.Method {
+	case "AddSendTargetPortal":
+		var in struct{ Portal win.TargetPortal }
+		if json.Unmarshal(c.In, &in) == nil {
+			l.portal(in.Portal)
+		}
+	case "ReportTargets":
+		var names []string
+		_ = json.Unmarshal(c.Out, &names) // without a list there is none
+		for _, name := range names {
+			l.target(name)
+		}
+	case "ReportTargetPortals":
+		var (
+			in      struct{ Target string }
+			portals []win.TargetPortal
+		)
+		if json.Unmarshal(c.In, &in) != nil || json.Unmarshal(c.Out, &portals) != nil {
+			return
+		}
+		t := l.target(in.Target)
+		for _, p := range portals {
+			l.portal(p)
+			if !slices.Contains(t.Portals, p.String()) {
+				t.Portals = append(t.Portals, p.String())
+			}
+		}
+	}
+}
+
+func (l *learner) portal(p win.TargetPortal) {
+	known := &l.model.ISCSI.Portals
+	if !slices.ContainsFunc(*known, func(k winsim.ISCSIPortal) bool { return k.Address == p.Address && k.Port == p.Port }) {
+		*known = append(*known, winsim.ISCSIPortal{Address: p.Address, Port: p.Port})
+	}
+}
+
+// target returns the target of the model with a name.
+func (l *learner) target(name string) *winsim.ISCSITarget {
+	known := &l.model.ISCSI.Targets
+	at := slices.IndexFunc(*known, func(t winsim.ISCSITarget) bool { return strings.EqualFold(t.IQN, name) })
+	if at < 0 {
+		at = len(*known)
+		*known = append(*known, winsim.ISCSITarget{IQN: name})
+	}
+	return &(*known)[at]
+}
+
+// mapping learns that a server and a user exist, and a share unless the password was wrong.
 func (l *learner) mapping(c record.Call) {
 	var in struct{ Request win.SMBMappingRequest }
-	if c.Error != nil || json.Unmarshal(c.In, &in) != nil {
+	refused := c.Error != nil && c.Error.Windows == uint32(winerr.LogonFailure)
+	if c.Error != nil && !refused || json.Unmarshal(c.In, &in) != nil {
 		return
 	}
 	server, share, _ := strings.Cut(strings.TrimPrefix(in.Request.Remote, `\\`), `\`)
@@ -169,7 +227,7 @@ func (l *learner) mapping(c record.Call) {
 		l.model.SMBServers = append(l.model.SMBServers, winsim.SMBServer{Name: server, Guest: true})
 	}
 	s := &l.model.SMBServers[at]
-	if !slices.ContainsFunc(s.Shares, func(known winsim.SMBShare) bool { return winpath.Equal(known.Name, share) }) {
+	if !refused && !slices.ContainsFunc(s.Shares, func(known winsim.SMBShare) bool { return winpath.Equal(known.Name, share) }) {
 		s.Shares = append(s.Shares, winsim.SMBShare{Name: share})
 	}
 	if user := in.Request.User; user != "" && !slices.ContainsFunc(s.Accounts, func(a winsim.SMBAccount) bool { return winpath.Equal(a.User, user) }) {
