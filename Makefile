@@ -20,6 +20,8 @@ FUZZJOBS  ?= 2
 SOAKTIME  ?= 60s
 ATTACKTIME ?= 5s
 SEED      ?= 1
+# SHUFFLE=on runs tests in another order each time, as CI does. The go command keeps no results of such runs.
+SHUFFLE   ?= off
 
 # The programs in cmd: those for Windows nodes, and those that also run here.
 WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim csi-proxy-verify
@@ -70,6 +72,8 @@ RACE = $(eval RACE := $(shell $(GO) test -race -c -o /dev/null errors 2>/dev/nul
 SWEEPS         := TestCrash|TestHostilePaths|TestWaysOut|TestFaults_BlankDisk|TestFaults_UsedDisk|TestFaults_SuspectDisk|TestHeal_Sweep|TestWords
 SWEEP_PACKAGES  = $(sort $(dir $(shell $(GREP_TESTS) -lE '^func ($(SWEEPS))\b' .)))
 
+ORDER := $(if $(filter-out off,$(SHUFFLE)),-shuffle=$(SHUFFLE))
+
 .PHONY: help
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,13 +106,13 @@ run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-h
 .PHONY: test
 test: ## Run all tests, and compile all tests for Windows
 	@[ -n "$(RACE)" ] || echo >&2 "NOTE: testing without the race detector, which needs a working C compiler."
-	$(GO) test $(RACE) -shuffle=on -timeout=20m -skip '^($(SWEEPS))$$' $(PACKAGES)
-	[ -z "$(SWEEPS)" ] || $(GO) test -shuffle=on -run '^($(SWEEPS))$$' $(SWEEP_PACKAGES)
-	$(GO_TOOLS) test $(RACE) -shuffle=on $(OUR_TOOLS)
-	$(GO_MANIFESTS) test -shuffle=on ./...
-	$(GO_DRIVERS) test $(RACE) -shuffle=on ./...
+	$(GO) test $(RACE) $(ORDER) -timeout=20m -skip '^($(SWEEPS))$$' $(PACKAGES)
+	[ -z "$(SWEEPS)" ] || $(GO) test $(ORDER) -timeout=20m -run '^($(SWEEPS))$$' $(SWEEP_PACKAGES)
+	$(GO_TOOLS) test $(RACE) $(ORDER) $(OUR_TOOLS)
+	$(GO_MANIFESTS) test $(ORDER) ./...
+	$(GO_DRIVERS) test $(RACE) $(ORDER) ./...
 	$(GO_DRIVERS) vet -tags=drivers,wine ./...
-	$(GO_EXAMPLES) test $(RACE) -shuffle=on ./csi-node-plugin/...
+	$(GO_EXAMPLES) test $(RACE) $(ORDER) ./csi-node-plugin/...
 	$(GO_EXAMPLES) test -count=1 ./manuals # the go command does not notice changes of the manuals
 	GOOS=windows $(GO) vet -trimpath -tags=wine $(PACKAGES)
 	GOOS=windows $(GO_EXAMPLES) vet -trimpath ./...

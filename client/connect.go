@@ -138,7 +138,7 @@ func (s *settings) await(ctx context.Context) error {
 			return err
 		}
 		// A probe that ctx cut short says less than the one before.
-		if last == nil || ctx.Err() == nil {
+		if last == nil || !over(ctx) {
 			last = err
 		}
 		select {
@@ -148,6 +148,13 @@ func (s *settings) await(ctx context.Context) error {
 		case <-s.after(pollInterval):
 		}
 	}
+}
+
+// over reports whether ctx is done. Its deadline counts by itself: a dialer keeps it with a timer of its
+// own, which can be the first to fire.
+func over(ctx context.Context) bool {
+	deadline, limited := ctx.Deadline()
+	return ctx.Err() != nil || limited && !time.Now().Before(deadline)
 }
 
 // probe connects to the endpoint and closes the connection.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -28,7 +27,7 @@ func TestProcess_Control(t *testing.T) {
 		if err := s.cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 		defer cancel()
 		conn, err := client.Connect(ctx, "sim", apiversion.NewVersionOrPanic("v1"), client.WithWait(), client.WithPipePath(address))
 		if err != nil {

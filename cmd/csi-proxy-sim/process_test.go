@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/kubernetes-csi/csi-proxy/client"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
@@ -61,15 +63,23 @@ func (s *sim) exit() (code int, output string) {
 	return s.cmd.ProcessState.ExitCode(), s.output.String()
 }
 
+// timeLimit is far longer than anything here takes, even on a busy machine.
+const timeLimit = 2 * time.Minute
+
+// connect waits until the simulator answers. A socket takes connections before the others exist; when one
+// answers, all do.
 func connect(t testing.TB, dir string) *fsv1.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	c, err := fsv1.New(ctx, client.WithWait(), client.WithPipePath(filepath.Join(dir, "csi-proxy-filesystem-v1.sock")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	if _, err := c.IsSymlink(ctx, &filesystemv1.IsSymlinkRequest{Path: `C:\var\lib\kubelet`}, grpc.WaitForReady(true)); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -95,7 +105,7 @@ func TestProcess_KilledAndRestarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	connect(t, dir) // waits until it serves
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(timeLimit); ; {
 		response, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`})
 		if err == nil && response.Exists {
 			break
@@ -245,7 +255,7 @@ func TestProcess_Metrics(t *testing.T) {
 	if _, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet`}); err != nil {
 		t.Error(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; { // the other endpoints may still be on their way
+	for deadline := time.Now().Add(timeLimit); ; { // the other endpoints may still be on their way
 		if code, _ := get(t, address, "/readyz"); code == http.StatusOK {
 			break
 		}
