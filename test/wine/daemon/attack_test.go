@@ -84,11 +84,11 @@ func attacked(t *testing.T, number int, begin func() *process) (h hit) {
 	return h
 }
 
-// askNew makes a call on a connection of its own.
+// askNew makes a call on a connection of its own, which it has to get while the attack goes on.
 func askNew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, timeLimit)
+	ctx, cancel := context.WithTimeout(ctx, attackTime/2)
 	defer cancel()
-	c, err := fsv1.New(ctx)
+	c, err := fsv1.New(ctx, client.WithWait())
 	if err != nil {
 		return err
 	}

@@ -147,7 +147,7 @@ func (s *server) measureStart(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	p := s.begin(t)
-	if err := ask(t.Context(), connect(t)); err != nil {
+	if err := ask(t.Context(), connect(t), patiently); err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
 	s.note("Process", "start-ms", float64(time.Since(began).Microseconds())/1e3)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
@@ -138,7 +139,7 @@ func wantServing(t *testing.T, e grpcapi.Endpoint) {
 	}
 	defer conn.Close()
 	for _, service := range []string{"", e.ServiceName()} {
-		answer, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{Service: service})
+		answer, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{Service: service}, patiently)
 		if err != nil || answer.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 			t.Errorf("%s: the health of %q is %v, %v", e.Name(), service, answer, err)
 		}
@@ -181,11 +182,15 @@ func connect(t *testing.T) *fsv1.Client {
 	return c
 }
 
+// patiently is for calls to a server that runs: on a busy machine all instances of its pipe can be taken for
+// longer than a client waits otherwise.
+var patiently = grpc.WaitForReady(true)
+
 // ask makes a call, which must not take for ever.
-func ask(ctx context.Context, c *fsv1.Client) error {
+func ask(ctx context.Context, c *fsv1.Client, options ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
-	_, err := c.PathExists(ctx, &filesystemv1.PathExistsRequest{Path: kubelet})
+	_, err := c.PathExists(ctx, &filesystemv1.PathExistsRequest{Path: kubelet}, options...)
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/kubernetes-csi/csi-proxy/client"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 )
@@ -126,7 +127,7 @@ func playVictim(file string) {
 	ctx := context.Background()
 	var connections []*callers
 	for range victimConnections {
-		c, err := fsv1.New(ctx)
+		c, err := fsv1.New(ctx, client.WithWait())
 		if err != nil {
 			panic(err)
 		}
@@ -150,7 +151,7 @@ func TestLoad_ClientKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ask(t.Context(), c); err != nil {
+	if err := ask(t.Context(), c, patiently); err != nil {
 		t.Fatal(err)
 	}
 	_, before := daemon.handles()

@@ -137,12 +137,12 @@ func TestResources_Cycles(t *testing.T) {
 		for range parallel {
 			workers.Go(func() {
 				for range n / parallel {
-					c, err := fsv1.New(t.Context())
+					c, err := fsv1.New(t.Context(), client.WithWait())
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					if err := ask(t.Context(), c); err != nil {
+					if err := ask(t.Context(), c, patiently); err != nil {
 						t.Error(err)
 					}
 					_ = c.Close() // it never fails
@@ -198,7 +198,7 @@ func TestResources_Budgets(t *testing.T) {
 		began := time.Now()
 		p := launch(t, *program)
 		awaitPipe(fsv1.GroupName, fsv1.Version)
-		if err := ask(t.Context(), connect(t)); err != nil {
+		if err := ask(t.Context(), connect(t), patiently); err != nil {
 			t.Fatal(err)
 		}
 		starts = append(starts, time.Since(began))

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/mgr"
 
+	"github.com/kubernetes-csi/csi-proxy/client"
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
 	systemclient "github.com/kubernetes-csi/csi-proxy/client/groups/system/v1alpha1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/hosttest"
@@ -53,7 +54,7 @@ func (kind playedService) Execute(_ []string, requests <-chan svc.ChangeRequest,
 // Wine does not know dependencies.
 func TestConformance_System(t *testing.T) {
 	start(t, "-allowed-services=*")
-	c, err := systemclient.New(t.Context())
+	c, err := systemclient.New(t.Context(), client.WithWait())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func TestConformance_System(t *testing.T) {
 
 func TestSystem_BIOSSerialNumber(t *testing.T) {
 	start(t)
-	c, err := systemclient.New(t.Context())
+	c, err := systemclient.New(t.Context(), client.WithWait())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"github.com/Microsoft/go-winio"
 
@@ -18,8 +19,15 @@ func NewPath() string {
 	return fmt.Sprintf(`\\.\pipe\csi-proxy-test-%d-%d`, os.Getpid(), pipes.Add(1))
 }
 
+// dialTimeout is the time for an instance of a pipe to become free. On a busy machine go-winio's two seconds
+// are not enough.
+const dialTimeout = 10 * time.Second
+
 // Dial connects to a pipe.
-func Dial(path string) (net.Conn, error) { return winio.DialPipe(path, nil) }
+func Dial(path string) (net.Conn, error) {
+	timeout := dialTimeout
+	return winio.DialPipe(path, &timeout)
+}
 
 // NamedPipes are the named pipes of Windows.
 func NamedPipes() Kind {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -74,7 +75,7 @@ func do(ctx context.Context, text string) (string, error) {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.Invoke(ctx, "/"+name, request, response); err != nil {
+	if err := conn.Invoke(ctx, "/"+name, request, response, grpc.WaitForReady(true)); err != nil {
 		return "", err
 	}
 	answer, err := protojson.Marshal(response)
