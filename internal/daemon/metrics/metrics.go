@@ -59,10 +59,7 @@ type Metrics struct {
 	inFlight        *prometheus.GaugeVec
 	methods         sync.Map // of *method, by the full name
 
-	connections      *prometheus.GaugeVec
-	connectionsEnded *prometheus.CounterVec
-	processesMu      sync.Mutex
-	processes        map[string]bool
+	connections connections
 
 	windowsCalls        *prometheus.CounterVec
 	windowsCallDuration *prometheus.HistogramVec
@@ -91,16 +88,8 @@ func New(cfg Config) *Metrics {
 			Namespace: namespace, Name: "requests_in_flight",
 			Help: "Requests in progress.",
 		}, ofMethod),
-		connections: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "connections",
-			Help: "Open connections of clients, by the name of their process.",
-		}, []string{"process"}),
-		connectionsEnded: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "connections_ended_total",
-			Help: "Connections that were refused or ended because of a limit.",
-		}, []string{"process", "reason"}),
-		processes: map[string]bool{},
-		storage:   storage{wanted: make(chan struct{}, 1), now: time.Now, at: time.Now()},
+		connections: newConnections(),
+		storage:     storage{wanted: make(chan struct{}, 1), now: time.Now, at: time.Now()},
 		windowsCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: namespace, Name: "windows_calls_total",
 			Help: "Calls to Windows that can hang, by kind and by the error code of Windows; 0 is success.",
@@ -125,7 +114,7 @@ func New(cfg Config) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.requests, m.requestDuration, m.inFlight, m.connections, m.connectionsEnded, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, build,
+		m.requests, m.requestDuration, m.inFlight, m.connections.open, m.connections.ended, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -214,42 +203,6 @@ func (m *Metrics) RequestDone(fullName string, code codes.Code, elapsed time.Dur
 	series.inFlight.Dec()
 	series.duration.Observe(elapsed.Seconds())
 	series.answered(code).Inc()
-}
-
-// maxProcesses is the number of names of processes in the metrics. The first ones count; drivers connect
-// when they start.
-const maxProcesses = 16
-
-// process returns the name of a client's process as a label. Their number is limited, because a process
-// chooses its name.
-func (m *Metrics) process(name string) string {
-	if name == "" {
-		return "unknown"
-	}
-	m.processesMu.Lock()
-	defer m.processesMu.Unlock()
-	if !m.processes[name] {
-		if len(m.processes) >= maxProcesses {
-			return "other"
-		}
-		m.processes[name] = true
-	}
-	return name
-}
-
-// ConnectionOpened implements server.ConnectionObserver.
-func (m *Metrics) ConnectionOpened(process string) {
-	m.connections.WithLabelValues(m.process(process)).Inc()
-}
-
-// ConnectionClosed implements server.ConnectionObserver.
-func (m *Metrics) ConnectionClosed(process string) {
-	m.connections.WithLabelValues(m.process(process)).Dec()
-}
-
-// ConnectionEnded implements server.ConnectionObserver.
-func (m *Metrics) ConnectionEnded(process, reason string) {
-	m.connectionsEnded.WithLabelValues(m.process(process), reason).Inc()
 }
 
 // StaleMounts implements daemon.StaleObserver.

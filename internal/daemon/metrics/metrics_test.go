@@ -6,10 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -154,6 +156,64 @@ func TestMetrics_Processes(t *testing.T) {
 	if n := len(slices.DeleteFunc(lines, func(line string) bool { return !strings.HasPrefix(line, "csi_proxy_connections{") })); n != 17 {
 		t.Errorf("%d series, want 16 and one for the others", n)
 	}
+}
+
+// TestMetrics_ProcessesMakeRoom: names of processes that are gone make room for others, and every connection
+// is counted once.
+func TestMetrics_ProcessesMakeRoom(t *testing.T) {
+	m := newMetrics()
+	const most = 16
+	check := func(when string, want map[string]int, series int) {
+		t.Helper()
+		got := map[string]int{}
+		for _, line := range scrape(t, m) {
+			if rest, found := strings.CutPrefix(line, `csi_proxy_connections{process="`); found {
+				name, value, _ := strings.Cut(rest, `"} `)
+				n, err := strconv.Atoi(value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[name] = n
+			}
+		}
+		for name, n := range want {
+			if got[name] != n {
+				t.Errorf("%s: %s has %d connections, want %d", when, name, got[name], n)
+			}
+		}
+		if len(got) != series {
+			t.Errorf("%s: series of %v, want %d", when, slices.Sorted(maps.Keys(got)), series)
+		}
+	}
+	throwaway := func(i int) string { return fmt.Sprintf("throwaway-%d.exe", i) }
+
+	for i := range 3 * most {
+		m.ConnectionOpened(throwaway(i))
+		m.ConnectionClosed(throwaway(i))
+	}
+	m.ConnectionOpened("driver.exe")
+	check("after processes that are gone", map[string]int{"driver.exe": 1}, most)
+
+	for i := range 2 * most {
+		m.ConnectionOpened(throwaway(i))
+	}
+	for range 3 {
+		m.ConnectionOpened("late.exe")
+	}
+	check("with too many processes", map[string]int{"driver.exe": 1, "late.exe": 0, "other": most + 4}, most+1)
+	m.ConnectionClosed(throwaway(0))
+	check("when one of them is gone", map[string]int{"driver.exe": 1, "late.exe": 3, "other": most + 1}, most+1)
+	for i := 1; i < 2*most; i++ {
+		m.ConnectionClosed(throwaway(i))
+	}
+	check("when all are gone", map[string]int{"driver.exe": 1, "late.exe": 3, "other": 0}, most+1)
+
+	for _, name := range []string{"other", "unknown", ""} { // names that stand for others
+		m.ConnectionOpened(name)
+		m.ConnectionOpened(name)
+		m.ConnectionClosed(name)
+	}
+	check("with names that stand for others", map[string]int{"driver.exe": 1, "late.exe": 3, "other": 1, "unknown": 2}, most+2)
 }
 
 // TestMetrics_StaleMounts: the gauge is of the last look, the counter of all.

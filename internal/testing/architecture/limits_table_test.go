@@ -19,7 +19,7 @@ var limits = []limit{
 	{"What the server reckons for a connection", "{connectionCost:B}, until it greets {silentCost:B}; for a request {streamCost:B}, what it sends, and its answer until that is sent", "internal/daemon/server/connection.go"},
 	{"New connections of a process whose requests broke a limit", "wait {penalty}, then one per {penaltyPace}; at most {maxPenalty}", "internal/daemon/server/crowd.go"},
 	{"Log lines about connections that are ended", "one per reason and {notePeriod}", "internal/daemon/server/crowd.go"},
-	{"Names of processes in the metrics", "{maxProcesses}", "internal/daemon/metrics/metrics.go"},
+	{"Names of processes in the metrics", "{maxProcesses} with connections, and the first {maxProcesses} whose connections were ended", "internal/daemon/metrics/connections.go"},
 	{"A connection without calls", "{DefaultIdleTimeout}, then it is closed", "internal/daemon/server/server.go"},
 	{"Silence before a connection speaks HTTP/2", "{DefaultConnectionTimeout}, then it is closed", "internal/daemon/server/server.go"},
 	{"Running calls on stop", "{DefaultStopTimeout} (`-stop-timeout`), then connections are closed", "internal/daemon/server/server.go"},
