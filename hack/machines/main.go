@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -31,13 +32,13 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(os.Stdout, *root, flag.Arg(0), o); err != nil {
+	if err := run(context.Background(), os.Stdout, *root, flag.Arg(0), o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(w io.Writer, root, zipFile string, o machines.Options) error {
+func run(ctx context.Context, w io.Writer, root, zipFile string, o machines.Options) error {
 	dir := filepath.Join(root, machines.Directory)
 	name, leftOut, err := machines.Add(dir, zipFile, o)
 	if err != nil {
@@ -47,12 +48,12 @@ func run(w io.Writer, root, zipFile string, o machines.Options) error {
 	for _, text := range leftOut {
 		fmt.Fprintf(w, "Left out: %s\n", text)
 	}
-	pages, err := machines.Pages(root, true)
+	pages, err := machines.Pages(ctx, root, true)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "Wrote: %s\n", strings.Join(pages, ", "))
-	list, err := machines.Load(dir)
+	list, err := machines.Load(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,13 @@
 // Package machines holds what machines answered to csi-proxy-verify, in a directory per machine:
 //
 //	answers.json    as csi-proxy-verify wrote it
-//	notes.json      why the machine and the emulator differ, by the IDs of questions
-//	calls.jsonl.gz  the recorded calls, if there are any
+//	notes.json      why the machine and the emulator differ, by the IDs of questions, or as "call" and the
+//	                method of a recorded call
+//	calls.jsonl.gz  the recorded calls, if there are any; calls.1.jsonl.gz has those before them
 package machines
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +28,8 @@ type Machine struct {
 	Name    string
 	Answers answer.Document
 	Notes   map[string]string
+
+	Recordings []Recording
 }
 
 // The files of a machine.
@@ -37,8 +41,9 @@ const (
 // emulator is the machine that the others are compared with.
 const emulator = "emulator"
 
-// Load reads all machines in a directory: the emulator first, then Wine, then Windows.
-func Load(dir string) ([]Machine, error) {
+// Load reads all machines in a directory, and replays their recordings: the emulator first, then Wine, then
+// Windows.
+func Load(ctx context.Context, dir string) ([]Machine, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -52,6 +57,7 @@ func Load(dir string) ([]Machine, error) {
 		if err != nil {
 			return nil, err
 		}
+		m.Recordings = replayAll(ctx, filepath.Join(dir, m.Name))
 		list = append(list, m)
 	}
 	order := []answer.Kind{answer.Emulator, answer.Wine, answer.Windows}
@@ -85,8 +91,8 @@ func load(dir, name string) (Machine, error) {
 	return m, nil
 }
 
-// Check returns a sentence for each difference from the emulator that no note explains, and for each
-// note that explains nothing.
+// Check returns a sentence for each difference from the emulator that no note explains, for each note that
+// explains nothing, and for each recording that cannot be replayed.
 func Check(list []Machine) (problems []string) {
 	i := slices.IndexFunc(list, func(m Machine) bool { return m.Name == emulator })
 	if i < 0 {
@@ -101,6 +107,7 @@ func Check(list []Machine) (problems []string) {
 					"%s differs from the emulator: %s; change the emulator, or explain it in test/machines/%s/%s", m.Name, d, m.Name, notesFile))
 			}
 		}
+		problems = append(problems, checkCalls(m, differs)...)
 		for _, id := range slices.Sorted(maps.Keys(m.Notes)) {
 			if !differs[id] {
 				problems = append(problems, fmt.Sprintf("test/machines/%s/%s explains %s, which does not differ from the emulator; remove it", m.Name, notesFile, id))
@@ -113,7 +120,7 @@ func Check(list []Machine) (problems []string) {
 // Table returns the table of machines, in Markdown.
 func Table(list []Machine) string {
 	var b strings.Builder
-	b.WriteString("| Machine | System | Questions answered | Cases passed | Differs from the emulator |\n|---|---|---|---|---|\n")
+	b.WriteString("| Machine | System | Questions answered | Cases passed | Recorded calls that differ | Differs from the emulator |\n|---|---|---|---|---|---|\n")
 	for _, m := range list {
 		about := m.Answers.Machine
 		parts := []string{about.System, about.Build, about.Arch}
@@ -122,12 +129,16 @@ func Table(list []Machine) string {
 		}
 		system := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 		cases := fmt.Sprintf("%d of %d", m.Answers.CountCases("passed"), m.Answers.CountCases("passed")+m.Answers.CountCases("failed"))
+		calls := "-"
+		if all, differ := m.compared(); all > 0 {
+			calls = fmt.Sprintf("%d of %d", differ, all)
+		}
 		differs := "no"
 		if ids := differing(list, m); len(ids) > 0 {
 			differs = strings.Join(ids, ", ")
 		}
-		fmt.Fprintf(&b, "| [%s](../test/machines/%[1]s) | %s | %d of %d | %s | %s |\n",
-			m.Name, cell(system), m.Answers.Count(answer.Answered), len(question.All()), cases, differs)
+		fmt.Fprintf(&b, "| [%s](../test/machines/%[1]s) | %s | %d of %d | %s | %s | %s |\n",
+			m.Name, cell(system), m.Answers.Count(answer.Answered), len(question.All()), cases, calls, differs)
 	}
 	return b.String()
 }
@@ -165,8 +176,20 @@ from run to run.
 			fmt.Fprintf(&b, "\n## %s\n\n| ID | Machine | Answer |\n|---|---|---|\n%s", section.Title, rows.String())
 		}
 	}
+	if rows := callRows(list); rows != "" {
+		fmt.Fprintf(&b, callsHeading, rows)
+	}
 	return b.String()
 }
+
+const callsHeading = `
+## Recorded calls
+
+[Recorded calls](testing.md#recordings) that an emulated node of the same description answers otherwise.
+
+| Call | Machine | Differences |
+|---|---|---|
+%s`
 
 type row struct{ machines, text string }
 

@@ -71,7 +71,7 @@ func emulate(t *testing.T, model winsim.Model) answer.Document {
 
 // TestDifferences fails for each difference between the emulator and a machine without a note.
 func TestDifferences(t *testing.T) {
-	list, err := machines.Load(".")
+	list, err := machines.Load(t.Context(), ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestDifferences(t *testing.T) {
 
 // TestDifferences_Planted shows that a difference is found, and that a note explains it.
 func TestDifferences_Planted(t *testing.T) {
-	list, err := machines.Load(".")
+	list, err := machines.Load(t.Context(), ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestDifferences_Planted(t *testing.T) {
 
 // TestPages compares the pages with the machines.
 func TestPages(t *testing.T) {
-	outdated, err := machines.Pages(root, *update)
+	outdated, err := machines.Pages(t.Context(), root, *update)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestAdd(t *testing.T) {
 	if want := []string{"/windows-server-2022-20348/answers.json", "/windows-server-2022-20348/calls.jsonl.gz"}; !slices.Equal(files, want) {
 		t.Errorf("the files are %q, want %q", files, want)
 	}
-	list, err := machines.Load(dir)
+	list, err := machines.Load(t.Context(), dir)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}

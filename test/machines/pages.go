@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,8 +13,8 @@ const Directory = "test/machines"
 
 // Pages compares the table in docs/testing.md and the page docs/answers.md with the machines of a
 // repository. With write it writes them. outdated names the pages that were not up to date.
-func Pages(root string, write bool) (outdated []string, err error) {
-	list, err := Load(filepath.Join(root, Directory))
+func Pages(ctx context.Context, root string, write bool) (outdated []string, err error) {
+	list, err := Load(ctx, filepath.Join(root, Directory))
 	if err != nil {
 		return nil, err
 	}
