@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -220,6 +221,115 @@ func TestCrowd_HeldByStrangers(t *testing.T) {
 	}
 }
 
+// TestCrowd_HeldMeanwhile: while the server ends connections of the client that holds most, that client opens
+// others. The rest do not pay for it, and do not wait when they come back.
+func TestCrowd_HeldMeanwhile(t *testing.T) {
+	c := testCrowd(t, 1000, 8<<20)
+	var greedy, others []*connection
+	for i := range 20 {
+		conn, _, _ := c.join(t, 1, int64(i))
+		conn.received.Store(greeting)
+		greedy = append(greedy, conn)
+		other, _, _ := c.join(t, 100+i, int64(i))
+		other.call(t, true)
+		others = append(others, other)
+	}
+	c.crowd.observer = goesOn(func() { c.crowd.total.Add(1 << 20) })
+	for _, conn := range greedy {
+		c.crowd.charge(conn, 512<<10)
+	}
+	if greedy[0].ended.Load() == nil {
+		t.Error("the client that holds most keeps all its connections")
+	}
+	for i, conn := range others {
+		if conn.ended.Load() != nil {
+			t.Errorf("client %d has lost its connection: %s", i, *conn.ended.Load())
+		}
+	}
+	if c.crowd.wait(1) <= 0 {
+		t.Error("the client that holds most comes back at once")
+	}
+	c.crowd.note(others[0], reasonFull)
+	if c.crowd.wait(others[0].pid) > 0 {
+		t.Error("a client that held little has to wait")
+	}
+}
+
+// goesOn is an observer that calls a function when a connection is ended.
+type goesOn func()
+
+func (goesOn) ConnectionOpened(string)           {}
+func (goesOn) ConnectionClosed(string)           {}
+func (do goesOn) ConnectionEnded(string, string) { do() }
+
+// TestConnections_Wait: connections of a process that broke a limit wait, and are let in one by one. They are
+// not refused: a client that is refused comes back at once.
+func TestConnections_Wait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := testCrowd(t, 1024, 1<<30)
+		culprit, _, _ := c.join(t, 1, 1)
+		culprit.end(reasonArriving)
+		const number = 100
+		begin := time.Now()
+		for range number {
+			conn, loser, reason := c.join(t, 1, 1)
+			if loser != nil {
+				t.Fatalf("%v has to go: %s", loser, reason)
+			}
+			conn.greetWith(t, c)
+		}
+		for i := range number {
+			next := <-c.accepted
+			if want, got := penalty+time.Duration(i)*penaltyPace, time.Since(begin); got != want || next.conn == nil {
+				t.Errorf("connection %d is let in after %v, want %v", i, got, want)
+			}
+		}
+		if other, _, _ := c.join(t, 2, 1); c.crowd.wait(other.pid) > 0 {
+			t.Error("another process has to wait")
+		}
+	})
+}
+
+// TestConnections_WaitTooMany: the number of those that wait has a limit, and so has their time.
+func TestConnections_WaitTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := testCrowd(t, 1024, 1<<30)
+		culprit, _, _ := c.join(t, 1, 1)
+		culprit.end(reasonArriving)
+		begin := time.Now()
+		for range maxWaiting {
+			conn, _, _ := c.join(t, 1, 1)
+			conn.greetWith(t, c)
+		}
+		synctest.Wait()
+		conn, loser, reason := c.join(t, 1, 1)
+		if loser != conn || reason != reasonRefused {
+			t.Errorf("with %d that wait, %v goes: %q", maxWaiting, loser, reason)
+		}
+		for range maxWaiting {
+			<-c.accepted
+		}
+		if took := time.Since(begin); took > maxPenalty {
+			t.Errorf("the last one has waited for %v", took)
+		}
+		if _, loser, _ := c.join(t, 1, 1); loser != nil {
+			t.Error("a connection is refused when none waits any more")
+		}
+	})
+}
+
+// greetWith lets a client greet the server.
+func (c *connection) greetWith(t *testing.T, owner *connections) {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+	c.Conn = ours
+	go owner.welcome(c)
+	if _, err := theirs.Write(make([]byte, greeting)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestCrowd_HeldByWorking: if all wait for an answer and hold a little, the newest go. A call that takes long
 // is not to blame.
 func TestCrowd_HeldByWorking(t *testing.T) {
@@ -323,6 +433,44 @@ type writeFunc struct {
 func (w writeFunc) Write(b []byte) (int, error) {
 	w.written()
 	return len(b), nil
+}
+
+// TestConnection_FarTooManyArriving: a process that begins far too many requests loses the connections that
+// begin more, before gRPC looks at the headers. Its other connections stay.
+func TestConnection_FarTooManyArriving(t *testing.T) {
+	c := testCrowd(t, 1024, 1<<30)
+	begin := func(conn *connection, number int) string {
+		var sent bytes.Buffer
+		framer := http2.NewFramer(&sent, nil)
+		for n := range number {
+			if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*n + 1), EndHeaders: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return conn.observe(sent.Bytes(), 1)
+	}
+	good, _, _ := c.join(t, 1, 1)
+	good.preface = 0
+	for begun := 0; begun < farTooManyArriving; begun += 128 {
+		conn, _, _ := c.join(t, 1, 1)
+		conn.preface = 0
+		if problem := begin(conn, 128); problem != "" {
+			t.Fatalf("with %d requests: %s", begun+128, problem)
+		}
+	}
+	if problem := begin(good, 1); problem != reasonArriving {
+		t.Errorf("one more: %q", problem)
+	}
+	other, _, _ := c.join(t, 2, 1)
+	other.preface = 0
+	if problem := begin(other, 128); problem != "" {
+		t.Errorf("another process: %s", problem)
+	}
+	idle, _, _ := c.join(t, 1, 1)
+	idle.preface = 0
+	if problem := begin(idle, 0); problem != "" {
+		t.Errorf("a connection of the same process that begins none: %s", problem)
+	}
 }
 
 // TestConnection_Observe: however the bytes of a request come, the connection knows when it has

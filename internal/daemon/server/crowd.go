@@ -32,11 +32,15 @@ const (
 	reasonArriving   = "requests do not arrive"       // too large or too slow
 	reasonNotReading = "answers are not read"
 	reasonHeld       = "requests take too much memory" // of all clients, this one has most
+	reasonFull       = "clients take too much memory"  // this one has little, as all the others
 	reasonWatching   = "too many watches"
 	reasonOpen       = "too many requests at once"
 	reasonReset      = "too many requests canceled"
 	reasonHeaders    = "too many headers"
 )
+
+// blameless are the reasons that say nothing about what the client sent.
+var blameless = []string{reasonDisplaced, reasonRefused, reasonSilent, reasonFull}
 
 // ConnectionObserver is an Observer that also sees connections. Its methods are called concurrently and
 // must be quick.
@@ -273,7 +277,8 @@ func (c *crowd) relieve() {
 	}
 	little := c.most / littleShare
 	conns := c.all()
-	holders, byProcess, strangers := make([]holder, 0, len(conns)), map[*process]int64{}, int64(0)
+	// The client to blame goes on meanwhile. Others do not pay for that: total is of now.
+	holders, byProcess, total, strangers := make([]holder, 0, len(conns)), map[*process]int64{}, int64(0), int64(0)
 	for _, conn := range conns {
 		cost := conn.cost.Load()
 		if cost == gone {
@@ -283,6 +288,7 @@ func (c *crowd) relieve() {
 		if stranger {
 			strangers += cost
 		}
+		total += cost
 		byProcess[conn.client] += cost
 		holders = append(holders, holder{conn: conn, cost: cost, stranger: stranger, working: min(1, conn.working.Load()), heard: conn.heard.Load()})
 	}
@@ -291,11 +297,15 @@ func (c *crowd) relieve() {
 	}
 	enough := c.most / 8 * 7
 	end := func(h holder) {
-		if h.conn.greeted() {
-			h.conn.end(reasonHeld)
-		} else {
+		switch {
+		case !h.conn.greeted():
 			h.conn.end(reasonSilent)
+		case h.process > little:
+			h.conn.end(reasonHeld)
+		default:
+			h.conn.end(reasonFull)
 		}
+		total -= h.cost
 		if h.stranger {
 			strangers -= h.cost
 		}
@@ -305,7 +315,7 @@ func (c *crowd) relieve() {
 			return cmp.Or(cmp.Compare(b.process, a.process), cmp.Compare(a.conn.entered, b.conn.entered))
 		})
 		for _, h := range holders {
-			if h.stranger && strangers > c.most/strangersShare/2 && c.total.Load() > enough {
+			if h.stranger && strangers > c.most/strangersShare/2 && total > enough {
 				end(h)
 			}
 		}
@@ -321,7 +331,7 @@ func (c *crowd) relieve() {
 		return cmp.Or(order, cmp.Compare(a.heard, b.heard))
 	})
 	for _, h := range holders {
-		if c.total.Load() <= enough {
+		if total <= enough {
 			return
 		}
 		end(h)
@@ -367,7 +377,7 @@ func (c *crowd) note(conn *connection, reason string) {
 	}
 	now := time.Now()
 	c.mu.Lock()
-	if reason != reasonDisplaced && reason != reasonRefused && reason != reasonSilent && conn.pid != 0 {
+	if !slices.Contains(blameless, reason) && conn.pid != 0 {
 		if until := now.Add(penalty); until.After(c.penalties[conn.pid]) {
 			c.penalties[conn.pid] = until
 		}
@@ -393,10 +403,14 @@ const (
 	// penalty is how long new connections of a process wait after one was ended because of what it sent.
 	// It leaves time for the calls of others.
 	penalty = time.Second
-	// penaltyPace is the time between two connections that have waited.
-	penaltyPace = 5 * time.Millisecond
-	// maxPenalty is the longest wait.
-	maxPenalty = 4 * time.Second
+	// penaltyPace is the time between two connections that have waited. When one ends, hundreds of goroutines
+	// for its requests end with it: at 200 connections a second, others wait for 100 ms.
+	penaltyPace = 50 * time.Millisecond
+	// maxWaiting is the number of connections of a process that wait, more are refused. A client that waits is
+	// quiet, while one that is refused comes back at once.
+	maxWaiting = 256
+	// maxPenalty is the longest wait. Clients of gRPC give up after 20 seconds.
+	maxPenalty = penalty + maxWaiting*penaltyPace
 )
 
 // wait returns how long a new connection of a process has to wait.
