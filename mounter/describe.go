@@ -14,9 +14,17 @@ import (
 
 // describe asks the inspector of the daemon. The verbs use only volumes, links and shares.
 func (d *daemon) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error) {
-	response, err := call(ctx, d.system, inspectv1.NewInspectorClient, inspectv1.InspectorClient.DescribeNode, &inspectv1.DescribeNodeRequest{
+	return d.inspect(ctx, &inspectv1.DescribeNodeRequest{
 		Links: slices.Contains(parts, nodeapi.Links), Shares: slices.Contains(parts, nodeapi.Shares),
 	})
+}
+
+func (d *daemon) describeVolumes(ctx context.Context, ids []string) (*nodeapi.Description, error) {
+	return d.inspect(ctx, &inspectv1.DescribeNodeRequest{OnlyVolumeIds: ids})
+}
+
+func (d *daemon) inspect(ctx context.Context, request *inspectv1.DescribeNodeRequest) (*nodeapi.Description, error) {
+	response, err := call(ctx, d.system, inspectv1.NewInspectorClient, inspectv1.InspectorClient.DescribeNode, request)
 	if err != nil {
 		return nil, d.explainInspector(err)
 	}

@@ -229,4 +229,9 @@ func (l *library) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi
 	return l.machine.Describe(ctx, parts...)
 }
 
+func (l *library) describeVolumes(ctx context.Context, ids []string) (*nodeapi.Description, error) {
+	volumes, err := l.machine.DescribeVolumes(ctx, ids...)
+	return &nodeapi.Description{Volumes: volumes}, err
+}
+
 func (l *library) close() error { return nil }

@@ -76,7 +76,7 @@ func pathKey(path string) string { return strings.ToLower(strings.TrimSuffix(pat
 // mountPaths returns the folders at which any of the volumes is mounted. It fails if that is unknown
 // for one of them.
 func (m *Mounter) mountPaths(ctx context.Context, volumes []string) ([]string, error) {
-	found, err := m.node.describe(ctx)
+	found, err := m.node.describeVolumes(ctx, volumes)
 	if err != nil {
 		return nil, err
 	}

@@ -47,5 +47,7 @@ type node interface {
 	unmapShare(ctx context.Context, remote string) error
 
 	describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error)
+	// describeVolumes describes at least the volumes with these ids.
+	describeVolumes(ctx context.Context, ids []string) (*nodeapi.Description, error)
 	close() error
 }

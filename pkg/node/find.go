@@ -1,14 +1,17 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/systemdisk"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/shared"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -69,22 +72,56 @@ func (n *Node) FindDisk(ctx context.Context, query Query) (*Disk, error) {
 	if query == (Query{}) {
 		return nil, winerr.New(winerr.Invalid, opFind, "no keys", "the query is empty")
 	}
-	limited, cancel := context.WithTimeout(ctx, portion(ctx, limit, 3))
-	defer cancel()
-
-	l := look{Node: n}
-	disks, err := l.findable(limited, query)
-	if err := ctx.Err(); err != nil {
-		return nil, winerr.Wrap(opFind, query.String(), err)
-	}
+	found, err := n.lookForKeys(ctx, query.LUN != "" || query.Adapter != "")
 	if err != nil {
 		return nil, winerr.Wrap(opFind, query.String(), err)
 	}
-	return query.pick(disks, l.unanswered)
+	return query.pick(found.disks, found.unanswered)
+}
+
+const (
+	// findPatience is how long a search waits for the one before. A healthy node takes less.
+	findPatience = 300 * time.Millisecond
+
+	// findTime is the least time of a caller that shares a search: others have time for disks that answer late.
+	findTime = limit + findPatience
+)
+
+// searches are the searches for disks that are under way, by whether they ask for locations.
+type searches = shared.Answers[bool, search]
+
+// search is what a search for a disk has found.
+type search struct {
+	disks      []Disk
+	unanswered map[string]questions
+}
+
+// lookForKeys returns all disks with their keys. Callers share a search: when many volumes are staged at once,
+// each asks all disks.
+func (n *Node) lookForKeys(ctx context.Context, locations bool) (search, error) {
+	find := func(ctx context.Context, s *search) (err error) {
+		limited, cancel := context.WithTimeout(ctx, portion(ctx, limit, 3))
+		defer cancel()
+		l := look{Node: n}
+		s.disks, err = l.findable(limited, locations)
+		s.unanswered = l.unanswered
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < findTime {
+		var alone search
+		err := find(ctx, &alone)
+		return alone, cmp.Or(ctx.Err(), err)
+	}
+	answer := n.searches.Join(ctx, locations, find)
+	defer answer.Leave()
+	if err := answer.Wait(ctx); err != nil {
+		return search{}, cmp.Or(ctx.Err(), err)
+	}
+	return answer.Value, nil
 }
 
 // findable returns the disks with their keys, and which are the system's.
-func (l *look) findable(ctx context.Context, query Query) ([]Disk, error) {
+func (l *look) findable(ctx context.Context, withLocations bool) ([]Disk, error) {
 	var disks []Disk
 	var locations map[uint32]diskapi.DiskLocation
 	var system []uint32
@@ -96,7 +133,7 @@ func (l *look) findable(ctx context.Context, query Query) ([]Disk, error) {
 	}
 	lists := append(l.diskLists(&disks, &locations, false),
 		list{"the disk of Windows", askSystem})
-	if query.LUN == "" && query.Adapter == "" {
+	if !withLocations {
 		lists = slices.DeleteFunc(lists, func(l list) bool { return l.what == "locations of disks" })
 	}
 	for _, err := range l.makeAll(ctx, lists...) {

@@ -3,8 +3,10 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -341,4 +343,44 @@ func TestNew_Refuses(t *testing.T) {
 	if _, err := wholenode.New(wholenode.WorkingDirs(`relative\path`)); err == nil {
 		t.Error("a relative working directory was accepted")
 	}
+}
+
+// TestFindDisk_AtOnce: callers that look for different disks at the same time share the questions to all disks.
+// A search that began before a disk came is not theirs.
+func TestFindDisk_AtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const disks = 50
+		model := winsim.Default()
+		model.Disks = model.Disks[:1]
+		for i := range disks {
+			model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, Serial: fmt.Sprint("LIFE", i), SCSI: &winsim.SCSI{Port: 1, Target: uint8(i)}})
+		}
+		node := newNode(t, model)
+		if _, err := node.Inject(winsim.Fault{Call: "DeviceDescriptor", Delay: time.Millisecond}); err != nil {
+			t.Fatal(err)
+		}
+		i := newOn(t, node)
+		var wg sync.WaitGroup
+		find := func(serial string, want uint32) {
+			wg.Go(func() {
+				if got, err := i.FindDisk(t.Context(), wholenode.Query{Serial: serial}); err != nil || *got.Number != want {
+					t.Errorf("%s: %+v, %v", serial, got, err)
+				}
+			})
+		}
+		find("LIFE0", 1)
+		synctest.Wait() // it has begun
+		late, err := node.AttachDisk(winsim.Disk{Size: winsim.GiB, Serial: "LATE"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		find("LATE", late)
+		for n := range disks {
+			find(fmt.Sprint("LIFE", n), uint32(n+1))
+		}
+		wg.Wait()
+		if got, want := node.Calls()["DeviceDescriptor"], disks+1+disks+2; got != want {
+			t.Errorf("%d searches ask disks %d times, want %d", disks+2, got, want)
+		}
+	})
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/shared"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -44,11 +45,12 @@ var _ Interface = (*Node)(nil)
 
 // Node is a machine whose storage can be described. It is safe for concurrent use.
 type Node struct {
-	m      win.Machine
-	disks  diskapi.DiskAPI
-	limits *policy.Policy // nil: no links are searched
-	smb    smbapi.HostAPI // nil: only Windows tells about mappings
-	turns  *keylock.Locks[struct{}]
+	m        win.Machine
+	disks    diskapi.DiskAPI
+	limits   *policy.Policy // nil: no links are searched
+	smb      smbapi.HostAPI // nil: only Windows tells about mappings
+	turns    *keylock.Locks[struct{}]
+	searches *searches
 
 	volumeHost volumeapi.HostAPI
 	onRemove   func(ctx context.Context, path string) // nil for nothing
@@ -93,6 +95,7 @@ func NewOn(m win.Machine, options ...Option) (*Node, error) {
 
 func build(n *Node, options []Option) (*Node, error) {
 	n.turns = &keylock.Locks[struct{}]{Limit: atOnce}
+	n.searches = shared.New[bool, search](findPatience)
 	n.began = n.m.Now()
 	for _, option := range options {
 		if err := option(n); err != nil {

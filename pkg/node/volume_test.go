@@ -2,12 +2,16 @@ package node_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
@@ -139,4 +143,34 @@ func TestVolumes_RootHangs(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 	})
+}
+
+// TestDescribeVolumes: it tells of a volume what Describe does, and asks nothing else.
+func TestDescribeVolumes(t *testing.T) {
+	machine := newNode(t, zoo())
+	i := newOn(t, machine)
+	whole := describe(t, i)
+	for _, want := range whole.Volumes {
+		if want.State == wholenode.NotReady {
+			continue // its disk alone tells where it is
+		}
+		want.ReadOnly = nil
+		machine.ResetCalls()
+		got, err := i.DescribeVolumes(t.Context(), want.ID)
+		if err != nil || len(got) != 1 || !cmp.Equal(got[0], want) {
+			t.Errorf("%v: %s", err, cmp.Diff(append(got, wholenode.Volume{})[0], want))
+		}
+		if calls := machine.Calls(); calls["VolumeIDs"]+calls["DiskDevices"] != 0 || calls["VolumePaths"] != 1 {
+			t.Errorf("%s: %v", want.ID, calls)
+		}
+	}
+	const gone = `\\?\Volume{00000000-0000-0000-0000-00000000dead}\`
+	if got, err := i.DescribeVolumes(t.Context(), gone, data); err != nil || len(got) != 1 || got[0].ID != data {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, ids := range [][]string{{`C:\`}, slices.Repeat([]string{data}, 129)} {
+		if got, err := i.DescribeVolumes(t.Context(), ids...); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
 }

@@ -23,6 +23,10 @@ func (i *slowInspector) FindDisk(context.Context, node.Query) (*node.Disk, error
 	return nil, errors.ErrUnsupported
 }
 
+func (i *slowInspector) DescribeVolumes(context.Context, ...string) ([]node.Volume, error) {
+	return nil, errors.ErrUnsupported
+}
+
 func (i *slowInspector) Describe(ctx context.Context, _ ...node.Part) (*node.Description, error) {
 	i.mu.Lock()
 	i.begun++
@@ -66,9 +70,6 @@ func TestDescriptions(t *testing.T) {
 		synctest.Wait()
 		ask("5", node.Shares) // other parts are another description
 		wg.Wait()
-		if len(s.next)+len(s.begun) > 0 {
-			t.Errorf("%d and %d descriptions are left", len(s.next), len(s.begun))
-		}
 	})
 }
 

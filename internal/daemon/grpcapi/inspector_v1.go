@@ -17,6 +17,7 @@ import (
 // Inspector describes the storage of a node.
 type Inspector interface {
 	Describe(ctx context.Context, parts ...node.Part) (*node.Description, error)
+	DescribeVolumes(ctx context.Context, ids ...string) ([]node.Volume, error)
 	FindDisk(ctx context.Context, query node.Query) (*node.Disk, error)
 }
 
@@ -45,6 +46,13 @@ type inspectorV1 struct {
 var _ inspectv1.InspectorServer = inspectorV1{}
 
 func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNodeRequest) (*inspectv1.DescribeNodeResponse, error) {
+	if len(in.OnlyVolumeIds) > 0 {
+		found, err := s.inspector.DescribeVolumes(ctx, in.OnlyVolumeIds...)
+		if err != nil {
+			return nil, err
+		}
+		return WireNode(&node.Description{Volumes: found}), nil
+	}
 	var parts []node.Part
 	if in.Links {
 		parts = append(parts, node.Links)

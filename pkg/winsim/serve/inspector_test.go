@@ -87,6 +87,19 @@ func TestInspector_Sessions(t *testing.T) {
 	}
 }
 
+// TestInspector_OnlyVolumes: it can look at some volumes and at nothing else.
+func TestInspector_OnlyVolumes(t *testing.T) {
+	inspector := inspectv1.NewInspectorClient(dial(t, run(t, newNode(t)), grpcapi.Endpoint{Group: "system", Version: "v1alpha1"}))
+	response, err := inspector.DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{OnlyVolumeIds: []string{winsim.SystemVolume}})
+	if err != nil || len(response.GetDisks()) != 0 || len(response.GetVolumes()) != 1 || !slices.Equal(response.GetVolumes()[0].GetMountPaths(), []string{`C:\`}) {
+		t.Errorf("%v, %v", response, err)
+	}
+	_, err = inspector.DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{OnlyVolumeIds: []string{`C:\`}})
+	if status.Code(err) != codes.InvalidArgument {
+		t.Errorf("a path: %v, want InvalidArgument", err)
+	}
+}
+
 // TestInspector_OneGroup: it answers on the endpoints of one group, and on no other.
 func TestInspector_OneGroup(t *testing.T) {
 	dir := run(t, newNode(t))
