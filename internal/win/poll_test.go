@@ -60,3 +60,23 @@ func TestPoll(t *testing.T) {
 		})
 	}
 }
+
+// TestPoll_Quarter: what is awaited is seen at most a quarter late.
+func TestPoll_Quarter(t *testing.T) {
+	const ms = time.Millisecond
+	clock := &fakeClock{}
+	backoff := win.Backoff{First: 20 * ms, Longest: 50 * ms, Limit: 300 * ms, Quarter: true}
+	done, err := win.Poll(t.Context(), clock, backoff, func(time.Duration) (bool, error) { return false, nil })
+	waited, pauses := time.Duration(0), []time.Duration{}
+	for _, pause := range clock.pauses {
+		if pause > max(backoff.First, waited/4) {
+			t.Errorf("a pause of %s after %s", pause, waited)
+		}
+		waited += pause
+		pauses = append(pauses, pause.Truncate(ms))
+	}
+	want := []time.Duration{20 * ms, 20 * ms, 20 * ms, 20 * ms, 20 * ms, 25 * ms, 31 * ms, 39 * ms, 48 * ms, 50 * ms, 5 * ms}
+	if done || err != nil || waited != backoff.Limit || !slices.Equal(pauses, want) {
+		t.Errorf("%v, %v, pauses %v of %s, want %v", done, err, pauses, waited, want)
+	}
+}

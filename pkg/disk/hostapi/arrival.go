@@ -75,7 +75,7 @@ func (h *host) awaitVolumes(ctx context.Context, disk target, partitions []win.P
 	)
 	a := arrival{host: h, disk: disk, missing: slices.Clone(partitions), onOtherDisks: map[win.VolumeID]bool{}}
 	nextNudge := firstNudge
-	backoff := win.Backoff{First: 20 * time.Millisecond, Longest: 250 * time.Millisecond, Limit: arrivalTimeout}
+	backoff := win.Backoff{First: 20 * time.Millisecond, Longest: 250 * time.Millisecond, Limit: arrivalTimeout, Quarter: true}
 	_, err = win.Poll(ctx, h.m, backoff, func(waited time.Duration) (done bool, err error) {
 		if err := a.look(ctx, waited); err != nil {
 			return false, winerr.As(kindOfOther(err), opAwait, disk.name(), err, "")
