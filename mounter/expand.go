@@ -23,7 +23,11 @@ type Expanded struct {
 
 // Expand makes the file system of a volume as large as its disk. The path is where the volume is
 // staged or published. Expand fails with the code FailedPrecondition if the disk has fewer than
-// requiredBytes; 0 means no requirement. A share has the size that its server gives it.
+// requiredBytes, and returns how many it has; 0 means no requirement. A share has the size that its
+// server gives it.
+//
+// Pass requiredBytes if you know it: without it, Expand makes Windows look at all disks, because only
+// that shows every new size.
 func (m *Mounter) Expand(ctx context.Context, volumePath string, requiredBytes int64) (Expanded, error) {
 	path, err := Path(volumePath)
 	if err != nil {
@@ -47,19 +51,34 @@ func (m *Mounter) expand(ctx context.Context, path string, required int64) (Expa
 		return Expanded{}, err
 	}
 	defer unlock()
-	size, err := m.newDiskSize(ctx, number)
-	switch {
-	case err != nil:
-		return Expanded{}, err
-	case size < required:
-		return Expanded{}, newError(failure.InUse, "look at", diskName(number), "it has %d bytes, but %d are required; grow the disk first", size, required)
-	}
-	klog.FromContext(ctx).V(4).Info("Expanding volume", "path", path, "volume", id, "diskBytes", size)
-	if err := m.node.grow(ctx, id); err != nil {
-		return Expanded{}, err
+	klog.FromContext(ctx).V(4).Info("Expanding volume", "path", path, "volume", id)
+	size, err := m.growOn(ctx, id, number, required)
+	if err != nil {
+		return Expanded{DiskBytes: size}, err
 	}
 	usage, err := m.node.volumeSpace(ctx, id)
 	return Expanded{DiskBytes: size, VolumeBytes: usage.TotalBytes}, err
+}
+
+// growOn makes a volume as large as its disk, and returns the size of the disk.
+func (m *Mounter) growOn(ctx context.Context, id string, number uint32, required int64) (int64, error) {
+	if required > 0 {
+		// To grow, Windows looks for a new size of this disk. That is nearly always enough, and does not wait for
+		// the other disks. If it fails, the look at all disks may help.
+		if err := m.node.grow(ctx, id); err == nil {
+			if size, err := m.node.diskSize(ctx, number); err != nil || size >= required {
+				return size, err
+			}
+		}
+	}
+	size, err := m.newDiskSize(ctx, number)
+	switch {
+	case err != nil:
+		return 0, err
+	case size < required:
+		return size, newError(failure.InUse, "look at", diskName(number), "it has %d bytes, but %d are required; grow the disk first", size, required)
+	}
+	return size, m.node.grow(ctx, id)
 }
 
 // newDiskSize returns the size of a disk after Windows has looked for a new one.

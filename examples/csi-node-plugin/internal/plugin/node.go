@@ -104,21 +104,22 @@ func (s *nodeServer) NodeExpandVolume(ctx context.Context, request *csi.NodeExpa
 	if err := checkPath(request, "volume path", request.GetVolumePath()); err != nil {
 		return nil, err
 	}
-	v, err := volumeOf(request.GetVolumeId())
-	if err != nil {
+	if _, err := volumeOf(request.GetVolumeId()); err != nil {
 		return nil, err
 	}
 	response := &csi.NodeExpandVolumeResponse{}
 	return do(s.inFlight, request, response, func() error {
-		sizes, err := s.config.Mounter.Expand(ctx, request.GetVolumePath(), 0)
+		sizes, err := s.config.Mounter.Expand(ctx, request.GetVolumePath(), request.GetCapacityRange().GetRequiredBytes())
+		response.CapacityBytes = sizes.DiskBytes
+		if sizes.DiskBytes > 0 { // a share has the size that its server gives it
+			if err := checkSize(request.GetVolumeId(), sizes.DiskBytes, request.GetCapacityRange()); err != nil {
+				return err
+			}
+		}
 		if err != nil {
 			return answerAt(err)
 		}
-		response.CapacityBytes = sizes.DiskBytes
-		if v.remote != "" { // a share has the size that its server gives it
-			return nil
-		}
-		return checkSize(request.GetVolumeId(), sizes.DiskBytes, request.GetCapacityRange())
+		return nil
 	})
 }
 
