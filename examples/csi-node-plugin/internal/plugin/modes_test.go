@@ -24,9 +24,12 @@ import (
 const kubelet = `C:\var\lib\kubelet`
 
 // modes are the two ways to reach a node.
-var modes = map[string]func(t *testing.T, node *winsim.Node) mounter.Option{
-	"proxy":   func(t *testing.T, node *winsim.Node) mounter.Option { t.Helper(); return mountertest.Daemon(t, node) },
-	"library": func(_ *testing.T, node *winsim.Node) mounter.Option { return mountertest.Library(node) },
+var modes = map[string]func(tb testing.TB, node *winsim.Node) mounter.Option{
+	"daemon": func(tb testing.TB, node *winsim.Node) mounter.Option {
+		tb.Helper()
+		return mountertest.Daemon(tb, node)
+	},
+	"library": func(_ testing.TB, node *winsim.Node) mounter.Option { return mountertest.Library(node) },
 }
 
 // inBothModes runs a test on a node of its own in each mode.
@@ -53,7 +56,7 @@ func newNode(t *testing.T) *winsim.Node {
 type driver struct {
 	csi.IdentityClient
 	csi.NodeClient
-	t       *testing.T // the one in which it runs
+	t       testing.TB // the one in which it runs
 	node    *winsim.Node
 	mounter *mounter.Mounter
 	address string
@@ -61,14 +64,14 @@ type driver struct {
 }
 
 // start serves the plugin on a Unix socket until the test ends.
-func start(t *testing.T, node *winsim.Node, mode mounter.Option) *driver {
-	t.Helper()
-	m, err := mounter.New(t.Context(), mode, mounter.WorkingDirs(kubelet))
+func start(tb testing.TB, node *winsim.Node, mode mounter.Option) *driver {
+	tb.Helper()
+	m, err := mounter.New(tb.Context(), mode, mounter.WorkingDirs(kubelet))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = m.Close() })
-	d := &driver{t: t, node: node, mounter: m, log: &log{}}
+	tb.Cleanup(func() { _ = m.Close() })
+	d := &driver{t: tb, node: node, mounter: m, log: &log{}}
 	config := plugin.Config{
 		Name:        "csi-node-plugin.example.com",
 		Version:     "test",
@@ -78,14 +81,14 @@ func start(t *testing.T, node *winsim.Node, mode mounter.Option) *driver {
 		Mounter:     m,
 		Log:         slog.New(slog.NewTextHandler(d.log, nil)),
 	}
-	d.address = listenAndServe(t, func(ctx context.Context, listener net.Listener) error {
+	d.address = listenAndServe(tb, func(ctx context.Context, listener net.Listener) error {
 		return plugin.Serve(ctx, listener, config)
 	})
 	conn, err := grpc.NewClient(d.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() })
+	tb.Cleanup(func() { _ = conn.Close() })
 	d.IdentityClient = csi.NewIdentityClient(conn)
 	d.NodeClient = csi.NewNodeClient(conn)
 	return d
@@ -93,25 +96,25 @@ func start(t *testing.T, node *winsim.Node, mode mounter.Option) *driver {
 
 // listenAndServe serves something on a Unix socket until the test ends, and returns its
 // address.
-func listenAndServe(t *testing.T, serve func(context.Context, net.Listener) error) string {
-	t.Helper()
+func listenAndServe(tb testing.TB, serve func(context.Context, net.Listener) error) string {
+	tb.Helper()
 	dir, err := os.MkdirTemp("", "csi") // names of sockets are short
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, "csi.sock")
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+	listener, err := (&net.ListenConfig{}).Listen(tb.Context(), "unix", path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
 	done := make(chan error, 1)
 	go func() { done <- serve(ctx, listener) }()
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("serve: %v", err)
+			tb.Errorf("serve: %v", err)
 		}
 	})
 	return "unix://" + path
@@ -145,13 +148,13 @@ func mounted(fsType string) *csi.VolumeCapability {
 
 // paths are those of a volume, and kubelet's folders for them are made: the staging path, and
 // the parent of the target.
-func paths(t *testing.T, node *winsim.Node, name string) (staging, target string) {
-	t.Helper()
+func paths(tb testing.TB, node *winsim.Node, name string) (staging, target string) {
+	tb.Helper()
 	staging = kubelet + `\plugins\kubernetes.io\csi\csi-node-plugin.example.com\` + name + `\globalmount`
 	target = kubelet + `\pods\` + name + `\volumes\kubernetes.io~csi\pv\mount`
 	for _, dir := range []string{staging, strings.TrimSuffix(target, `\mount`)} {
 		if err := node.Mkdir(dir); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return staging, target
