@@ -2,11 +2,17 @@ package node_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
+	"testing/synctest"
 
+	"github.com/kubernetes-csi/csi-proxy/client"
+	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
+	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
 // large is a node with so many disks, each with a volume that five links lead to, and seven mappings of
@@ -56,31 +62,82 @@ func describeAll(tb testing.TB, m win.Machine) *wholenode.Description {
 	return found
 }
 
-// TestDescribe_CallsAreLinear: twice the disks, links and mappings take twice the calls.
+// TestDescribe_CallsAreLinear: twice the disks, links and mappings take twice the calls. It is in virtual time,
+// because a description has a time limit that a busy machine exceeds.
 func TestDescribe_CallsAreLinear(t *testing.T) {
-	count := func(disks int) (calls int) {
-		node := large(t, disks)
-		node.ResetCalls()
-		found := describeAll(t, node)
-		if len(found.Disks) != disks+1 || len(found.Links) != 5*disks || len(found.Shares) != disks*7/10 || len(found.Problems) != 0 {
-			t.Fatalf("%d disks, %d links, %d shares, %q", len(found.Disks), len(found.Links), len(found.Shares), found.Problems)
+	synctest.Test(t, func(t *testing.T) {
+		count := func(disks int) (calls int) {
+			node := large(t, disks)
+			node.ResetCalls()
+			found := describeAll(t, node)
+			if len(found.Disks) != disks+1 || len(found.Links) != 5*disks || len(found.Shares) != disks*7/10 || len(found.Problems) != 0 {
+				t.Fatalf("%d disks, %d links, %d shares, %q", len(found.Disks), len(found.Links), len(found.Shares), found.Problems)
+			}
+			for _, n := range node.Calls() {
+				calls += n
+			}
+			return calls
 		}
-		for _, n := range node.Calls() {
-			calls += n
+		first, second, third := count(10), count(20), count(40)
+		if third-second != 2*(second-first) {
+			t.Errorf("10, 20 and 40 disks take %d, %d and %d calls", first, second, third)
 		}
-		return calls
-	}
-	first, second, third := count(10), count(20), count(40)
-	if third-second != 2*(second-first) {
-		t.Errorf("10, 20 and 40 disks take %d, %d and %d calls", first, second, third)
-	}
-	t.Logf("%.1f calls for a disk", float64(second-first)/10)
+		if testing.Short() {
+			return
+		}
+		if all := count(1000); all-first != 99*(second-first) {
+			t.Errorf("1,000 disks take %d calls, want %d", all, first+99*(second-first))
+		}
+		t.Logf("%.1f calls for a disk", float64(second-first)/10)
+	})
 }
 
-// BenchmarkDescribe describes a node with 1,000 disks, 5,000 links and 700 mappings.
+// BenchmarkDescribe describes nodes of up to 1,000 disks, 5,000 links and 700 mappings: as a library, which is
+// without clients, and for clients of the daemon that ask at the same time.
 func BenchmarkDescribe(b *testing.B) {
-	node := large(b, 1000)
-	for b.Loop() {
-		describeAll(b, node)
+	for _, c := range []struct{ disks, clients int }{{10, 0}, {100, 0}, {1000, 0}, {1000, 1}, {1000, 10}} {
+		b.Run(fmt.Sprintf("disks=%d/clients=%d", c.disks, c.clients), func(b *testing.B) {
+			node := large(b, c.disks)
+			ask := func() { describeAll(b, node) }
+			if c.clients > 0 {
+				ask = asClients(b, node, c.clients, len(describeAll(b, node).Links))
+			}
+			node.ResetCalls()
+			for b.Loop() {
+				ask()
+			}
+			calls := 0
+			for _, n := range node.Calls() {
+				calls += n
+			}
+			b.ReportMetric(float64(calls)/float64(b.N), "calls/op")
+		})
+	}
+}
+
+// asClients serves a node, and returns what lets clients ask for its description at the same time.
+func asClients(b *testing.B, node *winsim.Node, count, links int) (ask func()) {
+	b.Helper()
+	serve.Start(b, node)
+	clients := make([]inspectv1.InspectorClient, count)
+	for i := range clients {
+		conn, err := client.Connect(b.Context(), "system", apiversion.NewVersionOrPanic("v1alpha1"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = conn.Close() })
+		clients[i] = inspectv1.NewInspectorClient(conn)
+	}
+	return func() {
+		var wg sync.WaitGroup
+		for _, c := range clients {
+			wg.Go(func() {
+				found, err := c.DescribeNode(b.Context(), &inspectv1.DescribeNodeRequest{Links: true, Shares: true, Sessions: true})
+				if err != nil || len(found.GetLinks()) != links {
+					b.Errorf("%d links, %v", len(found.GetLinks()), err)
+				}
+			})
+		}
+		wg.Wait()
 	}
 }

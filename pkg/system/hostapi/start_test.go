@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -81,15 +82,17 @@ func TestStart_Pauses(t *testing.T) {
 
 // TestStart_Deadline: the caller's deadline replaces the default limit.
 func TestStart_Deadline(t *testing.T) {
-	for limit, want := range map[time.Duration]error{2 * time.Minute: nil, 10 * time.Second: context.DeadlineExceeded} {
-		node := newNode(t, winsim.Service{Name: "Service", StartTime: time.Minute})
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		host := bind(ctx, systemapi.NewOn(node))
-		if err := host.StartService("Service"); !errors.Is(err, want) {
-			t.Errorf("within %v: %v, want %v", limit, err, want)
+	synctest.Test(t, func(t *testing.T) {
+		for limit, want := range map[time.Duration]error{2 * time.Minute: nil, 10 * time.Second: context.DeadlineExceeded} {
+			node := newNode(t, winsim.Service{Name: "Service", StartTime: time.Minute})
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			host := bind(ctx, systemapi.NewOn(node))
+			if err := host.StartService("Service"); !errors.Is(err, want) {
+				t.Errorf("within %v: %v, want %v", limit, err, want)
+			}
 		}
-	}
+	})
 }
 
 // TestStart_Repeated: the next call goes on where the first one gave up.

@@ -229,7 +229,7 @@ func TestAborted(t *testing.T) {
 			folders[disk], _ = paths(t, d.node, disk)
 		}
 		// Who waits for the first operation has no end before that; the test has.
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		stage := func(disk string) error {
 			_, err := d.NodeStageVolume(ctx, &csi.NodeStageVolumeRequest{
