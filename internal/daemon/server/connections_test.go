@@ -2,6 +2,8 @@ package server
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"net"
 	"slices"
 	"testing"
@@ -433,6 +435,40 @@ type writeFunc struct {
 func (w writeFunc) Write(b []byte) (int, error) {
 	w.written()
 	return len(b), nil
+}
+
+// TestConnection_SayWhy: a client learns why its connection ends, also if the server has sent nothing else.
+func TestConnection_SayWhy(t *testing.T) {
+	for _, written := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			c := testCrowd(t, 1, 1<<30)
+			conn := newConnection(ours, c, 1, time.Now())
+			conn.enter()
+			conn.received.Store(greeting)
+			client := http2.NewFramer(io.Discard, theirs)
+			if written {
+				go func() { _ = http2.NewFramer(conn, nil).WriteSettings() }()
+			} else {
+				conn.end(reasonArriving)
+			}
+			if frame, err := client.ReadFrame(); err != nil || frame.Header().Type != http2.FrameSettings {
+				t.Fatalf("the first frame: %v, %v", frame, err)
+			}
+			synctest.Wait()
+			conn.end(reasonArriving)
+			frame, err := client.ReadFrame()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if away, ok := frame.(*http2.GoAwayFrame); !ok || string(away.DebugData()) != reasonArriving || away.ErrCode != http2.ErrCodeEnhanceYourCalm {
+				t.Errorf("got %v", frame)
+			}
+			if _, err := client.ReadFrame(); !errors.Is(err, io.EOF) {
+				t.Errorf("then %v", err)
+			}
+		})
+	}
 }
 
 // TestConnection_FarTooManyArriving: a process that begins far too many requests loses the connections that

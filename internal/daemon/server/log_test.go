@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -44,7 +43,7 @@ func TestRun_LogsOneLinePerRequest(t *testing.T) {
 	for _, path := range []string{"C:\\one", "panic", "two\nlines"} {
 		_, _ = client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: path})
 	}
-	r.mustStop(5 * time.Second)
+	r.mustStop()
 	log := logged(r.logger)
 	var requests []string
 	for line := range strings.Lines(log) {
@@ -85,7 +84,7 @@ func TestRun_LogsUndecodableRequests(t *testing.T) {
 	if err := r.conn("v1").Invoke(t.Context(), "/v1.Filesystem/PathExists", []byte("\xa0\x06\x01"), &response, grpc.ForceCodec(rawCodec{})); err != nil {
 		t.Errorf("a request with an unknown field: %v", err)
 	}
-	r.mustStop(5 * time.Second)
+	r.mustStop()
 	if n := strings.Count(logged(r.logger), `code="InvalidArgument"`); n != 4 {
 		t.Errorf("%d requests are logged, want 4:\n%s", n, logged(r.logger))
 	}
