@@ -80,11 +80,14 @@ func (n *Node) FindDisk(ctx context.Context, query Query) (*Disk, error) {
 }
 
 const (
+	// findGather is how long a search waits for other callers: kubelet stages volumes at the same time.
+	findGather = 2 * time.Millisecond
+
 	// findPatience is how long a search waits for the one before. A healthy node takes less.
 	findPatience = 300 * time.Millisecond
 
 	// findTime is the least time of a caller that shares a search: others have time for disks that answer late.
-	findTime = limit + findPatience
+	findTime = limit + findPatience + findGather
 )
 
 // searches are the searches for disks that are under way, by whether they ask for locations.

@@ -369,7 +369,7 @@ func TestFindDisk_AtOnce(t *testing.T) {
 			})
 		}
 		find("LIFE0", 1)
-		synctest.Wait() // it has begun
+		time.Sleep(3 * time.Millisecond) // it has begun
 		late, err := node.AttachDisk(winsim.Disk{Size: winsim.GiB, Serial: "LATE"})
 		if err != nil {
 			t.Fatal(err)

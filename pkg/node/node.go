@@ -95,7 +95,7 @@ func NewOn(m win.Machine, options ...Option) (*Node, error) {
 
 func build(n *Node, options []Option) (*Node, error) {
 	n.turns = &keylock.Locks[struct{}]{Limit: atOnce}
-	n.searches = shared.New[bool, search](findPatience)
+	n.searches = shared.New[bool, search](findGather, findPatience)
 	n.began = n.m.Now()
 	for _, option := range options {
 		if err := option(n); err != nil {

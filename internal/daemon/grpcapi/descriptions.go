@@ -15,6 +15,9 @@ import (
 // may leave out what others have time for.
 const fullTime = 40 * time.Second
 
+// gather is how long a description waits for other callers. A small node is described in a few milliseconds.
+const gather = 2 * time.Millisecond
+
 // descriptions lets callers that ask at the same time share a description.
 type descriptions struct {
 	inspector Inspector
@@ -28,14 +31,14 @@ type description struct {
 }
 
 func newDescriptions(inspector Inspector) *descriptions {
-	return &descriptions{inspector: inspector, underWay: shared.New[string, description](patience)}
+	return &descriptions{inspector: inspector, underWay: shared.New[string, description](gather, patience)}
 }
 
 // describe returns a description that begins after the call.
 func (s *descriptions) describe(ctx context.Context, parts ...node.Part) (*inspectv1.DescribeNodeResponse, error) {
 	underWay, limit := s.underWay, time.Time{}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < fullTime {
-		underWay, limit = newDescriptions(s.inspector).underWay, deadline
+		underWay, limit = shared.New[string, description](0, 0), deadline
 	}
 	d := underWay.Join(ctx, fmt.Sprint(parts), func(ctx context.Context, d *description) error {
 		if !limit.IsZero() {

@@ -43,6 +43,13 @@ func (i *slowInspector) Describe(ctx context.Context, _ ...node.Part) (*node.Des
 	}
 }
 
+// begun waits until a description has begun, if it was asked for.
+func begun() {
+	synctest.Wait()
+	time.Sleep(gather)
+	synctest.Wait()
+}
+
 // TestDescriptions: callers that ask at once share a description, which begins after they have asked.
 func TestDescriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +64,7 @@ func TestDescriptions(t *testing.T) {
 			})
 		}
 		ask("1")
-		synctest.Wait()
+		begun()
 		for range 9 {
 			ask("2")
 		}
@@ -67,7 +74,7 @@ func TestDescriptions(t *testing.T) {
 		ask("3")
 		wg.Wait()
 		ask("4", node.Links)
-		synctest.Wait()
+		begun()
 		ask("5", node.Shares) // other parts are another description
 		wg.Wait()
 	})
@@ -86,7 +93,7 @@ func TestDescriptions_Leave(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		synctest.Wait()
+		begun()
 		wg.Go(func() { // joins with the next, and leaves
 			if _, err := s.describe(ctx); !errors.Is(err, context.Canceled) {
 				t.Error(err)
@@ -113,7 +120,7 @@ func TestDescriptions_LittleTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newDescriptions(&slowInspector{})
 		go func() { _, _ = s.describe(t.Context()) }()
-		synctest.Wait()
+		begun()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		begin := time.Now()

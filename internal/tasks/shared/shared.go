@@ -2,7 +2,8 @@
 // node takes thousands of calls to Windows.
 //
 // An answer that has begun can lack what a caller changed just before it asked. So no caller gets it that came
-// later: they wait for it, but not for long, and then share the next one.
+// later: they wait for it, but not for long, and then share the next one. The first one begins a moment after it was
+// asked for, because callers hardly ever ask in the same microsecond.
 package shared
 
 import (
@@ -15,17 +16,17 @@ import (
 
 // Answers are answers of type V to questions of type K that are under way. Use New.
 type Answers[K comparable, V any] struct {
-	patience time.Duration
+	gather, patience time.Duration
 
 	mu    sync.Mutex
 	next  map[K]*Answer[K, V] // that has not begun
 	begun map[K]*Answer[K, V] // that has begun last
 }
 
-// New returns answers of which the next one begins after patience even if the one before is not ready: that may
-// wait for something that hangs.
-func New[K comparable, V any](patience time.Duration) *Answers[K, V] {
-	return &Answers[K, V]{patience: patience, next: map[K]*Answer[K, V]{}, begun: map[K]*Answer[K, V]{}}
+// New returns answers that begin when their callers had the time gather to join. If another answer has begun before,
+// the next one begins when that is ready, but at the latest after patience: it may wait for something that hangs.
+func New[K comparable, V any](gather, patience time.Duration) *Answers[K, V] {
+	return &Answers[K, V]{gather: gather, patience: patience, next: map[K]*Answer[K, V]{}, begun: map[K]*Answer[K, V]{}}
 }
 
 // Answer is one that is under way.
@@ -81,20 +82,22 @@ func (a *Answer[K, V]) Leave() {
 	}
 }
 
-// make makes the answer when the one before is ready, or seems to take long.
+// make makes the answer when callers had time to join, and the one before is ready or seems to take long.
 func (a *Answer[K, V]) make(ctx context.Context, before *Answer[K, V], find func(ctx context.Context, value *V) error) {
 	defer close(a.done)
 	if before != nil {
-		before.await(ctx)
+		before.await(ctx, a.all.patience)
+	} else {
+		a.await(ctx, a.all.gather)
 	}
 	a.begin()
 	defer a.end()
 	a.err = guard.Run(ctx, func(ctx context.Context) error { return find(ctx, &a.Value) })
 }
 
-// await waits until the answer is ready, but not for long.
-func (a *Answer[K, V]) await(ctx context.Context) {
-	timer := time.NewTimer(a.all.patience)
+// await waits until the answer is ready, but not longer than limit.
+func (a *Answer[K, V]) await(ctx context.Context, limit time.Duration) {
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-a.done:

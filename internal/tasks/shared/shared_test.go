@@ -9,6 +9,15 @@ import (
 	"time"
 )
 
+const gather = 2 * time.Millisecond
+
+// begun waits until an answer has begun, if it was asked for.
+func begun() {
+	synctest.Wait()
+	time.Sleep(gather)
+	synctest.Wait()
+}
+
 // numbered numbers its answers, each of which takes a second.
 type numbered struct {
 	*Answers[string, int]
@@ -16,7 +25,9 @@ type numbered struct {
 	begun, canceled int
 }
 
-func newNumbered() *numbered { return &numbered{Answers: New[string, int](1500 * time.Millisecond)} }
+func newNumbered() *numbered {
+	return &numbered{Answers: New[string, int](gather, 1500*time.Millisecond)}
+}
 
 func (n *numbered) count(number *int) int {
 	n.mu.Lock()
@@ -59,6 +70,8 @@ func TestAnswers(t *testing.T) {
 		}
 		ask("a", 1)
 		synctest.Wait()
+		ask("a", 1)
+		begun()
 		for range 9 {
 			ask("a", 2)
 		}
@@ -66,11 +79,11 @@ func TestAnswers(t *testing.T) {
 		ask("a", 2)
 		wg.Wait()
 		ask("a", 3)
-		synctest.Wait()
+		begun()
 		ask("b", 4) // another question does not wait
 		begin := time.Now()
 		wg.Wait()
-		if waited := time.Since(begin); waited != time.Second {
+		if waited := time.Since(begin); waited != time.Second+gather {
 			t.Errorf("two questions take %s", waited)
 		}
 		if len(n.next)+len(n.Answers.begun) > 0 {
@@ -92,7 +105,7 @@ func TestAnswers_Leave(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			synctest.Wait()
+			begun()
 		}
 		wg.Go(func() {
 			if got, err := n.ask(t.Context(), ""); err != nil || got != 2 {
@@ -116,7 +129,7 @@ func TestAnswers_Patience(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		hanging := n.Join(ctx, "", func(ctx context.Context, _ *int) error { <-ctx.Done(); return ctx.Err() })
 		defer hanging.Leave()
-		synctest.Wait()
+		begun()
 		begin := time.Now()
 		if got, err := n.ask(t.Context(), ""); err != nil || got != 1 || time.Since(begin) != 2500*time.Millisecond {
 			t.Errorf("%d, %v after %s", got, err, time.Since(begin))
