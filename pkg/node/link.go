@@ -21,8 +21,9 @@ const (
 	// maxDepth is more than what kubelet and drivers make:
 	// pods\UID\volumes\kubernetes.io~csi\NAME\mount and
 	// plugins\kubernetes.io\csi\DRIVER\HASH\globalmount.
-	maxDepth   = 8
-	maxEntries = 20_000
+	maxDepth = 8
+	// maxEntries is more than 1,000 volumes with five links each make, which is 22,000.
+	maxEntries = 30_000
 )
 
 // Folders of a pod's volumes, by plugin. Only those of CSI are mounts; others, such as

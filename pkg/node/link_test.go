@@ -157,13 +157,13 @@ func TestLinks_Bounds(t *testing.T) {
 	})
 	t.Run("wide", func(t *testing.T) {
 		node := newNode(t, zoo())
-		for i := range 20_100 {
+		for i := range 30_100 {
 			if err := node.WriteFile(fmt.Sprintf(`%s\plugins\%d`, kubelet, i), ""); err != nil {
 				t.Fatal(err)
 			}
 		}
 		got := describe(t, inspector(t, node))
-		if len(got.Problems) != 1 || got.Problems[0] != "links: only the first 20000 entries of the working directories were searched" {
+		if len(got.Problems) != 1 || got.Problems[0] != "links: only the first 30000 entries of the working directories were searched" {
 			t.Errorf("problems: %q", got.Problems)
 		}
 	})

@@ -85,8 +85,9 @@ func TestDescribe_CallsAreLinear(t *testing.T) {
 		if testing.Short() {
 			return
 		}
-		if all := count(1000); all-first != 99*(second-first) {
-			t.Errorf("1,000 disks take %d calls, want %d", all, first+99*(second-first))
+		// Windows lists large directories in several parts.
+		if all, want := count(1000), first+99*(second-first); all < want || all > want+want/100 {
+			t.Errorf("1,000 disks take %d calls, want about %d", all, want)
 		}
 		t.Logf("%.1f calls for a disk", float64(second-first)/10)
 	})
