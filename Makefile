@@ -187,14 +187,17 @@ BENCH_OUTPUT := bin/bench
 bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/performance.md
 	@mkdir -p $(BENCH_OUTPUT) && rm -f $(BENCH_OUTPUT)/*.txt
 	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) -p 1 \
-		$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' .))) >$(BENCH_OUTPUT)/native.txt || \
+		$(sort $(dir $(shell $(GREP_TESTS) -l --exclude-dir=examples '^func Benchmark' .))) >$(BENCH_OUTPUT)/native.txt || \
 		{ cat $(BENCH_OUTPUT)/native.txt; exit 1; }
+	$(GO_EXAMPLES) test -run '^$$' -bench . -benchtime 1x -p 1 \
+		$(patsubst examples/%,./%,$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' examples)))) >$(BENCH_OUTPUT)/life.txt || \
+		{ cat $(BENCH_OUTPUT)/life.txt; exit 1; }
 	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^TestComparison$$' ./test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
 	$(MAKE) report
 
 .PHONY: report
 report: ## Write the tables and plots of docs/performance.md from the results of make bench
-	$(GO) run ./hack/benchreport -root . $(BENCH_OUTPUT)/native.txt $(BENCH_OUTPUT)/wine.txt
+	$(GO) run ./hack/benchreport -root . $(BENCH_OUTPUT)/native.txt $(BENCH_OUTPUT)/life.txt $(BENCH_OUTPUT)/wine.txt
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
 # others still run; its testdata has what it found. Some are in modules outside go.work. Up to Go 1.26, the

@@ -171,7 +171,8 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // queues are where a caller of ours waits for another one.
 var queues = []string{
-	"internal/tasks/queue.(*turn[...]).awaits", "internal/tasks/keylock.(*Locks[...]).Acquire", "internal/tasks/shared.", "mounter.(*locks).lock", "mounter.(*endpoint).connect",
+	"internal/tasks/queue.(*turn[...]).awaits", "internal/tasks/keylock.(*Locks[...]).Acquire", "internal/tasks/shared.(*Answer[...]).await",
+	"mounter.(*locks).lock", "mounter.(*endpoint).connect",
 }
 
 // noteWaits returns what tells how long goroutines have stood in queues and at locks since, all together. The
