@@ -60,6 +60,8 @@ const (
 	reclaimEvery = 15 * time.Second
 	// reclaimMargin is what the daemon can use beyond the least so far.
 	reclaimMargin = 4 << 20
+	// reclaimWorth is what makes a second look worth while after the first one gave back as much.
+	reclaimWorth = 1 << 20
 )
 
 // reclaim gives unused memory back to the system until ctx ends. Go by itself looks for garbage only if
@@ -68,19 +70,23 @@ const (
 func reclaim(ctx context.Context) {
 	ticker := time.NewTicker(reclaimEvery)
 	defer ticker.Stop()
-	least := uint64(math.MaxUint64)
+	least, again := uint64(math.MaxUint64), true
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		if used := usedMemory(); used > least+reclaimMargin || least == math.MaxUint64 {
+		used := usedMemory()
+		if again || used > least+reclaimMargin {
 			debug.FreeOSMemory()
-			least = min(least, usedMemory())
-		} else {
-			least = min(least, used)
+			before := used
+			used = usedMemory()
+			// The first look after an attack still sees the buffers of pools. It may also be the first of all: then
+			// least is no measure.
+			again = used+reclaimWorth < before
 		}
+		least = min(least, used)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,38 @@ func TestReclaim(t *testing.T) {
 		if after := usedMemory(); after > before+before/2+reclaimMargin {
 			t.Errorf("%d bytes are used, %d before", after, before)
 		}
+		cancel()
+		<-done
+	})
+}
+
+// TestReclaim_Pools: what pools keep until the second search for garbage comes back, too, also if the attack
+// comes before the first one.
+func TestReclaim_Pools(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // as in a process that does not allocate
+	debug.FreeOSMemory()
+	before := usedMemory()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			reclaim(ctx)
+		}()
+		var pool sync.Pool
+		for range 64 {
+			buffer := make([]byte, 1<<20)
+			buffer[0] = 1
+			pool.Put(&buffer)
+		}
+		garbage := make([]byte, 4<<20)
+		garbage[0] = 1
+		runtime.KeepAlive(garbage)
+		time.Sleep(time.Minute)
+		if after := usedMemory(); after > before+before/2+reclaimMargin {
+			t.Errorf("%d bytes are used, %d before", after, before)
+		}
+		runtime.KeepAlive(&pool)
 		cancel()
 		<-done
 	})
