@@ -1,7 +1,7 @@
 // Benchreport writes the tables and plots of docs/performance.md from the output of benchmarks. It
 // keeps the text around the tables, which is written by hand.
 //
-//	go run ./hack/benchreport -root . bin/bench/native.txt bin/bench/wine.txt
+//	go run ./hack/benchreport -root . bin/bench/native.txt bin/bench/life.txt bin/bench/wine.txt
 //
 // If a file is missing, the page says that its part was left out.
 package main

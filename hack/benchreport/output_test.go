@@ -14,6 +14,9 @@ BenchmarkGrowth/disks=10/call=ListDiskIDs-2         	     524	    240000 ns/op	 
 BenchmarkGrowth/disks=1000/call=ListDiskIDs-2         	     524	    99 ns/op	        99.00 calls/op
 BenchmarkGrowth/disks=1000/call=ListDiskIDs-2         	     524	    24000000 ns/op	        3004 calls/op
 BenchmarkGrowth/disks=10/call=New_and_Remove-2         	     1	    1000 ns/op	        2 calls/op
+BenchmarkDescribe/disks=1000/clients=10-2         	       3	 900000000 ns/op	     40000 calls/op
+BenchmarkLife/mode=daemon/volumes=1-2         	       1	      2400 all-ms	       830 calls/life	      1600 life-machine-ms	      2400 life-p50-ms	      2500 life-p99-ms	       100.0 expand-machine-ms	       150.0 expand-p50-ms	       151.2 expand-p99-ms	         0 waits-ms/life
+BenchmarkLife/mode=daemon/volumes=100-2         	       1	      3000 all-ms	       260 calls/life	      2900 life-p50-ms	      3001 life-p99-ms	       200.0 expand-p50-ms	       300.0 expand-p99-ms	         0.25 waits-ms/life
 BenchmarkWine/program=ours/Process	3	13.7 binary-MB	29.8 idle-MB
 PASS
 `
@@ -27,7 +30,7 @@ func TestParse(t *testing.T) {
 	for _, r := range results {
 		names = append(names, r.benchmark+" "+r.keys["call"])
 	}
-	if diff := cmp.Diff([]string{"RPC PathExists", "Growth ListDiskIDs", "Growth ListDiskIDs", "Growth New and Remove", "Wine "}, names); diff != "" {
+	if diff := cmp.Diff([]string{"RPC PathExists", "Growth ListDiskIDs", "Growth ListDiskIDs", "Growth New and Remove", "Describe ", "Life ", "Life ", "Wine "}, names); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if r := of(results, "RPC", "connections", "shared", "callers", "8"); len(r) != 1 || r[0].values["ratio"] != 1.048 || r[0].number("callers") != 8 {

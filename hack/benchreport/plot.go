@@ -39,7 +39,7 @@ func plots(results []result) map[string]plot {
 		}
 		growing.series = append(growing.series, line)
 	}
-	return map[string]plot{"performance-callers.svg": callers, "performance-growth.svg": growing}
+	return map[string]plot{"performance-callers.svg": callers, "performance-growth.svg": growing, "performance-life.svg": lifePlot(results)}
 }
 
 // Where things are in the picture.

@@ -34,6 +34,9 @@ func sections(results []result, calls []group, system systemCalls, machine strin
 		"clients": clients(results).String(),
 		"calls":   callTable(calls).String(),
 		"growth":  growth(results).String(),
+		"scale":   scale(results).String(),
+		"life":    lives(results).String(),
+		"steps":   stepsOfLife(results).String(),
 		"process": process(results).String(),
 		"wine":    wineCalls(results).String(),
 		"memory":  wineProcesses(results).String(),
@@ -89,6 +92,7 @@ func budgets(results []result) *table {
 		t.add("Growth of a list's calls to Windows, relative to the growth from 10 to 1,000 disks", "≤ 1", fmt.Sprintf("%.2f", lists), yes(lists <= 1))
 		t.add("Calls to Windows of all other operations with 1,000 disks, volumes and mappings and 10,000 links, relative to those with 10", "≤ 1", fmt.Sprintf("%.2f", lookups), yes(lookups <= 1))
 	}
+	scaleBudgets(t, results)
 	return t
 }
 
