@@ -37,7 +37,9 @@ func runReplay(args []string, stdout, stderr io.Writer) int {
 	set.SetOutput(io.Discard)
 	set.Usage = func() {}
 	format := set.String("o", "text", "output `format`: text or json")
-	skipped := set.Bool("skipped", false, "also show the calls that could not be compared")
+	var show details
+	set.BoolVar(&show.skipped, "skipped", false, "also show the calls that could not be compared")
+	set.BoolVar(&show.outside, "outside", false, "also show what other programs did to files, as far as the calls tell")
 	err := set.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -67,7 +69,7 @@ func runReplay(args []string, stdout, stderr io.Writer) int {
 		encoder.SetEscapeHTML(false)
 		err = encoder.Encode(report)
 	} else {
-		err = printReport(stdout, report, *skipped)
+		err = printReport(stdout, report, show)
 	}
 	switch {
 	case err != nil:
@@ -82,7 +84,10 @@ func runReplay(args []string, stdout, stderr io.Writer) int {
 	}
 }
 
-func printReport(w io.Writer, r *replay.Report, skipped bool) error {
+// details are what is printed only on request.
+type details struct{ skipped, outside bool }
+
+func printReport(w io.Writer, r *replay.Report, show details) error {
 	p := printer{w: w}
 	on := ""
 	if r.Windows != "" {
@@ -92,10 +97,18 @@ func printReport(w io.Writer, r *replay.Report, skipped bool) error {
 	for _, note := range r.Notes {
 		p.printf("Note: %s.\n", note)
 	}
-	if skipped {
+	if show.skipped {
 		for _, s := range r.Skipped {
 			p.printf("Skipped call %d, %s: %s.\n", s.Call, s.Method, s.Reason)
 		}
+	}
+	switch {
+	case show.outside:
+		for _, c := range r.Outside {
+			p.printf("Outside: %s.\n", c.String())
+		}
+	case len(r.Outside) > 0:
+		p.printf("Other programs changed files meanwhile: %d changes; -outside shows them.\n", len(r.Outside))
 	}
 	last := uint64(0)
 	for _, d := range r.Differences {

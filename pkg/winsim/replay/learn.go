@@ -12,138 +12,53 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// learn adds to a model what a description does not have, but the calls tell: files, from the first call
-// about each, servers, from the mappings that prove them, and portals and targets, from their discovery.
-func learn(model *winsim.Model, d *record.Description, calls []record.Call) {
-	l := learner{model: model, open: map[int]string{}, seen: map[string]bool{}, drives: map[win.VolumeID]string{}}
-	for _, v := range d.Volumes {
-		for _, path := range v.Paths.Value {
-			if len(path) == len(`C:\`) {
-				l.drives[v.ID] = path
-			}
-		}
-	}
-	for _, f := range model.Files {
-		l.seen[winpath.Fold(f.Path)] = true
-	}
+// learn adds to a model what a description does not have, but the calls tell: files that were there before the
+// calls, servers, from the mappings that prove them, and portals and targets, from their discovery.
+func learn(model *winsim.Model, h *history, calls []record.Call) {
+	l := learner{model: model}
+	l.files(h)
 	for _, c := range calls {
 		switch c.Method {
 		case "CreateSMBMapping":
 			l.mapping(c)
 		case "AddSendTargetPortal", "ReportTargets", "ReportTargetPortals":
 			l.discovery(c)
-		default:
-			l.file(c)
-		}
-	}
-	slices.SortStableFunc(model.Files, func(a, b winsim.File) int { return len(a.Path) - len(b.Path) })
-}
-
-type learner struct {
-	model *winsim.Model
-	open  map[int]string  // the paths of directories
-	seen  map[string]bool // the paths that the first call was about
-
-	drives map[win.VolumeID]string // their roots
-}
-
-// onDrive is a path by the letter of its drive, if it has one.
-func (l *learner) onDrive(path string) string {
-	if id, ok := win.VolumeOf(path); ok && l.drives[id] != "" {
-		return l.drives[id] + strings.TrimPrefix(path[strings.IndexByte(path, '}')+1:], `\`)
-	}
-	return path
-}
-
-// arguments are those of calls about files.
-type arguments struct {
-	Path win.Path
-	Name string
-}
-
-// file learns what was at a path before the calls.
-func (l *learner) file(c record.Call) {
-	var a arguments
-	if len(c.In) > 0 && json.Unmarshal(c.In, &a) != nil {
-		return
-	}
-	path := a.Path.String()
-	if c.On != 0 {
-		dir, known := l.open[c.On]
-		if !known {
-			return
-		}
-		if path = dir; a.Name != "" {
-			path = winpath.Join(dir, a.Name)
-		}
-	}
-	if path == "" || strings.HasPrefix(path, `\\`) && !strings.HasPrefix(path, `\\?\Volume{`) {
-		return // not about a file, or on a share
-	}
-	path = l.onDrive(path)
-	key := winpath.Fold(path)
-	first := !l.seen[key]
-	l.seen[key] = true
-	if c.Error != nil {
-		return
-	}
-	switch c.Method {
-	case "OpenDirectory", "Open":
-		var number int
-		if json.Unmarshal(c.Out, &number) == nil {
-			l.open[number] = path
-		}
-		l.add(first, winsim.File{Path: path})
-	case "FileInfo":
-		var info win.FileInfo
-		if json.Unmarshal(c.Out, &info) == nil {
-			l.info(first, path, info)
-		}
-	case "ReparsePoint":
-		var point win.ReparsePoint
-		if json.Unmarshal(c.Out, &point) == nil {
-			l.link(first, path, point)
-		}
-	case "ListDirectory":
-		list, _ := listed(c)
-		l.add(first, winsim.File{Path: path})
-		l.open[list.Directory] = path
-		for _, entry := range slices.Concat(list.Batches...) {
-			key := winpath.Fold(winpath.Join(path, entry.Name))
-			l.info(!l.seen[key], winpath.Join(path, entry.Name), entry.FileInfo)
-			l.seen[key] = true
 		}
 	}
 }
 
-func (l *learner) info(first bool, path string, info win.FileInfo) {
-	f := winsim.File{Path: path, ReadOnly: info.ReadOnly, EmptyFile: !info.Directory}
-	if info.Tag != 0 && info.Tag != win.TagMountPoint && info.Tag != win.TagSymlink {
-		f.Tag = uint32(info.Tag)
+type learner struct{ model *winsim.Model }
+
+// files learns what was there before the calls: what the first call about a file has found, unless an earlier
+// call has found or made its directory without it.
+func (l *learner) files(h *history) {
+	known := map[string]bool{} // whether a file was there before the calls, by key
+	for _, f := range l.model.Files {
+		known[winpath.Fold(f.Path)] = true
 	}
-	l.add(first, f)
+	for _, at := range h.order {
+		if _, seen := known[at.key]; seen || at.parent == "" {
+			continue
+		}
+		first := h.sights[at.key][0]
+		if known[at.key] = first.before != gone && h.wasThere(at, first.seq, known); known[at.key] {
+			l.model.Files = append(l.model.Files, h.fileAt(at, first, l.hasVolume))
+		}
+	}
+	slices.SortStableFunc(l.model.Files, func(a, b winsim.File) int { return len(a.Path) - len(b.Path) })
 }
 
-// link learns a link, or that what is known to be at a path is one.
-func (l *learner) link(first bool, path string, point win.ReparsePoint) {
-	f := winsim.File{Path: path}
-	mounted, isMount := point.MountedVolume()
-	switch {
-	case isMount && l.hasVolume(mounted):
-		f.Volume = mounted
-	case point.Tag == win.TagSymlink:
-		f.Symlink = point.Target()
-	case point.Tag == win.TagMountPoint:
-		f.Junction = point.Target()
-	default:
-		return
+// wasThere reports whether a file that a call has found can have been there before all calls.
+func (h *history) wasThere(at place, seq uint64, known map[string]bool) bool {
+	for parent := at.parent; parent != ""; parent, _ = parentOf(parent) {
+		if lists := h.lists[parent]; len(lists) > 0 && lists[0] < seq {
+			return false
+		}
+		if was, seen := known[parent]; seen {
+			return was
+		}
 	}
-	at := slices.IndexFunc(l.model.Files, func(f winsim.File) bool { return winpath.Equal(f.Path, path) })
-	if at < 0 {
-		l.add(first, f)
-	} else if known := l.model.Files[at]; known.Symlink+known.Junction+known.Volume == "" {
-		l.model.Files[at] = f
-	}
+	return true
 }
 
 // hasVolume reports whether the node has a volume from the beginning.
@@ -152,12 +67,6 @@ func (l *learner) hasVolume(id string) bool {
 	return slices.ContainsFunc(l.model.Volumes, has) || slices.ContainsFunc(l.model.Disks, func(d winsim.Disk) bool {
 		return slices.ContainsFunc(d.Partitions, func(p winsim.Partition) bool { return p.Volume != nil && has(*p.Volume) })
 	})
-}
-
-func (l *learner) add(first bool, f winsim.File) {
-	if first && len(f.Path) > len(`C:\`) {
-		l.model.Files = append(l.model.Files, f)
-	}
 }
 
 // discovery learns portals and targets. It does not learn what a target holds.

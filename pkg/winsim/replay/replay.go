@@ -4,9 +4,10 @@
 //
 //	replay.Check(t, "testdata/server-2022.jsonl")
 //
-// The node is built from the description at the beginning of the recording, and from what the first call about each file says. Calls are made one
-// after the other, in the order in which they began, at their recorded times on the node's clock. How
-// long a call took is not compared, nor times and session ids that a machine makes up.
+// The node is built from the description at the beginning of the recording, and from what the first call about
+// each file says. Calls are made one after the other, in the order in which they began, at their recorded times
+// on the node's clock. What other programs did to disks and files meanwhile is made to happen, as far as the
+// calls tell. How long a call took is not compared, nor times and session ids that a machine makes up.
 package replay
 
 import (
@@ -65,6 +66,8 @@ type Report struct {
 	Raw         int          `json:"raw"`   // answers of drivers that were decoded
 	Differences []Difference `json:"differences"`
 	Skipped     []Skip       `json:"skipped"`
+	// Outside is what other programs did to files while calls were recorded.
+	Outside []Change `json:"outside"`
 	// Notes say what the recording lacks.
 	Notes []string `json:"notes"`
 }
@@ -75,15 +78,26 @@ func Compare(ctx context.Context, r io.Reader) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	node, notes, err := newNode(recording)
+	if recording.Description == nil {
+		return nil, errors.New("the recording has no description of the machine; record for longer, or with a larger file")
+	}
+	before := len(recording.Calls)
+	recording.Calls = slices.DeleteFunc(recording.Calls, func(c record.Call) bool { return c.Seq <= recording.Description.Seq })
+	before -= len(recording.Calls)
+	h := newHistory(recording.Description, recording.Calls)
+	node, notes, err := newNode(recording, h)
 	if err != nil {
 		return nil, err
 	}
-	p := newPlayback(recording, node)
+	p := newPlayback(recording, node, h)
+	if before > 0 {
+		p.note("%d calls are from before the description of the machine; they are left out", before)
+	}
 	p.report.Notes = append(p.report.Notes, notes...)
 	if err := p.run(ctx); err != nil {
 		return nil, err
 	}
+	p.report.Outside = append(p.report.Outside, p.files.changes...)
 	p.decodeRaw(recording.Raw)
 	switch {
 	case p.report.Calls > 0:
@@ -177,16 +191,13 @@ func (d Difference) String() string {
 
 // newNode builds the emulated node that a recording describes: exactly the node that was recorded if that
 // was an emulated one with names, otherwise one like the machine.
-func newNode(recording *record.Recording) (node *winsim.Node, notes []string, err error) {
+func newNode(recording *record.Recording, h *history) (node *winsim.Node, notes []string, err error) {
 	d := recording.Description
-	if d == nil {
-		return nil, nil, errors.New("the recording has no description of the machine; record for longer, or with a larger file")
-	}
 	if len(d.Snapshot) > 0 {
 		node, err = winsim.FromSnapshot(d.Snapshot)
 		return node, nil, err
 	}
-	return winsim.FromDescription(*d, func(m *winsim.Model) { learn(m, d, recording.Calls) })
+	return winsim.FromDescription(*d, func(m *winsim.Model) { learn(m, h, recording.Calls) })
 }
 
 // playback is one replay.
@@ -203,34 +214,27 @@ type playback struct {
 	hashed  bool
 	events  []event             // that have not happened yet
 	unknown map[win.Device]bool // disks that the node lacks, because the calls do not tell enough
+	files   outsider
 	report  Report
 }
 
-func newPlayback(recording *record.Recording, node *winsim.Node) *playback {
+func newPlayback(recording *record.Recording, node *winsim.Node, h *history) *playback {
 	p := &playback{
-		node: node, started: recording.Header.Started, hashed: recording.Header.Hashed,
+		node: node, calls: recording.Calls, files: outsider{history: h, node: node, strayed: map[string]bool{}}, started: recording.Header.Started, hashed: recording.Header.Hashed,
 		nested: map[int][]record.Call{}, open: map[int]win.Tree{}, renamed: map[string]json.RawMessage{},
 		offset: node.Now().Sub(recording.Header.Started),
 		report: Report{
 			Program: recording.Header.Program, Windows: recording.Header.Windows,
-			Differences: []Difference{}, Skipped: []Skip{}, Notes: []string{},
+			Differences: []Difference{}, Skipped: []Skip{}, Outside: []Change{}, Notes: []string{},
 		},
 	}
 	if len(recording.Description.Snapshot) > 0 {
 		p.offset = 0 // its clock continues
 	}
 	p.machine = record.Watch(node, func(c record.Call) { p.made = c })
-	for _, c := range recording.Calls {
-		if c.Seq > recording.Description.Seq {
-			p.calls = append(p.calls, c)
-		}
-	}
 	p.events, p.unknown = plan(recording, node, p.calls)
-	if before := len(recording.Calls) - len(p.calls); before > 0 {
-		p.note("%d calls are from before the description of the machine; they are left out", before)
-	}
 	if recording.Lost > 0 {
-		p.note("%d lines could not be written when the calls were recorded", recording.Lost)
+		p.note("%d lines of the recording are missing; what their calls did can make differences", recording.Lost)
 	}
 	if recording.Truncated {
 		p.note("the last line is incomplete; it is left out")
@@ -309,6 +313,7 @@ func (p *playback) make(ctx context.Context, c record.Call) error {
 	if p.isAboutUnknown(c) {
 		reason = "the emulated node does not have the disk"
 	} else {
+		p.files.before(c)
 		reason, err = p.perform(ctx, c)
 	}
 	switch {
@@ -325,6 +330,7 @@ func (p *playback) make(ctx context.Context, c record.Call) error {
 	}
 	p.report.Calls++
 	p.compare(c, p.made)
+	p.files.made(c, p.made)
 	return nil
 }
 

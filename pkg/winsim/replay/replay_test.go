@@ -157,8 +157,8 @@ func TestCompare_Itself(t *testing.T) {
 			}
 			// Callers of calls in parallel leave when one has answered.
 			left := func(s replay.Skip) bool { return s.Reason == "its caller had left" }
-			if skipped := slices.DeleteFunc(report.Skipped, left); report.Calls < 50 || len(skipped)+len(report.Notes) > 0 {
-				t.Errorf("%d calls were compared, %v skipped, notes %q", report.Calls, skipped, report.Notes)
+			if skipped := slices.DeleteFunc(report.Skipped, left); report.Calls < 50 || len(skipped)+len(report.Notes)+len(report.Outside) > 0 {
+				t.Errorf("%d calls were compared, %v skipped, notes %q, other programs %v", report.Calls, skipped, report.Notes, report.Outside)
 			}
 			for _, d := range report.Differences {
 				t.Error(d)
