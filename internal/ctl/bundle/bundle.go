@@ -82,15 +82,20 @@ func Collect(ctx context.Context, parts []Part, begin func(Part)) []File {
 
 // Clean removes secrets from files, and names if hide is not nil. JSON stays JSON.
 func Clean(files []File, hide *Names) {
-	clean := func(text string) string {
-		text = removeSecrets(text)
-		if hide != nil {
-			text = hide.replace(text)
-		}
-		return text
-	}
+	ids := otherIDs(files)
 	for i := range files {
 		file := &files[i]
+		clean := func(text string) string {
+			text = removeSecrets(text)
+			switch {
+			case hide == nil:
+			case recordings[file.Name]:
+				text = guid.ReplaceAllStringFunc(text, func(id string) string { return ids[lowerASCII(id)] })
+			default:
+				text = hide.replace(text)
+			}
+			return text
+		}
 		// Without the zeros, a log in UTF-16, as PowerShell writes it, is text.
 		before := strings.ReplaceAll(string(file.Content), "\x00", "")
 		after := cleanJSON(before, clean)

@@ -188,6 +188,11 @@ var share = regexp.MustCompile(`(^|[^\\\w:{}])(\\{2,4})([A-Za-z0-9][\w.-]*)(\\{1
 var kept = map[string]bool{
 	"127.0.0.1": true, "0.0.0.0": true,
 	"53f56307-b6bf-11d0-94f2-00a0c91efb8b": true, // the class of disks
+	"00000000-0000-0000-0000-000000000000": true, // none
+	"ebd0a0a2-b9e5-4433-87c0-68b6b72699c7": true, // types of partitions: data, reserved, EFI and recovery
+	"e3c9e316-0b5c-4db8-817d-f92df00215ae": true,
+	"c12a7328-f81f-11d2-ba4b-00a0c93ec93b": true,
+	"de94bba4-06d1-4d40-a16a-bfd50179d6ac": true,
 	"null":                                 true, "true": true, "false": true,
 }
 

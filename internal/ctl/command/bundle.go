@@ -40,13 +40,16 @@ func (a *app) supportBundle() *cobra.Command {
 		use:   "support-bundle",
 		short: "Write a zip file with everything that support asks for",
 		long: `Write one zip file with versions, the daemon's command line, what doctor finds, the node's
-storage (text, JSON and a web page), the end of the log file, the metrics and the calls that
-were recorded. Print what is in it and what is not. A part that fails does not stop the
-others, and the file is written even if the daemon does not answer.
+storage (text, JSON and a web page), the end of the log file, the metrics and the last calls
+that were recorded, of FILE and FILE.1 of -record-calls. Print what is in it and what is not.
+A part that fails does not stop the others, and the file is written even if the daemon does
+not answer. Send a recording of more than 4 MiB as a file, too: the bundle does not tell what
+the calls did that are left out.
 
 What looks like a password, key or token is removed. --hide-names also replaces the names of
 machines, servers, shares, users, pods and volumes, serial numbers, ids and addresses by
-pseudonyms: the same name gets the same one everywhere. Look at the file before you send it.
+pseudonyms: the same name gets the same one everywhere. It leaves out recorded calls unless
+the daemon has recorded hashes (-record-calls-hash-names). Look at the file before you send it.
 
 The log file and the address of the metrics come from the service's command line. If the
 daemon runs in a container, pass --log-file and --metrics-address.`,
@@ -185,7 +188,7 @@ func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now
 	if metrics == "" {
 		metrics = installation.MetricsAddress(command)
 	}
-	return []bundle.Part{
+	parts := []bundle.Part{
 		{Name: "version.txt", What: "version and system of csi-proxyctl, and the time", Make: func(context.Context) ([]byte, error) {
 			return fmt.Appendf(nil, "%s %s\n%s/%s\n%s\n", name, version.Full(), runtime.GOOS, runtime.GOARCH, now.UTC().Format(time.RFC3339)), nil
 		}},
@@ -200,32 +203,34 @@ func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now
 		printed(nodeFile, "disks, volumes, mounts and shares, for programs", "node", "-o", "json"),
 		{Name: "log.txt", What: "the end of the log file", Make: func(context.Context) ([]byte, error) { return tail(logFile) }},
 		{Name: "metrics.txt", What: "metrics", Make: func(ctx context.Context) ([]byte, error) { return scrape(ctx, metrics) }},
-		{Name: "calls.txt", What: "recorded calls", Make: func(context.Context) ([]byte, error) {
-			return recordedCalls(installation.RecordedCalls(command), o.hideNames)
-		}},
 	}
+	return append(parts, recordedCalls(installation.RecordedCalls(command), o.hideNames)...)
 }
 
-// recordedCalls returns the beginning of a recording, which describes the machine. Bytes in a recording hold
-// names that no pattern finds, so one with names is left out if names are to be hidden.
-func recordedCalls(path string, hideNames bool) ([]byte, error) {
+// recordedCalls are the parts with the calls that the daemon records in a file, and those before them.
+func recordedCalls(path string, hideNames bool) []bundle.Part {
+	part := func(name, what, path string) bundle.Part {
+		return bundle.Part{Name: name, What: what, Make: func(context.Context) ([]byte, error) {
+			file, err := os.Open(path)
+			if err != nil {
+				return nil, err
+			}
+			defer file.Close()
+			return bundle.Calls(file, hideNames)
+		}}
+	}
+	now := part("calls.txt", "the last recorded calls", path)
 	if path == "" {
-		return nil, errors.New("the daemon does not record calls; to record them, start it with -record-calls")
+		now.Make = func(context.Context) ([]byte, error) {
+			return nil, errors.New("the daemon does not record calls; to record them, start it with -record-calls")
+		}
+		return []bundle.Part{now}
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	before := part("calls.1.txt", "recorded calls before those", path+".1")
+	if _, err := os.Lstat(path + ".1"); errors.Is(err, fs.ErrNotExist) {
+		before.Make = func(context.Context) ([]byte, error) { return nil, errors.New("there are none; no file was full yet") }
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, bundle.MaxPart))
-	if err != nil {
-		return nil, err
-	}
-	header, _, _ := bytes.Cut(text, []byte("\n"))
-	if hideNames && !bytes.Contains(header, []byte(`"hashed":true`)) {
-		return nil, errors.New("it has names; to record hashes, start the daemon with -record-calls-hash-names")
-	}
-	return text[:bytes.LastIndexByte(text, '\n')+1], nil
+	return []bundle.Part{now, before}
 }
 
 // addViews adds the node as text and as a page, after its JSON. They are made of the clean JSON: the page

@@ -19,6 +19,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/command"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm/scmtest"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
+	recorded "github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/replay"
 )
 
 // unzip returns the files of a bundle.
@@ -59,7 +63,7 @@ func brokenWithSecrets(t *testing.T) (n *node, services *scmtest.Manager) {
 	if err := os.WriteFile(logFile, []byte(log), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	calls := `{"recording":{"format":"csi-proxy calls","version":1}}` + "\n" + `{"call":{"seq":1,"method":"SMBMapping","in":{"remote":"\\\\archive\\media","password":"hunter2"}}}` + "\n" + `{"call":{"seq":2,`
+	calls := `{"recording":{"format":"csi-proxy calls","version":1}}` + "\n" + `{"machine":{}}` + "\n" + `{"call":{"seq":1,"method":"SMBMapping","in":{"remote":"\\\\archive\\media","password":"hunter2"}}}` + "\n" + `{"call":{"seq":2,`
 	if err := os.WriteFile(filepath.Join(n.dir, "calls.jsonl"), []byte(calls), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +153,63 @@ func TestSupportBundle_HideNames(t *testing.T) {
 	}
 	if !strings.Contains(files["node.html"], "@media") {
 		t.Error("the page is spoilt")
+	}
+}
+
+// TestSupportBundle_Calls: a recording with hashes can be replayed from the bundle, also its part that was full,
+// and also if names are hidden.
+func TestSupportBundle_Calls(t *testing.T) {
+	n := startNode(t, presetOf(t, "# preset default"))
+	recording := filepath.Join(n.dir, "calls.jsonl")
+	for range 2 { // the second begins a file of its own
+		emulated, err := winsim.New(winsim.Default())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := record.Open(t.Context(), emulated, recording, record.Options{Hash: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := r.Machine()
+		disks, _ := m.DiskDevices(t.Context())
+		for _, d := range disks {
+			_, _ = m.DriveLayout(t.Context(), d)
+		}
+		volumes, _ := m.VolumeIDs(t.Context())
+		for _, id := range volumes {
+			_, _ = m.VolumeExtents(t.Context(), id)
+			_, _ = m.FileSystem(t.Context(), id)
+		}
+		_, _ = m.FileInfo(t.Context(), win.Anywhere(`C:\var\lib\kubelet`))
+		_ = m.CreateSMBMapping(t.Context(), win.SMBMappingRequest{Remote: `\\files\data`, User: "csi", Password: win.NewSecret("csi-Pa55")})
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	services := scmtest.New()
+	service, err := services.Create("csi-proxy", scm.Config{Command: `C:\k\csi-proxy.exe -record-calls=` + recording})
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.Close()
+	for _, args := range [][]string{{"--force"}, {"--force", "--hide-names"}} {
+		file := filepath.Join(n.dir, "bundle.zip")
+		if r := runWith(t.Context(), services, n.dir, "", append([]string{"support-bundle", "-o", file}, args...)...); r.code != command.ExitOK {
+			t.Fatal(r)
+		}
+		files := unzip(t, file)
+		for _, name := range []string{"calls.txt", "calls.1.txt"} {
+			if len(args) > 1 && strings.Contains(files[name], "0c51a9e0") {
+				t.Errorf("%s has the id of a volume", name)
+			}
+			report, err := recorded.Compare(t.Context(), strings.NewReader(files[name]))
+			if err != nil || report.Calls < 10 {
+				t.Fatalf("%s: %v, %v", name, report, err)
+			}
+			for _, d := range report.Differences {
+				t.Errorf("%q, %s: %s", args, name, d)
+			}
+		}
 	}
 }
 
