@@ -285,3 +285,21 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestRead_Two: the files of one recording may follow each other in one, those of two may not.
+func TestRead_Two(t *testing.T) {
+	const call = `{"call":{"seq":%d,"method":"DiskDevices","out":[]}}` + "\n"
+	header := func(started string, later bool) string {
+		return fmt.Sprintf(`{"recording":{"format":"csi-proxy calls","version":1,"started":%q,"later":%t}}`+"\n", started, later)
+	}
+	first := header("2026-01-01T00:00:00Z", false) + fmt.Sprintf(call, 1)
+	recording, err := Read(strings.NewReader(first + header("2026-01-01T00:00:00Z", true) + fmt.Sprintf(call, 2)))
+	if err != nil || len(recording.Calls) != 2 {
+		t.Errorf("one recording: %v, %v", recording, err)
+	}
+	for _, other := range []string{header("2026-01-01T00:00:00Z", false), header("2026-01-02T00:00:00Z", true)} {
+		if _, err := Read(strings.NewReader(first + other + fmt.Sprintf(call, 1))); err == nil || !strings.Contains(err.Error(), "more than one recording") {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+}

@@ -90,6 +90,11 @@ func (r *Recording) add(l line) error {
 	}
 	r.damage = nil
 	switch {
+	case l.Header != nil:
+		// The files of one recording, one after the other, are one recording.
+		if !l.Header.Later || !l.Header.Started.Equal(r.Header.Started) {
+			return errors.New("it holds more than one recording; read each on its own")
+		}
 	case l.Call != nil:
 		r.Calls = append(r.Calls, *l.Call)
 	case l.Raw != nil:

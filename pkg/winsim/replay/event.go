@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -111,8 +112,12 @@ func (p *planner) add(after uint64, what string, do func() error) {
 // listed finds disks that have gone or come since the last list, in this order: one that comes back gets its
 // number and address again.
 func (p *planner) listed(i int, devices []win.Device) {
+	next, again := p.nextList(i)
 	for _, device := range slices.Sorted(maps.Keys(p.disks)) {
 		if d := p.disks[device]; !slices.Contains(devices, device) {
+			if (!again || slices.Contains(next, device)) && p.answersBefore(i, device) {
+				continue // it was there all the time: this list is a difference
+			}
 			delete(p.disks, device)
 			gone := p.before(i, max(p.listedAt, p.answered[device]))
 			p.add(gone, fmt.Sprintf("disk %d, %s, was detached", d.Number.Value.Number, device), func() error { return p.node.DetachDisk(d.Number.Value.Number) })
@@ -127,7 +132,7 @@ func (p *planner) listed(i int, devices []win.Device) {
 			continue // a login brings it
 		}
 		if d.Number.Error != nil || d.Geometry.Error != nil || d.Descriptor.Error != nil {
-			if !p.described[device] {
+			if !p.described[device] && (!again || slices.Contains(next, device)) { // otherwise this list is a difference
 				p.skip(i, d)
 			}
 			continue
@@ -136,6 +141,31 @@ func (p *planner) listed(i int, devices []win.Device) {
 		volumes := describeVolumes(d, p.calls[i:])
 		p.add(p.before(i, p.listedAt), fmt.Sprintf("disk %d, %s, was attached", d.Number.Value.Number, device), func() error { return p.node.AttachDescribed(d, volumes) })
 	}
+}
+
+// nextList returns the disks of the first list after a call.
+func (p *planner) nextList(i int) (devices []win.Device, ok bool) {
+	for _, c := range p.calls[i+1:] {
+		if c.Method == "DiskDevices" && c.Error == nil {
+			return devices, json.Unmarshal(c.Out, &devices) == nil
+		}
+	}
+	return nil, false
+}
+
+// answersBefore reports whether a disk answers a call after call i, before the next list.
+func (p *planner) answersBefore(i int, device win.Device) bool {
+	for _, c := range p.calls[i+1:] {
+		var in struct{ D win.Device }
+		switch {
+		case c.Error != nil:
+		case c.Method == "DiskDevices":
+			return false
+		case len(c.In) > 0 && json.Unmarshal(c.In, &in) == nil && in.D == device:
+			return true
+		}
+	}
+	return false
 }
 
 // skip remembers a disk that has come, but whose number, kind or size no call has asked for. It may be that of
@@ -151,17 +181,34 @@ func (p *planner) skip(i int, d record.Disk) {
 	p.add(p.before(i, p.listedAt), fmt.Sprintf("disk %s was attached; no call asked for its number, kind and size, so calls about it are skipped", d.Device), func() error { return nil })
 }
 
-// measured finds a disk that has grown.
+// measured finds a disk that has grown. Disks do not shrink: a call that finds it smaller again contradicts.
 func (p *planner) measured(i int, device win.Device) {
 	var now win.DiskGeometry
 	d := p.disks[device]
-	if json.Unmarshal(p.calls[i].Out, &now) != nil || now.Size <= d.Geometry.Value.Size {
+	if json.Unmarshal(p.calls[i].Out, &now) != nil || now.Size <= d.Geometry.Value.Size || p.nextSize(i, device) < now.Size {
 		return
 	}
 	number, size := d.Number.Value.Number, winsim.Size(now.Size)
 	p.add(p.before(i, -1), fmt.Sprintf("disk %d, %s, has grown to %d bytes", number, device, now.Size), func() error { return p.node.GrowDisk(number, size) })
 	d.Geometry.Value.Size = now.Size
 	p.disks[device] = d
+}
+
+// nextSize returns the size of a disk at the first call after call i that measures it, or else the largest.
+func (p *planner) nextSize(i int, device win.Device) int64 {
+	for _, c := range p.calls[i+1:] {
+		var (
+			in   struct{ D win.Device }
+			then win.DiskGeometry
+		)
+		if c.Method != "DiskGeometry" || c.Error != nil || json.Unmarshal(c.In, &in) != nil {
+			continue
+		}
+		if found, known := p.known(in.D); known && found == device && json.Unmarshal(c.Out, &then) == nil {
+			return then.Size
+		}
+	}
+	return math.MaxInt64
 }
 
 // describe collects the first answers about a disk.

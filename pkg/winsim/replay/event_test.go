@@ -2,6 +2,8 @@ package replay_test
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,5 +131,53 @@ func TestCompare_UnknownDisk(t *testing.T) {
 	}
 	if len(report.Notes) != 1 || !strings.Contains(report.Notes[0], "was attached; no call asked for its number, kind and size") || len(report.Skipped) == 0 {
 		t.Errorf("notes %q, skipped %v", report.Notes, report.Skipped)
+	}
+}
+
+// TestCompare_PlantedDisks: one answer about disks is replaced by another, which the calls after it contradict. It
+// shows, and nothing else.
+func TestCompare_PlantedDisks(t *testing.T) {
+	text := string(recorded(t, newNode(t, "default"), record.Options{}, func(m win.Machine) {
+		for range 3 {
+			for _, d := range must(m.DiskDevices(t.Context())) {
+				_ = must(m.DiskGeometry(t.Context(), d))
+			}
+		}
+	}))
+	device := must(newNode(t, "default").DiskDevices(t.Context()))[1]
+	quoted := fmt.Sprintf("%q", device)
+	for name, plant := range map[string]func(line string) string{
+		"a larger disk":     func(line string) string { return strings.Replace(line, `"Size":`, `"Size":1`, 1) },
+		"a missing disk":    func(line string) string { return strings.Replace(line, ","+quoted, "", 1) },
+		"one disk too many": func(line string) string { return strings.Replace(line, quoted, quoted+`,"\\\\?\\planted"`, 1) },
+		"disks that vanish": func(line string) string { return strings.Replace(line, `"out":[`, `"out":[],"x":[`, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines := strings.SplitAfter(text, "\n")
+			for i, line := range lines {
+				isList := strings.Contains(line, `"DiskDevices"`)
+				if !isList && !strings.Contains(line, `"method":"DiskGeometry","in":{"d":`+quoted) || strings.HasPrefix(name, "a larger") == isList {
+					continue
+				}
+				if !isList && i >= len(lines)-len(lines)/3 {
+					break // nothing contradicts the last size
+				}
+				other := slices.Clone(lines)
+				if strings.HasPrefix(name, "one") && i >= len(lines)-len(lines)/3 {
+					break // nothing contradicts the last list either
+				}
+				if other[i] = plant(line); other[i] == line {
+					t.Fatalf("nothing was planted in %s", line)
+				}
+				report := must(replay.Compare(t.Context(), strings.NewReader(strings.Join(other, ""))))
+				calls := map[uint64]bool{}
+				for _, d := range report.Differences {
+					calls[d.Call] = true
+				}
+				if len(calls) != 1 || len(report.Skipped)+len(report.Notes) > 0 {
+					t.Errorf("line %d: differences %v, notes %q, skipped %v", i, report.Differences, report.Notes, report.Skipped)
+				}
+			}
+		})
 	}
 }
