@@ -222,7 +222,7 @@ func TestConnect_DeadlineBeforeContext(t *testing.T) {
 
 // passingDeadline is a context whose deadline has passed before it is done.
 type passingDeadline struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
 	deadline time.Time
 }
 

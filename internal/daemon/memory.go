@@ -55,11 +55,11 @@ func (m *memoryLimit) Set(value string) error {
 
 // When the daemon gives memory back that it no longer needs.
 const (
-	// reclaimEvery is less than half of the time in which memory must come back: gRPC keeps buffers
-	// until the second search for garbage.
-	reclaimEvery = 15 * time.Second
+	// reclaimEvery is half of the time in which memory comes back: gRPC keeps buffers until the second
+	// search for garbage.
+	reclaimEvery = 5 * time.Second
 	// reclaimMargin is what the daemon can use beyond the least so far.
-	reclaimMargin = 4 << 20
+	reclaimMargin = 1 << 20
 	// reclaimWorth is what makes a second look worth while after the first one gave back as much.
 	reclaimWorth = 1 << 20
 )

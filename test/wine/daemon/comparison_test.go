@@ -46,6 +46,7 @@ const (
 	period  = 300 * time.Millisecond // of one measurement
 	starts  = 5
 	settled = 500 * time.Millisecond // from the first answer to the look at the memory
+	rest    = 10 * time.Second       // from the load to the next look
 )
 
 // echoRole is the flag for a server that only answers, in its own process like the daemon: gRPC on
@@ -235,6 +236,8 @@ func (s *server) measureCalls(t *testing.T) {
 			}
 		}
 	}
+	s.note("Process", "peak-threads", float64(p.threads()))
+	time.Sleep(rest)
 	s.note("Process", "loaded-MB", float64(p.resident())*1024/1e6)
 	s.note("Process", "loaded-threads", float64(p.threads()))
 
