@@ -223,7 +223,7 @@ func TestConnect_DeadlineBeforeContext(t *testing.T) {
 // passingDeadline is a context whose deadline has passed before it is done.
 type passingDeadline struct {
 	context.Context //nolint:containedctx // it is one
-	deadline time.Time
+	deadline        time.Time
 }
 
 func (c *passingDeadline) Deadline() (time.Time, bool) { return c.deadline, true }
