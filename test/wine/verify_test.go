@@ -166,7 +166,7 @@ func compare(t *testing.T, field string) {
 		if _, _, err := machines.Add(dir, field, machines.Options{Name: name, Replace: true}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := machines.Pages(root(t), true); err != nil {
+		if _, err := machines.Pages(t.Context(), root(t), true); err != nil {
 			t.Fatal(err)
 		}
 	}
