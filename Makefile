@@ -194,7 +194,7 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/
 	$(GO_EXAMPLES) test -run '^$$' -bench . -benchtime 1x -p 1 \
 		$(patsubst examples/%,./%,$(sort $(dir $(shell $(GREP_TESTS) -l '^func Benchmark' examples)))) >$(BENCH_OUTPUT)/life.txt || \
 		{ cat $(BENCH_OUTPUT)/life.txt; exit 1; }
-	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^TestComparison$$' ./test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
+	$(GO) test -tags=wine -count=1 -v -timeout=30m -run '^TestComparison$$' ./test/wine/suite -figures=$(CURDIR)/$(BENCH_OUTPUT)/wine.txt
 	$(MAKE) report
 
 .PHONY: report

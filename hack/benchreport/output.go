@@ -20,6 +20,15 @@ func (r result) number(key string) int {
 	return n
 }
 
+// cell writes a value, or nothing if it was not measured.
+func (r result) cell(unit string, write func(float64) string) string {
+	value, ok := r.values[unit]
+	if !ok {
+		return ""
+	}
+	return write(value)
+}
+
 var processors = regexp.MustCompile(`-\d+$`)
 
 // parse reads the output of go test -bench: names such as

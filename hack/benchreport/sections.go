@@ -38,6 +38,7 @@ func sections(results []result, calls []group, system systemCalls, machine strin
 		"life":    lives(results).String(),
 		"steps":   stepsOfLife(results).String(),
 		"process": process(results).String(),
+		"calm":    calm(results),
 		"wine":    wineCalls(results).String(),
 		"memory":  wineProcesses(results).String(),
 	}
@@ -124,7 +125,7 @@ func callerCount(callers string) string {
 	return callers + " callers"
 }
 
-func perSecond(value float64) string { return thousands(int(value + 0.5)) }
+func hundredths(value float64) string { return fmt.Sprintf("%.2f", value) }
 
 // thousands writes a number with commas.
 func thousands(n int) string {
@@ -139,7 +140,7 @@ func rpc(results []result) *table {
 	t := &table{header: []string{"Call", "Callers", "Connections", "Ratio to the echo", "Server, calls/s", "gRPC echo, calls/s", "Raw socket, calls/s"}}
 	for _, r := range of(results, "RPC") {
 		t.add(r.keys["call"], r.keys["callers"], r.keys["connections"], fmt.Sprintf("%.2f", r.values["ratio"]),
-			perSecond(r.values["server/s"]), perSecond(r.values["echo/s"]), perSecond(r.values["raw/s"]))
+			whole(r.values["server/s"]), whole(r.values["echo/s"]), whole(r.values["raw/s"]))
 	}
 	return t
 }
@@ -320,10 +321,22 @@ func questionBudgets(t *table, results []result) {
 	}
 }
 
+// calm says how much the machine's host disturbed the measurements under Wine.
+func calm(results []result) string {
+	ours, _ := programs(results)
+	taken, ok := ours["taken-%"]
+	if !ok {
+		return leftOut
+	}
+	return fmt.Sprintf("The machine's host took at most %.0f %% of the processors during a measurement that counts; %.0f measurements were made again.", taken, ours["repeated"])
+}
+
+// wineCalls compares calls on pipes: how many there are in a second, and the processor time that a call takes in
+// all programs.
 func wineCalls(results []result) *table {
 	t := &table{header: []string{
 		"Call", "Callers", "Connections", "Ours / original", "Ours / echo", "Original / echo", "Ours, calls/s", "Original, calls/s",
-		"Processor time of a call, µs", "Of the original's",
+		"Processor time, µs: ours", "Original", "Echo",
 	}}
 	measured := of(results, "Wine", "program", "ours")
 	slices.SortStableFunc(measured, func(a, b result) int {
@@ -333,24 +346,17 @@ func wineCalls(results []result) *table {
 		if r.keys["call"] == "" {
 			continue
 		}
-		ours := r.values["server/s"]
-		cells := []string{"", "", "", perSecond(ours), "", "", ""}
-		if cpu, ok := r.values["cpu-us"]; ok {
-			cells[5] = fmt.Sprintf("%.0f", cpu)
+		original := result{}
+		if same := of(results, "Wine", "program", "original", "call", r.keys["call"], "connections", r.keys["connections"], "callers", r.keys["callers"]); len(same) > 0 {
+			original = same[0]
 		}
-		if ratio, ok := r.values["ratio"]; ok {
-			cells[1] = fmt.Sprintf("%.2f", ratio)
+		relative := ""
+		if rate, ok := original.values["server/s"]; ok {
+			relative = hundredths(r.values["server/s"] / rate)
 		}
-		for _, original := range of(results, "Wine", "program", "original", "call", r.keys["call"], "connections", r.keys["connections"], "callers", r.keys["callers"]) {
-			cells[0], cells[4] = fmt.Sprintf("%.2f", ours/original.values["server/s"]), perSecond(original.values["server/s"])
-			if ratio, ok := original.values["ratio"]; ok {
-				cells[2] = fmt.Sprintf("%.2f", ratio)
-			}
-			if cpu, ok := original.values["cpu-us"]; ok {
-				cells[6] = fmt.Sprintf("%.0f", cpu)
-			}
-		}
-		t.add(append([]string{strings.ReplaceAll(r.keys["call"], "-", " "), r.keys["callers"], r.keys["connections"]}, cells...)...)
+		t.add(strings.ReplaceAll(r.keys["call"], "-", " "), r.keys["callers"], r.keys["connections"], relative,
+			r.cell("ratio", hundredths), original.cell("ratio", hundredths), r.cell("server/s", whole), original.cell("server/s", whole),
+			r.cell("cpu-us", whole), original.cell("cpu-us", whole), r.cell("echo-cpu-us", whole))
 	}
 	return t
 }

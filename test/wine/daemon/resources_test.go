@@ -92,23 +92,6 @@ func (p *process) resident() int {
 	return int(counters.workingSet >> 10)
 }
 
-// cpu is how much processor time the process has taken.
-// https://learn.microsoft.com/windows/win32/api/processthreadsapi/nf-processthreadsapi-getprocesstimes
-func (p *process) cpu() time.Duration {
-	p.t.Helper()
-	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_INFORMATION, false, p.pid())
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer windows.CloseHandle(handle)
-	var created, ended, kernel, user windows.Filetime
-	if err := windows.GetProcessTimes(handle, &created, &ended, &kernel, &user); err != nil {
-		p.t.Fatal(err)
-	}
-	ticks := func(t windows.Filetime) int64 { return int64(t.HighDateTime)<<32 | int64(t.LowDateTime) }
-	return time.Duration(ticks(kernel)+ticks(user)) * 100 // of nanoseconds
-}
-
 // threads is how many the process has.
 // https://learn.microsoft.com/windows/win32/api/tlhelp32/nf-tlhelp32-thread32first
 func (p *process) threads() (n int) {

@@ -167,7 +167,13 @@ func goToolFor(t *testing.T, system string, args ...string) string {
 // reports what came of it.
 func run(t *testing.T, p *prefix.Prefix, dir string, environment []string, binary string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	runWithin(t, p, timeLimit, dir, environment, binary, args...)
+}
+
+// runWithin is run with another limit of time.
+func runWithin(t *testing.T, p *prefix.Prefix, limit time.Duration, dir string, environment []string, binary string, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	began := time.Now()
 	output, err := execute(ctx, t, p, dir, environment, binary, args...)
@@ -184,7 +190,10 @@ func run(t *testing.T, p *prefix.Prefix, dir string, environment []string, binar
 // execute runs a test binary and returns what it said. The error contains that, too.
 func execute(ctx context.Context, t *testing.T, p *prefix.Prefix, dir string, environment []string, binary string, args ...string) (string, error) {
 	t.Helper()
-	flags := []string{"-test.v", "-test.timeout=" + (timeLimit - 10*time.Second).String()}
+	flags := []string{"-test.v"}
+	if deadline, ok := ctx.Deadline(); ok {
+		flags = append(flags, "-test.timeout="+(time.Until(deadline)-10*time.Second).String()) // it says where it hangs
+	}
 	process, err := p.Launch(ctx, prefix.Program{Path: binaries + `\` + binary, Args: append(flags, args...), Dir: dir, Environment: environment})
 	if err != nil {
 		t.Fatal(err)
