@@ -34,9 +34,9 @@ func TestCtl(t *testing.T) {
 	}{
 		{args: "service status", fail: true, want: []string{"not installed"}},
 		{args: `service install --binary csi-proxy.exe`, fail: true, want: []string{"not a full path"}},
-		{args: `service install --binary C:\daemon.exe -- -log_file=C:\csi-proxy.log -logtostderr=false -v=2`, want: []string{"csi-proxy: installed", "skipped: required privileges of service csi-proxy", "service SID of service csi-proxy"}},
+		{args: `service install --binary C:\daemon.exe -- -log_file=C:\csi-proxy.log -logtostderr=false -v=2`, want: []string{"csi-proxy: installed", "skipped: required privileges of service csi-proxy"}},
 		{args: `service install`, want: []string{"installed already"}},
-		{args: "service status", want: []string{"stopped", "automatic", `"C:\daemon.exe" -windows-service -log_file=C:\csi-proxy.log`}},
+		{args: "service status", want: []string{"unknown: required privileges of service csi-proxy", "service SID of service csi-proxy", "stopped", "automatic", `"C:\daemon.exe" -windows-service -log_file=C:\csi-proxy.log`}},
 		{args: "service start", want: []string{"starting", "csi-proxy: running"}},
 		{args: "service start", want: []string{"csi-proxy: running"}},
 		{args: "versions", want: []string{"volume", "serving"}},
