@@ -344,3 +344,73 @@ func TestPathSpace(t *testing.T) {
 		}
 	}
 }
+
+// TestMissing: for a last name that is missing calls fail with ERROR_FILE_NOT_FOUND (2), and for a directory
+// on the way with ERROR_PATH_NOT_FOUND (3). A file is no directory. A missing base is on the way for calls that
+// ask for the whole path at once, which they do without a link in it; the others open it.
+func TestMissing(t *testing.T) {
+	node, ctx := newNode(t, winsim.Default()), t.Context()
+	mustAll(t,
+		node.CreateSMBMapping(ctx, asCSI(dataShare)), node.WriteFile(`C:\dir\file`, ""),
+		node.Symlink(`C:\link`, `C:\dir`), node.Symlink(`C:\nowhere`, `C:\dir\gone`), node.Symlink(`C:\far`, `C:\gone\gone`),
+	)
+	atOnce := map[string]func(win.Path) error{
+		"FileInfo":     func(p win.Path) error { _, err := node.FileInfo(ctx, p); return err },
+		"TargetInfo":   func(p win.Path) error { _, err := node.TargetInfo(ctx, p); return err },
+		"PathSpace":    func(p win.Path) error { _, err := node.PathSpace(ctx, p); return err },
+		"ReparsePoint": func(p win.Path) error { _, err := node.ReparsePoint(ctx, p); return err },
+	}
+	opening := map[string]func(win.Path) error{
+		"Location":        func(p win.Path) error { _, err := node.Location(ctx, p); return err },
+		"OpenDirectory":   func(p win.Path) error { _, err := node.OpenDirectory(ctx, p); return err },
+		"CreateDirectory": func(p win.Path) error { return node.CreateDirectory(ctx, p) },
+	}
+	const name, way = winerr.FileNotFound, winerr.PathNotFound
+	for path, want := range map[win.Path]struct{ atOnce, opening winerr.Code }{
+		{Base: `C:\`, Rest: `no`}:                   {name, name},
+		{Base: `C:\dir`, Rest: `no`}:                {name, name},
+		{Base: `C:\link`, Rest: `no`}:               {name, name},
+		{Base: dataShare, Rest: `no`}:               {name, name},
+		{Base: `C:\no`}:                             {name, name},
+		{Base: `C:\link\no`}:                        {name, name},
+		{Base: `C:\nowhere`}:                        {name, name},
+		{Base: dataShare + `\no`}:                   {name, name},
+		{Base: `C:\no`, Rest: `thing`}:              {way, name},
+		{Base: `C:\dir\no`, Rest: `thing\at\all`}:   {way, name},
+		{Base: `C:\link\no`, Rest: `thing`}:         {name, name},
+		{Base: `C:\nowhere`, Rest: `thing`}:         {name, name},
+		{Base: dataShare + `\no`, Rest: `thing`}:    {name, name},
+		{Base: `C:\`, Rest: `no\thing`}:             {way, way},
+		{Base: `C:\`, Rest: `dir\file\below`}:       {way, way},
+		{Base: `C:\link`, Rest: `no\thing`}:         {way, way},
+		{Base: `C:\no\thing`, Rest: `at\all`}:       {way, way},
+		{Base: `C:\dir\file`, Rest: `below`}:        {way, way},
+		{Base: `C:\no\thing`}:                       {way, way},
+		{Base: `C:\dir\file\below`}:                 {way, way},
+		{Base: `C:\link\file\below`}:                {way, way},
+		{Base: `C:\nowhere\thing`}:                  {way, way},
+		{Base: `C:\far`}:                            {way, way},
+		{Base: `Q:\`, Rest: `no`}:                   {way, way},
+		{Base: dataShare + `\no\thing`, Rest: `at`}: {way, way},
+	} {
+		for name, call := range atOnce {
+			if err := call(path); winerr.CodeOf(err) != want.atOnce {
+				t.Errorf("%s of %s, %s: %v, want code %d", name, path.Base, path.Rest, err, want.atOnce)
+			}
+		}
+		for name, call := range opening {
+			if makes := name == "CreateDirectory"; makes && (path.Rest == "" || want.atOnce == winerr.FileNotFound) {
+				continue // it would make the directory, or has no name for it
+			}
+			if err := call(path); winerr.CodeOf(err) != want.opening {
+				t.Errorf("%s of %s, %s: %v, want code %d", name, path.Base, path.Rest, err, want.opening)
+			}
+		}
+	}
+	dir, err := node.OpenDirectory(ctx, win.Following(`C:\link`))
+	mustAll(t, err)
+	defer dir.Close()
+	if _, err := dir.FileInfo(ctx, "no"); winerr.CodeOf(err) != winerr.FileNotFound {
+		t.Errorf("FileInfo in a directory: %v, want code 2", err)
+	}
+}

@@ -123,7 +123,7 @@ func (n *Node) lookUp(ctx context.Context, call string, path win.Path) (resolved
 		return resolvedPath{}, err
 	}
 	n.lock()
-	at, err := n.resolve(path)
+	at, err := n.resolve(call, path)
 	if err != nil {
 		n.mu.Unlock()
 	}

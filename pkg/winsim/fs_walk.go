@@ -18,6 +18,8 @@ type walk struct {
 	mayCreate int
 	// last is the link that the last name was, if it was followed.
 	last *link
+	// followed is true after any link.
+	followed bool
 }
 
 // walk resolves a path. n.mu is held.
@@ -79,7 +81,7 @@ func (w *walk) untilLink(path string) (at resolvedPath, further string, err erro
 			if v.share != nil {
 				return resolvedPath{}, "", winerr.SymlinkClassDisabled
 			}
-			w.mayCreate = min(w.mayCreate, len(after))
+			w.mayCreate, w.followed = min(w.mayCreate, len(after)), true
 			if w.last = at.entry.link; after != "" {
 				w.last = nil
 			}
@@ -141,16 +143,26 @@ func (n *Node) walkExisting(path string, followLast bool) (resolvedPath, error) 
 	return at, err
 }
 
-// resolve walks a path of the seam. A missing last name is not an error. n.mu is held.
-func (n *Node) resolve(path win.Path) (resolvedPath, error) {
+// asksAtOnce are the calls that ask for a whole path on a drive, base and rest, while no link is on it. The
+// others, and these otherwise, open the base first: then its last name is that of an open.
+var asksAtOnce = map[string]bool{"FileInfo": true, "TargetInfo": true, "PathSpace": true, "ReparsePoint": true}
+
+// resolve walks a path of the seam for a call. A missing last name is not an error. n.mu is held.
+func (n *Node) resolve(call string, path win.Path) (resolvedPath, error) {
 	for _, part := range []string{path.Base, path.Rest} {
 		if len(part) > winpath.MaxName && winpath.UTF16Len(part) > winpath.MaxName {
 			return resolvedPath{}, winerr.FilenameExcedRange
 		}
 	}
-	at, err := n.walkExisting(path.Base, true)
-	if err != nil {
+	w := walk{n: n, followLast: true}
+	at, err := w.run(path.Base)
+	switch {
+	case err != nil:
 		return resolvedPath{}, err
+	case at.entry == nil && path.Rest != "" && asksAtOnce[call] && isDrivePath(path.Base) && !w.followed:
+		return resolvedPath{}, winerr.PathNotFound // the base is on the way
+	case at.entry == nil:
+		return resolvedPath{}, winerr.FileNotFound
 	}
 	for rest, more := path.Rest, path.Rest != ""; more; {
 		var name string
