@@ -60,10 +60,10 @@ func mirror(dir, at string) string {
 	return dir
 }
 
-// TestSwaps exchanges each directory on the way to a path for each kind of link before each
+// TestSwaps_EachCall exchanges each directory on the way to a path for each kind of link before each
 // of the calls that an operation makes to Windows: nothing outside is ever touched. Whether
 // the operation then succeeds depends on who came first.
-func TestSwaps(t *testing.T) {
+func TestSwaps_EachCall(t *testing.T) {
 	tried := 0
 	for _, call := range names(pathCalls) {
 		for _, path := range []string{work + `\a\b\c`, work + `\a\b\empty`, work + `\a\b\new\deep`, work + `\a\mounted`} {
