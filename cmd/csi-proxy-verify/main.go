@@ -91,10 +91,24 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 // an interrupt.
 func (o *options) verify(ctx context.Context, w io.Writer, say func(string)) (err error) {
 	began := time.Now()
-	path := o.out
-	if path == "" {
-		path = filepath.Join(o.machine.Dir, "csi-proxy-verify-"+began.UTC().Format("20060102-150405")+".zip")
-		if err := os.MkdirAll(o.machine.Dir, 0o700); err != nil {
+	defer context.AfterFunc(ctx, func() { say("Interrupted. This ends the question, cleans up, and keeps the answers; please wait.") })()
+	m, err := thismachine.Open(ctx, o.machine, say)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		say("Cleaning up.")
+		if closed := m.Close(context.WithoutCancel(ctx)); closed != nil {
+			if errors.Is(err, errFindings) {
+				err = nil // what is left is worse, and has another exit code
+			}
+			err = errors.Join(err, fmt.Errorf("%w; run: csi-proxy-verify -cleanup -dir %s", closed, o.machine.Dir))
+		}
+	}()
+	path, name := o.out, "csi-proxy-verify-"+began.UTC().Format("20060102-150405")+".zip"
+	if path == "" { // one that the operator has named is never removed
+		path = filepath.Join(o.machine.Dir, name)
+		if err := m.AnnounceZip(name); err != nil {
 			return err
 		}
 	}
@@ -110,25 +124,10 @@ func (o *options) verify(ctx context.Context, w io.Writer, say func(string)) (er
 			err = errors.Join(err, os.Remove(path))
 		}
 	}()
-	m, err := thismachine.Open(ctx, o.machine, say)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		say("Cleaning up.")
-		if closed := m.Close(context.WithoutCancel(ctx)); closed != nil {
-			if errors.Is(err, errFindings) {
-				err = nil // what is left is worse, and has another exit code
-			}
-			err = errors.Join(err, fmt.Errorf("%w; run: csi-proxy-verify -cleanup -dir %s", closed, o.machine.Dir))
-		}
-	}()
-	steps := 0
 	doc, err := verify.Run(ctx, m.Site, verify.Options{
 		Only: o.only, Suites: !o.questionsOnly, Program: version.String(), Began: began.UTC().Format(time.RFC3339),
 		Progress: func(s verify.Step) {
-			steps++
-			fmt.Fprintf(w, "%7s  %3d  %-9s  %s", time.Since(began).Round(time.Second), steps, s.Outcome, s.Name)
+			fmt.Fprintf(w, "%7s  %3d of %d  %-9s  %s", time.Since(began).Round(time.Second), s.Number, s.Most, s.Outcome, s.Name)
 			if s.Detail != "" {
 				fmt.Fprintf(w, ": %s", s.Detail)
 			}
@@ -142,9 +141,13 @@ func (o *options) verify(ctx context.Context, w io.Writer, say func(string)) (er
 		say("The recording is incomplete: " + err.Error())
 	}
 	if err := writeZip(file, doc, m.Recording); err != nil {
+		_ = os.Truncate(path, 0) // on a full disk, makes room for the answers
 		return errors.Join(err, rescue(o.machine.Dir, began, doc, m.Recording))
 	}
 	written = true
+	if err := m.KeepZip(name); err != nil {
+		return err
+	}
 	printSummary(w, doc)
 	fmt.Fprintf(w, "Wrote %s. Read report.md in it, then send it to the project.\n", path)
 	switch {

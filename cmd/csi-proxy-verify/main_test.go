@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -51,6 +52,14 @@ func TestRun_Refuses(t *testing.T) {
 		"a user without share":  {[]string{"-dir", `C:\verify`, "-user", "a"}, "are for -share"},
 		"a password for what":   {[]string{"-dir", `C:\verify`, "-password-file", "x"}, "are for -share"},
 		"a portal without port": {[]string{"-dir", `C:\verify`, "-portal", "10.0.0.1"}, "-portal"},
+		"a portal of nobody":    {[]string{"-dir", `C:\verify`, "-portal", ":3260"}, "names no server"},
+		"a portal with port 0":  {[]string{"-dir", `C:\verify`, "-portal", "10.0.0.1:0"}, `"0" is not a port`},
+		"a disk twice":          {[]string{"-dir", `C:\verify`, "-disks", "3,4,3"}, "disk 3 is named twice"},
+		"a user alone":          {[]string{"-dir", `C:\verify`, "-share", `\\a\b`, "-user", "a"}, "belong together"},
+		"a relative folder":     {[]string{"-dir", "verify", "-yes"}, "not an absolute Windows path"},
+		"a folder on a share":   {[]string{"-dir", `\\a\b\verify`, "-yes"}, "on a local drive"},
+		"a whole drive":         {[]string{"-dir", `C:\`, "-yes"}, `such as C:\verify`},
+		"a cleanup and more":    {[]string{"-dir", `C:\verify`, "-cleanup", "-yes"}, "-cleanup takes no -yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errors bytes.Buffer
@@ -85,6 +94,24 @@ func TestPlan(t *testing.T) {
 	for _, want := range []string{`C:\verify`, "DISK 3: EVERYTHING ON IT IS LOST", "DISK 4", `\\files\data`, "10.0.0.1:3260"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the plan lacks %q:\n%s", want, &out)
+		}
+	}
+}
+
+// TestPlan_Some: a run that asks some questions does not announce all of them.
+func TestPlan_Some(t *testing.T) {
+	for want, args := range map[string][]string{
+		"asks this machine 2 questions. It takes some minutes.":  {"-only", "Q-msr,Q-case"},
+		fmt.Sprintf("%d questions. It takes some", asked()):      {"-questions-only"},
+		"and runs the conformance suite. It takes up to an hour": nil,
+	} {
+		var o options
+		if err := o.parse(append([]string{"-dir", `C:\verify`}, args...), &bytes.Buffer{}); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if o.printPlan(&out); !strings.Contains(out.String(), want) {
+			t.Errorf("%q: the plan lacks %q:\n%s", args, want, &out)
 		}
 	}
 }

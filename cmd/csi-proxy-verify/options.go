@@ -16,6 +16,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/thismachine"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
@@ -81,7 +82,7 @@ func (o *options) parse(args []string, stdout io.Writer) error {
 		return fmt.Errorf("%q is not a flag; see -help", flags.Arg(0))
 	}
 	if o.list || o.version {
-		return alone(flags)
+		return alone(flags, "-list and -version take", "list", "json", "version")
 	}
 	if o.asJSON {
 		return errors.New("-json is for -list; add it, or leave -json out")
@@ -89,14 +90,25 @@ func (o *options) parse(args []string, stdout io.Writer) error {
 	if o.machine.Dir == "" {
 		return errors.New(`name a folder for disks and files: -dir C:\verify; see -help`)
 	}
+	dir, err := winpath.Clean(o.machine.Dir)
+	if err != nil {
+		return fmt.Errorf("-dir: %w", err)
+	}
+	o.machine.Dir = dir
+	if _, ok := winpath.Parent(dir); !ok {
+		return fmt.Errorf("-dir: %s is a whole drive; name a folder on it, such as %sverify", dir, dir)
+	}
+	if o.cleanup {
+		return alone(flags, "-cleanup takes", "cleanup", "dir")
+	}
 	return errors.Join(o.setOnly(only), o.setDisks(disks), o.setShare(share, user, passwordFile), o.setPortal(portal))
 }
 
-// alone fails if -list or -version has company that it would ignore.
-func alone(flags *flag.FlagSet) (err error) {
+// alone fails if flags that do one thing have company that they would ignore.
+func alone(flags *flag.FlagSet, they string, company ...string) (err error) {
 	flags.Visit(func(f *flag.Flag) {
-		if !slices.Contains([]string{"list", "json", "version"}, f.Name) {
-			err = fmt.Errorf("-list and -version take no -%s; leave it out", f.Name)
+		if !slices.Contains(company, f.Name) {
+			err = fmt.Errorf("%s no -%s; leave it out", they, f.Name)
 		}
 	})
 	return err
@@ -128,6 +140,9 @@ func (o *options) setDisks(text string) error {
 		if err != nil {
 			return fmt.Errorf("-disks: %q is not the number of a disk", part)
 		}
+		if slices.Contains(o.machine.Disks, uint32(number)) {
+			return fmt.Errorf("-disks: disk %d is named twice", number)
+		}
 		o.machine.Disks = append(o.machine.Disks, uint32(number))
 	}
 	return nil
@@ -145,8 +160,11 @@ func (o *options) setShare(remote, user, passwordFile string) error {
 		return err
 	}
 	o.machine.Share = &verify.Share{Remote: share.Share(), User: user}
-	if passwordFile == "" {
-		return nil
+	switch {
+	case (user == "") != (passwordFile == ""):
+		return errors.New("-user and -password-file belong together; name both, or leave both out")
+	case passwordFile == "":
+		return nil // as this machine
 	}
 	password, err := os.ReadFile(passwordFile)
 	if err != nil {
@@ -165,8 +183,11 @@ func (o *options) setPortal(text string) error {
 		return fmt.Errorf("-portal: %w", err)
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
+	switch {
+	case err != nil || number == 0:
 		return fmt.Errorf("-portal: %q is not a port", port)
+	case host == "":
+		return fmt.Errorf("-portal: %q names no server", text)
 	}
 	o.machine.Portal = &win.TargetPortal{Address: host, Port: uint16(number)}
 	return nil

@@ -12,7 +12,14 @@ import (
 
 // printPlan says what a run does to the machine.
 func (o *options) printPlan(w io.Writer) {
-	fmt.Fprintf(w, "csi-proxy-verify asks this machine %d questions and runs the conformance suite. It takes up to an hour.\n", asked())
+	number, suite, limit := asked(), " and runs the conformance suite", "up to an hour"
+	if o.questionsOnly {
+		suite, limit = "", "some minutes"
+	}
+	if len(o.only) > 0 {
+		number = len(o.only)
+	}
+	fmt.Fprintf(w, "csi-proxy-verify asks this machine %d questions%s. It takes %s.\n", number, suite, limit)
 	fmt.Fprintln(w, "It does this:")
 	fmt.Fprintf(w, "  - creates files, links and mounted folders in %s\n", o.machine.Dir)
 	if len(o.machine.Disks) > 0 {

@@ -93,6 +93,13 @@ func (g guardedMachine) ExtendVolume(ctx context.Context, id win.VolumeID, secto
 	return g.Machine.ExtendVolume(ctx, id, sectors)
 }
 
+func (g guardedMachine) OnlineVolume(ctx context.Context, id win.VolumeID) error {
+	if err := g.volume(ctx, id); err != nil {
+		return err
+	}
+	return g.Machine.OnlineVolume(ctx, id)
+}
+
 func (g guardedMachine) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	if err := g.volume(ctx, id); err != nil {
 		return err

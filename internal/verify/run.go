@@ -43,6 +43,8 @@ type Options struct {
 
 // Step is a question or a case that has ended.
 type Step struct {
+	Number  int    // of the step
+	Most    int    // is how many there are, at most
 	Name    string // a question's ID, or suite/case
 	Outcome string
 	Detail  string // the facts, or the reason
@@ -54,6 +56,7 @@ func Run(ctx context.Context, site *Site, o Options) (answer.Document, error) {
 	if err := r.open(); err != nil {
 		return answer.Document{}, err
 	}
+	r.most = r.steps()
 	for _, g := range groups {
 		r.runGroup(ctx, g)
 	}
@@ -94,6 +97,7 @@ type run struct {
 	*Site
 
 	options Options
+	most    int         // steps
 	machine win.Machine // changes disks of ours only
 	disks   disk.Interface
 	volumes volume.Interface
@@ -102,6 +106,7 @@ type run struct {
 	mu      sync.Mutex // a case that hangs goes on beside the others
 	own     []Disk
 	names   int
+	done    int
 	answers map[string]answer.Answer
 	cases   []answer.Case
 }
@@ -119,9 +124,26 @@ func (r *run) open() error {
 	return err
 }
 
+// steps is how many questions and cases the run has, at most.
+func (r *run) steps() (n int) {
+	for _, q := range question.All() {
+		if q.NotAsked == "" && r.wanted(q.ID) && (r.options.Suites || !byCases(q.ID)) {
+			n++
+		}
+	}
+	if r.options.Suites {
+		n += len(r.allCases())
+	}
+	return n
+}
+
 func (r *run) progress(name, outcome, detail string) {
+	r.mu.Lock()
+	r.done++
+	done := r.done
+	r.mu.Unlock()
 	if r.options.Progress != nil {
-		r.options.Progress(Step{name, outcome, detail})
+		r.options.Progress(Step{done, max(done, r.most), name, outcome, detail})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -51,11 +52,13 @@ func TestVerify(t *testing.T) {
 		disks = append(disks, fmt.Sprint(devices.FirstBlank+i))
 	}
 	args := []string{
-		"-dir", `C:\verify`, "-disks", strings.Join(disks, ","), "-out", `C:\field.zip`,
+		"-dir", `C:\verify`, "-disks", strings.Join(disks, ","),
 		"-share", `\\files\data`, "-user", "csi", "-password-file", `C:\password.txt`,
 	}
 	refuse(t, p, args)
 	args = append(args, "-yes")
+	kill(t, p, args)
+	args = append(args, "-out", `C:\field.zip`)
 	interrupt(t, p, args)
 	kill(t, p, args)
 
@@ -87,17 +90,25 @@ func refuse(t *testing.T, p *prefix.Prefix, args []string) {
 	if _, err := os.Stat(p.Path(`C:\verify`)); !os.IsNotExist(err) {
 		t.Errorf("without -yes it made the folder: %v", err)
 	}
+	output, err = p.Run(t.Context(), `C:\csi-proxy-verify.exe`, "-dir", `C:\Windows\Temp\verify`, "-yes")
+	if err == nil || !strings.Contains(output, "belongs to Windows") {
+		t.Errorf("in the directory of Windows: %v\n%s", err, output)
+	}
 }
 
-// interrupt ends a run with Ctrl+C. It cleans up, and keeps the answers that it has.
+// interrupt ends a run with Ctrl+C. It removes what a killed run has left, cleans up, and keeps the answers that
+// it has.
 func interrupt(t *testing.T, p *prefix.Prefix, args []string) {
 	t.Helper()
 	process := startVerify(t, p, args)
 	if err := process.Interrupt(); err != nil {
 		t.Fatal(err)
 	}
-	if err := process.Wait(); err == nil || !strings.Contains(process.Output(), "the run was interrupted") {
-		t.Errorf("after an interrupt: %v\n%s", err, process.Output())
+	err := process.Wait()
+	for _, want := range []string{"Interrupted. This ends the question", "the run was interrupted"} {
+		if err == nil || !strings.Contains(process.Output(), want) {
+			t.Errorf("after an interrupt: %v, want %q:\n%s", err, want, process.Output())
+		}
 	}
 	if left := entries(t, p.Path(`C:\verify`)); len(left) > 0 {
 		t.Errorf("an interrupted run leaves %q", left)
@@ -114,7 +125,7 @@ func interrupt(t *testing.T, p *prefix.Prefix, args []string) {
 	}
 }
 
-// kill kills a run that has made files.
+// kill kills a run that has made files, and perhaps a zip.
 func kill(t *testing.T, p *prefix.Prefix, args []string) {
 	t.Helper()
 	process := startVerify(t, p, args)
@@ -122,8 +133,9 @@ func kill(t *testing.T, p *prefix.Prefix, args []string) {
 		t.Fatal(err)
 	}
 	<-process.Done()
-	if left := entries(t, p.Path(`C:\verify`)); len(left) != 2 || left[0] != journal.FileName || !strings.HasPrefix(left[1], "run-") {
-		t.Fatalf("a killed run leaves %q, want the journal and a folder\n%s", left, process.Output())
+	left := strings.Join(entries(t, p.Path(`C:\verify`)), " ")
+	if !regexp.MustCompile(`^(csi-proxy-verify-[0-9-]+\.zip )?` + journal.FileName + ` run-[0-9]+$`).MatchString(left) {
+		t.Fatalf("a killed run leaves %s, want the journal and a folder\n%s", left, process.Output())
 	}
 }
 

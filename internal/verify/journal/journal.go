@@ -3,7 +3,6 @@
 package journal
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -29,6 +28,7 @@ const (
 	Mapping Kind = "mapping" // of a share
 	Portal  Kind = "portal"  // of an iSCSI server
 	Table   Kind = "table"   // a partition table on a disk that the operator has named
+	Zip     Kind = "zip"     // in the folder of the journal, until it is complete
 )
 
 // Entry is one thing.
@@ -39,19 +39,32 @@ type Entry struct {
 
 func (e Entry) String() string { return fmt.Sprintf("%s %s", e.Kind, e.Name) }
 
-// folderName is what the names of folders look like. Others are never removed, whatever a journal says.
-var folderName = regexp.MustCompile(`^run-[0-9]{1,20}$`)
+// names is what the names of folders and files look like. Others are never removed, whatever a journal says.
+var names = map[Kind]*regexp.Regexp{
+	Folder: regexp.MustCompile(`^run-[0-9]{1,20}$`),
+	Zip:    regexp.MustCompile(`^csi-proxy-verify-[0-9]{8}-[0-9]{6}\.zip$`),
+}
 
 // maxJournal is the largest journal that is read.
 const maxJournal = 1 << 20
 
 // Journal is an open journal. While it is open no other process can open it.
 type Journal struct {
-	file *os.File
+	file file
 	path string
 
 	mu      sync.Mutex // a question that hangs goes on beside the others
 	entries []Entry
+	size    int64 // of the complete lines
+}
+
+// file is an *os.File, or one that fails in a test.
+type file interface {
+	io.WriteSeeker
+	Truncate(size int64) error
+	Sync() error
+	Stat() (fs.FileInfo, error)
+	Close() error
 }
 
 // Open opens the journal of a folder, and returns what an earlier run has left. It fails if another
@@ -60,7 +73,7 @@ func Open(dir string) (*Journal, []Entry, error) {
 	path := filepath.Join(dir, FileName)
 	file, err := openAlone(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("open the journal %s: %w; is another csi-proxy-verify at work in this folder?", path, err)
+		return nil, nil, fmt.Errorf("open the journal %s: %w", path, err)
 	}
 	left, size, err := read(file)
 	if err == nil {
@@ -70,7 +83,7 @@ func Open(dir string) (*Journal, []Entry, error) {
 		file.Close()
 		return nil, nil, fmt.Errorf("read the journal %s: %w; look what is left in the folder, then delete the journal", path, err)
 	}
-	return &Journal{file: file, path: path, entries: slices.Clone(left)}, left, nil
+	return &Journal{file: file, path: path, entries: slices.Clone(left), size: size}, left, nil
 }
 
 // line is a line of the file: an entry is about to be made, or is gone.
@@ -80,7 +93,7 @@ type line struct {
 }
 
 // cut shortens the file to size bytes, where the next line begins.
-func cut(file *os.File, size int64) error {
+func cut(file file, size int64) error {
 	if err := file.Truncate(size); err != nil {
 		return err
 	}
@@ -99,15 +112,16 @@ func read(r io.Reader) (entries []Entry, size int64, err error) {
 		return nil, 0, fmt.Errorf("it has more than %d bytes", maxJournal)
 	}
 	content = content[:bytes.LastIndexByte(content, '\n')+1]
-	for scanner := bufio.NewScanner(bytes.NewReader(content)); scanner.Scan(); {
+	for text := range bytes.Lines(content) {
 		var e line
-		if err := json.Unmarshal(scanner.Bytes(), &e); err != nil {
+		if err := json.Unmarshal(text, &e); err != nil {
 			return nil, 0, err
 		}
+		name := names[e.Kind]
 		switch {
-		case e.Kind == Folder && !folderName.MatchString(e.Name):
-			return nil, 0, fmt.Errorf("%q is not a folder of csi-proxy-verify", e.Name)
-		case !slices.Contains([]Kind{Folder, Mapping, Portal, Table}, e.Kind):
+		case name != nil && !name.MatchString(e.Name):
+			return nil, 0, fmt.Errorf("%q is not a %s of csi-proxy-verify", e.Name, e.Kind)
+		case !slices.Contains([]Kind{Folder, Mapping, Portal, Table, Zip}, e.Kind):
 			return nil, 0, fmt.Errorf("%q is not a kind of entry", e.Kind)
 		}
 		entries = e.apply(entries)
@@ -146,15 +160,18 @@ func (j *Journal) Remove(e Entry) error {
 
 func (j *Journal) write(l line) error {
 	text, err := json.Marshal(l)
-	if err == nil {
-		_, err = j.file.Write(append(text, '\n'))
-	}
-	if err == nil {
-		err = j.file.Sync()
-	}
 	if err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
+	text = append(text, '\n')
+	if _, err = j.file.Write(text); err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		// A full disk may have taken half a line. The next line must not become a part of it.
+		return errors.Join(fmt.Errorf("write the journal: %w", err), cut(j.file, j.size))
+	}
+	j.size += int64(len(text))
 	j.entries = l.apply(j.entries)
 	return nil
 }
@@ -173,7 +190,7 @@ func (j *Journal) Clear() error {
 	if err := cut(j.file, 0); err != nil {
 		return err
 	}
-	j.entries = nil
+	j.entries, j.size = nil, 0
 	return nil
 }
 

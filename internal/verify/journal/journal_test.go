@@ -26,7 +26,7 @@ func TestJournal(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("a new journal has %v", left)
 	}
-	want := []journal.Entry{{journal.Folder, "run-1"}, {journal.Mapping, `\\files\data`}, {journal.Portal, "10.0.0.1:3260"}, {journal.Table, "8"}}
+	want := []journal.Entry{{journal.Folder, "run-1"}, {journal.Mapping, `\\files\data`}, {journal.Portal, "10.0.0.1:3260"}, {journal.Table, "8"}, {journal.Zip, "csi-proxy-verify-20261116-133100.zip"}}
 	for _, e := range append(want, want[0]) {
 		if err := j.Add(e); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,10 @@ func TestOpen_Refuses(t *testing.T) {
 		`{"kind":"folder","name":"C:\\Windows"}`,
 		`{"kind":"folder","name":""}`,
 		`{"kind":"folder","name":"run-1\\x"}`,
+		`{"kind":"zip","name":"precious.zip"}`,
+		`{"kind":"zip","name":"..\\csi-proxy-verify-20261116-133100.zip"}`,
 		`{"kind":"disk","name":"1"}`,
+		`{"kind":"mapping","name":"\\\\a\\` + strings.Repeat("b", 100_000) + `"}` + "\n" + `nonsense`,
 		`nonsense`,
 		strings.Repeat(" ", 1<<20+1),
 	} {

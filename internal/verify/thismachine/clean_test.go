@@ -30,6 +30,8 @@ func TestClean(t *testing.T) {
 	for _, err := range []error{
 		node.WriteFile(`C:\verify\run-1\files\a\file`, "data"),
 		node.WriteFile(`C:\verify\mine\file`, "precious"),
+		node.WriteFile(`C:\verify\csi-proxy-verify-20261116-133100.zip`, "half of it"),
+		node.WriteFile(`C:\verify\csi-proxy-verify-20261115-080000.zip`, "complete"),
 		node.WriteFile(`C:\precious\file`, "precious"),
 		node.Symlink(`C:\verify\run-1\files\link`, `C:\precious`),
 		node.Junction(`C:\verify\run-1\files\junction`, `C:\precious`),
@@ -49,6 +51,7 @@ func TestClean(t *testing.T) {
 		{Kind: journal.Portal, Name: "10.0.0.10:3260"},
 		{Kind: journal.Portal, Name: "10.0.0.11:3260"},
 		{Kind: journal.Table, Name: "1"}, // an empty disk
+		{Kind: journal.Zip, Name: "csi-proxy-verify-20261116-133100.zip"},
 	}
 	for range 2 { // a second time there is nothing to do
 		for _, e := range entries {
@@ -60,10 +63,10 @@ func TestClean(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if node.Exists(`C:\verify\run-1`) {
+	if node.Exists(`C:\verify\run-1`) || node.Exists(`C:\verify\csi-proxy-verify-20261116-133100.zip`) {
 		t.Errorf("files are left:\n%s", node.Tree(`C:\verify`))
 	}
-	for _, path := range []string{`C:\verify\mine\file`, `C:\precious\file`, `C:\Windows`} {
+	for _, path := range []string{`C:\verify\mine\file`, `C:\verify\csi-proxy-verify-20261115-080000.zip`, `C:\precious\file`, `C:\Windows`} {
 		if !node.Exists(path) {
 			t.Errorf("%s is gone", path)
 		}

@@ -178,9 +178,11 @@ func checkEmpty(ctx context.Context, number uint32) error {
 	if err := checkTable(ctx, number); err != nil {
 		return err
 	}
-	volumes, err := volumesOn(ctx, number)
-	if err != nil || len(volumes) > 0 {
-		return fmt.Errorf("disk %d has the volumes %q, %w; it must be empty", number, volumes, err)
+	switch volumes, err := volumesOn(ctx, number); {
+	case err != nil:
+		return fmt.Errorf("the volumes of disk %d: %w", number, err)
+	case len(volumes) > 0:
+		return fmt.Errorf("disk %d has the volumes %q; it must be empty", number, volumes)
 	}
 	const ends = 1 << 20
 	zeros, buffer := make([]byte, ends), make([]byte, ends)

@@ -30,6 +30,12 @@ func Clean(context.Context, string, func(string)) error { return errNotWindows }
 // Keep does nothing.
 func (*Machine) Keep() error { return nil }
 
+// AnnounceZip does nothing.
+func (*Machine) AnnounceZip(string) error { return nil }
+
+// KeepZip does nothing.
+func (*Machine) KeepZip(string) error { return nil }
+
 // Close does nothing.
 func (*Machine) Close(context.Context) error { return nil }
 

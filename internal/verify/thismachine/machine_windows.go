@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,7 +28,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/virtdisk"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // Machine is this machine during a run.
@@ -49,8 +50,12 @@ type Machine struct {
 
 // Check reports why this machine cannot be asked, if it cannot. It changes nothing.
 func Check(config Config) error {
-	if err := filesystem.ValidatePathWindows(config.Dir); err != nil {
-		return fmt.Errorf("-dir: %w", err)
+	system, err := windows.GetSystemWindowsDirectory()
+	if err != nil {
+		return fmt.Errorf("the directory of Windows: %w", err)
+	}
+	if winpath.Contains(system, config.Dir) {
+		return fmt.Errorf("-dir: %s belongs to Windows; name a folder of its own, such as C:\\verify", config.Dir)
 	}
 	if _, wine := isWine(); !wine && !windows.GetCurrentProcessToken().IsElevated() { // Wine knows no rights
 		return errors.New("only administrators can attach disks; start the program from an elevated prompt")
@@ -124,6 +129,9 @@ func Open(ctx context.Context, config Config, say func(string)) (_ *Machine, err
 
 // Clean removes what a run has left that was killed.
 func Clean(ctx context.Context, dir string, say func(string)) error {
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	j, err := sweep(ctx, dir, say)
 	if err != nil {
 		return err
@@ -144,6 +152,16 @@ func sweep(ctx context.Context, dir string, say func(string)) (*journal.Journal,
 }
 
 func (m *Machine) path(name string) string { return filepath.Join(m.folder, name) }
+
+// AnnounceZip notes a zip that is about to be made in the folder, so that none is left if this run is killed.
+func (m *Machine) AnnounceZip(name string) error {
+	return m.journal.Add(journal.Entry{Kind: journal.Zip, Name: name})
+}
+
+// KeepZip says that the zip is complete, and stays.
+func (m *Machine) KeepZip(name string) error {
+	return m.journal.Remove(journal.Entry{Kind: journal.Zip, Name: name})
+}
 
 // Keep ends the recording, so that it can be read.
 func (m *Machine) Keep() error {
@@ -178,7 +196,10 @@ func detachAll(folder string) error {
 	return nil
 }
 
-// checkVolume fails unless the folder is on NTFS, which mounted folders need.
+// spaceNeeded is how much the virtual disks and the recorded calls take at most.
+const spaceNeeded = 4 << 30
+
+// checkVolume fails unless the folder is on NTFS, which mounted folders need, and has room.
 func (m *Machine) checkVolume(ctx context.Context) error {
 	machine := local.Machine()
 	location, err := machine.Location(ctx, win.Following(m.folder))
@@ -186,8 +207,17 @@ func (m *Machine) checkVolume(ctx context.Context) error {
 		return fmt.Errorf("find the volume of %s: %w", m.folder, err)
 	}
 	id, _ := win.VolumeOf(location)
-	if info, err := machine.FileSystem(ctx, id); err != nil || info.Name != "NTFS" {
-		return fmt.Errorf("%s is on a volume with %q, %w; name a folder on NTFS with -dir", m.config.Dir, info.Name, err)
+	switch info, err := machine.FileSystem(ctx, id); {
+	case err != nil:
+		return fmt.Errorf("find the file system of %s: %w", m.config.Dir, err)
+	case info.Name != "NTFS":
+		return fmt.Errorf("%s is on a volume with %s; name a folder on NTFS with -dir", m.config.Dir, info.Name)
+	}
+	switch space, err := machine.PathSpace(ctx, win.Following(m.folder)); {
+	case err != nil:
+		return fmt.Errorf("find the free space of %s: %w", m.config.Dir, err)
+	case space.Free < spaceNeeded && len(m.config.Disks) == 0:
+		return fmt.Errorf("%s has %d MB free; virtual disks need %d MB", m.config.Dir, space.Free>>20, int64(spaceNeeded)>>20)
 	}
 	return nil
 }

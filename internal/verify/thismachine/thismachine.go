@@ -58,7 +58,9 @@ func cleanEntry(ctx context.Context, m win.Machine, dir string, e journal.Entry,
 		if err := detachAll(path); err != nil {
 			return err
 		}
-		return removeFolder(ctx, m, dir, path)
+		return remove(ctx, m, dir, path)
+	case journal.Zip:
+		return remove(ctx, m, dir, dir+`\`+e.Name)
 	case journal.Mapping:
 		return ignoreMissing(m.RemoveSMBMapping(ctx, e.Name, true))
 	case journal.Portal:
@@ -77,8 +79,8 @@ func cleanEntry(ctx context.Context, m win.Machine, dir string, e journal.Entry,
 	return nil
 }
 
-// removeFolder removes a folder with what is in it. It follows no link out of dir.
-func removeFolder(ctx context.Context, m win.Machine, dir, path string) error {
+// remove removes a file, or a folder with what is in it. It follows no link out of dir.
+func remove(ctx context.Context, m win.Machine, dir, path string) error {
 	files, err := filesystem.New(fsapi.NewOn(m), filesystem.WorkingDirs(dir))
 	if err != nil {
 		return err
