@@ -52,7 +52,7 @@ func TestRun_Refuses(t *testing.T) {
 		"a user without share":  {[]string{"-dir", `C:\verify`, "-user", "a"}, "are for -share"},
 		"a password for what":   {[]string{"-dir", `C:\verify`, "-password-file", "x"}, "are for -share"},
 		"a portal without port": {[]string{"-dir", `C:\verify`, "-portal", "10.0.0.1"}, "-portal"},
-		"a portal of nobody":    {[]string{"-dir", `C:\verify`, "-portal", ":3260"}, "names no server"},
+		"a portal without host": {[]string{"-dir", `C:\verify`, "-portal", ":3260"}, "names no server"},
 		"a portal with port 0":  {[]string{"-dir", `C:\verify`, "-portal", "10.0.0.1:0"}, `"0" is not a port`},
 		"a disk twice":          {[]string{"-dir", `C:\verify`, "-disks", "3,4,3"}, "disk 3 is named twice"},
 		"a user alone":          {[]string{"-dir", `C:\verify`, "-share", `\\a\b`, "-user", "a"}, "belong together"},
