@@ -33,6 +33,7 @@ const (
 	aPath                  // of a file or share: hashed name by name
 	aTarget                // an iSCSI name: hashed, and still one
 	aList                  // an access list: its accounts are hashed
+	aPlace                 // of a device. A disk that is a file has the path of that file
 	public                 // names that Windows and drivers have chosen
 	removed                // bytes that hold serial numbers or data
 )
@@ -67,10 +68,11 @@ var contents = map[string]content{
 	"SetRootSecurity.accessList": aList,
 	"Volume.RootAccess":          aList,
 
+	"DeviceLocation": aPlace,
+	"Disk.Location":  aPlace,
+
 	"DeviceDescriptor.Vendor":            public,
 	"DeviceDescriptor.Product":           public,
-	"DeviceLocation":                     public,
-	"Disk.Location":                      public,
 	"SCSIAddress.BusNumber":              public,
 	"StorageAdapters":                    public,
 	"Description.Adapters":               public,
@@ -182,7 +184,9 @@ func (h *hasher) text(v reflect.Value, is content) string {
 		return ""
 	case v.Type() == reflect.TypeFor[win.Device]():
 		return h.device(text)
-	case is == aPath:
+	case is == aPlace && !strings.Contains(text, winpath.Separator):
+		return text // such as "PCI Slot 3 : Adapter 1 : Port 0 : Target 0 : LUN 2"
+	case is == aPath, is == aPlace:
 		return h.path(text)
 	case is == aTarget:
 		return "iqn.2000-01.hashed:" + h.sum(strings.ToLower(text))

@@ -236,7 +236,7 @@ func TestRecorder_Hash(t *testing.T) {
 		t.Errorf("%d public texts are recorded", len(names))
 	}
 	for _, name := range names {
-		if is := contents[name[1]]; is != public && is != aList && !slices.Contains(publicArguments, name[1]) {
+		if is := contents[name[1]]; is != public && is != aList && is != aPlace && !slices.Contains(publicArguments, name[1]) {
 			t.Errorf("%s is not hashed", name[1])
 		}
 	}
@@ -265,6 +265,14 @@ func TestHasher(t *testing.T) {
 	}
 	if got := h.hashed("D:(A;;FA;;;SY)(A;;FA;;;S-1-5-21-1-2-3-500)", aList).(string); !strings.HasPrefix(got, "D:(A;;FA;;;SY)(A;;FA;;;h-") {
 		t.Errorf("the access list becomes %s", got)
+	}
+	for in, want := range map[string]string{
+		"PCI Slot 3 : Adapter 1 : Port 0 : Target 0 : LUN 2": "PCI Slot 3 : Adapter 1 : Port 0 : Target 0 : LUN 2",
+		`D:\Customers\Acme.vhdx`:                             `D:\` + h.sum("CUSTOMERS") + `\` + h.sum("ACME.VHDX"),
+	} {
+		if got := h.hashed(in, contents["DeviceLocation"]); got != want || contents["Disk.Location"] != contents["DeviceLocation"] {
+			t.Errorf("the location %s becomes %s, want %s", in, got, want)
+		}
 	}
 	if newHasher().sum("x") == h.sum("x") {
 		t.Error("two recordings have the same hashes")
