@@ -71,6 +71,7 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	zipped := write("calls.jsonl.gz", compressed.String())
+	cut := write("cut.jsonl.gz", compressed.String()[:compressed.Len()-100])
 	for _, test := range []struct {
 		name       string
 		args       []string
@@ -85,6 +86,7 @@ func TestReplay(t *testing.T) {
 		{"format", []string{"-o", "xml", same}, 2, "", `-o: "xml" is neither text nor json`},
 		{"help", []string{"-help"}, 0, "Usage: csi-proxy-sim replay [flags] FILE\n", ""},
 		{"gzip", []string{zipped}, 0, "No differences.\n", ""},
+		{"cut", []string{cut}, 0, "Note: the recording is cut off, as by a kill or a full disk; the ", ""},
 		{"no calls", []string{none}, 2, "Note: no call was compared, because the recording has none after its description; use the node while its calls are recorded.\n", ""},
 		{"escapes", []string{hostile}, 2, "", "call 1, <U+001B>[2JNow : the seam has no such call\n"},
 		{"skipped", []string{"-skipped", same}, 0, "Compared ", ""},

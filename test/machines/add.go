@@ -126,11 +126,14 @@ func checkRecording(content []byte) error {
 	}
 	defer plain.Close()
 	limited := &io.LimitedReader{R: plain, N: maxPlain}
-	if _, err := record.Read(limited); err != nil {
+	recording, err := record.Read(limited)
+	switch {
+	case err != nil:
 		return err
-	}
-	if limited.N == 0 {
+	case limited.N == 0:
 		return fmt.Errorf("the recording has %d bytes or more", maxPlain)
+	case recording.Truncated:
+		return errors.New("the recording is cut off")
 	}
 	return nil
 }

@@ -237,17 +237,21 @@ func TestPlayer_Unknown(t *testing.T) {
 	var out bytes.Buffer
 	r := New(t.Context(), machine{conductor: &planter{}}, &out, Options{})
 	_, _ = r.Machine().DeviceNumber(t.Context(), win.PhysicalDrive(1))
-	recording, err := Read(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := out.String()
 	for _, test := range []struct {
 		disk uint32
+		cut  string
 		want string
 	}{
-		{2, `replay a recording: DeviceNumber {"d":"\\\\.\\PhysicalDrive2"}: the recording has no answer to it; record the operation again`},
-		{1, `replay a recording: DeviceNumber {"d":"\\\\.\\PhysicalDrive1"}: the recording has 1 answers to it, and all are used; record the operation again`},
+		{2, "", `replay a recording: DeviceNumber {"d":"\\\\.\\PhysicalDrive2"}: the recording has no answer to it; record the operation again`},
+		{1, "", `replay a recording: DeviceNumber {"d":"\\\\.\\PhysicalDrive1"}: the recording has 1 answers to it, and all are used; record the operation again`},
+		{2, `{"call":{`, `replay a recording: DeviceNumber {"d":"\\\\.\\PhysicalDrive2"}: the recording has no answer to it; it is cut off; record the operation again`},
+		{1, `{"call":{`, `replay a recording: DeviceNumber {"d":"\\\\.\\PhysicalDrive1"}: the recording has 1 answers to it, and all are used; it is cut off; record the operation again`},
 	} {
+		recording, err := Read(strings.NewReader(text + test.cut))
+		if err != nil {
+			t.Fatal(err)
+		}
 		var reports []error
 		m := recording.Player(func(err error) { reports = append(reports, err) })
 		if test.disk == 1 {
@@ -255,7 +259,7 @@ func TestPlayer_Unknown(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		_, err := m.DeviceNumber(t.Context(), win.PhysicalDrive(test.disk))
+		_, err = m.DeviceNumber(t.Context(), win.PhysicalDrive(test.disk))
 		_, after := m.DeviceNumber(t.Context(), win.PhysicalDrive(1))
 		if fmt.Sprint(err) != test.want || len(reports) != 1 || !errors.Is(after, err) {
 			t.Errorf("got %v, then %v, and reports %v; want %s", err, after, reports, test.want)

@@ -26,7 +26,7 @@ import (
 func (r *Recording) Player(unknown func(error)) win.Machine {
 	p := &player{
 		now: r.Header.Started, started: r.Header.Started, unknown: unknown,
-		answers: map[string][]Call{}, known: map[string]int{},
+		answers: map[string][]Call{}, known: map[string]int{}, truncated: r.Truncated,
 		guids: map[string]bool{}, recorded: map[string]string{}, live: map[string]string{},
 	}
 	for _, c := range r.Calls {
@@ -44,8 +44,9 @@ func (r *Recording) Player(unknown func(error)) win.Machine {
 
 // player answers from a recording.
 type player struct {
-	started time.Time
-	unknown func(error)
+	started   time.Time
+	unknown   func(error)
+	truncated bool // the recording is
 
 	mu      sync.Mutex
 	now     time.Time
@@ -136,7 +137,7 @@ func (p *player) do(on int, method string, arguments in, result any, _ func() er
 	c, count, ok := p.answer(on, method, string(text))
 	if !ok {
 		p.mu.Unlock()
-		return p.fail(unknownCall(on, method, text, count))
+		return p.fail(p.unknownCall(on, method, text, count))
 	}
 	out := guid.ReplaceAllStringFunc(string(c.Out), func(id string) string { return cmp.Or(p.live[id], id) })
 	if ended := p.started.Add(time.Duration(c.Start+c.Took) * time.Microsecond); ended.After(p.now) {
@@ -155,8 +156,11 @@ func (p *player) do(on int, method string, arguments in, result any, _ func() er
 }
 
 // unknownCall is the error of a call that has no answer.
-func unknownCall(on int, method string, arguments json.RawMessage, count int) error {
-	call := method
+func (p *player) unknownCall(on int, method string, arguments json.RawMessage, count int) error {
+	call, cut := method, ""
+	if p.truncated {
+		cut = "; it is cut off"
+	}
 	if on != 0 {
 		call += fmt.Sprintf(" in directory %d", on)
 	}
@@ -164,9 +168,9 @@ func unknownCall(on int, method string, arguments json.RawMessage, count int) er
 		call += " " + string(arguments)
 	}
 	if count > 0 {
-		return fmt.Errorf("%s: the recording has %d answers to it, and all are used", call, count)
+		return fmt.Errorf("%s: the recording has %d answers to it, and all are used%s", call, count, cut)
 	}
-	return fmt.Errorf("%s: the recording has no answer to it", call)
+	return fmt.Errorf("%s: the recording has no answer to it%s", call, cut)
 }
 
 // fail reports the first failure and returns it for every call from then on.

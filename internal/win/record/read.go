@@ -21,13 +21,14 @@ type Recording struct {
 	Calls       []Call       // in the order in which they began
 	Raw         []Raw
 	Lost        uint64 // lines that could not be written
-	Truncated   bool   // the last line is incomplete, as after a crash
+	Truncated   bool   // it is cut off, as after a crash: in its last line, or as a compressed file
 
 	damage error // of a line, until a note explains it
 }
 
-// Read reads a recording. It refuses one of a newer format. It leaves out an incomplete last line, and
-// incomplete lines before a note that lines were lost, as a full disk leaves them.
+// Read reads a recording, up to where it is cut off: io.ErrUnexpectedEOF, as a reader of gzip has it, ends it.
+// It refuses one of a newer format. It leaves out an incomplete last line, and incomplete lines before a note
+// that lines were lost, as a full disk leaves them.
 func Read(r io.Reader) (*Recording, error) {
 	var recording Recording
 	scanner := bufio.NewScanner(r)
@@ -56,10 +57,11 @@ func Read(r io.Reader) (*Recording, error) {
 			}
 		}
 	}
-	if err := scanner.Err(); err != nil {
+	cut := errors.Is(scanner.Err(), io.ErrUnexpectedEOF)
+	if err := scanner.Err(); err != nil && !cut {
 		return nil, fmt.Errorf("read the recording: %w", err)
 	}
-	if recording.damage != nil {
+	if recording.damage != nil || cut {
 		recording.Truncated = true
 	}
 	if recording.Header.Version == 0 {

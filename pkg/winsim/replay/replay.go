@@ -113,7 +113,7 @@ func Compare(ctx context.Context, r io.Reader) (*Report, error) {
 // writes. It keeps a small file from filling the memory.
 const maxUnzipped = 2 << 30
 
-// CompareFile is Compare for a file, which may be compressed with gzip.
+// CompareFile is Compare for a file, which may be compressed with gzip, and cut off.
 func CompareFile(ctx context.Context, path string) (*Report, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -140,7 +140,7 @@ func unzipped(file io.Reader, most int64) (io.Reader, error) {
 	}
 	text, err := gzip.NewReader(buffered)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("nothing of it can be decompressed: %w", err)
 	}
 	return &limited{text, most}, nil
 }
@@ -237,7 +237,7 @@ func newPlayback(recording *record.Recording, node *winsim.Node, h *history) *pl
 		p.note("%d lines of the recording are missing; what their calls did can make differences", recording.Lost)
 	}
 	if recording.Truncated {
-		p.note("the last line is incomplete; it is left out")
+		p.note("the recording is cut off, as by a kill or a full disk; the %d calls before the cut are used", len(recording.Calls))
 	}
 	return p
 }

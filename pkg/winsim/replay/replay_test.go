@@ -2,8 +2,10 @@ package replay_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -202,6 +204,64 @@ func TestCompare_Planted(t *testing.T) {
 				t.Errorf("differences %v, want one %s of %s", report.Differences, test.kind, test.methodName)
 			}
 		})
+	}
+}
+
+// TestCompareFile_Cut: a recording that is cut off, as text or as a compressed file, is used up to the cut, by
+// both forms of replay, and the report says so once. What is no recording is refused.
+func TestCompareFile_Cut(t *testing.T) {
+	text := recorded(t, newNode(t, "default"), record.Options{}, func(m win.Machine) { life(t.Context(), t, m) })
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	_, _ = w.Write(text)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "calls")
+	compare := func(content []byte) (*replay.Report, error) {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return replay.CompareFile(t.Context(), path)
+	}
+	whole := must(compare(zipped.Bytes()))
+	for name, file := range map[string][]byte{"text": text, "gzip": zipped.Bytes()} {
+		most := 0
+		const parts = 24 // the first are the description
+		for i := parts * 3 / 4; i <= parts; i++ {
+			cut := file[:len(file)*i/parts-3]
+			report, err := compare(cut)
+			if err != nil {
+				t.Fatalf("%s, %d bytes of %d: %v", name, len(cut), len(file), err)
+			}
+			said := slices.DeleteFunc(report.Notes, func(note string) bool { return !strings.HasPrefix(note, "the recording is cut off, ") })
+			if len(said) != 1 || len(report.Differences) > 0 || report.Calls < most {
+				t.Errorf("%s, %d bytes of %d: %d calls compared, notes %q, differences %v", name, len(cut), len(file), report.Calls, report.Notes, report.Differences)
+			}
+			most = report.Calls
+		}
+		if most < whole.Calls-1 || most == 0 {
+			t.Errorf("%s without its end: %d calls compared of %d", name, most, whole.Calls)
+		}
+	}
+	half, err := gzip.NewReader(bytes.NewReader(zipped.Bytes()[:zipped.Len()*3/4]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	recording := must(record.Read(half))
+	if _, err := recording.Player(nil).DiskDevices(t.Context()); err != nil || !recording.Truncated || len(recording.Calls) == 0 {
+		t.Errorf("%d calls, cut off %t: %v", len(recording.Calls), recording.Truncated, err)
+	}
+	var other bytes.Buffer
+	w = gzip.NewWriter(&other)
+	_, _ = io.WriteString(w, strings.Repeat("not a recording\n", 1000))
+	_ = w.Close()
+	bad := bytes.Clone(zipped.Bytes())
+	bad[len(bad)-6] ^= 1
+	for name, content := range map[string][]byte{"another file": other.Bytes()[:other.Len()-4], "checksum": bad, "gzip's header": zipped.Bytes()[:12], "text": []byte("text")} {
+		if report, err := compare(content); err == nil {
+			t.Errorf("%s: %+v", name, report)
+		}
 	}
 }
 
