@@ -25,6 +25,7 @@ type event struct {
 type planner struct {
 	node   *winsim.Node
 	calls  []record.Call
+	ahead  *ahead
 	events []event
 
 	disks     map[win.Device]record.Disk // that the machine has, without those of iSCSI
@@ -38,7 +39,7 @@ type planner struct {
 func plan(recording *record.Recording, node *winsim.Node, calls []record.Call) (events []event, unknown map[win.Device]bool) {
 	p := planner{
 		unknown: map[win.Device]bool{}, described: map[win.Device]bool{},
-		node: node, calls: calls,
+		node: node, calls: calls, ahead: readAhead(calls),
 		disks: map[win.Device]record.Disk{}, answered: map[win.Device]int{}, listedAt: -1,
 	}
 	for _, d := range recording.Description.Disks {
@@ -94,12 +95,9 @@ var rescans = map[string]bool{"RescanAdapter": true, "UpdateDriveSize": true, "U
 // than call earliest.
 func (p *planner) before(i, earliest int) uint64 {
 	at := i
-	for k := i - 1; k > earliest; k-- {
-		if rescans[p.calls[k].Method] {
-			for at = k; at-1 > earliest && rescans[p.calls[at-1].Method]; {
-				at--
-			}
-			break
+	if i > 0 {
+		if run := p.ahead.rescans[i-1]; run.end > earliest {
+			at = max(run.begin, earliest+1)
 		}
 	}
 	return p.calls[at].Seq - 1
@@ -127,7 +125,7 @@ func (p *planner) listed(i int, devices []win.Device) {
 		if _, known := p.disks[device]; known || p.unknown[device] {
 			continue
 		}
-		d := describe(device, p.calls[i:])
+		d := p.ahead.disk(i, device)
 		if d.Descriptor.Error == nil && d.Descriptor.Value.BusType == win.BusTypeISCSI {
 			continue // a login brings it
 		}
@@ -138,40 +136,28 @@ func (p *planner) listed(i int, devices []win.Device) {
 			continue
 		}
 		p.disks[device], p.answered[device] = d, i
-		volumes := describeVolumes(d, p.calls[i:])
+		volumes := p.volumesOn(d, i)
 		p.add(p.before(i, p.listedAt), fmt.Sprintf("disk %d, %s, was attached", d.Number.Value.Number, device), func() error { return p.node.AttachDescribed(d, volumes) })
 	}
 }
 
 // nextList returns the disks of the first list after a call.
 func (p *planner) nextList(i int) (devices []win.Device, ok bool) {
-	for _, c := range p.calls[i+1:] {
-		if c.Method == "DiskDevices" && c.Error == nil {
-			return devices, json.Unmarshal(c.Out, &devices) == nil
-		}
+	if next := p.ahead.next(i, "", "DiskDevices"); next < len(p.calls) {
+		ok = json.Unmarshal(p.calls[next].Out, &devices) == nil
 	}
-	return nil, false
+	return devices, ok
 }
 
 // answersBefore reports whether a disk answers a call after call i, before the next list.
 func (p *planner) answersBefore(i int, device win.Device) bool {
-	for _, c := range p.calls[i+1:] {
-		var in struct{ D win.Device }
-		switch {
-		case c.Error != nil:
-		case c.Method == "DiskDevices":
-			return false
-		case len(c.In) > 0 && json.Unmarshal(c.In, &in) == nil && in.D == device:
-			return true
-		}
-	}
-	return false
+	return p.ahead.next(i, string(device), "") < p.ahead.next(i, "", "DiskDevices")
 }
 
 // skip remembers a disk that has come, but whose number, kind or size no call has asked for. It may be that of
 // a target: then a login brings it.
 func (p *planner) skip(i int, d record.Disk) {
-	if slices.ContainsFunc(p.calls[:i], func(c record.Call) bool { return c.Method == "Login" && c.Error == nil }) {
+	if p.ahead.next(-1, "", "Login") < i {
 		return
 	}
 	p.unknown[d.Device] = true
@@ -194,88 +180,25 @@ func (p *planner) measured(i int, device win.Device) {
 	p.disks[device] = d
 }
 
-// nextSize returns the size of a disk at the first call after call i that measures it, or else the largest.
+// nextSize returns the size of a disk at the first call after call i that measures it, or else the largest. The
+// call may name the disk by its number.
 func (p *planner) nextSize(i int, device win.Device) int64 {
-	for _, c := range p.calls[i+1:] {
-		var (
-			in   struct{ D win.Device }
-			then win.DiskGeometry
-		)
-		if c.Method != "DiskGeometry" || c.Error != nil || json.Unmarshal(c.In, &in) != nil {
-			continue
-		}
-		if found, known := p.known(in.D); known && found == device && json.Unmarshal(c.Out, &then) == nil {
-			return then.Size
-		}
+	next := p.ahead.next(i, string(device), "DiskGeometry")
+	byNumber := win.PhysicalDrive(p.disks[device].Number.Value.Number)
+	if _, another := p.disks[byNumber]; !another {
+		next = min(next, p.ahead.next(i, string(byNumber), "DiskGeometry"))
 	}
-	return math.MaxInt64
+	var then win.DiskGeometry
+	if next == len(p.calls) || json.Unmarshal(p.calls[next].Out, &then) != nil {
+		return math.MaxInt64
+	}
+	return then.Size
 }
 
-// describe collects the first answers about a disk.
-func describe(device win.Device, calls []record.Call) record.Disk {
-	missing := &record.Failure{Kind: "not recorded"}
-	d := record.Disk{Device: device}
-	d.Number.Error, d.Descriptor.Error, d.Identifiers.Error, d.Location.Error = missing, missing, missing, missing
-	d.Address.Error, d.Geometry.Error, d.Attributes.Error, d.Layout.Error = missing, missing, missing, missing
-	for _, c := range calls {
-		var in struct{ D win.Device }
-		if c.Error != nil || len(c.In) == 0 || json.Unmarshal(c.In, &in) != nil || in.D != device {
-			continue
-		}
-		switch c.Method {
-		case "DeviceNumber":
-			first(&d.Number, c)
-		case "DeviceDescriptor":
-			first(&d.Descriptor, c)
-		case "DeviceIdentifiers":
-			first(&d.Identifiers, c)
-		case "DeviceLocation":
-			first(&d.Location, c)
-		case "SCSIAddress":
-			first(&d.Address, c)
-		case "DiskGeometry":
-			first(&d.Geometry, c)
-		case "DiskAttributes":
-			first(&d.Attributes, c)
-		case "DriveLayout":
-			first(&d.Layout, c)
-		case "CreateDisk", "SetDriveLayout": // from here on the table is the host's
-			return d
-		}
-	}
-	return d
-}
-
-// describeVolumes collects the first answers about the volumes of a disk.
-func describeVolumes(d record.Disk, calls []record.Call) (volumes []record.Volume) {
-	found := map[win.VolumeID]*record.Volume{}
-	changed := map[win.VolumeID]bool{}
-	for _, c := range calls {
-		var in struct {
-			ID win.VolumeID
-			D  win.Device
-		}
-		if c.Error != nil || len(c.In) == 0 || json.Unmarshal(c.In, &in) != nil {
-			continue
-		}
-		if id, ok := win.VolumeOf(string(in.D)); ok && in.ID == "" {
-			in.ID = id
-		}
-		if in.ID == "" || changed[in.ID] {
-			continue
-		}
-		v := found[in.ID]
-		if v == nil {
-			missing := &record.Failure{Kind: "not recorded"}
-			v = &record.Volume{ID: in.ID}
-			v.Number.Error, v.Extents.Error, v.FileSystem.Error = missing, missing, missing
-			v.Space.Error, v.NTFS.Error, v.RootAccess.Error = missing, missing, missing
-			found[in.ID] = v
-		}
-		changed[in.ID] = answer(v, c)
-	}
-	for _, id := range slices.Sorted(maps.Keys(found)) {
-		v := *found[id]
+// volumesOn returns the volumes of a disk, as far as calls after call i tell.
+func (p *planner) volumesOn(d record.Disk, i int) (volumes []record.Volume) {
+	for _, id := range p.ahead.volumes {
+		v := p.ahead.volume(i, id)
 		if v.Extents.Error != nil && v.Number.Error == nil {
 			v.Extents = extentOf(d, v.Number.Value)
 		}
@@ -286,28 +209,6 @@ func describeVolumes(d record.Disk, calls []record.Call) (volumes []record.Volum
 	return volumes
 }
 
-// answer takes an answer about a volume. It reports whether the call changes the volume: from there on, what
-// it has is the host's.
-func answer(v *record.Volume, c record.Call) (changes bool) {
-	switch c.Method {
-	case "DeviceNumber":
-		first(&v.Number, c)
-	case "VolumeExtents":
-		first(&v.Extents, c)
-	case "FileSystem":
-		first(&v.FileSystem, c)
-	case "VolumeSpace":
-		first(&v.Space, c)
-	case "NTFSVolumeData":
-		first(&v.NTFS, c)
-	case "RootSecurity":
-		first(&v.RootAccess, c)
-	case "Format", "FormatLegacy", "SetVolumeLabel", "SetRootSecurity", "ExtendVolume":
-		return true
-	}
-	return false
-}
-
 // extentOf returns where the volume with a device number is on a disk.
 func extentOf(d record.Disk, number win.DeviceNumber) (extents record.Answer[[]win.Extent]) {
 	for _, p := range d.Layout.Value.Partitions {
@@ -316,14 +217,4 @@ func extentOf(d record.Disk, number win.DeviceNumber) (extents record.Answer[[]w
 		}
 	}
 	return extents
-}
-
-// first takes an answer if it is the first.
-func first[T any](a *record.Answer[T], c record.Call) {
-	if a.Error == nil {
-		return
-	}
-	if json.Unmarshal(c.Out, &a.Value) == nil {
-		a.Error = nil
-	}
 }
