@@ -132,6 +132,13 @@ func TestCompare_Outside(t *testing.T) {
 			k.must(k.node.RemoveAll(pods + `\a`))
 			k.list("", "")
 		}, []string{`made the directory \a`, `made the file \b`, `removed \a`}},
+		{"made after a list of a directory that was there", func(k kubelet) {
+			k.in(`C:\var\lib\kubelet`, func(dir win.Directory) {
+				k.must(dir.ListDirectory(k.Context(), "", func(win.Tree, []win.DirEntry) error { return nil }))
+			})
+			k.must(k.node.WriteFile(`C:\var\lib\kubelet\new`, "x"))
+			k.ask(2, `C:\var\lib\kubelet\new`)
+		}, []string{`made the file C:\var\lib\kubelet\new`}},
 		{"link made", func(k kubelet) {
 			k.must(k.node.Junction(pods+`\a`, `C:\Windows`))
 			k.ask(1, pods+`\a`)
