@@ -3,6 +3,7 @@ package virtdisk
 import (
 	"fmt"
 	"math"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -189,7 +190,7 @@ func (f File) Number() (number uint32, err error) {
 		return 0, err
 	}
 	name := windows.UTF16ToString(path[:])
-	if _, err := fmt.Sscanf(name, `\\.\PhysicalDrive%d`, &number); err != nil {
+	if _, err := fmt.Sscanf(strings.ToLower(name), `\\.\physicaldrive%d`, &number); err != nil {
 		return 0, fmt.Errorf("the disk's name is %q: %w", name, err)
 	}
 	return number, nil
