@@ -27,7 +27,7 @@ func TestComparison(t *testing.T) {
 	p := open(t)
 	install(t, p, "csi-proxy.exe")
 	compile(t, p, "./test/wine/daemon")
-	goTool(t, "build", "-trimpath", "-ldflags=-s -w", "-o", p.Path(`C:\idle.exe`), "./test/wine/idle")
+	goTool(t, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", p.Path(`C:\idle.exe`), "./test/wine/idle")
 	compileOriginal(t, p)
 	runWithin(t, p, comparisonLimit, `C:\`, nil, daemonTests, "-test.run=^TestComparison$", `-original=C:\original.exe`, `-idle=C:\idle.exe`, `-figures=C:\figures.txt`)
 	measured, err := os.ReadFile(p.Path(`C:\figures.txt`))

@@ -28,7 +28,7 @@ func TestSim(t *testing.T) {
 // demo runs what `make demo` does.
 func demo(t *testing.T, p *prefix.Prefix) {
 	t.Helper()
-	goTool(t, "build", "-tags=grpcnotrace", "-o", p.Path(binaries)+"/", "./hack/demo")
+	goTool(t, "build", "-buildvcs=false", "-tags=grpcnotrace", "-o", p.Path(binaries)+"/", "./hack/demo")
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
 	if output, err := p.Run(ctx, binaries+`\demo.exe`, "-sim", `C:\csi-proxy-sim.exe`); err != nil {
