@@ -44,6 +44,7 @@ func TestRun_Refuses(t *testing.T) {
 		"an unknown flag":       {[]string{"-sure"}, "not defined: -sure"},
 		"an unknown question":   {[]string{"-dir", `C:\verify`, "-only", "Q-x"}, "there is no question Q-x"},
 		"one that is not asked": {[]string{"-dir", `C:\verify`, "-only", "Q-events"}, "Q-events is not asked: needs the daemon"},
+		"one that cases answer": {[]string{"-dir", `C:\verify`, "-only", "Q-symlink"}, "answered by the conformance suite"},
 		"a disk without number": {[]string{"-dir", `C:\verify`, "-disks", "1,C:"}, `"C:" is not the number of a disk`},
 		"not a share":           {[]string{"-dir", `C:\verify`, "-share", `C:\x`}, "-share"},
 		"no password":           {[]string{"-dir", `C:\verify`, "-share", `\\a\b`, "-password-file", "missing"}, "-password-file"},
@@ -101,7 +102,7 @@ func TestPlan(t *testing.T) {
 // TestPlan_Some: a run that asks some questions does not announce all of them.
 func TestPlan_Some(t *testing.T) {
 	for want, args := range map[string][]string{
-		"asks this machine 2 questions. It takes some minutes.":  {"-only", "Q-msr,Q-case"},
+		"asks this machine 2 questions. It takes some minutes.":  {"-only", "Q-msr,Q-case,Q-msr"},
 		fmt.Sprintf("%d questions. It takes some", asked()):      {"-questions-only"},
 		"and runs the conformance suite. It takes up to an hour": nil,
 	} {

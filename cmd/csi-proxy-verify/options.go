@@ -125,8 +125,12 @@ func (o *options) setOnly(text string) error {
 			return fmt.Errorf("-only: there is no question %s; see -list", id)
 		case q.NotAsked != "":
 			return fmt.Errorf("-only: %s is not asked: %s", id, q.NotAsked)
+		case verify.ByCases(id):
+			return fmt.Errorf("-only: %s is answered by the conformance suite; leave -only out", id)
+		case !slices.Contains(o.only, id):
+			o.only = append(o.only, id)
 		}
-		o.only, o.questionsOnly = append(o.only, id), true
+		o.questionsOnly = true
 	}
 	return nil
 }

@@ -1,11 +1,39 @@
 package verify
 
 import (
+	"context"
 	"slices"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/question"
 )
+
+// TestSettle: a question that was not asked says why.
+func TestSettle(t *testing.T) {
+	for name, c := range map[string]struct {
+		ended   bool
+		options Options
+		id      string
+		want    string
+	}{
+		"never asked":        {false, Options{}, "Q-events", "needs the daemon as an installed service"},
+		"another was wanted": {false, Options{Only: []string{"Q-case"}}, "Q-msr", "the operator asked for other questions"},
+		"without suites":     {false, Options{}, "Q-symlink", "the conformance suite was not run"},
+		"interrupted":        {true, Options{Suites: true}, "Q-symlink", "the run was interrupted"},
+		"no answer":          {false, Options{Suites: true}, "Q-msr", "this machine cannot tell"},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if c.ended {
+			cancel()
+		}
+		q, _ := question.Find(c.id)
+		if a := (&run{options: c.options}).settle(ctx, q); a.ID != c.id || a.Status != answer.NotAsked || a.Reason != c.want {
+			t.Errorf("%s: %+v, want %q", name, a, c.want)
+		}
+	}
+}
 
 // TestCatalogue checks that each question is asked by exactly one group or by cases, or says why not.
 func TestCatalogue(t *testing.T) {

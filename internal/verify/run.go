@@ -81,10 +81,12 @@ func (r *run) settle(ctx context.Context, q question.Question) answer.Answer {
 		return a
 	case q.NotAsked != "":
 		a.Reason = q.NotAsked
-	case len(r.options.Only) > 0:
+	case len(r.options.Only) > 0 && !r.wanted(q.ID):
 		a.Reason = "the operator asked for other questions"
 	case ctx.Err() != nil:
 		a.Reason = "the run was interrupted"
+	case ByCases(q.ID) && !r.options.Suites:
+		a.Reason = "the conformance suite was not run"
 	default:
 		a.Reason = "this machine cannot tell"
 	}
@@ -127,7 +129,7 @@ func (r *run) open() error {
 // steps is how many questions and cases the run has, at most.
 func (r *run) steps() (n int) {
 	for _, q := range question.All() {
-		if q.NotAsked == "" && r.wanted(q.ID) && (r.options.Suites || !byCases(q.ID)) {
+		if q.NotAsked == "" && r.wanted(q.ID) && (r.options.Suites || !ByCases(q.ID)) {
 			n++
 		}
 	}

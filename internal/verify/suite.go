@@ -28,8 +28,8 @@ var shown = map[string][]string{
 	"Q-rmdir-tree": {"filesystem/Rmdir of a tree stops at links and mounted folders inside"},
 }
 
-// byCases reports whether cases answer a question.
-func byCases(id string) bool { return shown[id] != nil || id == "Q-pipe-tests" || id == "Q-vhdx" }
+// ByCases reports whether cases of the suites answer a question.
+func ByCases(id string) bool { return shown[id] != nil || id == "Q-pipe-tests" || id == "Q-vhdx" }
 
 // runSuites runs the conformance suite over the library, and the tests of the leaves. Then it answers
 // the questions that cases answer.

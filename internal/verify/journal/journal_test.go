@@ -3,6 +3,7 @@ package journal_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,21 @@ func TestOpen_Refuses(t *testing.T) {
 			t.Errorf("%.50s gives %v", content, left)
 			_ = j.Close()
 		}
+	}
+}
+
+// TestOpen_Twice: two runs in a folder at once would remove what the other makes.
+func TestOpen_Twice(t *testing.T) {
+	if runtime.GOOS != "windows" {
+		t.Skip("only Windows keeps others from opening the file, and runs need Windows")
+	}
+	dir := t.TempDir()
+	open(t, dir)
+	if _, _, err := journal.Open(dir); err == nil || !strings.Contains(err.Error(), "is another csi-proxy-verify at work") {
+		t.Errorf("opened twice: %v", err)
+	}
+	if _, _, err := journal.Open(filepath.Join(dir, "missing")); err == nil || strings.Contains(err.Error(), "at work") {
+		t.Errorf("in a folder that is missing: %v", err)
 	}
 }
 
