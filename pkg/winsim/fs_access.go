@@ -3,6 +3,8 @@ package winsim
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
@@ -58,7 +60,8 @@ func (n *Node) RootEntries(ctx context.Context, id win.VolumeID) ([]win.DirEntry
 	defer unlock()
 	fs.refreshBelow(fs.root, false)
 	var entries []win.DirEntry
-	for _, e := range fs.root.children {
+	for _, key := range slices.Sorted(maps.Keys(fs.root.children)) { // in NTFS order, as ListDirectory
+		e := fs.root.children[key]
 		entries = append(entries, win.DirEntry{Name: e.name, FileInfo: e.info()})
 	}
 	return entries, nil
