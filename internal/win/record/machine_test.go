@@ -152,6 +152,30 @@ func TestMachine_EveryMethod(t *testing.T) {
 	}
 }
 
+// TestPlayer_EveryMethod: without its answer, the call of each method in turn is the first that fails, and the
+// one that is named.
+func TestPlayer_EveryMethod(t *testing.T) {
+	var out bytes.Buffer
+	r := New(t.Context(), machine{conductor: &planter{}}, &out, Options{})
+	callAll(t, r.Machine())
+	recording, err := Read(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range recording.Calls {
+		if c.Method == "OpenDirectory" { // the others need it
+			continue
+		}
+		less := *recording
+		less.Calls = slices.Delete(slices.Clone(recording.Calls), i, i+1)
+		var unknown []string
+		callAll(t, less.Player(func(err error) { unknown = append(unknown, err.Error()) }))
+		if len(unknown) != 1 || !strings.HasPrefix(unknown[0], "replay a recording: "+c.Method) || !strings.Contains(unknown[0], ": the recording has no answer to it") {
+			t.Errorf("without %s: %q", c.Method, unknown)
+		}
+	}
+}
+
 func TestRecorder_Secrets(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		for _, hash := range []bool{false, true} {

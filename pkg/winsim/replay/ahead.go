@@ -12,7 +12,7 @@ import (
 // time that grows with the square of their number.
 type ahead struct {
 	calls []record.Call
-	// at has the indexes of the calls that succeeded, in order.
+	// at has the indexes of calls, in order.
 	at map[about][]int
 	// volumes are those that calls are about, sorted.
 	volumes []win.VolumeID
@@ -20,8 +20,12 @@ type ahead struct {
 	rescans []struct{ begin, end int }
 }
 
-// about is what a call is about: a device or a volume, and its method. An empty one stands for all.
+// about is what a call that succeeded is about: a device or a volume, and its method. An empty one stands for
+// all. The calls about an object that failed have one method.
 type about struct{ object, method string }
+
+// failed is the method of calls that failed.
+const failed = "failed"
 
 func readAhead(calls []record.Call) *ahead {
 	a := &ahead{calls: calls, at: map[about][]int{}}
@@ -34,16 +38,16 @@ func readAhead(calls []record.Call) *ahead {
 			run.end = i
 		}
 		a.rescans = append(a.rescans, run)
-		if c.Error == nil {
-			a.add(i, c)
-		}
+		a.add(i, c)
 	}
 	slices.Sort(a.volumes)
 	return a
 }
 
 func (a *ahead) add(i int, c record.Call) {
-	a.note(i, "", c.Method)
+	if c.Error == nil {
+		a.note(i, "", c.Method)
+	}
 	var in struct {
 		ID win.VolumeID
 		D  win.Device
@@ -51,7 +55,12 @@ func (a *ahead) add(i int, c record.Call) {
 	if len(c.In) == 0 || json.Unmarshal(c.In, &in) != nil {
 		return
 	}
+	if c.Error != nil {
+		a.note(i, string(in.D), failed)
+		return
+	}
 	if in.D != "" {
+		a.note(i, string(in.D), "")
 		a.note(i, string(in.D), c.Method)
 	}
 	if id, ok := win.VolumeOf(string(in.D)); ok && in.ID == "" {
@@ -63,14 +72,12 @@ func (a *ahead) add(i int, c record.Call) {
 	if len(a.at[about{string(in.ID), ""}]) == 0 {
 		a.volumes = append(a.volumes, in.ID)
 	}
+	a.note(i, string(in.ID), "")
 	a.note(i, string(in.ID), c.Method)
 }
 
 func (a *ahead) note(i int, object, method string) {
 	a.at[about{object, method}] = append(a.at[about{object, method}], i)
-	if object != "" {
-		a.at[about{object, ""}] = append(a.at[about{object, ""}], i)
-	}
 }
 
 // next returns the index of the first call after call i; the number of calls if there is none.

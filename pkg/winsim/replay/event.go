@@ -113,7 +113,7 @@ func (p *planner) listed(i int, devices []win.Device) {
 	next, again := p.nextList(i)
 	for _, device := range slices.Sorted(maps.Keys(p.disks)) {
 		if d := p.disks[device]; !slices.Contains(devices, device) {
-			if (!again || slices.Contains(next, device)) && p.answersBefore(i, device) {
+			if again && slices.Contains(next, device) && !p.failsBefore(i, d) || !again && p.answersBefore(i, device) {
 				continue // it was there all the time: this list is a difference
 			}
 			delete(p.disks, device)
@@ -152,6 +152,12 @@ func (p *planner) nextList(i int) (devices []win.Device, ok bool) {
 // answersBefore reports whether a disk answers a call after call i, before the next list.
 func (p *planner) answersBefore(i int, device win.Device) bool {
 	return p.ahead.next(i, string(device), "") < p.ahead.next(i, "", "DiskDevices")
+}
+
+// failsBefore reports whether a call about a disk fails after call i, before the next list: then it was gone.
+func (p *planner) failsBefore(i int, d record.Disk) bool {
+	next := p.ahead.next(i, "", "DiskDevices")
+	return p.ahead.next(i, string(d.Device), failed) < next || p.ahead.next(i, string(win.PhysicalDrive(d.Number.Value.Number)), failed) < next
 }
 
 // skip remembers a disk that has come, but whose number, kind or size no call has asked for. It may be that of

@@ -17,11 +17,12 @@ import (
 func learn(model *winsim.Model, h *history, calls []record.Call) {
 	l := learner{model: model}
 	l.files(h)
+	l.targets(calls)
 	for _, c := range calls {
 		switch c.Method {
 		case "CreateSMBMapping":
 			l.mapping(c)
-		case "AddSendTargetPortal", "ReportTargets", "ReportTargetPortals":
+		case "AddSendTargetPortal", "ReportTargetPortals", "Login":
 			l.discovery(c)
 		}
 	}
@@ -69,37 +70,70 @@ func (l *learner) hasVolume(id string) bool {
 	})
 }
 
-// discovery learns portals and targets. It does not learn what a target holds.
+// targets learns those that lists have, except one that the next list lacks: a single list is a difference. They
+// get the order of the longest list of them.
+func (l *learner) targets(calls []record.Call) {
+	var lists [][]string
+	for _, c := range calls {
+		var names []string
+		if c.Method == "ReportTargets" && c.Error == nil && json.Unmarshal(c.Out, &names) == nil {
+			lists = append(lists, names)
+		}
+	}
+	believed := map[string]bool{}
+	for i, names := range lists {
+		for _, name := range names {
+			if i == len(lists)-1 || slices.Contains(lists[i+1], name) {
+				believed[name] = true
+			}
+		}
+	}
+	for i, names := range lists {
+		lists[i] = slices.DeleteFunc(names, func(name string) bool { return !believed[name] })
+	}
+	slices.SortStableFunc(lists, func(a, b []string) int { return len(b) - len(a) })
+	for _, name := range slices.Concat(lists...) {
+		l.target(name)
+	}
+}
+
+// discovery learns portals, and targets of which a call tells a portal. It does not learn what a target holds.
 func (l *learner) discovery(c record.Call) {
 	if c.Error != nil {
 		return
 	}
+	var (
+		in struct {
+			Portal win.TargetPortal
+			Target string
+			Login  win.Login
+		}
+		portals []win.TargetPortal
+	)
+	if json.Unmarshal(c.In, &in) != nil {
+		return
+	}
 	switch c.Method {
 	case "AddSendTargetPortal":
-		var in struct{ Portal win.TargetPortal }
-		if json.Unmarshal(c.In, &in) == nil {
-			l.portal(in.Portal)
-		}
-	case "ReportTargets":
-		var names []string
-		_ = json.Unmarshal(c.Out, &names) // without a list there is none
-		for _, name := range names {
-			l.target(name)
-		}
+		l.portal(in.Portal)
 	case "ReportTargetPortals":
-		var (
-			in      struct{ Target string }
-			portals []win.TargetPortal
-		)
-		if json.Unmarshal(c.In, &in) != nil || json.Unmarshal(c.Out, &portals) != nil {
-			return
+		if json.Unmarshal(c.Out, &portals) == nil {
+			l.leadsTo(in.Target, portals...)
 		}
-		t := l.target(in.Target)
-		for _, p := range portals {
-			l.portal(p)
-			if !slices.Contains(t.Portals, p.String()) {
-				t.Portals = append(t.Portals, p.String())
-			}
+	case "Login":
+		if in.Login.Portal.Address != "" {
+			l.leadsTo(in.Login.Target, in.Login.Portal)
+		}
+	}
+}
+
+// leadsTo learns portals of a target.
+func (l *learner) leadsTo(target string, portals ...win.TargetPortal) {
+	t := l.target(target)
+	for _, p := range portals {
+		l.portal(p)
+		if !slices.Contains(t.Portals, p.String()) {
+			t.Portals = append(t.Portals, p.String())
 		}
 	}
 }
