@@ -4,6 +4,8 @@ package wine
 
 import (
 	"archive/zip"
+	"compress/gzip"
+	"encoding/base64"
 	"errors"
 	"flag"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +60,10 @@ func TestVerify(t *testing.T) {
 	}
 	refuse(t, p, args)
 	args = append(args, "-yes")
+	named := append(slices.Clone(args), "-out", `C:\named.zip`, "-names", "-only", "Q-smb-errors,Q-smb-parameters,Q-smb-credentials-kept,Q-smb-domain")
+	if output, err := p.Run(t.Context(), `C:\csi-proxy-verify.exe`, named...); err != nil { // it uses no disk
+		t.Errorf("with names: %v\n%s", err, output)
+	}
 	kill(t, p, args)
 	args = append(args, "-out", `C:\field.zip`)
 	interrupt(t, p, args)
@@ -78,6 +85,48 @@ func TestVerify(t *testing.T) {
 		t.Errorf("%q are left", left)
 	}
 	compare(t, p.Path(`C:\field.zip`))
+	for _, field := range []string{`C:\field.zip`, `C:\named.zip`} {
+		noSecrets(t, p.Path(field))
+	}
+}
+
+// noSecrets looks for the password of the share, and for the wrong one, in all that a zip holds.
+func noSecrets(t *testing.T, field string) {
+	t.Helper()
+	archive, err := zip.OpenReader(field)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer archive.Close()
+	mapped := false
+	for _, member := range archive.File {
+		file, err := member.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var plain io.Reader = file
+		if strings.HasSuffix(member.Name, ".gz") {
+			if plain, err = gzip.NewReader(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := io.ReadAll(plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mapped = mapped || strings.Contains(string(text), `"method":"CreateSMBMapping"`)
+		for _, secret := range []string{"csi-Pa55", "wrong-Pa55word"} {
+			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
+				if strings.Contains(string(text), form) {
+					t.Errorf("%s of %s has a password", member.Name, filepath.Base(field))
+				}
+			}
+		}
+		file.Close()
+	}
+	if !mapped {
+		t.Errorf("%s has no call with a password", filepath.Base(field))
+	}
 }
 
 // refuse runs the program without -yes, which changes nothing.
