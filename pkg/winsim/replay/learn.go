@@ -28,6 +28,62 @@ func learn(model *winsim.Model, h *history, calls []record.Call) {
 	}
 }
 
+// servicesOf returns the services of a description, and others that calls tell of. The first call that starts or
+// stops one tells its state before better than a status, which may be the answer that differs.
+func servicesOf(d *record.Description, calls []record.Call) []record.Service {
+	services := slices.Clone(d.Services)
+	index := map[string]int{} // by folded name
+	for i, s := range services {
+		index[winpath.Fold(s.Name)] = i
+	}
+	changed := make([]bool, len(services)) // a call has tried to start or stop it
+	for _, c := range calls {
+		var in struct{ Name string }
+		changes := c.Method == "StartService" || c.Method == "StopService"
+		if !changes && (c.Error != nil || c.Method != "ServiceStatus" && c.Method != "ServiceConfig") || json.Unmarshal(c.In, &in) != nil {
+			continue
+		}
+		at, known := index[winpath.Fold(in.Name)]
+		switch {
+		case !known && c.Error != nil:
+			continue
+		case !known:
+			missing := &record.Failure{Kind: "not recorded"}
+			s := record.Service{Name: in.Name}
+			s.Config.Error, s.Status.Error = missing, missing
+			at, services, changed = len(services), append(services, s), append(changed, false)
+			index[winpath.Fold(in.Name)] = at
+		case at < len(d.Services) || changed[at] && c.Method != "ServiceConfig":
+			continue
+		}
+		s, state := &services[at], win.ServiceStopped
+		switch c.Method {
+		case "ServiceStatus":
+			learnFirst(&s.Status, c)
+		case "ServiceConfig":
+			learnFirst(&s.Config, c)
+		case "StopService":
+			state = win.ServiceRunning
+		}
+		if changed[at] = changed[at] || changes; changes && c.Error == nil {
+			s.Status = record.Answer[win.ServiceStatus]{Value: win.ServiceStatus{State: state}}
+		}
+	}
+	for i := range services[len(d.Services):] {
+		if config := &services[len(d.Services)+i].Config; config.Error != nil {
+			*config = record.Answer[win.ServiceConfig]{Value: win.ServiceConfig{StartType: win.StartManual}}
+		}
+	}
+	return services
+}
+
+// learnFirst takes an answer if it is the first.
+func learnFirst[T any](a *record.Answer[T], c record.Call) {
+	if a.Error != nil && json.Unmarshal(c.Out, &a.Value) == nil {
+		a.Error = nil
+	}
+}
+
 type learner struct{ model *winsim.Model }
 
 // files learns what was there before the calls: what the first call about a file has found, unless an earlier

@@ -171,13 +171,14 @@ var leavesMore = map[string]bool{"OpenDirectory": true, "Open": true, "CreateSMB
 func TestCompare_PlantedMethods(t *testing.T) {
 	text := everyMethod(t)
 	t.Run("emulated", func(t *testing.T) { plantMethods(t, text, 0) })
-	// No description and no call tells what a target holds and whom it lets in, of the service, and of C:\Windows.
-	t.Run("machine", func(t *testing.T) { plantMethods(t, withoutSnapshot(t, text), 20) })
+	// Nothing tells what a target holds and whom it lets in, how long a service takes, and of C:\Windows.
+	t.Run("machine", func(t *testing.T) { plantMethods(t, withoutSnapshot(t, text), 13) })
 }
 
 // plantMethods plants answers in a recording in which some calls differ anyway.
 func plantMethods(t *testing.T, text []byte, most int) {
 	t.Helper()
+	onlyTells := map[string]bool{"ServiceConfig": most > 0} // one call tells it all, so it is believed
 	differs := map[uint64]bool{}
 	for _, d := range must(replay.Compare(t.Context(), bytes.NewReader(text))).Differences {
 		if differs[d.Call] = true; len(differs) > most {
@@ -207,7 +208,7 @@ func plantMethods(t *testing.T, text []byte, most int) {
 				shown = shown || d.Call == planted.Seq
 				return d.Call == planted.Seq || differs[d.Call]
 			})
-			if !shown || len(more) > 0 && !alone {
+			if believed := onlyTells[kind] && planted.Error == nil; !believed && (!shown || len(more) > 0 && !alone) {
 				t.Errorf("%s answers %s%s: shown %t, differences %v, notes %q, other programs %v", kind, planted.Out, planted.Error, shown, more, report.Notes, report.Outside)
 			}
 		}

@@ -197,7 +197,9 @@ func newNode(recording *record.Recording, h *history) (node *winsim.Node, notes 
 		node, err = winsim.FromSnapshot(d.Snapshot)
 		return node, nil, err
 	}
-	return winsim.FromDescription(*d, func(m *winsim.Model) { learn(m, h, recording.Calls) })
+	described := *d
+	described.Services = servicesOf(d, recording.Calls)
+	return winsim.FromDescription(described, func(m *winsim.Model) { learn(m, h, recording.Calls) })
 }
 
 // playback is one replay.
