@@ -217,7 +217,7 @@ func (m *Machine) checkVolume(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("find the free space of %s: %w", m.config.Dir, err)
 	case space.Free < spaceNeeded && len(m.config.Disks) == 0:
-		return fmt.Errorf("%s has %d MB free; virtual disks need %d MB", m.config.Dir, space.Free>>20, int64(spaceNeeded)>>20)
+		return fmt.Errorf("%s has %d MB free; virtual disks need %d MB: make room, or name another folder with -dir, or empty disks with -disks", m.config.Dir, space.Free>>20, int64(spaceNeeded)>>20)
 	}
 	return nil
 }

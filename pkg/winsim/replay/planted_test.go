@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/replay"
@@ -113,9 +114,8 @@ func everyMethod(t *testing.T) []byte {
 
 // otherAnswers are other answers to a call: another code, and if it has succeeded, results that differ in a field.
 func otherAnswers(c record.Call) (list []record.Call) {
-	code := uint32(1117)
 	failed := c
-	failed.Out, failed.Error = nil, &record.Failure{Windows: code}
+	failed.Out, failed.Error = nil, &record.Failure{Windows: uint32(winerr.IODevice)}
 	list = append(list, failed)
 	var out any
 	if c.Error != nil || madeUp[c.Method] || c.Method == "ListDirectory" || json.Unmarshal(c.Out, &out) != nil {

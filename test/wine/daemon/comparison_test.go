@@ -223,7 +223,6 @@ func (s *server) compare(figure string, asked, bare measurement) {
 	s.note(figure, "ratio", asked.perSecond/bare.perSecond)
 	s.note(figure, "cpu-us", asked.cpu)
 	s.note(figure, "echo-cpu-us", bare.cpu)
-	s.note(figure, "cpu-ratio", bare.cpu/asked.cpu)
 }
 
 // measureCalls starts the program, makes calls, and measures its memory before and after.
