@@ -31,6 +31,12 @@ const (
 	Zip     Kind = "zip"     // in the folder of the journal, until it is complete
 )
 
+// home says that a run has made the folder of the journal itself. It is removed with the journal, if nothing
+// else is in it.
+var home = Entry{Kind: "home", Name: "."}
+
+func (e Entry) isHome() bool { return e == home }
+
 // Entry is one thing.
 type Entry struct {
 	Kind Kind   `json:"kind"`
@@ -41,8 +47,9 @@ func (e Entry) String() string { return fmt.Sprintf("%s %s", e.Kind, e.Name) }
 
 // names is what the names of folders and files look like. Others are never removed, whatever a journal says.
 var names = map[Kind]*regexp.Regexp{
-	Folder: regexp.MustCompile(`^run-[0-9]{1,20}$`),
-	Zip:    regexp.MustCompile(`^csi-proxy-verify-[0-9]{8}-[0-9]{6}\.zip$`),
+	home.Kind: regexp.MustCompile(`^\.$`),
+	Folder:    regexp.MustCompile(`^run-[0-9]{1,20}$`),
+	Zip:       regexp.MustCompile(`^csi-proxy-verify-[0-9]{8}-[0-9]{6}\.zip$`),
 }
 
 // maxJournal is the largest journal that is read.
@@ -63,13 +70,21 @@ type file interface {
 	io.WriteSeeker
 	Truncate(size int64) error
 	Sync() error
-	Stat() (fs.FileInfo, error)
 	Close() error
 }
 
-// Open opens the journal of a folder, and returns what an earlier run has left. It fails if another
-// run has it open.
-func Open(dir string) (*Journal, []Entry, error) {
+// Open opens the journal of a folder, and returns what an earlier run has left. It makes the folder if it is
+// missing. It fails if another run has the journal open.
+func Open(dir string) (_ *Journal, left []Entry, err error) {
+	made := true
+	switch err := os.Mkdir(dir, 0o700); {
+	case errors.Is(err, fs.ErrExist):
+		made = false
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, fmt.Errorf("%w: make the folder above it first, or name another", err)
+	case err != nil:
+		return nil, nil, err
+	}
 	path := filepath.Join(dir, FileName)
 	file, err := openAlone(path)
 	if err != nil {
@@ -83,7 +98,13 @@ func Open(dir string) (*Journal, []Entry, error) {
 		file.Close()
 		return nil, nil, fmt.Errorf("read the journal %s: %w; look what is left in the folder, then delete the journal", path, err)
 	}
-	return &Journal{file: file, path: path, entries: slices.Clone(left), size: size}, left, nil
+	j := &Journal{file: file, path: path, entries: left, size: size}
+	if made {
+		if err := j.Add(home); err != nil {
+			return nil, nil, errors.Join(err, j.Close())
+		}
+	}
+	return j, j.Entries(), nil
 }
 
 // line is a line of the file: an entry is about to be made, or is gone.
@@ -121,7 +142,7 @@ func read(r io.Reader) (entries []Entry, size int64, err error) {
 		switch {
 		case name != nil && !name.MatchString(e.Name):
 			return nil, 0, fmt.Errorf("%q is not a %s of csi-proxy-verify", e.Name, e.Kind)
-		case !slices.Contains([]Kind{Folder, Mapping, Portal, Table, Zip}, e.Kind):
+		case !slices.Contains([]Kind{home.Kind, Folder, Mapping, Portal, Table, Zip}, e.Kind):
 			return nil, 0, fmt.Errorf("%q is not a kind of entry", e.Kind)
 		}
 		entries = e.apply(entries)
@@ -180,28 +201,44 @@ func (j *Journal) write(l line) error {
 func (j *Journal) Entries() []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.Clone(j.entries)
+	return slices.DeleteFunc(slices.Clone(j.entries), Entry.isHome)
 }
 
 // Clear forgets all entries, after they have been removed.
 func (j *Journal) Clear() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	made := slices.ContainsFunc(j.entries, Entry.isHome)
 	if err := cut(j.file, 0); err != nil {
 		return err
 	}
 	j.entries, j.size = nil, 0
+	if made {
+		return j.write(line{home, false})
+	}
 	return nil
 }
 
-// Close closes the journal, and deletes it if nothing is left.
+// Close closes the journal. If nothing is left, it deletes it, and the folder if a run has made it and nothing
+// else is in it.
 func (j *Journal) Close() error {
-	info, err := j.file.Stat()
-	closeErr := j.file.Close()
-	if err == nil && info.Size() == 0 {
-		if err := os.Remove(j.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.file.Close(); err != nil {
+		return err
 	}
-	return errors.Join(err, closeErr)
+	if slices.ContainsFunc(j.entries, func(e Entry) bool { return !e.isHome() }) {
+		return nil
+	}
+	if err := os.Remove(j.path); err != nil {
+		return err
+	}
+	if len(j.entries) == 0 {
+		return nil
+	}
+	// Windows and Unix both report of a folder that is not empty that something exists.
+	if err := os.Remove(filepath.Dir(j.path)); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }

@@ -86,6 +86,69 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// TestClose_Folder: the folder goes with the journal if a run has made it, also if that run was killed, and if
+// nothing else is in it.
+func TestClose_Folder(t *testing.T) {
+	run := journal.Entry{Kind: journal.Folder, Name: "run-1"}
+	tests := map[string]struct{ killed, theirs, zip, left bool }{
+		"made":                          {},
+		"made by a run that was killed": {killed: true},
+		"made, and has the zip":         {zip: true, left: true},
+		"there before":                  {theirs: true, left: true},
+		"there before, and killed":      {theirs: true, killed: true, left: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "verify")
+			if test.theirs {
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			j, _ := open(t, dir)
+			if err := j.Add(run); err != nil {
+				t.Fatal(err)
+			}
+			if test.killed { // it is closed with what is left
+				if err := j.Close(); err != nil {
+					t.Fatal(err)
+				}
+				var left []journal.Entry
+				if j, left = open(t, dir); !slices.Equal(left, []journal.Entry{run}) {
+					t.Errorf("the next run finds %v", left)
+				}
+			}
+			if test.zip {
+				if err := os.WriteFile(filepath.Join(dir, "field.zip"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, err := range []error{j.Remove(run), j.Clear(), j.Close()} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := os.Stat(filepath.Join(dir, journal.FileName)); !os.IsNotExist(err) {
+				t.Errorf("the journal is left: %v", err)
+			}
+			if _, err := os.Stat(dir); (err == nil) != test.left {
+				t.Errorf("the folder: %v", err)
+			}
+		})
+	}
+}
+
+// TestOpen_NoParent makes one folder, which it can remove, and not those above it.
+func TestOpen_NoParent(t *testing.T) {
+	above := filepath.Join(t.TempDir(), "missing")
+	if _, _, err := journal.Open(filepath.Join(above, "verify")); err == nil || !strings.Contains(err.Error(), "make the folder above it first") {
+		t.Errorf("a folder in a missing one: %v", err)
+	}
+	if _, err := os.Stat(above); !os.IsNotExist(err) {
+		t.Errorf("the folder above: %v", err)
+	}
+}
+
 // TestOpen_Refuses: a journal cannot make a run delete what no run has made.
 func TestOpen_Refuses(t *testing.T) {
 	for _, content := range []string{
@@ -96,6 +159,7 @@ func TestOpen_Refuses(t *testing.T) {
 		`{"kind":"zip","name":"precious.zip"}`,
 		`{"kind":"zip","name":"..\\csi-proxy-verify-20261116-133100.zip"}`,
 		`{"kind":"disk","name":"1"}`,
+		`{"kind":"home","name":".."}`,
 		`{"kind":"mapping","name":"\\\\a\\` + strings.Repeat("b", 100_000) + `"}` + "\n" + `nonsense`,
 		`nonsense`,
 		strings.Repeat(" ", 1<<20+1),

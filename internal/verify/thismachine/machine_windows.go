@@ -73,9 +73,6 @@ func Open(ctx context.Context, config Config, say func(string)) (_ *Machine, err
 	if err := Check(config); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
-		return nil, err
-	}
 	j, err := sweep(ctx, config.Dir, say)
 	if err != nil {
 		return nil, err
