@@ -117,7 +117,7 @@ func Check(list []Machine) (problems []string) {
 	return problems
 }
 
-// Table returns the table of machines, in Markdown.
+// Table returns the table of machines, in Markdown. It says so if none of them is real.
 func Table(list []Machine) string {
 	var b strings.Builder
 	b.WriteString("| Machine | System | Questions answered | Cases passed | Recorded calls that differ | Differs from the emulator |\n|---|---|---|---|---|---|\n")
@@ -139,6 +139,9 @@ func Table(list []Machine) string {
 		}
 		fmt.Fprintf(&b, "| [%s](../test/machines/%[1]s) | %s | %d of %d | %s | %s | %s |\n",
 			m.Name, cell(system), m.Answers.Count(answer.Answered), len(question.All()), cases, calls, differs)
+	}
+	if !slices.ContainsFunc(list, func(m Machine) bool { return m.Answers.Machine.Kind == answer.Windows }) {
+		b.WriteString("\n**No real Windows machine is among them.**\n")
 	}
 	return b.String()
 }

@@ -252,6 +252,16 @@ func TestTable_Hostile(t *testing.T) {
 	}
 }
 
+// TestTable_Real: the page says that no machine is real, until one is.
+func TestTable_Real(t *testing.T) {
+	for kind, want := range map[answer.Kind]bool{answer.Emulator: true, answer.Wine: true, answer.Windows: false} {
+		table := machines.Table([]machines.Machine{{Name: "x", Answers: answer.Document{Machine: answer.Machine{Kind: kind}}}})
+		if strings.Contains(table, "No real Windows machine") != want {
+			t.Errorf("with a machine of kind %s, the table is\n%s", kind, table)
+		}
+	}
+}
+
 func zipFile(t *testing.T, files map[string]string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "field.zip")
