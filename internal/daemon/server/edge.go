@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -35,7 +36,7 @@ const requestVerbosity = 2
 type edge struct {
 	logger   klog.Logger
 	observer Observer        // may be nil
-	streams  context.Context //nolint:containedctx // ends the streams with the endpoint
+	stopping context.Context //nolint:containedctx // ends the streams with the endpoint
 	version  metadata.MD     // the header of health checks; gRPC copies it
 }
 
@@ -105,8 +106,9 @@ func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	defer context.AfterFunc(e.streams, cancel)()
-	return handler(srv, endingStream{stream, ctx})
+	w := &watch{ServerStream: stream, ctx: ctx, end: cancel}
+	defer context.AfterFunc(e.stopping, w.stop)()
+	return handler(srv, w)
 }
 
 // admit refuses requests of a process that has too many already. gRPC calls it before it spends a
@@ -147,13 +149,43 @@ var (
 	errOpen     = status.Errorf(codes.ResourceExhausted, "more than %d requests of this process have no answer yet; make fewer at once, and read the answers", maxOpen)
 )
 
-// endingStream is a stream with another context.
-type endingStream struct {
+// watch is the stream of a health watch. When the endpoint stops it ends, but not before the client has been
+// told. Otherwise it would keep the graceful stop waiting.
+type watch struct {
 	grpc.ServerStream
-	ctx context.Context //nolint:containedctx // its purpose
+	ctx context.Context //nolint:containedctx // ends the handler
+	end context.CancelFunc
+
+	mu       sync.Mutex
+	serving  bool // is what the client knows
+	stopping bool
 }
 
-func (s endingStream) Context() context.Context { return s.ctx }
+func (w *watch) Context() context.Context { return w.ctx }
+
+func (w *watch) SendMsg(m any) error {
+	err := w.ServerStream.SendMsg(m)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	response, ok := m.(*healthv1.HealthCheckResponse)
+	w.serving = ok && response.GetStatus() == healthv1.HealthCheckResponse_SERVING
+	w.endIfTold()
+	return err
+}
+
+// stop is called after the health of the endpoint has changed, so one that serves has a message to come.
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopping = true
+	w.endIfTold()
+}
+
+func (w *watch) endIfTold() {
+	if w.stopping && !w.serving {
+		w.end()
+	}
+}
 
 // recoverPanic is deferred. It logs the panic and its stack, which the caller must not see.
 //

@@ -66,8 +66,8 @@ func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener ne
 }
 
 func newGRPCServer(logger klog.Logger, cfg Config, e grpcapi.Endpoint) *grpcServer {
-	streams, endStreams := context.WithCancel(context.Background()) //nolint:forbidigo,gosec // ends with the endpoint: stop calls it
-	edge := &edge{logger: logger, observer: cfg.Observer, streams: streams, version: metadata.Pairs(version.Header, version.String())}
+	stopping, endStreams := context.WithCancel(context.Background()) //nolint:forbidigo // ends with the endpoint: stop calls it
+	edge := &edge{logger: logger, observer: cfg.Observer, stopping: stopping, version: metadata.Pairs(version.Header, version.String())}
 	s := grpc.NewServer(
 		grpc.Creds(newPeerCredentials()),
 		grpc.ForceServerCodecV2(newCodec()),
@@ -135,18 +135,15 @@ func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
 		return
 	}
 
-	// Tell the health watchers, then end their streams, which would otherwise keep the graceful
-	// stop waiting.
-	const farewell = 100 * time.Millisecond
-	server.health.Shutdown()
-	time.AfterFunc(farewell, server.endStreams)
+	server.health.Shutdown() // tells the watchers
+	server.endStreams()      // after that
 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		server.GracefulStop()
 	}()
-	timer, sweep := time.NewTimer(timeout), time.NewTicker(farewell)
+	timer, sweep := time.NewTimer(timeout), time.NewTicker(100*time.Millisecond)
 	defer timer.Stop()
 	defer sweep.Stop()
 	for {

@@ -188,9 +188,22 @@ func TestRun_Health(t *testing.T) {
 	if first, err := watch.Recv(); err != nil || first.Status != healthv1.HealthCheckResponse_SERVING {
 		t.Fatalf("first state: %v, %v", first, err)
 	}
+	// One of a service that is not there has nothing to learn.
+	unknown, err := health.Watch(t.Context(), &healthv1.HealthCheckRequest{Service: "v1.Disk"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, err := unknown.Recv(); err != nil || first.Status != healthv1.HealthCheckResponse_SERVICE_UNKNOWN {
+		t.Fatalf("first state of a service of another endpoint: %v, %v", first, err)
+	}
 	r.stop()
 	if last, err := watch.Recv(); err != nil || last.Status != healthv1.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("state on stop: %v, %v", last, err)
+	}
+	for _, ended := range []healthv1.Health_WatchClient{watch, unknown} {
+		if more, err := ended.Recv(); err == nil {
+			t.Errorf("a watch goes on after the stop: %v", more)
+		}
 	}
 	// And does not hold it up.
 	r.mustStop()
