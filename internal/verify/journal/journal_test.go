@@ -141,7 +141,8 @@ func TestClose_Folder(t *testing.T) {
 // TestOpen_NoParent makes one folder, which it can remove, and not those above it.
 func TestOpen_NoParent(t *testing.T) {
 	above := filepath.Join(t.TempDir(), "missing")
-	if _, _, err := journal.Open(filepath.Join(above, "verify")); err == nil || !strings.Contains(err.Error(), "make the folder above it first") {
+	_, _, err := journal.Open(filepath.Join(above, "verify"))
+	if err == nil || !strings.Contains(err.Error(), "make the folder above it first") {
 		t.Errorf("a folder in a missing one: %v", err)
 	}
 	if _, err := os.Stat(above); !os.IsNotExist(err) {
@@ -184,9 +185,6 @@ func TestOpen_Twice(t *testing.T) {
 	open(t, dir)
 	if _, _, err := journal.Open(dir); err == nil || !strings.Contains(err.Error(), "is another csi-proxy-verify at work") {
 		t.Errorf("opened twice: %v", err)
-	}
-	if _, _, err := journal.Open(filepath.Join(dir, "missing")); err == nil || strings.Contains(err.Error(), "at work") {
-		t.Errorf("in a folder that is missing: %v", err)
 	}
 }
 
