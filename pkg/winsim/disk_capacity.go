@@ -25,6 +25,9 @@ func (n *Node) update(ctx context.Context, call string, device win.Device) error
 		return err
 	}
 	defer unlock()
+	if d.table.style != win.StyleRaw && !d.hasTable() {
+		n.setTable(d, table{style: win.StyleRaw})
+	}
 	if n.storage.CapacityFollows != CapacityRescan {
 		n.noticeSize(d)
 	}

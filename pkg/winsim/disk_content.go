@@ -6,6 +6,8 @@ import (
 	"hash"
 	"maps"
 	"slices"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // sparse is the content of a disk. Blocks of zeros do not exist, so disks with the same content
@@ -52,6 +54,45 @@ func (s sparse) write(offset int64, b []byte) {
 func isZero(b []byte) bool { return bytes.Equal(b, zeros[:len(b)]) }
 
 var zeros [blockSize]byte
+
+// WriteDisk writes to a disk past its volumes, as a program does that wipes disks. Files whose file system
+// begins in that part are lost. Windows sees at the next UpdateDisk that a partition table is gone, but not
+// what was written into one.
+func (n *Node) WriteDisk(number uint32, offset int64, b []byte) error {
+	n.lock()
+	defer n.mu.Unlock()
+	d := n.attached(number)
+	if d == nil {
+		return noDisk("write to disk", number)
+	}
+	if err := d.writable(); err != nil {
+		return err
+	}
+	size := int64(len(b))
+	if offset < 0 || offset > d.visibleSize-size || offset%d.sector != 0 || size%d.sector != 0 {
+		return winerr.InvalidParameter
+	}
+	n.changed()
+	d.content.write(offset, b)
+	maps.DeleteFunc(d.fileSystems, func(begin int64, _ *fileSystem) bool { return begin >= offset && begin < offset+size })
+	return nil
+}
+
+// hasTable reports whether one of the places of a partition table still has one.
+func (d *disk) hasTable() bool {
+	sector := make([]byte, d.sector)
+	d.content.read(0, sector)
+	if string(sector[bootAt:bootAt+len(bootSignature)]) == bootSignature {
+		return true
+	}
+	for _, offset := range []int64{d.sector, alignDown(d.table.size, d.sector) - d.sector} {
+		d.content.read(offset, sector)
+		if bytes.HasPrefix(sector, []byte(gptSignature)) {
+			return true
+		}
+	}
+	return false
+}
 
 // fill adds the content to a hash.
 func (s sparse) fill(h hash.Hash) {

@@ -13,6 +13,8 @@ const (
 	mbrBasic      = 0x07 // NTFS and other installable file systems
 	mbrProtective = 0xee
 	mbrEntries    = 4
+
+	gptSignature = "EFI PART"
 )
 
 // writeTable writes the partition table to the sectors of the disk, as Windows does.
@@ -82,7 +84,7 @@ func (d *disk) headerGPT(here, other, entriesAt, first, end int64, entries []byt
 	sectors := func(offset int64) uint64 { return uint64(offset / d.sector) }
 	const headerSize = 92
 	var b bytes.Buffer
-	b.WriteString("EFI PART")
+	b.WriteString(gptSignature)
 	for _, field := range []any{
 		uint32(0x00010000), uint32(headerSize), uint32(0), uint32(0),
 		sectors(here), sectors(other), sectors(first), sectors(end) - 1,

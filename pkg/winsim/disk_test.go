@@ -316,6 +316,50 @@ func TestDiskFingerprint(t *testing.T) {
 
 // TestAttachDisk_Copy: a snapshot that is attached beside its original has the same ids;
 // the mount manager finds another name for its volume.
+// TestWriteDisk wipes a disk with a volume: Windows sees that its table is gone when it is told to look.
+func TestWriteDisk(t *testing.T) {
+	node := newProvenNode(t, storageModel())
+	ctx, data := t.Context(), win.PhysicalDrive(2)
+	style := func() win.PartitionStyle {
+		t.Helper()
+		if err := node.UpdateDisk(ctx, data); err != nil {
+			t.Fatal(err)
+		}
+		layout, err := node.DriveLayout(ctx, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return layout.Style
+	}
+	zeros := make([]byte, winsim.MiB)
+	if err := node.WriteDisk(2, 0, zeros); err != nil {
+		t.Fatal(err)
+	}
+	if got := style(); got != win.StyleGPT {
+		t.Errorf("with the table at its end, the disk is of style %v", got)
+	}
+	if err := node.WriteDisk(2, int64(winsim.GiB-winsim.MiB), zeros); err != nil {
+		t.Fatal(err)
+	}
+	if got := style(); got != win.StyleRaw {
+		t.Errorf("without tables, the disk is of style %v", got)
+	}
+	if ids, err := node.VolumeIDs(ctx); err != nil || slices.Contains(ids, dataID) {
+		t.Errorf("its volume is still there: %v, %v", ids, err)
+	}
+	for name, err := range map[string]error{
+		"no such disk":   node.WriteDisk(9, 0, zeros),
+		"half a sector":  node.WriteDisk(2, 0, zeros[:256]),
+		"an odd offset":  node.WriteDisk(2, 1, zeros),
+		"beyond its end": node.WriteDisk(2, int64(winsim.GiB), zeros),
+		"before it":      node.WriteDisk(2, -512, zeros),
+	} {
+		if err == nil {
+			t.Errorf("%s was written", name)
+		}
+	}
+}
+
 func TestAttachDisk_Copy(t *testing.T) {
 	model := storageModel()
 	node := newProvenNode(t, model)

@@ -103,15 +103,8 @@ func (d *emulatedDisk) Clone(context.Context) (verify.Disk, error) {
 	return &emulatedDisk{d.node, model, number, true}, nil
 }
 
-// Write replaces the disk, which is empty, by one with these bytes.
 func (d *emulatedDisk) Write(_ context.Context, offset int64, data []byte) error {
-	if err := d.node.DetachDisk(d.number); err != nil {
-		return err
-	}
-	d.model.Bytes = append(d.model.Bytes, winsim.Bytes{Offset: winsim.Size(offset), Hex: fmt.Sprintf("%x", data)})
-	d.model.Number = d.number
-	_, err := d.node.AttachDisk(d.model)
-	return err
+	return d.node.WriteDisk(d.number, offset, data)
 }
 
 func (d *emulatedDisk) Remove(ctx context.Context) error {
