@@ -43,21 +43,29 @@ func TestRig_Life(t *testing.T) {
 				t.Log(process.Output())
 			}
 			step("TestRig_BeforeRestart")
+			if mounts := told(r.Requests(), mountPointCreated); mounts != 1 {
+				t.Errorf("the mount manager was told of %d mounts, want 1", mounts)
+			}
 			if err := r.Reboot(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			step("TestRig_AfterRestart")
-			// Of mounts it is not told, because Wine does not tell the path of a handle to a link.
-			if told := strings.Count(r.Requests(), "code "+mountPointDeleted+" "); told != 2 {
-				t.Errorf("the mount manager was told of %d unmounts, want 2", told)
+			if requests := r.Requests(); told(requests, mountPointCreated) != 1 || told(requests, mountPointDeleted) != 2 { // since the restart
+				t.Errorf("the mount manager was told of %d mounts and %d unmounts, want 1 and 2", told(requests, mountPointCreated), told(requests, mountPointDeleted))
 			}
 			step("TestRig_Share")
 		})
 	}
 }
 
-// mountPointDeleted is IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_DELETED.
-const mountPointDeleted = "0x6dc01c"
+// told counts how often the mount manager was sent a control code.
+func told(requests, code string) int { return strings.Count(requests, "code "+code+" ") }
+
+// IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_CREATED and IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_DELETED.
+const (
+	mountPointCreated = "0x6dc018"
+	mountPointDeleted = "0x6dc01c"
+)
 
 // compileMounter builds the tests of the mounter, which is a module of its own.
 func compileMounter(t *testing.T, p *prefix.Prefix) {

@@ -219,7 +219,7 @@ func (d *directory) RemoveLink(ctx context.Context, name string, link win.Repars
 			if err := control(handle, windows.FSCTL_DELETE_REPARSE_POINT, winlayout.EncodeReparseTag(point.Tag)); err != nil {
 				return false, err
 			}
-			notifyMountManager(ctx, winapi.MountManagerMountPointDeleted, handle, win.VolumeID(id))
+			notifyMountManager(ctx, winapi.MountManagerMountPointDeleted, folderOf(handle), win.VolumeID(id))
 		}
 		return true, remove(handle)
 	})

@@ -49,10 +49,11 @@ func (d *directory) SetMountPoint(ctx context.Context, name string, volume win.V
 		if err != nil {
 			return winerr.InvalidParameter
 		}
+		folder := folderOf(handle) // while it is no link: Wine tells no path of those
 		if err := control(handle, windows.FSCTL_SET_REPARSE_POINT, point); err != nil {
 			return err
 		}
-		notifyMountManager(ctx, winapi.MountManagerMountPointCreated, handle, volume)
+		notifyMountManager(ctx, winapi.MountManagerMountPointCreated, folder, volume)
 		return nil
 	})
 }
@@ -84,9 +85,20 @@ func (d *directory) DeleteMountPoint(ctx context.Context, name string) error {
 		if err := control(handle, windows.FSCTL_DELETE_REPARSE_POINT, winlayout.EncodeReparseTag(point.Tag)); err != nil {
 			return err
 		}
-		notifyMountManager(ctx, winapi.MountManagerMountPointDeleted, handle, win.VolumeID(id))
+		notifyMountManager(ctx, winapi.MountManagerMountPointDeleted, folderOf(handle), win.VolumeID(id))
 		return nil
 	})
+}
+
+// mountFolder is the path of a folder, or why it is unknown.
+type mountFolder struct {
+	path string
+	err  error
+}
+
+func folderOf(handle windows.Handle) mountFolder {
+	path, err := winapi.FinalPath(handle)
+	return mountFolder{path, err}
 }
 
 // notifyMountManager tells the mount manager of a change to a mounted folder, as the Win32
@@ -99,16 +111,16 @@ func (d *directory) DeleteMountPoint(ctx context.Context, name string) error {
 // manager does not know the message.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/ni-mountmgr-ioctl_mountmgr_volume_mount_point_created
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/mountmgr/ni-mountmgr-ioctl_mountmgr_volume_mount_point_deleted
-func notifyMountManager(ctx context.Context, code winapi.ControlCode, folder windows.Handle, volume win.VolumeID) {
-	path, err := winapi.FinalPath(folder)
+func notifyMountManager(ctx context.Context, code winapi.ControlCode, folder mountFolder, volume win.VolumeID) {
+	err := folder.err
 	if err == nil {
 		var change []byte
-		if change, err = winlayout.EncodeVolumeMountPoint(kernelName(path), kernelName(string(volume.Device()))); err == nil {
+		if change, err = winlayout.EncodeVolumeMountPoint(kernelName(folder.path), kernelName(string(volume.Device()))); err == nil {
 			err = tell(`\\.\MountPointManager`, winapi.ReadWrite, code, change)
 		}
 	}
 	if err != nil {
-		klog.FromContext(ctx).Info("The mount manager did not learn of a change to a mounted folder", "path", path, "volume", volume, "error", err)
+		klog.FromContext(ctx).Info("The mount manager did not learn of a change to a mounted folder", "path", folder.path, "volume", volume, "error", err)
 	}
 }
 
