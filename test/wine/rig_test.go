@@ -130,6 +130,63 @@ var smbCalls = []string{
 	`v1.Smb/NewSmbGlobalMapping {"remotePath":"\\\\absent\\data","username":"csi","password":"csi-Pa55"}`,
 }
 
+// TestRig_Mounts mounts a volume through each version of the API, where Wine stores links: the folders are
+// Wine's, the volume is the emulated node's.
+func TestRig_Mounts(t *testing.T) {
+	build(t)
+	p := newPrefix(t)
+	if links, err := p.StoresLinks(t.Context()); err != nil {
+		t.Fatal(err)
+	} else if !links {
+		t.Skip("this Wine stores no links; Wine 11 does")
+	}
+	r := startIn(t, p, rig.Config{Preset: "default", Files: true})
+	answers, err := r.Call(t.Context(), mountCalls()...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, r.DaemonLog())
+	}
+	got, want := transcript(mountCalls(), answers), transcript(mountCalls(), emulate(t, "default", mountCalls()))
+	t.Log(strings.Join(got, "\n"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the daemon under Wine answers otherwise than over the emulated node (-emulated +Wine):\n%s\n%s", diff, r.DaemonLog())
+	}
+	if err := r.Stop(); err != nil {
+		t.Errorf("stop the daemon: %v", err)
+	}
+}
+
+// mountCalls are calls about mounted folders, each twice, in every version of the group volume.
+func mountCalls() []string {
+	calls := []string{
+		`v1.Disk/PartitionDisk {"diskNumber":8}`,
+		`v2alpha1.Volume/ListVolumesOnDisk {"diskNumber":8}`,
+		`v2alpha1.Volume/FormatVolume {"volumeId":$volume}`,
+	}
+	twice := func(call string) { calls = append(calls, call, call) }
+	for _, in := range []struct{ version, path, unmount, find string }{
+		{"v1alpha1", "path", "DismountVolume", ""},
+		{"v1beta1", "path", "DismountVolume", `GetVolumeIDFromMount {"mount":`},
+		{"v1beta2", "path", "DismountVolume", `GetVolumeIDFromMount {"mount":`},
+		{"v1beta3", "targetPath", "UnmountVolume", `GetVolumeIDFromTargetPath {"targetPath":`},
+		{"v1", "targetPath", "UnmountVolume", `GetVolumeIDFromTargetPath {"targetPath":`},
+		{"v2alpha1", "targetPath", "UnmountVolume", `GetVolumeIDFromTargetPath {"targetPath":`},
+	} {
+		folder := fmt.Sprintf(`"C:\\var\\lib\\kubelet\\plugins\\%s"`, in.version)
+		where := fmt.Sprintf(`{"volumeId":$volume,"%s":%s}`, in.path, folder)
+		is := `v2alpha1.Filesystem/IsSymlink {"path":` + folder + `}`
+		twice(in.version + ".Volume/MountVolume " + where)
+		calls = append(calls, is)
+		if in.find != "" {
+			twice(in.version + ".Volume/" + in.find + folder + "}")
+		}
+		calls = append(calls, `v2alpha1.Filesystem/RmdirContents {"path":`+folder+`}`) // refuses a mounted folder
+		twice(in.version + ".Volume/" + in.unmount + " " + where)
+		calls = append(calls, is)
+		twice(`v2alpha1.Filesystem/Rmdir {"path":` + folder + `}`)
+	}
+	return calls
+}
+
 // TestRig_LegacyFormat formats on a node without the storage service.
 func TestRig_LegacyFormat(t *testing.T) {
 	build(t)

@@ -23,6 +23,11 @@ import (
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1alpha1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta1"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
+	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	_ "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 )
