@@ -156,9 +156,6 @@ func (b *bench) makeWritable(a *Ask, d Disk) error {
 }
 
 func askForeign(b *bench) {
-	if b.NoWrites != "" {
-		b.Skip(b.NoWrites)
-	}
 	ctx, d := b.Context(), b.newDisk(512)
 	b.ask("Q-raw-layout", func(a *Ask) {
 		// What a disk of a Linux pod begins with.

@@ -56,10 +56,10 @@ type Site struct {
 
 	// FileBacked says that disks are files: they have no location, and can be detached, grown and copied.
 	FileBacked bool
-	// NoWrites is why disks cannot be written to past everything; it is empty if they can.
-	NoWrites string
 	// NoLinks is why the file system of Root stores no links; it is empty if it does.
 	NoLinks string
+	// Cannot is why cases cannot run here, by their names.
+	Cannot map[string]string
 	// LongestPath is set if paths are limited to less than 32,000 characters.
 	LongestPath int
 }

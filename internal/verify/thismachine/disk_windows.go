@@ -6,16 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/windows"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/virtdisk"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
 // newDisk attaches an empty disk: a virtual one, or one that the operator has named.
@@ -303,18 +307,30 @@ func (d *virtualDisk) Write(ctx context.Context, offset int64, data []byte) erro
 // writeDisk writes to a disk of ours past everything. Offset and length must be multiples of the
 // sector size.
 func writeDisk(ctx context.Context, number uint32, offset int64, data []byte) error {
-	device := win.PhysicalDrive(number)
-	err := local.Machine().SetDiskAttributes(ctx, device, win.DiskAttributes{}, win.DiskAttributes{Offline: true, ReadOnly: true})
-	if err != nil {
-		return fmt.Errorf("make disk %d writable: %w", number, err)
+	if err := makeWritable(ctx, number); err != nil {
+		return err
 	}
-	file, err := os.OpenFile(string(device), os.O_RDWR, 0)
+	file, err := os.OpenFile(string(win.PhysicalDrive(number)), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	_, err = file.WriteAt(data, offset)
-	return err
+	// Not WriteAt, which first asks where the file stands. Wine's devices do not know that.
+	at := windows.Overlapped{Offset: uint32(offset & math.MaxUint32), OffsetHigh: uint32(offset >> 32 & math.MaxUint32)}
+	var n uint32
+	if err := windows.WriteFile(windows.Handle(file.Fd()), data, &n, &at); err != nil {
+		return fmt.Errorf("write to disk %d at %d: %w", number, offset, winapi.Error(err))
+	}
+	return nil
+}
+
+// makeWritable brings a disk online and makes it writable.
+func makeWritable(ctx context.Context, number uint32) error {
+	err := local.Machine().SetDiskAttributes(ctx, win.PhysicalDrive(number), win.DiskAttributes{}, win.DiskAttributes{Offline: true, ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("make disk %d writable: %w", number, err)
+	}
+	return nil
 }
 
 // Remove detaches the disk and deletes its file.
@@ -371,9 +387,6 @@ func (d *namedDisk) Write(ctx context.Context, offset int64, data []byte) error 
 // Remove makes the disk empty again, so that it can be used for the next question. If that fails, the
 // disk is used up, and the operator is told.
 func (d *namedDisk) Remove(ctx context.Context) error {
-	if d.machine.Site.NoWrites != "" {
-		return nil // an emulated disk, which ends with its node
-	}
 	if err := d.wipe(ctx); err != nil {
 		d.machine.say(fmt.Sprintf("Disk %d keeps its partition table: %v", d.number, err))
 		return nil
@@ -384,9 +397,16 @@ func (d *namedDisk) Remove(ctx context.Context) error {
 	return nil
 }
 
-// wipe writes zeros where tables are, waits until the volumes are gone, and writes zeros where the
-// first volume began.
+// wipe writes zeros where tables are, waits until the volumes are gone, and writes zeros where partitions
+// began.
 func (d *namedDisk) wipe(ctx context.Context) error {
+	if err := makeWritable(ctx, d.number); err != nil {
+		return err
+	}
+	layout, err := local.Machine().DriveLayout(ctx, win.PhysicalDrive(d.number))
+	if err != nil {
+		return fmt.Errorf("the partition table of disk %d: %w", d.number, err)
+	}
 	const ends = 64 << 10 // a table has less, and the first partition begins later
 	for _, offset := range []int64{0, d.size - ends} {
 		if err := d.Write(ctx, offset, make([]byte, ends)); err != nil {
@@ -396,7 +416,7 @@ func (d *namedDisk) wipe(ctx context.Context) error {
 	if err := local.Machine().UpdateDisk(ctx, win.PhysicalDrive(d.number)); err != nil {
 		return err
 	}
-	err := await(ctx, func() error {
+	err = await(ctx, func() error { // until then Windows keeps others from writing to them
 		volumes, err := volumesOn(ctx, d.number)
 		if err == nil && len(volumes) > 0 {
 			err = fmt.Errorf("disk %d still has the volumes %q", d.number, volumes)
@@ -406,9 +426,13 @@ func (d *namedDisk) wipe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	const head = 32 << 20
-	for offset := int64(0); offset < head; offset += 1 << 20 {
-		if err := d.Write(ctx, offset, make([]byte, 1<<20)); err != nil {
+	const chunk = 1 << 20 // more than the signatures of a file system take
+	offsets := []int64{0, d.size - chunk}
+	for _, p := range layout.Partitions {
+		offsets = append(offsets, min(p.Offset, d.size-chunk))
+	}
+	for _, offset := range offsets {
+		if err := d.Write(ctx, offset, make([]byte, chunk)); err != nil {
 			return err
 		}
 	}

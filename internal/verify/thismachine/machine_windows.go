@@ -282,12 +282,21 @@ func (m *Machine) site(about answer.Machine) *verify.Site {
 	}
 	site.Leaves = []verify.Suite{files, pipes}
 	if about.Kind == answer.Wine {
-		site.LongestPath, site.NoWrites = 4000, "the disks of Wine cannot be written to"
+		site.LongestPath = 4000
+		site.Cannot = map[string]string{
+			"concurrent Rescans all succeed": "Wine has no tree of devices",
+		}
 	}
 	if err := localtest.Junction(m.path("junction"), m.folder); err != nil {
 		site.NoLinks = fmt.Sprintf("this file system stores no links: %v", winerr.CodeOf(err))
 	}
 	_ = os.Remove(m.path("junction")) // it, or the directory that is left without links
+	if about.Kind == answer.Wine && site.NoLinks == "" {
+		// Then the rig gives volumes files, in directories of the machine that Wine runs on.
+		const measured = "Wine measures a directory in place of the volume"
+		site.Cannot["ResizeVolume grows and never shrinks"] = measured
+		site.Cannot["GetVolumeStats and WriteVolumeCache need a volume"] = measured
+	}
 	return site
 }
 

@@ -36,7 +36,7 @@ struct request {
     UINT32 function; /* IRP_MJ_... */
     UINT32 code;     /* of IRP_MJ_DEVICE_CONTROL; the class of IRP_MJ_QUERY_VOLUME_INFORMATION */
     UINT32 room;     /* for the output */
-    UINT64 offset;   /* of IRP_MJ_READ */
+    UINT64 offset;   /* of IRP_MJ_READ and IRP_MJ_WRITE */
 };
 
 struct reply {

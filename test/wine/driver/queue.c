@@ -71,6 +71,9 @@ static ULONG describe(struct request *request, IRP *irp, const void **data)
         request->room = stack->Parameters.Read.Length;
         request->offset = stack->Parameters.Read.ByteOffset.QuadPart;
         return 0;
+    case IRP_MJ_WRITE:
+        request->offset = stack->Parameters.Write.ByteOffset.QuadPart;
+        return stack->Parameters.Write.Length;
     case IRP_MJ_QUERY_VOLUME_INFORMATION:
         request->code = stack->Parameters.QueryVolume.FsInformationClass;
         request->room = stack->Parameters.QueryVolume.Length;

@@ -128,6 +128,7 @@ static NTSTATUS WINAPI dispatch(DEVICE_OBJECT *object, IRP *irp)
             return control_request(irp, stack);
         return queue_client(irp);
     case IRP_MJ_READ:
+    case IRP_MJ_WRITE:
     case IRP_MJ_FLUSH_BUFFERS:
     case IRP_MJ_QUERY_VOLUME_INFORMATION:
         if (object != control)

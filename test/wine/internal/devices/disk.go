@@ -6,6 +6,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/exchange"
 )
 
@@ -29,7 +30,7 @@ const (
 
 // disk answers for a disk.
 type disk struct {
-	machine win.Machine
+	machine *winsim.Node
 	device  win.Device
 }
 
@@ -39,9 +40,19 @@ func (d disk) answer(ctx context.Context, r exchange.Request) ([]byte, error) {
 		return d.control(ctx, r)
 	case exchange.Read:
 		return read(ctx, d.machine, d.device, r)
+	case exchange.Write:
+		return nil, d.write(ctx, r)
 	default:
 		return nil, winerr.InvalidFunction
 	}
+}
+
+func (d disk) write(ctx context.Context, r exchange.Request) error {
+	number, err := d.machine.DeviceNumber(ctx, d.device)
+	if err != nil {
+		return err
+	}
+	return d.machine.WriteDisk(number.Number, r.Offset, r.Data)
 }
 
 func (d disk) control(ctx context.Context, r exchange.Request) ([]byte, error) {

@@ -8,8 +8,8 @@ import (
 // controlDevice is the driver's own device.
 const controlDevice = `\\.\WinsimControl`
 
-// largest is how long messages may be.
-const largest = 1 << 20
+// largest is how long messages may be: a mebibyte to be written, and what is said about it.
+const largest = 1<<20 + requestSize
 
 // Handle is an open device.
 type Handle struct{ handle syscall.Handle }

@@ -16,6 +16,7 @@ type Function uint32
 // The functions that the driver hands over.
 const (
 	Read        Function = 0x03 // IRP_MJ_READ
+	Write       Function = 0x04 // IRP_MJ_WRITE
 	Flush       Function = 0x09 // IRP_MJ_FLUSH_BUFFERS
 	QueryVolume Function = 0x0A // IRP_MJ_QUERY_VOLUME_INFORMATION
 	Control     Function = 0x0E // IRP_MJ_DEVICE_CONTROL
@@ -28,7 +29,7 @@ type Request struct {
 	Function Function
 	Code     uint32 // the control code, or what of a volume is queried
 	Room     int    // for the answer
-	Offset   int64  // from where to read
+	Offset   int64  // where to read or write
 	Data     []byte
 }
 
