@@ -19,6 +19,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/question"
 )
@@ -128,7 +129,8 @@ func Table(list []Machine) string {
 			parts = append(parts, "in a HostProcess container")
 		}
 		system := strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
-		cases := fmt.Sprintf("%d of %d", m.Answers.CountCases("passed"), m.Answers.CountCases("passed")+m.Answers.CountCases("failed"))
+		passed, failed, skipped := m.Answers.CountCases(trial.Passed), m.Answers.CountCases(trial.Failed), m.Answers.CountCases(trial.Skipped)
+		cases := fmt.Sprintf("%d of %d, %d skipped", passed, passed+failed, skipped)
 		calls := "-"
 		if all, differ := m.compared(); all > 0 {
 			calls = fmt.Sprintf("%d of %d", differ, all)

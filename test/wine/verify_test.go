@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
@@ -84,10 +86,10 @@ func TestVerify(t *testing.T) {
 	if _, err := os.Stat(p.Path(`C:\verify`)); !os.IsNotExist(err) {
 		t.Errorf("the folder that it made is left: %v", err)
 	}
-	compare(t, p.Path(`C:\field.zip`))
 	for _, field := range []string{`C:\field.zip`, `C:\named.zip`} {
 		noSecrets(t, p.Path(field))
 	}
+	compare(t, p.Path(`C:\field.zip`))
 }
 
 // noSecrets looks for the password of the share, and for the wrong one, in all that a zip holds.
@@ -249,6 +251,18 @@ func compare(t *testing.T, field string) {
 			t.Errorf("%s: %s (%s), and in %s: %s (%s)", a.ID, a.Status, a.Reason, name, b.Status, b.Reason)
 		}
 	}
+	if diff := cmp.Diff(outcomes(want), outcomes(got)); diff != "" {
+		t.Errorf("cases end otherwise than in %s (-there +here):\n%s", name, diff)
+	}
+}
+
+// outcomes returns how the cases ended, by their names.
+func outcomes(doc answer.Document) map[string]trial.Outcome {
+	ended := map[string]trial.Outcome{}
+	for _, c := range doc.Cases {
+		ended[c.Suite+"/"+c.Name] = c.Outcome
+	}
+	return ended
 }
 
 func read(t *testing.T, field string) answer.Document {
