@@ -176,15 +176,18 @@ func (p *Prefix) Volume(name, dir string) error {
 }
 
 // StoresLinks reports whether this Wine has reparse points, as versions from 11 on do: it makes a junction.
-// Wine 10 says that it did, and makes none.
 func (p *Prefix) StoresLinks(ctx context.Context) (bool, error) {
 	const probe = `C:\csi-proxy-probe`
-	if _, err := p.Run(ctx, "cmd", "/c", "mklink", "/J", probe, `C:\windows`); err != nil {
-		return false, nil //nolint:nilerr // it has no such command
+	// What mklink returns is not the answer: some versions report success and make nothing. So cmd ends with 0 in any
+	// case, and an error means that Wine does not work.
+	if _, err := p.Run(ctx, "cmd", "/c", "mklink", "/J", probe, `C:\windows`, "&", "exit", "0"); err != nil {
+		return false, fmt.Errorf("try to make a junction: %w", err)
 	}
 	// On this machine, the name of a link ends with a question mark.
-	if _, err := os.Lstat(p.Path(probe) + "?"); err != nil {
-		return false, nil //nolint:nilerr // see above
+	if _, err := os.Lstat(p.Path(probe) + "?"); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, err
 	}
 	_, err := p.Run(ctx, "cmd", "/c", "rmdir", probe)
 	return true, err

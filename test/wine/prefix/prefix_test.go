@@ -3,6 +3,7 @@
 package prefix_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -52,6 +53,15 @@ func TestPrefix(t *testing.T) {
 	}
 	if _, err := os.Stat(p.Path(`C:\file`)); err != nil {
 		t.Error(err)
+	}
+
+	if links, err := p.StoresLinks(t.Context()); err != nil {
+		t.Errorf("links: %v, %v", links, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if links, err := p.StoresLinks(ended); err == nil {
+		t.Errorf("links: %v, although nothing could be asked", links)
 	}
 
 	if err := p.Close(); err != nil {
