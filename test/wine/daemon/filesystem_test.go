@@ -29,7 +29,7 @@ import (
 // Where there are links, it runs all cases through the others, too. Otherwise the emulated node has to do.
 func TestConformance_Filesystem(t *testing.T) {
 	start(t)
-	noLinks := whyNoLinks(t, newFiles(t, "v2alpha1"))
+	noLinks := whyNoLinks()
 	versions := []string{"v2alpha1"}
 	if noLinks == "" {
 		versions = []string{"v1alpha1", "v1beta1", "v1beta2", "v1", "v2alpha1"}
@@ -74,23 +74,6 @@ func longestPath(t *testing.T) int {
 			return 0
 		}
 	}
-}
-
-// whyNoLinks tries to make a link. Only a file system that does not know them is an excuse.
-func whyNoLinks(t *testing.T, api filesystem.Interface) string {
-	t.Helper()
-	source, link := kubelet+`\try\source`, kubelet+`\try\link`
-	if _, err := api.Mkdir(t.Context(), &filesystem.MkdirRequest{Path: source}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := api.CreateSymlink(t.Context(), &filesystem.CreateSymlinkRequest{SourcePath: source, TargetPath: link})
-	if status.Code(err) == codes.Unimplemented {
-		return "this machine can make no links: " + err.Error()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ""
 }
 
 func writeFile(path, content string) error {

@@ -16,7 +16,19 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
-var volume = flag.String("volume", "", "`volume`, Volume{guid}, whose files are in "+volumeFiles+"; cases about mounted folders are skipped without")
+var (
+	links  = flag.Bool("links", false, "the file system of drive C: stores links; tests that need some are skipped without")
+	volume = flag.String("volume", "", "`volume`, Volume{guid}, whose files are in "+volumeFiles+"; cases about mounted folders are skipped without")
+)
+
+// whyNoLinks is why tests that need links are skipped, or "". The daemon is not asked: one that has forgotten how to
+// make them has to fail.
+func whyNoLinks() string {
+	if *links {
+		return ""
+	}
+	return "-links is not set: this file system stores none"
+}
 
 // volumeFiles is the directory with the files of the volume. It is Wine's way: on Windows the volume would be
 // a disk.

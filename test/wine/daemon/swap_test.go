@@ -89,11 +89,11 @@ func (p *process) exchanges() int {
 // TestSwaps: while another process exchanges a directory for a junction that leads out of the working
 // directory, calls below it never reach what is outside.
 func TestSwaps(t *testing.T) {
-	start(t)
-	api := newFiles(t, "v2alpha1")
-	if reason := whyNoLinks(t, api); reason != "" {
+	if reason := whyNoLinks(); reason != "" {
 		t.Skip(reason)
 	}
+	start(t)
+	api := newFiles(t, "v2alpha1")
 	executable, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
 var figures = flag.String("figures", "", "`file` for what TestComparison measures; it is skipped without")
@@ -40,7 +38,7 @@ func TestComparison(t *testing.T) {
 }
 
 // compileOriginal installs a release of the original.
-func compileOriginal(t *testing.T, p *prefix.Prefix) {
+func compileOriginal(t *testing.T, p *machine) {
 	t.Helper()
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", p.Path(`C:\original.exe`),
 		"github.com/kubernetes-csi/csi-proxy/cmd/csi-proxy")

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
 // TestCtl installs csi-proxy.exe as a service with csi-proxyctl.exe, upgrades it, lets an
@@ -69,7 +67,7 @@ func TestCtl(t *testing.T) {
 }
 
 // ctl runs csi-proxyctl.exe.
-func ctl(t *testing.T, p *prefix.Prefix, args ...string) (output string, failed bool) {
+func ctl(t *testing.T, p *machine, args ...string) (output string, failed bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()

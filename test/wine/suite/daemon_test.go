@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/test/attack"
-	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
 const daemonTests = "daemon.test.exe"
@@ -21,11 +20,14 @@ func TestDaemon(t *testing.T) {
 	install(t, p, "csi-proxy.exe")
 	compile(t, p, "./test/wine/daemon")
 	interrupt(t, p, `C:\csi-proxy.exe`)
-	which := "-test.skip=^TestAttack"
+	args := []string{"-test.skip=^TestAttack"}
 	if *onlyLinks {
-		which = "-test.run=^(TestConformance_Filesystem|TestSwaps)$"
+		args = []string{"-test.run=^(TestConformance_Filesystem|TestSwaps)$"}
 	}
-	run(t, p, `C:\`, nil, daemonTests, which, "-volume="+dataVolume)
+	if p.links {
+		args = append(args, "-links", "-volume="+dataVolume)
+	}
+	run(t, p, `C:\`, nil, daemonTests, args...)
 }
 
 // TestAttacks attacks csi-proxy.exe on its pipes, as test/attack does csi-proxy-sim on its sockets.
@@ -60,7 +62,7 @@ func TestAttacks_Original(t *testing.T) {
 
 // interrupt starts a program in a console, lets clients talk to it, and presses Ctrl+C, which
 // only this side can.
-func interrupt(t *testing.T, p *prefix.Prefix, program string) {
+func interrupt(t *testing.T, p *machine, program string) {
 	t.Helper()
 	served, err := p.Start(t.Context(), program, "-v=2")
 	if err != nil {

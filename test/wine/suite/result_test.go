@@ -7,11 +7,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // result is what a test binary says, in short.
 type result struct {
 	passed, failed, skipped int
+	inOrder                 []string // the tests that passed
 	reasons                 []string // for skipping, each once
 	figures                 []string // what tests have measured
 }
@@ -36,22 +38,33 @@ func parse(output string) (r result) {
 				r.figures = append(r.figures, figure)
 			}
 		} else if end := ended.FindStringSubmatch(line); end != nil {
-			r.count(end[1], last[end[2]])
+			r.count(end[1], end[2], last[end[2]])
 		}
 	}
 	return r
 }
 
-func (r *result) count(outcome, reason string) {
+func (r *result) count(outcome, name, reason string) {
 	switch outcome {
 	case "PASS":
 		r.passed++
+		r.inOrder = append(r.inOrder, name)
 	case "FAIL":
 		r.failed++
 	case "SKIP":
 		r.skipped++
 		if !slices.Contains(r.reasons, reason) {
 			r.reasons = append(r.reasons, reason)
+		}
+	}
+}
+
+// wantPassed complains of tests that did not pass: skipped ones are not enough.
+func (r result) wantPassed(t *testing.T, tests ...string) {
+	t.Helper()
+	for _, test := range tests {
+		if !slices.Contains(r.inOrder, test) {
+			t.Errorf("%s has not passed, although this Wine has what it needs", test)
 		}
 	}
 }

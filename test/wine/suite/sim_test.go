@@ -6,8 +6,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
 // TestSim runs csi-proxy-sim.exe with whole lives of volumes, and the conformance suite of all
@@ -26,7 +24,7 @@ func TestSim(t *testing.T) {
 }
 
 // demo runs what `make demo` does.
-func demo(t *testing.T, p *prefix.Prefix) {
+func demo(t *testing.T, p *machine) {
 	t.Helper()
 	goTool(t, "build", "-buildvcs=false", "-tags=grpcnotrace", "-o", p.Path(binaries)+"/", "./hack/demo")
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)

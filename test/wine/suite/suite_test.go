@@ -51,8 +51,13 @@ const (
 	binaries = `C:\test`
 )
 
-// open makes a prefix with all that tests need.
-func open(t *testing.T) *prefix.Prefix {
+// machine is a prefix with all that tests need.
+type machine struct {
+	*prefix.Prefix
+	links bool // whether Wine stores them; what a test finds out by itself may be the fault to find
+}
+
+func open(t *testing.T) *machine {
 	t.Helper()
 	wine := prefix.Need(t)
 	p, err := wine.New(t.Context())
@@ -82,7 +87,7 @@ func open(t *testing.T) *prefix.Prefix {
 			}
 		}
 	}
-	return p
+	return &machine{p, links}
 }
 
 // dataVolume is a volume with files, where Wine can mount it.
@@ -98,7 +103,7 @@ func root(t *testing.T) string {
 }
 
 // install copies programs of `make build` to drive C:.
-func install(t *testing.T, p *prefix.Prefix, programs ...string) {
+func install(t *testing.T, p *machine, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
 		if err := p.Copy(filepath.Join(root(t), "bin", name)); err != nil {
@@ -108,7 +113,7 @@ func install(t *testing.T, p *prefix.Prefix, programs ...string) {
 }
 
 // copySources copies the repository to drive C:, so that no test can change what is here.
-func copySources(t *testing.T, p *prefix.Prefix) {
+func copySources(t *testing.T, p *machine) {
 	t.Helper()
 	from, to := root(t), p.Path(sources)
 	err := filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {
@@ -136,7 +141,7 @@ func copySources(t *testing.T, p *prefix.Prefix) {
 
 // compile builds the tests of packages for Windows, as NAME.test.exe in the directory of
 // test binaries.
-func compile(t *testing.T, p *prefix.Prefix, packages ...string) {
+func compile(t *testing.T, p *machine, packages ...string) {
 	t.Helper()
 	began := time.Now()
 	goTool(t, append([]string{"test", "-c", "-vet=off", "-tags=wine,grpcnotrace", "-o", p.Path(binaries) + "/"}, packages...)...)
@@ -165,13 +170,13 @@ func goToolFor(t *testing.T, system string, args ...string) string {
 
 // run runs a test binary in a directory of drive C:, with variables of the environment, and
 // reports what came of it.
-func run(t *testing.T, p *prefix.Prefix, dir string, environment []string, binary string, args ...string) {
+func run(t *testing.T, p *machine, dir string, environment []string, binary string, args ...string) result {
 	t.Helper()
-	runWithin(t, p, timeLimit, dir, environment, binary, args...)
+	return runWithin(t, p, timeLimit, dir, environment, binary, args...)
 }
 
 // runWithin is run with another limit of time.
-func runWithin(t *testing.T, p *prefix.Prefix, limit time.Duration, dir string, environment []string, binary string, args ...string) {
+func runWithin(t *testing.T, p *machine, limit time.Duration, dir string, environment []string, binary string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
@@ -185,10 +190,11 @@ func runWithin(t *testing.T, p *prefix.Prefix, limit time.Duration, dir string, 
 		t.Errorf("%s: no test has run:\n%s", binary, output)
 	}
 	t.Logf("%s: %s, in %s%s", binary, result, since(began), result.details())
+	return result
 }
 
 // execute runs a test binary and returns what it said. The error contains that, too.
-func execute(ctx context.Context, t *testing.T, p *prefix.Prefix, dir string, environment []string, binary string, args ...string) (string, error) {
+func execute(ctx context.Context, t *testing.T, p *machine, dir string, environment []string, binary string, args ...string) (string, error) {
 	t.Helper()
 	flags := []string{"-test.v"}
 	if deadline, ok := ctx.Deadline(); ok {

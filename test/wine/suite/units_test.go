@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
 var onlyUnits = flag.String("units", "", "`directories` of the packages whose tests TestUnits runs, with commas; all if empty")
@@ -29,8 +27,13 @@ var environments = map[string][]string{
 	"internal/ctl/scm": {"CSI_PROXY_TEST_SERVICE=1"},
 }
 
-// withLinks are the packages whose tests do more where there are links.
-var withLinks = []string{"internal/win/local", "pkg/winsim", "pkg/winsim/internal/claim"}
+// needLinks are the tests that skip themselves where they can make no links, by package. Where Wine stores links,
+// they have to pass.
+var needLinks = map[string][]string{
+	"internal/win/local": {"TestFiles_DirectoryLink", "TestFiles_Junction", "TestFiles_MountPoint", "TestFiles_SwapJunction", "TestGlance_Links"},
+	"pkg/utils":          {"TestIsPathSymlink"},
+	"pkg/winsim":         {"TestMirrorDrives_Share", "TestOpen_Link"},
+}
 
 // unit is a package with tests.
 type unit struct {
@@ -53,7 +56,7 @@ func TestUnits(t *testing.T) {
 }
 
 // run runs the tests of a package, and those apart that have to fail.
-func (u unit) run(t *testing.T, p *prefix.Prefix) {
+func (u unit) run(t *testing.T, p *machine) {
 	t.Helper()
 	dir := sources + `\` + strings.ReplaceAll(u.dir, "/", `\`)
 	args := []string{"-test.short"}
@@ -67,14 +70,17 @@ func (u unit) run(t *testing.T, p *prefix.Prefix) {
 	if len(skipped) > 0 {
 		args = append(args, "-test.skip="+strings.Join(skipped, "|"))
 	}
-	run(t, p, dir, environments[u.dir], u.binary(), args...)
+	result := run(t, p, dir, environments[u.dir], u.binary(), args...)
+	if p.links {
+		result.wantPassed(t, needLinks[u.dir]...)
+	}
 	if err := os.Remove(filepath.Join(p.Path(binaries), u.binary())); err != nil { // all together are large
 		t.Error(err)
 	}
 }
 
 // mustFail runs a test that cannot pass under Wine. If it does, or does not even run, its exception is wrong.
-func (u unit) mustFail(t *testing.T, p *prefix.Prefix, dir string, e exception) {
+func (u unit) mustFail(t *testing.T, p *machine, dir string, e exception) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
@@ -84,7 +90,7 @@ func (u unit) mustFail(t *testing.T, p *prefix.Prefix, dir string, e exception) 
 }
 
 // build builds the test binaries of all packages in one run, since most of their code is the same.
-func build(t *testing.T, p *prefix.Prefix, units []unit) {
+func build(t *testing.T, p *machine, units []unit) {
 	t.Helper()
 	began := time.Now()
 	keep, err := filepath.Abs("keep.sh")
@@ -139,7 +145,7 @@ func unitsToRun(t *testing.T) []unit {
 		switch {
 		case *onlyUnits != "" && !slices.Contains(strings.Split(*onlyUnits, ","), u.dir):
 			return true
-		case *onlyLinks && !slices.Contains(withLinks, u.dir):
+		case *onlyLinks && needLinks[u.dir] == nil:
 			return true
 		}
 		return slices.ContainsFunc(u.exceptions, func(e exception) bool { return e.test == "" })
