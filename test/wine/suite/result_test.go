@@ -1,4 +1,4 @@
-//go:build linux && wine
+//go:build linux
 
 package suite
 

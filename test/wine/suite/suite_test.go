@@ -1,9 +1,8 @@
 //go:build linux && wine
 
-// Package suite runs under Wine what is built for Windows: the tests of all packages that
-// have code for Windows, the conformance suite on named pipes, and bin/csi-proxy.exe,
-// bin/csi-proxy-sim.exe and bin/csi-proxyctl.exe themselves. It is what `make test-wine`
-// starts.
+// Package suite runs under Wine what is built for Windows: the tests of all packages, the
+// conformance suite on named pipes, and bin/csi-proxy.exe, bin/csi-proxy-sim.exe and
+// bin/csi-proxyctl.exe themselves. It is what `make test-wine` starts.
 //
 // Here, on Linux, is only what prepares and reports. What is tested are test binaries for
 // Windows, which would run there as well: those of test/wine/daemon start the daemon, and
@@ -16,7 +15,6 @@ import (
 	"flag"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -93,15 +91,6 @@ func open(t *testing.T) *machine {
 // dataVolume is a volume with files, where Wine can mount it.
 const dataVolume = "Volume{5ba7e000-0000-4000-8000-000000000001}"
 
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := prefix.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // install copies programs of `make build` to drive C:.
 func install(t *testing.T, p *machine, programs ...string) {
 	t.Helper()
@@ -152,20 +141,6 @@ func compile(t *testing.T, p *machine, packages ...string) {
 func goTool(t *testing.T, args ...string) string {
 	t.Helper()
 	return goToolFor(t, "windows", args...)
-}
-
-func goToolFor(t *testing.T, system string, args ...string) string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = root(t)
-	cmd.Env = append(os.Environ(), "GOOS="+system, "GOARCH=amd64", "CGO_ENABLED=0")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	output, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go %s: %v\n%s%s", strings.Join(args, " "), err, output, stderr.String())
-	}
-	return string(output)
 }
 
 // run runs a test binary in a directory of drive C:, with variables of the environment, and

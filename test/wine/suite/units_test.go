@@ -4,9 +4,7 @@ package suite
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,10 +14,6 @@ import (
 )
 
 var onlyUnits = flag.String("units", "", "`directories` of the packages whose tests TestUnits runs, with commas; all if empty")
-
-// module is the path of the repository's modules: client and mounter have it, and the other one has it with
-// /v2.
-const module = "github.com/kubernetes-csi/csi-proxy/"
 
 // environments are what the tests of a package want to be asked for.
 var environments = map[string][]string{
@@ -33,13 +27,6 @@ var needLinks = map[string][]string{
 	"internal/win/local": {"TestFiles_DirectoryLink", "TestFiles_Junction", "TestFiles_MountPoint", "TestFiles_SwapJunction", "TestGlance_Links"},
 	"pkg/utils":          {"TestIsPathSymlink"},
 	"pkg/winsim":         {"TestMirrorDrives_Share", "TestOpen_Link"},
-}
-
-// unit is a package with tests.
-type unit struct {
-	importPath, dir string // dir is below the root of the repository
-	files           []string
-	exceptions      []exception
 }
 
 func (u unit) binary() string { return strings.ReplaceAll(u.dir, "/", "_") + ".test.exe" }
@@ -60,15 +47,13 @@ func (u unit) run(t *testing.T, p *machine) {
 	t.Helper()
 	dir := sources + `\` + strings.ReplaceAll(u.dir, "/", `\`)
 	args := []string{"-test.short"}
-	var skipped []string
+	if pattern := u.skipped(); pattern != "" {
+		args = append(args, "-test.skip="+pattern)
+	}
 	for _, e := range u.exceptions {
-		skipped = append(skipped, e.pattern())
 		if e.kind == fails {
 			u.mustFail(t, p, dir, e)
 		}
-	}
-	if len(skipped) > 0 {
-		args = append(args, "-test.skip="+strings.Join(skipped, "|"))
 	}
 	result := run(t, p, dir, environments[u.dir], u.binary(), args...)
 	if p.links {
@@ -79,13 +64,14 @@ func (u unit) run(t *testing.T, p *machine) {
 	}
 }
 
-// mustFail runs a test that cannot pass under Wine. If it does, or does not even run, its exception is wrong.
+// mustFail runs a test that cannot pass under Wine, and complains if it does.
 func (u unit) mustFail(t *testing.T, p *machine, dir string, e exception) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
-	if output, err := execute(ctx, t, p, dir, environments[u.dir], u.binary(), "-test.short", "-test.run="+e.pattern()); err == nil {
-		t.Errorf("%s does not fail; remove it from exceptions.txt:\n%s", e, output)
+	output, err := execute(ctx, t, p, dir, environments[u.dir], u.binary(), "-test.short", "-test.run="+e.pattern())
+	if err := e.unneeded(output, err); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -108,81 +94,17 @@ func build(t *testing.T, p *machine, units []unit) {
 	t.Logf("%d test binaries were built for Windows in %s", len(units), since(began))
 }
 
-// unitsToRun finds the packages with tests of the modules that are published, and checks the exceptions.
+// unitsToRun are the packages with tests, without those that are excepted as a whole, and those that were not asked
+// for.
 func unitsToRun(t *testing.T) []unit {
 	t.Helper()
-	exceptions, problems := parseExceptions(exceptionList)
-	for _, problem := range problems {
-		t.Error(problem)
-	}
-	units := allUnits(t, "windows")
-	if len(units) < 60 {
-		t.Errorf("only %d packages have tests", len(units))
-	}
-	allHere := allUnits(t, "linux")
-	for _, u := range allHere {
-		isForWindows := func(other unit) bool { return other.dir == u.dir }
-		isExcepted := func(e exception) bool { return e.dir == u.dir && e.kind == unix }
-		if listed := slices.ContainsFunc(exceptions, isExcepted); listed == slices.ContainsFunc(units, isForWindows) {
-			t.Errorf("exceptions.txt: %s is listed as one for Unix: %v", u.dir, listed)
-		}
-	}
-	for _, e := range exceptions {
-		i := slices.IndexFunc(units, func(u unit) bool { return u.dir == e.dir })
-		switch {
-		case e.kind == unix && slices.ContainsFunc(allHere, func(u unit) bool { return u.dir == e.dir }):
-			continue // see above
-		case i < 0:
-			t.Errorf("exceptions.txt: %s: there is no such package with tests", e.dir)
-			continue
-		}
-		if e.test != "" && !e.exists(units[i].source(t)) {
-			t.Errorf("exceptions.txt: %s: there is no such test", e)
-		}
-		units[i].exceptions = append(units[i].exceptions, e)
-	}
-	return slices.DeleteFunc(units, func(u unit) bool {
+	return slices.DeleteFunc(unitsWithExceptions(t), func(u unit) bool {
 		switch {
 		case *onlyUnits != "" && !slices.Contains(strings.Split(*onlyUnits, ","), u.dir):
 			return true
 		case *onlyLinks && needLinks[u.dir] == nil:
 			return true
 		}
-		return slices.ContainsFunc(u.exceptions, func(e exception) bool { return e.test == "" })
+		return slices.ContainsFunc(u.exceptions, func(e exception) bool { return e.what == "" })
 	})
-}
-
-// source returns the files with the tests of a package.
-func (u unit) source(t *testing.T) string {
-	t.Helper()
-	var all strings.Builder
-	for _, file := range u.files {
-		text, err := os.ReadFile(filepath.Join(root(t), u.dir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all.Write(text)
-	}
-	return all.String()
-}
-
-// allUnits finds the packages with tests for a system.
-func allUnits(t *testing.T, system string) (units []unit) {
-	t.Helper()
-	list := json.NewDecoder(strings.NewReader(goToolFor(t, system, "list", "-json=ImportPath,TestGoFiles,XTestGoFiles", "./...", "./client/...", "./mounter/...")))
-	for {
-		var p struct {
-			ImportPath                string
-			TestGoFiles, XTestGoFiles []string
-		}
-		if err := list.Decode(&p); err == io.EOF {
-			return units
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if files := slices.Concat(p.TestGoFiles, p.XTestGoFiles); len(files) > 0 {
-			dir := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "v2/")
-			units = append(units, unit{importPath: p.ImportPath, dir: dir, files: files})
-		}
-	}
 }
