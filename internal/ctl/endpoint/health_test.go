@@ -1,5 +1,3 @@
-//go:build unix
-
 package endpoint_test
 
 import (
@@ -15,9 +13,10 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 )
 
-// TestCheck checks one endpoint in all states that exist without Windows.
+// TestCheck checks one endpoint in all states that exist on this system.
 func TestCheck(t *testing.T) {
 	name := endpoint.Name{Group: "disk", Version: "v1"}
 	serve := func(t *testing.T, register func(*grpc.Server)) endpoint.Node {
@@ -31,11 +30,18 @@ func TestCheck(t *testing.T) {
 		return node
 	}
 	for want, start := range map[endpoint.State]func(t *testing.T) endpoint.Node{
-		endpoint.Missing: func(*testing.T) endpoint.Node { return endpoint.Node{Dir: "/none"} },
+		endpoint.Missing: newNode,
 		endpoint.Dead: func(t *testing.T) endpoint.Node {
 			t.Helper()
-			node, listener := listen(t, name)
-			listener.SetUnlinkOnClose(false)
+			if runtime.GOOS == "windows" {
+				t.Skip("a pipe does not outlive its server")
+			}
+			node := newNode(t)
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", node.Path(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			listener.(*net.UnixListener).SetUnlinkOnClose(false)
 			listener.Close()
 			return node
 		},
@@ -71,25 +77,37 @@ func TestCheck(t *testing.T) {
 			if h.State != want || h.Name != name || h.State.Answers() != (h.State == endpoint.Serving || h.State == endpoint.NoHealth) {
 				t.Errorf("got %+v, want %s", h, want)
 			}
-			if runtime.GOOS == "linux" && h.State.Answers() && h.PID != os.Getpid() {
+			if knowsServers && h.State.Answers() && h.PID != os.Getpid() {
 				t.Errorf("got process %d, want %d", h.PID, os.Getpid())
 			}
 		})
 	}
 }
 
-func listen(t *testing.T, name endpoint.Name) (endpoint.Node, *net.UnixListener) {
+// knowsServers is whether this system tells whose an endpoint is.
+const knowsServers = runtime.GOOS == "linux" || runtime.GOOS == "windows"
+
+// newNode is a node without endpoints.
+func newNode(t *testing.T) endpoint.Node {
 	t.Helper()
+	if runtime.GOOS == "windows" {
+		return endpoint.Node{} // all pipes are in one place
+	}
 	dir, err := os.MkdirTemp("", "ctl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	node := endpoint.Node{Dir: dir}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", node.Path(name))
+	return endpoint.Node{Dir: dir}
+}
+
+func listen(t *testing.T, name endpoint.Name) (endpoint.Node, net.Listener) {
+	t.Helper()
+	node := newNode(t)
+	listener, err := pipe.Listen(t.Context(), node.Path(name), pipe.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	return node, listener.(*net.UnixListener)
+	return node, listener
 }

@@ -1,11 +1,8 @@
-//go:build unix
-
 package inventory_test
 
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +14,7 @@ import (
 	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
@@ -32,12 +30,12 @@ func (d describer) FindDisk(ctx context.Context, _ *inspectv1.FindDiskRequest) (
 }
 
 // withInspector serves the disks and volumes of a node with this inspector.
-func withInspector(t *testing.T, d describer) inventory.Source {
+func withOther(t *testing.T, d describer) inventory.Source {
 	t.Helper()
 	dir := socketDir(t)
 	start(t, newNode(t, "healthy"), dir, "disk", "volume", "filesystem")
 	path := endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "system", Version: "v1alpha1"})
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", path)
+	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +81,7 @@ func TestNode_InspectorRefuses(t *testing.T) {
 		codes.Canceled:         "the inspector did not answer in time",
 	} {
 		t.Run(code.String(), func(t *testing.T) {
-			s := withInspector(t, func(context.Context) error { return status.Error(code, "crowded") })
+			s := withOther(t, func(context.Context) error { return status.Error(code, "crowded") })
 			if got := inspectorWarning(t, s); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -95,7 +93,7 @@ func TestNode_InspectorRefuses(t *testing.T) {
 func TestNode_InspectorHangs(t *testing.T) {
 	t.Parallel()
 	limits := make(chan time.Duration, 1)
-	s := withInspector(t, func(ctx context.Context) error {
+	s := withOther(t, func(ctx context.Context) error {
 		deadline, ok := ctx.Deadline()
 		if !ok {
 			return errors.New("there is no limit")

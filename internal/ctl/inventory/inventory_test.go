@@ -1,7 +1,3 @@
-//go:build unix
-
-// The tests serve the node on Unix sockets.
-
 package inventory_test
 
 import (
@@ -12,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -155,8 +152,13 @@ func start(t *testing.T, node *winsim.Node, dir string, groups ...string) {
 	}
 }
 
+// socketDir is where to serve a node. It is empty on Windows, where all pipes are in one place: no two nodes can be
+// served there at once.
 func socketDir(t *testing.T) string {
 	t.Helper()
+	if runtime.GOOS == "windows" {
+		return ""
+	}
 	dir, err := os.MkdirTemp("", "inv") // TempDir's name is too long for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -204,8 +206,7 @@ func golden(t *testing.T, name, got string) {
 func TestNode_Draw(t *testing.T) {
 	for name := range models {
 		t.Run(name, func(t *testing.T) {
-			dir := socketDir(t)
-			start(t, newNode(t, name), dir)
+			dir := withInspector(t, newNode(t, name))
 			narrow := draw(t, source(t, dir), 80)
 			for line := range strings.Lines(narrow) {
 				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
@@ -228,6 +229,17 @@ func withoutInspector(t *testing.T, node *winsim.Node) string {
 	start(t, node, dir, "system") // without disk and volume it has no inspector
 	return dir
 }
+
+// withInspector serves a node like the daemon.
+func withInspector(t *testing.T, node *winsim.Node) string {
+	t.Helper()
+	dir := socketDir(t)
+	start(t, node, dir)
+	return dir
+}
+
+// sources are both ways to learn of a node.
+var sources = map[string]func(*testing.T, *winsim.Node) string{"inspector": withInspector, "API": withoutInspector}
 
 // TestNode_Fallback: without an inspector the API is asked, and one warning says what is
 // missing.
@@ -275,7 +287,7 @@ func TestNode_SameReasonOnce(t *testing.T) {
 	dir := socketDir(t)
 	start(t, newNode(t, "lagging"), dir, "disk")
 	got := draw(t, source(t, dir), 0)
-	if n := strings.Count(got, "csi-proxy-volume-v2alpha1.sock: no such socket"); n != 1 {
+	if n := strings.Count(got, filepath.Base(endpoint.Node{Dir: dir}.Path(endpoint.Name{Group: "volume", Version: "v2alpha1"}))+": no such "); n != 1 {
 		t.Errorf("the warning appears %d times:\n%s", n, got)
 	}
 	if !strings.Contains(got, "! disk 0, disk 1, disk 2, ") {
@@ -293,47 +305,46 @@ func TestNode_Paths(t *testing.T) {
 
 // TestVolumes: the list has all volumes with disk and partition, from both sources.
 func TestVolumes(t *testing.T) {
-	node := newNode(t, "lagging")
-	full := socketDir(t)
-	start(t, node, full)
-	for source, s := range map[string]inventory.Source{"inspector": source(t, full), "API": source(t, withoutInspector(t, node))} {
-		all, err := s.Volumes(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		one, err := s.VolumesOn(t.Context(), 2, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(all) != 9 || len(one) != 1 || one[0].ID != `\\?\Volume{`+id(22)+`}\` || *one[0].Disk != 2 || one[0].Partition != 3 {
-			t.Errorf("%s: %d volumes, and %+v", source, len(all), one)
-		}
-		if _, err := s.VolumesOn(t.Context(), 99, 0); err == nil {
-			t.Errorf("%s: disk 99 has volumes", source)
-		}
+	for name, serve := range sources {
+		t.Run(name, func(t *testing.T) {
+			s := source(t, serve(t, newNode(t, "lagging")))
+			all, err := s.Volumes(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			one, err := s.VolumesOn(t.Context(), 2, 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(all) != 9 || len(one) != 1 || one[0].ID != `\\?\Volume{`+id(22)+`}\` || *one[0].Disk != 2 || one[0].Partition != 3 {
+				t.Errorf("%d volumes, and %+v", len(all), one)
+			}
+			if _, err := s.VolumesOn(t.Context(), 99, 0); err == nil {
+				t.Error("disk 99 has volumes")
+			}
+		})
 	}
 }
 
 // TestNode_JSON: lists are never null.
 func TestNode_JSON(t *testing.T) {
 	for name := range models {
-		node := newNode(t, name)
-		full := socketDir(t)
-		start(t, node, full)
-		for source, s := range map[string]inventory.Source{"inspector": source(t, full), "API": source(t, withoutInspector(t, node))} {
-			n, err := s.Node(t.Context(), nil, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			encoded, err := json.Marshal(n)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, list := range []string{"disks", "volumes", "staleMounts", "paths", "warnings", "partitions", "mountPaths", "links"} {
-				if bytes.Contains(encoded, []byte(`"`+list+`":null`)) {
-					t.Errorf("%s, %s: %s is null in %s", name, source, list, encoded)
+		for from, serve := range sources {
+			t.Run(name+" from the "+from, func(t *testing.T) {
+				n, err := source(t, serve(t, newNode(t, name))).Node(t.Context(), nil, false)
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
+				encoded, err := json.Marshal(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, list := range []string{"disks", "volumes", "staleMounts", "paths", "warnings", "partitions", "mountPaths", "links"} {
+					if bytes.Contains(encoded, []byte(`"`+list+`":null`)) {
+						t.Errorf("%s is null in %s", list, encoded)
+					}
+				}
+			})
 		}
 	}
 }
