@@ -41,6 +41,9 @@ func TestRig_Life(t *testing.T) {
 					t.Fatalf("%v\n%s\n%s", err, r.DaemonLog(), r.Requests())
 				}
 				t.Log(process.Output())
+				if !strings.Contains(process.Output(), "--- PASS: "+name+" ") {
+					t.Fatalf("%s has not passed, although this Wine has what it needs", name)
+				}
 			}
 			step("TestRig_BeforeRestart")
 			if mounts := told(r.Requests(), mountPointCreated); mounts != 1 {
