@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -43,7 +45,6 @@ func TestLeadsTo_OnlyWhatIsCertain(t *testing.T) {
 		{symlink(`\??\C:/Windows`, false), "error", false},
 		{symlink(`C:x`, true), "error", false},
 		{symlink(`.\\x`, true), "error", false},
-		{symlink(`..\..\..\..\..\..\x`, true), `C:\x`, true},
 		{win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\Device\Mup\x`}, "error", false},
 		{win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\C:`}, `C:\`, false},
 		{win.ReparsePoint{Tag: 0xA000001D, Substitute: `\??\C:\x`}, "error", false},
@@ -51,6 +52,38 @@ func TestLeadsTo_OnlyWhatIsCertain(t *testing.T) {
 		hop, err := policy.LeadsTo(at, c.point)
 		if (err != nil) != (c.want == "error") || (err == nil && (hop.Path != c.want || hop.Guessed != c.guessed)) {
 			t.Errorf("%+v: %+v, %v, want %s", c.point, hop, err, c.want)
+		}
+	}
+}
+
+// TestLeadsTo_BeyondTheRoot: dots may lead to the root, on a drive and on a volume, and no further.
+func TestLeadsTo_BeyondTheRoot(t *testing.T) {
+	volume := win.Path{Base: dataVolume}
+	for _, c := range []struct {
+		at     win.Path
+		target string
+		want   policy.Hop
+		code   winerr.Code
+	}{
+		{win.Beneath(`C:\`, `C:\a\link`), `..`, policy.Hop{Path: `C:\`}, 0},
+		{win.Beneath(`C:\`, `C:\a\link`), `..\b`, policy.Hop{Path: `C:\b`}, 0},
+		{win.Beneath(`C:\`, `C:\a\link`), `..\..`, policy.Hop{}, winerr.InvalidReparseData},
+		{win.Beneath(`C:\`, `C:\a\link`), `..\..\b`, policy.Hop{}, winerr.InvalidReparseData},
+		{win.Beneath(`C:\`, `C:\a\link`), `b\..\..\..\a\b`, policy.Hop{}, winerr.InvalidReparseData},
+		{win.Beneath(`C:\`, `C:\a\link`), `\..\b`, policy.Hop{}, winerr.InvalidReparseData},
+		{win.Beneath(`C:\`, `C:\a\link`), `..\\b`, policy.Hop{}, winerr.InvalidName},
+		{win.Beneath(`C:\`, `C:\a\link`), `..\..\\b`, policy.Hop{}, winerr.InvalidName},
+		{win.Beneath(`C:\`, `C:\link`), `.`, policy.Hop{Path: `C:\`}, 0},
+		{win.Beneath(`C:\`, `C:\link`), `..`, policy.Hop{}, winerr.InvalidReparseData},
+		{win.Beneath(`C:\a`, `C:\a\link`), `..\..\b`, policy.Hop{}, winerr.InvalidReparseData},
+		{volume.Join("a", "link"), `..\b`, policy.Hop{Volume: dataVolume, Below: []string{"b"}}, 0},
+		{volume.Join("a", "link"), `..\..\b`, policy.Hop{}, winerr.InvalidReparseData},
+		{volume.Join("link"), `..`, policy.Hop{}, winerr.InvalidReparseData},
+	} {
+		hop, err := policy.LeadsTo(c.at, win.ReparsePoint{Tag: win.TagSymlink, Substitute: c.target, Relative: true})
+		c.want.Guessed = strings.Contains(c.target, "..")
+		if diff := cmp.Diff(c.want, hop); diff != "" || winerr.CodeOf(err) != c.code {
+			t.Errorf("%s at %s: error %v, want %d (-want +got):\n%s", c.target, c.at, err, c.code, diff)
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Hop struct {
 
 // LeadsTo works out where the link at a path leads. It fails with
 // ERROR_NOT_A_REPARSE_POINT (4390) for a reparse point that is neither a symbolic link nor a
-// mount point.
+// mount point. Guessed is also valid with an error: under another name of the link, Windows may follow it.
 func LeadsTo(at win.Path, point win.ReparsePoint) (Hop, error) {
 	if !isLink(point.Tag) {
 		return Hop{}, winerr.NotAReparsePoint // such as a deduplicated file, which behaves like any other
@@ -52,7 +52,9 @@ func LeadsTo(at win.Path, point win.ReparsePoint) (Hop, error) {
 	case strings.HasPrefix(target, `\\`):
 		return Hop{Remote: target}, nil
 	default:
-		return onDrive(at, target[:2], target[2:])
+		// Dots that CreateSymbolicLinkW was given stop at the root, and it stores none.
+		names, _ := withoutDots(target[2:])
+		return onDrive(at, target[:2], names)
 	}
 }
 
@@ -60,7 +62,8 @@ func notOnDrive(at win.Path, target string) error {
 	return winerr.New(winerr.Unsupported, "follow link", at.String(), "it leads to %s, which is not on a drive", winpath.Quote(target))
 }
 
-// relativeHop is where a relative target leads.
+// relativeHop is where a relative target leads. Windows follows neither doubled separators nor dots beyond
+// the root: Wine's dlls/ntdll/tests/file.c, which passes on Windows.
 func relativeHop(at win.Path, target string) (Hop, error) {
 	root, below := splitRoot(at)
 	dir := below[:strings.LastIndexByte(below, '\\')+1]
@@ -69,19 +72,18 @@ func relativeHop(at win.Path, target string) (Hop, error) {
 		dir, guessed = "", true
 	}
 	if strings.Contains(target, `\\`) {
-		return Hop{}, winerr.InvalidName // Windows does not follow it: Wine's dlls/ntdll/tests/file.c
+		return Hop{Guessed: guessed}, winerr.InvalidName
 	}
-	hop := Hop{}
+	names, ok := withoutDots(dir + target)
+	if !ok {
+		return Hop{Guessed: guessed}, winerr.InvalidReparseData
+	}
 	if volume, ok := win.ParseVolumeID(root); ok {
-		hop = Hop{Volume: volume, Below: withoutDots(dir + target)}
-	} else {
-		var err error
-		if hop, err = onDrive(at, root, dir+target); err != nil {
-			return Hop{}, err
-		}
+		return Hop{Volume: volume, Below: names, Guessed: guessed}, nil
 	}
+	hop, err := onDrive(at, root, names)
 	hop.Guessed = guessed
-	return hop, nil
+	return hop, err
 }
 
 // splitRoot cuts a path after its volume or drive letter.
@@ -93,27 +95,29 @@ func splitRoot(p win.Path) (root, below string) {
 	return path[:2], path[2:]
 }
 
-func onDrive(at win.Path, drive, below string) (Hop, error) {
-	clean, err := winpath.Clean(drive + winpath.Separator + strings.Join(withoutDots(below), winpath.Separator))
+func onDrive(at win.Path, drive string, names []string) (Hop, error) {
+	clean, err := winpath.Clean(drive + winpath.Separator + strings.Join(names, winpath.Separator))
 	if err != nil {
 		return Hop{}, winerr.As(winerr.Unsupported, "follow link", at.String(), fmt.Errorf("its target: %w", err), "")
 	}
 	return Hop{Path: clean}, nil
 }
 
-// withoutDots resolves the dots of a path by its spelling.
-func withoutDots(path string) []string {
-	var names []string
+// withoutDots resolves the dots of a path by its spelling. It is not ok if they lead beyond the root, where
+// the names stop.
+func withoutDots(path string) (names []string, ok bool) {
+	ok = true
 	for name := range strings.SplitSeq(path, winpath.Separator) {
 		switch name {
 		case "", ".":
 		case "..":
+			ok = ok && len(names) > 0
 			names = names[:max(0, len(names)-1)]
 		default:
 			names = append(names, name)
 		}
 	}
-	return names
+	return names, ok
 }
 
 // cutVolume splits \\?\Volume{guid}\dir.
@@ -122,7 +126,8 @@ func cutVolume(target string) (id win.VolumeID, below []string, ok bool) {
 		return "", nil, false
 	}
 	_, rest, _ := strings.Cut(target, "}")
-	return id, withoutDots(rest), true
+	below, _ = withoutDots(rest)
+	return id, below, true
 }
 
 // step returns the path to go on with after a link, with the names that came after it, if
@@ -133,10 +138,10 @@ func (r Reach) step(ctx context.Context, c call, link win.Path, point win.Repars
 		return r.unlimitedStep(c, hop, err, after)
 	}
 	switch {
-	case err != nil:
-		return win.Path{}, c.denied("the link %s is not followed: %w", link, winerr.Cause(err))
 	case hop.Guessed:
 		return win.Path{}, c.denied("the link %s is not followed: its target %s is relative and does not go straight down", link, winpath.Quote(point.Substitute))
+	case err != nil:
+		return win.Path{}, c.denied("the link %s is not followed: %w", link, winerr.Cause(err))
 	case hop.Volume != "":
 		if c.access == Show && len(hop.Below)+len(after) > 0 {
 			return win.Path{}, c.denied("%s mounts volume %s, and pods can change what lies on a volume; link to the volume itself", link, hop.Volume)

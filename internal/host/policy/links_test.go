@@ -27,6 +27,7 @@ var waysOut = map[string]func(n *winsim.Node, at string) error{
 	"symlink by prefix":      func(n *winsim.Node, at string) error { return n.Symlink(at, `\\?\C:\Windows`) },
 	"symlink to a sibling":   func(n *winsim.Node, at string) error { return n.Symlink(at, work+`-evil`) },
 	"relative symlink":       func(n *winsim.Node, at string) error { return n.Symlink(at, `..\..\..\Windows`) },
+	"beyond the root":        func(n *winsim.Node, at string) error { return n.Symlink(at, `..\..\..\..\..\Windows`) },
 	"rooted symlink":         func(n *winsim.Node, at string) error { return n.Symlink(at, `\Windows`) },
 	"detour":                 func(n *winsim.Node, at string) error { return n.Symlink(at, work+`\a\..\..\..\..\Windows`) },
 	"symlink by device": func(n *winsim.Node, at string) error {

@@ -34,6 +34,8 @@ func (h host) mountedVolume(ctx context.Context, targetPath string) (string, err
 			next, err = policy.LeadsTo(linkPath, link)
 		}
 		switch {
+		case next.Guessed && h.limits != nil:
+			return "", winerr.New(winerr.Denied, opLookup, targetPath, "the link %s is not followed: its target is relative and does not go straight down", path)
 		case errors.Is(err, winerr.NotFound): // nothing there, or an ordinary folder
 			// aws-ebs takes "because it does not exist" for "not mounted yet", and any
 			// other text for a failure. The words are from PowerShell, which the first
@@ -46,8 +48,6 @@ func (h host) mountedVolume(ctx context.Context, targetPath string) (string, err
 			return "", winerr.New(winerr.Denied, opLookup, targetPath, "%s: %w", path, winerr.Cause(err))
 		case err != nil:
 			return "", winerr.Wrap(opLookup, targetPath, err)
-		case next.Guessed && h.limits != nil:
-			return "", winerr.New(winerr.Denied, opLookup, targetPath, "the link %s is not followed: its target is relative and does not go straight down", path)
 		case next.Remote != "":
 			return "", notLocal(opLookup, targetPath, next.Remote)
 		case len(next.Below) > 0:

@@ -157,6 +157,29 @@ func TestGetClosestVolumeIDFromTargetPath(t *testing.T) {
 	}
 }
 
+// TestLinksThatWindowsRefuses: calls about volumes do not follow links that opens do not.
+func TestLinksThatWindowsRefuses(t *testing.T) {
+	for target, code := range map[string]winerr.Code{
+		`..\b`: 0, `..`: 0,
+		`..\..\b`: winerr.InvalidReparseData, `..\..\..\b`: winerr.InvalidReparseData, `..\\b`: winerr.InvalidName,
+	} {
+		const link = `C:\a\link`
+		node := nodeWith(t, formatted())
+		must(t, node.Mkdir(`C:\b\c`))
+		must(t, node.Mkdir(`C:\c`))
+		must(t, node.Symlink(link, target))
+		host := volumeapi.NewOn(node)
+		_, closest := host.GetClosestVolumeIDFromTargetPath(link + `\c`)
+		_, mounted := host.GetVolumeIDFromTargetPath(link)
+		if code != 0 && winerr.CodeOf(mounted) != code {
+			t.Errorf("a link to %s: %v, want error %d", target, mounted, code)
+		}
+		if _, opened := node.TargetInfo(t.Context(), win.Following(link)); winerr.CodeOf(opened) != code || winerr.CodeOf(closest) != code {
+			t.Errorf("below a link to %s: %v, and an open returns %v, want error %d", target, closest, opened, code)
+		}
+	}
+}
+
 func TestGetClosestVolumeIDFromTargetPath_Denied(t *testing.T) {
 	node := links(t, winsim.Healthy)
 	inject(t, node, winsim.Fault{Call: "Location", Error: uint32(winerr.AccessDenied)})
