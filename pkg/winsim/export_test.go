@@ -3,7 +3,13 @@ package winsim
 import (
 	"bytes"
 	"fmt"
+	"time"
 )
+
+// OpenWithin is Open with another limit for programs that have the file open.
+func OpenWithin(model Model, path string, failed func(error), readers time.Duration) (*Node, func(), error) {
+	return open(model, path, failed, readers)
+}
 
 // MirrorDrivesAt is MirrorDrives with real directories elsewhere, for machines without
 // drives.

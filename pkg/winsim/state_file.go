@@ -24,6 +24,7 @@ type stateFile struct {
 	node      *Node
 	path      string
 	onFailure func(error)
+	readers   time.Duration // the limit for other programs that have the file open
 	lock      *os.File
 	changes   uint64 // so far; n.mu guards it
 
@@ -58,6 +59,11 @@ func resolve(path string) (string, error) {
 //
 // A node with a state file cannot be mirrored (Mirror).
 func Open(model Model, path string, failed func(error)) (node *Node, closeFile func(), err error) {
+	return open(model, path, failed, readersLimit)
+}
+
+// open is Open with a limit for other programs that have the file open.
+func open(model Model, path string, failed func(error), readers time.Duration) (node *Node, closeFile func(), err error) {
 	if path, err = resolve(path); err != nil {
 		return nil, nil, fmt.Errorf("open state file: %w", err)
 	}
@@ -85,7 +91,7 @@ func Open(model Model, path string, failed func(error)) (node *Node, closeFile f
 	if err != nil {
 		return nil, nil, err
 	}
-	k := &stateFile{node: node, path: path, onFailure: failed, lock: lock, changes: 1}
+	k := &stateFile{node: node, path: path, onFailure: failed, readers: readers, lock: lock, changes: 1}
 	if err := k.write(); err != nil {
 		return nil, nil, err
 	}
@@ -115,16 +121,9 @@ func (k *stateFile) write() error {
 	data, err := k.node.encode()
 	k.node.mu.Mutex.Unlock()
 	if err == nil {
-		err = replaceFile(k.path, data)
-		for waited := time.Duration(0); isInTheWay(err) && waited < readersLimit; waited += readersPause {
-			time.Sleep(readersPause)
-			err = replaceFile(k.path, data)
-		}
+		err = replaceFile(k.path, data, k.readers)
 	}
-	switch {
-	case isInTheWay(err):
-		return fmt.Errorf("save the state of the node: %w; another program has had the file open for %s, or this user may not write there", err, readersLimit)
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("save the state of the node: %w", err)
 	}
 	k.written = changes
@@ -155,8 +154,8 @@ func (k *stateFile) close() {
 }
 
 // replaceFile replaces a file atomically, so that a complete one exists even after a loss of
-// power.
-func replaceFile(path string, data []byte) error {
+// power. It waits for other programs that have the file open.
+func replaceFile(path string, data []byte, readers time.Duration) error {
 	next := path + ".new"
 	// Do not reuse what a killed process left: it may be a link by now.
 	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -173,7 +172,7 @@ func replaceFile(path string, data []byte) error {
 	if err := errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(next, path); err != nil {
+	if err := renameOver(next, path, readers); err != nil {
 		return err
 	}
 	// Sync the rename too. Where directories cannot be opened, as on Windows, the system does
@@ -183,4 +182,19 @@ func replaceFile(path string, data []byte) error {
 		_ = dir.Close()
 	}
 	return nil
+}
+
+// renameOver renames a file to the name of another, and tries again while that is in the way.
+func renameOver(next, path string, readers time.Duration) error {
+	deadline := time.Now().Add(readers)
+	for {
+		err := os.Rename(next, path)
+		switch {
+		case !isInTheWay(err):
+			return err
+		case !time.Now().Before(deadline):
+			return fmt.Errorf("%w; another program has had the file open for %s, or this user may not replace it", err, readers)
+		}
+		time.Sleep(readersPause)
+	}
 }

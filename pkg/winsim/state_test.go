@@ -339,7 +339,6 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestOpen_Failed: a file that cannot be written is told, once, and not before it matters.
 // readState reads a state file. On Windows it cannot be opened in the moment in which it is replaced.
 func readState(t *testing.T, path string) string {
 	t.Helper()
@@ -393,6 +392,7 @@ func TestOpen_Link(t *testing.T) {
 	}
 }
 
+// TestOpen_Failed: a file that cannot be written is told, once, and not before it matters.
 func TestOpen_Failed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.json")
 	var failures []error
