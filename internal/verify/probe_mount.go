@@ -33,6 +33,7 @@ func askMount(b *bench) {
 			info, err := dir.FileInfo(ctx, "other")
 			a.Must(err)
 			a.Fact("a directory is left", info == win.FileInfo{Directory: true})
+			b.askPrintName(a, dir, id)
 		}
 	})
 	if set != nil {
@@ -140,6 +141,30 @@ func askMount(b *bench) {
 		a.Must(err)
 		a.Fact("a directory is left", info == win.FileInfo{Directory: true})
 	})
+}
+
+// askPrintName asks what people see of a mount point that the machine's own function makes, in the empty
+// directory other. Ours have an empty print name.
+func (b *bench) askPrintName(a *Ask, dir win.Directory, id win.VolumeID) {
+	if b.MountFolder == nil {
+		return
+	}
+	ctx, name := b.Context(), "empty"
+	if err := b.MountFolder(winpath.Join(b.dir, "other"), id); err != nil {
+		a.Fact("SetVolumeMountPointW", err)
+		return
+	}
+	link, err := dir.ReparsePoint(ctx, "other")
+	a.Must(err)
+	switch link.Print {
+	case "":
+	case link.Substitute:
+		name = "equal to the substitute name"
+	default:
+		name = "another"
+	}
+	a.Fact("print name of SetVolumeMountPointW", name)
+	a.Must(dir.DeleteMountPoint(ctx, "other"))
 }
 
 // askReparse opens paths through a link of each kind, at each position.

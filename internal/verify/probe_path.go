@@ -61,6 +61,7 @@ func askPaths(b *bench) {
 		a.Fact("what is made in it, seen through the junction", err)
 		_, err = open.FileInfo(ctx, "made")
 		a.Fact("and in the directory that was opened", err)
+		b.askTurned(a, dir)
 	})
 	b.ask("Q-rmdir-open", func(a *Ask) {
 		a.Must(b.WriteFile(b.dir+`\held`, "data"))
@@ -94,6 +95,37 @@ func askPaths(b *bench) {
 			a.Fact("Rmdir below a "+kind, err)
 		}
 	})
+}
+
+// askTurned turns an open directory into a junction, and tries to reach the junction's target through the
+// handle. Codes differ even on one version of Windows. Nothing is created: that could stay open for good.
+func (b *bench) askTurned(a *Ask, dir win.Directory) {
+	ctx := b.Context()
+	a.Must(b.WriteFile(b.dir+`\behind\file`, "data"))
+	a.Must(b.WriteFile(b.dir+`\behind\sub\file`, "data"))
+	a.Must(dir.CreateDirectory(ctx, "turned"))
+	open, err := dir.Open(ctx, "turned")
+	a.Must(err)
+	defer open.Close()
+	err = b.TurnIntoJunction(b.dir+`\turned`, b.dir+`\behind`)
+	a.Fact("turn an open directory into a junction", err)
+	if err != nil {
+		return
+	}
+	for _, call := range []struct {
+		name string
+		make func() error
+	}{
+		{"look at a file of its target", func() error { _, err := open.FileInfo(ctx, "file"); return err }},
+		{"list a directory of its target", func() error { return open.ListDirectory(ctx, "sub", nil) }},
+		{"remove a file of its target", func() error { return open.Remove(ctx, "file") }},
+	} {
+		err := call.make()
+		a.Fact("through it, "+call.name, map[bool]string{true: "succeeds", false: "fails"}[err == nil])
+		a.Measured(call.name, err)
+	}
+	_, err = b.machine.FileInfo(ctx, win.Following(b.dir+`\behind\file`))
+	a.Fact("and then the file", err)
 }
 
 // longPath makes a directory whose path has so many characters, by the library, looks at it and

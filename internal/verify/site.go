@@ -34,6 +34,10 @@ type Site struct {
 	Junction func(path, target string) error
 	// Swap renames a directory and makes a junction to target in its place.
 	Swap func(path, target string) error
+	// TurnIntoJunction makes an empty directory a junction in place, while it may be open.
+	TurnIntoJunction func(path, target string) error
+	// MountFolder is SetVolumeMountPointW on an empty directory. It is nil if the machine has no such function.
+	MountFolder func(path string, id win.VolumeID) error
 	// Hold keeps a file open so that it cannot be removed.
 	Hold func(path string) (release func(), err error)
 

@@ -7,6 +7,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -42,6 +43,9 @@ func Emulator(model winsim.Model, tempDir string) (*verify.Site, error) {
 				return err
 			}
 			return node.Swap(path, path+".junction")
+		},
+		TurnIntoJunction: func(path, target string) error {
+			return node.TurnIntoJunction(path, target, uint32(winerr.CantResolveFilename))
 		},
 		Hold:       node.Hold,
 		Content:    node.DiskFingerprint,

@@ -48,9 +48,9 @@ var paths = []Question{
 	},
 	{
 		ID:       "Q-swap",
-		Question: "Does an open directory stay the same when a junction replaces it?",
-		Expected: "yes",
-		How:      "`TestFiles_Swap`",
+		Question: "Does an open directory stay the same when a junction replaces it, and lead nowhere when it becomes one in place?",
+		Expected: "yes; opens through a directory that became a junction fail with 2, 123, 161 or 1921",
+		How:      "`TestFiles_Swap`, `TestFiles_TurnedIntoJunction`",
 	},
 	{
 		ID:       "Q-stale-volume",
@@ -91,9 +91,9 @@ var paths = []Question{
 	},
 	{
 		ID:       "Q-mount-handle",
-		Question: "Can a mount point be set and deleted on a handle?",
-		Expected: "yes, with `FILE_WRITE_ATTRIBUTES` and `FILE_WRITE_DATA`",
-		IfNot:    "`MountVolume` fails",
+		Question: "Can a mount point be set and deleted on a handle, and which print name does one of `SetVolumeMountPointW` have?",
+		Expected: "yes, with `FILE_WRITE_ATTRIBUTES` and `FILE_WRITE_DATA`; an empty one, or the substitute name again",
+		IfNot:    "`MountVolume` fails; print names are not read",
 		How:      "`TestFiles_MountPoint`, `Volume/a volume's life`",
 	},
 	{

@@ -256,22 +256,24 @@ func describe() (answer.Machine, error) {
 
 func (m *Machine) site(about answer.Machine) *verify.Site {
 	site := &verify.Site{
-		About:      about,
-		Machine:    journaled{m.calls.Machine(), m.journal},
-		Root:       m.path("files"),
-		TempDir:    m.path("temporary"),
-		NewDisk:    m.newDisk,
-		WriteFile:  writeFile,
-		ReadFile:   readFile,
-		Junction:   localtest.Junction,
-		Swap:       swap,
-		Hold:       hold,
-		Raw:        rawAnswers,
-		Content:    content,
-		Probes:     probes,
-		Share:      m.config.Share,
-		Portal:     m.config.Portal,
-		FileBacked: len(m.config.Disks) == 0,
+		About:            about,
+		Machine:          journaled{m.calls.Machine(), m.journal},
+		Root:             m.path("files"),
+		TempDir:          m.path("temporary"),
+		NewDisk:          m.newDisk,
+		WriteFile:        writeFile,
+		ReadFile:         readFile,
+		Junction:         localtest.Junction,
+		Swap:             swap,
+		TurnIntoJunction: localtest.TurnIntoJunction,
+		MountFolder:      mountFolder,
+		Hold:             hold,
+		Raw:              rawAnswers,
+		Content:          content,
+		Probes:           probes,
+		Share:            m.config.Share,
+		Portal:           m.config.Portal,
+		FileBacked:       len(m.config.Disks) == 0,
 	}
 	files, pipes := verify.Suite{Name: "local"}, verify.Suite{Name: "pipe"}
 	for _, c := range localtest.Cases {
@@ -317,6 +319,19 @@ func swap(path, target string) error {
 		return winapi.Error(err)
 	}
 	return localtest.Junction(path, target)
+}
+
+// mountFolder lets Windows make a mounted folder.
+func mountFolder(path string, id win.VolumeID) error {
+	folder, err := windows.UTF16PtrFromString(path + `\`)
+	if err != nil {
+		return err
+	}
+	volume, err := windows.UTF16PtrFromString(string(id))
+	if err != nil {
+		return err
+	}
+	return winapi.Error(windows.SetVolumeMountPoint(folder, volume))
 }
 
 // hold opens a file without sharing it.

@@ -29,6 +29,7 @@ func TestFiles_ListItself(t *testing.T)         { run(t, "Files_ListItself") }
 func TestFiles_Crowd(t *testing.T)              { run(t, "Files_Crowd") }
 func TestFiles_Swap(t *testing.T)               { run(t, "Files_Swap") }
 func TestFiles_SwapJunction(t *testing.T)       { run(t, "Files_SwapJunction") }
+func TestFiles_TurnedIntoJunction(t *testing.T) { run(t, "Files_TurnedIntoJunction") }
 func TestFiles_Junction(t *testing.T)           { run(t, "Files_Junction") }
 func TestFiles_DirectoryLink(t *testing.T)      { run(t, "Files_DirectoryLink") }
 func TestFiles_MountPoint(t *testing.T)         { run(t, "Files_MountPoint") }

@@ -164,7 +164,9 @@ func SymlinkTo(target string) win.ReparsePoint {
 	return link
 }
 
-// MountedFolder returns the mount point that SetVolumeMountPointW makes. Its print name is empty.
+// MountedFolder returns the mount point of a volume. Its print name, which nothing here reads, is empty. That
+// of SetVolumeMountPointW may equal the substitute name: so Wine's dlls/kernel32/tests/volume.c expects, in a
+// test that needs an administrator. Q-mount-handle of csi-proxy-verify tells.
 func MountedFolder(id win.VolumeID) win.ReparsePoint {
 	return win.ReparsePoint{Tag: win.TagMountPoint, Substitute: kernelPrefix + strings.TrimPrefix(string(id), win32Prefix)}
 }

@@ -19,6 +19,7 @@ var Cases = []Case{
 	{"Files_Crowd", filesCrowd},
 	{"Files_Swap", filesSwap},
 	{"Files_SwapJunction", filesSwapJunction},
+	{"Files_TurnedIntoJunction", filesTurnedIntoJunction},
 	{"Files_Junction", filesJunction},
 	{"Files_DirectoryLink", filesDirectoryLink},
 	{"Files_MountPoint", filesMountPoint},
