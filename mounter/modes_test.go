@@ -231,6 +231,15 @@ var cases = map[string]struct {
 		k.must(readErr)
 		return content, err
 	}, want: want{failure.InUse, staging}},
+	"unstage a pod's path": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		k.must(k.Publish(k.ctx, staging, target))
+		k.must(k.node.WriteFile(staging+`\file`, "data"))
+		err := k.Unstage(k.ctx, mounter.UnstageRequest{Path: target, Offline: true})
+		content, readErr := k.node.ReadFile(target + `\file`)
+		k.must(readErr)
+		return content, err
+	}, want: want{failure.InUse, target}},
 	"publish": {run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.Publish(k.ctx, staging, target))

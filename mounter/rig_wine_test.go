@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 )
 
@@ -89,15 +90,19 @@ func TestRig_BeforeRestart(t *testing.T) {
 			t.Errorf("%s is not mounted: %v, %v", path, notMounted, err)
 		}
 	}
-	if err := m.Unstage(ctx, mounter.UnstageRequest{Path: target}); err == nil {
-		wantFile(t, "data", staging, "file")
+	// A driver that takes the pod's path for the staging path is refused, and the pod keeps its volume.
+	if err := m.Unstage(ctx, mounter.UnstageRequest{Path: target}); failure.ClassOf(err) != failure.InUse {
+		t.Errorf("unstage the pod's path: %v, want %v", err, failure.InUse)
 	}
+	wantFile(t, "data", target, "file")
 }
 
-// TestRig_AfterRestart finds the volume where it was, takes it away, and mounts it at another path.
+// TestRig_AfterRestart finds the volume where it was, also at the pod's path and before any call. It takes the
+// volume away, and mounts it at another path.
 func TestRig_AfterRestart(t *testing.T) {
-	ctx, m := newRigKit(t)
 	wantFile(t, "data", staging, "file")
+	wantFile(t, "data", target, "file")
+	ctx, m := newRigKit(t)
 	twice(t, "stage", func() error {
 		_, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Disk: number(rigDisk)})
 		return err

@@ -197,10 +197,13 @@ func startVerify(t *testing.T, p *prefix.Prefix, args []string) *prefix.Process 
 	if err != nil {
 		t.Fatal(err)
 	}
-	for !strings.Contains(process.Output(), "Q-case") {
+	const limit = 5 * time.Minute // first it removes what is left of the run before
+	for deadline := time.After(limit); !strings.Contains(process.Output(), "Q-case"); {
 		select {
 		case <-process.Done():
 			t.Fatalf("it has ended: %v", process.Wait())
+		case <-deadline:
+			t.Fatalf("it does not ask about files within %s:\n%s", limit, process.Output())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
