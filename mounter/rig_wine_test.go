@@ -97,12 +97,12 @@ func TestRig_BeforeRestart(t *testing.T) {
 	wantFile(t, "data", target, "file")
 }
 
-// TestRig_AfterRestart finds the volume where it was, also at the pod's path and before any call. It takes the
-// volume away, and mounts it at another path.
+// TestRig_AfterRestart finds the volume where it was, at the pod's path, too. It takes the volume away, and mounts
+// it at another path.
 func TestRig_AfterRestart(t *testing.T) {
+	ctx, m := newRigKit(t)
 	wantFile(t, "data", staging, "file")
 	wantFile(t, "data", target, "file")
-	ctx, m := newRigKit(t)
 	twice(t, "stage", func() error {
 		_, err := m.Stage(ctx, mounter.StageRequest{Path: staging, Disk: number(rigDisk)})
 		return err
