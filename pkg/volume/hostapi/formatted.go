@@ -43,7 +43,14 @@ func (h host) content(ctx context.Context, op string, id win.VolumeID) (content,
 	case err != nil:
 		return isEmpty, err
 	case fileSystem.Name == "":
-		return isEmpty, h.refuseForeign(ctx, op, id)
+		foreign := h.refuseForeign(ctx, op, id)
+		if winerr.KindOf(foreign) != winerr.InUse {
+			return isEmpty, foreign
+		}
+		// A format by another call may have ended in between; Windows recognises its file system now.
+		if fileSystem, err = h.fileSystem(ctx, op, id); err != nil || fileSystem.Name == "" {
+			return isEmpty, foreign
+		}
 	}
 	switch unfinished, err := h.unfinished(ctx, op, id, fileSystem); {
 	case err != nil:

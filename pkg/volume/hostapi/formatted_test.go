@@ -154,6 +154,16 @@ func TestIsVolumeFormatted_UnrecognisedButNotEmpty(t *testing.T) {
 	}
 }
 
+// TestIsVolumeFormatted_FormattedMeanwhile lets a format end, whose caller may have left, between the two looks at
+// the volume.
+func TestIsVolumeFormatted_FormattedMeanwhile(t *testing.T) {
+	node := nodeWith(t, unformatted())
+	inject(t, node, winsim.Fault{Call: "ReadDevice", Times: 1, Do: func(n *winsim.Node) {
+		must(t, n.Format(t.Context(), win.VolumeID(id), win.FormatOptions{}))
+	}})
+	wantFormatted(t, volumeapi.NewOn(node), id, true)
+}
+
 func TestIsVolumeFormatted_Unreadable(t *testing.T) {
 	node := nodeWith(t, unformatted())
 	inject(t, node, winsim.Fault{Call: "ReadDevice", Error: uint32(winerr.CRC)})
