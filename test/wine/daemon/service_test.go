@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -162,22 +162,27 @@ func TestService_Crashes(t *testing.T) {
 	s.wantStopped(process)
 }
 
-// freeAddress is one on which nothing listens. The ports of Wine are those of the machine, with all that runs there.
-func freeAddress(t *testing.T) string {
+// metricsAddress is the address that the daemon got when it asked for any: the ports of Wine are those of the
+// machine, with all that runs there. It waits for the line of the log.
+func metricsAddress(t *testing.T, log string) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
+	eventually(t, "the log tells the address of the metrics", func() bool {
+		text, _ := os.ReadFile(log) // it may come later
+		found := servingMetrics.FindSubmatch(text)
+		if found != nil {
+			address = string(found[1])
+		}
+		return found != nil
+	})
+	return address
 }
+
+var servingMetrics = regexp.MustCompile(`"Serving metrics" address="(.+?)"`)
 
 // TestService_Watched: a service with other flags, as those who watch over it see it.
 func TestService_Watched(t *testing.T) {
 	const group = fsv1.GroupName
-	address := freeAddress(t)
-	s, log := installDaemon(t, "-metrics-bind-address="+address, "-api-groups="+group+"/v1", "-stop-timeout=5s")
+	s, log := installDaemon(t, "-metrics-bind-address=127.0.0.1:0", "-api-groups="+group+"/v1", "-stop-timeout=5s")
 	process := s.start()
 	for _, e := range grpcapi.Endpoints() {
 		if e.Group == group && e.Version == "v1" {
@@ -188,6 +193,7 @@ func TestService_Watched(t *testing.T) {
 		}
 	}
 	wantWork(t, connect(t), `\watched`)
+	address := metricsAddress(t, log)
 	for path, want := range map[string]string{
 		"/healthz": "ok",
 		"/readyz":  "ok",
