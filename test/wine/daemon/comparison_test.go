@@ -94,9 +94,9 @@ func TestComparison(t *testing.T) {
 	if err := os.MkdirAll(pods, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	launch(t, os.Args[0], echoRole)
+	echoes := launch(t, os.Args[0], echoRole)
 	for _, path := range []string{echoPipe, rawPipe} {
-		awaitPath(path)
+		echoes.awaitPath(path)
 	}
 	c := &calm{until: time.Now().Add(patience)}
 	servers := []*server{{name: "ours", path: *program, calm: c}, {name: "original", path: *original, calm: c}}
@@ -144,7 +144,7 @@ func nothing(t *testing.T) *server {
 func (s *server) begin(t *testing.T) *process {
 	t.Helper()
 	p := launch(t, s.path)
-	awaitPipe(fsv1.GroupName, fsv1.Version)
+	p.awaitPipe(fsv1.GroupName, fsv1.Version)
 	return p
 }
 
@@ -253,7 +253,7 @@ func (s *server) measureCalls(t *testing.T) {
 		_, err := c.Rmdir(ctx, &filesystemv1.RmdirRequest{Path: directory})
 		return err
 	}).perSecond)
-	awaitPipe(diskclient.GroupName, diskclient.Version)
+	p.awaitPipe(diskclient.GroupName, diskclient.Version)
 	disks, err := diskclient.New(t.Context(), client.WithWait())
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)

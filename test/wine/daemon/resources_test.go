@@ -155,15 +155,27 @@ func TestResources_Cycles(t *testing.T) {
 
 // awaitPipe is quicker than the clients' waiting. It takes what would be the first connection,
 // see wantAllServing.
-func awaitPipe(group string, version apiversion.Version) { awaitPath(client.PipePath(group, version)) }
+func (p *process) awaitPipe(group string, version apiversion.Version) {
+	p.t.Helper()
+	p.awaitPath(client.PipePath(group, version))
+}
 
-func awaitPath(path string) {
-	for {
-		if conn, err := winio.DialPipe(path, nil); err == nil {
+// awaitPath waits until the process has a pipe.
+func (p *process) awaitPath(path string) {
+	p.t.Helper()
+	for deadline := time.After(timeLimit); ; {
+		conn, err := winio.DialPipe(path, nil)
+		if err == nil {
 			conn.Close()
 			return
 		}
-		time.Sleep(time.Millisecond)
+		select {
+		case <-p.done:
+			p.t.Fatalf("it has ended without %s:\n%s", path, p.output())
+		case <-deadline:
+			p.t.Fatalf("it has no %s: %v\n%s", path, err, p.output())
+		case <-time.After(time.Millisecond):
+		}
 	}
 }
 
@@ -180,7 +192,7 @@ func TestResources_Budgets(t *testing.T) {
 		wantPipesFree(t)
 		began := time.Now()
 		p := launch(t, *program)
-		awaitPipe(fsv1.GroupName, fsv1.Version)
+		p.awaitPipe(fsv1.GroupName, fsv1.Version)
 		if err := ask(t.Context(), connect(t), patiently); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +205,7 @@ func TestResources_Budgets(t *testing.T) {
 	daemon := launch(t, *program)
 	endpoints := grpcapi.Endpoints()
 	last := endpoints[len(endpoints)-1]
-	awaitPipe(last.Group, version(t, last)) // the others listen already
+	daemon.awaitPipe(last.Group, version(t, last)) // the others listen already
 	figure(t, "memory when idle: %.1f MB (budget 28)", float64(daemon.resident())*1024/1e6)
 	for _, n := range []int{1, 8, 64} {
 		began := time.Now()
