@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,19 +22,28 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/test/attack"
 )
 
-// attackRole is an argument that makes the test binary an attacker. The number of the attack follows.
+// attackRole is an argument that makes the test binary an attacker. The number of the attack follows, and the file
+// that ends it.
 const attackRole = "-play-attack"
 
-// attackTime is how long an attack lasts.
-const attackTime = 10 * time.Second
+// An attack lasts this long, and longer if so many new clients have not been served yet.
+const (
+	attackTime = 10 * time.Second
+	newClients = 3
+)
 
-func playAttack(number string) {
+func playAttack(number, end string) {
 	n, err := strconv.Atoi(number)
 	if err != nil {
 		panic(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), attackTime)
-	defer cancel()
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer cancel()
+		for _, err := os.Stat(end); err != nil; _, err = os.Stat(end) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
 	path := client.PipePath("filesystem", apiversion.NewVersionOrPanic("v1"))
 	fmt.Println(attack.Attacks[n].Run(ctx, func(ctx context.Context) (net.Conn, error) { return winio.DialPipeContext(ctx, path) })) //nolint:forbidigo // for the test that has started it
 }
@@ -41,13 +51,14 @@ func playAttack(number string) {
 // hit is what an attack did.
 type hit struct {
 	count        string
-	before, most int // memory in KiB
-	calls        int // of others
+	before, most int           // memory in KiB
+	calls        int           // of others
+	waited       time.Duration // the longest that a new client did
 	errors       []error
 }
 
 // attacked lets an attack loose on a program. Meanwhile other clients make calls: one that was there
-// before, and new ones.
+// before, and new ones. The attack goes on until all have their answers, or have waited too long.
 func attacked(t *testing.T, number int, begin func() *process) (h hit) {
 	t.Helper()
 	executable, err := os.Executable()
@@ -61,22 +72,29 @@ func attacked(t *testing.T, number int, begin func() *process) (h hit) {
 		t.Fatal(err)
 	}
 	h.before = daemon.resident()
-	attacker := launch(t, executable, attackRole, strconv.Itoa(number))
-	for attacking := true; attacking; h.calls++ {
-		select {
-		case <-attacker.done:
-			attacking = false
-		default:
-		}
+	end := filepath.Join(t.TempDir(), "end")
+	attacker := launch(t, executable, attackRole, strconv.Itoa(number), end)
+	began := time.Now()
+	for served := 0; attacker.isRunning() && (time.Since(began) < attackTime || served < newClients && len(h.errors) == 0); h.calls++ {
 		if h.calls%50 == 0 {
 			h.most = max(h.most, daemon.resident())
+			asked := time.Now()
 			if err := askNew(t.Context()); err != nil {
 				h.errors = append(h.errors, fmt.Errorf("a new client: %w", err))
+			} else {
+				served++
 			}
+			h.waited = max(h.waited, time.Since(asked))
 		}
 		if err := ask(t.Context(), c); err != nil {
 			h.errors = append(h.errors, fmt.Errorf("another client: %w", err))
 		}
+	}
+	if !attacker.isRunning() {
+		t.Fatalf("the attacker has ended by itself:\n%s", attacker.output())
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	_, output := attacker.exit()
 	h.count = strings.TrimSpace(output)
@@ -86,7 +104,7 @@ func attacked(t *testing.T, number int, begin func() *process) (h hit) {
 
 // askNew makes a call on a connection of its own, which it has to get while the attack goes on.
 func askNew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, attackTime/2)
+	ctx, cancel := context.WithTimeout(ctx, timeLimit)
 	defer cancel()
 	c, err := fsv1.New(ctx, client.WithWait())
 	if err != nil {
@@ -103,7 +121,8 @@ func TestAttack(t *testing.T) {
 	for i, a := range attack.Attacks[:3] {
 		t.Run(a.Name, func(t *testing.T) {
 			h := attacked(t, i, func() *process { return start(t) })
-			figure(t, "%s: %s times; %d calls of others; memory %d, then %d MB", a.Name, h.count, h.calls, h.before>>10, h.most>>10)
+			figure(t, "%s: %s times; %d calls of others; a new client waited %d ms at most; memory %d, then %d MB",
+				a.Name, h.count, h.calls, h.waited.Milliseconds(), h.before>>10, h.most>>10)
 			for _, err := range h.errors {
 				t.Error(err)
 			}

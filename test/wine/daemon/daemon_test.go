@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	case slices.Contains(os.Args, victimRole):
 		playVictim(os.Args[len(os.Args)-1])
 	case slices.Contains(os.Args, attackRole):
-		playAttack(os.Args[len(os.Args)-1])
+		playAttack(os.Args[len(os.Args)-2], os.Args[len(os.Args)-1])
 	case slices.Contains(os.Args, swapRole):
 		playSwapper(os.Args[len(os.Args)-1])
 	case slices.Contains(os.Args, serviceRole):
@@ -93,6 +93,15 @@ func (p *process) pid() uint32 { return uint32(p.cmd.Process.Pid) }
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.done
+}
+
+func (p *process) isRunning() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
 }
 
 // exit waits for the end of the program.

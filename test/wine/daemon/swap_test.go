@@ -179,12 +179,3 @@ func attackedCalls(api files, dir string) map[string]func(context.Context) error
 		},
 	}
 }
-
-func (p *process) isRunning() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
