@@ -195,7 +195,12 @@ func (r *run) volumeNode(t trial.T, sectorSize uint32) hosttest.VolumeNode {
 	t.Helper()
 	ctx := t.Context()
 	empty, other := r.caseDisk(t, sectorSize), r.caseDisk(t, sectorSize)
+	var lacks []string
+	if r.NoLinks != "" {
+		lacks = append(lacks, "mounted folders")
+	}
 	return hosttest.VolumeNode{
+		Lacks:       lacks,
 		API:         r.volumes,
 		Disks:       r.disks,
 		Root:        r.caseDir(t),

@@ -37,7 +37,7 @@ import (
 // testCase is one test of a group.
 type testCase[Node any] struct {
 	name string
-	uses []string // methods that not every version has
+	uses []string // methods and things that not every version or node has
 	run  func(Node)
 }
 
@@ -61,7 +61,7 @@ func published[Inner, Node any](cases []testCase[Inner], wrap func(runner, Node)
 			n, lacks := wrap(runner{t}, newNode(t))
 			for _, method := range c.uses {
 				if slices.Contains(lacks, method) {
-					t.Skipf("this version of the API has no %s", method)
+					t.Skipf("this version of the API, or this node, has no %s", method)
 				}
 			}
 			c.run(n)

@@ -44,8 +44,8 @@ type VolumeNode struct {
 	// Content returns a fingerprint of a volume's content.
 	Content func(volumeID string) (string, error)
 
-	// Lacks names methods that this version of the API does not have, and "partitions" if it
-	// cannot list the volumes of one partition.
+	// Lacks names methods that this version of the API does not have, "partitions" if it cannot
+	// list the volumes of one partition, and "mounted folders" if the node has none.
 	Lacks []string
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 var volumeCases = []testCase[*volumeNode]{
-	{name: "a volume's life", run: func(n *volumeNode) {
+	{name: "a volume's life", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		id := n.newVolume(n.Empty[0])
 		n.wantFormatted(id, false)
 		twice(n.t, "FormatVolume", func() error { return n.format(id) })
@@ -25,7 +25,7 @@ var volumeCases = []testCase[*volumeNode]{
 		n.must(n.mount(id, stage))
 		n.wantContent(stage+`\file`, "volume data")
 	}},
-	{name: "ids are taken in any spelling", run: func(n *volumeNode) {
+	{name: "ids are taken in any spelling", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		id := n.newFormatted(n.Empty[0])
 		const prefix = `\\?\Volume`
 		if rest, ok := strings.CutPrefix(id, prefix); !ok || rest != strings.ToLower(rest) || !strings.HasSuffix(rest, `}\`) {
@@ -68,7 +68,7 @@ var volumeCases = []testCase[*volumeNode]{
 			}
 		}
 	}},
-	{name: "FormatVolume keeps a file system and what is in it", run: func(n *volumeNode) {
+	{name: "FormatVolume keeps a file system and what is in it", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		id := n.newFormatted(n.Empty[0])
 		n.must(n.mount(id, n.path("mount")))
 		n.must(n.WriteFile(n.path("mount", "precious"), "data"))
@@ -98,7 +98,7 @@ var volumeCases = []testCase[*volumeNode]{
 			}
 		})
 	}},
-	{name: "concurrent calls on one volume all succeed", run: func(n *volumeNode) {
+	{name: "concurrent calls on one volume all succeed", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		id := n.newVolume(n.Empty[0])
 		for what, call := range map[string]func() error{
 			"FormatVolume": func() error { return n.format(id) },
@@ -109,7 +109,7 @@ var volumeCases = []testCase[*volumeNode]{
 		}
 		n.wantMounted(n.path("mount"), id)
 	}},
-	{name: "MountVolume never replaces what is there", run: func(n *volumeNode) {
+	{name: "MountVolume never replaces what is there", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		id, other := n.newFormatted(n.Empty[0]), n.newFormatted(n.Empty[1])
 		n.must(n.mount(other, n.path("mount")))
 		n.must(n.WriteFile(n.path("full", "file"), "data"))
@@ -125,7 +125,7 @@ var volumeCases = []testCase[*volumeNode]{
 		n.wantContent(n.path("link", "file"), "data")
 		n.wantContent(n.path("file"), "data")
 	}},
-	{name: "MountVolume needs a formatted volume, and makes parents", run: func(n *volumeNode) {
+	{name: "MountVolume needs a formatted volume, and makes parents", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		id := n.newVolume(n.Empty[0])
 		wantError(n.t, "without a file system", n.mount(id, n.path("mount")), ErrConflict)
 		n.must(n.format(id))
@@ -134,7 +134,7 @@ var volumeCases = []testCase[*volumeNode]{
 		twice(n.t, "MountVolume below missing folders", func() error { return n.mount(id, n.path("no", "such", "folder")) })
 		n.wantMounted(n.path("no", "such", "folder"), id)
 	}},
-	{name: "UnmountVolume of what is not mounted", run: func(n *volumeNode) {
+	{name: "UnmountVolume of what is not mounted", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		id, other := n.newFormatted(n.Empty[0]), n.newFormatted(n.Empty[1])
 		n.must(n.WriteFile(n.path("full", "file"), "data"))
 		n.must(n.mount(other, n.path("mount")))
@@ -148,7 +148,7 @@ var volumeCases = []testCase[*volumeNode]{
 		n.wantMounted(n.path("link"), other)
 		n.wantContent(n.path("full", "file"), "data")
 	}},
-	{name: "UnmountVolume of a volume that is gone", run: func(n *volumeNode) {
+	{name: "UnmountVolume of a volume that is gone", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		n.need("way to detach a disk", n.Detach != nil)
 		id := n.newFormatted(n.Empty[0])
 		n.must(n.mount(id, n.path("mount")))
@@ -158,7 +158,7 @@ var volumeCases = []testCase[*volumeNode]{
 		other := n.newFormatted(n.Empty[1])
 		n.must(n.mount(other, n.path("mount")))
 	}},
-	{name: "GetVolumeIDFromTargetPath follows links", uses: []string{"GetVolumeIDFromTargetPath"}, run: func(n *volumeNode) {
+	{name: "GetVolumeIDFromTargetPath follows links", uses: []string{"mounted folders", "GetVolumeIDFromTargetPath"}, run: func(n *volumeNode) {
 		id := n.newFormatted(n.Empty[0])
 		n.must(n.mount(id, n.path("mount")))
 		n.must(n.Symlink(n.path("publish"), n.path("mount")))
@@ -167,7 +167,7 @@ var volumeCases = []testCase[*volumeNode]{
 			n.wantMounted(n.path(name), id)
 		}
 	}},
-	{name: "GetVolumeIDFromTargetPath says where nothing is mounted", uses: []string{"GetVolumeIDFromTargetPath"}, run: func(n *volumeNode) {
+	{name: "GetVolumeIDFromTargetPath says where nothing is mounted", uses: []string{"mounted folders", "GetVolumeIDFromTargetPath"}, run: func(n *volumeNode) {
 		n.must(n.WriteFile(n.path("folder", "file"), "data"))
 		n.must(n.Symlink(n.path("link"), n.path("folder")))
 		n.must(n.Symlink(n.path("dangling"), n.path("nothing")))
@@ -180,7 +180,7 @@ var volumeCases = []testCase[*volumeNode]{
 			}
 		}
 	}},
-	{name: "GetClosestVolumeIDFromTargetPath", uses: []string{"GetClosestVolumeIDFromTargetPath"}, run: func(n *volumeNode) {
+	{name: "GetClosestVolumeIDFromTargetPath", uses: []string{"mounted folders", "GetClosestVolumeIDFromTargetPath"}, run: func(n *volumeNode) {
 		id := n.newFormatted(n.Empty[0])
 		n.must(n.mount(id, n.path("mount")))
 		n.must(n.WriteFile(n.path("mount", "dir", "file"), "data"))
@@ -203,7 +203,7 @@ var volumeCases = []testCase[*volumeNode]{
 			}
 		}
 	}},
-	{name: "ResizeVolume grows and never shrinks", run: func(n *volumeNode) {
+	{name: "ResizeVolume grows and never shrinks", uses: []string{"mounted folders"}, run: func(n *volumeNode) {
 		n.need("way to make a disk larger", n.Grow != nil)
 		id := n.newFormatted(n.Empty[0])
 		n.must(n.mount(id, n.path("mount")))

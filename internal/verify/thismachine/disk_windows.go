@@ -361,6 +361,9 @@ func (m *Machine) namedDisk(ctx context.Context, sectorSize uint32) (verify.Disk
 		if geometry.BytesPerSector != sectorSize {
 			continue
 		}
+		if slices.Contains(m.used, number) {
+			m.endRecording()
+		}
 		if err := m.journal.Add(journal.Entry{Kind: journal.Table, Name: strconv.FormatUint(uint64(number), 10)}); err != nil {
 			return nil, err
 		}
@@ -368,6 +371,14 @@ func (m *Machine) namedDisk(ctx context.Context, sectorSize uint32) (verify.Disk
 		return &namedDisk{m, number, geometry.Size}, nil
 	}
 	return nil, verify.Cannotf("no empty disk with %d-byte sectors is left; name more with -disks", sectorSize)
+}
+
+// endRecording ends the recording because a disk was wiped, which is no call that a replay could make: it would
+// show all that follows as differences.
+func (m *Machine) endRecording() {
+	if err := m.Keep(); err != nil {
+		m.say("The recording is incomplete: " + err.Error())
+	}
 }
 
 var errNamed = verify.Cannotf("only virtual disks can be detached, grown and copied")
@@ -393,7 +404,7 @@ func (d *namedDisk) Remove(ctx context.Context) error {
 	}
 	d.machine.mu.Lock()
 	defer d.machine.mu.Unlock()
-	d.machine.pool = append(d.machine.pool, d.number)
+	d.machine.pool, d.machine.used = append(d.machine.pool, d.number), append(d.machine.used, d.number)
 	return nil
 }
 

@@ -40,11 +40,14 @@ type Machine struct {
 	config  Config
 	folder  string // of this run
 	journal *journal.Journal
-	calls   *record.File
 	say     func(string)
 
+	recording sync.Mutex   // a question that hangs goes on beside the others
+	calls     *record.File // nil after its end
+
 	mu     sync.Mutex
-	pool   []uint32 // disks that the operator has named and that are still empty
+	pool   []uint32 // disks that the operator has named and that are empty
+	used   []uint32 // those of them that were used and wiped
 	number int      // of the virtual disks made so far
 }
 
@@ -162,6 +165,8 @@ func (m *Machine) KeepZip(name string) error {
 
 // Keep ends the recording, so that it can be read.
 func (m *Machine) Keep() error {
+	m.recording.Lock()
+	defer m.recording.Unlock()
 	if m.calls == nil {
 		return nil
 	}
