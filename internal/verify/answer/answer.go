@@ -180,8 +180,11 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s, %s: %s, not %s", d.ID, d.Fact, d.Got, d.Want)
 }
 
-// Compare returns the facts that both machines have, and not alike. A machine that cannot do
-// something has fewer facts, which is not a difference.
+// nothing is the value of a fact that a machine does not have.
+const nothing = "nothing"
+
+// Compare returns the facts that machines see differently. If both have answered a question, one that only one
+// of them has is such a fact: probes name facts by what happened. A question that failed has fewer facts.
 func Compare(got, want Document) []Difference {
 	var differences []Difference
 	for _, a := range got.Answers {
@@ -189,15 +192,44 @@ func Compare(got, want Document) []Difference {
 		if !ok || a.Status == NotAsked || b.Status == NotAsked {
 			continue
 		}
-		for _, fact := range a.Facts {
-			i := slices.IndexFunc(b.Facts, func(other Fact) bool { return other.Name == fact.Name })
-			if i >= 0 && b.Facts[i].Value != fact.Value {
-				differences = append(differences, Difference{a.ID, fact.Name, fact.Value, b.Facts[i].Value})
+		complete := a.Status == Answered && b.Status == Answered
+		for _, name := range names(a.Facts, b.Facts) {
+			x, y := values(a.Facts, name), values(b.Facts, name)
+			if slices.Equal(x, y) || !complete && (x == nil || y == nil) {
+				continue
 			}
+			differences = append(differences, Difference{a.ID, name, joined(x), joined(y)})
 		}
 		if a.Status == Failed {
 			differences = append(differences, Difference{a.ID, "asking", "failed: " + a.Reason, "an answer"})
 		}
 	}
 	return differences
+}
+
+// names returns the names of facts, each once.
+func names(lists ...[]Fact) (names []string) {
+	for _, fact := range slices.Concat(lists...) {
+		if !slices.Contains(names, fact.Name) {
+			names = append(names, fact.Name)
+		}
+	}
+	return names
+}
+
+// values returns the values of the facts with a name: a directory has many entries.
+func values(facts []Fact, name string) (values []string) {
+	for _, fact := range facts {
+		if fact.Name == name {
+			values = append(values, fact.Value)
+		}
+	}
+	return values
+}
+
+func joined(values []string) string {
+	if values == nil {
+		return nothing
+	}
+	return strings.Join(values, ", ")
 }

@@ -2,6 +2,7 @@ package answer_test
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,12 +38,31 @@ func TestCompare(t *testing.T) {
 		t.Errorf("equal documents differ, besides the question that failed: %v", differences)
 	}
 	got.Answers[1].Status = answer.NotAsked
-	got.Answers[0].Facts = []answer.Fact{{"another case", "it does not exist (Windows error 2)"}, {"something else", "x"}}
-	want.Answers[0].Measured = nil
-	differences := answer.Compare(got, want)
-	const text = "Q-case, another case: it does not exist (Windows error 2), not ok"
-	if len(differences) != 1 || differences[0].String() != text {
-		t.Errorf("the differences are %v, want %q", differences, text)
+	for name, test := range map[string]struct {
+		got, want []answer.Fact
+		status    answer.Status // of got
+		differ    []string
+	}{
+		"equal":               {[]answer.Fact{{"a", "x"}}, []answer.Fact{{"a", "x"}}, answer.Answered, nil},
+		"equal, many":         {[]answer.Fact{{"entry", "x"}, {"entry", "y"}}, []answer.Fact{{"entry", "x"}, {"entry", "y"}}, answer.Answered, nil},
+		"another value":       {[]answer.Fact{{"a", "it does not exist (Windows error 2)"}}, []answer.Fact{{"a", "ok"}}, answer.Answered, []string{"Q-case, a: it does not exist (Windows error 2), not ok"}},
+		"another outcome":     {[]answer.Fact{{"swap", "no"}}, []answer.Fact{{"after the swap", "ok"}}, answer.Answered, []string{"Q-case, swap: no, not nothing", "Q-case, after the swap: nothing, not ok"}},
+		"one entry more":      {[]answer.Fact{{"entry", "x"}, {"entry", "y"}}, []answer.Fact{{"entry", "x"}}, answer.Answered, []string{"Q-case, entry: x, y, not x"}},
+		"one entry less":      {[]answer.Fact{{"entry", "x"}}, []answer.Fact{{"entry", "x"}, {"entry", "y"}}, answer.Answered, []string{"Q-case, entry: x, not x, y"}},
+		"an empty value":      {[]answer.Fact{{"label", ""}}, nil, answer.Answered, []string{"Q-case, label: , not nothing"}},
+		"failed on the way":   {[]answer.Fact{{"a", "x"}}, []answer.Fact{{"a", "x"}, {"b", "y"}}, answer.Failed, []string{"Q-case, asking: failed: , not an answer"}},
+		"failed, and differs": {[]answer.Fact{{"a", "z"}}, []answer.Fact{{"a", "x"}, {"b", "y"}}, answer.Failed, []string{"Q-case, a: z, not x", "Q-case, asking: failed: , not an answer"}},
+		"not asked":           {[]answer.Fact{{"a", "z"}}, []answer.Fact{{"a", "x"}}, answer.NotAsked, nil},
+	} {
+		got.Answers[0].Facts, got.Answers[0].Status, got.Answers[0].Measured = test.got, test.status, nil
+		want.Answers[0].Facts = test.want
+		var differ []string
+		for _, d := range answer.Compare(got, want) {
+			differ = append(differ, d.String())
+		}
+		if !slices.Equal(differ, test.differ) {
+			t.Errorf("%s: the differences are %q, want %q", name, differ, test.differ)
+		}
 	}
 }
 
