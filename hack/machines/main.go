@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
@@ -40,6 +41,10 @@ func main() {
 
 func run(ctx context.Context, w io.Writer, root, zipFile string, o machines.Options) error {
 	dir := filepath.Join(root, machines.Directory)
+	before, err := machines.Load(ctx, dir)
+	if err != nil {
+		return err
+	}
 	name, leftOut, err := machines.Add(dir, zipFile, o)
 	if err != nil {
 		return err
@@ -56,6 +61,11 @@ func run(ctx context.Context, w io.Writer, root, zipFile string, o machines.Opti
 	list, err := machines.Load(ctx, dir)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(before, func(m machines.Machine) bool { return m.Name == name }) {
+		for _, d := range machines.New(before, list, name) {
+			fmt.Fprintln(w, "New:", printable.Text(d.String())) // a note may have been about something else
+		}
 	}
 	for _, problem := range machines.Check(list) {
 		fmt.Fprintln(w, "To do:", printable.Text(problem)) // it quotes the zip

@@ -21,9 +21,6 @@ type Recording struct {
 	Err    error // it cannot be replayed
 }
 
-// noteOfCall begins the key of a note about the answers of a call.
-const noteOfCall = "call "
-
 // replayAll makes the recorded calls of a machine on emulated nodes.
 func replayAll(ctx context.Context, dir string) (list []Recording) {
 	for _, file := range recordings {
@@ -71,8 +68,8 @@ func (m Machine) compared() (calls, differ int) {
 }
 
 // checkCalls returns a sentence for each recording that cannot be replayed, and for each call whose answers
-// differ without a note. It adds the keys of the notes that are needed to differs.
-func checkCalls(m Machine, differs map[string]bool) (problems []string) {
+// differ without a note. It adds to differ how many answers to each call do.
+func checkCalls(m Machine, differ map[string]int) (problems []string) {
 	for _, r := range m.Recordings {
 		if r.Err != nil {
 			problems = append(problems, fmt.Sprintf("test/machines/%s/%s cannot be replayed: %v", m.Name, r.File, r.Err))
@@ -80,12 +77,12 @@ func checkCalls(m Machine, differs map[string]bool) (problems []string) {
 	}
 	byMethod := m.differences()
 	for _, method := range slices.Sorted(maps.Keys(byMethod)) {
-		list, key := byMethod[method], noteOfCall+method
-		differs[key] = true
-		if m.Notes[key] == "" {
+		list, key := byMethod[method], callKey+method
+		differ[key] = len(list)
+		if m.explains(key) == nil {
 			problems = append(problems, fmt.Sprintf(
-				"%s differs from the emulator in %d answers to %s; the first is %s; change the emulator, or explain it as %q in test/machines/%s/%s; "+
-					"csi-proxy-sim replay shows them all", m.Name, len(list), method, list[0], key, m.Name, notesFile))
+				"%s differs from the emulator in %d answers to %s; the first is %s; change the emulator, or explain the call %q in test/machines/%s/%s; "+
+					"csi-proxy-sim replay shows them all", m.Name, len(list), method, list[0], method, m.Name, notesFile))
 		}
 	}
 	return problems
@@ -98,8 +95,8 @@ func callRows(list []Machine) string {
 		for method, differences := range m.differences() {
 			first := differences[0]
 			text := fmt.Sprintf("%d, the first: recorded %s, emulated %s", len(differences), brief(first.Recorded), brief(first.Emulated))
-			if note := m.Notes[noteOfCall+method]; note != "" {
-				text += ". " + note
+			if note := m.explains(callKey + method); note != nil {
+				text += ". " + note.Text
 			}
 			rows = append(rows, fmt.Sprintf("| %s | %s | %s |\n", cell(method), m.Name, cell(text)))
 		}

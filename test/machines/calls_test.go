@@ -28,20 +28,22 @@ func TestDifferences_Calls(t *testing.T) {
 		}
 	})
 	const differs = `planted differs from the emulator in 2 answers to FlushVolume; the first is call 1, FlushVolume {"id":"\\\\?\\Volume{0c51a9e0-0000-0000-0000-100000000000}\\"}: ` +
-		`code: recorded the device reported an I/O error (Windows error 1117), emulated success; change the emulator, or explain it as "call FlushVolume" in test/machines/planted/notes.json`
+		`code: recorded the device reported an I/O error (Windows error 1117), emulated success; change the emulator, or explain the call "FlushVolume" in test/machines/planted/notes.json`
 	for _, test := range []struct {
 		name    string
 		files   map[string]string
-		notes   map[string]string
-		problem string // a part of it; empty if there is none
+		notes   map[string]int // how many answers to a call a note explains
+		problem string         // a part of it; empty if there is none
 	}{
 		{"same", map[string]string{"calls.jsonl.gz": same}, nil, ""},
 		{"other", map[string]string{"calls.jsonl.gz": other}, nil, differs},
 		{"other before", map[string]string{"calls.jsonl.gz": same, "calls.1.jsonl.gz": other}, nil, differs},
-		{"explained", map[string]string{"calls.jsonl.gz": other}, map[string]string{"call FlushVolume": "planted"}, ""},
-		{"explained twice", map[string]string{"calls.jsonl.gz": other}, map[string]string{"call FlushVolume": "planted", "call DiskDevices": "not planted"}, "explains call DiskDevices, which does not differ"},
-		{"nothing to explain", map[string]string{"calls.jsonl.gz": same}, map[string]string{"call FlushVolume": "not planted"}, "explains call FlushVolume, which does not differ"},
-		{"no recording", nil, map[string]string{"call FlushVolume": "not planted"}, "explains call FlushVolume, which does not differ"},
+		{"explained", map[string]string{"calls.jsonl.gz": other}, map[string]int{"FlushVolume": 2}, ""},
+		{"one more", map[string]string{"calls.jsonl.gz": other}, map[string]int{"FlushVolume": 1}, "explains call FlushVolume, for 1 answers, and 2 differ"},
+		{"one less", map[string]string{"calls.jsonl.gz": other}, map[string]int{"FlushVolume": 3}, "explains call FlushVolume, for 3 answers, and 2 differ"},
+		{"explained twice", map[string]string{"calls.jsonl.gz": other}, map[string]int{"FlushVolume": 2, "DiskDevices": 1}, "explains call DiskDevices, which does not differ"},
+		{"nothing to explain", map[string]string{"calls.jsonl.gz": same}, map[string]int{"FlushVolume": 1}, "explains call FlushVolume, which does not differ"},
+		{"no recording", nil, map[string]int{"FlushVolume": 1}, "explains call FlushVolume, which does not differ"},
 		{"not a recording", map[string]string{"calls.jsonl.gz": "calls"}, nil, "test/machines/planted/calls.jsonl.gz cannot be replayed: replay "},
 		{"no calls", map[string]string{"calls.jsonl.gz": recordCalls(t, func(*winsim.Node, win.Machine) {})}, nil, "cannot be replayed: no call was compared"},
 	} {
@@ -57,7 +59,7 @@ func TestDifferences_Calls(t *testing.T) {
 				write(t, filepath.Join(dir, "planted", name), []byte(content))
 			}
 			if test.notes != nil {
-				notes, err := json.Marshal(test.notes)
+				notes, err := json.Marshal([]machines.Note{{Text: "planted", Calls: test.notes}})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,18 +1,17 @@
 // Package machines holds what machines answered to csi-proxy-verify, in a directory per machine:
 //
 //	answers.json    as csi-proxy-verify wrote it
-//	notes.json      why the machine and the emulator differ, by the IDs of questions, or as "call" and the
-//	                method of a recorded call
+//	notes.json      why the machine and the emulator differ, see [Note]
 //	calls.jsonl.gz  the recorded calls, if there are any; calls.1.jsonl.gz has those before them
 package machines
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +27,7 @@ import (
 type Machine struct {
 	Name    string
 	Answers answer.Document
-	Notes   map[string]string
+	Notes   []Note
 
 	Recordings []Recording
 }
@@ -84,7 +83,9 @@ func load(dir, name string) (Machine, error) {
 		return m, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(content, &m.Notes)
+		decoder := json.NewDecoder(bytes.NewReader(content))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(&m.Notes)
 	}
 	if err != nil {
 		return m, fmt.Errorf("%s: %w", path, err)
@@ -100,22 +101,36 @@ func Check(list []Machine) (problems []string) {
 		return []string{"there is no directory " + emulator}
 	}
 	for _, m := range list {
-		differs := map[string]bool{}
+		differ := map[string]int{} // how often, by what a note names
 		for _, d := range answer.Compare(m.Answers, list[i].Answers) {
-			differs[d.ID] = true
-			if m.Notes[d.ID] == "" {
+			key := keyOf(d)
+			differ[key] = 1
+			if m.explains(key) == nil {
 				problems = append(problems, fmt.Sprintf(
-					"%s differs from the emulator: %s; change the emulator, or explain it in test/machines/%s/%s", m.Name, d, m.Name, notesFile))
+					"%s differs from the emulator: %s; change the emulator, or explain the fact %q in test/machines/%s/%s", m.Name, d, key, m.Name, notesFile))
 			}
 		}
-		problems = append(problems, checkCalls(m, differs)...)
-		for _, id := range slices.Sorted(maps.Keys(m.Notes)) {
-			if !differs[id] {
-				problems = append(problems, fmt.Sprintf("test/machines/%s/%s explains %s, which does not differ from the emulator; remove it", m.Name, notesFile, id))
-			}
-		}
+		problems = append(problems, checkCalls(m, differ)...)
+		problems = append(problems, checkNotes(m, differ)...)
 	}
 	return problems
+}
+
+// New returns the facts in which a machine differs from the emulator, and did not before it was replaced, or not
+// so. A note may explain them already, which was written before them.
+func New(before, after []Machine, name string) (differences []answer.Difference) {
+	old := compare(before, name)
+	return slices.DeleteFunc(compare(after, name), func(d answer.Difference) bool { return slices.Contains(old, d) })
+}
+
+// compare compares a machine with the emulator.
+func compare(list []Machine, name string) []answer.Difference {
+	named := func(name string) int { return slices.IndexFunc(list, func(m Machine) bool { return m.Name == name }) }
+	i, j := named(name), named(emulator)
+	if i < 0 || j < 0 {
+		return nil
+	}
+	return answer.Compare(list[i].Answers, list[j].Answers)
 }
 
 // Table returns the table of machines, in Markdown. It says so if none of them is real.
@@ -150,11 +165,7 @@ func Table(list []Machine) string {
 
 // differing returns the questions that a machine answers otherwise than the emulator, each once.
 func differing(list []Machine, m Machine) (ids []string) {
-	i := slices.IndexFunc(list, func(m Machine) bool { return m.Name == emulator })
-	if i < 0 {
-		return nil
-	}
-	for _, d := range answer.Compare(m.Answers, list[i].Answers) {
+	for _, d := range compare(list, m.Name) {
 		ids = append(ids, d.ID)
 	}
 	slices.Sort(ids)
@@ -211,8 +222,8 @@ func rowsOf(list []Machine, id string) (rows []row) {
 		if len(a.Measured) > 0 {
 			text = strings.TrimSpace(text + " (" + answer.Texts(a.Measured) + ")")
 		}
-		if note := m.Notes[id]; note != "" {
-			text += ". " + note
+		if notes := m.notesOf(id); len(notes) > 0 {
+			text += ". " + strings.Join(notes, " ")
 		}
 		text = cell(text)
 		if i := slices.IndexFunc(rows, func(r row) bool { return r.text == text }); i >= 0 {

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,13 +101,44 @@ func TestDifferences_Planted(t *testing.T) {
 	if want := []string{"Q-msr", "Q-offline-guid", "Q-volume-arrival"}; !slices.Equal(slices.Compact(found), want) {
 		t.Errorf("the differences are %q, want %q: %q", found, want, check())
 	}
-	planted.Notes = map[string]string{"Q-msr": "planted", "Q-offline-guid": "planted", "Q-volume-arrival": "planted"}
-	if problems := check(); len(problems) > 0 {
-		t.Errorf("with notes: %q", problems)
+	var facts []string
+	for _, d := range answer.Compare(planted.Answers, list[0].Answers) {
+		facts = append(facts, d.ID+"/"+d.Fact)
 	}
-	planted.Notes["Q-case"] = "does not differ"
-	if problems := check(); len(problems) != 1 || !strings.Contains(problems[0], "explains Q-case") {
-		t.Errorf("with a note too many: %q", problems)
+	for name, test := range map[string]struct {
+		notes []machines.Note
+		want  []string // a part of each problem
+	}{
+		"explained":     {[]machines.Note{{Text: "planted", Facts: facts}}, nil},
+		"one is not":    {[]machines.Note{{Text: "planted", Facts: facts[1:]}}, []string{fmt.Sprintf("explain the fact %q in", facts[0])}},
+		"the question":  {[]machines.Note{{Text: "planted", Facts: append([]string{"Q-msr"}, facts...)}}, []string{"explains Q-msr, which does not differ"}},
+		"by nothing":    {[]machines.Note{{Text: " ", Facts: facts}}, []string{"has a note without a text"}},
+		"nothing":       {[]machines.Note{{Text: "planted", Facts: facts}, {Text: "planted"}}, []string{"or without what it explains"}},
+		"twice":         {[]machines.Note{{Text: "planted", Facts: facts}, {Text: "again", Facts: facts[:1]}}, []string{facts[0] + ", twice"}},
+		"one too many":  {[]machines.Note{{Text: "planted", Facts: append([]string{"Q-case/another case"}, facts...)}}, []string{"explains Q-case/another case, which does not differ"}},
+		"a call's note": {[]machines.Note{{Text: "planted", Facts: facts, Calls: map[string]int{"FlushVolume": 1}}}, []string{"explains call FlushVolume, which does not differ"}},
+	} {
+		planted.Notes = test.notes
+		problems := check()
+		if len(problems) != len(test.want) || len(problems) > 0 && !strings.Contains(problems[0], test.want[0]) {
+			t.Errorf("%s: the problems are %q, want %q", name, problems, test.want)
+		}
+	}
+}
+
+// TestNew: what differs since a machine was replaced is named, also if a note explains it.
+func TestNew(t *testing.T) {
+	machine := func(name, value string) machines.Machine {
+		return machines.Machine{Name: name, Answers: answer.Document{Answers: []answer.Answer{{
+			ID: "Q-case", Status: answer.Answered, Facts: []answer.Fact{{Name: "another case", Value: value}, {Name: "known", Value: name}},
+		}}}, Notes: []machines.Note{{Text: "planted", Facts: []string{"Q-case/another case", "Q-case/known"}}}}
+	}
+	before, after := []machines.Machine{machine("emulator", "ok"), machine("real", "ok")}, []machines.Machine{machine("emulator", "ok"), machine("real", "no")}
+	if differences := machines.New(before, after, "real"); len(differences) != 1 || differences[0].String() != "Q-case, another case: no, not ok" {
+		t.Errorf("the new differences are %v", differences)
+	}
+	if differences := machines.New(before[:1], after, "real"); len(differences) != 2 {
+		t.Errorf("the differences of a new machine are %v", differences)
 	}
 }
 
@@ -197,7 +229,7 @@ func TestAdd_Again(t *testing.T) {
 		t.Fatalf("%v, left out: %q", err, leftOut)
 	}
 	notes := filepath.Join(dir, name, "notes.json")
-	if err := os.WriteFile(notes, []byte("{}"), 0o600); err != nil {
+	if err := os.WriteFile(notes, []byte("[]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := machines.Add(dir, field, machines.Options{}); err == nil || !strings.Contains(err.Error(), "-replace") {
