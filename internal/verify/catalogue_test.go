@@ -35,6 +35,22 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// TestKeep: a question without a value is not answered.
+func TestKeep(t *testing.T) {
+	fact := []answer.Fact{{Name: "x", Value: ""}}
+	for want, a := range map[answer.Status]answer.Answer{
+		answer.NotAsked: {ID: "Q-location-property", Status: answer.Answered},
+		answer.Answered: {ID: "Q-location-property", Status: answer.Answered, Measured: fact},
+		answer.Failed:   {ID: "Q-location-property", Status: answer.Failed},
+	} {
+		r := &run{answers: map[string]answer.Answer{}}
+		r.keep(a)
+		if got := r.answers[a.ID]; got.Status != want || (want == answer.NotAsked) != (got.Reason == cannotTell) {
+			t.Errorf("%+v is kept as %+v, want %s", a, got, want)
+		}
+	}
+}
+
 // TestCatalogue checks that each question is asked by exactly one group or by cases, or says why not.
 func TestCatalogue(t *testing.T) {
 	asked := []string{"Q-vhdx", "Q-pipe-tests"}

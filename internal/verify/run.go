@@ -41,6 +41,9 @@ type Options struct {
 	Progress func(Step)
 }
 
+// cannotTell is why a question is not asked, if nothing else is known.
+const cannotTell = "this machine cannot tell"
+
 // Step is a question or a case that has ended.
 type Step struct {
 	Number  int    // of the step
@@ -88,7 +91,7 @@ func (r *run) settle(ctx context.Context, q question.Question) answer.Answer {
 	case ByCases(q.ID) && !r.options.Suites:
 		a.Reason = "the conformance suite was not run"
 	default:
-		a.Reason = "this machine cannot tell"
+		a.Reason = cannotTell
 	}
 	a.ID, a.Status = q.ID, answer.NotAsked
 	return a
@@ -182,7 +185,7 @@ func (r *run) runGroup(ctx context.Context, g group) {
 			a.Status = answer.Failed
 		}
 		if a.Reason == "" {
-			a.Reason = "this machine cannot tell"
+			a.Reason = cannotTell
 		}
 		r.keep(a)
 	}
@@ -191,7 +194,11 @@ func (r *run) runGroup(ctx context.Context, g group) {
 	}
 }
 
+// keep keeps an answer. One without a value, such as of a machine without disks, is none.
 func (r *run) keep(a answer.Answer) {
+	if a.Status == answer.Answered && a.Empty() {
+		a.Status, a.Reason = answer.NotAsked, cannotTell
+	}
 	r.mu.Lock()
 	r.answers[a.ID] = a
 	r.mu.Unlock()

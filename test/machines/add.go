@@ -16,6 +16,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // Limits of what is taken from a zip.
@@ -101,6 +102,8 @@ func admit(dir, name string, kind answer.Kind, replace bool) error {
 		return errors.New("the zip says that its machine is the emulator; to update that, run: go test ./test/machines -update")
 	case len(name) > maxName || !machineName.MatchString(name):
 		return fmt.Errorf("%q is not a name for a machine; use up to %d small letters, digits, hyphens and points", name, maxName)
+	case winpath.Validate(`C:\`+name) != nil: // nul, com1.2022
+		return fmt.Errorf("%q is the name of a device on Windows; name the machine with -name", name)
 	case name == emulator:
 		return fmt.Errorf("%s is the name of the emulator; name the machine with -name", name)
 	}

@@ -149,16 +149,37 @@ func Parse(content []byte) (Document, error) {
 	}
 	seen := map[string]bool{}
 	for _, a := range d.Answers {
-		if _, known := question.Find(a.ID); !known || seen[a.ID] {
-			return d, fmt.Errorf("read answers: %q is not a question, or is there twice", a.ID)
+		if seen[a.ID] {
+			return d, fmt.Errorf("read answers: %s is there twice", a.ID)
 		}
-		if !slices.Contains([]Status{Answered, NotAsked, Failed}, a.Status) {
-			return d, fmt.Errorf("read answers: %s has the status %q", a.ID, a.Status)
+		if err := a.check(); err != nil {
+			return d, fmt.Errorf("read answers: %w", err)
 		}
 		seen[a.ID] = true
 	}
 	return d, nil
 }
+
+// check fails for an answer that csi-proxy-verify does not give: it counts as one in the tables.
+func (a Answer) check() error {
+	q, known := question.Find(a.ID)
+	switch {
+	case !known:
+		return fmt.Errorf("%q is not a question", a.ID)
+	case !slices.Contains([]Status{Answered, NotAsked, Failed}, a.Status):
+		return fmt.Errorf("%s has the status %q", a.ID, a.Status)
+	case q.NotAsked != "" && a.Status != NotAsked:
+		return fmt.Errorf("%s is %s, but csi-proxy-verify does not ask it: %s", a.ID, a.Status, q.NotAsked)
+	case a.Status == Answered && a.Empty():
+		return fmt.Errorf("%s is answered without an answer", a.ID)
+	case slices.ContainsFunc(slices.Concat(a.Facts, a.Measured), func(f Fact) bool { return f.Name == "" }):
+		return fmt.Errorf("%s has a value without a name", a.ID)
+	}
+	return nil
+}
+
+// Empty reports whether the answer has no value.
+func (a Answer) Empty() bool { return len(a.Facts) == 0 && len(a.Measured) == 0 }
 
 // Marshal returns the document as the file has it.
 func (d Document) Marshal() ([]byte, error) {

@@ -32,6 +32,30 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParse_Refuses: a document cannot claim answers that no run gives.
+func TestParse_Refuses(t *testing.T) {
+	fact := []answer.Fact{{"x", "y"}}
+	for want, a := range map[string]answer.Answer{
+		`"Q-nothing" is not a question`:                  {ID: "Q-nothing", Status: answer.Answered, Facts: fact},
+		"Q-case is there twice":                          {ID: "Q-case", Status: answer.NotAsked},
+		`Q-vhdx has the status "known"`:                  {ID: "Q-vhdx", Status: "known", Facts: fact},
+		"Q-vhdx is answered without an answer":           {ID: "Q-vhdx", Status: answer.Answered, Evidence: []string{"seen"}},
+		"Q-vhdx has a value without a name":              {ID: "Q-vhdx", Status: answer.Answered, Facts: []answer.Fact{{"", "y"}}},
+		"Q-azure-lun is answered, but csi-proxy-verify":  {ID: "Q-azure-lun", Status: answer.Answered, Facts: fact},
+		"Q-azure-lun is failed, but csi-proxy-verify do": {ID: "Q-azure-lun", Status: answer.Failed, Reason: "x"},
+	} {
+		d := document()
+		d.Answers = append(d.Answers, a)
+		content, err := d.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := answer.Parse(content); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want one with %q", err, want)
+		}
+	}
+}
+
 func TestCompare(t *testing.T) {
 	want, got := document(), document()
 	if differences := answer.Compare(got, want); len(differences) != 1 || differences[0].Fact != "asking" {
