@@ -92,7 +92,7 @@ func TestPlan(t *testing.T) {
 	}
 	var out bytes.Buffer
 	o.printPlan(&out)
-	for _, want := range []string{`C:\verify`, "DISK 3: EVERYTHING ON IT IS LOST", "DISK 4", `\\files\data`, "10.0.0.1:3260"} {
+	for _, want := range []string{`C:\verify`, "DISK 3: EVERYTHING ON IT IS LOST", "DISK 4", `maps \\files\data`, "wrong password", "your password goes to the server of the share only", "10.0.0.1:3260"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the plan lacks %q:\n%s", want, &out)
 		}

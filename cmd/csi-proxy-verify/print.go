@@ -31,7 +31,9 @@ func (o *options) printPlan(w io.Writer) {
 	}
 	fmt.Fprintln(w, "  - rescans the storage adapters, and mounts the volume of Windows at a folder there for a moment")
 	if o.machine.Share != nil {
-		fmt.Fprintf(w, "  - maps %s for all users, also with a wrong password, and removes the mapping\n", o.machine.Share.Remote)
+		fmt.Fprintf(w, "  - maps %s for all users, and removes the mapping\n", o.machine.Share.Remote)
+		fmt.Fprintln(w, "  - tries the same server with a wrong password, with another user, with the user in another domain, and for a share that it does not have")
+		fmt.Fprintln(w, "  - tries a server that does not exist, with a made-up user and password; your password goes to the server of the share only")
 	}
 	if o.machine.Portal != nil {
 		fmt.Fprintf(w, "  - registers the iSCSI portals %s and 127.0.0.1:9, and removes them; it logs in to no target\n", o.machine.Portal)

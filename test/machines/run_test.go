@@ -1,6 +1,7 @@
 package machines_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
@@ -199,6 +200,40 @@ func TestRun_KeepsOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRun_Password: the password of the share goes to its server only. Another that answers for every name would
+// get it.
+func TestRun_Password(t *testing.T) {
+	site, node := newSite(t)
+	machine := &mappings{Machine: node}
+	site.Machine = machine
+	if _, err := verify.Run(t.Context(), site, verify.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	others := 0
+	for _, request := range machine.requests {
+		if strings.HasPrefix(request.Remote, `\\files\`) {
+			continue
+		}
+		others++
+		if request.User == site.Share.User || bytes.Equal(request.Password.Bytes(), site.Share.Password.Bytes()) {
+			t.Errorf("%s gets the user %s, or the password of the share", request.Remote, request.User)
+		}
+	}
+	if others == 0 {
+		t.Error("no other server was tried")
+	}
+}
+
+type mappings struct {
+	win.Machine
+	requests []win.SMBMappingRequest
+}
+
+func (m *mappings) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
+	m.requests = append(m.requests, request)
+	return m.Machine.CreateSMBMapping(ctx, request)
 }
 
 // TestRun_KeepsDeadPortal asks a machine on which a portal without a target is registered.
