@@ -63,7 +63,7 @@ func (o *options) parse(args []string, stdout io.Writer) error {
 	flags.StringVar(&disks, "disks", "", "use these empty disks instead of virtual disks, `numbers` separated by commas; everything on them is lost")
 	flags.StringVar(&share, "share", "", "map this `share`, such as \\\\server\\share, for the SMB questions")
 	flags.StringVar(&user, "user", "", "`user` of -share, such as DOMAIN\\user")
-	flags.StringVar(&passwordFile, "password-file", "", "`file` with the password of -user")
+	flags.StringVar(&passwordFile, "password-file", "", "`file` with the password of -user, as UTF-8, or as UTF-16 with a byte order mark")
 	flags.StringVar(&portal, "portal", "", "register this iSCSI `portal`, such as 10.0.0.10:3260, for the iSCSI questions")
 	flags.BoolVar(&o.machine.Names, "names", false, "keep names, serial numbers and bytes of control codes in the recorded calls; without it they are hashed or left out")
 	flags.StringVar(&o.out, "out", "", "zip `file` to write, which must not exist; by default in -dir")
@@ -170,11 +170,15 @@ func (o *options) setShare(remote, user, passwordFile string) error {
 	case passwordFile == "":
 		return nil // as this machine
 	}
-	password, err := os.ReadFile(passwordFile)
+	content, err := os.ReadFile(passwordFile)
 	if err != nil {
 		return fmt.Errorf("-password-file: %w", err)
 	}
-	o.machine.Share.Password = win.NewSecret(strings.TrimRight(string(password), "\r\n"))
+	password, err := decodePassword(content)
+	if err != nil {
+		return fmt.Errorf("-password-file: %s %w", passwordFile, err)
+	}
+	o.machine.Share.Password = win.NewSecret(password)
 	return nil
 }
 
