@@ -81,6 +81,16 @@ func (o *options) parse(args []string, stdout io.Writer) error {
 	if flags.NArg() > 0 {
 		return fmt.Errorf("%q is not a flag; see -help", flags.Arg(0))
 	}
+	// A variable of a script that is not set must not turn "only this" into everything.
+	var empty error
+	flags.Visit(func(f *flag.Flag) {
+		if strings.Trim(f.Value.String(), ", ") == "" {
+			empty = fmt.Errorf("-%s is empty; give it a value, or leave it out", f.Name)
+		}
+	})
+	if empty != nil {
+		return empty
+	}
 	if o.list || o.version {
 		return alone(flags, "-list and -version take", "list", "json", "version")
 	}
