@@ -9,11 +9,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"sync"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
 // FileName is the name of the journal in the folder of a run.
@@ -45,11 +49,40 @@ type Entry struct {
 
 func (e Entry) String() string { return fmt.Sprintf("%s %s", e.Kind, e.Name) }
 
-// names is what the names of folders and files look like. Others are never removed, whatever a journal says.
-var names = map[Kind]*regexp.Regexp{
-	home.Kind: regexp.MustCompile(`^\.$`),
-	Folder:    regexp.MustCompile(`^run-[0-9]{1,20}$`),
-	Zip:       regexp.MustCompile(`^csi-proxy-verify-[0-9]{8}-[0-9]{6}\.zip$`),
+// names is what the names of entries look like. Others are never removed, whatever a journal says.
+var names = map[Kind]func(name string) bool{
+	home.Kind: func(name string) bool { return name == home.Name },
+	Folder:    regexp.MustCompile(`^run-[0-9]{1,20}$`).MatchString,
+	Mapping:   isShare,
+	Portal:    isPortal,
+	Table:     func(name string) bool { _, err := strconv.ParseUint(name, 10, 32); return err == nil },
+	Zip:       regexp.MustCompile(`^csi-proxy-verify-[0-9]{8}-[0-9]{6}\.zip$`).MatchString,
+}
+
+// isShare reports whether a name is \\server\share, in the one spelling that runs use.
+func isShare(name string) bool {
+	path, err := unc.Parse("", name)
+	return err == nil && path.Share() == name
+}
+
+func isPortal(name string) bool {
+	host, port, err := net.SplitHostPort(name)
+	if err != nil || host == "" {
+		return false
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && number > 0
+}
+
+// check fails for what no run makes.
+func (e Entry) check() error {
+	switch is := names[e.Kind]; {
+	case is == nil:
+		return fmt.Errorf("%q is not a kind of entry", e.Kind)
+	case !is(e.Name):
+		return fmt.Errorf("%q is not a %s of csi-proxy-verify", e.Name, e.Kind)
+	}
+	return nil
 }
 
 // maxJournal is the largest journal that is read.
@@ -74,10 +107,11 @@ type file interface {
 }
 
 // Open opens the journal of a folder, and returns what an earlier run has left. It makes the folder if it is
-// missing. It fails if another run has the journal open.
+// missing. It fails if another run has the journal open. On Windows it also fails if the journal belongs to someone
+// who is neither an administrator nor the present user: the next run removes what it names.
 func Open(dir string) (_ *Journal, left []Entry, err error) {
 	made := true
-	switch err := os.Mkdir(dir, 0o700); {
+	switch err := Mkdir(dir); {
 	case errors.Is(err, fs.ErrExist):
 		made = false
 	case errors.Is(err, fs.ErrNotExist):
@@ -138,12 +172,8 @@ func read(r io.Reader) (entries []Entry, size int64, err error) {
 		if err := json.Unmarshal(text, &e); err != nil {
 			return nil, 0, err
 		}
-		name := names[e.Kind]
-		switch {
-		case name != nil && !name.MatchString(e.Name):
-			return nil, 0, fmt.Errorf("%q is not a %s of csi-proxy-verify", e.Name, e.Kind)
-		case !slices.Contains([]Kind{home.Kind, Folder, Mapping, Portal, Table, Zip}, e.Kind):
-			return nil, 0, fmt.Errorf("%q is not a kind of entry", e.Kind)
+		if err := e.check(); err != nil {
+			return nil, 0, err
 		}
 		entries = e.apply(entries)
 	}
@@ -161,8 +191,12 @@ func (l line) apply(entries []Entry) []Entry {
 	return entries
 }
 
-// Add announces what is about to be made. It returns when that is on disk.
+// Add announces what is about to be made. It returns when that is on disk. The next run would refuse an entry that
+// is not valid, so it fails for one.
 func (j *Journal) Add(e Entry) error {
+	if err := e.check(); err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.write(line{e, false})

@@ -160,6 +160,18 @@ func TestOpen_Refuses(t *testing.T) {
 		`{"kind":"zip","name":"precious.zip"}`,
 		`{"kind":"zip","name":"..\\csi-proxy-verify-20261116-133100.zip"}`,
 		`{"kind":"disk","name":"1"}`,
+		`{"kind":"mapping","name":"Z:"}`,
+		`{"kind":"mapping","name":"\\\\server"}`,
+		`{"kind":"mapping","name":"\\\\server\\share\\directory"}`,
+		`{"kind":"mapping","name":"\\\\?\\C:"}`,
+		`{"kind":"mapping","name":"//server/share"}`,
+		`{"kind":"mapping","name":""}`,
+		`{"kind":"portal","name":"10.0.0.1"}`,
+		`{"kind":"portal","name":":3260"}`,
+		`{"kind":"portal","name":"10.0.0.1:0"}`,
+		`{"kind":"table","name":"-1"}`,
+		`{"kind":"table","name":"C:"}`,
+		`{"kind":"table","name":"4294967296"}`,
 		`{"kind":"home","name":".."}`,
 		`{"kind":"mapping","name":"\\\\a\\` + strings.Repeat("b", 100_000) + `"}` + "\n" + `nonsense`,
 		`nonsense`,
@@ -173,6 +185,19 @@ func TestOpen_Refuses(t *testing.T) {
 			t.Errorf("%.50s gives %v", content, left)
 			_ = j.Close()
 		}
+	}
+}
+
+// TestAdd_Refuses: what the next run would refuse is not written.
+func TestAdd_Refuses(t *testing.T) {
+	j, _ := open(t, t.TempDir())
+	for _, e := range []journal.Entry{{"disk", "1"}, {journal.Folder, "Windows"}, {journal.Mapping, "Z:"}, {journal.Portal, "x"}, {journal.Table, ""}} {
+		if err := j.Add(e); err == nil {
+			t.Errorf("%v is in the journal", e)
+		}
+	}
+	if left := j.Entries(); len(left) > 0 {
+		t.Errorf("the journal has %v", left)
 	}
 }
 

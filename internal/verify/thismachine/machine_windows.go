@@ -91,7 +91,10 @@ func Open(ctx context.Context, config Config, say func(string)) (_ *Machine, err
 		return nil, err
 	}
 	m.folder = filepath.Join(config.Dir, name)
-	for _, dir := range []string{m.folder, m.path("disks"), m.path("files"), m.path("temporary")} {
+	if err := journal.Mkdir(m.folder); err != nil { // -dir may be open to others
+		return nil, err
+	}
+	for _, dir := range []string{m.path("disks"), m.path("files"), m.path("temporary")} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return nil, err
 		}
