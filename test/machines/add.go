@@ -165,6 +165,9 @@ func nameOf(m answer.Machine) string {
 	for _, edition := range []string{"datacenter", "standard", "azure edition"} {
 		name = strings.ReplaceAll(name, edition, "")
 	}
+	if m.Installation == "Server Core" { // one with a desktop may have the same build
+		name += " core"
+	}
 	if parts := strings.Split(m.Build, "."); len(parts) > 2 {
 		name += " " + parts[2]
 	}

@@ -139,7 +139,7 @@ func Table(list []Machine) string {
 	b.WriteString("| Machine | System | Questions answered | Cases passed | Recorded calls that differ | Differs from the emulator |\n|---|---|---|---|---|---|\n")
 	for _, m := range list {
 		about := m.Answers.Machine
-		parts := []string{about.System, about.Build, about.Arch}
+		parts := []string{about.System, about.Installation, about.Build, about.Arch}
 		if about.Container {
 			parts = append(parts, "in a HostProcess container")
 		}

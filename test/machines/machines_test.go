@@ -155,7 +155,7 @@ func TestPages(t *testing.T) {
 
 func TestAdd(t *testing.T) {
 	doc := emulate(t, winsim.Default())
-	doc.Machine = answer.Machine{Kind: answer.Windows, System: "Windows Server 2022 Datacenter", Build: "10.0.20348.2113", Arch: "amd64"}
+	doc.Machine = answer.Machine{Kind: answer.Windows, System: "Windows Server 2022 Datacenter", Installation: "Server Core", Build: "10.0.20348.2113", Arch: "amd64"}
 	content, err := doc.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +163,7 @@ func TestAdd(t *testing.T) {
 	dir := t.TempDir()
 	field := zipFile(t, map[string]string{"answers.json": string(content), "calls.jsonl.gz": recording(t), "../../evil": "x"})
 	name, leftOut, err := machines.Add(dir, field, machines.Options{})
-	if err != nil || name != "windows-server-2022-20348" {
+	if err != nil || name != "windows-server-2022-core-20348" {
 		t.Fatalf("added as %q, %v", name, err)
 	}
 	if len(leftOut) > 0 {
@@ -176,14 +176,14 @@ func TestAdd(t *testing.T) {
 		}
 		return err
 	})
-	if want := []string{"/windows-server-2022-20348/answers.json", "/windows-server-2022-20348/calls.jsonl.gz"}; !slices.Equal(files, want) {
+	if want := []string{"/windows-server-2022-core-20348/answers.json", "/windows-server-2022-core-20348/calls.jsonl.gz"}; !slices.Equal(files, want) {
 		t.Errorf("the files are %q, want %q", files, want)
 	}
 	list, err := machines.Load(t.Context(), dir)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%v, %v", list, err)
 	}
-	if table := machines.Table(list); !strings.Contains(table, "Windows Server 2022 Datacenter, 10.0.20348.2113, amd64") {
+	if table := machines.Table(list); !strings.Contains(table, "Windows Server 2022 Datacenter, Server Core, 10.0.20348.2113, amd64") {
 		t.Errorf("the table is\n%s", table)
 	}
 }

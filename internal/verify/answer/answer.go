@@ -37,11 +37,12 @@ const (
 
 // Machine says what was asked. It has no names and no serial numbers.
 type Machine struct {
-	Kind      Kind   `json:"kind"`
-	System    string `json:"system"`          // such as Windows Server 2022 Datacenter
-	Build     string `json:"build,omitempty"` // such as 10.0.20348.2113
-	Arch      string `json:"arch,omitempty"`
-	Container bool   `json:"container,omitempty"` // a HostProcess container
+	Kind         Kind   `json:"kind"`
+	System       string `json:"system"`                 // such as Windows Server 2022 Datacenter
+	Installation string `json:"installation,omitempty"` // such as Server Core; Server is one with a desktop
+	Build        string `json:"build,omitempty"`        // such as 10.0.20348.2113
+	Arch         string `json:"arch,omitempty"`
+	Container    bool   `json:"container,omitempty"` // a HostProcess container
 }
 
 // Status says whether there is an answer.

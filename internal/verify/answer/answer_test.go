@@ -11,7 +11,7 @@ import (
 
 func document() answer.Document {
 	return answer.Document{
-		Format: answer.Format, Program: "test", Machine: answer.Machine{Kind: answer.Windows, System: "Windows Server 2022", Build: "10.0.20348"},
+		Format: answer.Format, Program: "test", Machine: answer.Machine{Kind: answer.Windows, System: "Windows Server 2022", Installation: "Server Core", Build: "10.0.20348"},
 		Answers: []answer.Answer{
 			{ID: "Q-case", Status: answer.Answered, Facts: []answer.Fact{{"another case", "ok"}, {"only here", "yes"}}, Measured: []answer.Fact{{"took", "5 ms"}}},
 			{ID: "Q-msr", Status: answer.Failed, Reason: "the device reported an error", Evidence: []string{"first\nsecond"}},
@@ -93,7 +93,7 @@ func TestCompare(t *testing.T) {
 func TestReport(t *testing.T) {
 	report := document().Report()
 	for _, want := range []string{
-		"# csi-proxy-verify on Windows Server 2022\n", "- Build: 10.0.20348\n",
+		"# csi-proxy-verify on Windows Server 2022\n", "- Installation: Server Core\n- Build: 10.0.20348\n",
 		"- Questions: 1 answered, 1 failed, 1 not asked\n", "- Cases: 1 passed, 1 failed, 0 skipped\n",
 		"### Q-case\n\nDoes a relative open ignore case?\n", "- another case: ok\n", "- measured: took: 5 ms\n",
 		"- failed: the device reported an error\n", "- seen: first\n  second\n", "- Q-events: needs the daemon\n", "- failed: disk/one: wrong\n",

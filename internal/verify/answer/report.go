@@ -13,7 +13,7 @@ func (d Document) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# csi-proxy-verify on %s\n\n", d.Machine.System)
 	for _, line := range []struct{ name, value string }{
-		{"Build", d.Machine.Build}, {"Architecture", d.Machine.Arch}, {"Program", d.Program}, {"Began", d.Began},
+		{"Installation", d.Machine.Installation}, {"Build", d.Machine.Build}, {"Architecture", d.Machine.Arch}, {"Program", d.Program}, {"Began", d.Began},
 	} {
 		if line.value != "" {
 			fmt.Fprintf(&b, "- %s: %s\n", line.name, line.value)

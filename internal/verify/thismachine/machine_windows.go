@@ -256,6 +256,7 @@ func describe() (answer.Machine, error) {
 	if about.System, _, err = key.GetStringValue("ProductName"); err != nil {
 		return about, err
 	}
+	about.Installation, _, _ = key.GetStringValue("InstallationType") // the answers are of use without it, too
 	if revision, _, err := key.GetIntegerValue("UBR"); err == nil {
 		about.Build += fmt.Sprintf(".%d", revision)
 	}
