@@ -94,7 +94,7 @@ func callRows(list []Machine) string {
 	for _, m := range list {
 		for method, differences := range m.differences() {
 			first := differences[0]
-			text := fmt.Sprintf("%d, the first: recorded %s, emulated %s", len(differences), brief(first.Recorded), brief(first.Emulated))
+			text := fmt.Sprintf("%d, the first: recorded %s, emulated %s", len(differences), brief(first.Recorded, longestValue), brief(first.Emulated, longestValue))
 			if note := m.explains(callKey + method); note != nil {
 				text += ". " + note.Text
 			}
@@ -105,9 +105,11 @@ func callRows(list []Machine) string {
 	return strings.Join(rows, "")
 }
 
+// longestValue is how many characters of a value of a recorded call the page shows.
+const longestValue = 80
+
 // brief cuts a text for a cell.
-func brief(text string) string {
-	const most = 80
+func brief(text string, most int) string {
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "..."
 	}

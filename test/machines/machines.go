@@ -133,6 +133,9 @@ func compare(list []Machine, name string) []answer.Difference {
 	return answer.Compare(list[i].Answers, list[j].Answers)
 }
 
+// longestSystem is how many characters of the name of a system the table shows.
+const longestSystem = 120
+
 // Table returns the table of machines, in Markdown. It says so if none of them is real.
 func Table(list []Machine) string {
 	var b strings.Builder
@@ -155,7 +158,7 @@ func Table(list []Machine) string {
 			differs = strings.Join(ids, ", ")
 		}
 		fmt.Fprintf(&b, "| [%s](../test/machines/%[1]s) | %s | %d of %d | %s | %s | %s |\n",
-			m.Name, cell(system), m.Answers.Count(answer.Answered), len(question.All()), cases, calls, differs)
+			m.Name, cell(brief(system, longestSystem)), m.Answers.Count(answer.Answered), len(question.All()), cases, calls, differs)
 	}
 	if !slices.ContainsFunc(list, func(m Machine) bool { return m.Answers.Machine.Kind == answer.Windows }) {
 		b.WriteString("\n**No real Windows machine is among them.**\n")
@@ -207,6 +210,9 @@ const callsHeading = `
 |---|---|---|
 %s`
 
+// longestAnswer is how many characters of an answer the page shows. Its file has them all.
+const longestAnswer = 2000
+
 type row struct{ machines, text string }
 
 func rowsOf(list []Machine, id string) (rows []row) {
@@ -222,6 +228,7 @@ func rowsOf(list []Machine, id string) (rows []row) {
 		if len(a.Measured) > 0 {
 			text = strings.TrimSpace(text + " (" + answer.Texts(a.Measured) + ")")
 		}
+		text = brief(text, longestAnswer)
 		if notes := m.notesOf(id); len(notes) > 0 {
 			text += ". " + strings.Join(notes, " ")
 		}
@@ -236,7 +243,7 @@ func rowsOf(list []Machine, id string) (rows []row) {
 }
 
 // cell makes a text safe for a cell of a table. It comes from a machine that no one here controls: it
-// must not become a link, an image, code or HTML.
+// must not become a link, an image, code, a formula or HTML.
 func cell(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -247,6 +254,9 @@ func cell(text string) string {
 	return cellEscapes.Replace(text)
 }
 
-// cellEscapes also breaks what GitHub makes a link of without brackets.
+// cellEscapes also breaks what GitHub makes a link or a formula of without brackets. A backslash does not keep
+// it from making user@host a link, or formulas of what is between dollars; an element does.
+// https://docs.github.com/get-started/writing-on-github/working-with-advanced-formatting/writing-mathematical-expressions
 var cellEscapes = strings.NewReplacer("|", `\|`, `\`, `\\`, "<", "&lt;", "*", `\*`, "_", `\_`,
-	"[", `\[`, "]", `\]`, "`", "\\`", "~", `\~`, "&", "&amp;", "://", `:\//`, "www.", `www\.`, "WWW.", `WWW\.`)
+	"[", `\[`, "]", `\]`, "`", "\\`", "~", `\~`, "&", "&amp;", "://", `:\//`, "www.", `www\.`, "WWW.", `WWW\.`,
+	"@", "<span>@</span>", "$", "<span>$</span>")

@@ -270,7 +270,7 @@ func TestAdd_Name(t *testing.T) {
 
 // TestTable_Hostile: a text of a machine stays text in its cell, and a difference is shown without a note.
 func TestTable_Hostile(t *testing.T) {
-	const evil = "[x](javascript:y) ![x](http://evil) `|` <b> \\| a\r\nb www.evil &#91;"
+	const evil = "[x](javascript:y) ![x](http://evil) `|` <b> \\| a\r\nb www.evil &#91; a@b.evil $x$"
 	facts := func(value string) []answer.Answer {
 		return []answer.Answer{{ID: "Q-case", Status: answer.Answered, Facts: []answer.Fact{{Name: "another case", Value: value}}}}
 	}
@@ -278,12 +278,32 @@ func TestTable_Hostile(t *testing.T) {
 		{Name: "emulator", Answers: answer.Document{Machine: answer.Machine{Kind: answer.Emulator}, Answers: facts("ok")}},
 		{Name: "evil", Answers: answer.Document{Machine: answer.Machine{Kind: answer.Windows, System: evil}, Answers: facts("no")}},
 	})
-	const want = "| [evil](../test/machines/evil) | \\[x\\](javascript:y) !\\[x\\](http:\\//evil) \\`\\|\\` &lt;b> \\\\\\| a  b www\\.evil &amp;#91; |"
+	const want = "| [evil](../test/machines/evil) | \\[x\\](javascript:y) !\\[x\\](http:\\//evil) \\`\\|\\` &lt;b> \\\\\\| a  b www\\.evil &amp;#91; a<span>@</span>b.evil <span>$</span>x<span>$</span> |"
 	if !strings.Contains(table, want) {
 		t.Errorf("the table is\n%s\nwant in it\n%s", table, want)
 	}
 	if !strings.HasSuffix(table, "| Q-case |\n") {
 		t.Errorf("a difference is not shown:\n%s", table)
+	}
+}
+
+// TestPage_Long: a machine cannot make the pages as long as it likes.
+func TestPage_Long(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	list := []machines.Machine{{Name: "long", Answers: answer.Document{
+		Machine: answer.Machine{Kind: answer.Windows, System: long},
+		Answers: []answer.Answer{
+			{ID: "Q-case", Status: answer.Answered, Facts: []answer.Fact{{Name: "another case", Value: long}}},
+			{ID: "Q-msr", Status: answer.Failed, Reason: long},
+			{ID: "Q-buffers", Status: answer.Answered, Measured: slices.Repeat([]answer.Fact{{Name: "a", Value: "b"}}, 100_000)},
+		},
+	}, Notes: []machines.Note{{Text: "The note is whole.", Facts: []string{"Q-case/another case"}}}}}
+	page := machines.Page(list)
+	if n := len(page); n > 10_000 || strings.Count(page, "xxx...") != 2 || !strings.Contains(page, "xxx.... The note is whole. |") {
+		t.Errorf("the page has %d bytes: %.5000s", n, page)
+	}
+	if table := machines.Table(list); len(table) > 1000 {
+		t.Errorf("the table has %d bytes", len(table))
 	}
 }
 
