@@ -127,6 +127,7 @@ type BusType uint32
 // The bus types that matter to us.
 const (
 	BusTypeSCSI              BusType = 1
+	BusTypeFibre             BusType = 6
 	BusTypeISCSI             BusType = 9
 	BusTypeSAS               BusType = 10
 	BusTypeVirtual           BusType = 14

@@ -92,7 +92,7 @@ var busTypes = map[Bus]win.BusType{
 	"":            win.BusTypeSCSI,
 	BusSCSI:       win.BusTypeSCSI,
 	BusATA:        3,
-	BusFibre:      6,
+	BusFibre:      win.BusTypeFibre,
 	BusUSB:        7,
 	BusRAID:       8,
 	BusISCSI:      win.BusTypeISCSI,

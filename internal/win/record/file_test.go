@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -111,14 +113,21 @@ type flaky struct {
 
 func (f *flaky) Write(b []byte) (int, error) {
 	if f.fails {
-		return 0, errors.New("disk full")
+		return 0, &fs.PathError{Op: "write", Path: `C:\Customer-Acme\calls.jsonl`, Err: syscall.ENOSPC}
 	}
 	return f.Buffer.Write(b)
 }
 
 func TestRecorder_Lost(t *testing.T) {
+	for _, hash := range []bool{false, true} {
+		recorderLost(t, hash)
+	}
+}
+
+func recorderLost(t *testing.T, hash bool) {
+	t.Helper()
 	out, failures := &flaky{}, 0
-	r := New(t.Context(), machine{conductor: &planter{}}, out, Options{Failed: func(error) { failures++ }})
+	r := New(t.Context(), machine{conductor: &planter{}}, out, Options{Hash: hash, Failed: func(error) { failures++ }})
 	call := func() { _, _ = r.Machine().VolumeIDs(t.Context()) }
 	call()
 	out.fails = true
@@ -126,6 +135,10 @@ func TestRecorder_Lost(t *testing.T) {
 	call()
 	out.fails = false
 	call()
+	// The path of the recording is a name.
+	if text := out.String(); strings.Contains(text, "Customer-Acme") == hash || !strings.Contains(text, syscall.ENOSPC.Error()) {
+		t.Errorf("hash %t: got %s", hash, text)
+	}
 	recording, err := Read(out)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,9 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
@@ -29,13 +31,14 @@ func newHasher() *hasher {
 type content int
 
 const (
-	aName   content = iota // of a person's choice, or a serial number: hashed as a whole. It is the default.
-	aPath                  // of a file or share: hashed name by name
-	aTarget                // an iSCSI name: hashed, and still one
-	aList                  // an access list: its accounts are hashed
-	aPlace                 // of a device. A disk that is a file has the path of that file
-	public                 // names that Windows and drivers have chosen
-	removed                // bytes that hold serial numbers or data
+	aName     content = iota // of a person's choice, or a serial number: hashed as a whole. It is the default.
+	aPath                    // of a file or share: hashed name by name
+	aTarget                  // an iSCSI name: hashed, and still one
+	aList                    // an access list: its accounts and conditions are hashed
+	anAdapter                // a device instance id: what is hashed is the last part, which can be a serial number
+	aPlace                   // of a device. A disk that is a file has the path of that file
+	public                   // names that Windows and drivers have chosen
+	removed                  // bytes that hold serial numbers or data
 )
 
 // contents are the texts that are not names, by type and field, by method and argument, and for results by
@@ -68,15 +71,16 @@ var contents = map[string]content{
 	"SetRootSecurity.accessList": aList,
 	"Volume.RootAccess":          aList,
 
+	"StorageAdapters":       anAdapter,
+	"Description.Adapters":  anAdapter,
+	"RescanAdapter.adapter": anAdapter,
+
 	"DeviceLocation": aPlace,
 	"Disk.Location":  aPlace,
 
 	"DeviceDescriptor.Vendor":            public,
 	"DeviceDescriptor.Product":           public,
 	"SCSIAddress.BusNumber":              public,
-	"StorageAdapters":                    public,
-	"Description.Adapters":               public,
-	"RescanAdapter.adapter":              public,
 	"SendTargetPortal.InitiatorInstance": public,
 	"PersistentLogin.InitiatorInstance":  public,
 	"SessionDevice.LegacyName":           public,
@@ -106,6 +110,10 @@ var asTheyAre = map[reflect.Type]bool{
 	reflect.TypeFor[win.GUID]():     true,
 	reflect.TypeFor[time.Time]():    true,
 }
+
+// targetBuses are those of disks that another machine can serve. There, an administrator chooses the product:
+// LIO takes the name of the backstore.
+var targetBuses = map[win.BusType]bool{win.BusTypeFibre: true, win.BusTypeISCSI: true, win.BusTypeSAS: true}
 
 // arguments returns arguments with hashes.
 func (h *hasher) arguments(method string, arguments in) in {
@@ -150,6 +158,10 @@ func (h *hasher) copyOf(v reflect.Value, is content) reflect.Value {
 			}
 			made.Field(i).Set(h.copyOf(v.Field(i), of))
 		}
+		if d, ok := reflect.TypeAssert[win.DeviceDescriptor](v); ok && targetBuses[d.BusType] && d.Product != "" {
+			d := made.Addr().Interface().(*win.DeviceDescriptor) //nolint:forcetypeassert // it is a copy
+			d.Product = h.sum(winpath.Fold(d.Product))
+		}
 	case reflect.Slice:
 		switch {
 		case v.Type() == reflect.TypeFor[buffer]():
@@ -191,7 +203,9 @@ func (h *hasher) text(v reflect.Value, is content) string {
 	case is == aTarget:
 		return "iqn.2000-01.hashed:" + h.sum(strings.ToLower(text))
 	case is == aList:
-		return account.ReplaceAllStringFunc(text, func(sid string) string { return h.sum(sid) })
+		return h.list(text)
+	case is == anAdapter:
+		return h.adapter(text)
 	default:
 		return h.sum(winpath.Fold(text))
 	}
@@ -213,8 +227,18 @@ func (h *hasher) mac(text []byte) []byte {
 }
 
 var (
-	// account is the security identifier of an account that an administrator has made.
-	account = regexp.MustCompile(`S-1-5-21(?:-\d+)+`)
+	// sameEverywhere are the accounts that are the same on every machine: the codes of SDDL, and well-known
+	// SIDs. Among them are TrustedInstaller and the users of containers.
+	// https://learn.microsoft.com/windows-server/identity/ad-ds/manage/understand-security-identifiers
+	sameEverywhere = regexp.MustCompile(`(?i)^(?:|[A-Z]{2}|S-1-(?:0-0|1-0|2-[01]|3-[0-4]|5-(?:[1-46-9]|1[0-57-9]|20|33|113|114|1000)|5-32-\d{3}|5-64-(?:10|14|21)|5-65-1|` +
+		`5-80-(?:0|956008885-3418522649-1831038044-1853292631-2271478464)|5-83-0|5-90-0|5-93-2-[12]|15-2-[12]|16-\d{1,5}|18-[1-6]))$`)
+	// ownerOrFlags is a part of an access list that is not an entry.
+	ownerOrFlags = regexp.MustCompile(`(?i)^(?:([OG]:)(S-\d+(?:-(?:0x[0-9A-F]+|\d+))+|[A-Z]{2})|[DS]:(?:P|AR|AI|NO_ACCESS_CONTROL)*)`)
+	// listEntry is an entry of an access list: what comes before the account, the account, and a condition.
+	listEntry = regexp.MustCompile(`(?is)^\(([A-Z]{1,2};[A-Z]*;(?:0x[0-9A-F]+|\d+|[A-Z]*);[0-9A-F-]*;[0-9A-F-]*;)([^;()]*)(;.*)?\)$`)
+	// numberedByWindows is the last part of a device instance id that holds no serial number.
+	// https://learn.microsoft.com/windows-hardware/drivers/install/instance-ids
+	numberedByWindows = regexp.MustCompile(`(?i)^(?:\d{1,4}|[0-9a-f](?:&[0-9a-f]+)+)$`)
 	// namedByWindows are the names of a path that Windows or kubelet have chosen.
 	namedByWindows = regexp.MustCompile(`(?i)^(?:|[?.]+|[a-z]:|unc|globalroot|device|harddisk\d+|partition\d+|physicaldrive\d+|volume\{[0-9a-f-]+\}|` +
 		`windows|system volume information|\$recycle\.bin|var|lib|kubelet|plugins|plugins_registry|pods|volumes|volume-subpaths|kubernetes\.io|kubernetes\.io~csi|csi|pv|globalmount|mount)$`)
@@ -239,4 +263,78 @@ func (h *hasher) device(path string) string {
 		return path
 	}
 	return `\\?\` + h.sum(winpath.Fold(path))
+}
+
+// adapter hashes the last part of a device instance id, unless Windows has made it up.
+func (h *hasher) adapter(id string) string {
+	at := strings.LastIndex(id, winpath.Separator) + 1
+	if at > 0 && numberedByWindows.MatchString(id[at:]) {
+		return id
+	}
+	return id[:at] + h.sum(winpath.Fold(id[at:]))
+}
+
+// list hashes the accounts and conditions of an access list, and what is none.
+func (h *hasher) list(text string) string {
+	var made strings.Builder
+	for text != "" {
+		part := ownerOrFlags.FindStringSubmatch(text)
+		length := len(text)
+		switch {
+		case part != nil && part[1] == "":
+			length = len(part[0])
+			made.WriteString(part[0])
+		case part != nil:
+			length = len(part[0])
+			made.WriteString(part[1] + h.account(part[2]))
+		case text[0] == '(':
+			length = entryLength(text)
+			made.WriteString(h.entry(text[:length]))
+		default:
+			made.WriteString(h.sum(text))
+		}
+		text = text[length:]
+	}
+	return made.String()
+}
+
+// entryLength is the length of the entry with which a text begins. A condition has parentheses and quoted texts.
+func entryLength(text string) int {
+	depth, quoted := 0, false
+	for i, r := range text {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case quoted:
+		case r == '(':
+			depth++
+		case r == ')':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(text)
+}
+
+func (h *hasher) entry(text string) string {
+	parts := listEntry.FindStringSubmatch(text)
+	switch {
+	case parts == nil:
+		return "(" + h.sum(text) + ")"
+	case parts[3] == "":
+		return "(" + parts[1] + h.account(parts[2]) + ")"
+	default:
+		return "(" + parts[1] + h.account(parts[2]) + ";(" + h.sum(parts[3]) + "))"
+	}
+}
+
+// account hashes an account, unless it is the same on every machine. The hash is a SID, because an emulated node
+// takes nothing else; no real one but S-1-0-0 has this authority.
+func (h *hasher) account(sid string) string {
+	if sameEverywhere.MatchString(sid) {
+		return sid
+	}
+	mac := h.mac([]byte(strings.ToUpper(sid)))
+	return fmt.Sprintf("S-1-0-%d-%d", binary.BigEndian.Uint32(mac), binary.BigEndian.Uint32(mac[4:]))
 }

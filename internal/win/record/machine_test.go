@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -260,7 +262,7 @@ func TestRecorder_Hash(t *testing.T) {
 		t.Errorf("%d public texts are recorded", len(names))
 	}
 	for _, name := range names {
-		if is := contents[name[1]]; is != public && is != aList && is != aPlace && !slices.Contains(publicArguments, name[1]) {
+		if is := contents[name[1]]; is != public && is != aPlace && !slices.Contains(publicArguments, name[1]) {
 			t.Errorf("%s is not hashed", name[1])
 		}
 	}
@@ -287,9 +289,6 @@ func TestHasher(t *testing.T) {
 			t.Errorf("%s becomes %s", device, got)
 		}
 	}
-	if got := h.hashed("D:(A;;FA;;;SY)(A;;FA;;;S-1-5-21-1-2-3-500)", aList).(string); !strings.HasPrefix(got, "D:(A;;FA;;;SY)(A;;FA;;;h-") {
-		t.Errorf("the access list becomes %s", got)
-	}
 	for in, want := range map[string]string{
 		"PCI Slot 3 : Adapter 1 : Port 0 : Target 0 : LUN 2": "PCI Slot 3 : Adapter 1 : Port 0 : Target 0 : LUN 2",
 		`D:\Customers\Acme.vhdx`:                             `D:\` + h.sum("CUSTOMERS") + `\` + h.sum("ACME.VHDX"),
@@ -300,6 +299,69 @@ func TestHasher(t *testing.T) {
 	}
 	if newHasher().sum("x") == h.sum("x") {
 		t.Error("two recordings have the same hashes")
+	}
+}
+
+// TestHasher_List: accounts that are the same everywhere stay, and so does what an entry does. The rest is hashed.
+func TestHasher_List(t *testing.T) {
+	h := newHasher()
+	user := h.account("S-1-5-21-1-2-3-1001")
+	for in, want := range map[string]string{
+		"": "",
+		"O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;BU)S:AI(AU;SAFA;FA;;;WD)":                                                    "",
+		"D:(A;;FA;;;S-1-5-18)(A;;FA;;;s-1-5-32-544)(A;;FA;;;S-1-5-93-2-2)(A;;FA;;;S-1-1-0)(A;;FA;;;S-1-5-83-0)":                       "",
+		"O:S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464G:DUD:NO_ACCESS_CONTROL":                                     "",
+		"O:S-1-5-21-1-2-3-1001G:S-1-5-21-1-2-3-1001D:AI(D;;FA;;;S-1-5-21-1-2-3-1001)(OA;;RP;1a-2b;;s-1-5-21-1-2-3-1001)":              "O:" + user + "G:" + user + "D:AI(D;;FA;;;" + user + ")(OA;;RP;1a-2b;;" + user + ")",
+		"D:(A;;FA;;;S-1-12-1-1943430372-1249052806-2496021943-3034400218)":                                                            "D:(A;;FA;;;" + h.account("S-1-12-1-1943430372-1249052806-2496021943-3034400218") + ")",
+		"D:(A;;FA;;;S-1-5-83-1-19434)(A;;FA;;;S-1-5-82-30067)(A;;FA;;;S-1-5-80-30067)(A;;FA;;;S-1-5-5-0-123)(A;;FA;;;S-1-5-0x15-1-2)": "D:(A;;FA;;;" + h.account("S-1-5-83-1-19434") + ")(A;;FA;;;" + h.account("S-1-5-82-30067") + ")(A;;FA;;;" + h.account("S-1-5-80-30067") + ")(A;;FA;;;" + h.account("S-1-5-5-0-123") + ")(A;;FA;;;" + h.account("S-1-5-0x15-1-2") + ")",
+		`D:(XA;;FX;;;WD;(@User.Project=="Acme :-)" && Member_of{SID(BA)}))(A;;FA;;;SY)`:                                               `D:(XA;;FX;;;WD;(` + h.sum(`;(@User.Project=="Acme :-)" && Member_of{SID(BA)})`) + `))(A;;FA;;;SY)`,
+		`S:(RA;;;;;WD;("Project",TS,0,"Acme"))`:                                                                                       `S:(RA;;;;;WD;(` + h.sum(`;("Project",TS,0,"Acme")`) + `))`,
+		"D:(A;;FA;;;Acme)":                                                                                                            "D:(A;;FA;;;" + h.account("Acme") + ")",
+		"D:(A;Acme Inc;FA;;;SY)":                                                                                                      "D:(" + h.sum("(A;Acme Inc;FA;;;SY)") + ")",
+		"D:(A;;FA;;;SY)(A;;FA;;;Acme":                                                                                                 "D:(A;;FA;;;SY)(" + h.sum("(A;;FA;;;Acme") + ")",
+		"D:(A;;FA;;;SY)Acme(A;;;;;SY)":                                                                                                "D:(A;;FA;;;SY)" + h.sum("Acme(A;;;;;SY)"),
+		"Acme":                                                                                                                        h.sum("Acme"),
+	} {
+		if got := h.hashed(in, aList); got != cmp.Or(want, in) {
+			t.Errorf("%s becomes\n%s, want\n%s", in, got, cmp.Or(want, in))
+		}
+	}
+	// An emulated node takes the list.
+	if _, err := sddl.Parse(h.list("D:(A;;FA;;;S-1-5-21-1-2-3-1001)")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHasher_Devices(t *testing.T) {
+	h := newHasher()
+	for in, want := range map[string]string{
+		`PCI\VEN_15AD&DEV_0779&SUBSYS_077915AD&REV_03\3&61AAA01&0&A8`: `PCI\VEN_15AD&DEV_0779&SUBSYS_077915AD&REV_03\3&61AAA01&0&A8`,
+		`ROOT\ISCSIPRT\0000`:                       `ROOT\ISCSIPRT\0000`,
+		`PCI\VEN_WINSIM&DEV_SAS\0`:                 `PCI\VEN_WINSIM&DEV_SAS\0`,
+		`USB\VID_174C&PID_55AA\msft30serial123456`: `USB\VID_174C&PID_55AA\` + h.sum("MSFT30SERIAL123456"),
+		`PCI\VEN_8086&DEV_1533\A0369FFFFF123456`:   `PCI\VEN_8086&DEV_1533\` + h.sum("A0369FFFFF123456"),
+		`SERIAL`:                                   h.sum("SERIAL"),
+	} {
+		for _, at := range []string{"StorageAdapters", "Description.Adapters", "RescanAdapter.adapter"} {
+			if got := h.hashed(in, contents[at]); got != want {
+				t.Errorf("%s: %s becomes %s, want %s", at, in, got, want)
+			}
+		}
+	}
+	for bus, hashed := range map[win.BusType]bool{
+		win.BusTypeISCSI: true, win.BusTypeFibre: true, win.BusTypeSAS: true, win.BusTypeSCSI: false, win.BusTypeNVMe: false,
+	} {
+		want := win.DeviceDescriptor{BusType: bus, Vendor: "LIO-ORG", Product: "Acme"}
+		answer := Answer[win.DeviceDescriptor]{Value: want}
+		if hashed {
+			want.Product = h.sum("ACME")
+		}
+		if got := h.hashed(Disk{Descriptor: answer}, aName).(Disk).Descriptor.Value; got != want {
+			t.Errorf("bus %d: got %+v, want %+v", bus, got, want)
+		}
+		if got := h.hashed(win.DeviceDescriptor{BusType: bus}, aName); got != (win.DeviceDescriptor{BusType: bus}) {
+			t.Errorf("bus %d: without a product, got %+v", bus, got)
+		}
 	}
 }
 
@@ -326,8 +388,7 @@ func TestFailure(t *testing.T) {
 // regexpPlace finds the texts of fill. Arguments have their number, for want of a name.
 var regexpPlace = regexp.MustCompile(`zq ([A-Za-z]+(?:\.[A-Za-z]+)?(?: argument \d)?)`)
 
-// publicArguments are the arguments that hold names of services and adapters, or an access list.
+// publicArguments are the arguments that hold names of services.
 var publicArguments = []string{
 	"ServiceConfig argument 1", "ServiceStatus argument 1", "StartService argument 1", "StopService argument 1", "ActiveDependents argument 1",
-	"RescanAdapter argument 1", "SetRootSecurity argument 2",
 }

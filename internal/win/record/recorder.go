@@ -11,14 +11,17 @@ package record
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // DefaultMaxBytes is how large the files of a recording become together, unless options say otherwise.
@@ -268,7 +271,7 @@ func (r *Recorder) put(text []byte) bool {
 		r.torn = n < len(text)
 	}
 	if err != nil {
-		r.reason = err.Error()
+		r.reason = r.reasonOf(err)
 		r.fail(err)
 		return false
 	}
@@ -278,8 +281,19 @@ func (r *Recorder) put(text []byte) bool {
 // lose counts a line that is missing. r.mu is held.
 func (r *Recorder) lose(err error) {
 	r.lost++
-	r.reason = err.Error()
+	r.reason = r.reasonOf(err)
 	r.fail(err)
+}
+
+// reasonOf is an error as a recording has it. Among hashes it is without the path of the recording.
+func (r *Recorder) reasonOf(err error) string {
+	if r.hasher == nil {
+		return err.Error()
+	}
+	if code := syscall.Errno(0); errors.As(err, &code) {
+		return code.Error()
+	}
+	return winerr.KindOf(err).String()
 }
 
 // fail reports the first failure.

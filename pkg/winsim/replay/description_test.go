@@ -95,6 +95,45 @@ func TestCompare_Machine(t *testing.T) {
 	}
 }
 
+// TestCompare_Hashed: accounts, products and adapters are hashed so that an emulated node takes them.
+func TestCompare_Hashed(t *testing.T) {
+	model := winsim.Busy()
+	model.Storage = winsim.Storage{}
+	for i := range model.Disks {
+		model.Disks[i].Bus, model.Disks[i].Vendor, model.Disks[i].Product = winsim.BusSAS, "LIO-ORG", "Acme"
+	}
+	text := recorded(t, must(winsim.New(model)), record.Options{Hash: true}, func(m win.Machine) {
+		for _, id := range must(m.VolumeIDs(t.Context())) {
+			if err := m.SetRootSecurity(t.Context(), id, "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;S-1-5-21-1-2-3-1001)"); err == nil {
+				_ = must(m.RootSecurity(t.Context(), id))
+			}
+		}
+		for _, adapter := range must(m.StorageAdapters(t.Context())) {
+			if err := m.RescanAdapter(t.Context(), adapter); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, device := range must(m.DiskDevices(t.Context())) {
+			_ = must(m.DeviceDescriptor(t.Context(), device))
+		}
+	})
+	report, err := replay.Compare(t.Context(), bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{"SetRootSecurity", "RescanAdapter", "DeviceDescriptor"} {
+		if !bytes.Contains(text, []byte(`"method":"`+method+`"`)) {
+			t.Errorf("%s is not recorded", method)
+		}
+	}
+	if bytes.Contains(text, []byte("Acme")) || bytes.Contains(text, []byte("S-1-5-21")) || len(report.Notes) > 0 {
+		t.Errorf("notes %q, recorded:\n%s", report.Notes, text)
+	}
+	for _, d := range report.Differences {
+		t.Error(d)
+	}
+}
+
 // TestCompare_Servers: a recording without the emulator's own state tells of a server that refuses a password,
 // and of a portal and its targets.
 func TestCompare_Servers(t *testing.T) {
