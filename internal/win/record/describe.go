@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// describeTimeout limits a description as a whole, and askTimeout what is asked about one object.
+	// describeTimeout limits a description as a whole, and askTimeout one question, what is asked about one object,
+	// and all that is asked of WMI.
 	describeTimeout = 30 * time.Second
 	askTimeout      = 5 * time.Second
 )
@@ -106,17 +107,17 @@ func Describe(ctx context.Context, m win.Machine, services []string) Description
 	ctx, cancel := context.WithTimeout(win.AsInspector(ctx), describeTimeout)
 	defer cancel()
 	d := describer{m: m}
-	d.Uptime, d.SANPolicy, d.BIOSSerial = ask(ctx, m.Uptime), ask(ctx, m.SANPolicy), ask(ctx, m.BIOSSerialNumber)
+	d.Uptime, d.SANPolicy = ask(ctx, m.Uptime), ask(ctx, m.SANPolicy)
 	d.Firmware = list(ctx, &d, "FirmwareTable", m.FirmwareTable)
 	d.Adapters = list(ctx, &d, "StorageAdapters", m.StorageAdapters)
 	d.SystemVolumes = list(ctx, &d, "SystemVolumes", m.SystemVolumes)
-	d.Mappings = list(ctx, &d, "SMBMappings", m.SMBMappings)
 	d.disks(ctx)
 	d.volumes(ctx)
 	d.initiator(ctx)
 	d.Services = each(ctx, services, func(ctx context.Context, name string) Service {
 		return Service{name, askAbout(ctx, m.ServiceConfig, name), askAbout(ctx, m.ServiceStatus, name)}
 	})
+	d.management(ctx)
 	// At last, because asking changes some nodes: one shows a disk as raw for some time.
 	if s, ok := m.(Snapshotter); ok {
 		d.Snapshot, _ = s.Snapshot() // without one there is the rest
@@ -178,7 +179,18 @@ func (d *describer) initiator(ctx context.Context) {
 	})
 }
 
+// management asks what only WMI knows, after everything else: a WMI that hangs must not cost the rest. It hangs as
+// a whole, so that all its questions together have the time of one.
+func (d *describer) management(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	d.Mappings = list(ctx, d, "SMBMappings", d.m.SMBMappings)
+	d.BIOSSerial = ask(ctx, d.m.BIOSSerialNumber)
+}
+
 func ask[T any](ctx context.Context, question func(context.Context) (T, error)) Answer[T] {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	value, err := question(ctx)
 	if err != nil {
 		return Answer[T]{Error: failureOf(err)}
