@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/record"
 )
 
 func TestMain_Help(t *testing.T) {
@@ -93,6 +95,32 @@ func TestMain_Format(t *testing.T) {
 		name, _, _ := strings.Cut(flag, "=")
 		if code != daemon.ExitUsage || !strings.Contains(stderr.String(), want) || !strings.Contains(stderr.String(), "flag "+name) {
 			t.Errorf("%s: exit code %d, stderr %q; want %d and %q", flag, code, &stderr, daemon.ExitUsage, want)
+		}
+	}
+}
+
+// TestStartRecording_Failed: a recording that cannot begin does not end the daemon. Its log names the file and what
+// to do.
+func TestStartRecording_Failed(t *testing.T) {
+	taken := filepath.Join(t.TempDir(), "taken")
+	if err := os.WriteFile(taken, []byte("not a directory"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		cfg  record.Config
+		want string
+	}{
+		{record.Config{}, ""},
+		{record.Config{Path: filepath.Join(taken, "calls.jsonl")}, "create the directory of the recording"},
+		{record.Config{Path: t.TempDir()}, "is not a file"},
+		{record.Config{Path: filepath.Join(t.TempDir(), "calls.jsonl"), MaxBytes: 1}, "raise the limit"},
+	} {
+		var log strings.Builder
+		ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
+		startRecording(ctx, test.cfg)()
+		got := log.String()
+		if test.want == "" && got != "" || !strings.Contains(got, test.want) || test.want != "" && (!strings.Contains(got, "or remove -record-calls") || !strings.Contains(got, fmt.Sprintf("%q", test.cfg.Path))) {
+			t.Errorf("%+v: the log has %s, want %s", test.cfg, got, test.want)
 		}
 	}
 }

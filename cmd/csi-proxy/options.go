@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"runtime"
+
+	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/metrics"
@@ -47,6 +48,20 @@ func facts() []any {
 	return []any{"sanPolicy", policy}
 }
 
+// startRecording records the calls of the hosts that are made from now on, if there is a path. Pods need the
+// node's storage, and no pod needs a recording: a failure is logged, and the daemon serves without one.
+func startRecording(ctx context.Context, cfg record.Config) (stop func()) {
+	if cfg.Path == "" {
+		return func() {}
+	}
+	end, err := record.Start(ctx, cfg)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "No calls are recorded. Remove the cause or choose another file, and restart; or remove -record-calls", "file", cfg.Path)
+		return func() {}
+	}
+	return func() { _ = end() } // every line has been written
+}
+
 func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
 	if err := pipe.ValidateSecurityDescriptor(o.securityDescriptor); err != nil {
 		return daemon.UsageError{Err: err}
@@ -54,13 +69,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	if o.mitigations {
 		daemon.Mitigate(ctx)
 	}
-	if flags.Record.Path != "" { // before any host is made
-		stop, err := record.Start(ctx, flags.Record)
-		if err != nil {
-			return daemon.UsageError{Err: fmt.Errorf("-record-calls: %w", err)}
-		}
-		defer stop() //nolint:errcheck // every line has been written
-	}
+	defer startRecording(ctx, flags.Record)() // before any host is made
 	hosts := daemon.LocalHosts()
 	if flags.FormatOver {
 		hosts.Volume = volumeapi.New(volumeapi.FormatOverExisting())

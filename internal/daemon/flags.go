@@ -137,6 +137,11 @@ func (f *Flags) registerRecord(fs *flag.FlagSet) {
 // AllowedDirs returns the directories that requests can use.
 func (f *Flags) AllowedDirs() []string { return append([]string{f.KubeletPath}, f.WorkingDirs...) }
 
+// canNameFile reports whether Windows can have a file with this path. No path is fine, too.
+func canNameFile(path string) bool {
+	return !strings.ContainsAny(strings.TrimPrefix(path, `\\?\`), "\x00<>\"|?*") && strings.TrimRight(path, `/\`) == path
+}
+
 // Check checks what the flag package cannot.
 func (f *Flags) Check() error {
 	if f.StopTimeout <= 0 {
@@ -149,6 +154,9 @@ func (f *Flags) Check() error {
 		return fmt.Errorf("-record-calls-max-size: %d is not a size from 1 to %d MiB", f.recordSize, mostRecorded)
 	}
 	f.Record.MaxBytes = int64(f.recordSize) << 20
+	if !canNameFile(f.Record.Path) {
+		return fmt.Errorf("-record-calls: %q cannot be the path of a file", f.Record.Path)
+	}
 	if f.Record.Path == "" && f.Record.Hash {
 		return errors.New("-record-calls-hash-names: no calls are recorded; also set -record-calls")
 	}

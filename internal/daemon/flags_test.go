@@ -41,6 +41,9 @@ func TestFlags_Record(t *testing.T) {
 	}{
 		{nil, "<nil>"},
 		{[]string{"-record-calls=calls.jsonl", "-record-calls-hash-names", "-record-calls-max-size=1"}, "<nil>"},
+		{[]string{`-record-calls=\\?\C:\csi-proxy\calls.jsonl`}, "<nil>"},
+		{[]string{`-record-calls=C:\csi-proxy\`}, `-record-calls: "C:\\csi-proxy\\" cannot be the path of a file`},
+		{[]string{`-record-calls=C:\calls*.jsonl`}, `-record-calls: "C:\\calls*.jsonl" cannot be the path of a file`},
 		{[]string{"-record-calls-hash-names"}, "-record-calls-hash-names: no calls are recorded; also set -record-calls"},
 		{[]string{"-record-calls-max-size=1"}, "-record-calls-max-size: no calls are recorded; also set -record-calls"},
 		{[]string{"-record-calls-hash-names=false", "-record-calls-max-size=64"}, "<nil>"},
