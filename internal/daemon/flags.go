@@ -127,9 +127,9 @@ func (f *Flags) registerFormat(fs *flag.FlagSet) {
 // registerRecord adds the flags of recorded calls.
 func (f *Flags) registerRecord(fs *flag.FlagSet) {
 	fs.StringVar(&f.Record.Path, "record-calls", "",
-		"write every call to Windows and its answer into this `file`, for developers; a full file gets the suffix .1 (default off)")
+		"write every call to Windows and its answer into this `file`, for developers; a full file and that of an earlier run get the suffix .1, older ones .2 and so on (default off)")
 	fs.UintVar(&f.recordSize, "record-calls-max-size", record.DefaultMaxBytes>>20,
-		"size in `MiB` of the recorded calls, both files together")
+		"size in `MiB` of the recorded calls, all files together")
 	fs.BoolVar(&f.Record.Hash, "record-calls-hash-names", false,
 		"record hashes instead of names and serial numbers, and no data")
 }

@@ -30,9 +30,10 @@ const DefaultMaxBytes = record.DefaultMaxBytes
 
 // Config says what to record, and where.
 type Config struct {
-	// Path is the file. A full file gets the suffix .1, which replaces the one before it.
+	// Path is the file. A full file, and that of an earlier run, gets the suffix .1; older ones have higher numbers.
+	// A file that is no recording is not replaced.
 	Path string
-	// MaxBytes is the size of both files together; 0 means DefaultMaxBytes.
+	// MaxBytes is the size of all files together; 0 means DefaultMaxBytes. The oldest are removed.
 	MaxBytes int64
 	// Hash replaces names and serial numbers by hashes, with a key that is not kept: equal names have
 	// equal hashes within a recording. Data and raw bytes are left out.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,13 +40,8 @@ func TestFile_Rotates(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	total, later, last := int64(0), 0, uint64(0)
+	later, last := 0, uint64(0)
 	for _, name := range []string{path, path + ".1"} {
-		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += info.Size()
 		recording := readFile(t, name)
 		// A file that fills up while the machine is being described has no description.
 		if name == path && recording.Description == nil || recording.Lost > 0 {
@@ -57,8 +54,8 @@ func TestFile_Rotates(t *testing.T) {
 			later++
 		}
 	}
-	if total > most || later == 0 || last != 800 {
-		t.Errorf("%d bytes in two files, %d of which continue another, up to call %d", total, later, last)
+	if total := totalSize(t, path); total > most || later == 0 || last != 800 {
+		t.Errorf("%d bytes in all files, %d of which continue another, up to call %d", total, later, last)
 	}
 	// The next start keeps what the last one has recorded.
 	kept := readFile(t, path)
@@ -84,24 +81,212 @@ func readFile(t *testing.T, path string) *Recording {
 	return recording
 }
 
-func TestOpen_Failed(t *testing.T) {
-	if _, err := Open(t.Context(), machine{conductor: &planter{}}, t.TempDir(), Options{}); err == nil {
+// totalSize is the size of all files of a recording.
+func totalSize(t *testing.T, path string) (total int64) {
+	t.Helper()
+	names, err := filepath.Glob(path + "*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+	}
+	return total
+}
+
+// run begins a recording, makes calls and ends it.
+func run(t *testing.T, path string, most int64, calls int) error {
+	t.Helper()
+	f, err := Open(t.Context(), machine{conductor: &planter{}}, path, Options{MaxBytes: most})
+	if err != nil {
+		return err
+	}
+	for range calls {
+		_, _ = f.Machine().VolumeIDs(t.Context())
+	}
+	return f.Close()
+}
+
+// contentsOf returns what is in a directory, by name.
+func contentsOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(filepath.Join(dir, file.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[file.Name()] = string(text)
+	}
+	return found
+}
+
+// TestOpen_Restarts: starts keep earlier recordings, the newest with the lowest number, while there is room.
+func TestOpen_Restarts(t *testing.T) {
+	const most, starts = 1 << 20, 5
+	path := filepath.Join(t.TempDir(), "calls.jsonl")
+	for calls := range starts {
+		if err := run(t, path, most, calls); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for number := range starts {
+		name := (&File{path: path}).name(number)
+		if got, want := len(readFile(t, name).Calls), starts-1-number; got != want {
+			t.Errorf("%s has %d calls, want %d", name, got, want)
+		}
+	}
+	// A gap, as an operator leaves it, is filled, and nothing is replaced.
+	if err := os.Remove(path + ".2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t, path, most, starts); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{path: 5, path + ".1": 4, path + ".2": 3, path + ".3": 1, path + ".4": 0} {
+		if got := len(readFile(t, name).Calls); got != want {
+			t.Errorf("after a removal, %s has %d calls, want %d", name, got, want)
+		}
+	}
+	// With a lower limit the oldest go.
+	const less = 40 << 10
+	for range 10 {
+		if err := run(t, path, less, 0); err != nil {
+			t.Fatal(err)
+		}
+		if total := totalSize(t, path); total > less {
+			t.Errorf("the files have %d bytes, more than %d", total, less)
+		}
+	}
+	if _, err := os.Stat(path + ".9"); err == nil {
+		t.Error("there are still nine old files")
+	}
+}
+
+// TestOpen_LargeOld: old files that a higher limit has left are removed.
+func TestOpen_LargeOld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls.jsonl")
+	for range 2 {
+		if err := run(t, path, 4<<20, 2000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const most = 100 << 10
+	if err := run(t, path, most, 1); err != nil {
+		t.Fatal(err)
+	}
+	if total := totalSize(t, path); total > most {
+		t.Errorf("the files have %d bytes, more than %d", total, most)
+	}
+}
+
+// TestOpen_Many: there is a limit for the number of files, too.
+func TestOpen_Many(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "calls.jsonl")
+	for range maxOld + 5 {
+		if err := run(t, path, 0, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files := contentsOf(t, filepath.Dir(path)); len(files) != maxOld+1 {
+		t.Errorf("there are %d files", len(files))
+	}
+}
+
+// TestOpen_Refused: a recording that cannot begin changes no file: if one of them is no recording, or if files that
+// the description fills would rotate at every call.
+func TestOpen_Refused(t *testing.T) {
+	const other, small = "precious data", 4 << 10
+	for _, test := range []struct {
+		name string
+		most int64
+		want string
+	}{
+		{"", 0, "calls.jsonl has other content than recorded calls, and is not replaced; choose another file"},
+		{".1", 0, "calls.jsonl.1 has other content"},
+		{".7", 0, "calls.jsonl.7 has other content"},
+		{".other", small, "raise the limit"},
+	} {
+		path := filepath.Join(t.TempDir(), "calls.jsonl")
+		for range 3 {
+			if err := run(t, path, 0, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(path+test.name, []byte(other), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := contentsOf(t, filepath.Dir(path))
+		for range 2 {
+			if err := run(t, path, test.most, 0); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%q: got %v, want %s", test.name, err, test.want)
+			}
+		}
+		if after := contentsOf(t, filepath.Dir(path)); !maps.Equal(before, after) {
+			t.Errorf("%q: there were %q, and are %q", test.name, before, after)
+		}
+	}
+	if err := run(t, t.TempDir(), 0, 0); err == nil {
 		t.Error("a directory was opened as a file")
 	}
 }
 
-// TestOpen_SmallLimit: files that the description fills would rotate at every call.
-func TestOpen_SmallLimit(t *testing.T) {
+// TestOpen_Nothing: an empty file, and one that a full disk has cut off in its header, are replaced.
+func TestOpen_Nothing(t *testing.T) {
+	for _, text := range []string{"", firstBytes[:20], firstBytes + `"version":1`} {
+		path := filepath.Join(t.TempDir(), "calls.jsonl")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := run(t, path, 0, 3); err != nil {
+			t.Errorf("%q: %v", text, err)
+		} else if files := contentsOf(t, filepath.Dir(path)); len(files) != 1 || len(readFile(t, path).Calls) != 3 {
+			t.Errorf("%q: there are %q", text, files)
+		}
+	}
+}
+
+// TestFile_Other: a file that is no recording and that appears later is not replaced either.
+func TestFile_Other(t *testing.T) {
+	const most = 40 << 10
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
-	f, err := Open(t.Context(), machine{conductor: &planter{}}, path, Options{MaxBytes: 4 << 10})
-	if err == nil {
-		_ = f.Close()
+	failed := error(nil)
+	f, err := Open(t.Context(), machine{conductor: &planter{}}, path, Options{MaxBytes: most, Failed: func(err error) { failed = err }})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err == nil || !strings.HasSuffix(err.Error(), "raise the limit") {
-		t.Errorf("got %v", err)
+	const other = "precious data"
+	if err := os.WriteFile(path+".1", []byte(other), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := os.Stat(path); err == nil {
-		t.Error("the file is still there")
+	call := func() {
+		for range 800 {
+			_, _ = f.Machine().VolumeIDs(t.Context())
+		}
+	}
+	call()
+	if files := contentsOf(t, filepath.Dir(path)); files["calls.jsonl.1"] != other || len(files) != 2 || failed == nil {
+		t.Errorf("there are %d files, %q, and it reports %v", len(files), files["calls.jsonl.1"], failed)
+	}
+	// Without it the recording goes on, and says what is missing.
+	if err := os.Remove(path + ".1"); err != nil {
+		t.Fatal(err)
+	}
+	call()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	now, before := readFile(t, path), readFile(t, path+".1")
+	if now.Calls[len(now.Calls)-1].Seq != 1600 || totalSize(t, path) > most {
+		t.Errorf("the files have %d bytes, up to call %d, and before that %d calls", totalSize(t, path), now.Calls[len(now.Calls)-1].Seq, len(before.Calls))
 	}
 }
 
@@ -145,6 +330,33 @@ func recorderLost(t *testing.T, hash bool) {
 	}
 	if len(recording.Calls) != 2 || recording.Lost != 2 || failures != 1 {
 		t.Errorf("%d calls, %d lost, %d reports", len(recording.Calls), recording.Lost, failures)
+	}
+}
+
+// TestRecorder_Header: a file begins with its header, also if lines were lost or the header itself could not be
+// written at first.
+func TestRecorder_Header(t *testing.T) {
+	for _, room := range []int{0, 1, 50, 1 << 20} {
+		var files []*short
+		full := &short{room: 1 << 20}
+		r := New(t.Context(), machine{conductor: &planter{}}, full, Options{})
+		r.next = func() (io.Writer, error) {
+			if files = append(files, &short{room: 1 << 20}); len(files) == 1 {
+				files[0].room = room
+			}
+			return files[len(files)-1], nil
+		}
+		call := func() { _, _ = r.Machine().VolumeIDs(t.Context()) }
+		full.room = 0
+		call() // is lost
+		r.size = r.limit
+		call()
+		call()
+		r.Close()
+		last := files[len(files)-1]
+		if recording, err := Read(bytes.NewReader(last.Bytes())); err != nil || recording.Lost == 0 || recording.Lost+uint64(len(recording.Calls)) != 3 {
+			t.Errorf("room %d: got %+v, %v in\n%s", room, recording, err, last)
+		}
 	}
 }
 

@@ -59,7 +59,8 @@ type Recorder struct {
 	lost    uint64
 	reason  string // of the loss
 	failed  bool
-	torn    bool // the last line of the file is incomplete
+	headed  bool // the file begins with a header
+	torn    bool // its last line is incomplete
 	closing bool
 	again   sync.WaitGroup // descriptions for another file
 }
@@ -113,12 +114,19 @@ func (r *Recorder) begin(ctx context.Context, later bool) {
 	r.describe(ctx)
 }
 
-// writeHeader starts a file. r.mu is held.
-func (r *Recorder) writeHeader(later bool) {
-	r.writeLine(line{Header: &Header{
+// writeHeader starts a file. Nothing may come before it, not even a note of what was lost. r.mu is held.
+func (r *Recorder) writeHeader(later bool) bool {
+	r.headed = r.put(r.header(later))
+	return r.headed
+}
+
+// header is the first line of a file.
+func (r *Recorder) header(later bool) []byte {
+	text, _ := marshal(line{Header: &Header{ // texts and a time
 		Format: format, Version: version, Program: r.options.Program, Windows: r.options.Windows,
 		Started: r.started, Hashed: r.options.Hash, Later: later,
 	}})
+	return append(text, '\n')
 }
 
 // describe writes a description of the machine.
@@ -218,12 +226,17 @@ func (r *Recorder) writeLine(l line) {
 		return
 	}
 	text = append(text, '\n')
-	if r.size > 0 && r.size+int64(len(text)) > r.limit && !r.exchange(l) {
+	var note []byte
+	if r.lost > 0 {
+		note, _ = json.Marshal(line{Lost: &lost{r.lost, r.reason}}) //nolint:errchkjson // numbers and texts
+		note = append(note, '\n')
+	}
+	length := int64(len("\n") + len(note) + len(text)) // the first one ends a torn line
+	if (!r.headed || r.size+length > r.limit) && !r.exchange(l) {
 		return
 	}
-	if r.lost > 0 {
-		note, _ := json.Marshal(line{Lost: &lost{r.lost, r.reason}}) //nolint:errchkjson // numbers and texts
-		if !r.put(append(note, '\n')) {
+	if note != nil {
+		if !r.put(note) {
 			r.lost++
 			return
 		}
@@ -244,10 +257,14 @@ func (r *Recorder) exchange(l line) bool {
 	out, err := r.next()
 	if err != nil {
 		r.lose(err)
+		r.headed = false // the file is closed: the next line tries again
 		return false
 	}
 	r.out, r.size, r.torn = out, 0, false
-	r.writeHeader(true)
+	if !r.writeHeader(true) {
+		r.lost++
+		return false
+	}
 	if r.closing || l.Description != nil {
 		return true
 	}
