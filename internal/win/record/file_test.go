@@ -333,6 +333,30 @@ func recorderLost(t *testing.T, hash bool) {
 	}
 }
 
+// TestFile_LongLine: a line that is longer than a file may be is lost, and the limit holds.
+func TestFile_LongLine(t *testing.T) {
+	const most = 60 << 10
+	path := filepath.Join(t.TempDir(), "calls.jsonl")
+	f, err := Open(t.Context(), machine{conductor: &planter{}}, path, Options{MaxBytes: most})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, length := range []int{100, most, most / 2, most/2 - 100, most / 3, most / 3, most / 3, 10 * most, 100, most / 2, most / 2, 100} {
+		_, _ = f.Machine().FileInfo(t.Context(), win.Following(`C:\`+strings.Repeat("x", length)))
+		f.again.Wait() // for the description of another file
+		if total := totalSize(t, path); total > most {
+			t.Errorf("after a line of %d bytes the files have %d", length, total)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	recording := readFile(t, path)
+	if recording.Lost != 3 || recording.Calls[len(recording.Calls)-1].Seq != 12 {
+		t.Errorf("%d lines are lost, and the last call is %d", recording.Lost, recording.Calls[len(recording.Calls)-1].Seq)
+	}
+}
+
 // TestRecorder_Header: a file begins with its header, also if lines were lost or the header itself could not be
 // written at first.
 func TestRecorder_Header(t *testing.T) {

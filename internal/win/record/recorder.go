@@ -215,7 +215,7 @@ var secretTypes = map[reflect.Type]bool{
 	reflect.TypeFor[win.SMBMappingRequest](): true,
 }
 
-// writeLine writes a line, in another file if this one is full. r.mu is held.
+// writeLine writes a line, in another file if this one is full. A line that no file can hold is lost. r.mu is held.
 func (r *Recorder) writeLine(l line) {
 	if r.out == nil {
 		return
@@ -232,8 +232,14 @@ func (r *Recorder) writeLine(l line) {
 		note = append(note, '\n')
 	}
 	length := int64(len("\n") + len(note) + len(text)) // the first one ends a torn line
-	if (!r.headed || r.size+length > r.limit) && !r.exchange(l) {
-		return
+	if !r.headed || r.size+length > r.limit {
+		if room := r.limit - int64(len(r.header(true))); length > room {
+			r.lose(winerr.New(winerr.NoSpace, "record a call", "", "its line has %d bytes, and a file has room for %d; raise the limit", len(text), room))
+			return
+		}
+		if !r.exchange(l) {
+			return
+		}
 	}
 	if note != nil {
 		if !r.put(note) {
