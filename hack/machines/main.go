@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,8 +34,11 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(context.Background(), os.Stdout, *root, flag.Arg(0), o); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stdout, *root, flag.Arg(0), o)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, printable.Text(err.Error())) // it can quote the zip
 		os.Exit(1)
 	}
 }
@@ -45,13 +49,13 @@ func run(ctx context.Context, w io.Writer, root, zipFile string, o machines.Opti
 	if err != nil {
 		return err
 	}
-	name, leftOut, err := machines.Add(dir, zipFile, o)
+	name, leftOut, err := machines.Add(ctx, dir, zipFile, o)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "Added %s.\n", filepath.Join(machines.Directory, name))
 	for _, text := range leftOut {
-		fmt.Fprintf(w, "Left out: %s\n", text)
+		fmt.Fprintf(w, "Left out: %s\n", printable.Text(text))
 	}
 	pages, err := machines.Pages(ctx, root, true)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/replay"
 )
 
 // Limits of what is taken from a zip.
@@ -41,8 +43,9 @@ type Options struct {
 }
 
 // Add adds the machine of a zip of csi-proxy-verify to a directory. It returns the name of the machine,
-// and what was left out.
-func Add(dir, zipFile string, o Options) (name string, leftOut []string, err error) {
+// and what was left out. It writes nothing before it has replayed the recordings: nothing is left behind by one
+// that cannot be replayed.
+func Add(ctx context.Context, dir, zipFile string, o Options) (name string, leftOut []string, err error) {
 	archive, err := zip.OpenReader(zipFile)
 	if err != nil {
 		return "", nil, fmt.Errorf("open the zip: %w", err)
@@ -69,7 +72,10 @@ func Add(dir, zipFile string, o Options) (name string, leftOut []string, err err
 		}
 		content, err := member(&archive.Reader, recording, maxRecording)
 		if err == nil {
-			err = checkRecording(content)
+			err = checkRecording(ctx, content)
+		}
+		if ctx.Err() != nil {
+			return "", nil, ctx.Err()
 		}
 		if err != nil {
 			leftOut = append(leftOut, fmt.Sprintf("%s: %v", recording, err))
@@ -121,8 +127,8 @@ func admit(dir, name string, kind answer.Kind, replace bool) error {
 	return nil
 }
 
-// checkRecording fails unless the content is a compressed recording.
-func checkRecording(content []byte) error {
+// checkRecording fails unless the content is a compressed recording with calls that can be replayed.
+func checkRecording(ctx context.Context, content []byte) error {
 	plain, err := gzip.NewReader(bytes.NewReader(content))
 	if err != nil {
 		return fmt.Errorf("it is not compressed by gzip: %w", err)
@@ -138,7 +144,10 @@ func checkRecording(content []byte) error {
 	case recording.Truncated:
 		return errors.New("the recording is cut off")
 	}
-	return nil
+	if err := plain.Reset(bytes.NewReader(content)); err != nil {
+		return err
+	}
+	return replayable(replay.Compare(ctx, plain))
 }
 
 // member reads a file of an archive.

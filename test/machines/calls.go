@@ -30,17 +30,20 @@ func replayAll(ctx context.Context, dir string) (list []Recording) {
 		}
 		r := Recording{File: file}
 		report, err := replay.CompareFile(ctx, path)
-		switch {
-		case err != nil:
-			r.Err = err
-		case report.Calls == 0:
-			r.Err = errors.New("no call was compared")
-		default:
+		if r.Err = replayable(report, err); r.Err == nil {
 			r.Report = *report
 		}
 		list = append(list, r)
 	}
 	return list
+}
+
+// replayable fails unless a replay has compared calls.
+func replayable(report *replay.Report, err error) error {
+	if err == nil && report.Calls == 0 {
+		return errors.New("no call was compared")
+	}
+	return err
 }
 
 // differences are the answers of an emulated node that differ from the recorded ones, by the method of the call.

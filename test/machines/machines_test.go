@@ -3,6 +3,8 @@ package machines_test
 import (
 	"archive/zip"
 	"bytes"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/machines"
 )
@@ -162,7 +165,7 @@ func TestAdd(t *testing.T) {
 	}
 	dir := t.TempDir()
 	field := zipFile(t, map[string]string{"answers.json": string(content), "calls.jsonl.gz": recording(t), "../../evil": "x"})
-	name, leftOut, err := machines.Add(dir, field, machines.Options{})
+	name, leftOut, err := machines.Add(t.Context(), dir, field, machines.Options{})
 	if err != nil || name != "windows-server-2022-core-20348" {
 		t.Fatalf("added as %q, %v", name, err)
 	}
@@ -202,7 +205,7 @@ func TestAdd_Refuses(t *testing.T) {
 		"not a name":             {"answers.json": `{"format":1,"machine":{"kind":"windows","system":"?"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := machines.Add(t.TempDir(), zipFile(t, files), machines.Options{})
+			_, _, err := machines.Add(t.Context(), t.TempDir(), zipFile(t, files), machines.Options{})
 			if err == nil || !strings.Contains(err.Error(), name) {
 				t.Errorf("got %v, want one with %q", err, name)
 			}
@@ -227,7 +230,7 @@ func TestAdd_Again(t *testing.T) {
 		return `{"format":1,"machine":{"kind":"` + kind + `","system":"Windows Server 2022"}}`
 	}
 	field := zipFile(t, map[string]string{"answers.json": answers("windows"), "calls.jsonl.gz": calls, "calls.1.jsonl.gz": calls})
-	name, leftOut, err := machines.Add(dir, field, machines.Options{})
+	name, leftOut, err := machines.Add(t.Context(), dir, field, machines.Options{})
 	if err != nil || len(leftOut) > 0 {
 		t.Fatalf("%v, left out: %q", err, leftOut)
 	}
@@ -235,16 +238,24 @@ func TestAdd_Again(t *testing.T) {
 	if err := os.WriteFile(notes, []byte("[]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := machines.Add(dir, field, machines.Options{}); err == nil || !strings.Contains(err.Error(), "-replace") {
+	if _, _, err := machines.Add(t.Context(), dir, field, machines.Options{}); err == nil || !strings.Contains(err.Error(), "-replace") {
 		t.Errorf("without Replace: %v", err)
 	}
 	wine := zipFile(t, map[string]string{"answers.json": answers("wine")})
-	if _, _, err := machines.Add(dir, wine, machines.Options{Replace: true}); err == nil || !strings.Contains(err.Error(), "of kind wine") {
+	if _, _, err := machines.Add(t.Context(), dir, wine, machines.Options{Replace: true}); err == nil || !strings.Contains(err.Error(), "of kind wine") {
 		t.Errorf("with another kind: %v", err)
 	}
-	field = zipFile(t, map[string]string{"answers.json": answers("windows"), "calls.jsonl.gz": calls[:len(calls)/2], "calls.1.jsonl.gz": "calls"})
-	if _, leftOut, err = machines.Add(dir, field, machines.Options{Replace: true}); err != nil || len(leftOut) != 2 {
-		t.Errorf("files without recordings: %v, left out: %q", err, leftOut)
+	notReplayed := recordCalls(t, func(*winsim.Node, win.Machine) {})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := machines.Add(ctx, dir, field, machines.Options{Replace: true}); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+	for _, bad := range []string{calls[:len(calls)/2], notReplayed} {
+		field = zipFile(t, map[string]string{"answers.json": answers("windows"), "calls.jsonl.gz": bad, "calls.1.jsonl.gz": "calls"})
+		if _, leftOut, err = machines.Add(t.Context(), dir, field, machines.Options{Replace: true}); err != nil || len(leftOut) != 2 {
+			t.Errorf("files without recordings: %v, left out: %q", err, leftOut)
+		}
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, name))
 	if err != nil || len(entries) != 2 || entries[0].Name() != "answers.json" || entries[1].Name() != "notes.json" {
@@ -261,7 +272,7 @@ func TestAdd_Name(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, _, err := machines.Add(t.TempDir(), zipFile(t, map[string]string{"answers.json": string(content)}), machines.Options{})
+		name, _, err := machines.Add(t.Context(), t.TempDir(), zipFile(t, map[string]string{"answers.json": string(content)}), machines.Options{})
 		if err != nil || name != want {
 			t.Errorf("%.20q is added as %q, %v, want %q", system, name, err, want)
 		}

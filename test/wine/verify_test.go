@@ -229,7 +229,7 @@ func compare(t *testing.T, field string) {
 	name := strings.ReplaceAll(strings.ToLower(got.Machine.System), " ", "-")
 	dir := filepath.Join(root(t), machines.Directory)
 	if *update {
-		if _, _, err := machines.Add(dir, field, machines.Options{Name: name, Replace: true}); err != nil {
+		if _, _, err := machines.Add(t.Context(), dir, field, machines.Options{Name: name, Replace: true}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := machines.Pages(t.Context(), root(t), true); err != nil {

@@ -170,6 +170,10 @@ func listed(c record.Call) (list listing, ok bool) {
 	return list, c.Method == "ListDirectory" && json.Unmarshal(c.Out, &list) == nil
 }
 
+// maxDepth is how deep listings within listings are replayed. Each takes a part of the stack, and a program
+// whose stack is full ends.
+const maxDepth = 128
+
 // during returns what is called while the node lists a directory: it makes the calls that were recorded
 // then, when the node gives the first entries.
 func (p *playback) during(ctx context.Context, c record.Call) func(win.Tree, []win.DirEntry) error {
@@ -181,12 +185,29 @@ func (p *playback) during(ctx context.Context, c record.Call) func(win.Tree, []w
 		p.open[list.Directory] = dir
 		calls := p.nested[list.Directory]
 		delete(p.nested, list.Directory)
+		if p.depth == maxDepth {
+			p.tooDeep(calls)
+			return nil
+		}
+		p.depth++
+		defer func() { p.depth-- }()
 		for _, inner := range calls {
 			if err := p.make(ctx, inner); err != nil {
 				return err
 			}
 		}
 		return nil
+	}
+}
+
+// tooDeep skips the calls during a listing that is too deep in others.
+func (p *playback) tooDeep(calls []record.Call) {
+	for _, c := range calls {
+		p.skip(c, fmt.Sprintf("it was made in more than %d listings within listings", maxDepth))
+	}
+	if !p.deep && len(calls) > 0 {
+		p.deep = true
+		p.note("listings within listings are replayed up to %d deep; the calls further down are skipped", maxDepth)
 	}
 }
 

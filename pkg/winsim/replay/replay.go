@@ -210,6 +210,8 @@ type playback struct {
 	started time.Time
 	calls   []record.Call
 	nested  map[int][]record.Call // the calls during a ListDirectory, by the number of its directory
+	depth   int                   // how many listings call this one
+	deep    bool                  // a note says that there were too many
 	open    map[int]win.Tree      // by the numbers of the recording; most are win.Directory
 	renamed map[string]json.RawMessage
 	offset  time.Duration // of the node's clock
@@ -248,6 +250,10 @@ func (p *playback) note(format string, args ...any) {
 	p.report.Notes = append(p.report.Notes, fmt.Sprintf(format, args...))
 }
 
+func (p *playback) skip(c record.Call, reason string) {
+	p.report.Skipped = append(p.report.Skipped, Skip{c.Seq, c.Method, reason})
+}
+
 // run makes all calls.
 func (p *playback) run(ctx context.Context) error {
 	p.calls = p.nest(p.calls)
@@ -258,7 +264,7 @@ func (p *playback) run(ctx context.Context) error {
 	}
 	for _, list := range slices.Sorted(maps.Keys(p.nested)) {
 		for _, c := range p.nested[list] {
-			p.report.Skipped = append(p.report.Skipped, Skip{c.Seq, c.Method, fmt.Sprintf("the emulated node did not list directory %d", list)})
+			p.skip(c, fmt.Sprintf("the emulated node did not list directory %d", list))
 		}
 	}
 	return nil
@@ -327,7 +333,7 @@ func (p *playback) make(ctx context.Context, c record.Call) error {
 		reason = "it was not made: " + c.Error.Kind
 	}
 	if reason != "" {
-		p.report.Skipped = append(p.report.Skipped, Skip{c.Seq, c.Method, reason})
+		p.skip(c, reason)
 		return nil
 	}
 	p.report.Calls++
