@@ -14,6 +14,10 @@ import (
 // maxLine is the longest line that is read.
 const maxLine = 256 << 20
 
+// MaxCalls is how many calls and raw answers a recording may have that is read. Each takes memory, here and in a
+// replay, even if gzip makes it as small as a bit.
+const MaxCalls = 1_000_000
+
 // Recording is a file of recorded calls.
 type Recording struct {
 	Header      Header
@@ -91,6 +95,9 @@ func (r *Recording) add(l line) error {
 		return r.damage
 	}
 	r.damage = nil
+	if len(r.Calls)+len(r.Raw) == MaxCalls && (l.Call != nil || l.Raw != nil) {
+		return fmt.Errorf("the recording has more than %d calls and raw answers; read a part of it: its first two lines and the calls that matter", MaxCalls)
+	}
 	switch {
 	case l.Header != nil:
 		// The files of one recording, one after the other, are one recording.

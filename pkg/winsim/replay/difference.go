@@ -80,7 +80,7 @@ func entries(c record.Call) json.RawMessage {
 
 func (p *playback) differs(c record.Call, kind Kind, field, recorded, emulated string) {
 	p.report.Differences = append(p.report.Differences, Difference{
-		Call: c.Seq, Method: c.Method, Arguments: text(c.In), Kind: kind, Field: field, Recorded: recorded, Emulated: emulated,
+		Call: c.Seq, Method: c.Method, Arguments: text(c.In), Kind: kind, Field: short(field), Recorded: short(recorded), Emulated: short(emulated),
 	})
 }
 

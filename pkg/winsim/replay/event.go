@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -35,8 +36,8 @@ type planner struct {
 	unknown   map[win.Device]bool        // disks that have come, of which the calls do not tell enough
 }
 
-// plan returns the events of a recording, in order, and the disks that cannot be attached.
-func plan(recording *record.Recording, node *winsim.Node, calls []record.Call) (events []event, unknown map[win.Device]bool) {
+// plan returns the events of a recording, in order, and the disks that cannot be attached. It fails if ctx ends.
+func plan(ctx context.Context, recording *record.Recording, node *winsim.Node, calls []record.Call) (events []event, unknown map[win.Device]bool, err error) {
 	p := planner{
 		unknown: map[win.Device]bool{}, described: map[win.Device]bool{},
 		node: node, calls: calls, ahead: readAhead(calls),
@@ -49,6 +50,9 @@ func plan(recording *record.Recording, node *winsim.Node, calls []record.Call) (
 		}
 	}
 	for i, c := range calls {
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		if c.Error != nil {
 			continue
 		}
@@ -72,7 +76,7 @@ func plan(recording *record.Recording, node *winsim.Node, calls []record.Call) (
 		}
 	}
 	slices.SortStableFunc(p.events, func(a, b event) int { return cmp.Compare(a.after, b.after) })
-	return p.events, p.unknown
+	return p.events, p.unknown, nil
 }
 
 // known returns the disk that a device is, also by its number.

@@ -110,7 +110,7 @@ func (o *outsider) judge(c record.Call, at place, s sight) {
 		what, err = "made "+natureOf(f), o.node.Put(f)
 	}
 	if err == nil && !strayed {
-		o.changes = append(o.changes, Change{c.Seq, at.path, what})
+		o.changes = append(o.changes, Change{c.Seq, short(at.path), what})
 	}
 }
 

@@ -36,11 +36,11 @@ func TestPlan_Linear(t *testing.T) {
 		call("DiskGeometry", flips, win.DiskGeometry{Size: 1 << 30})
 		call("DeviceDescriptor", flips, win.DeviceDescriptor{})
 		call("DeviceNumber", `\\?\Volume{00000000-0000-0000-0000-000000000001}`, win.DeviceNumber{Number: 1, Partition: 1})
-		events, unknown := plan(recording, nil, calls)
+		events, unknown, _ := plan(t.Context(), recording, nil, calls)
 		if len(events) < rounds || len(unknown) > 0 {
 			t.Fatalf("%d rounds: %d events, unknown disks %v", rounds, len(events), unknown)
 		}
-		return testing.AllocsPerRun(1, func() { plan(recording, nil, calls) })
+		return testing.AllocsPerRun(1, func() { _, _, _ = plan(t.Context(), recording, nil, calls) })
 	}
 	const rounds = 250
 	if once, fourTimes := allocations(rounds), allocations(4*rounds); fourTimes > 5*once {

@@ -26,6 +26,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -74,7 +75,7 @@ type Report struct {
 
 // Compare reads a recording, makes its calls on an emulated node and reports the differences.
 func Compare(ctx context.Context, r io.Reader) (*Report, error) {
-	recording, err := record.Read(r)
+	recording, err := record.Read(interruptible{ctx, r})
 	if err != nil {
 		return nil, err
 	}
@@ -84,16 +85,28 @@ func Compare(ctx context.Context, r io.Reader) (*Report, error) {
 	before := len(recording.Calls)
 	recording.Calls = slices.DeleteFunc(recording.Calls, func(c record.Call) bool { return c.Seq <= recording.Description.Seq })
 	before -= len(recording.Calls)
-	h := newHistory(recording.Description, recording.Calls)
-	node, notes, err := newNode(recording, h)
+	skipped := skipUnknown(recording)
+	h, err := newHistory(ctx, recording.Description, recording.Calls)
 	if err != nil {
 		return nil, err
 	}
-	p := newPlayback(recording, node, h)
+	node, notes, err := newNode(recording, h)
+	if err != nil {
+		return nil, errors.New(short(err.Error()))
+	}
+	p, err := newPlayback(ctx, recording, node, h)
+	if err != nil {
+		return nil, err
+	}
 	if before > 0 {
 		p.note("%d calls are from before the description of the machine; they are left out", before)
 	}
-	p.report.Notes = append(p.report.Notes, notes...)
+	if p.report.Skipped = append(p.report.Skipped, skipped...); len(skipped) > 0 {
+		p.note("%d calls are skipped because this program does not know their methods, the first is %s; use a newer program", len(skipped), skipped[0].Method)
+	}
+	for _, text := range notes {
+		p.note("%s", text)
+	}
 	if err := p.run(ctx); err != nil {
 		return nil, err
 	}
@@ -109,8 +122,21 @@ func Compare(ctx context.Context, r io.Reader) (*Report, error) {
 	return &p.report, nil
 }
 
+// interruptible is a reader that fails after the end of a context.
+type interruptible struct {
+	ctx context.Context //nolint:containedctx // of the one call that reads
+	io.Reader
+}
+
+func (i interruptible) Read(b []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return i.Reader.Read(b)
+}
+
 // maxUnzipped is the size up to which a compressed recording is read: that of the largest file that csi-proxy
-// writes. It keeps a small file from filling the memory.
+// writes. What is read takes that much memory and more; record.MaxCalls limits how much more.
 const maxUnzipped = 2 << 30
 
 // CompareFile is Compare for a file, which may be compressed with gzip, and cut off.
@@ -222,7 +248,7 @@ type playback struct {
 	report  Report
 }
 
-func newPlayback(recording *record.Recording, node *winsim.Node, h *history) *playback {
+func newPlayback(ctx context.Context, recording *record.Recording, node *winsim.Node, h *history) (*playback, error) {
 	p := &playback{
 		node: node, calls: recording.Calls, files: outsider{history: h, node: node, strayed: map[string]bool{}}, started: recording.Header.Started, hashed: recording.Header.Hashed,
 		nested: map[int][]record.Call{}, open: map[int]win.Tree{}, renamed: map[string]json.RawMessage{},
@@ -236,22 +262,25 @@ func newPlayback(recording *record.Recording, node *winsim.Node, h *history) *pl
 		p.offset = 0 // its clock continues
 	}
 	p.machine = record.Watch(node, func(c record.Call) { p.made = c })
-	p.events, p.unknown = plan(recording, node, p.calls)
+	var err error
+	if p.events, p.unknown, err = plan(ctx, recording, node, p.calls); err != nil {
+		return nil, err
+	}
 	if recording.Lost > 0 {
 		p.note("%d lines of the recording are missing; what their calls did can make differences", recording.Lost)
 	}
 	if recording.Truncated {
 		p.note("the recording is cut off, as by a kill or a full disk; the %d calls before the cut are used", len(recording.Calls))
 	}
-	return p
+	return p, nil
 }
 
 func (p *playback) note(format string, args ...any) {
-	p.report.Notes = append(p.report.Notes, fmt.Sprintf(format, args...))
+	p.report.Notes = append(p.report.Notes, short(fmt.Sprintf(format, args...)))
 }
 
 func (p *playback) skip(c record.Call, reason string) {
-	p.report.Skipped = append(p.report.Skipped, Skip{c.Seq, c.Method, reason})
+	p.report.Skipped = append(p.report.Skipped, Skip{c.Seq, c.Method, short(reason)})
 }
 
 // run makes all calls.
@@ -318,15 +347,18 @@ func (p *playback) make(ctx context.Context, c record.Call) error {
 		reason string
 		err    error
 	)
-	if p.isAboutUnknown(c) {
+	switch {
+	case p.isAboutUnknown(c):
 		reason = "the emulated node does not have the disk"
-	} else {
+	case hasLongPath(c):
+		reason = fmt.Sprintf("a path of it has more than %d units, which Windows does not take", winpath.MaxName)
+	default:
 		p.files.before(c)
 		reason, err = p.perform(ctx, c)
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("call %d, %s %s: %w", c.Seq, c.Method, c.In, err)
+		return fmt.Errorf("call %d, %s %s: %w", c.Seq, c.Method, text(c.In), err)
 	case reason == "" && c.Error != nil && c.Error.Context != "":
 		reason = "its caller had left"
 	case reason == "" && c.Error != nil && c.Error.Kind != "":

@@ -265,20 +265,6 @@ func TestCompareFile_Cut(t *testing.T) {
 	}
 }
 
-// TestCompare_NotCalls: a recording cannot make the node do what is never recorded.
-func TestCompare_NotCalls(t *testing.T) {
-	text := recorded(t, newNode(t, "default"), record.Options{}, func(win.Machine) {})
-	for _, line := range []string{
-		`{"call":{"seq":48,"method":"Now","start_us":1,"took_us":1}}`,
-		`{"call":{"seq":48,"method":"Sleep","in":{"d":3600000000000},"start_us":1,"took_us":1}}`,
-	} {
-		_, err := replay.Compare(t.Context(), strings.NewReader(string(text)+line+"\n"))
-		if err == nil || !strings.HasSuffix(err.Error(), "the seam has no such call") {
-			t.Errorf("%s: %v", line, err)
-		}
-	}
-}
-
 // TestCompare_Order: the same elements in another order are a difference of their own kind.
 func TestCompare_Order(t *testing.T) {
 	text := recorded(t, newNode(t, "default"), record.Options{}, func(m win.Machine) { _, _ = m.DiskDevices(t.Context()) })

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -62,8 +63,8 @@ type history struct {
 	links  map[string]string       // the absolute targets of links, by key, as far as the calls have told
 }
 
-// newHistory reads calls, which are in the order in which they began.
-func newHistory(d *record.Description, calls []record.Call) *history {
+// newHistory reads calls, which are in the order in which they began. It fails if ctx ends.
+func newHistory(ctx context.Context, d *record.Description, calls []record.Call) (*history, error) {
 	h := &history{
 		places: map[uint64]place{}, sights: map[string][]sight{}, lists: map[string][]uint64{},
 		drives: map[win.VolumeID]string{}, open: map[int]string{}, links: map[string]string{},
@@ -76,9 +77,12 @@ func newHistory(d *record.Description, calls []record.Call) *history {
 		}
 	}
 	for _, c := range calls {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		h.read(c)
 	}
-	return h
+	return h, nil
 }
 
 // arguments are those of calls about files.
@@ -125,8 +129,11 @@ func (h *history) read(c record.Call) {
 	case c.Method == "ListDirectory":
 		list, _ := listed(c)
 		for _, entry := range slices.Concat(list.Batches...) {
-			is := stateOf(entry.FileInfo)
-			h.add(placeAt(winpath.Join(at.path, entry.Name)), sight{seq: c.Seq, before: is, after: is, info: &entry.FileInfo})
+			is, path := stateOf(entry.FileInfo), winpath.Join(at.path, entry.Name)
+			if tooLong(path) {
+				continue
+			}
+			h.add(placeAt(path), sight{seq: c.Seq, before: is, after: is, info: &entry.FileInfo})
 		}
 		if !list.Cut {
 			h.lists[at.key] = append(h.lists[at.key], c.Seq)
@@ -177,7 +184,19 @@ func (h *history) placeOf(c record.Call, a arguments) (at place, ok bool) {
 	path = h.onDrive(path)
 	at = placeAt(h.resolved(path, follows))
 	at.follows, at.behind = follows, at.path != path
-	return at, true
+	return at, !tooLong(at.path)
+}
+
+// tooLong reports whether Windows has no such path. What is learnt of a file takes a time that grows with the
+// square of its path's length, because it depends on each directory above.
+func tooLong(path string) bool {
+	return len(path) > winpath.MaxName && winpath.UTF16Len(path) > winpath.MaxName
+}
+
+// hasLongPath reports whether a call is about a path that Windows does not have.
+func hasLongPath(c record.Call) bool {
+	var a arguments
+	return len(c.In) > winpath.MaxName && json.Unmarshal(c.In, &a) == nil && (tooLong(a.Path.String()) || tooLong(a.Name) || tooLong(a.Target))
 }
 
 // onDrive is a path by the letter of its drive, if it has one.
