@@ -3,7 +3,9 @@ package machines_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/machines"
 )
@@ -27,6 +30,7 @@ func TestDifferences_Calls(t *testing.T) {
 			_ = m.FlushVolume(t.Context(), winsim.SystemVolume)
 		}
 	})
+	refused := recordOn(t, refusing{newNode(t)}, func(m win.Machine) { _ = m.FlushVolume(t.Context(), winsim.SystemVolume) })
 	const differs = `planted differs from the emulator in 2 answers to FlushVolume; the first is call 1, FlushVolume {"id":"\\\\?\\Volume{0c51a9e0-0000-0000-0000-100000000000}\\"}: ` +
 		`code: recorded the device reported an I/O error (Windows error 1117), emulated success; change the emulator, or explain the call "FlushVolume" in test/machines/planted/notes.json`
 	for _, test := range []struct {
@@ -38,6 +42,7 @@ func TestDifferences_Calls(t *testing.T) {
 		{"same", map[string]string{"calls.jsonl.gz": same}, nil, ""},
 		{"other", map[string]string{"calls.jsonl.gz": other}, nil, differs},
 		{"other before", map[string]string{"calls.jsonl.gz": same, "calls.1.jsonl.gz": other}, nil, differs},
+		{"refused by a decoder", map[string]string{"calls.jsonl.gz": refused}, nil, `recorded replay: volume of 3 bytes: the data ends too early, emulated success`},
 		{"explained", map[string]string{"calls.jsonl.gz": other}, map[string]int{"FlushVolume": 2}, ""},
 		{"one more", map[string]string{"calls.jsonl.gz": other}, map[string]int{"FlushVolume": 1}, "explains call FlushVolume, for 1 answers, and 2 differ"},
 		{"one less", map[string]string{"calls.jsonl.gz": other}, map[string]int{"FlushVolume": 3}, "explains call FlushVolume, for 3 answers, and 2 differ"},
@@ -85,14 +90,33 @@ func TestDifferences_Calls(t *testing.T) {
 // recordCalls is a compressed recording of an emulated node.
 func recordCalls(t *testing.T, use func(*winsim.Node, win.Machine)) string {
 	t.Helper()
+	node := newNode(t)
+	return recordOn(t, node, func(m win.Machine) { use(node, m) })
+}
+
+func newNode(t *testing.T) *winsim.Node {
+	t.Helper()
 	node, err := winsim.New(winsim.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return node
+}
+
+// refusing is a machine with a driver whose answer a decoder refuses.
+type refusing struct{ win.Machine }
+
+func (refusing) FlushVolume(context.Context, win.VolumeID) error {
+	return fmt.Errorf("volume of 3 bytes: %w", winlayout.ErrTruncated)
+}
+
+// recordOn is a compressed recording of a machine.
+func recordOn(t *testing.T, machine win.Machine, use func(win.Machine)) string {
+	t.Helper()
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	r := record.New(t.Context(), node, w, record.Options{})
-	use(node, r.Machine())
+	r := record.New(t.Context(), machine, w, record.Options{})
+	use(r.Machine())
 	r.Close()
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 )
 
 // Failure is the error of a call. One of the codes or Context is set for all that Windows answers, and
-// Kind for what we say ourselves, such as that too many calls are stuck.
+// Kind for what we say ourselves: an internal error if a decoder has refused an answer, and others for a call
+// that was not made, such as that too many are stuck.
 type Failure struct {
 	Windows uint32 `json:"windows,omitzero"`
 	Storage uint32 `json:"storage,omitzero"` // of the storage service

@@ -26,6 +26,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -361,7 +362,8 @@ func (p *playback) make(ctx context.Context, c record.Call) error {
 		return fmt.Errorf("call %d, %s %s: %w", c.Seq, c.Method, text(c.In), err)
 	case reason == "" && c.Error != nil && c.Error.Context != "":
 		reason = "its caller had left"
-	case reason == "" && c.Error != nil && c.Error.Kind != "":
+	// An internal error is an answer that a decoder has refused, so the call was made.
+	case reason == "" && c.Error != nil && c.Error.Kind != "" && c.Error.Kind != winerr.Internal.String():
 		reason = "it was not made: " + c.Error.Kind
 	}
 	if reason != "" {

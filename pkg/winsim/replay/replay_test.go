@@ -180,6 +180,9 @@ func TestCompare_Planted(t *testing.T) {
 		{"code", func(text string) string {
 			return strings.Replace(text, `"method":"FlushVolume"`, `"method":"FlushVolume","error":{"windows":1117}`, 1)
 		}, replay.Code, "FlushVolume"},
+		{"refused by our decoder", func(text string) string {
+			return strings.Replace(text, `"method":"FlushVolume"`, `"method":"FlushVolume","error":{"kind":"internal error","text":"it has 20 bytes, want 48"}`, 1)
+		}, replay.Code, "FlushVolume"},
 		{"value", func(text string) string {
 			return strings.Replace(text, `"BytesPerSector":512`, `"BytesPerSector":520`, 1)
 		}, replay.Value, "DiskGeometry"},
