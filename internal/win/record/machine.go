@@ -75,21 +75,24 @@ type listing struct {
 	Directory int `json:",omitzero"` // the number of the directory that was listed, 0 if it was empty
 	Batches   [][]win.DirEntry
 	Cut       bool `json:",omitzero"` // there were more than maxEntries
+	Stopped   bool `json:",omitzero"` // the host wanted no more, so there may be others
 }
 
 // maxEntries is how many entries of a directory are recorded.
 const maxEntries = 4096
 
-// ListDirectory is recorded with all entries. Calls that each makes are recorded before it.
+// ListDirectory is recorded with all entries. Calls that each makes are recorded before it. An error of each is
+// the host's, and not the machine's answer: it is not recorded.
 func (m tree) ListDirectory(ctx context.Context, name string, each func(dir win.Tree, entries []win.DirEntry) error) error {
 	var (
-		list  listing
-		made  bool
-		count int
+		list   listing
+		made   bool
+		answer error
+		count  int
 	)
 	err := m.do(m.number, "ListDirectory", in{{"name", name}}, &list, func() error {
 		made = true
-		return m.below.ListDirectory(ctx, name, func(dir win.Tree, entries []win.DirEntry) error {
+		answer = m.below.ListDirectory(ctx, name, func(dir win.Tree, entries []win.DirEntry) error {
 			if list.Directory == 0 {
 				list.Directory = m.handle()
 			}
@@ -98,11 +101,17 @@ func (m tree) ListDirectory(ctx context.Context, name string, each func(dir win.
 			} else {
 				list.Batches = append(list.Batches, entries)
 			}
-			return each(tree{m.conductor, list.Directory, dir}, entries)
+			err := each(tree{m.conductor, list.Directory, dir}, entries)
+			list.Stopped = list.Stopped || err != nil
+			return err
 		})
+		if list.Stopped {
+			return nil
+		}
+		return answer
 	})
 	if made {
-		return err
+		return answer
 	}
 	for _, entries := range list.Batches {
 		if err := each(tree{conductor: m.conductor, number: list.Directory}, entries); err != nil {

@@ -86,6 +86,9 @@ func (p *playback) perform(ctx context.Context, c record.Call) (reason string, e
 		return "", err
 	}
 	results := method.Call(arguments)
+	if p.inner != nil {
+		return "", p.inner
+	}
 	if opened, ok := reflect.TypeAssert[win.Directory](results[0]); ok && len(results) == 2 {
 		p.keep(c, opened)
 	}
@@ -191,7 +194,11 @@ type listing struct {
 	Directory int
 	Batches   [][]win.DirEntry
 	Cut       bool
+	Stopped   bool
 }
+
+// isPart reports whether the directory can have entries that are not in the list.
+func (l listing) isPart() bool { return l.Cut || l.Stopped }
 
 func listed(c record.Call) (list listing, ok bool) {
 	return list, c.Method == "ListDirectory" && json.Unmarshal(c.Out, &list) == nil
@@ -219,8 +226,8 @@ func (p *playback) during(ctx context.Context, c record.Call) func(win.Tree, []w
 		p.depth++
 		defer func() { p.depth-- }()
 		for _, inner := range calls {
-			if err := p.make(ctx, inner); err != nil {
-				return err
+			if p.inner = p.make(ctx, inner); p.inner != nil {
+				return p.inner
 			}
 		}
 		return nil

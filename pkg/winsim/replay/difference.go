@@ -38,10 +38,15 @@ func (p *playback) compare(recorded, emulated record.Call) {
 	case "ChangedAt", "Login":
 		p.renamed[string(a)] = b
 	case "ListDirectory":
-		if list, _ := listed(recorded); list.Cut {
+		list, _ := listed(recorded)
+		if list.Cut {
 			return
 		}
-		a, b = entries(recorded), entries(emulated)
+		other, _ := listed(emulated)
+		if list.Stopped {
+			other.keep(list)
+		}
+		a, b = entries(list), entries(other)
 	case "DiskDevices":
 		a = p.withoutUnknown(a)
 	}
@@ -66,9 +71,19 @@ func (p *playback) withoutUnknown(list json.RawMessage) json.RawMessage {
 	return slices.Concat([]byte("["), bytes.Join(kept, []byte(",")), []byte("]"))
 }
 
+// keep removes the entries that another list does not have.
+func (l listing) keep(other listing) {
+	names := map[string]bool{}
+	for _, entry := range slices.Concat(other.Batches...) {
+		names[entry.Name] = true
+	}
+	for i, batch := range l.Batches {
+		l.Batches[i] = slices.DeleteFunc(batch, func(entry win.DirEntry) bool { return !names[entry.Name] })
+	}
+}
+
 // entries are the entries of a listing by name, in one list.
-func entries(c record.Call) json.RawMessage {
-	list, _ := listed(c)
+func entries(list listing) json.RawMessage {
 	all := slices.Concat(list.Batches...)
 	byName := map[string]any{}
 	for _, entry := range all {

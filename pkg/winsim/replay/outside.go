@@ -31,12 +31,17 @@ type outsider struct {
 
 	node    *winsim.Node
 	strayed map[string]bool // files, by key, that the last call has changed on the machine or on the node, not on both
+	release func()          // closes the file that the last call has found open; nil if there is none
 	changes []Change
 }
 
 // before makes the changes that happened before a call.
 func (o *outsider) before(c record.Call) {
 	at, about := o.places[c.Seq]
+	if o.release != nil {
+		o.release()
+		o.release = nil
+	}
 	if !about {
 		return
 	}
@@ -44,6 +49,7 @@ func (o *outsider) before(c record.Call) {
 		o.consider(c, placeAt(dir))
 	}
 	o.consider(c, at)
+	o.hold(c, at)
 	if c.Error != nil || c.Method != "ListDirectory" {
 		return
 	}
@@ -56,13 +62,35 @@ func (o *outsider) before(c record.Call) {
 			o.consider(c, placeAt(winpath.Join(at.path, entry.Name)))
 		}
 	}
-	if list.Cut {
+	if list.isPart() {
 		return
 	}
 	for _, name := range names {
 		if !seen[winpath.Fold(name)] {
 			o.judge(c, placeAt(winpath.Join(at.path, name)), sight{seq: c.Seq, before: gone, after: gone})
 		}
+	}
+}
+
+// hold keeps a file open during a call that could not remove it because another program had it open. That is
+// believed if the call before or after it has found the same.
+func (o *outsider) hold(c record.Call, at place) {
+	all := o.sights[at.key]
+	i := after(all, c.Seq) - 1
+	if i < 0 || all[i].seq != c.Seq || !all[i].held {
+		return
+	}
+	before := i > 0 && all[i-1].held
+	if !before && (i+1 == len(all) || !all[i+1].held) {
+		return
+	}
+	release, err := o.node.Hold(at.path)
+	if err != nil {
+		return
+	}
+	o.release = release
+	if !before {
+		o.changes = append(o.changes, Change{c.Seq, short(at.path), "opened"})
 	}
 }
 

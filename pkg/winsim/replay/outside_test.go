@@ -3,6 +3,7 @@ package replay_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/replay"
 )
@@ -390,5 +393,44 @@ func TestCompare_Many(t *testing.T) {
 	report := must(replay.Compare(t.Context(), &out))
 	if report.Calls != 4*count+1 || len(report.Outside) == 0 {
 		t.Errorf("%d calls were compared, and other programs made %d changes", report.Calls, len(report.Outside))
+	}
+}
+
+// TestCompare_InUse: a tree that cannot be removed because a program has a file open. The host ends the listing
+// with an error, which is not the machine's answer.
+func TestCompare_InUse(t *testing.T) {
+	const tree = `C:\var\lib\kubelet\pods\1`
+	for _, hash := range []bool{false, true} {
+		t.Run(fmt.Sprintf("hash=%t", hash), func(t *testing.T) {
+			node := newNode(t, "default")
+			if err := errors.Join(node.Mkdir(tree+`\a`), node.WriteFile(tree+`\a\held`, "x"), node.WriteFile(tree+`\a\more`, "x")); err != nil {
+				t.Fatal(err)
+			}
+			release := must(node.Hold(tree + `\a\held`))
+			defer release()
+			remove := func(m win.Machine) error {
+				files := must(filesystem.New(fsapi.NewOn(m), filesystem.WorkingDirs(`C:\var\lib\kubelet`)))
+				_, err := files.Rmdir(t.Context(), &filesystem.RmdirRequest{Path: tree, Force: true})
+				return err
+			}
+			var failure error
+			text := recorded(t, node, record.Options{Hash: hash}, func(m win.Machine) { failure = remove(m) })
+			if failure == nil || !strings.Contains(failure.Error(), "another process has it open (Windows error 32)") || bytes.Count(text, []byte(`"Stopped":true`)) != 2 {
+				t.Fatalf("recorded %v:\n%s", failure, text)
+			}
+			for name, text := range map[string][]byte{"whole": text, "without the emulator's own state": withoutSnapshot(t, text)} {
+				report := must(replay.Compare(t.Context(), bytes.NewReader(text)))
+				if len(report.Differences)+len(report.Skipped) > 0 || len(report.Outside) != 1 || report.Outside[0].What != "opened" {
+					t.Errorf("%s: differences %v, skipped %v, other programs %v", name, report.Differences, report.Skipped, report.Outside)
+				}
+			}
+			if hash {
+				return // a host does not know the hashes
+			}
+			recording := must(record.Read(bytes.NewReader(text)))
+			if err := remove(recording.Player(func(err error) { t.Error(err) })); err == nil || err.Error() != failure.Error() {
+				t.Errorf("replayed %v, recorded %v", err, failure)
+			}
+		})
 	}
 }

@@ -238,6 +238,7 @@ type playback struct {
 	calls   []record.Call
 	nested  map[int][]record.Call // the calls during a ListDirectory, by the number of its directory
 	depth   int                   // how many listings call this one
+	inner   error                 // of a call during a listing
 	deep    bool                  // a note says that there were too many
 	open    map[int]win.Tree      // by the numbers of the recording; most are win.Directory
 	renamed map[string]json.RawMessage

@@ -36,6 +36,7 @@ type sight struct {
 	before state // what the call found
 	after  state // what it left
 	own    bool  // the call has changed it
+	held   bool  // another program had it open
 
 	follows bool              // the call is about what a link at the path leads to
 	info    *win.FileInfo     // of before; nil if the call does not tell
@@ -135,7 +136,7 @@ func (h *history) read(c record.Call) {
 			}
 			h.add(placeAt(path), sight{seq: c.Seq, before: is, after: is, info: &entry.FileInfo})
 		}
-		if !list.Cut {
+		if !list.isPart() {
 			h.lists[at.key] = append(h.lists[at.key], c.Seq)
 		}
 	case c.Method == "CreateDirectory": // it is new, so nothing is in it
@@ -290,6 +291,7 @@ func see(c record.Call) sight {
 	if c.Error != nil {
 		s.before = seeError(c)
 		s.after = s.before
+		s.held = winerr.Code(c.Error.Windows) == winerr.SharingViolation && c.Method == "Remove"
 		return s
 	}
 	switch c.Method {
