@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,20 +20,25 @@ import (
 //
 //	host := volumeapi.NewOn(recording.Player(func(err error) { t.Error(err) }))
 //
-// A GUID that the host makes up, such as that of a new partition, stands for the one that it made up when
-// it was recorded. Time passes as it was recorded, and in Sleep.
+// A GUID that the host makes up in CreateDisk or SetDriveLayout, such as that of a new partition, stands for the
+// one that it made up there when it was recorded, from then on. No other GUID stands for another. Time passes as
+// it was recorded, and in Sleep.
 func (r *Recording) Player(unknown func(error)) win.Machine {
 	p := &player{
 		now: r.Header.Started, started: r.Header.Started, unknown: unknown,
 		answers: map[string][]Call{}, known: map[string]int{}, truncated: r.Truncated,
-		guids: map[string]bool{}, recorded: map[string]string{}, live: map[string]string{},
+		guids: map[string]bool{}, madeUp: map[string]bool{}, recorded: map[string]string{}, live: map[string]string{},
+	}
+	if r.Description != nil {
+		text, _ := marshal(r.Description) // without it, there are the calls
+		p.addGUIDs(text)
 	}
 	for _, c := range r.Calls {
-		for _, text := range []json.RawMessage{c.In, c.Out} {
-			for _, id := range guid.FindAllString(string(text), -1) {
-				p.guids[id] = true
-			}
+		for _, id := range newGUIDs(c.Method, string(c.In)) {
+			p.madeUp[id] = p.madeUp[id] || !p.guids[id]
 		}
+		p.addGUIDs(c.In)
+		p.addGUIDs(c.Out)
 		key := keyOf(c.On, c.Method, c.In)
 		p.answers[key] = append(p.answers[key], c)
 		p.known[key]++
@@ -55,15 +59,42 @@ type player struct {
 	failure error             // the first call without an answer
 
 	guids    map[string]bool   // of the recording
+	madeUp   map[string]bool   // those of them that the host has made up
 	recorded map[string]string // by the GUIDs that the host has made up instead
 	live     map[string]string // the other way round
 }
 
 var guid = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
+// newGUID finds the GUIDs in the arguments of CreateDisk and SetDriveLayout that a host may make up: those of disks
+// and partitions, and not those of their types.
+var newGUID = regexp.MustCompile(`("(?:[dD]isk)?ID":")(` + guid.String() + `)"`)
+
+// newGUIDs returns the GUIDs of a call that its host may have made up.
+func newGUIDs(method, arguments string) (ids []string) {
+	if method != "CreateDisk" && method != "SetDriveLayout" {
+		return nil
+	}
+	for _, match := range newGUID.FindAllStringSubmatch(arguments, -1) {
+		ids = append(ids, match[2])
+	}
+	return ids
+}
+
+func (p *player) addGUIDs(text json.RawMessage) {
+	for _, id := range guid.FindAllString(string(text), -1) {
+		p.guids[id] = true
+	}
+}
+
 // answer takes the next answer to a call. p.mu is held.
 func (p *player) answer(on int, method, arguments string) (c Call, count int, ok bool) {
-	arguments = guid.ReplaceAllStringFunc(arguments, func(id string) string { return cmp.Or(p.recorded[id], id) })
+	arguments = guid.ReplaceAllStringFunc(arguments, func(id string) string {
+		if p.live[id] != "" {
+			return "replaced " + id // another stands for it, so that a host cannot know it
+		}
+		return cmp.Or(p.recorded[id], id)
+	})
 	key := keyOf(on, method, json.RawMessage(arguments))
 	if p.known[key] == 0 {
 		key = p.learn(on, method, arguments)
@@ -76,27 +107,45 @@ func (p *player) answer(on int, method, arguments string) (c Call, count int, ok
 	return left[0], 0, true
 }
 
-// learn returns the key of the first call that was recorded with the same arguments except for GUIDs that
-// are new, and remembers which they stand for.
+// learn returns the key of the first call that was recorded with the same arguments except for GUIDs that the
+// host has made up, and remembers which they stand for.
 func (p *player) learn(on int, method, arguments string) string {
-	first, found := uint64(math.MaxUint64), ""
-	ours := guid.FindAllString(arguments, -1)
-	shape := keyOf(on, method, json.RawMessage(guid.ReplaceAllString(arguments, "")))
+	ours := newGUIDs(method, arguments)
+	if len(ours) == 0 {
+		return ""
+	}
+	first, found, stand := uint64(math.MaxUint64), "", map[string]string(nil)
+	shape := newGUID.ReplaceAllString(keyOf(on, method, json.RawMessage(arguments)), "$1")
 	for key, left := range p.answers {
-		if len(left) == 0 || left[0].Seq > first || guid.ReplaceAllString(key, "") != shape {
+		if len(left) == 0 || left[0].Seq > first || newGUID.ReplaceAllString(key, "$1") != shape {
 			continue
 		}
-		theirs := guid.FindAllString(key, -1)
-		if !slices.ContainsFunc(ours, func(id string) bool { return p.guids[id] && !slices.Contains(theirs, id) }) {
-			first, found = left[0].Seq, key
+		if instead, ok := p.standFor(ours, newGUIDs(method, key)); ok {
+			first, found, stand = left[0].Seq, key, instead
 		}
 	}
-	for i, id := range guid.FindAllString(found, -1) {
-		if ours[i] != id {
-			p.recorded[ours[i]], p.live[id] = id, ours[i]
-		}
+	for our, their := range stand {
+		p.recorded[our], p.live[their] = their, our
 	}
 	return found
+}
+
+// standFor returns which GUIDs of a host stand for which of the recording, if they can: both were made up, and
+// each stands for one.
+func (p *player) standFor(ours, theirs []string) (instead map[string]string, ok bool) {
+	instead = map[string]string{}
+	taken := map[string]string{}
+	for i, our := range ours {
+		their := theirs[i]
+		if our == their {
+			continue
+		}
+		if p.guids[our] || !p.madeUp[their] || p.live[their] != "" || cmp.Or(instead[our], their) != their || cmp.Or(taken[their], our) != our {
+			return nil, false
+		}
+		instead[our], taken[their] = their, our
+	}
+	return instead, true
 }
 
 func keyOf(on int, method string, arguments json.RawMessage) string {
