@@ -2,9 +2,11 @@ package record
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 //go:generate go run ../../../hack/recordgen .. zmachine.go
@@ -118,7 +120,17 @@ func (m tree) ListDirectory(ctx context.Context, name string, each func(dir win.
 			return err
 		}
 	}
+	if p, plays := m.conductor.(*player); plays && err == nil && (list.Cut || list.Stopped) {
+		return p.fail(fmt.Errorf("ListDirectory %s: the recording has only the first %d entries, and the host wants more", winpath.Quote(name), list.length()))
+	}
 	return err
+}
+
+func (l listing) length() (entries int) {
+	for _, batch := range l.Batches {
+		entries += len(batch)
+	}
+	return entries
 }
 
 // directory is an open directory whose calls go through a conductor.

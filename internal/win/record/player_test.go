@@ -2,6 +2,8 @@ package record
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -76,6 +78,65 @@ func TestPlayer_GUIDs(t *testing.T) {
 		err = test.call(recording.Player(nil))
 		if (err == nil) != (test.name == "") || err != nil && !strings.Contains(err.Error(), "the recording has no answer to it") {
 			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+// bigMachine has a directory with more entries than are recorded.
+type bigMachine struct{ win.Machine }
+
+type bigDirectory struct{ win.Directory }
+
+func (bigMachine) OpenDirectory(context.Context, win.Path) (win.Directory, error) {
+	return bigDirectory{}, nil
+}
+
+func (bigDirectory) ListDirectory(_ context.Context, _ string, each func(win.Tree, []win.DirEntry) error) error {
+	for range 3 {
+		if err := each(bigDirectory{}, make([]win.DirEntry, maxEntries/2)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestPlayer_Part: a listing of which the recording has only the beginning, because the directory was large or the
+// host wanted no more, is not taken for a whole one.
+func TestPlayer_Part(t *testing.T) {
+	enough := errors.New("enough")
+	list := func(m win.Machine, most int) (batches int, err error) {
+		dir, err := m.OpenDirectory(t.Context(), win.Following(`C:\`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = dir.ListDirectory(t.Context(), "x", func(win.Tree, []win.DirEntry) error {
+			if batches++; batches == most {
+				return enough
+			}
+			return nil
+		})
+		return batches, err
+	}
+	for _, test := range []struct {
+		recorded, wants, batches int
+		err                      string
+	}{
+		{1, 1, 1, "enough"},
+		{1, 2, 1, "replay a recording: ListDirectory \"x\": the recording has only the first 2048 entries, and the host wants more; record the operation again"},
+		{4, 2, 2, "enough"},
+		{4, 4, 2, "replay a recording: ListDirectory \"x\": the recording has only the first 4096 entries, and the host wants more; record the operation again"},
+	} {
+		var out bytes.Buffer
+		r := New(t.Context(), bigMachine{machine{conductor: &planter{}}}, &out, Options{})
+		if batches, err := list(r.Machine(), test.recorded); batches != min(3, test.recorded) || (err == nil) != (test.recorded > 3) {
+			t.Errorf("recorded %d batches, %v", batches, err)
+		}
+		recording, err := Read(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if batches, err := list(recording.Player(nil), test.wants); batches != test.batches || err == nil || err.Error() != test.err {
+			t.Errorf("recorded up to %d batches, played up to %d: %d, %v", test.recorded, test.wants, batches, err)
 		}
 	}
 }

@@ -200,6 +200,11 @@ type listing struct {
 // isPart reports whether the directory can have entries that are not in the list.
 func (l listing) isPart() bool { return l.Cut || l.Stopped }
 
+func isCut(c record.Call) bool {
+	list, ok := listed(c)
+	return ok && list.Cut
+}
+
 func listed(c record.Call) (list listing, ok bool) {
 	return list, c.Method == "ListDirectory" && json.Unmarshal(c.Out, &list) == nil
 }

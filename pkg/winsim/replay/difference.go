@@ -39,9 +39,6 @@ func (p *playback) compare(recorded, emulated record.Call) {
 		p.renamed[string(a)] = b
 	case "ListDirectory":
 		list, _ := listed(recorded)
-		if list.Cut {
-			return
-		}
 		other, _ := listed(emulated)
 		if list.Stopped {
 			other.keep(list)
@@ -82,12 +79,17 @@ func (l listing) keep(other listing) {
 	}
 }
 
-// entries are the entries of a listing by name, in one list.
+// entries are the entries of a listing by name, in one list. One that is there again gets a number, after a
+// character that names do not have.
 func entries(list listing) json.RawMessage {
 	all := slices.Concat(list.Batches...)
-	byName := map[string]any{}
+	byName, times := map[string]any{}, map[string]int{}
 	for _, entry := range all {
-		byName[entry.Name] = entry.FileInfo
+		name := entry.Name
+		if times[name]++; times[name] > 1 {
+			name = fmt.Sprintf("%s/%d", name, times[name])
+		}
+		byName[name] = entry.FileInfo
 	}
 	text, _ := json.Marshal(byName) //nolint:errchkjson // texts and numbers
 	return text

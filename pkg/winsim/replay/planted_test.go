@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -211,6 +212,48 @@ func plantMethods(t *testing.T, text []byte, most int) {
 			if believed := onlyTells[kind] && planted.Error == nil; !believed && (!shown || len(more) > 0 && !alone) {
 				t.Errorf("%s answers %s%s: shown %t, differences %v, notes %q, other programs %v", kind, planted.Out, planted.Error, shown, more, report.Notes, report.Outside)
 			}
+		}
+	}
+}
+
+// TestCompare_List: a listing with an entry twice differs, one that has only the first entries is not compared, and
+// one that the host has ended is compared as far as it goes.
+func TestCompare_List(t *testing.T) {
+	text := recorded(t, newNode(t, "default"), record.Options{}, func(m win.Machine) {
+		dir := must(m.OpenDirectory(t.Context(), win.Following(`C:\var\lib`)))
+		_ = dir.ListDirectory(t.Context(), "kubelet", func(win.Tree, []win.DirEntry) error { return nil })
+		dir.Close()
+	})
+	const entry = `{"Name":"pods","Directory":true,"ReadOnly":false,"Tag":0}`
+	if bytes.Count(text, []byte(entry)) != 1 {
+		t.Fatalf("%s is not listed: %s", entry, text)
+	}
+	for _, test := range []struct {
+		name, entries, end string
+		differences        []string
+		skipped            int
+	}{
+		{"same", entry, "", nil, 0},
+		{"twice", entry + "," + entry, "", []string{"pods/2"}, 0},
+		{"cut", entry, `,"Cut":true`, nil, 1},
+		{"ended", entry, `,"Stopped":true`, nil, 0},
+		{"ended, and differs", strings.Replace(entry, "false", "true", 1), `,"Stopped":true`, []string{"pods.ReadOnly"}, 0},
+		{"ended, and another", strings.Replace(entry, "pods", "posts", 1), `,"Stopped":true`, []string{"posts"}, 0},
+	} {
+		lines := strings.SplitAfter(string(text), "\n")
+		for i, line := range lines {
+			if before, _, ok := strings.Cut(line, `"Batches":`); ok && test.name != "same" {
+				lines[i] = before + `"Batches":[[` + test.entries + "]]" + test.end + "}}}\n"
+			}
+		}
+		report := must(replay.Compare(t.Context(), strings.NewReader(strings.Join(lines, ""))))
+		var fields []string
+		for _, d := range report.Differences {
+			fields = append(fields, d.Field)
+		}
+		others := func(field string) bool { return !strings.HasPrefix(field, "po") }
+		if fields = slices.DeleteFunc(fields, others); !slices.Equal(fields, test.differences) || len(report.Skipped) != test.skipped {
+			t.Errorf("%s: differences %v, skipped %v", test.name, report.Differences, report.Skipped)
 		}
 	}
 }

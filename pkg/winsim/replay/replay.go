@@ -366,6 +366,8 @@ func (p *playback) make(ctx context.Context, c record.Call) error {
 	// An internal error is an answer that a decoder has refused, so the call was made.
 	case reason == "" && c.Error != nil && c.Error.Kind != "" && c.Error.Kind != winerr.Internal.String():
 		reason = "it was not made: " + c.Error.Kind
+	case reason == "" && c.Error == nil && p.made.Error == nil && isCut(c):
+		reason = "the recording has only the first entries of the directory"
 	}
 	if reason != "" {
 		p.skip(c, reason)
