@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 )
 
@@ -105,6 +106,7 @@ func (r *Recording) add(l line) error {
 			return errors.New("it holds more than one recording; read each on its own")
 		}
 	case l.Call != nil:
+		l.Call.In, l.Call.Out = normal(l.Call.In), normal(l.Call.Out)
 		r.Calls = append(r.Calls, *l.Call)
 	case l.Raw != nil:
 		r.Raw = append(r.Raw, *l.Raw)
@@ -114,6 +116,28 @@ func (r *Recording) add(l line) error {
 		r.Lost += l.Lost.Lines
 	}
 	return nil
+}
+
+var textLiteral = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// normal returns JSON as the recorder writes it. Another program, such as an editor or a filter, may have added
+// spaces, or written characters as \u00e9. Replay compares arguments and results as texts.
+func normal(text json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, text) != nil {
+		return text // there is none
+	}
+	if !bytes.Contains(text, []byte(`\u`)) && !bytes.Contains(text, []byte(`\/`)) {
+		return b.Bytes()
+	}
+	return textLiteral.ReplaceAllFunc(b.Bytes(), func(literal []byte) []byte {
+		var value string
+		if json.Unmarshal(literal, &value) != nil {
+			return literal
+		}
+		again, _ := marshal(value) // a text
+		return again
+	})
 }
 
 // wholeLines is bufio.ScanLines that keeps the end of the line, which an incomplete one lacks.
