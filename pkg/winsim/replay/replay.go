@@ -363,8 +363,9 @@ func (p *playback) make(ctx context.Context, c record.Call) error {
 		return fmt.Errorf("call %d, %s %s: %w", c.Seq, c.Method, text(c.In), err)
 	case reason == "" && c.Error != nil && c.Error.Context != "":
 		reason = "its caller had left"
-	// An internal error is an answer that a decoder has refused, so the call was made.
-	case reason == "" && c.Error != nil && c.Error.Kind != "" && c.Error.Kind != winerr.Internal.String():
+	// An internal error is an answer that a decoder has refused, so the call was made. A kind that this program
+	// does not know counts as one.
+	case reason == "" && c.Error != nil && c.Error.Kind != "" && winerr.KindOf(c.Error.Err()) != winerr.Internal:
 		reason = "it was not made: " + c.Error.Kind
 	case reason == "" && c.Error == nil && p.made.Error == nil && isCut(c):
 		reason = "the recording has only the first entries of the directory"

@@ -183,6 +183,9 @@ func TestCompare_Planted(t *testing.T) {
 		{"refused by our decoder", func(text string) string {
 			return strings.Replace(text, `"method":"FlushVolume"`, `"method":"FlushVolume","error":{"kind":"internal error","text":"it has 20 bytes, want 48"}`, 1)
 		}, replay.Code, "FlushVolume"},
+		{"of an unknown kind", func(text string) string {
+			return strings.Replace(text, `"method":"FlushVolume"`, `"method":"FlushVolume","error":{"kind":"other"}`, 1)
+		}, replay.Code, "FlushVolume"},
 		{"value", func(text string) string {
 			return strings.Replace(text, `"BytesPerSector":512`, `"BytesPerSector":520`, 1)
 		}, replay.Value, "DiskGeometry"},
