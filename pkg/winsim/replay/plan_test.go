@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -45,5 +47,18 @@ func TestPlan_Linear(t *testing.T) {
 	const rounds = 250
 	if once, fourTimes := allocations(rounds), allocations(4*rounds); fourTimes > 5*once {
 		t.Errorf("%.0f allocations for %d rounds, %.0f for four times as many", once, rounds, fourTimes)
+	}
+}
+
+// TestPlan_Interrupted: reading calls before the first is made ends with the context.
+func TestPlan_Interrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	calls := []record.Call{{Seq: 1, Method: "DiskDevices"}}
+	if _, err := newHistory(ctx, &record.Description{}, calls); !errors.Is(err, context.Canceled) {
+		t.Errorf("history: %v", err)
+	}
+	if _, _, err := plan(ctx, &record.Recording{Description: &record.Description{}}, nil, calls); !errors.Is(err, context.Canceled) {
+		t.Errorf("plan: %v", err)
 	}
 }
