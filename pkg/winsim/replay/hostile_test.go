@@ -60,8 +60,8 @@ func TestCompare_NotCalls(t *testing.T) {
 // TestCompare_LongPath: paths that Windows cannot have are skipped, also if a listing, an open directory or a link
 // makes them, and no text of the report is as long as they are.
 func TestCompare_LongPath(t *testing.T) {
-	long := strings.Repeat(`a\\`, 600_000) + "a"
-	half := strings.Repeat(`a\\`, 10_000) + "a"
+	long := strings.Repeat(`a\\`, 100_000) + "a"
+	half := strings.Repeat(strings.Repeat("a", 98)+`\\`, 200) + "a" // of a path that is too long
 	text := crafted(
 		t,
 		`{"call":{"seq":1,"method":"FileInfo","in":{"path":{"Base":"C:\\","Rest":"`+long+`"}},"out":{"Directory":true}}}`,
