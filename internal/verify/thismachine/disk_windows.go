@@ -362,7 +362,7 @@ func (m *Machine) namedDisk(ctx context.Context, sectorSize uint32) (verify.Disk
 			continue
 		}
 		if slices.Contains(m.used, number) {
-			m.endRecording()
+			m.endRecording(number)
 		}
 		if err := m.journal.Add(journal.Entry{Kind: journal.Table, Name: strconv.FormatUint(uint64(number), 10)}); err != nil {
 			return nil, err
@@ -375,7 +375,11 @@ func (m *Machine) namedDisk(ctx context.Context, sectorSize uint32) (verify.Disk
 
 // endRecording ends the recording because a disk was wiped, which is no call that a replay could make: it would
 // show all that follows as differences.
-func (m *Machine) endRecording() {
+func (m *Machine) endRecording(number uint32) {
+	if !m.isRecording() {
+		return
+	}
+	m.say(fmt.Sprintf("Disk %d is used again. The recording ends here: a replay cannot know that the disk was wiped.", number))
 	if err := m.Keep(); err != nil {
 		m.say("The recording is incomplete: " + err.Error())
 	}

@@ -166,6 +166,12 @@ func (m *Machine) KeepZip(name string) error {
 	return m.journal.Remove(journal.Entry{Kind: journal.Zip, Name: name})
 }
 
+func (m *Machine) isRecording() bool {
+	m.recording.Lock()
+	defer m.recording.Unlock()
+	return m.calls != nil
+}
+
 // Keep ends the recording, so that it can be read.
 func (m *Machine) Keep() error {
 	m.recording.Lock()
