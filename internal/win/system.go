@@ -35,7 +35,8 @@ type System interface {
 	// StopService asks a service to stop, and returns when the service has the request:
 	// ControlService with SERVICE_CONTROL_STOP. It fails with
 	// ERROR_DEPENDENT_SERVICES_RUNNING (1051) if services that depend on it are active,
-	// ERROR_SERVICE_CANNOT_ACCEPT_CTRL (1061) while it starts or stops, and
+	// ERROR_SERVICE_CANNOT_ACCEPT_CTRL (1061) while it stops, ERROR_INVALID_SERVICE_CONTROL
+	// (1052) if it does not accept a stop, which most services do not while they start, and
 	// ERROR_SERVICE_NOT_ACTIVE (1062) if it is stopped.
 	StopService(ctx context.Context, name string) error
 

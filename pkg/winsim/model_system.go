@@ -78,6 +78,9 @@ type Service struct {
 	// ERROR_SERVICE_SPECIFIC_ERROR (1066), SpecificExitCode is the service's own code.
 	ExitCode         uint32 `yaml:"exitCode"`
 	SpecificExitCode uint32 `yaml:"specificExitCode"`
+	// StartCode makes StartService itself fail with this Windows code, as ERROR_FILE_NOT_FOUND (2) if the
+	// program of the service is missing.
+	StartCode uint32 `yaml:"startCode"`
 	// RefusesStop makes the service refuse to stop, with ERROR_INVALID_SERVICE_CONTROL (1052).
 	RefusesStop bool `yaml:"refusesStop"`
 	// Proxy marks the service that runs CSI Proxy itself, under any name.

@@ -83,6 +83,9 @@ func (n *Node) beginStart(s *service) error {
 			return winerr.ServiceDependencyFail
 		}
 	}
+	if s.StartCode != 0 {
+		return winerr.Code(s.StartCode)
+	}
 	s.exit, s.specific = 0, 0
 	n.enterState(s, ServiceStartPending)
 	n.launch(s)
@@ -117,9 +120,9 @@ func (n *Node) beginStop(s *service) error {
 	switch {
 	case s.state == ServiceStopped:
 		return winerr.ServiceNotActive
-	case s.state == ServiceStartPending || s.state == ServiceStopPending:
+	case s.state == ServiceStopPending:
 		return winerr.ServiceCannotAcceptCtrl
-	case s.RefusesStop:
+	case s.RefusesStop || s.state == ServiceStartPending: // it accepts nothing yet
 		return winerr.InvalidServiceControl
 	case len(n.activeDependents(s)) > 0:
 		return winerr.DependentServicesRunning

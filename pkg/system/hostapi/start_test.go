@@ -29,6 +29,7 @@ func TestStart(t *testing.T) {
 		"stopping":                {service: winsim.Service{State: winsim.ServiceStopPending, StopTime: time.Second, StartTime: time.Second}, took: 2 * time.Second, starts: 1},
 		"paused":                  {service: winsim.Service{State: winsim.ServicePaused}, kind: winerr.InUse, words: "paused"},
 		"disabled":                {service: winsim.Service{StartType: winsim.StartDisabled}, kind: winerr.InUse, words: "1058", starts: 1},
+		"without its program":     {service: winsim.Service{StartCode: 2}, kind: winerr.InUse, words: "program", starts: 1},
 		"ends with an error":      {service: winsim.Service{StartTime: time.Second, ExitCode: 1067}, kind: winerr.InUse, words: "1067", took: time.Second, starts: 1},
 		"ends with its own error": {service: winsim.Service{ExitCode: 1066, SpecificExitCode: 42}, kind: winerr.InUse, words: "number 42 (0x2a)", starts: 1},
 		"was starting, and ends":  {service: winsim.Service{State: winsim.ServiceStartPending, StartTime: time.Second, ExitCode: 5}, kind: winerr.InUse, words: "it stopped again: access is denied (Windows error 5)", took: time.Second},

@@ -112,20 +112,25 @@ func (h host) stopOne(ctx context.Context, w *waitBudget, name string) error {
 		case h.list != nil && status.OwnProcess:
 			return fmt.Errorf("%w: %s", winerr.Denied, itself)
 		case status.State != win.ServiceStopPending && !asked:
-			switch err := h.m.StopService(ctx, name); winerr.CodeOf(err) {
-			case winerr.ServiceNotActive:
-				return nil
-			case winerr.ServiceCannotAcceptCtrl: // it is starting, for instance; ask again
-			default:
-				if err != nil {
-					return err
-				}
+			switch err := h.m.StopService(ctx, name); {
+			case err == nil:
 				asked = true
 				continue // some have stopped at once
+			case winerr.CodeOf(err) == winerr.ServiceNotActive:
+				return nil
+			case !isPending(err, status.State):
+				return err
 			}
 		}
 		if err := w.pause(ctx, status); err != nil {
 			return err
 		}
 	}
+}
+
+// isPending reports whether a stop can succeed later, because the service starts or stops. One that starts, and
+// accepts no request yet, refuses it with the code of one that never accepts a stop.
+func isPending(err error, state win.ServiceState) bool {
+	code := winerr.CodeOf(err)
+	return code == winerr.ServiceCannotAcceptCtrl || (code == winerr.InvalidServiceControl && state == win.ServiceStartPending)
 }

@@ -55,6 +55,16 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestStop_Starting: a service that starts refuses to stop in one of two ways, and is asked again until it runs.
+func TestStop_Starting(t *testing.T) {
+	for _, code := range []winerr.Code{winerr.InvalidServiceControl, winerr.ServiceCannotAcceptCtrl} {
+		node := newNode(t, winsim.Service{Name: "Service", State: winsim.ServiceStartPending, StartTime: time.Second})
+		inject(t, node, winsim.Fault{Call: "StopService", Times: 3, Error: uint32(code)})
+		must(t, systemapi.NewOn(node).StopService("Service", false))
+		wantState(t, node, winsim.ServiceStopped, "Service")
+	}
+}
+
 // TestStop_Calls: a service without dependents costs no call for them.
 func TestStop_Calls(t *testing.T) {
 	node := newNode(t, winsim.Service{Name: "Service", State: winsim.ServiceRunning})
