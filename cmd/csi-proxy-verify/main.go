@@ -34,6 +34,13 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == thismachine.ServiceCommand {
+		if err := thismachine.Serve(args[1:]); err != nil {
+			fmt.Fprintln(stderr, "csi-proxy-verify:", err)
+			return exitRefused
+		}
+		return 0
+	}
 	var o options
 	switch err := o.parse(args, stdout); {
 	case errors.Is(err, flag.ErrHelp):

@@ -30,6 +30,7 @@ func (o *options) printPlan(w io.Writer) {
 		fmt.Fprintln(w, "  - creates virtual disks of 1 GiB there, attaches, partitions, formats, grows, copies and detaches them")
 	}
 	fmt.Fprintln(w, "  - rescans the storage adapters, and mounts the volume of Windows at a folder there for a moment")
+	fmt.Fprintln(w, "  - installs services of its own that do nothing, starts and stops them, and removes them; it touches no other service")
 	if o.machine.Share != nil {
 		fmt.Fprintf(w, "  - maps %s for all users, and removes the mapping\n", o.machine.Share.Remote)
 		fmt.Fprintln(w, "  - tries the same server with a wrong password, with another user, with the user in another domain, and for a share that it does not have")

@@ -14,6 +14,7 @@ import (
 var groups = []group{
 	{"this process", []string{"Q-pipe-ssh", "Q-pipe-remote", "Q-hostprocess", "Q-go-files"}, askProcess},
 	{"this machine", []string{"Q-bios-serial", "Q-san-policy", "Q-location-property", "Q-nvme-ids"}, askMachine},
+	{"services of its own", []string{"Q-service-starting", "Q-service-paused", "Q-service-file", "Q-dependents"}, askServices},
 	{"names and links", []string{"Q-case", "Q-long-paths", "Q-link-handle", "Q-swap", "Q-rmdir-open", "Q-kubelet-link"}, askPaths},
 	{"a new disk", []string{"Q-arrival-state", "Q-raw-entries", "Q-file-identity", "Q-msr", "Q-buffers"}, askNewDisk},
 	{"a new volume", []string{"Q-volume-arrival", "Q-volumes-listed", "Q-unformatted", "Q-storage-cache", "Q-format-codes", "Q-root-access"}, askNewVolume},

@@ -48,6 +48,11 @@ type Site struct {
 	// Content is a fingerprint of where a disk has its partition table and the first volume.
 	Content func(number uint32) (string, error)
 
+	// Unrecorded is Machine without the recorder, and Services makes services on it. They come and go, which a
+	// replay could not know. Services is nil if the machine has no service manager.
+	Unrecorded win.Machine
+	Services   Services
+
 	// Probes answer questions about the process and the system, by their ID. Questions of that kind
 	// without a probe are not asked.
 	Probes map[string]func(*Ask)
@@ -104,6 +109,33 @@ type Disk interface {
 	// Remove detaches the disk and deletes it.
 	Remove(ctx context.Context) error
 }
+
+// Services makes services for questions.
+type Services interface {
+	// Install installs a service under a new name. It returns a *CannotError if it may not.
+	Install(ctx context.Context, model ServiceModel) (name string, err error)
+	Pause(name string) error
+	// Proceed tells a service that starts when told.
+	Proceed(name string) error
+	// Remove stops a service and deletes it.
+	Remove(ctx context.Context, name string) error
+}
+
+// ServiceModel says what a service is like.
+type ServiceModel struct {
+	Program   Program
+	DependsOn []string
+}
+
+// Program is what a service runs. By default it starts at once, can pause, and does nothing.
+type Program int
+
+// The other programs.
+const (
+	StartsWhenTold Program = iota + 1
+	ProgramMissing
+	FolderMissing // that of the program
+)
 
 // CannotError is why a machine cannot be asked something. It is not a failure.
 type CannotError struct{ Reason string }

@@ -3,6 +3,7 @@ package machines
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
@@ -47,6 +48,8 @@ func Emulator(model winsim.Model, tempDir string) (*verify.Site, error) {
 		TurnIntoJunction: func(path, target string) error {
 			return node.TurnIntoJunction(path, target, uint32(winerr.CantResolveFilename))
 		},
+		Unrecorded: node,
+		Services:   &emulatedServices{node: node},
 		Hold:       node.Hold,
 		Content:    node.DiskFingerprint,
 		Share:      &verify.Share{Remote: `\\files\data`, User: "csi", Password: win.NewSecret("csi-Pa55")},
@@ -54,6 +57,37 @@ func Emulator(model winsim.Model, tempDir string) (*verify.Site, error) {
 		FileBacked: true,
 	}, nil
 }
+
+// emulatedServices makes services of an emulated node.
+type emulatedServices struct {
+	node   *winsim.Node
+	number int
+}
+
+func (s *emulatedServices) Install(_ context.Context, model verify.ServiceModel) (string, error) {
+	s.number++
+	service := winsim.Service{Name: fmt.Sprintf("csi-proxy-verify-1-%d", s.number), DependsOn: model.DependsOn}
+	switch model.Program {
+	case verify.StartsWhenTold:
+		service.StartTime = time.Hour
+	case verify.ProgramMissing:
+		service.StartCode = uint32(winerr.FileNotFound)
+	case verify.FolderMissing:
+		service.StartCode = uint32(winerr.PathNotFound)
+	}
+	return service.Name, s.node.AddService(service)
+}
+
+func (s *emulatedServices) Pause(name string) error {
+	return s.node.SetServiceState(name, winsim.ServicePaused)
+}
+
+func (s *emulatedServices) Proceed(name string) error {
+	return s.node.SetServiceState(name, winsim.ServiceRunning)
+}
+
+// Remove leaves the service to the end of its node.
+func (s *emulatedServices) Remove(context.Context, string) error { return nil }
 
 // emulatedDisk is a disk of an emulated node.
 type emulatedDisk struct {

@@ -32,6 +32,7 @@ const (
 	Mapping Kind = "mapping" // of a share
 	Portal  Kind = "portal"  // of an iSCSI server
 	Table   Kind = "table"   // a partition table on a disk that the operator has named
+	Service Kind = "service" // installed for a question
 	Zip     Kind = "zip"     // in the folder of the journal, until it is complete
 )
 
@@ -56,6 +57,7 @@ var names = map[Kind]func(name string) bool{
 	Mapping:   isShare,
 	Portal:    isPortal,
 	Table:     func(name string) bool { _, err := strconv.ParseUint(name, 10, 32); return err == nil },
+	Service:   regexp.MustCompile(`^csi-proxy-verify-[0-9]{1,20}-[0-9]{1,4}$`).MatchString,
 	Zip:       regexp.MustCompile(`^csi-proxy-verify-[0-9]{8}-[0-9]{6}\.zip$`).MatchString,
 }
 

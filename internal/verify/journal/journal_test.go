@@ -27,7 +27,7 @@ func TestJournal(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("a new journal has %v", left)
 	}
-	want := []journal.Entry{{journal.Folder, "run-1"}, {journal.Mapping, `\\files\data`}, {journal.Portal, "10.0.0.1:3260"}, {journal.Table, "8"}, {journal.Zip, "csi-proxy-verify-20261116-133100.zip"}}
+	want := []journal.Entry{{journal.Folder, "run-1"}, {journal.Mapping, `\\files\data`}, {journal.Portal, "10.0.0.1:3260"}, {journal.Table, "8"}, {journal.Service, "csi-proxy-verify-1-2"}, {journal.Zip, "csi-proxy-verify-20261116-133100.zip"}}
 	for _, e := range append(want, want[0]) {
 		if err := j.Add(e); err != nil {
 			t.Fatal(err)
@@ -159,6 +159,9 @@ func TestOpen_Refuses(t *testing.T) {
 		`{"kind":"folder","name":"run-1\\x"}`,
 		`{"kind":"zip","name":"precious.zip"}`,
 		`{"kind":"zip","name":"..\\csi-proxy-verify-20261116-133100.zip"}`,
+		`{"kind":"service","name":"csi-proxy"}`,
+		`{"kind":"service","name":"csi-proxy-verify-1"}`,
+		`{"kind":"service","name":"kubelet"}`,
 		`{"kind":"disk","name":"1"}`,
 		`{"kind":"mapping","name":"Z:"}`,
 		`{"kind":"mapping","name":"\\\\server"}`,

@@ -166,22 +166,18 @@ var checks = []Question{
 	},
 	{
 		ID:       "Q-dependents",
-		Question: "`EnumDependentServices` lists indirect dependents in an order in which they can be stopped: `StopService` of `LanmanWorkstation` with force, on a scratch machine. If not: three rounds, then `Aborted`",
-		NotAsked: "would install or stop services of this machine",
+		Question: "`EnumDependentServices` lists indirect dependents in an order in which they can be stopped, so that `StopService` with force stops them. If not: three rounds, then `Aborted`",
 	},
 	{
 		ID:       "Q-service-starting",
-		Question: "`StopService` of a starting service returns 1061 until it runs",
-		NotAsked: "would install or stop services of this machine",
+		Question: "`StopService` of a starting service that accepts no stop yet returns 1052, as the table of `ControlService` says, or 1061, as its list of codes says; both are retried until it runs",
 	},
 	{
 		ID:       "Q-service-file",
 		Question: "A service whose program is missing fails with 2 or 3, not with 1060",
-		NotAsked: "would install or stop services of this machine",
 	},
 	{
 		ID:       "Q-service-paused",
 		Question: "`StartService` of a paused service returns 1056",
-		NotAsked: "would install or stop services of this machine",
 	},
 }

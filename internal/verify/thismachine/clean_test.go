@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -15,7 +16,7 @@ import (
 )
 
 // TestClean removes what a killed run has left on an emulated node: files, mounted folders whose disk is
-// gone, links out of the folder, a mapping and a portal. Nothing else is touched.
+// gone, links out of the folder, a mapping, a portal, and services that depend on each other. Nothing else is touched.
 func TestClean(t *testing.T) {
 	node, err := winsim.New(winsim.Default())
 	if err != nil {
@@ -38,6 +39,9 @@ func TestClean(t *testing.T) {
 		node.MountFolder(`C:\verify\run-1\files\mount`, winsim.SystemVolume),
 		m.CreateSMBMapping(t.Context(), win.SMBMappingRequest{Remote: `\\files\data`, User: "csi", Password: win.NewSecret("csi-Pa55")}),
 		m.AddSendTargetPortal(t.Context(), win.TargetPortal{Address: "10.0.0.10", Port: 3260}),
+		node.AddService(winsim.Service{Name: "csi-proxy-verify-1-1", State: winsim.ServiceRunning, StopTime: time.Second}),
+		node.AddService(winsim.Service{Name: "csi-proxy-verify-1-2", State: winsim.ServiceRunning, DependsOn: []string{"csi-proxy-verify-1-1"}}),
+		node.AddService(winsim.Service{Name: "csi-proxy-verify-1-3", State: winsim.ServiceStartPending, StartTime: time.Second}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -51,6 +55,10 @@ func TestClean(t *testing.T) {
 		{Kind: journal.Portal, Name: "10.0.0.10:3260"},
 		{Kind: journal.Portal, Name: "10.0.0.11:3260"},
 		{Kind: journal.Table, Name: "1"}, // an empty disk
+		{Kind: journal.Service, Name: "csi-proxy-verify-1-1"},
+		{Kind: journal.Service, Name: "csi-proxy-verify-1-2"},
+		{Kind: journal.Service, Name: "csi-proxy-verify-1-3"},
+		{Kind: journal.Service, Name: "csi-proxy-verify-1-4"}, // was not made
 		{Kind: journal.Zip, Name: "csi-proxy-verify-20261116-133100.zip"},
 	}
 	for range 2 { // a second time there is nothing to do
@@ -76,6 +84,14 @@ func TestClean(t *testing.T) {
 	}
 	if portals, err := node.ReportSendTargetPortals(t.Context()); err != nil || len(portals) > 0 {
 		t.Errorf("portals are left: %v, %v", portals, err)
+	}
+	for _, name := range []string{"csi-proxy-verify-1-1", "csi-proxy-verify-1-2", "csi-proxy-verify-1-3"} {
+		if info, err := node.ServiceInfo(name); err != nil || info.State != winsim.ServiceStopped {
+			t.Errorf("service %s: %+v, %v", name, info, err)
+		}
+	}
+	if info, err := node.ServiceInfo("kubelet"); err != nil || info.State != winsim.ServiceRunning {
+		t.Errorf("kubelet: %+v, %v", info, err)
 	}
 	// A disk that the operator has named is not wiped without the operator.
 	before, _ := node.DiskFingerprint(0)

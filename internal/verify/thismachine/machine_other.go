@@ -39,4 +39,11 @@ func (*Machine) KeepZip(string) error { return nil }
 // Close does nothing.
 func (*Machine) Close(context.Context) error { return nil }
 
+// Serve fails.
+func Serve([]string) error { return errNotWindows }
+
 func detachAll(string) error { return nil }
+
+func proceed(string) error { return nil }
+
+func deleteService(string) error { return nil }

@@ -38,6 +38,7 @@ type Machine struct {
 	Recording string
 
 	config  Config
+	began   int64  // tells runs apart
 	folder  string // of this run
 	journal *journal.Journal
 	say     func(string)
@@ -80,13 +81,13 @@ func Open(ctx context.Context, config Config, say func(string)) (_ *Machine, err
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{config: config, journal: j, say: say, pool: slices.Clone(config.Disks)}
+	m := &Machine{config: config, began: time.Now().Unix(), journal: j, say: say, pool: slices.Clone(config.Disks)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.Close(context.WithoutCancel(ctx)))
 		}
 	}()
-	name := fmt.Sprintf("run-%d", time.Now().Unix())
+	name := fmt.Sprintf("run-%d", m.began)
 	if err := j.Add(journal.Entry{Kind: journal.Folder, Name: name}); err != nil {
 		return nil, err
 	}
@@ -282,6 +283,8 @@ func (m *Machine) site(about answer.Machine) *verify.Site {
 		Swap:             swap,
 		TurnIntoJunction: localtest.TurnIntoJunction,
 		MountFolder:      mountFolder,
+		Unrecorded:       local.Machine(),
+		Services:         &services{journal: m.journal, run: m.began, missing: m.path("missing"), events: map[string]windows.Handle{}},
 		Hold:             hold,
 		Raw:              rawAnswers,
 		Content:          content,

@@ -32,10 +32,11 @@ type Config struct {
 }
 
 // clean removes what a journal names, and nothing else: a mapping or a portal that was there before the
-// run is not in it. It tries all entries. What it cannot remove stays in the journal.
+// run is not in it. It tries all entries, and begins with the last: a service depends on earlier ones. What it
+// cannot remove stays in the journal.
 func clean(ctx context.Context, m win.Machine, dir string, j *journal.Journal, say func(string)) error {
 	var problems []error
-	for _, e := range j.Entries() {
+	for _, e := range slices.Backward(j.Entries()) {
 		if err := cleanEntry(ctx, m, dir, e, say); err != nil {
 			problems = append(problems, fmt.Errorf("%s is left: %w", e, err))
 			continue
@@ -59,6 +60,8 @@ func cleanEntry(ctx context.Context, m win.Machine, dir string, e journal.Entry,
 			return err
 		}
 		return remove(ctx, m, dir, path)
+	case journal.Service:
+		return removeService(ctx, m, e.Name)
 	case journal.Zip:
 		return remove(ctx, m, dir, dir+`\`+e.Name)
 	case journal.Mapping:

@@ -1,0 +1,215 @@
+package thismachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+	"golang.org/x/sys/windows/svc/mgr"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+)
+
+// whenTold is the third argument of a service that starts when it is told.
+const whenTold = "when-told"
+
+// services installs services whose program is this one, with the command ServiceCommand.
+type services struct {
+	journal *journal.Journal
+	run     int64  // tells the names of runs apart
+	missing string // a path at which nothing is
+
+	mu     sync.Mutex
+	number int
+	events map[string]windows.Handle // that services wait for
+}
+
+// Install announces the service in the journal first.
+func (s *services) Install(_ context.Context, model verify.ServiceModel) (name string, err error) {
+	s.mu.Lock()
+	s.number++
+	name = fmt.Sprintf("csi-proxy-verify-%d-%d", s.run, s.number)
+	s.mu.Unlock()
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	arguments := []string{ServiceCommand, name}
+	switch model.Program {
+	case verify.StartsWhenTold:
+		arguments = append(arguments, whenTold)
+		event, err := newEvent(name)
+		if err != nil {
+			return "", err
+		}
+		s.mu.Lock()
+		s.events[name] = event
+		s.mu.Unlock()
+	case verify.ProgramMissing:
+		program = s.missing + ".exe"
+	case verify.FolderMissing:
+		program = s.missing + `\missing.exe`
+	}
+	if err := s.journal.Add(journal.Entry{Kind: journal.Service, Name: name}); err != nil {
+		return "", err
+	}
+	manager, err := mgr.Connect()
+	if err != nil {
+		return "", verify.Cannotf("the service manager: %v", winapi.Error(err))
+	}
+	defer manager.Disconnect() //nolint:errcheck // a handle
+	service, err := manager.CreateService(name, program, mgr.Config{
+		StartType: mgr.StartManual, DisplayName: "A question of csi-proxy-verify (" + name + ")", Dependencies: model.DependsOn,
+	}, arguments...)
+	if err != nil {
+		return "", verify.Cannotf("install a service: %v", winapi.Error(err))
+	}
+	return name, service.Close()
+}
+
+func (s *services) Pause(name string) error {
+	return withService(name, func(service *mgr.Service) error {
+		_, err := service.Control(svc.Pause)
+		return err
+	})
+}
+
+func (s *services) Proceed(name string) error { return proceed(name) }
+
+func (s *services) Remove(ctx context.Context, name string) error {
+	if err := removeService(ctx, local.Machine(), name); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if event, ok := s.events[name]; ok {
+		_ = windows.CloseHandle(event)
+		delete(s.events, name)
+	}
+	return s.journal.Remove(journal.Entry{Kind: journal.Service, Name: name})
+}
+
+// withService does something with a service. It fails with ERROR_SERVICE_DOES_NOT_EXIST (1060) without one.
+func withService(name string, do func(*mgr.Service) error) error {
+	manager, err := mgr.Connect()
+	if err != nil {
+		return winapi.Error(err)
+	}
+	defer manager.Disconnect() //nolint:errcheck // a handle
+	service, err := manager.OpenService(name)
+	if err != nil {
+		return winapi.Error(err)
+	}
+	defer service.Close()
+	return winapi.Error(do(service))
+}
+
+// deleteService deletes a service that has stopped. It is gone when the last program that looks at it closes it.
+func deleteService(name string) error {
+	err := withService(name, (*mgr.Service).Delete)
+	if winerr.CodeOf(err) == winerr.ServiceMarkedForDelete {
+		return nil
+	}
+	return err
+}
+
+// eventName is the name of what a service waits for, in all sessions: services have one of their own.
+func eventName(service string) (*uint16, error) {
+	return windows.UTF16PtrFromString(`Global\` + service)
+}
+
+func newEvent(service string) (windows.Handle, error) {
+	name, err := eventName(service)
+	if err != nil {
+		return 0, err
+	}
+	const byHand, unset = 1, 0
+	event, err := windows.CreateEvent(nil, byHand, unset, name)
+	return event, winapi.Error(err)
+}
+
+// proceed tells a service, also one that a killed run has left. It fails if none waits.
+func proceed(service string) error {
+	name, err := eventName(service)
+	if err != nil {
+		return err
+	}
+	event, err := windows.OpenEvent(windows.EVENT_MODIFY_STATE, false, name)
+	if err != nil {
+		return winapi.Error(err)
+	}
+	defer windows.CloseHandle(event)
+	return winapi.Error(windows.SetEvent(event))
+}
+
+// Serve is the program of a service, until it is stopped. If that never happens, it ends after some minutes.
+func Serve(arguments []string) error {
+	if len(arguments) == 0 {
+		return errors.New("the name of the service is missing; only the service manager starts this")
+	}
+	return svc.Run(arguments[0], idler{arguments[0], len(arguments) > 1 && arguments[1] == whenTold})
+}
+
+// idler is a service that does nothing.
+type idler struct {
+	name     string
+	whenTold bool
+}
+
+// idleLimit is how long a service waits, and how long it runs.
+const idleLimit = 2 * time.Minute
+
+// Execute reports the states of the service to the service manager.
+func (i idler) Execute(_ []string, requests <-chan svc.ChangeRequest, states chan<- svc.Status) (specific bool, exit uint32) {
+	states <- svc.Status{State: svc.StartPending, WaitHint: uint32(idleLimit.Milliseconds())}
+	if i.whenTold {
+		if err := i.wait(); err != nil {
+			return false, uint32(winerr.CodeOf(winapi.Error(err)))
+		}
+	}
+	running := svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptPauseAndContinue}
+	states <- running
+	end := time.After(idleLimit)
+	for {
+		select {
+		case <-end:
+			return false, 0
+		case request := <-requests:
+			switch request.Cmd {
+			case svc.Interrogate:
+				states <- request.CurrentStatus
+			case svc.Pause:
+				states <- svc.Status{State: svc.Paused, Accepts: running.Accepts}
+			case svc.Continue:
+				states <- running
+			case svc.Stop:
+				return false, 0
+			default: // it accepts no others
+			}
+		}
+	}
+}
+
+// wait waits until the service is told.
+func (i idler) wait() error {
+	name, err := eventName(i.name)
+	if err != nil {
+		return err
+	}
+	event, err := windows.OpenEvent(windows.SYNCHRONIZE, false, name)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(event)
+	_, err = windows.WaitForSingleObject(event, uint32(idleLimit.Milliseconds()))
+	return err
+}
