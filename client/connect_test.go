@@ -367,9 +367,12 @@ func TestConnect_LeaksNothing(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	once() // what is started once and kept is no leak
 	goroutines, files := runtime.NumGoroutine(), openFiles()
-	for range 200 {
+	const rounds = 200
+	for range rounds {
 		once()
 	}
+	// A leak has a file for each round. Fewer are of the system: under Wine, a thread has three.
+	files += rounds / 2
 	// The other end notices a moment later.
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		goroutinesNow, filesNow := runtime.NumGoroutine(), openFiles()
@@ -382,7 +385,7 @@ func TestConnect_LeaksNothing(t *testing.T) {
 	}
 }
 
-// openFiles counts the file descriptors of this process where there is /proc, and
+// openFiles counts the file descriptors of this process where there is /proc, also under Wine, and
 // is 0 on other systems.
 func openFiles() int {
 	entries, _ := os.ReadDir("/proc/self/fd")
