@@ -113,10 +113,11 @@ func withService(name string, do func(*mgr.Service) error) error {
 	return winapi.Error(do(service))
 }
 
-// deleteService deletes a service that has stopped. It is gone when the last program that looks at it closes it.
+// deleteService deletes a service that has stopped, unless it is gone. It is gone when the last program that looks
+// at it closes it.
 func deleteService(name string) error {
 	err := withService(name, (*mgr.Service).Delete)
-	if winerr.CodeOf(err) == winerr.ServiceMarkedForDelete {
+	if code := winerr.CodeOf(err); code == winerr.ServiceMarkedForDelete || code == winerr.ServiceDoesNotExist {
 		return nil
 	}
 	return err
