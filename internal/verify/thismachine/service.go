@@ -2,7 +2,6 @@ package thismachine
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -13,23 +12,24 @@ import (
 // second.
 const ServiceCommand = "service"
 
-// removeService stops a service that was made for a question, and deletes it. It may be gone.
+// removeService stops a service that was made for a question, and deletes it. It may be gone. Windows deletes one
+// that does not stop when it ends, which it does by itself after some minutes.
 func removeService(ctx context.Context, m win.Machine, name string) error {
 	_ = proceed(name) // one that waits cannot be stopped; others do not listen
-	patience := win.Backoff{First: 20 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 30 * time.Second}
-	var refused error
-	stopped, err := win.Poll(ctx, m, patience, func(time.Duration) (bool, error) {
-		refused = m.StopService(ctx, name)
-		code := winerr.CodeOf(refused)
-		return code == winerr.ServiceNotActive || code == winerr.ServiceDoesNotExist, nil
+	patience := win.Backoff{First: 20 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 20 * time.Second}
+	asked := false // once: Wine kills a service that is asked twice, and then takes it for stopping for ever
+	_, err := win.Poll(ctx, m, patience, func(time.Duration) (bool, error) {
+		status, err := m.ServiceStatus(ctx, name)
+		if winerr.CodeOf(err) == winerr.ServiceDoesNotExist || status.State == win.ServiceStopped {
+			return true, nil
+		}
+		if !asked {
+			asked = m.StopService(ctx, name) == nil
+		}
+		return false, err
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !stopped:
-		return errors.Join(errors.New("it does not stop"), refused)
-	case winerr.CodeOf(refused) == winerr.ServiceDoesNotExist:
-		return nil
 	}
 	return deleteService(name)
 }
