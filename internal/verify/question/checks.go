@@ -170,7 +170,7 @@ var checks = []Question{
 	},
 	{
 		ID:       "Q-service-starting",
-		Question: "`StopService` of a starting service that accepts no stop yet returns 1052, as the table of `ControlService` says, or 1061, as its list of codes says; both are retried until it runs",
+		Question: "`StopService` of a starting service that accepts no stop yet returns ERROR_INVALID_SERVICE_CONTROL (1052), as the table of `ControlService` says, or ERROR_SERVICE_CANNOT_ACCEPT_CTRL (1061), as its list of codes says. After both, the call is repeated until it runs",
 	},
 	{
 		ID:       "Q-service-file",

@@ -191,3 +191,28 @@ func TestClean_NoService(t *testing.T) {
 		t.Errorf("something is said to be left: %v", err)
 	}
 }
+
+// TestClean_DoesNotStop: a service that goes on is not said to be removed, and the next run looks again.
+func TestClean_DoesNotStop(t *testing.T) {
+	node, err := winsim.New(winsim.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, _, err := journal.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	entry := journal.Entry{Kind: journal.Service, Name: "csi-proxy-verify-1-1"}
+	if err := errors.Join(j.Add(entry), node.AddService(winsim.Service{Name: entry.Name, State: winsim.ServiceRunning, StopTime: time.Hour})); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	err = clean(t.Context(), node, `C:\verify`, j, func(text string) { said += text })
+	if err == nil || !strings.Contains(err.Error(), entry.Name) || said != "" || !slices.Contains(j.Entries(), entry) {
+		t.Errorf("%v, said %q, left %v", err, said, j.Entries())
+	}
+	if stops := node.Calls()["StopService"]; stops != 1 {
+		t.Errorf("it was asked %d times to stop, want once", stops)
+	}
+}

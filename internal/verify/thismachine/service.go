@@ -2,6 +2,7 @@ package thismachine
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -12,24 +13,30 @@ import (
 // second.
 const ServiceCommand = "service"
 
-// removeService stops a service that was made for a question, and deletes it. It may be gone. Windows deletes one
-// that does not stop when it ends, which it does by itself after some minutes.
+// removeService stops a service that was made for a question, and deletes it. It may be gone. One that does not stop
+// is deleted, too, but Windows removes it only when it ends: then it fails, so that the next run looks again.
 func removeService(ctx context.Context, m win.Machine, name string) error {
 	_ = proceed(name) // one that waits cannot be stopped; others do not listen
 	patience := win.Backoff{First: 20 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 20 * time.Second}
 	asked := false // once: Wine kills a service that is asked twice, and then takes it for stopping for ever
-	_, err := win.Poll(ctx, m, patience, func(time.Duration) (bool, error) {
+	var refused error
+	stopped, err := win.Poll(ctx, m, patience, func(time.Duration) (bool, error) {
 		status, err := m.ServiceStatus(ctx, name)
 		if winerr.CodeOf(err) == winerr.ServiceDoesNotExist || status.State == win.ServiceStopped {
 			return true, nil
 		}
 		if !asked {
-			asked = m.StopService(ctx, name) == nil
+			refused = m.StopService(ctx, name)
+			asked = refused == nil
 		}
 		return false, err
 	})
 	if err != nil {
 		return err
 	}
-	return deleteService(name)
+	err = deleteService(name)
+	if !stopped {
+		err = errors.Join(errors.New("it does not stop, but ends by itself within some minutes"), refused, err)
+	}
+	return err
 }
