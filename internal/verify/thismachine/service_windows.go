@@ -169,6 +169,10 @@ type idler struct {
 // idleLimit is how long a service waits, and how long it runs.
 const idleLimit = 2 * time.Minute
 
+// answerTime is how long a service goes on after it was asked to stop. Wine answers the asker from another thread,
+// and the answer is lost if the process ends first: then the asker gets an error of a pipe.
+const answerTime = 200 * time.Millisecond
+
 // Execute reports the states of the service to the service manager.
 func (i idler) Execute(_ []string, requests <-chan svc.ChangeRequest, states chan<- svc.Status) (specific bool, exit uint32) {
 	states <- svc.Status{State: svc.StartPending, WaitHint: uint32(idleLimit.Milliseconds())}
@@ -193,6 +197,8 @@ func (i idler) Execute(_ []string, requests <-chan svc.ChangeRequest, states cha
 			case svc.Continue:
 				states <- running
 			case svc.Stop:
+				states <- svc.Status{State: svc.StopPending, WaitHint: uint32(idleLimit.Milliseconds())}
+				time.Sleep(answerTime)
 				return false, 0
 			default: // it accepts no others
 			}
