@@ -119,17 +119,18 @@ test: ## Run all tests, and compile all tests for Windows
 	GOOS=windows $(GO) vet -trimpath -tags=wine $(PACKAGES)
 	GOOS=windows $(GO_EXAMPLES) vet -trimpath ./...
 
-# One package after the other, so that each test says at once how far it is.
+# One package after the other, so that each test says at once how far it is. The limit is for a machine that has
+# half of its processors; otherwise a package takes some minutes.
 .PHONY: test-wine
 test-wine: build ## Run the Windows programs and tests under Wine; installs it for this user if missing
-	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=20m ./test/wine/...
+	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=40m ./test/wine/...
 	$(if $(CSI_PROXY_WINE11),CSI_PROXY_WINE='$(CSI_PROXY_WINE11)' $(MAKE) test-wine-links)
 
 # With the Wine of CSI_PROXY_WINE, which has to store links.
 .PHONY: test-wine-links
 test-wine-links: build ## Run under Wine 11 what Wine 10 cannot: links, mounted folders, files of volumes
-	$(GO) test -tags=wine -count=1 -v -timeout=20m -run '^(TestRig_Life|TestRig_Mounts)$$' ./test/wine
-	$(GO) test -tags=wine -count=1 -v -timeout=20m ./test/wine/suite -links
+	$(GO) test -tags=wine -count=1 -v -timeout=40m -run '^(TestRig_Life|TestRig_Mounts)$$' ./test/wine
+	$(GO) test -tags=wine -count=1 -v -timeout=40m ./test/wine/suite -links
 
 # Chromium stays in the user's cache. Without it the tests are skipped, unless CSI_PROXY_BROWSER_REQUIRED
 # is set. SCREENSHOTS=DIR keeps pictures of the pages.
