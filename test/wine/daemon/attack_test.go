@@ -16,7 +16,6 @@ import (
 	"github.com/Microsoft/go-winio"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
-	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
 	fsv1 "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/attack"
@@ -111,8 +110,7 @@ func askNew(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	_, err = c.PathExists(ctx, &filesystemv1.PathExistsRequest{Path: kubelet})
-	return err
+	return ask(ctx, c, patiently)
 }
 
 // TestAttack: the attacks that took gigabytes or every place on a pipe. Other clients are served, old and
