@@ -119,8 +119,8 @@ test: ## Run all tests, and compile all tests for Windows
 	GOOS=windows $(GO) vet -trimpath -tags=wine $(PACKAGES)
 	GOOS=windows $(GO_EXAMPLES) vet -trimpath ./...
 
-# One package after the other, so that each test says at once how far it is. The limit is for a machine that has
-# half of its processors; otherwise a package takes some minutes.
+# One package after the other, so that each test says at once how far it is. A package takes
+# minutes; the limit is for a machine whose host takes its processors away.
 .PHONY: test-wine
 test-wine: build ## Run the Windows programs and tests under Wine; installs it for this user if missing
 	$(GO) test -tags=wine -count=1 -v -p=1 -timeout=40m ./test/wine/...

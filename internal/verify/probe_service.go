@@ -66,7 +66,7 @@ func askDependents(a *Ask, b *bench) {
 	)
 	early := first.stop()
 	a.Fact("stop the first while the others run", early)
-	if early == nil { // not by Windows
+	if early == nil { // Windows refuses, Wine does not
 		a.Must(first.await(win.ServiceStopped))
 	}
 	for _, name := range listed {

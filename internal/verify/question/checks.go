@@ -170,14 +170,14 @@ var checks = []Question{
 	},
 	{
 		ID:       "Q-service-starting",
-		Question: "`StopService` of a starting service that accepts no stop yet returns ERROR_INVALID_SERVICE_CONTROL (1052), as the table of `ControlService` says, or ERROR_SERVICE_CANNOT_ACCEPT_CTRL (1061), as its list of codes says. After both, the call is repeated until it runs",
+		Question: "`StopService` of a starting service that accepts no stop yet returns ERROR_INVALID_SERVICE_CONTROL (1052), as the table of `ControlService` says, or ERROR_SERVICE_CANNOT_ACCEPT_CTRL (1061), as its list of codes says. After either, we wait until the service runs, and stop it then",
 	},
 	{
 		ID:       "Q-service-file",
-		Question: "A service whose program is missing fails with 2 or 3, not with 1060",
+		Question: "The start of a service whose program is missing fails with ERROR_FILE_NOT_FOUND (2) or ERROR_PATH_NOT_FOUND (3), not with ERROR_SERVICE_DOES_NOT_EXIST (1060)",
 	},
 	{
 		ID:       "Q-service-paused",
-		Question: "`StartService` of a paused service returns 1056",
+		Question: "`StartService` of a paused service returns ERROR_SERVICE_ALREADY_RUNNING (1056)",
 	},
 }

@@ -15,18 +15,25 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// TestClean removes what a killed run has left on an emulated node: files, mounted folders whose disk is
-// gone, links out of the folder, a mapping, a portal, and services that depend on each other. Nothing else is touched.
-func TestClean(t *testing.T) {
+// emulated is an emulated node, and the journal in a directory.
+func emulated(t *testing.T, dir string) (*winsim.Node, *journal.Journal) {
+	t.Helper()
 	node, err := winsim.New(winsim.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, _, err := journal.Open(t.TempDir())
+	j, _, err := journal.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.Close()
+	t.Cleanup(func() { _ = j.Close() }) // some tests close it themselves
+	return node, j
+}
+
+// TestClean removes what a killed run has left on an emulated node: files, mounted folders whose disk is
+// gone, links out of the folder, a mapping, a portal, and services that depend on each other. Nothing else is touched.
+func TestClean(t *testing.T) {
+	node, j := emulated(t, t.TempDir())
 	m := journaled{node, j}
 	for _, err := range []error{
 		node.WriteFile(`C:\verify\run-1\files\a\file`, "data"),
@@ -99,7 +106,7 @@ func TestClean(t *testing.T) {
 	if err := j.Add(journal.Entry{Kind: journal.Table, Name: "0"}); err != nil {
 		t.Fatal(err)
 	}
-	err = clean(t.Context(), node, `C:\verify`, j, func(text string) { said += text })
+	err := clean(t.Context(), node, `C:\verify`, j, func(text string) { said += text })
 	if after, _ := node.DiskFingerprint(0); err != nil || !strings.Contains(said, "Clear-Disk -Number 0") || after != before {
 		t.Errorf("a disk with a table: %v, %q", err, said)
 	}
@@ -108,15 +115,8 @@ func TestClean(t *testing.T) {
 // TestClean_KeepsOthers removes the mapping and the portal that a run has made. It keeps those that were there
 // before, although the run has tried to make them again.
 func TestClean_KeepsOthers(t *testing.T) {
-	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	j, _, err := journal.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	node, j := emulated(t, dir)
 	m := journaled{node, j}
 	mapping := func(remote string) win.SMBMappingRequest {
 		return win.SMBMappingRequest{Remote: remote, User: "csi", Password: win.NewSecret("csi-Pa55")}
@@ -172,21 +172,13 @@ func TestClean_KeepsOthers(t *testing.T) {
 // TestClean_NoService ends a run on a machine without the service of iSCSI: nothing was registered, so
 // nothing is left.
 func TestClean_NoService(t *testing.T) {
-	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
+	node, j := emulated(t, t.TempDir())
 	if _, err := node.Inject(winsim.Fault{Call: "ReportSendTargetPortals", Error: 1722}); err != nil {
-		t.Fatal(err)
-	}
-	j, _, err := journal.Open(t.TempDir())
-	if err != nil {
 		t.Fatal(err)
 	}
 	if err := (journaled{node, j}).AddSendTargetPortal(t.Context(), win.TargetPortal{Address: "10.0.0.10", Port: 3260}); err == nil {
 		t.Error("a portal was registered on a machine that does not tell its portals")
 	}
-	defer j.Close()
 	if err := clean(t.Context(), node, `D:\scratch`, j, func(string) {}); err != nil {
 		t.Errorf("something is said to be left: %v", err)
 	}
@@ -194,21 +186,13 @@ func TestClean_NoService(t *testing.T) {
 
 // TestClean_DoesNotStop: a service that goes on is not said to be removed, and the next run looks again.
 func TestClean_DoesNotStop(t *testing.T) {
-	node, err := winsim.New(winsim.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	j, _, err := journal.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer j.Close()
+	node, j := emulated(t, t.TempDir())
 	entry := journal.Entry{Kind: journal.Service, Name: "csi-proxy-verify-1-1"}
 	if err := errors.Join(j.Add(entry), node.AddService(winsim.Service{Name: entry.Name, State: winsim.ServiceRunning, StopTime: time.Hour})); err != nil {
 		t.Fatal(err)
 	}
 	said := ""
-	err = clean(t.Context(), node, `C:\verify`, j, func(text string) { said += text })
+	err := clean(t.Context(), node, `C:\verify`, j, func(text string) { said += text })
 	if err == nil || !strings.Contains(err.Error(), entry.Name) || said != "" || !slices.Contains(j.Entries(), entry) {
 		t.Errorf("%v, said %q, left %v", err, said, j.Entries())
 	}

@@ -169,8 +169,9 @@ type idler struct {
 // idleLimit is how long a service waits, and how long it runs.
 const idleLimit = 2 * time.Minute
 
-// answerTime is how long a service goes on after it was asked to stop. Wine answers the asker from another thread,
-// and the answer is lost if the process ends first: then the asker gets an error of a pipe.
+// answerTime is how long a service goes on after it was asked to stop. By its source, Wine (dlls/sechost/service.c)
+// answers the asker from a thread that the end of the process kills. The asker then gets an error, although the
+// service has stopped.
 const answerTime = 200 * time.Millisecond
 
 // Execute reports the states of the service to the service manager.
@@ -197,7 +198,7 @@ func (i idler) Execute(_ []string, requests <-chan svc.ChangeRequest, states cha
 			case svc.Continue:
 				states <- running
 			case svc.Stop:
-				states <- svc.Status{State: svc.StopPending, WaitHint: uint32(idleLimit.Milliseconds())}
+				states <- svc.Status{State: svc.StopPending, WaitHint: uint32(answerTime.Milliseconds())}
 				time.Sleep(answerTime)
 				return false, 0
 			default: // it accepts no others

@@ -39,8 +39,8 @@ func notForLinks(t *testing.T) {
 	}
 }
 
-// timeLimit is for one test binary. It is for those that hang: on a machine that had a tenth of its processors, one
-// that takes 100 s otherwise was at work after 8 minutes.
+// timeLimit is for one test binary that hangs. Most take seconds, the longest 100 s; that one needed more than 8
+// minutes while the host took most of the processors.
 const timeLimit = 20 * time.Minute
 
 // The directories of drive C: with the sources, for tests that read files of their package,
