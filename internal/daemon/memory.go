@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// defaultMemoryLimit is well above what the daemon needs: about 30 MiB, and 64 MiB if clients make it
-// hold all they can.
+// defaultMemoryLimit is well above what the daemon needs: about 30 MiB. Beyond three fifths of it, the client that
+// takes most loses connections.
 const defaultMemoryLimit = 160 << 20
 
 // minMemoryLimit is what the daemon needs. With less, it would spend its time looking for garbage.

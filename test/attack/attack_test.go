@@ -22,7 +22,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -94,56 +93,16 @@ func attackAsTold(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	var dialer net.Dialer
-	to := func(path string) Dial {
-		return func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", path) }
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return dialer.DialContext(ctx, "unix", filepath.Join(dir, drivers[0].socket))
 	}
-	target := filepath.Join(dir, drivers[0].socket)
-	Strange = func(context.Context) (net.Conn, error) { return dialFromChild(target) }
-	var others []Dial
-	for _, path := range sockets(dir) {
-		if path != target {
-			others = append(others, to(path))
-		}
-	}
-	fmt.Print(Attacks[i].Run(ctx, to(target), others...)) //nolint:forbidigo // for the test that has started it
+	fmt.Print(Attacks[i].Run(ctx, dial)) //nolint:forbidigo // for the test that has started it
 }
 
 // sockets returns the endpoints of a server.
 func sockets(dir string) []string {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*.sock")) // the pattern is good
 	return paths
-}
-
-// dialFromChild returns a connection that a child process has made, which is gone then.
-func dialFromChild(path string) (net.Conn, error) {
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	file := os.NewFile(uintptr(fd), path)
-	defer file.Close()
-	address := &syscall.RawSockaddrUnix{Family: syscall.AF_UNIX}
-	for i := range len(path) {
-		address.Path[i] = int8(path[i])
-	}
-	// The child is a copy of this thread alone, so it makes system calls only. To start a program for
-	// each connection would take a hundred times as long.
-	child, _, failed := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
-	if failed != 0 {
-		return nil, failed
-	}
-	if child == 0 {
-		_, _, failed := syscall.RawSyscall(syscall.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(address)), unsafe.Sizeof(*address))
-		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, uintptr(failed), 0, 0)
-	}
-	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(int(child), &status, 0, nil); err != nil {
-		return nil, err
-	}
-	if code := status.ExitStatus(); code != 0 {
-		return nil, syscall.Errno(code)
-	}
-	return net.FileConn(file)
 }
 
 // drivers are what calls the server beside the attacker. The first one's endpoint is attacked.

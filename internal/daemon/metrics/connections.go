@@ -18,14 +18,14 @@ const (
 
 // connections are the metrics of connections, by the names of processes.
 type connections struct {
-	open  *prometheus.GaugeVec
-	ended *prometheus.CounterVec
+	open   *prometheus.GaugeVec
+	limits *prometheus.CounterVec
 
 	mu        sync.Mutex
 	processes map[string]*clientProcess // with connections, or with a series of their own
 	series    int                       // of processes
 	turn      int                       // counts what was left
-	told      map[string]struct{}       // names with a series in ended: the first ones
+	told      map[string]struct{}       // names with a series in limits: the first ones
 }
 
 // clientProcess is the connections of processes with the same name.
@@ -41,9 +41,9 @@ func newConnections() connections {
 			Namespace: namespace, Name: "connections",
 			Help: "Open connections of clients, by the name of their process.",
 		}, []string{"process"}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: namespace, Name: "connections_ended_total",
-			Help: "Connections that were refused or ended because of a limit.",
+		limits: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: namespace, Name: "limits_reached_total",
+			Help: "Connections, requests and watches that were refused or ended because of a limit.",
 		}, []string{"process", "reason"}),
 		processes: map[string]*clientProcess{},
 		told:      map[string]struct{}{},
@@ -56,8 +56,8 @@ func (m *Metrics) ConnectionOpened(process string) { m.connections.add(process) 
 // ConnectionClosed implements server.ConnectionObserver.
 func (m *Metrics) ConnectionClosed(process string) { m.connections.remove(process) }
 
-// ConnectionEnded implements server.ConnectionObserver.
-func (m *Metrics) ConnectionEnded(process, reason string) { m.connections.end(process, reason) }
+// LimitReached implements server.ConnectionObserver.
+func (m *Metrics) LimitReached(process, reason string) { m.connections.reach(process, reason) }
 
 // shared returns the series that a process never has for itself: its name is not known, or it is that of
 // such a series.
@@ -163,12 +163,12 @@ func (c *connections) promote() {
 	c.show(most, p)
 }
 
-// end counts a connection that was ended. Names keep their series, because a counter must not go back.
-func (c *connections) end(name, reason string) {
-	c.ended.WithLabelValues(c.tell(name), reason).Inc()
+// reach counts that a limit was reached. Names keep their series, because a counter must not go back.
+func (c *connections) reach(name, reason string) {
+	c.limits.WithLabelValues(c.tell(name), reason).Inc()
 }
 
-// tell returns the label for a name in ended.
+// tell returns the label for a name in limits.
 func (c *connections) tell(name string) string {
 	if series, found := shared(name); found {
 		return series

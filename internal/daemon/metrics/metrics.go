@@ -114,7 +114,7 @@ func New(cfg Config) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.requests, m.requestDuration, m.inFlight, m.connections.open, m.connections.ended, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, build,
+		m.requests, m.requestDuration, m.inFlight, m.connections.open, m.connections.limits, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

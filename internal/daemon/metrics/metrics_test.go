@@ -78,7 +78,7 @@ func TestNames(t *testing.T) {
 	m := newMetrics()
 	call(m, "/v1.Disk/Rescan", codes.OK, time.Second)
 	m.ConnectionOpened("driver.exe")
-	m.ConnectionEnded("driver.exe", "too many connections")
+	m.LimitReached("driver.exe", "too many connections")
 	m.WindowsCall("ask a disk", time.Second, nil)
 	m.StaleMounts([]node.StaleMount{{Driver: "disk.csi", State: node.Kept}, {Driver: "disk.csi", State: node.Removed}})
 	m.Storage(brokenNode())
@@ -143,11 +143,11 @@ func TestMetrics_Processes(t *testing.T) {
 		m.ConnectionOpened(name)
 		m.ConnectionClosed(name)
 	}
-	m.ConnectionEnded("", "no greeting")
+	m.LimitReached("", "too many watches")
 	lines := scrape(t, m)
 	for _, want := range []string{
 		`csi_proxy_connections{process="0.exe"} 1`, `csi_proxy_connections{process="15.exe"} 1`, `csi_proxy_connections{process="other"} 84`,
-		`csi_proxy_connections_ended_total{process="unknown",reason="no greeting"} 1`,
+		`csi_proxy_limits_reached_total{process="unknown",reason="too many watches"} 1`,
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("%s is missing", want)

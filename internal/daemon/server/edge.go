@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +13,6 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
-	"google.golang.org/protobuf/proto"
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
@@ -26,6 +25,17 @@ type Observer interface {
 	RequestStarted(method string)
 	// RequestDone is called exactly once for each RequestStarted.
 	RequestDone(method string, code codes.Code, elapsed time.Duration)
+}
+
+// ConnectionObserver is an Observer that also sees connections. Its methods are called concurrently and
+// must be quick.
+type ConnectionObserver interface {
+	// ConnectionOpened gets the name of the client's process, which is empty if it is unknown.
+	ConnectionOpened(process string)
+	// ConnectionClosed is called exactly once for each ConnectionOpened.
+	ConnectionClosed(process string)
+	// LimitReached is called if the server ends or refuses something because of a limit.
+	LimitReached(process, reason string)
 }
 
 // requestVerbosity is the klog level of the line for each request.
@@ -60,8 +70,9 @@ func (e *edge) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 	}
 	if line.Enabled() {
 		values := append([]any{"method", info.FullMethod}, loggable(req)...)
-		client := caller(ctx)
-		values = append(values, "code", status.Code(err), "duration", elapsed, "pid", client.pid, "process", client.name)
+		client := caller(ctx).client
+		name, _ := client.describe()
+		values = append(values, "code", status.Code(err), "duration", elapsed, "pid", client.pid, "process", name)
 		if err != nil {
 			values = append(values, "error", oneLine(status.Convert(err).Message()))
 		}
@@ -84,11 +95,6 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 	if err != nil {
 		return nil, grpcapi.Status(err)
 	}
-	if message, ok := resp.(proto.Message); ok && ctx.Err() == nil {
-		if conn := caller(ctx).conn; conn != nil {
-			conn.holdAnswer(proto.Size(message))
-		}
-	}
 	return resp, nil
 }
 
@@ -97,12 +103,11 @@ func (e *edge) call(ctx context.Context, req any, info *grpc.UnaryServerInfo, ha
 func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	var none any
 	defer e.recoverPanic(info.FullMethod, &none, &err)
-	if conn := caller(stream.Context()).conn; conn != nil {
-		defer conn.watches.Add(-1)
-		if conn.watches.Add(1) > maxWatches {
-			conn.refuse(reasonWatching)
-			return status.Errorf(codes.ResourceExhausted, "%s: this connection already has %d watches; share one", info.FullMethod, maxWatches)
-		}
+	conn := caller(stream.Context())
+	defer conn.watches.Add(-1)
+	if conn.watches.Add(1) > maxWatches {
+		conn.limits.note(conn, reasonWatches)
+		return status.Errorf(codes.ResourceExhausted, "%s: this connection already has %d watches; share one", info.FullMethod, maxWatches)
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -111,43 +116,26 @@ func (e *edge) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServer
 	return handler(srv, w)
 }
 
-// admit refuses requests of a process that has too many already. gRPC calls it before it spends a
-// goroutine on the request, and must not wait for it.
-func admit(ctx context.Context, info *tap.Info) (context.Context, error) {
-	conn := caller(ctx).conn
-	switch {
-	case conn == nil:
-	case tooMany(info.Header):
-		conn.refuse(reasonHeaders)
-		return nil, errHeaders
-	case conn.client.arriving.Load() > maxArriving:
-		conn.refuse(reasonArriving)
-		return nil, errArriving
-	case conn.client.open.Load() > maxOpen:
-		conn.refuse(reasonOpen)
-		return nil, errOpen
-	}
-	return ctx, nil
-}
+// counted registers services whose requests are counted. gRPC calls the handler of a method when a request begins, and
+// the handler receives the rest.
+type counted struct{ grpc.ServiceRegistrar }
 
-// tooMany reports whether there are more than maxHeaders.
-func tooMany(headers metadata.MD) bool {
-	if len(headers) > maxHeaders {
-		return true
+func (r counted) RegisterService(desc *grpc.ServiceDesc, implementation any) {
+	service := *desc
+	service.Methods = slices.Clone(desc.Methods)
+	for i, method := range desc.Methods {
+		service.Methods[i].Handler = func(srv any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+			c := caller(ctx)
+			c.open.Add(1)
+			defer c.open.Add(-1)
+			return method.Handler(srv, ctx, func(message any) error {
+				defer c.arrive()()
+				return receive(message)
+			}, interceptor)
+		}
 	}
-	n := 0
-	for _, values := range headers {
-		n += len(values)
-	}
-	return n > maxHeaders
+	r.ServiceRegistrar.RegisterService(&service, implementation)
 }
-
-// These errors are made once: a client that gets them makes many requests.
-var (
-	errArriving = status.Errorf(codes.ResourceExhausted, "more than %d requests of this process have begun and do not arrive; finish them first", maxArriving)
-	errHeaders  = status.Errorf(codes.ResourceExhausted, "a request has more than %d headers; send less metadata", maxHeaders)
-	errOpen     = status.Errorf(codes.ResourceExhausted, "more than %d requests of this process have no answer yet; make fewer at once, and read the answers", maxOpen)
-)
 
 // watch is the stream of a health watch. When the endpoint stops it ends, but not before the client has been
 // told. Otherwise it would keep the graceful stop waiting.
@@ -162,6 +150,11 @@ type watch struct {
 }
 
 func (w *watch) Context() context.Context { return w.ctx }
+
+func (w *watch) RecvMsg(m any) error {
+	defer caller(w.ctx).arrive()()
+	return w.ServerStream.RecvMsg(m)
+}
 
 func (w *watch) SendMsg(m any) error {
 	err := w.ServerStream.SendMsg(m)

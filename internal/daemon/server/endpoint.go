@@ -15,19 +15,28 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
-// Limits of one client. Requests are a few paths and numbers; the limits allow the longest legal
-// paths.
+// Settings of gRPC. With them, one connection makes the server hold at most
+//
+//	200 requests × (256 KiB of message + 8 KiB of headers + 16 KiB of goroutine and stream) = 55 MiB
+//
+// of requests that do not arrive, and 200 answers that are not read: 5 MB on a node with 200 disks. Small frames
+// cost more: gRPC takes 4 KiB for one of 1,025 bytes, and about 100 bytes for one of 1. The limits of all
+// connections together are in limits.go.
+//
+// Windows are not static, because that limits nothing here: gRPC takes no more of a request than it declares. It
+// costs a tenth of the calls of 64 clients, see BenchmarkRPC.
 const (
-	maxRequestBytes = 1 << 20
-	// maxMessageBytes is the most that gRPC reads. It refuses larger requests itself, without a
-	// line in the log. While a request arrives, gRPC lets the client send all it declares.
-	maxMessageBytes      = 2 << 20
-	maxHeaderBytes       = 8 << 10
-	maxHeaders           = 64  // each takes 100 bytes, whatever its length; a call has about ten
-	maxConcurrentStreams = 200 // more calls wait in the client
+	// maxMessageBytes has room for the longest legal request, which has two paths of 98 KiB.
+	maxMessageBytes      = 256 << 10
+	maxHeaderBytes       = 8 << 10 // a call has less than 1 KiB
+	maxConcurrentStreams = 200     // more calls wait in the client
+	// pingInterval is the least time between two pings. With gRPC's 5 minutes, well-behaved clients in other
+	// languages lose their connections.
+	pingInterval = 10 * time.Second
 	// streamWorkers is the number of goroutines kept ready per endpoint in use. A new goroutine
 	// for each call must grow its stack, which takes a tenth of a short call's time. Calls beyond
 	// this number get a new one. BenchmarkRPC shows the difference.
@@ -41,9 +50,9 @@ const (
 // use few of the endpoints, and an idle server takes 150 KB on Windows, where a goroutine has at
 // least 8 KB.
 type endpoint struct {
-	name        string
-	connections *connections
-	newServer   func() *grpcServer
+	name      string
+	listener  *listener
+	newServer func() *grpcServer
 
 	mu      sync.Mutex
 	server  *grpcServer // nil until the first connection
@@ -57,20 +66,20 @@ type grpcServer struct {
 	endStreams context.CancelFunc
 }
 
-func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, listener net.Listener, crowd *crowd) *endpoint {
+func newEndpoint(logger klog.Logger, cfg Config, e grpcapi.Endpoint, raw net.Listener, limits *limits) *endpoint {
 	return &endpoint{
-		name:        e.Name(),
-		connections: track(listener, e.Name(), cfg, crowd),
-		newServer:   func() *grpcServer { return newGRPCServer(logger, cfg, e) },
+		name:      e.Name(),
+		listener:  &listener{Listener: raw, endpoint: e.Name(), limits: limits},
+		newServer: func() *grpcServer { return newGRPCServer(logger, cfg, e, limits) },
 	}
 }
 
-func newGRPCServer(logger klog.Logger, cfg Config, e grpcapi.Endpoint) *grpcServer {
+func newGRPCServer(logger klog.Logger, cfg Config, e grpcapi.Endpoint, limits *limits) *grpcServer {
 	stopping, endStreams := context.WithCancel(context.Background()) //nolint:forbidigo // ends with the endpoint: stop calls it
 	edge := &edge{logger: logger, observer: cfg.Observer, stopping: stopping, version: metadata.Pairs(version.Header, version.String())}
 	s := grpc.NewServer(
 		grpc.Creds(newPeerCredentials()),
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(newCodec(limits)),
 		grpc.ConnectionTimeout(cfg.ConnectionTimeout),
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
@@ -78,24 +87,23 @@ func newGRPCServer(logger klog.Logger, cfg Config, e grpcapi.Endpoint) *grpcServ
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ReadBufferSize(readBufferBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: cfg.IdleTimeout}),
-		// Clients in other languages keep idle connections alive with pings, which are
-		// harmless here.
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
-		grpc.InTapHandle(admit),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingInterval, PermitWithoutStream: true}),
+		grpc.InTapHandle(begin),
 		grpc.UnaryInterceptor(edge.unary),
 		grpc.StreamInterceptor(edge.stream),
 	)
-	e.Register(s, cfg.Services)
+	services := counted{s}
+	e.Register(services, cfg.Services)
 	h := health.NewServer()
 	h.SetServingStatus(e.ServiceName(), healthv1.HealthCheckResponse_SERVING)
-	healthv1.RegisterHealthServer(s, h)
+	healthv1.RegisterHealthServer(services, h)
 	return &grpcServer{Server: s, health: h, endStreams: endStreams}
 }
 
 // serve answers until the endpoint stops or fails. A stop returns nil.
 func (e *endpoint) serve() error {
 	// The gRPC server handles the error: it retries temporary ones.
-	conn, err := e.connections.Accept()
+	conn, err := e.listener.Accept()
 	server := e.start()
 	if server == nil {
 		if conn != nil {
@@ -103,7 +111,7 @@ func (e *endpoint) serve() error {
 		}
 		return nil
 	}
-	listener := &resumed{Listener: e.connections, conn: conn, err: err}
+	listener := &resumed{Listener: e.listener, conn: conn, err: err}
 	err = server.Serve(listener)
 	if errors.Is(err, grpc.ErrServerStopped) { // stopped before it served
 		err = nil
@@ -131,7 +139,7 @@ func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
 	server := e.server
 	e.mu.Unlock()
 	if server == nil {
-		_ = e.connections.Close() // there was no connection
+		_ = e.listener.Close() // there was no connection
 		return
 	}
 
@@ -149,7 +157,7 @@ func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
 	for {
 		// Silent connections have no calls in flight, but the graceful stop would wait for
 		// their handshakes.
-		e.connections.closeSilent()
+		e.listener.closeConnections(true)
 		select {
 		case <-done:
 			return
@@ -158,7 +166,7 @@ func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
 			logger.Info("Closing connections whose calls did not finish in time", "endpoint", e.name, "timeout", timeout)
 			// This cancels the contexts of the calls. Do not wait for done: a call may be
 			// stuck in Windows.
-			e.connections.closeAll()
+			e.listener.closeConnections(false)
 			server.Stop()
 			return
 		}
@@ -180,4 +188,36 @@ func (r *resumed) Accept() (net.Conn, error) {
 		return r.Listener.Accept()
 	}
 	return conn, err
+}
+
+// listener accepts the connections of an endpoint that have a place.
+type listener struct {
+	net.Listener
+	endpoint string
+	limits   *limits
+}
+
+// Accept returns the next connection.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		pid, _ := pipe.PeerPID(raw)
+		c := &connection{Conn: raw, limits: l.limits, endpoint: l.endpoint}
+		if c.limits.admit(c, pid) {
+			return c, nil
+		}
+		_ = raw.Close() // its client tries again
+	}
+}
+
+// closeConnections closes all connections of the endpoint, or those that have never sent anything.
+func (l *listener) closeConnections(onlySilent bool) {
+	for _, c := range l.limits.all() {
+		if c.endpoint == l.endpoint && (!onlySilent || !c.spoke.Load()) {
+			_ = c.Close() // best effort
+		}
+	}
 }

@@ -19,12 +19,9 @@ func newPeerCredentials() credentials.TransportCredentials {
 	return peerCredentials{insecure.NewCredentials()}
 }
 
-// ServerHandshake lets each call find its connection and process id.
+// ServerHandshake lets each call find its connection.
 func (peerCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	info := peerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}}
-	if tracked, ok := conn.(*connection); ok {
-		info.pid, info.name, info.conn = tracked.pid, tracked.name, tracked
-	}
+	info := peerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity}, conn: conn.(*connection)}
 	return conn, info, nil
 }
 
@@ -32,22 +29,16 @@ func (c peerCredentials) Clone() credentials.TransportCredentials {
 	return peerCredentials{c.TransportCredentials.Clone()}
 }
 
-// peerInfo describes the process at the other end; pid 0 and no name mean unknown.
+// peerInfo is what gRPC keeps about a connection.
 type peerInfo struct {
 	credentials.CommonAuthInfo
-	pid  int
-	name string
 	conn *connection
 }
 
 func (peerInfo) AuthType() string { return "local" }
 
-// caller describes the caller of a request.
-func caller(ctx context.Context) peerInfo {
-	if p, ok := peer.FromContext(ctx); ok {
-		if info, ok := p.AuthInfo.(peerInfo); ok {
-			return info
-		}
-	}
-	return peerInfo{}
+// caller returns the connection of a request.
+func caller(ctx context.Context) *connection {
+	p, _ := peer.FromContext(ctx)
+	return p.AuthInfo.(peerInfo).conn
 }

@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 )
 
 // secretFields are the fields of requests that never appear in a log. A test walks all
@@ -70,4 +72,13 @@ func oneLine(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// describe returns the name and the user of a process as the log and the metrics can have them. A process chooses its
+// name.
+func describe(pid int) (name, user string) {
+	const longest = 64
+	name, user = pipe.Describe(pid)
+	runes := []rune(oneLine(strings.ToValidUTF8(name, string(unicode.ReplacementChar))))
+	return string(runes[:min(longest, len(runes))]), user
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -28,12 +29,12 @@ const (
 	// DefaultIdleTimeout is the time after which a connection without calls is closed. Its client
 	// does not notice: the next call opens another one.
 	DefaultIdleTimeout = 15 * time.Minute
-	// DefaultMaxConnections is the number of connections per endpoint. A node has a few dozen
-	// drivers with one each; an idle connection takes about 100 KiB.
+	// DefaultMaxConnections is the number of connections to all endpoints. A node has a few dozen
+	// drivers with a few each; an idle connection takes about 60 KiB.
 	DefaultMaxConnections = 1024
 	// DefaultArrivalTimeout is the time in which the message of a request must follow its headers.
-	// Clients send both at once.
-	DefaultArrivalTimeout = 10 * time.Second
+	// Clients send both at once, unless they pause in between.
+	DefaultArrivalTimeout = 30 * time.Second
 )
 
 // Config says what to serve and where.
@@ -55,15 +56,16 @@ type Config struct {
 	ConnectionTimeout time.Duration
 	// IdleTimeout limits the time without calls on a connection; 0 means DefaultIdleTimeout.
 	IdleTimeout time.Duration
-	// MaxConnections is the number of connections per endpoint. A further one replaces the least
-	// useful. 0 means DefaultMaxConnections.
+	// MaxConnections is the number of connections to all endpoints. A further one replaces the
+	// idlest of the process with most. 0 means DefaultMaxConnections.
 	MaxConnections int
 	// ArrivalTimeout limits the time from the headers of a request to its message; 0 means
 	// DefaultArrivalTimeout.
 	ArrivalTimeout time.Duration
-	// MaxHeldBytes is about what the clients of all endpoints can make the server hold. Beyond it,
-	// those that hold most lose connections. 0 means 64 MiB.
-	MaxHeldBytes int64
+	// MaxMemory is how many bytes this process can have in use before memory is short. Then the client
+	// that takes most loses connections. 0 means three fifths of debug.SetMemoryLimit, which the programs
+	// set. The rest is for garbage.
+	MaxMemory uint64
 }
 
 // Run serves until ctx ends or an endpoint fails. Then it stops every endpoint and returns: nil if
@@ -80,12 +82,11 @@ func Run(ctx context.Context, cfg Config) error {
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, DefaultIdleTimeout)
 	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, DefaultMaxConnections)
 	cfg.ArrivalTimeout = cmp.Or(cfg.ArrivalTimeout, DefaultArrivalTimeout)
-	cfg.MaxHeldBytes = cmp.Or(cfg.MaxHeldBytes, maxHeld)
+	cfg.MaxMemory = cmp.Or(cfg.MaxMemory, uint64(debug.SetMemoryLimit(-1)/5*3))
 	logger := klog.FromContext(ctx)
 
-	crowd := newCrowd(logger, cfg)
-	defer crowd.stop()
-	endpoints, err := listen(ctx, cfg, crowd)
+	limits := newLimits(logger, cfg)
+	endpoints, err := listen(ctx, cfg, limits)
 	if err != nil {
 		return err
 	}
@@ -103,12 +104,19 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Ready()
 	}
 
-	select {
-	case <-ctx.Done():
-		err = nil
-		logger.Info("Stopping", "timeout", cfg.StopTimeout)
-	case err = <-failed:
-		logger.Error(err, "An endpoint failed, stopping all")
+	ticker := time.NewTicker(cfg.ArrivalTimeout / arrivalTicks)
+	defer ticker.Stop()
+	for running := true; running; {
+		select {
+		case <-ticker.C:
+			limits.tick()
+		case <-ctx.Done():
+			running, err = false, nil
+			logger.Info("Stopping", "timeout", cfg.StopTimeout)
+		case err = <-failed:
+			running = false
+			logger.Error(err, "An endpoint failed, stopping all")
+		}
 	}
 
 	var stopping sync.WaitGroup
@@ -121,12 +129,12 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // listen opens all endpoints or none.
-func listen(ctx context.Context, cfg Config, crowd *crowd) (_ []*endpoint, err error) {
+func listen(ctx context.Context, cfg Config, limits *limits) (_ []*endpoint, err error) {
 	var endpoints []*endpoint
 	defer func() {
 		if err != nil {
 			for _, e := range endpoints {
-				_ = e.connections.Close() // the failure to listen matters more
+				_ = e.listener.Close() // the failure to listen matters more
 			}
 		}
 	}()
@@ -135,7 +143,7 @@ func listen(ctx context.Context, cfg Config, crowd *crowd) (_ []*endpoint, err e
 		if err != nil {
 			return nil, fmt.Errorf("endpoint %s: %w", e.Name(), err)
 		}
-		endpoints = append(endpoints, newEndpoint(klog.FromContext(ctx), cfg, e, listener, crowd))
+		endpoints = append(endpoints, newEndpoint(klog.FromContext(ctx), cfg, e, listener, limits))
 	}
 	return endpoints, nil
 }

@@ -459,20 +459,6 @@ func TestRun_GarbageBytes(t *testing.T) {
 	r.mustStop()
 }
 
-func TestRun_OversizedMessage(t *testing.T) {
-	r := start(t, always)
-	client := filesystemv1.NewFilesystemClient(r.conn("v1"))
-	for size, want := range map[int]codes.Code{1 << 20: codes.InvalidArgument, 2<<20 - 100: codes.InvalidArgument, 2 << 20: codes.ResourceExhausted, 20 << 20: codes.ResourceExhausted} {
-		_, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", size)})
-		if status.Code(err) != want {
-			t.Errorf("%d bytes: %v, want %v", size, err, want)
-		}
-	}
-	if _, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: "x"}); err != nil {
-		t.Errorf("the same connection afterwards: %v", err)
-	}
-}
-
 func TestRun_UnknownMethodAndService(t *testing.T) {
 	r := start(t, always)
 	for _, method := range []string{"/v1.Filesystem/Nothing", "/v1.Nothing/PathExists", "/v1alpha1.Filesystem/PathExists"} {

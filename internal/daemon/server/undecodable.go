@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"strings"
 
 	"google.golang.org/grpc/encoding"
@@ -12,18 +11,26 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// codec decodes requests as gRPC does, but passes on a request that it cannot decode, such as one
-// that is too large or has text that is not UTF-8, empty and with a mark. gRPC itself would answer
+// codec decodes requests as gRPC does, but passes on a request that it cannot decode, such as one with
+// text that is not UTF-8, empty and with a mark. gRPC itself would answer
 // Internal, without a chance for our interceptor to log and count the request.
-type codec struct{ encoding.CodecV2 }
+type codec struct {
+	encoding.CodecV2
+	limits *limits
+}
 
-func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+func newCodec(limits *limits) codec { return codec{encoding.GetCodecV2("proto"), limits} }
+
+// Marshal encodes an answer.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	data, err := c.CodecV2.Marshal(v)
+	c.limits.moved(data.Len())
+	return data, err
+}
 
 // undecodable is the mark, stored as an unknown field. It begins with a wire type that does not
 // exist, so no decoder leaves it behind. The reason follows it.
 const undecodable = "\x07"
-
-var errTooLarge = fmt.Errorf("it has more than %d bytes", maxRequestBytes)
 
 // Unmarshal decodes a request.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -31,10 +38,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	err := errTooLarge
-	if data.Len() <= maxRequestBytes {
-		err = c.CodecV2.Unmarshal(data, v)
-	}
+	err := c.CodecV2.Unmarshal(data, v)
 	if err == nil {
 		return nil
 	}
