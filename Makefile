@@ -1,5 +1,5 @@
 # Everything one does with this repository. Go and make are enough, nothing needs root,
-# and only test-wine, test-browser, test-drivers and osslsigncode download anything but Go modules. `make`
+# and only test-wine, test-browser, test-clients, test-drivers and osslsigncode download anything but Go modules. `make`
 # alone lists the targets. Long commands are not printed; V=1 prints them.
 
 .DEFAULT_GOAL := help
@@ -141,6 +141,15 @@ test-browser: native ## Test the web pages of csi-proxyctl in Chromium; installs
 	hack/chromium/install.sh '$(CHROMIUM)' || [ -z "$(CSI_PROXY_BROWSER_REQUIRED)$(CI)" ]
 	$(GO) test -count=1 -v ./test/browser -args -browser.chromium='$(CHROMIUM)/bin/chromium' -browser.programs=$(CURDIR)/bin \
 		$(if $(SCREENSHOTS),-browser.screenshots='$(abspath $(SCREENSHOTS))')
+
+# Packages stay in the user's cache. Without Node.js, or gRPC for Python, tests are skipped, unless
+# CSI_PROXY_CLIENTS_REQUIRED is set.
+CLIENTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/csi-proxy/clients
+.PHONY: test-clients
+test-clients: native ## Test the server with gRPC for Node.js and for Python; installs both for this user if missing
+	test/clients/install.sh '$(CLIENTS)' || [ -z "$(CSI_PROXY_CLIENTS_REQUIRED)$(CI)" ]
+	$(GO) test -count=1 -v -parallel=4 ./test/clients -args -clients.sim=$(CURDIR)/bin/csi-proxy-sim \
+		-clients.node='$(CLIENTS)/bin/node' -clients.python='$(CLIENTS)/bin/python3'
 
 # One driver after the other. Modules and builds of drivers stay in the caches of the go command and
 # in bin/drivers: some gigabytes. Each package listed here has the flag -update.

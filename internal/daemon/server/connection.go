@@ -73,7 +73,7 @@ func (c *connection) end(reason string) {
 	c.limits.note(c, reason)
 	go func() {
 		c.goAway(reason)
-		_ = c.Close() // there is nobody to tell
+		_ = c.Close() // its client sees that
 	}()
 }
 
