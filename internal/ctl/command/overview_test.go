@@ -4,7 +4,10 @@ package command_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -85,4 +88,30 @@ func TestNode_Width(t *testing.T) {
 	if wide := draw(80, false, "-o", "wide"); strings.Contains(wide, "…") || !strings.Contains(wide, `csi.example.com\web\globalmount`) {
 		t.Errorf("-o wide leaves something out:\n%s", wide)
 	}
+}
+
+// TestViews_HungDisks: with ten disks that hang, all views end by themselves and say so.
+func TestViews_HungDisks(t *testing.T) {
+	t.Parallel() // it waits for half a minute
+	model := winsim.Default()
+	for i := range 10 {
+		id := fmt.Sprintf("0a0a0a0a-0000-0000-0000-%012d", i)
+		stage, pod := fmt.Sprintf(`C:\var\lib\kubelet\plugins\hung\%d`, i), fmt.Sprintf(`C:\var\lib\kubelet\pods\hung-%d`, i)
+		model.Disks = append(model.Disks, winsim.Disk{
+			Size: winsim.GiB, Serial: fmt.Sprintf("HUNG%d", i), Hanging: true,
+			Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{ID: id}}},
+		})
+		model.Files = append(model.Files, winsim.File{Path: stage, Volume: id}, winsim.File{Path: pod, Symlink: stage})
+	}
+	n := startNode(t, model)
+	var all sync.WaitGroup
+	for view, code := range map[string]int{"node": command.ExitOK, "node -o html": command.ExitOK, "doctor": command.ExitFindings} {
+		all.Go(func() {
+			r := run(context.WithoutCancel(t.Context()), n.dir, "", strings.Fields(view)...)
+			if r.code != code || r.err != "" || strings.Count(r.out, "no answer in time") < 10 {
+				t.Errorf("%s: exit code %d: %s%s", view, r.code, r.err, r.out)
+			}
+		})
+	}
+	all.Wait()
 }
