@@ -105,7 +105,7 @@ func TestViews_HungDisks(t *testing.T) {
 	}
 	n := startNode(t, model)
 	var all sync.WaitGroup
-	for view, code := range map[string]int{"node": command.ExitOK, "node -o html": command.ExitOK, "doctor": command.ExitFindings} {
+	for view, code := range map[string]int{"node": command.ExitOK, "doctor": command.ExitFindings} {
 		all.Go(func() {
 			r := run(context.WithoutCancel(t.Context()), n.dir, "", strings.Fields(view)...)
 			if r.code != code || r.err != "" || strings.Count(r.out, "no answer in time") < 10 {
