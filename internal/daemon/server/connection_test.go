@@ -34,7 +34,7 @@ func (l *limits) join(t *testing.T, pid int) (c *connection, ok bool) {
 func TestAdmit_Most(t *testing.T) {
 	l := testLimits(60)
 	few, _ := l.join(t, 1)
-	few.active.Store(0) // it is silent for longer than any other
+	few.active.Store(-1) // it is silent for longer than any other
 	var many []*connection
 	for i := range 59 {
 		c, _ := l.join(t, 2)
