@@ -17,14 +17,15 @@ type connection struct {
 	client   *process
 
 	spoke   atomic.Bool  // the client has sent something
-	active  atomic.Int64 // when it last did, or was accepted
+	active  atomic.Int64 // when it last did, was accepted, or a call ended
 	open    atomic.Int64 // calls that have no answer yet
 	watches atomic.Int64
 	// arriving counts the requests that the client still sends, by the tick at which they began.
 	arriving [slots]atomic.Int64
 
 	writing sync.Mutex
-	wrote   atomic.Int64 // when the last write ended
+	blocked atomic.Int64 // the tick after the one in which the present write began; 0: none
+	wrote   atomic.Int64 // when the last one ended
 	ended   atomic.Bool
 }
 
@@ -37,7 +38,6 @@ func (c *connection) Read(b []byte) (int, error) {
 		c.spoke.Store(true)
 		c.active.Store(int64(c.limits.now()))
 		c.limits.moved(n)
-		c.client.takeTurn()
 	}
 	return n, err
 }
@@ -45,7 +45,9 @@ func (c *connection) Read(b []byte) (int, error) {
 func (c *connection) Write(b []byte) (int, error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
+	c.blocked.Store(c.limits.ticks.Load() + 1)
 	n, err := c.Conn.Write(b)
+	c.blocked.Store(0)
 	c.wrote.Store(int64(c.limits.now()))
 	return n, err
 }
@@ -62,6 +64,25 @@ func (c *connection) arrive() (arrived func()) {
 	slot := &c.arriving[c.limits.ticks.Load()%slots]
 	slot.Add(1)
 	return func() { slot.Add(-1) }
+}
+
+// call counts a call until it is answered.
+func (c *connection) call() (answered func()) {
+	c.open.Add(1)
+	c.client.running.Add(1)
+	return func() {
+		c.active.Store(int64(c.limits.now())) // gRPC has still to write the answer
+		c.open.Add(-1)
+		c.client.running.Add(-1)
+	}
+}
+
+// weight is what the connection takes: itself, its calls and, if the client does not read, all answers it can have.
+func (c *connection) weight() int64 {
+	if since := c.blocked.Load(); since != 0 && c.limits.ticks.Load() > since {
+		return 1 + c.open.Load() + maxConcurrentStreams
+	}
+	return 1 + c.open.Load()
 }
 
 // end closes the connection because of a limit. It does not wait for the client.
@@ -85,7 +106,7 @@ func (c *connection) goAway(reason string) {
 		return
 	}
 	defer c.writing.Unlock()
-	if wrote := time.Duration(c.wrote.Load()); wrote > 0 && c.limits.now()-wrote > pause {
+	if last := max(c.wrote.Load(), c.active.Load()); c.wrote.Load() > 0 && c.limits.now()-time.Duration(last) > pause {
 		_ = c.SetWriteDeadline(time.Now().Add(timeout))
 		_ = http2.NewFramer(c.Conn, nil).WriteGoAway(0, http2.ErrCodeNo, []byte(reason)) // best effort
 	}

@@ -87,6 +87,7 @@ func TestAdmit_Calls(t *testing.T) {
 // has no say.
 func TestTick_Suspended(t *testing.T) {
 	l := testLimits(1)
+	l.memory = 1 // is in use
 	c, _ := l.join(t, 1)
 	arrived := c.arrive()
 	l.start = l.start.Add(-time.Hour)
@@ -111,36 +112,83 @@ func TestTick_Suspended(t *testing.T) {
 	}
 }
 
-// TestProcess_Begin: requests that have ended do not count, nor do old ones make a process slow.
+// TestTick_Plenty: while memory is plenty, a request has all the time of the world.
+func TestTick_Plenty(t *testing.T) {
+	l := testLimits(1)
+	c, _ := l.join(t, 1)
+	c.arrive()
+	for range 5 * arrivalTicks {
+		l.tick()
+	}
+	if c.ended.Load() {
+		t.Error("the connection has ended")
+	}
+}
+
+// TestProcess_Begin: requests that have ended do not count, unless their handlers still run.
 func TestProcess_Begin(t *testing.T) {
 	var p process
-	ctx, end := context.WithCancel(t.Context())
-	begun := time.Hour
 	for range 10 * maxRequests {
 		done, cancel := context.WithCancel(t.Context())
-		if !p.begin(request{done, begun}) || p.many.Load() {
-			t.Fatalf("with %d requests in the list, one is refused, or slow: %v", len(p.requests), p.many.Load())
+		if !p.begin(done) {
+			t.Fatalf("with %d requests in the list, one is refused", len(p.requests))
 		}
 		cancel()
 	}
+	ctx, end := context.WithCancel(t.Context())
 	for i := range maxRequests {
-		if !p.begin(request{ctx, begun + time.Duration(i)*newTime/(manyRequests/2)}) {
+		if !p.begin(ctx) {
 			t.Fatalf("request %d is refused", i)
 		}
 	}
-	if p.many.Load() {
-		t.Error("a process is slow though its requests are old")
-	}
-	if p.begin(request{ctx, 2 * begun}) {
-		t.Errorf("%d requests are not enough", maxRequests)
+	for range 3 {
+		if p.begin(t.Context()) {
+			t.Errorf("%d requests are not enough", maxRequests)
+		}
 	}
 	end()
-	for range 2 * manyRequests {
-		p.begin(request{t.Context(), 2 * begun})
+	if !p.begin(ctx) {
+		t.Error("requests that have ended count")
 	}
-	if !p.many.Load() || len(p.requests) != 2*manyRequests {
-		t.Errorf("with %d new requests, slow is %v", len(p.requests), p.many.Load())
+	p.running.Add(maxRequests)
+	if p.begin(ctx) {
+		t.Errorf("%d handlers are not enough", maxRequests)
 	}
+}
+
+// TestLimits_Gone: a process without connections counts as long as its handlers run.
+func TestLimits_Gone(t *testing.T) {
+	l := testLimits(1)
+	c, _ := l.join(t, 1)
+	answered := c.call()
+	_ = c.Close()
+	l.tick()
+	if again, _ := l.join(t, 1); again.client != c.client {
+		t.Error("the handler of a client that is gone is forgotten")
+	} else {
+		_ = again.Close()
+	}
+	answered()
+	l.tick()
+	if len(l.processes) > 0 {
+		t.Error("the process is kept")
+	}
+}
+
+// TestConnection_Unread: a client that does not read for more than a tick takes more than one that does.
+func TestConnection_Unread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := testLimits(1)
+		c, _ := l.join(t, 1)
+		go func() { _, _ = c.Write([]byte("answer")) }()
+		synctest.Wait()
+		for tick := range 3 {
+			if got, want := c.weight() > 1, tick == 2; got != want {
+				t.Errorf("after %d ticks, it takes much: %v", tick, got)
+			}
+			l.tick()
+		}
+	})
 }
 
 // TestConnection_End: a client without calls learns that its connection ends and that it is not to blame. What it sent

@@ -126,8 +126,7 @@ func (r counted) RegisterService(desc *grpc.ServiceDesc, implementation any) {
 	for i, method := range desc.Methods {
 		service.Methods[i].Handler = func(srv any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 			c := caller(ctx)
-			c.open.Add(1)
-			defer c.open.Add(-1)
+			defer c.call()()
 			return method.Handler(srv, ctx, func(message any) error {
 				defer c.arrive()()
 				return receive(message)

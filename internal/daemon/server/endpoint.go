@@ -19,13 +19,13 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
 
-// Settings of gRPC. With them, one connection makes the server hold at most
+// Settings of gRPC. With them, one connection makes the server hold
 //
 //	200 requests × (256 KiB of message + 8 KiB of headers + 16 KiB of goroutine and stream) = 55 MiB
 //
-// of requests that do not arrive, and 200 answers that are not read: 5 MB on a node with 200 disks. Small frames
-// cost more: gRPC takes 4 KiB for one of 1,025 bytes, and about 100 bytes for one of 1. The limits of all
-// connections together are in limits.go.
+// of requests that do not arrive, and 200 answers that are not read: 5 MB on a node with 200 disks. In tiny frames it
+// is more, because gRPC takes 4 KiB for one of 1,025 bytes, and about 100 bytes for one of 1: then only limits.go,
+// which has the limits of all connections together, keeps it small.
 //
 // Windows are not static, because that limits nothing here: gRPC takes no more of a request than it declares. It
 // costs a tenth of the calls of 64 clients, see BenchmarkRPC.

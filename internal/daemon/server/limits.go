@@ -24,21 +24,19 @@ const (
 	reasonConnections = "too many connections"   // of the process with most, the idlest makes room for another one
 	reasonRequests    = "too many requests"      // of a process at once; more are refused
 	reasonWatches     = "too many watches"       // of a connection; more are refused
-	reasonArrival     = "requests do not arrive" // in time; their connection ends
+	reasonArrival     = "requests do not arrive" // in time; with half of the memory in use, their connection ends
 	reasonMemory      = "too much memory"        // in use; the process that takes most loses connections
 
 	fewConnections = 16                     // processes with no more count as equal
-	maxRequests    = 2048                   // a node has a few hundred volumes
-	manyRequests   = 256                    // that are new; with more, the connections of a process take turns
-	newTime        = 250 * time.Millisecond // in which a request is new: one that hangs costs others nothing
-	turnTime       = 5 * time.Millisecond
+	maxRequests    = 1024                   // a node has a few hundred volumes
 	maxWatches     = 4                      // a client needs one
 	arrivalTicks   = 6                      // in ArrivalTimeout; they count the time in which the server runs
 	slots          = arrivalTicks + 2       // to tell requests that arrive in time from others
 	lookEvery      = 4 << 20                // bytes that clients send and get between two looks at the memory
 	requestBytes   = 16 << 10               // what a request counts there: its goroutine and headers
-	fairShare      = 64                     // connections and calls that no process loses
+	fairWeight     = 64                     // what no process loses, see connection.weight
 	reliefTime     = 200 * time.Millisecond // in which the memory of connections that were ended comes back
+	garbagePeriod  = time.Second            // between two looks for garbage if not much has changed
 	notePeriod     = time.Minute            // between two lines in the log
 )
 
@@ -57,33 +55,25 @@ type limits struct {
 	open      map[*connection]struct{}
 	processes map[int]*process
 
-	relieving sync.Mutex
-	relief    time.Duration // until then memory comes back
+	memoryMu  sync.Mutex
+	collected time.Duration // when garbage was looked for
+	relief    atomic.Int64  // until then memory comes back
 }
 
-// process is a client with connections.
+// process is a client that has connections, or whose requests still run.
 type process struct {
 	pid         int // 0: unknown
 	describe    func() (name, user string)
-	connections int // protected by limits.mu
+	connections int          // protected by limits.mu
+	running     atomic.Int64 // handlers, also of connections that have ended
 
 	mu       sync.Mutex
-	requests []request   // some may have ended
-	many     atomic.Bool // of them are new
-	turn     sync.Mutex
-}
-
-// request is a request that has begun. gRPC ends its context with it.
-type request struct {
-	context.Context
-	begun time.Duration
+	requests []context.Context // that have begun; some may have ended, as their contexts say
 }
 
 func newLimits(logger klog.Logger, cfg Config) *limits {
-	l := &limits{
-		logger: logger, connections: cfg.MaxConnections, memory: cfg.MaxMemory, start: time.Now(),
-		open: map[*connection]struct{}{}, processes: map[int]*process{},
-	}
+	l := &limits{logger: logger, connections: cfg.MaxConnections, memory: cfg.MaxMemory, start: time.Now()}
+	l.open, l.processes = map[*connection]struct{}{}, map[int]*process{}
 	l.observer, _ = cfg.Observer.(ConnectionObserver)
 	l.noted.Store(-int64(notePeriod))
 	return l
@@ -137,9 +127,7 @@ func (l *limits) remove(c *connection) {
 		return
 	}
 	delete(l.open, c)
-	if c.client.connections--; c.client.connections == 0 {
-		delete(l.processes, c.client.pid)
-	}
+	c.client.connections--
 	if l.observer != nil {
 		name, _ := c.client.describe()
 		l.observer.ConnectionClosed(name)
@@ -152,51 +140,43 @@ func (l *limits) all() []*connection {
 	return slices.Collect(maps.Keys(l.open))
 }
 
-// tick ends the connections whose requests do not arrive in time.
+// tick ends the connections whose requests do not arrive in time, unless memory is plenty.
 func (l *limits) tick() {
 	tick := l.ticks.Add(1)
 	for _, c := range l.all() {
-		if c.arriving[(tick+1)%slots].Load() > 0 {
+		if c.arriving[(tick+1)%slots].Load() > 0 && l.inUse(l.memory/2) { // of the oldest: this slot is the next to be used
 			c.end(reasonArrival)
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.processes, func(_ int, p *process) bool { return p.connections == 0 && p.running.Load() == 0 })
 }
 
 // begin is called with the headers of a request, before gRPC spends a goroutine on it.
 func begin(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	c := caller(ctx)
 	c.limits.moved(requestBytes)
-	if !c.client.begin(request{ctx, c.limits.now()}) {
+	if !c.client.begin(ctx) {
 		c.limits.note(c, reasonRequests)
 		return nil, status.Errorf(codes.ResourceExhausted, "this process has %d requests without an answer; make fewer at once", maxRequests)
 	}
 	return ctx, nil
 }
 
-// begin adds a request, and reports false if there are too many. Now and then it forgets those that have ended.
-func (p *process) begin(r request) bool {
+// begin adds a request, and reports false if there are too many. It forgets those that have ended.
+func (p *process) begin(ctx context.Context) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.requests) >= manyRequests {
-		p.requests = slices.DeleteFunc(p.requests, func(old request) bool { return old.Err() != nil })
-		old, _ := slices.BinarySearchFunc(p.requests, r.begun-newTime, func(r request, at time.Duration) int { return cmp.Compare(r.begun, at) })
-		p.many.Store(len(p.requests)-old >= manyRequests)
+	if len(p.requests) >= maxRequests/4 {
+		p.requests = slices.DeleteFunc(p.requests, func(ctx context.Context) bool { return ctx.Err() != nil })
 	}
-	if len(p.requests) >= maxRequests {
+	p.requests = append(p.requests, ctx)
+	if len(p.requests) > maxRequests || p.running.Load() >= maxRequests {
+		p.requests = p.requests[:len(p.requests)-1] // gRPC does not end its context
 		return false
 	}
-	p.requests = append(p.requests, r)
 	return true
-}
-
-// takeTurn is called for each part of a connection that was read. With many requests at once, a process slows itself
-// down rather than others.
-func (p *process) takeTurn() {
-	if p.many.Load() {
-		p.turn.Lock()
-		defer p.turn.Unlock()
-		time.Sleep(turnTime)
-	}
 }
 
 // moved counts bytes that clients send or get, and looks at the memory from time to time.
@@ -209,37 +189,40 @@ func (l *limits) moved(bytes int) {
 // relieve ends connections if memory is short: of the process that takes most, those that take most, up to half of
 // what it takes.
 func (l *limits) relieve() {
-	l.relieving.Lock()
-	defer l.relieving.Unlock()
-	if used, live := memoryInUse(); used <= max(l.memory, live+l.memory/2) {
-		return
-	}
-	runtime.GC() // much may be garbage
-	if used, _ := memoryInUse(); used <= l.memory || l.now() < l.relief {
+	if !l.inUse(l.memory) || l.now() < time.Duration(l.relief.Load()) {
 		return
 	}
 	conns, weights, most := l.all(), map[*process]int64{}, &process{}
 	for _, c := range conns {
-		if weights[c.client] += 1 + c.open.Load(); weights[c.client] > max(fairShare, weights[most]) {
+		if weights[c.client] += c.weight(); weights[c.client] > max(fairWeight, weights[most]) {
 			most = c.client
 		}
 	}
-	slices.SortFunc(conns, func(a, b *connection) int { return cmp.Compare(b.open.Load(), a.open.Load()) })
+	slices.SortFunc(conns, func(a, b *connection) int { return cmp.Compare(b.weight(), a.weight()) })
 	left := weights[most] / 2
 	for _, c := range conns {
 		if c.client == most && left > 0 {
-			left -= 1 + c.open.Load()
-			l.relief = l.now() + reliefTime
+			left -= c.weight()
+			l.relief.Store(int64(l.now() + reliefTime))
 			c.end(reasonMemory)
 		}
 	}
 }
 
-// memoryInUse returns the bytes of all objects and stacks, and those of the objects that the runtime last found in use.
-func memoryInUse() (used, live uint64) {
+// inUse reports whether more than a number of bytes are in use: objects and stacks, without garbage.
+func (l *limits) inUse(bytes uint64) bool {
+	l.memoryMu.Lock()
+	defer l.memoryMu.Unlock()
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(samples)
-	return samples[0].Value.Uint64() + samples[1].Value.Uint64(), samples[2].Value.Uint64()
+	used, live := samples[0].Value.Uint64()+samples[1].Value.Uint64(), samples[2].Value.Uint64()
+	if used <= bytes || used <= live+bytes/2 && l.now()-l.collected < garbagePeriod {
+		return false // or not much has changed
+	}
+	runtime.GC()
+	l.collected = l.now()
+	metrics.Read(samples)
+	return samples[0].Value.Uint64()+samples[1].Value.Uint64() > bytes
 }
 
 // note tells the operator that a limit was reached: in the metrics, and once a minute in the log.

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// peerCredentials adds the caller's process to a connection, for the log. The pipe's security
+// peerCredentials lets each call find its connection, and so its process. The pipe's security
 // descriptor or the socket's mode decides who may connect.
 type peerCredentials struct {
 	credentials.TransportCredentials

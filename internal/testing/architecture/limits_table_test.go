@@ -7,7 +7,7 @@ var limits = []limit{
 	{"Goroutines kept ready per endpoint", "{streamWorkers}", "internal/daemon/server/endpoint.go"},
 	{"Connections to all endpoints", "{DefaultMaxConnections}", "internal/daemon/server/server.go"},
 	{"A request between its headers and its end", "{DefaultArrivalTimeout}", "internal/daemon/server/server.go"},
-	{"Requests of a process without an answer", "{maxRequests}; with {manyRequests} new ones its connections take turns of {turnTime}", "internal/daemon/server/limits.go"},
+	{"Requests of a process without an answer", "{maxRequests}", "internal/daemon/server/limits.go"},
 	{"Health watches per connection", "{maxWatches}", "internal/daemon/server/limits.go"},
 	{"Log lines about clients that reach a limit", "one per {notePeriod}", "internal/daemon/server/limits.go"},
 	{"Names of processes in the metrics", "{maxProcesses} with connections, and the first {maxProcesses} whose connections were ended", "internal/daemon/metrics/connections.go"},
