@@ -126,7 +126,13 @@ func (r counted) RegisterService(desc *grpc.ServiceDesc, implementation any) {
 	for i, method := range desc.Methods {
 		service.Methods[i].Handler = func(srv any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 			c := caller(ctx)
-			defer c.call()()
+			c.open.Add(1)
+			c.client.running.Add(1)
+			defer func() {
+				c.active.Store(int64(c.limits.now())) // gRPC has still to write the answer
+				c.open.Add(-1)
+				c.client.running.Add(-1)
+			}()
 			return method.Handler(srv, ctx, func(message any) error {
 				defer c.arrive()()
 				return receive(message)

@@ -373,7 +373,9 @@ func short(cfg *server.Config) { cfg.MaxMemory = 1 }
 // passTicks waits for longer than requests have to arrive: until an idle connection ends.
 func (r *running) passTicks() {
 	r.t.Helper()
-	if _, err := until[*http2.GoAwayFrame](r.greet()); err != nil {
+	c := r.greet()
+	defer c.Close()
+	if _, err := until[*http2.GoAwayFrame](c); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -579,8 +581,9 @@ func TestLimits_Memory(t *testing.T) {
 	const requests, size = 190, 64 << 10
 	for _, enough := range []bool{true, false} {
 		r := start(t, always, func(cfg *server.Config) {
-			hasty(cfg)
-			if !enough {
+			if enough {
+				hasty(cfg)
+			} else {
 				short(cfg)
 			}
 		})

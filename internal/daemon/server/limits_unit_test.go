@@ -160,7 +160,7 @@ func TestProcess_Begin(t *testing.T) {
 func TestLimits_Gone(t *testing.T) {
 	l := testLimits(1)
 	c, _ := l.join(t, 1)
-	answered := c.call()
+	c.client.running.Add(1)
 	_ = c.Close()
 	l.tick()
 	if again, _ := l.join(t, 1); again.client != c.client {
@@ -168,7 +168,7 @@ func TestLimits_Gone(t *testing.T) {
 	} else {
 		_ = again.Close()
 	}
-	answered()
+	c.client.running.Add(-1)
 	l.tick()
 	if len(l.processes) > 0 {
 		t.Error("the process is kept")
