@@ -40,7 +40,7 @@ type rawClient struct {
 }
 
 // greet opens a connection as an HTTP/2 client does.
-func (r *running) greet(settings ...http2.Setting) rawClient {
+func (r *running) greet() rawClient {
 	r.t.Helper()
 	conn := r.rawConn()
 	c := rawClient{conn, http2.NewFramer(conn, conn)}
@@ -48,7 +48,7 @@ func (r *running) greet(settings ...http2.Setting) rawClient {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		r.t.Fatal(err)
 	}
-	if err := c.WriteSettings(settings...); err != nil {
+	if err := c.WriteSettings(); err != nil {
 		r.t.Fatal(err)
 	}
 	return c
