@@ -66,11 +66,10 @@ type process struct {
 	describe    func() (name, user string)
 	connections int          // protected by limits.mu
 	running     atomic.Int64 // handlers, also of connections that have ended
-
-	mu       sync.Mutex
-	requests []context.Context // that have begun; some may have ended, as their contexts say
-	many     atomic.Bool       // wait for a processor
-	turn     sync.Mutex
+	mu          sync.Mutex
+	requests    []context.Context // that have begun; some may have ended, as their contexts say
+	many        atomic.Bool       // wait for a processor
+	turn        sync.Mutex
 }
 
 func newLimits(logger klog.Logger, cfg Config) *limits {
@@ -144,8 +143,9 @@ func (l *limits) all() []*connection {
 // tick ends connections whose requests do not arrive in time, unless memory is plenty.
 func (l *limits) tick() {
 	tick := l.ticks.Add(1)
-	for _, c := range l.all() {
-		if c.arriving[(tick+1)%slots].Load() > 0 && l.inUse(l.memory/2) { // of the oldest: this slot is the next to be used
+	late := slices.DeleteFunc(l.all(), func(c *connection) bool { return c.arriving[(tick+1)%slots].Load() == 0 }) // the slot of the oldest
+	if len(late) > 0 && l.inUse(l.memory/2) {
+		for _, c := range late {
 			c.end(reasonArrival)
 		}
 	}

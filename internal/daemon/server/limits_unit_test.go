@@ -86,9 +86,11 @@ func TestAdmit_Calls(t *testing.T) {
 // TestTick_Suspended: however long the server is suspended, a request has its time to arrive. The clock of the system
 // has no say.
 func TestTick_Suspended(t *testing.T) {
-	l := testLimits(1)
+	l := testLimits(2)
 	l.memory = 1 // is in use
 	c, _ := l.join(t, 1)
+	second, _ := l.join(t, 2)
+	second.arrive()
 	arrived := c.arrive()
 	l.start = l.start.Add(-time.Hour)
 	for range arrivalTicks {
@@ -98,8 +100,8 @@ func TestTick_Suspended(t *testing.T) {
 		t.Fatalf("the connection has ended within %d ticks", arrivalTicks)
 	}
 	l.tick()
-	if !c.ended.Load() {
-		t.Error("the connection is still open")
+	if !c.ended.Load() || !second.ended.Load() {
+		t.Errorf("connections have ended: %v, %v", c.ended.Load(), second.ended.Load())
 	}
 	arrived()
 	other, _ := l.join(t, 1)
