@@ -39,13 +39,15 @@ func TestLoad_ConcurrentClients(t *testing.T) {
 func TestLoad_LargeMessages(t *testing.T) {
 	start(t)
 	c := connect(t)
-	for range 5 {
-		_, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", 1536<<10)})
-		if status.Code(err) != codes.InvalidArgument || len(err.Error()) > 1000 {
-			t.Errorf("a request of 1.5 MiB: %.2000v, want a short %v", err, codes.InvalidArgument)
-		}
-		if err := ask(t.Context(), c); err != nil {
-			t.Errorf("the next call: %v", err)
+	for size, want := range map[int]codes.Code{200 << 10: codes.InvalidArgument, 1536 << 10: codes.ResourceExhausted} {
+		for range 5 {
+			_, err := c.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: strings.Repeat("x", size)})
+			if status.Code(err) != want || len(err.Error()) > 1000 {
+				t.Errorf("a path of %d bytes: %.2000v, want a short %v", size, err, want)
+			}
+			if err := ask(t.Context(), c); err != nil {
+				t.Errorf("the next call: %v", err)
+			}
 		}
 	}
 }
