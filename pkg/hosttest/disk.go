@@ -54,13 +54,8 @@ type DiskNode struct {
 // Disk runs the cases of the disk group. newNode is called once per case.
 func Disk(t *testing.T, newNode func(t *testing.T) DiskNode) {
 	t.Helper()
-	runCases(t, DiskCases(), newNode)
-}
-
-// DiskCases returns the cases of the disk group.
-func DiskCases() []Case[DiskNode] {
-	return published(diskCases, func(r runner, node DiskNode) (*diskNode, []string) {
-		n := &diskNode{DiskNode: node, runner: r}
+	runCases(t, diskCases, func(t *testing.T) (*diskNode, []string) {
+		n := &diskNode{DiskNode: newNode(t), runner: runner{t}}
 		return n, n.Lacks
 	})
 }

@@ -46,13 +46,8 @@ var ErrConflict error = winerr.InUse
 // Filesystem runs the cases of the filesystem group. newNode is called once per case.
 func Filesystem(t *testing.T, newNode func(t *testing.T) FilesystemNode) {
 	t.Helper()
-	runCases(t, FilesystemCases(), newNode)
-}
-
-// FilesystemCases returns the cases of the filesystem group.
-func FilesystemCases() []Case[FilesystemNode] {
-	return published(filesystemCases, func(r runner, node FilesystemNode) (*filesystemNode, []string) {
-		n := &filesystemNode{FilesystemNode: node, runner: r}
+	runCases(t, filesystemCases, func(t *testing.T) (*filesystemNode, []string) {
+		n := &filesystemNode{FilesystemNode: newNode(t), runner: runner{t}}
 		return n, n.Lacks
 	})
 }

@@ -31,7 +31,6 @@ import (
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 )
 
 // testCase is one test of a group.
@@ -41,50 +40,24 @@ type testCase[Node any] struct {
 	run  func(Node)
 }
 
-// T is the part of *testing.T that the cases use.
-type T = trial.T
-
-// Case is one case of a group, for programs that are not tests. Tests call Disk, Volume and the
-// other functions.
-type Case[Node any] struct {
-	Name string
-	// Run runs the case on a node that newNode returns. Fatal and Skip of t end it.
-	Run func(t T, newNode func(T) Node)
-}
-
-// published makes Cases of test cases. wrap also returns the methods that the node lacks.
-func published[Inner, Node any](cases []testCase[Inner], wrap func(runner, Node) (_ Inner, lacks []string)) []Case[Node] {
-	made := make([]Case[Node], len(cases))
-	for i, c := range cases {
-		made[i] = Case[Node]{c.name, func(t T, newNode func(T) Node) {
-			t.Helper()
-			n, lacks := wrap(runner{t}, newNode(t))
+// runCases runs each case on a new node. newNode also returns the methods that the node lacks.
+func runCases[Node any](t *testing.T, cases []testCase[Node], newNode func(*testing.T) (_ Node, lacks []string)) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			n, lacks := newNode(t)
 			for _, method := range c.uses {
 				if slices.Contains(lacks, method) {
 					t.Skipf("this version of the API, or this node, has no %s", method)
 				}
 			}
 			c.run(n)
-		}}
-	}
-	return made
-}
-
-// runCases runs each case on a new node, as a test.
-func runCases[Node any](t *testing.T, cases []Case[Node], newNode func(t *testing.T) Node) {
-	t.Helper()
-	for _, c := range cases {
-		t.Run(c.Name, func(t *testing.T) {
-			c.Run(t, func(T) Node {
-				t.Helper()
-				return newNode(t)
-			})
 		})
 	}
 }
 
 // runner runs one case on a node.
-type runner struct{ t T }
+type runner struct{ t *testing.T }
 
 func (r runner) ctx() context.Context { return r.t.Context() }
 
@@ -129,7 +102,7 @@ func (r runner) must(err error) {
 }
 
 // twice runs a mutating call two times: callers retry, so a repeated call must succeed.
-func twice(t T, what string, call func() error) {
+func twice(t *testing.T, what string, call func() error) {
 	t.Helper()
 	for _, attempt := range []string{"first", "repeated"} {
 		if err := call(); err != nil {
@@ -139,7 +112,7 @@ func twice(t T, what string, call func() error) {
 }
 
 // wantError checks that err matches an error of the standard library.
-func wantError(t T, what string, err, kind error) {
+func wantError(t *testing.T, what string, err, kind error) {
 	t.Helper()
 	if !errors.Is(err, kind) {
 		t.Errorf("%s: got error %v, want one that is %q", what, err, kind)

@@ -64,10 +64,10 @@ var (
 // ISCSI runs the cases of the iSCSI group. newNode is called once per case.
 func ISCSI(t *testing.T, newNode func(t *testing.T) ISCSINode) {
 	t.Helper()
-	runCases(t, published(iscsiCases, func(r runner, node ISCSINode) (*iscsiNode, []string) {
-		n := &iscsiNode{ISCSINode: node, runner: r}
+	runCases(t, iscsiCases, func(t *testing.T) (*iscsiNode, []string) {
+		n := &iscsiNode{ISCSINode: newNode(t), runner: runner{t}}
 		return n, n.Lacks
-	}), newNode)
+	})
 }
 
 // iscsiNode adds short names for the calls.

@@ -42,10 +42,10 @@ type SMBNode struct {
 // SMB runs the cases of the SMB group. newNode is called once per case.
 func SMB(t *testing.T, newNode func(t *testing.T) SMBNode) {
 	t.Helper()
-	runCases(t, published(smbCases, func(r runner, node SMBNode) (*smbNode, []string) {
-		n := &smbNode{SMBNode: node, runner: r}
+	runCases(t, smbCases, func(t *testing.T) (*smbNode, []string) {
+		n := &smbNode{SMBNode: newNode(t), runner: runner{t}}
 		return n, nil
-	}), newNode)
+	})
 }
 
 // smbNode adds short names for the calls.

@@ -41,10 +41,10 @@ type SystemNode struct {
 // System runs the cases of the system group. newNode is called once per case.
 func System(t *testing.T, newNode func(t *testing.T) SystemNode) {
 	t.Helper()
-	runCases(t, published(systemCases, func(r runner, node SystemNode) (*systemNode, []string) {
-		n := &systemNode{SystemNode: node, runner: r}
+	runCases(t, systemCases, func(t *testing.T) (*systemNode, []string) {
+		n := &systemNode{SystemNode: newNode(t), runner: runner{t}}
 		return n, nil
-	}), newNode)
+	})
 }
 
 // systemNode adds short names for the calls.

@@ -56,13 +56,8 @@ var ErrNoSpace error = winerr.NoSpace
 // Volume runs the cases of the volume group. newNode is called once per case.
 func Volume(t *testing.T, newNode func(t *testing.T) VolumeNode) {
 	t.Helper()
-	runCases(t, VolumeCases(), newNode)
-}
-
-// VolumeCases returns the cases of the volume group.
-func VolumeCases() []Case[VolumeNode] {
-	return published(volumeCases, func(r runner, node VolumeNode) (*volumeNode, []string) {
-		n := &volumeNode{VolumeNode: node, runner: r}
+	runCases(t, volumeCases, func(t *testing.T) (*volumeNode, []string) {
+		n := &volumeNode{VolumeNode: newNode(t), runner: runner{t}}
 		return n, n.Lacks
 	})
 }

@@ -18,14 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe/pipetest"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 // newDir makes a directory like t.TempDir, but with a name short enough for sockets
 // in directories below it.
-func newDir(t trial.T) string {
+func newDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "csi")
 	if err != nil {
@@ -36,13 +34,13 @@ func newDir(t trial.T) string {
 }
 
 // newPath returns the name of a socket that does not exist yet.
-func newPath(t trial.T) string {
+func newPath(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(newDir(t), "test.sock")
 }
 
 // leaveStale leaves a socket as a server does that was killed.
-func leaveStale(t trial.T, path string) {
+func leaveStale(t *testing.T, path string) {
 	t.Helper()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
 	if err != nil {
@@ -54,45 +52,47 @@ func leaveStale(t trial.T, path string) {
 
 func dial(path string) (net.Conn, error) { return net.Dial("unix", path) }
 
-var kind = pipetest.Kind{
-	NewPath:    newPath,
-	Dial:       dial,
-	WarmUp:     func(string) {},
-	LeaveStale: leaveStale,
-	PID:        pidOfThis(),
-}
-
-// Short names of what the tests of one system use, too.
-
+// mustListen listens until the test is over.
 func mustListen(t *testing.T, path string) net.Listener {
 	t.Helper()
-	return pipetest.Listen(t, path)
-}
-
-func serve(t *testing.T, listener net.Listener, handle func(net.Conn)) {
-	t.Helper()
-	kind.Serve(t, listener, handle)
-}
-
-func wantEcho(t *testing.T, path string) {
-	t.Helper()
-	kind.WantEcho(t, path)
-}
-
-func wantError(t *testing.T, err error, class winerr.Kind, path string, parts ...string) {
-	t.Helper()
-	pipetest.WantError(t, err, class, path, parts...)
-}
-
-// pidOfThis is how errors name this process, where they can.
-func pidOfThis() string {
-	if runtime.GOOS != "linux" {
-		return ""
+	listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return fmt.Sprintf("(pid %d)", os.Getpid())
+	t.Cleanup(func() { listener.Close() })
+	return listener
 }
 
-func modeOf(t trial.T, path string) fs.FileMode {
+// wantServed checks that a client reaches the listener.
+func wantServed(t *testing.T, listener net.Listener) {
+	t.Helper()
+	client, err := dial(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+}
+
+// wantError checks the kind of err, that it names operation and path, and that its message contains each part.
+func wantError(t *testing.T, err error, kind winerr.Kind, path string, parts ...string) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("got error %v, want one of kind %q", err, kind)
+		return
+	}
+	for _, part := range append(parts, "listen on "+path+": ") {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not contain %q", err, part)
+		}
+	}
+}
+
+func modeOf(t *testing.T, path string) fs.FileMode {
 	t.Helper()
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -258,8 +258,7 @@ func TestListen_Path(t *testing.T) {
 
 func TestListen_RelativePath(t *testing.T) {
 	t.Chdir(newDir(t))
-	serve(t, mustListen(t, "test.sock"), pipetest.Echo)
-	wantEcho(t, "test.sock")
+	wantServed(t, mustListen(t, "test.sock"))
 }
 
 func TestListen_ReplacesStaleSocket(t *testing.T) {
@@ -267,8 +266,7 @@ func TestListen_ReplacesStaleSocket(t *testing.T) {
 	for range 3 {
 		leaveStale(t, path)
 		listener := mustListen(t, path)
-		serve(t, listener, pipetest.Echo)
-		wantEcho(t, path)
+		wantServed(t, listener)
 		listener.Close()
 	}
 }
@@ -338,9 +336,9 @@ func TestListener_Close_LeavesSocketOfAnother(t *testing.T) {
 	if err := os.Remove(path); err != nil { // as a cleanup job would
 		t.Fatal(err)
 	}
-	serve(t, mustListen(t, path), pipetest.Echo)
+	second := mustListen(t, path)
 	first.Close()
-	wantEcho(t, path)
+	wantServed(t, second)
 }
 
 // TestListen_DirectoryLockedByOthers: a server that cannot lock its directory says so.

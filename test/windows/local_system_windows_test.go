@@ -1,0 +1,102 @@
+package windows_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout/smbios"
+)
+
+const noService = "no such service, says csi-proxy"
+
+// anyService is a service that runs on every Windows, and on Wine.
+func anyService(t *testing.T) string {
+	t.Helper()
+	if onWine() {
+		return "PlugPlay"
+	}
+	return "RpcSs"
+}
+
+func TestLocal_FirmwareTable(t *testing.T) {
+	table, err := machine.FirmwareTable(timeLimit(t))
+	if err != nil || len(table) < 8 {
+		t.Fatalf("% x, %v", table, err)
+	}
+	t.Logf("%d bytes, serial number %q", len(table), smbios.SerialNumber(table))
+}
+
+// biosSerialNumber: WMI has it from the same table.
+func TestLocal_BIOSSerialNumber(t *testing.T) {
+	serial, err := machine.BIOSSerialNumber(timeLimit(t))
+	if errors.Is(err, winerr.Unsupported) {
+		t.Skipf("there is no WMI: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if onWine() {
+		t.Skipf("Wine makes up another one for WMI: %q", serial)
+	}
+	table, err := machine.FirmwareTable(timeLimit(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := smbios.SerialNumber(table); want != "" && strings.TrimSpace(serial) != strings.TrimSpace(want) {
+		t.Errorf("WMI says %q, the table %q", serial, want)
+	}
+}
+
+func TestLocal_Service(t *testing.T) {
+	name := anyService(t)
+	for _, name := range []string{name, strings.ToUpper(name), strings.ToLower(name)} {
+		config, err := machine.ServiceConfig(timeLimit(t), name)
+		if err != nil || config.DisplayName == "" || config.StartType > win.StartDisabled {
+			t.Errorf("%s: %+v, %v", name, config, err)
+		}
+		status, err := machine.ServiceStatus(timeLimit(t), name)
+		if err != nil || status.State != win.ServiceRunning || status.OwnProcess {
+			t.Errorf("%s: %+v, %v, want it running, and not here", name, status, err)
+		}
+		t.Logf("%+v, %+v", config, status)
+	}
+	err := machine.StartService(timeLimit(t), name)
+	// Windows may keep even administrators from starting a service of its own.
+	wantCode(t, "start what runs", err, winerr.ServiceAlreadyRunning, winerr.AccessDenied)
+}
+
+func TestLocal_ActiveDependents(t *testing.T) {
+	names, err := machine.ActiveDependents(timeLimit(t), anyService(t))
+	skipOnWine(t, err, winerr.NotSupported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if status, err := machine.ServiceStatus(timeLimit(t), name); err != nil || status.State == win.ServiceStopped {
+			t.Errorf("%s: %+v, %v, want it active", name, status, err)
+		}
+	}
+	if len(names) == 0 && !onWine() {
+		t.Error("nothing depends on RPC")
+	}
+	t.Logf("%q", names)
+}
+
+func TestLocal_ServiceMissing(t *testing.T) {
+	_, config := machine.ServiceConfig(timeLimit(t), noService)
+	_, status := machine.ServiceStatus(timeLimit(t), noService)
+	_, dependents := machine.ActiveDependents(timeLimit(t), noService)
+	for call, err := range map[string]error{
+		"ServiceConfig": config, "ServiceStatus": status, "ActiveDependents": dependents,
+		"StartService": machine.StartService(timeLimit(t), noService),
+		"StopService":  machine.StopService(timeLimit(t), noService),
+	} {
+		wantCode(t, call, err, winerr.ServiceDoesNotExist)
+	}
+	// A name with a NUL would be cut there, and mean another service.
+	_, err := machine.ServiceStatus(timeLimit(t), anyService(t)+"\x00x")
+	wantCode(t, "with a NUL", err, winerr.InvalidName)
+}

@@ -1,0 +1,264 @@
+package windows_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
+)
+
+const help = `csi-proxy-verify asks this Windows machine what only Windows can tell, and tests CSI Proxy on it.
+It writes the answers to answers.jsonl and removes everything that it makes. Run it as an administrator on a
+machine that may be spoiled, and keep its output:
+
+  csi-proxy-verify -dir C:\verify -virtual-disks > verify.log
+
+It touches no disk, folder, share or portal that these flags do not name:
+  -dir FOLDER            for files, links and mounted folders, on NTFS; 4 GB must be free for virtual disks
+  -virtual-disks         make disks of 1 GiB as files in the folder, or:
+  -disk N,N              use these EMPTY disks; EVERYTHING ON THEM IS LOST; questions need up to four at a time
+  -share \\SERVER\SHARE  map this share, and remove the mapping
+  -user, -password-file  of the share; without them it is mapped as this machine
+  -mappings N            also map \\SERVER\SHARE1 to \\SERVER\SHAREN, which the server must have
+  -portal HOST:PORT      register this iSCSI portal, and remove it; it logs in to no target
+
+What else it does: it rescans the storage adapters, mounts the volume of Windows at a folder of its own for a
+moment, and installs services of its own, which it removes. One of them repeats all this as the service of
+csi-proxy.exe would, without most privileges.
+
+  -answers FILE          write the answers to this file, which must not exist; default answers.jsonl
+  -test.run REGEXP       run only some tests, for instance -test.run TestNewDisk/Q-msr
+  -before-restart        leave a mapping and a mounted folder; then restart the machine, and
+  -after-restart         look what is left of them, add to the answers, and remove them
+  -cleanup               only remove what a killed run has left in -dir; every run begins with this
+  -emulator              ask the emulated node instead, to compare: diff the two files
+
+Exit codes: 0, 1 if a test failed, 2 if it cannot begin; then nothing was changed. Ctrl+C removes what was made.
+`
+
+// options are the command line. The flags of package testing are beside them.
+type options struct {
+	dir          string
+	disks        []uint32
+	virtualDisks bool
+	share        *share
+	passwordFile string // with a full path
+	mappings     int
+	portal       *win.TargetPortal
+	answers      string
+
+	beforeRestart, afterRestart bool
+	cleanup, emulator           bool
+	inside                      bool // this is the service of TestInService
+}
+
+// share is a share \\server\share with credentials.
+type share struct {
+	remote, user string
+	password     win.Secret
+}
+
+// server is that of the share.
+func (s *share) server() string { return s.remote[:strings.LastIndexByte(s.remote, '\\')] }
+
+// parse reads the command line. flags are those of package testing.
+func parse(flags *flag.FlagSet, args []string) (o options, err error) {
+	var disks, remote, user, portal string
+	flags.Init("csi-proxy-verify", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.dir, "dir", "", "")
+	flags.StringVar(&disks, "disk", "", "")
+	flags.BoolVar(&o.virtualDisks, "virtual-disks", false, "")
+	flags.StringVar(&remote, "share", "", "")
+	flags.StringVar(&user, "user", "", "")
+	flags.StringVar(&o.passwordFile, "password-file", "", "")
+	flags.IntVar(&o.mappings, "mappings", 0, "")
+	flags.StringVar(&portal, "portal", "", "")
+	flags.StringVar(&o.answers, "answers", "", "")
+	flags.BoolVar(&o.beforeRestart, "before-restart", false, "")
+	flags.BoolVar(&o.afterRestart, "after-restart", false, "")
+	flags.BoolVar(&o.inside, "inside", false, "")
+	flags.BoolVar(&o.cleanup, "cleanup", false, "")
+	flags.BoolVar(&o.emulator, "emulator", runtime.GOOS != "windows", "")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return o, err
+		}
+		return o, fmt.Errorf("%w; see -h", err)
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%q is not a flag; see -h", flags.Arg(0))
+	}
+	// A variable of a script that is not set must not turn "only this" into everything.
+	own := []string{}
+	flags.Visit(func(f *flag.Flag) {
+		if f.Usage == "" {
+			own = append(own, f.Name)
+		}
+		if strings.Trim(f.Value.String(), ", ") == "" {
+			err = fmt.Errorf("-%s is empty; give it a value, or leave it out", f.Name)
+		}
+	})
+	if err != nil {
+		return o, err
+	}
+	if o.emulator {
+		for _, name := range own {
+			if name != "emulator" && name != "answers" {
+				return o, fmt.Errorf("-%s is for a Windows machine, and the emulated node is asked; leave it out", name)
+			}
+		}
+		return o, nil
+	}
+	if o.dir == "" {
+		return o, errors.New(`name a folder for files and virtual disks: -dir C:\verify; see -h`)
+	}
+	if o.dir, err = winpath.Clean(o.dir); err != nil {
+		return o, fmt.Errorf("-dir: %w", err)
+	}
+	if _, ok := winpath.Parent(o.dir); !ok {
+		return o, fmt.Errorf("-dir: %s is a whole drive; name a folder on it, such as %sverify", o.dir, o.dir)
+	}
+	if o.cleanup {
+		if len(own) > 2 {
+			return o, errors.New("-cleanup takes only -dir; leave the other flags out")
+		}
+		return o, nil
+	}
+	if err := errors.Join(o.setDisks(disks), o.setShare(remote, user), o.setPortal(portal)); err != nil {
+		return o, err
+	}
+	return o, o.check()
+}
+
+// check fails for flags that do not go together.
+func (o options) check() error {
+	switch {
+	case len(o.disks) == 0 && !o.virtualDisks:
+		return errors.New("say on which disks: -virtual-disks, or empty disks with -disk; see -h")
+	case len(o.disks) > 0 && o.virtualDisks:
+		return errors.New("-disk and -virtual-disks exclude each other; leave one out")
+	case o.mappings < 0 || o.mappings > 10_000:
+		return fmt.Errorf("-mappings: %d is not a number from 1 to 10000", o.mappings)
+	case o.mappings > 0 && o.share == nil:
+		return errors.New("-mappings needs -share, whose name they begin with")
+	case o.beforeRestart && o.afterRestart:
+		return errors.New("-before-restart and -after-restart are two runs; leave one out")
+	}
+	return nil
+}
+
+func (o *options) setDisks(text string) error {
+	if text == "" {
+		return nil
+	}
+	seen := map[uint32]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		number, err := strconv.ParseUint(strings.TrimSpace(part), 10, 32)
+		if err != nil {
+			return fmt.Errorf("-disk: %q is not the number of a disk", part)
+		}
+		if seen[uint32(number)] {
+			return fmt.Errorf("-disk: disk %d is named twice", number)
+		}
+		seen[uint32(number)] = true
+		o.disks = append(o.disks, uint32(number))
+	}
+	return nil
+}
+
+func (o *options) setShare(remote, user string) error {
+	switch {
+	case remote == "" && (user != "" || o.passwordFile != ""):
+		return errors.New("-user and -password-file are for -share; name the share, or leave them out")
+	case remote == "":
+		return nil
+	case (user == "") != (o.passwordFile == ""):
+		return errors.New("-user and -password-file belong together; name both, or leave both out")
+	}
+	path, err := unc.Parse("-share", remote)
+	if err != nil {
+		return err
+	}
+	o.share = &share{remote: path.Share(), user: user}
+	if o.passwordFile == "" {
+		return nil // as this machine
+	}
+	if o.passwordFile, err = filepath.Abs(o.passwordFile); err != nil {
+		return fmt.Errorf("-password-file: %w", err)
+	}
+	content, err := os.ReadFile(o.passwordFile)
+	if err != nil {
+		return fmt.Errorf("-password-file: %w", err)
+	}
+	password := strings.TrimRight(strings.TrimPrefix(string(content), "\uFEFF"), "\r\n")
+	if password == "" || !utf8.ValidString(password) || strings.ContainsAny(password, "\x00\r\n") {
+		return fmt.Errorf("-password-file: %s is not one line of UTF-8; write it so: Set-Content -NoNewline -Encoding utf8 FILE", o.passwordFile)
+	}
+	o.share.password = win.NewSecret(password)
+	return nil
+}
+
+func (o *options) setPortal(text string) error {
+	if text == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return fmt.Errorf("-portal: %w", err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 || host == "" {
+		return fmt.Errorf("-portal: %q is not HOST:PORT", text)
+	}
+	o.portal = &win.TargetPortal{Address: host, Port: uint16(number)}
+	return nil
+}
+
+// choose sets the flags of package testing.
+func (o options) choose() error {
+	switch {
+	case o.beforeRestart:
+		return flag.Set("test.run", "^TestRestart_Before$")
+	case o.afterRestart:
+		return flag.Set("test.run", "^TestRestart_After$")
+	case o.emulator: // as far as it asks this machine, leave it out
+		if flag.Lookup("test.skip").Value.String() == "" {
+			return flag.Set("test.skip", "^(TestLocal|TestProcess|TestRestrictions|TestInService)")
+		}
+		return nil
+	}
+	return flag.Set("test.v", "true")
+}
+
+// plan says what a run does to the machine.
+func (o options) plan() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "csi-proxy-verify makes files, links and mounted folders in %s, and services of its own.\n", o.dir)
+	for _, number := range o.disks {
+		fmt.Fprintf(&b, "It partitions and formats DISK %d: EVERYTHING ON IT IS LOST.\n", number)
+	}
+	if o.virtualDisks {
+		b.WriteString("It makes virtual disks of 1 GiB there, attaches, partitions, formats, grows, copies and detaches them.\n")
+	}
+	if o.share != nil {
+		fmt.Fprintf(&b, "It maps %s for all users. It also tries its server with a wrong password, with another user and domain, and\n"+
+			"for a share that it does not have. Your password goes to this server only.\n", o.share.remote)
+	}
+	if o.portal != nil {
+		fmt.Fprintf(&b, "It registers the iSCSI portals %s and 127.0.0.1:9.\n", o.portal)
+	}
+	b.WriteString("It removes everything it makes. Answers show models of disks, access lists with SIDs and paths, and no passwords.\n\n")
+	return b.String()
+}
