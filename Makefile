@@ -70,7 +70,7 @@ RACE = $(eval RACE := $(shell $(GO) test -race -c -o /dev/null errors 2>/dev/nul
 
 # Tests that try thousands of cases one after the other, which takes minutes with the race detector. They run
 # without it; 'make test SWEEPS=' runs them with it, as the workflow does.
-SWEEPS         := TestCrash|TestSwaps_EachCall|TestHeal_Arrives|TestHostilePaths|TestWaysOut|TestFaults_BlankDisk|TestFaults_UsedDisk|TestFaults_SuspectDisk|TestHeal_Sweep|TestHeal_Story|TestWords|TestCompare_PlantedFiles|TestCompare_PlantedMethods
+SWEEPS         := TestCrash|TestSwaps_EachCall|TestHeal_Arrives|TestHostilePaths|TestWaysOut|TestFaults_BlankDisk|TestFaults_UsedDisk|TestFaults_SuspectDisk|TestHeal_Sweep|TestHeal_Story|TestWords
 SWEEP_PACKAGES  = $(sort $(dir $(shell $(GREP_TESTS) -lE '^func ($(SWEEPS))\b' .)))
 
 ORDER := $(if $(filter-out off,$(SHUFFLE)),-shuffle=$(SHUFFLE))
@@ -153,19 +153,10 @@ test-clients: native ## Test the server with gRPC for Node.js and for Python; in
 
 # One driver after the other. Modules and builds of drivers stay in the caches of the go command and
 # in bin/drivers: some gigabytes. Each package listed here has the flag -update.
-DRIVER_TESTS := ./original ./ported ./unmodified
+DRIVER_TESTS := ./ported ./unmodified
 .PHONY: test-drivers
 test-drivers: build ## Run released CSI drivers against the emulated node, under Wine, and rewrite docs/drivers.md
 	$(GO_DRIVERS) test -tags=drivers,wine -count=1 -v -p=1 -timeout=90m $(DRIVER_TESTS) -update
-
-# What csi-proxy-verify.exe has written on a machine. NAME is optional. REPLACE=1 replaces a machine.
-ZIP     ?=
-NAME    ?=
-REPLACE ?=
-.PHONY: machine
-machine: ## Add the answers of a machine, ZIP=field.zip, to test/machines and the pages that show them
-	@[ -n '$(ZIP)' ] || { echo "name the zip of csi-proxy-verify: make machine ZIP=field.zip [NAME=name] [REPLACE=1]" >&2; exit 2; }
-	$(GO) run ./hack/machines $(if $(NAME),-name '$(NAME)') $(if $(REPLACE),-replace) '$(ZIP)'
 
 # The files that only a build for Windows has, in the three modules. test/wine/systemcalls is built only with
 # copies of other packages.
@@ -212,12 +203,12 @@ report: ## Write the tables and plots of docs/performance.md from the results of
 	$(GO) run ./hack/benchreport -root . $(BENCH_OUTPUT)/native.txt $(BENCH_OUTPUT)/life.txt $(BENCH_OUTPUT)/wine.txt
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
-# others still run; its testdata has what it found. Some are in modules outside go.work. Up to Go 1.26, the
-# end of FUZZTIME by itself can fail a test that has found nothing (golang/go#75804); that is no failure here.
+# others still run; its testdata has what it found. Up to Go 1.26, the end of FUZZTIME by itself can
+# fail a test that has found nothing (golang/go#75804); that is no failure here.
 .PHONY: fuzz
 fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 	@$(GREP_TESTS) -Ho '^func Fuzz[[:alnum:]_]*' . | sed 's|/[^/]*:func | |' | \
-		xargs -P $(FUZZJOBS) -L 1 sh -c 'output=$$(GOWORK=off $(GO) -C "$$1" test -run "^$$" -fuzz "^$$2$$" -parallel 1 -fuzztime $(FUZZTIME) -fuzzminimizetime 20x . 2>&1); \
+		xargs -P $(FUZZJOBS) -L 1 sh -c 'output=$$($(GO) test -run "^$$" -fuzz "^$$2$$" -parallel 1 -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$1" 2>&1); \
 		result=$$?; echo "$$1 $$2: $$(echo "$$output" | grep "^fuzz: elapsed" | tail -1)"; \
 		[ $$result = 0 ] || echo "$$output" | grep -A1 "^--- FAIL: Fuzz" | grep -qx "    context deadline exceeded" || { echo "$$output"; exit 1; }' fuzz
 

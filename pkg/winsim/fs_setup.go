@@ -109,43 +109,6 @@ func (n *Node) Exists(path string) bool {
 	return err == nil
 }
 
-// Look describes what is at a path, as FileInfo does. It follows links on the way, but not the last name.
-func (n *Node) Look(path string) (win.FileInfo, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.locate("look up", path)
-	if err != nil {
-		return win.FileInfo{}, err
-	}
-	return at.entry.info(), nil
-}
-
-// Names lists the names in a directory, in their order. What is not a directory has none.
-func (n *Node) Names(path string) (names []string) {
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.locate("list", path)
-	if err != nil || isLink(at.entry) {
-		return nil
-	}
-	at.fs.refresh(at.entry)
-	for _, key := range slices.Sorted(maps.Keys(at.entry.children)) {
-		names = append(names, at.entry.children[key].name)
-	}
-	return names
-}
-
-// Put creates a file, directory or link, with missing parents. What is at its path is removed before.
-func (n *Node) Put(f File) error {
-	if err := f.validate(n.hasVolume); err != nil {
-		return winerr.New(winerr.Invalid, "create", f.Path, "%s", err.Problem)
-	}
-	if err := n.RemoveAll(f.Path); err != nil {
-		return err
-	}
-	return n.create(f)
-}
-
 // RemoveAll deletes a file or directory with its content. Deleting a missing path succeeds.
 func (n *Node) RemoveAll(path string) error {
 	const op = "remove"
