@@ -24,7 +24,7 @@ SEED      ?= 1
 SHUFFLE   ?= off
 
 # The programs in cmd: those for Windows nodes, and those that also run here.
-WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim csi-proxy-verify
+WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
 NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
 # For 'make release': where the files go, the platforms, the image that chart and manifests name, and
@@ -81,8 +81,9 @@ help: ## Show this list
 
 .PHONY: build
 build: native resources ## Build the programs for Windows nodes, and those that run here, into bin
-	@echo "build $(WINDOWS_PROGRAMS:%=%.exe) (windows/amd64)"
+	@echo "build $(WINDOWS_PROGRAMS:%=%.exe) csi-proxy-verify.exe (windows/amd64)"
 	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=./cmd/%)
+	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) test -c $(BUILDFLAGS) -o bin/csi-proxy-verify.exe ./test/windows
 
 .PHONY: native
 native:
@@ -266,6 +267,7 @@ release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in
 		for program in $$programs; do packages="$$packages ./cmd/$$program"; done; \
 		echo "build $$programs ($$platform)"; \
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
+		case $$platform in windows/*) GOOS=windows GOARCH=$${platform#*/} $(STATIC_GO) test -c $(BUILDFLAGS) -o $$dir/csi-proxy-verify.exe ./test/windows || exit;; esac; \
 		packages=; \
 	done
 	@echo "pack $(DIST)"

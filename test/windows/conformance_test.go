@@ -46,14 +46,14 @@ func (n *node) beginCase(t *testing.T) {
 	name := strings.ReplaceAll(t.Name()[strings.LastIndexByte(t.Name(), '/')+1:], "_", " ")
 	question := cmp.Or(shown[name], "Q-vhdx")
 	t.Cleanup(func() {
-		outcome := "passed"
+		l := line{Question: question, Fact: t.Name(), Value: "passed"}
 		switch {
 		case t.Failed():
-			outcome = "failed"
+			l.Value, l.Failed = "failed", t.Name()
 		case t.Skipped():
-			outcome = "skipped"
+			l.Value = "skipped"
 		}
-		answers.write(line{Question: question, Fact: t.Name(), Value: outcome})
+		answers.write(l)
 	})
 	if why := n.cannot[name]; why != "" {
 		t.Skip(why)

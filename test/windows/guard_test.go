@@ -61,7 +61,7 @@ func (n *node) allow(ctx context.Context, m win.Machine, c *win.Call) error {
 	case win.SendTargetPortal: // RemoveSendTargetPortal
 		return n.isOurPortal(about.Portal)
 	case win.Path: // CreateDirectory
-		return n.allowPath(about.String())
+		return n.allowDirectory(about.String())
 	case string:
 		switch c.Method {
 		case "RemoveSMBMapping":
@@ -71,7 +71,9 @@ func (n *node) allow(ctx context.Context, m win.Machine, c *win.Call) error {
 				return fmt.Errorf("%s is not a service that this run may change: %w", about, winerr.AccessDenied)
 			}
 			return nil
-		case "CreateDirectory", "CreateDirectoryLink", "SetMountPoint", "DeleteMountPoint", "Remove", "RemoveLink":
+		case "CreateDirectory":
+			return n.allowDirectory(c.Entry())
+		case "CreateDirectoryLink", "SetMountPoint", "DeleteMountPoint", "Remove", "RemoveLink":
 			return n.allowPath(c.Entry())
 		}
 	}
@@ -120,6 +122,14 @@ func (n *node) allowPath(path string) error {
 		return fmt.Errorf("%s is not below %s: %w", path, n.root, winerr.AccessDenied)
 	}
 	return nil
+}
+
+// allowDirectory also allows the directories above the root: they are there, so that none is made.
+func (n *node) allowDirectory(path string) error {
+	if winpath.Contains(path, n.root) {
+		return nil
+	}
+	return n.allowPath(path)
 }
 
 // noServer is a server that does not exist. A name server that answers for it leads to one that gets no password

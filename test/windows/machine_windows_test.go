@@ -104,13 +104,12 @@ func (o options) checkMachine() error {
 	if winpath.Contains(system, o.dir) {
 		return fmt.Errorf("-dir: %s belongs to Windows; name a folder of its own, such as C:\\verify", o.dir)
 	}
-	if _, wine := wineVersion(); !wine && !windows.GetCurrentProcessToken().IsElevated() { // Wine knows no rights
+	_, wine := wineVersion()
+	switch {
+	case wine && o.virtualDisks:
+		return errors.New("Wine attaches no virtual disks; name empty disks with -disk")
+	case !wine && !windows.GetCurrentProcessToken().IsElevated(): // Wine knows no rights
 		return errors.New("only administrators can attach disks; start the program from an elevated prompt")
-	}
-	if o.virtualDisks {
-		if err := windows.NewLazySystemDLL("virtdisk.dll").Load(); err != nil {
-			return fmt.Errorf("this machine cannot attach virtual disks: %w; name empty disks with -disk", err)
-		}
 	}
 	return nil
 }
@@ -130,7 +129,7 @@ func (o options) sweep(ctx context.Context) (*journal, error) {
 	return j, nil
 }
 
-// clean removes what a journal names, and says what.
+// clean removes what a journal names.
 func (o options) clean(ctx context.Context, j *journal) error {
 	return j.clean(func(e entry) (said string, err error) {
 		switch e.Kind {
@@ -145,7 +144,7 @@ func (o options) clean(ctx context.Context, j *journal) error {
 		case diskKind:
 			return o.wipeLeft(ctx, e)
 		}
-		return fmt.Sprintf("Removed what an earlier run has left: %s.", e), err
+		return fmt.Sprintf("Removed what was left: %s.", e), err
 	})
 }
 
@@ -407,7 +406,7 @@ func (m *thisMachine) node() (*node, error) {
 	}
 	_ = os.Remove(m.path("junction")) // it, or the directory that is left without links
 	if _, wine := wineVersion(); wine {
-		n.longestPath = 4000
+		n.longestPath = 4000 // Linux has 4096 bytes, with the path of drive C
 		n.cannot = map[string]string{"concurrent Rescans all succeed": "Wine has no tree of devices"}
 		if n.noLinks == "" {
 			// Then the rig gives volumes files, in directories of the machine that Wine runs on.

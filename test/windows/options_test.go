@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -90,7 +91,7 @@ func parse(flags *flag.FlagSet, args []string) (o options, err error) {
 	flags.BoolVar(&o.afterRestart, "after-restart", false, "")
 	flags.BoolVar(&o.inside, "inside", false, "")
 	flags.BoolVar(&o.cleanup, "cleanup", false, "")
-	flags.BoolVar(&o.emulator, "emulator", runtime.GOOS != "windows", "")
+	flags.BoolVar(&o.emulator, "emulator", asksEmulator(args), "")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, err
@@ -140,6 +141,12 @@ func parse(flags *flag.FlagSet, args []string) (o options, err error) {
 		return o, err
 	}
 	return o, o.check()
+}
+
+// asksEmulator reports whether the emulated node is asked without -emulator: not on Windows, except by go test ./...,
+// which alone sets -test.paniconexit0.
+func asksEmulator(args []string) bool {
+	return runtime.GOOS != "windows" || slices.Contains(args, "-test.paniconexit0") && !slices.Contains(args, "-dir")
 }
 
 // check fails for flags that do not go together.

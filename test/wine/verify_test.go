@@ -3,41 +3,30 @@
 package wine
 
 import (
-	"archive/zip"
-	"compress/gzip"
-	"encoding/base64"
+	"bufio"
+	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/trial"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/answer"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/verify/journal"
-	"github.com/kubernetes-csi/csi-proxy/v2/test/machines"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/devices"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/internal/rig"
 	"github.com/kubernetes-csi/csi-proxy/v2/test/wine/prefix"
 )
 
-var update = flag.Bool("update", false, "keep the answers of this Wine in test/machines")
+const (
+	verifier = `C:\csi-proxy-verify.exe`
+	scratch  = `C:\verify`
+)
 
-// exitFindings is how csi-proxy-verify ends if questions or cases failed.
-const exitFindings = 3
-
-// TestVerify runs csi-proxy-verify.exe on the disks of the rig: first a run that is killed, then one that
-// removes what is left and goes to its end. Its answers must be those that test/machines has for this
-// version of Wine, if it has any.
+// TestVerify runs csi-proxy-verify.exe, which is test/windows, on the disks of the rig: with flags that it refuses,
+// killed and interrupted in the middle, and to its end. Each run removes what the one before has left.
 func TestVerify(t *testing.T) {
 	build(t)
 	p := newPrefix(t)
@@ -46,256 +35,190 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	startIn(t, p, rig.Config{Preset: devices.Blank, Files: links, NoDaemon: true})
-	if err := p.Copy(filepath.Join(root(t), "bin", "wine", "csi-proxy-verify.exe")); err != nil {
+	root, err := prefix.Root()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(p.Path(`C:\password.txt`), []byte("csi-Pa55\n"), 0o600); err != nil {
+	if err := p.Copy(filepath.Join(root, "bin", "csi-proxy-verify.exe")); err != nil {
 		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"password.txt": "csi-Pa55\n", "wrong.txt": "wrong-Pa55"} {
+		if err := os.WriteFile(p.Path(`C:\`+name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var disks []string
 	for i := range devices.BlankDisks {
 		disks = append(disks, fmt.Sprint(devices.FirstBlank+i))
 	}
-	args := []string{
-		"-dir", `C:\verify`, "-disks", strings.Join(disks, ","),
-		"-share", `\\files\data`, "-user", "csi", "-password-file", `C:\password.txt`,
+	onDisks := []string{"-dir", scratch, "-disk", strings.Join(disks, ",")}
+	onShare := append(onDisks, "-share", `\\files\data`, "-user", "csi", "-password-file", `C:\password.txt`)
+	refusals(t, p, onDisks)
+
+	kill(t, p, onShare)
+	interrupted := startVerifier(t, p, "TestNewVolume/Q-storage-cache", append(onShare, "-answers", `C:\interrupted.jsonl`))
+	if err := interrupted.Interrupt(); err != nil {
+		t.Fatal(err)
 	}
-	refuse(t, p, args)
-	args = append(args, "-yes")
-	named := append(slices.Clone(args), "-out", `C:\named.zip`, "-names", "-only", "Q-smb-errors,Q-smb-parameters,Q-smb-credentials-kept,Q-smb-domain")
-	if output, err := p.Run(t.Context(), `C:\csi-proxy-verify.exe`, named...); err != nil { // it uses no disk
-		t.Errorf("with names: %v\n%s", err, output)
+	if err := interrupted.Wait(); err == nil || !strings.Contains(interrupted.Output(), "Interrupted.") {
+		t.Errorf("after Ctrl+C: %v\n%s", err, interrupted.Output())
 	}
-	kill(t, p, args)
-	args = append(args, "-out", `C:\field.zip`)
-	interrupt(t, p, args)
-	kill(t, p, args)
+	wantNothingLeft(t, p)
+	kill(t, p, onShare)
 
 	began := time.Now()
-	output, err := p.Run(t.Context(), `C:\csi-proxy-verify.exe`, args...)
-	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != exitFindings) {
+	output, err := p.Run(t.Context(), verifier, append(onShare, "-answers", `C:\answers.jsonl`)...)
+	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	if doc := read(t, p.Path(`C:\field.zip`)); (err != nil) != (doc.Count(answer.Failed)+doc.CountCases(trial.Failed) > 0) {
-		t.Errorf("it ends with %v, after %d questions and %d cases that failed", err, doc.Count(answer.Failed), doc.CountCases(trial.Failed))
-	}
 	t.Logf("took %s:\n%s", time.Since(began), output)
-	if !strings.Contains(output, "Removed: folder run-") {
-		t.Error("it does not say that it has removed what the killed run left")
+	for _, want := range []string{`Removed what was left: folder run-\d+\.`, `Cleared disk \d+, on which an earlier run has left partitions\.`} {
+		if !regexp.MustCompile(want).MatchString(output) {
+			t.Errorf("it does not say %q", want)
+		}
 	}
-	if _, err := os.Stat(p.Path(`C:\verify`)); !os.IsNotExist(err) {
-		t.Errorf("the folder that it made is left: %v", err)
+	wantNothingLeft(t, p)
+	for _, name := range []string{"FilesDirectoryLink", "FilesJunction", "FilesMountPoint", "FilesSwapJunction"} {
+		if links && !strings.Contains(output, "--- PASS: TestLocal_"+name+" ") {
+			t.Errorf("TestLocal_%s has not passed, although this Wine stores links", name)
+		}
 	}
-	for _, field := range []string{`C:\field.zip`, `C:\named.zip`} {
-		noSecrets(t, p.Path(field))
-	}
-	compare(t, p.Path(`C:\field.zip`))
+	wantAnswers(t, p.Path(`C:\answers.jsonl`))
+	acrossRestart(t, p, onShare)
 }
 
-// noSecrets looks for the password of the share, and for the wrong one, in all that a zip holds.
-func noSecrets(t *testing.T, field string) {
+// refusals are command lines that are refused with one sentence and exit code 2. They change nothing.
+func refusals(t *testing.T, p *prefix.Prefix, onDisks []string) {
 	t.Helper()
-	archive, err := zip.OpenReader(field)
-	if err != nil {
-		t.Fatal(err)
+	if output, err := p.Run(t.Context(), verifier, "-h"); err != nil || strings.Count(output, "\n") > 40 || !strings.Contains(output, "EVERYTHING ON THEM IS LOST") {
+		t.Errorf("-h: %v\n%s", err, output)
 	}
-	defer archive.Close()
-	mapped := false
-	for _, member := range archive.File {
-		file, err := member.Open()
-		if err != nil {
-			t.Fatal(err)
+	inUse := fmt.Sprint(devices.FirstDisk)
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "name a folder"},
+		{[]string{"-dir", scratch}, "say on which disks"},
+		{[]string{"-dir", `C:\Windows\Temp\verify`, "-disk", "11"}, "belongs to Windows"},
+		{[]string{"-dir", `C:\no\such\folder`, "-disk", "11"}, "make the folder above it first"},
+		{[]string{"-dir", scratch, "-disk", "99"}, "disk 99"},
+		{[]string{"-dir", scratch, "-disk", "11," + inUse}, "disk " + inUse},
+		{[]string{"-dir", scratch, "-virtual-disks"}, "virtual disks"}, // Wine has none
+		{append(onDisks, "-share", `\\files\data`, "-user", "csi", "-password-file", `C:\wrong.txt`), `\\files\data cannot be mapped`},
+		{append(onDisks, "-share", `\\nowhere\data`), `\\nowhere\data cannot be mapped`},
+		{append(onDisks, "-after-restart"), "no run with -before-restart"},
+		{append(onDisks, "-answers", `C:\password.txt`), `C:\password.txt exists`},
+	} {
+		output, err := p.Run(t.Context(), verifier, test.args...)
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok || exit.ExitCode() != 2 || !strings.Contains(output, test.want) {
+			t.Errorf("%s: %v, want exit code 2 and %q:\n%s", test.args, err, test.want, output)
 		}
-		var plain io.Reader = file
-		if strings.HasSuffix(member.Name, ".gz") {
-			if plain, err = gzip.NewReader(file); err != nil {
-				t.Fatal(err)
-			}
-		}
-		text, err := io.ReadAll(plain)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mapped = mapped || strings.Contains(string(text), `"method":"CreateSMBMapping"`)
-		for _, secret := range []string{"csi-Pa55", "wrong-Pa55word"} {
-			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
-				if strings.Contains(string(text), form) {
-					t.Errorf("%s of %s has a password", member.Name, filepath.Base(field))
-				}
-			}
-		}
-		file.Close()
-	}
-	if !mapped {
-		t.Errorf("%s has no call with a password", filepath.Base(field))
+		wantNothingLeft(t, p)
 	}
 }
 
-// refuse runs the program without -yes, which changes nothing.
-func refuse(t *testing.T, p *prefix.Prefix, args []string) {
-	t.Helper()
-	output, err := p.Run(t.Context(), `C:\csi-proxy-verify.exe`, args...)
-	if err == nil || !strings.Contains(output, "add -yes") || !strings.Contains(output, "DISK 11: EVERYTHING ON IT IS LOST") {
-		t.Errorf("without -yes: %v\n%s", err, output)
-	}
-	if _, err := os.Stat(p.Path(`C:\verify`)); !os.IsNotExist(err) {
-		t.Errorf("without -yes it made the folder: %v", err)
-	}
-	output, err = p.Run(t.Context(), `C:\csi-proxy-verify.exe`, "-dir", `C:\Windows\Temp\verify`, "-yes")
-	if err == nil || !strings.Contains(output, "belongs to Windows") {
-		t.Errorf("in the directory of Windows: %v\n%s", err, output)
-	}
-}
-
-// interrupt ends a run with Ctrl+C. It removes what a killed run has left, cleans up, and keeps the answers that
-// it has.
-func interrupt(t *testing.T, p *prefix.Prefix, args []string) {
-	t.Helper()
-	process := startVerify(t, p, args)
-	if err := process.Interrupt(); err != nil {
-		t.Fatal(err)
-	}
-	err := process.Wait()
-	for _, want := range []string{"Interrupted. This ends the question", "the run was interrupted"} {
-		if err == nil || !strings.Contains(process.Output(), want) {
-			t.Errorf("after an interrupt: %v, want %q:\n%s", err, want, process.Output())
-		}
-	}
-	if _, err := os.Stat(p.Path(`C:\verify`)); !os.IsNotExist(err) {
-		t.Errorf("an interrupted run leaves the folder that the killed one made: %v", err)
-	}
-	doc := read(t, p.Path(`C:\field.zip`))
-	if a, ok := doc.Find("Q-case"); !ok || a.Status != answer.Answered {
-		t.Errorf("before the interrupt: %+v", a)
-	}
-	if a, ok := doc.Find("Q-cluster-sizes"); !ok || a.Status != answer.NotAsked {
-		t.Errorf("after the interrupt: %+v", a)
-	}
-	if err := os.Remove(p.Path(`C:\field.zip`)); err != nil { // a run replaces no zip
-		t.Fatal(err)
-	}
-}
-
-// kill kills a run that has made files, and perhaps a zip.
+// kill kills a run that uses disks.
 func kill(t *testing.T, p *prefix.Prefix, args []string) {
 	t.Helper()
-	process := startVerify(t, p, args)
+	process := startVerifier(t, p, "TestNewVolume/Q-storage-cache", append(args, "-answers", `C:\killed.jsonl`))
 	if err := process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-process.Done()
-	left := strings.Join(entries(t, p.Path(`C:\verify`)), " ")
-	if !regexp.MustCompile(`^(csi-proxy-verify-[0-9-]+\.zip )?` + journal.FileName + ` run-[0-9]+$`).MatchString(left) {
-		t.Fatalf("a killed run leaves %s, want the journal and a folder\n%s", left, process.Output())
+	if _, err := os.Stat(p.Path(scratch)); err != nil {
+		t.Fatalf("a killed run leaves nothing: %v\n%s", err, process.Output())
+	}
+	if err := os.Remove(p.Path(`C:\killed.jsonl`)); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// startVerify starts a run, and returns when it asks about files, before it uses disks.
-func startVerify(t *testing.T, p *prefix.Prefix, args []string) *prefix.Process {
+// startVerifier starts a run, and returns when a test begins.
+func startVerifier(t *testing.T, p *prefix.Prefix, test string, args []string) *prefix.Process {
 	t.Helper()
-	process, err := p.Start(t.Context(), `C:\csi-proxy-verify.exe`, args...)
+	process, err := p.Start(t.Context(), verifier, append(args, "-test.run=TestNewDisk|TestNewVolume|TestMount")...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const limit = 5 * time.Minute // first it removes what is left of the run before
-	for deadline := time.After(limit); !strings.Contains(process.Output(), "Q-case"); {
+	for deadline := time.After(limit); !strings.Contains(process.Output(), "=== RUN   "+test); {
 		select {
 		case <-process.Done():
 			t.Fatalf("it has ended: %v", process.Wait())
 		case <-deadline:
-			t.Fatalf("it does not ask about files within %s:\n%s", limit, process.Output())
+			t.Fatalf("%s does not begin within %s:\n%s", test, limit, process.Output())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 	return process
 }
 
-func entries(t *testing.T, dir string) (names []string) {
+func wantNothingLeft(t *testing.T, p *prefix.Prefix) {
 	t.Helper()
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range list {
-		names = append(names, entry.Name())
-	}
-	return names
-}
-
-// compare compares the answers of a zip with those of test/machines.
-func compare(t *testing.T, field string) {
-	t.Helper()
-	got := read(t, field)
-	name := strings.ReplaceAll(strings.ToLower(got.Machine.System), " ", "-")
-	dir := filepath.Join(root(t), machines.Directory)
-	if *update {
-		if _, _, err := machines.Add(t.Context(), dir, field, machines.Options{Name: name, Replace: true}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := machines.Pages(t.Context(), root(t), true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	content, err := os.ReadFile(filepath.Join(dir, name, "answers.json"))
-	if os.IsNotExist(err) {
-		t.Skipf("there are no answers of %s to compare with; -update keeps these", name)
-	}
-	want, err := answer.Parse(content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range answer.Compare(got, want) {
-		if d.Fact != "asking" {
-			t.Errorf("not as in %s: %s", name, d)
-		}
-	}
-	for _, a := range got.Answers {
-		if b, ok := want.Find(a.ID); ok && a.Status != b.Status {
-			t.Errorf("%s: %s (%s), and in %s: %s (%s)", a.ID, a.Status, a.Reason, name, b.Status, b.Reason)
-		}
-	}
-	if diff := cmp.Diff(outcomes(want), outcomes(got)); diff != "" {
-		t.Errorf("cases end otherwise than in %s (-there +here):\n%s", name, diff)
+	if entries, err := os.ReadDir(p.Path(scratch)); !os.IsNotExist(err) {
+		t.Fatalf("%s is left with %v, %v", scratch, entries, err)
 	}
 }
 
-// outcomes returns how the cases ended, by their names.
-func outcomes(doc answer.Document) map[string]trial.Outcome {
-	ended := map[string]trial.Outcome{}
-	for _, c := range doc.Cases {
-		ended[c.Suite+"/"+c.Name] = c.Outcome
+// wantAnswers checks that questions of all kinds are answered, also in the service, and that no password is in them.
+func wantAnswers(t *testing.T, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return ended
+	for _, secret := range []string{"csi-Pa55", "wrong-Pa55word"} {
+		if strings.Contains(string(content), secret) {
+			t.Errorf("the answers have a password")
+		}
+	}
+	type answer struct {
+		Service                        bool
+		Question, Fact, Value, Skipped string
+	}
+	answered, inService := map[string]bool{}, map[string]bool{}
+	for lines := bufio.NewScanner(strings.NewReader(string(content))); lines.Scan(); {
+		var a answer
+		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
+			t.Fatalf("%v: %s", err, lines.Bytes())
+		}
+		if a.Fact != "" {
+			answered[a.Question] = true
+			inService[a.Question] = inService[a.Question] || a.Service
+		}
+	}
+	t.Logf("%d questions are answered", len(answered))
+	for _, question := range []string{"Q-case", "Q-msr", "Q-format-codes", "Q-root-access", "Q-smb-errors", "Q-vhdx"} {
+		if !answered[question] || !inService[question] {
+			t.Errorf("%s is answered: %v, in the service: %v", question, answered[question], inService[question])
+		}
+	}
+	for _, question := range []string{"Q-privileges", "Q-mitigations-com", "Q-strict-handles", "Q-dll-search"} {
+		if !answered[question] {
+			t.Errorf("%s is not answered", question)
+		}
+	}
 }
 
-func read(t *testing.T, field string) answer.Document {
+// acrossRestart runs -before-restart and -after-restart. The node of the rig is not restarted in between: what
+// matters here is that the second run finds what the first has left, and removes it.
+func acrossRestart(t *testing.T, p *prefix.Prefix, args []string) {
 	t.Helper()
-	archive, err := zip.OpenReader(field)
-	if err != nil {
-		t.Fatal(err)
+	output, err := p.Run(t.Context(), verifier, append(args, "-before-restart", "-answers", `C:\restart.jsonl`)...)
+	if err != nil || !strings.Contains(output, "Restart this machine now") {
+		t.Fatalf("before a restart: %v\n%s", err, output)
 	}
-	defer archive.Close()
-	content, err := archive.Open("answers.json")
+	output, err = p.Run(t.Context(), verifier, append(args, "-after-restart", "-answers", `C:\restart.jsonl`)...)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("after a restart: %v\n%s", err, output)
 	}
-	defer content.Close()
-	text, err := io.ReadAll(content)
-	if err != nil {
-		t.Fatal(err)
+	wantNothingLeft(t, p)
+	content, err := os.ReadFile(p.Path(`C:\restart.jsonl`))
+	for _, want := range []string{`"before the restart: open the share"`, `"question":"Q-stale-share","fact":"open the share"`, `"fact":"the mapping is there","value":"ok"`} {
+		if err != nil || !strings.Contains(string(content), want) {
+			t.Errorf("the answers have no %s: %v\n%s", want, err, content)
+		}
 	}
-	doc, err := answer.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc
-}
-
-func root(t *testing.T) string {
-	t.Helper()
-	dir, err := prefix.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }

@@ -52,10 +52,9 @@ type build struct {
 
 // descriptions are by the names of the programs' directories.
 var descriptions = map[string]string{
-	"csi-proxy":        "Storage operations of this node, for CSI drivers",
-	"csi-proxyctl":     "Command line of CSI Proxy",
-	"csi-proxy-sim":    "An emulated Windows storage node",
-	"csi-proxy-verify": "Asks a Windows machine what only Windows can tell",
+	"csi-proxy":     "Storage operations of this node, for CSI drivers",
+	"csi-proxyctl":  "Command line of CSI Proxy",
+	"csi-proxy-sim": "An emulated Windows storage node",
 }
 
 // write writes the resource of the program in a directory, for all architectures. It does not touch
