@@ -1,0 +1,146 @@
+package win
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
+)
+
+//go:generate go run ../../hack/interceptgen . zintercept.go
+
+// Interceptor is called instead of a method of a machine or of an open directory. next makes the call, and returns
+// its error. An interceptor that does not call it answers itself: it sets the result, or fails. What it returns is
+// what the caller gets. Only next opens directories. Interceptors are called concurrently.
+type Interceptor func(ctx context.Context, c *Call, next func(context.Context) error) error
+
+// Call is a call of one method.
+type Call struct {
+	// Method is its name. Methods of a directory can have the name of one of the machine.
+	Method string
+	// Result points to the result, which next sets. It is nil for methods that return only an error or a directory;
+	// for ListDirectory it points to the number of entries, an int.
+	Result any
+
+	args  func() []Arg
+	in    *opened
+	entry string
+}
+
+// Arg is an argument by the name of its parameter.
+type Arg struct {
+	Name  string
+	Value any
+}
+
+// Args returns the arguments, without the context. They are collected on demand: most calls are only counted.
+func (c *Call) Args() []Arg {
+	if c.args == nil {
+		return nil
+	}
+	return c.args()
+}
+
+// Entry is the path of what a method of a directory is about: that by which the directory was opened, and the name.
+// It is empty for methods of a machine.
+func (c *Call) Entry() string {
+	if c.in == nil {
+		return ""
+	}
+	return (&opened{above: c.in, name: c.entry}).String()
+}
+
+// Intercept returns a machine whose calls go through f, also those of the directories that it opens. Now and Sleep
+// do not, nor does Close of a directory, which can neither wait nor fail. Without f it is m itself.
+func Intercept(m Machine, f Interceptor) Machine {
+	if f == nil {
+		return m
+	}
+	return &machine{m, f, m}
+}
+
+// machine is an intercepted one. Most of its methods are in zintercept.go. It embeds only the clock, so that a
+// method that is missing there does not compile.
+type machine struct {
+	Clock
+	f     Interceptor
+	below Machine
+}
+
+func (m *machine) OpenDirectory(ctx context.Context, path Path) (Directory, error) {
+	d := &directory{tree: tree{f: m.f, opened: &opened{path: path}}}
+	c := Call{Method: "OpenDirectory", args: func() []Arg { return []Arg{{"path", path}} }}
+	return d.open(ctx, &c, func(ctx context.Context) (Directory, error) { return m.below.OpenDirectory(ctx, path) })
+}
+
+// opened is the way by which a directory was opened: by a path, or by a name in another directory. The whole path
+// is made on demand: the paths of a deep tree take more memory than the tree.
+type opened struct {
+	above *opened
+	name  string
+	path  Path // without above
+}
+
+func (o *opened) String() string {
+	var names []string
+	for ; o.above != nil; o = o.above {
+		if o.name != "" { // a directory lists itself by an empty name
+			names = append(names, o.name)
+		}
+	}
+	if len(names) == 0 {
+		return o.path.String()
+	}
+	slices.Reverse(names)
+	return winpath.Join(o.path.String(), strings.Join(names, winpath.Separator))
+}
+
+// tree is an intercepted Tree.
+type tree struct {
+	f      Interceptor
+	opened *opened
+	below  Tree
+}
+
+func (m *tree) ListDirectory(ctx context.Context, name string, each func(dir Tree, entries []DirEntry) error) error {
+	count := 0
+	c := Call{Method: "ListDirectory", Result: &count, in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}
+	listed := &opened{above: m.opened, name: name}
+	return m.f(ctx, &c, func(ctx context.Context) error {
+		return m.below.ListDirectory(ctx, name, func(dir Tree, entries []DirEntry) error {
+			count += len(entries)
+			return each(&tree{m.f, listed, dir}, entries)
+		})
+	})
+}
+
+// directory is an intercepted Directory.
+type directory struct {
+	tree
+	below Directory
+}
+
+func (m *directory) Open(ctx context.Context, name string) (Directory, error) {
+	d := &directory{tree: tree{f: m.f, opened: &opened{above: m.opened, name: name}}}
+	c := Call{Method: "Open", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}
+	return d.open(ctx, &c, func(ctx context.Context) (Directory, error) { return m.below.Open(ctx, name) })
+}
+
+// open makes a call that opens what becomes the directory.
+func (m *directory) open(ctx context.Context, c *Call, call func(context.Context) (Directory, error)) (Directory, error) {
+	err := m.f(ctx, c, func(ctx context.Context) (err error) {
+		m.below, err = call(ctx)
+		m.tree.below = m.below
+		return err
+	})
+	if err == nil {
+		return m, nil
+	}
+	if m.below != nil { // f has failed after the call
+		m.below.Close()
+	}
+	return nil, err
+}
+
+func (m *directory) Close() { m.below.Close() }
