@@ -9,16 +9,13 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "replay" {
-		os.Exit(runReplay(os.Args[2:], os.Stdout, os.Stderr))
-	}
 	os.Exit(program(options{realTime: true}).Main(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 func program(options options) daemon.Program {
 	return daemon.Program{
 		Name:     "csi-proxy-sim",
-		Summary:  "csi-proxy-sim serves the CSI Proxy API of an emulated Windows node. 'csi-proxy-sim replay' compares it with recorded calls.",
+		Summary:  "csi-proxy-sim serves the CSI Proxy API of an emulated Windows node.",
 		Register: options.register,
 		Serve:    options.serve,
 	}
