@@ -70,7 +70,7 @@ RACE = $(eval RACE := $(shell $(GO) test -race -c -o /dev/null errors 2>/dev/nul
 
 # Tests that try thousands of cases one after the other, which takes minutes with the race detector. They run
 # without it; 'make test SWEEPS=' runs them with it, as the workflow does.
-SWEEPS         := TestCrash|TestSwaps_EachCall|TestHeal_Arrives|TestHostilePaths|TestWaysOut|TestFaults_BlankDisk|TestFaults_UsedDisk|TestFaults_SuspectDisk|TestHeal_Sweep|TestHeal_Story|TestWords|TestCompare_PlantedFiles|TestCompare_PlantedMethods
+SWEEPS         := TestCrash|TestSwaps_EachCall|TestHeal_Arrives|TestHostilePaths|TestWaysOut|TestFaults_BlankDisk|TestFaults_UsedDisk|TestFaults_SuspectDisk|TestHeal_Sweep|TestHeal_Story|TestWords
 SWEEP_PACKAGES  = $(sort $(dir $(shell $(GREP_TESTS) -lE '^func ($(SWEEPS))\b' .)))
 
 ORDER := $(if $(filter-out off,$(SHUFFLE)),-shuffle=$(SHUFFLE))

@@ -102,7 +102,7 @@ func Clean(files []File, hide *Names) {
 }
 
 // WholeLines returns the lines of a text that are JSON. Those that a program has not written to their end can have a
-// part of a name or secret, which nobody finds.
+// part of a name or secret, which no pattern finds.
 func WholeLines(text []byte) (whole []byte) {
 	for line := range bytes.Lines(text) {
 		if json.Valid(line) {

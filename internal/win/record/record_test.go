@@ -164,8 +164,8 @@ func TestRecorder_EveryMethod(t *testing.T) {
 		`"method":"CreateDirectoryLink","entry":"C:\\base\\rest\\a\\b","args":{"target":"a\\b"}`,
 		`"method":"ListDirectory","entry":"C:\\base\\rest\\a\\b","result":0`,
 		`"b":"14 bytes"`, // ReadDevice
-		`"method":"FirmwareTable","result":"14 bytes"`,   // has serial numbers that nobody could hide
-		`"method":"BIOSSerialNumber","result":"a\\b"`,    //
+		`"method":"FirmwareTable","result":"14 bytes"`,   // has serial numbers that no pattern finds
+		`"method":"BIOSSerialNumber","result":"a\\b"`,    // a text
 		`"request":{"Remote":"a\\b","User":"a\\b","Pass`, // request of CreateSMBMapping
 	} {
 		if !strings.Contains(text, want) {
