@@ -3,6 +3,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/format"
@@ -112,9 +113,9 @@ func write(b *bytes.Buffer, name, receiver, entry string, signature *ast.FuncTyp
 	}
 	switch {
 	case len(arguments) == 0 || arguments[0] != "ctx":
-		return fmt.Errorf("its first parameter is not ctx; write it by hand, and add it to byHand")
+		return errors.New("its first parameter is not ctx; write it by hand, and add it to byHand")
 	case entry != "" && (len(arguments) == 1 || arguments[1] != "name"):
-		return fmt.Errorf("the parameter after ctx is not the name of an entry; write it by hand, and add it to byHand")
+		return errors.New("the parameter after ctx is not the name of an entry; write it by hand, and add it to byHand")
 	}
 	args := ""
 	if len(shown) > 0 {

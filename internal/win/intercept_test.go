@@ -203,7 +203,7 @@ func TestIntercept_Refused(t *testing.T) {
 	refuses = true
 	for _, p := range all {
 		callAll(t.Context(), p, func(method string, _, results []reflect.Value) {
-			if err, _ := results[len(results)-1].Interface().(error); !errors.Is(err, refused) || len(results) == 2 && !results[0].IsZero() {
+			if err, _ := reflect.TypeAssert[error](results[len(results)-1]); !errors.Is(err, refused) || len(results) == 2 && !results[0].IsZero() {
 				t.Errorf("%s returns %v", method, results)
 			}
 		})

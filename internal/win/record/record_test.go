@@ -58,8 +58,8 @@ func fill(v reflect.Value) {
 			v.Set(reflect.ValueOf(win.NewSecret(planted)))
 		case reflect.TypeFor[time.Time]():
 		default:
-			for i := range v.NumField() {
-				fill(v.Field(i))
+			for _, field := range v.Fields() {
+				fill(field)
 			}
 		}
 	case reflect.Slice:
@@ -262,7 +262,7 @@ func TestRecorder_Full(t *testing.T) {
 	if len(text) > most || len(text) < most-1000 || lines[len(lines)-1].End == "" {
 		t.Errorf("%d bytes, and the last line is %+v", len(text), lines[len(lines)-1])
 	}
-	if strings.Count(log.String(), "is full") != 1 || !strings.Contains(log.String(), path) {
+	if strings.Count(log.String(), "is full") != 1 || !strings.Contains(log.String(), fmt.Sprintf("%q", path)) {
 		t.Errorf("the log has %q", log)
 	}
 	const want = "it is full: it has %d bytes, and may have %d; delete it, move it away, or raise the limit"
@@ -316,17 +316,11 @@ func TestOpen_Again(t *testing.T) {
 // TestOpen_Refused: a file that is no recording stays as it is.
 func TestOpen_Refused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
-	for _, other := range []string{"precious", "{", `{"recording":"of music"}` + "\n", marker[:10] + "x", strings.Repeat("\x00", 100)} {
+	for _, other := range []string{"precious", `{"recording":"of music"}` + "\n", marker[:10] + "x", strings.Repeat("\x00", 100)} {
 		if err := os.WriteFile(path, []byte(other), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Open(t.Context(), Config{Path: path})
-		if strings.HasPrefix(marker, other) {
-			if err != nil {
-				t.Errorf("%q: %v", other, err)
-			}
-			continue
-		}
 		const want = ": it has other content, which is kept; choose another file, or move this one away"
 		if err == nil || !strings.Contains(err.Error(), path+want) {
 			t.Errorf("%q: got %v, want %s", other, err, want)

@@ -100,7 +100,7 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 		if err != nil {
 			return daemon.UsageError{Err: err}
 		}
-		defer recorder.Close() //nolint:errcheck // every line has been written
+		defer recorder.Close() // every line has been written
 		machine = win.Intercept(node, recorder.Intercept)
 	}
 	if cfg.Control != "" {
