@@ -60,7 +60,7 @@ GO_DRIVERS   := GOWORK=off $(GO) -C test/drivers
 # What 'make generate' runs besides our own protogen, and what it writes.
 GENERATORS := google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc \
 	golang.org/x/sys/windows/mkwinsyscall
-GENERATED  := '*.pb.go' 'client/groups/*/client.go' '*zsyscall_windows.go' '*zmachine.go' 'docs/cli/*.md' deploy/manifests deploy/charts/csi-proxy/README.md test/manifests/testdata
+GENERATED  := '*.pb.go' 'client/groups/*/client.go' '*zsyscall_windows.go' '*zintercept.go' 'docs/cli/*.md' deploy/manifests deploy/charts/csi-proxy/README.md test/manifests/testdata
 
 GREP_TESTS := grep -r --include='*_test.go' --exclude-dir=tools
 

@@ -62,7 +62,8 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		RefuseOtherUser: flags.RefuseOtherUser,
 		Control:         o.control,
 		Heal:            flags.Heal,
-		Record:          flags.Record,
+		RecordCalls:     flags.RecordCalls,
+		RecordMaxBytes:  flags.RecordMaxBytes,
 		Ready:           func() { o.printReady(); notify.Ready() },
 	}
 	if flags.MetricsAddress == "" {

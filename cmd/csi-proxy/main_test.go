@@ -13,7 +13,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
+	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
 func TestMain_Help(t *testing.T) {
@@ -99,6 +100,25 @@ func TestMain_Format(t *testing.T) {
 	}
 }
 
+// TestStartRecording: hosts that are made while calls are recorded use a machine whose calls are in the file. Before
+// and after, it is the machine itself.
+func TestStartRecording(t *testing.T) {
+	itself := local.Machine()
+	path := filepath.Join(t.TempDir(), "calls.jsonl")
+	stop := startRecording(t.Context(), path, 1<<20)
+	const id = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
+	_, _ = volumeapi.New().IsVolumeFormatted(id) // whatever this system answers
+	stop()
+	_, _ = volumeapi.New().IsVolumeFormatted(id)
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(text), `"method":"FileSystem"`) != 1 {
+		t.Errorf("%v, the file has\n%s", err, text)
+	}
+	if local.Machine() != itself {
+		t.Error("the machine is still recorded")
+	}
+}
+
 // TestStartRecording_Failed: a recording that cannot begin does not end the daemon. Its log names the file and what
 // to do.
 func TestStartRecording_Failed(t *testing.T) {
@@ -106,22 +126,23 @@ func TestStartRecording_Failed(t *testing.T) {
 	if err := os.WriteFile(taken, []byte("not a directory"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct {
-		cfg  record.Config
-		want string
-	}{
-		{record.Config{}, ""},
-		{record.Config{Path: filepath.Join(taken, "calls.jsonl")}, "create the directory of the recording"},
-		{record.Config{Path: t.TempDir()}, "is not a file"},
-		{record.Config{Path: filepath.Join(t.TempDir(), "calls.jsonl"), MaxBytes: 1}, "raise the limit"},
+	itself := local.Machine()
+	for path, want := range map[string]string{
+		"":                                  "",
+		filepath.Join(taken, "calls.jsonl"): "create the directory of the recording",
+		t.TempDir():                         "create the recording",
+		taken:                               "it has other content",
 	} {
 		var log strings.Builder
 		ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
-		startRecording(ctx, test.cfg)()
+		startRecording(ctx, path, 1<<20)()
 		got := log.String()
-		if test.want == "" && got != "" || !strings.Contains(got, test.want) || test.want != "" && (!strings.Contains(got, "or remove -record-calls") || !strings.Contains(got, fmt.Sprintf("%q", test.cfg.Path))) {
-			t.Errorf("%+v: the log has %s, want %s", test.cfg, got, test.want)
+		if want == "" && got != "" || !strings.Contains(got, want) || want != "" && (!strings.Contains(got, "or remove -record-calls") || !strings.Contains(got, fmt.Sprintf("%q", path))) {
+			t.Errorf("%s: the log has %s, want %s", path, got, want)
 		}
+	}
+	if local.Machine() != itself {
+		t.Error("the machine is recorded")
 	}
 }
 

@@ -13,8 +13,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/record"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
@@ -50,16 +51,20 @@ func facts() []any {
 
 // startRecording records the calls of the hosts that are made from now on, if there is a path. Pods need the
 // node's storage, and no pod needs a recording: a failure is logged, and the daemon serves without one.
-func startRecording(ctx context.Context, cfg record.Config) (stop func()) {
-	if cfg.Path == "" {
+func startRecording(ctx context.Context, path string, maxBytes int64) (stop func()) {
+	if path == "" {
 		return func() {}
 	}
-	end, err := record.Start(ctx, cfg)
+	recorder, err := record.Open(ctx, record.Config{Path: path, MaxBytes: maxBytes, Windows: local.Build()})
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "No calls are recorded. Remove the cause or choose another file, and restart; or remove -record-calls", "file", cfg.Path)
+		klog.FromContext(ctx).Error(err, "No calls are recorded. Remove the cause or choose another file, and restart; or remove -record-calls", "file", path)
 		return func() {}
 	}
-	return func() { _ = end() } // every line has been written
+	local.Use(win.Intercept(local.Machine(), recorder.Intercept))
+	return func() {
+		local.Use(nil)
+		_ = recorder.Close() // every line has been written
+	}
 }
 
 func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service.Notify) error {
@@ -69,7 +74,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	if o.mitigations {
 		daemon.Mitigate(ctx)
 	}
-	defer startRecording(ctx, flags.Record)() // before any host is made
+	defer startRecording(ctx, flags.RecordCalls, flags.RecordMaxBytes)() // before any host is made
 	hosts := daemon.LocalHosts()
 	if flags.FormatOver {
 		hosts.Volume = volumeapi.New(volumeapi.FormatOverExisting())

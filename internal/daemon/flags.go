@@ -11,12 +11,12 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/record"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-// mostRecorded is the upper limit of -record-calls-max-size in MiB. A recording is read into memory.
+// mostRecorded is the upper limit of -record-calls-max-size in MiB. Who writes more means bytes.
 const mostRecorded = 4096
 
 // Flags are the serving flags that csi-proxy and csi-proxy-sim share.
@@ -35,7 +35,8 @@ type Flags struct {
 	RefuseOtherUser bool
 	Heal            HealMode
 	Version         bool
-	Record          record.Config // without a path, nothing is recorded
+	RecordCalls     string // a file; empty means that nothing is recorded
+	RecordMaxBytes  int64
 
 	recordSize uint
 }
@@ -126,12 +127,10 @@ func (f *Flags) registerFormat(fs *flag.FlagSet) {
 
 // registerRecord adds the flags of recorded calls.
 func (f *Flags) registerRecord(fs *flag.FlagSet) {
-	fs.StringVar(&f.Record.Path, "record-calls", "",
-		"write every call to Windows and its answer into this `file`, for developers; a full file and that of an earlier run get the suffix .1, older ones .2 and so on (default off)")
+	fs.StringVar(&f.RecordCalls, "record-calls", "",
+		"write every call to Windows and its answer into this `file`, for developers, without secrets but with names; that of an earlier run is continued (default off)")
 	fs.UintVar(&f.recordSize, "record-calls-max-size", record.DefaultMaxBytes>>20,
-		"size in `MiB` of the recorded calls, all files together")
-	fs.BoolVar(&f.Record.Hash, "record-calls-hash-names", false,
-		"record hashes instead of names and serial numbers, and no data")
+		"size in `MiB` at which no more calls are recorded")
 }
 
 // AllowedDirs returns the directories that requests can use.
@@ -153,14 +152,11 @@ func (f *Flags) Check() error {
 	if f.recordSize < 1 || f.recordSize > mostRecorded {
 		return fmt.Errorf("-record-calls-max-size: %d is not a size from 1 to %d MiB", f.recordSize, mostRecorded)
 	}
-	f.Record.MaxBytes = int64(f.recordSize) << 20
-	if !canNameFile(f.Record.Path) {
-		return fmt.Errorf("-record-calls: %q cannot be the path of a file", f.Record.Path)
+	f.RecordMaxBytes = int64(f.recordSize) << 20
+	if !canNameFile(f.RecordCalls) {
+		return fmt.Errorf("-record-calls: %q cannot be the path of a file", f.RecordCalls)
 	}
-	if f.Record.Path == "" && f.Record.Hash {
-		return errors.New("-record-calls-hash-names: no calls are recorded; also set -record-calls")
-	}
-	if f.Record.Path == "" && f.Record.MaxBytes != record.DefaultMaxBytes {
+	if f.RecordCalls == "" && f.RecordMaxBytes != record.DefaultMaxBytes {
 		return errors.New("-record-calls-max-size: no calls are recorded; also set -record-calls")
 	}
 	return nil

@@ -40,13 +40,13 @@ func TestFlags_Record(t *testing.T) {
 		want string
 	}{
 		{nil, "<nil>"},
-		{[]string{"-record-calls=calls.jsonl", "-record-calls-hash-names", "-record-calls-max-size=1"}, "<nil>"},
+		{[]string{"-record-calls=calls.jsonl", "-record-calls-max-size=1"}, "<nil>"},
 		{[]string{`-record-calls=\\?\C:\csi-proxy\calls.jsonl`}, "<nil>"},
 		{[]string{`-record-calls=C:\csi-proxy\`}, `-record-calls: "C:\\csi-proxy\\" cannot be the path of a file`},
 		{[]string{`-record-calls=C:\calls*.jsonl`}, `-record-calls: "C:\\calls*.jsonl" cannot be the path of a file`},
-		{[]string{"-record-calls-hash-names"}, "-record-calls-hash-names: no calls are recorded; also set -record-calls"},
+		{[]string{"-record-calls=calls.jsonl", "-record-calls-max-size=0"}, "-record-calls-max-size: 0 is not a size from 1 to 4096 MiB"},
 		{[]string{"-record-calls-max-size=1"}, "-record-calls-max-size: no calls are recorded; also set -record-calls"},
-		{[]string{"-record-calls-hash-names=false", "-record-calls-max-size=64"}, "<nil>"},
+		{[]string{"-record-calls-max-size=64"}, "<nil>"},
 	} {
 		var flags daemon.Flags
 		set := flag.NewFlagSet("record", flag.ContinueOnError)

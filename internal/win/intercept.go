@@ -11,8 +11,8 @@ import (
 //go:generate go run ../../hack/interceptgen . zintercept.go
 
 // Interceptor is called instead of a method of a machine or of an open directory. next makes the call, and returns
-// its error; an interceptor that does not call it answers itself, by its error or by setting the result. What it
-// returns is what the caller gets. It is called concurrently.
+// its error. An interceptor that does not call it answers itself: it sets the result, or fails. What it returns is
+// what the caller gets. Only next opens directories. Interceptors are called concurrently.
 type Interceptor func(ctx context.Context, c *Call, next func(context.Context) error) error
 
 // Call is a call of one method.
@@ -57,7 +57,7 @@ func Intercept(m Machine, f Interceptor) Machine {
 	if f == nil {
 		return m
 	}
-	return machine{m, f, m}
+	return &machine{m, f, m}
 }
 
 // machine is an intercepted one. Most of its methods are in zintercept.go. It embeds only the clock, so that a
@@ -68,8 +68,8 @@ type machine struct {
 	below Machine
 }
 
-func (m machine) OpenDirectory(ctx context.Context, path Path) (Directory, error) {
-	d := directory{tree: tree{f: m.f, opened: &opened{path: path}}}
+func (m *machine) OpenDirectory(ctx context.Context, path Path) (Directory, error) {
+	d := &directory{tree: tree{f: m.f, opened: &opened{path: path}}}
 	c := Call{Method: "OpenDirectory", args: func() []Arg { return []Arg{{"path", path}} }}
 	return d.open(ctx, &c, func(ctx context.Context) (Directory, error) { return m.below.OpenDirectory(ctx, path) })
 }
@@ -103,14 +103,14 @@ type tree struct {
 	below  Tree
 }
 
-func (m tree) ListDirectory(ctx context.Context, name string, each func(dir Tree, entries []DirEntry) error) error {
+func (m *tree) ListDirectory(ctx context.Context, name string, each func(dir Tree, entries []DirEntry) error) error {
 	count := 0
 	c := Call{Method: "ListDirectory", Result: &count, in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}
 	listed := &opened{above: m.opened, name: name}
 	return m.f(ctx, &c, func(ctx context.Context) error {
 		return m.below.ListDirectory(ctx, name, func(dir Tree, entries []DirEntry) error {
 			count += len(entries)
-			return each(tree{m.f, listed, dir}, entries)
+			return each(&tree{m.f, listed, dir}, entries)
 		})
 	})
 }
@@ -121,23 +121,26 @@ type directory struct {
 	below Directory
 }
 
-func (m directory) Open(ctx context.Context, name string) (Directory, error) {
-	d := directory{tree: tree{f: m.f, opened: &opened{above: m.opened, name: name}}}
+func (m *directory) Open(ctx context.Context, name string) (Directory, error) {
+	d := &directory{tree: tree{f: m.f, opened: &opened{above: m.opened, name: name}}}
 	c := Call{Method: "Open", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}
 	return d.open(ctx, &c, func(ctx context.Context) (Directory, error) { return m.below.Open(ctx, name) })
 }
 
 // open makes a call that opens what becomes the directory.
-func (m directory) open(ctx context.Context, c *Call, call func(context.Context) (Directory, error)) (Directory, error) {
+func (m *directory) open(ctx context.Context, c *Call, call func(context.Context) (Directory, error)) (Directory, error) {
 	err := m.f(ctx, c, func(ctx context.Context) (err error) {
 		m.below, err = call(ctx)
 		m.tree.below = m.below
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		return m, nil
 	}
-	return m, nil
+	if m.below != nil { // f has failed after the call
+		m.below.Close()
+	}
+	return nil, err
 }
 
-func (m directory) Close() { m.below.Close() }
+func (m *directory) Close() { m.below.Close() }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func (m machine) FileInfo(ctx context.Context, path Path) (result FileInfo, err error) {
+func (m *machine) FileInfo(ctx context.Context, path Path) (result FileInfo, err error) {
 	err = m.f(ctx, &Call{Method: "FileInfo", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.FileInfo(ctx, path)
 		return err
@@ -15,7 +15,7 @@ func (m machine) FileInfo(ctx context.Context, path Path) (result FileInfo, err 
 	return result, err
 }
 
-func (m machine) TargetInfo(ctx context.Context, path Path) (result FileInfo, err error) {
+func (m *machine) TargetInfo(ctx context.Context, path Path) (result FileInfo, err error) {
 	err = m.f(ctx, &Call{Method: "TargetInfo", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.TargetInfo(ctx, path)
 		return err
@@ -23,7 +23,7 @@ func (m machine) TargetInfo(ctx context.Context, path Path) (result FileInfo, er
 	return result, err
 }
 
-func (m machine) ReparsePoint(ctx context.Context, path Path) (result ReparsePoint, err error) {
+func (m *machine) ReparsePoint(ctx context.Context, path Path) (result ReparsePoint, err error) {
 	err = m.f(ctx, &Call{Method: "ReparsePoint", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.ReparsePoint(ctx, path)
 		return err
@@ -31,7 +31,7 @@ func (m machine) ReparsePoint(ctx context.Context, path Path) (result ReparsePoi
 	return result, err
 }
 
-func (m machine) Location(ctx context.Context, path Path) (result string, err error) {
+func (m *machine) Location(ctx context.Context, path Path) (result string, err error) {
 	err = m.f(ctx, &Call{Method: "Location", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.Location(ctx, path)
 		return err
@@ -39,7 +39,7 @@ func (m machine) Location(ctx context.Context, path Path) (result string, err er
 	return result, err
 }
 
-func (m machine) PathSpace(ctx context.Context, path Path) (result Space, err error) {
+func (m *machine) PathSpace(ctx context.Context, path Path) (result Space, err error) {
 	err = m.f(ctx, &Call{Method: "PathSpace", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.PathSpace(ctx, path)
 		return err
@@ -47,11 +47,11 @@ func (m machine) PathSpace(ctx context.Context, path Path) (result Space, err er
 	return result, err
 }
 
-func (m machine) CreateDirectory(ctx context.Context, path Path) error {
+func (m *machine) CreateDirectory(ctx context.Context, path Path) error {
 	return m.f(ctx, &Call{Method: "CreateDirectory", args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) error { return m.below.CreateDirectory(ctx, path) })
 }
 
-func (m machine) DiskDevices(ctx context.Context) (result []Device, err error) {
+func (m *machine) DiskDevices(ctx context.Context) (result []Device, err error) {
 	err = m.f(ctx, &Call{Method: "DiskDevices", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.DiskDevices(ctx)
 		return err
@@ -59,7 +59,7 @@ func (m machine) DiskDevices(ctx context.Context) (result []Device, err error) {
 	return result, err
 }
 
-func (m machine) DeviceNumber(ctx context.Context, d Device) (result DeviceNumber, err error) {
+func (m *machine) DeviceNumber(ctx context.Context, d Device) (result DeviceNumber, err error) {
 	err = m.f(ctx, &Call{Method: "DeviceNumber", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.DeviceNumber(ctx, d)
 		return err
@@ -67,7 +67,7 @@ func (m machine) DeviceNumber(ctx context.Context, d Device) (result DeviceNumbe
 	return result, err
 }
 
-func (m machine) DeviceDescriptor(ctx context.Context, d Device) (result DeviceDescriptor, err error) {
+func (m *machine) DeviceDescriptor(ctx context.Context, d Device) (result DeviceDescriptor, err error) {
 	err = m.f(ctx, &Call{Method: "DeviceDescriptor", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.DeviceDescriptor(ctx, d)
 		return err
@@ -75,7 +75,7 @@ func (m machine) DeviceDescriptor(ctx context.Context, d Device) (result DeviceD
 	return result, err
 }
 
-func (m machine) DeviceIdentifiers(ctx context.Context, d Device) (result []DeviceIdentifier, err error) {
+func (m *machine) DeviceIdentifiers(ctx context.Context, d Device) (result []DeviceIdentifier, err error) {
 	err = m.f(ctx, &Call{Method: "DeviceIdentifiers", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.DeviceIdentifiers(ctx, d)
 		return err
@@ -83,7 +83,7 @@ func (m machine) DeviceIdentifiers(ctx context.Context, d Device) (result []Devi
 	return result, err
 }
 
-func (m machine) DeviceLocation(ctx context.Context, d Device) (result string, err error) {
+func (m *machine) DeviceLocation(ctx context.Context, d Device) (result string, err error) {
 	err = m.f(ctx, &Call{Method: "DeviceLocation", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.DeviceLocation(ctx, d)
 		return err
@@ -91,7 +91,7 @@ func (m machine) DeviceLocation(ctx context.Context, d Device) (result string, e
 	return result, err
 }
 
-func (m machine) SCSIAddress(ctx context.Context, d Device) (result SCSIAddress, err error) {
+func (m *machine) SCSIAddress(ctx context.Context, d Device) (result SCSIAddress, err error) {
 	err = m.f(ctx, &Call{Method: "SCSIAddress", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.SCSIAddress(ctx, d)
 		return err
@@ -99,7 +99,7 @@ func (m machine) SCSIAddress(ctx context.Context, d Device) (result SCSIAddress,
 	return result, err
 }
 
-func (m machine) DiskGeometry(ctx context.Context, d Device) (result DiskGeometry, err error) {
+func (m *machine) DiskGeometry(ctx context.Context, d Device) (result DiskGeometry, err error) {
 	err = m.f(ctx, &Call{Method: "DiskGeometry", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.DiskGeometry(ctx, d)
 		return err
@@ -107,7 +107,7 @@ func (m machine) DiskGeometry(ctx context.Context, d Device) (result DiskGeometr
 	return result, err
 }
 
-func (m machine) DiskAttributes(ctx context.Context, d Device) (result DiskAttributes, err error) {
+func (m *machine) DiskAttributes(ctx context.Context, d Device) (result DiskAttributes, err error) {
 	err = m.f(ctx, &Call{Method: "DiskAttributes", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.DiskAttributes(ctx, d)
 		return err
@@ -115,11 +115,11 @@ func (m machine) DiskAttributes(ctx context.Context, d Device) (result DiskAttri
 	return result, err
 }
 
-func (m machine) SetDiskAttributes(ctx context.Context, d Device, attributes DiskAttributes, mask DiskAttributes) error {
+func (m *machine) SetDiskAttributes(ctx context.Context, d Device, attributes DiskAttributes, mask DiskAttributes) error {
 	return m.f(ctx, &Call{Method: "SetDiskAttributes", args: func() []Arg { return []Arg{{"d", d}, {"attributes", attributes}, {"mask", mask}} }}, func(ctx context.Context) error { return m.below.SetDiskAttributes(ctx, d, attributes, mask) })
 }
 
-func (m machine) SANPolicy(ctx context.Context) (result SANPolicy, err error) {
+func (m *machine) SANPolicy(ctx context.Context) (result SANPolicy, err error) {
 	err = m.f(ctx, &Call{Method: "SANPolicy", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.SANPolicy(ctx)
 		return err
@@ -127,7 +127,7 @@ func (m machine) SANPolicy(ctx context.Context) (result SANPolicy, err error) {
 	return result, err
 }
 
-func (m machine) DriveLayout(ctx context.Context, d Device) (result DriveLayout, err error) {
+func (m *machine) DriveLayout(ctx context.Context, d Device) (result DriveLayout, err error) {
 	err = m.f(ctx, &Call{Method: "DriveLayout", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.DriveLayout(ctx, d)
 		return err
@@ -135,35 +135,35 @@ func (m machine) DriveLayout(ctx context.Context, d Device) (result DriveLayout,
 	return result, err
 }
 
-func (m machine) SetDriveLayout(ctx context.Context, d Device, layout DriveLayout) error {
+func (m *machine) SetDriveLayout(ctx context.Context, d Device, layout DriveLayout) error {
 	return m.f(ctx, &Call{Method: "SetDriveLayout", args: func() []Arg { return []Arg{{"d", d}, {"layout", layout}} }}, func(ctx context.Context) error { return m.below.SetDriveLayout(ctx, d, layout) })
 }
 
-func (m machine) CreateDisk(ctx context.Context, d Device, diskID GUID) error {
+func (m *machine) CreateDisk(ctx context.Context, d Device, diskID GUID) error {
 	return m.f(ctx, &Call{Method: "CreateDisk", args: func() []Arg { return []Arg{{"d", d}, {"diskID", diskID}} }}, func(ctx context.Context) error { return m.below.CreateDisk(ctx, d, diskID) })
 }
 
-func (m machine) GrowPartition(ctx context.Context, d Device, partition uint32, bytes int64) error {
+func (m *machine) GrowPartition(ctx context.Context, d Device, partition uint32, bytes int64) error {
 	return m.f(ctx, &Call{Method: "GrowPartition", args: func() []Arg { return []Arg{{"d", d}, {"partition", partition}, {"bytes", bytes}} }}, func(ctx context.Context) error { return m.below.GrowPartition(ctx, d, partition, bytes) })
 }
 
-func (m machine) ResizePartition(ctx context.Context, disk uint32, partition GUID, size int64) error {
+func (m *machine) ResizePartition(ctx context.Context, disk uint32, partition GUID, size int64) error {
 	return m.f(ctx, &Call{Method: "ResizePartition", args: func() []Arg { return []Arg{{"disk", disk}, {"partition", partition}, {"size", size}} }}, func(ctx context.Context) error { return m.below.ResizePartition(ctx, disk, partition, size) })
 }
 
-func (m machine) UpdateDisk(ctx context.Context, d Device) error {
+func (m *machine) UpdateDisk(ctx context.Context, d Device) error {
 	return m.f(ctx, &Call{Method: "UpdateDisk", args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) error { return m.below.UpdateDisk(ctx, d) })
 }
 
-func (m machine) UpdateDriveSize(ctx context.Context, d Device) error {
+func (m *machine) UpdateDriveSize(ctx context.Context, d Device) error {
 	return m.f(ctx, &Call{Method: "UpdateDriveSize", args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) error { return m.below.UpdateDriveSize(ctx, d) })
 }
 
-func (m machine) ReadDevice(ctx context.Context, d Device, offset int64, b []byte) error {
+func (m *machine) ReadDevice(ctx context.Context, d Device, offset int64, b []byte) error {
 	return m.f(ctx, &Call{Method: "ReadDevice", args: func() []Arg { return []Arg{{"d", d}, {"offset", offset}, {"b", b}} }}, func(ctx context.Context) error { return m.below.ReadDevice(ctx, d, offset, b) })
 }
 
-func (m machine) StorageAdapters(ctx context.Context) (result []string, err error) {
+func (m *machine) StorageAdapters(ctx context.Context) (result []string, err error) {
 	err = m.f(ctx, &Call{Method: "StorageAdapters", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.StorageAdapters(ctx)
 		return err
@@ -171,11 +171,11 @@ func (m machine) StorageAdapters(ctx context.Context) (result []string, err erro
 	return result, err
 }
 
-func (m machine) RescanAdapter(ctx context.Context, adapter string) error {
+func (m *machine) RescanAdapter(ctx context.Context, adapter string) error {
 	return m.f(ctx, &Call{Method: "RescanAdapter", args: func() []Arg { return []Arg{{"adapter", adapter}} }}, func(ctx context.Context) error { return m.below.RescanAdapter(ctx, adapter) })
 }
 
-func (m machine) VolumeIDs(ctx context.Context) (result []VolumeID, err error) {
+func (m *machine) VolumeIDs(ctx context.Context) (result []VolumeID, err error) {
 	err = m.f(ctx, &Call{Method: "VolumeIDs", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.VolumeIDs(ctx)
 		return err
@@ -183,7 +183,7 @@ func (m machine) VolumeIDs(ctx context.Context) (result []VolumeID, err error) {
 	return result, err
 }
 
-func (m machine) VolumeExtents(ctx context.Context, id VolumeID) (result []Extent, err error) {
+func (m *machine) VolumeExtents(ctx context.Context, id VolumeID) (result []Extent, err error) {
 	err = m.f(ctx, &Call{Method: "VolumeExtents", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.VolumeExtents(ctx, id)
 		return err
@@ -191,7 +191,7 @@ func (m machine) VolumeExtents(ctx context.Context, id VolumeID) (result []Exten
 	return result, err
 }
 
-func (m machine) FileSystem(ctx context.Context, id VolumeID) (result FileSystemInfo, err error) {
+func (m *machine) FileSystem(ctx context.Context, id VolumeID) (result FileSystemInfo, err error) {
 	err = m.f(ctx, &Call{Method: "FileSystem", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.FileSystem(ctx, id)
 		return err
@@ -199,7 +199,7 @@ func (m machine) FileSystem(ctx context.Context, id VolumeID) (result FileSystem
 	return result, err
 }
 
-func (m machine) VolumeSpace(ctx context.Context, id VolumeID) (result Space, err error) {
+func (m *machine) VolumeSpace(ctx context.Context, id VolumeID) (result Space, err error) {
 	err = m.f(ctx, &Call{Method: "VolumeSpace", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.VolumeSpace(ctx, id)
 		return err
@@ -207,7 +207,7 @@ func (m machine) VolumeSpace(ctx context.Context, id VolumeID) (result Space, er
 	return result, err
 }
 
-func (m machine) NTFSVolumeData(ctx context.Context, id VolumeID) (result NTFSVolumeData, err error) {
+func (m *machine) NTFSVolumeData(ctx context.Context, id VolumeID) (result NTFSVolumeData, err error) {
 	err = m.f(ctx, &Call{Method: "NTFSVolumeData", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.NTFSVolumeData(ctx, id)
 		return err
@@ -215,19 +215,19 @@ func (m machine) NTFSVolumeData(ctx context.Context, id VolumeID) (result NTFSVo
 	return result, err
 }
 
-func (m machine) ExtendVolume(ctx context.Context, id VolumeID, sectors int64) error {
+func (m *machine) ExtendVolume(ctx context.Context, id VolumeID, sectors int64) error {
 	return m.f(ctx, &Call{Method: "ExtendVolume", args: func() []Arg { return []Arg{{"id", id}, {"sectors", sectors}} }}, func(ctx context.Context) error { return m.below.ExtendVolume(ctx, id, sectors) })
 }
 
-func (m machine) OnlineVolume(ctx context.Context, id VolumeID) error {
+func (m *machine) OnlineVolume(ctx context.Context, id VolumeID) error {
 	return m.f(ctx, &Call{Method: "OnlineVolume", args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) error { return m.below.OnlineVolume(ctx, id) })
 }
 
-func (m machine) FlushVolume(ctx context.Context, id VolumeID) error {
+func (m *machine) FlushVolume(ctx context.Context, id VolumeID) error {
 	return m.f(ctx, &Call{Method: "FlushVolume", args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) error { return m.below.FlushVolume(ctx, id) })
 }
 
-func (m machine) VolumeOfDrive(ctx context.Context, root string) (result VolumeID, err error) {
+func (m *machine) VolumeOfDrive(ctx context.Context, root string) (result VolumeID, err error) {
 	err = m.f(ctx, &Call{Method: "VolumeOfDrive", Result: &result, args: func() []Arg { return []Arg{{"root", root}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.VolumeOfDrive(ctx, root)
 		return err
@@ -235,7 +235,7 @@ func (m machine) VolumeOfDrive(ctx context.Context, root string) (result VolumeI
 	return result, err
 }
 
-func (m machine) VolumePaths(ctx context.Context, id VolumeID) (result []string, err error) {
+func (m *machine) VolumePaths(ctx context.Context, id VolumeID) (result []string, err error) {
 	err = m.f(ctx, &Call{Method: "VolumePaths", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.VolumePaths(ctx, id)
 		return err
@@ -243,7 +243,7 @@ func (m machine) VolumePaths(ctx context.Context, id VolumeID) (result []string,
 	return result, err
 }
 
-func (m machine) SystemVolumes(ctx context.Context) (result []VolumeID, err error) {
+func (m *machine) SystemVolumes(ctx context.Context) (result []VolumeID, err error) {
 	err = m.f(ctx, &Call{Method: "SystemVolumes", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.SystemVolumes(ctx)
 		return err
@@ -251,19 +251,19 @@ func (m machine) SystemVolumes(ctx context.Context) (result []VolumeID, err erro
 	return result, err
 }
 
-func (m machine) Format(ctx context.Context, id VolumeID, options FormatOptions) error {
+func (m *machine) Format(ctx context.Context, id VolumeID, options FormatOptions) error {
 	return m.f(ctx, &Call{Method: "Format", args: func() []Arg { return []Arg{{"id", id}, {"options", options}} }}, func(ctx context.Context) error { return m.below.Format(ctx, id, options) })
 }
 
-func (m machine) FormatLegacy(ctx context.Context, id VolumeID, options FormatOptions) error {
+func (m *machine) FormatLegacy(ctx context.Context, id VolumeID, options FormatOptions) error {
 	return m.f(ctx, &Call{Method: "FormatLegacy", args: func() []Arg { return []Arg{{"id", id}, {"options", options}} }}, func(ctx context.Context) error { return m.below.FormatLegacy(ctx, id, options) })
 }
 
-func (m machine) SetVolumeLabel(ctx context.Context, id VolumeID, label string) error {
+func (m *machine) SetVolumeLabel(ctx context.Context, id VolumeID, label string) error {
 	return m.f(ctx, &Call{Method: "SetVolumeLabel", args: func() []Arg { return []Arg{{"id", id}, {"label", label}} }}, func(ctx context.Context) error { return m.below.SetVolumeLabel(ctx, id, label) })
 }
 
-func (m machine) RootEntries(ctx context.Context, id VolumeID) (result []DirEntry, err error) {
+func (m *machine) RootEntries(ctx context.Context, id VolumeID) (result []DirEntry, err error) {
 	err = m.f(ctx, &Call{Method: "RootEntries", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.RootEntries(ctx, id)
 		return err
@@ -271,7 +271,7 @@ func (m machine) RootEntries(ctx context.Context, id VolumeID) (result []DirEntr
 	return result, err
 }
 
-func (m machine) RootSecurity(ctx context.Context, id VolumeID) (result string, err error) {
+func (m *machine) RootSecurity(ctx context.Context, id VolumeID) (result string, err error) {
 	err = m.f(ctx, &Call{Method: "RootSecurity", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.RootSecurity(ctx, id)
 		return err
@@ -279,15 +279,15 @@ func (m machine) RootSecurity(ctx context.Context, id VolumeID) (result string, 
 	return result, err
 }
 
-func (m machine) SetRootSecurity(ctx context.Context, id VolumeID, accessList string) error {
+func (m *machine) SetRootSecurity(ctx context.Context, id VolumeID, accessList string) error {
 	return m.f(ctx, &Call{Method: "SetRootSecurity", args: func() []Arg { return []Arg{{"id", id}, {"accessList", accessList}} }}, func(ctx context.Context) error { return m.below.SetRootSecurity(ctx, id, accessList) })
 }
 
-func (m machine) RefreshStorageCache(ctx context.Context) error {
+func (m *machine) RefreshStorageCache(ctx context.Context) error {
 	return m.f(ctx, &Call{Method: "RefreshStorageCache"}, func(ctx context.Context) error { return m.below.RefreshStorageCache(ctx) })
 }
 
-func (m machine) ReportSendTargetPortals(ctx context.Context) (result []SendTargetPortal, err error) {
+func (m *machine) ReportSendTargetPortals(ctx context.Context) (result []SendTargetPortal, err error) {
 	err = m.f(ctx, &Call{Method: "ReportSendTargetPortals", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.ReportSendTargetPortals(ctx)
 		return err
@@ -295,19 +295,19 @@ func (m machine) ReportSendTargetPortals(ctx context.Context) (result []SendTarg
 	return result, err
 }
 
-func (m machine) AddSendTargetPortal(ctx context.Context, portal TargetPortal) error {
+func (m *machine) AddSendTargetPortal(ctx context.Context, portal TargetPortal) error {
 	return m.f(ctx, &Call{Method: "AddSendTargetPortal", args: func() []Arg { return []Arg{{"portal", portal}} }}, func(ctx context.Context) error { return m.below.AddSendTargetPortal(ctx, portal) })
 }
 
-func (m machine) RefreshSendTargetPortal(ctx context.Context, portal TargetPortal) error {
+func (m *machine) RefreshSendTargetPortal(ctx context.Context, portal TargetPortal) error {
 	return m.f(ctx, &Call{Method: "RefreshSendTargetPortal", args: func() []Arg { return []Arg{{"portal", portal}} }}, func(ctx context.Context) error { return m.below.RefreshSendTargetPortal(ctx, portal) })
 }
 
-func (m machine) RemoveSendTargetPortal(ctx context.Context, portal SendTargetPortal) error {
+func (m *machine) RemoveSendTargetPortal(ctx context.Context, portal SendTargetPortal) error {
 	return m.f(ctx, &Call{Method: "RemoveSendTargetPortal", args: func() []Arg { return []Arg{{"portal", portal}} }}, func(ctx context.Context) error { return m.below.RemoveSendTargetPortal(ctx, portal) })
 }
 
-func (m machine) ReportTargets(ctx context.Context) (result []string, err error) {
+func (m *machine) ReportTargets(ctx context.Context) (result []string, err error) {
 	err = m.f(ctx, &Call{Method: "ReportTargets", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.ReportTargets(ctx)
 		return err
@@ -315,7 +315,7 @@ func (m machine) ReportTargets(ctx context.Context) (result []string, err error)
 	return result, err
 }
 
-func (m machine) ReportTargetPortals(ctx context.Context, target string) (result []TargetPortal, err error) {
+func (m *machine) ReportTargetPortals(ctx context.Context, target string) (result []TargetPortal, err error) {
 	err = m.f(ctx, &Call{Method: "ReportTargetPortals", Result: &result, args: func() []Arg { return []Arg{{"target", target}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.ReportTargetPortals(ctx, target)
 		return err
@@ -323,7 +323,7 @@ func (m machine) ReportTargetPortals(ctx context.Context, target string) (result
 	return result, err
 }
 
-func (m machine) Login(ctx context.Context, login Login) (result SessionID, err error) {
+func (m *machine) Login(ctx context.Context, login Login) (result SessionID, err error) {
 	err = m.f(ctx, &Call{Method: "Login", Result: &result, args: func() []Arg { return []Arg{{"login", login}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.Login(ctx, login)
 		return err
@@ -331,7 +331,7 @@ func (m machine) Login(ctx context.Context, login Login) (result SessionID, err 
 	return result, err
 }
 
-func (m machine) Sessions(ctx context.Context) (result []Session, err error) {
+func (m *machine) Sessions(ctx context.Context) (result []Session, err error) {
 	err = m.f(ctx, &Call{Method: "Sessions", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.Sessions(ctx)
 		return err
@@ -339,7 +339,7 @@ func (m machine) Sessions(ctx context.Context) (result []Session, err error) {
 	return result, err
 }
 
-func (m machine) DevicesForSession(ctx context.Context, id SessionID) (result []SessionDevice, err error) {
+func (m *machine) DevicesForSession(ctx context.Context, id SessionID) (result []SessionDevice, err error) {
 	err = m.f(ctx, &Call{Method: "DevicesForSession", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.DevicesForSession(ctx, id)
 		return err
@@ -347,11 +347,11 @@ func (m machine) DevicesForSession(ctx context.Context, id SessionID) (result []
 	return result, err
 }
 
-func (m machine) Logout(ctx context.Context, id SessionID) error {
+func (m *machine) Logout(ctx context.Context, id SessionID) error {
 	return m.f(ctx, &Call{Method: "Logout", args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) error { return m.below.Logout(ctx, id) })
 }
 
-func (m machine) PersistentLogins(ctx context.Context) (result []PersistentLogin, err error) {
+func (m *machine) PersistentLogins(ctx context.Context) (result []PersistentLogin, err error) {
 	err = m.f(ctx, &Call{Method: "PersistentLogins", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.PersistentLogins(ctx)
 		return err
@@ -359,15 +359,15 @@ func (m machine) PersistentLogins(ctx context.Context) (result []PersistentLogin
 	return result, err
 }
 
-func (m machine) RemovePersistentTarget(ctx context.Context, login PersistentLogin) error {
+func (m *machine) RemovePersistentTarget(ctx context.Context, login PersistentLogin) error {
 	return m.f(ctx, &Call{Method: "RemovePersistentTarget", args: func() []Arg { return []Arg{{"login", login}} }}, func(ctx context.Context) error { return m.below.RemovePersistentTarget(ctx, login) })
 }
 
-func (m machine) SetInitiatorCHAPSharedSecret(ctx context.Context, secret Secret) error {
+func (m *machine) SetInitiatorCHAPSharedSecret(ctx context.Context, secret Secret) error {
 	return m.f(ctx, &Call{Method: "SetInitiatorCHAPSharedSecret", args: func() []Arg { return []Arg{{"secret", secret}} }}, func(ctx context.Context) error { return m.below.SetInitiatorCHAPSharedSecret(ctx, secret) })
 }
 
-func (m machine) FirmwareTable(ctx context.Context) (result []byte, err error) {
+func (m *machine) FirmwareTable(ctx context.Context) (result []byte, err error) {
 	err = m.f(ctx, &Call{Method: "FirmwareTable", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.FirmwareTable(ctx)
 		return err
@@ -375,7 +375,7 @@ func (m machine) FirmwareTable(ctx context.Context) (result []byte, err error) {
 	return result, err
 }
 
-func (m machine) BIOSSerialNumber(ctx context.Context) (result string, err error) {
+func (m *machine) BIOSSerialNumber(ctx context.Context) (result string, err error) {
 	err = m.f(ctx, &Call{Method: "BIOSSerialNumber", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.BIOSSerialNumber(ctx)
 		return err
@@ -383,7 +383,7 @@ func (m machine) BIOSSerialNumber(ctx context.Context) (result string, err error
 	return result, err
 }
 
-func (m machine) Uptime(ctx context.Context) (result time.Duration, err error) {
+func (m *machine) Uptime(ctx context.Context) (result time.Duration, err error) {
 	err = m.f(ctx, &Call{Method: "Uptime", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.Uptime(ctx)
 		return err
@@ -391,7 +391,7 @@ func (m machine) Uptime(ctx context.Context) (result time.Duration, err error) {
 	return result, err
 }
 
-func (m machine) ServiceConfig(ctx context.Context, name string) (result ServiceConfig, err error) {
+func (m *machine) ServiceConfig(ctx context.Context, name string) (result ServiceConfig, err error) {
 	err = m.f(ctx, &Call{Method: "ServiceConfig", Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.ServiceConfig(ctx, name)
 		return err
@@ -399,7 +399,7 @@ func (m machine) ServiceConfig(ctx context.Context, name string) (result Service
 	return result, err
 }
 
-func (m machine) ServiceStatus(ctx context.Context, name string) (result ServiceStatus, err error) {
+func (m *machine) ServiceStatus(ctx context.Context, name string) (result ServiceStatus, err error) {
 	err = m.f(ctx, &Call{Method: "ServiceStatus", Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.ServiceStatus(ctx, name)
 		return err
@@ -407,15 +407,15 @@ func (m machine) ServiceStatus(ctx context.Context, name string) (result Service
 	return result, err
 }
 
-func (m machine) StartService(ctx context.Context, name string) error {
+func (m *machine) StartService(ctx context.Context, name string) error {
 	return m.f(ctx, &Call{Method: "StartService", args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.StartService(ctx, name) })
 }
 
-func (m machine) StopService(ctx context.Context, name string) error {
+func (m *machine) StopService(ctx context.Context, name string) error {
 	return m.f(ctx, &Call{Method: "StopService", args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.StopService(ctx, name) })
 }
 
-func (m machine) ActiveDependents(ctx context.Context, name string) (result []string, err error) {
+func (m *machine) ActiveDependents(ctx context.Context, name string) (result []string, err error) {
 	err = m.f(ctx, &Call{Method: "ActiveDependents", Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.ActiveDependents(ctx, name)
 		return err
@@ -423,7 +423,7 @@ func (m machine) ActiveDependents(ctx context.Context, name string) (result []st
 	return result, err
 }
 
-func (m machine) SMBMapping(ctx context.Context, remote string) (result SMBMapping, err error) {
+func (m *machine) SMBMapping(ctx context.Context, remote string) (result SMBMapping, err error) {
 	err = m.f(ctx, &Call{Method: "SMBMapping", Result: &result, args: func() []Arg { return []Arg{{"remote", remote}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.SMBMapping(ctx, remote)
 		return err
@@ -431,7 +431,7 @@ func (m machine) SMBMapping(ctx context.Context, remote string) (result SMBMappi
 	return result, err
 }
 
-func (m machine) SMBMappings(ctx context.Context) (result []SMBMapping, err error) {
+func (m *machine) SMBMappings(ctx context.Context) (result []SMBMapping, err error) {
 	err = m.f(ctx, &Call{Method: "SMBMappings", Result: &result}, func(ctx context.Context) (err error) {
 		result, err = m.below.SMBMappings(ctx)
 		return err
@@ -439,15 +439,15 @@ func (m machine) SMBMappings(ctx context.Context) (result []SMBMapping, err erro
 	return result, err
 }
 
-func (m machine) CreateSMBMapping(ctx context.Context, request SMBMappingRequest) error {
+func (m *machine) CreateSMBMapping(ctx context.Context, request SMBMappingRequest) error {
 	return m.f(ctx, &Call{Method: "CreateSMBMapping", args: func() []Arg { return []Arg{{"request", request}} }}, func(ctx context.Context) error { return m.below.CreateSMBMapping(ctx, request) })
 }
 
-func (m machine) RemoveSMBMapping(ctx context.Context, remote string, force bool) error {
+func (m *machine) RemoveSMBMapping(ctx context.Context, remote string, force bool) error {
 	return m.f(ctx, &Call{Method: "RemoveSMBMapping", args: func() []Arg { return []Arg{{"remote", remote}, {"force", force}} }}, func(ctx context.Context) error { return m.below.RemoveSMBMapping(ctx, remote, force) })
 }
 
-func (m tree) ReparsePoint(ctx context.Context, name string) (result ReparsePoint, err error) {
+func (m *tree) ReparsePoint(ctx context.Context, name string) (result ReparsePoint, err error) {
 	err = m.f(ctx, &Call{Method: "ReparsePoint", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.ReparsePoint(ctx, name)
 		return err
@@ -455,15 +455,15 @@ func (m tree) ReparsePoint(ctx context.Context, name string) (result ReparsePoin
 	return result, err
 }
 
-func (m tree) Remove(ctx context.Context, name string) error {
+func (m *tree) Remove(ctx context.Context, name string) error {
 	return m.f(ctx, &Call{Method: "Remove", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.Remove(ctx, name) })
 }
 
-func (m tree) DeleteMountPoint(ctx context.Context, name string) error {
+func (m *tree) DeleteMountPoint(ctx context.Context, name string) error {
 	return m.f(ctx, &Call{Method: "DeleteMountPoint", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.DeleteMountPoint(ctx, name) })
 }
 
-func (m directory) FileInfo(ctx context.Context, name string) (result FileInfo, err error) {
+func (m *directory) FileInfo(ctx context.Context, name string) (result FileInfo, err error) {
 	err = m.f(ctx, &Call{Method: "FileInfo", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.FileInfo(ctx, name)
 		return err
@@ -471,7 +471,7 @@ func (m directory) FileInfo(ctx context.Context, name string) (result FileInfo, 
 	return result, err
 }
 
-func (m directory) Location(ctx context.Context, name string) (result string, err error) {
+func (m *directory) Location(ctx context.Context, name string) (result string, err error) {
 	err = m.f(ctx, &Call{Method: "Location", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.Location(ctx, name)
 		return err
@@ -479,19 +479,19 @@ func (m directory) Location(ctx context.Context, name string) (result string, er
 	return result, err
 }
 
-func (m directory) CreateDirectory(ctx context.Context, name string) error {
+func (m *directory) CreateDirectory(ctx context.Context, name string) error {
 	return m.f(ctx, &Call{Method: "CreateDirectory", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.CreateDirectory(ctx, name) })
 }
 
-func (m directory) CreateDirectoryLink(ctx context.Context, name string, target string) error {
+func (m *directory) CreateDirectoryLink(ctx context.Context, name string, target string) error {
 	return m.f(ctx, &Call{Method: "CreateDirectoryLink", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}, {"target", target}} }}, func(ctx context.Context) error { return m.below.CreateDirectoryLink(ctx, name, target) })
 }
 
-func (m directory) SetMountPoint(ctx context.Context, name string, volume VolumeID) error {
+func (m *directory) SetMountPoint(ctx context.Context, name string, volume VolumeID) error {
 	return m.f(ctx, &Call{Method: "SetMountPoint", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}, {"volume", volume}} }}, func(ctx context.Context) error { return m.below.SetMountPoint(ctx, name, volume) })
 }
 
-func (m directory) ChangedAt(ctx context.Context, name string) (result time.Time, err error) {
+func (m *directory) ChangedAt(ctx context.Context, name string) (result time.Time, err error) {
 	err = m.f(ctx, &Call{Method: "ChangedAt", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.ChangedAt(ctx, name)
 		return err
@@ -499,7 +499,7 @@ func (m directory) ChangedAt(ctx context.Context, name string) (result time.Time
 	return result, err
 }
 
-func (m directory) RemoveLink(ctx context.Context, name string, link ReparsePoint, changedAt time.Time) (result bool, err error) {
+func (m *directory) RemoveLink(ctx context.Context, name string, link ReparsePoint, changedAt time.Time) (result bool, err error) {
 	err = m.f(ctx, &Call{Method: "RemoveLink", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}, {"link", link}, {"changedAt", changedAt}} }}, func(ctx context.Context) (err error) {
 		result, err = m.below.RemoveLink(ctx, name, link, changedAt)
 		return err

@@ -82,20 +82,15 @@ func Collect(ctx context.Context, parts []Part, begin func(Part)) []File {
 
 // Clean removes secrets from files, and names if hide is not nil. JSON stays JSON.
 func Clean(files []File, hide *Names) {
-	ids := otherIDs(files)
+	clean := func(text string) string {
+		text = removeSecrets(text)
+		if hide != nil {
+			text = hide.replace(text)
+		}
+		return text
+	}
 	for i := range files {
 		file := &files[i]
-		clean := func(text string) string {
-			text = removeSecrets(text)
-			switch {
-			case hide == nil:
-			case recordings[file.Name]:
-				text = guid.ReplaceAllStringFunc(text, func(id string) string { return ids[lowerASCII(id)] })
-			default:
-				text = hide.replace(text)
-			}
-			return text
-		}
 		// Without the zeros, a log in UTF-16, as PowerShell writes it, is text.
 		before := strings.ReplaceAll(string(file.Content), "\x00", "")
 		after := cleanJSON(before, clean)
@@ -104,6 +99,17 @@ func Clean(files []File, hide *Names) {
 			file.Content = nil
 		}
 	}
+}
+
+// WholeLines returns the lines of a text that are JSON. Those that a program has not written to their end can have a
+// part of a name or secret, which no pattern finds.
+func WholeLines(text []byte) (whole []byte) {
+	for line := range bytes.Lines(text) {
+		if json.Valid(line) {
+			whole = append(whole, line...)
+		}
+	}
+	return whole
 }
 
 // cleanJSON cleans a text. If it is JSON, or JSON line by line, it stays so.

@@ -1,99 +1,197 @@
 package bundle
 
 import (
-	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 )
 
-const (
-	header    = `{"recording":{"format":"csi-proxy calls","version":1,"hashed":true}}` + "\n"
-	described = `{"machine":{"Seq":1,"Disks":[]}}` + "\n"
-)
-
-// callsUpTo are lines of calls.
-func callsUpTo(count int) string {
-	var b strings.Builder
-	for i := range count {
-		fmt.Fprintf(&b, `{"call":{"seq":%d,"method":"FlushVolume","in":{"id":"%s"}}}`+"\n", i+1, strings.Repeat("x", 1000))
-	}
-	return b.String()
+// shapes are what names look like at places where a pattern finds them; elsewhere a name is only itself.
+var shapes = map[string]string{
+	"Path.Base":                `C:\var\lib\kubelet\pods\%s\volumes`,
+	"Path.Rest":                `kubernetes.io~csi\%s\mount`,
+	"Device":                   `\\?\scsi#disk&ven_msft#5&%s&0#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`,
+	"VolumeID":                 `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`,
+	"Location":                 `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\var\lib\kubelet\pods\%s`,
+	"VolumePaths":              `C:\var\lib\kubelet\plugins\kubernetes.io\csi\pv\%s\globalmount\`,
+	"ReparsePoint.Substitute":  `\??\UNC\%s\%s\sub`,
+	"ReparsePoint.Print":       `\\%s\%s\sub`,
+	"CreateDirectoryLink 2":    `\\%s\%s`,
+	"SMBMapping.Remote":        `\\%s\%s`,
+	"SMBMapping 1":             `\\%s\%s`,
+	"RemoveSMBMapping 1":       `\\%s\%s`,
+	"SMBMappingRequest.Remote": `\\%s\%s`,
+	"SMBMappingRequest.User":   `CORP\%s the first`,
+	"RootSecurity":             `D:(A;;FA;;;S-1-5-21-1-2-3-4711)(A;;FA;;;S-1-12-1-47-4711)`,
+	"SetRootSecurity 2":        `D:(A;;FA;;;S-1-5-21-1-2-3-4711)`,
+	"StorageAdapters":          `PCI\VEN_15AD&DEV_0779\%s`,
+	"RescanAdapter 1":          `USB\VID_174C&PID_55AA\%s`,
+	"Login.Target":             `iqn.2025-01.com.acme:%s`,
+	"PersistentLogin.Target":   `iqn.2025-01.com.acme:%s`,
+	"Session.TargetNodeName":   `iqn.2025-01.com.acme:%s`,
+	"Session.TargetName":       `iqn.2025-01.com.acme:%s`,
+	"ReportTargets":            `iqn.2025-01.com.acme:%s`,
+	"ReportTargetPortals 1":    `eui.%s`,
 }
 
-// TestCalls: a recording keeps its header, its description and its end.
-func TestCalls(t *testing.T) {
-	long := callsUpTo(8000)
-	for _, test := range []struct {
-		name, file string
-		hide       bool
-		begin, end string // of the result
-		problem    string
-	}{
-		{name: "short", file: header + described + "{}\n", begin: header + described + "{}\n", end: "{}\n"},
-		{name: "a call before the description", file: header + "{}\n" + described + "{}\n", begin: header + "{}\n" + described, end: "{}\n"},
-		{name: "a line is being written", file: header + described + "{}\n" + `{"call":`, begin: header + described + "{}\n", end: "{}\n"},
-		{name: "hashes", file: header + described, hide: true, begin: header + described, end: described},
-		{name: "names", file: strings.Replace(header, `,"hashed":true`, "", 1) + described, hide: true, problem: "start the daemon with -record-calls-hash-names"},
-		{name: "long", file: header + described + long, begin: header + described + `{"lost":{"lines":`, end: long[len(long)-1000:]},
-		{name: "long, a call before the description", file: header + "{}\n" + described + long, begin: header + described + `{"lost":{"lines":`, end: long[len(long)-1000:]},
-		{name: "long, with hashes", file: header + described + long, hide: true, begin: header + described + `{"lost":{"lines":`, end: long[len(long)-1000:]},
-		{name: "a description that does not fit", file: header + `{"machine":{"x":"` + strings.Repeat("x", MaxPart) + `"}}` + "\n", problem: "send the file itself"},
-		{name: "no description", file: header + "{}\n", problem: "no description of the machine yet"},
-		{name: "empty", problem: "not a recording"},
-		{name: "something else", file: "I1115 a log\n", problem: "not a recording"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := Calls(strings.NewReader(test.file), test.hide)
-			if test.problem != "" {
-				if err == nil || !strings.Contains(err.Error(), test.problem) {
-					t.Errorf("%v, want one with %q", err, test.problem)
-				}
-				return
+// stay are the places whose names tell nothing about a customer, or are directories and models, which stay in all
+// files of a bundle.
+var stay = []string{
+	"ActiveDependents", "ActiveDependents 1", "ServiceConfig 1", "ServiceConfig.DisplayName", "ServiceStatus 1", "StartService 1", "StopService 1",
+	"DeviceDescriptor.Product", "DeviceDescriptor.Vendor", "DeviceLocation", "SCSIAddress.BusNumber", "SessionDevice.LegacyName",
+	"PersistentLogin.InitiatorInstance", "SendTargetPortal.InitiatorInstance",
+	"DirEntry.Name", "FileSystemInfo.Name", "VolumeOfDrive 1",
+}
+
+// planter makes up values, each with a name of its own. It knows the place of each name.
+type planter map[string]string
+
+func (p planter) name(at string) string {
+	name := fmt.Sprintf("Zq%dqz", len(p))
+	p[name] = at
+	return name
+}
+
+func (p planter) fill(v reflect.Value, at string) {
+	switch v.Kind() {
+	case reflect.String:
+		shape := cmp.Or(shapes[v.Type().Name()], shapes[at], "%s") // a Device and a VolumeID are the same everywhere
+		v.SetString(strings.ReplaceAll(shape, "%s", p.name(at)))
+	case reflect.Struct:
+		switch v.Type() {
+		case reflect.TypeFor[win.Secret]():
+			v.Set(reflect.ValueOf(win.NewSecret("hunter2")))
+		case reflect.TypeFor[time.Time]():
+			v.Set(reflect.ValueOf(time.Unix(1, 0)))
+		default:
+			for i := range v.NumField() {
+				p.fill(v.Field(i), v.Type().Name()+"."+v.Type().Field(i).Name)
 			}
-			if err != nil || !bytes.HasPrefix(got, []byte(test.begin)) || !bytes.HasSuffix(got, []byte(test.end)) || len(got) > MaxPart {
-				t.Errorf("%d bytes, %v: %.300s", len(got), err, got)
-			}
-		})
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[[]byte]() {
+			v.SetBytes([]byte(p.name(at)))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		p.fill(v.Index(0), at)
+	default:
 	}
 }
 
-// TestCalls_LeftOut: what is left out and what is there are all calls.
-func TestCalls_LeftOut(t *testing.T) {
-	const count = 8000
-	got, err := Calls(strings.NewReader(header+described+callsUpTo(count)), false)
+// plantedCalls records a call of each method of the seam, found by reflection, with a name at each place.
+func plantedCalls(t *testing.T) (recording []byte, names planter) {
+	t.Helper()
+	p := planter{}
+	file := filepath.Join(t.TempDir(), "calls.jsonl")
+	recorder, err := record.Open(t.Context(), record.Config{Path: file})
 	if err != nil {
 		t.Fatal(err)
 	}
-	leftOut, first := 0, 0
-	lines := strings.Split(string(got), "\n")
-	if _, err := fmt.Sscanf(lines[2], `{"lost":{"lines":%d,`, &leftOut); err != nil {
-		t.Fatal(lines[2], err)
+	m := win.Intercept(win.Intercept(struct{ win.Machine }{}, func(_ context.Context, c *win.Call, _ func(context.Context) error) error {
+		if c.Result != nil {
+			p.fill(reflect.ValueOf(c.Result).Elem(), c.Method)
+		}
+		return nil
+	}), recorder.Intercept)
+	dir, err := m.OpenDirectory(t.Context(), win.Following(`C:\var\lib\kubelet\pods`)) // whose entries are names
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := fmt.Sscanf(lines[3], `{"call":{"seq":%d,`, &first); err != nil {
-		t.Fatal(lines[3], err)
+	for _, object := range []reflect.Value{reflect.ValueOf(&m).Elem(), reflect.ValueOf(&dir).Elem()} {
+		for i := range object.NumMethod() {
+			method := object.Type().Method(i)
+			if slices.Contains([]string{"Now", "Sleep", "Close"}, method.Name) {
+				continue
+			}
+			arguments := []reflect.Value{reflect.ValueOf(t.Context())}
+			for j := 1; j < method.Type.NumIn(); j++ {
+				argument := reflect.New(method.Type.In(j)).Elem()
+				p.fill(argument, fmt.Sprint(method.Name, " ", j))
+				arguments = append(arguments, argument)
+			}
+			object.Method(i).Call(arguments)
+		}
 	}
-	if leftOut == 0 || first != leftOut+1 || len(lines)-4 != count-leftOut {
-		t.Errorf("%d calls are left out, %d are there, the first is %d", leftOut, len(lines)-4, first)
+	if err := recorder.Close(); err != nil {
+		t.Fatal(err)
 	}
-	if len(got) < MaxPart-2000 {
-		t.Errorf("%d bytes, and %d would fit", len(got), MaxPart)
+	if recording, err = os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	}
+	return recording, p
+}
+
+// TestClean_Calls: with hidden names, a recording has no name that is at any place of the seam, but those that stay,
+// also if no node has told its names; and never a secret. Its lines stay JSON.
+func TestClean_Calls(t *testing.T) {
+	recording, names := plantedCalls(t)
+	if len(names) < 60 {
+		t.Fatalf("%d names are planted", len(names))
+	}
+	log := ""
+	for name, at := range names {
+		if at == "DeviceDescriptor.Serial" {
+			log = "disk " + name + " is gone\n"
+		}
+	}
+	files := []File{{Name: "calls.txt", Content: WholeLines(recording)}, {Name: "log.txt", Content: []byte(log)}}
+	hide := NewNames(nil)
+	hide.LearnCalls(files[0].Content)
+	Clean(files, hide)
+	text := string(files[0].Content)
+	var survived []string
+	for name, at := range names {
+		for _, form := range []string{name, hex.EncodeToString([]byte(name)), base64.StdEncoding.EncodeToString([]byte(name))} {
+			if strings.Contains(strings.ToLower(text), strings.ToLower(form)) {
+				survived = append(survived, at)
+			}
+		}
+	}
+	slices.Sort(survived)
+	if diff := gocmp.Diff(slices.Sorted(slices.Values(stay)), slices.Compact(survived)); diff != "" {
+		t.Errorf("names that stay (-want +got):\n%s\nin %s", diff, text)
+	}
+	for _, never := range []string{"hunter2", "4711", "CORP", "the first", "0c51a9e0", "acme"} {
+		if strings.Contains(text, never) {
+			t.Errorf("%s is in\n%s", never, text)
+		}
+	}
+	if lines := strings.Count(string(recording), "\n"); strings.Count(text, "\n") != lines {
+		t.Errorf("of %d lines there are %d", lines, strings.Count(text, "\n"))
+	}
+	for line := range strings.Lines(text) {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %s", line)
+		}
+	}
+	if got := string(files[1].Content); !strings.HasPrefix(got, "disk serial-") {
+		t.Errorf("a name that the recording tells stays in the log: %s", got)
 	}
 }
 
-// TestClean_Calls: with hidden names, ids in a recording become other ids, the same for the same.
-func TestClean_Calls(t *testing.T) {
-	const id, other, basicData = "0c51a9e0-0000-0000-0000-100000000000", "d0000007-0000-4000-8000-000000000001", "ebd0a0a2-b9e5-4433-87c0-68b6b72699c7"
-	files := []File{
-		{Name: "log.txt", Content: []byte("volume " + id + " of alice\n")},
-		{Name: "calls.txt", Content: []byte(header + `{"call":{"in":{"a":"\\\\?\\Volume{` + id + `}\\","b":"` + strings.ToUpper(id) + `","c":"` + other + `","d":"` + basicData + `","password":"hunter2"}}}` + "\n" + `{"machine":{"Signature":4}}` + "\n")},
+// TestWholeLines: a line that is being written, and one that a full disk has cut, are left out.
+func TestWholeLines(t *testing.T) {
+	const whole = `{"method":"a"}` + "\n"
+	if got := string(WholeLines([]byte(whole + `{"method":"b","args":{"user":"al` + "\n" + whole + "\n" + `{"method":`))); got != whole+whole {
+		t.Errorf("got %q", got)
 	}
-	Clean(files, NewNames([]byte(`{"user":"alice"}`)))
-	const want = header + `{"call":{"in":{"a":"\\\\?\\Volume{00000001-0000-4000-8000-000000000000}\\","b":"00000001-0000-4000-8000-000000000000","c":"00000002-0000-4000-8000-000000000000","d":"` + basicData + `","password":"[removed]"}}}` + "\n" + `{"machine":{"Signature":4}}` + "\n"
-	if got := string(files[1].Content); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if got := string(files[0].Content); got != "volume id-1 of user-1\n" {
-		t.Errorf("got %s", got)
+	if got := WholeLines([]byte("I1115 a log\n")); got != nil {
+		t.Errorf("got %q", got)
 	}
 }

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,6 +22,7 @@ type Names struct {
 	pseudonyms map[string]string // by kind and name in lower case
 	counts     map[string]int    // by kind
 	known      map[string][]string
+	learned    map[string]bool // a recording repeats its names in every line
 	ordinary   map[string]bool
 }
 
@@ -29,13 +31,14 @@ type Names struct {
 var ordinary = []string{
 	"csi", "proxy", "csi-proxy", "csi-proxyctl", "kubelet", "kubernetes", "plugins", "mount", "globalmount", "data", "system", "default", "guest",
 	"windows", "localhost", "administrator", "backup", "files", "logs", "test", "none", "unknown",
+	"basic data partition", "efi system partition", "microsoft reserved partition",
 }
 
 // NewNames returns pseudonyms for the names of a node, as 'csi-proxyctl node -o json' prints it, and
 // for others, such as that of the machine. Names in logs are found by their form.
 func NewNames(node []byte, machines ...string) *Names {
 	n := &Names{
-		pseudonyms: map[string]string{}, counts: map[string]int{}, known: map[string][]string{},
+		pseudonyms: map[string]string{}, counts: map[string]int{}, known: map[string][]string{}, learned: map[string]bool{},
 		// Words of our own output that are also names of shares, labels and users.
 		ordinary: map[string]bool{},
 	}
@@ -53,10 +56,30 @@ func NewNames(node []byte, machines ...string) *Names {
 	return n
 }
 
-// kinds are the names in a description, by their JSON key.
+// LearnCalls gives pseudonyms to the names in recorded calls, one JSON object per line. They can be of disks and
+// shares that the node has no more.
+func (n *Names) LearnCalls(recording []byte) {
+	var calls []map[string]any
+	for line := range bytes.Lines(recording) {
+		var call map[string]any
+		if json.Unmarshal(line, &call) == nil {
+			calls = append(calls, call)
+			n.learnKeys(call)
+		}
+	}
+	for _, call := range calls {
+		method, _ := call["method"].(string)
+		n.learnFrom("", call["args"])
+		n.learnFrom(method, call["result"])
+	}
+}
+
+// kinds are the names in a description, by their JSON key, and in recorded calls, by field or method.
 var kinds = map[string]string{
 	"serial": "machine", "serialNumber": "serial", "page83": "serial", "eui64": "serial", "nguid": "serial",
 	"label": "label", "user": "user", "pods": "pod", "persistentVolumes": "volume",
+	"BIOSSerialNumber": "machine", "Serial": "serial", "DeviceIdentifiers.Value": "serial", "Label": "label", "Partitions.Name": "label",
+	"User": "user", "Address": "address", "SymbolicName": "address",
 }
 
 // learnKeys collects the words that descriptions consist of.
@@ -77,8 +100,12 @@ func (n *Names) learnKeys(value any) {
 func (n *Names) learnFrom(key string, value any) {
 	switch value := value.(type) {
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			n.learnFrom(key, value[key])
+		for _, inner := range slices.Sorted(maps.Keys(value)) {
+			at := inner
+			if outer := key + "." + inner; kinds[outer] != "" {
+				at = outer
+			}
+			n.learnFrom(at, value[inner])
 		}
 	case []any:
 		for _, inner := range value {
@@ -93,7 +120,7 @@ func (n *Names) learnFrom(key string, value any) {
 			}
 		case kind != "":
 			n.learn(kind, value)
-		case key == "remote" && len(parts) == 2:
+		case strings.EqualFold(key, "remote") && len(parts) == 2:
 			n.learn("server", parts[0])
 			n.learn("share", parts[1])
 		}
@@ -103,9 +130,10 @@ func (n *Names) learnFrom(key string, value any) {
 // learn gives a name a pseudonym, wherever it stands. Device names have spaces at their ends.
 func (n *Names) learn(kind, name string) {
 	name = strings.TrimSpace(name)
-	if len(name) < shortest || n.ordinary[lowerASCII(name)] {
+	if lower := lowerASCII(name); len(name) < shortest || n.learned[lower] || n.ordinary[lower] || kept[lower] {
 		return
 	}
+	n.learned[lowerASCII(name)] = true
 	for _, form := range written(name) {
 		lower := lowerASCII(form)
 		prefix := lower[:shortest]
@@ -161,7 +189,8 @@ var forms = []struct {
 	{"serial", regexp.MustCompile(`(?i)\b((?:serial|serialnumber|page83|eui64|nguid)\\*["']?\s*[:=]\s*\\*["']?)([^\s"',;\\{}\[\]]+)`), hasAny("serial", "page83", "eui64", "nguid")},
 	{"device", regexp.MustCompile(`(?i)()((?:scsi|nvme|usbstor|ide|storage)#[^{}"'\s<>]+)`), hasAny("scsi#", "nvme#", "usbstor#", "ide#", "storage#")},
 	{"target", regexp.MustCompile(`(?i)()\b((?:iqn\.\d{4}-\d{2}|eui|naa)\.[a-z0-9.:_-]+)`), hasAny("iqn.", "eui.", "naa.")},
-	{"account", regexp.MustCompile(`()\b(S-1-5-21(?:-\d+)+)`), hasAny("s-1-5-21")},
+	{"device", regexp.MustCompile(`(?i)(\b(?:pci|usb)\\+[a-z]+_[^\\"'\s]+\\+)([^\\"'\s,;]+)`), hasAny(`pci\`, `usb\`)},
+	{"account", regexp.MustCompile(`()\b(S-1-(?:5-21|12-1)(?:-\d+)+)`), hasAny("s-1-5-21", "s-1-12-1")},
 	{"hash", regexp.MustCompile(`(?i)()\b([0-9a-f]{64})\b`), func(lower string) bool { return len(lower) >= 64 }},
 	{"id", regexp.MustCompile(`(?i)()\b([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`), func(lower string) bool { return strings.Count(lower, "-") >= 4 }},
 	// IPv6, and addresses of network cards. The time of day is neither.
@@ -181,8 +210,8 @@ func hasAny(hints ...string) func(lower string) bool {
 	}
 }
 
-// share is a path of the network, without those of devices.
-var share = regexp.MustCompile(`(^|[^\\\w:{}])(\\{2,4})([A-Za-z0-9][\w.-]*)(\\{1,2})([^\\"'\s,;<>&)]+)`)
+// share is a path of the network, also as a link has it, \??\UNC\server\share, without those of devices.
+var share = regexp.MustCompile(`(^|[^\\\w:{}])(\\{1,2}(?i:UNC)\\{1,2}|\\{2,4})([A-Za-z0-9][\w.-]*)(\\{1,2})([^\\"'\s,;<>&)]+)`)
 
 // kept are names that tell nothing.
 var kept = map[string]bool{

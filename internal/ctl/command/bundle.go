@@ -41,18 +41,16 @@ func (a *app) supportBundle() *cobra.Command {
 		short: "Write a zip file with everything that support asks for",
 		long: `Write one zip file with versions, the daemon's command line, what doctor finds, the node's
 storage (text, JSON and a web page), the end of the log file, the metrics and the last calls
-that were recorded, of FILE and FILE.1 of -record-calls. Print what is in it and what is not.
-A part that fails does not stop the others, and the file is written even if the daemon does
-not answer. Send a recording of more than 4 MiB as a file, too: the bundle does not tell what
-the calls did that are left out.
+that were recorded with -record-calls. Of the log and of the calls it has the last 4 MiB.
+Print what is in it and what is not. A part that fails does not stop the others, and the file
+is written even if the daemon does not answer.
 
 What looks like a password, key or token is removed. --hide-names also replaces the names of
 machines, servers, shares, users, pods and volumes, serial numbers, ids and addresses by
-pseudonyms: the same name gets the same one everywhere. It leaves out recorded calls unless
-the daemon has recorded hashes (-record-calls-hash-names). Look at the file before you send it.
+pseudonyms: the same name gets the same one everywhere. Look at the file before you send it.
 
-The log file and the address of the metrics come from the service's command line. If the
-daemon runs in a container, pass --log-file and --metrics-address.`,
+The log file, the address of the metrics and the recorded calls come from the service's
+command line. If the daemon runs in a container, pass --log-file and --metrics-address.`,
 		example: `  csi-proxyctl support-bundle
   csi-proxyctl support-bundle -o ticket-4711.zip --hide-names
   csi-proxyctl support-bundle --log-file 'C:\var\log\csi-proxy\csi-proxy.log' --metrics-address 127.0.0.1:9761`,
@@ -97,6 +95,7 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	if o.hideNames {
 		machine, _ := os.Hostname()
 		hide = bundle.NewNames(contentOf(files, nodeFile), machine)
+		hide.LearnCalls(contentOf(files, callsFile))
 		remark += "Names are replaced by pseudonyms.\n"
 	} else {
 		remark += "Names are in it; --hide-names replaces them.\n"
@@ -173,7 +172,11 @@ func contentOf(files []bundle.File, name string) []byte {
 	return nil
 }
 
-const nodeFile = "node.json"
+// The parts that tell names.
+const (
+	nodeFile  = "node.json"
+	callsFile = "calls.txt"
+)
 
 // bundleParts are the files of the bundle. Those that other commands print come from these commands, so
 // that they are what support knows.
@@ -188,7 +191,7 @@ func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now
 	if metrics == "" {
 		metrics = installation.MetricsAddress(command)
 	}
-	parts := []bundle.Part{
+	return []bundle.Part{
 		{Name: "version.txt", What: "version and system of csi-proxyctl, and the time", Make: func(context.Context) ([]byte, error) {
 			return fmt.Appendf(nil, "%s %s\n%s/%s\n%s\n", name, version.Full(), runtime.GOOS, runtime.GOARCH, now.UTC().Format(time.RFC3339)), nil
 		}},
@@ -203,34 +206,19 @@ func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now
 		printed(nodeFile, "disks, volumes, mounts and shares, for programs", "node", "-o", "json"),
 		{Name: "log.txt", What: "the end of the log file", Make: func(context.Context) ([]byte, error) { return tail(logFile) }},
 		{Name: "metrics.txt", What: "metrics", Make: func(ctx context.Context) ([]byte, error) { return scrape(ctx, metrics) }},
+		{Name: callsFile, What: "the last recorded calls", Make: func(context.Context) ([]byte, error) {
+			return recordedCalls(installation.RecordedCalls(command))
+		}},
 	}
-	return append(parts, recordedCalls(installation.RecordedCalls(command), o.hideNames)...)
 }
 
-// recordedCalls are the parts with the calls that the daemon records in a file, and those before them.
-func recordedCalls(path string, hideNames bool) []bundle.Part {
-	part := func(name, what, path string) bundle.Part {
-		return bundle.Part{Name: name, What: what, Make: func(context.Context) ([]byte, error) {
-			file, err := os.Open(path)
-			if err != nil {
-				return nil, err
-			}
-			defer file.Close()
-			return bundle.Calls(file, hideNames)
-		}}
+// recordedCalls returns the last calls of a recording.
+func recordedCalls(file string) ([]byte, error) {
+	if file == "" {
+		return nil, errors.New("the daemon does not record calls; to record them, start it with -record-calls")
 	}
-	now := part("calls.txt", "the last recorded calls", path)
-	if path == "" {
-		now.Make = func(context.Context) ([]byte, error) {
-			return nil, errors.New("the daemon does not record calls; to record them, start it with -record-calls")
-		}
-		return []bundle.Part{now}
-	}
-	before := part("calls.1.txt", "recorded calls before those", path+".1")
-	if _, err := os.Lstat(path + ".1"); errors.Is(err, fs.ErrNotExist) {
-		before.Make = func(context.Context) ([]byte, error) { return nil, errors.New("there are none; no file was full yet") }
-	}
-	return []bundle.Part{now, before}
+	text, err := tail(file)
+	return bundle.WholeLines(text), err
 }
 
 // addViews adds the node as text and as a page, after its JSON. They are made of the clean JSON: the page

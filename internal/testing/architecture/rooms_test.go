@@ -21,7 +21,6 @@ var rooms = []room{
 	{"v2/cmd/... v2/hack/... v2/test/...", "the programs, and what builds and tests them"},
 	{"v2/internal/testing/...", "what tests share, and the tests of this page"},
 	{"v2/internal/ctl/...", "csi-proxyctl: a client, and what it prints"},
-	{"v2/internal/verify/...", "csi-proxy-verify: questions to a Windows machine, and its answers"},
 	{"v2/pkg/winsim/serve", "the gRPC API of an emulated node"},
 	{"v2/internal/daemon/...", "above the library: program, gRPC, pipes, service, metrics, logs"},
 	{"v2/pkg/winsim/... !v2/pkg/winsim/serve v2/pkg/hosttest/...", "the emulated node and the conformance suite"},

@@ -75,10 +75,8 @@ func Query(ctx context.Context, object Object, properties ...string) ([]map[stri
 		return err
 	})
 	if err != nil {
-		tapped(object.Class, nil, err)
-		return nil, err
+		return nil, err // instances still belong to the thread
 	}
-	tapped(object.Class, instances, nil)
 	return instances, nil
 }
 

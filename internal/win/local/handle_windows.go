@@ -59,7 +59,6 @@ func reparsePoint(handle windows.Handle) (win.ReparsePoint, error) {
 	var n uint32
 	err := windows.DeviceIoControl(handle, windows.FSCTL_GET_REPARSE_POINT, nil, 0,
 		&buffer[0], winapi.Length(buffer), &n, nil)
-	winapi.Tapped(windows.FSCTL_GET_REPARSE_POINT, nil, buffer[:min(int(n), len(buffer))], winapi.Error(err))
 	if err != nil {
 		return win.ReparsePoint{}, winapi.Error(err)
 	}

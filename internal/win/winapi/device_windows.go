@@ -57,7 +57,6 @@ func (d Device) Close() { windows.CloseHandle(d.handle) }
 // https://learn.microsoft.com/windows/win32/api/ioapiset/nf-ioapiset-deviceiocontrol
 func (d Device) Control(code ControlCode, in []byte) error {
 	_, err := d.control(code, in, nil)
-	Tapped(uint32(code), in, nil, err)
 	return err
 }
 
@@ -74,9 +73,7 @@ type Query struct {
 
 // Query sends a request and returns the whole answer.
 func (d Device) Query(q Query) ([]byte, error) {
-	answer, err := grow(q.Size, q.Need, func(buffer []byte) (int, error) { return d.control(q.Code, q.In, buffer) })
-	Tapped(uint32(q.Code), q.In, answer, err)
-	return answer, err
+	return grow(q.Size, q.Need, func(buffer []byte) (int, error) { return d.control(q.Code, q.In, buffer) })
 }
 
 func (d Device) control(code ControlCode, in, out []byte) (int, error) {

@@ -17,11 +17,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/server"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/record"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 	iscsiapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/iscsi/hostapi"
 	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
-	"github.com/kubernetes-csi/csi-proxy/v2/pkg/record"
 	smbapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/smb/hostapi"
 	systemapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/system/hostapi"
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
@@ -64,8 +64,10 @@ type Config struct {
 	StaleMounts StaleObserver
 	// Storage is called with descriptions of the node's storage, when it asks; may be nil.
 	Storage StorageObserver
-	// Record writes the calls to the node into a file, if it has a path.
-	Record record.Config
+	// RecordCalls is a file into which the calls to the node and its answers are written, as the daemon's flag
+	// -record-calls does; empty means none. RecordMaxBytes is where the file ends; 0 means at the daemon's default.
+	RecordCalls    string
+	RecordMaxBytes int64
 	// Ready is called when every endpoint listens; may be nil.
 	Ready func()
 }
@@ -93,13 +95,13 @@ func Run(ctx context.Context, node *winsim.Node, cfg Config) error {
 		cfg.AllowedServices = servicelist.Default()
 	}
 	machine := win.Machine(node)
-	if cfg.Record.Path != "" {
-		recorded, stop, err := record.On(ctx, node, cfg.Record)
+	if cfg.RecordCalls != "" {
+		recorder, err := record.Open(ctx, record.Config{Path: cfg.RecordCalls, MaxBytes: cfg.RecordMaxBytes, Windows: "emulated"})
 		if err != nil {
 			return daemon.UsageError{Err: err}
 		}
-		defer stop() //nolint:errcheck // every line has been written
-		machine = recorded
+		defer recorder.Close() // every line has been written
+		machine = win.Intercept(node, recorder.Intercept)
 	}
 	if cfg.Control != "" {
 		return runControlled(ctx, node, machine, cfg)

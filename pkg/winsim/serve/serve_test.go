@@ -141,12 +141,13 @@ func TestRun_Refuses(t *testing.T) {
 		cfg  serve.Config
 		want string
 	}{
-		"an unknown group":               {serve.Config{APIGroups: []string{"dsk"}}, `"dsk"`},
-		"an unknown version":             {serve.Config{APIGroups: []string{"disk/v9"}}, `"disk/v9"`},
-		"a bad working directory":        {serve.Config{WorkingDirs: []string{"/var/lib"}}, "not an absolute Windows path"},
-		"a protected service":            {serve.Config{AllowedServices: []string{"kubelet"}}, "never starts or stops"},
-		"a directory below a file":       {serve.Config{SocketDir: "/dev/null/x"}, "/dev/null/x"},
-		"a directory of too long a name": {serve.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}, "107"},
+		"an unknown group":                {serve.Config{APIGroups: []string{"dsk"}}, `"dsk"`},
+		"an unknown version":              {serve.Config{APIGroups: []string{"disk/v9"}}, `"disk/v9"`},
+		"a bad working directory":         {serve.Config{WorkingDirs: []string{"/var/lib"}}, "not an absolute Windows path"},
+		"a protected service":             {serve.Config{AllowedServices: []string{"kubelet"}}, "never starts or stops"},
+		"a directory below a file":        {serve.Config{SocketDir: "/dev/null/x"}, "/dev/null/x"},
+		"a recording that is a directory": {serve.Config{RecordCalls: "."}, "create the recording"},
+		"a directory of too long a name":  {serve.Config{SocketDir: "/tmp/" + strings.Repeat("x", 200)}, "107"},
 	} {
 		if c.cfg.SocketDir != "" && runtime.GOOS == "windows" {
 			continue // there are no sockets
@@ -181,6 +182,18 @@ func exists(t *testing.T, dir string) {
 	response, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`})
 	if err != nil || !response.Exists {
 		t.Errorf("PathExists = %v, %v", response, err)
+	}
+}
+
+// TestRun_RecordCalls: the calls to the node are in the file, and the answers to clients are the same.
+func TestRun_RecordCalls(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "calls.jsonl")
+	dir, stop := runUntil(t, newNode(t), serve.Config{RecordCalls: file})
+	exists(t, dir)
+	stop()
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.HasPrefix(string(text), `{"recording":"csi-proxy calls",`) || !strings.Contains(string(text), `kubelet\\pods`) {
+		t.Errorf("%v, the recording is\n%s", err, text)
 	}
 }
 

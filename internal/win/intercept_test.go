@@ -1,0 +1,276 @@
+package win_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// passed are the methods that no interceptor sees.
+var passed = []string{"Now", "Sleep", "Close"}
+
+// bottom is a machine that only opens directories. Its other methods would panic.
+type bottom struct {
+	win.Machine
+	closed *int
+}
+
+func (b bottom) OpenDirectory(context.Context, win.Path) (win.Directory, error) {
+	return bottomDirectory{closed: b.closed}, nil
+}
+
+func (bottom) Now() time.Time { return time.Unix(7, 0) }
+
+func (bottom) Sleep(context.Context, time.Duration) error { return errors.New("awake") }
+
+type bottomDirectory struct {
+	win.Directory
+	closed *int
+}
+
+func (d bottomDirectory) Open(context.Context, string) (win.Directory, error) { return d, nil }
+
+func (d bottomDirectory) Close() { *d.closed++ }
+
+// ListDirectory lists three entries in two batches.
+func (d bottomDirectory) ListDirectory(_ context.Context, _ string, each func(win.Tree, []win.DirEntry) error) error {
+	return errors.Join(each(d, make([]win.DirEntry, 2)), each(d, make([]win.DirEntry, 1)))
+}
+
+// answer is an interceptor that makes up the results of all methods but those that open directories.
+func answer(ctx context.Context, c *win.Call, next func(context.Context) error) error {
+	if slices.Contains([]string{"OpenDirectory", "Open", "ListDirectory"}, c.Method) {
+		return next(ctx)
+	}
+	if c.Result != nil {
+		fill(reflect.ValueOf(c.Result).Elem(), c.Method)
+	}
+	return nil
+}
+
+// fill sets every text and number in a value.
+func fill(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Struct:
+		switch v.Type() {
+		case reflect.TypeFor[win.Secret]():
+			v.Set(reflect.ValueOf(win.NewSecret(text)))
+		case reflect.TypeFor[time.Time]():
+			v.Set(reflect.ValueOf(time.Unix(int64(len(text)), 0)))
+		default:
+			for i := range v.NumField() {
+				fill(v.Field(i), text+" "+v.Type().Field(i).Name)
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), text)
+	case reflect.Array:
+		fill(v.Index(0), text)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		v.SetUint(7)
+	case reflect.Int64:
+		v.SetInt(7)
+	default:
+		panic(fmt.Sprintf("%s has a type that fill does not know: %s", text, v.Type()))
+	}
+}
+
+// part is a machine, a directory or a tree, and the path by which it was opened.
+type part struct {
+	path string
+	reflect.Value
+}
+
+// parts returns a machine, a directory that it opens, and the tree of a listing.
+func parts(t *testing.T, m win.Machine) []part {
+	t.Helper()
+	dir, err := m.OpenDirectory(t.Context(), win.Path{Base: `C:\`, Rest: `a\b`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := []part{{"", reflect.ValueOf(&m).Elem()}, {`C:\a\b`, reflect.ValueOf(&dir).Elem()}}
+	err = dir.ListDirectory(t.Context(), "c", func(listed win.Tree, _ []win.DirEntry) error {
+		found = append(found[:2:2], part{`C:\a\b\c`, reflect.ValueOf(&listed).Elem()})
+		return nil
+	})
+	if err != nil || len(found) != 3 {
+		t.Fatalf("%d parts, %v", len(found), err)
+	}
+	return found
+}
+
+// callAll calls every method of a part that an interceptor sees, and gives each what it got and was given.
+func callAll(ctx context.Context, p part, each func(method string, arguments, results []reflect.Value)) {
+	for i := range p.NumMethod() {
+		method := p.Type().Method(i)
+		if slices.Contains(passed, method.Name) {
+			continue
+		}
+		arguments := []reflect.Value{reflect.ValueOf(ctx)}
+		for j := 1; j < method.Type.NumIn(); j++ {
+			argument := reflect.New(method.Type.In(j)).Elem()
+			if argument.Kind() == reflect.Func {
+				argument.Set(reflect.ValueOf(func(win.Tree, []win.DirEntry) error { return nil }))
+			} else {
+				fill(argument, fmt.Sprint("argument ", j))
+			}
+			arguments = append(arguments, argument)
+		}
+		each(method.Name, arguments, p.Method(i).Call(arguments))
+	}
+}
+
+// TestIntercept_EveryMethod: each method of the seam, found by reflection, is one call, with its arguments, its
+// context and its result.
+func TestIntercept_EveryMethod(t *testing.T) {
+	type key struct{}
+	var calls []*win.Call
+	below := win.Intercept(bottom{}, func(ctx context.Context, c *win.Call, next func(context.Context) error) error {
+		calls = append(calls, c)
+		if ctx.Value(key{}) == nil {
+			t.Errorf("%s has another context", c.Method)
+		}
+		return answer(ctx, c, next)
+	})
+	m := win.Intercept(below, func(ctx context.Context, c *win.Call, next func(context.Context) error) error {
+		calls = append(calls, c)
+		return next(context.WithValue(ctx, key{}, true))
+	})
+	for _, p := range parts(t, m) {
+		calls = nil
+		callAll(t.Context(), p, func(method string, arguments, results []reflect.Value) {
+			name := p.Type().String() + "." + method
+			if len(calls) != 2 || calls[0].Method != method || calls[1].Method != method {
+				t.Fatalf("%s: got %d calls, want one of each interceptor", name, len(calls))
+			}
+			for _, c := range calls {
+				if got, want := c.Entry(), p.path+`\argument 1`; p.path == "" && got != "" || p.path != "" && got != want {
+					t.Errorf("%s is about %q, want %q", name, got, want)
+				}
+				for i, a := range c.Args() {
+					if a.Name == "" || a.Name == "ctx" || fmt.Sprintf("%#v", a.Value) != fmt.Sprintf("%#v", arguments[i+1].Interface()) {
+						t.Errorf("%s: argument %d is %+v, want %+v", name, i, a, arguments[i+1])
+					}
+				}
+				if len(c.Args()) < len(arguments)-1 && method != "ListDirectory" {
+					t.Errorf("%s has the arguments %+v", name, c.Args())
+				}
+				if c.Result == nil && len(results) == 2 && !strings.HasPrefix(method, "Open") {
+					t.Errorf("%s shows no result", name)
+				}
+			}
+			if err := results[len(results)-1]; !err.IsNil() {
+				t.Errorf("%s: %v", name, err)
+			}
+			if len(results) == 2 && results[0].IsZero() {
+				t.Errorf("%s returns %v", name, results[0])
+			}
+			if result := calls[0].Result; result != nil && len(results) == 2 && !reflect.DeepEqual(reflect.ValueOf(result).Elem().Interface(), results[0].Interface()) {
+				t.Errorf("%s returns %+v, and shows %+v", name, results[0], reflect.ValueOf(result).Elem())
+			}
+			if count, ok := calls[0].Result.(*int); method == "ListDirectory" && (!ok || *count != 3) {
+				t.Errorf("%s shows %v, want 3 entries", name, calls[0].Result)
+			}
+			calls = nil
+		})
+	}
+}
+
+// TestIntercept_Refused: what an interceptor refuses does not reach the machine, which would panic, and its error
+// reaches the caller.
+func TestIntercept_Refused(t *testing.T) {
+	refused := errors.New("refused")
+	refuses := false
+	m := win.Intercept(bottom{}, func(ctx context.Context, _ *win.Call, next func(context.Context) error) error {
+		if refuses {
+			return refused
+		}
+		return next(ctx)
+	})
+	all := parts(t, m)
+	refuses = true
+	for _, p := range all {
+		callAll(t.Context(), p, func(method string, _, results []reflect.Value) {
+			if err, _ := reflect.TypeAssert[error](results[len(results)-1]); !errors.Is(err, refused) || len(results) == 2 && !results[0].IsZero() {
+				t.Errorf("%s returns %v", method, results)
+			}
+		})
+	}
+}
+
+// TestIntercept_Entry: a directory that is opened in others, or lists itself, has the whole path.
+func TestIntercept_Entry(t *testing.T) {
+	var entries []string
+	m := win.Intercept(bottom{closed: new(int)}, func(ctx context.Context, c *win.Call, next func(context.Context) error) error {
+		entries = append(entries, c.Method+" "+c.Entry())
+		return answer(ctx, c, next)
+	})
+	dir, _ := m.OpenDirectory(t.Context(), win.Following(`C:\`))
+	inner, _ := dir.Open(t.Context(), "a")
+	_ = inner.ListDirectory(t.Context(), "", func(listed win.Tree, _ []win.DirEntry) error {
+		return listed.ListDirectory(t.Context(), "b", func(listed win.Tree, _ []win.DirEntry) error {
+			return listed.Remove(t.Context(), "c")
+		})
+	})
+	for _, want := range []string{"OpenDirectory ", `Open C:\a`, `ListDirectory C:\a`, `ListDirectory C:\a\b`, `Remove C:\a\b\c`} {
+		if !slices.Contains(entries, want) {
+			t.Errorf("%q is not in %q", want, entries)
+		}
+	}
+}
+
+// TestIntercept_Passed: the clock and Close are those of the machine. A directory whose opening an interceptor
+// makes fail afterwards is closed.
+func TestIntercept_Passed(t *testing.T) {
+	closed, fails := 0, false
+	m := win.Intercept(bottom{closed: &closed}, func(ctx context.Context, c *win.Call, next func(context.Context) error) error {
+		if slices.Contains(passed, c.Method) {
+			t.Errorf("%s is intercepted", c.Method)
+		}
+		err := next(ctx)
+		if fails {
+			err = errors.New("afterwards")
+		}
+		return err
+	})
+	if !m.Now().Equal(time.Unix(7, 0)) || m.Sleep(t.Context(), 0) == nil {
+		t.Error("the clock is another one")
+	}
+	dir, _ := m.OpenDirectory(t.Context(), win.Following(`C:\`))
+	fails = true
+	if inner, err := dir.Open(t.Context(), "a"); inner != nil || err == nil || closed != 1 {
+		t.Errorf("%v, %v, and %d directories are closed", inner, err, closed)
+	}
+	if dir.Close(); closed != 2 {
+		t.Errorf("%d directories are closed", closed)
+	}
+}
+
+// TestIntercept_Cost: without an interceptor a machine is not wrapped, and one that only counts costs little: the
+// call, its result and two closures.
+func TestIntercept_Cost(t *testing.T) {
+	if m := win.Machine(bottom{}); win.Intercept(m, nil) != m {
+		t.Error("without an interceptor the machine is another one")
+	}
+	calls := 0
+	m := win.Intercept(bottom{}, func(context.Context, *win.Call, func(context.Context) error) error {
+		calls++
+		return nil
+	})
+	path := win.Following(`C:\`)
+	if allocations := testing.AllocsPerRun(100, func() { _, _ = m.FileInfo(t.Context(), path) }); allocations > 4 || calls == 0 {
+		t.Errorf("%v allocations, %d calls", allocations, calls)
+	}
+}
