@@ -40,11 +40,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// beginCase skips a case that cannot run here, and notes how it ends.
-func (n *node) beginCase(t *testing.T) {
+// noteOutcome adds how a test ends as a fact.
+func noteOutcome(t *testing.T, question string) {
 	t.Helper()
-	name := strings.ReplaceAll(t.Name()[strings.LastIndexByte(t.Name(), '/')+1:], "_", " ")
-	question := cmp.Or(shown[name], "Q-vhdx")
 	t.Cleanup(func() {
 		l := line{Question: question, Fact: t.Name(), Value: "passed"}
 		switch {
@@ -55,6 +53,14 @@ func (n *node) beginCase(t *testing.T) {
 		}
 		answers.write(l)
 	})
+}
+
+// beginCase skips a case that cannot run here, and notes how it ends.
+func (n *node) beginCase(t *testing.T) {
+	t.Helper()
+	name := strings.ReplaceAll(t.Name()[strings.LastIndexByte(t.Name(), '/')+1:], "_", " ")
+	question := cmp.Or(shown[name], "Q-vhdx")
+	noteOutcome(t, question)
 	if why := n.cannot[name]; why != "" {
 		t.Skip(why)
 	}

@@ -75,7 +75,7 @@ func run(ctx context.Context, tests func() int, args []string) (code int, err er
 }
 
 // interruptible runs the tests until ctx ends. What they have made is removed then: from now on they can make
-// nothing more, so nobody has to wait for the one that runs.
+// nothing more, so the one that runs need not be waited for.
 func interruptible(ctx context.Context, tests func() int) int {
 	ended := make(chan int, 1)
 	go func() { ended <- tests() }()

@@ -17,8 +17,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// The tests of package pipe that run on every system: with named pipes, or with Unix sockets. Q-pipe-tests: they all
-// pass.
+// pipeTests: the tests of package pipe pass. They run on every system: with named pipes, or with Unix sockets.
+const pipeTests = "Q-pipe-tests"
 
 // listenPipe listens until the test is over.
 func listenPipe(t *testing.T, path string) net.Listener {
@@ -97,6 +97,7 @@ func wantPipeError(t *testing.T, err error, kind winerr.Kind, path string, parts
 
 // TestPipe_ListenCarriesBytes checks that a server gets what its clients send, and answers them.
 func TestPipe_ListenCarriesBytes(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	path := newPipe(t)
 	servePipe(t, listenPipe(t, path), echo)
 	var group sync.WaitGroup
@@ -108,6 +109,7 @@ func TestPipe_ListenCarriesBytes(t *testing.T) {
 
 // TestPipe_ListenSecondIsRefused checks that a second listener is refused, and the first does not suffer.
 func TestPipe_ListenSecondIsRefused(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	path := newPipe(t)
 	servePipe(t, listenPipe(t, path), echo)
 	for range 2 {
@@ -122,6 +124,7 @@ func TestPipe_ListenSecondIsRefused(t *testing.T) {
 
 // TestPipe_ListenAgainAfterClose checks that a path is free after its listener was closed.
 func TestPipe_ListenAgainAfterClose(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	path := newPipe(t)
 	for range 5 {
 		listener, err := pipe.Listen(t.Context(), path, pipe.Config{})
@@ -142,6 +145,7 @@ func TestPipe_ListenAgainAfterClose(t *testing.T) {
 
 // TestPipe_ListenOneOfManyWins checks that of many listeners on a path one succeeds.
 func TestPipe_ListenOneOfManyWins(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	for range 20 {
 		path := newPipe(t)
 		leaveStale(t, path)
@@ -183,6 +187,7 @@ func wantOneWinner(t *testing.T, path string) {
 
 // TestPipe_PeerPID checks that a connection knows the process of its client.
 func TestPipe_PeerPID(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	path := newPipe(t)
 	servePipe(t, listenPipe(t, path), func(conn net.Conn) {
 		pid, ok := pipe.PeerPID(conn)
@@ -209,6 +214,7 @@ func TestPipe_PeerPID(t *testing.T) {
 
 // TestPipe_PeerPIDForeignConnection checks that other connections know none.
 func TestPipe_PeerPIDForeignConnection(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	conn, other := net.Pipe()
 	defer conn.Close()
 	defer other.Close()
@@ -219,6 +225,7 @@ func TestPipe_PeerPIDForeignConnection(t *testing.T) {
 
 // TestPipe_ValidateSecurityDescriptorDefault checks that the default admits administrators and the system.
 func TestPipe_ValidateSecurityDescriptorDefault(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	if err := pipe.ValidateSecurityDescriptor(pipe.DefaultSecurityDescriptor); err != nil {
 		t.Error(err)
 	}
@@ -230,6 +237,7 @@ func TestPipe_ValidateSecurityDescriptorDefault(t *testing.T) {
 
 // TestPipe_Describe checks that the name and the user of a process are known; of no process, nothing is.
 func TestPipe_Describe(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	name, user := pipe.Describe(os.Getpid())
 	if thisPID != "" && (name == "" || user == "") {
 		t.Errorf("this process is %q of user %q", name, user)

@@ -43,6 +43,7 @@ func leaveStale(*testing.T, string) {}
 var thisPID = fmt.Sprintf("(pid %d)", os.Getpid())
 
 func TestPipe_ListenInvalidName(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	const path = `C:\csi-proxy-is-no-pipe`
 	if listener, err := pipe.Listen(t.Context(), path, pipe.Config{}); err == nil {
 		listener.Close()
@@ -51,6 +52,7 @@ func TestPipe_ListenInvalidName(t *testing.T) {
 }
 
 func TestPipe_ListenSecurityDescriptor(t *testing.T) {
+	noteOutcome(t, pipeTests)
 	const admitsUsers = pipe.DefaultSecurityDescriptor + "(A;;0x12019b;;;S-1-5-93-2-2)"
 	listener, err := pipe.Listen(t.Context(), newPipe(t), pipe.Config{SecurityDescriptor: admitsUsers})
 	if err != nil {

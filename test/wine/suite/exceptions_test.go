@@ -252,3 +252,11 @@ func unitsWithExceptions(t *testing.T) []unit {
 	}
 	return units
 }
+
+// TestExceptions: the exceptions of TestUnits belong to something, and no test is dropped without one. It needs no
+// Wine.
+func TestExceptions(t *testing.T) {
+	if units := unitsWithExceptions(t); len(units) < 60 {
+		t.Errorf("only %d packages have tests for Windows", len(units))
+	}
+}
