@@ -130,7 +130,7 @@ test-wine: build ## Run the Windows programs and tests under Wine; installs it f
 # With the Wine of CSI_PROXY_WINE, which has to store links.
 .PHONY: test-wine-links
 test-wine-links: build ## Run under Wine 11 what Wine 10 cannot: links, mounted folders, files of volumes
-	$(GO) test -tags=wine -count=1 -v -timeout=40m -run '^(TestRig_Life|TestRig_Mounts)$$' ./test/wine
+	$(GO) test -tags=wine -count=1 -v -timeout=40m -run '^(TestRig_Life|TestRig_Mounts|TestVerify)$$' ./test/wine
 	$(GO) test -tags=wine -count=1 -v -timeout=40m ./test/wine/suite -links
 
 # Chromium stays in the user's cache. Without it the tests are skipped, unless CSI_PROXY_BROWSER_REQUIRED

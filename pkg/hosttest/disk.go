@@ -55,6 +55,7 @@ type DiskNode struct {
 func Disk(t *testing.T, newNode func(t *testing.T) DiskNode) {
 	t.Helper()
 	runCases(t, diskCases, func(t *testing.T) (*diskNode, []string) {
+		t.Helper()
 		n := &diskNode{DiskNode: newNode(t), runner: runner{t}}
 		return n, n.Lacks
 	})

@@ -47,6 +47,7 @@ var ErrConflict error = winerr.InUse
 func Filesystem(t *testing.T, newNode func(t *testing.T) FilesystemNode) {
 	t.Helper()
 	runCases(t, filesystemCases, func(t *testing.T) (*filesystemNode, []string) {
+		t.Helper()
 		n := &filesystemNode{FilesystemNode: newNode(t), runner: runner{t}}
 		return n, n.Lacks
 	})

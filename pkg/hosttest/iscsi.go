@@ -65,6 +65,7 @@ var (
 func ISCSI(t *testing.T, newNode func(t *testing.T) ISCSINode) {
 	t.Helper()
 	runCases(t, iscsiCases, func(t *testing.T) (*iscsiNode, []string) {
+		t.Helper()
 		n := &iscsiNode{ISCSINode: newNode(t), runner: runner{t}}
 		return n, n.Lacks
 	})

@@ -43,6 +43,7 @@ type SMBNode struct {
 func SMB(t *testing.T, newNode func(t *testing.T) SMBNode) {
 	t.Helper()
 	runCases(t, smbCases, func(t *testing.T) (*smbNode, []string) {
+		t.Helper()
 		n := &smbNode{SMBNode: newNode(t), runner: runner{t}}
 		return n, nil
 	})

@@ -42,6 +42,7 @@ type SystemNode struct {
 func System(t *testing.T, newNode func(t *testing.T) SystemNode) {
 	t.Helper()
 	runCases(t, systemCases, func(t *testing.T) (*systemNode, []string) {
+		t.Helper()
 		n := &systemNode{SystemNode: newNode(t), runner: runner{t}}
 		return n, nil
 	})

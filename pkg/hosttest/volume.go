@@ -57,6 +57,7 @@ var ErrNoSpace error = winerr.NoSpace
 func Volume(t *testing.T, newNode func(t *testing.T) VolumeNode) {
 	t.Helper()
 	runCases(t, volumeCases, func(t *testing.T) (*volumeNode, []string) {
+		t.Helper()
 		n := &volumeNode{VolumeNode: newNode(t), runner: runner{t}}
 		return n, n.Lacks
 	})

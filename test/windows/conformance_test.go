@@ -2,7 +2,6 @@ package windows_test
 
 import (
 	"cmp"
-
 	"fmt"
 	"strings"
 	"testing"
@@ -32,10 +31,14 @@ func TestConformance(t *testing.T) {
 	t.Run("filesystem", func(t *testing.T) { hosttest.Filesystem(t, this.filesystemNode) })
 	for _, sectors := range []uint32{512, 4096} {
 		t.Run(fmt.Sprintf("disk, %d-byte sectors", sectors), func(t *testing.T) {
-			hosttest.Disk(t, func(t *testing.T) hosttest.DiskNode { return this.diskNode(t, sectors) })
+			hosttest.Disk(t, func(t *testing.T) hosttest.DiskNode { //nolint:thelper // diskNode is
+				return this.diskNode(t, sectors)
+			})
 		})
 		t.Run(fmt.Sprintf("volume, %d-byte sectors", sectors), func(t *testing.T) {
-			hosttest.Volume(t, func(t *testing.T) hosttest.VolumeNode { return this.volumeNode(t, sectors) })
+			hosttest.Volume(t, func(t *testing.T) hosttest.VolumeNode { //nolint:thelper // volumeNode is
+				return this.volumeNode(t, sectors)
+			})
 		})
 	}
 }

@@ -411,7 +411,7 @@ func (o options) wipeLeft(ctx context.Context, e entry) (said string, err error)
 	layout, layoutErr := local.Machine().DriveLayout(ctx, win.PhysicalDrive(uint32(number)))
 	switch {
 	case err != nil || string(device) != e.Device || layoutErr != nil || isEmpty(layout):
-		return "", nil // it is gone, or has nothing of ours
+		return "", nil //nolint:nilerr // it is gone, or has nothing of ours
 	case !slices.Contains(o.disks, uint32(number)):
 		return fmt.Sprintf("Disk %d has partitions of an earlier run. To clear it: name it with -disk, or Clear-Disk -Number %d -RemoveData", number, number), nil
 	}

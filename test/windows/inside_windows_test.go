@@ -142,7 +142,7 @@ func TestInService(t *testing.T) {
 
 // runInside installs this program as a service, as csi-proxyctl service install does, and waits until it ends.
 func (g *group) runInside(name string) (exitCode uint32, restricted error) {
-	g.T.Helper()
+	g.Helper()
 	manager, err := scm.Connect()
 	g.must(err)
 	defer manager.Close()
@@ -247,8 +247,10 @@ func TestRestrictions(t *testing.T) {
 			name   string
 			number uintptr
 		}{
-			{"ProcessChildProcessPolicy", 13}, {"ProcessImageLoadPolicy", 10},
-			{"ProcessExtensionPointDisablePolicy", 6}, {"ProcessStrictHandleCheckPolicy", 3},
+			{"ProcessChildProcessPolicy", 13},
+			{"ProcessImageLoadPolicy", 10},
+			{"ProcessExtensionPointDisablePolicy", 6},
+			{"ProcessStrictHandleCheckPolicy", 3},
 		} {
 			if err := query.Find(); err != nil {
 				a.Skip(err)

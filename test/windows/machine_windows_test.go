@@ -143,6 +143,8 @@ func (o options) clean(ctx context.Context, j *journal) error {
 			err = removePortal(ctx, e.Name)
 		case diskKind:
 			return o.wipeLeft(ctx, e)
+		case restartKind:
+			return "", nil
 		}
 		return fmt.Sprintf("Removed what was left: %s.", e), err
 	})

@@ -3,8 +3,8 @@
 // systems, and with -emulator, the same tests ask the emulated node of pkg/winsim.
 //
 // A question is a subtest with an ID such as Q-msr, which never gets another meaning. The comment above it is its
-// text. What it finds out are the facts that it adds to answers.jsonl. What no program can ask yet is a skipped
-// subtest in later_test.go.
+// text. What it finds out are the facts that it adds to answers.jsonl. What no program can ask yet is a line
+// of later.txt and a skipped subtest.
 package windows_test
 
 import (

@@ -164,24 +164,24 @@ func (g *group) Context() context.Context { return g.ctx }
 
 // Skip ends the group with a reason.
 func (g *group) Skip(args ...any) {
-	g.T.Helper()
-	skip(g.T, g.T.Name(), fmt.Sprint(args...))
+	g.Helper()
+	skip(g.T, g.Name(), fmt.Sprint(args...))
 }
 
 // Skipf is Skip with a format.
 func (g *group) Skipf(format string, args ...any) {
-	g.T.Helper()
-	skip(g.T, g.T.Name(), fmt.Sprintf(format, args...))
+	g.Helper()
+	skip(g.T, g.Name(), fmt.Sprintf(format, args...))
 }
 
 func (g *group) must(err error) {
-	g.T.Helper()
+	g.Helper()
 	must(g.T, err)
 }
 
 // needVirtual skips the group if disks cannot be detached, grown and copied.
 func (g *group) needVirtual() {
-	g.T.Helper()
+	g.Helper()
 	if !g.fileBacked {
 		g.Skip("only virtual disks can be detached, grown and copied")
 	}

@@ -1,6 +1,7 @@
 package windows_test
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,33 +20,29 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
-const help = `csi-proxy-verify asks this Windows machine what only Windows can tell, and tests CSI Proxy on it.
-It writes the answers to answers.jsonl and removes everything that it makes. Run it as an administrator on a
-machine that may be spoiled, and keep its output:
+const help = `csi-proxy-verify asks this Windows machine what only Windows can tell, and tests CSI Proxy on it. It removes
+everything that it makes. Run it as an administrator, on a machine that may be spoiled, and keep its output:
 
   csi-proxy-verify -dir C:\verify -virtual-disks > verify.log
 
-It touches no disk, folder, share or portal that these flags do not name:
-  -dir FOLDER            for files, links and mounted folders, on NTFS; 4 GB must be free for virtual disks
+It changes no disk, folder, share or portal but these:
+  -dir FOLDER            for files and mounted folders, on NTFS; virtual disks need 4 GB
   -virtual-disks         make disks of 1 GiB as files in the folder, or:
-  -disk N,N              use these EMPTY disks; EVERYTHING ON THEM IS LOST; questions need up to four at a time
-  -share \\SERVER\SHARE  map this share, and remove the mapping
-  -user, -password-file  of the share; without them it is mapped as this machine
+  -disk N,N              use these empty disks: EVERYTHING ON THEM IS LOST; questions need up to four at a time
+  -share \\SERVER\SHARE  map this share, with -user NAME -password-file FILE, or as this machine
   -mappings N            also map \\SERVER\SHARE1 to \\SERVER\SHAREN, which the server must have
-  -portal HOST:PORT      register this iSCSI portal, and remove it; it logs in to no target
+  -portal HOST:PORT      register this iSCSI portal; it logs in to no target
+It also rescans storage adapters, mounts the volume of Windows in the folder for a moment, and installs services of
+its own. One of them repeats everything with the privileges of csi-proxy.exe.
 
-What else it does: it rescans the storage adapters, mounts the volume of Windows at a folder of its own for a
-moment, and installs services of its own, which it removes. One of them repeats all this as the service of
-csi-proxy.exe would, without most privileges.
+  -answers FILE          write the answers to this new file; default answers.jsonl
+  -test.run REGEXP       run only these tests, for instance TestNewDisk/Q-msr
+  -before-restart        leave a mapping and a mounted folder; then restart the machine
+  -after-restart         look what is left of them, and remove them
+  -cleanup               only remove what a killed run has left in -dir; each run begins so
+  -emulator              ask the emulated node instead, to compare
 
-  -answers FILE          write the answers to this file, which must not exist; default answers.jsonl
-  -test.run REGEXP       run only some tests, for instance -test.run TestNewDisk/Q-msr
-  -before-restart        leave a mapping and a mounted folder; then restart the machine, and
-  -after-restart         look what is left of them, add to the answers, and remove them
-  -cleanup               only remove what a killed run has left in -dir; every run begins with this
-  -emulator              ask the emulated node instead, to compare: diff the two files
-
-Exit codes: 0, 1 if a test failed, 2 if it cannot begin; then nothing was changed. Ctrl+C removes what was made.
+Exit codes: 0; 1, a test failed or Ctrl+C; 2, it cannot begin, and nothing was changed.
 `
 
 // options are the command line. The flags of package testing are beside them.
@@ -122,6 +119,7 @@ func parse(flags *flag.FlagSet, args []string) (o options, err error) {
 		}
 		return o, nil
 	}
+	o.answers = cmp.Or(o.answers, "answers.jsonl")
 	if o.dir == "" {
 		return o, errors.New(`name a folder for files and virtual disks: -dir C:\verify; see -h`)
 	}
@@ -162,6 +160,9 @@ func (o options) check() error {
 		return errors.New("-mappings needs -share, whose name they begin with")
 	case o.beforeRestart && o.afterRestart:
 		return errors.New("-before-restart and -after-restart are two runs; leave one out")
+	}
+	if _, err := os.Lstat(o.answers); err == nil && !o.afterRestart {
+		return fmt.Errorf("%s exists; move it away, or name another file with -answers", o.answers)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/Microsoft/go-winio"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )

@@ -97,8 +97,8 @@ func TestSelf_Guard(t *testing.T) {
 		"SetMountPoint":          root.SetMountPoint(ctx, "csi-proxy-verify-guard", system),
 		"StopService":            m.StopService(ctx, "kubelet"),
 		"StartService":           m.StartService(ctx, "kubelet"),
-		"CreateSMBMapping":       m.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: `\\other\share`}),
-		"RemoveSMBMapping":       m.RemoveSMBMapping(ctx, `\\other\share`, true),
+		"CreateSMBMapping":       m.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: `\\elsewhere\share`}),
+		"RemoveSMBMapping":       m.RemoveSMBMapping(ctx, `\\elsewhere\share`, true),
 		"AddSendTargetPortal":    m.AddSendTargetPortal(ctx, other),
 		"RemoveSendTargetPortal": m.RemoveSendTargetPortal(ctx, win.SendTargetPortal{Portal: other}),
 

@@ -2,7 +2,6 @@ package windows_test
 
 import (
 	"errors"
-
 	"fmt"
 	"strings"
 	"testing"

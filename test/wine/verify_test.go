@@ -67,7 +67,11 @@ func TestVerify(t *testing.T) {
 	kill(t, p, onShare)
 
 	began := time.Now()
-	output, err := p.Run(t.Context(), verifier, append(onShare, "-answers", `C:\answers.jsonl`)...)
+	args := append(onShare, "-answers", `C:\answers.jsonl`)
+	if links { // Wine 10 repeats everything in a service
+		args = append(args, "-test.skip=^TestInService$")
+	}
+	output, err := p.Run(t.Context(), verifier, args...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
@@ -83,14 +87,14 @@ func TestVerify(t *testing.T) {
 			t.Errorf("TestLocal_%s has not passed, although this Wine stores links", name)
 		}
 	}
-	wantAnswers(t, p.Path(`C:\answers.jsonl`))
+	wantAnswers(t, p.Path(`C:\answers.jsonl`), !links)
 	acrossRestart(t, p, onShare)
 }
 
 // refusals are command lines that are refused with one sentence and exit code 2. They change nothing.
 func refusals(t *testing.T, p *prefix.Prefix, onDisks []string) {
 	t.Helper()
-	if output, err := p.Run(t.Context(), verifier, "-h"); err != nil || strings.Count(output, "\n") > 40 || !strings.Contains(output, "EVERYTHING ON THEM IS LOST") {
+	if output, err := p.Run(t.Context(), verifier, "-h"); err != nil || strings.Count(output, "\n") > 30 || !strings.Contains(output, "EVERYTHING ON THEM IS LOST") {
 		t.Errorf("-h: %v\n%s", err, output)
 	}
 	inUse := fmt.Sprint(devices.FirstDisk)
@@ -163,7 +167,7 @@ func wantNothingLeft(t *testing.T, p *prefix.Prefix) {
 }
 
 // wantAnswers checks that questions of all kinds are answered, also in the service, and that no password is in them.
-func wantAnswers(t *testing.T, path string) {
+func wantAnswers(t *testing.T, path string, service bool) {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -191,13 +195,13 @@ func wantAnswers(t *testing.T, path string) {
 	}
 	t.Logf("%d questions are answered", len(answered))
 	for _, question := range []string{"Q-case", "Q-msr", "Q-format-codes", "Q-root-access", "Q-smb-errors", "Q-vhdx"} {
-		if !answered[question] || !inService[question] {
+		if !answered[question] || inService[question] != service {
 			t.Errorf("%s is answered: %v, in the service: %v", question, answered[question], inService[question])
 		}
 	}
 	for _, question := range []string{"Q-privileges", "Q-mitigations-com", "Q-strict-handles", "Q-dll-search"} {
-		if !answered[question] {
-			t.Errorf("%s is not answered", question)
+		if answered[question] != service {
+			t.Errorf("%s is answered: %v", question, answered[question])
 		}
 	}
 }
