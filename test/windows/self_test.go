@@ -25,7 +25,7 @@ func TestSelf_Options(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	base := `-emulator=false -dir C:\verify -virtual-disks`
+	base := `-emulator=false -dir C:\verify -virtual-disks -answers ` + filepath.Join(dir, "new.jsonl")
 	for args, want := range map[string]string{
 		`-emulator=false`:                                                  "name a folder",
 		`-emulator=false -dir`:                                             "flag needs an argument: -dir",
