@@ -26,6 +26,7 @@ diff -r "$work/once" "$work/again"
 # As Windows stores texts: two bytes each.
 wide=$(printf %s "$version" | sed 's/./[&]\\x00/g')
 for program in "$work"/again/build/windows_*/*.exe; do
+  [ "${program##*/}" != csi-proxy-verify.exe ] || continue # a test binary has no resources
   LC_ALL=C grep -aqP "$wide" "$program" || { echo "$program has no version resource" >&2; exit 1; }
 done
 for program in "$work"/again/build/"$(go env GOOS)_$(go env GOARCH)"/*; do
