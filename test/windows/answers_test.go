@@ -41,7 +41,7 @@ func openAnswers(o options) (*answerFile, error) {
 	}
 	file, err := os.OpenFile(o.answers, mode, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("-answers: %w", err)
+		return nil, fmt.Errorf("-answers: %w; name a new file in a folder that exists", err)
 	}
 	return &answerFile{file: file}, nil
 }
@@ -49,7 +49,7 @@ func openAnswers(o options) (*answerFile, error) {
 func (f *answerFile) write(l line) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.file == nil {
+	if f.file == nil { // there is none, or the run has ended
 		return
 	}
 	encoder := json.NewEncoder(f.file)
@@ -64,6 +64,15 @@ func (f *answerFile) close() {
 	defer f.mu.Unlock()
 	if f.file != nil {
 		_ = f.file.Close()
+	}
+	f.file = nil
+}
+
+// discard removes the file of a run that cannot begin, unless it has answers of one before.
+func (f *answerFile) discard(o options) {
+	f.close()
+	if info, err := os.Stat(o.answers); err == nil && info.Size() == 0 {
+		_ = os.Remove(o.answers)
 	}
 }
 

@@ -46,6 +46,7 @@ func TestConformance(t *testing.T) {
 // noteOutcome adds how a test ends as a fact.
 func noteOutcome(t *testing.T, question string) {
 	t.Helper()
+	this.skipIfStopped(t)
 	t.Cleanup(func() {
 		l := line{Question: question, Fact: t.Name(), Value: "passed"}
 		switch {

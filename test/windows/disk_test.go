@@ -120,8 +120,8 @@ func TestNewDisk(t *testing.T) {
 		a.fact("its size", reserved.Length)
 		a.measured("after", g.machine.Now().Sub(began))
 	})
-	// The buffers in internal/win/winlayout/testdata are what Windows returns. The bytes of each answer are in the zip
-	// of csi-proxy-verify.
+	// The buffers in internal/win/winlayout/testdata are what Windows returns. The answers have the bytes of
+	// each.
 	g.ask("Q-buffers", func(a *answer) {
 		if g.raw == nil {
 			a.Skip("the bytes are those of the emulator")

@@ -3,11 +3,13 @@ package windows_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // newDisk attaches an empty disk: a virtual one, or one that the operator has named.
@@ -359,11 +362,11 @@ func (m *thisMachine) nextNamed(ctx context.Context, sectorSize uint32) (scratch
 		if geometry.BytesPerSector != sectorSize {
 			continue
 		}
-		device, err := interfaceOf(ctx, number)
+		detail, err := identity(ctx, number)
 		if err != nil {
 			return nil, err
 		}
-		d := &namedDisk{m, number, geometry.Size, entry{Kind: diskKind, Name: strconv.FormatUint(uint64(number), 10), Device: string(device)}}
+		d := &namedDisk{m, number, geometry.Size, entry{Kind: diskKind, Name: strconv.FormatUint(uint64(number), 10), Detail: detail}}
 		if err := m.journal.add(d.entry); err != nil {
 			return nil, err
 		}
@@ -400,25 +403,49 @@ func (d *namedDisk) Remove(ctx context.Context) error {
 	return nil
 }
 
-// wipeLeft wipes a disk on which a killed run has left partitions, if the operator names it again. It was empty
-// before that run.
-func (o options) wipeLeft(ctx context.Context, e entry) (said string, err error) {
-	number, err := strconv.ParseUint(e.Name, 10, 32)
+// identity tells a disk from others, also from one that is attached at its place later.
+func identity(ctx context.Context, number uint32) (string, error) {
+	machine, device := local.Machine(), win.PhysicalDrive(number)
+	descriptor, err := machine.DeviceDescriptor(ctx, device)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("disk %d: %w", number, err)
 	}
-	device, err := interfaceOf(ctx, uint32(number))
-	layout, layoutErr := local.Machine().DriveLayout(ctx, win.PhysicalDrive(uint32(number)))
-	switch {
-	case err != nil || string(device) != e.Device || layoutErr != nil || isEmpty(layout):
-		return "", nil //nolint:nilerr // it is gone, or has nothing of ours
-	case !slices.Contains(o.disks, uint32(number)):
-		return fmt.Sprintf("Disk %d has partitions of an earlier run. To clear it: name it with -disk, or Clear-Disk -Number %d -RemoveData", number, number), nil
+	geometry, err := machine.DiskGeometry(ctx, device)
+	if err != nil {
+		return "", fmt.Errorf("disk %d: %w", number, err)
 	}
-	if err := wipe(ctx, uint32(number)); err != nil {
-		return "", err
+	identifiers, _ := machine.DeviceIdentifiers(ctx, device) // not every disk has them
+	hash := sha256.Sum256(fmt.Appendf(nil, "%+v %+v %+v", descriptor, geometry, identifiers))
+	return fmt.Sprintf("%x", hash[:8]), nil
+}
+
+// wipeLeft wipes a disk on which a killed run has left something, if the operator names it again. It was empty before
+// that run. If someone uses it since, it is not touched.
+func (o options) wipeLeft(ctx context.Context, j *journal, e entry) (removed bool, err error) {
+	for _, number := range o.disks {
+		if detail, err := identity(ctx, number); err != nil || detail != e.Detail {
+			continue
+		}
+		if checkEmpty(ctx, number) == nil {
+			return true, nil
+		}
+		volumes, err := volumesOn(ctx, number)
+		if err != nil {
+			return false, err
+		}
+		for _, id := range volumes {
+			paths, err := local.Machine().VolumePaths(ctx, id)
+			if err != nil {
+				return false, err
+			}
+			if i := slices.IndexFunc(paths, func(path string) bool { return !winpath.Contains(o.dir, path) }); i >= 0 {
+				return false, fmt.Errorf("its volume is mounted at %s; clear it yourself: Clear-Disk -Number %d -RemoveData", paths[i], number)
+			}
+		}
+		return true, wipe(ctx, number)
 	}
-	return fmt.Sprintf("Cleared disk %d, on which an earlier run has left partitions.", number), nil
+	fmt.Printf("A run has left something on disk %s. To clear it, name it with -disk. If it is gone or cleared, delete %s\n", e.Name, filepath.Join(j.dir, journalName))
+	return false, nil
 }
 
 // isEmpty reports whether a table has no partitions.

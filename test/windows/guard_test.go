@@ -47,7 +47,11 @@ func (n *node) guard(m win.Machine) win.Machine {
 
 // allow fails unless a call changes what is ours.
 func (n *node) allow(ctx context.Context, m win.Machine, c *win.Call) error {
-	switch about := c.Args()[0].Value.(type) {
+	args := c.Args()
+	if len(args) == 0 {
+		args = []win.Arg{{}}
+	}
+	switch about := args[0].Value.(type) {
 	case win.Device: // SetDiskAttributes, SetDriveLayout, CreateDisk, GrowPartition
 		return n.allowDisk(ctx, m, about)
 	case uint32: // ResizePartition
@@ -65,7 +69,7 @@ func (n *node) allow(ctx context.Context, m win.Machine, c *win.Call) error {
 	case string:
 		switch c.Method {
 		case "RemoveSMBMapping":
-			return n.isOurShare(about)
+			return n.isOurMapping(about)
 		case "StartService", "StopService":
 			if !strings.HasPrefix(about, servicePrefix) {
 				return fmt.Errorf("%s is not a service that this run may change: %w", about, winerr.AccessDenied)
@@ -145,6 +149,14 @@ func (n *node) isOurShare(remote string) error {
 		return fmt.Errorf("%s is not of a server that was named: %w", remote, winerr.AccessDenied)
 	}
 	return nil
+}
+
+// isOurMapping checks that a mapping was announced: others belong to users of the machine.
+func (n *node) isOurMapping(remote string) error {
+	if n.journal != nil && !slices.Contains(n.journal.find(mappingKind), entry{Kind: mappingKind, Name: remote}) {
+		return fmt.Errorf("%s was not mapped by this run: %w", remote, winerr.AccessDenied)
+	}
+	return n.isOurShare(remote)
 }
 
 // allowMapping announces a mapping. One that is there belongs to a user of the machine: it is not removed after the

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +91,9 @@ func (i *inside) run(ctx context.Context) (code int) {
 		return exitRefused
 	}
 	os.Stdout, os.Stderr = log, log
+	if err := debug.SetCrashOutput(log, debug.CrashOptions{}); err != nil { // of the runtime, such as a bad handle
+		return exitRefused
+	}
 	if err := winapi.SystemLibrariesOnly(); err != nil {
 		fmt.Println("The search for libraries is not restricted:", err)
 	}
@@ -137,6 +140,7 @@ func TestInService(t *testing.T) {
 	// service manager says ERROR_PROCESS_ABORTED (1067).
 	g.ask("Q-strict-handles", func(a *answer) {
 		a.fact("Windows ended the process", exitCode == uint32(windows.ERROR_PROCESS_ABORTED))
+		a.fact("its log has 0xc0000008", strings.Contains(strings.ToLower(string(output)), "0xc0000008"))
 		a.measured("exit code", exitCode)
 	})
 }
@@ -188,15 +192,7 @@ func (g *group) runInside(name string) (exitCode uint32, restricted error) {
 // repeated are the flags of the service that repeats a run: the same, with files of its own.
 func (o options) repeated(dir string) []string {
 	flags := []string{"-test.v", "-inside", "-dir", dir, "-answers", dir + ".jsonl", "-test.timeout=2h"}
-	if o.virtualDisks {
-		flags = append(flags, "-virtual-disks")
-	} else {
-		var numbers []string
-		for _, number := range o.disks {
-			numbers = append(numbers, strconv.FormatUint(uint64(number), 10))
-		}
-		flags = append(flags, "-disk", strings.Join(numbers, ","))
-	}
+	flags = append(flags, o.onDisks()...)
 	if o.share != nil {
 		flags = append(flags, "-share", o.share.remote)
 		if o.passwordFile != "" {
@@ -219,7 +215,8 @@ func passOn(t *testing.T, path string) (failed string) {
 	}
 	defer file.Close()
 	var names []string
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
 		var l line
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			t.Errorf("an answer of the service: %v", err)
@@ -230,6 +227,9 @@ func passOn(t *testing.T, path string) (failed string) {
 		}
 		l.Service = true
 		answers.write(l)
+	}
+	if err := lines.Err(); err != nil {
+		t.Errorf("the answers of the service: %v", err)
 	}
 	if len(names) == 0 {
 		return "none"

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -29,7 +31,7 @@ const journalName = "csi-proxy-verify.journal"
 type entry struct {
 	Kind   kind   `json:"kind"`
 	Name   string `json:"name"`
-	Device string `json:"device,omitempty"` // of a disk, which may have another number after a restart
+	Detail string `json:"detail,omitempty"` // of a disk, what tells it from others; of a restart, the flags
 }
 
 func (e entry) String() string { return fmt.Sprintf("%s %s", e.Kind, e.Name) }
@@ -37,18 +39,39 @@ func (e entry) String() string { return fmt.Sprintf("%s %s", e.Kind, e.Name) }
 type kind string
 
 const (
-	folderKind  kind = "folder" // in that of the journal, with virtual disks and the journal of a service
+	dirKind     kind = "empty folder" // of the journal, if a run has made it
+	folderKind  kind = "folder"       // in that of the journal, with virtual disks and the journal of a service
 	mappingKind kind = "mapping"
 	portalKind  kind = "portal"
 	serviceKind kind = "service"
-	diskKind    kind = "disk"            // that the operator has named, with partitions of ours
-	restartKind kind = "run for restart" // what is above waits for -after-restart
+	diskKind    kind = "disk"    // that the operator has named, with partitions of ours
+	restartKind kind = "restart" // what is above waits for -after-restart
 )
+
+var runFolder = regexp.MustCompile(`^run-\d+$`)
+
+// check fails for an entry that no run writes: what the journal names is removed.
+func (e entry) check() error {
+	switch e.Kind {
+	case dirKind, mappingKind, portalKind, diskKind:
+		return nil
+	case folderKind, restartKind:
+		if runFolder.MatchString(e.Name) {
+			return nil
+		}
+	case serviceKind:
+		if strings.HasPrefix(e.Name, servicePrefix) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not what csi-proxy-verify makes", e)
+}
 
 // openJournal opens the journal of a folder, which it makes if it is missing.
 func openJournal(dir string) (*journal, error) {
-	if err := mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("-dir: %w; make the folder above it first, or name another", err)
+	made := mkdir(dir)
+	if made != nil && !errors.Is(made, fs.ErrExist) {
+		return nil, fmt.Errorf("-dir: %w; make the folder above it first, or name another", made)
 	}
 	path := filepath.Join(dir, journalName)
 	file, err := openAlone(path)
@@ -57,44 +80,54 @@ func openJournal(dir string) (*journal, error) {
 	}
 	j := &journal{file: file, dir: dir}
 	content, err := io.ReadAll(file)
-	// The last line counts. One that is incomplete does not: what it announces was not made.
-	lines := bytes.Split(bytes.TrimRight(content[:bytes.LastIndexByte(content, '\n')+1], "\n"), []byte{'\n'})
-	if last := lines[len(lines)-1]; err == nil && len(last) > 0 {
-		err = json.Unmarshal(last, &j.entries)
+	// A last line that is incomplete does not count: what it announces was not made.
+	for text := range bytes.Lines(content[:bytes.LastIndexByte(content, '\n')+1]) {
+		var l struct {
+			entry
+			Gone bool `json:"gone"`
+		}
+		if err == nil && len(bytes.TrimSpace(text)) > 0 && json.Unmarshal(text, &l) == nil { // a line may be cut
+			err = l.check()
+			j.apply(l.entry, l.Gone)
+		}
 	}
 	if err != nil {
 		_ = file.Close()
 		return nil, fmt.Errorf("read the journal %s: %w; see what is left in the folder, then delete the journal", path, err)
 	}
+	if made == nil {
+		return j, j.add(entry{Kind: dirKind, Name: "."})
+	}
 	return j, nil
 }
 
-// add announces what is about to be made. It returns when that is on disk.
-func (j *journal) add(e entry) error {
-	if j == nil {
-		return nil
+func (j *journal) apply(e entry, gone bool) {
+	j.entries = slices.DeleteFunc(j.entries, func(other entry) bool { return other == e })
+	if !gone {
+		j.entries = append(j.entries, e)
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if slices.Contains(j.entries, e) {
-		return nil
-	}
-	return j.write(append(slices.Clone(j.entries), e))
 }
+
+// add announces what is about to be made. It returns when that is on disk.
+func (j *journal) add(e entry) error { return j.write(e, false) }
 
 // remove forgets what is gone. If that cannot be written, the next run finds nothing to remove.
-func (j *journal) remove(e entry) {
+func (j *journal) remove(e entry) { _ = j.write(e, true) }
+
+// write adds a line, after one that a full disk may have cut.
+func (j *journal) write(e entry, gone bool) error {
 	if j == nil {
-		return
+		return nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_ = j.write(slices.DeleteFunc(slices.Clone(j.entries), func(other entry) bool { return other == e }))
-}
-
-// write adds a line with all entries, after one that a full disk may have cut.
-func (j *journal) write(entries []entry) error {
-	text, err := json.Marshal(entries)
+	if slices.Contains(j.entries, e) != gone {
+		return nil
+	}
+	text, err := json.Marshal(struct {
+		entry
+		Gone bool `json:"gone,omitempty"`
+	}{e, gone})
 	if err == nil {
 		_, err = fmt.Fprintf(j.file, "\n%s\n", text)
 	}
@@ -104,39 +137,31 @@ func (j *journal) write(entries []entry) error {
 	if err != nil {
 		return fmt.Errorf("write the journal: %w", err)
 	}
-	j.entries = entries
+	j.apply(e, gone)
 	return nil
 }
 
-// clean removes everything that the journal names, the last first: a service depends on earlier ones. It tries all
-// entries. What it cannot remove stays in the journal.
-func (j *journal) clean(remove func(entry) (said string, err error)) (err error) {
+// find returns the entries of a kind.
+func (j *journal) find(k kind) []entry {
 	j.mu.Lock()
-	entries := slices.Clone(j.entries)
-	j.mu.Unlock()
-	for _, e := range slices.Backward(entries) {
-		said, failure := remove(e)
-		if failure != nil {
-			err = errors.Join(err, fmt.Errorf("%s is left: %w", e, failure))
-			continue
-		}
-		if said != "" {
-			fmt.Println(said)
-		}
-		j.remove(e)
-	}
-	return err
+	defer j.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(j.entries), func(e entry) bool { return e.Kind != k })
 }
 
-// close closes the journal. If nothing is left it deletes it, and the folder if that is empty then.
+// close closes the journal. If nothing is left it deletes it, and the folder if a run has made it and it is empty.
 func (j *journal) close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	err := j.file.Close()
-	if err != nil || len(j.entries) > 0 {
+	made := slices.ContainsFunc(j.entries, func(e entry) bool { return e.Kind == dirKind })
+	if err != nil || len(j.entries) > 1 || len(j.entries) == 1 && !made {
 		return err
 	}
-	if err := os.Remove(filepath.Join(j.dir, journalName)); err != nil {
+	if err := os.Remove(filepath.Join(j.dir, journalName)); err != nil || !made {
 		return err
 	}
-	_ = os.Remove(j.dir)
+	if err := os.Remove(j.dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	return nil
 }

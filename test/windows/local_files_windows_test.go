@@ -435,7 +435,7 @@ func TestLocal_FilesSwap(t *testing.T) {
 	})
 }
 
-// filesSwapJunction is TestFiles_Swap with a junction.
+// TestLocal_FilesSwapJunction is TestLocal_FilesSwap with a junction.
 func TestLocal_FilesSwapJunction(t *testing.T) { swapWhileOpen(t, makeJunction) }
 
 func swapWhileOpen(t *testing.T, replace func(t *testing.T, path, victim string)) {

@@ -37,6 +37,7 @@ var machine = local.Machine()
 // timeLimit gives the calls a context that can end, so that they run as those of a driver.
 func timeLimit(t *testing.T) context.Context {
 	t.Helper()
+	this.skipIfStopped(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,7 +29,8 @@ import (
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
 )
 
-// open prepares this machine. First it removes what a killed run has left. If it fails, nothing is left.
+// open prepares this machine. First it removes what a killed run has left. If it fails, nothing is left, except what
+// waits for -after-restart.
 func (o options) open(ctx context.Context) (closeMachine func() error, err error) {
 	if err := o.checkMachine(); err != nil {
 		return nil, err
@@ -39,42 +41,33 @@ func (o options) open(ctx context.Context) (closeMachine func() error, err error
 	}
 	run := &thisMachine{options: o, journal: j, began: time.Now().Unix(), pool: slices.Clone(o.disks)}
 	defer func() {
-		if err != nil {
+		switch {
+		case err != nil && o.afterRestart:
+			err = errors.Join(err, j.close())
+		case err != nil:
 			err = errors.Join(err, run.close())
 		}
 	}()
-	name := fmt.Sprintf("run-%d", run.began)
-	if left := restartEntry(j); left != nil {
-		name = left.Name
-	} else if o.afterRestart {
-		return nil, fmt.Errorf("no run with -before-restart has left anything in %s", o.dir)
+	if o.afterRestart {
+		err = run.findFolders()
+	} else {
+		err = run.makeFolders(ctx)
 	}
-	run.folder = filepath.Join(o.dir, name)
-	if !o.afterRestart {
-		if err := run.makeFolders(name); err != nil {
-			return nil, err
-		}
-	}
-	if err := run.checkVolume(ctx); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if !o.afterRestart {
-		for _, number := range o.disks {
-			if err := checkEmpty(ctx, number); err != nil {
-				return nil, fmt.Errorf("-disk: %w", err)
-			}
-		}
-	}
-	if err := run.checkShare(ctx); err != nil {
+	if err := run.checkVolume(ctx); err != nil {
 		return nil, err
 	}
 	// Administrators have it, but attaching takes it enabled.
 	if err := winapi.ManageVolumePrivilege.Enable(); err != nil && o.virtualDisks {
 		return nil, fmt.Errorf("SeManageVolumePrivilege: %w", err)
 	}
-	// Tests make temporary directories in a folder that was named, too.
-	if err := os.Setenv("TMP", run.path("temporary")); err != nil {
-		return nil, err
+	// Tests make temporary directories in a folder that was named, too. For the system, Windows ignores TMP.
+	for _, name := range []string{"TMP", "GOTMPDIR"} {
+		if err := os.Setenv(name, run.path("temporary")); err != nil {
+			return nil, err
+		}
 	}
 	this, err = run.node()
 	return run.close, err
@@ -97,13 +90,6 @@ func (m *thisMachine) path(name string) string { return filepath.Join(m.folder, 
 
 // checkMachine fails if this machine cannot be asked. It changes nothing.
 func (o options) checkMachine() error {
-	system, err := windows.GetSystemWindowsDirectory()
-	if err != nil {
-		return fmt.Errorf("the directory of Windows: %w", err)
-	}
-	if winpath.Contains(system, o.dir) {
-		return fmt.Errorf("-dir: %s belongs to Windows; name a folder of its own, such as C:\\verify", o.dir)
-	}
 	_, wine := wineVersion()
 	switch {
 	case wine && o.virtualDisks:
@@ -111,11 +97,48 @@ func (o options) checkMachine() error {
 	case !wine && !windows.GetCurrentProcessToken().IsElevated(): // Wine knows no rights
 		return errors.New("only administrators can attach disks; start the program from an elevated prompt")
 	}
+	if o.virtualDisks {
+		if err := windows.NewLazySystemDLL("virtdisk.dll").Load(); err != nil {
+			return fmt.Errorf("this machine cannot attach virtual disks: %w; name empty disks with -disk", err)
+		}
+	}
 	return nil
+}
+
+// checkDir fails if -dir is a link or belongs to Windows, by whatever way it leads there.
+func (o options) checkDir(ctx context.Context) error {
+	machine := local.Machine()
+	system, err := windows.GetSystemWindowsDirectory()
+	if err != nil {
+		return fmt.Errorf("the directory of Windows: %w", err)
+	}
+	windowsAt, err := machine.Location(ctx, win.Following(system))
+	if err != nil {
+		return fmt.Errorf("the directory of Windows: %w", err)
+	}
+	switch info, err := machine.FileInfo(ctx, win.Anywhere(o.dir)); {
+	case err == nil && info.Tag != 0:
+		return fmt.Errorf("-dir: %s is a link or a mounted folder; name a folder that is none", o.dir)
+	case err == nil && !info.Directory:
+		return fmt.Errorf("-dir: %s is a file; name a folder", o.dir)
+	}
+	for dir, ok := o.dir, true; ok; dir, ok = winpath.Parent(dir) { // the nearest that exists
+		at, err := machine.Location(ctx, win.Following(dir))
+		if err == nil && winpath.Contains(windowsAt, at) {
+			return fmt.Errorf("-dir: %s belongs to Windows; name a folder of its own, such as C:\\verify", o.dir)
+		}
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("-dir: %s is on a drive that does not exist", o.dir)
 }
 
 // sweep opens the journal and removes what it names, except what waits for -after-restart.
 func (o options) sweep(ctx context.Context) (*journal, error) {
+	if err := o.checkDir(ctx); err != nil {
+		return nil, err
+	}
 	j, err := openJournal(o.dir)
 	if err != nil {
 		return nil, err
@@ -123,31 +146,49 @@ func (o options) sweep(ctx context.Context) (*journal, error) {
 	if o.afterRestart {
 		return j, nil
 	}
-	if err := o.clean(ctx, j); err != nil {
+	if err := o.clean(ctx, j, os.Stdout); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove what the last run has left: %w", err), j.close())
 	}
 	return j, nil
 }
 
-// clean removes what a journal names.
-func (o options) clean(ctx context.Context, j *journal) error {
-	return j.clean(func(e entry) (said string, err error) {
-		switch e.Kind {
-		case folderKind:
-			err = o.removeFolder(ctx, filepath.Join(j.dir, filepath.Base(e.Name)))
-		case serviceKind:
-			err = removeService(ctx, e.Name)
-		case mappingKind:
-			err = ignoreMissing(local.Machine().RemoveSMBMapping(ctx, e.Name, true))
-		case portalKind:
-			err = removePortal(ctx, e.Name)
-		case diskKind:
-			return o.wipeLeft(ctx, e)
-		case restartKind:
-			return "", nil
+// clean removes what a journal names, the last first: a service depends on earlier ones. It tries all entries. What it
+// cannot remove stays in the journal.
+func (o options) clean(ctx context.Context, j *journal, say io.Writer) (failed error) {
+	for _, k := range []kind{restartKind, diskKind, portalKind, mappingKind, serviceKind, folderKind} {
+		for _, e := range slices.Backward(j.find(k)) {
+			removed, err := o.remove(ctx, j, e)
+			if err != nil {
+				failed = errors.Join(failed, fmt.Errorf("%s is left: %w", e, err))
+			}
+			if err != nil || !removed {
+				continue
+			}
+			j.remove(e)
+			if k != restartKind {
+				fmt.Fprintf(say, "Removed what was left: %s.\n", e)
+			}
 		}
-		return fmt.Sprintf("Removed what was left: %s.", e), err
-	})
+	}
+	return failed
+}
+
+// remove removes one thing. removed is false for a disk that was not named again.
+func (o options) remove(ctx context.Context, j *journal, e entry) (removed bool, err error) {
+	switch e.Kind {
+	case folderKind:
+		err = o.removeFolder(ctx, filepath.Join(j.dir, e.Name))
+	case serviceKind:
+		err = removeService(ctx, e.Name)
+	case mappingKind:
+		err = ignoreMissing(local.Machine().RemoveSMBMapping(ctx, e.Name, true))
+	case portalKind:
+		err = removePortal(ctx, e.Name)
+	case diskKind:
+		return o.wipeLeft(ctx, j, e)
+	case dirKind, restartKind:
+	}
+	return err == nil, err
 }
 
 // removeFolder removes the folder of a run. It follows no link out of it.
@@ -157,7 +198,7 @@ func (o options) removeFolder(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(o.clean(ctx, j), j.close()); err != nil {
+		if err := errors.Join(o.clean(ctx, j, os.Stdout), j.close()); err != nil {
 			return err
 		}
 	}
@@ -191,26 +232,44 @@ func removePortal(ctx context.Context, name string) error {
 	return err
 }
 
-func restartEntry(j *journal) *entry {
-	if i := slices.IndexFunc(j.entries, func(e entry) bool { return e.Kind == restartKind }); i >= 0 {
-		return &j.entries[i]
-	}
-	return nil
-}
-
 // close removes everything that the run has made, unless it waits for a restart.
 func (m *thisMachine) close() error {
-	if m.beforeRestart && restartEntry(m.journal) != nil {
-		fmt.Println("Restart this machine now, and run csi-proxy-verify again with -after-restart and the same flags.")
+	if m.beforeRestart && len(m.journal.find(restartKind)) > 0 {
+		fmt.Printf("Restart this machine now, and run csi-proxy-verify again with -after-restart -dir %s %s\n", m.dir, m.forRestart())
 		return m.journal.file.Close()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	// What a test has removed itself is not in the journal any more.
-	return errors.Join(m.clean(ctx, m.journal), m.journal.close())
+	// After an interrupt a test may still hold a file for a moment.
+	err := await(ctx, func() error { return m.clean(ctx, m.journal, io.Discard) })
+	return errors.Join(err, m.journal.close())
 }
 
-func (m *thisMachine) makeFolders(name string) error {
+// findFolders finds the folders of the run before the restart.
+func (m *thisMachine) findFolders() error {
+	left := m.journal.find(restartKind)
+	switch {
+	case len(left) == 0:
+		return fmt.Errorf("no run with -before-restart has left anything in %s", m.dir)
+	case left[0].Detail != m.forRestart():
+		return fmt.Errorf("the run before the restart had other flags; give the same: %s", left[0].Detail)
+	}
+	m.folder = filepath.Join(m.dir, left[0].Name)
+	return nil
+}
+
+// makeFolders checks what was named, and makes the folders of a run.
+func (m *thisMachine) makeFolders(ctx context.Context) error {
+	name := fmt.Sprintf("run-%d", m.began)
+	m.folder = filepath.Join(m.dir, name)
+	for _, number := range m.disks {
+		if err := checkEmpty(ctx, number); err != nil {
+			return fmt.Errorf("-disk: %w", err)
+		}
+	}
+	if err := m.checkShare(ctx); err != nil {
+		return err
+	}
 	if err := m.journal.add(entry{Kind: folderKind, Name: name}); err != nil {
 		return err
 	}
@@ -315,7 +374,7 @@ func (m *thisMachine) checkVolume(ctx context.Context) error {
 
 // checkShare maps the share for a moment: a wrong password shows now, and not after an hour.
 func (m *thisMachine) checkShare(ctx context.Context) error {
-	if m.share == nil || m.afterRestart {
+	if m.share == nil {
 		return nil
 	}
 	machine := local.Machine()

@@ -12,10 +12,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
@@ -37,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // run asks the machine that the arguments name. It returns the exit code.
-func run(ctx context.Context, tests func() int, args []string) (code int, err error) {
+func run(ctx context.Context, tests func() int, args []string) (code int, failed error) {
 	o, err := parse(flag.CommandLine, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -50,18 +53,7 @@ func run(ctx context.Context, tests func() int, args []string) (code int, err er
 			return exitRefused, err
 		}
 	case o.cleanup:
-		return clean(ctx, o)
-	default:
-		fmt.Print(o.plan())
-		closeMachine, err := o.open(ctx)
-		if err != nil {
-			return exitRefused, err
-		}
-		defer func() {
-			if closed := closeMachine(); closed != nil {
-				code, err = 1, fmt.Errorf("%w; run: csi-proxy-verify -cleanup -dir %s", closed, o.dir)
-			}
-		}()
+		return cleanUp(ctx, o)
 	}
 	if err := o.choose(); err != nil {
 		return exitRefused, err
@@ -70,12 +62,29 @@ func run(ctx context.Context, tests func() int, args []string) (code int, err er
 		return exitRefused, err
 	}
 	defer answers.close()
+	if !o.emulator {
+		if !o.afterRestart {
+			fmt.Print(o.plan())
+		}
+		closeMachine, err := o.open(ctx)
+		if err != nil {
+			answers.discard(o)
+			return exitRefused, err
+		}
+		defer func() {
+			if failure := closeMachine(); failure != nil {
+				code, failed = 1, fmt.Errorf("%w; run: csi-proxy-verify -cleanup -dir %s", failure, o.dir)
+			} else if this.stopped.Load() {
+				fmt.Println("What was made is removed. The answers so far are kept.")
+			}
+		}()
+	}
 	answers.write(line{Machine: this.about, Program: version.String()})
 	return interruptible(ctx, tests), nil
 }
 
-// interruptible runs the tests until ctx ends. What they have made is removed then: from now on they can make
-// nothing more, so the one that runs need not be waited for.
+// interruptible runs the tests until ctx ends. From then on they can make nothing more, and those that begin are
+// skipped. If one hangs, it is not waited for.
 func interruptible(ctx context.Context, tests func() int) int {
 	ended := make(chan int, 1)
 	go func() { ended <- tests() }()
@@ -83,20 +92,32 @@ func interruptible(ctx context.Context, tests func() int) int {
 	case code := <-ended:
 		return code
 	case <-ctx.Done():
-		fmt.Println("Interrupted. What was made is removed; the answers so far are kept.")
-		this.stopped.Store(true)
-		return 1
 	}
+	fmt.Println("Interrupted. Please wait until everything is removed.")
+	this.stop()
+	select {
+	case <-ended:
+	case <-time.After(30 * time.Second):
+	}
+	return 1
 }
 
-// clean removes what a killed run has left.
-func clean(ctx context.Context, o options) (code int, err error) {
-	left, err := o.sweep(ctx)
-	if err == nil {
-		err = left.close()
+// cleanUp removes what a killed run has left.
+func cleanUp(ctx context.Context, o options) (code int, err error) {
+	if _, err := os.Lstat(filepath.Join(o.dir, journalName)); errors.Is(err, fs.ErrNotExist) {
+		fmt.Printf("%s has no %s: no run has left anything there.\n", o.dir, journalName)
+		return 0, nil
 	}
+	j, err := o.sweep(ctx)
 	if err != nil {
 		return exitRefused, err
+	}
+	left := j.find(diskKind)
+	if err := j.close(); err != nil {
+		return exitRefused, err
+	}
+	if len(left) > 0 {
+		return exitRefused, fmt.Errorf("%v is left; see above", left)
 	}
 	fmt.Printf("Nothing is left in %s.\n", o.dir)
 	return 0, nil

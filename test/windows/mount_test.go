@@ -12,7 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// askMount mounts a volume at folders, and takes its disk away in the end.
+// TestMount mounts a volume at folders, and takes its disk away in the end.
 func TestMount(t *testing.T) {
 	g := newGroup(t)
 	ctx, d := g.Context(), g.scratch(g.T, 512)

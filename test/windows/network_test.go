@@ -12,7 +12,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// askShare maps a share that the operator has named, and removes the mapping.
+// TestShare maps a share that the operator has named, and removes the mapping.
 func TestShare(t *testing.T) {
 	g := newGroup(t)
 	if g.share == nil {
@@ -129,10 +129,21 @@ func TestManyMappings(t *testing.T) {
 		began := g.machine.Now()
 		mapped := 0
 		var failure error
-		for ; mapped < g.mappings && failure == nil; mapped++ {
+		for mapped < g.mappings {
 			remote := g.share.remote + strconv.Itoa(mapped+1)
+			if _, err := g.machine.SMBMapping(ctx, remote); !errors.Is(err, fs.ErrNotExist) {
+				a.Skipf("%s is mapped already, or that is unknown: %s", remote, text(err))
+			}
 			failure = g.machine.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: remote, User: g.share.user, Password: g.share.password})
-			a.Cleanup(func() { _ = g.machine.RemoveSMBMapping(context.WithoutCancel(ctx), remote, true) }) // it may be gone
+			if failure != nil {
+				break
+			}
+			mapped++
+			a.Cleanup(func() {
+				if err := g.machine.RemoveSMBMapping(context.WithoutCancel(ctx), remote, true); err != nil {
+					a.Errorf("a mapping is left behind: %v", err)
+				}
+			})
 		}
 		a.fact("the last Create", failure)
 		a.measured("mappings", mapped)
@@ -148,7 +159,7 @@ func TestManyMappings(t *testing.T) {
 	})
 }
 
-// askPortal registers an iSCSI portal that the operator has named, and removes it.
+// TestPortal registers an iSCSI portal that the operator has named, and removes it.
 func TestPortal(t *testing.T) {
 	g := newGroup(t)
 	ctx := g.Context()
@@ -191,8 +202,8 @@ func TestPortal(t *testing.T) {
 			g.Errorf("a portal is left behind: %v", err)
 		}
 	})
-	// Do the functions use the layouts of internal/win/winlayout/iscsi_*.go? See TestISCSI_Questions of
-	// internal/win/local, which only reads, and ListTargetPortals after iscsicli AddTargetPortal. Expected: yes. If
+	// Do the functions use the layouts of internal/win/winlayout/iscsi_*.go? See TestLocal_ISCSIQuestions,
+	// which only reads, and ListTargetPortals after iscsicli AddTargetPortal. Expected: yes. If
 	// not: a pointer or count that leads out of the buffer is an error; other differences show as nonsense in
 	// addresses and names.
 	g.ask("Q-iscsi-layouts", func(a *answer) {

@@ -69,6 +69,7 @@ type node struct {
 	folder  string   // of this run
 	journal *journal // nil: nothing survives
 	stopped atomic.Bool
+	stops   []func() // of the groups that run; mu guards it
 
 	disks   disk.Interface
 	volumes volume.Interface
@@ -152,8 +153,12 @@ type group struct {
 func newGroup(t *testing.T) *group {
 	t.Helper()
 	begin(t, "")
+	this.skipIfStopped(t)
 	ctx, cancel := context.WithTimeout(t.Context(), groupLimit)
 	t.Cleanup(cancel)
+	this.mu.Lock()
+	this.stops = append(this.stops, cancel)
+	this.mu.Unlock()
 	g := &group{T: t, node: this, ctx: ctx}
 	g.dir = g.newDir(t)
 	return g
@@ -177,6 +182,23 @@ func (g *group) Skipf(format string, args ...any) {
 func (g *group) must(err error) {
 	g.Helper()
 	must(g.T, err)
+}
+
+// stop lets nothing more be made, and ends the calls of the group that runs.
+func (n *node) stop() {
+	n.stopped.Store(true)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, stop := range n.stops {
+		stop()
+	}
+}
+
+func (n *node) skipIfStopped(t *testing.T) {
+	t.Helper()
+	if n.stopped.Load() {
+		t.Skip("the run was interrupted")
+	}
 }
 
 // needVirtual skips the group if disks cannot be detached, grown and copied.
@@ -211,6 +233,7 @@ func (n *node) newDir(t *testing.T) string {
 // scratch attaches an empty disk that is removed after the test.
 func (n *node) scratch(t *testing.T, sectorSize uint32) scratchDisk {
 	t.Helper()
+	n.skipIfStopped(t)
 	d, err := n.newDisk(t.Context(), sectorSize)
 	must(t, err)
 	n.keepDisk(t, d)

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -39,7 +40,7 @@ its own. One of them repeats everything with the privileges of csi-proxy.exe.
   -test.run REGEXP       run only these tests, for instance TestNewDisk/Q-msr
   -before-restart        leave a mapping and a mounted folder; then restart the machine
   -after-restart         look what is left of them, and remove them
-  -cleanup               only remove what a killed run has left in -dir; each run begins so
+  -cleanup               only remove what a killed run has left in -dir and on -disk; each run begins so
   -emulator              ask the emulated node instead, to compare
 
 Exit codes: 0; 1, a test failed or Ctrl+C; 2, it cannot begin, and nothing was changed.
@@ -129,11 +130,28 @@ func parse(flags *flag.FlagSet, args []string) (o options, err error) {
 	if _, ok := winpath.Parent(o.dir); !ok {
 		return o, fmt.Errorf("-dir: %s is a whole drive; name a folder on it, such as %sverify", o.dir, o.dir)
 	}
-	if o.cleanup {
-		if len(own) > 2 {
-			return o, errors.New("-cleanup takes only -dir; leave the other flags out")
+	for _, name := range []string{"test.run", "test.skip"} {
+		f := flags.Lookup(name)
+		if f == nil { // in a test of this function
+			continue
 		}
-		return o, nil
+		if _, err := regexp.Compile(f.Value.String()); err != nil {
+			return o, fmt.Errorf("-%s: %w", name, err)
+		}
+		if f.Value.String() != "" && (o.beforeRestart || o.afterRestart) {
+			return o, fmt.Errorf("-%s: -before-restart and -after-restart choose their tests themselves; leave it out", name)
+		}
+	}
+	if slices.Contains(own, "mappings") && (o.mappings < 1 || o.mappings > 1000) {
+		return o, fmt.Errorf("-mappings: %d is not a number from 1 to 1000", o.mappings)
+	}
+	if o.cleanup {
+		for _, name := range own {
+			if name != "cleanup" && name != "dir" && name != "disk" {
+				return o, fmt.Errorf("-cleanup takes only -dir and -disk; leave -%s out", name)
+			}
+		}
+		return o, o.setDisks(disks)
 	}
 	if err := errors.Join(o.setDisks(disks), o.setShare(remote, user), o.setPortal(portal)); err != nil {
 		return o, err
@@ -154,8 +172,6 @@ func (o options) check() error {
 		return errors.New("say on which disks: -virtual-disks, or empty disks with -disk; see -h")
 	case len(o.disks) > 0 && o.virtualDisks:
 		return errors.New("-disk and -virtual-disks exclude each other; leave one out")
-	case o.mappings < 0 || o.mappings > 10_000:
-		return fmt.Errorf("-mappings: %d is not a number from 1 to 10000", o.mappings)
 	case o.mappings > 0 && o.share == nil:
 		return errors.New("-mappings needs -share, whose name they begin with")
 	case o.beforeRestart && o.afterRestart:
@@ -206,16 +222,45 @@ func (o *options) setShare(remote, user string) error {
 	if o.passwordFile, err = filepath.Abs(o.passwordFile); err != nil {
 		return fmt.Errorf("-password-file: %w", err)
 	}
-	content, err := os.ReadFile(o.passwordFile)
+	file, err := os.Open(o.passwordFile)
+	if err != nil {
+		return fmt.Errorf("-password-file: %w; name a file with the password", err)
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxPassword))
 	if err != nil {
 		return fmt.Errorf("-password-file: %w", err)
 	}
 	password := strings.TrimRight(strings.TrimPrefix(string(content), "\uFEFF"), "\r\n")
-	if password == "" || !utf8.ValidString(password) || strings.ContainsAny(password, "\x00\r\n") {
-		return fmt.Errorf("-password-file: %s is not one line of UTF-8; write it so: Set-Content -NoNewline -Encoding utf8 FILE", o.passwordFile)
+	if password == "" || len(content) == maxPassword || !utf8.ValidString(password) || strings.ContainsAny(password, "\x00\r\n") {
+		return fmt.Errorf("-password-file: %s is not one line of UTF-8; write it so: Set-Content -NoNewline -Encoding utf8 -Path FILE -Value PASSWORD", o.passwordFile)
 	}
 	o.share.password = win.NewSecret(password)
 	return nil
+}
+
+// maxPassword is more than any password has.
+const maxPassword = 4 << 10
+
+// onDisks are the flags that name the disks.
+func (o options) onDisks() []string {
+	if o.virtualDisks {
+		return []string{"-virtual-disks"}
+	}
+	var numbers []string
+	for _, number := range o.disks {
+		numbers = append(numbers, strconv.FormatUint(uint64(number), 10))
+	}
+	return []string{"-disk", strings.Join(numbers, ",")}
+}
+
+// forRestart are the flags that both runs around a restart need.
+func (o options) forRestart() string {
+	flags := o.onDisks()
+	if o.share != nil {
+		flags = append(flags, "-share", o.share.remote)
+	}
+	return strings.Join(flags, " ")
 }
 
 func (o *options) setPortal(text string) error {

@@ -21,7 +21,6 @@ func TestRestart_Before(t *testing.T) {
 		t.Skip("-before-restart runs it, and nothing else")
 	}
 	ctx := t.Context()
-	must(t, this.journal.add(entry{Kind: restartKind, Name: filepath.Base(this.folder)}))
 	if share := this.share; share != nil {
 		must(t, this.machine.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: share.remote, User: share.user, Password: share.password}))
 		_, err := this.machine.TargetInfo(ctx, win.Anywhere(share.remote))
@@ -29,8 +28,16 @@ func TestRestart_Before(t *testing.T) {
 	}
 	if this.fileBacked || this.noLinks != "" {
 		t.Log("no folder is mounted: virtual disks do not survive a restart, and some file systems store no links")
-		return
+	} else {
+		leaveMount(t)
 	}
+	must(t, this.journal.add(entry{Kind: restartKind, Name: filepath.Base(this.folder), Detail: this.options.forRestart()}))
+}
+
+// leaveMount mounts a folder for good.
+func leaveMount(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
 	d, err := this.newDisk(ctx, 512)
 	must(t, err)
 	this.own = append(this.own, d) // for good

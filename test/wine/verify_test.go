@@ -55,19 +55,14 @@ func TestVerify(t *testing.T) {
 	onShare := append(onDisks, "-share", `\\files\data`, "-user", "csi", "-password-file", `C:\password.txt`)
 	refusals(t, p, onDisks)
 
-	kill(t, p, onShare)
-	interrupted := startVerifier(t, p, "TestNewVolume/Q-storage-cache", append(onShare, "-answers", `C:\interrupted.jsonl`))
-	if err := interrupted.Interrupt(); err != nil {
-		t.Fatal(err)
+	if links {
+		throughLinks(t, p, onDisks)
+	} else { // what remains of an end before the end does not depend on links
+		endedEarly(t, p, onShare)
 	}
-	if err := interrupted.Wait(); err == nil || !strings.Contains(interrupted.Output(), "Interrupted.") {
-		t.Errorf("after Ctrl+C: %v\n%s", err, interrupted.Output())
-	}
-	wantNothingLeft(t, p)
-	kill(t, p, onShare)
 
 	began := time.Now()
-	args := append(onShare, "-answers", `C:\answers.jsonl`)
+	args := append(onShare, "-answers", `C:\whole.jsonl`)
 	if links { // Wine 10 repeats everything in a service
 		args = append(args, "-test.skip=^TestInService$")
 	}
@@ -76,10 +71,8 @@ func TestVerify(t *testing.T) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	t.Logf("took %s:\n%s", time.Since(began), output)
-	for _, want := range []string{`Removed what was left: folder run-\d+\.`, `Cleared disk \d+, on which an earlier run has left partitions\.`} {
-		if !regexp.MustCompile(want).MatchString(output) {
-			t.Errorf("it does not say %q", want)
-		}
+	if !links && !regexp.MustCompile(`Removed what was left: disk \d+\.`).MatchString(output) {
+		t.Error("it does not say which disk it has cleared")
 	}
 	wantNothingLeft(t, p)
 	for _, name := range []string{"FilesDirectoryLink", "FilesJunction", "FilesMountPoint", "FilesSwapJunction"} {
@@ -87,8 +80,34 @@ func TestVerify(t *testing.T) {
 			t.Errorf("TestLocal_%s has not passed, although this Wine stores links", name)
 		}
 	}
-	wantAnswers(t, p.Path(`C:\answers.jsonl`), !links)
+	wantAnswers(t, p.Path(`C:\whole.jsonl`), !links)
 	acrossRestart(t, p, onShare)
+}
+
+// throughLinks: no link leads to a folder of Windows.
+func throughLinks(t *testing.T, p *prefix.Prefix, onDisks []string) {
+	t.Helper()
+	if output, err := p.Run(t.Context(), "cmd", "/c", "mklink", "/J", `C:\link`, `C:\windows`); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	for dir, want := range map[string]string{`C:\link`: "is a link", `C:\link\verify`: "belongs to Windows"} {
+		if output, err := p.Run(t.Context(), verifier, append(onDisks, "-dir", dir)...); err == nil || !strings.Contains(output, want) {
+			t.Errorf("-dir %s: %v, want %q\n%s", dir, err, want, output)
+		}
+	}
+}
+
+// endedEarly kills runs, and interrupts them. The last one leaves something.
+func endedEarly(t *testing.T, p *prefix.Prefix, args []string) {
+	t.Helper()
+	kill(t, p, args, "TestConformance/disk,_512-byte_sectors/SetDiskState")
+	for _, test := range []string{"TestNewVolume/Q-storage-cache", "TestLocal_FilesListAndRemove", "TestShare/Q-smb-case", "TestInService"} {
+		interrupt(t, p, args, test)
+	}
+	kill(t, p, args, "TestNewVolume/Q-storage-cache")
+	if output, err := p.Run(t.Context(), verifier, "-cleanup", "-dir", scratch); err == nil || !strings.Contains(output, "To clear it, name it with -disk") {
+		t.Errorf("-cleanup without the disk: %v\n%s", err, output)
+	}
 }
 
 // refusals are command lines that are refused with one sentence and exit code 2. They change nothing.
@@ -113,6 +132,9 @@ func refusals(t *testing.T, p *prefix.Prefix, onDisks []string) {
 		{append(onDisks, "-share", `\\nowhere\data`), `\\nowhere\data cannot be mapped`},
 		{append(onDisks, "-after-restart"), "no run with -before-restart"},
 		{append(onDisks, "-answers", `C:\password.txt`), `C:\password.txt exists`},
+		{append(onDisks, "-answers", `C:\no\answers.jsonl`), "in a folder that exists"},
+		{append(onDisks, "-test.run=("), "-test.run"},
+		{[]string{"-dir", `C:\password.txt`, "-disk", "11"}, "is a file"},
 	} {
 		output, err := p.Run(t.Context(), verifier, test.args...)
 		exit, ok := errors.AsType[*exec.ExitError](err)
@@ -121,12 +143,38 @@ func refusals(t *testing.T, p *prefix.Prefix, onDisks []string) {
 		}
 		wantNothingLeft(t, p)
 	}
+	for _, dir := range []string{`C:\windows\temp`, `C:\existing`} {
+		if err := os.MkdirAll(p.Path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		output, err := p.Run(t.Context(), verifier, "-cleanup", "-dir", dir)
+		if _, gone := os.Stat(p.Path(dir)); err != nil || gone != nil {
+			t.Errorf("-cleanup of a folder without a journal: %v, %v\n%s", err, gone, output)
+		}
+	}
+}
+
+// interrupt ends a run with Ctrl+C. It removes what the run before has left, and what it has made.
+func interrupt(t *testing.T, p *prefix.Prefix, args []string, test string) {
+	t.Helper()
+	const answers = `C:\interrupted.jsonl`
+	process := startVerifier(t, p, test, append(args, "-answers", answers))
+	if err := process.Interrupt(); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Wait(); err == nil || !strings.Contains(process.Output(), "What was made is removed.") {
+		t.Errorf("after Ctrl+C in %s: %v\n%s", test, err, process.Output())
+	}
+	wantNothingLeft(t, p)
+	if err := os.Remove(p.Path(answers)); err != nil {
+		t.Error(err)
+	}
 }
 
 // kill kills a run that uses disks.
-func kill(t *testing.T, p *prefix.Prefix, args []string) {
+func kill(t *testing.T, p *prefix.Prefix, args []string, test string) {
 	t.Helper()
-	process := startVerifier(t, p, "TestNewVolume/Q-storage-cache", append(args, "-answers", `C:\killed.jsonl`))
+	process := startVerifier(t, p, test, append(args, "-answers", `C:\killed.jsonl`))
 	if err := process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +190,8 @@ func kill(t *testing.T, p *prefix.Prefix, args []string) {
 // startVerifier starts a run, and returns when a test begins.
 func startVerifier(t *testing.T, p *prefix.Prefix, test string, args []string) *prefix.Process {
 	t.Helper()
-	process, err := p.Start(t.Context(), verifier, append(args, "-test.run=TestNewDisk|TestNewVolume|TestMount")...)
+	parent, _, _ := strings.Cut(test, "/")
+	process, err := p.Start(t.Context(), verifier, append(args, "-test.run=^("+parent+"|TestNewDisk|TestOffline)$")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +210,9 @@ func startVerifier(t *testing.T, p *prefix.Prefix, test string, args []string) *
 
 func wantNothingLeft(t *testing.T, p *prefix.Prefix) {
 	t.Helper()
+	if _, err := os.Stat(p.Path(`C:\answers.jsonl`)); !os.IsNotExist(err) {
+		t.Fatalf("a run that was refused has left answers: %v", err)
+	}
 	if entries, err := os.ReadDir(p.Path(scratch)); !os.IsNotExist(err) {
 		t.Fatalf("%s is left with %v, %v", scratch, entries, err)
 	}
@@ -213,6 +265,10 @@ func acrossRestart(t *testing.T, p *prefix.Prefix, args []string) {
 	output, err := p.Run(t.Context(), verifier, append(args, "-before-restart", "-answers", `C:\restart.jsonl`)...)
 	if err != nil || !strings.Contains(output, "Restart this machine now") {
 		t.Fatalf("before a restart: %v\n%s", err, output)
+	}
+	output, err = p.Run(t.Context(), verifier, "-dir", scratch, "-disk", "11", "-after-restart", "-answers", `C:\restart.jsonl`)
+	if err == nil || !strings.Contains(output, "had other flags") {
+		t.Errorf("after a restart with other flags: %v\n%s", err, output)
 	}
 	output, err = p.Run(t.Context(), verifier, append(args, "-after-restart", "-answers", `C:\restart.jsonl`)...)
 	if err != nil {
