@@ -118,7 +118,7 @@ func (o options) checkDir(ctx context.Context) error {
 	}
 	switch info, err := machine.FileInfo(ctx, win.Anywhere(o.dir)); {
 	case err == nil && info.Tag != 0:
-		return fmt.Errorf("-dir: %s is a link or a mounted folder; name a folder that is none", o.dir)
+		return fmt.Errorf("-dir: %s is a link or a mounted folder; name an ordinary folder", o.dir)
 	case err == nil && !info.Directory:
 		return fmt.Errorf("-dir: %s is a file; name a folder", o.dir)
 	}
