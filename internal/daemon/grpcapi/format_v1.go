@@ -7,12 +7,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
-// formatGroup is the group whose endpoints also format with options.
-const formatGroup = "volume"
-
 type formatV1 struct{ volumes volume.Interface }
 
 var _ formatv1.VolumeFormatServer = formatV1{}
+
+func newFormatV1(s Services) any { return formatV1{s.Volume} }
 
 func (s formatV1) FormatVolume(ctx context.Context, in *formatv1.FormatVolumeRequest) (*formatv1.FormatVolumeResponse, error) {
 	_, err := s.volumes.FormatVolume(ctx, &volume.FormatVolumeRequest{

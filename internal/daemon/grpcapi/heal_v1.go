@@ -19,6 +19,13 @@ type healV1 struct{ healer Healer }
 
 var _ healv1.HealerServer = healV1{}
 
+func newHealV1(s Services) any {
+	if s.Healer == nil {
+		return nil
+	}
+	return healV1{s.Healer}
+}
+
 func (s healV1) Heal(ctx context.Context, in *healv1.HealRequest) (*healv1.HealResponse, error) {
 	found, err := s.healer.Heal(ctx, node.HealOptions{Remove: !in.DryRun})
 	if err != nil {

@@ -21,8 +21,7 @@ type Inspector interface {
 	FindDisk(ctx context.Context, query node.Query) (*node.Disk, error)
 }
 
-// inspectorGroup is the group whose endpoints also serve the inspector. An endpoint of its own would
-// be one more pipe to guard.
+// inspectorGroup is the group whose endpoints also serve the inspector.
 const inspectorGroup = "system"
 
 // Describes reports whether the inspector may describe disks and volumes, links, shares and sessions. It must
@@ -44,6 +43,13 @@ type inspectorV1 struct {
 }
 
 var _ inspectv1.InspectorServer = inspectorV1{}
+
+func newInspectorV1(s Services) any {
+	if s.Inspector == nil {
+		return nil
+	}
+	return inspectorV1{s.Inspector, newDescriptions(s.Inspector)}
+}
 
 func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNodeRequest) (*inspectv1.DescribeNodeResponse, error) {
 	if len(in.OnlyVolumeIds) > 0 {

@@ -3,25 +3,20 @@ package grpcapi
 import (
 	"context"
 
-	"google.golang.org/grpc"
-
 	listv1 "github.com/kubernetes-csi/csi-proxy/client/extension/list/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 )
 
-// listGroup is the group whose endpoints also list directories.
-const listGroup = "filesystem"
-
-// registerList adds the service if the files have it.
-func registerList(r grpc.ServiceRegistrar, files filesystem.Interface) {
-	if has, ok := files.(filesystem.DirectoryLister); ok {
-		listv1.RegisterDirectoryListServer(r, listV1{has})
-	}
-}
-
 type listV1 struct{ files filesystem.DirectoryLister }
 
 var _ listv1.DirectoryListServer = listV1{}
+
+func newListV1(s Services) any {
+	if has, ok := s.Filesystem.(filesystem.DirectoryLister); ok {
+		return listV1{has}
+	}
+	return nil
+}
 
 func (s listV1) ListDirectory(ctx context.Context, in *listv1.ListDirectoryRequest) (*listv1.ListDirectoryResponse, error) {
 	found, err := s.files.ListDirectory(ctx, &filesystem.ListDirectoryRequest{Path: in.Path})

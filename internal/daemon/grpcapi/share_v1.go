@@ -7,12 +7,11 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
 )
 
-// shareGroup is the group whose endpoints also map shares with options.
-const shareGroup = "smb"
-
 type shareV1 struct{ shares smb.Interface }
 
 var _ sharev1.ShareMappingServer = shareV1{}
+
+func newShareV1(s Services) any { return shareV1{s.SMB} }
 
 func (s shareV1) NewSmbGlobalMapping(ctx context.Context, in *sharev1.NewSmbGlobalMappingRequest) (*sharev1.NewSmbGlobalMappingResponse, error) {
 	_, err := s.shares.NewSMBGlobalMapping(ctx, &smb.NewSMBGlobalMappingRequest{

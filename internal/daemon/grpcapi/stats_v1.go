@@ -3,25 +3,20 @@ package grpcapi
 import (
 	"context"
 
-	"google.golang.org/grpc"
-
 	statsv1 "github.com/kubernetes-csi/csi-proxy/client/extension/stats/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 )
 
-// statsGroup is the group whose endpoints also measure volumes and shares by path.
-const statsGroup = "filesystem"
-
-// registerStats adds the service if the files have it.
-func registerStats(r grpc.ServiceRegistrar, files filesystem.Interface) {
-	if has, ok := files.(filesystem.PathMeasurer); ok {
-		statsv1.RegisterPathStatsServer(r, statsV1{has})
-	}
-}
-
 type statsV1 struct{ files filesystem.PathMeasurer }
 
 var _ statsv1.PathStatsServer = statsV1{}
+
+func newStatsV1(s Services) any {
+	if has, ok := s.Filesystem.(filesystem.PathMeasurer); ok {
+		return statsV1{has}
+	}
+	return nil
+}
 
 func (s statsV1) GetPathStats(ctx context.Context, in *statsv1.GetPathStatsRequest) (*statsv1.GetPathStatsResponse, error) {
 	out, err := s.files.GetPathStats(ctx, &filesystem.GetPathStatsRequest{Path: in.Path})
