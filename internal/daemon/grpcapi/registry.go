@@ -46,13 +46,7 @@ import (
 	volumev1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
 	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
-	formatv1 "github.com/kubernetes-csi/csi-proxy/client/extension/format/v1"
-	healv1 "github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1"
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
-	listv1 "github.com/kubernetes-csi/csi-proxy/client/extension/list/v1"
-	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
-	sharev1 "github.com/kubernetes-csi/csi-proxy/client/extension/share/v1"
-	statsv1 "github.com/kubernetes-csi/csi-proxy/client/extension/stats/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -143,13 +137,12 @@ var extensions = []struct {
 	// newHandler returns the handler for desc, or nil if the services do not have what it needs.
 	newHandler func(Services) any
 }{
-	{inspectorGroup, &inspectv1.Inspector_ServiceDesc, newInspectorV1},
-	{"disk", &readonlyv1.DiskReadOnly_ServiceDesc, newReadOnlyV1},
-	{"volume", &formatv1.VolumeFormat_ServiceDesc, newFormatV1},
-	{"smb", &sharev1.ShareMapping_ServiceDesc, newShareV1},
-	{"filesystem", &statsv1.PathStats_ServiceDesc, newStatsV1},
-	{"filesystem", &listv1.DirectoryList_ServiceDesc, newListV1},
-	{HealGroup, &healv1.Healer_ServiceDesc, newHealV1},
+	{inspectorGroup, &extensionv1.Inspector_ServiceDesc, newInspectorV1},
+	{"disk", &extensionv1.DiskReadOnly_ServiceDesc, newReadOnlyV1},
+	{"volume", &extensionv1.VolumeFormat_ServiceDesc, newFormatV1},
+	{"smb", &extensionv1.ShareMapping_ServiceDesc, newShareV1},
+	{"filesystem", &extensionv1.Paths_ServiceDesc, newPathsV1},
+	{HealGroup, &extensionv1.Healer_ServiceDesc, newHealV1},
 }
 
 // Register adds the endpoint's service to a gRPC server, and the extensions beside its group. Their
