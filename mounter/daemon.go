@@ -14,10 +14,7 @@ import (
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
-	formatv1 "github.com/kubernetes-csi/csi-proxy/client/extension/format/v1"
-	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
-	sharev1 "github.com/kubernetes-csi/csi-proxy/client/extension/share/v1"
-	statsv1 "github.com/kubernetes-csi/csi-proxy/client/extension/stats/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 )
 
@@ -152,14 +149,14 @@ func (d *daemon) setOnline(ctx context.Context, number uint32, online bool) erro
 }
 
 func (d *daemon) isReadOnly(ctx context.Context, number uint32) (bool, error) {
-	response, err := call(ctx, d.disks, readonlyv1.NewDiskReadOnlyClient, readonlyv1.DiskReadOnlyClient.GetDiskReadOnly,
-		&readonlyv1.GetDiskReadOnlyRequest{DiskNumber: number})
-	return response.GetIsReadOnly(), err
+	response, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.GetDiskReadOnly,
+		&extensionv1.Disk{Number: &number})
+	return response.GetReadOnly(), err
 }
 
 func (d *daemon) setReadOnly(ctx context.Context, number uint32, readOnly bool) error {
-	_, err := call(ctx, d.disks, readonlyv1.NewDiskReadOnlyClient, readonlyv1.DiskReadOnlyClient.SetDiskReadOnly,
-		&readonlyv1.SetDiskReadOnlyRequest{DiskNumber: number, IsReadOnly: readOnly})
+	_, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.SetDiskReadOnly,
+		&extensionv1.Disk{Number: &number, ReadOnly: &readOnly})
 	probe := func() error { _, err := d.isReadOnly(ctx, number); return err }
 	return lacks(err, probe, "set read-only state of", diskName(number), "the option ReadOnly", omitOption)
 }
@@ -185,14 +182,14 @@ func (d *daemon) format(ctx context.Context, id string, options FormatOptions) e
 		_, err := call(ctx, d.vols, volumev1.NewVolumeClient, volumev1.VolumeClient.FormatVolume, &volumev1.FormatVolumeRequest{VolumeId: id})
 		return err
 	}
-	ask := func(request *formatv1.FormatVolumeRequest) error {
-		_, err := call(ctx, d.vols, formatv1.NewVolumeFormatClient, formatv1.VolumeFormatClient.FormatVolume, request)
+	ask := func(request *extensionv1.Volume) error {
+		_, err := call(ctx, d.vols, extensionv1.NewVolumeFormatClient, extensionv1.VolumeFormatClient.FormatVolume, request)
 		return err
 	}
-	err := ask(&formatv1.FormatVolumeRequest{
-		VolumeId: id, AllocationUnitSize: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
+	err := ask(&extensionv1.Volume{
+		Id: id, ClusterSizeBytes: options.AllocationUnitSize, Label: options.Label, RootAccess: options.RootAccess,
 	})
-	probe := func() error { return ask(&formatv1.FormatVolumeRequest{}) } // no volume
+	probe := func() error { return ask(&extensionv1.Volume{}) } // no volume
 	return lacks(err, probe, "format volume", id, "the format options", omitOption)
 }
 
@@ -230,12 +227,13 @@ func (d *daemon) volumeSpace(ctx context.Context, id string) (Usage, error) {
 }
 
 func (d *daemon) pathSpace(ctx context.Context, path string) (Usage, error) {
-	ask := func(request *statsv1.GetPathStatsRequest) (*statsv1.GetPathStatsResponse, error) {
-		return call(ctx, d.files, statsv1.NewPathStatsClient, statsv1.PathStatsClient.GetPathStats, request)
+	ask := func(request *extensionv1.Path) (*extensionv1.Space, error) {
+		return call(ctx, d.files, extensionv1.NewPathsClient, extensionv1.PathsClient.GetPathStats, request)
 	}
-	response, err := ask(&statsv1.GetPathStatsRequest{Path: path})
-	probe := func() error { _, err := ask(&statsv1.GetPathStatsRequest{}); return err } // no path
-	return Usage{TotalBytes: response.GetTotalBytes(), UsedBytes: response.GetUsedBytes(), AvailableBytes: response.GetAvailableBytes()},
+	response, err := ask(&extensionv1.Path{Path: path})
+	probe := func() error { _, err := ask(&extensionv1.Path{}); return err } // no path
+	total, available := response.GetTotalBytes(), response.GetAvailableBytes()
+	return Usage{TotalBytes: total, UsedBytes: total - available, AvailableBytes: available},
 		lacks(err, probe, "measure share at", path, "a service for it", "")
 }
 
@@ -272,15 +270,18 @@ func (d *daemon) mapShare(ctx context.Context, share Share, path string) error {
 		})
 		return err
 	}
-	ask := func(request *sharev1.NewSmbGlobalMappingRequest) error {
-		_, err := call(ctx, d.shares, sharev1.NewShareMappingClient, sharev1.ShareMappingClient.NewSmbGlobalMapping, request)
+	ask := func(request *extensionv1.NewSmbGlobalMappingRequest) error {
+		_, err := call(ctx, d.shares, extensionv1.NewShareMappingClient, extensionv1.ShareMappingClient.NewSmbGlobalMapping, request)
 		return err
 	}
-	err := ask(&sharev1.NewSmbGlobalMappingRequest{
-		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password,
-		Privacy: sharev1.Privacy(share.Privacy), RefuseOtherUser: share.RefuseOtherUser, // numbered alike
-	})
-	probe := func() error { return ask(&sharev1.NewSmbGlobalMappingRequest{}) } // no share
+	request := &extensionv1.NewSmbGlobalMappingRequest{
+		RemotePath: share.Remote, LocalPath: path, Username: share.Username, Password: share.Password, RefuseOtherUser: share.RefuseOtherUser,
+	}
+	if share.Privacy != PrivacyDefault {
+		request.Private = new(share.Privacy != PrivacyNotRequired)
+	}
+	err := ask(request)
+	probe := func() error { return ask(&extensionv1.NewSmbGlobalMappingRequest{}) } // no share
 	return lacks(err, probe, "map share", share.Remote, "the options Privacy and RefuseOtherUser", omitOption)
 }
 

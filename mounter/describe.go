@@ -7,24 +7,24 @@ import (
 	"strings"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	nodeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
 // describe asks the inspector of the daemon. The verbs use only volumes, links and shares.
 func (d *daemon) describe(ctx context.Context, parts ...nodeapi.Part) (*nodeapi.Description, error) {
-	return d.inspect(ctx, &inspectv1.DescribeNodeRequest{
+	return d.inspect(ctx, &extensionv1.DescribeNodeRequest{
 		Links: slices.Contains(parts, nodeapi.Links), Shares: slices.Contains(parts, nodeapi.Shares),
 	})
 }
 
 func (d *daemon) describeVolumes(ctx context.Context, ids []string) (*nodeapi.Description, error) {
-	return d.inspect(ctx, &inspectv1.DescribeNodeRequest{OnlyVolumeIds: ids})
+	return d.inspect(ctx, &extensionv1.DescribeNodeRequest{OnlyVolumeIds: ids})
 }
 
-func (d *daemon) inspect(ctx context.Context, request *inspectv1.DescribeNodeRequest) (*nodeapi.Description, error) {
-	response, err := call(ctx, d.system, inspectv1.NewInspectorClient, inspectv1.InspectorClient.DescribeNode, request)
+func (d *daemon) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (*nodeapi.Description, error) {
+	response, err := call(ctx, d.system, extensionv1.NewInspectorClient, extensionv1.InspectorClient.DescribeNode, request)
 	if err != nil {
 		return nil, d.explainInspector(err)
 	}
@@ -52,15 +52,15 @@ func (d *daemon) inspect(ctx context.Context, request *inspectv1.DescribeNodeReq
 
 // findDisk asks the inspector, which alone knows all keys, and which disk Windows runs from.
 func (d *daemon) findDisk(ctx context.Context, query nodeapi.Query) (uint32, error) {
-	request := &inspectv1.FindDiskRequest{
-		Number: query.Number, Device: query.Path, Bus: query.Bus, Model: query.Model, SerialNumber: query.Serial, SerialNumberPrefix: query.SerialPrefix,
-		Page83: query.Page83, LunId: query.LUN, Adapter: query.Adapter, NvmeNamespaceId: query.NamespaceID, Eui64: query.EUI64, Nguid: query.NGUID,
-		SizeBytes: query.Size,
+	keys := &extensionv1.Disk{
+		Number: query.Number, Device: query.Path, Bus: query.Bus, Model: query.Model, SerialNumber: query.Serial, Page83: query.Page83,
+		NvmeNamespaceId: query.NamespaceID, Eui64: query.EUI64, Nguid: query.NGUID, SizeBytes: &query.Size,
 	}
-	if a := query.SCSI; a != nil {
-		request.ScsiAddress = &inspectv1.SCSIAddress{Port: uint32(a.Port), Path: uint32(a.Path), Target: uint32(a.Target), Lun: uint32(a.LUN)}
+	if query.SCSI != nil {
+		keys.ScsiAddress = query.SCSI.String()
 	}
-	response, err := call(ctx, d.system, inspectv1.NewInspectorClient, inspectv1.InspectorClient.FindDisk, request)
+	disk, err := call(ctx, d.system, extensionv1.NewInspectorClient, extensionv1.InspectorClient.FindDisk,
+		&extensionv1.FindDiskRequest{Disk: keys, SerialNumberPrefix: query.SerialPrefix, LunId: query.LUN, Adapter: query.Adapter})
 	if err != nil {
 		err = d.explainInspector(err)
 		if cannotTell(err) {
@@ -68,7 +68,7 @@ func (d *daemon) findDisk(ctx context.Context, query nodeapi.Query) (uint32, err
 		}
 		return 0, err
 	}
-	return response.GetDisk().GetNumber(), nil
+	return disk.GetNumber(), nil
 }
 
 // findListed finds a disk by the keys that the published API lists, for a daemon without an

@@ -29,7 +29,9 @@ func TestHealAtStart(t *testing.T) {
 	close(at)
 	fails := func() (*node.Healing, error) { return nil, errors.New("no answer") }
 	blind := func() (*node.Healing, error) { return &node.Healing{Problems: []string{"not ready"}}, nil }
-	kept := func() (*node.Healing, error) { return &node.Healing{Stale: []node.StaleMount{{Path: "x"}}}, nil }
+	kept := func() (*node.Healing, error) {
+		return &node.Healing{Stale: []node.StaleMount{{Path: "x", State: node.Kept}}}, nil
+	}
 	removed := func() (*node.Healing, error) {
 		return &node.Healing{Stale: []node.StaleMount{{Path: "x", State: node.Removed}}}, nil
 	}

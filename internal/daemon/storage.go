@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
@@ -17,7 +17,7 @@ type StorageObserver interface {
 	// StorageWanted receives a value when a newer description would be of use.
 	StorageWanted() <-chan struct{}
 	// Storage is called with each description. It must not change it.
-	Storage(*inspectv1.DescribeNodeResponse)
+	Storage(*extensionv1.Node)
 }
 
 // describePause is the least time from the start of one description to the start of the next. A

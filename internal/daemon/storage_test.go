@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/metrics"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -162,7 +162,7 @@ func (i impatient) StorageWanted() <-chan struct{} {
 	return wanted
 }
 
-func (i impatient) Storage(*inspectv1.DescribeNodeResponse) { close(i.described) }
+func (i impatient) Storage(*extensionv1.Node) { close(i.described) }
 
 // TestDescribe_Fails: a description that fails or panics is tried again later.
 func TestDescribe_Fails(t *testing.T) {

@@ -107,7 +107,7 @@ func text(n wholenode.Description) string {
 		}
 	}
 	for _, v := range n.Volumes {
-		fmt.Fprintf(&b, "volume %s state %d %s %s of %s read-only %s on %v/%d %q%s", short(v.ID), v.State, v.FileSystem, show(v.Used), show(v.Total), show(v.ReadOnly), v.Disks, v.Partition, v.MountPaths, problemText(v.Problems))
+		fmt.Fprintf(&b, "volume %s state %s %s %s of %s read-only %s on %v/%d %q%s", short(v.ID), v.State, v.FileSystem, show(v.Used), show(v.Total), show(v.ReadOnly), v.Disks, v.Partition, v.MountPaths, problemText(v.Problems))
 	}
 	for _, l := range n.Links {
 		fmt.Fprintf(&b, "link %s to %s: %s\n", l.Path, short(l.VolumeID+l.Share), strings.TrimSuffix(l.Stale+" "+l.Target, " "))
@@ -159,16 +159,16 @@ disk 4 1073741824 online true read-only false system false GPT serial ""
   4 data at 315621376 with 104857600 read-only true 00000000-0000-0000-0000-000000000044
   5 0fc63daf-8483-4772-8e79-3d69d8477de4 at 420478976 with 104857600 read-only false -
 disk 5 1073741824 online true read-only false system false RAW serial ""
-volume 00000000-0000-0000-0000-0000000000aa state 1 NTFS 16777216 of 1073737728 read-only ? on []/0 []
-volume 00000000-0000-0000-0000-0000000000cd state 1 CDFS 16777216 of 10737414144 read-only ? on []/0 ["E:\\"]
-volume d0000000-0000-4000-8000-000000000001 state 1 FAT32 13107200 of 104853504 read-only false on [0]/1 []
-volume 0c51a9e0-0000-0000-0000-100000000000 state 1 NTFS 21491617792 of 68595740672 read-only false on [0]/3 ["C:\\"]
-volume da7a0000-0000-0000-0000-000000000000 state 1 NTFS 1090519040 of 10718539776 read-only false on [1]/2 []
-volume 00000000-0000-0000-0000-000000000002 state 1 FAT32 16777216 of 1072689152 read-only true on [2]/1 []
-volume 00000000-0000-0000-0000-000000000041 state 3  ? of ? read-only false on [4]/1 []
-volume 00000000-0000-0000-0000-000000000042 state 2  ? of ? read-only false on [4]/2 []
-volume 00000000-0000-0000-0000-000000000043 state 4  ? of ? read-only false on [4]/3 []
-volume 00000000-0000-0000-0000-000000000044 state 1 NTFS 13107200 of 104853504 read-only true on [4]/4 []
+volume 00000000-0000-0000-0000-0000000000aa state formatted NTFS 16777216 of 1073737728 read-only ? on []/0 []
+volume 00000000-0000-0000-0000-0000000000cd state formatted CDFS 16777216 of 10737414144 read-only ? on []/0 ["E:\\"]
+volume d0000000-0000-4000-8000-000000000001 state formatted FAT32 13107200 of 104853504 read-only false on [0]/1 []
+volume 0c51a9e0-0000-0000-0000-100000000000 state formatted NTFS 21491617792 of 68595740672 read-only false on [0]/3 ["C:\\"]
+volume da7a0000-0000-0000-0000-000000000000 state formatted NTFS 1090519040 of 10718539776 read-only false on [1]/2 []
+volume 00000000-0000-0000-0000-000000000002 state formatted FAT32 16777216 of 1072689152 read-only true on [2]/1 []
+volume 00000000-0000-0000-0000-000000000041 state locked  ? of ? read-only false on [4]/1 []
+volume 00000000-0000-0000-0000-000000000042 state RAW  ? of ? read-only false on [4]/2 []
+volume 00000000-0000-0000-0000-000000000043 state offline  ? of ? read-only false on [4]/3 []
+volume 00000000-0000-0000-0000-000000000044 state formatted NTFS 13107200 of 104853504 read-only true on [4]/4 []
 `
 	got := text(describe(t, inspector(t, newNode(t, zoo()))))
 	if diff := cmp.Diff(want, got); diff != "" {

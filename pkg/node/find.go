@@ -236,7 +236,7 @@ func (q Query) keys(d Disk) []key {
 		if a == nil {
 			return ""
 		}
-		return fmt.Sprintf("%d:%d:%d:%d", a.Port, a.Path, a.Target, a.LUN)
+		return a.String()
 	}
 	count := func(n int64) string {
 		if n == 0 {

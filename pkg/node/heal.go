@@ -72,17 +72,14 @@ type StaleMount struct {
 }
 
 // StaleState is what Heal did about a stale mount.
-type StaleState int
+type StaleState string
 
-// The states. The numbers are those on the wire.
+// The states. The words are those on the wire.
 const (
-	Kept      StaleState = iota // its volume or share may come back
-	Removable                   // it is certainly gone, but Heal only looked
-	Removed
+	Kept      StaleState = "kept"      // its volume or share may come back
+	Removable StaleState = "removable" // it is certainly gone, but Heal only looked
+	Removed   StaleState = "removed"
 )
-
-// String is the state in one word.
-func (s StaleState) String() string { return [...]string{"kept", "removable", "removed"}[s] }
 
 // OnRemove calls f after Heal has removed the link at a path. SMB.LinksGone of package smb is meant
 // for it.

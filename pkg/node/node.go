@@ -22,6 +22,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -192,6 +193,11 @@ type SCSIAddress struct {
 	Port, Path, Target, LUN uint8
 }
 
+// String is the address as port:path:target:LUN.
+func (a SCSIAddress) String() string {
+	return fmt.Sprintf("%d:%d:%d:%d", a.Port, a.Path, a.Target, a.LUN)
+}
+
 // Partition is a part of a disk.
 type Partition struct {
 	Number       uint32
@@ -204,15 +210,15 @@ type Partition struct {
 }
 
 // State is what is known of a volume's file system.
-type State int
+type State string
 
-// The states. The numbers are those on the wire.
+// The states. The words are those on the wire.
 const (
-	Unknown State = iota
-	Formatted
-	Raw
-	Locked   // by BitLocker
-	NotReady // offline
+	Unknown   State = ""
+	Formatted State = "formatted"
+	Raw       State = "RAW"
+	Locked    State = "locked" // by BitLocker
+	NotReady  State = "offline"
 )
 
 // RootAccessDefault is the root access of a volume that Windows has formatted and that has not been

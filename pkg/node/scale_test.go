@@ -8,7 +8,7 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	"github.com/kubernetes-csi/csi-proxy/client/apiversion"
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	wholenode "github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -120,20 +120,20 @@ func BenchmarkDescribe(b *testing.B) {
 func asClients(b *testing.B, node *winsim.Node, count, links int) (ask func()) {
 	b.Helper()
 	serve.Start(b, node)
-	clients := make([]inspectv1.InspectorClient, count)
+	clients := make([]extensionv1.InspectorClient, count)
 	for i := range clients {
 		conn, err := client.Connect(b.Context(), "system", apiversion.NewVersionOrPanic("v1alpha1"))
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { _ = conn.Close() })
-		clients[i] = inspectv1.NewInspectorClient(conn)
+		clients[i] = extensionv1.NewInspectorClient(conn)
 	}
 	return func() {
 		var wg sync.WaitGroup
 		for _, c := range clients {
 			wg.Go(func() {
-				found, err := c.DescribeNode(b.Context(), &inspectv1.DescribeNodeRequest{Links: true, Shares: true, Sessions: true})
+				found, err := c.DescribeNode(b.Context(), &extensionv1.DescribeNodeRequest{Links: true, Shares: true, Sessions: true})
 				if err != nil || len(found.GetLinks()) != links {
 					b.Errorf("%d links, %v", len(found.GetLinks()), err)
 				}

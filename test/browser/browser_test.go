@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/webpage"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
@@ -293,7 +294,7 @@ func many(volumes int) inventory.Node {
 	for i := range uint32(volumes) {
 		id := fmt.Sprintf(`\\?\Volume{00000000-0000-0000-0000-%012d}\`, i)
 		volume := &inventory.Volume{
-			ID: id, State: inventory.Formatted, FileSystem: "NTFS", Label: fmt.Sprintf("data %d", i), ClusterSizeBytes: 4096, RootAccess: "default",
+			ID: id, State: extensionv1.VolumeFormatted, FileSystem: "NTFS", Label: fmt.Sprintf("data %d", i), ClusterSizeBytes: 4096, RootAccess: "default",
 			TotalBytes: new(int64(10 * gib)), UsedBytes: new(int64(i%10) * gib), Disks: []uint32{i},
 			MountPaths: []string{fmt.Sprintf(`C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi.example.com\%064d\globalmount`, i)},
 			Links:      []string{fmt.Sprintf(`C:\var\lib\kubelet\pods\00000000-0000-4000-a000-%012d\volumes\kubernetes.io~csi\pvc-%d\mount`, i, i)},

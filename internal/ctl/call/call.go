@@ -108,7 +108,7 @@ func (c *Client) Do(ctx context.Context, group, method string, request, response
 }
 
 // Private makes a call of a service that is not published, but is on the endpoints of a group.
-// path is its full name, such as /csiproxy.readonly.v1.DiskReadOnly/SetDiskReadOnly. A server
+// path is its full name, such as /csiproxy.extension.v1.DiskReadOnly/SetDiskReadOnly. A server
 // without the service answers Unimplemented. Errors are those of Do.
 func (c *Client) Private(ctx context.Context, group, path string, request, response proto.Message) error {
 	name, err := c.locate(ctx, group)

@@ -105,7 +105,7 @@ func object(request proto.Message) string {
 		}
 		return ""
 	}
-	if number := text("disk_number", "diskID", "disk_id", "diskNumber"); number != "" {
+	if number := text("disk_number", "diskID", "disk_id", "diskNumber", "number"); number != "" {
 		return "disk " + number
 	}
 	if id := text("volume_id"); id != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
-	listv1 "github.com/kubernetes-csi/csi-proxy/client/extension/list/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
@@ -140,7 +140,7 @@ func describeFor(ctx context.Context, s *session, e *effect) (inventory.Node, er
 
 // touch adds a volume with the paths and pods that use it.
 func (e *effect) touch(v inventory.Volume) {
-	line := "volume " + inventory.ShortID(v.ID) + ", " + string(v.State)
+	line := "volume " + inventory.ShortID(v.ID) + ", " + v.State
 	if v.FileSystem != "" {
 		line = "volume " + inventory.ShortID(v.ID) + ", " + v.FileSystem
 	}
@@ -230,7 +230,7 @@ func formatEffect(ctx context.Context, s *session, args []string) (effect, error
 		if strings.EqualFold(v.ID, id) {
 			found = true
 			e.touch(v.Volume)
-			if v.State == inventory.Formatted {
+			if v.State == extensionv1.VolumeFormatted {
 				e.Action = "keep the file system, or destroy it if the daemon runs with -format-existing or is the original"
 			}
 		}
@@ -314,27 +314,26 @@ func isDangling(ctx context.Context, s *session, path string) bool {
 		return false
 	}
 	entries, err := entriesOf(ctx, s, path[:at])
-	return err == nil && slices.ContainsFunc(entries.GetEntries(), func(e *listv1.Entry) bool {
-		return strings.EqualFold(e.GetName(), path[at+1:]) && (e.GetType() == listv1.Entry_LINK || e.GetType() == listv1.Entry_MOUNT)
+	return err == nil && slices.ContainsFunc(entries.GetEntries(), func(e *extensionv1.Entry) bool {
+		return strings.EqualFold(e.GetName(), path[at+1:]) && (e.GetType() == extensionv1.EntryLink || e.GetType() == extensionv1.EntryMount)
 	})
 }
 
 // contentsLine counts what is in a directory.
-func contentsLine(list *listv1.ListDirectoryResponse) string {
-	counts := map[listv1.Entry_Type]int{}
+func contentsLine(list *extensionv1.Directory) string {
+	counts := map[string]int{}
 	for _, e := range list.GetEntries() {
 		counts[e.GetType()]++
 	}
 	var parts []string
 	for _, kind := range []struct {
-		entry     listv1.Entry_Type
-		one, many string
+		entry, one, many string
 	}{
-		{listv1.Entry_DIRECTORY, "directory with what is in it", "directories with what is in them"},
-		{listv1.Entry_FILE, "file", "files"},
-		{listv1.Entry_LINK, "link", "links"},
-		{listv1.Entry_MOUNT, "mounted folder", "mounted folders"},
-		{listv1.Entry_OTHER, "other entry", "other entries"},
+		{extensionv1.EntryDirectory, "directory with what is in it", "directories with what is in them"},
+		{extensionv1.EntryFile, "file", "files"},
+		{extensionv1.EntryLink, "link", "links"},
+		{extensionv1.EntryMount, "mounted folder", "mounted folders"},
+		{extensionv1.EntryOther, "other entry", "other entries"},
 	} {
 		switch n := counts[kind.entry]; n {
 		case 0:

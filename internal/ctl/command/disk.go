@@ -11,8 +11,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"google.golang.org/protobuf/types/known/emptypb"
+
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
-	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
@@ -274,8 +276,8 @@ func setDiskReadOnly(ctx context.Context, s *session, disk uint32, readOnly bool
 	if readOnly {
 		result, command = "read-only", "set"
 	}
-	request := &readonlyv1.SetDiskReadOnlyRequest{DiskNumber: disk, IsReadOnly: readOnly}
-	err := s.client.Private(ctx, "disk", readonlyv1.DiskReadOnly_SetDiskReadOnly_FullMethodName, request, &readonlyv1.SetDiskReadOnlyResponse{})
+	request := &extensionv1.Disk{Number: &disk, ReadOnly: &readOnly}
+	err := s.client.Private(ctx, "disk", extensionv1.DiskReadOnly_SetDiskReadOnly_FullMethodName, request, &emptypb.Empty{})
 	switch {
 	case status.Code(err) == codes.Unimplemented:
 		return status.Errorf(codes.Unimplemented,

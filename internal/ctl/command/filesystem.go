@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
-	listv1 "github.com/kubernetes-csi/csi-proxy/client/extension/list/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
@@ -101,15 +101,10 @@ func pathExists(ctx context.Context, s *session, args []string) error {
 	}{args[0], response.GetExists()}, strconv.FormatBool(response.GetExists()))
 }
 
-// entryTypes are the types of entries in a listing.
-var entryTypes = map[listv1.Entry_Type]string{
-	listv1.Entry_FILE: "file", listv1.Entry_DIRECTORY: "directory", listv1.Entry_LINK: "link", listv1.Entry_MOUNT: "mount",
-}
-
 // entriesOf lists a directory.
-func entriesOf(ctx context.Context, s *session, path string) (*listv1.ListDirectoryResponse, error) {
-	var response listv1.ListDirectoryResponse
-	err := s.client.Private(ctx, "filesystem", listv1.DirectoryList_ListDirectory_FullMethodName, &listv1.ListDirectoryRequest{Path: path}, &response)
+func entriesOf(ctx context.Context, s *session, path string) (*extensionv1.Directory, error) {
+	var response extensionv1.Directory
+	err := s.client.Private(ctx, "filesystem", extensionv1.Paths_ListDirectory_FullMethodName, &extensionv1.Path{Path: path}, &response)
 	if status.Code(err) == codes.Unimplemented {
 		err = status.Errorf(codes.Unimplemented, "list %s: this server cannot; upgrade csi-proxy, or run 'dir /a' on the node", path)
 	}
@@ -129,12 +124,8 @@ func listDir(ctx context.Context, s *session, args []string) error {
 	list := []row{}
 	rows := output.Rows{Header: []string{"TYPE", "NAME", "TARGET"}, Name: 1, Empty: "the directory is empty"}
 	for _, e := range response.GetEntries() {
-		kind := entryTypes[e.GetType()]
-		if kind == "" {
-			kind = "other"
-		}
-		list = append(list, row{e.GetName(), kind, e.GetTarget()})
-		rows.Add(output.Text(kind), output.Text(e.GetName()), output.Text(e.GetTarget()))
+		list = append(list, row{e.GetName(), e.GetType(), e.GetTarget()})
+		rows.Add(output.Text(e.GetType()), output.Text(e.GetName()), output.Text(e.GetTarget()))
 	}
 	if err := s.Value(list, func() string { return s.Table(&rows) }); err != nil {
 		return err

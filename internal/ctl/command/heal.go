@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,8 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	healv1 "github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
 )
 
 // staleMount is a stale mount in the output.
@@ -50,7 +52,7 @@ The exit code is 4 if stale mounts are left, or if a directory could not be sear
 			}
 			removable := 0
 			for _, stale := range found.GetStale() {
-				if stale.GetState() == healv1.StaleMount_REMOVABLE {
+				if stale.GetState() == extensionv1.StaleRemovable {
 					removable++
 				}
 			}
@@ -74,13 +76,13 @@ The exit code is 4 if stale mounts are left, or if a directory could not be sear
 }
 
 // healNode uses an extension, which the original does not have.
-func (a *app) healNode(ctx context.Context, s *session, dryRun bool) (*healv1.HealResponse, error) {
+func (a *app) healNode(ctx context.Context, s *session, dryRun bool) (*extensionv1.HealResponse, error) {
 	if a.env.Terminal && !a.format.ForScripts() {
 		s.warn("looking twice for stale mounts, with a rescan of the disks in between; this takes some seconds")
 	}
-	response := &healv1.HealResponse{}
+	response := &extensionv1.HealResponse{}
 	err := a.bounded(ctx, func(ctx context.Context) error {
-		return s.client.Private(ctx, "filesystem", healv1.Healer_Heal_FullMethodName, &healv1.HealRequest{DryRun: dryRun}, response)
+		return s.client.Private(ctx, "filesystem", extensionv1.Healer_Heal_FullMethodName, &extensionv1.HealRequest{DryRun: dryRun}, response)
 	})
 	if status.Code(err) == codes.Unimplemented {
 		return nil, status.Error(codes.Unimplemented, "heal node: this server cannot; upgrade csi-proxy, or remove stale links with 'csi-proxyctl fs rmdir PATH'")
@@ -89,14 +91,15 @@ func (a *app) healNode(ctx context.Context, s *session, dryRun bool) (*healv1.He
 }
 
 // healed prints the result.
-func (a *app) healed(s *session, found *healv1.HealResponse) error {
+func (a *app) healed(s *session, found *extensionv1.HealResponse) error {
 	list := []staleMount{}
 	left := len(found.GetProblems()) > 0
 	for _, stale := range found.GetStale() {
-		left = left || stale.GetState() != healv1.StaleMount_REMOVED
+		left = left || stale.GetState() != extensionv1.StaleRemoved
+		staged, _ := kubelet.Parse(stale.GetPath())
 		list = append(list, staleMount{
-			Path: stale.GetPath(), Driver: stale.GetDriver(), Volume: stale.GetVolume(), Target: stale.GetTarget(), Cause: stale.GetCause(),
-			Changed: changedText(stale), State: strings.ToLower(stale.GetState().String()), Reason: stale.GetReason(),
+			Path: stale.GetPath(), Driver: staged.Driver, Volume: cmp.Or(staged.Handle, staged.PV), Target: stale.GetTarget(), Cause: stale.GetStale(),
+			Changed: changedText(stale), State: stale.GetState(), Reason: stale.GetReason(),
 		})
 	}
 	for _, problem := range found.GetProblems() {
@@ -111,27 +114,27 @@ func (a *app) healed(s *session, found *healv1.HealResponse) error {
 	return nil
 }
 
-func changedText(stale *healv1.StaleMount) string {
+func changedText(stale *extensionv1.Link) string {
 	if stale.GetChangedUnix() == 0 {
 		return ""
 	}
 	return time.Unix(stale.GetChangedUnix(), 0).UTC().Format(time.RFC3339)
 }
 
-var healStyles = map[healv1.StaleMount_State]output.Style{
-	healv1.StaleMount_KEPT: output.Warning, healv1.StaleMount_REMOVABLE: output.Bold, healv1.StaleMount_REMOVED: output.Good,
+var healStyles = map[string]output.Style{
+	extensionv1.StaleKept: output.Warning, extensionv1.StaleRemovable: output.Bold, extensionv1.StaleRemoved: output.Good,
 }
 
 // staleText has a few lines per find, and a summary.
-func staleText(p *output.Printer, found *healv1.HealResponse) string {
+func staleText(p *output.Printer, found *extensionv1.HealResponse) string {
 	var b strings.Builder
 	for _, stale := range found.GetStale() {
-		fmt.Fprintf(&b, "%s  %s\n", p.Paint(healStyles[stale.GetState()], strings.ToLower(stale.GetState().String())), output.Printable(stale.GetPath()))
+		fmt.Fprintf(&b, "%s  %s\n", p.Paint(healStyles[stale.GetState()], stale.GetState()), output.Printable(stale.GetPath()))
 		changed := changedText(stale)
 		if changed == "" {
 			changed = "an unknown time"
 		}
-		fmt.Fprintf(&b, "    leads to %s, since %s: %s\n", output.Printable(stale.GetTarget()), changed, stale.GetCause())
+		fmt.Fprintf(&b, "    leads to %s, since %s: %s\n", output.Printable(stale.GetTarget()), changed, stale.GetStale())
 		fmt.Fprintf(&b, "    %s\n", stale.GetReason())
 	}
 	fmt.Fprintf(&b, "%d stale, %d live.\n", len(found.GetStale()), found.GetLive())

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
@@ -178,8 +179,8 @@ func volumeCells(s *session, v inventory.LocatedVolume) []output.Cell {
 	if v.Partition > 0 {
 		partition = strconv.FormatUint(uint64(v.Partition), 10)
 	}
-	state := output.Cell{Text: string(v.State), Style: output.Warning}
-	if v.State == inventory.Formatted {
+	state := output.Cell{Text: v.State, Style: output.Warning}
+	if v.State == extensionv1.VolumeFormatted {
 		state.Style = output.Good
 	}
 	if v.TotalBytes != nil {

@@ -10,7 +10,7 @@ import (
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 )
 
@@ -19,12 +19,12 @@ import (
 const maxPartition = 16
 
 // fromAPI collects disks and volumes through the published API.
-func (s Source) fromAPI(ctx context.Context) (*inspectv1.DescribeNodeResponse, error) {
+func (s Source) fromAPI(ctx context.Context) (*extensionv1.Node, error) {
 	disks, err := s.disksFromAPI(ctx)
 	if err != nil {
 		return nil, err
 	}
-	volumes := make([][]*inspectv1.Volume, len(disks))
+	volumes := make([][]*extensionv1.Volume, len(disks))
 	var wg sync.WaitGroup
 	for i, disk := range disks {
 		wg.Go(func() {
@@ -37,14 +37,14 @@ func (s Source) fromAPI(ctx context.Context) (*inspectv1.DescribeNodeResponse, e
 		})
 	}
 	wg.Wait()
-	node := &inspectv1.DescribeNodeResponse{Disks: disks, Volumes: slices.Concat(volumes...)}
+	node := &extensionv1.Node{Disks: disks, Volumes: slices.Concat(volumes...)}
 	mergeProblems(node)
 	return node, ctx.Err()
 }
 
 // mergeProblems moves problems that several disks share, for example about a group that is not
 // served, to the node.
-func mergeProblems(node *inspectv1.DescribeNodeResponse) {
+func mergeProblems(node *extensionv1.Node) {
 	names := map[string][]string{}
 	for _, d := range node.GetDisks() {
 		for _, problem := range d.GetProblems() {
@@ -62,7 +62,7 @@ func mergeProblems(node *inspectv1.DescribeNodeResponse) {
 }
 
 // disksFromAPI lists the disks by number, without their volumes.
-func (s Source) disksFromAPI(ctx context.Context) ([]*inspectv1.Disk, error) {
+func (s Source) disksFromAPI(ctx context.Context) ([]*extensionv1.Disk, error) {
 	var ids diskv1.ListDiskIDsResponse
 	var locations diskv1.ListDiskLocationsResponse
 	var idErr, locationErr error
@@ -85,14 +85,12 @@ func (s Source) disksFromAPI(ctx context.Context) ([]*inspectv1.Disk, error) {
 	for number := range locations.GetDiskLocations() {
 		numbers[number] = true
 	}
-	disks := make([]*inspectv1.Disk, 0, len(numbers))
+	disks := make([]*extensionv1.Disk, 0, len(numbers))
 	for _, number := range slices.Sorted(maps.Keys(numbers)) {
 		id := ids.GetDiskIDs()[number]
-		disk := &inspectv1.Disk{Number: &number, SerialNumber: strings.TrimSpace(id.GetSerialNumber()), Page83: id.GetPage83()}
-		if l := locations.GetDiskLocations()[number]; l != nil {
-			disk.Location = &inspectv1.Location{Adapter: l.GetAdapter(), Bus: l.GetBus(), Target: l.GetTarget(), LunId: l.GetLUNID()}
-		}
-		disks = append(disks, disk)
+		disks = append(disks, &extensionv1.Disk{
+			Number: &number, SerialNumber: strings.TrimSpace(id.GetSerialNumber()), Page83: id.GetPage83(), Location: location(locations.GetDiskLocations()[number]),
+		})
 	}
 	var wg sync.WaitGroup
 	for _, disk := range disks {
@@ -103,15 +101,16 @@ func (s Source) disksFromAPI(ctx context.Context) ([]*inspectv1.Disk, error) {
 }
 
 // location returns the location of a disk in one word, or nothing if no part of it is known.
-func location(adapter, bus, target, lun string) string {
-	if adapter+bus+target+lun == "" {
+func location(at *diskv1.DiskLocation) string {
+	text := strings.Join([]string{at.GetAdapter(), at.GetBus(), at.GetTarget(), at.GetLUNID()}, ":")
+	if text == ":::" {
 		return ""
 	}
-	return strings.Join([]string{adapter, bus, target, lun}, ":")
+	return text
 }
 
 // addState adds the size of a disk and whether it is online. Old versions do not have it.
-func (s Source) addState(ctx context.Context, disk *inspectv1.Disk) {
+func (s Source) addState(ctx context.Context, disk *extensionv1.Disk) {
 	var stats diskv1.GetDiskStatsResponse
 	if err := s.Client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: disk.GetNumber()}, &stats); err == nil {
 		disk.SizeBytes = &stats.TotalBytes
@@ -136,13 +135,13 @@ func (s Source) VolumeIDs(ctx context.Context, disk, partition uint32) ([]string
 
 // addVolumes adds the partitions of volumes to a disk, of which only the numbers are known, and
 // returns the volumes.
-func (s Source) addVolumes(ctx context.Context, disk *inspectv1.Disk, ids []string) []*inspectv1.Volume {
+func (s Source) addVolumes(ctx context.Context, disk *extensionv1.Disk, ids []string) []*extensionv1.Volume {
 	numbers := s.partitions(ctx, disk.GetNumber(), ids)
-	volumes := make([]*inspectv1.Volume, 0, len(ids))
+	volumes := make([]*extensionv1.Volume, 0, len(ids))
 	for _, id := range ids {
 		volume := s.volume(ctx, id)
 		volume.Disks, volume.Partition = []uint32{disk.GetNumber()}, numbers[id]
-		disk.Partitions = append(disk.Partitions, &inspectv1.Partition{Number: numbers[id], VolumeId: id})
+		disk.Partitions = append(disk.Partitions, &extensionv1.Partition{Number: numbers[id], VolumeId: id})
 		volumes = append(volumes, volume)
 	}
 	return volumes
@@ -167,21 +166,21 @@ func (s Source) partitions(ctx context.Context, disk uint32, ids []string) map[s
 
 // volume returns one volume. If reading its file system fails it skips the size, which would
 // fail too.
-func (s Source) volume(ctx context.Context, id string) *inspectv1.Volume {
-	v := &inspectv1.Volume{Id: id}
+func (s Source) volume(ctx context.Context, id string) *extensionv1.Volume {
+	v := &extensionv1.Volume{Id: id}
 	var formatted volumev2alpha1.IsVolumeFormattedResponse
 	err := s.Client.Do(ctx, "volume", "IsVolumeFormatted", &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &formatted)
 	switch {
 	case err == nil && formatted.GetFormatted():
-		v.State = inspectv1.Volume_FORMATTED
+		v.State = extensionv1.VolumeFormatted
 	case err == nil:
-		v.State = inspectv1.Volume_RAW
+		v.State = extensionv1.VolumeRaw
 	case locked(err):
-		v.State = inspectv1.Volume_LOCKED
+		v.State = extensionv1.VolumeLocked
 	default:
 		v.Problems = append(v.Problems, "file system: "+Reason(err))
 	}
-	if v.GetState() != inspectv1.Volume_FORMATTED {
+	if v.GetState() != extensionv1.VolumeFormatted {
 		return v
 	}
 	var stats volumev2alpha1.GetVolumeStatsResponse

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
@@ -205,14 +206,14 @@ func (c canvas) partitions(all []Partition) []string {
 // content returns the file system or state of a volume.
 func (v Volume) content() output.Cell {
 	switch {
-	case v.State == Formatted && v.FileSystem != "":
+	case v.State == extensionv1.VolumeFormatted && v.FileSystem != "":
 		return output.Cell{Text: v.FileSystem}
-	case v.State == Formatted:
+	case v.State == extensionv1.VolumeFormatted:
 		return output.Cell{Text: "formatted"}
 	case v.State == Unknown:
 		return output.Cell{Text: "?", Style: output.Faint}
 	default:
-		return output.Cell{Text: string(v.State), Style: output.Warning}
+		return output.Cell{Text: v.State, Style: output.Warning}
 	}
 }
 

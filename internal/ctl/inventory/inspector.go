@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
@@ -42,7 +43,7 @@ const looking = "disks and volumes"
 
 // inspect asks the inspector. If it does not answer, missing says why, and the caller asks the
 // API.
-func (s Source) inspect(ctx context.Context, request *inspectv1.DescribeNodeRequest) (response *inspectv1.DescribeNodeResponse, missing string, err error) {
+func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRequest) (response *extensionv1.Node, missing string, err error) {
 	if s.Endpoints == nil {
 		return nil, "--api-version bypasses the inspector", nil
 	}
@@ -78,8 +79,8 @@ func (s Source) inspect(ctx context.Context, request *inspectv1.DescribeNodeRequ
 const waitsHeader = "csi-proxy-waits-bin"
 
 // describeNode asks the inspector, and says what it waits for as soon as the server tells.
-func describeNode(ctx context.Context, conn *grpc.ClientConn, request *inspectv1.DescribeNodeRequest, waitsFor func(what string)) (*inspectv1.DescribeNodeResponse, error) {
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{}, inspectv1.Inspector_DescribeNode_FullMethodName) // a unary call hides headers until it ends
+func describeNode(ctx context.Context, conn *grpc.ClientConn, request *extensionv1.DescribeNodeRequest, waitsFor func(what string)) (*extensionv1.Node, error) {
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{}, extensionv1.Inspector_DescribeNode_FullMethodName) // a unary call hides headers until it ends
 	if err != nil {
 		return nil, err
 	}
@@ -98,23 +99,16 @@ func describeNode(ctx context.Context, conn *grpc.ClientConn, request *inspectv1
 		}
 	})
 	defer wg.Wait()
-	var response inspectv1.DescribeNodeResponse
+	var response extensionv1.Node
 	if err := stream.RecvMsg(&response); err != nil {
 		return nil, err
 	}
 	return &response, nil
 }
 
-var states = map[inspectv1.Volume_State]State{
-	inspectv1.Volume_FORMATTED: Formatted,
-	inspectv1.Volume_RAW:       Raw,
-	inspectv1.Volume_LOCKED:    Locked,
-	inspectv1.Volume_NOT_READY: NotReady,
-}
-
 // fromDescription converts a description, of the inspector or made from the API, and adds the warnings
 // about it.
-func fromDescription(response *inspectv1.DescribeNodeResponse) Node {
+func fromDescription(response *extensionv1.Node) Node {
 	node := Node{
 		Disks: []Disk{}, Volumes: []Volume{}, Shares: []Share{}, SharesListed: response.GetSharesListed(),
 		Sessions: []Session{}, SessionsListed: response.GetSessionsListed(), LinksSearched: response.GetLinksSearched(),
@@ -147,20 +141,16 @@ func fromDescription(response *inspectv1.DescribeNodeResponse) Node {
 	return node
 }
 
-func volume(v *inspectv1.Volume) *Volume {
-	volume := &Volume{
-		ID: v.GetId(), State: Unknown, FileSystem: v.GetFileSystem(), Label: v.GetLabel(), ClusterSizeBytes: v.GetClusterSizeBytes(), RootAccess: v.GetRootAccess(),
+func volume(v *extensionv1.Volume) *Volume {
+	return &Volume{
+		ID: v.GetId(), State: cmp.Or(v.GetState(), Unknown), FileSystem: v.GetFileSystem(), Label: v.GetLabel(), ClusterSizeBytes: v.GetClusterSizeBytes(), RootAccess: v.GetRootAccess(),
 		TotalBytes: v.TotalBytes, UsedBytes: v.UsedBytes, ReadOnly: v.ReadOnly,
 		Disks: append([]uint32{}, v.GetDisks()...), MountPaths: append([]string{}, v.GetMountPaths()...), Links: []string{}, Warnings: []Warning{},
 	}
-	if state, ok := states[v.GetState()]; ok {
-		volume.State = state
-	}
-	return volume
 }
 
 // addLinks adds shares, and the links to volumes and shares.
-func (n *Node) addLinks(response *inspectv1.DescribeNodeResponse, volumes map[string]*Volume) {
+func (n *Node) addLinks(response *extensionv1.Node, volumes map[string]*Volume) {
 	unmapped := map[string][]string{}
 	for _, l := range response.GetLinks() {
 		volume := volumes[l.GetVolumeId()]
@@ -185,21 +175,15 @@ func (n *Node) addLinks(response *inspectv1.DescribeNodeResponse, volumes map[st
 }
 
 // disk converts a disk, and takes its volumes.
-func disk(d *inspectv1.Disk, volumes map[string]*Volume) Disk {
+func disk(d *extensionv1.Disk, volumes map[string]*Volume) Disk {
 	disk := Disk{
 		Number: d.Number, SizeBytes: d.SizeBytes, Online: d.Online, ReadOnly: d.ReadOnly, System: d.GetSystem(),
-		Style: d.GetPartitionStyle(), SerialNumber: d.GetSerialNumber(), Page83: d.GetPage83(), Partitions: []Partition{},
-		Bus: d.GetBus(), Model: d.GetModel(), Path: d.GetDevice(), NVMeNamespaceID: d.GetNvmeNamespaceId(),
+		Style: d.GetPartitionStyle(), SerialNumber: d.GetSerialNumber(), Page83: d.GetPage83(), Location: d.GetLocation(), Partitions: []Partition{},
+		Bus: d.GetBus(), Model: d.GetModel(), Path: d.GetDevice(), SCSIAddress: d.GetScsiAddress(), NVMeNamespaceID: d.GetNvmeNamespaceId(),
 		EUI64: d.GetEui64(), NGUID: d.GetNguid(), OfflineReason: d.GetOfflineReason(), Warnings: []Warning{},
-	}
-	if a := d.GetScsiAddress(); a != nil {
-		disk.SCSIAddress = fmt.Sprintf("%d:%d:%d:%d", a.GetPort(), a.GetPath(), a.GetTarget(), a.GetLun())
 	}
 	if d.Number == nil {
 		disk.Device = d.GetDevice()
-	}
-	if at := d.GetLocation(); at != nil {
-		disk.Location = location(at.GetAdapter(), at.GetBus(), at.GetTarget(), at.GetLunId())
 	}
 	for _, p := range d.GetPartitions() {
 		partition := Partition{Number: p.GetNumber(), Type: p.GetType(), ID: p.GetId(), Volume: volumes[p.GetVolumeId()]}

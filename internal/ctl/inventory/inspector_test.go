@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/pipe"
@@ -21,11 +21,11 @@ import (
 // describer is an inspector with a fixed answer.
 type describer func(ctx context.Context) error
 
-func (d describer) DescribeNode(ctx context.Context, _ *inspectv1.DescribeNodeRequest) (*inspectv1.DescribeNodeResponse, error) {
+func (d describer) DescribeNode(ctx context.Context, _ *extensionv1.DescribeNodeRequest) (*extensionv1.Node, error) {
 	return nil, d(ctx)
 }
 
-func (d describer) FindDisk(ctx context.Context, _ *inspectv1.FindDiskRequest) (*inspectv1.FindDiskResponse, error) {
+func (d describer) FindDisk(ctx context.Context, _ *extensionv1.FindDiskRequest) (*extensionv1.Disk, error) {
 	return nil, d(ctx)
 }
 
@@ -40,7 +40,7 @@ func withOther(t *testing.T, d describer) inventory.Source {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer()
-	inspectv1.RegisterInspectorServer(server, d)
+	extensionv1.RegisterInspectorServer(server, d)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return source(t, dir)

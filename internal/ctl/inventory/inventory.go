@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	systemv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/system/v1alpha1"
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/call"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
@@ -79,22 +79,13 @@ type Partition struct {
 	Volume      *Volume `json:"volume"`
 }
 
-// State is the state of a volume's file system.
-type State string
-
-// The states.
-const (
-	Unknown   State = "unknown"
-	Formatted State = "formatted"
-	Raw       State = "RAW"
-	Locked    State = "locked"
-	NotReady  State = "offline"
-)
+// Unknown is the state of a volume that does not tell one.
+const Unknown = "unknown"
 
 // Volume is a volume.
 type Volume struct {
 	ID         string `json:"id"`
-	State      State  `json:"state"`
+	State      string `json:"state"`      // formatted, RAW, locked, offline or Unknown
 	FileSystem string `json:"fileSystem"` // empty: unknown
 	// Of servers with an inspector.
 	Label            string `json:"label"`
@@ -164,7 +155,7 @@ type Source struct {
 // Node describes the whole node and the given paths. With askShares, the server opens each share to
 // learn whether it answers. Node fails only if it cannot list the disks.
 func (s Source) Node(ctx context.Context, paths []string, askShares bool) (Node, error) {
-	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares, Sessions: true})
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: askShares, Sessions: true})
 	if err != nil {
 		return Node{}, err
 	}
@@ -193,7 +184,7 @@ func (n *Node) saysUnreachable(err error) bool {
 }
 
 // describe asks the inspector, or the API if there is none.
-func (s Source) describe(ctx context.Context, request *inspectv1.DescribeNodeRequest) (Node, error) {
+func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeRequest) (Node, error) {
 	response, missing, err := s.inspect(ctx, request)
 	if err != nil {
 		return Node{}, err
@@ -231,7 +222,7 @@ func (s Source) describe(ctx context.Context, request *inspectv1.DescribeNodeReq
 
 // Disks lists the disks by number. Their volumes may be missing.
 func (s Source) Disks(ctx context.Context) ([]Disk, error) {
-	response, _, err := s.inspect(ctx, &inspectv1.DescribeNodeRequest{})
+	response, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +231,7 @@ func (s Source) Disks(ctx context.Context) ([]Disk, error) {
 		if err != nil {
 			return nil, err
 		}
-		response = &inspectv1.DescribeNodeResponse{Disks: disks}
+		response = &extensionv1.Node{Disks: disks}
 	}
 	return fromDescription(response).Disks, nil
 }
@@ -252,7 +243,7 @@ func (s Source) Share(ctx context.Context, remotePath string) (share *Share, unk
 	if err != nil {
 		return nil, "", err
 	}
-	response, unknown, err := s.inspect(ctx, &inspectv1.DescribeNodeRequest{Links: true, Shares: true})
+	response, unknown, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true})
 	if err != nil || response == nil {
 		return nil, unknown, err
 	}
@@ -270,7 +261,7 @@ func (s Source) Share(ctx context.Context, remotePath string) (share *Share, unk
 // Shares returns the shares that are mapped, and those that links need, with the warnings about them.
 // It fails if the server does not tell.
 func (s Source) Shares(ctx context.Context, ask bool) ([]Share, error) {
-	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: ask})
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: ask})
 	switch {
 	case err != nil:
 		return nil, err
@@ -282,7 +273,7 @@ func (s Source) Shares(ctx context.Context, ask bool) ([]Share, error) {
 
 // Sessions returns the iSCSI sessions. It fails if the server does not tell.
 func (s Source) Sessions(ctx context.Context) ([]Session, error) {
-	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{Sessions: true})
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Sessions: true})
 	switch {
 	case err != nil:
 		return nil, err
@@ -311,7 +302,7 @@ type LocatedVolume struct {
 
 // Volumes lists the volumes of all disks.
 func (s Source) Volumes(ctx context.Context) ([]LocatedVolume, error) {
-	node, err := s.describe(ctx, &inspectv1.DescribeNodeRequest{})
+	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -324,14 +315,14 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]Locate
 	if err != nil {
 		return nil, err
 	}
-	response, _, err := s.inspect(ctx, &inspectv1.DescribeNodeRequest{})
+	response, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
 	switch {
 	case err != nil:
 		return nil, err
 	case response == nil:
-		found := &inspectv1.Disk{Number: &disk}
+		found := &extensionv1.Disk{Number: &disk}
 		volumes := s.addVolumes(ctx, found, ids)
-		response = &inspectv1.DescribeNodeResponse{Disks: []*inspectv1.Disk{found}, Volumes: volumes}
+		response = &extensionv1.Node{Disks: []*extensionv1.Disk{found}, Volumes: volumes}
 	}
 	node := fromDescription(response)
 	known := node.AllVolumes()
@@ -339,7 +330,7 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]Locate
 	for _, id := range ids {
 		i := slices.IndexFunc(known, func(v LocatedVolume) bool { return v.ID == id })
 		if i < 0 { // it is new
-			fresh := fromDescription(&inspectv1.DescribeNodeResponse{Volumes: []*inspectv1.Volume{s.volume(ctx, id)}})
+			fresh := fromDescription(&extensionv1.Node{Volumes: []*extensionv1.Volume{s.volume(ctx, id)}})
 			volumes = append(volumes, LocatedVolume{Disk: &disk, Partition: partition, Volume: fresh.Volumes[0]})
 			continue
 		}

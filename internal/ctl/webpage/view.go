@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
@@ -377,14 +378,14 @@ func (b *builder) volume(v inventory.Volume) volume {
 
 func fileSystem(v inventory.Volume) badge {
 	switch v.State {
-	case inventory.Formatted:
+	case extensionv1.VolumeFormatted:
 		return badge{cmp.Or(v.FileSystem, "formatted"), faint}
 	case inventory.Unknown:
 		return badge{"file system unknown", faint}
-	case inventory.Raw:
+	case extensionv1.VolumeRaw:
 		return badge{"no file system", bad}
 	default:
-		return badge{string(v.State), bad}
+		return badge{v.State, bad}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/webpage"
@@ -36,7 +37,7 @@ func named(name string) inventory.Node {
 		{Kind: warning.Full, Object: warning.Object{Type: warning.Disk, ID: "1"}, Text: name, Advice: name, Affects: []string{pod}},
 	}
 	volume := inventory.Volume{
-		ID: name, State: inventory.Formatted, FileSystem: name, Label: name, ClusterSizeBytes: 4096, RootAccess: name,
+		ID: name, State: extensionv1.VolumeFormatted, FileSystem: name, Label: name, ClusterSizeBytes: 4096, RootAccess: name,
 		TotalBytes: new(int64(10 * gib)), UsedBytes: new(int64(9.5 * gib)), Disks: []uint32{1, 2},
 		MountPaths: []string{name}, Links: []string{pod, name}, Warnings: warnings,
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/shared"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
@@ -27,7 +27,7 @@ type descriptions struct {
 // description is one that is under way.
 type description struct {
 	waits    node.Waits
-	response *inspectv1.DescribeNodeResponse
+	response *extensionv1.Node
 }
 
 func newDescriptions(inspector Inspector) *descriptions {
@@ -35,7 +35,7 @@ func newDescriptions(inspector Inspector) *descriptions {
 }
 
 // describe returns a description that begins after the call.
-func (s *descriptions) describe(ctx context.Context, parts ...node.Part) (*inspectv1.DescribeNodeResponse, error) {
+func (s *descriptions) describe(ctx context.Context, parts ...node.Part) (*extensionv1.Node, error) {
 	underWay, limit := s.underWay, time.Time{}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < fullTime {
 		underWay, limit = shared.New[string, description](0, 0), deadline

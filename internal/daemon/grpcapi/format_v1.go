@@ -3,23 +3,27 @@ package grpcapi
 import (
 	"context"
 
-	formatv1 "github.com/kubernetes-csi/csi-proxy/client/extension/format/v1"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/volume"
 )
 
-// formatGroup is the group whose endpoints also format with options.
-const formatGroup = "volume"
-
 type formatV1 struct{ volumes volume.Interface }
 
-var _ formatv1.VolumeFormatServer = formatV1{}
+var _ extensionv1.VolumeFormatServer = formatV1{}
 
-func (s formatV1) FormatVolume(ctx context.Context, in *formatv1.FormatVolumeRequest) (*formatv1.FormatVolumeResponse, error) {
+func newFormatV1(s Services) any { return formatV1{s.Volume} }
+
+func (s formatV1) FormatVolume(ctx context.Context, in *extensionv1.Volume) (*emptypb.Empty, error) {
+	if err := onlyFields("format volume", in, "id", "cluster_size_bytes", "label", "root_access"); err != nil {
+		return nil, err
+	}
 	_, err := s.volumes.FormatVolume(ctx, &volume.FormatVolumeRequest{
-		VolumeID: in.VolumeId, AllocationUnitSize: in.AllocationUnitSize, Label: in.Label, RootAccess: in.RootAccess,
+		VolumeID: in.Id, AllocationUnitSize: in.ClusterSizeBytes, Label: in.Label, RootAccess: in.RootAccess,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &formatv1.FormatVolumeResponse{}, nil
+	return &emptypb.Empty{}, nil
 }

@@ -3,7 +3,7 @@ package grpcapi
 import (
 	"context"
 
-	healv1 "github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -17,19 +17,25 @@ const HealGroup = "filesystem"
 
 type healV1 struct{ healer Healer }
 
-var _ healv1.HealerServer = healV1{}
+var _ extensionv1.HealerServer = healV1{}
 
-func (s healV1) Heal(ctx context.Context, in *healv1.HealRequest) (*healv1.HealResponse, error) {
+func newHealV1(s Services) any {
+	if s.Healer == nil {
+		return nil
+	}
+	return healV1{s.Healer}
+}
+
+func (s healV1) Heal(ctx context.Context, in *extensionv1.HealRequest) (*extensionv1.HealResponse, error) {
 	found, err := s.healer.Heal(ctx, node.HealOptions{Remove: !in.DryRun})
 	if err != nil {
 		return nil, err
 	}
-	out := &healv1.HealResponse{Live: uint32(found.Live), Problems: lineTexts(found.Problems)}
+	out := &extensionv1.HealResponse{Live: uint32(found.Live), Problems: lineTexts(found.Problems)}
 	for _, stale := range found.Stale {
-		wire := &healv1.StaleMount{
-			Path: wireText(stale.Path), Driver: wireText(stale.Driver), Volume: wireText(stale.Volume), Target: wireText(stale.Target),
-			Cause: lineText(wireText(stale.Cause)), State: healv1.StaleMount_State(stale.State), // numbered alike
-			Reason: lineText(wireText(stale.Reason)),
+		wire := &extensionv1.Link{
+			Path: wireText(stale.Path), Target: wireText(stale.Target), Stale: lineText(wireText(stale.Cause)),
+			State: string(stale.State), Reason: lineText(wireText(stale.Reason)),
 		}
 		if !stale.Changed.IsZero() {
 			wire.ChangedUnix = stale.Changed.Unix()

@@ -1,15 +1,17 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
-	"math"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
@@ -21,8 +23,7 @@ type Inspector interface {
 	FindDisk(ctx context.Context, query node.Query) (*node.Disk, error)
 }
 
-// inspectorGroup is the group whose endpoints also serve the inspector. An endpoint of its own would
-// be one more pipe to guard.
+// inspectorGroup is the group whose endpoints also serve the inspector.
 const inspectorGroup = "system"
 
 // Describes reports whether the inspector may describe disks and volumes, links, shares and sessions. It must
@@ -43,9 +44,16 @@ type inspectorV1 struct {
 	descriptions *descriptions
 }
 
-var _ inspectv1.InspectorServer = inspectorV1{}
+var _ extensionv1.InspectorServer = inspectorV1{}
 
-func (s inspectorV1) DescribeNode(ctx context.Context, in *inspectv1.DescribeNodeRequest) (*inspectv1.DescribeNodeResponse, error) {
+func newInspectorV1(s Services) any {
+	if s.Inspector == nil {
+		return nil
+	}
+	return inspectorV1{s.Inspector, newDescriptions(s.Inspector)}
+}
+
+func (s inspectorV1) DescribeNode(ctx context.Context, in *extensionv1.DescribeNodeRequest) (*extensionv1.Node, error) {
 	if len(in.OnlyVolumeIds) > 0 {
 		found, err := s.inspector.DescribeVolumes(ctx, in.OnlyVolumeIds...)
 		if err != nil {
@@ -103,8 +111,8 @@ func tellWaits(ctx context.Context, waits *node.Waits) (stop func()) {
 }
 
 // WireNode is a description as the inspector sends it.
-func WireNode(found *node.Description) *inspectv1.DescribeNodeResponse {
-	out := &inspectv1.DescribeNodeResponse{
+func WireNode(found *node.Description) *extensionv1.Node {
+	out := &extensionv1.Node{
 		LinksSearched: found.LinksSearched, SharesListed: found.SharesListed, SessionsListed: found.SessionsListed,
 		VolumesFailed: found.VolumesFailed, LinksFailed: found.LinksFailed, SharesFailed: found.SharesFailed, Problems: lineTexts(found.Problems),
 	}
@@ -112,15 +120,14 @@ func WireNode(found *node.Description) *inspectv1.DescribeNodeResponse {
 		out.Disks = append(out.Disks, wireDisk(d))
 	}
 	for _, v := range found.Volumes {
-		out.Volumes = append(out.Volumes, &inspectv1.Volume{
-			Id: v.ID, State: inspectv1.Volume_State(v.State), // numbered alike
-			FileSystem: wireText(v.FileSystem), TotalBytes: v.Total, UsedBytes: v.Used, ReadOnly: v.ReadOnly,
+		out.Volumes = append(out.Volumes, &extensionv1.Volume{
+			Id: v.ID, State: string(v.State), FileSystem: wireText(v.FileSystem), TotalBytes: v.Total, UsedBytes: v.Used, ReadOnly: v.ReadOnly,
 			Label: wireText(v.Label), ClusterSizeBytes: v.ClusterSize, RootAccess: wireText(v.RootAccess),
 			MountPaths: wireTexts(v.MountPaths), MountPathsListed: v.MountPathsListed, Disks: v.Disks, Partition: v.Partition, Problems: lineTexts(v.Problems),
 		})
 	}
 	for _, l := range found.Links {
-		out.Links = append(out.Links, &inspectv1.Link{
+		out.Links = append(out.Links, &extensionv1.Link{
 			Path: wireText(l.Path), VolumeId: l.VolumeID, Stale: lineText(wireText(l.Stale)), Target: wireText(l.Target), Share: wireText(l.Share),
 		})
 	}
@@ -128,15 +135,15 @@ func WireNode(found *node.Description) *inspectv1.DescribeNodeResponse {
 		out.Shares = append(out.Shares, wireShare(share))
 	}
 	for _, s := range found.Sessions {
-		out.Sessions = append(out.Sessions, &inspectv1.Session{
+		out.Sessions = append(out.Sessions, &extensionv1.Session{
 			Target: wireText(s.Target), Connections: s.Connections, Disks: s.Disks, Persistent: s.Persistent, Problems: lineTexts(s.Problems),
 		})
 	}
 	return out
 }
 
-func wireShare(share node.Share) *inspectv1.Share {
-	out := &inspectv1.Share{
+func wireShare(share node.Share) *extensionv1.Share {
+	out := &extensionv1.Share{
 		Remote: wireText(share.Remote), Status: share.Status, Private: share.Private, Answers: share.Answers,
 		Links: wireTexts(share.Links), RemovalWaits: share.RemovalWaits, Problems: lineTexts(share.Problems),
 	}
@@ -146,39 +153,46 @@ func wireShare(share node.Share) *inspectv1.Share {
 	return out
 }
 
-func (s inspectorV1) FindDisk(ctx context.Context, in *inspectv1.FindDiskRequest) (*inspectv1.FindDiskResponse, error) {
-	query := node.Query{
-		Number: in.Number, Path: in.Device, Bus: in.Bus, Model: in.Model, Serial: in.SerialNumber, SerialPrefix: in.SerialNumberPrefix,
-		Page83: in.Page83, LUN: in.LunId, Adapter: in.Adapter, NamespaceID: in.NvmeNamespaceId, EUI64: in.Eui64, NGUID: in.Nguid, Size: in.SizeBytes,
+func (s inspectorV1) FindDisk(ctx context.Context, in *extensionv1.FindDiskRequest) (*extensionv1.Disk, error) {
+	const op = "find disk with"
+	keys := cmp.Or(in.Disk, &extensionv1.Disk{})
+	if err := onlyFields(op, keys, "number", "device", "size_bytes", "serial_number", "page83", "bus", "model", "scsi_address", "nvme_namespace_id", "eui64", "nguid"); err != nil {
+		return nil, err
 	}
-	if a := in.ScsiAddress; a != nil {
-		if max(a.Port, a.Path, a.Target, a.Lun) > math.MaxUint8 {
-			return nil, winerr.New(winerr.Invalid, "find disk with", "", "a part of the SCSI address is more than %d", math.MaxUint8)
+	query := node.Query{
+		Number: keys.Number, Path: keys.Device, Bus: keys.Bus, Model: keys.Model, Serial: keys.SerialNumber, SerialPrefix: in.SerialNumberPrefix,
+		Page83: keys.Page83, LUN: in.LunId, Adapter: in.Adapter, NamespaceID: keys.NvmeNamespaceId, EUI64: keys.Eui64, NGUID: keys.Nguid,
+		Size: keys.GetSizeBytes(),
+	}
+	if text := keys.ScsiAddress; text != "" {
+		var a node.SCSIAddress
+		if _, err := fmt.Sscanf(text, "%d:%d:%d:%d", &a.Port, &a.Path, &a.Target, &a.LUN); err != nil || a.String() != text {
+			return nil, winerr.New(winerr.Invalid, op, quote(text), "a SCSI address is port:path:target:LUN, each at most 255")
 		}
-		query.SCSI = &node.SCSIAddress{Port: uint8(a.Port), Path: uint8(a.Path), Target: uint8(a.Target), LUN: uint8(a.Lun)}
+		query.SCSI = &a
 	}
 	found, err := s.inspector.FindDisk(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	return &inspectv1.FindDiskResponse{Disk: wireDisk(*found)}, nil
+	return wireDisk(*found), nil
 }
 
-func wireDisk(d node.Disk) *inspectv1.Disk {
-	out := &inspectv1.Disk{
+func wireDisk(d node.Disk) *extensionv1.Disk {
+	out := &extensionv1.Disk{
 		Number: d.Number, Device: wireText(d.Path), SizeBytes: d.Size, Online: d.Online, OfflineReason: d.OfflineReason, ReadOnly: d.ReadOnly,
 		System: d.System, PartitionStyle: d.Style, SerialNumber: wireText(d.Serial), Page83: wireText(d.Page83),
 		Bus: d.Bus, Model: wireText(d.Model), NvmeNamespaceId: d.NamespaceID, Eui64: d.EUI64, Nguid: d.NGUID,
 		Problems: lineTexts(d.Problems),
 	}
 	if at := d.Location; at != nil {
-		out.Location = &inspectv1.Location{Adapter: wireText(at.Adapter), Bus: wireText(at.Bus), Target: wireText(at.Target), LunId: wireText(at.LUNID)}
+		out.Location = wireText(strings.Join([]string{at.Adapter, at.Bus, at.Target, at.LUNID}, ":"))
 	}
-	if a := d.SCSI; a != nil {
-		out.ScsiAddress = &inspectv1.SCSIAddress{Port: uint32(a.Port), Path: uint32(a.Path), Target: uint32(a.Target), Lun: uint32(a.LUN)}
+	if d.SCSI != nil {
+		out.ScsiAddress = d.SCSI.String()
 	}
 	for _, p := range d.Partitions {
-		out.Partitions = append(out.Partitions, &inspectv1.Partition{
+		out.Partitions = append(out.Partitions, &extensionv1.Partition{
 			Number: p.Number, OffsetBytes: p.Offset, SizeBytes: p.Size, Type: p.Type, ReadOnly: p.ReadOnly, VolumeId: p.VolumeID, Id: p.ID,
 		})
 	}

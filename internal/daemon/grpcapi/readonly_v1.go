@@ -3,14 +3,12 @@ package grpcapi
 import (
 	"context"
 
-	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
 
-	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 )
-
-// readOnlyGroup is the group whose endpoints also show and change whether disks are read-only.
-const readOnlyGroup = "disk"
 
 // readOnlyDisks is what a disk.Disk has besides disk.Interface.
 type readOnlyDisks interface {
@@ -18,28 +16,42 @@ type readOnlyDisks interface {
 	GetDiskReadOnly(context.Context, *disk.GetDiskReadOnlyRequest) (*disk.GetDiskReadOnlyResponse, error)
 }
 
-// registerReadOnly adds the service if the disks have it.
-func registerReadOnly(r grpc.ServiceRegistrar, disks disk.Interface) {
-	if has, ok := disks.(readOnlyDisks); ok {
-		readonlyv1.RegisterDiskReadOnlyServer(r, readOnlyV1{has})
-	}
-}
-
 type readOnlyV1 struct{ disks readOnlyDisks }
 
-var _ readonlyv1.DiskReadOnlyServer = readOnlyV1{}
+var _ extensionv1.DiskReadOnlyServer = readOnlyV1{}
 
-func (s readOnlyV1) SetDiskReadOnly(ctx context.Context, in *readonlyv1.SetDiskReadOnlyRequest) (*readonlyv1.SetDiskReadOnlyResponse, error) {
-	if _, err := s.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: in.DiskNumber, IsReadOnly: in.IsReadOnly}); err != nil {
-		return nil, err
+func newReadOnlyV1(s Services) any {
+	if has, ok := s.Disk.(readOnlyDisks); ok {
+		return readOnlyV1{has}
 	}
-	return &readonlyv1.SetDiskReadOnlyResponse{}, nil
+	return nil
 }
 
-func (s readOnlyV1) GetDiskReadOnly(ctx context.Context, in *readonlyv1.GetDiskReadOnlyRequest) (*readonlyv1.GetDiskReadOnlyResponse, error) {
-	out, err := s.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: in.DiskNumber})
+func (s readOnlyV1) SetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*emptypb.Empty, error) {
+	const op = "set read-only state of disk"
+	if err := onlyFields(op, in, "number", "read_only"); err != nil {
+		return nil, err
+	}
+	if in.Number == nil || in.ReadOnly == nil {
+		return nil, winerr.New(winerr.Invalid, op, "", "number or read_only is missing")
+	}
+	if _, err := s.disks.SetDiskReadOnly(ctx, &disk.SetDiskReadOnlyRequest{DiskNumber: *in.Number, IsReadOnly: *in.ReadOnly}); err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+func (s readOnlyV1) GetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*extensionv1.Disk, error) {
+	const op = "get read-only state of disk"
+	if err := onlyFields(op, in, "number"); err != nil {
+		return nil, err
+	}
+	if in.Number == nil {
+		return nil, winerr.New(winerr.Invalid, op, "", "number is missing")
+	}
+	out, err := s.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: *in.Number})
 	if err != nil {
 		return nil, err
 	}
-	return &readonlyv1.GetDiskReadOnlyResponse{IsReadOnly: out.IsReadOnly}, nil
+	return &extensionv1.Disk{Number: in.Number, ReadOnly: &out.IsReadOnly}, nil
 }

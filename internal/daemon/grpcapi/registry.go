@@ -14,9 +14,7 @@
 // the library's errors unchanged; the server's edge turns them into gRPC errors with
 // Status. Everything here is safe for concurrent use if the Services are.
 //
-// Besides the published APIs there are extensions, services of our own: the inspector, which only
-// reads (inspector_v1.go), the read-only state of disks (readonly_v1.go), formatting and mapping
-// with options (format_v1.go, share_v1.go), stats by path (stats_v1.go), lists of directories (list_v1.go), and the removal of stale mounts (heal_v1.go).
+// Besides the published APIs there are extensions, services of our own; the table extensions lists them.
 package grpcapi
 
 import (
@@ -48,10 +46,7 @@ import (
 	volumev1beta2 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta2"
 	volumev1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1beta3"
 	volumev2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v2alpha1"
-	formatv1 "github.com/kubernetes-csi/csi-proxy/client/extension/format/v1"
-	healv1 "github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1"
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
-	sharev1 "github.com/kubernetes-csi/csi-proxy/client/extension/share/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/disk"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
@@ -134,33 +129,33 @@ func (e Endpoint) Name() string { return e.Group + "/" + e.Version }
 // ServiceName returns the full name of the gRPC service, such as "v1.Disk".
 func (e Endpoint) ServiceName() string { return e.desc.ServiceName }
 
-// Register adds the endpoint's service to a gRPC server. Its handler calls the services
-// of s, which must have the endpoint's group. The endpoints of the group system also get
-// the inspector, if there is one, those of the group disk the read-only state, those of the
-// group filesystem the healer, stats by path and lists of directories, those of the group volume formatting with options,
-// and those of the group smb mapping with options.
+// extensions are the services of our own: the inspector, which only reads, and what the published
+// methods of a group cannot do.
+var extensions = []struct {
+	group string // whose endpoints have it: an endpoint of its own would be one more pipe to guard
+	desc  *grpc.ServiceDesc
+	// newHandler returns the handler for desc, or nil if the services do not have what it needs.
+	newHandler func(Services) any
+}{
+	{inspectorGroup, &extensionv1.Inspector_ServiceDesc, newInspectorV1},
+	{"disk", &extensionv1.DiskReadOnly_ServiceDesc, newReadOnlyV1},
+	{"volume", &extensionv1.VolumeFormat_ServiceDesc, newFormatV1},
+	{"smb", &extensionv1.ShareMapping_ServiceDesc, newShareV1},
+	{"filesystem", &extensionv1.Paths_ServiceDesc, newPathsV1},
+	{HealGroup, &extensionv1.Healer_ServiceDesc, newHealV1},
+}
+
+// Register adds the endpoint's service to a gRPC server, and the extensions beside its group. Their
+// handlers call the services of s, which must have the endpoint's group.
 func (e Endpoint) Register(r grpc.ServiceRegistrar, s Services) {
 	r.RegisterService(e.desc, e.newHandler(s))
-	if e.Group == inspectorGroup && s.Inspector != nil {
-		inspectv1.RegisterInspectorServer(r, inspectorV1{s.Inspector, newDescriptions(s.Inspector)})
-	}
-	if e.Group == HealGroup && s.Healer != nil {
-		healv1.RegisterHealerServer(r, healV1{s.Healer})
-	}
-	if e.Group == readOnlyGroup {
-		registerReadOnly(r, s.Disk)
-	}
-	if e.Group == statsGroup {
-		registerStats(r, s.Filesystem)
-	}
-	if e.Group == listGroup {
-		registerList(r, s.Filesystem)
-	}
-	if e.Group == formatGroup {
-		formatv1.RegisterVolumeFormatServer(r, formatV1{s.Volume})
-	}
-	if e.Group == shareGroup {
-		sharev1.RegisterShareMappingServer(r, shareV1{s.SMB})
+	for _, extension := range extensions {
+		if extension.group != e.Group {
+			continue
+		}
+		if handler := extension.newHandler(s); handler != nil {
+			r.RegisterService(extension.desc, handler)
+		}
 	}
 }
 

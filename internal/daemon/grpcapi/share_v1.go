@@ -3,24 +3,31 @@ package grpcapi
 import (
 	"context"
 
-	sharev1 "github.com/kubernetes-csi/csi-proxy/client/extension/share/v1"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/smb"
 )
 
-// shareGroup is the group whose endpoints also map shares with options.
-const shareGroup = "smb"
-
 type shareV1 struct{ shares smb.Interface }
 
-var _ sharev1.ShareMappingServer = shareV1{}
+var _ extensionv1.ShareMappingServer = shareV1{}
 
-func (s shareV1) NewSmbGlobalMapping(ctx context.Context, in *sharev1.NewSmbGlobalMappingRequest) (*sharev1.NewSmbGlobalMappingResponse, error) {
-	_, err := s.shares.NewSMBGlobalMapping(ctx, &smb.NewSMBGlobalMappingRequest{
-		RemotePath: in.RemotePath, LocalPath: in.LocalPath, Username: in.Username, Password: in.Password,
-		Privacy: smb.Privacy(in.Privacy), RefuseOtherUser: in.RefuseOtherUser, // numbered alike
-	})
-	if err != nil {
+func newShareV1(s Services) any { return shareV1{s.SMB} }
+
+func (s shareV1) NewSmbGlobalMapping(ctx context.Context, in *extensionv1.NewSmbGlobalMappingRequest) (*emptypb.Empty, error) {
+	request := &smb.NewSMBGlobalMappingRequest{
+		RemotePath: in.RemotePath, LocalPath: in.LocalPath, Username: in.Username, Password: in.Password, RefuseOtherUser: in.RefuseOtherUser,
+	}
+	switch {
+	case in.Private == nil:
+	case *in.Private:
+		request.Privacy = smb.PrivacyRequired
+	default:
+		request.Privacy = smb.PrivacyNotRequired
+	}
+	if _, err := s.shares.NewSMBGlobalMapping(ctx, request); err != nil {
 		return nil, err
 	}
-	return &sharev1.NewSmbGlobalMappingResponse{}, nil
+	return &emptypb.Empty{}, nil
 }

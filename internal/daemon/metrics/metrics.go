@@ -215,7 +215,7 @@ func (m *Metrics) StaleMounts(found []node.StaleMount) {
 			m.staleRemoved.WithLabelValues(stale.Driver).Inc()
 			continue
 		}
-		m.staleMounts.WithLabelValues(stale.Driver, stale.State.String()).Inc()
+		m.staleMounts.WithLabelValues(stale.Driver, string(stale.State)).Inc()
 	}
 }
 

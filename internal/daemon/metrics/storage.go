@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
@@ -69,7 +69,7 @@ var (
 func (m *Metrics) StorageWanted() <-chan struct{} { return m.storage.wanted }
 
 // Storage implements daemon.StorageObserver.
-func (m *Metrics) Storage(node *inspectv1.DescribeNodeResponse) {
+func (m *Metrics) Storage(node *extensionv1.Node) {
 	counts := count(node)
 	m.storage.mu.Lock()
 	defer m.storage.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *storage) Collect(metrics chan<- prometheus.Metric) {
 }
 
 // count counts what a description has.
-func count(node *inspectv1.DescribeNodeResponse) (all []storageCount) {
+func count(node *extensionv1.Node) (all []storageCount) {
 	add := func(desc *prometheus.Desc, names []string, objects map[string]int) {
 		for _, name := range names {
 			all = append(all, storageCount{desc, objects[name], []string{name}})
@@ -152,7 +152,7 @@ func count(node *inspectv1.DescribeNodeResponse) (all []storageCount) {
 	return all
 }
 
-func diskState(d *inspectv1.Disk) string {
+func diskState(d *extensionv1.Disk) string {
 	switch {
 	case d.Online == nil:
 		return unknown
@@ -165,7 +165,7 @@ func diskState(d *inspectv1.Disk) string {
 	}
 }
 
-func fillOf(v *inspectv1.Volume) string {
+func fillOf(v *extensionv1.Volume) string {
 	total, used := v.GetTotalBytes(), v.GetUsedBytes()
 	if v.TotalBytes == nil || v.UsedBytes == nil || total <= 0 {
 		return unknown

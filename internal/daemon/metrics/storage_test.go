@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/metrics"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
@@ -17,21 +17,21 @@ import (
 var _ daemon.StorageObserver = (*metrics.Metrics)(nil)
 
 // brokenNode has one of each.
-func brokenNode() *inspectv1.DescribeNodeResponse {
-	volume := func(id string, used int64) *inspectv1.Volume {
-		return &inspectv1.Volume{Id: id, State: inspectv1.Volume_FORMATTED, TotalBytes: new(int64(1000)), UsedBytes: &used}
+func brokenNode() *extensionv1.Node {
+	volume := func(id string, used int64) *extensionv1.Volume {
+		return &extensionv1.Volume{Id: id, State: extensionv1.VolumeFormatted, TotalBytes: new(int64(1000)), UsedBytes: &used}
 	}
-	return &inspectv1.DescribeNodeResponse{
+	return &extensionv1.Node{
 		LinksSearched: true, SharesListed: true,
-		Disks: []*inspectv1.Disk{
+		Disks: []*extensionv1.Disk{
 			{Number: new(uint32(0)), SizeBytes: new(int64(1000)), Online: new(true), PartitionStyle: "GPT"},
-			{Number: new(uint32(1)), SizeBytes: new(int64(1000)), Online: new(false), PartitionStyle: "GPT", Partitions: []*inspectv1.Partition{{Number: 1, VolumeId: "offline"}}},
+			{Number: new(uint32(1)), SizeBytes: new(int64(1000)), Online: new(false), PartitionStyle: "GPT", Partitions: []*extensionv1.Partition{{Number: 1, VolumeId: "offline"}}},
 			{Number: new(uint32(2)), SizeBytes: new(int64(1000)), Online: new(true), ReadOnly: new(true), PartitionStyle: "GPT"},
 			{Number: new(uint32(3)), Problems: []string{"size, state: no answer in time"}},
 		},
-		Volumes: []*inspectv1.Volume{volume("a", 0), volume("b", 500), volume("c", 900), volume("d", 901), volume("e", 1000), {Id: "f", State: inspectv1.Volume_LOCKED}},
-		Links:   []*inspectv1.Link{{Path: `C:\link`, Stale: "its target is gone"}, {Path: `C:\to-offline`, VolumeId: "offline", Stale: "the volume is gone"}},
-		Shares:  []*inspectv1.Share{{Remote: `\\s\a`, Status: "ok"}, {Remote: `\\s\b`, Status: "unavailable"}, {Remote: `\\s\c`, Status: "17"}},
+		Volumes: []*extensionv1.Volume{volume("a", 0), volume("b", 500), volume("c", 900), volume("d", 901), volume("e", 1000), {Id: "f", State: extensionv1.VolumeLocked}},
+		Links:   []*extensionv1.Link{{Path: `C:\link`, Stale: "its target is gone"}, {Path: `C:\to-offline`, VolumeId: "offline", Stale: "the volume is gone"}},
+		Shares:  []*extensionv1.Share{{Remote: `\\s\a`, Status: "ok"}, {Remote: `\\s\b`, Status: "unavailable"}, {Remote: `\\s\c`, Status: "17"}},
 	}
 }
 
@@ -71,16 +71,16 @@ func TestStorage(t *testing.T) {
 
 // TestStorage_Series: their number does not depend on the node, nor on what devices and servers say.
 func TestStorage_Series(t *testing.T) {
-	node := &inspectv1.DescribeNodeResponse{LinksSearched: true, SharesListed: true}
+	node := &extensionv1.Node{LinksSearched: true, SharesListed: true}
 	m := metrics.New(metrics.Config{Storage: true})
 	m.Storage(node)
 	empty := storageLines(t, m)
 	for i := range 500 {
 		name := strconv.Itoa(i)
-		node.Disks = append(node.Disks, &inspectv1.Disk{SerialNumber: name, Problems: []string{name}})
-		node.Volumes = append(node.Volumes, &inspectv1.Volume{Id: name, FileSystem: name, Problems: []string{name}})
-		node.Shares = append(node.Shares, &inspectv1.Share{Remote: name, Status: name})
-		node.Links = append(node.Links, &inspectv1.Link{Path: name, Stale: name})
+		node.Disks = append(node.Disks, &extensionv1.Disk{SerialNumber: name, Problems: []string{name}})
+		node.Volumes = append(node.Volumes, &extensionv1.Volume{Id: name, FileSystem: name, Problems: []string{name}})
+		node.Shares = append(node.Shares, &extensionv1.Share{Remote: name, Status: name})
+		node.Links = append(node.Links, &extensionv1.Link{Path: name, Stale: name})
 	}
 	m.Storage(node)
 	full := storageLines(t, m)
@@ -97,7 +97,7 @@ func TestStorage_Series(t *testing.T) {
 // TestStorage_Unknown: what was not looked at has no value, because zero would be wrong.
 func TestStorage_Unknown(t *testing.T) {
 	m := metrics.New(metrics.Config{Storage: true})
-	m.Storage(&inspectv1.DescribeNodeResponse{})
+	m.Storage(&extensionv1.Node{})
 	for _, line := range storageLines(t, m) {
 		if strings.HasPrefix(line, "mappings") || strings.HasPrefix(line, "stale_links") {
 			t.Error(line)

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
 )
@@ -14,8 +14,8 @@ import (
 // Find returns what is wrong with a node, the most urgent first. A description that comes from the
 // published API lacks values; then Find judges by what is there. In it, a partition of unknown size has
 // the size 0.
-func Find(node *inspectv1.DescribeNodeResponse) []Warning {
-	f := finder{node: node, volumes: map[string]*inspectv1.Volume{}, silent: map[string][]*inspectv1.Disk{}, explained: map[string]bool{}}
+func Find(node *extensionv1.Node) []Warning {
+	f := finder{node: node, volumes: map[string]*extensionv1.Volume{}, silent: map[string][]*extensionv1.Disk{}, explained: map[string]bool{}}
 	for _, v := range node.GetVolumes() {
 		f.volumes[v.GetId()] = v
 	}
@@ -49,9 +49,9 @@ func Find(node *inspectv1.DescribeNodeResponse) []Warning {
 }
 
 type finder struct {
-	node    *inspectv1.DescribeNodeResponse
-	volumes map[string]*inspectv1.Volume
-	silent  map[string][]*inspectv1.Disk // that answer nothing, by reason
+	node    *extensionv1.Node
+	volumes map[string]*extensionv1.Volume
+	silent  map[string][]*extensionv1.Disk // that answer nothing, by reason
 	// explained are the ids of volumes, the paths of links and the names of disks that a warning names
 	// as affected.
 	explained map[string]bool
@@ -71,7 +71,7 @@ func (f *finder) add(w Warning) {
 // noCommand begins the advice if csi-proxyctl cannot help.
 const noCommand = "no command of csi-proxyctl helps: "
 
-func (f *finder) session(s *inspectv1.Session) {
+func (f *finder) session(s *extensionv1.Session) {
 	object := Object{Session, s.GetTarget()}
 	for _, text := range s.GetProblems() {
 		f.add(Warning{Kind: NoAnswer, Object: object, Text: text, Advice: "look again in a minute: a session that is new answers later"})
@@ -98,18 +98,18 @@ func (f *finder) session(s *inspectv1.Session) {
 }
 
 // silent reports whether a disk answers nothing.
-func silent(d *inspectv1.Disk) bool {
+func silent(d *extensionv1.Disk) bool {
 	return d.SizeBytes == nil && d.Online == nil && d.GetPartitionStyle() == ""
 }
 
-func diskObject(d *inspectv1.Disk) Object {
+func diskObject(d *extensionv1.Disk) Object {
 	if d.Number == nil {
 		return Object{Disk, d.GetDevice()}
 	}
 	return Object{Disk, strconv.FormatUint(uint64(d.GetNumber()), 10)}
 }
 
-func (f *finder) disk(d *inspectv1.Disk) {
+func (f *finder) disk(d *extensionv1.Disk) {
 	object := diskObject(d)
 	if f.explained[object.Name()] {
 		return
@@ -141,7 +141,7 @@ func (f *finder) disk(d *inspectv1.Disk) {
 
 // behind returns what a disk that is offline or silent keeps from working: its volumes that do not
 // answer, and the mounts and links that lead to them.
-func (f *finder) behind(d *inspectv1.Disk) []string {
+func (f *finder) behind(d *extensionv1.Disk) []string {
 	ids := map[string]bool{}
 	for _, p := range d.GetPartitions() {
 		if p.GetVolumeId() != "" {
@@ -153,17 +153,17 @@ func (f *finder) behind(d *inspectv1.Disk) []string {
 	var affected []string
 	for _, v := range f.node.GetVolumes() {
 		on := d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber())
-		if on || len(v.GetDisks()) == 0 && v.GetState() == inspectv1.Volume_UNKNOWN && f.onlyCauseOf(v.GetProblems(), d) {
+		if on || len(v.GetDisks()) == 0 && v.GetState() == extensionv1.VolumeUnknown && f.onlyCauseOf(v.GetProblems(), d) {
 			ids[v.GetId()] = true
 		}
-		if ids[v.GetId()] && (v.GetState() == inspectv1.Volume_UNKNOWN || v.GetState() == inspectv1.Volume_NOT_READY) {
+		if ids[v.GetId()] && (v.GetState() == extensionv1.VolumeUnknown || v.GetState() == extensionv1.VolumeOffline) {
 			affected = append(affected, v.GetId())
 			affected = append(affected, v.GetMountPaths()...)
 		}
 	}
 	for _, l := range f.node.GetLinks() {
 		v := f.volumes[l.GetVolumeId()]
-		works := v != nil && v.GetState() != inspectv1.Volume_UNKNOWN && v.GetState() != inspectv1.Volume_NOT_READY
+		works := v != nil && v.GetState() != extensionv1.VolumeUnknown && v.GetState() != extensionv1.VolumeOffline
 		waits := l.GetVolumeId() == "" && l.GetTarget() == "" && f.onlyCauseOf([]string{l.GetStale()}, d)
 		if (ids[l.GetVolumeId()] && !works || waits) && !slices.Contains(affected, l.GetPath()) {
 			affected = append(affected, l.GetPath())
@@ -174,7 +174,7 @@ func (f *finder) behind(d *inspectv1.Disk) []string {
 
 // onlyCauseOf reports whether a disk is the only one that answers nothing for the reason of these
 // problems. Then a volume or link that does not answer must be on it.
-func (f *finder) onlyCauseOf(problems []string, d *inspectv1.Disk) bool {
+func (f *finder) onlyCauseOf(problems []string, d *extensionv1.Disk) bool {
 	found := false
 	for _, reason := range reasonsOf(problems) {
 		for _, cause := range f.silent[reason] {
@@ -210,7 +210,7 @@ const (
 //
 // If not all links are known, only a blank disk is certainly not needed. A disk that Windows keeps
 // offline because another has its id is never as it should be.
-func (f *finder) offline(d *inspectv1.Disk) {
+func (f *finder) offline(d *extensionv1.Disk) {
 	affected := f.behind(d)
 	reason := d.GetOfflineReason()
 	collision := reason != "" && reason != offlineUnknown && reason != offlinePolicy
@@ -253,7 +253,7 @@ func countPaths(names []string) (n int) {
 	return n
 }
 
-func (f *finder) volume(v *inspectv1.Volume) {
+func (f *finder) volume(v *extensionv1.Volume) {
 	if f.explained[v.GetId()] {
 		return
 	}
@@ -264,17 +264,17 @@ func (f *finder) volume(v *inspectv1.Volume) {
 	affected := f.pathsTo(v)
 	for i, text := range v.GetProblems() {
 		affects := affected
-		if i > 0 || v.GetState() != inspectv1.Volume_UNKNOWN {
+		if i > 0 || v.GetState() != extensionv1.VolumeUnknown {
 			affects = nil
 		}
 		warn(NoAnswer, text, noCommand+"look at its disk; a disk with I/O errors is dying", affects)
 	}
 	switch v.GetState() {
-	case inspectv1.Volume_RAW:
+	case extensionv1.VolumeRaw:
 		warn(Raw, "RAW: no file system", noCommand+"a driver formats a new volume; if it had data, run chkdsk", affected)
-	case inspectv1.Volume_LOCKED:
+	case extensionv1.VolumeLocked:
 		warn(Locked, "locked by BitLocker: unlock it to read it", noCommand+"unlock it with manage-bde -unlock", affected)
-	case inspectv1.Volume_NOT_READY:
+	case extensionv1.VolumeOffline:
 		warn(Offline, "offline: the volume does not answer", noCommand+"bring it online with mountvol or diskpart, online volume", affected)
 	default:
 	}
@@ -295,7 +295,7 @@ func (f *finder) volume(v *inspectv1.Volume) {
 
 // full returns how full a volume is, in whole percent, and whether that is a warning. Only a volume
 // without any free space is 100% full.
-func full(v *inspectv1.Volume) (percent int64, warn bool) {
+func full(v *extensionv1.Volume) (percent int64, warn bool) {
 	if v.TotalBytes == nil || v.UsedBytes == nil || v.GetTotalBytes() <= 0 {
 		return 0, false
 	}
@@ -303,7 +303,7 @@ func full(v *inspectv1.Volume) (percent int64, warn bool) {
 }
 
 // drive names the drive of a volume, if it has one, at the beginning of a text.
-func drive(v *inspectv1.Volume) string {
+func drive(v *extensionv1.Volume) string {
 	for _, path := range v.GetMountPaths() {
 		if isDrive(path) {
 			return path + " is "
@@ -315,10 +315,10 @@ func drive(v *inspectv1.Volume) string {
 func isDrive(path string) bool { return len(path) <= len(`C:\`) }
 
 // pathsTo returns the mounts and links that lead to a volume.
-func (f *finder) pathsTo(v *inspectv1.Volume) []string {
+func (f *finder) pathsTo(v *extensionv1.Volume) []string {
 	paths := slices.Clone(v.GetMountPaths())
 	for _, l := range f.node.GetLinks() {
-		broken := l.GetStale() != "" && v.GetState() == inspectv1.Volume_FORMATTED // for a reason of its own
+		broken := l.GetStale() != "" && v.GetState() == extensionv1.VolumeFormatted // for a reason of its own
 		if l.GetVolumeId() == v.GetId() && !broken && !slices.Contains(paths, l.GetPath()) {
 			paths = append(paths, l.GetPath())
 		}
@@ -326,15 +326,15 @@ func (f *finder) pathsTo(v *inspectv1.Volume) []string {
 	return paths
 }
 
-func (f *finder) onReadOnlyDisk(v *inspectv1.Volume) bool {
-	return slices.ContainsFunc(f.node.GetDisks(), func(d *inspectv1.Disk) bool {
+func (f *finder) onReadOnlyDisk(v *extensionv1.Volume) bool {
+	return slices.ContainsFunc(f.node.GetDisks(), func(d *extensionv1.Disk) bool {
 		return d.Number != nil && slices.Contains(v.GetDisks(), d.GetNumber()) && d.GetReadOnly()
 	})
 }
 
 // share warns of a mapping that does not work. Windows disconnects mappings that are idle and connects
 // them again, so that only Answers tells about those.
-func (f *finder) share(s *inspectv1.Share) {
+func (f *finder) share(s *extensionv1.Share) {
 	object := Object{Share, s.GetRemote()}
 	dead := s.Answers != nil && !s.GetAnswers() || s.Answers == nil && (s.GetStatus() == "network error" || s.GetStatus() == "unavailable")
 	switch {
@@ -398,7 +398,7 @@ func (f *finder) unmappedShares() {
 // volume or target are one warning.
 func (f *finder) staleMounts() {
 	var causes []string
-	links := map[string][]*inspectv1.Link{}
+	links := map[string][]*extensionv1.Link{}
 	for _, l := range f.node.GetLinks() {
 		if l.GetStale() == "" || f.explained[l.GetPath()] {
 			continue
@@ -422,8 +422,8 @@ func (f *finder) staleMounts() {
 
 // staleMount warns of links with the same cause. The one that kubelet staged first stands for all:
 // the others lead to it.
-func (f *finder) staleMount(links []*inspectv1.Link) {
-	staged := slices.IndexFunc(links, func(l *inspectv1.Link) bool {
+func (f *finder) staleMount(links []*extensionv1.Link) {
+	staged := slices.IndexFunc(links, func(l *extensionv1.Link) bool {
 		path, ok := kubelet.Parse(l.GetPath())
 		return ok && path.Kind == kubelet.Staging
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
@@ -21,10 +21,10 @@ const (
 func id(n int) string { return fmt.Sprintf(`\\?\Volume{%d}\`, n) }
 
 // disk is a disk with one partition, which has volume n.
-func disk(number uint32, n int, change ...func(*inspectv1.Disk)) *inspectv1.Disk {
-	d := &inspectv1.Disk{
+func disk(number uint32, n int, change ...func(*extensionv1.Disk)) *extensionv1.Disk {
+	d := &extensionv1.Disk{
 		Number: &number, SizeBytes: new(10 * gib), Online: new(true), ReadOnly: new(false), PartitionStyle: "GPT",
-		Partitions: []*inspectv1.Partition{{Number: 1, OffsetBytes: 1 << 20, SizeBytes: 10*gib - 1<<20, Type: "data", Id: fmt.Sprint(n), VolumeId: id(n)}},
+		Partitions: []*extensionv1.Partition{{Number: 1, OffsetBytes: 1 << 20, SizeBytes: 10*gib - 1<<20, Type: "data", Id: fmt.Sprint(n), VolumeId: id(n)}},
 	}
 	for _, c := range change {
 		c(d)
@@ -32,14 +32,14 @@ func disk(number uint32, n int, change ...func(*inspectv1.Disk)) *inspectv1.Disk
 	return d
 }
 
-func offline(d *inspectv1.Disk) {
+func offline(d *extensionv1.Disk) {
 	d.Online, d.OfflineReason = new(false), "unknown"
 	d.Partitions[0].VolumeId = ""
 }
 
-func volume(number uint32, n int, change ...func(*inspectv1.Volume)) *inspectv1.Volume {
-	v := &inspectv1.Volume{
-		Id: id(n), State: inspectv1.Volume_FORMATTED, FileSystem: "NTFS", TotalBytes: new(10*gib - 1<<20), UsedBytes: new(gib),
+func volume(number uint32, n int, change ...func(*extensionv1.Volume)) *extensionv1.Volume {
+	v := &extensionv1.Volume{
+		Id: id(n), State: extensionv1.VolumeFormatted, FileSystem: "NTFS", TotalBytes: new(10*gib - 1<<20), UsedBytes: new(gib),
 		Disks: []uint32{number}, Partition: 1,
 	}
 	for _, c := range change {
@@ -48,25 +48,25 @@ func volume(number uint32, n int, change ...func(*inspectv1.Volume)) *inspectv1.
 	return v
 }
 
-func node(disks []*inspectv1.Disk, volumes []*inspectv1.Volume, links ...*inspectv1.Link) *inspectv1.DescribeNodeResponse {
-	return &inspectv1.DescribeNodeResponse{Disks: disks, Volumes: volumes, Links: links, LinksSearched: true, SharesListed: true, SessionsListed: true}
+func node(disks []*extensionv1.Disk, volumes []*extensionv1.Volume, links ...*extensionv1.Link) *extensionv1.Node {
+	return &extensionv1.Node{Disks: disks, Volumes: volumes, Links: links, LinksSearched: true, SharesListed: true, SessionsListed: true}
 }
 
-func stale(path string, n int) *inspectv1.Link {
-	return &inspectv1.Link{Path: path, VolumeId: id(n), Stale: "its volume is gone, or on a disk that is offline"}
+func stale(path string, n int) *extensionv1.Link {
+	return &extensionv1.Link{Path: path, VolumeId: id(n), Stale: "its volume is gone, or on a disk that is offline"}
 }
 
 type (
-	disks   = []*inspectv1.Disk
-	volumes = []*inspectv1.Volume
+	disks   = []*extensionv1.Disk
+	volumes = []*extensionv1.Volume
 )
 
 // cases are descriptions and their warnings: kind, object, command, and what is affected.
 var cases = map[string]struct {
-	node *inspectv1.DescribeNodeResponse
+	node *extensionv1.Node
 	want string
 }{
-	"healthy": {node(disks{disk(1, 1)}, volumes{volume(1, 1)}, &inspectv1.Link{Path: pod, VolumeId: id(1)}), ""},
+	"healthy": {node(disks{disk(1, 1)}, volumes{volume(1, 1)}, &extensionv1.Link{Path: pod, VolumeId: id(1)}), ""},
 	// One cause is one warning.
 	"offline, in use": {
 		node(disks{disk(1, 1, offline)}, nil, stale(staging, 1), stale(pod, 1)),
@@ -74,22 +74,22 @@ var cases = map[string]struct {
 	},
 	// A driver takes a disk offline when it unstages its volume.
 	"offline, unstaged":    {node(disks{disk(1, 1, offline)}, nil), ""},
-	"offline by policy":    {node(disks{disk(1, 1, offline, func(d *inspectv1.Disk) { d.OfflineReason = "policy" })}, nil), ""},
-	"offline by collision": {node(disks{disk(1, 1, offline, func(d *inspectv1.Disk) { d.OfflineReason = "collision with disk 2" })}, nil), "offline: disk 1: : "},
+	"offline by policy":    {node(disks{disk(1, 1, offline, func(d *extensionv1.Disk) { d.OfflineReason = "policy" })}, nil), ""},
+	"offline by collision": {node(disks{disk(1, 1, offline, func(d *extensionv1.Disk) { d.OfflineReason = "collision with disk 2" })}, nil), "offline: disk 1: : "},
 	"offline, links unknown": {
-		&inspectv1.DescribeNodeResponse{Disks: disks{disk(1, 1, offline)}},
+		&extensionv1.Node{Disks: disks{disk(1, 1, offline)}},
 		"offline: disk 1: csi-proxyctl disk online 1: ",
 	},
 	// A link that the search has missed may need the disk, or the share.
 	"offline, links failed": {
-		&inspectv1.DescribeNodeResponse{Disks: disks{disk(1, 1, offline)}, LinksSearched: true, LinksFailed: true},
+		&extensionv1.Node{Disks: disks{disk(1, 1, offline)}, LinksSearched: true, LinksFailed: true},
 		"offline: disk 1: csi-proxyctl disk online 1: ",
 	},
 	"waiting removal, links failed": {
-		&inspectv1.DescribeNodeResponse{Shares: []*inspectv1.Share{{Remote: `\\a\left`, Status: "ok", RemovalWaits: new(true)}}, LinksSearched: true, LinksFailed: true}, "",
+		&extensionv1.Node{Shares: []*extensionv1.Share{{Remote: `\\a\left`, Status: "ok", RemovalWaits: new(true)}}, LinksSearched: true, LinksFailed: true}, "",
 	},
 	"offline, blank, links unknown": {
-		&inspectv1.DescribeNodeResponse{Disks: disks{disk(1, 1, offline, func(d *inspectv1.Disk) { d.PartitionStyle, d.Partitions = "RAW", nil })}}, "",
+		&extensionv1.Node{Disks: disks{disk(1, 1, offline, func(d *extensionv1.Disk) { d.PartitionStyle, d.Partitions = "RAW", nil })}}, "",
 	},
 	"offline disk, another volume is gone": {
 		node(disks{disk(1, 1, offline)}, nil, stale(staging, 1), stale(pod, 2)),
@@ -101,7 +101,7 @@ var cases = map[string]struct {
 			{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}},
 			{Number: new(uint32(2)), Problems: []string{"it does not answer: the device reported an I/O error"}},
 		}, volumes{{Id: id(1), MountPaths: []string{staging}, Problems: []string{"disk, file system: no answer in time"}}},
-			&inspectv1.Link{Path: pod, Stale: "where it leads: no answer in time"}),
+			&extensionv1.Link{Path: pod, Stale: "where it leads: no answer in time"}),
 		"no-answer: disk 1: : " + id(1) + ", " + staging + ", " + pod + "\nno-answer: disk 2: : ",
 	},
 	// Which of the disks has the volume cannot be told.
@@ -113,26 +113,26 @@ var cases = map[string]struct {
 		"no-answer: disk 1: : \nno-answer: disk 2: : \nno-answer: volume 1: : " + staging,
 	},
 	"dead session, silent disk": {
-		&inspectv1.DescribeNodeResponse{
+		&extensionv1.Node{
 			Disks:    disks{{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}}},
-			Sessions: []*inspectv1.Session{{Target: "iqn.a", Disks: []uint32{1}}, {Target: "iqn.b", Connections: 1, Disks: []uint32{2}}, {Target: "iqn.c", Connections: 1}},
+			Sessions: []*extensionv1.Session{{Target: "iqn.a", Disks: []uint32{1}}, {Target: "iqn.b", Connections: 1, Disks: []uint32{2}}, {Target: "iqn.c", Connections: 1}},
 		},
 		"dead-session: session iqn.a: : disk 1\ndead-session: session iqn.c: : ",
 	},
 	"read-only disk": {
-		node(disks{disk(1, 1, func(d *inspectv1.Disk) { d.ReadOnly = new(true) })}, volumes{volume(1, 1, func(v *inspectv1.Volume) { v.ReadOnly = new(true) })}),
+		node(disks{disk(1, 1, func(d *extensionv1.Disk) { d.ReadOnly = new(true) })}, volumes{volume(1, 1, func(v *extensionv1.Volume) { v.ReadOnly = new(true) })}),
 		"read-only: disk 1: csi-proxyctl disk writable 1: ",
 	},
 	"read-only partition": {
-		node(disks{disk(1, 1)}, volumes{volume(1, 1, func(v *inspectv1.Volume) { v.ReadOnly, v.MountPaths = new(true), []string{staging} })}),
+		node(disks{disk(1, 1)}, volumes{volume(1, 1, func(v *extensionv1.Volume) { v.ReadOnly, v.MountPaths = new(true), []string{staging} })}),
 		"read-only: volume 1: : " + staging,
 	},
 	"volumes": {
 		node(disks{disk(1, 1), disk(2, 2), disk(3, 3), disk(4, 4)}, volumes{
-			volume(1, 1, func(v *inspectv1.Volume) { v.State = inspectv1.Volume_RAW }),
-			volume(2, 2, func(v *inspectv1.Volume) { v.State = inspectv1.Volume_LOCKED }),
-			volume(3, 3, func(v *inspectv1.Volume) { v.State = inspectv1.Volume_NOT_READY }),
-			volume(4, 4, func(v *inspectv1.Volume) { v.TotalBytes, v.UsedBytes = new(5*gib), new(5*gib-1) }),
+			volume(1, 1, func(v *extensionv1.Volume) { v.State = extensionv1.VolumeRaw }),
+			volume(2, 2, func(v *extensionv1.Volume) { v.State = extensionv1.VolumeLocked }),
+			volume(3, 3, func(v *extensionv1.Volume) { v.State = extensionv1.VolumeOffline }),
+			volume(4, 4, func(v *extensionv1.Volume) { v.TotalBytes, v.UsedBytes = new(5*gib), new(5*gib-1) }),
 		}),
 		"offline: volume 3: : \nlocked: volume 2: : \nfull: volume 4: : \nraw: volume 1: : \nlagging: volume 4: csi-proxyctl volume resize 4 max: ",
 	},
@@ -141,33 +141,33 @@ var cases = map[string]struct {
 		"stale-mount: " + staging + ": csi-proxyctl node heal: " + pod,
 	},
 	"dangling links to one target": {
-		node(nil, nil, &inspectv1.Link{Path: `C:\k\a`, Stale: "x", Target: `C:\k\none`}, &inspectv1.Link{Path: `C:\k\b`, Stale: "x", Target: `C:\k\none`}),
+		node(nil, nil, &extensionv1.Link{Path: `C:\k\a`, Stale: "x", Target: `C:\k\none`}, &extensionv1.Link{Path: `C:\k\b`, Stale: "x", Target: `C:\k\none`}),
 		`stale-mount: C:\k\a: csi-proxyctl fs rmdir 'C:\k\a': C:\k\b`,
 	},
 	"circles": {
-		node(nil, nil, &inspectv1.Link{Path: `C:\k\a`, Stale: "it leads in a circle"}, &inspectv1.Link{Path: `C:\k\b`, Stale: "it leads in a circle"}),
+		node(nil, nil, &extensionv1.Link{Path: `C:\k\a`, Stale: "it leads in a circle"}, &extensionv1.Link{Path: `C:\k\b`, Stale: "it leads in a circle"}),
 		`stale-mount: C:\k\a: csi-proxyctl fs rmdir 'C:\k\a': ` + "\n" + `stale-mount: C:\k\b: csi-proxyctl fs rmdir 'C:\k\b': `,
 	},
 	// A pod cannot make an operator run a command.
 	"hostile name": {
-		node(nil, nil, &inspectv1.Link{Path: `C:\k\a' & calc & '`, Stale: "x"}),
+		node(nil, nil, &extensionv1.Link{Path: `C:\k\a' & calc & '`, Stale: "x"}),
 		`stale-mount: C:\k\a' & calc & ': : `,
 	},
 	"shares": {
-		&inspectv1.DescribeNodeResponse{LinksSearched: true, Shares: []*inspectv1.Share{
+		&extensionv1.Node{LinksSearched: true, Shares: []*extensionv1.Share{
 			{Remote: `\\a\ok`, Status: "ok", Links: []string{pod}},
 			{Remote: `\\a\idle`, Status: "disconnected", RemovalWaits: new(true), Links: []string{pod}},
 			{Remote: `\\a\dead`, Status: "ok", Answers: new(false), Problems: []string{"it does not answer: x"}, Links: []string{staging}},
 			{Remote: `\\a\gone`, Status: "unavailable"},
 			{Remote: `\\a\left`, Status: "ok", RemovalWaits: new(true)},
-		}, Links: []*inspectv1.Link{{Path: `C:\k\b`, Share: `\\a\unmapped`}, {Path: `C:\k\c`, Share: `\\a\unmapped`}}},
+		}, Links: []*extensionv1.Link{{Path: `C:\k\b`, Share: `\\a\unmapped`}, {Path: `C:\k\c`, Share: `\\a\unmapped`}}},
 		`dead-share: share \\a\dead: : ` + staging + "\n" +
 			`dead-share: share \\a\gone: : ` + "\n" +
 			`dead-share: share \\a\unmapped: csi-proxyctl node heal: C:\k\b, C:\k\c` + "\n" +
 			`waiting-removal: share \\a\left: csi-proxyctl smb unmap '\\a\left': `,
 	},
 	"problems": {
-		&inspectv1.DescribeNodeResponse{Problems: []string{"links: x"}, Sessions: []*inspectv1.Session{{Target: "iqn.a", Connections: 1, Problems: []string{"disks: busy"}}}},
+		&extensionv1.Node{Problems: []string{"links: x"}, Sessions: []*extensionv1.Session{{Target: "iqn.a", Connections: 1, Problems: []string{"disks: busy"}}}},
 		"no-answer: node: : \nno-answer: session iqn.a: : ",
 	},
 }
@@ -212,7 +212,7 @@ func TestFind_Full(t *testing.T) {
 	for used, want := range map[int64]string{
 		9 * gib: "", 9*gib + 1: "90% full: 9.0 GiB of 10.0 GiB used", 10*gib - 1: "99% full: 10.0 GiB of 10.0 GiB used", 10 * gib: "100% full: 10.0 GiB of 10.0 GiB used",
 	} {
-		found := warning.Find(node(nil, volumes{volume(1, 1, func(v *inspectv1.Volume) { v.TotalBytes, v.UsedBytes = new(10*gib), &used })}))
+		found := warning.Find(node(nil, volumes{volume(1, 1, func(v *extensionv1.Volume) { v.TotalBytes, v.UsedBytes = new(10*gib), &used })}))
 		got := ""
 		if len(found) > 0 {
 			got = found[0].Text

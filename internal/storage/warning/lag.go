@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
@@ -19,7 +19,7 @@ const (
 
 // lag warns of a file system that is smaller than its partition, or than the rest of the
 // disk for the last partition. Only NTFS outside the system disk can grow.
-func (f *finder) lag(v *inspectv1.Volume) {
+func (f *finder) lag(v *extensionv1.Volume) {
 	d, p := f.partitionOf(v)
 	if p == nil || d.GetSystem() || d.SizeBytes == nil || v.TotalBytes == nil {
 		return
@@ -49,7 +49,7 @@ func (f *finder) lag(v *inspectv1.Volume) {
 }
 
 // partitionOf returns the partition that is a volume, or nil.
-func (f *finder) partitionOf(v *inspectv1.Volume) (*inspectv1.Disk, *inspectv1.Partition) {
+func (f *finder) partitionOf(v *extensionv1.Volume) (*extensionv1.Disk, *extensionv1.Partition) {
 	for _, d := range f.node.GetDisks() {
 		for _, p := range d.GetPartitions() {
 			if p.GetVolumeId() == v.GetId() {
@@ -60,9 +60,9 @@ func (f *finder) partitionOf(v *inspectv1.Volume) (*inspectv1.Disk, *inspectv1.P
 	return nil, nil
 }
 
-func endOfPartition(p *inspectv1.Partition) int64 { return p.GetOffsetBytes() + p.GetSizeBytes() }
+func endOfPartition(p *extensionv1.Partition) int64 { return p.GetOffsetBytes() + p.GetSizeBytes() }
 
-func isLast(d *inspectv1.Disk, p *inspectv1.Partition) bool {
+func isLast(d *extensionv1.Disk, p *extensionv1.Partition) bool {
 	for _, other := range d.GetPartitions() {
 		if endOfPartition(other) > endOfPartition(p) {
 			return false
@@ -72,7 +72,7 @@ func isLast(d *inspectv1.Disk, p *inspectv1.Partition) bool {
 }
 
 // endOf returns the highest possible end of a partition.
-func endOf(d *inspectv1.Disk) int64 {
+func endOf(d *extensionv1.Disk) int64 {
 	if d.GetPartitionStyle() == "MBR" {
 		return min(d.GetSizeBytes(), mbrEnd)
 	}
@@ -81,7 +81,7 @@ func endOf(d *inspectv1.Disk) int64 {
 
 // seemsToLag decides for a disk whose partition sizes are unknown. With several volumes it
 // cannot know what the rest of the disk holds, and returns false.
-func seemsToLag(d *inspectv1.Disk, v *inspectv1.Volume) bool {
+func seemsToLag(d *extensionv1.Disk, v *extensionv1.Volume) bool {
 	const (
 		reserved = 160 << 20 // reserved partition and tables
 		share    = 50

@@ -85,15 +85,15 @@ type DirectoryEntry struct {
 }
 
 // EntryType is what an entry is.
-type EntryType int
+type EntryType string
 
-// The types. The numbers are those on the wire.
+// The types. The words are those on the wire.
 const (
-	OtherEntry EntryType = iota // another kind of reparse point, or a link that cannot be read
-	FileEntry
-	SubdirectoryEntry
-	LinkEntry
-	MountEntry
+	OtherEntry        EntryType = "other" // another kind of reparse point, or a link that cannot be read
+	FileEntry         EntryType = "file"
+	SubdirectoryEntry EntryType = "directory"
+	LinkEntry         EntryType = "link"
+	MountEntry        EntryType = "mount"
 )
 
 // What package filesystem asserts of a host is the same in terms of any HostAPI.

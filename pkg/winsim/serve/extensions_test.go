@@ -14,10 +14,7 @@ import (
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
-	formatv1 "github.com/kubernetes-csi/csi-proxy/client/extension/format/v1"
-	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
-	sharev1 "github.com/kubernetes-csi/csi-proxy/client/extension/share/v1"
-	statsv1 "github.com/kubernetes-csi/csi-proxy/client/extension/stats/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -25,18 +22,19 @@ import (
 // TestExtensions_HostileFields is TestHostileFields for the extensions that drivers call.
 func TestExtensions_HostileFields(t *testing.T) {
 	dir := run(t, newNode(t))
-	for group, file := range map[string]protoreflect.FileDescriptor{
-		"disk":       readonlyv1.File_github_com_kubernetes_csi_csi_proxy_client_extension_readonly_v1_api_proto,
-		"filesystem": statsv1.File_github_com_kubernetes_csi_csi_proxy_client_extension_stats_v1_api_proto,
-		"smb":        sharev1.File_github_com_kubernetes_csi_csi_proxy_client_extension_share_v1_api_proto,
-		"volume":     formatv1.File_github_com_kubernetes_csi_csi_proxy_client_extension_format_v1_api_proto,
-	} {
+	fields := map[protoreflect.Name][]protoreflect.Name{ // of methods that refuse the others
+		"GetDiskReadOnly": {"number"},
+		"SetDiskReadOnly": {"number", "read_only"},
+		"FormatVolume":    {"id", "cluster_size_bytes", "label", "root_access"},
+	}
+	services := extensionv1.File_github_com_kubernetes_csi_csi_proxy_client_extension_v1_api_proto.Services()
+	for group, name := range map[string]protoreflect.Name{"disk": "DiskReadOnly", "filesystem": "Paths", "smb": "ShareMapping", "volume": "VolumeFormat"} {
 		conn := dial(t, dir, grpcapi.Endpoint{Group: group, Version: "v1"})
-		service := file.Services().Get(0)
+		service := services.ByName(name)
 		for i := range service.Methods().Len() {
 			method := service.Methods().Get(i)
 			name := fmt.Sprintf("/%s/%s", service.FullName(), method.Name())
-			for what, c := range hostile(method.Input()) {
+			for what, c := range hostile(method.Input(), fields[method.Name()]...) {
 				err := conn.Invoke(t.Context(), name, c.request, dynamicpb.NewMessage(method.Output()))
 				if !c.expects(status.Code(err)) {
 					t.Errorf("%s with %s: %.300v", name, what, err)
@@ -72,26 +70,27 @@ func TestFormatExtension(t *testing.T) {
 	dir := run(t, node)
 	number, volume := blankVolume(t, node, dir)
 	for _, endpoint := range grpcapi.Endpoints() {
-		_, err := formatv1.NewVolumeFormatClient(dial(t, dir, endpoint)).FormatVolume(t.Context(), &formatv1.FormatVolumeRequest{})
+		_, err := extensionv1.NewVolumeFormatClient(dial(t, dir, endpoint)).FormatVolume(t.Context(), &extensionv1.Volume{})
 		if want := map[bool]codes.Code{true: codes.InvalidArgument, false: codes.Unimplemented}[endpoint.Group == "volume"]; status.Code(err) != want {
 			t.Errorf("%s: %v, want %v", endpoint.Name(), err, want)
 		}
 	}
-	format := formatv1.NewVolumeFormatClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"})).FormatVolume
+	format := extensionv1.NewVolumeFormatClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"})).FormatVolume
 	blank, err := node.DiskFingerprint(number)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, request := range map[string]*formatv1.FormatVolumeRequest{
+	for name, request := range map[string]*extensionv1.Volume{
 		"no volume":           {Label: "pods"},
-		"a path below one":    {VolumeId: volume + `..\x`},
-		"a device":            {VolumeId: `\\.\PhysicalDrive0`},
-		"clusters of 3 bytes": {VolumeId: volume, AllocationUnitSize: 3},
-		"too large clusters":  {VolumeId: volume, AllocationUnitSize: 4 << 20},
-		"a long label":        {VolumeId: volume, Label: strings.Repeat("x", 33)},
-		"a label of two":      {VolumeId: volume, Label: "a\nb"},
-		"no access list":      {VolumeId: volume, RootAccess: "everyone"},
-		"no access for us":    {VolumeId: volume, RootAccess: "D:P(A;OICI;FA;;;BU)"},
+		"a path below one":    {Id: volume + `..\x`},
+		"a device":            {Id: `\\.\PhysicalDrive0`},
+		"clusters of 3 bytes": {Id: volume, ClusterSizeBytes: 3},
+		"too large clusters":  {Id: volume, ClusterSizeBytes: 4 << 20},
+		"a long label":        {Id: volume, Label: strings.Repeat("x", 33)},
+		"a label of two":      {Id: volume, Label: "a\nb"},
+		"no access list":      {Id: volume, RootAccess: "everyone"},
+		"another system":      {Id: volume, FileSystem: "ReFS"},
+		"no access for us":    {Id: volume, RootAccess: "D:P(A;OICI;FA;;;BU)"},
 	} {
 		if _, err := format(t.Context(), request); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v, want InvalidArgument", name, err)
@@ -100,7 +99,7 @@ func TestFormatExtension(t *testing.T) {
 	if got, err := node.DiskFingerprint(number); err != nil || got != blank {
 		t.Fatalf("a wrong request has changed the disk: %v", err)
 	}
-	if _, err := format(t.Context(), &formatv1.FormatVolumeRequest{VolumeId: volume, AllocationUnitSize: 64 << 10, Label: "pods", RootAccess: "users-modify"}); err != nil {
+	if _, err := format(t.Context(), &extensionv1.Volume{Id: volume, ClusterSizeBytes: 64 << 10, Label: "pods", RootAccess: "users-modify"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := node.WriteFile(volume+`file`, "precious"); err != nil {
@@ -110,10 +109,10 @@ func TestFormatExtension(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, request := range []*formatv1.FormatVolumeRequest{
-		{VolumeId: volume, AllocationUnitSize: 64 << 10, Label: "pods", RootAccess: "users-modify"},
-		{VolumeId: volume, AllocationUnitSize: 4 << 10, Label: "other"},
-		{VolumeId: volume},
+	for _, request := range []*extensionv1.Volume{
+		{Id: volume, ClusterSizeBytes: 64 << 10, Label: "pods", RootAccess: "users-modify"},
+		{Id: volume, ClusterSizeBytes: 4 << 10, Label: "other"},
+		{Id: volume},
 	} {
 		if _, err := format(t.Context(), request); err != nil {
 			t.Errorf("a repetition with %v: %v", request, err)
@@ -132,7 +131,7 @@ func TestFormatExtension(t *testing.T) {
 	if err := node.WriteFileAsUser(volume+`user`, "text"); err != nil {
 		t.Errorf("the root access has no effect: %v", err)
 	}
-	if _, err := format(t.Context(), &formatv1.FormatVolumeRequest{VolumeId: winsim.SystemVolume}); status.Code(err) != codes.PermissionDenied {
+	if _, err := format(t.Context(), &extensionv1.Volume{Id: winsim.SystemVolume}); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("the volume of Windows: %v", err)
 	}
 }
@@ -151,35 +150,34 @@ func TestShareExtension(t *testing.T) {
 	}
 	dir := run(t, node)
 	var answers strings.Builder
-	mapShare := func(conn *grpc.ClientConn, request *sharev1.NewSmbGlobalMappingRequest) codes.Code {
-		_, err := sharev1.NewShareMappingClient(conn).NewSmbGlobalMapping(t.Context(), request)
+	mapShare := func(conn *grpc.ClientConn, request *extensionv1.NewSmbGlobalMappingRequest) codes.Code {
+		_, err := extensionv1.NewShareMappingClient(conn).NewSmbGlobalMapping(t.Context(), request)
 		fmt.Fprintf(&answers, "%+v\n", err)
 		return status.Code(err)
 	}
 	for _, endpoint := range grpcapi.Endpoints() {
-		code := mapShare(dial(t, dir, endpoint), &sharev1.NewSmbGlobalMappingRequest{})
+		code := mapShare(dial(t, dir, endpoint), &extensionv1.NewSmbGlobalMappingRequest{})
 		if want := map[bool]codes.Code{true: codes.InvalidArgument, false: codes.Unimplemented}[endpoint.Group == "smb"]; code != want {
 			t.Errorf("%s: %v, want %v", endpoint.Name(), code, want)
 		}
 	}
 	conn := dial(t, dir, grpcapi.Endpoint{Group: "smb", Version: "v1"})
-	request := func(change func(*sharev1.NewSmbGlobalMappingRequest)) *sharev1.NewSmbGlobalMappingRequest {
-		r := &sharev1.NewSmbGlobalMappingRequest{RemotePath: `\\files\data`, LocalPath: link, Username: "csi", Password: password, Privacy: sharev1.Privacy_PRIVACY_NOT_REQUIRED}
+	request := func(change func(*extensionv1.NewSmbGlobalMappingRequest)) *extensionv1.NewSmbGlobalMappingRequest {
+		r := &extensionv1.NewSmbGlobalMappingRequest{RemotePath: `\\files\data`, LocalPath: link, Username: "csi", Password: password, Private: new(false)}
 		change(r)
 		return r
 	}
 	for name, c := range map[string]struct {
-		change func(*sharev1.NewSmbGlobalMappingRequest)
+		change func(*extensionv1.NewSmbGlobalMappingRequest)
 		want   codes.Code
 	}{
-		"a local path":            {func(r *sharev1.NewSmbGlobalMappingRequest) { r.RemotePath = `C:\Windows` }, codes.InvalidArgument},
-		"a device":                {func(r *sharev1.NewSmbGlobalMappingRequest) { r.RemotePath = `\\.\pipe\x` }, codes.InvalidArgument},
-		"a relative link":         {func(r *sharev1.NewSmbGlobalMappingRequest) { r.LocalPath = `share` }, codes.InvalidArgument},
-		"a link outside":          {func(r *sharev1.NewSmbGlobalMappingRequest) { r.LocalPath = `C:\Windows\share` }, codes.PermissionDenied},
-		"an unknown privacy":      {func(r *sharev1.NewSmbGlobalMappingRequest) { r.Privacy = 77 }, codes.InvalidArgument},
-		"a NUL in the password":   {func(r *sharev1.NewSmbGlobalMappingRequest) { r.Password += "\x00" }, codes.InvalidArgument},
-		"a server without":        {func(r *sharev1.NewSmbGlobalMappingRequest) { r.Privacy = sharev1.Privacy_PRIVACY_REQUIRED }, codes.FailedPrecondition},
-		"the default is required": {func(r *sharev1.NewSmbGlobalMappingRequest) { r.Privacy = sharev1.Privacy_PRIVACY_DEFAULT }, codes.FailedPrecondition},
+		"a local path":            {func(r *extensionv1.NewSmbGlobalMappingRequest) { r.RemotePath = `C:\Windows` }, codes.InvalidArgument},
+		"a device":                {func(r *extensionv1.NewSmbGlobalMappingRequest) { r.RemotePath = `\\.\pipe\x` }, codes.InvalidArgument},
+		"a relative link":         {func(r *extensionv1.NewSmbGlobalMappingRequest) { r.LocalPath = `share` }, codes.InvalidArgument},
+		"a link outside":          {func(r *extensionv1.NewSmbGlobalMappingRequest) { r.LocalPath = `C:\Windows\share` }, codes.PermissionDenied},
+		"a NUL in the password":   {func(r *extensionv1.NewSmbGlobalMappingRequest) { r.Password += "\x00" }, codes.InvalidArgument},
+		"a server without":        {func(r *extensionv1.NewSmbGlobalMappingRequest) { r.Private = new(true) }, codes.FailedPrecondition},
+		"the default is required": {func(r *extensionv1.NewSmbGlobalMappingRequest) { r.Private = nil }, codes.FailedPrecondition},
 	} {
 		if code := mapShare(conn, request(c.change)); code != c.want {
 			t.Errorf("%s: %v, want %v", name, code, c.want)
@@ -189,11 +187,11 @@ func TestShareExtension(t *testing.T) {
 		t.Errorf("wrong requests left %v, %v", mappings, err)
 	}
 	for range 2 {
-		if code := mapShare(conn, request(func(*sharev1.NewSmbGlobalMappingRequest) {})); code != codes.OK {
+		if code := mapShare(conn, request(func(*extensionv1.NewSmbGlobalMappingRequest) {})); code != codes.OK {
 			t.Errorf("the mapping: %v", code)
 		}
 	}
-	other := request(func(r *sharev1.NewSmbGlobalMappingRequest) {
+	other := request(func(r *extensionv1.NewSmbGlobalMappingRequest) {
 		r.LocalPath, r.Username, r.RefuseOtherUser = link+"2", "other", true
 	})
 	if code := mapShare(conn, other); code != codes.FailedPrecondition || node.Exists(link+"2") {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	healv1 "github.com/kubernetes-csi/csi-proxy/client/extension/heal/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	diskclient "github.com/kubernetes-csi/csi-proxy/client/groups/disk/v1"
 	fsclient "github.com/kubernetes-csi/csi-proxy/client/groups/filesystem/v1"
 	iscsiclient "github.com/kubernetes-csi/csi-proxy/client/groups/iscsi/v1alpha2"
@@ -36,7 +36,7 @@ type healStory struct {
 	share  *driver // csi-driver-smb
 	iscsi  remote
 	smb    remote
-	healer healv1.HealerClient
+	healer extensionv1.HealerClient
 }
 
 const healPortal = "10.0.0.10:3260"
@@ -83,7 +83,7 @@ func (s *healStory) serve(cfg serve.Config) {
 	s.disk, s.lun, s.share = connect("disk.csi.azure.com", number), connect("org.democratic-csi.iscsi", 0), connect("smb.csi.k8s.io", 0)
 	s.iscsi = dialRemote(s.t, untyped(iscsiclient.NewClientWithPipePath), dir, "iscsi", "v1alpha2")
 	s.smb = dialRemote(s.t, untyped(smbclient.NewClientWithPipePath), dir, "smb", "v1")
-	s.healer = healv1.NewHealerClient(dial(s.t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"}))
+	s.healer = extensionv1.NewHealerClient(dial(s.t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"}))
 }
 
 // stageDisk is NodeStage of azuredisk, which knows its disk by the LUN: another disk may have got its
@@ -160,9 +160,9 @@ func (s *healStory) stageAll() (failed []error) {
 	return failed
 }
 
-func (s *healStory) heal() *healv1.HealResponse {
+func (s *healStory) heal() *extensionv1.HealResponse {
 	s.t.Helper()
-	out, err := s.healer.Heal(s.t.Context(), &healv1.HealRequest{})
+	out, err := s.healer.Heal(s.t.Context(), &extensionv1.HealRequest{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -274,12 +274,12 @@ func TestHeal_Kubelet(t *testing.T) {
 			t.Fatalf("kubelet should be stuck with two links: %v", failed)
 		}
 	}
-	dry, err := s.healer.Heal(t.Context(), &healv1.HealRequest{DryRun: true})
+	dry, err := s.healer.Heal(t.Context(), &extensionv1.HealRequest{DryRun: true})
 	if err != nil || len(dry.GetStale()) != 2 || !s.node.Exists(s.lun.path) || !s.node.Exists(s.share.path) {
 		t.Fatalf("%v, %v", dry, err)
 	}
 	for _, stale := range s.heal().GetStale() {
-		if stale.GetState() != healv1.StaleMount_REMOVED || stale.GetChangedUnix() == 0 || stale.GetTarget() == "" || stale.GetCause() == "" {
+		if stale.GetState() != extensionv1.StaleRemoved || stale.GetChangedUnix() == 0 || stale.GetTarget() == "" || stale.GetStale() == "" {
 			t.Errorf("%v", stale)
 		}
 	}
@@ -307,7 +307,7 @@ func TestHeal_Modes(t *testing.T) {
 			seen := make(looks, 10)
 			s.serve(serve.Config{Heal: mode, StaleMounts: seen})
 			if mode == "off" {
-				_, err := s.healer.Heal(t.Context(), &healv1.HealRequest{DryRun: true})
+				_, err := s.healer.Heal(t.Context(), &extensionv1.HealRequest{DryRun: true})
 				if status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "-heal-stale-mounts=off") {
 					t.Error(err)
 				}

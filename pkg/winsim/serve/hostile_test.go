@@ -3,6 +3,7 @@ package serve_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,17 +62,20 @@ func (r hostileRequest) expects(code codes.Code) bool {
 	return code != codes.Internal && code != codes.Unknown && code != codes.DeadlineExceeded && code != codes.Unimplemented
 }
 
-// hostile are requests of a type, each with one field that is wrong.
-func hostile(d protoreflect.MessageDescriptor) map[string]hostileRequest {
+// hostile are requests of a type, each with one field that is wrong. Fields are only these, if there are any.
+func hostile(d protoreflect.MessageDescriptor, only ...protoreflect.Name) map[string]hostileRequest {
 	requests := map[string]hostileRequest{"nothing": {request: dynamicpb.NewMessage(d)}}
 	for i := range d.Fields().Len() {
 		field := d.Fields().Get(i)
 		with := func(what string, invalid bool, value protoreflect.Value) {
-			request := plausible(d)
+			request := plausible(d, only...)
 			request.Set(field, value)
 			requests[fmt.Sprintf("%s in %s", what, field.Name())] = hostileRequest{request: request, invalid: invalid, large: what == "10 MB"}
 		}
-		without := plausible(d)
+		if len(only) > 0 && !slices.Contains(only, field.Name()) {
+			continue
+		}
+		without := plausible(d, only...)
 		without.Clear(field)
 		requests[fmt.Sprintf("no %s", field.Name())] = hostileRequest{request: without, invalid: field.Kind() == protoreflect.MessageKind}
 		switch field.Kind() {

@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,10 +69,13 @@ func dial(t *testing.T, dir string, endpoint grpcapi.Endpoint) *grpc.ClientConn 
 
 // plausible fills a request with values that pass the checks of its form, so that the
 // call reaches the host.
-func plausible(d protoreflect.MessageDescriptor) *dynamicpb.Message {
+func plausible(d protoreflect.MessageDescriptor, only ...protoreflect.Name) *dynamicpb.Message {
 	m := dynamicpb.NewMessage(d)
 	for i := range d.Fields().Len() {
 		field := d.Fields().Get(i)
+		if len(only) > 0 && !slices.Contains(only, field.Name()) {
+			continue
+		}
 		switch field.Kind() {
 		case protoreflect.StringKind:
 			m.Set(field, protoreflect.ValueOfString(plausibleText(string(field.Name()))))
@@ -79,6 +83,10 @@ func plausible(d protoreflect.MessageDescriptor) *dynamicpb.Message {
 			m.Set(field, protoreflect.ValueOfMessage(plausible(field.Message())))
 		case protoreflect.Uint32Kind:
 			m.Set(field, protoreflect.ValueOfUint32(1))
+		case protoreflect.BoolKind:
+			if field.HasPresence() {
+				m.Set(field, protoreflect.ValueOfBool(false))
+			}
 		default:
 		}
 	}
@@ -88,7 +96,7 @@ func plausible(d protoreflect.MessageDescriptor) *dynamicpb.Message {
 func plausibleText(field string) string {
 	name := strings.ToLower(field)
 	switch {
-	case strings.Contains(name, "volume_id"):
+	case strings.Contains(name, "volume_id"), name == "id":
 		return dataVolume
 	case strings.Contains(name, "disk"):
 		return "1"

@@ -7,17 +7,17 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
-func describeNode(t *testing.T, dir string, request *inspectv1.DescribeNodeRequest) *inspectv1.DescribeNodeResponse {
+func describeNode(t *testing.T, dir string, request *extensionv1.DescribeNodeRequest) *extensionv1.Node {
 	t.Helper()
 	conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
-	response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), request)
+	response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestInspector_Share(t *testing.T) {
 	if _, err := shares.RemoveSmbGlobalMapping(t.Context(), &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote}); err != nil {
 		t.Fatal(err)
 	}
-	request := &inspectv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: true}
+	request := &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: true}
 	response := describeNode(t, dir, request)
 	got := response.GetShares()
 	if len(got) != 1 || got[0].GetRemote() != remote || got[0].GetStatus() != "ok" || got[0].User == nil || got[0].GetUser() != "csi" || !got[0].GetPrivate() || !got[0].GetAnswers() ||
@@ -48,7 +48,7 @@ func TestInspector_Share(t *testing.T) {
 	if text := protojson.Format(response); strings.Contains(text, "csi-Pa55") {
 		t.Error("the answer has the password")
 	}
-	if got := describeNode(t, dir, &inspectv1.DescribeNodeRequest{Shares: true}).GetShares(); len(got) != 1 || got[0].Answers != nil || len(got[0].GetLinks()) != 1 {
+	if got := describeNode(t, dir, &extensionv1.DescribeNodeRequest{Shares: true}).GetShares(); len(got) != 1 || got[0].Answers != nil || len(got[0].GetLinks()) != 1 {
 		t.Errorf("not asked: shares %v", got)
 	}
 
@@ -79,7 +79,7 @@ func TestInspector_Format(t *testing.T) {
 	if err := node.Format(t.Context(), id, win.FormatOptions{ClusterSize: 64 << 10, Label: "pods"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range describeNode(t, run(t, node), &inspectv1.DescribeNodeRequest{}).GetVolumes() {
+	for _, v := range describeNode(t, run(t, node), &extensionv1.DescribeNodeRequest{}).GetVolumes() {
 		if v.GetId() == string(id) {
 			if v.GetLabel() != "pods" || v.GetClusterSizeBytes() != 64<<10 || v.GetRootAccess() != "default" {
 				t.Error(v)

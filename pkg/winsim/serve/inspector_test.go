@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
@@ -36,7 +36,7 @@ func TestInspector_Groups(t *testing.T) {
 		t.Run(strings.Join(c.groups, ","), func(t *testing.T) {
 			dir := runWith(t, node, serve.Config{APIGroups: c.groups})
 			conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
-			response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Links: true})
+			response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Links: true})
 			if status.Code(err) != c.code || response.GetLinksSearched() != c.links {
 				t.Errorf("got %v, links %v, want %v, %v", err, response.GetLinksSearched(), c.code, c.links)
 			}
@@ -57,7 +57,7 @@ func TestInspector_Keys(t *testing.T) {
 			}
 			dir := run(t, node, strings.Fields(groups)...)
 			conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
-			response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Shares: true})
+			response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Shares: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,11 +66,35 @@ func TestInspector_Keys(t *testing.T) {
 			}
 			disk := response.GetDisks()[2]
 			if disk.GetModel() != "MSFT NVMe Accelerator v1.0" || disk.GetBus() != "nvme" || disk.GetNvmeNamespaceId() != 3 ||
-				disk.GetNguid() != "371bbe562601463d8419338d66a00003" || disk.GetLocation().GetLunId() != "1" || disk.GetScsiAddress() == nil ||
+				disk.GetNguid() != "371bbe562601463d8419338d66a00003" || !strings.HasSuffix(disk.GetLocation(), ":1") || disk.GetScsiAddress() == "" ||
 				!strings.Contains(disk.GetDevice(), "&000002#") {
 				t.Error(disk)
 			}
+			address := &extensionv1.FindDiskRequest{Disk: &extensionv1.Disk{ScsiAddress: disk.GetScsiAddress(), Nguid: disk.GetNguid()}}
+			if found, err := extensionv1.NewInspectorClient(conn).FindDisk(t.Context(), address); err != nil || found.GetNumber() != disk.GetNumber() {
+				t.Errorf("the disk at %s is %v, %v", disk.GetScsiAddress(), found, err)
+			}
 		})
+	}
+}
+
+// TestInspector_BadKeys: a request without keys, or with one that the search would ignore, finds no disk.
+func TestInspector_BadKeys(t *testing.T) {
+	find := extensionv1.NewInspectorClient(dial(t, run(t, newNode(t)), grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})).FindDisk
+	for _, keys := range []*extensionv1.Disk{
+		nil,
+		{},
+		{SizeBytes: new(int64(0))},
+		{Number: new(uint32(1)), Online: new(true)},
+		{ScsiAddress: "0:0:1"},
+		{ScsiAddress: "0:0:1:256"},
+		{ScsiAddress: "0:0:1:0x"},
+		{ScsiAddress: "0:0:1:-1"},
+		{ScsiAddress: "\x00"},
+	} {
+		if found, err := find(t.Context(), &extensionv1.FindDiskRequest{Disk: keys}); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%v: %v, %v, want InvalidArgument", keys, found, err)
+		}
 	}
 }
 
@@ -79,7 +103,7 @@ func TestInspector_Sessions(t *testing.T) {
 	for groups, listed := range map[string]bool{"disk,volume,system": false, "disk,volume,system,iscsi": true} {
 		t.Run(groups, func(t *testing.T) { // one server at a time: pipes have one name
 			conn := dial(t, run(t, newNode(t), strings.Split(groups, ",")...), grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
-			response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Sessions: true})
+			response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Sessions: true})
 			if err != nil || response.GetSessionsListed() != listed {
 				t.Errorf("listed %v, %v, want %v", response.GetSessionsListed(), err, listed)
 			}
@@ -89,12 +113,12 @@ func TestInspector_Sessions(t *testing.T) {
 
 // TestInspector_OnlyVolumes: it can look at some volumes and at nothing else.
 func TestInspector_OnlyVolumes(t *testing.T) {
-	inspector := inspectv1.NewInspectorClient(dial(t, run(t, newNode(t)), grpcapi.Endpoint{Group: "system", Version: "v1alpha1"}))
-	response, err := inspector.DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{OnlyVolumeIds: []string{winsim.SystemVolume}})
+	inspector := extensionv1.NewInspectorClient(dial(t, run(t, newNode(t)), grpcapi.Endpoint{Group: "system", Version: "v1alpha1"}))
+	response, err := inspector.DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{OnlyVolumeIds: []string{winsim.SystemVolume}})
 	if err != nil || len(response.GetDisks()) != 0 || len(response.GetVolumes()) != 1 || !slices.Equal(response.GetVolumes()[0].GetMountPaths(), []string{`C:\`}) {
 		t.Errorf("%v, %v", response, err)
 	}
-	_, err = inspector.DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{OnlyVolumeIds: []string{`C:\`}})
+	_, err = inspector.DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{OnlyVolumeIds: []string{`C:\`}})
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("a path: %v, want InvalidArgument", err)
 	}
@@ -108,7 +132,7 @@ func TestInspector_OneGroup(t *testing.T) {
 		if endpoint.Group == "system" {
 			want = codes.OK
 		}
-		_, err := inspectv1.NewInspectorClient(dial(t, dir, endpoint)).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{})
+		_, err := extensionv1.NewInspectorClient(dial(t, dir, endpoint)).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{})
 		if status.Code(err) != want {
 			t.Errorf("%s: %v, want %v", endpoint.Name(), err, want)
 		}
@@ -132,7 +156,7 @@ func TestInspector_Fits(t *testing.T) {
 				}
 			}
 			conn := dial(t, run(t, node), grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
-			response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Links: true})
+			response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Links: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +196,7 @@ func TestInspector_Observed(t *testing.T) {
 	var seen methods
 	dir := runWith(t, node, serve.Config{Observer: &seen})
 	conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
-	response, err := inspectv1.NewInspectorClient(conn).DescribeNode(t.Context(), &inspectv1.DescribeNodeRequest{Links: true})
+	response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Links: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +208,7 @@ func TestInspector_Observed(t *testing.T) {
 	}
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
-	if want := "/csiproxy.inspect.v1.Inspector/DescribeNode OK"; !slices.Contains(seen.done, want) {
+	if want := "/csiproxy.extension.v1.Inspector/DescribeNode OK"; !slices.Contains(seen.done, want) {
 		t.Errorf("%q were observed, want %q", seen.done, want)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	listv1 "github.com/kubernetes-csi/csi-proxy/client/extension/list/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
@@ -37,7 +37,7 @@ func TestList(t *testing.T) {
 	}
 	dir := run(t, node)
 	for _, endpoint := range grpcapi.Endpoints() {
-		got, err := listv1.NewDirectoryListClient(dial(t, dir, endpoint)).ListDirectory(t.Context(), &listv1.ListDirectoryRequest{Path: kubelet + `\dir`})
+		got, err := extensionv1.NewPathsClient(dial(t, dir, endpoint)).ListDirectory(t.Context(), &extensionv1.Path{Path: kubelet + `\dir`})
 		if endpoint.Group != "filesystem" {
 			if status.Code(err) != codes.Unimplemented {
 				t.Errorf("%s: %v, want Unimplemented", endpoint.Name(), err)
@@ -46,17 +46,17 @@ func TestList(t *testing.T) {
 		}
 		var lines []string
 		for _, e := range got.GetEntries() {
-			lines = append(lines, fmt.Sprintf("%s %s %s", e.GetType(), e.GetName(), e.GetTarget()))
+			lines = append(lines, fmt.Sprintf("%s: %s %s", e.GetType(), e.GetName(), e.GetTarget()))
 		}
 		want := []string{
-			"FILE file ", `LINK gone ` + kubelet + `\nothing`, `LINK link ` + kubelet + `\dir\sub`, "MOUNT mount " + dataVolume, `LINK out C:\Windows`,
-			`LINK share \\files\data`, "DIRECTORY sub ",
+			"file: file ", `link: gone ` + kubelet + `\nothing`, `link: link ` + kubelet + `\dir\sub`, "mount: mount " + dataVolume, `link: out C:\Windows`,
+			`link: share \\files\data`, "directory: sub ",
 		}
 		if diff := cmp.Diff(want, lines); diff != "" || err != nil || got.GetTruncated() {
 			t.Errorf("%s: %v, truncated %v\n%s", endpoint.Name(), err, got.GetTruncated(), diff)
 		}
 	}
-	list := listv1.NewDirectoryListClient(dial(t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"})).ListDirectory
+	list := extensionv1.NewPathsClient(dial(t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"})).ListDirectory
 	for path, want := range map[string]codes.Code{
 		``:                            codes.InvalidArgument,
 		kubelet + `\..\..\Windows`:    codes.InvalidArgument,
@@ -75,15 +75,15 @@ func TestList(t *testing.T) {
 		kubelet + `\empty`:            codes.OK,
 		kubelet:                       codes.OK,
 	} {
-		if got, err := list(t.Context(), &listv1.ListDirectoryRequest{Path: path}); status.Code(err) != want || path == kubelet && len(got.GetEntries()) != 5 {
+		if got, err := list(t.Context(), &extensionv1.Path{Path: path}); status.Code(err) != want || path == kubelet && len(got.GetEntries()) != 5 {
 			t.Errorf("%q: %v, %v, want %v", path, got, err, want)
 		}
 	}
-	many, err := list(t.Context(), &listv1.ListDirectoryRequest{Path: kubelet + `\many`})
+	many, err := list(t.Context(), &extensionv1.Path{Path: kubelet + `\many`})
 	if err != nil || len(many.GetEntries()) != filesystem.MaxListed || !many.GetTruncated() {
 		t.Errorf("%d entries, truncated %v, %v", len(many.GetEntries()), many.GetTruncated(), err)
 	}
-	_, err = list(t.Context(), &listv1.ListDirectoryRequest{Path: kubelet + `\` + strings.Repeat("x", 300)})
+	_, err = list(t.Context(), &extensionv1.Path{Path: kubelet + `\` + strings.Repeat("x", 300)})
 	if status.Code(err) != codes.NotFound && status.Code(err) != codes.InvalidArgument {
 		t.Errorf("a long name: %v", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	readonlyv1 "github.com/kubernetes-csi/csi-proxy/client/extension/readonly/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -22,21 +22,21 @@ func TestReadOnly_OneGroup(t *testing.T) {
 	}
 	dir := run(t, node)
 	for _, endpoint := range grpcapi.Endpoints() {
-		client := readonlyv1.NewDiskReadOnlyClient(dial(t, dir, endpoint))
+		client := extensionv1.NewDiskReadOnlyClient(dial(t, dir, endpoint))
 		if endpoint.Group != "disk" {
-			_, err := client.GetDiskReadOnly(t.Context(), &readonlyv1.GetDiskReadOnlyRequest{DiskNumber: 1})
+			_, err := client.GetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1))})
 			if status.Code(err) != codes.Unimplemented {
 				t.Errorf("%s: %v, want Unimplemented", endpoint.Name(), err)
 			}
 			continue
 		}
 		for _, readOnly := range []bool{true, true, false, false} {
-			if _, err := client.SetDiskReadOnly(t.Context(), &readonlyv1.SetDiskReadOnlyRequest{DiskNumber: 1, IsReadOnly: readOnly}); err != nil {
+			if _, err := client.SetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1)), ReadOnly: &readOnly}); err != nil {
 				t.Fatalf("%s: %v", endpoint.Name(), err)
 			}
-			got, err := client.GetDiskReadOnly(t.Context(), &readonlyv1.GetDiskReadOnlyRequest{DiskNumber: 1})
+			got, err := client.GetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(1))})
 			info, infoErr := node.DiskInfo(1)
-			if err != nil || infoErr != nil || got.GetIsReadOnly() != readOnly || info.ReadOnly != readOnly || info.Offline {
+			if err != nil || infoErr != nil || got.GetReadOnly() != readOnly || info.ReadOnly != readOnly || info.Offline {
 				t.Errorf("%s: %v, %v, and the disk is %+v, %v; want read-only %v", endpoint.Name(), got, err, info, infoErr, readOnly)
 			}
 		}
@@ -55,7 +55,7 @@ func TestReadOnly_Codes(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := run(t, node, "disk/v1")
-	client := readonlyv1.NewDiskReadOnlyClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"}))
+	client := extensionv1.NewDiskReadOnlyClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"}))
 	for name, c := range map[string]struct {
 		disk     uint32
 		readOnly bool
@@ -66,12 +66,17 @@ func TestReadOnly_Codes(t *testing.T) {
 		"no such disk":    {99, false, codes.NotFound, "disk 99: it does not exist"},
 		"write-protected": {protected, false, codes.FailedPrecondition, "attach it for writing"},
 	} {
-		_, err := client.SetDiskReadOnly(t.Context(), &readonlyv1.SetDiskReadOnlyRequest{DiskNumber: c.disk, IsReadOnly: c.readOnly})
+		_, err := client.SetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: &c.disk, ReadOnly: &c.readOnly})
 		if status.Code(err) != c.code || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v, want %v with %s", name, err, c.code, c.text)
 		}
 	}
-	if _, err := client.GetDiskReadOnly(t.Context(), &readonlyv1.GetDiskReadOnlyRequest{DiskNumber: 99}); status.Code(err) != codes.NotFound {
+	if _, err := client.GetDiskReadOnly(t.Context(), &extensionv1.Disk{Number: new(uint32(99))}); status.Code(err) != codes.NotFound {
 		t.Errorf("read the state of a missing disk: %v", err)
+	}
+	for _, request := range []*extensionv1.Disk{{}, {Number: new(uint32(1))}, {ReadOnly: new(true)}, {Number: new(uint32(1)), ReadOnly: new(true), Online: new(true)}} {
+		if _, err := client.SetDiskReadOnly(t.Context(), request); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("set %v: %v, want InvalidArgument", request, err)
+		}
 	}
 }

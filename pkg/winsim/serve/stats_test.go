@@ -9,7 +9,7 @@ import (
 
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
 	volumev1 "github.com/kubernetes-csi/csi-proxy/client/api/volume/v1"
-	statsv1 "github.com/kubernetes-csi/csi-proxy/client/extension/stats/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -45,30 +45,30 @@ func TestStats(t *testing.T) {
 		}
 	}
 	for _, endpoint := range grpcapi.Endpoints() {
-		measure := statsv1.NewPathStatsClient(dial(t, dir, endpoint)).GetPathStats
+		measure := extensionv1.NewPathsClient(dial(t, dir, endpoint)).GetPathStats
 		if endpoint.Group != "filesystem" {
-			if _, err := measure(t.Context(), &statsv1.GetPathStatsRequest{Path: kubelet + `share`}); status.Code(err) != codes.Unimplemented {
+			if _, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + `share`}); status.Code(err) != codes.Unimplemented {
 				t.Errorf("%s: %v, want Unimplemented", endpoint.Name(), err)
 			}
 			continue
 		}
 		for _, path := range []string{`staged`, `pod`, `pod\dir`} {
-			got, err := measure(t.Context(), &statsv1.GetPathStatsRequest{Path: kubelet + path})
-			if err != nil || got.GetTotalBytes() != want.GetTotalBytes() || got.GetUsedBytes() != want.GetUsedBytes() || got.GetAvailableBytes() != want.GetTotalBytes()-want.GetUsedBytes() {
+			got, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + path})
+			if err != nil || got.GetTotalBytes() != want.GetTotalBytes() || got.GetAvailableBytes() != want.GetTotalBytes()-want.GetUsedBytes() {
 				t.Errorf("%s: %s has %v, %v, want %v", endpoint.Name(), path, got, err, want)
 			}
 		}
 	}
-	measure := statsv1.NewPathStatsClient(dial(t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"})).GetPathStats
-	before, err := measure(t.Context(), &statsv1.GetPathStatsRequest{Path: kubelet + `share`})
-	if err != nil || before.GetTotalBytes() == 0 || before.GetUsedBytes()+before.GetAvailableBytes() != before.GetTotalBytes() {
+	measure := extensionv1.NewPathsClient(dial(t, dir, grpcapi.Endpoint{Group: "filesystem", Version: "v1"})).GetPathStats
+	before, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + `share`})
+	if err != nil || before.GetTotalBytes() == 0 || before.GetAvailableBytes() == 0 {
 		t.Fatalf("the share has %v, %v", before, err)
 	}
 	if err := node.WriteFile(kubelet+`share\file`, strings.Repeat("x", 1<<20)); err != nil {
 		t.Fatal(err)
 	}
-	after, err := measure(t.Context(), &statsv1.GetPathStatsRequest{Path: kubelet + `share`})
-	if err != nil || after.GetUsedBytes() != before.GetUsedBytes()+1<<20 {
+	after, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + `share`})
+	if err != nil || after.GetAvailableBytes() != before.GetAvailableBytes()-1<<20 {
 		t.Errorf("with another MiB the share has %v, %v; it had %v", after, err, before)
 	}
 	if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = true }); err != nil {
@@ -90,12 +90,12 @@ func TestStats(t *testing.T) {
 		kubelet + `gone`:                  codes.NotFound,
 		kubelet + `share`:                 codes.Unavailable,
 	} {
-		_, err := measure(t.Context(), &statsv1.GetPathStatsRequest{Path: path})
+		_, err := measure(t.Context(), &extensionv1.Path{Path: path})
 		if status.Code(err) != want {
 			t.Errorf("%q: %v, want %v", path, err, want)
 		}
 	}
-	if _, err := measure(t.Context(), &statsv1.GetPathStatsRequest{Path: kubelet + `file`}); err == nil || status.Code(err) == codes.Internal {
+	if _, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + `file`}); err == nil || status.Code(err) == codes.Internal {
 		t.Errorf("a file: %v", err)
 	}
 }

@@ -3,18 +3,18 @@ package serve_test
 import (
 	"testing"
 
-	inspectv1 "github.com/kubernetes-csi/csi-proxy/client/extension/inspect/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
 // descriptions receives what is found, and wants nothing more.
-type descriptions chan *inspectv1.DescribeNodeResponse
+type descriptions chan *extensionv1.Node
 
 // StorageWanted implements serve.StorageObserver.
 func (descriptions) StorageWanted() <-chan struct{} { return nil }
 
 // Storage implements serve.StorageObserver.
-func (d descriptions) Storage(node *inspectv1.DescribeNodeResponse) { d <- node }
+func (d descriptions) Storage(node *extensionv1.Node) { d <- node }
 
 // TestStorage: a server describes its node for the metrics, also if no endpoint serves the inspector, and
 // looks only at what the endpoints serve.

@@ -1,0 +1,45 @@
+package grpcapi
+
+import (
+	"context"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem"
+)
+
+// pathFiles is what a filesystem.Filesystem has besides filesystem.Interface.
+type pathFiles interface {
+	filesystem.PathMeasurer
+	filesystem.DirectoryLister
+}
+
+type pathsV1 struct{ files pathFiles }
+
+var _ extensionv1.PathsServer = pathsV1{}
+
+func newPathsV1(s Services) any {
+	if has, ok := s.Filesystem.(pathFiles); ok {
+		return pathsV1{has}
+	}
+	return nil
+}
+
+func (s pathsV1) GetPathStats(ctx context.Context, in *extensionv1.Path) (*extensionv1.Space, error) {
+	out, err := s.files.GetPathStats(ctx, &filesystem.GetPathStatsRequest{Path: in.Path})
+	if err != nil {
+		return nil, err
+	}
+	return &extensionv1.Space{TotalBytes: out.TotalBytes, AvailableBytes: out.AvailableBytes}, nil
+}
+
+func (s pathsV1) ListDirectory(ctx context.Context, in *extensionv1.Path) (*extensionv1.Directory, error) {
+	found, err := s.files.ListDirectory(ctx, &filesystem.ListDirectoryRequest{Path: in.Path})
+	if err != nil {
+		return nil, err
+	}
+	out := &extensionv1.Directory{Truncated: found.Truncated}
+	for _, e := range found.Entries {
+		out.Entries = append(out.Entries, &extensionv1.Entry{Name: wireText(e.Name), Type: string(e.Type), Target: wireText(e.Target)})
+	}
+	return out, nil
+}
