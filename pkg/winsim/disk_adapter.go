@@ -21,10 +21,7 @@ func adapterID(bus Bus, scsi *SCSI) string {
 }
 
 // StorageAdapters lists the adapters with disks, visible or not.
-func (n *Node) StorageAdapters(ctx context.Context) ([]string, error) {
-	if err := n.beginCall(ctx, "StorageAdapters", ""); err != nil {
-		return nil, err
-	}
+func (n machine) StorageAdapters(_ context.Context) ([]string, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	return n.adapters(), nil
@@ -42,10 +39,7 @@ func (n *Node) adapters() []string {
 }
 
 // RescanAdapter finds attached disks and new sizes.
-func (n *Node) RescanAdapter(ctx context.Context, adapter string) error {
-	if err := n.beginCall(ctx, "RescanAdapter", adapter); err != nil {
-		return err
-	}
+func (n machine) RescanAdapter(_ context.Context, adapter string) error {
 	n.lock()
 	defer n.mu.Unlock()
 	if adapter != "" && !slices.Contains(n.adapters(), adapter) {

@@ -9,18 +9,18 @@ import (
 // UpdateDisk makes Windows read the partition table again, and the size too unless the model
 // says otherwise. On a disk that has grown, the backup GPT moves to the new end.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_properties
-func (n *Node) UpdateDisk(ctx context.Context, device win.Device) error {
-	return n.update(ctx, "UpdateDisk", device)
+func (n machine) UpdateDisk(_ context.Context, device win.Device) error {
+	return n.update(device)
 }
 
 // UpdateDriveSize makes Windows read the size again.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_drive_size
-func (n *Node) UpdateDriveSize(ctx context.Context, device win.Device) error {
-	return n.update(ctx, "UpdateDriveSize", device)
+func (n machine) UpdateDriveSize(_ context.Context, device win.Device) error {
+	return n.update(device)
 }
 
-func (n *Node) update(ctx context.Context, call string, device win.Device) error {
-	d, unlock, err := n.openFor(ctx, call, device)
+func (n *Node) update(device win.Device) error {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return err
 	}

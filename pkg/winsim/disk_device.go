@@ -13,10 +13,7 @@ import (
 // The methods below implement the seam; internal/win documents them.
 
 // DiskDevices lists the disks.
-func (n *Node) DiskDevices(ctx context.Context) ([]win.Device, error) {
-	if err := n.beginCall(ctx, "DiskDevices", ""); err != nil {
-		return nil, err
-	}
+func (n machine) DiskDevices(_ context.Context) ([]win.Device, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	devices := make([]win.Device, 0, len(n.disks))
@@ -27,11 +24,11 @@ func (n *Node) DiskDevices(ctx context.Context) ([]win.Device, error) {
 }
 
 // DeviceNumber returns the disk and partition of a device.
-func (n *Node) DeviceNumber(ctx context.Context, device win.Device) (win.DeviceNumber, error) {
+func (n machine) DeviceNumber(_ context.Context, device win.Device) (win.DeviceNumber, error) {
 	if isVolume(device) {
-		return n.volumeNumber(ctx, device)
+		return n.volumeNumber(device)
 	}
-	d, unlock, err := n.openFor(ctx, "DeviceNumber", device)
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.DeviceNumber{}, err
 	}
@@ -41,8 +38,8 @@ func (n *Node) DeviceNumber(ctx context.Context, device win.Device) (win.DeviceN
 
 // volumeNumber is DeviceNumber of a volume. For a volume that is not a single partition, the
 // volume manager does not support the request.
-func (n *Node) volumeNumber(ctx context.Context, device win.Device) (win.DeviceNumber, error) {
-	v, unlock, err := n.openVolume(ctx, "DeviceNumber", device)
+func (n *Node) volumeNumber(device win.Device) (win.DeviceNumber, error) {
+	v, unlock, err := n.openVolume(device)
 	if err != nil {
 		return win.DeviceNumber{}, err
 	}
@@ -58,8 +55,8 @@ func (n *Node) volumeNumber(ctx context.Context, device win.Device) (win.DeviceN
 }
 
 // DeviceDescriptor returns bus and serial number.
-func (n *Node) DeviceDescriptor(ctx context.Context, device win.Device) (win.DeviceDescriptor, error) {
-	d, unlock, err := n.openFor(ctx, "DeviceDescriptor", device)
+func (n machine) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.DeviceDescriptor{}, err
 	}
@@ -72,8 +69,8 @@ func (n *Node) DeviceDescriptor(ctx context.Context, device win.Device) (win.Dev
 }
 
 // DeviceIdentifiers lists the identifiers of page 83.
-func (n *Node) DeviceIdentifiers(ctx context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
-	d, unlock, err := n.openFor(ctx, "DeviceIdentifiers", device)
+func (n machine) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +87,8 @@ func (n *Node) DeviceIdentifiers(ctx context.Context, device win.Device) ([]win.
 }
 
 // DeviceLocation returns the location of the disk as text.
-func (n *Node) DeviceLocation(ctx context.Context, device win.Device) (string, error) {
-	d, unlock, err := n.openFor(ctx, "DeviceLocation", device)
+func (n machine) DeviceLocation(_ context.Context, device win.Device) (string, error) {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return "", err
 	}
@@ -103,8 +100,8 @@ func (n *Node) DeviceLocation(ctx context.Context, device win.Device) (string, e
 }
 
 // SCSIAddress returns the address of the disk.
-func (n *Node) SCSIAddress(ctx context.Context, device win.Device) (win.SCSIAddress, error) {
-	d, unlock, err := n.openFor(ctx, "SCSIAddress", device)
+func (n machine) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddress, error) {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.SCSIAddress{}, err
 	}
@@ -117,8 +114,8 @@ func (n *Node) SCSIAddress(ctx context.Context, device win.Device) (win.SCSIAddr
 }
 
 // DiskGeometry returns the size that Windows sees.
-func (n *Node) DiskGeometry(ctx context.Context, device win.Device) (win.DiskGeometry, error) {
-	d, unlock, err := n.openFor(ctx, "DiskGeometry", device)
+func (n machine) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeometry, error) {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.DiskGeometry{}, err
 	}
@@ -127,10 +124,7 @@ func (n *Node) DiskGeometry(ctx context.Context, device win.Device) (win.DiskGeo
 }
 
 // SANPolicy tells what happens to new disks.
-func (n *Node) SANPolicy(ctx context.Context) (win.SANPolicy, error) {
-	if err := n.beginCall(ctx, "SANPolicy", ""); err != nil {
-		return 0, err
-	}
+func (n machine) SANPolicy(_ context.Context) (win.SANPolicy, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	switch n.storage.SANPolicy {
@@ -144,11 +138,11 @@ func (n *Node) SANPolicy(ctx context.Context) (win.SANPolicy, error) {
 }
 
 // ReadDevice reads the bytes of a disk or volume. They do not include file contents.
-func (n *Node) ReadDevice(ctx context.Context, device win.Device, offset int64, b []byte) error {
+func (n machine) ReadDevice(_ context.Context, device win.Device, offset int64, b []byte) error {
 	if isVolume(device) {
-		return n.readVolume(ctx, device, offset, b)
+		return n.readVolume(device, offset, b)
 	}
-	d, unlock, err := n.openFor(ctx, "ReadDevice", device)
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return err
 	}
@@ -156,8 +150,8 @@ func (n *Node) ReadDevice(ctx context.Context, device win.Device, offset int64, 
 	return d.read(0, d.visibleSize, offset, b)
 }
 
-func (n *Node) readVolume(ctx context.Context, device win.Device, offset int64, b []byte) error {
-	v, unlock, err := n.openVolume(ctx, "ReadDevice", device)
+func (n *Node) readVolume(device win.Device, offset int64, b []byte) error {
+	v, unlock, err := n.openVolume(device)
 	if err != nil {
 		return err
 	}
@@ -200,11 +194,8 @@ func (n *Node) volumeAt(device win.Device) *volume {
 	return nil
 }
 
-// openFor begins a call to a disk. The caller unlocks.
-func (n *Node) openFor(ctx context.Context, call string, device win.Device) (_ *disk, unlock func(), _ error) {
-	if err := n.beginCall(ctx, call, string(device), n.aliases(device)...); err != nil {
-		return nil, nil, err
-	}
+// openFor opens a disk for a call. The caller unlocks.
+func (n *Node) openFor(device win.Device) (_ *disk, unlock func(), _ error) {
 	n.lock()
 	d, err := n.openDisk(device)
 	if err != nil {
@@ -214,11 +205,8 @@ func (n *Node) openFor(ctx context.Context, call string, device win.Device) (_ *
 	return d, n.mu.Unlock, nil
 }
 
-// openVolume begins a call to a volume's device. The caller unlocks.
-func (n *Node) openVolume(ctx context.Context, call string, device win.Device) (_ *volume, unlock func(), _ error) {
-	if err := n.beginCall(ctx, call, string(device), n.aliases(device)...); err != nil {
-		return nil, nil, err
-	}
+// openVolume opens a volume's device for a call. The caller unlocks.
+func (n *Node) openVolume(device win.Device) (_ *volume, unlock func(), _ error) {
 	n.lock()
 	v := n.volumeAt(device)
 	if err := v.openError(); err != nil {
@@ -226,18 +214,4 @@ func (n *Node) openVolume(ctx context.Context, call string, device win.Device) (
 		return nil, nil, err
 	}
 	return v, n.mu.Unlock, nil
-}
-
-// aliases are other names of a device that faults can match: the number of a disk, the ID of a
-// volume.
-func (n *Node) aliases(device win.Device) []string {
-	if id, ok := win.ParseVolumeID(string(device)); ok {
-		return []string{string(id), string(id.Device())}
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	if d := n.diskOf(device); d != nil {
-		return []string{string(win.PhysicalDrive(d.number)), d.path}
-	}
-	return nil
 }

@@ -13,8 +13,8 @@ import (
 const lateMSR = 100 * time.Millisecond
 
 // DriveLayout returns the partition table.
-func (n *Node) DriveLayout(ctx context.Context, device win.Device) (win.DriveLayout, error) {
-	d, unlock, err := n.openFor(ctx, "DriveLayout", device)
+func (n machine) DriveLayout(_ context.Context, device win.Device) (win.DriveLayout, error) {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.DriveLayout{}, err
 	}
@@ -64,8 +64,8 @@ func (d *disk) layout() win.DriveLayout {
 // CreateDisk writes an empty GPT over any partition table. The content of the old partitions
 // remains on the disk.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_create_disk
-func (n *Node) CreateDisk(ctx context.Context, device win.Device, diskID win.GUID) error {
-	d, unlock, err := n.openFor(ctx, "CreateDisk", device)
+func (n machine) CreateDisk(_ context.Context, device win.Device, diskID win.GUID) error {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ func (n *Node) addMSR(d *disk) {
 // SetDriveLayout replaces the whole table. Partitions with the same ID and offset keep their
 // volumes; volumes of new partitions arrive later.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
-func (n *Node) SetDriveLayout(ctx context.Context, device win.Device, layout win.DriveLayout) error {
-	d, unlock, err := n.openFor(ctx, "SetDriveLayout", device)
+func (n machine) SetDriveLayout(_ context.Context, device win.Device, layout win.DriveLayout) error {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return err
 	}
@@ -241,8 +241,8 @@ func (s volumeGrowth) run(*Node) {
 
 // GrowPartition enlarges a partition into the free space behind it.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
-func (n *Node) GrowPartition(ctx context.Context, device win.Device, number uint32, bytes int64) error {
-	d, unlock, err := n.openFor(ctx, "GrowPartition", device)
+func (n machine) GrowPartition(_ context.Context, device win.Device, number uint32, bytes int64) error {
+	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return err
 	}

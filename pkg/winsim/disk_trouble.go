@@ -53,11 +53,11 @@ func (n *Node) changeDisk(op string, number uint32, change func(*disk)) error {
 }
 
 // awaitDisk waits while the disk of a call's object hangs.
-func (n *Node) awaitDisk(ctx context.Context, names func() []string) error {
+func (n *Node) awaitDisk(ctx context.Context, c *win.Call) error {
 	if n.hanging.Load() == 0 {
 		return nil
 	}
-	for _, object := range names() {
+	for _, object := range n.objectsOf(c) {
 		n.lock()
 		hanging := n.hangingAt(object)
 		n.mu.Unlock()

@@ -41,8 +41,8 @@ func (n *Node) checkUserAccess(path string) error {
 }
 
 // SetVolumeLabel names the file system.
-func (n *Node) SetVolumeLabel(ctx context.Context, id win.VolumeID, label string) error {
-	return n.changeFileSystem(ctx, "SetVolumeLabel", id, func(fs *fileSystem) error {
+func (n machine) SetVolumeLabel(_ context.Context, id win.VolumeID, label string) error {
+	return n.changeFileSystem(id, func(fs *fileSystem) error {
 		if winpath.UTF16Len(label) > maxLabel {
 			return winerr.InvalidName
 		}
@@ -52,8 +52,8 @@ func (n *Node) SetVolumeLabel(ctx context.Context, id win.VolumeID, label string
 }
 
 // RootEntries lists the root directory.
-func (n *Node) RootEntries(ctx context.Context, id win.VolumeID) ([]win.DirEntry, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "RootEntries", id)
+func (n machine) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry, error) {
+	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (n *Node) RootEntries(ctx context.Context, id win.VolumeID) ([]win.DirEntry
 
 // RootSecurity returns the access list of the root directory. Windows makes up one for file systems
 // that keep none.
-func (n *Node) RootSecurity(ctx context.Context, id win.VolumeID) (string, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "RootSecurity", id)
+func (n machine) RootSecurity(_ context.Context, id win.VolumeID) (string, error) {
+	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return "", err
 	}
@@ -84,8 +84,8 @@ func (n *Node) RootSecurity(ctx context.Context, id win.VolumeID) (string, error
 func (fs *fileSystem) hasAccessLists() bool { return fs.kind == NTFS || fs.kind == ReFS }
 
 // SetRootSecurity replaces the access list of the root directory.
-func (n *Node) SetRootSecurity(ctx context.Context, id win.VolumeID, accessList string) error {
-	return n.changeFileSystem(ctx, "SetRootSecurity", id, func(fs *fileSystem) error {
+func (n machine) SetRootSecurity(_ context.Context, id win.VolumeID, accessList string) error {
+	return n.changeFileSystem(id, func(fs *fileSystem) error {
 		if _, err := sddl.Parse(accessList); err != nil || !fs.hasAccessLists() {
 			return winerr.InvalidParameter
 		}
@@ -95,8 +95,8 @@ func (n *Node) SetRootSecurity(ctx context.Context, id win.VolumeID, accessList 
 }
 
 // changeFileSystem is a call that writes to a volume's file system.
-func (n *Node) changeFileSystem(ctx context.Context, call string, id win.VolumeID, change func(*fileSystem) error) error {
-	fs, unlock, err := n.openFileSystem(ctx, call, id)
+func (n *Node) changeFileSystem(id win.VolumeID, change func(*fileSystem) error) error {
+	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return err
 	}

@@ -2,14 +2,11 @@ package winsim
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // directory is an open directory.
@@ -17,25 +14,21 @@ type directory struct {
 	node   *Node
 	opened resolvedPath
 	closed *bool
-
-	// What it is called in faults: the directory in which it was found and its name
-	// there, or without one a path.
-	above *directory
-	name  string
-	path  win.Path
 }
 
-// open opens the entry as the given directory.
-func (at resolvedPath) open(d directory) (win.Directory, error) {
+// String is the real path of the directory.
+func (d directory) String() string { return displayPath(d.opened.volume, d.opened.entry) }
+
+// openDirectory opens the entry.
+func (n *Node) openDirectory(at resolvedPath) (win.Directory, error) {
 	switch {
 	case isLink(at.entry):
 		return nil, winerr.ReparsePointEncounter
 	case at.entry.children == nil:
 		return nil, winerr.Directory
 	}
-	d.opened, d.closed = at, new(bool)
-	d.node.openDirectories++
-	return d, nil
+	n.openDirectories++
+	return directory{node: n, opened: at, closed: new(bool)}, nil
 }
 
 // Close closes the directory. It panics if the directory is closed, to find the mistake in a
@@ -44,7 +37,7 @@ func (d directory) Close() {
 	d.node.lock()
 	defer d.node.mu.Unlock()
 	if *d.closed {
-		panic("winsim: the directory " + d.object("") + " is closed twice")
+		panic("winsim: the directory " + d.String() + " is closed twice")
 	}
 	*d.closed = true
 	d.node.openDirectories--
@@ -57,42 +50,13 @@ func (n *Node) OpenDirectories() int {
 	return n.openDirectories
 }
 
-// object is the name of an entry for faults: its path when it was found. It is built on demand,
-// because the paths of a deep tree take more memory than the tree.
-func (d directory) object(name string) string {
-	var names []string
-	if name != "" {
-		names = append(names, name)
-	}
-	at := &d
-	for ; at.above != nil; at = at.above {
-		if at.name != "" {
-			names = append(names, at.name)
-		}
-	}
-	if len(names) == 0 {
-		return at.path.String()
-	}
-	names = append(names, strings.TrimSuffix(at.path.String(), winpath.Separator))
-	slices.Reverse(names)
-	return strings.Join(names, winpath.Separator)
-}
-
-// beginCall is Node.beginCallOn for an entry.
-func (d directory) beginCall(ctx context.Context, call, name string, aliases ...string) error {
-	return d.node.beginCallOn(ctx, call, func() []string { return append(aliases, d.object(name)) })
-}
-
-// lookUp begins a call on an entry that may be missing. Without an error, the caller unlocks
+// lookUp finds an entry, which may be missing, for a call. Without an error, the caller unlocks
 // the node.
-func (d directory) lookUp(ctx context.Context, call, name string, aliases ...string) (resolvedPath, error) {
-	if err := d.beginCall(ctx, call, name, aliases...); err != nil {
-		return resolvedPath{}, err
-	}
+func (d directory) lookUp(name string) (resolvedPath, error) {
 	d.node.lock()
 	if *d.closed {
 		d.node.mu.Unlock()
-		panic("winsim: " + call + " in the directory " + d.object("") + ", which is closed")
+		panic("winsim: a call in the directory " + d.String() + ", which is closed")
 	}
 	at, err := d.find(name)
 	if err != nil {
@@ -125,8 +89,8 @@ func (d directory) usable() error {
 }
 
 // lookUpExisting is lookUp for an entry that must exist.
-func (d directory) lookUpExisting(ctx context.Context, call, name string) (resolvedPath, error) {
-	at, err := d.lookUp(ctx, call, name)
+func (d directory) lookUpExisting(name string) (resolvedPath, error) {
+	at, err := d.lookUp(name)
 	if err == nil && at.entry == nil {
 		d.node.mu.Unlock()
 		err = winerr.FileNotFound
@@ -135,8 +99,8 @@ func (d directory) lookUpExisting(ctx context.Context, call, name string) (resol
 }
 
 // readName finds an existing entry of a directory for a call that only reads.
-func readName[T any](ctx context.Context, d directory, call, name string, read func(resolvedPath) (T, error)) (T, error) {
-	at, err := d.lookUpExisting(ctx, call, name)
+func readName[T any](d directory, call, name string, read func(resolvedPath) (T, error)) (T, error) {
+	at, err := d.lookUpExisting(name)
 	if err != nil {
 		var none T
 		return none, err
@@ -146,36 +110,34 @@ func readName[T any](ctx context.Context, d directory, call, name string, read f
 	return read(at)
 }
 
-func (d directory) FileInfo(ctx context.Context, name string) (win.FileInfo, error) {
-	return readName(ctx, d, "FileInfo", name, resolvedPath.info)
+func (d directory) FileInfo(_ context.Context, name string) (win.FileInfo, error) {
+	return readName(d, "FileInfo", name, resolvedPath.info)
 }
 
-func (d directory) Location(ctx context.Context, name string) (string, error) {
-	return readName(ctx, d, "Location", name, resolvedPath.location)
+func (d directory) Location(_ context.Context, name string) (string, error) {
+	return readName(d, "Location", name, resolvedPath.location)
 }
 
-func (d directory) ReparsePoint(ctx context.Context, name string) (win.ReparsePoint, error) {
-	return readName(ctx, d, "ReparsePoint", name, resolvedPath.reparsePoint)
+func (d directory) ReparsePoint(_ context.Context, name string) (win.ReparsePoint, error) {
+	return readName(d, "ReparsePoint", name, resolvedPath.reparsePoint)
 }
 
-func (d directory) Open(ctx context.Context, name string) (win.Directory, error) {
-	return readName(ctx, d, "OpenDirectory", name, func(at resolvedPath) (win.Directory, error) {
-		return at.open(directory{node: d.node, above: &d, name: name})
-	})
+func (d directory) Open(_ context.Context, name string) (win.Directory, error) {
+	return readName(d, "OpenDirectory", name, d.node.openDirectory)
 }
 
 // CreateDirectory creates one directory.
-func (d directory) CreateDirectory(ctx context.Context, name string) error {
-	return d.create(ctx, "CreateDirectory", name, newDirectory())
+func (d directory) CreateDirectory(_ context.Context, name string) error {
+	return d.create("CreateDirectory", name, newDirectory())
 }
 
 // CreateDirectoryLink creates a directory symbolic link.
-func (d directory) CreateDirectoryLink(ctx context.Context, name, target string) error {
-	return d.create(ctx, "CreateDirectoryLink", name, newLink(winlayout.SymlinkTo(target)))
+func (d directory) CreateDirectoryLink(_ context.Context, name, target string) error {
+	return d.create("CreateDirectoryLink", name, newLink(winlayout.SymlinkTo(target)))
 }
 
-func (d directory) create(ctx context.Context, call, name string, e *entry) error {
-	at, err := d.lookUp(ctx, call, name)
+func (d directory) create(call, name string, e *entry) error {
+	at, err := d.lookUp(name)
 	if err != nil {
 		return err
 	}
@@ -212,8 +174,8 @@ func (n *Node) createEntry(call string, at resolvedPath, e *entry) error {
 var olderThanTheNode = epoch.AddDate(0, 0, -1)
 
 // ChangedAt is when an entry was made or its reparse point changed.
-func (d directory) ChangedAt(ctx context.Context, name string) (time.Time, error) {
-	return readName(ctx, d, "ChangedAt", name, func(at resolvedPath) (time.Time, error) { return at.changedAt(), nil })
+func (d directory) ChangedAt(_ context.Context, name string) (time.Time, error) {
+	return readName(d, "ChangedAt", name, func(at resolvedPath) (time.Time, error) { return at.changedAt(), nil })
 }
 
 func (at resolvedPath) changedAt() time.Time {
@@ -224,8 +186,8 @@ func (at resolvedPath) changedAt() time.Time {
 }
 
 // RemoveLink deletes one name if it is a given link.
-func (d directory) RemoveLink(ctx context.Context, name string, link win.ReparsePoint, changedAt time.Time) (removed bool, err error) {
-	at, err := d.lookUpExisting(ctx, "RemoveLink", name)
+func (d directory) RemoveLink(_ context.Context, name string, link win.ReparsePoint, changedAt time.Time) (removed bool, err error) {
+	at, err := d.lookUpExisting(name)
 	if err != nil {
 		return false, err
 	}
@@ -249,8 +211,8 @@ func (d directory) RemoveLink(ctx context.Context, name string, link win.Reparse
 }
 
 // Remove deletes one name.
-func (d directory) Remove(ctx context.Context, name string) error {
-	at, err := d.lookUpExisting(ctx, "Remove", name)
+func (d directory) Remove(_ context.Context, name string) error {
+	at, err := d.lookUpExisting(name)
 	if err != nil {
 		return err
 	}

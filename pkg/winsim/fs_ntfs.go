@@ -81,8 +81,8 @@ func (e *entry) clusters(size int64) int64 {
 }
 
 // FileSystem describes the volume's file system. A volume on a read-only disk is read-only.
-func (n *Node) FileSystem(ctx context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "FileSystem", id)
+func (n machine) FileSystem(_ context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
+	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return win.FileSystemInfo{}, err
 	}
@@ -92,8 +92,8 @@ func (n *Node) FileSystem(ctx context.Context, id win.VolumeID) (win.FileSystemI
 }
 
 // VolumeSpace returns size and free space.
-func (n *Node) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "VolumeSpace", id)
+func (n machine) VolumeSpace(_ context.Context, id win.VolumeID) (win.Space, error) {
+	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return win.Space{}, err
 	}
@@ -107,8 +107,8 @@ func (fs *fileSystem) space() win.Space {
 }
 
 // NTFSVolumeData returns the sizes as NTFS counts them.
-func (n *Node) NTFSVolumeData(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "NTFSVolumeData", id)
+func (n machine) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
+	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return win.NTFSVolumeData{}, err
 	}
@@ -121,8 +121,8 @@ func (n *Node) NTFSVolumeData(ctx context.Context, id win.VolumeID) (win.NTFSVol
 
 // ExtendVolume enlarges the file system by at least one cluster, within its volume.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
-func (n *Node) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64) error {
-	fs, unlock, err := n.openFileSystem(ctx, "ExtendVolume", id)
+func (n machine) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64) error {
+	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return err
 	}
@@ -142,11 +142,8 @@ func (n *Node) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64)
 	return nil
 }
 
-// openFileSystem begins a call to a volume's file system. The caller unlocks.
-func (n *Node) openFileSystem(ctx context.Context, call string, id win.VolumeID) (_ *fileSystem, unlock func(), _ error) {
-	if err := n.beginCall(ctx, call, string(id)); err != nil {
-		return nil, nil, err
-	}
+// openFileSystem opens a volume's file system for a call. The caller unlocks.
+func (n *Node) openFileSystem(id win.VolumeID) (_ *fileSystem, unlock func(), _ error) {
 	n.lock()
 	fs, err := n.mounted(n.volumeByID(string(id)))
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 // The methods below implement the seam; internal/win documents them.
 
 // FileInfo describes the entry at a path.
-func (n *Node) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	return readPath(ctx, n, "FileInfo", path, resolvedPath.info)
+func (n machine) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
+	return readPath(ctx, n.Node, "FileInfo", path, resolvedPath.info)
 }
 
 // TargetInfo is FileInfo that follows mounted folders.
-func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	return readPath(ctx, n, "TargetInfo", path, func(at resolvedPath) (win.FileInfo, error) {
+func (n machine) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
+	return readPath(ctx, n.Node, "TargetInfo", path, func(at resolvedPath) (win.FileInfo, error) {
 		switch {
 		case !isLink(at.entry):
 			return at.entry.info(), nil
@@ -44,8 +44,8 @@ func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, err
 }
 
 // PathSpace returns size and free space of the volume or share that a directory is on.
-func (n *Node) PathSpace(ctx context.Context, path win.Path) (win.Space, error) {
-	return readPath(ctx, n, "PathSpace", path, func(at resolvedPath) (win.Space, error) {
+func (n machine) PathSpace(ctx context.Context, path win.Path) (win.Space, error) {
+	return readPath(ctx, n.Node, "PathSpace", path, func(at resolvedPath) (win.Space, error) {
 		switch {
 		case isLink(at.entry):
 			return win.Space{}, winerr.ReparsePointEncounter
@@ -57,13 +57,13 @@ func (n *Node) PathSpace(ctx context.Context, path win.Path) (win.Space, error) 
 }
 
 // ReparsePoint reads a link.
-func (n *Node) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
-	return readPath(ctx, n, "ReparsePoint", path, resolvedPath.reparsePoint)
+func (n machine) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
+	return readPath(ctx, n.Node, "ReparsePoint", path, resolvedPath.reparsePoint)
 }
 
 // Location returns the real path of a file.
-func (n *Node) Location(ctx context.Context, path win.Path) (string, error) {
-	return readPath(ctx, n, "Location", path, resolvedPath.location)
+func (n machine) Location(ctx context.Context, path win.Path) (string, error) {
+	return readPath(ctx, n.Node, "Location", path, resolvedPath.location)
 }
 
 func (at resolvedPath) info() (win.FileInfo, error) { return at.entry.info(), nil }
@@ -78,7 +78,7 @@ func (at resolvedPath) location() (string, error) {
 }
 
 // CreateDirectory creates one directory.
-func (n *Node) CreateDirectory(ctx context.Context, path win.Path) error {
+func (n machine) CreateDirectory(ctx context.Context, path win.Path) error {
 	const call = "CreateDirectory"
 	at, err := n.lookUp(ctx, call, path)
 	if err != nil {
@@ -92,10 +92,8 @@ func (n *Node) CreateDirectory(ctx context.Context, path win.Path) error {
 }
 
 // OpenDirectory opens a directory. It stays open when its path changes.
-func (n *Node) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
-	return readPath(ctx, n, "OpenDirectory", path, func(at resolvedPath) (win.Directory, error) {
-		return at.open(directory{node: n, path: path})
-	})
+func (n machine) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
+	return readPath(ctx, n.Node, "OpenDirectory", path, n.openDirectory)
 }
 
 // readPath resolves a path for a call that only reads.
@@ -113,12 +111,9 @@ func readPath[T any](ctx context.Context, n *Node, call string, path win.Path, r
 	return read(at)
 }
 
-// lookUp begins a call on a path whose last name may be missing. Without an error, the caller
+// lookUp resolves a path whose last name may be missing. Without an error, the caller
 // unlocks the node.
 func (n *Node) lookUp(ctx context.Context, call string, path win.Path) (resolvedPath, error) {
-	if err := n.beginCallOn(ctx, call, func() []string { return []string{path.String()} }); err != nil {
-		return resolvedPath{}, err
-	}
 	if err := n.awaitServer(ctx, path.Base); err != nil {
 		return resolvedPath{}, err
 	}

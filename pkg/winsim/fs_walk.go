@@ -94,7 +94,7 @@ func (w *walk) untilLink(path string) (at resolvedPath, further string, err erro
 }
 
 // startOf splits a path into the volume it begins on, the spelling of that volume's
-// root, and the names below it.
+// root without a separator, and the names below it.
 func (n *Node) startOf(path string) (v *volume, root, names string, err error) {
 	switch {
 	case len(path) > 11 && winpath.Equal(path[:11], `\\?\Volume{`):
@@ -102,14 +102,14 @@ func (n *Node) startOf(path string) (v *volume, root, names string, err error) {
 		if end == 0 {
 			return nil, "", "", winerr.InvalidName
 		}
-		root, names = path[:end]+`\`, path[end:]
+		root, names = path[:end], path[end:]
 		v = n.volumeByID(root)
 	case strings.HasPrefix(path, `\\?\`):
 		return nil, "", "", winerr.PathNotFound // devices and other objects
 	case strings.HasPrefix(path, `\\`):
 		return n.startOnShare(path)
 	case len(path) >= 2 && path[1] == ':':
-		root, names = path[:2]+`\`, path[2:]
+		root, names = path[:2], path[2:]
 		v = n.volumeByLetter(path[:1])
 	default:
 		return nil, "", "", winerr.InvalidName

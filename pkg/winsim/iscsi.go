@@ -89,11 +89,8 @@ func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 	return portals
 }
 
-// initiator begins a call to the initiator. The caller unlocks.
-func (n *Node) initiator(ctx context.Context, call, object string, aliases ...string) (_ *initiator, unlock func(), _ error) {
-	if err := n.beginCall(ctx, call, object, aliases...); err != nil {
-		return nil, nil, err
-	}
+// initiator returns the initiator for a call, if its service runs. The caller unlocks.
+func (n *Node) initiator() (_ *initiator, unlock func(), _ error) {
 	n.lock()
 	if s, err := n.service(iscsiService); err == nil && s.state != ServiceRunning {
 		n.mu.Unlock()
@@ -124,8 +121,8 @@ func (n *Node) awaitPortal(ctx context.Context, portal win.TargetPortal) (_ *isc
 // The methods below implement the seam; internal/win documents them.
 
 // ReportSendTargetPortals lists the registered portals.
-func (n *Node) ReportSendTargetPortals(ctx context.Context) ([]win.SendTargetPortal, error) {
-	in, unlock, err := n.initiator(ctx, "ReportSendTargetPortals", "")
+func (n machine) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +141,8 @@ func (p *iscsiPortal) report() win.SendTargetPortal {
 }
 
 // AddSendTargetPortal registers a portal that answers.
-func (n *Node) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	registered, err := n.isRegistered(ctx, "AddSendTargetPortal", portal)
+func (n machine) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+	registered, err := n.isRegistered(portal)
 	switch {
 	case err != nil:
 		return err
@@ -156,8 +153,8 @@ func (n *Node) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal)
 }
 
 // RefreshSendTargetPortal discovers the targets of a registered portal again.
-func (n *Node) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	registered, err := n.isRegistered(ctx, "RefreshSendTargetPortal", portal)
+func (n machine) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+	registered, err := n.isRegistered(portal)
 	switch {
 	case err != nil:
 		return err
@@ -167,9 +164,9 @@ func (n *Node) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPor
 	return n.discover(ctx, portal)
 }
 
-// isRegistered begins a call about a portal and reports whether the node knows it.
-func (n *Node) isRegistered(ctx context.Context, call string, portal win.TargetPortal) (bool, error) {
-	in, unlock, err := n.initiator(ctx, call, portal.String(), portal.Key())
+// isRegistered reports whether the node knows a portal.
+func (n *Node) isRegistered(portal win.TargetPortal) (bool, error) {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return false, err
 	}
@@ -191,8 +188,8 @@ func (n *Node) discover(ctx context.Context, portal win.TargetPortal) error {
 }
 
 // RemoveSendTargetPortal removes a portal and the targets that only it offers. Sessions remain.
-func (n *Node) RemoveSendTargetPortal(ctx context.Context, portal win.SendTargetPortal) error {
-	in, unlock, err := n.initiator(ctx, "RemoveSendTargetPortal", portal.Portal.String(), portal.Portal.Key())
+func (n machine) RemoveSendTargetPortal(_ context.Context, portal win.SendTargetPortal) error {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return err
 	}
@@ -207,8 +204,8 @@ func (n *Node) RemoveSendTargetPortal(ctx context.Context, portal win.SendTarget
 }
 
 // ReportTargets lists the discovered targets.
-func (n *Node) ReportTargets(ctx context.Context) ([]string, error) {
-	in, unlock, err := n.initiator(ctx, "ReportTargets", "")
+func (n machine) ReportTargets(_ context.Context) ([]string, error) {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +220,8 @@ func (n *Node) ReportTargets(ctx context.Context) ([]string, error) {
 }
 
 // ReportTargetPortals lists the portals that offered a target.
-func (n *Node) ReportTargetPortals(ctx context.Context, target string) ([]win.TargetPortal, error) {
-	in, unlock, err := n.initiator(ctx, "ReportTargetPortals", target)
+func (n machine) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
 	}
@@ -241,8 +238,8 @@ func (n *Node) ReportTargetPortals(ctx context.Context, target string) ([]win.Ta
 }
 
 // PersistentLogins lists the logins that Windows repeats at each start.
-func (n *Node) PersistentLogins(ctx context.Context) ([]win.PersistentLogin, error) {
-	in, unlock, err := n.initiator(ctx, "PersistentLogins", "")
+func (n machine) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
 	}
@@ -251,8 +248,8 @@ func (n *Node) PersistentLogins(ctx context.Context) ([]win.PersistentLogin, err
 }
 
 // RemovePersistentTarget removes a persistent login.
-func (n *Node) RemovePersistentTarget(ctx context.Context, login win.PersistentLogin) error {
-	in, unlock, err := n.initiator(ctx, "RemovePersistentTarget", login.Target)
+func (n machine) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return err
 	}
@@ -267,8 +264,8 @@ func (n *Node) RemovePersistentTarget(ctx context.Context, login win.PersistentL
 }
 
 // SetInitiatorCHAPSharedSecret stores the secret. It accepts the lengths that Windows accepts.
-func (n *Node) SetInitiatorCHAPSharedSecret(ctx context.Context, secret win.Secret) error {
-	in, unlock, err := n.initiator(ctx, "SetInitiatorCHAPSharedSecret", "")
+func (n machine) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.Secret) error {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return err
 	}

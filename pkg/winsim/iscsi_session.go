@@ -2,7 +2,6 @@ package winsim
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -10,8 +9,8 @@ import (
 )
 
 // Login begins a session with a discovered target. Its disks appear later.
-func (n *Node) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
-	in, unlock, err := n.initiator(ctx, "Login", login.Target, login.Portal.String())
+func (n machine) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return win.SessionID{}, err
 	}
@@ -113,8 +112,8 @@ func (n *Node) plugLUNs(t *iscsiTarget) {
 }
 
 // Sessions lists all sessions. One whose portal is down has no connection.
-func (n *Node) Sessions(ctx context.Context) ([]win.Session, error) {
-	in, unlock, err := n.initiator(ctx, "Sessions", "")
+func (n machine) Sessions(_ context.Context) ([]win.Session, error) {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +130,8 @@ func (n *Node) Sessions(ctx context.Context) ([]win.Session, error) {
 }
 
 // DevicesForSession lists the disks of a session, including those that have not appeared yet.
-func (n *Node) DevicesForSession(ctx context.Context, id win.SessionID) ([]win.SessionDevice, error) {
-	s, unlock, err := n.session(ctx, "DevicesForSession", id)
+func (n machine) DevicesForSession(_ context.Context, id win.SessionID) ([]win.SessionDevice, error) {
+	s, unlock, err := n.session(id)
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +148,8 @@ func (n *Node) DevicesForSession(ctx context.Context, id win.SessionID) ([]win.S
 }
 
 // Logout ends a session. With the last session of a target its disks go.
-func (n *Node) Logout(ctx context.Context, id win.SessionID) error {
-	s, unlock, err := n.session(ctx, "Logout", id)
+func (n machine) Logout(_ context.Context, id win.SessionID) error {
+	s, unlock, err := n.session(id)
 	if err != nil {
 		return err
 	}
@@ -178,15 +177,9 @@ func (n *Node) unplugLUNs(t *iscsiTarget) {
 	}
 }
 
-// session begins a call about a session. Faults can also match its target. The caller unlocks.
-func (n *Node) session(ctx context.Context, call string, id win.SessionID) (_ *iscsiSession, unlock func(), _ error) {
-	var aliases []string
-	n.lock()
-	if s := n.iscsi.session(id); s != nil {
-		aliases = []string{s.target.iqn}
-	}
-	n.mu.Unlock()
-	in, unlock, err := n.initiator(ctx, call, fmt.Sprintf("%x-%x", id.AdapterUnique, id.AdapterSpecific), aliases...)
+// session returns a session for a call. The caller unlocks.
+func (n *Node) session(id win.SessionID) (_ *iscsiSession, unlock func(), _ error) {
+	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, nil, err
 	}

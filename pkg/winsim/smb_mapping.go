@@ -37,10 +37,7 @@ func (n *network) show(m *mapping) win.SMBMapping {
 }
 
 // SMBMapping describes one mapping.
-func (n *Node) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, error) {
-	if err := n.beginCall(ctx, "SMBMapping", remote); err != nil {
-		return win.SMBMapping{}, err
-	}
+func (n machine) SMBMapping(_ context.Context, remote string) (win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	m := n.network.mappings[winpath.Fold(remote)]
@@ -51,10 +48,7 @@ func (n *Node) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, e
 }
 
 // SMBMappings lists all mappings.
-func (n *Node) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
-	if err := n.beginCall(ctx, "SMBMappings", ""); err != nil {
-		return nil, err
-	}
+func (n machine) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	mappings := make([]win.SMBMapping, 0, len(n.network.mappings))
@@ -66,10 +60,7 @@ func (n *Node) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
 }
 
 // CreateSMBMapping connects the node to a share.
-func (n *Node) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
-	if err := n.beginCall(ctx, "CreateSMBMapping", request.Remote); err != nil {
-		return err
-	}
+func (n machine) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
 	if err := n.awaitServer(ctx, request.Remote); err != nil {
 		return err
 	}
@@ -126,10 +117,7 @@ func (n *network) conflict(made *mapping) error {
 }
 
 // RemoveSMBMapping disconnects the node from a share.
-func (n *Node) RemoveSMBMapping(ctx context.Context, remote string, _ bool) error {
-	if err := n.beginCall(ctx, "RemoveSMBMapping", remote); err != nil {
-		return err
-	}
+func (n machine) RemoveSMBMapping(_ context.Context, remote string, _ bool) error {
 	n.lock()
 	defer n.mu.Unlock()
 	if n.network.mappings[winpath.Fold(remote)] == nil {

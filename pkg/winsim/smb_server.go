@@ -92,7 +92,7 @@ func (n *Node) startOnShare(path string) (v *volume, root, names string, err err
 	if found == nil {
 		return nil, "", "", winerr.BadNetName
 	}
-	return found.volume, root + `\`, strings.Trim(names, winpath.Separator), nil
+	return found.volume, root, strings.Trim(names, winpath.Separator), nil
 }
 
 // checkAccess returns the server's answer to the credentials that the node has for a share.

@@ -9,35 +9,26 @@ import (
 )
 
 // FirmwareTable implements win.System.
-func (n *Node) FirmwareTable(ctx context.Context) ([]byte, error) {
-	if err := n.beginCall(ctx, "FirmwareTable", ""); err != nil {
-		return nil, err
-	}
+func (n machine) FirmwareTable(_ context.Context) ([]byte, error) {
 	return slices.Clone(n.firmware.table), nil
 }
 
 // BIOSSerialNumber implements win.System.
-func (n *Node) BIOSSerialNumber(ctx context.Context) (string, error) {
-	if err := n.beginCall(ctx, "BIOSSerialNumber", ""); err != nil {
-		return "", err
-	}
+func (n machine) BIOSSerialNumber(_ context.Context) (string, error) {
 	return n.firmware.wmiSerial, nil
 }
 
 // Uptime implements win.System.
-func (n *Node) Uptime(ctx context.Context) (time.Duration, error) {
-	if err := n.beginCall(ctx, "Uptime", ""); err != nil {
-		return 0, err
-	}
+func (n machine) Uptime(_ context.Context) (time.Duration, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	return n.clock.now().Sub(n.booted), nil
 }
 
 // ServiceConfig implements win.System.
-func (n *Node) ServiceConfig(ctx context.Context, name string) (win.ServiceConfig, error) {
+func (n machine) ServiceConfig(_ context.Context, name string) (win.ServiceConfig, error) {
 	var config win.ServiceConfig
-	err := n.onService(ctx, "ServiceConfig", name, func(s *service) error {
+	err := n.onService(name, func(s *service) error {
 		config = win.ServiceConfig{DisplayName: s.DisplayName, StartType: startTypes[s.StartType]}
 		return nil
 	})
@@ -45,9 +36,9 @@ func (n *Node) ServiceConfig(ctx context.Context, name string) (win.ServiceConfi
 }
 
 // ServiceStatus implements win.System.
-func (n *Node) ServiceStatus(ctx context.Context, name string) (win.ServiceStatus, error) {
+func (n machine) ServiceStatus(_ context.Context, name string) (win.ServiceStatus, error) {
 	var status win.ServiceStatus
-	err := n.onService(ctx, "ServiceStatus", name, func(s *service) error {
+	err := n.onService(name, func(s *service) error {
 		status = s.status()
 		return nil
 	})
@@ -55,19 +46,19 @@ func (n *Node) ServiceStatus(ctx context.Context, name string) (win.ServiceStatu
 }
 
 // StartService implements win.System.
-func (n *Node) StartService(ctx context.Context, name string) error {
-	return n.onService(ctx, "StartService", name, n.beginStart)
+func (n machine) StartService(_ context.Context, name string) error {
+	return n.onService(name, n.beginStart)
 }
 
 // StopService implements win.System.
-func (n *Node) StopService(ctx context.Context, name string) error {
-	return n.onService(ctx, "StopService", name, n.beginStop)
+func (n machine) StopService(_ context.Context, name string) error {
+	return n.onService(name, n.beginStop)
 }
 
 // ActiveDependents implements win.System.
-func (n *Node) ActiveDependents(ctx context.Context, name string) ([]string, error) {
+func (n machine) ActiveDependents(_ context.Context, name string) ([]string, error) {
 	var names []string
-	err := n.onService(ctx, "ActiveDependents", name, func(s *service) error {
+	err := n.onService(name, func(s *service) error {
 		for _, dependent := range n.activeDependents(s) {
 			names = append(names, dependent.Name)
 		}
@@ -76,11 +67,8 @@ func (n *Node) ActiveDependents(ctx context.Context, name string) ([]string, err
 	return names, err
 }
 
-// onService begins a call about a service and runs it.
-func (n *Node) onService(ctx context.Context, call, name string, do func(*service) error) error {
-	if err := n.beginCall(ctx, call, name); err != nil {
-		return err
-	}
+// onService runs a call about a service.
+func (n *Node) onService(name string, do func(*service) error) error {
 	n.lock()
 	defer n.mu.Unlock()
 	s, err := n.service(name)

@@ -11,10 +11,7 @@ import (
 
 // Format is MSFT_Volume.Format: the storage service looks up the volume in its own cache.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
-func (n *Node) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
-	if err := n.beginCall(ctx, "Format", string(id), string(id.Device())); err != nil {
-		return err
-	}
+func (n machine) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	return n.format(ctx, id, options, n.refuseFormat, winerr.StorageIOError)
 }
 
@@ -47,10 +44,7 @@ func (n *Node) refuseFormat(v *volume, options win.FormatOptions) error {
 
 // FormatLegacy is Win32_Volume.Format, which has no cache.
 // https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
-func (n *Node) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
-	if err := n.beginCall(ctx, "FormatLegacy", string(id), string(id.Device())); err != nil {
-		return err
-	}
+func (n machine) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	return n.format(ctx, id, options, n.refuseLegacyFormat, winerr.LegacyFormatIOError)
 }
 
@@ -157,10 +151,7 @@ func (v *volume) makeNTFS(options win.FormatOptions) {
 }
 
 // RefreshStorageCache adds every volume to the storage service's cache.
-func (n *Node) RefreshStorageCache(ctx context.Context) error {
-	if err := n.beginCall(ctx, "RefreshStorageCache", ""); err != nil {
-		return err
-	}
+func (n machine) RefreshStorageCache(_ context.Context) error {
 	n.lock()
 	defer n.mu.Unlock()
 	n.changed()

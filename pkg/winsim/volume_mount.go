@@ -13,10 +13,7 @@ import (
 )
 
 // VolumeIDs lists the volumes.
-func (n *Node) VolumeIDs(ctx context.Context) ([]win.VolumeID, error) {
-	if err := n.beginCall(ctx, "VolumeIDs", ""); err != nil {
-		return nil, err
-	}
+func (n machine) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	ids := make([]win.VolumeID, 0, len(n.volumes))
@@ -30,8 +27,8 @@ func (n *Node) VolumeIDs(ctx context.Context) ([]win.VolumeID, error) {
 }
 
 // VolumeExtents lists the parts of disks that make up the volume.
-func (n *Node) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent, error) {
-	v, unlock, err := n.openVolume(ctx, "VolumeExtents", id.Device())
+func (n machine) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent, error) {
+	v, unlock, err := n.openVolume(id.Device())
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +44,8 @@ func (n *Node) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent
 }
 
 // OnlineVolume brings a volume online that automount left offline.
-func (n *Node) OnlineVolume(ctx context.Context, id win.VolumeID) error {
-	v, unlock, err := n.openVolume(ctx, "OnlineVolume", id.Device())
+func (n machine) OnlineVolume(_ context.Context, id win.VolumeID) error {
+	v, unlock, err := n.openVolume(id.Device())
 	if err != nil {
 		return err
 	}
@@ -59,8 +56,8 @@ func (n *Node) OnlineVolume(ctx context.Context, id win.VolumeID) error {
 }
 
 // FlushVolume only checks the volume: nothing is cached.
-func (n *Node) FlushVolume(ctx context.Context, id win.VolumeID) error {
-	v, unlock, err := n.openVolume(ctx, "FlushVolume", id.Device())
+func (n machine) FlushVolume(_ context.Context, id win.VolumeID) error {
+	v, unlock, err := n.openVolume(id.Device())
 	if err != nil {
 		return err
 	}
@@ -74,8 +71,8 @@ func (n *Node) FlushVolume(ctx context.Context, id win.VolumeID) error {
 // SetMountPoint makes an empty directory a mounted folder. It stores only the name of the
 // volume, so it outlives the volume.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
-func (d directory) SetMountPoint(ctx context.Context, name string, id win.VolumeID) error {
-	at, err := d.lookUp(ctx, "SetMountPoint", name, string(id))
+func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID) error {
+	at, err := d.lookUp(name)
 	if err != nil {
 		return err
 	}
@@ -141,10 +138,7 @@ func (n *Node) announce(at resolvedPath) {
 
 // VolumePaths lists the drive and the mounted folders of a volume.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
-func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, error) {
-	if err := n.beginCall(ctx, "VolumePaths", string(id)); err != nil {
-		return nil, err
-	}
+func (n machine) VolumePaths(_ context.Context, id win.VolumeID) ([]string, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	v := n.volumeByID(string(id))
@@ -166,8 +160,8 @@ func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, erro
 }
 
 // DeleteMountPoint turns a mounted folder into an empty directory.
-func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
-	at, err := d.lookUpExisting(ctx, "DeleteMountPoint", name)
+func (d directory) DeleteMountPoint(_ context.Context, name string) error {
+	at, err := d.lookUpExisting(name)
 	if err != nil {
 		return err
 	}
@@ -194,10 +188,7 @@ func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
 
 // VolumeOfDrive returns the volume of a drive.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumenameforvolumemountpointw
-func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, error) {
-	if err := n.beginCall(ctx, "VolumeOfDrive", root); err != nil {
-		return "", err
-	}
+func (n machine) VolumeOfDrive(_ context.Context, root string) (win.VolumeID, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	v, _, names, err := n.startOf(root)
@@ -213,10 +204,7 @@ func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, er
 }
 
 // SystemVolumes lists the volumes that Windows needs.
-func (n *Node) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
-	if err := n.beginCall(ctx, "SystemVolumes", ""); err != nil {
-		return nil, err
-	}
+func (n machine) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	var ids []win.VolumeID

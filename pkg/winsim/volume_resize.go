@@ -11,10 +11,7 @@ import (
 // ResizePartition is MSFT_Partition.Resize: the storage service extends the table to the end of
 // the disk, and then the partition and its file system.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/resize-msft-partition
-func (n *Node) ResizePartition(ctx context.Context, number uint32, id win.GUID, size int64) error {
-	if err := n.beginCall(ctx, "ResizePartition", string(win.PhysicalDrive(number))); err != nil {
-		return err
-	}
+func (n machine) ResizePartition(_ context.Context, number uint32, id win.GUID, size int64) error {
 	n.lock()
 	defer n.mu.Unlock()
 	d := n.disks[number]
@@ -36,7 +33,7 @@ func (n *Node) ResizePartition(ctx context.Context, number uint32, id win.GUID, 
 	}
 	n.changed()
 	d.visibleSize = d.size
-	tableMove{d}.run(n)
+	tableMove{d}.run(n.Node)
 	if !n.growPartition(d, i, size-d.table.partitions[i].Length) {
 		return winerr.StorageNoSpace
 	}

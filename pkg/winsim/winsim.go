@@ -59,6 +59,8 @@ import (
 
 // Node is one emulated Windows machine.
 type Node struct {
+	seam
+
 	calls   calls
 	faults  faults
 	model   Model         // never changes; nor do storage and digest
@@ -91,8 +93,6 @@ type Node struct {
 	mirror          *mirror // nil if not mirrored
 }
 
-var _ win.Machine = (*Node)(nil)
-
 // New creates the node that model describes. An error names the wrong field.
 func New(model Model) (*Node, error) {
 	inventory, err := model.validate()
@@ -115,6 +115,7 @@ func New(model Model) (*Node, error) {
 		iscsi:     initiator,
 	}
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
+	node.seam = win.Intercept(machine{node}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
 	node.boot()
