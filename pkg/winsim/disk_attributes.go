@@ -57,18 +57,21 @@ func (n machine) SetDiskAttributes(_ context.Context, device win.Device, attribu
 	n.setAttributes(d, wanted)
 	if wasOffline && !wanted.Offline && d.offlineAgain > 0 {
 		d.offlineAgain--
-		n.after(offlineAgainAfter, offlineRelapse{d})
+		n.after(offlineAgainAfter, offlineRelapse{n.Node, d})
 	}
 	return nil
 }
 
 // offlineRelapse takes a disk offline again.
-type offlineRelapse struct{ disk *disk }
+type offlineRelapse struct {
+	n    *Node
+	disk *disk
+}
 
-func (r offlineRelapse) run(n *Node) {
+func (r offlineRelapse) run() {
 	again := r.disk.attributes
 	again.Offline = true
-	n.setAttributes(r.disk, again)
+	r.n.setAttributes(r.disk, again)
 }
 
 // setAttributes changes the attributes and updates the volumes. n.mu is held.

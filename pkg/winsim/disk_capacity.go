@@ -50,7 +50,7 @@ func (n *Node) noticeSize(d *disk) {
 // tableMove moves the backup GPT to the end of a disk that has grown.
 type tableMove struct{ disk *disk }
 
-func (m tableMove) run(*Node) {
+func (m tableMove) run() {
 	if d := m.disk; d.table.style == win.StyleGPT && d.table.size != d.visibleSize && d.writable() == nil {
 		d.eraseTable()
 		d.table.size = d.visibleSize

@@ -81,7 +81,7 @@ func (n machine) CreateDisk(_ context.Context, device win.Device, diskID win.GUI
 	case MSRAtOnce:
 		n.addMSR(d)
 	case MSRLate:
-		n.after(lateMSR, msrArrival{d, diskID})
+		n.after(lateMSR, msrArrival{n.Node, d, diskID})
 	case MSRNever, "":
 	}
 	return nil
@@ -89,13 +89,14 @@ func (n machine) CreateDisk(_ context.Context, device win.Device, diskID win.GUI
 
 // msrArrival adds the reserved partition to a new table, if the disk still has that table.
 type msrArrival struct {
+	n     *Node
 	disk  *disk
 	table win.GUID
 }
 
-func (r msrArrival) run(n *Node) {
+func (r msrArrival) run() {
 	if r.disk.table.style == win.StyleGPT && r.disk.table.id == r.table {
-		n.addMSR(r.disk)
+		r.n.addMSR(r.disk)
 	}
 }
 
@@ -233,7 +234,7 @@ func (n *Node) growVolume(v *volume) {
 // volumeGrowth makes a volume as long as its partition.
 type volumeGrowth struct{ volume *volume }
 
-func (s volumeGrowth) run(*Node) {
+func (s volumeGrowth) run() {
 	if p := s.volume.partition(); p != nil {
 		s.volume.extents[0].length = p.Length
 	}

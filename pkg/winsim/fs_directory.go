@@ -163,7 +163,7 @@ func (n *Node) createEntry(call string, at resolvedPath, e *entry) error {
 		return err
 	}
 	n.changed()
-	e.changedAt = n.clock.now()
+	e.changedAt = n.now()
 	at.add(e)
 	at.entry = e
 	n.observe(call, at, true)

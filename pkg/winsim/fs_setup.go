@@ -260,7 +260,7 @@ func (n *Node) insert(path string, e *entry) error {
 	}
 	n.changed() // parents are created even if the rest fails
 	if n.started {
-		e.changedAt = n.clock.now()
+		e.changedAt = n.now()
 	}
 	at, err := n.walkCreating(name)
 	if err == nil {

@@ -81,16 +81,19 @@ func (n *Node) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
 	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + n.iscsi.sessionCount}, target: t, portal: p}
 	n.iscsi.sessions = append(n.iscsi.sessions, s)
 	n.changed()
-	n.after(n.iscsi.pnpDelay, lunArrival{s})
+	n.after(n.iscsi.pnpDelay, lunArrival{n, s})
 	return s
 }
 
 // lunArrival attaches the disks of a session unless it has ended.
-type lunArrival struct{ session *iscsiSession }
+type lunArrival struct {
+	n       *Node
+	session *iscsiSession
+}
 
-func (a lunArrival) run(n *Node) {
-	if slices.Contains(n.iscsi.sessions, a.session) {
-		n.plugLUNs(a.session.target)
+func (a lunArrival) run() {
+	if slices.Contains(a.n.iscsi.sessions, a.session) {
+		a.n.plugLUNs(a.session.target)
 	}
 }
 

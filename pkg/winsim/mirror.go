@@ -150,7 +150,7 @@ func (n *Node) startMirror(m *mirror) (func(), error) {
 		m.release()
 		return nil, errors.New("mirror the node's files: a node with a state file cannot be mirrored; its file would miss changes made in the directory")
 	}
-	n.mirror, n.mu.beforeUnlock = m, m.update
+	n.mirror, n.mu.afterLock, n.mu.beforeUnlock = m, m.update, m.update
 	return sync.OnceFunc(m.stop), nil
 }
 
@@ -166,7 +166,7 @@ func (m *mirror) stop() {
 	for fs := range m.hiddenAt {
 		fs.root.forgetStats()
 	}
-	m.node.mirror, m.node.mu.beforeUnlock = nil, nil
+	m.node.mirror, m.node.mu.afterLock, m.node.mu.beforeUnlock = nil, nil, nil
 	m.release()
 }
 

@@ -21,7 +21,7 @@ func (n *Node) Reboot() {
 	n.lock()
 	defer n.mu.Unlock()
 	n.changed()
-	n.booted = n.clock.now()
+	n.booted = n.now()
 	for _, m := range n.network.mappings {
 		m.stale, m.password = true, ""
 	}

@@ -47,17 +47,18 @@ func (s *service) dependsOn(other *service) bool { return slices.Contains(s.need
 
 // endPending ends the pending state of a service after a delay, unless its state changes first.
 func (n *Node) endPending(s *service, after time.Duration) {
-	n.after(after, pendingEnd{s, s.changes})
+	n.after(after, pendingEnd{n, s, s.changes})
 }
 
 // pendingEnd ends the pending state of a service.
 type pendingEnd struct {
+	n       *Node
 	service *service
 	changes int // of its state at the time of planning
 }
 
-func (p pendingEnd) run(n *Node) {
-	s := p.service
+func (p pendingEnd) run() {
+	n, s := p.n, p.service
 	switch {
 	case s.changes != p.changes:
 	case s.state == ServiceStopPending:

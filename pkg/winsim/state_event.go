@@ -96,19 +96,19 @@ func (l *loader) event(s eventState) (eventAction, error) {
 	case savedVolumeArrival, savedVolumeGrowth, savedFormatEnd:
 		v, err := pick(l.volumes, s.Volume)
 		return map[eventKind]eventAction{
-			savedVolumeArrival: volumeArrival{v, s.Absences}, savedVolumeGrowth: volumeGrowth{v}, savedFormatEnd: &formatEnd{volume: v, absences: s.Absences, options: s.Format},
+			savedVolumeArrival: volumeArrival{l.node, v, s.Absences}, savedVolumeGrowth: volumeGrowth{v}, savedFormatEnd: &formatEnd{n: l.node, volume: v, absences: s.Absences, options: s.Format},
 		}[s.Kind], err
 	case savedTableMove, savedMSRArrival, savedOfflineRelapse:
 		d, err := pick(l.disks, s.Disk)
 		return map[eventKind]eventAction{
-			savedTableMove: tableMove{d}, savedMSRArrival: msrArrival{d, s.Table}, savedOfflineRelapse: offlineRelapse{d},
+			savedTableMove: tableMove{d}, savedMSRArrival: msrArrival{l.node, d, s.Table}, savedOfflineRelapse: offlineRelapse{l.node, d},
 		}[s.Kind], err
 	case savedLUNArrival:
 		session, err := pick(l.node.iscsi.sessions, s.Session)
-		return lunArrival{session}, err
+		return lunArrival{l.node, session}, err
 	case savedPendingEnd:
 		service, err := l.node.service(s.Service)
-		return pendingEnd{service, s.Changes}, err
+		return pendingEnd{l.node, service, s.Changes}, err
 	default:
 		return nil, errors.New("unknown event")
 	}

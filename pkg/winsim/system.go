@@ -22,7 +22,7 @@ func (n machine) BIOSSerialNumber(_ context.Context) (string, error) {
 func (n machine) Uptime(_ context.Context) (time.Duration, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	return n.clock.now().Sub(n.booted), nil
+	return n.now().Sub(n.booted), nil
 }
 
 // ServiceConfig implements win.System.

@@ -123,7 +123,7 @@ func (n *Node) mounted(v *volume) (*fileSystem, error) {
 		return nil, winerr.FVELocked
 	case v.offline:
 		return nil, winerr.NotReady
-	case n.storage.ArrivalTrouble > 0 && n.clock.now().Before(v.arrived.Add(n.storage.ArrivalTrouble)):
+	case n.storage.ArrivalTrouble > 0 && n.now().Before(v.arrived.Add(n.storage.ArrivalTrouble)):
 		return nil, n.arrivalError()
 	case v.state == Raw || fs == nil:
 		return nil, winerr.UnrecognizedVolume
@@ -148,7 +148,7 @@ func (n *Node) bringUpVolumes(d *disk, delay time.Duration) {
 		n.changed()
 		n.claimName(v)
 		v.expected = true
-		n.after(delay, volumeArrival{v, v.absences})
+		n.after(delay, volumeArrival{n, v, v.absences})
 	}
 }
 
@@ -163,13 +163,14 @@ func (n *Node) claimName(v *volume) {
 
 // volumeArrival makes a volume appear, unless it has left meanwhile.
 type volumeArrival struct {
+	n        *Node
 	volume   *volume
 	absences int // at the time of planning
 }
 
-func (a volumeArrival) run(n *Node) {
+func (a volumeArrival) run() {
 	if v := a.volume; v.absences == a.absences {
-		v.present, v.expected, v.arrived = true, false, n.clock.now()
+		v.present, v.expected, v.arrived = true, false, a.n.now()
 	}
 }
 

@@ -17,7 +17,7 @@ func (n machine) Format(ctx context.Context, id win.VolumeID, options win.Format
 
 // refuseFormat returns why the storage service refuses to format. n.mu is held.
 func (n *Node) refuseFormat(v *volume, options win.FormatOptions) error {
-	switch known := v.openError() == nil && (v.inServiceCache || !n.clock.now().Before(v.arrived.Add(n.storage.ServiceDelay))); {
+	switch known := v.openError() == nil && (v.inServiceCache || !n.now().Before(v.arrived.Add(n.storage.ServiceDelay))); {
 	case !known:
 		return winerr.WMINotFound
 	case n.outOfDate > 0:
@@ -102,7 +102,7 @@ func (n *Node) format(ctx context.Context, id win.VolumeID, options win.FormatOp
 		return err
 	}
 	v.formatting = true
-	end := &formatEnd{volume: v, absences: v.absences, options: options, result: interrupted}
+	end := &formatEnd{n: n, volume: v, absences: v.absences, options: options, result: interrupted}
 	n.after(n.storage.FormatTime, end)
 	n.changed()
 	n.mu.Unlock()
@@ -116,13 +116,14 @@ func (n *Node) format(ctx context.Context, id win.VolumeID, options win.FormatOp
 
 // formatEnd completes a format, unless the volume has left.
 type formatEnd struct {
+	n        *Node
 	volume   *volume
 	absences int // of the volume at the start
 	options  win.FormatOptions
 	result   error // guarded by n.mu
 }
 
-func (f *formatEnd) run(n *Node) {
+func (f *formatEnd) run() {
 	v := f.volume
 	v.formatting = false
 	if v.absences != f.absences {
@@ -130,7 +131,7 @@ func (f *formatEnd) run(n *Node) {
 	}
 	v.makeNTFS(f.options)
 	for _, e := range v.extents {
-		n.grow(e.disk, e.disk.grows)
+		f.n.grow(e.disk, e.disk.grows)
 	}
 	f.result = nil
 }

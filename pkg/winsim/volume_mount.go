@@ -107,7 +107,7 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 	}
 	d.node.changed()
 	d.node.observe("SetMountPoint", at, true)
-	at.entry.link, at.entry.changedAt = mounted, d.node.clock.now()
+	at.entry.link, at.entry.changedAt = mounted, d.node.now()
 	at.fs.rewrite(at.entry)
 	d.node.announce(at)
 	return nil
@@ -181,7 +181,7 @@ func (d directory) DeleteMountPoint(_ context.Context, name string) error {
 	}
 	d.node.changed()
 	d.node.observe("DeleteMountPoint", at, true)
-	at.entry.file().link, at.entry.file().changedAt = nil, d.node.clock.now()
+	at.entry.file().link, at.entry.file().changedAt = nil, d.node.now()
 	at.fs.rewrite(at.entry.file())
 	return nil
 }

@@ -33,7 +33,7 @@ func (n machine) ResizePartition(_ context.Context, number uint32, id win.GUID, 
 	}
 	n.changed()
 	d.visibleSize = d.size
-	tableMove{d}.run(n.Node)
+	tableMove{d}.run()
 	if !n.growPartition(d, i, size-d.table.partitions[i].Length) {
 		return winerr.StorageNoSpace
 	}

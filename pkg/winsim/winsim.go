@@ -74,8 +74,7 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	smbHost    smbapi.HostAPI // Reboot replaces it
 
-	mu    mutex // guards everything below
-	clock clock
+	*clock // its mu guards everything below
 	inventory
 	unseen     []*disk                     // attached, but not found yet
 	detached   map[uint32]*disk            // by the number they had
@@ -107,7 +106,7 @@ func New(model Model) (*Node, error) {
 		model:     model,
 		digest:    sync.OnceValue(model.digest),
 		storage:   model.Storage,
-		clock:     clock{real: model.RealTime},
+		clock:     &clock{real: model.RealTime},
 		inventory: inventory,
 		detached:  map[uint32]*disk{},
 		persisted: map[SCSI]win.DiskAttributes{},
@@ -134,7 +133,7 @@ func New(model Model) (*Node, error) {
 			node.hanging.Add(1)
 		}
 	}
-	node.started, node.booted = true, node.clock.now()
+	node.started, node.booted = true, node.now()
 	return node, nil
 }
 
