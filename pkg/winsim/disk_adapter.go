@@ -21,7 +21,7 @@ func adapterID(bus Bus, scsi *SCSI) string {
 }
 
 // StorageAdapters lists the adapters with disks, visible or not.
-func (n machine) StorageAdapters(_ context.Context) ([]string, error) {
+func (n storage) StorageAdapters(_ context.Context) ([]string, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	return n.adapters(), nil
@@ -39,7 +39,7 @@ func (n *Node) adapters() []string {
 }
 
 // RescanAdapter finds attached disks and new sizes.
-func (n machine) RescanAdapter(_ context.Context, adapter string) error {
+func (n storage) RescanAdapter(_ context.Context, adapter string) error {
 	n.lock()
 	defer n.mu.Unlock()
 	if adapter != "" && !slices.Contains(n.adapters(), adapter) {

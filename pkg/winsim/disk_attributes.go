@@ -13,7 +13,7 @@ import (
 const offlineAgainAfter = 20 * time.Millisecond
 
 // DiskAttributes tells whether the disk is offline or read-only.
-func (n machine) DiskAttributes(_ context.Context, device win.Device) (win.DiskAttributes, error) {
+func (n storage) DiskAttributes(_ context.Context, device win.Device) (win.DiskAttributes, error) {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.DiskAttributes{}, err
@@ -25,7 +25,7 @@ func (n machine) DiskAttributes(_ context.Context, device win.Device) (win.DiskA
 // SetDiskAttributes changes them. Volumes exist only while their disk is online; the partition
 // table can always be read.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntdddisk/ni-ntdddisk-ioctl_disk_set_disk_attributes
-func (n machine) SetDiskAttributes(_ context.Context, device win.Device, attributes, mask win.DiskAttributes) error {
+func (n storage) SetDiskAttributes(_ context.Context, device win.Device, attributes, mask win.DiskAttributes) error {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return err

@@ -9,13 +9,13 @@ import (
 // UpdateDisk makes Windows read the partition table again, and the size too unless the model
 // says otherwise. On a disk that has grown, the backup GPT moves to the new end.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_properties
-func (n machine) UpdateDisk(_ context.Context, device win.Device) error {
+func (n storage) UpdateDisk(_ context.Context, device win.Device) error {
 	return n.update(device)
 }
 
 // UpdateDriveSize makes Windows read the size again.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_drive_size
-func (n machine) UpdateDriveSize(_ context.Context, device win.Device) error {
+func (n storage) UpdateDriveSize(_ context.Context, device win.Device) error {
 	return n.update(device)
 }
 

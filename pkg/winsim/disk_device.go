@@ -13,7 +13,7 @@ import (
 // The methods below implement the seam; internal/win documents them.
 
 // DiskDevices lists the disks.
-func (n machine) DiskDevices(_ context.Context) ([]win.Device, error) {
+func (n storage) DiskDevices(_ context.Context) ([]win.Device, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	devices := make([]win.Device, 0, len(n.disks))
@@ -24,7 +24,7 @@ func (n machine) DiskDevices(_ context.Context) ([]win.Device, error) {
 }
 
 // DeviceNumber returns the disk and partition of a device.
-func (n machine) DeviceNumber(_ context.Context, device win.Device) (win.DeviceNumber, error) {
+func (n storage) DeviceNumber(_ context.Context, device win.Device) (win.DeviceNumber, error) {
 	if isVolume(device) {
 		return n.volumeNumber(device)
 	}
@@ -55,7 +55,7 @@ func (n *Node) volumeNumber(device win.Device) (win.DeviceNumber, error) {
 }
 
 // DeviceDescriptor returns bus and serial number.
-func (n machine) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
+func (n storage) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.DeviceDescriptor{}, err
@@ -69,7 +69,7 @@ func (n machine) DeviceDescriptor(_ context.Context, device win.Device) (win.Dev
 }
 
 // DeviceIdentifiers lists the identifiers of page 83.
-func (n machine) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
+func (n storage) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (n machine) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.
 }
 
 // DeviceLocation returns the location of the disk as text.
-func (n machine) DeviceLocation(_ context.Context, device win.Device) (string, error) {
+func (n storage) DeviceLocation(_ context.Context, device win.Device) (string, error) {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return "", err
@@ -100,7 +100,7 @@ func (n machine) DeviceLocation(_ context.Context, device win.Device) (string, e
 }
 
 // SCSIAddress returns the address of the disk.
-func (n machine) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddress, error) {
+func (n storage) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddress, error) {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.SCSIAddress{}, err
@@ -114,7 +114,7 @@ func (n machine) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddr
 }
 
 // DiskGeometry returns the size that Windows sees.
-func (n machine) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeometry, error) {
+func (n storage) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeometry, error) {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.DiskGeometry{}, err
@@ -124,7 +124,7 @@ func (n machine) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeo
 }
 
 // SANPolicy tells what happens to new disks.
-func (n machine) SANPolicy(_ context.Context) (win.SANPolicy, error) {
+func (n storage) SANPolicy(_ context.Context) (win.SANPolicy, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	switch n.storage.SANPolicy {
@@ -138,7 +138,7 @@ func (n machine) SANPolicy(_ context.Context) (win.SANPolicy, error) {
 }
 
 // ReadDevice reads the bytes of a disk or volume. They do not include file contents.
-func (n machine) ReadDevice(_ context.Context, device win.Device, offset int64, b []byte) error {
+func (n storage) ReadDevice(_ context.Context, device win.Device, offset int64, b []byte) error {
 	if isVolume(device) {
 		return n.readVolume(device, offset, b)
 	}

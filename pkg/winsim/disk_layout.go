@@ -13,7 +13,7 @@ import (
 const lateMSR = 100 * time.Millisecond
 
 // DriveLayout returns the partition table.
-func (n machine) DriveLayout(_ context.Context, device win.Device) (win.DriveLayout, error) {
+func (n storage) DriveLayout(_ context.Context, device win.Device) (win.DriveLayout, error) {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return win.DriveLayout{}, err
@@ -64,7 +64,7 @@ func (d *disk) layout() win.DriveLayout {
 // CreateDisk writes an empty GPT over any partition table. The content of the old partitions
 // remains on the disk.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_create_disk
-func (n machine) CreateDisk(_ context.Context, device win.Device, diskID win.GUID) error {
+func (n storage) CreateDisk(_ context.Context, device win.Device, diskID win.GUID) error {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (n *Node) addMSR(d *disk) {
 // SetDriveLayout replaces the whole table. Partitions with the same ID and offset keep their
 // volumes; volumes of new partitions arrive later.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
-func (n machine) SetDriveLayout(_ context.Context, device win.Device, layout win.DriveLayout) error {
+func (n storage) SetDriveLayout(_ context.Context, device win.Device, layout win.DriveLayout) error {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return err
@@ -242,7 +242,7 @@ func (s volumeGrowth) run() {
 
 // GrowPartition enlarges a partition into the free space behind it.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
-func (n machine) GrowPartition(_ context.Context, device win.Device, number uint32, bytes int64) error {
+func (n storage) GrowPartition(_ context.Context, device win.Device, number uint32, bytes int64) error {
 	d, unlock, err := n.openFor(device)
 	if err != nil {
 		return err

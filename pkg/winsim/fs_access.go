@@ -41,7 +41,7 @@ func (n *Node) checkUserAccess(path string) error {
 }
 
 // SetVolumeLabel names the file system.
-func (n machine) SetVolumeLabel(_ context.Context, id win.VolumeID, label string) error {
+func (n storage) SetVolumeLabel(_ context.Context, id win.VolumeID, label string) error {
 	return n.changeFileSystem(id, func(fs *fileSystem) error {
 		if winpath.UTF16Len(label) > maxLabel {
 			return winerr.InvalidName
@@ -52,7 +52,7 @@ func (n machine) SetVolumeLabel(_ context.Context, id win.VolumeID, label string
 }
 
 // RootEntries lists the root directory.
-func (n machine) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry, error) {
+func (n storage) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry, error) {
 	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (n machine) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry
 
 // RootSecurity returns the access list of the root directory. Windows makes up one for file systems
 // that keep none.
-func (n machine) RootSecurity(_ context.Context, id win.VolumeID) (string, error) {
+func (n storage) RootSecurity(_ context.Context, id win.VolumeID) (string, error) {
 	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return "", err
@@ -84,7 +84,7 @@ func (n machine) RootSecurity(_ context.Context, id win.VolumeID) (string, error
 func (fs *fileSystem) hasAccessLists() bool { return fs.kind == NTFS || fs.kind == ReFS }
 
 // SetRootSecurity replaces the access list of the root directory.
-func (n machine) SetRootSecurity(_ context.Context, id win.VolumeID, accessList string) error {
+func (n storage) SetRootSecurity(_ context.Context, id win.VolumeID, accessList string) error {
 	return n.changeFileSystem(id, func(fs *fileSystem) error {
 		if _, err := sddl.Parse(accessList); err != nil || !fs.hasAccessLists() {
 			return winerr.InvalidParameter

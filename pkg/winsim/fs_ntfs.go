@@ -81,7 +81,7 @@ func (e *entry) clusters(size int64) int64 {
 }
 
 // FileSystem describes the volume's file system. A volume on a read-only disk is read-only.
-func (n machine) FileSystem(_ context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
+func (n storage) FileSystem(_ context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
 	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return win.FileSystemInfo{}, err
@@ -92,7 +92,7 @@ func (n machine) FileSystem(_ context.Context, id win.VolumeID) (win.FileSystemI
 }
 
 // VolumeSpace returns size and free space.
-func (n machine) VolumeSpace(_ context.Context, id win.VolumeID) (win.Space, error) {
+func (n storage) VolumeSpace(_ context.Context, id win.VolumeID) (win.Space, error) {
 	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return win.Space{}, err
@@ -107,7 +107,7 @@ func (fs *fileSystem) space() win.Space {
 }
 
 // NTFSVolumeData returns the sizes as NTFS counts them.
-func (n machine) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
+func (n storage) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
 	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return win.NTFSVolumeData{}, err
@@ -121,7 +121,7 @@ func (n machine) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVol
 
 // ExtendVolume enlarges the file system by at least one cluster, within its volume.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
-func (n machine) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64) error {
+func (n storage) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64) error {
 	fs, unlock, err := n.openFileSystem(id)
 	if err != nil {
 		return err

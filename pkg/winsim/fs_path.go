@@ -10,12 +10,12 @@ import (
 // The methods below implement the seam; internal/win documents them.
 
 // FileInfo describes the entry at a path.
-func (n machine) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
+func (n storage) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
 	return readPath(ctx, n.Node, "FileInfo", path, resolvedPath.info)
 }
 
 // TargetInfo is FileInfo that follows mounted folders.
-func (n machine) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
+func (n storage) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
 	return readPath(ctx, n.Node, "TargetInfo", path, func(at resolvedPath) (win.FileInfo, error) {
 		switch {
 		case !isLink(at.entry):
@@ -44,7 +44,7 @@ func (n machine) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, e
 }
 
 // PathSpace returns size and free space of the volume or share that a directory is on.
-func (n machine) PathSpace(ctx context.Context, path win.Path) (win.Space, error) {
+func (n storage) PathSpace(ctx context.Context, path win.Path) (win.Space, error) {
 	return readPath(ctx, n.Node, "PathSpace", path, func(at resolvedPath) (win.Space, error) {
 		switch {
 		case isLink(at.entry):
@@ -57,12 +57,12 @@ func (n machine) PathSpace(ctx context.Context, path win.Path) (win.Space, error
 }
 
 // ReparsePoint reads a link.
-func (n machine) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
+func (n storage) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
 	return readPath(ctx, n.Node, "ReparsePoint", path, resolvedPath.reparsePoint)
 }
 
 // Location returns the real path of a file.
-func (n machine) Location(ctx context.Context, path win.Path) (string, error) {
+func (n storage) Location(ctx context.Context, path win.Path) (string, error) {
 	return readPath(ctx, n.Node, "Location", path, resolvedPath.location)
 }
 
@@ -78,7 +78,7 @@ func (at resolvedPath) location() (string, error) {
 }
 
 // CreateDirectory creates one directory.
-func (n machine) CreateDirectory(ctx context.Context, path win.Path) error {
+func (n storage) CreateDirectory(ctx context.Context, path win.Path) error {
 	const call = "CreateDirectory"
 	at, err := n.lookUp(ctx, call, path)
 	if err != nil {
@@ -92,7 +92,7 @@ func (n machine) CreateDirectory(ctx context.Context, path win.Path) error {
 }
 
 // OpenDirectory opens a directory. It stays open when its path changes.
-func (n machine) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
+func (n storage) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
 	return readPath(ctx, n.Node, "OpenDirectory", path, n.openDirectory)
 }
 

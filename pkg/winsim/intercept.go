@@ -12,7 +12,15 @@ import (
 type seam = win.Machine
 
 // machine has the emulated calls. It neither counts nor fails them: that is what intercept does before each.
-type machine struct{ *Node }
+type machine struct {
+	*clock
+	storage
+	*services
+	*firmware
+}
+
+// storage is the calls of the objects that the node still is.
+type storage struct{ *Node }
 
 var _ win.Machine = machine{}
 

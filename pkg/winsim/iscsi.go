@@ -92,7 +92,7 @@ func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 // initiator returns the initiator for a call, if its service runs. The caller unlocks.
 func (n *Node) initiator() (_ *initiator, unlock func(), _ error) {
 	n.lock()
-	if s, err := n.service(iscsiService); err == nil && s.state != ServiceRunning {
+	if s, err := n.services.service(iscsiService); err == nil && s.state != ServiceRunning {
 		n.mu.Unlock()
 		return nil, nil, winerr.ISCSIServiceNotRunning
 	}
@@ -121,7 +121,7 @@ func (n *Node) awaitPortal(ctx context.Context, portal win.TargetPortal) (_ *isc
 // The methods below implement the seam; internal/win documents them.
 
 // ReportSendTargetPortals lists the registered portals.
-func (n machine) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
+func (n storage) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
 	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (p *iscsiPortal) report() win.SendTargetPortal {
 }
 
 // AddSendTargetPortal registers a portal that answers.
-func (n machine) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+func (n storage) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
 	registered, err := n.isRegistered(portal)
 	switch {
 	case err != nil:
@@ -153,7 +153,7 @@ func (n machine) AddSendTargetPortal(ctx context.Context, portal win.TargetPorta
 }
 
 // RefreshSendTargetPortal discovers the targets of a registered portal again.
-func (n machine) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+func (n storage) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
 	registered, err := n.isRegistered(portal)
 	switch {
 	case err != nil:
@@ -188,7 +188,7 @@ func (n *Node) discover(ctx context.Context, portal win.TargetPortal) error {
 }
 
 // RemoveSendTargetPortal removes a portal and the targets that only it offers. Sessions remain.
-func (n machine) RemoveSendTargetPortal(_ context.Context, portal win.SendTargetPortal) error {
+func (n storage) RemoveSendTargetPortal(_ context.Context, portal win.SendTargetPortal) error {
 	in, unlock, err := n.initiator()
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (n machine) RemoveSendTargetPortal(_ context.Context, portal win.SendTarget
 }
 
 // ReportTargets lists the discovered targets.
-func (n machine) ReportTargets(_ context.Context) ([]string, error) {
+func (n storage) ReportTargets(_ context.Context) ([]string, error) {
 	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (n machine) ReportTargets(_ context.Context) ([]string, error) {
 }
 
 // ReportTargetPortals lists the portals that offered a target.
-func (n machine) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
+func (n storage) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
 	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
@@ -238,7 +238,7 @@ func (n machine) ReportTargetPortals(_ context.Context, target string) ([]win.Ta
 }
 
 // PersistentLogins lists the logins that Windows repeats at each start.
-func (n machine) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
+func (n storage) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
 	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (n machine) PersistentLogins(_ context.Context) ([]win.PersistentLogin, err
 }
 
 // RemovePersistentTarget removes a persistent login.
-func (n machine) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
+func (n storage) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
 	in, unlock, err := n.initiator()
 	if err != nil {
 		return err
@@ -264,7 +264,7 @@ func (n machine) RemovePersistentTarget(_ context.Context, login win.PersistentL
 }
 
 // SetInitiatorCHAPSharedSecret stores the secret. It accepts the lengths that Windows accepts.
-func (n machine) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.Secret) error {
+func (n storage) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.Secret) error {
 	in, unlock, err := n.initiator()
 	if err != nil {
 		return err

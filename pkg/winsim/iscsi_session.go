@@ -9,7 +9,7 @@ import (
 )
 
 // Login begins a session with a discovered target. Its disks appear later.
-func (n machine) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
+func (n storage) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
 	in, unlock, err := n.initiator()
 	if err != nil {
 		return win.SessionID{}, err
@@ -115,7 +115,7 @@ func (n *Node) plugLUNs(t *iscsiTarget) {
 }
 
 // Sessions lists all sessions. One whose portal is down has no connection.
-func (n machine) Sessions(_ context.Context) ([]win.Session, error) {
+func (n storage) Sessions(_ context.Context) ([]win.Session, error) {
 	in, unlock, err := n.initiator()
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (n machine) Sessions(_ context.Context) ([]win.Session, error) {
 }
 
 // DevicesForSession lists the disks of a session, including those that have not appeared yet.
-func (n machine) DevicesForSession(_ context.Context, id win.SessionID) ([]win.SessionDevice, error) {
+func (n storage) DevicesForSession(_ context.Context, id win.SessionID) ([]win.SessionDevice, error) {
 	s, unlock, err := n.session(id)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (n machine) DevicesForSession(_ context.Context, id win.SessionID) ([]win.S
 }
 
 // Logout ends a session. With the last session of a target its disks go.
-func (n machine) Logout(_ context.Context, id win.SessionID) error {
+func (n storage) Logout(_ context.Context, id win.SessionID) error {
 	s, unlock, err := n.session(id)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ type inventory struct {
 	spanning    []*volume // those that are not a single partition
 	systemDisks []*disk
 	services    services
-	firmware    firmware // never changes
+	firmware    firmware
 	network     network
 }
 

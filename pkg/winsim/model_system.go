@@ -24,12 +24,6 @@ type Firmware struct {
 	WMISerial string `yaml:"wmiSerial"`
 }
 
-// firmware is a Firmware as the node has it.
-type firmware struct {
-	table     []byte
-	wmiSerial string
-}
-
 func (f Firmware) build() (firmware, *ModelError) {
 	built := firmware{wmiSerial: f.WMISerial}
 	for _, part := range []struct{ field, text string }{
@@ -166,12 +160,6 @@ func (s Service) build() (*service, *ModelError) {
 		s.StartType = StartManual
 	}
 	return &service{Service: s, state: s.State}, nil
-}
-
-// services are the services of a node.
-type services struct {
-	byName map[string]*service // by folded name
-	all    []*service          // in the order of the model
 }
 
 // buildServices returns the services in their initial state.

@@ -37,7 +37,7 @@ func (n *network) show(m *mapping) win.SMBMapping {
 }
 
 // SMBMapping describes one mapping.
-func (n machine) SMBMapping(_ context.Context, remote string) (win.SMBMapping, error) {
+func (n storage) SMBMapping(_ context.Context, remote string) (win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	m := n.network.mappings[winpath.Fold(remote)]
@@ -48,7 +48,7 @@ func (n machine) SMBMapping(_ context.Context, remote string) (win.SMBMapping, e
 }
 
 // SMBMappings lists all mappings.
-func (n machine) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
+func (n storage) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	mappings := make([]win.SMBMapping, 0, len(n.network.mappings))
@@ -60,7 +60,7 @@ func (n machine) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
 }
 
 // CreateSMBMapping connects the node to a share.
-func (n machine) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
+func (n storage) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
 	if err := n.awaitServer(ctx, request.Remote); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (n *network) conflict(made *mapping) error {
 }
 
 // RemoveSMBMapping disconnects the node from a share.
-func (n machine) RemoveSMBMapping(_ context.Context, remote string, _ bool) error {
+func (n storage) RemoveSMBMapping(_ context.Context, remote string, _ bool) error {
 	n.lock()
 	defer n.mu.Unlock()
 	if n.network.mappings[winpath.Fold(remote)] == nil {

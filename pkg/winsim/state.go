@@ -194,7 +194,7 @@ func (s *saver) save() (state, error) {
 	saved := state{
 		Format: stateFormat, Version: stateVersion, Model: n.digest(),
 		Time:        n.clock.virtual,
-		Booted:      n.booted,
+		Booted:      n.services.booted,
 		Attached:    s.disks.indexes(n.sortedDisks()),
 		Unseen:      s.disks.indexes(n.unseen),
 		Detached:    indexMap(&s.disks, n.detached),

@@ -107,8 +107,8 @@ func (l *loader) event(s eventState) (eventAction, error) {
 		session, err := pick(l.node.iscsi.sessions, s.Session)
 		return lunArrival{l.node, session}, err
 	case savedPendingEnd:
-		service, err := l.node.service(s.Service)
-		return pendingEnd{l.node, service, s.Changes}, err
+		service, err := l.node.services.service(s.Service)
+		return pendingEnd{&l.node.services, service, s.Changes}, err
 	default:
 		return nil, errors.New("unknown event")
 	}

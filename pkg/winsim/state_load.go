@@ -66,6 +66,7 @@ func (n *Node) restore(saved state) error {
 	if err != nil {
 		return err
 	}
+	services.clock, services.booted = n.clock, n.services.booted
 	n.services, n.network, n.iscsi = services, network, initiator
 	n.departures, n.guids, n.outOfDate = saved.Departures, saved.GUIDs, saved.OutOfDate
 	n.persisted = map[SCSI]win.DiskAttributes{}
@@ -74,7 +75,7 @@ func (n *Node) restore(saved state) error {
 	}
 	n.clock.virtual, n.clock.events = max(saved.Time, 0), nil
 	if !saved.Booted.IsZero() {
-		n.booted = saved.Booted
+		n.services.booted = saved.Booted
 	}
 	return l.events(saved.Events)
 }

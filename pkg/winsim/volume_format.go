@@ -11,7 +11,7 @@ import (
 
 // Format is MSFT_Volume.Format: the storage service looks up the volume in its own cache.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
-func (n machine) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
+func (n storage) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	return n.format(ctx, id, options, n.refuseFormat, winerr.StorageIOError)
 }
 
@@ -44,7 +44,7 @@ func (n *Node) refuseFormat(v *volume, options win.FormatOptions) error {
 
 // FormatLegacy is Win32_Volume.Format, which has no cache.
 // https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
-func (n machine) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
+func (n storage) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
 	return n.format(ctx, id, options, n.refuseLegacyFormat, winerr.LegacyFormatIOError)
 }
 
@@ -152,7 +152,7 @@ func (v *volume) makeNTFS(options win.FormatOptions) {
 }
 
 // RefreshStorageCache adds every volume to the storage service's cache.
-func (n machine) RefreshStorageCache(_ context.Context) error {
+func (n storage) RefreshStorageCache(_ context.Context) error {
 	n.lock()
 	defer n.mu.Unlock()
 	n.changed()

@@ -13,7 +13,7 @@ import (
 )
 
 // VolumeIDs lists the volumes.
-func (n machine) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
+func (n storage) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	ids := make([]win.VolumeID, 0, len(n.volumes))
@@ -27,7 +27,7 @@ func (n machine) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
 }
 
 // VolumeExtents lists the parts of disks that make up the volume.
-func (n machine) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent, error) {
+func (n storage) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent, error) {
 	v, unlock, err := n.openVolume(id.Device())
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (n machine) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent
 }
 
 // OnlineVolume brings a volume online that automount left offline.
-func (n machine) OnlineVolume(_ context.Context, id win.VolumeID) error {
+func (n storage) OnlineVolume(_ context.Context, id win.VolumeID) error {
 	v, unlock, err := n.openVolume(id.Device())
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (n machine) OnlineVolume(_ context.Context, id win.VolumeID) error {
 }
 
 // FlushVolume only checks the volume: nothing is cached.
-func (n machine) FlushVolume(_ context.Context, id win.VolumeID) error {
+func (n storage) FlushVolume(_ context.Context, id win.VolumeID) error {
 	v, unlock, err := n.openVolume(id.Device())
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (n *Node) announce(at resolvedPath) {
 
 // VolumePaths lists the drive and the mounted folders of a volume.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
-func (n machine) VolumePaths(_ context.Context, id win.VolumeID) ([]string, error) {
+func (n storage) VolumePaths(_ context.Context, id win.VolumeID) ([]string, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	v := n.volumeByID(string(id))
@@ -188,7 +188,7 @@ func (d directory) DeleteMountPoint(_ context.Context, name string) error {
 
 // VolumeOfDrive returns the volume of a drive.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumenameforvolumemountpointw
-func (n machine) VolumeOfDrive(_ context.Context, root string) (win.VolumeID, error) {
+func (n storage) VolumeOfDrive(_ context.Context, root string) (win.VolumeID, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	v, _, names, err := n.startOf(root)
@@ -204,7 +204,7 @@ func (n machine) VolumeOfDrive(_ context.Context, root string) (win.VolumeID, er
 }
 
 // SystemVolumes lists the volumes that Windows needs.
-func (n machine) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
+func (n storage) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	var ids []win.VolumeID

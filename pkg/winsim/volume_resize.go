@@ -11,7 +11,7 @@ import (
 // ResizePartition is MSFT_Partition.Resize: the storage service extends the table to the end of
 // the disk, and then the partition and its file system.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/resize-msft-partition
-func (n machine) ResizePartition(_ context.Context, number uint32, id win.GUID, size int64) error {
+func (n storage) ResizePartition(_ context.Context, number uint32, id win.GUID, size int64) error {
 	n.lock()
 	defer n.mu.Unlock()
 	d := n.disks[number]

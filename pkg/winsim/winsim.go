@@ -45,7 +45,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -84,8 +83,7 @@ type Node struct {
 	outOfDate  int                         // formats that the storage service still refuses
 	iscsi      initiator
 
-	started         bool      // the files of the model exist
-	booted          time.Time // the last start of Windows
+	started         bool // the files of the model exist
 	openDirectories int
 	mountedFolders  []mountedFolder
 	observers       []func(Touch)
@@ -113,8 +111,9 @@ func New(model Model) (*Node, error) {
 		outOfDate: model.Storage.ServiceOutOfDate,
 		iscsi:     initiator,
 	}
+	node.services.clock = node.clock
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
-	node.seam = win.Intercept(machine{node}, node.intercept)
+	node.seam = win.Intercept(machine{node.clock, storage{node}, &node.services, &node.firmware}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
 	node.boot()
@@ -133,7 +132,7 @@ func New(model Model) (*Node, error) {
 			node.hanging.Add(1)
 		}
 	}
-	node.started, node.booted = true, node.now()
+	node.started, node.services.booted = true, node.now()
 	return node, nil
 }
 
@@ -189,7 +188,7 @@ func (n *Node) boot() {
 		}
 	}
 	for _, s := range n.services.all {
-		n.leavePending(s)
+		n.services.leavePending(s)
 	}
 }
 
