@@ -114,7 +114,7 @@ func readPath[T any](ctx context.Context, n *Node, call string, path win.Path, r
 // lookUp resolves a path whose last name may be missing. Without an error, the caller
 // unlocks the node.
 func (n *Node) lookUp(ctx context.Context, call string, path win.Path) (resolvedPath, error) {
-	if err := n.awaitServer(ctx, path.Base); err != nil {
+	if err := n.network.awaitServer(ctx, path.Base); err != nil {
 		return resolvedPath{}, err
 	}
 	n.lock()

@@ -107,7 +107,7 @@ func (n *Node) startOf(path string) (v *volume, root, names string, err error) {
 	case strings.HasPrefix(path, `\\?\`):
 		return nil, "", "", winerr.PathNotFound // devices and other objects
 	case strings.HasPrefix(path, `\\`):
-		return n.startOnShare(path)
+		return n.network.startOnShare(path)
 	case len(path) >= 2 && path[1] == ':':
 		root, names = path[:2], path[2:]
 		v = n.volumeByLetter(path[:1])

@@ -15,6 +15,7 @@ type seam = win.Machine
 type machine struct {
 	*clock
 	storage
+	*network
 	*services
 	*firmware
 }

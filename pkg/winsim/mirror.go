@@ -224,17 +224,6 @@ func (m *mirror) update() {
 	}
 }
 
-// canOpen reports whether the node can open a share. Unlike checkShare it does not reconnect.
-func (n *network) canOpen(s *share) bool {
-	if s.server.Down || s.server.shares[winpath.Fold(s.label)] != s {
-		return false
-	}
-	return slices.ContainsFunc(append([]string{s.server.Name}, s.server.Aliases...), func(name string) bool {
-		mapped := n.mappings[winpath.Fold(`\\`+name+`\`+s.label)]
-		return mapped != nil && !mapped.stale && s.server.check(mapped.user, mapped.password) == nil
-	})
-}
-
 // show mirrors a file system that was not mirrored.
 func (m *mirror) show(fs *fileSystem, at *realTree) {
 	fs.mirrored, m.shown[fs] = at, at

@@ -199,20 +199,20 @@ func buildServices(models []Service) (services, *ModelError) {
 }
 
 // register adds a service under its name.
-func (all *services) register(s *service) *ModelError {
+func (m *services) register(s *service) *ModelError {
 	key := winpath.Fold(s.Name)
-	if all.byName[key] != nil {
+	if m.byName[key] != nil {
 		return problem("name", "%q is used twice", s.Name)
 	}
-	all.byName[key] = s
-	all.all = append(all.all, s)
+	m.byName[key] = s
+	m.all = append(m.all, s)
 	return nil
 }
 
 // resolve finds the dependencies of a service.
-func (all *services) resolve(s *service) *ModelError {
+func (m *services) resolve(s *service) *ModelError {
 	for _, name := range s.DependsOn {
-		needed := all.byName[winpath.Fold(name)]
+		needed := m.byName[winpath.Fold(name)]
 		if needed == nil {
 			return problem("dependsOn", "%q is not a service of the node", name)
 		}
@@ -238,13 +238,13 @@ func (s *service) needsItself(seen map[*service]bool, origin *service) bool {
 }
 
 // runAtStart gives the services without a state their state after a start.
-func (all *services) runAtStart() {
-	for _, s := range all.all {
+func (m *services) runAtStart() {
+	for _, s := range m.all {
 		if s.state == "" && s.StartType.byItself() {
 			s.runAtStart()
 		}
 	}
-	for _, s := range all.all {
+	for _, s := range m.all {
 		if s.state == "" {
 			s.state = ServiceStopped
 		}

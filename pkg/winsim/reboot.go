@@ -21,9 +21,7 @@ func (n *Node) Reboot() {
 	n.lock()
 	defer n.mu.Unlock()
 	n.changed()
-	for _, m := range n.network.mappings {
-		m.stale, m.password = true, ""
-	}
+	n.network.forgetPasswords()
 	n.endISCSISessions()
 	n.bootISCSI()
 	n.services.restart()

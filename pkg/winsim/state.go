@@ -193,7 +193,7 @@ func (s *saver) save() (state, error) {
 	s.folders = s.mountedFolders()
 	saved := state{
 		Format: stateFormat, Version: stateVersion, Model: n.digest(),
-		Time:        n.clock.virtual,
+		Time:        n.virtual,
 		Booted:      n.services.booted,
 		Attached:    s.disks.indexes(n.sortedDisks()),
 		Unseen:      s.disks.indexes(n.unseen),

@@ -39,7 +39,7 @@ const (
 
 // events returns the pending events in order.
 func (s *saver) events() []eventState {
-	pending := slices.Clone(s.node.clock.events)
+	pending := slices.Clone(s.node.events)
 	slices.SortFunc(pending, func(a, b *event) int {
 		if c := a.due.Compare(b.due); c != 0 {
 			return c

@@ -66,14 +66,14 @@ func (n *Node) restore(saved state) error {
 	if err != nil {
 		return err
 	}
-	services.clock, services.booted = n.clock, n.services.booted
+	services.clock, services.booted, network.clock = n.clock, n.services.booted, n.clock
 	n.services, n.network, n.iscsi = services, network, initiator
 	n.departures, n.guids, n.outOfDate = saved.Departures, saved.GUIDs, saved.OutOfDate
 	n.persisted = map[SCSI]win.DiskAttributes{}
 	for _, p := range saved.Persisted {
 		n.persisted[p.Address] = p.Attributes
 	}
-	n.clock.virtual, n.clock.events = max(saved.Time, 0), nil
+	n.virtual, n.events = max(saved.Time, 0), nil
 	if !saved.Booted.IsZero() {
 		n.services.booted = saved.Booted
 	}

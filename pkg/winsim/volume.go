@@ -113,7 +113,7 @@ func (n *Node) mounted(v *volume) (*fileSystem, error) {
 		return nil, err
 	}
 	if v.share != nil {
-		if err := n.checkShare(v.share); err != nil {
+		if err := n.network.checkShare(v.share); err != nil {
 			return nil, err
 		}
 	}
