@@ -88,6 +88,30 @@ func (n *Node) unplug(d *disk) {
 	n.departures++
 }
 
+// connect attaches the disk of an iSCSI session under the lowest free number, if it is not attached. n.mu is held.
+func (n *Node) connect(d *disk, first bool) {
+	if n.attached(d.number) == d {
+		return
+	}
+	d.number = n.freeNumber()
+	if first {
+		for _, v := range n.volumesOn(d) {
+			n.applyAutomount(v)
+		}
+	}
+	n.plug(d)
+}
+
+// disconnect removes a disk if it is attached. n.mu is held.
+func (n *Node) disconnect(d *disk) {
+	if n.attached(d.number) == d {
+		n.unplug(d)
+	}
+}
+
+// shows reports whether Windows has found a disk. n.mu is held.
+func (n *Node) shows(d *disk) bool { return n.disks[d.number] == d }
+
 // ReattachDisk attaches the disk last detached with this number, with its content. It returns
 // the new number, the lowest free one.
 func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {

@@ -15,6 +15,7 @@ type seam = win.Machine
 type machine struct {
 	*clock
 	storage
+	*initiator
 	*network
 	*services
 	*firmware

@@ -9,9 +9,12 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// initiator is the state of the service MSiSCSI, and the servers that it can reach. n.mu guards
-// it.
+// initiator is the service MSiSCSI, and the servers that it can reach.
 type initiator struct {
+	*clock
+	services *services
+	bus      bus // for the disks of its sessions
+
 	name         string
 	secret       string // mutual CHAP secret; empty while unset
 	pnpDelay     time.Duration
@@ -20,6 +23,16 @@ type initiator struct {
 	logins       []win.PersistentLogin
 	sessions     []*iscsiSession
 	sessionCount uint64 // sessions so far
+}
+
+// bus is where the disks of sessions appear.
+type bus interface {
+	// connect attaches a disk that is not attached. First means that Windows has never seen it.
+	connect(d *disk, first bool)
+	// disconnect removes a disk that is attached.
+	disconnect(d *disk)
+	// shows reports whether Windows has found the disk.
+	shows(d *disk) bool
 }
 
 // iscsiService is the service that the initiator needs. On a node without services it counts as
@@ -89,40 +102,40 @@ func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 	return portals
 }
 
-// initiator returns the initiator for a call, if its service runs. The caller unlocks.
-func (n *Node) initiator() (_ *initiator, unlock func(), _ error) {
-	n.lock()
-	if s, err := n.services.service(iscsiService); err == nil && s.state != ServiceRunning {
-		n.mu.Unlock()
-		return nil, nil, winerr.ISCSIServiceNotRunning
+// begin begins a call, if the service runs. The caller unlocks.
+func (in *initiator) begin() (unlock func(), _ error) {
+	in.lock()
+	if s, err := in.services.service(iscsiService); err == nil && s.state != ServiceRunning {
+		in.mu.Unlock()
+		return nil, winerr.ISCSIServiceNotRunning
 	}
-	return &n.iscsi, n.mu.Unlock, nil
+	return in.mu.Unlock, nil
 }
 
 // awaitPortal waits until a portal answers. The caller unlocks.
-func (n *Node) awaitPortal(ctx context.Context, portal win.TargetPortal) (_ *iscsiPortal, unlock func(), _ error) {
-	n.lock()
-	p := n.iscsi.portal(portal)
-	n.mu.Unlock()
+func (in *initiator) awaitPortal(ctx context.Context, portal win.TargetPortal) (_ *iscsiPortal, unlock func(), _ error) {
+	in.lock()
+	p := in.portal(portal)
+	in.mu.Unlock()
 	if p == nil {
 		return nil, nil, winerr.ISCSIConnectionFailed
 	}
-	if err := n.Sleep(ctx, p.delay); err != nil {
+	if err := in.Sleep(ctx, p.delay); err != nil {
 		return nil, nil, err
 	}
-	n.lock()
+	in.lock()
 	if p.down {
-		n.mu.Unlock()
+		in.mu.Unlock()
 		return nil, nil, winerr.ISCSIConnectionFailed
 	}
-	return p, n.mu.Unlock, nil
+	return p, in.mu.Unlock, nil
 }
 
 // The methods below implement the seam; internal/win documents them.
 
 // ReportSendTargetPortals lists the registered portals.
-func (n storage) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
-	in, unlock, err := n.initiator()
+func (in *initiator) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
+	unlock, err := in.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -141,32 +154,32 @@ func (p *iscsiPortal) report() win.SendTargetPortal {
 }
 
 // AddSendTargetPortal registers a portal that answers.
-func (n storage) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	registered, err := n.isRegistered(portal)
+func (in *initiator) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+	registered, err := in.isRegistered(portal)
 	switch {
 	case err != nil:
 		return err
 	case registered:
 		return winerr.ISCSIPortalAlreadyExists
 	}
-	return n.discover(ctx, portal)
+	return in.discover(ctx, portal)
 }
 
 // RefreshSendTargetPortal discovers the targets of a registered portal again.
-func (n storage) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	registered, err := n.isRegistered(portal)
+func (in *initiator) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+	registered, err := in.isRegistered(portal)
 	switch {
 	case err != nil:
 		return err
 	case !registered:
 		return winerr.ISCSIPortalNotFound
 	}
-	return n.discover(ctx, portal)
+	return in.discover(ctx, portal)
 }
 
 // isRegistered reports whether the node knows a portal.
-func (n *Node) isRegistered(portal win.TargetPortal) (bool, error) {
-	in, unlock, err := n.initiator()
+func (in *initiator) isRegistered(portal win.TargetPortal) (bool, error) {
+	unlock, err := in.begin()
 	if err != nil {
 		return false, err
 	}
@@ -176,20 +189,20 @@ func (n *Node) isRegistered(portal win.TargetPortal) (bool, error) {
 }
 
 // discover asks a portal for its targets.
-func (n *Node) discover(ctx context.Context, portal win.TargetPortal) error {
-	p, unlock, err := n.awaitPortal(ctx, portal)
+func (in *initiator) discover(ctx context.Context, portal win.TargetPortal) error {
+	p, unlock, err := in.awaitPortal(ctx, portal)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	n.changed()
-	p.registered, p.known = true, n.iscsi.offeredBy(p)
+	in.changed()
+	p.registered, p.known = true, in.offeredBy(p)
 	return nil
 }
 
 // RemoveSendTargetPortal removes a portal and the targets that only it offers. Sessions remain.
-func (n storage) RemoveSendTargetPortal(_ context.Context, portal win.SendTargetPortal) error {
-	in, unlock, err := n.initiator()
+func (in *initiator) RemoveSendTargetPortal(_ context.Context, portal win.SendTargetPortal) error {
+	unlock, err := in.begin()
 	if err != nil {
 		return err
 	}
@@ -198,14 +211,14 @@ func (n storage) RemoveSendTargetPortal(_ context.Context, portal win.SendTarget
 	if p == nil || !p.registered || portal != p.report() {
 		return winerr.ISCSIPortalNotFound
 	}
-	n.changed()
+	in.changed()
 	p.registered, p.known = false, nil
 	return nil
 }
 
 // ReportTargets lists the discovered targets.
-func (n storage) ReportTargets(_ context.Context) ([]string, error) {
-	in, unlock, err := n.initiator()
+func (in *initiator) ReportTargets(_ context.Context) ([]string, error) {
+	unlock, err := in.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -220,8 +233,8 @@ func (n storage) ReportTargets(_ context.Context) ([]string, error) {
 }
 
 // ReportTargetPortals lists the portals that offered a target.
-func (n storage) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
-	in, unlock, err := n.initiator()
+func (in *initiator) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
+	unlock, err := in.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -238,8 +251,8 @@ func (n storage) ReportTargetPortals(_ context.Context, target string) ([]win.Ta
 }
 
 // PersistentLogins lists the logins that Windows repeats at each start.
-func (n storage) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
-	in, unlock, err := n.initiator()
+func (in *initiator) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
+	unlock, err := in.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -248,8 +261,8 @@ func (n storage) PersistentLogins(_ context.Context) ([]win.PersistentLogin, err
 }
 
 // RemovePersistentTarget removes a persistent login.
-func (n storage) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
-	in, unlock, err := n.initiator()
+func (in *initiator) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
+	unlock, err := in.begin()
 	if err != nil {
 		return err
 	}
@@ -258,14 +271,14 @@ func (n storage) RemovePersistentTarget(_ context.Context, login win.PersistentL
 	if at < 0 {
 		return winerr.ISCSITargetNotFound
 	}
-	n.changed()
+	in.changed()
 	in.logins = slices.Delete(in.logins, at, at+1)
 	return nil
 }
 
 // SetInitiatorCHAPSharedSecret stores the secret. It accepts the lengths that Windows accepts.
-func (n storage) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.Secret) error {
-	in, unlock, err := n.initiator()
+func (in *initiator) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.Secret) error {
+	unlock, err := in.begin()
 	if err != nil {
 		return err
 	}
@@ -273,7 +286,7 @@ func (n storage) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.Secr
 	if length := len(secret.Bytes()); length < 12 || length > 16 {
 		return winerr.ISCSIInvalidCHAPSecret
 	}
-	n.changed()
+	in.changed()
 	in.secret = string(secret.Bytes())
 	return nil
 }

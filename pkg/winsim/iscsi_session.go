@@ -9,8 +9,8 @@ import (
 )
 
 // Login begins a session with a discovered target. Its disks appear later.
-func (n storage) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
-	in, unlock, err := n.initiator()
+func (in *initiator) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
+	unlock, err := in.begin()
 	if err != nil {
 		return win.SessionID{}, err
 	}
@@ -19,7 +19,7 @@ func (n storage) Login(ctx context.Context, login win.Login) (win.SessionID, err
 	if err != nil {
 		return win.SessionID{}, err
 	}
-	p, unlock, err := n.awaitPortal(ctx, login.Portal)
+	p, unlock, err := in.awaitPortal(ctx, login.Portal)
 	if err != nil {
 		return win.SessionID{}, err
 	}
@@ -32,7 +32,7 @@ func (n storage) Login(ctx context.Context, login win.Login) (win.SessionID, err
 	if err := in.authenticate(t, login); err != nil {
 		return win.SessionID{}, err
 	}
-	return n.beginSession(t, p).id, nil
+	return in.beginSession(t, p).id, nil
 }
 
 // checkLogin returns the error that Windows finds without asking the portal.
@@ -75,48 +75,39 @@ func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 	return nil
 }
 
-// beginSession starts a session; its disks appear later. n.mu is held.
-func (n *Node) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
-	n.iscsi.sessionCount++
-	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + n.iscsi.sessionCount}, target: t, portal: p}
-	n.iscsi.sessions = append(n.iscsi.sessions, s)
-	n.changed()
-	n.after(n.iscsi.pnpDelay, lunArrival{n, s})
+// beginSession starts a session; its disks appear later. in.mu is held.
+func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
+	in.sessionCount++
+	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + in.sessionCount}, target: t, portal: p}
+	in.sessions = append(in.sessions, s)
+	in.changed()
+	in.after(in.pnpDelay, lunArrival{in, s})
 	return s
 }
 
 // lunArrival attaches the disks of a session unless it has ended.
 type lunArrival struct {
-	n       *Node
+	in      *initiator
 	session *iscsiSession
 }
 
 func (a lunArrival) run() {
-	if slices.Contains(a.n.iscsi.sessions, a.session) {
-		a.n.plugLUNs(a.session.target)
+	if slices.Contains(a.in.sessions, a.session) {
+		a.in.plugLUNs(a.session.target)
 	}
 }
 
-// plugLUNs attaches the disks of a target that are not attached. n.mu is held.
-func (n *Node) plugLUNs(t *iscsiTarget) {
+// plugLUNs attaches the disks of a target that are not attached. in.mu is held.
+func (in *initiator) plugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
-		if n.attached(d.number) == d {
-			continue
-		}
-		d.number = n.freeNumber()
-		if !t.attachedBefore {
-			for _, v := range n.volumesOn(d) {
-				n.applyAutomount(v)
-			}
-		}
-		n.plug(d)
+		in.bus.connect(d, !t.attachedBefore)
 	}
 	t.attachedBefore = true
 }
 
 // Sessions lists all sessions. One whose portal is down has no connection.
-func (n storage) Sessions(_ context.Context) ([]win.Session, error) {
-	in, unlock, err := n.initiator()
+func (in *initiator) Sessions(_ context.Context) ([]win.Session, error) {
+	unlock, err := in.begin()
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +124,8 @@ func (n storage) Sessions(_ context.Context) ([]win.Session, error) {
 }
 
 // DevicesForSession lists the disks of a session, including those that have not appeared yet.
-func (n storage) DevicesForSession(_ context.Context, id win.SessionID) ([]win.SessionDevice, error) {
-	s, unlock, err := n.session(id)
+func (in *initiator) DevicesForSession(_ context.Context, id win.SessionID) ([]win.SessionDevice, error) {
+	s, unlock, err := in.beginIn(id)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +133,7 @@ func (n storage) DevicesForSession(_ context.Context, id win.SessionID) ([]win.S
 	var devices []win.SessionDevice
 	for lun, d := range s.target.luns {
 		device := win.SessionDevice{LUN: uint8(lun), Device: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: win.NoDeviceNumber}}
-		if n.disks[d.number] == d {
+		if in.bus.shows(d) {
 			device.Device.Number, device.LegacyName = d.number, string(win.PhysicalDrive(d.number))
 		}
 		devices = append(devices, device)
@@ -151,38 +142,36 @@ func (n storage) DevicesForSession(_ context.Context, id win.SessionID) ([]win.S
 }
 
 // Logout ends a session. With the last session of a target its disks go.
-func (n storage) Logout(_ context.Context, id win.SessionID) error {
-	s, unlock, err := n.session(id)
+func (in *initiator) Logout(_ context.Context, id win.SessionID) error {
+	s, unlock, err := in.beginIn(id)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	n.changed()
+	in.changed()
 	t := s.target
 	if t.busy > 0 || t.held > 0 {
 		t.busy = max(0, t.busy-1)
 		return winerr.ISCSIDeviceBusy
 	}
-	n.iscsi.sessions = slices.DeleteFunc(n.iscsi.sessions, func(other *iscsiSession) bool { return other == s })
-	if slices.ContainsFunc(n.iscsi.sessions, func(other *iscsiSession) bool { return other.target == t }) {
+	in.sessions = slices.DeleteFunc(in.sessions, func(other *iscsiSession) bool { return other == s })
+	if slices.ContainsFunc(in.sessions, func(other *iscsiSession) bool { return other.target == t }) {
 		return nil
 	}
-	n.unplugLUNs(t)
+	in.unplugLUNs(t)
 	return nil
 }
 
-// unplugLUNs removes the disks of a target. n.mu is held.
-func (n *Node) unplugLUNs(t *iscsiTarget) {
+// unplugLUNs removes the disks of a target. in.mu is held.
+func (in *initiator) unplugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
-		if n.attached(d.number) == d {
-			n.unplug(d)
-		}
+		in.bus.disconnect(d)
 	}
 }
 
-// session returns a session for a call. The caller unlocks.
-func (n *Node) session(id win.SessionID) (_ *iscsiSession, unlock func(), _ error) {
-	in, unlock, err := n.initiator()
+// beginIn begins a call about a session. The caller unlocks.
+func (in *initiator) beginIn(id win.SessionID) (_ *iscsiSession, unlock func(), _ error) {
+	unlock, err := in.begin()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -201,4 +190,22 @@ func (in *initiator) session(id win.SessionID) *iscsiSession {
 		}
 	}
 	return nil
+}
+
+// endSessions ends all sessions, even if their disks are open.
+func (in *initiator) endSessions() {
+	in.sessions = nil
+	for _, t := range in.targets {
+		in.unplugLUNs(t)
+	}
+}
+
+// boot repeats the persistent logins whose portals answer.
+func (in *initiator) boot() {
+	for _, login := range in.logins {
+		t, p := in.target(login.Target), in.portal(login.Portal)
+		if !p.down && slices.Contains(t.portals, p) {
+			in.beginSession(t, p)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package winsim
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -68,7 +67,7 @@ func (n *Node) ISCSISessions() []ISCSISessionInfo {
 	for _, s := range n.iscsi.sessions {
 		info := ISCSISessionInfo{Target: s.target.iqn, Portal: s.portal.String(), Connected: !s.portal.down}
 		for _, d := range s.target.luns {
-			if n.disks[d.number] == d {
+			if n.shows(d) {
 				info.Disks = append(info.Disks, d.number)
 			}
 		}
@@ -86,14 +85,4 @@ func (n *Node) ISCSILogins() []ISCSILogin {
 		logins = append(logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String()})
 	}
 	return logins
-}
-
-// bootISCSI repeats the persistent logins whose portals answer.
-func (n *Node) bootISCSI() {
-	for _, login := range n.iscsi.logins {
-		t, p := n.iscsi.target(login.Target), n.iscsi.portal(login.Portal)
-		if !p.down && slices.Contains(t.portals, p) {
-			n.beginSession(t, p)
-		}
-	}
 }

@@ -22,16 +22,8 @@ func (n *Node) Reboot() {
 	defer n.mu.Unlock()
 	n.changed()
 	n.network.forgetPasswords()
-	n.endISCSISessions()
-	n.bootISCSI()
+	n.iscsi.endSessions()
+	n.iscsi.boot()
 	n.services.restart()
 	n.smbHost, n.iscsiHost = smbapi.NewOn(n), iscsiapi.NewOn(n)
-}
-
-// endISCSISessions ends all sessions, even if their disks are open.
-func (n *Node) endISCSISessions() {
-	n.iscsi.sessions = nil
-	for _, t := range n.iscsi.targets {
-		n.unplugLUNs(t)
-	}
 }

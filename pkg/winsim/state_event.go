@@ -105,7 +105,7 @@ func (l *loader) event(s eventState) (eventAction, error) {
 		}[s.Kind], err
 	case savedLUNArrival:
 		session, err := pick(l.node.iscsi.sessions, s.Session)
-		return lunArrival{l.node, session}, err
+		return lunArrival{&l.node.iscsi, session}, err
 	case savedPendingEnd:
 		service, err := l.node.services.service(s.Service)
 		return pendingEnd{&l.node.services, service, s.Changes}, err

@@ -206,5 +206,5 @@ func (n *Node) volumesOn(d *disk) []*volume {
 
 // online reports whether Windows shows the volumes of a disk.
 func (n *Node) online(d *disk) bool {
-	return d.nameless || (n.disks[d.number] == d && !d.attributes.Offline)
+	return d.nameless || (n.shows(d) && !d.attributes.Offline)
 }

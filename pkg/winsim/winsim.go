@@ -111,13 +111,14 @@ func New(model Model) (*Node, error) {
 		outOfDate: model.Storage.ServiceOutOfDate,
 		iscsi:     initiator,
 	}
-	node.services.clock, node.network.clock = node.clock, node.clock
+	node.services.clock, node.network.clock, node.iscsi.clock = node.clock, node.clock, node.clock
+	node.iscsi.services, node.iscsi.bus = &node.services, node
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
-	node.seam = win.Intercept(machine{node.clock, storage{node}, &node.network, &node.services, &node.firmware}, node.intercept)
+	node.seam = win.Intercept(machine{node.clock, storage{node}, &node.iscsi, &node.network, &node.services, &node.firmware}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
 	node.boot()
-	node.bootISCSI()
+	node.iscsi.boot()
 	for i, f := range model.Files {
 		if err := node.create(f); err != nil {
 			problem := err.Error()
