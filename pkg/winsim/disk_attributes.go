@@ -13,8 +13,8 @@ import (
 const offlineAgainAfter = 20 * time.Millisecond
 
 // DiskAttributes tells whether the disk is offline or read-only.
-func (n storage) DiskAttributes(_ context.Context, device win.Device) (win.DiskAttributes, error) {
-	d, unlock, err := n.openFor(device)
+func (m *disks) DiskAttributes(_ context.Context, device win.Device) (win.DiskAttributes, error) {
+	d, unlock, err := m.openFor(device)
 	if err != nil {
 		return win.DiskAttributes{}, err
 	}
@@ -25,8 +25,8 @@ func (n storage) DiskAttributes(_ context.Context, device win.Device) (win.DiskA
 // SetDiskAttributes changes them. Volumes exist only while their disk is online; the partition
 // table can always be read.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntdddisk/ni-ntdddisk-ioctl_disk_set_disk_attributes
-func (n storage) SetDiskAttributes(_ context.Context, device win.Device, attributes, mask win.DiskAttributes) error {
-	d, unlock, err := n.openFor(device)
+func (m *disks) SetDiskAttributes(_ context.Context, device win.Device, attributes, mask win.DiskAttributes) error {
+	d, unlock, err := m.openFor(device)
 	if err != nil {
 		return err
 	}
@@ -42,80 +42,80 @@ func (n storage) SetDiskAttributes(_ context.Context, device win.Device, attribu
 		// Which code Windows gives is not documented; it is that of a write to such a disk.
 		return winerr.WriteProtect
 	}
-	if wanted.Offline && !d.attributes.Offline && n.isSystemDisk(d) {
+	if wanted.Offline && !d.attributes.Offline && m.isSystemDisk(d) {
 		// The code is not documented; the storage service says "critical disk".
 		return winerr.AccessDenied
 	}
-	n.changed()
+	m.changed()
 	if d.attributes.Offline {
-		wanted = n.resolveCollision(d, wanted)
+		wanted = m.resolveCollision(d, wanted)
 	}
 	if d.scsi != nil {
-		n.persisted[*d.scsi] = wanted
+		m.persisted[*d.scsi] = wanted
 	}
 	wasOffline := d.attributes.Offline
-	n.setAttributes(d, wanted)
+	m.setAttributes(d, wanted)
 	if wasOffline && !wanted.Offline && d.offlineAgain > 0 {
 		d.offlineAgain--
-		n.after(offlineAgainAfter, offlineRelapse{n.Node, d})
+		m.after(offlineAgainAfter, offlineRelapse{m, d})
 	}
 	return nil
 }
 
 // offlineRelapse takes a disk offline again.
 type offlineRelapse struct {
-	n    *Node
+	m    *disks
 	disk *disk
 }
 
 func (r offlineRelapse) run() {
 	again := r.disk.attributes
 	again.Offline = true
-	r.n.setAttributes(r.disk, again)
+	r.m.setAttributes(r.disk, again)
 }
 
-// setAttributes changes the attributes and updates the volumes. n.mu is held.
-func (n *Node) setAttributes(d *disk, attributes win.DiskAttributes) {
+// setAttributes changes the attributes and updates the volumes. mu is held.
+func (m *disks) setAttributes(d *disk, attributes win.DiskAttributes) {
 	d.attributes = attributes
 	if attributes.Offline {
-		takeDownVolumes(n.volumesOn(d)...)
+		m.volumes.takeDown(d)
 	} else {
-		n.bringUpVolumes(d, n.storage.VolumeArrival)
+		m.volumes.bringUp(d)
 	}
 }
 
 // arrivalState is the state of a newly attached disk. Windows stores attributes per device
 // instance, which depends on the SCSI address, so a disk inherits those of an earlier disk at
 // its address.
-func (n *Node) arrivalState(d *disk) win.DiskAttributes {
-	attributes := n.policyState(d)
+func (m *disks) arrivalState(d *disk) win.DiskAttributes {
+	attributes := m.policyState(d)
 	attributes.ReadOnly = attributes.ReadOnly || d.writeProtected
-	attributes.Offline = attributes.Offline || (!d.system && n.hasTwin(d))
+	attributes.Offline = attributes.Offline || (!d.system && m.hasTwin(d))
 	return attributes
 }
 
 // policyState is the part of it that the SAN policy decides.
-func (n *Node) policyState(d *disk) win.DiskAttributes {
+func (m *disks) policyState(d *disk) win.DiskAttributes {
 	if d.system || d.trusted {
 		return d.attributes
 	}
 	if d.scsi != nil {
-		if attributes, ok := n.persisted[*d.scsi]; ok {
+		if attributes, ok := m.persisted[*d.scsi]; ok {
 			return attributes
 		}
 	}
-	if n.storage.SANPolicy == OfflineAll || (n.storage.SANPolicy == OfflineShared && d.bus.isShared()) {
+	if m.storage.SANPolicy == OfflineAll || (m.storage.SANPolicy == OfflineShared && d.bus.isShared()) {
 		return win.DiskAttributes{Offline: true, ReadOnly: true}
 	}
 	return d.attributes
 }
 
 // isSystemDisk reports whether Windows needs the disk.
-func (n *Node) isSystemDisk(d *disk) bool {
-	for _, v := range n.systemVolumes() {
-		if v.on(d) {
-			return true
-		}
-	}
-	return d.system
+func (m *disks) isSystemDisk(d *disk) bool {
+	return d.system || m.volumes.needs(d)
+}
+
+// online reports whether Windows shows the volumes of a disk.
+func (m *disks) online(d *disk) bool {
+	return d.nameless || (m.shows(d) && !d.attributes.Offline)
 }

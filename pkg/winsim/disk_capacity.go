@@ -9,42 +9,42 @@ import (
 // UpdateDisk makes Windows read the partition table again, and the size too unless the model
 // says otherwise. On a disk that has grown, the backup GPT moves to the new end.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_properties
-func (n storage) UpdateDisk(_ context.Context, device win.Device) error {
-	return n.update(device)
+func (m *disks) UpdateDisk(_ context.Context, device win.Device) error {
+	return m.update(device)
 }
 
 // UpdateDriveSize makes Windows read the size again.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_drive_size
-func (n storage) UpdateDriveSize(_ context.Context, device win.Device) error {
-	return n.update(device)
+func (m *disks) UpdateDriveSize(_ context.Context, device win.Device) error {
+	return m.update(device)
 }
 
-func (n *Node) update(device win.Device) error {
-	d, unlock, err := n.openFor(device)
+func (m *disks) update(device win.Device) error {
+	d, unlock, err := m.openFor(device)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if d.table.style != win.StyleRaw && !d.hasTable() {
-		n.setTable(d, table{style: win.StyleRaw})
+		m.setTable(d, table{style: win.StyleRaw})
 	}
-	if n.storage.CapacityFollows != CapacityRescan {
-		n.noticeSize(d)
+	if m.storage.CapacityFollows != CapacityRescan {
+		m.noticeSize(d)
 	}
 	return nil
 }
 
-// noticeSize makes Windows see the size of a disk. n.mu is held.
-func (n *Node) noticeSize(d *disk) {
+// noticeSize makes Windows see the size of a disk. mu is held.
+func (m *disks) noticeSize(d *disk) {
 	if d.visibleSize != d.size {
 		d.visibleSize = d.size
-		n.changed()
+		m.changed()
 	}
-	if d.table.style != win.StyleGPT || d.table.size == d.visibleSize || n.storage.TableLags {
+	if d.table.style != win.StyleGPT || d.table.size == d.visibleSize || m.storage.TableLags {
 		return
 	}
-	n.changed()
-	n.after(n.storage.CapacityDelay, tableMove{d})
+	m.changed()
+	m.after(m.storage.CapacityDelay, tableMove{d})
 }
 
 // tableMove moves the backup GPT to the end of a disk that has grown.

@@ -2,8 +2,6 @@ package winsim
 
 import (
 	"context"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -13,50 +11,19 @@ import (
 // The methods below implement the seam; internal/win documents them.
 
 // DiskDevices lists the disks.
-func (n storage) DiskDevices(_ context.Context) ([]win.Device, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	devices := make([]win.Device, 0, len(n.disks))
-	for _, d := range n.sortedDisks() {
+func (m *disks) DiskDevices(_ context.Context) ([]win.Device, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	devices := make([]win.Device, 0, len(m.byNumber))
+	for _, d := range m.sorted() {
 		devices = append(devices, win.Device(d.path))
 	}
 	return devices, nil
 }
 
-// DeviceNumber returns the disk and partition of a device.
-func (n storage) DeviceNumber(_ context.Context, device win.Device) (win.DeviceNumber, error) {
-	if isVolume(device) {
-		return n.volumeNumber(device)
-	}
-	d, unlock, err := n.openFor(device)
-	if err != nil {
-		return win.DeviceNumber{}, err
-	}
-	defer unlock()
-	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: d.number}, nil
-}
-
-// volumeNumber is DeviceNumber of a volume. For a volume that is not a single partition, the
-// volume manager does not support the request.
-func (n *Node) volumeNumber(device win.Device) (win.DeviceNumber, error) {
-	v, unlock, err := n.openVolume(device)
-	if err != nil {
-		return win.DeviceNumber{}, err
-	}
-	defer unlock()
-	if v.cdrom {
-		return win.DeviceNumber{Type: win.DeviceTypeCDROM, Partition: 0xffffffff}, nil
-	}
-	p := v.partition()
-	if p == nil {
-		return win.DeviceNumber{}, winerr.InvalidFunction
-	}
-	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: v.extents[0].disk.number, Partition: p.Number}, nil
-}
-
 // DeviceDescriptor returns bus and serial number.
-func (n storage) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
-	d, unlock, err := n.openFor(device)
+func (m *disks) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
+	d, unlock, err := m.openFor(device)
 	if err != nil {
 		return win.DeviceDescriptor{}, err
 	}
@@ -69,8 +36,8 @@ func (n storage) DeviceDescriptor(_ context.Context, device win.Device) (win.Dev
 }
 
 // DeviceIdentifiers lists the identifiers of page 83.
-func (n storage) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
-	d, unlock, err := n.openFor(device)
+func (m *disks) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
+	d, unlock, err := m.openFor(device)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +54,8 @@ func (n storage) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.
 }
 
 // DeviceLocation returns the location of the disk as text.
-func (n storage) DeviceLocation(_ context.Context, device win.Device) (string, error) {
-	d, unlock, err := n.openFor(device)
+func (m *disks) DeviceLocation(_ context.Context, device win.Device) (string, error) {
+	d, unlock, err := m.openFor(device)
 	if err != nil {
 		return "", err
 	}
@@ -100,8 +67,8 @@ func (n storage) DeviceLocation(_ context.Context, device win.Device) (string, e
 }
 
 // SCSIAddress returns the address of the disk.
-func (n storage) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddress, error) {
-	d, unlock, err := n.openFor(device)
+func (m *disks) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddress, error) {
+	d, unlock, err := m.openFor(device)
 	if err != nil {
 		return win.SCSIAddress{}, err
 	}
@@ -114,8 +81,8 @@ func (n storage) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddr
 }
 
 // DiskGeometry returns the size that Windows sees.
-func (n storage) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeometry, error) {
-	d, unlock, err := n.openFor(device)
+func (m *disks) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeometry, error) {
+	d, unlock, err := m.openFor(device)
 	if err != nil {
 		return win.DiskGeometry{}, err
 	}
@@ -124,10 +91,10 @@ func (n storage) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeo
 }
 
 // SANPolicy tells what happens to new disks.
-func (n storage) SANPolicy(_ context.Context) (win.SANPolicy, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	switch n.storage.SANPolicy {
+func (m *disks) SANPolicy(_ context.Context) (win.SANPolicy, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	switch m.storage.SANPolicy {
 	case OfflineShared:
 		return win.SANOfflineShared, nil
 	case OfflineAll:
@@ -135,32 +102,6 @@ func (n storage) SANPolicy(_ context.Context) (win.SANPolicy, error) {
 	default:
 		return win.SANOnlineAll, nil
 	}
-}
-
-// ReadDevice reads the bytes of a disk or volume. They do not include file contents.
-func (n storage) ReadDevice(_ context.Context, device win.Device, offset int64, b []byte) error {
-	if isVolume(device) {
-		return n.readVolume(device, offset, b)
-	}
-	d, unlock, err := n.openFor(device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return d.read(0, d.visibleSize, offset, b)
-}
-
-func (n *Node) readVolume(device win.Device, offset int64, b []byte) error {
-	v, unlock, err := n.openVolume(device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	first := v.extents[0]
-	if v.offline {
-		return winerr.NotReady
-	}
-	return first.disk.read(first.offset, first.length, offset, b)
 }
 
 // read reads from the part of a disk at base.
@@ -172,46 +113,13 @@ func (d *disk) read(base, length, offset int64, b []byte) error {
 	return nil
 }
 
-// isVolume reports whether a device is a volume, not a disk.
-func isVolume(device win.Device) bool {
-	_, ok := win.ParseVolumeID(string(device))
-	return ok || partitionDevice.MatchString(string(device))
-}
-
-var partitionDevice = regexp.MustCompile(`^(?i)\\\\\?\\GLOBALROOT\\Device\\Harddisk(\d{1,9})\\Partition(\d{1,9})$`)
-
-// volumeAt finds a volume by its ID, or by disk and partition number. n.mu is held.
-func (n *Node) volumeAt(device win.Device) *volume {
-	numbers := partitionDevice.FindStringSubmatch(string(device))
-	if numbers == nil {
-		return n.volumeByID(string(device))
-	}
-	disk, _ := strconv.ParseUint(numbers[1], 10, 32) // at most nine digits
-	partition, _ := strconv.ParseUint(numbers[2], 10, 32)
-	if d := n.disks[uint32(disk)]; d != nil && partition > 0 && partition <= uint64(len(d.table.partitions)) {
-		return d.table.partitions[partition-1].volume
-	}
-	return nil
-}
-
 // openFor opens a disk for a call. The caller unlocks.
-func (n *Node) openFor(device win.Device) (_ *disk, unlock func(), _ error) {
-	n.lock()
-	d, err := n.openDisk(device)
+func (m *disks) openFor(device win.Device) (_ *disk, unlock func(), _ error) {
+	m.lock()
+	d, err := m.openDisk(device)
 	if err != nil {
-		n.mu.Unlock()
+		m.mu.Unlock()
 		return nil, nil, err
 	}
-	return d, n.mu.Unlock, nil
-}
-
-// openVolume opens a volume's device for a call. The caller unlocks.
-func (n *Node) openVolume(device win.Device) (_ *volume, unlock func(), _ error) {
-	n.lock()
-	v := n.volumeAt(device)
-	if err := v.openError(); err != nil {
-		n.mu.Unlock()
-		return nil, nil, err
-	}
-	return v, n.mu.Unlock, nil
+	return d, m.mu.Unlock, nil
 }

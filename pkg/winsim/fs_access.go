@@ -41,8 +41,8 @@ func (n *Node) checkUserAccess(path string) error {
 }
 
 // SetVolumeLabel names the file system.
-func (n storage) SetVolumeLabel(_ context.Context, id win.VolumeID, label string) error {
-	return n.changeFileSystem(id, func(fs *fileSystem) error {
+func (m *volumes) SetVolumeLabel(_ context.Context, id win.VolumeID, label string) error {
+	return m.changeFileSystem(id, func(fs *fileSystem) error {
 		if winpath.UTF16Len(label) > maxLabel {
 			return winerr.InvalidName
 		}
@@ -52,8 +52,8 @@ func (n storage) SetVolumeLabel(_ context.Context, id win.VolumeID, label string
 }
 
 // RootEntries lists the root directory.
-func (n storage) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry, error) {
-	fs, unlock, err := n.openFileSystem(id)
+func (m *volumes) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry, error) {
+	fs, unlock, err := m.openFileSystem(id)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (n storage) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry
 
 // RootSecurity returns the access list of the root directory. Windows makes up one for file systems
 // that keep none.
-func (n storage) RootSecurity(_ context.Context, id win.VolumeID) (string, error) {
-	fs, unlock, err := n.openFileSystem(id)
+func (m *volumes) RootSecurity(_ context.Context, id win.VolumeID) (string, error) {
+	fs, unlock, err := m.openFileSystem(id)
 	if err != nil {
 		return "", err
 	}
@@ -84,8 +84,8 @@ func (n storage) RootSecurity(_ context.Context, id win.VolumeID) (string, error
 func (fs *fileSystem) hasAccessLists() bool { return fs.kind == NTFS || fs.kind == ReFS }
 
 // SetRootSecurity replaces the access list of the root directory.
-func (n storage) SetRootSecurity(_ context.Context, id win.VolumeID, accessList string) error {
-	return n.changeFileSystem(id, func(fs *fileSystem) error {
+func (m *volumes) SetRootSecurity(_ context.Context, id win.VolumeID, accessList string) error {
+	return m.changeFileSystem(id, func(fs *fileSystem) error {
 		if _, err := sddl.Parse(accessList); err != nil || !fs.hasAccessLists() {
 			return winerr.InvalidParameter
 		}
@@ -95,15 +95,15 @@ func (n storage) SetRootSecurity(_ context.Context, id win.VolumeID, accessList 
 }
 
 // changeFileSystem is a call that writes to a volume's file system.
-func (n *Node) changeFileSystem(id win.VolumeID, change func(*fileSystem) error) error {
-	fs, unlock, err := n.openFileSystem(id)
+func (m *volumes) changeFileSystem(id win.VolumeID, change func(*fileSystem) error) error {
+	fs, unlock, err := m.openFileSystem(id)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := n.volumeByID(string(id)).writable(); err != nil {
+	if err := m.volumeByID(string(id)).writable(); err != nil {
 		return err
 	}
-	n.changed()
+	m.changed()
 	return change(fs)
 }

@@ -81,19 +81,19 @@ func (e *entry) clusters(size int64) int64 {
 }
 
 // FileSystem describes the volume's file system. A volume on a read-only disk is read-only.
-func (n storage) FileSystem(_ context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
-	fs, unlock, err := n.openFileSystem(id)
+func (m *volumes) FileSystem(_ context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
+	fs, unlock, err := m.openFileSystem(id)
 	if err != nil {
 		return win.FileSystemInfo{}, err
 	}
 	defer unlock()
 	name := map[FileSystem]string{NTFS: "NTFS", ReFS: "ReFS", FAT32: "FAT32", CDFS: "CDFS"}[fs.kind]
-	return win.FileSystemInfo{Name: name, Label: fs.label, ReadOnly: n.volumeByID(string(id)).writable() != nil}, nil
+	return win.FileSystemInfo{Name: name, Label: fs.label, ReadOnly: m.volumeByID(string(id)).writable() != nil}, nil
 }
 
 // VolumeSpace returns size and free space.
-func (n storage) VolumeSpace(_ context.Context, id win.VolumeID) (win.Space, error) {
-	fs, unlock, err := n.openFileSystem(id)
+func (m *volumes) VolumeSpace(_ context.Context, id win.VolumeID) (win.Space, error) {
+	fs, unlock, err := m.openFileSystem(id)
 	if err != nil {
 		return win.Space{}, err
 	}
@@ -107,8 +107,8 @@ func (fs *fileSystem) space() win.Space {
 }
 
 // NTFSVolumeData returns the sizes as NTFS counts them.
-func (n storage) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
-	fs, unlock, err := n.openFileSystem(id)
+func (m *volumes) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
+	fs, unlock, err := m.openFileSystem(id)
 	if err != nil {
 		return win.NTFSVolumeData{}, err
 	}
@@ -121,13 +121,13 @@ func (n storage) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVol
 
 // ExtendVolume enlarges the file system by at least one cluster, within its volume.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
-func (n storage) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64) error {
-	fs, unlock, err := n.openFileSystem(id)
+func (m *volumes) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64) error {
+	fs, unlock, err := m.openFileSystem(id)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	v := n.volumeByID(string(id))
+	v := m.volumeByID(string(id))
 	if err := v.writable(); err != nil {
 		return err
 	}
@@ -137,18 +137,18 @@ func (n storage) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64)
 	case sectors > v.length()/fs.sector || sectors-fs.sectors < fs.cluster/fs.sector || sectors*fs.sector/fs.cluster > maxClusters:
 		return winerr.InvalidParameter
 	}
-	n.changed()
+	m.changed()
 	fs.sectors = sectors
 	return nil
 }
 
 // openFileSystem opens a volume's file system for a call. The caller unlocks.
-func (n *Node) openFileSystem(id win.VolumeID) (_ *fileSystem, unlock func(), _ error) {
-	n.lock()
-	fs, err := n.mounted(n.volumeByID(string(id)))
+func (m *volumes) openFileSystem(id win.VolumeID) (_ *fileSystem, unlock func(), _ error) {
+	m.lock()
+	fs, err := m.mounted(m.volumeByID(string(id)))
 	if err != nil {
-		n.mu.Unlock()
+		m.mu.Unlock()
 		return nil, nil, err
 	}
-	return fs, n.mu.Unlock, nil
+	return fs, m.mu.Unlock, nil
 }

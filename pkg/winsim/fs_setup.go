@@ -92,7 +92,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 	}
 	n.lock()
 	defer n.mu.Unlock()
-	v := n.volumeByID(volumeID)
+	v := n.volumes.volumeByID(volumeID)
 	if v == nil {
 		return winerr.New(winerr.NotFound, "set state of volume", volumeID, "volume not found")
 	}
@@ -214,7 +214,7 @@ func (n *Node) createLink(f File, target string) error {
 func (n *Node) hasVolume(guid string) bool {
 	n.lock()
 	defer n.mu.Unlock()
-	return n.volumes[guid] != nil
+	return n.volumes.byGUID[guid] != nil
 }
 
 // create adds what f describes, with missing parents. It keeps an existing directory if f is a
@@ -268,7 +268,7 @@ func (n *Node) insert(path string, e *entry) error {
 	}
 	if err == nil {
 		at.entry = e
-		n.announce(at)
+		n.volumes.announce(at)
 	}
 	return winerr.Wrap(op, path, err)
 }

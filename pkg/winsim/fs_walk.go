@@ -103,14 +103,14 @@ func (n *Node) startOf(path string) (v *volume, root, names string, err error) {
 			return nil, "", "", winerr.InvalidName
 		}
 		root, names = path[:end], path[end:]
-		v = n.volumeByID(root)
+		v = n.volumes.volumeByID(root)
 	case strings.HasPrefix(path, `\\?\`):
 		return nil, "", "", winerr.PathNotFound // devices and other objects
 	case strings.HasPrefix(path, `\\`):
 		return n.network.startOnShare(path)
 	case len(path) >= 2 && path[1] == ':':
 		root, names = path[:2], path[2:]
-		v = n.volumeByLetter(path[:1])
+		v = n.volumes.volumeByLetter(path[:1])
 	default:
 		return nil, "", "", winerr.InvalidName
 	}
@@ -120,18 +120,14 @@ func (n *Node) startOf(path string) (v *volume, root, names string, err error) {
 	return v, root, strings.Trim(names, winpath.Separator), nil
 }
 
-func (n *Node) volumeByID(id string) *volume {
-	if v := n.volumes[normalGUID(id)]; v != nil && !v.nameless {
-		return v
+// mounted returns the file system for an access to the files of a volume or share. n.mu is held.
+func (n *Node) mounted(v *volume) (*fileSystem, error) {
+	if v.share != nil {
+		if err := n.network.checkShare(v.share); err != nil {
+			return nil, err
+		}
 	}
-	return nil
-}
-
-func (n *Node) volumeByLetter(letter string) *volume {
-	if v := n.letters[winpath.Fold(letter)]; v != nil && v.present {
-		return v
-	}
-	return nil
+	return n.volumes.mounted(v)
 }
 
 // walkExisting is walk for names that must exist.

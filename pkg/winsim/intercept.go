@@ -15,6 +15,8 @@ type seam = win.Machine
 type machine struct {
 	*clock
 	storage
+	*volumes
+	*disks
 	*initiator
 	*network
 	*services
@@ -97,7 +99,7 @@ func (n *Node) deviceNames(device win.Device) []string {
 	}
 	n.lock()
 	defer n.mu.Unlock()
-	if d := n.diskOf(device); d != nil {
+	if d := n.disks.diskOf(device); d != nil {
 		names = append(names, string(win.PhysicalDrive(d.number)), d.path)
 	}
 	return names

@@ -75,7 +75,7 @@ func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 	return nil
 }
 
-// beginSession starts a session; its disks appear later. in.mu is held.
+// beginSession starts a session; its disks appear later. mu is held.
 func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
 	in.sessionCount++
 	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + in.sessionCount}, target: t, portal: p}
@@ -97,7 +97,7 @@ func (a lunArrival) run() {
 	}
 }
 
-// plugLUNs attaches the disks of a target that are not attached. in.mu is held.
+// plugLUNs attaches the disks of a target that are not attached. mu is held.
 func (in *initiator) plugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
 		in.bus.connect(d, !t.attachedBefore)
@@ -162,7 +162,7 @@ func (in *initiator) Logout(_ context.Context, id win.SessionID) error {
 	return nil
 }
 
-// unplugLUNs removes the disks of a target. in.mu is held.
+// unplugLUNs removes the disks of a target. mu is held.
 func (in *initiator) unplugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
 		in.bus.disconnect(d)

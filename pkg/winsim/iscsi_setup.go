@@ -67,7 +67,7 @@ func (n *Node) ISCSISessions() []ISCSISessionInfo {
 	for _, s := range n.iscsi.sessions {
 		info := ISCSISessionInfo{Target: s.target.iqn, Portal: s.portal.String(), Connected: !s.portal.down}
 		for _, d := range s.target.luns {
-			if n.shows(d) {
+			if n.disks.shows(d) {
 				info.Disks = append(info.Disks, d.number)
 			}
 		}

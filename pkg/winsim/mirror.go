@@ -195,8 +195,8 @@ func (m *mirror) reportOnce(format string, args ...any) {
 // update mirrors the file systems that are mounted, and no others. n.mu is held.
 func (m *mirror) update() {
 	wanted := map[*fileSystem]*volume{}
-	for _, v := range m.node.volumes {
-		if fs, err := m.node.mounted(v); err == nil {
+	for _, v := range m.node.volumes.byGUID {
+		if fs, err := m.node.volumes.mounted(v); err == nil {
 			wanted[fs] = v
 		} else if fs := v.fileSystem(); fs != nil && m.drives != nil && v.letter != "" {
 			wanted[fs] = v // never move directories of other processes

@@ -184,7 +184,7 @@ func (m Model) validate() (inventory, error) {
 		if err := f.checkPath(); err != nil {
 			return inventory{}, problem("path", "%v", err).at("files", i)
 		}
-		if err := f.validate(func(guid string) bool { return inv.volumes[guid] != nil }); err != nil {
+		if err := f.validate(func(guid string) bool { return inv.volumes.byGUID[guid] != nil }); err != nil {
 			return inventory{}, err.at("files", i)
 		}
 	}

@@ -96,12 +96,12 @@ func (l *loader) event(s eventState) (eventAction, error) {
 	case savedVolumeArrival, savedVolumeGrowth, savedFormatEnd:
 		v, err := pick(l.volumes, s.Volume)
 		return map[eventKind]eventAction{
-			savedVolumeArrival: volumeArrival{l.node, v, s.Absences}, savedVolumeGrowth: volumeGrowth{v}, savedFormatEnd: &formatEnd{n: l.node, volume: v, absences: s.Absences, options: s.Format},
+			savedVolumeArrival: volumeArrival{l.node.volumes, v, s.Absences}, savedVolumeGrowth: volumeGrowth{v}, savedFormatEnd: &formatEnd{m: l.node.volumes, volume: v, absences: s.Absences, options: s.Format},
 		}[s.Kind], err
 	case savedTableMove, savedMSRArrival, savedOfflineRelapse:
 		d, err := pick(l.disks, s.Disk)
 		return map[eventKind]eventAction{
-			savedTableMove: tableMove{d}, savedMSRArrival: msrArrival{l.node, d, s.Table}, savedOfflineRelapse: offlineRelapse{l.node, d},
+			savedTableMove: tableMove{d}, savedMSRArrival: msrArrival{l.node.disks, d, s.Table}, savedOfflineRelapse: offlineRelapse{l.node.disks, d},
 		}[s.Kind], err
 	case savedLUNArrival:
 		session, err := pick(l.node.iscsi.sessions, s.Session)

@@ -13,11 +13,11 @@ import (
 )
 
 // VolumeIDs lists the volumes.
-func (n storage) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	ids := make([]win.VolumeID, 0, len(n.volumes))
-	for _, v := range n.volumes {
+func (m *volumes) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	ids := make([]win.VolumeID, 0, len(m.byGUID))
+	for _, v := range m.byGUID {
 		if v.present && !v.nameless && v.state != Gone {
 			ids = append(ids, v.id())
 		}
@@ -27,8 +27,8 @@ func (n storage) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
 }
 
 // VolumeExtents lists the parts of disks that make up the volume.
-func (n storage) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent, error) {
-	v, unlock, err := n.openVolume(id.Device())
+func (m *volumes) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent, error) {
+	v, unlock, err := m.openVolume(id.Device())
 	if err != nil {
 		return nil, err
 	}
@@ -44,20 +44,20 @@ func (n storage) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent
 }
 
 // OnlineVolume brings a volume online that automount left offline.
-func (n storage) OnlineVolume(_ context.Context, id win.VolumeID) error {
-	v, unlock, err := n.openVolume(id.Device())
+func (m *volumes) OnlineVolume(_ context.Context, id win.VolumeID) error {
+	v, unlock, err := m.openVolume(id.Device())
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	n.changed()
+	m.changed()
 	v.offline, v.nameless = false, false
 	return nil
 }
 
 // FlushVolume only checks the volume: nothing is cached.
-func (n storage) FlushVolume(_ context.Context, id win.VolumeID) error {
-	v, unlock, err := n.openVolume(id.Device())
+func (m *volumes) FlushVolume(_ context.Context, id win.VolumeID) error {
+	v, unlock, err := m.openVolume(id.Device())
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 	if _, ok := win.ParseVolumeID(string(id)); !ok {
 		return winerr.InvalidParameter
 	}
-	v := d.node.volumeByID(string(id))
+	v := d.node.volumes.volumeByID(string(id))
 	if err := v.openError(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
 		return err
 	}
@@ -101,7 +101,7 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 	case len(at.entry.children) > 0:
 		return winerr.DirNotEmpty
 	}
-	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id()), announced: !d.node.storage.LoseMountNotices}
+	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id()), announced: !d.node.volumes.storage.LoseMountNotices}
 	if err := mounted.checkFits(at.fs); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 	d.node.observe("SetMountPoint", at, true)
 	at.entry.link, at.entry.changedAt = mounted, d.node.now()
 	at.fs.rewrite(at.entry)
-	d.node.announce(at)
+	d.node.volumes.announce(at)
 	return nil
 }
 
@@ -130,18 +130,18 @@ func newMountedFolder(on *volume, at *entry) mountedFolder {
 func (f mountedFolder) dismantled() bool { return f.at.removed || f.at.link != f.link }
 
 // announce registers a mounted folder with the mount manager, if its creator does so.
-func (n *Node) announce(at resolvedPath) {
+func (m *volumes) announce(at resolvedPath) {
 	if l := at.entry.link; l != nil && l.announced {
-		n.mountedFolders = append(n.mountedFolders, newMountedFolder(at.volume, at.entry))
+		m.mountedFolders = append(m.mountedFolders, newMountedFolder(at.volume, at.entry))
 	}
 }
 
 // VolumePaths lists the drive and the mounted folders of a volume.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
-func (n storage) VolumePaths(_ context.Context, id win.VolumeID) ([]string, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	v := n.volumeByID(string(id))
+func (m *volumes) VolumePaths(_ context.Context, id win.VolumeID) ([]string, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	v := m.volumeByID(string(id))
 	if v == nil || !v.present || v.state == Gone {
 		return nil, winerr.FileNotFound
 	}
@@ -149,9 +149,9 @@ func (n storage) VolumePaths(_ context.Context, id win.VolumeID) ([]string, erro
 	if v.letter != "" {
 		paths = append(paths, v.letter+`:\`)
 	}
-	n.mountedFolders = slices.DeleteFunc(n.mountedFolders, mountedFolder.dismantled)
+	m.mountedFolders = slices.DeleteFunc(m.mountedFolders, mountedFolder.dismantled)
 	shown := winpath.Fold(string(v.id()))
-	for _, f := range n.mountedFolders {
+	for _, f := range m.mountedFolders {
 		if f.shows == shown {
 			paths = append(paths, displayPath(f.on, f.at)+`\`)
 		}
@@ -204,11 +204,11 @@ func (n storage) VolumeOfDrive(_ context.Context, root string) (win.VolumeID, er
 }
 
 // SystemVolumes lists the volumes that Windows needs.
-func (n storage) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
-	n.lock()
-	defer n.mu.Unlock()
+func (m *volumes) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
+	m.lock()
+	defer m.mu.Unlock()
 	var ids []win.VolumeID
-	for _, v := range n.systemVolumes() {
+	for _, v := range m.systemVolumes() {
 		ids = append(ids, v.id())
 	}
 	slices.SortFunc(ids, func(a, b win.VolumeID) int {
@@ -218,13 +218,13 @@ func (n storage) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
 }
 
 // systemVolumes are drive C:, and on each system disk the EFI partition, or else the first
-// volume. n.mu is held.
-func (n *Node) systemVolumes() []*volume {
+// volume. mu is held.
+func (m *volumes) systemVolumes() []*volume {
 	var volumes []*volume
-	if c := n.letters["C"]; c != nil && c.present {
+	if c := m.letters["C"]; c != nil && c.present {
 		volumes = append(volumes, c)
 	}
-	for _, d := range n.systemDisks {
+	for _, d := range m.disks.system {
 		var boot *volume
 		for _, p := range d.table.partitions {
 			if p.volume != nil && (boot == nil || p.Type == win.PartitionEFI) {
@@ -236,4 +236,9 @@ func (n *Node) systemVolumes() []*volume {
 		}
 	}
 	return volumes
+}
+
+// needs reports whether Windows needs a volume on the disk. mu is held.
+func (m *volumes) needs(d *disk) bool {
+	return slices.ContainsFunc(m.systemVolumes(), func(v *volume) bool { return v.on(d) })
 }

@@ -11,10 +11,10 @@ import (
 // ResizePartition is MSFT_Partition.Resize: the storage service extends the table to the end of
 // the disk, and then the partition and its file system.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/resize-msft-partition
-func (n storage) ResizePartition(_ context.Context, number uint32, id win.GUID, size int64) error {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks[number]
+func (m *disks) ResizePartition(_ context.Context, number uint32, id win.GUID, size int64) error {
+	m.lock()
+	defer m.mu.Unlock()
+	d := m.byNumber[number]
 	if d == nil {
 		return winerr.WMINotFound
 	}
@@ -31,10 +31,10 @@ func (n storage) ResizePartition(_ context.Context, number uint32, id win.GUID, 
 	case size <= d.table.partitions[i].Length:
 		return winerr.StorageInvalidParameter
 	}
-	n.changed()
+	m.changed()
 	d.visibleSize = d.size
 	tableMove{d}.run()
-	if !n.growPartition(d, i, size-d.table.partitions[i].Length) {
+	if !m.growPartition(d, i, size-d.table.partitions[i].Length) {
 		return winerr.StorageNoSpace
 	}
 	if v := d.table.partitions[i].volume; v != nil {

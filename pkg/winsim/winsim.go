@@ -39,12 +39,9 @@ package winsim
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -60,12 +57,10 @@ import (
 type Node struct {
 	seam
 
-	calls   calls
-	faults  faults
-	model   Model         // never changes; nor do storage and digest
-	storage Storage       // of the model
-	digest  func() string // of the model
-	hanging atomic.Int32  // how many disks hang; most calls need not look for them
+	calls  calls
+	faults faults
+	model  Model         // never changes; nor does digest
+	digest func() string // of the model
 
 	diskHost   diskapi.HostAPI
 	iscsiHost  iscsiapi.HostAPI
@@ -75,17 +70,10 @@ type Node struct {
 
 	*clock // its mu guards everything below
 	inventory
-	unseen     []*disk                     // attached, but not found yet
-	detached   map[uint32]*disk            // by the number they had
-	departures uint32                      // how often a disk was detached
-	persisted  map[SCSI]win.DiskAttributes // stored attributes by address
-	guids      uint32                      // created so far
-	outOfDate  int                         // formats that the storage service still refuses
-	iscsi      initiator
+	iscsi initiator
 
 	started         bool // the files of the model exist
 	openDirectories int
-	mountedFolders  []mountedFolder
 	observers       []func(Touch)
 	mirror          *mirror // nil if not mirrored
 }
@@ -103,18 +91,14 @@ func New(model Model) (*Node, error) {
 	node := &Node{
 		model:     model,
 		digest:    sync.OnceValue(model.digest),
-		storage:   model.Storage,
-		clock:     &clock{real: model.RealTime},
+		clock:     inventory.disks.clock,
 		inventory: inventory,
-		detached:  map[uint32]*disk{},
-		persisted: map[SCSI]win.DiskAttributes{},
-		outOfDate: model.Storage.ServiceOutOfDate,
 		iscsi:     initiator,
 	}
 	node.services.clock, node.network.clock, node.iscsi.clock = node.clock, node.clock, node.clock
-	node.iscsi.services, node.iscsi.bus = &node.services, node
+	node.iscsi.services, node.iscsi.bus = &node.services, node.disks
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
-	node.seam = win.Intercept(machine{node.clock, storage{node}, &node.iscsi, &node.network, &node.services, &node.firmware}, node.intercept)
+	node.seam = win.Intercept(machine{node.clock, storage{node}, node.volumes, node.disks, &node.iscsi, &node.network, &node.services, &node.firmware}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
 	node.boot()
@@ -122,15 +106,10 @@ func New(model Model) (*Node, error) {
 	for i, f := range model.Files {
 		if err := node.create(f); err != nil {
 			problem := err.Error()
-			if path := strings.TrimPrefix(f.Path, `\\?\`); isDrivePath(path) && node.letters[winpath.Fold(path[:1])] == nil {
+			if path := strings.TrimPrefix(f.Path, `\\?\`); isDrivePath(path) && node.volumes.letters[winpath.Fold(path[:1])] == nil {
 				problem = fmt.Sprintf("the node has no drive %s:", winpath.Fold(path[:1]))
 			}
 			return nil, &ModelError{Field: field("files", i, "path"), Problem: problem}
-		}
-	}
-	for _, d := range node.disks {
-		if d.hanging != nil {
-			node.hanging.Add(1)
 		}
 	}
 	node.started, node.services.booted = true, node.now()
@@ -171,30 +150,9 @@ func (n *Node) SMB() smbapi.HostAPI {
 
 // boot brings disks and services into their initial state, and volumes up.
 func (n *Node) boot() {
-	// The disks arrive one after the other, since a copy collides with the one before it.
-	inModel := map[*disk]win.DiskAttributes{}
-	for _, d := range n.disks {
-		inModel[d] = d.attributes
-		d.attributes.Offline = true
-	}
-	for _, number := range slices.Sorted(maps.Keys(n.disks)) {
-		d := n.disks[number]
-		d.attributes = inModel[d]
-		d.attributes = n.arrivalState(d)
-		d.offlineAgain = n.storage.OfflineAgain
-	}
-	for _, v := range n.volumes {
-		if !slices.ContainsFunc(v.extents, func(e extent) bool { return !n.online(e.disk) }) {
-			v.present, v.inServiceCache = true, true
-		}
-	}
+	n.disks.boot()
+	n.volumes.boot()
 	for _, s := range n.services.all {
 		n.services.leavePending(s)
 	}
-}
-
-// newGUID returns a unique GUID.
-func (n *Node) newGUID() win.GUID {
-	n.guids++
-	return win.MustGUID(fmt.Sprintf("a%07x-0000-4000-8000-000000000000", n.guids))
 }
