@@ -81,7 +81,7 @@ func (n *Node) hangingAt(object string) <-chan struct{} {
 	}
 	v := n.volumes.volumeByID(object)
 	if v == nil {
-		at, err := n.walk(object, false)
+		at, err := n.files.walk(object, false)
 		if err != nil {
 			return nil
 		}

@@ -29,7 +29,7 @@ func (n *Node) checkUserAccess(path string) error {
 	if err != nil {
 		return err
 	}
-	at, err := n.walk(name, true)
+	at, err := n.files.walk(name, true)
 	if err != nil || at.entry != nil || at.parent == nil || at.parent.parent != nil {
 		return err
 	}

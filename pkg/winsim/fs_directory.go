@@ -11,7 +11,7 @@ import (
 
 // directory is an open directory.
 type directory struct {
-	node   *Node
+	files  *files
 	opened resolvedPath
 	closed *bool
 }
@@ -20,47 +20,47 @@ type directory struct {
 func (d directory) String() string { return displayPath(d.opened.volume, d.opened.entry) }
 
 // openDirectory opens the entry.
-func (n *Node) openDirectory(at resolvedPath) (win.Directory, error) {
+func (t *files) openDirectory(at resolvedPath) (win.Directory, error) {
 	switch {
 	case isLink(at.entry):
 		return nil, winerr.ReparsePointEncounter
 	case at.entry.children == nil:
 		return nil, winerr.Directory
 	}
-	n.openDirectories++
-	return directory{node: n, opened: at, closed: new(bool)}, nil
+	t.openDirectories++
+	return directory{files: t, opened: at, closed: new(bool)}, nil
 }
 
 // Close closes the directory. It panics if the directory is closed, to find the mistake in a
 // test.
 func (d directory) Close() {
-	d.node.lock()
-	defer d.node.mu.Unlock()
+	d.files.lock()
+	defer d.files.mu.Unlock()
 	if *d.closed {
 		panic("winsim: the directory " + d.String() + " is closed twice")
 	}
 	*d.closed = true
-	d.node.openDirectories--
+	d.files.openDirectories--
 }
 
 // OpenDirectories returns the number of open directories. Tests use it to find leaks.
 func (n *Node) OpenDirectories() int {
 	n.lock()
 	defer n.mu.Unlock()
-	return n.openDirectories
+	return n.files.openDirectories
 }
 
 // lookUp finds an entry, which may be missing, for a call. Without an error, the caller unlocks
 // the node.
 func (d directory) lookUp(name string) (resolvedPath, error) {
-	d.node.lock()
+	d.files.lock()
 	if *d.closed {
-		d.node.mu.Unlock()
+		d.files.mu.Unlock()
 		panic("winsim: a call in the directory " + d.String() + ", which is closed")
 	}
 	at, err := d.find(name)
 	if err != nil {
-		d.node.mu.Unlock()
+		d.files.mu.Unlock()
 	}
 	return at, err
 }
@@ -81,7 +81,7 @@ func (d directory) find(name string) (resolvedPath, error) {
 
 // usable returns the error of any request after the volume of the open directory has changed.
 func (d directory) usable() error {
-	fs, err := d.node.mounted(d.opened.volume)
+	fs, err := d.files.mounted(d.opened.volume)
 	if err == nil && fs != d.opened.fs {
 		err = winerr.FileInvalid
 	}
@@ -92,7 +92,7 @@ func (d directory) usable() error {
 func (d directory) lookUpExisting(name string) (resolvedPath, error) {
 	at, err := d.lookUp(name)
 	if err == nil && at.entry == nil {
-		d.node.mu.Unlock()
+		d.files.mu.Unlock()
 		err = winerr.FileNotFound
 	}
 	return at, err
@@ -105,8 +105,8 @@ func readName[T any](d directory, call, name string, read func(resolvedPath) (T,
 		var none T
 		return none, err
 	}
-	defer d.node.mu.Unlock()
-	d.node.observe(call, at, false)
+	defer d.files.mu.Unlock()
+	d.files.observe(call, at, false)
 	return read(at)
 }
 
@@ -123,7 +123,7 @@ func (d directory) ReparsePoint(_ context.Context, name string) (win.ReparsePoin
 }
 
 func (d directory) Open(_ context.Context, name string) (win.Directory, error) {
-	return readName(d, "OpenDirectory", name, d.node.openDirectory)
+	return readName(d, "OpenDirectory", name, d.files.openDirectory)
 }
 
 // CreateDirectory creates one directory.
@@ -141,15 +141,15 @@ func (d directory) create(call, name string, e *entry) error {
 	if err != nil {
 		return err
 	}
-	defer d.node.mu.Unlock()
+	defer d.files.mu.Unlock()
 	if at.entry == nil && at.suffix.canBeDirectory() && d.opened.entry.removed {
 		return winerr.AccessDenied // deleted, but still open
 	}
-	return d.node.createEntry(call, at, e)
+	return d.files.createEntry(call, at, e)
 }
 
-// createEntry adds an entry where there is none. n.mu is held.
-func (n *Node) createEntry(call string, at resolvedPath, e *entry) error {
+// createEntry adds an entry where there is none. t.mu is held.
+func (t *files) createEntry(call string, at resolvedPath, e *entry) error {
 	switch {
 	case at.entry != nil:
 		return winerr.AlreadyExists
@@ -162,11 +162,11 @@ func (n *Node) createEntry(call string, at resolvedPath, e *entry) error {
 	if err := e.link.checkFits(at.fs); err != nil {
 		return err
 	}
-	n.changed()
-	e.changedAt = n.now()
+	t.changed()
+	e.changedAt = t.now()
 	at.add(e)
 	at.entry = e
-	n.observe(call, at, true)
+	t.observe(call, at, true)
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (d directory) RemoveLink(_ context.Context, name string, link win.ReparsePo
 	if err != nil {
 		return false, err
 	}
-	defer d.node.mu.Unlock()
+	defer d.files.mu.Unlock()
 	at.fs.refresh(at.entry)
 	switch err := at.volume.writable(); {
 	case err != nil:
@@ -205,8 +205,8 @@ func (d directory) RemoveLink(_ context.Context, name string, link win.ReparsePo
 		}
 		return false, err
 	}
-	d.node.changed()
-	d.node.observe("RemoveLink", at, true)
+	d.files.changed()
+	d.files.observe("RemoveLink", at, true)
 	return true, at.remove()
 }
 
@@ -216,7 +216,7 @@ func (d directory) Remove(_ context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer d.node.mu.Unlock()
+	defer d.files.mu.Unlock()
 	at.fs.refresh(at.entry)
 	switch err := at.volume.writable(); {
 	case err != nil:
@@ -226,7 +226,7 @@ func (d directory) Remove(_ context.Context, name string) error {
 	case !isLink(at.entry) && len(at.entry.children) > 0:
 		return winerr.DirNotEmpty
 	}
-	d.node.changed()
-	d.node.observe("Remove", at, true)
+	d.files.changed()
+	d.files.observe("Remove", at, true)
 	return at.remove()
 }

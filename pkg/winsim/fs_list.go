@@ -45,21 +45,21 @@ func (d directory) list(name string) (listed directory, keys []string, err error
 	if err != nil {
 		return directory{}, nil, err
 	}
-	defer d.node.mu.Unlock()
+	defer d.files.mu.Unlock()
 	if at.entry.children == nil || isLink(at.entry) {
 		return directory{}, nil, winerr.Directory
 	}
-	d.node.observe("ListDirectory", at, false)
+	d.files.observe("ListDirectory", at, false)
 	at.fs.refresh(at.entry)
 	keys = slices.AppendSeq(make([]string, 0, len(at.entry.children)), maps.Keys(at.entry.children))
 	slices.Sort(keys)
-	return directory{node: d.node, opened: at, closed: new(bool)}, keys, nil
+	return directory{files: d.files, opened: at, closed: new(bool)}, keys, nil
 }
 
 // describe describes the entries that still exist.
 func (d directory) describe(keys []string) ([]win.DirEntry, error) {
-	d.node.lock()
-	defer d.node.mu.Unlock()
+	d.files.lock()
+	defer d.files.mu.Unlock()
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (d directory) describe(keys []string) ([]win.DirEntry, error) {
 
 // endList closes a directory that is open for listing.
 func (d directory) endList() {
-	d.node.lock()
-	defer d.node.mu.Unlock()
+	d.files.lock()
+	defer d.files.mu.Unlock()
 	*d.closed = true
 }

@@ -14,7 +14,7 @@ type seam = win.Machine
 // machine has the emulated calls. It neither counts nor fails them: that is what intercept does before each.
 type machine struct {
 	*clock
-	storage
+	*files
 	*volumes
 	*disks
 	*initiator
@@ -22,9 +22,6 @@ type machine struct {
 	*services
 	*firmware
 }
-
-// storage is the calls of the objects that the node still is.
-type storage struct{ *Node }
 
 var _ win.Machine = machine{}
 

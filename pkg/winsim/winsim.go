@@ -70,12 +70,10 @@ type Node struct {
 
 	*clock // its mu guards everything below
 	inventory
+	files *files
 	iscsi initiator
 
-	started         bool // the files of the model exist
-	openDirectories int
-	observers       []func(Touch)
-	mirror          *mirror // nil if not mirrored
+	mirror *mirror // nil if not mirrored
 }
 
 // New creates the node that model describes. An error names the wrong field.
@@ -98,7 +96,8 @@ func New(model Model) (*Node, error) {
 	node.services.clock, node.network.clock, node.iscsi.clock = node.clock, node.clock, node.clock
 	node.iscsi.services, node.iscsi.bus = &node.services, node.disks
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
-	node.seam = win.Intercept(machine{node.clock, storage{node}, node.volumes, node.disks, &node.iscsi, &node.network, &node.services, &node.firmware}, node.intercept)
+	node.files = &files{clock: node.clock, volumes: node.volumes, network: &node.network}
+	node.seam = win.Intercept(machine{node.clock, node.files, node.volumes, node.disks, &node.iscsi, &node.network, &node.services, &node.firmware}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
 	node.boot()
@@ -112,7 +111,7 @@ func New(model Model) (*Node, error) {
 			return nil, &ModelError{Field: field("files", i, "path"), Problem: problem}
 		}
 	}
-	node.started, node.services.booted = true, node.now()
+	node.files.started, node.services.booted = true, node.now()
 	return node, nil
 }
 
