@@ -11,20 +11,6 @@ import (
 // documentation of Node.
 type seam = win.Machine
 
-// machine has the emulated calls. It neither counts nor fails them: that is what intercept does before each.
-type machine struct {
-	*clock
-	*files
-	*volumes
-	*disks
-	*initiator
-	*network
-	*services
-	*firmware
-}
-
-var _ win.Machine = machine{}
-
 // intercept is in front of every emulated call, and only here calls are counted, fail, wait and crash.
 func (n *Node) intercept(ctx context.Context, c *win.Call, next func(context.Context) error) error {
 	call := c.Method
@@ -107,7 +93,7 @@ func (n *Node) sessionNames(id win.SessionID) []string {
 	names := []string{fmt.Sprintf("%x-%x", id.AdapterUnique, id.AdapterSpecific)}
 	n.lock()
 	defer n.mu.Unlock()
-	if s := n.iscsi.session(id); s != nil {
+	if s := n.initiator.session(id); s != nil {
 		names = append(names, s.target.iqn)
 	}
 	return names

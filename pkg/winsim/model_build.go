@@ -8,27 +8,18 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// inventory is the objects of a node.
-type inventory struct {
-	disks    *disks
-	volumes  *volumes
-	services services
-	firmware firmware
-	network  network
-}
-
-// build returns what the model describes, or an error that names the wrong field.
-func (m Model) build() (inventory, *ModelError) {
-	clock := &clock{real: m.RealTime}
+// build returns the disks and volumes that the model describes, or an error that names the wrong field.
+func (m Model) build() (objects, *ModelError) {
+	c := &clock{real: m.RealTime}
 	all := &disks{
-		clock: clock, storage: m.Storage, byNumber: map[uint32]*disk{}, devices: map[string]*disk{}, detached: map[uint32]*disk{}, persisted: map[SCSI]win.DiskAttributes{},
+		clock: c, storage: m.Storage, byNumber: map[uint32]*disk{}, devices: map[string]*disk{}, detached: map[uint32]*disk{}, persisted: map[SCSI]win.DiskAttributes{},
 	}
-	shown := &volumes{clock: clock, storage: m.Storage, disks: all, byGUID: map[string]*volume{}, letters: map[string]*volume{}, outOfDate: m.Storage.ServiceOutOfDate}
+	shown := &volumes{clock: c, storage: m.Storage, disks: all, byGUID: map[string]*volume{}, letters: map[string]*volume{}, outOfDate: m.Storage.ServiceOutOfDate}
 	all.volumes = shown
-	inv := inventory{disks: all, volumes: shown}
+	built := objects{clock: c, disks: all, volumes: shown}
 	numbers, err := diskNumbers(m.Disks)
 	if err != nil {
-		return inv, err
+		return built, err
 	}
 	for i, model := range m.Disks {
 		d, err := model.build(numbers[i])
@@ -39,7 +30,7 @@ func (m Model) build() (inventory, *ModelError) {
 			err = shown.addVolumes(d)
 		}
 		if err != nil {
-			return inv, err.at("disks", i)
+			return built, err.at("disks", i)
 		}
 		all.register(d)
 	}
@@ -49,11 +40,11 @@ func (m Model) build() (inventory, *ModelError) {
 			err = shown.addVolume(v)
 		}
 		if err != nil {
-			return inv, err.at("volumes", i)
+			return built, err.at("volumes", i)
 		}
 		shown.spanning = append(shown.spanning, v)
 	}
-	return inv, nil
+	return built, nil
 }
 
 // diskNumbers gives disks without a number the lowest free numbers.

@@ -24,22 +24,22 @@ type Firmware struct {
 	WMISerial string `yaml:"wmiSerial"`
 }
 
-func (f Firmware) build() (firmware, *ModelError) {
-	built := firmware{wmiSerial: f.WMISerial}
+func (f Firmware) build() (*firmware, *ModelError) {
+	built := &firmware{wmiSerial: f.WMISerial}
 	for _, part := range []struct{ field, text string }{
 		{"manufacturer", f.Manufacturer}, {"product", f.Product}, {"serial", f.Serial},
 	} {
 		switch {
 		case part.text != "" && f.Table != "":
-			return firmware{}, problem("table", "set either table or %s", part.field)
+			return nil, problem("table", "set either table or %s", part.field)
 		case strings.ContainsFunc(part.text, func(r rune) bool { return r == 0 || r > 0xFF }):
-			return firmware{}, problem(part.field, "%.100q has characters that firmware cannot show", part.text)
+			return nil, problem(part.field, "%.100q has characters that firmware cannot show", part.text)
 		}
 	}
 	if f.Table != "" {
 		table, err := hex.DecodeString(strings.ReplaceAll(f.Table, " ", ""))
 		if err != nil {
-			return firmware{}, problem("table", "%.40q is not a string of hexadecimal bytes", f.Table)
+			return nil, problem("table", "%.40q is not a string of hexadecimal bytes", f.Table)
 		}
 		built.table = table
 	} else {
@@ -163,25 +163,25 @@ func (s Service) build() (*service, *ModelError) {
 }
 
 // buildServices returns the services in their initial state.
-func buildServices(models []Service) (services, *ModelError) {
-	built := services{byName: map[string]*service{}}
+func buildServices(c *clock, models []Service) (*services, *ModelError) {
+	built := &services{clock: c, byName: map[string]*service{}}
 	for i, model := range models {
 		s, err := model.build()
 		if err == nil {
 			err = built.register(s)
 		}
 		if err != nil {
-			return services{}, err.at("services", i)
+			return nil, err.at("services", i)
 		}
 	}
 	for i, s := range built.all {
 		if err := built.resolve(s); err != nil {
-			return services{}, err.at("services", i)
+			return nil, err.at("services", i)
 		}
 	}
 	for i, s := range built.all {
 		if s.needsItself(map[*service]bool{}, s) {
-			return services{}, problem("dependsOn", "%s depends on itself", s.Name).at("services", i)
+			return nil, problem("dependsOn", "%s depends on itself", s.Name).at("services", i)
 		}
 	}
 	built.runAtStart()
@@ -191,7 +191,7 @@ func buildServices(models []Service) (services, *ModelError) {
 		}
 		for _, needed := range s.needs {
 			if needed.state == ServiceStopped {
-				return services{}, problem("state", "the service is %s, but its dependency %s is stopped", s.state, needed.Name).at("services", i)
+				return nil, problem("state", "the service is %s, but its dependency %s is stopped", s.state, needed.Name).at("services", i)
 			}
 		}
 	}

@@ -22,8 +22,8 @@ func (n *Node) Reboot() {
 	defer n.mu.Unlock()
 	n.changed()
 	n.network.forgetPasswords()
-	n.iscsi.endSessions()
-	n.iscsi.boot()
+	n.initiator.endSessions()
+	n.initiator.boot()
 	n.services.restart()
 	n.smbHost, n.iscsiHost = smbapi.NewOn(n), iscsiapi.NewOn(n)
 }

@@ -63,7 +63,7 @@ func (s *saver) events() []eventState {
 		case offlineRelapse:
 			is = eventState{Kind: savedOfflineRelapse, Disk: s.disks.index(what.disk)}
 		case lunArrival:
-			at := slices.Index(s.node.iscsi.sessions, what.session)
+			at := slices.Index(s.node.initiator.sessions, what.session)
 			if at < 0 {
 				continue // the session has ended
 			}
@@ -104,11 +104,11 @@ func (l *loader) event(s eventState) (eventAction, error) {
 			savedTableMove: tableMove{d}, savedMSRArrival: msrArrival{l.node.disks, d, s.Table}, savedOfflineRelapse: offlineRelapse{l.node.disks, d},
 		}[s.Kind], err
 	case savedLUNArrival:
-		session, err := pick(l.node.iscsi.sessions, s.Session)
-		return lunArrival{&l.node.iscsi, session}, err
+		session, err := pick(l.node.initiator.sessions, s.Session)
+		return lunArrival{l.node.initiator, session}, err
 	case savedPendingEnd:
 		service, err := l.node.services.service(s.Service)
-		return pendingEnd{&l.node.services, service, s.Changes}, err
+		return pendingEnd{l.node.services, service, s.Changes}, err
 	default:
 		return nil, errors.New("unknown event")
 	}

@@ -54,20 +54,15 @@ func (n *Node) restore(saved state) error {
 	if err := l.storage(saved); err != nil {
 		return err
 	}
-	services, err := loadServices(saved.Services)
-	if err != nil {
+	if err := n.services.load(saved.Services); err != nil {
 		return err
 	}
-	network, err := l.network(saved)
-	if err != nil {
+	if err := l.network(saved); err != nil {
 		return err
 	}
-	initiator, err := l.initiator(saved.ISCSI, n.iscsi)
-	if err != nil {
+	if err := l.initiator(saved.ISCSI); err != nil {
 		return err
 	}
-	services.clock, services.booted, network.clock = n.clock, n.services.booted, n.clock
-	n.services, n.network, n.iscsi = services, network, initiator
 	n.disks.departures, n.disks.guids, n.volumes.outOfDate = saved.Departures, saved.GUIDs, saved.OutOfDate
 	n.disks.persisted = map[SCSI]win.DiskAttributes{}
 	for _, p := range saved.Persisted {

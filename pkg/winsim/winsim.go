@@ -68,40 +68,50 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	smbHost    smbapi.HostAPI // Reboot replaces it
 
-	*clock // its mu guards everything below
-	inventory
-	files *files
-	iscsi initiator
-
-	mirror *mirror // nil if not mirrored
+	objects         // the mu of their clock guards them, and what follows
+	mirror  *mirror // nil if not mirrored
 }
+
+// objects is what a node is made of. Each has its state and the emulated calls that are about it, and reaches only
+// those below it.
+type objects struct {
+	files     *files
+	initiator *initiator
+	volumes   *volumes
+	disks     *disks
+	network   *network
+	services  *services
+	firmware  *firmware
+	*clock
+}
+
+// machine has the calls of all objects. They are neither counted nor fail here: that is what intercept does before.
+type machine struct {
+	*files
+	*initiator
+	*volumes
+	*disks
+	*network
+	*services
+	*firmware
+	*clock
+}
+
+var _ win.Machine = machine{}
 
 // New creates the node that model describes. An error names the wrong field.
 func New(model Model) (*Node, error) {
-	inventory, err := model.validate()
+	built, err := model.validate()
 	if err != nil {
 		return nil, err
 	}
-	initiator, problem := model.ISCSI.build()
-	if problem != nil {
-		return nil, problem.in("iscsi")
-	}
-	node := &Node{
-		model:     model,
-		digest:    sync.OnceValue(model.digest),
-		clock:     inventory.disks.clock,
-		inventory: inventory,
-		iscsi:     initiator,
-	}
-	node.services.clock, node.network.clock, node.iscsi.clock = node.clock, node.clock, node.clock
-	node.iscsi.services, node.iscsi.bus = &node.services, node.disks
+	node := &Node{objects: built, model: model, digest: sync.OnceValue(model.digest)}
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
-	node.files = &files{clock: node.clock, volumes: node.volumes, network: &node.network}
-	node.seam = win.Intercept(machine{node.clock, node.files, node.volumes, node.disks, &node.iscsi, &node.network, &node.services, &node.firmware}, node.intercept)
+	node.seam = win.Intercept(machine{built.files, built.initiator, built.volumes, built.disks, built.network, built.services, built.firmware, built.clock}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
 	node.boot()
-	node.iscsi.boot()
+	node.initiator.boot()
 	for i, f := range model.Files {
 		if err := node.create(f); err != nil {
 			problem := err.Error()
