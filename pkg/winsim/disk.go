@@ -187,18 +187,6 @@ func (m *disks) diskOf(device win.Device) *disk {
 	return nil
 }
 
-// openDisk finds a disk as CreateFile does. It fails for a dying disk. mu is held.
-func (m *disks) openDisk(device win.Device) (*disk, error) {
-	d := m.diskOf(device)
-	switch {
-	case d == nil:
-		return nil, winerr.FileNotFound
-	case d.dying:
-		return nil, winerr.IODevice
-	}
-	return d, nil
-}
-
 // writable returns the error of a write to the disk, if it refuses writes.
 func (d *disk) writable() error {
 	switch {

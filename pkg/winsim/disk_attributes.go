@@ -14,52 +14,46 @@ const offlineAgainAfter = 20 * time.Millisecond
 
 // DiskAttributes tells whether the disk is offline or read-only.
 func (m *disks) DiskAttributes(_ context.Context, device win.Device) (win.DiskAttributes, error) {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return win.DiskAttributes{}, err
-	}
-	defer unlock()
-	return d.attributes, nil
+	return read(m.onDisk, device, func(d *disk) (win.DiskAttributes, error) {
+		return d.attributes, nil
+	})
 }
 
 // SetDiskAttributes changes them. Volumes exist only while their disk is online; the partition
 // table can always be read.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntdddisk/ni-ntdddisk-ioctl_disk_set_disk_attributes
 func (m *disks) SetDiskAttributes(_ context.Context, device win.Device, attributes, mask win.DiskAttributes) error {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	wanted := d.attributes
-	if mask.Offline {
-		wanted.Offline = attributes.Offline
-	}
-	if mask.ReadOnly {
-		wanted.ReadOnly = attributes.ReadOnly
-	}
-	if d.writeProtected && mask.ReadOnly && !attributes.ReadOnly {
-		// Which code Windows gives is not documented; it is that of a write to such a disk.
-		return winerr.WriteProtect
-	}
-	if wanted.Offline && !d.attributes.Offline && m.isSystemDisk(d) {
-		// The code is not documented; the storage service says "critical disk".
-		return winerr.AccessDenied
-	}
-	m.changed()
-	if d.attributes.Offline {
-		wanted = m.resolveCollision(d, wanted)
-	}
-	if d.scsi != nil {
-		m.persisted[*d.scsi] = wanted
-	}
-	wasOffline := d.attributes.Offline
-	m.setAttributes(d, wanted)
-	if wasOffline && !wanted.Offline && d.offlineAgain > 0 {
-		d.offlineAgain--
-		m.after(offlineAgainAfter, offlineRelapse{m, d})
-	}
-	return nil
+	return m.onDisk(device, func(d *disk) error {
+		wanted := d.attributes
+		if mask.Offline {
+			wanted.Offline = attributes.Offline
+		}
+		if mask.ReadOnly {
+			wanted.ReadOnly = attributes.ReadOnly
+		}
+		if d.writeProtected && mask.ReadOnly && !attributes.ReadOnly {
+			// Which code Windows gives is not documented; it is that of a write to such a disk.
+			return winerr.WriteProtect
+		}
+		if wanted.Offline && !d.attributes.Offline && m.isSystemDisk(d) {
+			// The code is not documented; the storage service says "critical disk".
+			return winerr.AccessDenied
+		}
+		m.changed()
+		if d.attributes.Offline {
+			wanted = m.resolveCollision(d, wanted)
+		}
+		if d.scsi != nil {
+			m.persisted[*d.scsi] = wanted
+		}
+		wasOffline := d.attributes.Offline
+		m.setAttributes(d, wanted)
+		if wasOffline && !wanted.Offline && d.offlineAgain > 0 {
+			d.offlineAgain--
+			m.after(offlineAgainAfter, offlineRelapse{m, d})
+		}
+		return nil
+	})
 }
 
 // offlineRelapse takes a disk offline again.

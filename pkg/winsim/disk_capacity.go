@@ -20,18 +20,15 @@ func (m *disks) UpdateDriveSize(_ context.Context, device win.Device) error {
 }
 
 func (m *disks) update(device win.Device) error {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if d.table.style != win.StyleRaw && !d.hasTable() {
-		m.setTable(d, table{style: win.StyleRaw})
-	}
-	if m.storage.CapacityFollows != CapacityRescan {
-		m.noticeSize(d)
-	}
-	return nil
+	return m.onDisk(device, func(d *disk) error {
+		if d.table.style != win.StyleRaw && !d.hasTable() {
+			m.setTable(d, table{style: win.StyleRaw})
+		}
+		if m.storage.CapacityFollows != CapacityRescan {
+			m.noticeSize(d)
+		}
+		return nil
+	})
 }
 
 // noticeSize makes Windows see the size of a disk. mu is held.

@@ -23,71 +23,56 @@ func (m *disks) DiskDevices(_ context.Context) ([]win.Device, error) {
 
 // DeviceDescriptor returns bus and serial number.
 func (m *disks) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return win.DeviceDescriptor{}, err
-	}
-	defer unlock()
-	descriptor := d.descriptor
-	for _, text := range []*string{&descriptor.Vendor, &descriptor.Product, &descriptor.Serial} {
-		*text = strings.Trim(*text, " ")
-	}
-	return descriptor, nil
+	return read(m.onDisk, device, func(d *disk) (win.DeviceDescriptor, error) {
+		descriptor := d.descriptor
+		for _, text := range []*string{&descriptor.Vendor, &descriptor.Product, &descriptor.Serial} {
+			*text = strings.Trim(*text, " ")
+		}
+		return descriptor, nil
+	})
 }
 
 // DeviceIdentifiers lists the identifiers of page 83.
 func (m *disks) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if len(d.identifiers) == 0 {
-		return nil, winerr.InvalidFunction // as for VHDs and USB sticks
-	}
-	identifiers := make([]win.DeviceIdentifier, len(d.identifiers))
-	for i, identifier := range d.identifiers {
-		identifier.Value = []byte(string(identifier.Value)) // the caller may keep and change it
-		identifiers[i] = identifier
-	}
-	return identifiers, nil
+	return read(m.onDisk, device, func(d *disk) ([]win.DeviceIdentifier, error) {
+		if len(d.identifiers) == 0 {
+			return nil, winerr.InvalidFunction // as for VHDs and USB sticks
+		}
+		identifiers := make([]win.DeviceIdentifier, len(d.identifiers))
+		for i, identifier := range d.identifiers {
+			identifier.Value = []byte(string(identifier.Value)) // the caller may keep and change it
+			identifiers[i] = identifier
+		}
+		return identifiers, nil
+	})
 }
 
 // DeviceLocation returns the location of the disk as text.
 func (m *disks) DeviceLocation(_ context.Context, device win.Device) (string, error) {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if d.location == "" {
-		return "", winerr.NotSupported
-	}
-	return d.location, nil
+	return read(m.onDisk, device, func(d *disk) (string, error) {
+		if d.location == "" {
+			return "", winerr.NotSupported
+		}
+		return d.location, nil
+	})
 }
 
 // SCSIAddress returns the address of the disk.
 func (m *disks) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddress, error) {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return win.SCSIAddress{}, err
-	}
-	defer unlock()
-	if d.scsi == nil {
-		return win.SCSIAddress{}, winerr.NotSupported
-	}
-	a := d.scsi
-	return win.SCSIAddress{Port: a.Port, Path: a.Path, Target: a.Target, LUN: a.LUN, BusNumber: a.BusNumber}, nil
+	return read(m.onDisk, device, func(d *disk) (win.SCSIAddress, error) {
+		if d.scsi == nil {
+			return win.SCSIAddress{}, winerr.NotSupported
+		}
+		a := d.scsi
+		return win.SCSIAddress{Port: a.Port, Path: a.Path, Target: a.Target, LUN: a.LUN, BusNumber: a.BusNumber}, nil
+	})
 }
 
 // DiskGeometry returns the size that Windows sees.
 func (m *disks) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeometry, error) {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return win.DiskGeometry{}, err
-	}
-	defer unlock()
-	return win.DiskGeometry{Size: d.visibleSize, BytesPerSector: uint32(d.sector)}, nil
+	return read(m.onDisk, device, func(d *disk) (win.DiskGeometry, error) {
+		return win.DiskGeometry{Size: d.visibleSize, BytesPerSector: uint32(d.sector)}, nil
+	})
 }
 
 // SANPolicy tells what happens to new disks.
@@ -113,13 +98,16 @@ func (d *disk) read(base, length, offset int64, b []byte) error {
 	return nil
 }
 
-// openFor opens a disk for a call. The caller unlocks.
-func (m *disks) openFor(device win.Device) (_ *disk, unlock func(), _ error) {
+// onDisk runs a call to a disk, which it opens as CreateFile does: that fails for a dying disk.
+func (m *disks) onDisk(device win.Device, do func(*disk) error) error {
 	m.lock()
-	d, err := m.openDisk(device)
-	if err != nil {
-		m.mu.Unlock()
-		return nil, nil, err
+	defer m.mu.Unlock()
+	switch d := m.diskOf(device); {
+	case d == nil:
+		return winerr.FileNotFound
+	case d.dying:
+		return winerr.IODevice
+	default:
+		return do(d)
 	}
-	return d, m.mu.Unlock, nil
 }

@@ -14,20 +14,17 @@ const lateMSR = 100 * time.Millisecond
 
 // DriveLayout returns the partition table.
 func (m *disks) DriveLayout(_ context.Context, device win.Device) (win.DriveLayout, error) {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return win.DriveLayout{}, err
-	}
-	defer unlock()
-	if d.looksRaw > 0 {
-		d.looksRaw--
-		m.changed()
-		return m.rawLayout(), nil
-	}
-	if d.table.style == win.StyleRaw {
-		return m.rawLayout(), nil
-	}
-	return d.layout(), nil
+	return read(m.onDisk, device, func(d *disk) (win.DriveLayout, error) {
+		if d.looksRaw > 0 {
+			d.looksRaw--
+			m.changed()
+			return m.rawLayout(), nil
+		}
+		if d.table.style == win.StyleRaw {
+			return m.rawLayout(), nil
+		}
+		return d.layout(), nil
+	})
 }
 
 // rawLayout is what Windows shows of a disk without a table.
@@ -65,26 +62,23 @@ func (d *disk) layout() win.DriveLayout {
 // remains on the disk.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_create_disk
 func (m *disks) CreateDisk(_ context.Context, device win.Device, diskID win.GUID) error {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := d.writable(); err != nil {
-		return err
-	}
-	if diskID == (win.GUID{}) {
-		diskID = m.newGUID()
-	}
-	m.setTable(d, table{style: win.StyleGPT, id: diskID, size: d.visibleSize})
-	switch m.storage.CreateDiskMSR {
-	case MSRAtOnce:
-		m.addMSR(d)
-	case MSRLate:
-		m.after(lateMSR, msrArrival{m, d, diskID})
-	case MSRNever, "":
-	}
-	return nil
+	return m.onDisk(device, func(d *disk) error {
+		if err := d.writable(); err != nil {
+			return err
+		}
+		if diskID == (win.GUID{}) {
+			diskID = m.newGUID()
+		}
+		m.setTable(d, table{style: win.StyleGPT, id: diskID, size: d.visibleSize})
+		switch m.storage.CreateDiskMSR {
+		case MSRAtOnce:
+			m.addMSR(d)
+		case MSRLate:
+			m.after(lateMSR, msrArrival{m, d, diskID})
+		case MSRNever, "":
+		}
+		return nil
+	})
 }
 
 // msrArrival adds the reserved partition to a new table, if the disk still has that table.
@@ -120,43 +114,40 @@ func (m *disks) addMSR(d *disk) {
 // volumes; volumes of new partitions arrive later.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
 func (m *disks) SetDriveLayout(_ context.Context, device win.Device, layout win.DriveLayout) error {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := d.writable(); err != nil {
-		return err
-	}
-	if layout.Style != d.table.style || layout.Style == win.StyleRaw {
-		return winerr.InvalidParameter
-	}
-	changed := d.table
-	changed.partitions = nil
-	ids := map[win.GUID]bool{}
-	for _, p := range layout.Partitions {
-		if p.Length == 0 && p.Type == (win.GUID{}) && p.MBRType == 0 {
-			continue // an unused entry
+	return m.onDisk(device, func(d *disk) error {
+		if err := d.writable(); err != nil {
+			return err
 		}
-		if layout.Style == win.StyleGPT && p.ID == (win.GUID{}) {
-			p.ID = m.newGUID()
-		}
-		if ids[p.ID] && layout.Style == win.StyleGPT {
+		if layout.Style != d.table.style || layout.Style == win.StyleRaw {
 			return winerr.InvalidParameter
 		}
-		ids[p.ID] = true
-		changed.partitions = append(changed.partitions, &partition{Partition: p, volume: d.volumeOf(p)})
-	}
-	limit := maxPartitions
-	if layout.Style == win.StyleMBR {
-		limit = mbrEntries
-		changed.signature = layout.Signature
-	}
-	if len(changed.partitions) > limit || d.misfit(changed.partitions) >= 0 {
-		return winerr.InvalidParameter
-	}
-	m.setTable(d, changed)
-	return nil
+		changed := d.table
+		changed.partitions = nil
+		ids := map[win.GUID]bool{}
+		for _, p := range layout.Partitions {
+			if p.Length == 0 && p.Type == (win.GUID{}) && p.MBRType == 0 {
+				continue // an unused entry
+			}
+			if layout.Style == win.StyleGPT && p.ID == (win.GUID{}) {
+				p.ID = m.newGUID()
+			}
+			if ids[p.ID] && layout.Style == win.StyleGPT {
+				return winerr.InvalidParameter
+			}
+			ids[p.ID] = true
+			changed.partitions = append(changed.partitions, &partition{Partition: p, volume: d.volumeOf(p)})
+		}
+		limit := maxPartitions
+		if layout.Style == win.StyleMBR {
+			limit = mbrEntries
+			changed.signature = layout.Signature
+		}
+		if len(changed.partitions) > limit || d.misfit(changed.partitions) >= 0 {
+			return winerr.InvalidParameter
+		}
+		m.setTable(d, changed)
+		return nil
+	})
 }
 
 // volumeOf returns the volume of the same partition in the current table, or nil.
@@ -202,19 +193,16 @@ func (m *disks) setTable(d *disk, changed table) {
 // GrowPartition enlarges a partition into the free space behind it.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
 func (m *disks) GrowPartition(_ context.Context, device win.Device, number uint32, bytes int64) error {
-	d, unlock, err := m.openFor(device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := d.writable(); err != nil {
-		return err
-	}
-	i := slices.IndexFunc(d.table.partitions, func(p *partition) bool { return p.Number == number })
-	if i < 0 || bytes <= 0 || !m.growPartition(d, i, bytes) {
-		return winerr.InvalidParameter
-	}
-	return nil
+	return m.onDisk(device, func(d *disk) error {
+		if err := d.writable(); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(d.table.partitions, func(p *partition) bool { return p.Number == number })
+		if i < 0 || bytes <= 0 || !m.growPartition(d, i, bytes) {
+			return winerr.InvalidParameter
+		}
+		return nil
+	})
 }
 
 // growPartition makes a partition longer, if there is room behind it. mu is held.

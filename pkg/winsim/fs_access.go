@@ -53,32 +53,26 @@ func (m *volumes) SetVolumeLabel(_ context.Context, id win.VolumeID, label strin
 
 // RootEntries lists the root directory.
 func (m *volumes) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry, error) {
-	fs, unlock, err := m.openFileSystem(id)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	fs.refreshBelow(fs.root, false)
-	var entries []win.DirEntry
-	for _, key := range slices.Sorted(maps.Keys(fs.root.children)) { // in NTFS order, as ListDirectory
-		e := fs.root.children[key]
-		entries = append(entries, win.DirEntry{Name: e.name, FileInfo: e.info()})
-	}
-	return entries, nil
+	return read(m.onFileSystem, id, func(fs *fileSystem) ([]win.DirEntry, error) {
+		fs.refreshBelow(fs.root, false)
+		var entries []win.DirEntry
+		for _, key := range slices.Sorted(maps.Keys(fs.root.children)) { // in NTFS order, as ListDirectory
+			e := fs.root.children[key]
+			entries = append(entries, win.DirEntry{Name: e.name, FileInfo: e.info()})
+		}
+		return entries, nil
+	})
 }
 
 // RootSecurity returns the access list of the root directory. Windows makes up one for file systems
 // that keep none.
 func (m *volumes) RootSecurity(_ context.Context, id win.VolumeID) (string, error) {
-	fs, unlock, err := m.openFileSystem(id)
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if !fs.hasAccessLists() {
-		return "D:(A;;FA;;;WD)", nil
-	}
-	return cmp.Or(fs.rootAccess, sddl.NewRoot), nil
+	return read(m.onFileSystem, id, func(fs *fileSystem) (string, error) {
+		if !fs.hasAccessLists() {
+			return "D:(A;;FA;;;WD)", nil
+		}
+		return cmp.Or(fs.rootAccess, sddl.NewRoot), nil
+	})
 }
 
 func (fs *fileSystem) hasAccessLists() bool { return fs.kind == NTFS || fs.kind == ReFS }
@@ -96,14 +90,11 @@ func (m *volumes) SetRootSecurity(_ context.Context, id win.VolumeID, accessList
 
 // changeFileSystem is a call that writes to a volume's file system.
 func (m *volumes) changeFileSystem(id win.VolumeID, change func(*fileSystem) error) error {
-	fs, unlock, err := m.openFileSystem(id)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := m.volumeByID(string(id)).writable(); err != nil {
-		return err
-	}
-	m.changed()
-	return change(fs)
+	return m.onFileSystem(id, func(fs *fileSystem) error {
+		if err := m.volumeByID(string(id)).writable(); err != nil {
+			return err
+		}
+		m.changed()
+		return change(fs)
+	})
 }

@@ -13,7 +13,7 @@ import (
 type initiator struct {
 	*clock
 	services *services
-	bus      bus // for the disks of its sessions
+	disks    *disks
 
 	name         string
 	secret       string // mutual CHAP secret; empty while unset
@@ -23,16 +23,6 @@ type initiator struct {
 	logins       []win.PersistentLogin
 	sessions     []*iscsiSession
 	sessionCount uint64 // sessions so far
-}
-
-// bus is where the disks of sessions appear.
-type bus interface {
-	// connect attaches a disk that is not attached. First means that Windows has never seen it.
-	connect(d *disk, first bool)
-	// disconnect removes a disk that is attached.
-	disconnect(d *disk)
-	// shows reports whether Windows has found the disk.
-	shows(d *disk) bool
 }
 
 // iscsiService is the service that the initiator needs. On a node without services it counts as
@@ -102,51 +92,57 @@ func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 	return portals
 }
 
-// begin begins a call, if the service runs. The caller unlocks.
-func (in *initiator) begin() (unlock func(), _ error) {
+// onInitiator runs a call, if the service runs.
+func (in *initiator) onInitiator(do func() error) error {
 	in.lock()
+	defer in.mu.Unlock()
 	if s, err := in.services.service(iscsiService); err == nil && s.state != ServiceRunning {
-		in.mu.Unlock()
-		return nil, winerr.ISCSIServiceNotRunning
+		return winerr.ISCSIServiceNotRunning
 	}
-	return in.mu.Unlock, nil
+	return do()
 }
 
-// awaitPortal waits until a portal answers. The caller unlocks.
-func (in *initiator) awaitPortal(ctx context.Context, portal win.TargetPortal) (_ *iscsiPortal, unlock func(), _ error) {
+// readInitiator is onInitiator for a call that returns something.
+func readInitiator[T any](in *initiator, read func() (T, error)) (result T, err error) {
+	err = in.onInitiator(func() (err error) {
+		result, err = read()
+		return err
+	})
+	return result, err
+}
+
+// onPortal waits until a portal answers, and runs a call to it.
+func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do func(*iscsiPortal) error) error {
 	in.lock()
 	p := in.portal(portal)
 	in.mu.Unlock()
 	if p == nil {
-		return nil, nil, winerr.ISCSIConnectionFailed
+		return winerr.ISCSIConnectionFailed
 	}
 	if err := in.Sleep(ctx, p.delay); err != nil {
-		return nil, nil, err
+		return err
 	}
 	in.lock()
+	defer in.mu.Unlock()
 	if p.down {
-		in.mu.Unlock()
-		return nil, nil, winerr.ISCSIConnectionFailed
+		return winerr.ISCSIConnectionFailed
 	}
-	return p, in.mu.Unlock, nil
+	return do(p)
 }
 
 // The methods below implement the seam; internal/win documents them.
 
 // ReportSendTargetPortals lists the registered portals.
 func (in *initiator) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
-	unlock, err := in.begin()
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	var portals []win.SendTargetPortal
-	for _, p := range in.portals {
-		if p.registered {
-			portals = append(portals, p.report())
+	return readInitiator(in, func() ([]win.SendTargetPortal, error) {
+		var portals []win.SendTargetPortal
+		for _, p := range in.portals {
+			if p.registered {
+				portals = append(portals, p.report())
+			}
 		}
-	}
-	return portals, nil
+		return portals, nil
+	})
 }
 
 func (p *iscsiPortal) report() win.SendTargetPortal {
@@ -179,114 +175,90 @@ func (in *initiator) RefreshSendTargetPortal(ctx context.Context, portal win.Tar
 
 // isRegistered reports whether the node knows a portal.
 func (in *initiator) isRegistered(portal win.TargetPortal) (bool, error) {
-	unlock, err := in.begin()
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	p := in.portal(portal)
-	return p != nil && p.registered, nil
+	return readInitiator(in, func() (bool, error) {
+		p := in.portal(portal)
+		return p != nil && p.registered, nil
+	})
 }
 
 // discover asks a portal for its targets.
 func (in *initiator) discover(ctx context.Context, portal win.TargetPortal) error {
-	p, unlock, err := in.awaitPortal(ctx, portal)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	in.changed()
-	p.registered, p.known = true, in.offeredBy(p)
-	return nil
+	return in.onPortal(ctx, portal, func(p *iscsiPortal) error {
+		in.changed()
+		p.registered, p.known = true, in.offeredBy(p)
+		return nil
+	})
 }
 
 // RemoveSendTargetPortal removes a portal and the targets that only it offers. Sessions remain.
 func (in *initiator) RemoveSendTargetPortal(_ context.Context, portal win.SendTargetPortal) error {
-	unlock, err := in.begin()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	p := in.portal(portal.Portal)
-	if p == nil || !p.registered || portal != p.report() {
-		return winerr.ISCSIPortalNotFound
-	}
-	in.changed()
-	p.registered, p.known = false, nil
-	return nil
+	return in.onInitiator(func() error {
+		p := in.portal(portal.Portal)
+		if p == nil || !p.registered || portal != p.report() {
+			return winerr.ISCSIPortalNotFound
+		}
+		in.changed()
+		p.registered, p.known = false, nil
+		return nil
+	})
 }
 
 // ReportTargets lists the discovered targets.
 func (in *initiator) ReportTargets(_ context.Context) ([]string, error) {
-	unlock, err := in.begin()
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	var names []string
-	for _, t := range in.targets {
-		if len(in.discovered(t)) > 0 {
-			names = append(names, t.iqn)
+	return readInitiator(in, func() ([]string, error) {
+		var names []string
+		for _, t := range in.targets {
+			if len(in.discovered(t)) > 0 {
+				names = append(names, t.iqn)
+			}
 		}
-	}
-	return names, nil
+		return names, nil
+	})
 }
 
 // ReportTargetPortals lists the portals that offered a target.
 func (in *initiator) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
-	unlock, err := in.begin()
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	t := in.target(target)
-	if t == nil || len(in.discovered(t)) == 0 {
-		return nil, winerr.ISCSITargetNotFound
-	}
-	var portals []win.TargetPortal
-	for _, p := range in.discovered(t) {
-		portals = append(portals, p.TargetPortal)
-	}
-	return portals, nil
+	return readInitiator(in, func() ([]win.TargetPortal, error) {
+		t := in.target(target)
+		if t == nil || len(in.discovered(t)) == 0 {
+			return nil, winerr.ISCSITargetNotFound
+		}
+		var portals []win.TargetPortal
+		for _, p := range in.discovered(t) {
+			portals = append(portals, p.TargetPortal)
+		}
+		return portals, nil
+	})
 }
 
 // PersistentLogins lists the logins that Windows repeats at each start.
 func (in *initiator) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
-	unlock, err := in.begin()
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	return slices.Clone(in.logins), nil
+	return readInitiator(in, func() ([]win.PersistentLogin, error) {
+		return slices.Clone(in.logins), nil
+	})
 }
 
 // RemovePersistentTarget removes a persistent login.
 func (in *initiator) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
-	unlock, err := in.begin()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	at := slices.Index(in.logins, login)
-	if at < 0 {
-		return winerr.ISCSITargetNotFound
-	}
-	in.changed()
-	in.logins = slices.Delete(in.logins, at, at+1)
-	return nil
+	return in.onInitiator(func() error {
+		at := slices.Index(in.logins, login)
+		if at < 0 {
+			return winerr.ISCSITargetNotFound
+		}
+		in.changed()
+		in.logins = slices.Delete(in.logins, at, at+1)
+		return nil
+	})
 }
 
 // SetInitiatorCHAPSharedSecret stores the secret. It accepts the lengths that Windows accepts.
 func (in *initiator) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.Secret) error {
-	unlock, err := in.begin()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if length := len(secret.Bytes()); length < 12 || length > 16 {
-		return winerr.ISCSIInvalidCHAPSecret
-	}
-	in.changed()
-	in.secret = string(secret.Bytes())
-	return nil
+	return in.onInitiator(func() error {
+		if length := len(secret.Bytes()); length < 12 || length > 16 {
+			return winerr.ISCSIInvalidCHAPSecret
+		}
+		in.changed()
+		in.secret = string(secret.Bytes())
+		return nil
+	})
 }

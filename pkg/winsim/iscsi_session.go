@@ -9,30 +9,23 @@ import (
 )
 
 // Login begins a session with a discovered target. Its disks appear later.
-func (in *initiator) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
-	unlock, err := in.begin()
-	if err != nil {
+func (in *initiator) Login(ctx context.Context, login win.Login) (id win.SessionID, err error) {
+	if err := in.onInitiator(func() error { return in.checkLogin(login) }); err != nil {
 		return win.SessionID{}, err
 	}
-	err = in.checkLogin(login)
-	unlock()
-	if err != nil {
-		return win.SessionID{}, err
-	}
-	p, unlock, err := in.awaitPortal(ctx, login.Portal)
-	if err != nil {
-		return win.SessionID{}, err
-	}
-	defer unlock()
-	// Another login may have finished while the portal took its time.
-	if err := in.checkLogin(login); err != nil {
-		return win.SessionID{}, err
-	}
-	t := in.target(login.Target)
-	if err := in.authenticate(t, login); err != nil {
-		return win.SessionID{}, err
-	}
-	return in.beginSession(t, p).id, nil
+	err = in.onPortal(ctx, login.Portal, func(p *iscsiPortal) error {
+		// Another login may have finished while the portal took its time.
+		if err := in.checkLogin(login); err != nil {
+			return err
+		}
+		t := in.target(login.Target)
+		if err := in.authenticate(t, login); err != nil {
+			return err
+		}
+		id = in.beginSession(t, p).id
+		return nil
+	})
+	return id, err
 }
 
 // checkLogin returns the error that Windows finds without asking the portal.
@@ -100,87 +93,75 @@ func (a lunArrival) run() {
 // plugLUNs attaches the disks of a target that are not attached. mu is held.
 func (in *initiator) plugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
-		in.bus.connect(d, !t.attachedBefore)
+		in.disks.connect(d, !t.attachedBefore)
 	}
 	t.attachedBefore = true
 }
 
 // Sessions lists all sessions. One whose portal is down has no connection.
 func (in *initiator) Sessions(_ context.Context) ([]win.Session, error) {
-	unlock, err := in.begin()
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	var sessions []win.Session
-	for _, s := range in.sessions {
-		session := win.Session{ID: s.id, TargetNodeName: s.target.iqn, TargetName: s.target.iqn, Connections: 1}
-		if s.portal.down {
-			session.Connections = 0
+	return readInitiator(in, func() ([]win.Session, error) {
+		var sessions []win.Session
+		for _, s := range in.sessions {
+			session := win.Session{ID: s.id, TargetNodeName: s.target.iqn, TargetName: s.target.iqn, Connections: 1}
+			if s.portal.down {
+				session.Connections = 0
+			}
+			sessions = append(sessions, session)
 		}
-		sessions = append(sessions, session)
-	}
-	return sessions, nil
+		return sessions, nil
+	})
 }
 
 // DevicesForSession lists the disks of a session, including those that have not appeared yet.
 func (in *initiator) DevicesForSession(_ context.Context, id win.SessionID) ([]win.SessionDevice, error) {
-	s, unlock, err := in.beginIn(id)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	var devices []win.SessionDevice
-	for lun, d := range s.target.luns {
-		device := win.SessionDevice{LUN: uint8(lun), Device: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: win.NoDeviceNumber}}
-		if in.bus.shows(d) {
-			device.Device.Number, device.LegacyName = d.number, string(win.PhysicalDrive(d.number))
+	return read(in.onSession, id, func(s *iscsiSession) ([]win.SessionDevice, error) {
+		var devices []win.SessionDevice
+		for lun, d := range s.target.luns {
+			device := win.SessionDevice{LUN: uint8(lun), Device: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: win.NoDeviceNumber}}
+			if in.disks.shows(d) {
+				device.Device.Number, device.LegacyName = d.number, string(win.PhysicalDrive(d.number))
+			}
+			devices = append(devices, device)
 		}
-		devices = append(devices, device)
-	}
-	return devices, nil
+		return devices, nil
+	})
 }
 
 // Logout ends a session. With the last session of a target its disks go.
 func (in *initiator) Logout(_ context.Context, id win.SessionID) error {
-	s, unlock, err := in.beginIn(id)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	in.changed()
-	t := s.target
-	if t.busy > 0 || t.held > 0 {
-		t.busy = max(0, t.busy-1)
-		return winerr.ISCSIDeviceBusy
-	}
-	in.sessions = slices.DeleteFunc(in.sessions, func(other *iscsiSession) bool { return other == s })
-	if slices.ContainsFunc(in.sessions, func(other *iscsiSession) bool { return other.target == t }) {
+	return in.onSession(id, func(s *iscsiSession) error {
+		in.changed()
+		t := s.target
+		if t.busy > 0 || t.held > 0 {
+			t.busy = max(0, t.busy-1)
+			return winerr.ISCSIDeviceBusy
+		}
+		in.sessions = slices.DeleteFunc(in.sessions, func(other *iscsiSession) bool { return other == s })
+		if slices.ContainsFunc(in.sessions, func(other *iscsiSession) bool { return other.target == t }) {
+			return nil
+		}
+		in.unplugLUNs(t)
 		return nil
-	}
-	in.unplugLUNs(t)
-	return nil
+	})
 }
 
 // unplugLUNs removes the disks of a target. mu is held.
 func (in *initiator) unplugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
-		in.bus.disconnect(d)
+		in.disks.disconnect(d)
 	}
 }
 
-// beginIn begins a call about a session. The caller unlocks.
-func (in *initiator) beginIn(id win.SessionID) (_ *iscsiSession, unlock func(), _ error) {
-	unlock, err := in.begin()
-	if err != nil {
-		return nil, nil, err
-	}
-	s := in.session(id)
-	if s == nil {
-		unlock()
-		return nil, nil, winerr.ISCSIInvalidSessionID
-	}
-	return s, unlock, nil
+// onSession runs a call about a session.
+func (in *initiator) onSession(id win.SessionID, do func(*iscsiSession) error) error {
+	return in.onInitiator(func() error {
+		s := in.session(id)
+		if s == nil {
+			return winerr.ISCSIInvalidSessionID
+		}
+		return do(s)
+	})
 }
 
 func (in *initiator) session(id win.SessionID) *iscsiSession {

@@ -194,7 +194,7 @@ func (m Model) validate() (objects, error) {
 	if built.initiator, err = m.ISCSI.build(); err != nil {
 		return objects{}, err.in("iscsi")
 	}
-	built.initiator.clock, built.initiator.services, built.initiator.bus = built.clock, built.services, built.disks
+	built.initiator.clock, built.initiator.services, built.initiator.disks = built.clock, built.services, built.disks
 	built.files = &files{clock: built.clock, volumes: built.volumes, network: built.network}
 	return built, nil
 }

@@ -209,21 +209,13 @@ func (m *services) Uptime(context.Context) (time.Duration, error) {
 }
 
 func (m *services) ServiceConfig(_ context.Context, name string) (win.ServiceConfig, error) {
-	var config win.ServiceConfig
-	err := m.onService(name, func(s *service) error {
-		config = win.ServiceConfig{DisplayName: s.DisplayName, StartType: startTypes[s.StartType]}
-		return nil
+	return read(m.onService, name, func(s *service) (win.ServiceConfig, error) {
+		return win.ServiceConfig{DisplayName: s.DisplayName, StartType: startTypes[s.StartType]}, nil
 	})
-	return config, err
 }
 
 func (m *services) ServiceStatus(_ context.Context, name string) (win.ServiceStatus, error) {
-	var status win.ServiceStatus
-	err := m.onService(name, func(s *service) error {
-		status = s.status()
-		return nil
-	})
-	return status, err
+	return read(m.onService, name, func(s *service) (win.ServiceStatus, error) { return s.status(), nil })
 }
 
 func (m *services) StartService(_ context.Context, name string) error {
@@ -234,9 +226,8 @@ func (m *services) StopService(_ context.Context, name string) error {
 	return m.onService(name, m.beginStop)
 }
 
-func (m *services) ActiveDependents(_ context.Context, name string) ([]string, error) {
-	var names []string
-	err := m.onService(name, func(s *service) error {
+func (m *services) ActiveDependents(_ context.Context, name string) (names []string, err error) {
+	err = m.onService(name, func(s *service) error {
 		for _, dependent := range m.activeDependents(s) {
 			names = append(names, dependent.Name)
 		}

@@ -11,61 +11,38 @@ import (
 
 // The calls below take disks and volumes.
 
-// DeviceNumber returns the disk and partition of a device.
+// DeviceNumber returns the disk and partition of a device. For a volume that is not a single
+// partition, the volume manager does not support the request.
 func (m *volumes) DeviceNumber(_ context.Context, device win.Device) (win.DeviceNumber, error) {
-	if isVolume(device) {
-		return m.volumeNumber(device)
+	if !isVolume(device) {
+		return read(m.disks.onDisk, device, func(d *disk) (win.DeviceNumber, error) {
+			return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: d.number}, nil
+		})
 	}
-	d, unlock, err := m.disks.openFor(device)
-	if err != nil {
-		return win.DeviceNumber{}, err
-	}
-	defer unlock()
-	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: d.number}, nil
-}
-
-// volumeNumber is DeviceNumber of a volume. For a volume that is not a single partition, the
-// volume manager does not support the request.
-func (m *volumes) volumeNumber(device win.Device) (win.DeviceNumber, error) {
-	v, unlock, err := m.openVolume(device)
-	if err != nil {
-		return win.DeviceNumber{}, err
-	}
-	defer unlock()
-	if v.cdrom {
-		return win.DeviceNumber{Type: win.DeviceTypeCDROM, Partition: 0xffffffff}, nil
-	}
-	p := v.partition()
-	if p == nil {
-		return win.DeviceNumber{}, winerr.InvalidFunction
-	}
-	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: v.extents[0].disk.number, Partition: p.Number}, nil
+	return read(m.onVolume, device, func(v *volume) (win.DeviceNumber, error) {
+		if v.cdrom {
+			return win.DeviceNumber{Type: win.DeviceTypeCDROM, Partition: 0xffffffff}, nil
+		}
+		p := v.partition()
+		if p == nil {
+			return win.DeviceNumber{}, winerr.InvalidFunction
+		}
+		return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: v.extents[0].disk.number, Partition: p.Number}, nil
+	})
 }
 
 // ReadDevice reads the bytes of a disk or volume. They do not include file contents.
 func (m *volumes) ReadDevice(_ context.Context, device win.Device, offset int64, b []byte) error {
-	if isVolume(device) {
-		return m.readVolume(device, offset, b)
+	if !isVolume(device) {
+		return m.disks.onDisk(device, func(d *disk) error { return d.read(0, d.visibleSize, offset, b) })
 	}
-	d, unlock, err := m.disks.openFor(device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return d.read(0, d.visibleSize, offset, b)
-}
-
-func (m *volumes) readVolume(device win.Device, offset int64, b []byte) error {
-	v, unlock, err := m.openVolume(device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	first := v.extents[0]
-	if v.offline {
-		return winerr.NotReady
-	}
-	return first.disk.read(first.offset, first.length, offset, b)
+	return m.onVolume(device, func(v *volume) error {
+		first := v.extents[0]
+		if v.offline {
+			return winerr.NotReady
+		}
+		return first.disk.read(first.offset, first.length, offset, b)
+	})
 }
 
 // isVolume reports whether a device is a volume, not a disk.
@@ -90,13 +67,13 @@ func (m *volumes) volumeAt(device win.Device) *volume {
 	return nil
 }
 
-// openVolume opens a volume's device for a call. The caller unlocks.
-func (m *volumes) openVolume(device win.Device) (_ *volume, unlock func(), _ error) {
+// onVolume runs a call to a volume's device.
+func (m *volumes) onVolume(device win.Device, do func(*volume) error) error {
 	m.lock()
+	defer m.mu.Unlock()
 	v := m.volumeAt(device)
 	if err := v.openError(); err != nil {
-		m.mu.Unlock()
-		return nil, nil, err
+		return err
 	}
-	return v, m.mu.Unlock, nil
+	return do(v)
 }

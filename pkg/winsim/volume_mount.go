@@ -27,44 +27,35 @@ func (m *volumes) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
 
 // VolumeExtents lists the parts of disks that make up the volume.
 func (m *volumes) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent, error) {
-	v, unlock, err := m.openVolume(id.Device())
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if v.extents[0].disk.nameless {
-		return nil, winerr.InvalidFunction
-	}
-	extents := make([]win.Extent, 0, len(v.extents))
-	for _, e := range v.extents {
-		extents = append(extents, win.Extent{Disk: e.disk.number, Offset: e.offset, Length: e.length})
-	}
-	return extents, nil
+	return read(m.onVolume, id.Device(), func(v *volume) ([]win.Extent, error) {
+		if v.extents[0].disk.nameless {
+			return nil, winerr.InvalidFunction
+		}
+		extents := make([]win.Extent, 0, len(v.extents))
+		for _, e := range v.extents {
+			extents = append(extents, win.Extent{Disk: e.disk.number, Offset: e.offset, Length: e.length})
+		}
+		return extents, nil
+	})
 }
 
 // OnlineVolume brings a volume online that automount left offline.
 func (m *volumes) OnlineVolume(_ context.Context, id win.VolumeID) error {
-	v, unlock, err := m.openVolume(id.Device())
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	m.changed()
-	v.offline, v.nameless = false, false
-	return nil
+	return m.onVolume(id.Device(), func(v *volume) error {
+		m.changed()
+		v.offline, v.nameless = false, false
+		return nil
+	})
 }
 
 // FlushVolume only checks the volume: nothing is cached.
 func (m *volumes) FlushVolume(_ context.Context, id win.VolumeID) error {
-	v, unlock, err := m.openVolume(id.Device())
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if v.offline {
-		return winerr.NotReady
-	}
-	return v.writable()
+	return m.onVolume(id.Device(), func(v *volume) error {
+		if v.offline {
+			return winerr.NotReady
+		}
+		return v.writable()
+	})
 }
 
 // mountedFolder is a mounted folder that the mount manager knows.

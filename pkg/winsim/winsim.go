@@ -99,6 +99,15 @@ type machine struct {
 
 var _ win.Machine = machine{}
 
+// read runs a call about an object that returns something: on finds the object, and holds mu meanwhile.
+func read[O, S, T any](on func(object O, do func(S) error) error, object O, ask func(S) (T, error)) (result T, err error) {
+	err = on(object, func(s S) (err error) {
+		result, err = ask(s)
+		return err
+	})
+	return result, err
+}
+
 // New creates the node that model describes. An error names the wrong field.
 func New(model Model) (*Node, error) {
 	built, err := model.validate()
