@@ -65,7 +65,7 @@ func (d directory) lookUp(name string) (resolvedPath, error) {
 	return at, err
 }
 
-// find looks up an entry. n.mu is held. NtCreateFile opens a directory again for an empty name.
+// find looks up an entry. mu is held. NtCreateFile opens a directory again for an empty name.
 func (d directory) find(name string) (resolvedPath, error) {
 	if err := d.usable(); err != nil {
 		return resolvedPath{}, err

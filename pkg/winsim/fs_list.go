@@ -12,8 +12,8 @@ import (
 // listBatch is the number of entries in a batch, about what fits into 64 KiB on Windows.
 const listBatch = 256
 
-// ListDirectory lists a directory in batches. Entries added after the opening or removed before their batch are not listed; NTFS
-// guarantees neither.
+// ListDirectory lists a directory in batches. Entries added after the opening or removed before
+// their batch are not listed; NTFS guarantees neither.
 func (d directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
 	listed, keys, err := d.list(name)
 	if err != nil {
