@@ -50,19 +50,28 @@ func (n *Node) OpenDirectories() int {
 	return n.files.openDirectories
 }
 
-// lookUp finds an entry, which may be missing, for a call. Without an error, the caller unlocks
-// the node.
-func (d directory) lookUp(name string) (resolvedPath, error) {
+// on runs a call about an entry, which may be missing.
+func (d directory) on(name string, do func(resolvedPath) error) error {
 	d.files.lock()
+	defer d.files.mu.Unlock()
 	if *d.closed {
-		d.files.mu.Unlock()
 		panic("winsim: a call in the directory " + d.String() + ", which is closed")
 	}
 	at, err := d.find(name)
 	if err != nil {
-		d.files.mu.Unlock()
+		return err
 	}
-	return at, err
+	return do(at)
+}
+
+// onExisting runs a call about an entry that must exist.
+func (d directory) onExisting(name string, do func(resolvedPath) error) error {
+	return d.on(name, func(at resolvedPath) error {
+		if at.entry == nil {
+			return winerr.FileNotFound
+		}
+		return do(at)
+	})
 }
 
 // find looks up an entry. mu is held. NtCreateFile opens a directory again for an empty name.
@@ -88,26 +97,12 @@ func (d directory) usable() error {
 	return err
 }
 
-// lookUpExisting is lookUp for an entry that must exist.
-func (d directory) lookUpExisting(name string) (resolvedPath, error) {
-	at, err := d.lookUp(name)
-	if err == nil && at.entry == nil {
-		d.files.mu.Unlock()
-		err = winerr.FileNotFound
-	}
-	return at, err
-}
-
-// readName finds an existing entry of a directory for a call that only reads.
-func readName[T any](d directory, call, name string, read func(resolvedPath) (T, error)) (T, error) {
-	at, err := d.lookUpExisting(name)
-	if err != nil {
-		var none T
-		return none, err
-	}
-	defer d.files.mu.Unlock()
-	d.files.observe(call, at, false)
-	return read(at)
+// readName runs a call that only reads.
+func readName[T any](d directory, call, name string, ask func(resolvedPath) (T, error)) (T, error) {
+	return read(d.onExisting, name, func(at resolvedPath) (T, error) {
+		d.files.observe(call, at, false)
+		return ask(at)
+	})
 }
 
 func (d directory) FileInfo(_ context.Context, name string) (win.FileInfo, error) {
@@ -137,15 +132,12 @@ func (d directory) CreateDirectoryLink(_ context.Context, name, target string) e
 }
 
 func (d directory) create(call, name string, e *entry) error {
-	at, err := d.lookUp(name)
-	if err != nil {
-		return err
-	}
-	defer d.files.mu.Unlock()
-	if at.entry == nil && at.suffix.canBeDirectory() && d.opened.entry.removed {
-		return winerr.AccessDenied // deleted, but still open
-	}
-	return d.files.createEntry(call, at, e)
+	return d.on(name, func(at resolvedPath) error {
+		if at.entry == nil && at.suffix.canBeDirectory() && d.opened.entry.removed {
+			return winerr.AccessDenied // deleted, but still open
+		}
+		return d.files.createEntry(call, at, e)
+	})
 }
 
 // createEntry adds an entry where there is none. t.mu is held.
@@ -186,47 +178,41 @@ func (at resolvedPath) changedAt() time.Time {
 }
 
 // RemoveLink deletes one name if it is a given link.
-func (d directory) RemoveLink(_ context.Context, name string, link win.ReparsePoint, changedAt time.Time) (removed bool, err error) {
-	at, err := d.lookUpExisting(name)
-	if err != nil {
-		return false, err
-	}
-	defer d.files.mu.Unlock()
-	at.fs.refresh(at.entry)
-	switch err := at.volume.writable(); {
-	case err != nil:
-		return false, err
-	case at.entry.inUse():
-		return false, winerr.SharingViolation
-	}
-	if point, err := at.reparsePoint(); err != nil || point != link || !at.changedAt().Equal(changedAt) {
-		if winerr.CodeOf(err) == winerr.NotAReparsePoint {
-			return false, nil
+func (d directory) RemoveLink(_ context.Context, name string, link win.ReparsePoint, changedAt time.Time) (bool, error) {
+	return read(d.onExisting, name, func(at resolvedPath) (bool, error) {
+		at.fs.refresh(at.entry)
+		switch err := at.volume.writable(); {
+		case err != nil:
+			return false, err
+		case at.entry.inUse():
+			return false, winerr.SharingViolation
 		}
-		return false, err
-	}
-	d.files.changed()
-	d.files.observe("RemoveLink", at, true)
-	return true, at.remove()
+		if point, err := at.reparsePoint(); err != nil || point != link || !at.changedAt().Equal(changedAt) {
+			if winerr.CodeOf(err) == winerr.NotAReparsePoint {
+				return false, nil
+			}
+			return false, err
+		}
+		d.files.changed()
+		d.files.observe("RemoveLink", at, true)
+		return true, at.remove()
+	})
 }
 
 // Remove deletes one name.
 func (d directory) Remove(_ context.Context, name string) error {
-	at, err := d.lookUpExisting(name)
-	if err != nil {
-		return err
-	}
-	defer d.files.mu.Unlock()
-	at.fs.refresh(at.entry)
-	switch err := at.volume.writable(); {
-	case err != nil:
-		return err
-	case at.entry.inUse():
-		return winerr.SharingViolation
-	case !isLink(at.entry) && len(at.entry.children) > 0:
-		return winerr.DirNotEmpty
-	}
-	d.files.changed()
-	d.files.observe("Remove", at, true)
-	return at.remove()
+	return d.onExisting(name, func(at resolvedPath) error {
+		at.fs.refresh(at.entry)
+		switch err := at.volume.writable(); {
+		case err != nil:
+			return err
+		case at.entry.inUse():
+			return winerr.SharingViolation
+		case !isLink(at.entry) && len(at.entry.children) > 0:
+			return winerr.DirNotEmpty
+		}
+		d.files.changed()
+		d.files.observe("Remove", at, true)
+		return at.remove()
+	})
 }

@@ -41,19 +41,18 @@ func (d directory) ListDirectory(ctx context.Context, name string, each func(win
 // list opens a directory for listing and returns the keys of its entries in NTFS order. It
 // keeps only the keys, because a directory can be very large.
 func (d directory) list(name string) (listed directory, keys []string, err error) {
-	at, err := d.lookUpExisting(name)
-	if err != nil {
-		return directory{}, nil, err
-	}
-	defer d.files.mu.Unlock()
-	if at.entry.children == nil || isLink(at.entry) {
-		return directory{}, nil, winerr.Directory
-	}
-	d.files.observe("ListDirectory", at, false)
-	at.fs.refresh(at.entry)
-	keys = slices.AppendSeq(make([]string, 0, len(at.entry.children)), maps.Keys(at.entry.children))
-	slices.Sort(keys)
-	return directory{files: d.files, opened: at, closed: new(bool)}, keys, nil
+	err = d.onExisting(name, func(at resolvedPath) error {
+		if at.entry.children == nil || isLink(at.entry) {
+			return winerr.Directory
+		}
+		d.files.observe("ListDirectory", at, false)
+		at.fs.refresh(at.entry)
+		keys = slices.AppendSeq(make([]string, 0, len(at.entry.children)), maps.Keys(at.entry.children))
+		slices.Sort(keys)
+		listed = directory{files: d.files, opened: at, closed: new(bool)}
+		return nil
+	})
+	return listed, keys, err
 }
 
 // describe describes the entries that still exist.

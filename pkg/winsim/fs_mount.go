@@ -12,72 +12,66 @@ import (
 // volume, so it outlives the volume.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
 func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID) error {
-	at, err := d.lookUp(name)
-	if err != nil {
-		return err
-	}
-	defer d.files.mu.Unlock()
-	if _, ok := win.ParseVolumeID(string(id)); !ok {
-		return winerr.InvalidParameter
-	}
-	v := d.files.volumes.volumeByID(string(id))
-	if err := v.openError(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
-		return err
-	}
-	if at.entry != nil {
-		at.fs.refresh(at.entry)
-	}
-	switch err := at.volume.writable(); {
-	case at.entry == nil:
-		return winerr.FileNotFound
-	case err != nil:
-		return err
-	case at.entry.inUse():
-		return winerr.SharingViolation
-	case at.entry.file().link != nil:
-		return winerr.DirNotEmpty
-	case at.entry.children == nil:
-		return winerr.Directory
-	case len(at.entry.children) > 0:
-		return winerr.DirNotEmpty
-	}
-	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id()), announced: !d.files.volumes.storage.LoseMountNotices}
-	if err := mounted.checkFits(at.fs); err != nil {
-		return err
-	}
-	d.files.changed()
-	d.files.observe("SetMountPoint", at, true)
-	at.entry.link, at.entry.changedAt = mounted, d.files.now()
-	at.fs.rewrite(at.entry)
-	d.files.volumes.announce(at)
-	return nil
+	return d.on(name, func(at resolvedPath) error {
+		if _, ok := win.ParseVolumeID(string(id)); !ok {
+			return winerr.InvalidParameter
+		}
+		v := d.files.volumes.volumeByID(string(id))
+		if err := v.openError(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
+			return err
+		}
+		if at.entry != nil {
+			at.fs.refresh(at.entry)
+		}
+		switch err := at.volume.writable(); {
+		case at.entry == nil:
+			return winerr.FileNotFound
+		case err != nil:
+			return err
+		case at.entry.inUse():
+			return winerr.SharingViolation
+		case at.entry.file().link != nil:
+			return winerr.DirNotEmpty
+		case at.entry.children == nil:
+			return winerr.Directory
+		case len(at.entry.children) > 0:
+			return winerr.DirNotEmpty
+		}
+		mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id()), announced: !d.files.volumes.storage.LoseMountNotices}
+		if err := mounted.checkFits(at.fs); err != nil {
+			return err
+		}
+		d.files.changed()
+		d.files.observe("SetMountPoint", at, true)
+		at.entry.link, at.entry.changedAt = mounted, d.files.now()
+		at.fs.rewrite(at.entry)
+		d.files.volumes.announce(at)
+		return nil
+	})
 }
 
 // DeleteMountPoint turns a mounted folder into an empty directory.
 func (d directory) DeleteMountPoint(_ context.Context, name string) error {
-	at, err := d.lookUpExisting(name)
-	if err != nil {
-		return err
-	}
-	defer d.files.mu.Unlock()
-	switch err := at.volume.writable(); {
-	case err != nil:
-		return err
-	case at.entry.inUse():
-		return winerr.SharingViolation
-	}
-	point, err := at.entry.file().link.read()
-	if err != nil {
-		return err
-	}
-	if _, mounted := point.MountedVolume(); !mounted {
-		return winerr.InvalidParameter
-	}
-	d.files.changed()
-	d.files.observe("DeleteMountPoint", at, true)
-	at.entry.file().link, at.entry.file().changedAt = nil, d.files.now()
-	at.fs.rewrite(at.entry.file())
-	return nil
+	return d.onExisting(name, func(at resolvedPath) error {
+		switch err := at.volume.writable(); {
+		case err != nil:
+			return err
+		case at.entry.inUse():
+			return winerr.SharingViolation
+		}
+		point, err := at.entry.file().link.read()
+		if err != nil {
+			return err
+		}
+		if _, mounted := point.MountedVolume(); !mounted {
+			return winerr.InvalidParameter
+		}
+		d.files.changed()
+		d.files.observe("DeleteMountPoint", at, true)
+		at.entry.file().link, at.entry.file().changedAt = nil, d.files.now()
+		at.fs.rewrite(at.entry.file())
+		return nil
+	})
 }
 
 // VolumeOfDrive returns the volume of a drive.

@@ -91,15 +91,12 @@ func (at resolvedPath) location() (string, error) {
 // CreateDirectory creates one directory.
 func (t *files) CreateDirectory(ctx context.Context, path win.Path) error {
 	const call = "CreateDirectory"
-	at, err := t.lookUp(ctx, call, path)
-	if err != nil {
-		return err
-	}
-	defer t.mu.Unlock()
-	if path.Rest == "" {
-		return winerr.InvalidName
-	}
-	return t.createEntry(call, at, newDirectory())
+	return t.onPath(ctx, call, path, func(at resolvedPath) error {
+		if path.Rest == "" {
+			return winerr.InvalidName
+		}
+		return t.createEntry(call, at, newDirectory())
+	})
 }
 
 // OpenDirectory opens a directory. It stays open when its path changes.
@@ -107,31 +104,29 @@ func (t *files) OpenDirectory(ctx context.Context, path win.Path) (win.Directory
 	return readPath(ctx, t, "OpenDirectory", path, t.openDirectory)
 }
 
-// readPath resolves a path for a call that only reads.
-func readPath[T any](ctx context.Context, t *files, call string, path win.Path, read func(resolvedPath) (T, error)) (T, error) {
-	var none T
-	at, err := t.lookUp(ctx, call, path)
-	if err != nil {
-		return none, err
-	}
-	defer t.mu.Unlock()
-	if at.entry == nil {
-		return none, winerr.FileNotFound
-	}
-	t.observe(call, at, false)
-	return read(at)
+// readPath runs a call that only reads.
+func readPath[T any](ctx context.Context, t *files, call string, path win.Path, ask func(resolvedPath) (T, error)) (result T, err error) {
+	err = t.onPath(ctx, call, path, func(at resolvedPath) (err error) {
+		if at.entry == nil {
+			return winerr.FileNotFound
+		}
+		t.observe(call, at, false)
+		result, err = ask(at)
+		return err
+	})
+	return result, err
 }
 
-// lookUp resolves a path whose last name may be missing. Without an error, the caller
-// unlocks the node.
-func (t *files) lookUp(ctx context.Context, call string, path win.Path) (resolvedPath, error) {
+// onPath runs a call about a path whose last name may be missing.
+func (t *files) onPath(ctx context.Context, call string, path win.Path, do func(resolvedPath) error) error {
 	if err := t.network.awaitServer(ctx, path.Base); err != nil {
-		return resolvedPath{}, err
+		return err
 	}
 	t.lock()
+	defer t.mu.Unlock()
 	at, err := t.resolve(call, path)
 	if err != nil {
-		t.mu.Unlock()
+		return err
 	}
-	return at, err
+	return do(at)
 }
