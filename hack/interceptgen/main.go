@@ -97,44 +97,56 @@ func read(dir string) (map[string]*ast.InterfaceType, error) {
 
 // write writes a method that hands its call to the interceptor.
 func write(b *bytes.Buffer, name, receiver, entry string, signature *ast.FuncType) error {
-	var parameters, arguments, shown []string
+	var parameters, names, types []string
 	for _, p := range signature.Params.List {
-		var kind bytes.Buffer
-		if err := printer.Fprint(&kind, token.NewFileSet(), p.Type); err != nil {
+		kind, err := text(p.Type)
+		if err != nil {
 			return err
 		}
 		for _, n := range p.Names {
-			parameters = append(parameters, n.Name+" "+kind.String())
-			arguments = append(arguments, n.Name)
-			if n.Name != "ctx" {
-				shown = append(shown, fmt.Sprintf("{%q, %s}", n.Name, n.Name))
-			}
+			parameters = append(parameters, n.Name+" "+kind)
+			names, types = append(names, n.Name), append(types, kind)
 		}
 	}
 	switch {
-	case len(arguments) == 0 || arguments[0] != "ctx":
+	case len(names) == 0 || names[0] != "ctx":
 		return errors.New("its first parameter is not ctx; write it by hand, and add it to byHand")
-	case entry != "" && (len(arguments) == 1 || arguments[1] != "name"):
+	case entry != "" && (len(names) == 1 || names[1] != "name"):
 		return errors.New("the parameter after ctx is not the name of an entry; write it by hand, and add it to byHand")
+	case len(names) > 4 || len(signature.Results.List) > 2:
+		return errors.New("it has more than three arguments or two results; write it by hand, and add it to byHand")
 	}
-	args := ""
-	if len(shown) > 0 {
-		args = ", args: func() []Arg { return []Arg{" + strings.Join(shown, ", ") + "} }"
-	}
-	call := fmt.Sprintf("m.below.%s(%s)", name, strings.Join(arguments, ", "))
-	switch results := signature.Results.List; len(results) {
-	case 1:
-		fmt.Fprintf(b, "\nfunc (m %s) %s(%s) error {\n\treturn m.f(ctx, &Call{Method: %q, %s%s}, func(ctx context.Context) error { return %s })\n}\n",
-			receiver, name, strings.Join(parameters, ", "), name, entry, strings.TrimPrefix(args, ", "), call)
-	case 2:
-		var kind bytes.Buffer
-		if err := printer.Fprint(&kind, token.NewFileSet(), results[0].Type); err != nil {
+	names, types = names[1:], types[1:]
+	result, results, assign, answer, point := "nothing", "error", "", "err", ""
+	if len(signature.Results.List) == 2 {
+		kind, err := text(signature.Results.List[0].Type)
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b, "\nfunc (m %s) %s(%s) (result %s, err error) {\n\terr = m.f(ctx, &Call{Method: %q, %sResult: &result%s}, func(ctx context.Context) (err error) {\n\t\tresult, err = %s\n\t\treturn err\n\t})\n\treturn result, err\n}\n",
-			receiver, name, strings.Join(parameters, ", "), &kind, name, entry, args, call)
-	default:
-		return fmt.Errorf("it has %d results; write it by hand, and add it to byHand", len(results))
+		result, results, assign, answer, point = kind, "("+kind+", error)", "c.result, ", "c.result, err", "Result: &c.result, "
 	}
+	args, fields, of := "nothing", "", ""
+	values := []string{"ctx"}
+	for i := range names {
+		values = append(values, fmt.Sprintf("c.args.%c", 'a'+i))
+	}
+	if len(names) > 0 {
+		args = fmt.Sprintf("args%d[%s]", len(names), strings.Join(types, ", "))
+		fields = fmt.Sprintf("args: %s{%s}", args, strings.Join(names, ", "))
+		of = fmt.Sprintf("of: &c.args, names: %q, ", strings.Join(names, " "))
+	}
+	fmt.Fprintf(b, "\nfunc (m %s) %s(%s) %s {\n", receiver, name, strings.Join(parameters, ", "), results)
+	fmt.Fprintf(b, "\tc := call[%s, %s]{%s}\n", args, result, fields)
+	fmt.Fprintf(b, "\tc.Call = Call{Method: %q, %s%s%s}\n", name, point, of, entry)
+	fmt.Fprintf(b, "\terr := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {\n\t\t%serr = m.below.%s(%s)\n\t\treturn err\n\t})\n",
+		assign, name, strings.Join(values, ", "))
+	fmt.Fprintf(b, "\treturn %s\n}\n", answer)
 	return nil
+}
+
+// text is a type as it is written.
+func text(kind ast.Expr) (string, error) {
+	var b bytes.Buffer
+	err := printer.Fprint(&b, token.NewFileSet(), kind)
+	return b.String(), err
 }

@@ -23,10 +23,39 @@ type Call struct {
 	// for ListDirectory it points to the number of entries, an int.
 	Result any
 
-	args  func() []Arg
+	of    interface{ values() []any } // the arguments; nil without
+	names string                      // of the arguments
 	in    *opened
 	entry string
 }
+
+// call is a call with its arguments and its result in one piece of memory: interceptors must not slow calls down.
+type call[P, R any] struct {
+	Call
+	args   P
+	result R
+}
+
+// The arguments of a call.
+type (
+	args1[A any]    struct{ a A }
+	args2[A, B any] struct {
+		a A
+		b B
+	}
+	args3[A, B, C any] struct {
+		a A
+		b B
+		c C
+	}
+)
+
+func (p *args1[A]) values() []any       { return []any{p.a} }
+func (p *args2[A, B]) values() []any    { return []any{p.a, p.b} }
+func (p *args3[A, B, C]) values() []any { return []any{p.a, p.b, p.c} }
+
+// nothing is what a method takes besides the context, or returns besides an error or a directory.
+type nothing struct{}
 
 // Arg is an argument by the name of its parameter.
 type Arg struct {
@@ -35,11 +64,15 @@ type Arg struct {
 }
 
 // Args returns the arguments, without the context. They are collected on demand: most calls are only counted.
-func (c *Call) Args() []Arg {
-	if c.args == nil {
+func (c *Call) Args() (args []Arg) {
+	if c.of == nil {
 		return nil
 	}
-	return c.args()
+	names := strings.Fields(c.names)
+	for i, value := range c.of.values() {
+		args = append(args, Arg{names[i], value})
+	}
+	return args
 }
 
 // Entry is the path of what a method of a directory is about: that by which the directory was opened, and the name.
@@ -70,8 +103,9 @@ type machine struct {
 
 func (m *machine) OpenDirectory(ctx context.Context, path Path) (Directory, error) {
 	d := &directory{tree: tree{f: m.f, opened: &opened{path: path}}}
-	c := Call{Method: "OpenDirectory", args: func() []Arg { return []Arg{{"path", path}} }}
-	return d.open(ctx, &c, func(ctx context.Context) (Directory, error) { return m.below.OpenDirectory(ctx, path) })
+	c := call[args1[Path], nothing]{args: args1[Path]{path}}
+	c.Call = Call{Method: "OpenDirectory", of: &c.args, names: "path"}
+	return d.open(ctx, &c.Call, func(ctx context.Context) (Directory, error) { return m.below.OpenDirectory(ctx, path) })
 }
 
 // opened is the way by which a directory was opened: by a path, or by a name in another directory. The whole path
@@ -104,12 +138,12 @@ type tree struct {
 }
 
 func (m *tree) ListDirectory(ctx context.Context, name string, each func(dir Tree, entries []DirEntry) error) error {
-	count := 0
-	c := Call{Method: "ListDirectory", Result: &count, in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}
+	c := call[args1[string], int]{args: args1[string]{name}}
+	c.Call = Call{Method: "ListDirectory", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
 	listed := &opened{above: m.opened, name: name}
-	return m.f(ctx, &c, func(ctx context.Context) error {
+	return m.f(ctx, &c.Call, func(ctx context.Context) error {
 		return m.below.ListDirectory(ctx, name, func(dir Tree, entries []DirEntry) error {
-			count += len(entries)
+			c.result += len(entries)
 			return each(&tree{m.f, listed, dir}, entries)
 		})
 	})
@@ -123,8 +157,9 @@ type directory struct {
 
 func (m *directory) Open(ctx context.Context, name string) (Directory, error) {
 	d := &directory{tree: tree{f: m.f, opened: &opened{above: m.opened, name: name}}}
-	c := Call{Method: "Open", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}
-	return d.open(ctx, &c, func(ctx context.Context) (Directory, error) { return m.below.Open(ctx, name) })
+	c := call[args1[string], nothing]{args: args1[string]{name}}
+	c.Call = Call{Method: "Open", of: &c.args, names: "name", in: m.opened, entry: name}
+	return d.open(ctx, &c.Call, func(ctx context.Context) (Directory, error) { return m.below.Open(ctx, name) })
 }
 
 // open makes a call that opens what becomes the directory.

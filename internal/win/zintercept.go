@@ -7,502 +7,792 @@ import (
 	"time"
 )
 
-func (m *machine) FileInfo(ctx context.Context, path Path) (result FileInfo, err error) {
-	err = m.f(ctx, &Call{Method: "FileInfo", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.FileInfo(ctx, path)
+func (m *machine) FileInfo(ctx context.Context, path Path) (FileInfo, error) {
+	c := call[args1[Path], FileInfo]{args: args1[Path]{path}}
+	c.Call = Call{Method: "FileInfo", Result: &c.result, of: &c.args, names: "path"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.FileInfo(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) TargetInfo(ctx context.Context, path Path) (result FileInfo, err error) {
-	err = m.f(ctx, &Call{Method: "TargetInfo", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.TargetInfo(ctx, path)
+func (m *machine) TargetInfo(ctx context.Context, path Path) (FileInfo, error) {
+	c := call[args1[Path], FileInfo]{args: args1[Path]{path}}
+	c.Call = Call{Method: "TargetInfo", Result: &c.result, of: &c.args, names: "path"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.TargetInfo(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) ReparsePoint(ctx context.Context, path Path) (result ReparsePoint, err error) {
-	err = m.f(ctx, &Call{Method: "ReparsePoint", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.ReparsePoint(ctx, path)
+func (m *machine) ReparsePoint(ctx context.Context, path Path) (ReparsePoint, error) {
+	c := call[args1[Path], ReparsePoint]{args: args1[Path]{path}}
+	c.Call = Call{Method: "ReparsePoint", Result: &c.result, of: &c.args, names: "path"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ReparsePoint(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) Location(ctx context.Context, path Path) (result string, err error) {
-	err = m.f(ctx, &Call{Method: "Location", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.Location(ctx, path)
+func (m *machine) Location(ctx context.Context, path Path) (string, error) {
+	c := call[args1[Path], string]{args: args1[Path]{path}}
+	c.Call = Call{Method: "Location", Result: &c.result, of: &c.args, names: "path"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.Location(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) PathSpace(ctx context.Context, path Path) (result Space, err error) {
-	err = m.f(ctx, &Call{Method: "PathSpace", Result: &result, args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.PathSpace(ctx, path)
+func (m *machine) PathSpace(ctx context.Context, path Path) (Space, error) {
+	c := call[args1[Path], Space]{args: args1[Path]{path}}
+	c.Call = Call{Method: "PathSpace", Result: &c.result, of: &c.args, names: "path"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.PathSpace(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
 func (m *machine) CreateDirectory(ctx context.Context, path Path) error {
-	return m.f(ctx, &Call{Method: "CreateDirectory", args: func() []Arg { return []Arg{{"path", path}} }}, func(ctx context.Context) error { return m.below.CreateDirectory(ctx, path) })
-}
-
-func (m *machine) DiskDevices(ctx context.Context) (result []Device, err error) {
-	err = m.f(ctx, &Call{Method: "DiskDevices", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.DiskDevices(ctx)
+	c := call[args1[Path], nothing]{args: args1[Path]{path}}
+	c.Call = Call{Method: "CreateDirectory", of: &c.args, names: "path"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.CreateDirectory(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *machine) DeviceNumber(ctx context.Context, d Device) (result DeviceNumber, err error) {
-	err = m.f(ctx, &Call{Method: "DeviceNumber", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.DeviceNumber(ctx, d)
+func (m *machine) DiskDevices(ctx context.Context) ([]Device, error) {
+	c := call[nothing, []Device]{}
+	c.Call = Call{Method: "DiskDevices", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DiskDevices(ctx)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) DeviceDescriptor(ctx context.Context, d Device) (result DeviceDescriptor, err error) {
-	err = m.f(ctx, &Call{Method: "DeviceDescriptor", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.DeviceDescriptor(ctx, d)
+func (m *machine) DeviceNumber(ctx context.Context, d Device) (DeviceNumber, error) {
+	c := call[args1[Device], DeviceNumber]{args: args1[Device]{d}}
+	c.Call = Call{Method: "DeviceNumber", Result: &c.result, of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DeviceNumber(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) DeviceIdentifiers(ctx context.Context, d Device) (result []DeviceIdentifier, err error) {
-	err = m.f(ctx, &Call{Method: "DeviceIdentifiers", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.DeviceIdentifiers(ctx, d)
+func (m *machine) DeviceDescriptor(ctx context.Context, d Device) (DeviceDescriptor, error) {
+	c := call[args1[Device], DeviceDescriptor]{args: args1[Device]{d}}
+	c.Call = Call{Method: "DeviceDescriptor", Result: &c.result, of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DeviceDescriptor(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) DeviceLocation(ctx context.Context, d Device) (result string, err error) {
-	err = m.f(ctx, &Call{Method: "DeviceLocation", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.DeviceLocation(ctx, d)
+func (m *machine) DeviceIdentifiers(ctx context.Context, d Device) ([]DeviceIdentifier, error) {
+	c := call[args1[Device], []DeviceIdentifier]{args: args1[Device]{d}}
+	c.Call = Call{Method: "DeviceIdentifiers", Result: &c.result, of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DeviceIdentifiers(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) SCSIAddress(ctx context.Context, d Device) (result SCSIAddress, err error) {
-	err = m.f(ctx, &Call{Method: "SCSIAddress", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.SCSIAddress(ctx, d)
+func (m *machine) DeviceLocation(ctx context.Context, d Device) (string, error) {
+	c := call[args1[Device], string]{args: args1[Device]{d}}
+	c.Call = Call{Method: "DeviceLocation", Result: &c.result, of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DeviceLocation(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) DiskGeometry(ctx context.Context, d Device) (result DiskGeometry, err error) {
-	err = m.f(ctx, &Call{Method: "DiskGeometry", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.DiskGeometry(ctx, d)
+func (m *machine) SCSIAddress(ctx context.Context, d Device) (SCSIAddress, error) {
+	c := call[args1[Device], SCSIAddress]{args: args1[Device]{d}}
+	c.Call = Call{Method: "SCSIAddress", Result: &c.result, of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.SCSIAddress(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) DiskAttributes(ctx context.Context, d Device) (result DiskAttributes, err error) {
-	err = m.f(ctx, &Call{Method: "DiskAttributes", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.DiskAttributes(ctx, d)
+func (m *machine) DiskGeometry(ctx context.Context, d Device) (DiskGeometry, error) {
+	c := call[args1[Device], DiskGeometry]{args: args1[Device]{d}}
+	c.Call = Call{Method: "DiskGeometry", Result: &c.result, of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DiskGeometry(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *machine) DiskAttributes(ctx context.Context, d Device) (DiskAttributes, error) {
+	c := call[args1[Device], DiskAttributes]{args: args1[Device]{d}}
+	c.Call = Call{Method: "DiskAttributes", Result: &c.result, of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DiskAttributes(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) SetDiskAttributes(ctx context.Context, d Device, attributes DiskAttributes, mask DiskAttributes) error {
-	return m.f(ctx, &Call{Method: "SetDiskAttributes", args: func() []Arg { return []Arg{{"d", d}, {"attributes", attributes}, {"mask", mask}} }}, func(ctx context.Context) error { return m.below.SetDiskAttributes(ctx, d, attributes, mask) })
-}
-
-func (m *machine) SANPolicy(ctx context.Context) (result SANPolicy, err error) {
-	err = m.f(ctx, &Call{Method: "SANPolicy", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.SANPolicy(ctx)
+	c := call[args3[Device, DiskAttributes, DiskAttributes], nothing]{args: args3[Device, DiskAttributes, DiskAttributes]{d, attributes, mask}}
+	c.Call = Call{Method: "SetDiskAttributes", of: &c.args, names: "d attributes mask"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.SetDiskAttributes(ctx, c.args.a, c.args.b, c.args.c)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *machine) DriveLayout(ctx context.Context, d Device) (result DriveLayout, err error) {
-	err = m.f(ctx, &Call{Method: "DriveLayout", Result: &result, args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.DriveLayout(ctx, d)
+func (m *machine) SANPolicy(ctx context.Context) (SANPolicy, error) {
+	c := call[nothing, SANPolicy]{}
+	c.Call = Call{Method: "SANPolicy", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.SANPolicy(ctx)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *machine) DriveLayout(ctx context.Context, d Device) (DriveLayout, error) {
+	c := call[args1[Device], DriveLayout]{args: args1[Device]{d}}
+	c.Call = Call{Method: "DriveLayout", Result: &c.result, of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DriveLayout(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) SetDriveLayout(ctx context.Context, d Device, layout DriveLayout) error {
-	return m.f(ctx, &Call{Method: "SetDriveLayout", args: func() []Arg { return []Arg{{"d", d}, {"layout", layout}} }}, func(ctx context.Context) error { return m.below.SetDriveLayout(ctx, d, layout) })
+	c := call[args2[Device, DriveLayout], nothing]{args: args2[Device, DriveLayout]{d, layout}}
+	c.Call = Call{Method: "SetDriveLayout", of: &c.args, names: "d layout"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.SetDriveLayout(ctx, c.args.a, c.args.b)
+		return err
+	})
+	return err
 }
 
 func (m *machine) CreateDisk(ctx context.Context, d Device, diskID GUID) error {
-	return m.f(ctx, &Call{Method: "CreateDisk", args: func() []Arg { return []Arg{{"d", d}, {"diskID", diskID}} }}, func(ctx context.Context) error { return m.below.CreateDisk(ctx, d, diskID) })
+	c := call[args2[Device, GUID], nothing]{args: args2[Device, GUID]{d, diskID}}
+	c.Call = Call{Method: "CreateDisk", of: &c.args, names: "d diskID"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.CreateDisk(ctx, c.args.a, c.args.b)
+		return err
+	})
+	return err
 }
 
 func (m *machine) GrowPartition(ctx context.Context, d Device, partition uint32, bytes int64) error {
-	return m.f(ctx, &Call{Method: "GrowPartition", args: func() []Arg { return []Arg{{"d", d}, {"partition", partition}, {"bytes", bytes}} }}, func(ctx context.Context) error { return m.below.GrowPartition(ctx, d, partition, bytes) })
+	c := call[args3[Device, uint32, int64], nothing]{args: args3[Device, uint32, int64]{d, partition, bytes}}
+	c.Call = Call{Method: "GrowPartition", of: &c.args, names: "d partition bytes"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.GrowPartition(ctx, c.args.a, c.args.b, c.args.c)
+		return err
+	})
+	return err
 }
 
 func (m *machine) ResizePartition(ctx context.Context, disk uint32, partition GUID, size int64) error {
-	return m.f(ctx, &Call{Method: "ResizePartition", args: func() []Arg { return []Arg{{"disk", disk}, {"partition", partition}, {"size", size}} }}, func(ctx context.Context) error { return m.below.ResizePartition(ctx, disk, partition, size) })
+	c := call[args3[uint32, GUID, int64], nothing]{args: args3[uint32, GUID, int64]{disk, partition, size}}
+	c.Call = Call{Method: "ResizePartition", of: &c.args, names: "disk partition size"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.ResizePartition(ctx, c.args.a, c.args.b, c.args.c)
+		return err
+	})
+	return err
 }
 
 func (m *machine) UpdateDisk(ctx context.Context, d Device) error {
-	return m.f(ctx, &Call{Method: "UpdateDisk", args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) error { return m.below.UpdateDisk(ctx, d) })
+	c := call[args1[Device], nothing]{args: args1[Device]{d}}
+	c.Call = Call{Method: "UpdateDisk", of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.UpdateDisk(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *machine) UpdateDriveSize(ctx context.Context, d Device) error {
-	return m.f(ctx, &Call{Method: "UpdateDriveSize", args: func() []Arg { return []Arg{{"d", d}} }}, func(ctx context.Context) error { return m.below.UpdateDriveSize(ctx, d) })
+	c := call[args1[Device], nothing]{args: args1[Device]{d}}
+	c.Call = Call{Method: "UpdateDriveSize", of: &c.args, names: "d"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.UpdateDriveSize(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *machine) ReadDevice(ctx context.Context, d Device, offset int64, b []byte) error {
-	return m.f(ctx, &Call{Method: "ReadDevice", args: func() []Arg { return []Arg{{"d", d}, {"offset", offset}, {"b", b}} }}, func(ctx context.Context) error { return m.below.ReadDevice(ctx, d, offset, b) })
-}
-
-func (m *machine) StorageAdapters(ctx context.Context) (result []string, err error) {
-	err = m.f(ctx, &Call{Method: "StorageAdapters", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.StorageAdapters(ctx)
+	c := call[args3[Device, int64, []byte], nothing]{args: args3[Device, int64, []byte]{d, offset, b}}
+	c.Call = Call{Method: "ReadDevice", of: &c.args, names: "d offset b"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.ReadDevice(ctx, c.args.a, c.args.b, c.args.c)
 		return err
 	})
-	return result, err
+	return err
+}
+
+func (m *machine) StorageAdapters(ctx context.Context) ([]string, error) {
+	c := call[nothing, []string]{}
+	c.Call = Call{Method: "StorageAdapters", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.StorageAdapters(ctx)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) RescanAdapter(ctx context.Context, adapter string) error {
-	return m.f(ctx, &Call{Method: "RescanAdapter", args: func() []Arg { return []Arg{{"adapter", adapter}} }}, func(ctx context.Context) error { return m.below.RescanAdapter(ctx, adapter) })
-}
-
-func (m *machine) VolumeIDs(ctx context.Context) (result []VolumeID, err error) {
-	err = m.f(ctx, &Call{Method: "VolumeIDs", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.VolumeIDs(ctx)
+	c := call[args1[string], nothing]{args: args1[string]{adapter}}
+	c.Call = Call{Method: "RescanAdapter", of: &c.args, names: "adapter"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.RescanAdapter(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *machine) VolumeExtents(ctx context.Context, id VolumeID) (result []Extent, err error) {
-	err = m.f(ctx, &Call{Method: "VolumeExtents", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.VolumeExtents(ctx, id)
+func (m *machine) VolumeIDs(ctx context.Context) ([]VolumeID, error) {
+	c := call[nothing, []VolumeID]{}
+	c.Call = Call{Method: "VolumeIDs", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.VolumeIDs(ctx)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) FileSystem(ctx context.Context, id VolumeID) (result FileSystemInfo, err error) {
-	err = m.f(ctx, &Call{Method: "FileSystem", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.FileSystem(ctx, id)
+func (m *machine) VolumeExtents(ctx context.Context, id VolumeID) ([]Extent, error) {
+	c := call[args1[VolumeID], []Extent]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "VolumeExtents", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.VolumeExtents(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) VolumeSpace(ctx context.Context, id VolumeID) (result Space, err error) {
-	err = m.f(ctx, &Call{Method: "VolumeSpace", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.VolumeSpace(ctx, id)
+func (m *machine) FileSystem(ctx context.Context, id VolumeID) (FileSystemInfo, error) {
+	c := call[args1[VolumeID], FileSystemInfo]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "FileSystem", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.FileSystem(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) NTFSVolumeData(ctx context.Context, id VolumeID) (result NTFSVolumeData, err error) {
-	err = m.f(ctx, &Call{Method: "NTFSVolumeData", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.NTFSVolumeData(ctx, id)
+func (m *machine) VolumeSpace(ctx context.Context, id VolumeID) (Space, error) {
+	c := call[args1[VolumeID], Space]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "VolumeSpace", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.VolumeSpace(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *machine) NTFSVolumeData(ctx context.Context, id VolumeID) (NTFSVolumeData, error) {
+	c := call[args1[VolumeID], NTFSVolumeData]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "NTFSVolumeData", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.NTFSVolumeData(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) ExtendVolume(ctx context.Context, id VolumeID, sectors int64) error {
-	return m.f(ctx, &Call{Method: "ExtendVolume", args: func() []Arg { return []Arg{{"id", id}, {"sectors", sectors}} }}, func(ctx context.Context) error { return m.below.ExtendVolume(ctx, id, sectors) })
+	c := call[args2[VolumeID, int64], nothing]{args: args2[VolumeID, int64]{id, sectors}}
+	c.Call = Call{Method: "ExtendVolume", of: &c.args, names: "id sectors"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.ExtendVolume(ctx, c.args.a, c.args.b)
+		return err
+	})
+	return err
 }
 
 func (m *machine) OnlineVolume(ctx context.Context, id VolumeID) error {
-	return m.f(ctx, &Call{Method: "OnlineVolume", args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) error { return m.below.OnlineVolume(ctx, id) })
+	c := call[args1[VolumeID], nothing]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "OnlineVolume", of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.OnlineVolume(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *machine) FlushVolume(ctx context.Context, id VolumeID) error {
-	return m.f(ctx, &Call{Method: "FlushVolume", args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) error { return m.below.FlushVolume(ctx, id) })
-}
-
-func (m *machine) VolumeOfDrive(ctx context.Context, root string) (result VolumeID, err error) {
-	err = m.f(ctx, &Call{Method: "VolumeOfDrive", Result: &result, args: func() []Arg { return []Arg{{"root", root}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.VolumeOfDrive(ctx, root)
+	c := call[args1[VolumeID], nothing]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "FlushVolume", of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.FlushVolume(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *machine) VolumePaths(ctx context.Context, id VolumeID) (result []string, err error) {
-	err = m.f(ctx, &Call{Method: "VolumePaths", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.VolumePaths(ctx, id)
+func (m *machine) VolumeOfDrive(ctx context.Context, root string) (VolumeID, error) {
+	c := call[args1[string], VolumeID]{args: args1[string]{root}}
+	c.Call = Call{Method: "VolumeOfDrive", Result: &c.result, of: &c.args, names: "root"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.VolumeOfDrive(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) SystemVolumes(ctx context.Context) (result []VolumeID, err error) {
-	err = m.f(ctx, &Call{Method: "SystemVolumes", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.SystemVolumes(ctx)
+func (m *machine) VolumePaths(ctx context.Context, id VolumeID) ([]string, error) {
+	c := call[args1[VolumeID], []string]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "VolumePaths", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.VolumePaths(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *machine) SystemVolumes(ctx context.Context) ([]VolumeID, error) {
+	c := call[nothing, []VolumeID]{}
+	c.Call = Call{Method: "SystemVolumes", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.SystemVolumes(ctx)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) Format(ctx context.Context, id VolumeID, options FormatOptions) error {
-	return m.f(ctx, &Call{Method: "Format", args: func() []Arg { return []Arg{{"id", id}, {"options", options}} }}, func(ctx context.Context) error { return m.below.Format(ctx, id, options) })
+	c := call[args2[VolumeID, FormatOptions], nothing]{args: args2[VolumeID, FormatOptions]{id, options}}
+	c.Call = Call{Method: "Format", of: &c.args, names: "id options"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.Format(ctx, c.args.a, c.args.b)
+		return err
+	})
+	return err
 }
 
 func (m *machine) FormatLegacy(ctx context.Context, id VolumeID, options FormatOptions) error {
-	return m.f(ctx, &Call{Method: "FormatLegacy", args: func() []Arg { return []Arg{{"id", id}, {"options", options}} }}, func(ctx context.Context) error { return m.below.FormatLegacy(ctx, id, options) })
+	c := call[args2[VolumeID, FormatOptions], nothing]{args: args2[VolumeID, FormatOptions]{id, options}}
+	c.Call = Call{Method: "FormatLegacy", of: &c.args, names: "id options"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.FormatLegacy(ctx, c.args.a, c.args.b)
+		return err
+	})
+	return err
 }
 
 func (m *machine) SetVolumeLabel(ctx context.Context, id VolumeID, label string) error {
-	return m.f(ctx, &Call{Method: "SetVolumeLabel", args: func() []Arg { return []Arg{{"id", id}, {"label", label}} }}, func(ctx context.Context) error { return m.below.SetVolumeLabel(ctx, id, label) })
-}
-
-func (m *machine) RootEntries(ctx context.Context, id VolumeID) (result []DirEntry, err error) {
-	err = m.f(ctx, &Call{Method: "RootEntries", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.RootEntries(ctx, id)
+	c := call[args2[VolumeID, string], nothing]{args: args2[VolumeID, string]{id, label}}
+	c.Call = Call{Method: "SetVolumeLabel", of: &c.args, names: "id label"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.SetVolumeLabel(ctx, c.args.a, c.args.b)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *machine) RootSecurity(ctx context.Context, id VolumeID) (result string, err error) {
-	err = m.f(ctx, &Call{Method: "RootSecurity", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.RootSecurity(ctx, id)
+func (m *machine) RootEntries(ctx context.Context, id VolumeID) ([]DirEntry, error) {
+	c := call[args1[VolumeID], []DirEntry]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "RootEntries", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.RootEntries(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *machine) RootSecurity(ctx context.Context, id VolumeID) (string, error) {
+	c := call[args1[VolumeID], string]{args: args1[VolumeID]{id}}
+	c.Call = Call{Method: "RootSecurity", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.RootSecurity(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) SetRootSecurity(ctx context.Context, id VolumeID, accessList string) error {
-	return m.f(ctx, &Call{Method: "SetRootSecurity", args: func() []Arg { return []Arg{{"id", id}, {"accessList", accessList}} }}, func(ctx context.Context) error { return m.below.SetRootSecurity(ctx, id, accessList) })
+	c := call[args2[VolumeID, string], nothing]{args: args2[VolumeID, string]{id, accessList}}
+	c.Call = Call{Method: "SetRootSecurity", of: &c.args, names: "id accessList"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.SetRootSecurity(ctx, c.args.a, c.args.b)
+		return err
+	})
+	return err
 }
 
 func (m *machine) RefreshStorageCache(ctx context.Context) error {
-	return m.f(ctx, &Call{Method: "RefreshStorageCache"}, func(ctx context.Context) error { return m.below.RefreshStorageCache(ctx) })
-}
-
-func (m *machine) ReportSendTargetPortals(ctx context.Context) (result []SendTargetPortal, err error) {
-	err = m.f(ctx, &Call{Method: "ReportSendTargetPortals", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.ReportSendTargetPortals(ctx)
+	c := call[nothing, nothing]{}
+	c.Call = Call{Method: "RefreshStorageCache"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.RefreshStorageCache(ctx)
 		return err
 	})
-	return result, err
+	return err
+}
+
+func (m *machine) ReportSendTargetPortals(ctx context.Context) ([]SendTargetPortal, error) {
+	c := call[nothing, []SendTargetPortal]{}
+	c.Call = Call{Method: "ReportSendTargetPortals", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ReportSendTargetPortals(ctx)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) AddSendTargetPortal(ctx context.Context, portal TargetPortal) error {
-	return m.f(ctx, &Call{Method: "AddSendTargetPortal", args: func() []Arg { return []Arg{{"portal", portal}} }}, func(ctx context.Context) error { return m.below.AddSendTargetPortal(ctx, portal) })
+	c := call[args1[TargetPortal], nothing]{args: args1[TargetPortal]{portal}}
+	c.Call = Call{Method: "AddSendTargetPortal", of: &c.args, names: "portal"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.AddSendTargetPortal(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *machine) RefreshSendTargetPortal(ctx context.Context, portal TargetPortal) error {
-	return m.f(ctx, &Call{Method: "RefreshSendTargetPortal", args: func() []Arg { return []Arg{{"portal", portal}} }}, func(ctx context.Context) error { return m.below.RefreshSendTargetPortal(ctx, portal) })
+	c := call[args1[TargetPortal], nothing]{args: args1[TargetPortal]{portal}}
+	c.Call = Call{Method: "RefreshSendTargetPortal", of: &c.args, names: "portal"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.RefreshSendTargetPortal(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *machine) RemoveSendTargetPortal(ctx context.Context, portal SendTargetPortal) error {
-	return m.f(ctx, &Call{Method: "RemoveSendTargetPortal", args: func() []Arg { return []Arg{{"portal", portal}} }}, func(ctx context.Context) error { return m.below.RemoveSendTargetPortal(ctx, portal) })
-}
-
-func (m *machine) ReportTargets(ctx context.Context) (result []string, err error) {
-	err = m.f(ctx, &Call{Method: "ReportTargets", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.ReportTargets(ctx)
+	c := call[args1[SendTargetPortal], nothing]{args: args1[SendTargetPortal]{portal}}
+	c.Call = Call{Method: "RemoveSendTargetPortal", of: &c.args, names: "portal"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.RemoveSendTargetPortal(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *machine) ReportTargetPortals(ctx context.Context, target string) (result []TargetPortal, err error) {
-	err = m.f(ctx, &Call{Method: "ReportTargetPortals", Result: &result, args: func() []Arg { return []Arg{{"target", target}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.ReportTargetPortals(ctx, target)
+func (m *machine) ReportTargets(ctx context.Context) ([]string, error) {
+	c := call[nothing, []string]{}
+	c.Call = Call{Method: "ReportTargets", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ReportTargets(ctx)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) Login(ctx context.Context, login Login) (result SessionID, err error) {
-	err = m.f(ctx, &Call{Method: "Login", Result: &result, args: func() []Arg { return []Arg{{"login", login}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.Login(ctx, login)
+func (m *machine) ReportTargetPortals(ctx context.Context, target string) ([]TargetPortal, error) {
+	c := call[args1[string], []TargetPortal]{args: args1[string]{target}}
+	c.Call = Call{Method: "ReportTargetPortals", Result: &c.result, of: &c.args, names: "target"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ReportTargetPortals(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) Sessions(ctx context.Context) (result []Session, err error) {
-	err = m.f(ctx, &Call{Method: "Sessions", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.Sessions(ctx)
+func (m *machine) Login(ctx context.Context, login Login) (SessionID, error) {
+	c := call[args1[Login], SessionID]{args: args1[Login]{login}}
+	c.Call = Call{Method: "Login", Result: &c.result, of: &c.args, names: "login"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.Login(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) DevicesForSession(ctx context.Context, id SessionID) (result []SessionDevice, err error) {
-	err = m.f(ctx, &Call{Method: "DevicesForSession", Result: &result, args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.DevicesForSession(ctx, id)
+func (m *machine) Sessions(ctx context.Context) ([]Session, error) {
+	c := call[nothing, []Session]{}
+	c.Call = Call{Method: "Sessions", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.Sessions(ctx)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *machine) DevicesForSession(ctx context.Context, id SessionID) ([]SessionDevice, error) {
+	c := call[args1[SessionID], []SessionDevice]{args: args1[SessionID]{id}}
+	c.Call = Call{Method: "DevicesForSession", Result: &c.result, of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.DevicesForSession(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) Logout(ctx context.Context, id SessionID) error {
-	return m.f(ctx, &Call{Method: "Logout", args: func() []Arg { return []Arg{{"id", id}} }}, func(ctx context.Context) error { return m.below.Logout(ctx, id) })
-}
-
-func (m *machine) PersistentLogins(ctx context.Context) (result []PersistentLogin, err error) {
-	err = m.f(ctx, &Call{Method: "PersistentLogins", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.PersistentLogins(ctx)
+	c := call[args1[SessionID], nothing]{args: args1[SessionID]{id}}
+	c.Call = Call{Method: "Logout", of: &c.args, names: "id"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.Logout(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return err
+}
+
+func (m *machine) PersistentLogins(ctx context.Context) ([]PersistentLogin, error) {
+	c := call[nothing, []PersistentLogin]{}
+	c.Call = Call{Method: "PersistentLogins", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.PersistentLogins(ctx)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) RemovePersistentTarget(ctx context.Context, login PersistentLogin) error {
-	return m.f(ctx, &Call{Method: "RemovePersistentTarget", args: func() []Arg { return []Arg{{"login", login}} }}, func(ctx context.Context) error { return m.below.RemovePersistentTarget(ctx, login) })
+	c := call[args1[PersistentLogin], nothing]{args: args1[PersistentLogin]{login}}
+	c.Call = Call{Method: "RemovePersistentTarget", of: &c.args, names: "login"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.RemovePersistentTarget(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *machine) SetInitiatorCHAPSharedSecret(ctx context.Context, secret Secret) error {
-	return m.f(ctx, &Call{Method: "SetInitiatorCHAPSharedSecret", args: func() []Arg { return []Arg{{"secret", secret}} }}, func(ctx context.Context) error { return m.below.SetInitiatorCHAPSharedSecret(ctx, secret) })
-}
-
-func (m *machine) FirmwareTable(ctx context.Context) (result []byte, err error) {
-	err = m.f(ctx, &Call{Method: "FirmwareTable", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.FirmwareTable(ctx)
+	c := call[args1[Secret], nothing]{args: args1[Secret]{secret}}
+	c.Call = Call{Method: "SetInitiatorCHAPSharedSecret", of: &c.args, names: "secret"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.SetInitiatorCHAPSharedSecret(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *machine) BIOSSerialNumber(ctx context.Context) (result string, err error) {
-	err = m.f(ctx, &Call{Method: "BIOSSerialNumber", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.BIOSSerialNumber(ctx)
+func (m *machine) FirmwareTable(ctx context.Context) ([]byte, error) {
+	c := call[nothing, []byte]{}
+	c.Call = Call{Method: "FirmwareTable", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.FirmwareTable(ctx)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) Uptime(ctx context.Context) (result time.Duration, err error) {
-	err = m.f(ctx, &Call{Method: "Uptime", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.Uptime(ctx)
+func (m *machine) BIOSSerialNumber(ctx context.Context) (string, error) {
+	c := call[nothing, string]{}
+	c.Call = Call{Method: "BIOSSerialNumber", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.BIOSSerialNumber(ctx)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) ServiceConfig(ctx context.Context, name string) (result ServiceConfig, err error) {
-	err = m.f(ctx, &Call{Method: "ServiceConfig", Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.ServiceConfig(ctx, name)
+func (m *machine) Uptime(ctx context.Context) (time.Duration, error) {
+	c := call[nothing, time.Duration]{}
+	c.Call = Call{Method: "Uptime", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.Uptime(ctx)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) ServiceStatus(ctx context.Context, name string) (result ServiceStatus, err error) {
-	err = m.f(ctx, &Call{Method: "ServiceStatus", Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.ServiceStatus(ctx, name)
+func (m *machine) ServiceConfig(ctx context.Context, name string) (ServiceConfig, error) {
+	c := call[args1[string], ServiceConfig]{args: args1[string]{name}}
+	c.Call = Call{Method: "ServiceConfig", Result: &c.result, of: &c.args, names: "name"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ServiceConfig(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *machine) ServiceStatus(ctx context.Context, name string) (ServiceStatus, error) {
+	c := call[args1[string], ServiceStatus]{args: args1[string]{name}}
+	c.Call = Call{Method: "ServiceStatus", Result: &c.result, of: &c.args, names: "name"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ServiceStatus(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) StartService(ctx context.Context, name string) error {
-	return m.f(ctx, &Call{Method: "StartService", args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.StartService(ctx, name) })
+	c := call[args1[string], nothing]{args: args1[string]{name}}
+	c.Call = Call{Method: "StartService", of: &c.args, names: "name"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.StartService(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *machine) StopService(ctx context.Context, name string) error {
-	return m.f(ctx, &Call{Method: "StopService", args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.StopService(ctx, name) })
-}
-
-func (m *machine) ActiveDependents(ctx context.Context, name string) (result []string, err error) {
-	err = m.f(ctx, &Call{Method: "ActiveDependents", Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.ActiveDependents(ctx, name)
+	c := call[args1[string], nothing]{args: args1[string]{name}}
+	c.Call = Call{Method: "StopService", of: &c.args, names: "name"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.StopService(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *machine) SMBMapping(ctx context.Context, remote string) (result SMBMapping, err error) {
-	err = m.f(ctx, &Call{Method: "SMBMapping", Result: &result, args: func() []Arg { return []Arg{{"remote", remote}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.SMBMapping(ctx, remote)
+func (m *machine) ActiveDependents(ctx context.Context, name string) ([]string, error) {
+	c := call[args1[string], []string]{args: args1[string]{name}}
+	c.Call = Call{Method: "ActiveDependents", Result: &c.result, of: &c.args, names: "name"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ActiveDependents(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
 }
 
-func (m *machine) SMBMappings(ctx context.Context) (result []SMBMapping, err error) {
-	err = m.f(ctx, &Call{Method: "SMBMappings", Result: &result}, func(ctx context.Context) (err error) {
-		result, err = m.below.SMBMappings(ctx)
+func (m *machine) SMBMapping(ctx context.Context, remote string) (SMBMapping, error) {
+	c := call[args1[string], SMBMapping]{args: args1[string]{remote}}
+	c.Call = Call{Method: "SMBMapping", Result: &c.result, of: &c.args, names: "remote"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.SMBMapping(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *machine) SMBMappings(ctx context.Context) ([]SMBMapping, error) {
+	c := call[nothing, []SMBMapping]{}
+	c.Call = Call{Method: "SMBMappings", Result: &c.result}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.SMBMappings(ctx)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *machine) CreateSMBMapping(ctx context.Context, request SMBMappingRequest) error {
-	return m.f(ctx, &Call{Method: "CreateSMBMapping", args: func() []Arg { return []Arg{{"request", request}} }}, func(ctx context.Context) error { return m.below.CreateSMBMapping(ctx, request) })
+	c := call[args1[SMBMappingRequest], nothing]{args: args1[SMBMappingRequest]{request}}
+	c.Call = Call{Method: "CreateSMBMapping", of: &c.args, names: "request"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.CreateSMBMapping(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *machine) RemoveSMBMapping(ctx context.Context, remote string, force bool) error {
-	return m.f(ctx, &Call{Method: "RemoveSMBMapping", args: func() []Arg { return []Arg{{"remote", remote}, {"force", force}} }}, func(ctx context.Context) error { return m.below.RemoveSMBMapping(ctx, remote, force) })
-}
-
-func (m *tree) ReparsePoint(ctx context.Context, name string) (result ReparsePoint, err error) {
-	err = m.f(ctx, &Call{Method: "ReparsePoint", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.ReparsePoint(ctx, name)
+	c := call[args2[string, bool], nothing]{args: args2[string, bool]{remote, force}}
+	c.Call = Call{Method: "RemoveSMBMapping", of: &c.args, names: "remote force"}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.RemoveSMBMapping(ctx, c.args.a, c.args.b)
 		return err
 	})
-	return result, err
+	return err
+}
+
+func (m *tree) ReparsePoint(ctx context.Context, name string) (ReparsePoint, error) {
+	c := call[args1[string], ReparsePoint]{args: args1[string]{name}}
+	c.Call = Call{Method: "ReparsePoint", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ReparsePoint(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *tree) Remove(ctx context.Context, name string) error {
-	return m.f(ctx, &Call{Method: "Remove", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.Remove(ctx, name) })
+	c := call[args1[string], nothing]{args: args1[string]{name}}
+	c.Call = Call{Method: "Remove", of: &c.args, names: "name", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.Remove(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *tree) DeleteMountPoint(ctx context.Context, name string) error {
-	return m.f(ctx, &Call{Method: "DeleteMountPoint", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.DeleteMountPoint(ctx, name) })
-}
-
-func (m *directory) FileInfo(ctx context.Context, name string) (result FileInfo, err error) {
-	err = m.f(ctx, &Call{Method: "FileInfo", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.FileInfo(ctx, name)
+	c := call[args1[string], nothing]{args: args1[string]{name}}
+	c.Call = Call{Method: "DeleteMountPoint", of: &c.args, names: "name", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.DeleteMountPoint(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *directory) Location(ctx context.Context, name string) (result string, err error) {
-	err = m.f(ctx, &Call{Method: "Location", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.Location(ctx, name)
+func (m *directory) FileInfo(ctx context.Context, name string) (FileInfo, error) {
+	c := call[args1[string], FileInfo]{args: args1[string]{name}}
+	c.Call = Call{Method: "FileInfo", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.FileInfo(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *directory) Location(ctx context.Context, name string) (string, error) {
+	c := call[args1[string], string]{args: args1[string]{name}}
+	c.Call = Call{Method: "Location", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.Location(ctx, c.args.a)
+		return err
+	})
+	return c.result, err
 }
 
 func (m *directory) CreateDirectory(ctx context.Context, name string) error {
-	return m.f(ctx, &Call{Method: "CreateDirectory", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) error { return m.below.CreateDirectory(ctx, name) })
+	c := call[args1[string], nothing]{args: args1[string]{name}}
+	c.Call = Call{Method: "CreateDirectory", of: &c.args, names: "name", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.CreateDirectory(ctx, c.args.a)
+		return err
+	})
+	return err
 }
 
 func (m *directory) CreateDirectoryLink(ctx context.Context, name string, target string) error {
-	return m.f(ctx, &Call{Method: "CreateDirectoryLink", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}, {"target", target}} }}, func(ctx context.Context) error { return m.below.CreateDirectoryLink(ctx, name, target) })
+	c := call[args2[string, string], nothing]{args: args2[string, string]{name, target}}
+	c.Call = Call{Method: "CreateDirectoryLink", of: &c.args, names: "name target", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.CreateDirectoryLink(ctx, c.args.a, c.args.b)
+		return err
+	})
+	return err
 }
 
 func (m *directory) SetMountPoint(ctx context.Context, name string, volume VolumeID) error {
-	return m.f(ctx, &Call{Method: "SetMountPoint", in: m.opened, entry: name, args: func() []Arg { return []Arg{{"name", name}, {"volume", volume}} }}, func(ctx context.Context) error { return m.below.SetMountPoint(ctx, name, volume) })
-}
-
-func (m *directory) ChangedAt(ctx context.Context, name string) (result time.Time, err error) {
-	err = m.f(ctx, &Call{Method: "ChangedAt", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.ChangedAt(ctx, name)
+	c := call[args2[string, VolumeID], nothing]{args: args2[string, VolumeID]{name, volume}}
+	c.Call = Call{Method: "SetMountPoint", of: &c.args, names: "name volume", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		err = m.below.SetMountPoint(ctx, c.args.a, c.args.b)
 		return err
 	})
-	return result, err
+	return err
 }
 
-func (m *directory) RemoveLink(ctx context.Context, name string, link ReparsePoint, changedAt time.Time) (result bool, err error) {
-	err = m.f(ctx, &Call{Method: "RemoveLink", in: m.opened, entry: name, Result: &result, args: func() []Arg { return []Arg{{"name", name}, {"link", link}, {"changedAt", changedAt}} }}, func(ctx context.Context) (err error) {
-		result, err = m.below.RemoveLink(ctx, name, link, changedAt)
+func (m *directory) ChangedAt(ctx context.Context, name string) (time.Time, error) {
+	c := call[args1[string], time.Time]{args: args1[string]{name}}
+	c.Call = Call{Method: "ChangedAt", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.ChangedAt(ctx, c.args.a)
 		return err
 	})
-	return result, err
+	return c.result, err
+}
+
+func (m *directory) RemoveLink(ctx context.Context, name string, link ReparsePoint, changedAt time.Time) (bool, error) {
+	c := call[args3[string, ReparsePoint, time.Time], bool]{args: args3[string, ReparsePoint, time.Time]{name, link, changedAt}}
+	c.Call = Call{Method: "RemoveLink", Result: &c.result, of: &c.args, names: "name link changedAt", in: m.opened, entry: name}
+	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		c.result, err = m.below.RemoveLink(ctx, c.args.a, c.args.b, c.args.c)
+		return err
+	})
+	return c.result, err
 }

@@ -1,7 +1,6 @@
 package winsim
 
 import (
-	"context"
 	"maps"
 	"reflect"
 	"sync"
@@ -10,7 +9,7 @@ import (
 )
 
 // calls counts the calls to a node by the seam's method. One call is about one system call on a
-// real machine; performance budgets count them.
+// real machine; performance budgets count them. A listing is one call, however long it is.
 type calls struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -37,25 +36,6 @@ func (c *calls) count(call string) {
 		c.counts = map[string]int{}
 	}
 	c.counts[call]++
-}
-
-// beginCall starts every emulated call: it counts the call and applies injected faults. Faults
-// have no other hook. Aliases are other names of the object that faults can match.
-func (n *Node) beginCall(ctx context.Context, call, object string, aliases ...string) error {
-	return n.beginCallOn(ctx, call, func() []string { return append(aliases, object) })
-}
-
-// beginCallOn is beginCall for objects whose names are built only if a fault asks: a path can
-// have thousands of components.
-func (n *Node) beginCallOn(ctx context.Context, call string, names func() []string) error {
-	n.calls.count(call)
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := n.applyFaults(ctx, call, names); err != nil {
-		return err
-	}
-	return n.awaitDisk(ctx, names)
 }
 
 // callNames are the calls that a Fault can name.

@@ -10,12 +10,14 @@ import (
 // epoch is the start of a node's virtual time.
 var epoch = time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// clock is a node's time and its pending events. n.mu guards it.
+// clock is a node's time, its pending events, and the lock of its state. It is below all objects of a node, which
+// share it.
 //
 // Nothing runs in the background: due events run at the next access to the node. Callers cannot
 // see the difference.
 type clock struct {
-	real    bool
+	mu      mutex
+	real    bool          // never changes; mu guards the others
 	virtual time.Duration // since epoch, if not real
 	instant time.Time     // of the running event, if any
 	events  events
@@ -23,10 +25,16 @@ type clock struct {
 }
 
 // Now is the node's time. Virtual time advances only in Sleep; the model can ask for real time.
-func (n *Node) Now() time.Time {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.clock.now()
+func (n *Node) Now() time.Time { return n.clock.Now() }
+
+// Sleep waits on the node's clock. In virtual time it advances the clock by d, runs the events
+// that are due and returns at once. Concurrent sleeps add up.
+func (n *Node) Sleep(ctx context.Context, d time.Duration) error { return n.clock.Sleep(ctx, d) }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now()
 }
 
 func (c *clock) now() time.Time {
@@ -40,20 +48,18 @@ func (c *clock) now() time.Time {
 	}
 }
 
-// Sleep waits on the node's clock. In virtual time it advances the clock by d, runs the events
-// that are due and returns at once. Concurrent sleeps add up.
-func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
+func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if n.clock.real { // never changes
+	if c.real {
 		return sleep(ctx, d)
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.clock.virtual += max(d, 0)
-	n.changed()
-	n.runDueEvents()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.virtual += max(d, 0)
+	c.changed()
+	c.runDueEvents()
 	return nil
 }
 
@@ -69,17 +75,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // lock begins every access to a node's state. It runs the events that are due.
-func (n *Node) lock() {
-	n.mu.Lock()
-	n.runDueEvents()
-	if n.mirror != nil {
-		n.mirror.update()
+func (c *clock) lock() {
+	c.mu.Lock()
+	c.runDueEvents()
+	if c.mu.afterLock != nil {
+		c.mu.afterLock()
 	}
 }
 
 // mutex is a node's lock.
 type mutex struct {
 	sync.Mutex
+	afterLock       func()     // nil for nothing; called by lock
 	beforeUnlock    func()     // nil for nothing
 	dirty           bool       // the state has changed since Lock
 	stateFile       *stateFile // nil without one
@@ -110,33 +117,32 @@ func (m *mutex) Unlock() {
 	}
 }
 
-// changed marks a change of what Save writes. n.mu is held.
-func (n *Node) changed() { n.mu.dirty = true }
+// changed marks a change of what Save writes. mu is held.
+func (c *clock) changed() { c.mu.dirty = true }
 
-// runDueEvents runs the events that are due, in order. n.mu is held.
-func (n *Node) runDueEvents() {
-	c := &n.clock
+// runDueEvents runs the events that are due, in order. mu is held.
+func (c *clock) runDueEvents() {
 	for now := c.now(); len(c.events) > 0 && !c.events[0].due.After(now); {
 		e := heap.Pop(&c.events).(*event)
 		c.instant = e.due
-		e.action.run(n)
+		e.action.run()
 		c.instant = time.Time{}
-		n.changed()
+		c.changed()
 	}
 }
 
-// after runs an action after d, or now if d is 0. n.mu is held, now and when the action runs.
-func (n *Node) after(d time.Duration, what eventAction) {
+// after runs an action after d, or now if d is 0. mu is held, now and when the action runs.
+func (c *clock) after(d time.Duration, what eventAction) {
 	if d <= 0 {
-		what.run(n)
+		what.run()
 		return
 	}
-	n.plan(n.clock.now().Add(d), what)
+	c.plan(c.now().Add(d), what)
 }
 
-func (n *Node) plan(due time.Time, what eventAction) {
-	n.clock.planned++
-	heap.Push(&n.clock.events, &event{due: due, order: n.clock.planned, action: what})
+func (c *clock) plan(due time.Time, what eventAction) {
+	c.planned++
+	heap.Push(&c.events, &event{due: due, order: c.planned, action: what})
 }
 
 type event struct {
@@ -148,8 +154,8 @@ type event struct {
 // eventAction is something that Windows will do later. It is data and not a function, because
 // Save writes pending events.
 type eventAction interface {
-	// run does it. n.mu is held.
-	run(n *Node)
+	// run does it. The clock's mu is held.
+	run()
 }
 
 // events is a heap, the next event first.

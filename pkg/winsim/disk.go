@@ -3,6 +3,7 @@ package winsim
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -42,6 +43,35 @@ type disk struct {
 	// table and comes back with it.
 	content     sparse
 	fileSystems map[int64]*fileSystem
+}
+
+// disks are the disks of a node, the adapters they are at, and what Windows stores about them.
+type disks struct {
+	*clock
+	storage Storage // of the model
+	volumes volumeManager
+
+	byNumber   map[uint32]*disk
+	devices    map[string]*disk // by folded path, \\.\PhysicalDriveN and the interface
+	system     []*disk
+	unseen     []*disk                     // attached, but not found yet
+	detached   map[uint32]*disk            // by the number they had
+	departures uint32                      // how often a disk was detached
+	persisted  map[SCSI]win.DiskAttributes // stored attributes by address
+	guids      uint32                      // created so far
+	hanging    atomic.Int32                // how many hang; most calls need not look for them
+}
+
+// volumeManager is what disks tell about, because it shows the volumes on them.
+type volumeManager interface {
+	isNew(d *disk)                     // its volumes have never been seen
+	claimNames(d *disk)                // it is there
+	bringUp(d *disk)                   // it may be online
+	takeDown(d *disk)                  // it is not
+	add(d *disk, p *partition) *volume // it has a new partition
+	grow(v *volume)                    // the partition has grown
+	rename(v *volume, guid string)     // the partition has another id
+	needs(d *disk) bool                // Windows needs one of its volumes
 }
 
 // table is the partition table of a disk.
@@ -149,24 +179,12 @@ func (d *disk) interfacePath(generation uint32) string {
 	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&%06x#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, d.number, generation)
 }
 
-// diskOf finds a disk by its device. n.mu is held.
-func (n *Node) diskOf(device win.Device) *disk {
-	if d, ok := n.devices[winpath.Fold(string(device))]; ok {
+// diskOf finds a disk by its device. mu is held.
+func (m *disks) diskOf(device win.Device) *disk {
+	if d, ok := m.devices[winpath.Fold(string(device))]; ok {
 		return d
 	}
 	return nil
-}
-
-// openDisk finds a disk as CreateFile does. It fails for a dying disk. n.mu is held.
-func (n *Node) openDisk(device win.Device) (*disk, error) {
-	d := n.diskOf(device)
-	switch {
-	case d == nil:
-		return nil, winerr.FileNotFound
-	case d.dying:
-		return nil, winerr.IODevice
-	}
-	return d, nil
 }
 
 // writable returns the error of a write to the disk, if it refuses writes.

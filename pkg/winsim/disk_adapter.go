@@ -21,69 +21,50 @@ func adapterID(bus Bus, scsi *SCSI) string {
 }
 
 // StorageAdapters lists the adapters with disks, visible or not.
-func (n *Node) StorageAdapters(ctx context.Context) ([]string, error) {
-	if err := n.beginCall(ctx, "StorageAdapters", ""); err != nil {
-		return nil, err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	return n.adapters(), nil
+func (m *disks) StorageAdapters(_ context.Context) ([]string, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	return m.adapters(), nil
 }
 
-func (n *Node) adapters() []string {
+func (m *disks) adapters() []string {
 	ids := map[string]bool{}
-	for _, d := range n.disks {
+	for _, d := range m.byNumber {
 		ids[d.adapter] = true
 	}
-	for _, d := range n.unseen {
+	for _, d := range m.unseen {
 		ids[d.adapter] = true
 	}
 	return slices.Sorted(maps.Keys(ids))
 }
 
 // RescanAdapter finds attached disks and new sizes.
-func (n *Node) RescanAdapter(ctx context.Context, adapter string) error {
-	if err := n.beginCall(ctx, "RescanAdapter", adapter); err != nil {
-		return err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	if adapter != "" && !slices.Contains(n.adapters(), adapter) {
+func (m *disks) RescanAdapter(_ context.Context, adapter string) error {
+	m.lock()
+	defer m.mu.Unlock()
+	if adapter != "" && !slices.Contains(m.adapters(), adapter) {
 		return winerr.NoSuchDevice
 	}
 	found := func(d *disk) bool { return adapter == "" || d.adapter == adapter }
-	for _, d := range n.unseen {
+	for _, d := range m.unseen {
 		if found(d) {
-			n.changed()
-			n.enumerate(d)
+			m.changed()
+			m.enumerate(d)
 		}
 	}
-	n.unseen = slices.DeleteFunc(n.unseen, found)
-	for _, d := range n.disks {
+	m.unseen = slices.DeleteFunc(m.unseen, found)
+	for _, d := range m.byNumber {
 		if found(d) {
-			n.noticeSize(d)
+			m.noticeSize(d)
 		}
 	}
 	return nil
 }
 
-// enumerate makes Windows see an attached disk. If another volume already has the GUID or
-// letter of one of its volumes, as on a copied disk, the mount manager chooses another. n.mu is
-// held.
-func (n *Node) enumerate(d *disk) {
-	n.register(d)
-	n.noticeSize(d)
-	for _, v := range n.volumesOn(d) {
-		if other := n.volumes[v.guid]; other != nil && other != v && (other.present || other.expected) {
-			v.guid = n.newGUID().String()
-		}
-		n.volumes[v.guid] = v
-		if other := n.letters[v.letter]; other != nil && other != v && other.present {
-			v.letter = ""
-		}
-		if v.letter != "" {
-			n.letters[v.letter] = v
-		}
-	}
-	n.bringUpVolumes(d, n.storage.VolumeArrival)
+// enumerate makes Windows see an attached disk. mu is held.
+func (m *disks) enumerate(d *disk) {
+	m.register(d)
+	m.noticeSize(d)
+	m.volumes.claimNames(d)
+	m.volumes.bringUp(d)
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
@@ -17,47 +18,63 @@ import (
 func (n *Node) AttachDisk(m Disk) (number uint32, err error) {
 	n.lock()
 	defer n.mu.Unlock()
-	return n.attach("attach disk", m, func(*disk) {})
+	return n.disks.attach("attach disk", m, func(*disk) {})
 }
 
-// attach attaches a disk after fill has changed its content. n.mu is held.
-func (n *Node) attach(op string, m Disk, fill func(*disk)) (number uint32, err error) {
-	number = m.Number
+// attach attaches a disk after fill has changed its content. mu is held.
+func (m *disks) attach(op string, model Disk, fill func(*disk)) (number uint32, err error) {
+	number = model.Number
 	if number == 0 {
-		number = n.freeNumber()
+		number = m.freeNumber()
 	}
-	if n.attached(number) != nil {
+	if m.attached(number) != nil {
 		return 0, winerr.New(winerr.Exists, op, fmt.Sprint(number), "the number is in use; choose another")
 	}
-	d, problem := m.build(number)
+	d, problem := model.build(number)
 	if problem != nil {
 		return 0, winerr.As(winerr.Invalid, op, "", problem, "")
 	}
-	if n.devices[winpath.Fold(d.slot)] != nil {
+	if m.devices[winpath.Fold(d.slot)] != nil {
 		return 0, winerr.New(winerr.Exists, op, d.slot, "the path is in use")
 	}
 	fill(d)
 	if d.hanging != nil {
-		n.hanging.Add(1)
+		m.hanging.Add(1)
 	}
-	for _, v := range n.volumesOn(d) {
-		n.applyAutomount(v)
-	}
-	n.plug(d)
+	m.volumes.isNew(d)
+	m.plug(d)
 	return number, nil
 }
 
-// plug attaches a disk. n.mu is held.
-func (n *Node) plug(d *disk) {
-	n.changed()
-	d.path = d.interfacePath(n.departures)
-	d.attributes = n.arrivalState(d)
-	d.offlineAgain = n.storage.OfflineAgain
-	takeDownVolumes(n.volumesOn(d)...)
-	if n.storage.AttachByRescan {
-		n.unseen = append(n.unseen, d)
+// boot brings the disks into their initial state.
+func (m *disks) boot() {
+	// They arrive one after the other, since a copy collides with the one before it.
+	inModel := map[*disk]win.DiskAttributes{}
+	for _, d := range m.byNumber {
+		inModel[d] = d.attributes
+		d.attributes.Offline = true
+	}
+	for _, d := range m.sorted() {
+		d.attributes = inModel[d]
+		d.attributes = m.arrivalState(d)
+		d.offlineAgain = m.storage.OfflineAgain
+		if d.hanging != nil {
+			m.hanging.Add(1)
+		}
+	}
+}
+
+// plug attaches a disk. mu is held.
+func (m *disks) plug(d *disk) {
+	m.changed()
+	d.path = d.interfacePath(m.departures)
+	d.attributes = m.arrivalState(d)
+	d.offlineAgain = m.storage.OfflineAgain
+	m.volumes.takeDown(d)
+	if m.storage.AttachByRescan {
+		m.unseen = append(m.unseen, d)
 	} else {
-		n.enumerate(d)
+		m.enumerate(d)
 	}
 }
 
@@ -66,46 +83,68 @@ func (n *Node) plug(d *disk) {
 func (n *Node) DetachDisk(number uint32) error {
 	n.lock()
 	defer n.mu.Unlock()
-	d := n.attached(number)
+	d := n.disks.attached(number)
 	if d == nil {
 		return noDisk("detach disk", number)
 	}
-	n.unplug(d)
-	n.detached[number] = d
+	n.disks.unplug(d)
+	n.disks.detached[number] = d
 	return nil
 }
 
-// unplug removes a disk. n.mu is held.
-func (n *Node) unplug(d *disk) {
-	n.changed()
-	n.release(d)
-	n.unseen = slices.DeleteFunc(n.unseen, func(other *disk) bool { return other == d })
-	takeDownVolumes(n.volumesOn(d)...)
-	delete(n.disks, d.number)
+// unplug removes a disk. mu is held.
+func (m *disks) unplug(d *disk) {
+	m.changed()
+	m.release(d)
+	m.unseen = slices.DeleteFunc(m.unseen, func(other *disk) bool { return other == d })
+	m.volumes.takeDown(d)
+	delete(m.byNumber, d.number)
 	for _, name := range d.names() {
-		delete(n.devices, name)
+		delete(m.devices, name)
 	}
-	n.departures++
+	m.departures++
 }
+
+// connect attaches the disk of an iSCSI session under the lowest free number, if it is not attached. mu is held.
+func (m *disks) connect(d *disk, first bool) {
+	if m.attached(d.number) == d {
+		return
+	}
+	d.number = m.freeNumber()
+	if first {
+		m.volumes.isNew(d)
+	}
+	m.plug(d)
+}
+
+// disconnect removes a disk if it is attached. mu is held.
+func (m *disks) disconnect(d *disk) {
+	if m.attached(d.number) == d {
+		m.unplug(d)
+	}
+}
+
+// shows reports whether Windows has found a disk. mu is held.
+func (m *disks) shows(d *disk) bool { return m.byNumber[d.number] == d }
 
 // ReattachDisk attaches the disk last detached with this number, with its content. It returns
 // the new number, the lowest free one.
 func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 	n.lock()
 	defer n.mu.Unlock()
-	d := n.detached[number]
+	d := n.disks.detached[number]
 	if d == nil {
 		return 0, noDisk("reattach disk", number)
 	}
-	if n.devices[winpath.Fold(d.slot)] != nil {
+	if n.disks.devices[winpath.Fold(d.slot)] != nil {
 		return 0, winerr.New(winerr.Exists, "reattach disk", d.slot, "the path is in use")
 	}
-	if other := n.atAddress(d.scsi); other != nil {
+	if other := n.disks.atAddress(d.scsi); other != nil {
 		return 0, winerr.New(winerr.Exists, "reattach disk", fmt.Sprint(number), "disk %d is at its SCSI address; detach that disk first", other.number)
 	}
-	delete(n.detached, number)
-	d.number = n.freeNumber()
-	n.plug(d)
+	delete(n.disks.detached, number)
+	d.number = n.disks.freeNumber()
+	n.disks.plug(d)
 	return d.number, nil
 }
 
@@ -113,32 +152,32 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 func (n *Node) GrowDisk(number uint32, size Size) error {
 	n.lock()
 	defer n.mu.Unlock()
-	d := n.attached(number)
+	d := n.disks.attached(number)
 	switch {
 	case d == nil:
 		return noDisk("grow disk", number)
 	case int64(size) < d.size || !size.plausible():
 		return winerr.New(winerr.Invalid, "grow disk", fmt.Sprint(number), "%s is smaller than the disk or not a multiple of 4096 bytes", size)
 	}
-	n.grow(d, int64(size))
+	n.disks.grow(d, int64(size))
 	return nil
 }
 
-// grow enlarges a disk unless it has that size. n.mu is held.
-func (n *Node) grow(d *disk, size int64) {
-	n.changed()
+// grow enlarges a disk unless it has that size. mu is held.
+func (m *disks) grow(d *disk, size int64) {
+	m.changed()
 	d.size = max(d.size, size)
-	if n.storage.CapacityFollows == CapacityAtOnce {
-		n.noticeSize(d)
+	if m.storage.CapacityFollows == CapacityAtOnce {
+		m.noticeSize(d)
 	}
 }
 
 // attached finds a disk, including one that Windows does not see yet.
-func (n *Node) attached(number uint32) *disk {
-	if d := n.disks[number]; d != nil {
+func (m *disks) attached(number uint32) *disk {
+	if d := m.byNumber[number]; d != nil {
 		return d
 	}
-	for _, d := range n.unseen {
+	for _, d := range m.unseen {
 		if d.number == number {
 			return d
 		}
@@ -147,11 +186,11 @@ func (n *Node) attached(number uint32) *disk {
 }
 
 // atAddress finds the disk at a SCSI address, including one that Windows does not see yet.
-func (n *Node) atAddress(address *SCSI) *disk {
+func (m *disks) atAddress(address *SCSI) *disk {
 	if address == nil {
 		return nil
 	}
-	for _, d := range slices.Concat(slices.Collect(maps.Values(n.disks)), n.unseen) {
+	for _, d := range slices.Concat(slices.Collect(maps.Values(m.byNumber)), m.unseen) {
 		if d.scsi != nil && *d.scsi == *address {
 			return d
 		}
@@ -159,9 +198,9 @@ func (n *Node) atAddress(address *SCSI) *disk {
 	return nil
 }
 
-func (n *Node) freeNumber() uint32 {
+func (m *disks) freeNumber() uint32 {
 	number := uint32(0)
-	for n.attached(number) != nil {
+	for m.attached(number) != nil {
 		number++
 	}
 	return number
@@ -169,4 +208,10 @@ func (n *Node) freeNumber() uint32 {
 
 func noDisk(op string, number uint32) error {
 	return winerr.New(winerr.NotFound, op, fmt.Sprint(number), "disk not found")
+}
+
+// newGUID returns a unique GUID.
+func (m *disks) newGUID() win.GUID {
+	m.guids++
+	return win.MustGUID(fmt.Sprintf("a%07x-0000-4000-8000-000000000000", m.guids))
 }

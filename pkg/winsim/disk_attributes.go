@@ -13,106 +13,103 @@ import (
 const offlineAgainAfter = 20 * time.Millisecond
 
 // DiskAttributes tells whether the disk is offline or read-only.
-func (n *Node) DiskAttributes(ctx context.Context, device win.Device) (win.DiskAttributes, error) {
-	d, unlock, err := n.openFor(ctx, "DiskAttributes", device)
-	if err != nil {
-		return win.DiskAttributes{}, err
-	}
-	defer unlock()
-	return d.attributes, nil
+func (m *disks) DiskAttributes(_ context.Context, device win.Device) (win.DiskAttributes, error) {
+	return read(m.onDisk, device, func(d *disk) (win.DiskAttributes, error) {
+		return d.attributes, nil
+	})
 }
 
 // SetDiskAttributes changes them. Volumes exist only while their disk is online; the partition
 // table can always be read.
 // https://learn.microsoft.com/windows-hardware/drivers/ddi/ntdddisk/ni-ntdddisk-ioctl_disk_set_disk_attributes
-func (n *Node) SetDiskAttributes(ctx context.Context, device win.Device, attributes, mask win.DiskAttributes) error {
-	d, unlock, err := n.openFor(ctx, "SetDiskAttributes", device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	wanted := d.attributes
-	if mask.Offline {
-		wanted.Offline = attributes.Offline
-	}
-	if mask.ReadOnly {
-		wanted.ReadOnly = attributes.ReadOnly
-	}
-	if d.writeProtected && mask.ReadOnly && !attributes.ReadOnly {
-		// Which code Windows gives is not documented; it is that of a write to such a disk.
-		return winerr.WriteProtect
-	}
-	if wanted.Offline && !d.attributes.Offline && n.isSystemDisk(d) {
-		// The code is not documented; the storage service says "critical disk".
-		return winerr.AccessDenied
-	}
-	n.changed()
-	if d.attributes.Offline {
-		wanted = n.resolveCollision(d, wanted)
-	}
-	if d.scsi != nil {
-		n.persisted[*d.scsi] = wanted
-	}
-	wasOffline := d.attributes.Offline
-	n.setAttributes(d, wanted)
-	if wasOffline && !wanted.Offline && d.offlineAgain > 0 {
-		d.offlineAgain--
-		n.after(offlineAgainAfter, offlineRelapse{d})
-	}
-	return nil
+func (m *disks) SetDiskAttributes(_ context.Context, device win.Device, attributes, mask win.DiskAttributes) error {
+	return m.onDisk(device, func(d *disk) error {
+		wanted := d.attributes
+		if mask.Offline {
+			wanted.Offline = attributes.Offline
+		}
+		if mask.ReadOnly {
+			wanted.ReadOnly = attributes.ReadOnly
+		}
+		if d.writeProtected && mask.ReadOnly && !attributes.ReadOnly {
+			// Which code Windows gives is not documented; it is that of a write to such a disk.
+			return winerr.WriteProtect
+		}
+		if wanted.Offline && !d.attributes.Offline && m.isSystemDisk(d) {
+			// The code is not documented; the storage service says "critical disk".
+			return winerr.AccessDenied
+		}
+		m.changed()
+		if d.attributes.Offline {
+			wanted = m.resolveCollision(d, wanted)
+		}
+		if d.scsi != nil {
+			m.persisted[*d.scsi] = wanted
+		}
+		wasOffline := d.attributes.Offline
+		m.setAttributes(d, wanted)
+		if wasOffline && !wanted.Offline && d.offlineAgain > 0 {
+			d.offlineAgain--
+			m.after(offlineAgainAfter, offlineRelapse{m, d})
+		}
+		return nil
+	})
 }
 
 // offlineRelapse takes a disk offline again.
-type offlineRelapse struct{ disk *disk }
-
-func (r offlineRelapse) run(n *Node) {
-	again := r.disk.attributes
-	again.Offline = true
-	n.setAttributes(r.disk, again)
+type offlineRelapse struct {
+	m    *disks
+	disk *disk
 }
 
-// setAttributes changes the attributes and updates the volumes. n.mu is held.
-func (n *Node) setAttributes(d *disk, attributes win.DiskAttributes) {
+func (r offlineRelapse) run() {
+	again := r.disk.attributes
+	again.Offline = true
+	r.m.setAttributes(r.disk, again)
+}
+
+// setAttributes changes the attributes and updates the volumes. mu is held.
+func (m *disks) setAttributes(d *disk, attributes win.DiskAttributes) {
 	d.attributes = attributes
 	if attributes.Offline {
-		takeDownVolumes(n.volumesOn(d)...)
+		m.volumes.takeDown(d)
 	} else {
-		n.bringUpVolumes(d, n.storage.VolumeArrival)
+		m.volumes.bringUp(d)
 	}
 }
 
 // arrivalState is the state of a newly attached disk. Windows stores attributes per device
 // instance, which depends on the SCSI address, so a disk inherits those of an earlier disk at
 // its address.
-func (n *Node) arrivalState(d *disk) win.DiskAttributes {
-	attributes := n.policyState(d)
+func (m *disks) arrivalState(d *disk) win.DiskAttributes {
+	attributes := m.policyState(d)
 	attributes.ReadOnly = attributes.ReadOnly || d.writeProtected
-	attributes.Offline = attributes.Offline || (!d.system && n.hasTwin(d))
+	attributes.Offline = attributes.Offline || (!d.system && m.hasTwin(d))
 	return attributes
 }
 
 // policyState is the part of it that the SAN policy decides.
-func (n *Node) policyState(d *disk) win.DiskAttributes {
+func (m *disks) policyState(d *disk) win.DiskAttributes {
 	if d.system || d.trusted {
 		return d.attributes
 	}
 	if d.scsi != nil {
-		if attributes, ok := n.persisted[*d.scsi]; ok {
+		if attributes, ok := m.persisted[*d.scsi]; ok {
 			return attributes
 		}
 	}
-	if n.storage.SANPolicy == OfflineAll || (n.storage.SANPolicy == OfflineShared && d.bus.isShared()) {
+	if m.storage.SANPolicy == OfflineAll || (m.storage.SANPolicy == OfflineShared && d.bus.isShared()) {
 		return win.DiskAttributes{Offline: true, ReadOnly: true}
 	}
 	return d.attributes
 }
 
 // isSystemDisk reports whether Windows needs the disk.
-func (n *Node) isSystemDisk(d *disk) bool {
-	for _, v := range n.systemVolumes() {
-		if v.on(d) {
-			return true
-		}
-	}
-	return d.system
+func (m *disks) isSystemDisk(d *disk) bool {
+	return d.system || m.volumes.needs(d)
+}
+
+// online reports whether Windows shows the volumes of a disk.
+func (m *disks) online(d *disk) bool {
+	return d.nameless || (m.shows(d) && !d.attributes.Offline)
 }

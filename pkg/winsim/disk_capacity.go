@@ -9,48 +9,45 @@ import (
 // UpdateDisk makes Windows read the partition table again, and the size too unless the model
 // says otherwise. On a disk that has grown, the backup GPT moves to the new end.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_properties
-func (n *Node) UpdateDisk(ctx context.Context, device win.Device) error {
-	return n.update(ctx, "UpdateDisk", device)
+func (m *disks) UpdateDisk(_ context.Context, device win.Device) error {
+	return m.update(device)
 }
 
 // UpdateDriveSize makes Windows read the size again.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_drive_size
-func (n *Node) UpdateDriveSize(ctx context.Context, device win.Device) error {
-	return n.update(ctx, "UpdateDriveSize", device)
+func (m *disks) UpdateDriveSize(_ context.Context, device win.Device) error {
+	return m.update(device)
 }
 
-func (n *Node) update(ctx context.Context, call string, device win.Device) error {
-	d, unlock, err := n.openFor(ctx, call, device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if d.table.style != win.StyleRaw && !d.hasTable() {
-		n.setTable(d, table{style: win.StyleRaw})
-	}
-	if n.storage.CapacityFollows != CapacityRescan {
-		n.noticeSize(d)
-	}
-	return nil
+func (m *disks) update(device win.Device) error {
+	return m.onDisk(device, func(d *disk) error {
+		if d.table.style != win.StyleRaw && !d.hasTable() {
+			m.setTable(d, table{style: win.StyleRaw})
+		}
+		if m.storage.CapacityFollows != CapacityRescan {
+			m.noticeSize(d)
+		}
+		return nil
+	})
 }
 
-// noticeSize makes Windows see the size of a disk. n.mu is held.
-func (n *Node) noticeSize(d *disk) {
+// noticeSize makes Windows see the size of a disk. mu is held.
+func (m *disks) noticeSize(d *disk) {
 	if d.visibleSize != d.size {
 		d.visibleSize = d.size
-		n.changed()
+		m.changed()
 	}
-	if d.table.style != win.StyleGPT || d.table.size == d.visibleSize || n.storage.TableLags {
+	if d.table.style != win.StyleGPT || d.table.size == d.visibleSize || m.storage.TableLags {
 		return
 	}
-	n.changed()
-	n.after(n.storage.CapacityDelay, tableMove{d})
+	m.changed()
+	m.after(m.storage.CapacityDelay, tableMove{d})
 }
 
 // tableMove moves the backup GPT to the end of a disk that has grown.
 type tableMove struct{ disk *disk }
 
-func (m tableMove) run(*Node) {
+func (m tableMove) run() {
 	if d := m.disk; d.table.style == win.StyleGPT && d.table.size != d.visibleSize && d.writable() == nil {
 		d.eraseTable()
 		d.table.size = d.visibleSize

@@ -16,7 +16,7 @@ func (n *Node) CloneDisk(original uint32, m Disk) (number uint32, err error) {
 	const op = "clone disk"
 	n.lock()
 	defer n.mu.Unlock()
-	from := n.attached(original)
+	from := n.disks.attached(original)
 	switch {
 	case from == nil:
 		return 0, noDisk(op, original)
@@ -32,7 +32,7 @@ func (n *Node) CloneDisk(original uint32, m Disk) (number uint32, err error) {
 	if int64(m.Size) < from.size || int64(m.SectorSize) != from.sector {
 		return 0, winerr.New(winerr.Invalid, op, fmt.Sprint(original), "a copy is not smaller than its original, %s, and has the same sector size, %d", Size(from.size), from.sector)
 	}
-	return n.attach(op, m, func(d *disk) { d.copyFrom(from) })
+	return n.disks.attach(op, m, func(d *disk) { d.copyFrom(from) })
 }
 
 // copyFrom copies the content of a disk.
@@ -99,12 +99,12 @@ func (n *Node) FreeLUN(port uint8) (lun uint8, ok bool) {
 			taken[address.LUN] = true
 		}
 	}
-	for _, d := range n.allDisks() {
+	for _, d := range n.disks.allDisks() {
 		if d.scsi != nil {
 			take(*d.scsi)
 		}
 	}
-	for address := range n.persisted {
+	for address := range n.disks.persisted {
 		take(address)
 	}
 	for candidate := range 256 {
@@ -120,10 +120,10 @@ func (n *Node) Disks() []DiskInfo {
 	n.lock()
 	defer n.mu.Unlock()
 	var all []DiskInfo
-	for _, number := range slices.Sorted(maps.Keys(n.disks)) {
-		all = append(all, n.disks[number].info())
+	for _, number := range slices.Sorted(maps.Keys(n.disks.byNumber)) {
+		all = append(all, n.disks.byNumber[number].info())
 	}
-	for _, d := range n.unseen {
+	for _, d := range n.disks.unseen {
 		all = append(all, d.info())
 	}
 	slices.SortFunc(all, func(a, b DiskInfo) int { return int(a.Number) - int(b.Number) })
@@ -134,11 +134,11 @@ func (n *Node) Disks() []DiskInfo {
 func (n *Node) DetachedDisks() []uint32 {
 	n.lock()
 	defer n.mu.Unlock()
-	return slices.Sorted(maps.Keys(n.detached))
+	return slices.Sorted(maps.Keys(n.disks.detached))
 }
 
-// allDisks are the disks that are attached, and those that were detached. n.mu is held.
-func (n *Node) allDisks() []*disk {
-	all := append(slices.Collect(maps.Values(n.disks)), n.unseen...)
-	return slices.AppendSeq(all, maps.Values(n.detached))
+// allDisks are the disks that are attached, and those that were detached. mu is held.
+func (m *disks) allDisks() []*disk {
+	all := append(slices.Collect(maps.Values(m.byNumber)), m.unseen...)
+	return slices.AppendSeq(all, maps.Values(m.detached))
 }

@@ -12,10 +12,10 @@ import (
 // https://github.com/hpe-storage/common-host-libs/pull/40
 // https://learn.microsoft.com/windows-server/storage/disk-management/troubleshooting-disk-management
 
-// hasTwin reports whether another disk that is online has the id of d. n.mu is held.
-func (n *Node) hasTwin(d *disk) bool {
-	for _, other := range n.disks {
-		if other != d && n.online(other) && other.table.sameID(d.table) {
+// hasTwin reports whether another disk that is online has the id of d. mu is held.
+func (m *disks) hasTwin(d *disk) bool {
+	for _, other := range m.byNumber {
+		if other != d && m.online(other) && other.table.sameID(d.table) {
 			return true
 		}
 	}
@@ -37,39 +37,35 @@ func (t table) sameID(other table) bool {
 }
 
 // resolveCollision returns the attributes that a disk really gets, of those that are asked for.
-// n.mu is held.
-func (n *Node) resolveCollision(d *disk, wanted win.DiskAttributes) win.DiskAttributes {
+// mu is held.
+func (m *disks) resolveCollision(d *disk, wanted win.DiskAttributes) win.DiskAttributes {
 	switch {
-	case wanted.Offline || !n.hasTwin(d):
+	case wanted.Offline || !m.hasTwin(d):
 	case wanted.ReadOnly:
 		wanted.Offline = true
 	default:
-		n.writeNewIDs(d)
+		m.writeNewIDs(d)
 	}
 	return wanted
 }
 
-// writeNewIDs gives a disk, its partitions and its volumes new ids. n.mu is held.
-func (n *Node) writeNewIDs(d *disk) {
-	n.changed()
+// writeNewIDs gives a disk, its partitions and its volumes new ids. mu is held.
+func (m *disks) writeNewIDs(d *disk) {
+	m.changed()
 	if d.table.style == win.StyleGPT {
-		d.table.id = n.newGUID()
+		d.table.id = m.newGUID()
 	} else {
-		n.guids++
-		d.table.signature = 0xe0000000 + n.guids
+		m.guids++
+		d.table.signature = 0xe0000000 + m.guids
 	}
 	for _, p := range d.table.partitions {
 		if d.table.style == win.StyleGPT {
-			p.ID = n.newGUID()
+			p.ID = m.newGUID()
 		}
 		if p.volume == nil {
 			continue
 		}
-		if n.volumes[p.volume.guid] == p.volume {
-			delete(n.volumes, p.volume.guid)
-		}
-		p.volume.guid = d.volumeGUID(p).String()
-		n.volumes[p.volume.guid] = p.volume
+		m.volumes.rename(p.volume, d.volumeGUID(p).String())
 	}
 	d.writeTable()
 }

@@ -61,7 +61,7 @@ var zeros [blockSize]byte
 func (n *Node) WriteDisk(number uint32, offset int64, b []byte) error {
 	n.lock()
 	defer n.mu.Unlock()
-	d := n.attached(number)
+	d := n.disks.attached(number)
 	if d == nil {
 		return noDisk("write to disk", number)
 	}

@@ -2,8 +2,6 @@ package winsim
 
 import (
 	"context"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -13,127 +11,75 @@ import (
 // The methods below implement the seam; internal/win documents them.
 
 // DiskDevices lists the disks.
-func (n *Node) DiskDevices(ctx context.Context) ([]win.Device, error) {
-	if err := n.beginCall(ctx, "DiskDevices", ""); err != nil {
-		return nil, err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	devices := make([]win.Device, 0, len(n.disks))
-	for _, d := range n.sortedDisks() {
+func (m *disks) DiskDevices(_ context.Context) ([]win.Device, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	devices := make([]win.Device, 0, len(m.byNumber))
+	for _, d := range m.sorted() {
 		devices = append(devices, win.Device(d.path))
 	}
 	return devices, nil
 }
 
-// DeviceNumber returns the disk and partition of a device.
-func (n *Node) DeviceNumber(ctx context.Context, device win.Device) (win.DeviceNumber, error) {
-	if isVolume(device) {
-		return n.volumeNumber(ctx, device)
-	}
-	d, unlock, err := n.openFor(ctx, "DeviceNumber", device)
-	if err != nil {
-		return win.DeviceNumber{}, err
-	}
-	defer unlock()
-	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: d.number}, nil
-}
-
-// volumeNumber is DeviceNumber of a volume. For a volume that is not a single partition, the
-// volume manager does not support the request.
-func (n *Node) volumeNumber(ctx context.Context, device win.Device) (win.DeviceNumber, error) {
-	v, unlock, err := n.openVolume(ctx, "DeviceNumber", device)
-	if err != nil {
-		return win.DeviceNumber{}, err
-	}
-	defer unlock()
-	if v.cdrom {
-		return win.DeviceNumber{Type: win.DeviceTypeCDROM, Partition: 0xffffffff}, nil
-	}
-	p := v.partition()
-	if p == nil {
-		return win.DeviceNumber{}, winerr.InvalidFunction
-	}
-	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: v.extents[0].disk.number, Partition: p.Number}, nil
-}
-
 // DeviceDescriptor returns bus and serial number.
-func (n *Node) DeviceDescriptor(ctx context.Context, device win.Device) (win.DeviceDescriptor, error) {
-	d, unlock, err := n.openFor(ctx, "DeviceDescriptor", device)
-	if err != nil {
-		return win.DeviceDescriptor{}, err
-	}
-	defer unlock()
-	descriptor := d.descriptor
-	for _, text := range []*string{&descriptor.Vendor, &descriptor.Product, &descriptor.Serial} {
-		*text = strings.Trim(*text, " ")
-	}
-	return descriptor, nil
+func (m *disks) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
+	return read(m.onDisk, device, func(d *disk) (win.DeviceDescriptor, error) {
+		descriptor := d.descriptor
+		for _, text := range []*string{&descriptor.Vendor, &descriptor.Product, &descriptor.Serial} {
+			*text = strings.Trim(*text, " ")
+		}
+		return descriptor, nil
+	})
 }
 
 // DeviceIdentifiers lists the identifiers of page 83.
-func (n *Node) DeviceIdentifiers(ctx context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
-	d, unlock, err := n.openFor(ctx, "DeviceIdentifiers", device)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if len(d.identifiers) == 0 {
-		return nil, winerr.InvalidFunction // as for VHDs and USB sticks
-	}
-	identifiers := make([]win.DeviceIdentifier, len(d.identifiers))
-	for i, identifier := range d.identifiers {
-		identifier.Value = []byte(string(identifier.Value)) // the caller may keep and change it
-		identifiers[i] = identifier
-	}
-	return identifiers, nil
+func (m *disks) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
+	return read(m.onDisk, device, func(d *disk) ([]win.DeviceIdentifier, error) {
+		if len(d.identifiers) == 0 {
+			return nil, winerr.InvalidFunction // as for VHDs and USB sticks
+		}
+		identifiers := make([]win.DeviceIdentifier, len(d.identifiers))
+		for i, identifier := range d.identifiers {
+			identifier.Value = []byte(string(identifier.Value)) // the caller may keep and change it
+			identifiers[i] = identifier
+		}
+		return identifiers, nil
+	})
 }
 
 // DeviceLocation returns the location of the disk as text.
-func (n *Node) DeviceLocation(ctx context.Context, device win.Device) (string, error) {
-	d, unlock, err := n.openFor(ctx, "DeviceLocation", device)
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if d.location == "" {
-		return "", winerr.NotSupported
-	}
-	return d.location, nil
+func (m *disks) DeviceLocation(_ context.Context, device win.Device) (string, error) {
+	return read(m.onDisk, device, func(d *disk) (string, error) {
+		if d.location == "" {
+			return "", winerr.NotSupported
+		}
+		return d.location, nil
+	})
 }
 
 // SCSIAddress returns the address of the disk.
-func (n *Node) SCSIAddress(ctx context.Context, device win.Device) (win.SCSIAddress, error) {
-	d, unlock, err := n.openFor(ctx, "SCSIAddress", device)
-	if err != nil {
-		return win.SCSIAddress{}, err
-	}
-	defer unlock()
-	if d.scsi == nil {
-		return win.SCSIAddress{}, winerr.NotSupported
-	}
-	a := d.scsi
-	return win.SCSIAddress{Port: a.Port, Path: a.Path, Target: a.Target, LUN: a.LUN, BusNumber: a.BusNumber}, nil
+func (m *disks) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddress, error) {
+	return read(m.onDisk, device, func(d *disk) (win.SCSIAddress, error) {
+		if d.scsi == nil {
+			return win.SCSIAddress{}, winerr.NotSupported
+		}
+		a := d.scsi
+		return win.SCSIAddress{Port: a.Port, Path: a.Path, Target: a.Target, LUN: a.LUN, BusNumber: a.BusNumber}, nil
+	})
 }
 
 // DiskGeometry returns the size that Windows sees.
-func (n *Node) DiskGeometry(ctx context.Context, device win.Device) (win.DiskGeometry, error) {
-	d, unlock, err := n.openFor(ctx, "DiskGeometry", device)
-	if err != nil {
-		return win.DiskGeometry{}, err
-	}
-	defer unlock()
-	return win.DiskGeometry{Size: d.visibleSize, BytesPerSector: uint32(d.sector)}, nil
+func (m *disks) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeometry, error) {
+	return read(m.onDisk, device, func(d *disk) (win.DiskGeometry, error) {
+		return win.DiskGeometry{Size: d.visibleSize, BytesPerSector: uint32(d.sector)}, nil
+	})
 }
 
 // SANPolicy tells what happens to new disks.
-func (n *Node) SANPolicy(ctx context.Context) (win.SANPolicy, error) {
-	if err := n.beginCall(ctx, "SANPolicy", ""); err != nil {
-		return 0, err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	switch n.storage.SANPolicy {
+func (m *disks) SANPolicy(_ context.Context) (win.SANPolicy, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	switch m.storage.SANPolicy {
 	case OfflineShared:
 		return win.SANOfflineShared, nil
 	case OfflineAll:
@@ -141,32 +87,6 @@ func (n *Node) SANPolicy(ctx context.Context) (win.SANPolicy, error) {
 	default:
 		return win.SANOnlineAll, nil
 	}
-}
-
-// ReadDevice reads the bytes of a disk or volume. They do not include file contents.
-func (n *Node) ReadDevice(ctx context.Context, device win.Device, offset int64, b []byte) error {
-	if isVolume(device) {
-		return n.readVolume(ctx, device, offset, b)
-	}
-	d, unlock, err := n.openFor(ctx, "ReadDevice", device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return d.read(0, d.visibleSize, offset, b)
-}
-
-func (n *Node) readVolume(ctx context.Context, device win.Device, offset int64, b []byte) error {
-	v, unlock, err := n.openVolume(ctx, "ReadDevice", device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	first := v.extents[0]
-	if v.offline {
-		return winerr.NotReady
-	}
-	return first.disk.read(first.offset, first.length, offset, b)
 }
 
 // read reads from the part of a disk at base.
@@ -178,66 +98,16 @@ func (d *disk) read(base, length, offset int64, b []byte) error {
 	return nil
 }
 
-// isVolume reports whether a device is a volume, not a disk.
-func isVolume(device win.Device) bool {
-	_, ok := win.ParseVolumeID(string(device))
-	return ok || partitionDevice.MatchString(string(device))
-}
-
-var partitionDevice = regexp.MustCompile(`^(?i)\\\\\?\\GLOBALROOT\\Device\\Harddisk(\d{1,9})\\Partition(\d{1,9})$`)
-
-// volumeAt finds a volume by its ID, or by disk and partition number. n.mu is held.
-func (n *Node) volumeAt(device win.Device) *volume {
-	numbers := partitionDevice.FindStringSubmatch(string(device))
-	if numbers == nil {
-		return n.volumeByID(string(device))
+// onDisk runs a call to a disk, which it opens as CreateFile does: that fails for a dying disk.
+func (m *disks) onDisk(device win.Device, do func(*disk) error) error {
+	m.lock()
+	defer m.mu.Unlock()
+	switch d := m.diskOf(device); {
+	case d == nil:
+		return winerr.FileNotFound
+	case d.dying:
+		return winerr.IODevice
+	default:
+		return do(d)
 	}
-	disk, _ := strconv.ParseUint(numbers[1], 10, 32) // at most nine digits
-	partition, _ := strconv.ParseUint(numbers[2], 10, 32)
-	if d := n.disks[uint32(disk)]; d != nil && partition > 0 && partition <= uint64(len(d.table.partitions)) {
-		return d.table.partitions[partition-1].volume
-	}
-	return nil
-}
-
-// openFor begins a call to a disk. The caller unlocks.
-func (n *Node) openFor(ctx context.Context, call string, device win.Device) (_ *disk, unlock func(), _ error) {
-	if err := n.beginCall(ctx, call, string(device), n.aliases(device)...); err != nil {
-		return nil, nil, err
-	}
-	n.lock()
-	d, err := n.openDisk(device)
-	if err != nil {
-		n.mu.Unlock()
-		return nil, nil, err
-	}
-	return d, n.mu.Unlock, nil
-}
-
-// openVolume begins a call to a volume's device. The caller unlocks.
-func (n *Node) openVolume(ctx context.Context, call string, device win.Device) (_ *volume, unlock func(), _ error) {
-	if err := n.beginCall(ctx, call, string(device), n.aliases(device)...); err != nil {
-		return nil, nil, err
-	}
-	n.lock()
-	v := n.volumeAt(device)
-	if err := v.openError(); err != nil {
-		n.mu.Unlock()
-		return nil, nil, err
-	}
-	return v, n.mu.Unlock, nil
-}
-
-// aliases are other names of a device that faults can match: the number of a disk, the ID of a
-// volume.
-func (n *Node) aliases(device win.Device) []string {
-	if id, ok := win.ParseVolumeID(string(device)); ok {
-		return []string{string(id), string(id.Device())}
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	if d := n.diskOf(device); d != nil {
-		return []string{string(win.PhysicalDrive(d.number)), d.path}
-	}
-	return nil
 }

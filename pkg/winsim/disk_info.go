@@ -55,7 +55,7 @@ type PartitionInfo struct {
 func (n *Node) DiskInfo(number uint32) (DiskInfo, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	d := n.attached(number)
+	d := n.disks.attached(number)
 	if d == nil {
 		return DiskInfo{}, noDisk("describe disk", number)
 	}
@@ -131,7 +131,7 @@ func (p *partition) info(style win.PartitionStyle) PartitionInfo {
 func (n *Node) DiskFingerprint(number uint32) (string, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	d := n.attached(number)
+	d := n.disks.attached(number)
 	if d == nil {
 		return "", noDisk("read disk", number)
 	}

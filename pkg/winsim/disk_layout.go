@@ -13,27 +13,24 @@ import (
 const lateMSR = 100 * time.Millisecond
 
 // DriveLayout returns the partition table.
-func (n *Node) DriveLayout(ctx context.Context, device win.Device) (win.DriveLayout, error) {
-	d, unlock, err := n.openFor(ctx, "DriveLayout", device)
-	if err != nil {
-		return win.DriveLayout{}, err
-	}
-	defer unlock()
-	if d.looksRaw > 0 {
-		d.looksRaw--
-		n.changed()
-		return n.rawLayout(), nil
-	}
-	if d.table.style == win.StyleRaw {
-		return n.rawLayout(), nil
-	}
-	return d.layout(), nil
+func (m *disks) DriveLayout(_ context.Context, device win.Device) (win.DriveLayout, error) {
+	return read(m.onDisk, device, func(d *disk) (win.DriveLayout, error) {
+		if d.looksRaw > 0 {
+			d.looksRaw--
+			m.changed()
+			return m.rawLayout(), nil
+		}
+		if d.table.style == win.StyleRaw {
+			return m.rawLayout(), nil
+		}
+		return d.layout(), nil
+	})
 }
 
 // rawLayout is what Windows shows of a disk without a table.
-func (n *Node) rawLayout() win.DriveLayout {
+func (m *disks) rawLayout() win.DriveLayout {
 	layout := win.DriveLayout{Style: win.StyleRaw}
-	if n.storage.RawEntries {
+	if m.storage.RawEntries {
 		layout.Partitions = make([]win.Partition, mbrEntries)
 	}
 	return layout
@@ -64,48 +61,46 @@ func (d *disk) layout() win.DriveLayout {
 // CreateDisk writes an empty GPT over any partition table. The content of the old partitions
 // remains on the disk.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_create_disk
-func (n *Node) CreateDisk(ctx context.Context, device win.Device, diskID win.GUID) error {
-	d, unlock, err := n.openFor(ctx, "CreateDisk", device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := d.writable(); err != nil {
-		return err
-	}
-	if diskID == (win.GUID{}) {
-		diskID = n.newGUID()
-	}
-	n.setTable(d, table{style: win.StyleGPT, id: diskID, size: d.visibleSize})
-	switch n.storage.CreateDiskMSR {
-	case MSRAtOnce:
-		n.addMSR(d)
-	case MSRLate:
-		n.after(lateMSR, msrArrival{d, diskID})
-	case MSRNever, "":
-	}
-	return nil
+func (m *disks) CreateDisk(_ context.Context, device win.Device, diskID win.GUID) error {
+	return m.onDisk(device, func(d *disk) error {
+		if err := d.writable(); err != nil {
+			return err
+		}
+		if diskID == (win.GUID{}) {
+			diskID = m.newGUID()
+		}
+		m.setTable(d, table{style: win.StyleGPT, id: diskID, size: d.visibleSize})
+		switch m.storage.CreateDiskMSR {
+		case MSRAtOnce:
+			m.addMSR(d)
+		case MSRLate:
+			m.after(lateMSR, msrArrival{m, d, diskID})
+		case MSRNever, "":
+		}
+		return nil
+	})
 }
 
 // msrArrival adds the reserved partition to a new table, if the disk still has that table.
 type msrArrival struct {
+	m     *disks
 	disk  *disk
 	table win.GUID
 }
 
-func (r msrArrival) run(n *Node) {
+func (r msrArrival) run() {
 	if r.disk.table.style == win.StyleGPT && r.disk.table.id == r.table {
-		n.addMSR(r.disk)
+		r.m.addMSR(r.disk)
 	}
 }
 
 // addMSR adds a reserved partition at the start of the disk, if it has none and the space is
-// free. n.mu is held.
-func (n *Node) addMSR(d *disk) {
+// free. mu is held.
+func (m *disks) addMSR(d *disk) {
 	from, _ := d.bounds()
 	msr := &partition{Partition: win.Partition{
 		Offset: from, Length: msrEnd - from,
-		Type: win.PartitionMSR, ID: n.newGUID(), Name: "Microsoft reserved partition",
+		Type: win.PartitionMSR, ID: m.newGUID(), Name: "Microsoft reserved partition",
 	}}
 	partitions := append(slices.Clone(d.table.partitions), msr)
 	if d.misfit(partitions) < 0 && !slices.ContainsFunc(d.table.partitions, func(p *partition) bool { return p.Type == win.PartitionMSR }) {
@@ -118,44 +113,41 @@ func (n *Node) addMSR(d *disk) {
 // SetDriveLayout replaces the whole table. Partitions with the same ID and offset keep their
 // volumes; volumes of new partitions arrive later.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_set_drive_layout_ex
-func (n *Node) SetDriveLayout(ctx context.Context, device win.Device, layout win.DriveLayout) error {
-	d, unlock, err := n.openFor(ctx, "SetDriveLayout", device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := d.writable(); err != nil {
-		return err
-	}
-	if layout.Style != d.table.style || layout.Style == win.StyleRaw {
-		return winerr.InvalidParameter
-	}
-	changed := d.table
-	changed.partitions = nil
-	ids := map[win.GUID]bool{}
-	for _, p := range layout.Partitions {
-		if p.Length == 0 && p.Type == (win.GUID{}) && p.MBRType == 0 {
-			continue // an unused entry
+func (m *disks) SetDriveLayout(_ context.Context, device win.Device, layout win.DriveLayout) error {
+	return m.onDisk(device, func(d *disk) error {
+		if err := d.writable(); err != nil {
+			return err
 		}
-		if layout.Style == win.StyleGPT && p.ID == (win.GUID{}) {
-			p.ID = n.newGUID()
-		}
-		if ids[p.ID] && layout.Style == win.StyleGPT {
+		if layout.Style != d.table.style || layout.Style == win.StyleRaw {
 			return winerr.InvalidParameter
 		}
-		ids[p.ID] = true
-		changed.partitions = append(changed.partitions, &partition{Partition: p, volume: d.volumeOf(p)})
-	}
-	limit := maxPartitions
-	if layout.Style == win.StyleMBR {
-		limit = mbrEntries
-		changed.signature = layout.Signature
-	}
-	if len(changed.partitions) > limit || d.misfit(changed.partitions) >= 0 {
-		return winerr.InvalidParameter
-	}
-	n.setTable(d, changed)
-	return nil
+		changed := d.table
+		changed.partitions = nil
+		ids := map[win.GUID]bool{}
+		for _, p := range layout.Partitions {
+			if p.Length == 0 && p.Type == (win.GUID{}) && p.MBRType == 0 {
+				continue // an unused entry
+			}
+			if layout.Style == win.StyleGPT && p.ID == (win.GUID{}) {
+				p.ID = m.newGUID()
+			}
+			if ids[p.ID] && layout.Style == win.StyleGPT {
+				return winerr.InvalidParameter
+			}
+			ids[p.ID] = true
+			changed.partitions = append(changed.partitions, &partition{Partition: p, volume: d.volumeOf(p)})
+		}
+		limit := maxPartitions
+		if layout.Style == win.StyleMBR {
+			limit = mbrEntries
+			changed.signature = layout.Signature
+		}
+		if len(changed.partitions) > limit || d.misfit(changed.partitions) >= 0 {
+			return winerr.InvalidParameter
+		}
+		m.setTable(d, changed)
+		return nil
+	})
 }
 
 // volumeOf returns the volume of the same partition in the current table, or nil.
@@ -169,96 +161,52 @@ func (d *disk) volumeOf(same win.Partition) *volume {
 }
 
 // setTable replaces the table of a disk. Volumes of removed partitions leave, volumes of new
-// ones arrive. n.mu is held.
-func (n *Node) setTable(d *disk, changed table) {
+// ones arrive. mu is held.
+func (m *disks) setTable(d *disk, changed table) {
 	kept := map[*volume]bool{}
 	for _, p := range changed.partitions {
 		kept[p.volume] = true
 	}
 	for _, p := range d.table.partitions {
 		if p.volume != nil && !kept[p.volume] {
-			takeDownVolumes(p.volume)
+			p.volume.leave()
 		}
 	}
 	if d.table.style == win.StyleGPT {
 		d.eraseTable()
 	}
-	n.changed()
+	m.changed()
 	d.table = changed
 	d.table.number()
 	d.writeTable()
 	for _, p := range d.table.partitions {
 		switch {
 		case p.volume != nil:
-			n.growVolume(p.volume)
+			m.volumes.grow(p.volume)
 		case p.hasVolume(d.table.style):
-			p.volume = n.addPartitionVolume(d, p)
+			p.volume = m.volumes.add(d, p)
 		}
 	}
-	n.bringUpVolumes(d, n.storage.VolumeArrival)
-}
-
-// addPartitionVolume adds a volume. The mount manager names it after its partition unless that
-// name is in use. n.mu is held.
-func (n *Node) addPartitionVolume(d *disk, p *partition) *volume {
-	guid := d.volumeGUID(p).String()
-	if taken := n.volumes[guid]; n.storage.ForeignVolumeIDs || (taken != nil && taken.present) {
-		guid = n.newGUID().String()
-	}
-	v := &volume{guid: guid, extents: []extent{{d, p.Offset, p.Length}}}
-	n.applyAutomount(v)
-	n.volumes[guid] = v
-	if p.Attributes&win.NoDriveLetter == 0 && !v.offline {
-		n.assignLetter(v)
-	}
-	return v
-}
-
-// assignLetter gives a volume the first free letter, as automount does. n.mu is held.
-func (n *Node) assignLetter(v *volume) {
-	for letter := 'D'; letter <= 'Z'; letter++ {
-		if n.letters[string(letter)] == nil {
-			v.letter = string(letter)
-			n.letters[v.letter] = v
-			return
-		}
-	}
-}
-
-// growVolume makes a volume as long as its partition after Storage.GrowDelay. n.mu is held.
-func (n *Node) growVolume(v *volume) {
-	n.after(n.storage.GrowDelay, volumeGrowth{v})
-}
-
-// volumeGrowth makes a volume as long as its partition.
-type volumeGrowth struct{ volume *volume }
-
-func (s volumeGrowth) run(*Node) {
-	if p := s.volume.partition(); p != nil {
-		s.volume.extents[0].length = p.Length
-	}
+	m.volumes.bringUp(d)
 }
 
 // GrowPartition enlarges a partition into the free space behind it.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_grow_partition
-func (n *Node) GrowPartition(ctx context.Context, device win.Device, number uint32, bytes int64) error {
-	d, unlock, err := n.openFor(ctx, "GrowPartition", device)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := d.writable(); err != nil {
-		return err
-	}
-	i := slices.IndexFunc(d.table.partitions, func(p *partition) bool { return p.Number == number })
-	if i < 0 || bytes <= 0 || !n.growPartition(d, i, bytes) {
-		return winerr.InvalidParameter
-	}
-	return nil
+func (m *disks) GrowPartition(_ context.Context, device win.Device, number uint32, bytes int64) error {
+	return m.onDisk(device, func(d *disk) error {
+		if err := d.writable(); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(d.table.partitions, func(p *partition) bool { return p.Number == number })
+		if i < 0 || bytes <= 0 || !m.growPartition(d, i, bytes) {
+			return winerr.InvalidParameter
+		}
+		return nil
+	})
 }
 
-// growPartition makes a partition longer, if there is room behind it. n.mu is held.
-func (n *Node) growPartition(d *disk, index int, bytes int64) bool {
+// growPartition makes a partition longer, if there is room behind it. mu is held.
+func (m *disks) growPartition(d *disk, index int, bytes int64) bool {
 	grown := slices.Clone(d.table.partitions)
 	longer := *grown[index]
 	longer.Length += bytes
@@ -266,11 +214,11 @@ func (n *Node) growPartition(d *disk, index int, bytes int64) bool {
 	if d.misfit(grown) >= 0 {
 		return false
 	}
-	n.changed()
+	m.changed()
 	d.table.partitions = grown
 	d.writeTable()
 	if longer.volume != nil {
-		n.growVolume(longer.volume)
+		m.volumes.grow(longer.volume)
 	}
 	return true
 }

@@ -8,16 +8,16 @@ import (
 
 // FailDisk makes every request to a disk fail with ERROR_IO_DEVICE (1117), until HealDisk.
 func (n *Node) FailDisk(number uint32) error {
-	return n.changeDisk("fail disk", number, func(d *disk) { d.dying = true })
+	return n.disks.changeDisk("fail disk", number, func(d *disk) { d.dying = true })
 }
 
 // HangDisk makes every request to a disk, its volumes and their files wait, until HealDisk or
 // the end of the request's context. A state file does not keep it.
 func (n *Node) HangDisk(number uint32) error {
-	return n.changeDisk("hang disk", number, func(d *disk) {
+	return n.disks.changeDisk("hang disk", number, func(d *disk) {
 		if d.hanging == nil {
 			d.hanging = make(chan struct{})
-			n.hanging.Add(1)
+			n.disks.hanging.Add(1)
 		}
 	})
 }
@@ -25,39 +25,39 @@ func (n *Node) HangDisk(number uint32) error {
 // HealDisk ends FailDisk and HangDisk. Requests that wait continue. A healthy disk stays as it
 // is.
 func (n *Node) HealDisk(number uint32) error {
-	return n.changeDisk("heal disk", number, func(d *disk) {
+	return n.disks.changeDisk("heal disk", number, func(d *disk) {
 		d.dying = false
-		n.release(d)
+		n.disks.release(d)
 	})
 }
 
-// release lets the requests that wait for a hanging disk continue. n.mu is held.
-func (n *Node) release(d *disk) {
+// release lets the requests that wait for a hanging disk continue. mu is held.
+func (m *disks) release(d *disk) {
 	if d.hanging != nil {
 		close(d.hanging)
 		d.hanging = nil
-		n.hanging.Add(-1)
+		m.hanging.Add(-1)
 	}
 }
 
-func (n *Node) changeDisk(op string, number uint32, change func(*disk)) error {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.attached(number)
+func (m *disks) changeDisk(op string, number uint32, change func(*disk)) error {
+	m.lock()
+	defer m.mu.Unlock()
+	d := m.attached(number)
 	if d == nil {
 		return noDisk(op, number)
 	}
-	n.changed()
+	m.changed()
 	change(d)
 	return nil
 }
 
 // awaitDisk waits while the disk of a call's object hangs.
-func (n *Node) awaitDisk(ctx context.Context, names func() []string) error {
-	if n.hanging.Load() == 0 {
+func (n *Node) awaitDisk(ctx context.Context, c *win.Call) error {
+	if n.disks.hanging.Load() == 0 {
 		return nil
 	}
-	for _, object := range names() {
+	for _, object := range n.objectsOf(c) {
 		n.lock()
 		hanging := n.hangingAt(object)
 		n.mu.Unlock()
@@ -74,14 +74,14 @@ func (n *Node) awaitDisk(ctx context.Context, names func() []string) error {
 }
 
 // hangingAt returns what a request to an object, a device, volume or file, waits for, or nil.
-// n.mu is held.
+// mu is held.
 func (n *Node) hangingAt(object string) <-chan struct{} {
-	if d := n.diskOf(win.Device(object)); d != nil {
+	if d := n.disks.diskOf(win.Device(object)); d != nil {
 		return d.hanging
 	}
-	v := n.volumeByID(object)
+	v := n.volumes.volumeByID(object)
 	if v == nil {
-		at, err := n.walk(object, false)
+		at, err := n.files.walk(object, false)
 		if err != nil {
 			return nil
 		}

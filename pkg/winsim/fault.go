@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
@@ -112,9 +113,9 @@ func (i *Injection) Hits() int {
 
 // applyFaults applies the faults that match a call: all delays and hooks, in order of
 // injection, and the first error.
-func (n *Node) applyFaults(ctx context.Context, call string, names func() []string) error {
+func (n *Node) applyFaults(ctx context.Context, call string, c *win.Call) error {
 	var failure error
-	for _, fault := range n.faults.match(call, names) {
+	for _, fault := range n.faults.match(call, func() []string { return n.objectsOf(c) }) {
 		if fault.Do != nil {
 			fault.Do(n)
 		}
@@ -169,15 +170,18 @@ func (fs *faults) match(call string, names func() []string) []*Injection {
 	if len(fs.active) == 0 {
 		return nil
 	}
-	objects := sync.OnceValue(func() (folded []string) {
-		for _, name := range names() {
-			folded = append(folded, winpath.Fold(name))
-		}
-		return folded
-	})
+	var objects []string // folded
 	var hits []*Injection
 	for _, i := range fs.active {
-		if (i.Call != "" && i.Call != call) || (i.Object != "" && !slices.ContainsFunc(objects(), i.matches)) {
+		if i.Call != "" && i.Call != call {
+			continue
+		}
+		if i.Object != "" && objects == nil {
+			for _, name := range names() {
+				objects = append(objects, winpath.Fold(name))
+			}
+		}
+		if i.Object != "" && !slices.ContainsFunc(objects, i.matches) {
 			continue
 		}
 		i.matched++

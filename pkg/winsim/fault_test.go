@@ -385,28 +385,36 @@ func TestListDirectory_Batches(t *testing.T) {
 	}
 	var batches []int
 	seen := map[string]bool{}
-	each := func(_ win.Tree, entries []win.DirEntry) error {
+	note := func(entries []win.DirEntry) {
 		batches = append(batches, len(entries))
 		for _, entry := range entries {
 			seen[entry.Name] = true
 		}
-		return nil
 	}
 	root := open(t, node, `C:\`)
-	if err := root.ListDirectory(t.Context(), "many", each); err != nil {
+	if err := root.ListDirectory(t.Context(), "many", func(_ win.Tree, entries []win.DirEntry) error { note(entries); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if len(seen) != 600 || len(batches) < 2 {
 		t.Errorf("%d names in batches of %d, want 600 in more than one", len(seen), batches)
 	}
-	if calls := node.Calls()["ListDirectory"]; calls != len(batches)+1 {
-		t.Errorf("%d calls for %d batches, want one more", calls, len(batches))
+	if calls := node.Calls()["ListDirectory"]; calls != 1 {
+		t.Errorf("%d calls for one listing", calls)
 	}
-	// A batch can fail, and the listener can stop.
+	// The volume can fail between two batches, the caller can leave, and the listener can stop.
 	batches = nil
-	inject(t, node, winsim.Fault{Call: "ListDirectory", Nth: 3, Times: 1, Error: 21})
-	if err := root.ListDirectory(t.Context(), "many", each); !bare(err, winerr.NotReady) || len(batches) != 1 {
-		t.Errorf("with a failing batch: %v after %d batches, want code 21 after one", err, len(batches))
+	if err := root.ListDirectory(t.Context(), "many", func(_ win.Tree, entries []win.DirEntry) error {
+		note(entries)
+		return node.FailDisk(0)
+	}); !bare(err, winerr.IODevice) || len(batches) != 1 {
+		t.Errorf("with a failing batch: %v after %d batches, want code 1117 after one", err, len(batches))
+	}
+	if err := node.HealDisk(0); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	if err := root.ListDirectory(ctx, "many", func(win.Tree, []win.DirEntry) error { leave(); return nil }); !bare(err, context.Canceled) {
+		t.Errorf("a caller that leaves: %v", err)
 	}
 	stop := errors.New("enough")
 	if err := root.ListDirectory(t.Context(), "many", func(win.Tree, []win.DirEntry) error { return stop }); !bare(err, stop) {

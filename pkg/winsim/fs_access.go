@@ -29,7 +29,7 @@ func (n *Node) checkUserAccess(path string) error {
 	if err != nil {
 		return err
 	}
-	at, err := n.walk(name, true)
+	at, err := n.files.walk(name, true)
 	if err != nil || at.entry != nil || at.parent == nil || at.parent.parent != nil {
 		return err
 	}
@@ -41,8 +41,8 @@ func (n *Node) checkUserAccess(path string) error {
 }
 
 // SetVolumeLabel names the file system.
-func (n *Node) SetVolumeLabel(ctx context.Context, id win.VolumeID, label string) error {
-	return n.changeFileSystem(ctx, "SetVolumeLabel", id, func(fs *fileSystem) error {
+func (m *volumes) SetVolumeLabel(_ context.Context, id win.VolumeID, label string) error {
+	return m.changeFileSystem(id, func(fs *fileSystem) error {
 		if winpath.UTF16Len(label) > maxLabel {
 			return winerr.InvalidName
 		}
@@ -52,40 +52,34 @@ func (n *Node) SetVolumeLabel(ctx context.Context, id win.VolumeID, label string
 }
 
 // RootEntries lists the root directory.
-func (n *Node) RootEntries(ctx context.Context, id win.VolumeID) ([]win.DirEntry, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "RootEntries", id)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	fs.refreshBelow(fs.root, false)
-	var entries []win.DirEntry
-	for _, key := range slices.Sorted(maps.Keys(fs.root.children)) { // in NTFS order, as ListDirectory
-		e := fs.root.children[key]
-		entries = append(entries, win.DirEntry{Name: e.name, FileInfo: e.info()})
-	}
-	return entries, nil
+func (m *volumes) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry, error) {
+	return read(m.onFileSystem, id, func(fs *fileSystem) ([]win.DirEntry, error) {
+		fs.refreshBelow(fs.root, false)
+		var entries []win.DirEntry
+		for _, key := range slices.Sorted(maps.Keys(fs.root.children)) { // in NTFS order, as ListDirectory
+			e := fs.root.children[key]
+			entries = append(entries, win.DirEntry{Name: e.name, FileInfo: e.info()})
+		}
+		return entries, nil
+	})
 }
 
 // RootSecurity returns the access list of the root directory. Windows makes up one for file systems
 // that keep none.
-func (n *Node) RootSecurity(ctx context.Context, id win.VolumeID) (string, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "RootSecurity", id)
-	if err != nil {
-		return "", err
-	}
-	defer unlock()
-	if !fs.hasAccessLists() {
-		return "D:(A;;FA;;;WD)", nil
-	}
-	return cmp.Or(fs.rootAccess, sddl.NewRoot), nil
+func (m *volumes) RootSecurity(_ context.Context, id win.VolumeID) (string, error) {
+	return read(m.onFileSystem, id, func(fs *fileSystem) (string, error) {
+		if !fs.hasAccessLists() {
+			return "D:(A;;FA;;;WD)", nil
+		}
+		return cmp.Or(fs.rootAccess, sddl.NewRoot), nil
+	})
 }
 
 func (fs *fileSystem) hasAccessLists() bool { return fs.kind == NTFS || fs.kind == ReFS }
 
 // SetRootSecurity replaces the access list of the root directory.
-func (n *Node) SetRootSecurity(ctx context.Context, id win.VolumeID, accessList string) error {
-	return n.changeFileSystem(ctx, "SetRootSecurity", id, func(fs *fileSystem) error {
+func (m *volumes) SetRootSecurity(_ context.Context, id win.VolumeID, accessList string) error {
+	return m.changeFileSystem(id, func(fs *fileSystem) error {
 		if _, err := sddl.Parse(accessList); err != nil || !fs.hasAccessLists() {
 			return winerr.InvalidParameter
 		}
@@ -95,15 +89,12 @@ func (n *Node) SetRootSecurity(ctx context.Context, id win.VolumeID, accessList 
 }
 
 // changeFileSystem is a call that writes to a volume's file system.
-func (n *Node) changeFileSystem(ctx context.Context, call string, id win.VolumeID, change func(*fileSystem) error) error {
-	fs, unlock, err := n.openFileSystem(ctx, call, id)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := n.volumeByID(string(id)).writable(); err != nil {
-		return err
-	}
-	n.changed()
-	return change(fs)
+func (m *volumes) changeFileSystem(id win.VolumeID, change func(*fileSystem) error) error {
+	return m.onFileSystem(id, func(fs *fileSystem) error {
+		if err := m.volumeByID(string(id)).writable(); err != nil {
+			return err
+		}
+		m.changed()
+		return change(fs)
+	})
 }

@@ -49,7 +49,7 @@ func (l *link) read() (win.ReparsePoint, error) {
 // https://learn.microsoft.com/windows/win32/debug/system-error-codes--1700-3999-
 const errCantAccessFile winerr.Code = 1920
 
-// follow returns the target of a link at root+before, plus the names after the link. Relative
+// follow returns the target of a link at root\before, plus the names after the link. Relative
 // targets start at the link's directory, or at the root of its volume if they begin with a
 // backslash; ".." in a target is resolved by its spelling. Windows resolves some links before a
 // ".." first, depending on how they were reached.
@@ -66,7 +66,7 @@ func (l *link) follow(root, before, after string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		target = root + names
+		target = root + `\` + names
 	}
 	return strings.TrimRight(target, `\`) + `\` + after, nil
 }

@@ -9,20 +9,19 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// listBatch is the number of entries per call, about what fits into 64 KiB on Windows.
+// listBatch is the number of entries in a batch, about what fits into 64 KiB on Windows.
 const listBatch = 256
 
-// ListDirectory lists a directory in batches. Opening it counts as one call, and so does each
-// batch. Entries added after the opening or removed before their batch are not listed; NTFS
-// guarantees neither.
+// ListDirectory lists a directory in batches. Entries added after the opening or removed before
+// their batch are not listed; NTFS guarantees neither.
 func (d directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
-	listed, keys, err := d.list(ctx, name)
+	listed, keys, err := d.list(name)
 	if err != nil {
 		return err
 	}
 	defer listed.endList()
 	for batch := range slices.Chunk(keys, listBatch) {
-		if err := d.beginCall(ctx, "ListDirectory", name); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		entries, err := listed.describe(batch)
@@ -41,26 +40,25 @@ func (d directory) ListDirectory(ctx context.Context, name string, each func(win
 
 // list opens a directory for listing and returns the keys of its entries in NTFS order. It
 // keeps only the keys, because a directory can be very large.
-func (d directory) list(ctx context.Context, name string) (listed directory, keys []string, err error) {
-	at, err := d.lookUpExisting(ctx, "ListDirectory", name)
-	if err != nil {
-		return directory{}, nil, err
-	}
-	defer d.node.mu.Unlock()
-	if at.entry.children == nil || isLink(at.entry) {
-		return directory{}, nil, winerr.Directory
-	}
-	d.node.observe("ListDirectory", at, false)
-	at.fs.refresh(at.entry)
-	keys = slices.AppendSeq(make([]string, 0, len(at.entry.children)), maps.Keys(at.entry.children))
-	slices.Sort(keys)
-	return directory{node: d.node, opened: at, closed: new(bool), above: &d, name: name}, keys, nil
+func (d directory) list(name string) (listed directory, keys []string, err error) {
+	err = d.onExisting(name, func(at resolvedPath) error {
+		if at.entry.children == nil || isLink(at.entry) {
+			return winerr.Directory
+		}
+		d.files.observe("ListDirectory", at, false)
+		at.fs.refresh(at.entry)
+		keys = slices.AppendSeq(make([]string, 0, len(at.entry.children)), maps.Keys(at.entry.children))
+		slices.Sort(keys)
+		listed = directory{files: d.files, opened: at, closed: new(bool)}
+		return nil
+	})
+	return listed, keys, err
 }
 
 // describe describes the entries that still exist.
 func (d directory) describe(keys []string) ([]win.DirEntry, error) {
-	d.node.lock()
-	defer d.node.mu.Unlock()
+	d.files.lock()
+	defer d.files.mu.Unlock()
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
@@ -75,7 +73,7 @@ func (d directory) describe(keys []string) ([]win.DirEntry, error) {
 
 // endList closes a directory that is open for listing.
 func (d directory) endList() {
-	d.node.lock()
-	defer d.node.mu.Unlock()
+	d.files.lock()
+	defer d.files.mu.Unlock()
 	*d.closed = true
 }

@@ -81,24 +81,18 @@ func (e *entry) clusters(size int64) int64 {
 }
 
 // FileSystem describes the volume's file system. A volume on a read-only disk is read-only.
-func (n *Node) FileSystem(ctx context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "FileSystem", id)
-	if err != nil {
-		return win.FileSystemInfo{}, err
-	}
-	defer unlock()
-	name := map[FileSystem]string{NTFS: "NTFS", ReFS: "ReFS", FAT32: "FAT32", CDFS: "CDFS"}[fs.kind]
-	return win.FileSystemInfo{Name: name, Label: fs.label, ReadOnly: n.volumeByID(string(id)).writable() != nil}, nil
+func (m *volumes) FileSystem(_ context.Context, id win.VolumeID) (win.FileSystemInfo, error) {
+	return read(m.onFileSystem, id, func(fs *fileSystem) (win.FileSystemInfo, error) {
+		name := map[FileSystem]string{NTFS: "NTFS", ReFS: "ReFS", FAT32: "FAT32", CDFS: "CDFS"}[fs.kind]
+		return win.FileSystemInfo{Name: name, Label: fs.label, ReadOnly: m.volumeByID(string(id)).writable() != nil}, nil
+	})
 }
 
 // VolumeSpace returns size and free space.
-func (n *Node) VolumeSpace(ctx context.Context, id win.VolumeID) (win.Space, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "VolumeSpace", id)
-	if err != nil {
-		return win.Space{}, err
-	}
-	defer unlock()
-	return fs.space(), nil
+func (m *volumes) VolumeSpace(_ context.Context, id win.VolumeID) (win.Space, error) {
+	return read(m.onFileSystem, id, func(fs *fileSystem) (win.Space, error) {
+		return fs.space(), nil
+	})
 }
 
 func (fs *fileSystem) space() win.Space {
@@ -107,51 +101,42 @@ func (fs *fileSystem) space() win.Space {
 }
 
 // NTFSVolumeData returns the sizes as NTFS counts them.
-func (n *Node) NTFSVolumeData(ctx context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
-	fs, unlock, err := n.openFileSystem(ctx, "NTFSVolumeData", id)
-	if err != nil {
-		return win.NTFSVolumeData{}, err
-	}
-	defer unlock()
-	if fs.kind != NTFS {
-		return win.NTFSVolumeData{}, winerr.InvalidFunction
-	}
-	return fs.data(), nil
+func (m *volumes) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
+	return read(m.onFileSystem, id, func(fs *fileSystem) (win.NTFSVolumeData, error) {
+		if fs.kind != NTFS {
+			return win.NTFSVolumeData{}, winerr.InvalidFunction
+		}
+		return fs.data(), nil
+	})
 }
 
 // ExtendVolume enlarges the file system by at least one cluster, within its volume.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-fsctl_extend_volume
-func (n *Node) ExtendVolume(ctx context.Context, id win.VolumeID, sectors int64) error {
-	fs, unlock, err := n.openFileSystem(ctx, "ExtendVolume", id)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	v := n.volumeByID(string(id))
-	if err := v.writable(); err != nil {
-		return err
-	}
-	switch {
-	case fs.kind != NTFS && fs.kind != ReFS:
-		return winerr.InvalidFunction
-	case sectors > v.length()/fs.sector || sectors-fs.sectors < fs.cluster/fs.sector || sectors*fs.sector/fs.cluster > maxClusters:
-		return winerr.InvalidParameter
-	}
-	n.changed()
-	fs.sectors = sectors
-	return nil
+func (m *volumes) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64) error {
+	return m.onFileSystem(id, func(fs *fileSystem) error {
+		v := m.volumeByID(string(id))
+		if err := v.writable(); err != nil {
+			return err
+		}
+		switch {
+		case fs.kind != NTFS && fs.kind != ReFS:
+			return winerr.InvalidFunction
+		case sectors > v.length()/fs.sector || sectors-fs.sectors < fs.cluster/fs.sector || sectors*fs.sector/fs.cluster > maxClusters:
+			return winerr.InvalidParameter
+		}
+		m.changed()
+		fs.sectors = sectors
+		return nil
+	})
 }
 
-// openFileSystem begins a call to a volume's file system. The caller unlocks.
-func (n *Node) openFileSystem(ctx context.Context, call string, id win.VolumeID) (_ *fileSystem, unlock func(), _ error) {
-	if err := n.beginCall(ctx, call, string(id)); err != nil {
-		return nil, nil, err
-	}
-	n.lock()
-	fs, err := n.mounted(n.volumeByID(string(id)))
+// onFileSystem runs a call to a volume's file system.
+func (m *volumes) onFileSystem(id win.VolumeID, do func(*fileSystem) error) error {
+	m.lock()
+	defer m.mu.Unlock()
+	fs, err := m.mounted(m.volumeByID(string(id)))
 	if err != nil {
-		n.mu.Unlock()
-		return nil, nil, err
+		return err
 	}
-	return fs, n.mu.Unlock, nil
+	return do(fs)
 }

@@ -23,16 +23,16 @@ type Touch struct {
 func (n *Node) Observe(f func(Touch)) {
 	n.lock()
 	defer n.mu.Unlock()
-	n.observers = append(n.observers, f)
+	n.files.observers = append(n.files.observers, f)
 }
 
-// observe calls the observers. n.mu is held.
-func (n *Node) observe(call string, at resolvedPath, changed bool) {
-	if len(n.observers) == 0 {
+// observe calls the observers. t.mu is held.
+func (t *files) observe(call string, at resolvedPath, changed bool) {
+	if len(t.observers) == 0 {
 		return
 	}
 	touch := Touch{Call: call, Path: displayPath(at.volume, at.entry), Changed: changed}
-	for _, f := range n.observers {
+	for _, f := range t.observers {
 		f(touch)
 	}
 }

@@ -7,16 +7,27 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
+// files is the view of all volumes and shares by path.
+type files struct {
+	*clock
+	volumes *volumes
+	network *network
+
+	started         bool // the files of the model exist
+	openDirectories int
+	observers       []func(Touch)
+}
+
 // The methods below implement the seam; internal/win documents them.
 
 // FileInfo describes the entry at a path.
-func (n *Node) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	return readPath(ctx, n, "FileInfo", path, resolvedPath.info)
+func (t *files) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
+	return readPath(ctx, t, "FileInfo", path, resolvedPath.info)
 }
 
 // TargetInfo is FileInfo that follows mounted folders.
-func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
-	return readPath(ctx, n, "TargetInfo", path, func(at resolvedPath) (win.FileInfo, error) {
+func (t *files) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
+	return readPath(ctx, t, "TargetInfo", path, func(at resolvedPath) (win.FileInfo, error) {
 		switch {
 		case !isLink(at.entry):
 			return at.entry.info(), nil
@@ -31,21 +42,21 @@ func (n *Node) TargetInfo(ctx context.Context, path win.Path) (win.FileInfo, err
 		if !mounted {
 			return win.FileInfo{}, winerr.ReparsePointEncounter
 		}
-		shown, err := n.walkExisting(id, true)
+		shown, err := t.walkExisting(id, true)
 		switch {
 		case winerr.CodeOf(err) == winerr.PathNotFound: // an unknown volume
 			return win.FileInfo{}, winerr.FileNotFound
 		case err != nil:
 			return win.FileInfo{}, err
 		}
-		n.observe("TargetInfo", shown, false)
+		t.observe("TargetInfo", shown, false)
 		return shown.entry.info(), nil
 	})
 }
 
 // PathSpace returns size and free space of the volume or share that a directory is on.
-func (n *Node) PathSpace(ctx context.Context, path win.Path) (win.Space, error) {
-	return readPath(ctx, n, "PathSpace", path, func(at resolvedPath) (win.Space, error) {
+func (t *files) PathSpace(ctx context.Context, path win.Path) (win.Space, error) {
+	return readPath(ctx, t, "PathSpace", path, func(at resolvedPath) (win.Space, error) {
 		switch {
 		case isLink(at.entry):
 			return win.Space{}, winerr.ReparsePointEncounter
@@ -57,13 +68,13 @@ func (n *Node) PathSpace(ctx context.Context, path win.Path) (win.Space, error) 
 }
 
 // ReparsePoint reads a link.
-func (n *Node) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
-	return readPath(ctx, n, "ReparsePoint", path, resolvedPath.reparsePoint)
+func (t *files) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
+	return readPath(ctx, t, "ReparsePoint", path, resolvedPath.reparsePoint)
 }
 
 // Location returns the real path of a file.
-func (n *Node) Location(ctx context.Context, path win.Path) (string, error) {
-	return readPath(ctx, n, "Location", path, resolvedPath.location)
+func (t *files) Location(ctx context.Context, path win.Path) (string, error) {
+	return readPath(ctx, t, "Location", path, resolvedPath.location)
 }
 
 func (at resolvedPath) info() (win.FileInfo, error) { return at.entry.info(), nil }
@@ -78,54 +89,44 @@ func (at resolvedPath) location() (string, error) {
 }
 
 // CreateDirectory creates one directory.
-func (n *Node) CreateDirectory(ctx context.Context, path win.Path) error {
+func (t *files) CreateDirectory(ctx context.Context, path win.Path) error {
 	const call = "CreateDirectory"
-	at, err := n.lookUp(ctx, call, path)
-	if err != nil {
-		return err
-	}
-	defer n.mu.Unlock()
-	if path.Rest == "" {
-		return winerr.InvalidName
-	}
-	return n.createEntry(call, at, newDirectory())
-}
-
-// OpenDirectory opens a directory. It stays open when its path changes.
-func (n *Node) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
-	return readPath(ctx, n, "OpenDirectory", path, func(at resolvedPath) (win.Directory, error) {
-		return at.open(directory{node: n, path: path})
+	return t.onPath(ctx, call, path, func(at resolvedPath) error {
+		if path.Rest == "" {
+			return winerr.InvalidName
+		}
+		return t.createEntry(call, at, newDirectory())
 	})
 }
 
-// readPath resolves a path for a call that only reads.
-func readPath[T any](ctx context.Context, n *Node, call string, path win.Path, read func(resolvedPath) (T, error)) (T, error) {
-	var none T
-	at, err := n.lookUp(ctx, call, path)
-	if err != nil {
-		return none, err
-	}
-	defer n.mu.Unlock()
-	if at.entry == nil {
-		return none, winerr.FileNotFound
-	}
-	n.observe(call, at, false)
-	return read(at)
+// OpenDirectory opens a directory. It stays open when its path changes.
+func (t *files) OpenDirectory(ctx context.Context, path win.Path) (win.Directory, error) {
+	return readPath(ctx, t, "OpenDirectory", path, t.openDirectory)
 }
 
-// lookUp begins a call on a path whose last name may be missing. Without an error, the caller
-// unlocks the node.
-func (n *Node) lookUp(ctx context.Context, call string, path win.Path) (resolvedPath, error) {
-	if err := n.beginCallOn(ctx, call, func() []string { return []string{path.String()} }); err != nil {
-		return resolvedPath{}, err
+// readPath runs a call that only reads.
+func readPath[T any](ctx context.Context, t *files, call string, path win.Path, ask func(resolvedPath) (T, error)) (result T, err error) {
+	err = t.onPath(ctx, call, path, func(at resolvedPath) (err error) {
+		if at.entry == nil {
+			return winerr.FileNotFound
+		}
+		t.observe(call, at, false)
+		result, err = ask(at)
+		return err
+	})
+	return result, err
+}
+
+// onPath runs a call about a path whose last name may be missing.
+func (t *files) onPath(ctx context.Context, call string, path win.Path, do func(resolvedPath) error) error {
+	if err := t.network.awaitServer(ctx, path.Base); err != nil {
+		return err
 	}
-	if err := n.awaitServer(ctx, path.Base); err != nil {
-		return resolvedPath{}, err
-	}
-	n.lock()
-	at, err := n.resolve(call, path)
+	t.lock()
+	defer t.mu.Unlock()
+	at, err := t.resolve(call, path)
 	if err != nil {
-		n.mu.Unlock()
+		return err
 	}
-	return at, err
+	return do(at)
 }

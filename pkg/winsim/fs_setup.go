@@ -32,14 +32,14 @@ func (n *Node) WriteFile(path, content string) error {
 	if err != nil {
 		return winerr.As(winerr.Invalid, "create", "", err, "")
 	}
-	at, err := n.walk(name, true)
+	at, err := n.files.walk(name, true)
 	if err == nil && at.entry != nil && at.entry.children == nil {
 		n.changed()
 		at.entry.content = []byte(content)
 		at.fs.rewrite(at.entry)
 		return nil
 	}
-	return n.insert(path, &entry{content: []byte(content)})
+	return n.files.insert(path, &entry{content: []byte(content)})
 }
 
 // ReadFile returns the content of a file or stream.
@@ -50,7 +50,7 @@ func (n *Node) ReadFile(path string) (string, error) {
 	if err != nil {
 		return "", winerr.As(winerr.Invalid, "read", "", err, "")
 	}
-	at, err := n.walkExisting(name, true)
+	at, err := n.files.walkExisting(name, true)
 	switch {
 	case err != nil:
 		return "", winerr.Wrap("read", path, err)
@@ -92,7 +92,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 	}
 	n.lock()
 	defer n.mu.Unlock()
-	v := n.volumeByID(volumeID)
+	v := n.volumes.volumeByID(volumeID)
 	if v == nil {
 		return winerr.New(winerr.NotFound, "set state of volume", volumeID, "volume not found")
 	}
@@ -105,7 +105,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 func (n *Node) Exists(path string) bool {
 	n.lock()
 	defer n.mu.Unlock()
-	_, err := n.locate("look up", path)
+	_, err := n.files.locate("look up", path)
 	return err == nil
 }
 
@@ -114,7 +114,7 @@ func (n *Node) RemoveAll(path string) error {
 	const op = "remove"
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.locate(op, path)
+	at, err := n.files.locate(op, path)
 	switch {
 	case errors.Is(err, winerr.NotFound):
 		return nil
@@ -134,7 +134,7 @@ func (n *Node) RemoveAll(path string) error {
 func (n *Node) Hold(path string) (release func(), err error) {
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.locate("hold", path)
+	at, err := n.files.locate("hold", path)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (n *Node) Hold(path string) (release func(), err error) {
 func (n *Node) Tree(path string) string {
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.locate("list", path)
+	at, err := n.files.locate("list", path)
 	if err != nil {
 		return err.Error() + "\n"
 	}
@@ -214,7 +214,7 @@ func (n *Node) createLink(f File, target string) error {
 func (n *Node) hasVolume(guid string) bool {
 	n.lock()
 	defer n.mu.Unlock()
-	return n.volumes[guid] != nil
+	return n.volumes.byGUID[guid] != nil
 }
 
 // create adds what f describes, with missing parents. It keeps an existing directory if f is a
@@ -222,7 +222,7 @@ func (n *Node) hasVolume(guid string) bool {
 func (n *Node) create(f File) error {
 	n.lock()
 	defer n.mu.Unlock()
-	return n.insert(f.Path, f.entry())
+	return n.files.insert(f.Path, f.entry())
 }
 
 // entry returns what a valid f describes.
@@ -251,24 +251,24 @@ func (f File) entry() *entry {
 }
 
 // insert adds an entry at a Win32 path, with missing parents. It keeps an existing directory if
-// e is a directory. n.mu is held.
-func (n *Node) insert(path string, e *entry) error {
+// e is a directory. t.mu is held.
+func (t *files) insert(path string, e *entry) error {
 	const op = "create"
 	name, err := win32Path(path)
 	if err != nil {
 		return winerr.As(winerr.Invalid, op, "", err, "")
 	}
-	n.changed() // parents are created even if the rest fails
-	if n.started {
-		e.changedAt = n.clock.now()
+	t.changed() // parents are created even if the rest fails
+	if t.started {
+		e.changedAt = t.now()
 	}
-	at, err := n.walkCreating(name)
+	at, err := t.walkCreating(name)
 	if err == nil {
 		err = at.insert(e)
 	}
 	if err == nil {
 		at.entry = e
-		n.announce(at)
+		t.volumes.announce(at)
 	}
 	return winerr.Wrap(op, path, err)
 }

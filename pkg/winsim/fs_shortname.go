@@ -25,7 +25,7 @@ const (
 func (n *Node) ShortName(path string) (string, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.locate("read the short name of", path)
+	at, err := n.files.locate("read the short name of", path)
 	if err != nil {
 		return "", err
 	}
@@ -38,7 +38,7 @@ func (n *Node) SetShortName(path, short string) error {
 	const op = "set the short name of"
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.locate(op, path)
+	at, err := n.files.locate(op, path)
 	switch {
 	case err != nil:
 		return err

@@ -18,11 +18,11 @@ func (n *Node) Swap(path, other string) error {
 	const op = "swap"
 	n.lock()
 	defer n.mu.Unlock()
-	a, err := n.locate(op, path)
+	a, err := n.files.locate(op, path)
 	if err != nil {
 		return err
 	}
-	b, err := n.locate(op, other)
+	b, err := n.files.locate(op, other)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (n *Node) SwapForLink(path, target string) (old string, err error) {
 	const op = "swap"
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.locate(op, path)
+	at, err := n.files.locate(op, path)
 	switch {
 	case err != nil:
 		return "", err
@@ -86,7 +86,7 @@ func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
 	}
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.locate(op, path)
+	at, err := n.files.locate(op, path)
 	switch {
 	case err != nil:
 		return err
@@ -103,7 +103,7 @@ func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
 		return winerr.Wrap(op, path, err)
 	}
 	n.changed()
-	at.entry.link, at.entry.changedAt = f.entry().link, n.clock.now()
+	at.entry.link, at.entry.changedAt = f.entry().link, n.now()
 	at.entry.link.toOlder = winerr.Code(answer)
 	at.fs.rewrite(at.entry)
 	return nil

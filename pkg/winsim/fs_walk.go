@@ -11,7 +11,7 @@ import (
 // walk resolves a path as Windows does. It follows links, but the last name only if followLast.
 // A missing last name is not an error: the result has no entry.
 type walk struct {
-	n          *Node
+	t          *files
 	followLast bool
 	// mayCreate is how many bytes at the end of the path may be created if missing. The target
 	// of a link is never created.
@@ -22,14 +22,14 @@ type walk struct {
 	followed bool
 }
 
-// walk resolves a path. n.mu is held.
-func (n *Node) walk(path string, followLast bool) (resolvedPath, error) {
-	return (&walk{n: n, followLast: followLast}).run(path)
+// walk resolves a path. t.mu is held.
+func (t *files) walk(path string, followLast bool) (resolvedPath, error) {
+	return (&walk{t: t, followLast: followLast}).run(path)
 }
 
 // walkCreating is walk that creates missing parents.
-func (n *Node) walkCreating(path string) (resolvedPath, error) {
-	return (&walk{n: n, mayCreate: len(path)}).run(path)
+func (t *files) walkCreating(path string) (resolvedPath, error) {
+	return (&walk{t: t, mayCreate: len(path)}).run(path)
 }
 
 func (w *walk) run(path string) (resolvedPath, error) {
@@ -49,11 +49,11 @@ func (w *walk) run(path string) (resolvedPath, error) {
 // untilLink resolves a path up to the first link to follow. It returns the path to continue
 // with, or the result if it met no such link.
 func (w *walk) untilLink(path string) (at resolvedPath, further string, err error) {
-	v, root, names, err := w.n.startOf(path)
+	v, root, names, err := w.t.startOf(path)
 	if err != nil {
 		return resolvedPath{}, "", err
 	}
-	fs, err := w.n.mounted(v)
+	fs, err := w.t.mounted(v)
 	if err != nil {
 		return resolvedPath{}, "", err
 	}
@@ -94,23 +94,23 @@ func (w *walk) untilLink(path string) (at resolvedPath, further string, err erro
 }
 
 // startOf splits a path into the volume it begins on, the spelling of that volume's
-// root, and the names below it.
-func (n *Node) startOf(path string) (v *volume, root, names string, err error) {
+// root without a separator, and the names below it.
+func (t *files) startOf(path string) (v *volume, root, names string, err error) {
 	switch {
 	case len(path) > 11 && winpath.Equal(path[:11], `\\?\Volume{`):
 		end := strings.IndexByte(path, '}') + 1
 		if end == 0 {
 			return nil, "", "", winerr.InvalidName
 		}
-		root, names = path[:end]+`\`, path[end:]
-		v = n.volumeByID(root)
+		root, names = path[:end], path[end:]
+		v = t.volumes.volumeByID(root)
 	case strings.HasPrefix(path, `\\?\`):
 		return nil, "", "", winerr.PathNotFound // devices and other objects
 	case strings.HasPrefix(path, `\\`):
-		return n.startOnShare(path)
+		return t.network.startOnShare(path)
 	case len(path) >= 2 && path[1] == ':':
-		root, names = path[:2]+`\`, path[2:]
-		v = n.volumeByLetter(path[:1])
+		root, names = path[:2], path[2:]
+		v = t.volumes.volumeByLetter(path[:1])
 	default:
 		return nil, "", "", winerr.InvalidName
 	}
@@ -120,23 +120,19 @@ func (n *Node) startOf(path string) (v *volume, root, names string, err error) {
 	return v, root, strings.Trim(names, winpath.Separator), nil
 }
 
-func (n *Node) volumeByID(id string) *volume {
-	if v := n.volumes[normalGUID(id)]; v != nil && !v.nameless {
-		return v
+// mounted returns the file system for an access to the files of a volume or share. t.mu is held.
+func (t *files) mounted(v *volume) (*fileSystem, error) {
+	if v.share != nil {
+		if err := t.network.checkShare(v.share); err != nil {
+			return nil, err
+		}
 	}
-	return nil
-}
-
-func (n *Node) volumeByLetter(letter string) *volume {
-	if v := n.letters[winpath.Fold(letter)]; v != nil && v.present {
-		return v
-	}
-	return nil
+	return t.volumes.mounted(v)
 }
 
 // walkExisting is walk for names that must exist.
-func (n *Node) walkExisting(path string, followLast bool) (resolvedPath, error) {
-	at, err := n.walk(path, followLast)
+func (t *files) walkExisting(path string, followLast bool) (resolvedPath, error) {
+	at, err := t.walk(path, followLast)
 	if err == nil && at.entry == nil {
 		err = winerr.FileNotFound
 	}
@@ -147,14 +143,14 @@ func (n *Node) walkExisting(path string, followLast bool) (resolvedPath, error) 
 // others, and these otherwise, open the base first: then its last name is that of an open.
 var asksAtOnce = map[string]bool{"FileInfo": true, "TargetInfo": true, "PathSpace": true, "ReparsePoint": true}
 
-// resolve walks a path of the seam for a call. A missing last name is not an error. n.mu is held.
-func (n *Node) resolve(call string, path win.Path) (resolvedPath, error) {
+// resolve walks a path of the seam for a call. A missing last name is not an error. t.mu is held.
+func (t *files) resolve(call string, path win.Path) (resolvedPath, error) {
 	for _, part := range []string{path.Base, path.Rest} {
 		if len(part) > winpath.MaxName && winpath.UTF16Len(part) > winpath.MaxName {
 			return resolvedPath{}, winerr.FilenameExcedRange
 		}
 	}
-	w := walk{n: n, followLast: true}
+	w := walk{t: t, followLast: true}
 	at, err := w.run(path.Base)
 	switch {
 	case err != nil:

@@ -90,12 +90,12 @@ func isDeviceDigit(s string) bool {
 	return s != "" && strings.TrimLeft(s, "0123456789¹²³") == "" && len([]rune(s)) == 1
 }
 
-// locate finds the entry at a Win32 path. n.mu is held.
-func (n *Node) locate(op, path string) (resolvedPath, error) {
+// locate finds the entry at a Win32 path. t.mu is held.
+func (t *files) locate(op, path string) (resolvedPath, error) {
 	name, err := win32Path(path)
 	if err != nil {
 		return resolvedPath{}, winerr.As(winerr.Invalid, op, "", err, "")
 	}
-	at, err := n.walkExisting(name, false)
+	at, err := t.walkExisting(name, false)
 	return at, winerr.Wrap(op, path, err)
 }

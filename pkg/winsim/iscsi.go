@@ -9,9 +9,12 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// initiator is the state of the service MSiSCSI, and the servers that it can reach. n.mu guards
-// it.
+// initiator is the service MSiSCSI, and the servers that it can reach.
 type initiator struct {
+	*clock
+	services *services
+	disks    *disks
+
 	name         string
 	secret       string // mutual CHAP secret; empty while unset
 	pnpDelay     time.Duration
@@ -89,54 +92,57 @@ func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 	return portals
 }
 
-// initiator begins a call to the initiator. The caller unlocks.
-func (n *Node) initiator(ctx context.Context, call, object string, aliases ...string) (_ *initiator, unlock func(), _ error) {
-	if err := n.beginCall(ctx, call, object, aliases...); err != nil {
-		return nil, nil, err
+// onInitiator runs a call, if the service runs.
+func (in *initiator) onInitiator(do func() error) error {
+	in.lock()
+	defer in.mu.Unlock()
+	if s, err := in.services.service(iscsiService); err == nil && s.state != ServiceRunning {
+		return winerr.ISCSIServiceNotRunning
 	}
-	n.lock()
-	if s, err := n.service(iscsiService); err == nil && s.state != ServiceRunning {
-		n.mu.Unlock()
-		return nil, nil, winerr.ISCSIServiceNotRunning
-	}
-	return &n.iscsi, n.mu.Unlock, nil
+	return do()
 }
 
-// awaitPortal waits until a portal answers. The caller unlocks.
-func (n *Node) awaitPortal(ctx context.Context, portal win.TargetPortal) (_ *iscsiPortal, unlock func(), _ error) {
-	n.lock()
-	p := n.iscsi.portal(portal)
-	n.mu.Unlock()
+// readInitiator is onInitiator for a call that returns something.
+func readInitiator[T any](in *initiator, read func() (T, error)) (result T, err error) {
+	err = in.onInitiator(func() (err error) {
+		result, err = read()
+		return err
+	})
+	return result, err
+}
+
+// onPortal waits until a portal answers, and runs a call to it.
+func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do func(*iscsiPortal) error) error {
+	in.lock()
+	p := in.portal(portal)
+	in.mu.Unlock()
 	if p == nil {
-		return nil, nil, winerr.ISCSIConnectionFailed
+		return winerr.ISCSIConnectionFailed
 	}
-	if err := n.Sleep(ctx, p.delay); err != nil {
-		return nil, nil, err
+	if err := in.Sleep(ctx, p.delay); err != nil {
+		return err
 	}
-	n.lock()
+	in.lock()
+	defer in.mu.Unlock()
 	if p.down {
-		n.mu.Unlock()
-		return nil, nil, winerr.ISCSIConnectionFailed
+		return winerr.ISCSIConnectionFailed
 	}
-	return p, n.mu.Unlock, nil
+	return do(p)
 }
 
 // The methods below implement the seam; internal/win documents them.
 
 // ReportSendTargetPortals lists the registered portals.
-func (n *Node) ReportSendTargetPortals(ctx context.Context) ([]win.SendTargetPortal, error) {
-	in, unlock, err := n.initiator(ctx, "ReportSendTargetPortals", "")
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	var portals []win.SendTargetPortal
-	for _, p := range in.portals {
-		if p.registered {
-			portals = append(portals, p.report())
+func (in *initiator) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
+	return readInitiator(in, func() ([]win.SendTargetPortal, error) {
+		var portals []win.SendTargetPortal
+		for _, p := range in.portals {
+			if p.registered {
+				portals = append(portals, p.report())
+			}
 		}
-	}
-	return portals, nil
+		return portals, nil
+	})
 }
 
 func (p *iscsiPortal) report() win.SendTargetPortal {
@@ -144,139 +150,115 @@ func (p *iscsiPortal) report() win.SendTargetPortal {
 }
 
 // AddSendTargetPortal registers a portal that answers.
-func (n *Node) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	registered, err := n.isRegistered(ctx, "AddSendTargetPortal", portal)
+func (in *initiator) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+	registered, err := in.isRegistered(portal)
 	switch {
 	case err != nil:
 		return err
 	case registered:
 		return winerr.ISCSIPortalAlreadyExists
 	}
-	return n.discover(ctx, portal)
+	return in.discover(ctx, portal)
 }
 
 // RefreshSendTargetPortal discovers the targets of a registered portal again.
-func (n *Node) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	registered, err := n.isRegistered(ctx, "RefreshSendTargetPortal", portal)
+func (in *initiator) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
+	registered, err := in.isRegistered(portal)
 	switch {
 	case err != nil:
 		return err
 	case !registered:
 		return winerr.ISCSIPortalNotFound
 	}
-	return n.discover(ctx, portal)
+	return in.discover(ctx, portal)
 }
 
-// isRegistered begins a call about a portal and reports whether the node knows it.
-func (n *Node) isRegistered(ctx context.Context, call string, portal win.TargetPortal) (bool, error) {
-	in, unlock, err := n.initiator(ctx, call, portal.String(), portal.Key())
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	p := in.portal(portal)
-	return p != nil && p.registered, nil
+// isRegistered reports whether the node knows a portal.
+func (in *initiator) isRegistered(portal win.TargetPortal) (bool, error) {
+	return readInitiator(in, func() (bool, error) {
+		p := in.portal(portal)
+		return p != nil && p.registered, nil
+	})
 }
 
 // discover asks a portal for its targets.
-func (n *Node) discover(ctx context.Context, portal win.TargetPortal) error {
-	p, unlock, err := n.awaitPortal(ctx, portal)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	n.changed()
-	p.registered, p.known = true, n.iscsi.offeredBy(p)
-	return nil
+func (in *initiator) discover(ctx context.Context, portal win.TargetPortal) error {
+	return in.onPortal(ctx, portal, func(p *iscsiPortal) error {
+		in.changed()
+		p.registered, p.known = true, in.offeredBy(p)
+		return nil
+	})
 }
 
 // RemoveSendTargetPortal removes a portal and the targets that only it offers. Sessions remain.
-func (n *Node) RemoveSendTargetPortal(ctx context.Context, portal win.SendTargetPortal) error {
-	in, unlock, err := n.initiator(ctx, "RemoveSendTargetPortal", portal.Portal.String(), portal.Portal.Key())
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	p := in.portal(portal.Portal)
-	if p == nil || !p.registered || portal != p.report() {
-		return winerr.ISCSIPortalNotFound
-	}
-	n.changed()
-	p.registered, p.known = false, nil
-	return nil
+func (in *initiator) RemoveSendTargetPortal(_ context.Context, portal win.SendTargetPortal) error {
+	return in.onInitiator(func() error {
+		p := in.portal(portal.Portal)
+		if p == nil || !p.registered || portal != p.report() {
+			return winerr.ISCSIPortalNotFound
+		}
+		in.changed()
+		p.registered, p.known = false, nil
+		return nil
+	})
 }
 
 // ReportTargets lists the discovered targets.
-func (n *Node) ReportTargets(ctx context.Context) ([]string, error) {
-	in, unlock, err := n.initiator(ctx, "ReportTargets", "")
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	var names []string
-	for _, t := range in.targets {
-		if len(in.discovered(t)) > 0 {
-			names = append(names, t.iqn)
+func (in *initiator) ReportTargets(_ context.Context) ([]string, error) {
+	return readInitiator(in, func() ([]string, error) {
+		var names []string
+		for _, t := range in.targets {
+			if len(in.discovered(t)) > 0 {
+				names = append(names, t.iqn)
+			}
 		}
-	}
-	return names, nil
+		return names, nil
+	})
 }
 
 // ReportTargetPortals lists the portals that offered a target.
-func (n *Node) ReportTargetPortals(ctx context.Context, target string) ([]win.TargetPortal, error) {
-	in, unlock, err := n.initiator(ctx, "ReportTargetPortals", target)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	t := in.target(target)
-	if t == nil || len(in.discovered(t)) == 0 {
-		return nil, winerr.ISCSITargetNotFound
-	}
-	var portals []win.TargetPortal
-	for _, p := range in.discovered(t) {
-		portals = append(portals, p.TargetPortal)
-	}
-	return portals, nil
+func (in *initiator) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
+	return readInitiator(in, func() ([]win.TargetPortal, error) {
+		t := in.target(target)
+		if t == nil || len(in.discovered(t)) == 0 {
+			return nil, winerr.ISCSITargetNotFound
+		}
+		var portals []win.TargetPortal
+		for _, p := range in.discovered(t) {
+			portals = append(portals, p.TargetPortal)
+		}
+		return portals, nil
+	})
 }
 
 // PersistentLogins lists the logins that Windows repeats at each start.
-func (n *Node) PersistentLogins(ctx context.Context) ([]win.PersistentLogin, error) {
-	in, unlock, err := n.initiator(ctx, "PersistentLogins", "")
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	return slices.Clone(in.logins), nil
+func (in *initiator) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
+	return readInitiator(in, func() ([]win.PersistentLogin, error) {
+		return slices.Clone(in.logins), nil
+	})
 }
 
 // RemovePersistentTarget removes a persistent login.
-func (n *Node) RemovePersistentTarget(ctx context.Context, login win.PersistentLogin) error {
-	in, unlock, err := n.initiator(ctx, "RemovePersistentTarget", login.Target)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	at := slices.Index(in.logins, login)
-	if at < 0 {
-		return winerr.ISCSITargetNotFound
-	}
-	n.changed()
-	in.logins = slices.Delete(in.logins, at, at+1)
-	return nil
+func (in *initiator) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
+	return in.onInitiator(func() error {
+		at := slices.Index(in.logins, login)
+		if at < 0 {
+			return winerr.ISCSITargetNotFound
+		}
+		in.changed()
+		in.logins = slices.Delete(in.logins, at, at+1)
+		return nil
+	})
 }
 
 // SetInitiatorCHAPSharedSecret stores the secret. It accepts the lengths that Windows accepts.
-func (n *Node) SetInitiatorCHAPSharedSecret(ctx context.Context, secret win.Secret) error {
-	in, unlock, err := n.initiator(ctx, "SetInitiatorCHAPSharedSecret", "")
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if length := len(secret.Bytes()); length < 12 || length > 16 {
-		return winerr.ISCSIInvalidCHAPSecret
-	}
-	n.changed()
-	in.secret = string(secret.Bytes())
-	return nil
+func (in *initiator) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.Secret) error {
+	return in.onInitiator(func() error {
+		if length := len(secret.Bytes()); length < 12 || length > 16 {
+			return winerr.ISCSIInvalidCHAPSecret
+		}
+		in.changed()
+		in.secret = string(secret.Bytes())
+		return nil
+	})
 }

@@ -2,7 +2,6 @@ package winsim
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -10,30 +9,23 @@ import (
 )
 
 // Login begins a session with a discovered target. Its disks appear later.
-func (n *Node) Login(ctx context.Context, login win.Login) (win.SessionID, error) {
-	in, unlock, err := n.initiator(ctx, "Login", login.Target, login.Portal.String())
-	if err != nil {
+func (in *initiator) Login(ctx context.Context, login win.Login) (id win.SessionID, err error) {
+	if err := in.onInitiator(func() error { return in.checkLogin(login) }); err != nil {
 		return win.SessionID{}, err
 	}
-	err = in.checkLogin(login)
-	unlock()
-	if err != nil {
-		return win.SessionID{}, err
-	}
-	p, unlock, err := n.awaitPortal(ctx, login.Portal)
-	if err != nil {
-		return win.SessionID{}, err
-	}
-	defer unlock()
-	// Another login may have finished while the portal took its time.
-	if err := in.checkLogin(login); err != nil {
-		return win.SessionID{}, err
-	}
-	t := in.target(login.Target)
-	if err := in.authenticate(t, login); err != nil {
-		return win.SessionID{}, err
-	}
-	return n.beginSession(t, p).id, nil
+	err = in.onPortal(ctx, login.Portal, func(p *iscsiPortal) error {
+		// Another login may have finished while the portal took its time.
+		if err := in.checkLogin(login); err != nil {
+			return err
+		}
+		t := in.target(login.Target)
+		if err := in.authenticate(t, login); err != nil {
+			return err
+		}
+		id = in.beginSession(t, p).id
+		return nil
+	})
+	return id, err
 }
 
 // checkLogin returns the error that Windows finds without asking the portal.
@@ -76,126 +68,100 @@ func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 	return nil
 }
 
-// beginSession starts a session; its disks appear later. n.mu is held.
-func (n *Node) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
-	n.iscsi.sessionCount++
-	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + n.iscsi.sessionCount}, target: t, portal: p}
-	n.iscsi.sessions = append(n.iscsi.sessions, s)
-	n.changed()
-	n.after(n.iscsi.pnpDelay, lunArrival{s})
+// beginSession starts a session; its disks appear later. mu is held.
+func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
+	in.sessionCount++
+	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + in.sessionCount}, target: t, portal: p}
+	in.sessions = append(in.sessions, s)
+	in.changed()
+	in.after(in.pnpDelay, lunArrival{in, s})
 	return s
 }
 
 // lunArrival attaches the disks of a session unless it has ended.
-type lunArrival struct{ session *iscsiSession }
+type lunArrival struct {
+	in      *initiator
+	session *iscsiSession
+}
 
-func (a lunArrival) run(n *Node) {
-	if slices.Contains(n.iscsi.sessions, a.session) {
-		n.plugLUNs(a.session.target)
+func (a lunArrival) run() {
+	if slices.Contains(a.in.sessions, a.session) {
+		a.in.plugLUNs(a.session.target)
 	}
 }
 
-// plugLUNs attaches the disks of a target that are not attached. n.mu is held.
-func (n *Node) plugLUNs(t *iscsiTarget) {
+// plugLUNs attaches the disks of a target that are not attached. mu is held.
+func (in *initiator) plugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
-		if n.attached(d.number) == d {
-			continue
-		}
-		d.number = n.freeNumber()
-		if !t.attachedBefore {
-			for _, v := range n.volumesOn(d) {
-				n.applyAutomount(v)
-			}
-		}
-		n.plug(d)
+		in.disks.connect(d, !t.attachedBefore)
 	}
 	t.attachedBefore = true
 }
 
 // Sessions lists all sessions. One whose portal is down has no connection.
-func (n *Node) Sessions(ctx context.Context) ([]win.Session, error) {
-	in, unlock, err := n.initiator(ctx, "Sessions", "")
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	var sessions []win.Session
-	for _, s := range in.sessions {
-		session := win.Session{ID: s.id, TargetNodeName: s.target.iqn, TargetName: s.target.iqn, Connections: 1}
-		if s.portal.down {
-			session.Connections = 0
+func (in *initiator) Sessions(_ context.Context) ([]win.Session, error) {
+	return readInitiator(in, func() ([]win.Session, error) {
+		var sessions []win.Session
+		for _, s := range in.sessions {
+			session := win.Session{ID: s.id, TargetNodeName: s.target.iqn, TargetName: s.target.iqn, Connections: 1}
+			if s.portal.down {
+				session.Connections = 0
+			}
+			sessions = append(sessions, session)
 		}
-		sessions = append(sessions, session)
-	}
-	return sessions, nil
+		return sessions, nil
+	})
 }
 
 // DevicesForSession lists the disks of a session, including those that have not appeared yet.
-func (n *Node) DevicesForSession(ctx context.Context, id win.SessionID) ([]win.SessionDevice, error) {
-	s, unlock, err := n.session(ctx, "DevicesForSession", id)
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	var devices []win.SessionDevice
-	for lun, d := range s.target.luns {
-		device := win.SessionDevice{LUN: uint8(lun), Device: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: win.NoDeviceNumber}}
-		if n.disks[d.number] == d {
-			device.Device.Number, device.LegacyName = d.number, string(win.PhysicalDrive(d.number))
+func (in *initiator) DevicesForSession(_ context.Context, id win.SessionID) ([]win.SessionDevice, error) {
+	return read(in.onSession, id, func(s *iscsiSession) ([]win.SessionDevice, error) {
+		var devices []win.SessionDevice
+		for lun, d := range s.target.luns {
+			device := win.SessionDevice{LUN: uint8(lun), Device: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: win.NoDeviceNumber}}
+			if in.disks.shows(d) {
+				device.Device.Number, device.LegacyName = d.number, string(win.PhysicalDrive(d.number))
+			}
+			devices = append(devices, device)
 		}
-		devices = append(devices, device)
-	}
-	return devices, nil
+		return devices, nil
+	})
 }
 
 // Logout ends a session. With the last session of a target its disks go.
-func (n *Node) Logout(ctx context.Context, id win.SessionID) error {
-	s, unlock, err := n.session(ctx, "Logout", id)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	n.changed()
-	t := s.target
-	if t.busy > 0 || t.held > 0 {
-		t.busy = max(0, t.busy-1)
-		return winerr.ISCSIDeviceBusy
-	}
-	n.iscsi.sessions = slices.DeleteFunc(n.iscsi.sessions, func(other *iscsiSession) bool { return other == s })
-	if slices.ContainsFunc(n.iscsi.sessions, func(other *iscsiSession) bool { return other.target == t }) {
-		return nil
-	}
-	n.unplugLUNs(t)
-	return nil
-}
-
-// unplugLUNs removes the disks of a target. n.mu is held.
-func (n *Node) unplugLUNs(t *iscsiTarget) {
-	for _, d := range t.luns {
-		if n.attached(d.number) == d {
-			n.unplug(d)
+func (in *initiator) Logout(_ context.Context, id win.SessionID) error {
+	return in.onSession(id, func(s *iscsiSession) error {
+		in.changed()
+		t := s.target
+		if t.busy > 0 || t.held > 0 {
+			t.busy = max(0, t.busy-1)
+			return winerr.ISCSIDeviceBusy
 		}
+		in.sessions = slices.DeleteFunc(in.sessions, func(other *iscsiSession) bool { return other == s })
+		if slices.ContainsFunc(in.sessions, func(other *iscsiSession) bool { return other.target == t }) {
+			return nil
+		}
+		in.unplugLUNs(t)
+		return nil
+	})
+}
+
+// unplugLUNs removes the disks of a target. mu is held.
+func (in *initiator) unplugLUNs(t *iscsiTarget) {
+	for _, d := range t.luns {
+		in.disks.disconnect(d)
 	}
 }
 
-// session begins a call about a session. Faults can also match its target. The caller unlocks.
-func (n *Node) session(ctx context.Context, call string, id win.SessionID) (_ *iscsiSession, unlock func(), _ error) {
-	var aliases []string
-	n.lock()
-	if s := n.iscsi.session(id); s != nil {
-		aliases = []string{s.target.iqn}
-	}
-	n.mu.Unlock()
-	in, unlock, err := n.initiator(ctx, call, fmt.Sprintf("%x-%x", id.AdapterUnique, id.AdapterSpecific), aliases...)
-	if err != nil {
-		return nil, nil, err
-	}
-	s := in.session(id)
-	if s == nil {
-		unlock()
-		return nil, nil, winerr.ISCSIInvalidSessionID
-	}
-	return s, unlock, nil
+// onSession runs a call about a session.
+func (in *initiator) onSession(id win.SessionID, do func(*iscsiSession) error) error {
+	return in.onInitiator(func() error {
+		s := in.session(id)
+		if s == nil {
+			return winerr.ISCSIInvalidSessionID
+		}
+		return do(s)
+	})
 }
 
 func (in *initiator) session(id win.SessionID) *iscsiSession {
@@ -205,4 +171,22 @@ func (in *initiator) session(id win.SessionID) *iscsiSession {
 		}
 	}
 	return nil
+}
+
+// endSessions ends all sessions, even if their disks are open.
+func (in *initiator) endSessions() {
+	in.sessions = nil
+	for _, t := range in.targets {
+		in.unplugLUNs(t)
+	}
+}
+
+// boot repeats the persistent logins whose portals answer.
+func (in *initiator) boot() {
+	for _, login := range in.logins {
+		t, p := in.target(login.Target), in.portal(login.Portal)
+		if !p.down && slices.Contains(t.portals, p) {
+			in.beginSession(t, p)
+		}
+	}
 }

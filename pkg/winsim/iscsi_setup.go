@@ -1,7 +1,6 @@
 package winsim
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -14,7 +13,7 @@ import (
 func (n *Node) AddISCSITarget(target ISCSITarget) error {
 	n.lock()
 	defer n.mu.Unlock()
-	if err := n.iscsi.addTarget(target); err != nil {
+	if err := n.initiator.addTarget(target); err != nil {
 		return err
 	}
 	n.changed()
@@ -26,7 +25,7 @@ func (n *Node) AddISCSITarget(target ISCSITarget) error {
 func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
 	n.lock()
 	defer n.mu.Unlock()
-	p := findPortal(n.iscsi.portals, portal)
+	p := findPortal(n.initiator.portals, portal)
 	if p == nil {
 		return winerr.New(winerr.NotFound, "set state of portal", portal, "portal not found")
 	}
@@ -40,7 +39,7 @@ func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
 func (n *Node) HoldISCSITarget(iqn string) (release func(), err error) {
 	n.lock()
 	defer n.mu.Unlock()
-	t := n.iscsi.target(iqn)
+	t := n.initiator.target(iqn)
 	if t == nil {
 		return nil, winerr.New(winerr.NotFound, "hold target", iqn, "target not found")
 	}
@@ -65,10 +64,10 @@ func (n *Node) ISCSISessions() []ISCSISessionInfo {
 	n.lock()
 	defer n.mu.Unlock()
 	var sessions []ISCSISessionInfo
-	for _, s := range n.iscsi.sessions {
+	for _, s := range n.initiator.sessions {
 		info := ISCSISessionInfo{Target: s.target.iqn, Portal: s.portal.String(), Connected: !s.portal.down}
 		for _, d := range s.target.luns {
-			if n.disks[d.number] == d {
+			if n.disks.shows(d) {
 				info.Disks = append(info.Disks, d.number)
 			}
 		}
@@ -82,18 +81,8 @@ func (n *Node) ISCSILogins() []ISCSILogin {
 	n.lock()
 	defer n.mu.Unlock()
 	var logins []ISCSILogin
-	for _, login := range n.iscsi.logins {
+	for _, login := range n.initiator.logins {
 		logins = append(logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String()})
 	}
 	return logins
-}
-
-// bootISCSI repeats the persistent logins whose portals answer.
-func (n *Node) bootISCSI() {
-	for _, login := range n.iscsi.logins {
-		t, p := n.iscsi.target(login.Target), n.iscsi.portal(login.Portal)
-		if !p.down && slices.Contains(t.portals, p) {
-			n.beginSession(t, p)
-		}
-	}
 }

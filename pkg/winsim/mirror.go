@@ -150,7 +150,7 @@ func (n *Node) startMirror(m *mirror) (func(), error) {
 		m.release()
 		return nil, errors.New("mirror the node's files: a node with a state file cannot be mirrored; its file would miss changes made in the directory")
 	}
-	n.mirror, n.mu.beforeUnlock = m, m.update
+	n.mirror, n.mu.afterLock, n.mu.beforeUnlock = m, m.update, m.update
 	return sync.OnceFunc(m.stop), nil
 }
 
@@ -166,7 +166,7 @@ func (m *mirror) stop() {
 	for fs := range m.hiddenAt {
 		fs.root.forgetStats()
 	}
-	m.node.mirror, m.node.mu.beforeUnlock = nil, nil
+	m.node.mirror, m.node.mu.afterLock, m.node.mu.beforeUnlock = nil, nil, nil
 	m.release()
 }
 
@@ -195,8 +195,8 @@ func (m *mirror) reportOnce(format string, args ...any) {
 // update mirrors the file systems that are mounted, and no others. n.mu is held.
 func (m *mirror) update() {
 	wanted := map[*fileSystem]*volume{}
-	for _, v := range m.node.volumes {
-		if fs, err := m.node.mounted(v); err == nil {
+	for _, v := range m.node.volumes.byGUID {
+		if fs, err := m.node.volumes.mounted(v); err == nil {
 			wanted[fs] = v
 		} else if fs := v.fileSystem(); fs != nil && m.drives != nil && v.letter != "" {
 			wanted[fs] = v // never move directories of other processes
@@ -222,17 +222,6 @@ func (m *mirror) update() {
 	for _, tree := range m.shown {
 		tree.repair()
 	}
-}
-
-// canOpen reports whether the node can open a share. Unlike checkShare it does not reconnect.
-func (n *network) canOpen(s *share) bool {
-	if s.server.Down || s.server.shares[winpath.Fold(s.label)] != s {
-		return false
-	}
-	return slices.ContainsFunc(append([]string{s.server.Name}, s.server.Aliases...), func(name string) bool {
-		mapped := n.mappings[winpath.Fold(`\\`+name+`\`+s.label)]
-		return mapped != nil && !mapped.stale && s.server.check(mapped.user, mapped.password) == nil
-	})
 }
 
 // show mirrors a file system that was not mirrored.

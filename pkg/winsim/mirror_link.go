@@ -122,7 +122,7 @@ func (m *mirror) realTarget(target string) (realDir, bool) {
 	case len(target) > 11 && winpath.Equal(target[:11], `\\?\Volume{`):
 		id, names, _ := strings.Cut(target[11:], "}")
 		guid := normalGUID(id)
-		if v := n.volumes[guid]; v != nil {
+		if v := n.volumes.byGUID[guid]; v != nil {
 			return m.realPath(v, m.basesOf(v), names)
 		}
 		return m.realPath(nil, []realDir{m.volumeBase(guid)}, names)
@@ -145,7 +145,7 @@ func (m *mirror) realTarget(target string) (realDir, bool) {
 		if letter < "A" || letter > "Z" {
 			return realDir{}, false
 		}
-		return m.realPath(n.letters[letter], m.driveBases(letter), target[2:])
+		return m.realPath(n.volumes.letters[letter], m.driveBases(letter), target[2:])
 	default:
 		return realDir{}, false
 	}

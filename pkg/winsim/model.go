@@ -166,32 +166,37 @@ func normalGUID(id string) string {
 }
 
 // validate builds what the model describes, or returns an error that names the wrong field.
-func (m Model) validate() (inventory, error) {
+func (m Model) validate() (objects, error) {
 	if err := m.Storage.validate(); err != nil {
-		return inventory{}, err
+		return objects{}, err
 	}
-	inv, err := m.build()
+	built, err := m.build()
 	if err == nil {
-		inv.services, err = buildServices(m.Services)
+		built.services, err = buildServices(built.clock, m.Services)
 	}
 	if err != nil {
-		return inventory{}, err
+		return objects{}, err
 	}
-	if inv.firmware, err = m.Firmware.build(); err != nil {
-		return inventory{}, err.in("firmware")
+	if built.firmware, err = m.Firmware.build(); err != nil {
+		return objects{}, err.in("firmware")
 	}
 	for i, f := range m.Files {
 		if err := f.checkPath(); err != nil {
-			return inventory{}, problem("path", "%v", err).at("files", i)
+			return objects{}, problem("path", "%v", err).at("files", i)
 		}
-		if err := f.validate(func(guid string) bool { return inv.volumes[guid] != nil }); err != nil {
-			return inventory{}, err.at("files", i)
+		if err := f.validate(func(guid string) bool { return built.volumes.byGUID[guid] != nil }); err != nil {
+			return objects{}, err.at("files", i)
 		}
 	}
-	if inv.network, err = newNetwork(m.SMBServers); err != nil {
-		return inventory{}, err
+	if built.network, err = newNetwork(built.clock, m.SMBServers); err != nil {
+		return objects{}, err
 	}
-	return inv, nil
+	if built.initiator, err = m.ISCSI.build(); err != nil {
+		return objects{}, err.in("iscsi")
+	}
+	built.initiator.clock, built.initiator.services, built.initiator.disks = built.clock, built.services, built.disks
+	built.files = &files{clock: built.clock, volumes: built.volumes, network: built.network}
+	return built, nil
 }
 
 // checkPath accepts clean paths, and any path with \\?\.

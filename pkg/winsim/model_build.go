@@ -8,50 +8,43 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// inventory is what a node has, by name.
-type inventory struct {
-	disks       map[uint32]*disk
-	devices     map[string]*disk   // by folded path, \\.\PhysicalDriveN and the interface
-	volumes     map[string]*volume // by GUID, including those that are away
-	letters     map[string]*volume
-	spanning    []*volume // those that are not a single partition
-	systemDisks []*disk
-	services    services
-	firmware    firmware // never changes
-	network     network
-}
-
-// build returns what the model describes, or an error that names the wrong field.
-func (m Model) build() (inventory, *ModelError) {
-	inv := inventory{disks: map[uint32]*disk{}, devices: map[string]*disk{}, volumes: map[string]*volume{}, letters: map[string]*volume{}}
+// build returns the disks and volumes that the model describes, or an error that names the wrong field.
+func (m Model) build() (objects, *ModelError) {
+	c := &clock{real: m.RealTime}
+	all := &disks{
+		clock: c, storage: m.Storage, byNumber: map[uint32]*disk{}, devices: map[string]*disk{}, detached: map[uint32]*disk{}, persisted: map[SCSI]win.DiskAttributes{},
+	}
+	shown := &volumes{clock: c, storage: m.Storage, disks: all, byGUID: map[string]*volume{}, letters: map[string]*volume{}, outOfDate: m.Storage.ServiceOutOfDate}
+	all.volumes = shown
+	built := objects{clock: c, disks: all, volumes: shown}
 	numbers, err := diskNumbers(m.Disks)
 	if err != nil {
-		return inv, err
+		return built, err
 	}
 	for i, model := range m.Disks {
 		d, err := model.build(numbers[i])
-		if err == nil && inv.devices[winpath.Fold(model.Path)] != nil {
+		if err == nil && all.devices[winpath.Fold(model.Path)] != nil {
 			err = problem("path", "%q is used twice", model.Path)
 		}
 		if err == nil {
-			err = inv.addVolumes(d)
+			err = shown.addVolumes(d)
 		}
 		if err != nil {
-			return inv, err.at("disks", i)
+			return built, err.at("disks", i)
 		}
-		inv.register(d)
+		all.register(d)
 	}
 	for i, model := range m.Volumes {
-		v, err := model.build(inv.disks)
+		v, err := model.build(all.byNumber)
 		if err == nil {
-			err = inv.addVolume(v)
+			err = shown.addVolume(v)
 		}
 		if err != nil {
-			return inv, err.at("volumes", i)
+			return built, err.at("volumes", i)
 		}
-		inv.spanning = append(inv.spanning, v)
+		shown.spanning = append(shown.spanning, v)
 	}
-	return inv, nil
+	return built, nil
 }
 
 // diskNumbers gives disks without a number the lowest free numbers.
@@ -77,12 +70,12 @@ func diskNumbers(disks []Disk) ([]uint32, *ModelError) {
 }
 
 // addVolumes registers the volumes on a disk.
-func (inv *inventory) addVolumes(d *disk) *ModelError {
+func (m *volumes) addVolumes(d *disk) *ModelError {
 	for i, p := range d.table.partitions {
 		if p.volume == nil {
 			continue
 		}
-		if err := inv.addVolume(p.volume); err != nil {
+		if err := m.addVolume(p.volume); err != nil {
 			return err.in("volume").at("partitions", i)
 		}
 	}
@@ -90,13 +83,13 @@ func (inv *inventory) addVolumes(d *disk) *ModelError {
 }
 
 // register makes a disk visible.
-func (inv *inventory) register(d *disk) {
-	inv.disks[d.number] = d
-	if d.system && !slices.Contains(inv.systemDisks, d) {
-		inv.systemDisks = append(inv.systemDisks, d)
+func (m *disks) register(d *disk) {
+	m.byNumber[d.number] = d
+	if d.system && !slices.Contains(m.system, d) {
+		m.system = append(m.system, d)
 	}
 	for _, name := range d.names() {
-		inv.devices[name] = d
+		m.devices[name] = d
 	}
 }
 
@@ -105,16 +98,16 @@ func (d *disk) names() []string {
 	return []string{winpath.Fold(string(win.PhysicalDrive(d.number))), winpath.Fold(d.path)}
 }
 
-func (inv *inventory) addVolume(v *volume) *ModelError {
-	if inv.volumes[v.guid] != nil {
+func (m *volumes) addVolume(v *volume) *ModelError {
+	if m.byGUID[v.guid] != nil {
 		return problem("id", "%q is used twice", v.guid)
 	}
-	if v.letter != "" && inv.letters[v.letter] != nil {
+	if v.letter != "" && m.letters[v.letter] != nil {
 		return problem("letter", "%q is used twice", v.letter)
 	}
-	inv.volumes[v.guid] = v
+	m.byGUID[v.guid] = v
 	if v.letter != "" {
-		inv.letters[v.letter] = v
+		m.letters[v.letter] = v
 	}
 	return nil
 }
@@ -233,10 +226,10 @@ func (m Volume) validate() *ModelError {
 	return oneOf("fileSystem", m.FileSystem, NTFS, ReFS, FAT32, CDFS, FileSystemNone)
 }
 
-// sortedDisks returns the disks by number.
-func (inv *inventory) sortedDisks() []*disk {
-	disks := make([]*disk, 0, len(inv.disks))
-	for _, d := range inv.disks {
+// sorted returns the disks by number.
+func (m *disks) sorted() []*disk {
+	disks := make([]*disk, 0, len(m.byNumber))
+	for _, d := range m.byNumber {
 		disks = append(disks, d)
 	}
 	slices.SortFunc(disks, func(a, b *disk) int { return cmp.Compare(a.number, b.number) })

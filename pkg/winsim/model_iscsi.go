@@ -78,8 +78,8 @@ const (
 )
 
 // build returns the initiator that the model describes, or an error that names the wrong field.
-func (m ISCSI) build() (initiator, *ModelError) {
-	in := initiator{name: cmp.Or(m.Initiator, defaultInitiator), pnpDelay: m.PnPDelay}
+func (m ISCSI) build() (*initiator, *ModelError) {
+	in := &initiator{name: cmp.Or(m.Initiator, defaultInitiator), pnpDelay: m.PnPDelay}
 	if err := win.CheckTargetName(in.name); err != nil {
 		return in, problem("initiator", "%v", err)
 	}

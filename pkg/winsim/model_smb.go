@@ -71,8 +71,8 @@ const (
 )
 
 // newNetwork returns the servers of a model.
-func newNetwork(servers []SMBServer) (network, *ModelError) {
-	n := network{byName: map[string]*server{}, mappings: map[string]*mapping{}}
+func newNetwork(c *clock, servers []SMBServer) (*network, *ModelError) {
+	n := &network{clock: c, byName: map[string]*server{}, mappings: map[string]*mapping{}}
 	for i, model := range servers {
 		if err := n.add(model); err != nil {
 			return n, err.at("smbServers", i)

@@ -24,28 +24,22 @@ type Firmware struct {
 	WMISerial string `yaml:"wmiSerial"`
 }
 
-// firmware is a Firmware as the node has it.
-type firmware struct {
-	table     []byte
-	wmiSerial string
-}
-
-func (f Firmware) build() (firmware, *ModelError) {
-	built := firmware{wmiSerial: f.WMISerial}
+func (f Firmware) build() (*firmware, *ModelError) {
+	built := &firmware{wmiSerial: f.WMISerial}
 	for _, part := range []struct{ field, text string }{
 		{"manufacturer", f.Manufacturer}, {"product", f.Product}, {"serial", f.Serial},
 	} {
 		switch {
 		case part.text != "" && f.Table != "":
-			return firmware{}, problem("table", "set either table or %s", part.field)
+			return nil, problem("table", "set either table or %s", part.field)
 		case strings.ContainsFunc(part.text, func(r rune) bool { return r == 0 || r > 0xFF }):
-			return firmware{}, problem(part.field, "%.100q has characters that firmware cannot show", part.text)
+			return nil, problem(part.field, "%.100q has characters that firmware cannot show", part.text)
 		}
 	}
 	if f.Table != "" {
 		table, err := hex.DecodeString(strings.ReplaceAll(f.Table, " ", ""))
 		if err != nil {
-			return firmware{}, problem("table", "%.40q is not a string of hexadecimal bytes", f.Table)
+			return nil, problem("table", "%.40q is not a string of hexadecimal bytes", f.Table)
 		}
 		built.table = table
 	} else {
@@ -168,32 +162,26 @@ func (s Service) build() (*service, *ModelError) {
 	return &service{Service: s, state: s.State}, nil
 }
 
-// services are the services of a node.
-type services struct {
-	byName map[string]*service // by folded name
-	all    []*service          // in the order of the model
-}
-
 // buildServices returns the services in their initial state.
-func buildServices(models []Service) (services, *ModelError) {
-	built := services{byName: map[string]*service{}}
+func buildServices(c *clock, models []Service) (*services, *ModelError) {
+	built := &services{clock: c, byName: map[string]*service{}}
 	for i, model := range models {
 		s, err := model.build()
 		if err == nil {
 			err = built.register(s)
 		}
 		if err != nil {
-			return services{}, err.at("services", i)
+			return nil, err.at("services", i)
 		}
 	}
 	for i, s := range built.all {
 		if err := built.resolve(s); err != nil {
-			return services{}, err.at("services", i)
+			return nil, err.at("services", i)
 		}
 	}
 	for i, s := range built.all {
 		if s.needsItself(map[*service]bool{}, s) {
-			return services{}, problem("dependsOn", "%s depends on itself", s.Name).at("services", i)
+			return nil, problem("dependsOn", "%s depends on itself", s.Name).at("services", i)
 		}
 	}
 	built.runAtStart()
@@ -203,7 +191,7 @@ func buildServices(models []Service) (services, *ModelError) {
 		}
 		for _, needed := range s.needs {
 			if needed.state == ServiceStopped {
-				return services{}, problem("state", "the service is %s, but its dependency %s is stopped", s.state, needed.Name).at("services", i)
+				return nil, problem("state", "the service is %s, but its dependency %s is stopped", s.state, needed.Name).at("services", i)
 			}
 		}
 	}
@@ -211,20 +199,20 @@ func buildServices(models []Service) (services, *ModelError) {
 }
 
 // register adds a service under its name.
-func (all *services) register(s *service) *ModelError {
+func (m *services) register(s *service) *ModelError {
 	key := winpath.Fold(s.Name)
-	if all.byName[key] != nil {
+	if m.byName[key] != nil {
 		return problem("name", "%q is used twice", s.Name)
 	}
-	all.byName[key] = s
-	all.all = append(all.all, s)
+	m.byName[key] = s
+	m.all = append(m.all, s)
 	return nil
 }
 
 // resolve finds the dependencies of a service.
-func (all *services) resolve(s *service) *ModelError {
+func (m *services) resolve(s *service) *ModelError {
 	for _, name := range s.DependsOn {
-		needed := all.byName[winpath.Fold(name)]
+		needed := m.byName[winpath.Fold(name)]
 		if needed == nil {
 			return problem("dependsOn", "%q is not a service of the node", name)
 		}
@@ -250,13 +238,13 @@ func (s *service) needsItself(seen map[*service]bool, origin *service) bool {
 }
 
 // runAtStart gives the services without a state their state after a start.
-func (all *services) runAtStart() {
-	for _, s := range all.all {
+func (m *services) runAtStart() {
+	for _, s := range m.all {
 		if s.state == "" && s.StartType.byItself() {
 			s.runAtStart()
 		}
 	}
-	for _, s := range all.all {
+	for _, s := range m.all {
 		if s.state == "" {
 			s.state = ServiceStopped
 		}

@@ -21,29 +21,9 @@ func (n *Node) Reboot() {
 	n.lock()
 	defer n.mu.Unlock()
 	n.changed()
-	n.booted = n.clock.now()
-	for _, m := range n.network.mappings {
-		m.stale, m.password = true, ""
-	}
-	n.endISCSISessions()
-	n.bootISCSI()
-	n.restartServices()
+	n.network.forgetPasswords()
+	n.initiator.endSessions()
+	n.initiator.boot()
+	n.services.restart()
 	n.smbHost, n.iscsiHost = smbapi.NewOn(n), iscsiapi.NewOn(n)
-}
-
-// endISCSISessions ends all sessions, even if their disks are open.
-func (n *Node) endISCSISessions() {
-	n.iscsi.sessions = nil
-	for _, t := range n.iscsi.targets {
-		n.unplugLUNs(t)
-	}
-}
-
-// restartServices brings all services into their state after a start.
-func (n *Node) restartServices() {
-	for _, s := range n.services.all {
-		s.state, s.launched, s.exit, s.specific = "", false, 0, 0
-		s.changes++ // cancels planned transitions
-	}
-	n.services.runAtStart()
 }

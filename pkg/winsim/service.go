@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// service is a service and its state. n.mu guards it.
+// service is a service and its state. m.mu guards it.
 type service struct {
 	Service // as described
 	state   ServiceState
@@ -20,9 +21,17 @@ type service struct {
 	changes        int    // of its state; a transition planned before the last one is void
 }
 
-// service returns a service by name, or ERROR_SERVICE_DOES_NOT_EXIST (1060). n.mu is held.
-func (n *Node) service(name string) (*service, error) {
-	if s := n.services.byName[winpath.Fold(name)]; s != nil {
+// services is the service manager.
+type services struct {
+	*clock
+	byName map[string]*service // by folded name
+	all    []*service          // in the order of the model
+	booted time.Time           // the last start of Windows
+}
+
+// service returns a service by name, or ERROR_SERVICE_DOES_NOT_EXIST (1060). mu is held.
+func (m *services) service(name string) (*service, error) {
+	if s := m.byName[winpath.Fold(name)]; s != nil {
 		return s, nil
 	}
 	return nil, winerr.ServiceDoesNotExist
@@ -32,13 +41,13 @@ func (n *Node) service(name string) (*service, error) {
 func (s *service) active() bool { return s.state != ServiceStopped }
 
 // enterState changes the state of a service and launches services that wait for it.
-func (n *Node) enterState(s *service, state ServiceState) {
-	n.changed()
+func (m *services) enterState(s *service, state ServiceState) {
+	m.changed()
 	s.state, s.launched = state, false
 	s.changes++
-	for _, other := range n.services.all {
+	for _, other := range m.all {
 		if other.state == ServiceStartPending && !other.launched && other.dependsOn(s) {
-			n.launch(other)
+			m.launch(other)
 		}
 	}
 }
@@ -46,32 +55,33 @@ func (n *Node) enterState(s *service, state ServiceState) {
 func (s *service) dependsOn(other *service) bool { return slices.Contains(s.needs, other) }
 
 // endPending ends the pending state of a service after a delay, unless its state changes first.
-func (n *Node) endPending(s *service, after time.Duration) {
-	n.after(after, pendingEnd{s, s.changes})
+func (m *services) endPending(s *service, after time.Duration) {
+	m.after(after, pendingEnd{m, s, s.changes})
 }
 
 // pendingEnd ends the pending state of a service.
 type pendingEnd struct {
+	manager *services
 	service *service
 	changes int // of its state at the time of planning
 }
 
-func (p pendingEnd) run(n *Node) {
-	s := p.service
+func (p pendingEnd) run() {
+	m, s := p.manager, p.service
 	switch {
 	case s.changes != p.changes:
 	case s.state == ServiceStopPending:
-		n.stopService(s, 0, 0)
+		m.stopService(s, 0, 0)
 	case s.ExitCode != 0:
-		n.stopService(s, s.ExitCode, s.SpecificExitCode)
+		m.stopService(s, s.ExitCode, s.SpecificExitCode)
 	default:
-		n.enterState(s, ServiceRunning)
+		m.enterState(s, ServiceRunning)
 	}
 }
 
 // beginStart starts a service as the service manager does: its dependencies first.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-startservicew
-func (n *Node) beginStart(s *service) error {
+func (m *services) beginStart(s *service) error {
 	switch {
 	case s.active():
 		return winerr.ServiceAlreadyRunning
@@ -79,7 +89,7 @@ func (n *Node) beginStart(s *service) error {
 		return winerr.ServiceDisabled
 	}
 	for _, needed := range s.needs {
-		if needed.state == ServiceStopPending || (!needed.active() && n.beginStart(needed) != nil) {
+		if needed.state == ServiceStopPending || (!needed.active() && m.beginStart(needed) != nil) {
 			return winerr.ServiceDependencyFail
 		}
 	}
@@ -87,17 +97,17 @@ func (n *Node) beginStart(s *service) error {
 		return winerr.Code(s.StartCode)
 	}
 	s.exit, s.specific = 0, 0
-	n.enterState(s, ServiceStartPending)
-	n.launch(s)
+	m.enterState(s, ServiceStartPending)
+	m.launch(s)
 	return nil
 }
 
 // launch starts a service once all its dependencies run.
-func (n *Node) launch(s *service) {
+func (m *services) launch(s *service) {
 	for _, needed := range s.needs {
 		switch needed.state {
 		case ServiceStopped, ServiceStopPending:
-			n.stopService(s, uint32(winerr.ServiceDependencyFail), 0)
+			m.stopService(s, uint32(winerr.ServiceDependencyFail), 0)
 			return
 		case ServiceStartPending:
 			return
@@ -105,18 +115,18 @@ func (n *Node) launch(s *service) {
 		}
 	}
 	s.launched = true
-	n.endPending(s, s.StartTime)
+	m.endPending(s, s.StartTime)
 }
 
 // stopService stops a service with an exit code.
-func (n *Node) stopService(s *service, exit, specific uint32) {
+func (m *services) stopService(s *service, exit, specific uint32) {
 	s.exit, s.specific = exit, specific
-	n.enterState(s, ServiceStopped)
+	m.enterState(s, ServiceStopped)
 }
 
 // beginStop stops a service as the service manager does.
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice
-func (n *Node) beginStop(s *service) error {
+func (m *services) beginStop(s *service) error {
 	switch {
 	case s.state == ServiceStopped:
 		return winerr.ServiceNotActive
@@ -124,22 +134,22 @@ func (n *Node) beginStop(s *service) error {
 		return winerr.ServiceCannotAcceptCtrl
 	case s.RefusesStop || s.state == ServiceStartPending: // it accepts nothing yet
 		return winerr.InvalidServiceControl
-	case len(n.activeDependents(s)) > 0:
+	case len(m.activeDependents(s)) > 0:
 		return winerr.DependentServicesRunning
 	}
-	n.enterState(s, ServiceStopPending)
-	n.endPending(s, s.StopTime)
+	m.enterState(s, ServiceStopPending)
+	m.endPending(s, s.StopTime)
 	return nil
 }
 
 // activeDependents are the active services that depend on s, in the reverse order of their
 // start.
-func (n *Node) activeDependents(s *service) []*service {
+func (m *services) activeDependents(s *service) []*service {
 	var found []*service
 	seen := map[*service]bool{}
 	var visit func(*service)
 	visit = func(s *service) {
-		for _, other := range n.services.all {
+		for _, other := range m.all {
 			if other.dependsOn(s) && other.active() && !seen[other] {
 				seen[other] = true
 				visit(other)
@@ -149,6 +159,27 @@ func (n *Node) activeDependents(s *service) []*service {
 	}
 	visit(s)
 	return found
+}
+
+// leavePending plans the end of a service's pending state.
+func (m *services) leavePending(s *service) {
+	switch s.state {
+	case ServiceStartPending:
+		m.launch(s)
+	case ServiceStopPending:
+		m.endPending(s, s.StopTime)
+	case ServiceStopped, ServiceRunning, ServicePaused, ServicePausePending, ServiceContinuePending:
+	}
+}
+
+// restart brings all services into their state after a start.
+func (m *services) restart() {
+	m.booted = m.now()
+	for _, s := range m.all {
+		s.state, s.launched, s.exit, s.specific = "", false, 0, 0
+		s.changes++ // cancels planned transitions
+	}
+	m.runAtStart()
 }
 
 // status is the answer of QueryServiceStatusEx.
@@ -169,6 +200,53 @@ func (s *service) status() win.ServiceStatus {
 	return status
 }
 
+// The methods below implement the seam; internal/win documents them.
+
+func (m *services) Uptime(context.Context) (time.Duration, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	return m.now().Sub(m.booted), nil
+}
+
+func (m *services) ServiceConfig(_ context.Context, name string) (win.ServiceConfig, error) {
+	return read(m.onService, name, func(s *service) (win.ServiceConfig, error) {
+		return win.ServiceConfig{DisplayName: s.DisplayName, StartType: startTypes[s.StartType]}, nil
+	})
+}
+
+func (m *services) ServiceStatus(_ context.Context, name string) (win.ServiceStatus, error) {
+	return read(m.onService, name, func(s *service) (win.ServiceStatus, error) { return s.status(), nil })
+}
+
+func (m *services) StartService(_ context.Context, name string) error {
+	return m.onService(name, m.beginStart)
+}
+
+func (m *services) StopService(_ context.Context, name string) error {
+	return m.onService(name, m.beginStop)
+}
+
+func (m *services) ActiveDependents(_ context.Context, name string) (names []string, err error) {
+	err = m.onService(name, func(s *service) error {
+		for _, dependent := range m.activeDependents(s) {
+			names = append(names, dependent.Name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+// onService runs a call about a service.
+func (m *services) onService(name string, do func(*service) error) error {
+	m.lock()
+	defer m.mu.Unlock()
+	s, err := m.service(name)
+	if err != nil {
+		return err
+	}
+	return do(s)
+}
+
 // ServiceInfo is a snapshot of a service.
 type ServiceInfo struct {
 	Name        string
@@ -182,7 +260,7 @@ type ServiceInfo struct {
 func (n *Node) ServiceInfo(name string) (ServiceInfo, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	s, err := n.service(name)
+	s, err := n.services.service(name)
 	if err != nil {
 		return ServiceInfo{}, winerr.Wrap("describe service", name, err)
 	}
@@ -198,25 +276,14 @@ func (n *Node) SetServiceState(name string, state ServiceState) error {
 	}
 	n.lock()
 	defer n.mu.Unlock()
-	s, err := n.service(name)
+	s, err := n.services.service(name)
 	if err != nil {
 		return winerr.Wrap(op, name, err)
 	}
 	s.exit, s.specific = 0, 0
-	n.enterState(s, state)
-	n.leavePending(s)
+	n.services.enterState(s, state)
+	n.services.leavePending(s)
 	return nil
-}
-
-// leavePending plans the end of a service's pending state.
-func (n *Node) leavePending(s *service) {
-	switch s.state {
-	case ServiceStartPending:
-		n.launch(s)
-	case ServiceStopPending:
-		n.endPending(s, s.StopTime)
-	case ServiceStopped, ServiceRunning, ServicePaused, ServicePausePending, ServiceContinuePending:
-	}
 }
 
 // AddService installs a service. Its dependencies must exist. The default state is stopped.
@@ -237,6 +304,6 @@ func (n *Node) AddService(model Service) error {
 		return winerr.New(winerr.Invalid, "add service", "", "%v", err)
 	}
 	n.changed()
-	n.leavePending(s)
+	n.services.leavePending(s)
 	return nil
 }

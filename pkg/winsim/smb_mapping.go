@@ -37,45 +37,36 @@ func (n *network) show(m *mapping) win.SMBMapping {
 }
 
 // SMBMapping describes one mapping.
-func (n *Node) SMBMapping(ctx context.Context, remote string) (win.SMBMapping, error) {
-	if err := n.beginCall(ctx, "SMBMapping", remote); err != nil {
-		return win.SMBMapping{}, err
-	}
+func (n *network) SMBMapping(_ context.Context, remote string) (win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	m := n.network.mappings[winpath.Fold(remote)]
+	m := n.mappings[winpath.Fold(remote)]
 	if m == nil {
 		return win.SMBMapping{}, winerr.FileNotFound
 	}
-	return n.network.show(m), nil
+	return n.show(m), nil
 }
 
 // SMBMappings lists all mappings.
-func (n *Node) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {
-	if err := n.beginCall(ctx, "SMBMappings", ""); err != nil {
-		return nil, err
-	}
+func (n *network) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	mappings := make([]win.SMBMapping, 0, len(n.network.mappings))
-	for _, m := range n.network.mappings {
-		mappings = append(mappings, n.network.show(m))
+	mappings := make([]win.SMBMapping, 0, len(n.mappings))
+	for _, m := range n.mappings {
+		mappings = append(mappings, n.show(m))
 	}
 	slices.SortFunc(mappings, func(a, b win.SMBMapping) int { return cmp.Compare(a.Remote, b.Remote) })
 	return mappings, nil
 }
 
 // CreateSMBMapping connects the node to a share.
-func (n *Node) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
-	if err := n.beginCall(ctx, "CreateSMBMapping", request.Remote); err != nil {
-		return err
-	}
+func (n *network) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
 	if err := n.awaitServer(ctx, request.Remote); err != nil {
 		return err
 	}
 	n.lock()
 	defer n.mu.Unlock()
-	err := n.network.connect(request)
+	err := n.connect(request)
 	if err == nil {
 		n.changed()
 	}
@@ -126,27 +117,20 @@ func (n *network) conflict(made *mapping) error {
 }
 
 // RemoveSMBMapping disconnects the node from a share.
-func (n *Node) RemoveSMBMapping(ctx context.Context, remote string, _ bool) error {
-	if err := n.beginCall(ctx, "RemoveSMBMapping", remote); err != nil {
-		return err
-	}
+func (n *network) RemoveSMBMapping(_ context.Context, remote string, _ bool) error {
 	n.lock()
 	defer n.mu.Unlock()
-	if n.network.mappings[winpath.Fold(remote)] == nil {
+	if n.mappings[winpath.Fold(remote)] == nil {
 		return winerr.FileNotFound
 	}
 	n.changed()
-	delete(n.network.mappings, winpath.Fold(remote))
+	delete(n.mappings, winpath.Fold(remote))
 	return nil
 }
 
-// EndSMBSessions ends all sessions, as Windows does with idle ones. Mappings are disconnected
-// until the next access.
-func (n *Node) EndSMBSessions() {
-	n.lock()
-	defer n.mu.Unlock()
-	n.changed()
-	for _, m := range n.network.mappings {
-		m.idle = true
+// forgetPasswords makes all mappings stale, as a restart does.
+func (n *network) forgetPasswords() {
+	for _, m := range n.mappings {
+		m.stale, m.password = true, ""
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 // network is the SMB servers that a node can reach, and its mappings.
 type network struct {
+	*clock
 	byName   map[string]*server  // by folded name or alias
 	mappings map[string]*mapping // by folded \\server\share
 }
@@ -59,13 +60,13 @@ func splitUNC(path string) (server, share, names string) {
 }
 
 // awaitServer waits for the server of a network path, as long as its Delay.
-func (n *Node) awaitServer(ctx context.Context, path string) error {
+func (n *network) awaitServer(ctx context.Context, path string) error {
 	if !strings.HasPrefix(path, `\\`) || strings.HasPrefix(path, `\\?\`) {
 		return nil
 	}
 	name, _, _ := splitUNC(path)
 	n.lock()
-	s := n.network.byName[winpath.Fold(name)]
+	s := n.byName[winpath.Fold(name)]
 	n.mu.Unlock()
 	if s == nil || s.Delay == 0 {
 		return nil
@@ -75,9 +76,9 @@ func (n *Node) awaitServer(ctx context.Context, path string) error {
 
 // startOnShare is startOf for network paths. The node has credentials only for server names
 // that are mapped in the same spelling.
-func (n *Node) startOnShare(path string) (v *volume, root, names string, err error) {
+func (n *network) startOnShare(path string) (v *volume, root, names string, err error) {
 	serverName, shareName, names := splitUNC(path)
-	s := n.network.byName[winpath.Fold(serverName)]
+	s := n.byName[winpath.Fold(serverName)]
 	switch {
 	case s == nil || s.Down:
 		return nil, "", "", winerr.BadNetPath
@@ -92,16 +93,16 @@ func (n *Node) startOnShare(path string) (v *volume, root, names string, err err
 	if found == nil {
 		return nil, "", "", winerr.BadNetName
 	}
-	return found.volume, root + `\`, strings.Trim(names, winpath.Separator), nil
+	return found.volume, root, strings.Trim(names, winpath.Separator), nil
 }
 
 // checkAccess returns the server's answer to the credentials that the node has for a share.
-func (n *Node) checkAccess(root string) error {
-	m := n.network.mappings[winpath.Fold(root)]
+func (n *network) checkAccess(root string) error {
+	m := n.mappings[winpath.Fold(root)]
 	if m == nil || m.stale {
 		return winerr.LogonFailure
 	}
-	s := n.network.byName[winpath.Fold(m.server)]
+	s := n.byName[winpath.Fold(m.server)]
 	if s.KeepsSessions && !m.idle {
 		return nil
 	}
@@ -115,7 +116,7 @@ func (n *Node) checkAccess(root string) error {
 
 // checkShare returns the error of an access to an open file of a share. Any name of the server
 // will do.
-func (n *Node) checkShare(s *share) error {
+func (n *network) checkShare(s *share) error {
 	if s.server.Down {
 		return winerr.BadNetPath
 	}
@@ -131,6 +132,17 @@ func (n *Node) checkShare(s *share) error {
 		failure = err
 	}
 	return failure
+}
+
+// canOpen reports whether the node can open a share. Unlike checkShare it does not reconnect.
+func (n *network) canOpen(s *share) bool {
+	if s.server.Down || s.server.shares[winpath.Fold(s.label)] != s {
+		return false
+	}
+	return slices.ContainsFunc(append([]string{s.server.Name}, s.server.Aliases...), func(name string) bool {
+		mapped := n.mappings[winpath.Fold(`\\`+name+`\`+s.label)]
+		return mapped != nil && !mapped.stale && s.server.check(mapped.user, mapped.password) == nil
+	})
 }
 
 // check returns the server's answer to a user and password.
@@ -188,49 +200,11 @@ func (a SMBAccount) is(user string) bool {
 	return winpath.Equal(a.User, user)
 }
 
-// ChangeSMBServer changes a server while the node runs: whether it is down, its shares,
-// accounts and passwords. Its names stay. Existing shares keep their files; new shares start
-// with Files.
-func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
-	const op = "change SMB server"
-	n.lock()
-	defer n.mu.Unlock()
-	s := n.network.byName[winpath.Fold(name)]
-	if s == nil {
-		return winerr.New(winerr.NotFound, op, name, "server not found")
-	}
-	model := s.SMBServer
-	model.Shares, model.Accounts = slices.Clone(model.Shares), slices.Clone(model.Accounts)
-	change(&model)
-	model.Name, model.Aliases = s.Name, s.Aliases
-	if err := n.keepsPasswords(model); err != nil {
-		return winerr.New(winerr.InUse, op, name, "%w", err)
-	}
-	if err := s.configure(model); err != nil {
-		return winerr.New(winerr.Invalid, op, name, "%w", err)
-	}
-	if model.Down {
-		n.endSessionsWith(s)
-	}
-	n.changed()
-	return nil
-}
-
-// endSessionsWith ends the sessions with a server that keeps them. n.mu is held.
-func (n *Node) endSessionsWith(s *server) {
-	for _, m := range n.network.mappings {
-		if s.KeepsSessions && n.network.byName[winpath.Fold(m.server)] == s {
+// endSessionsWith ends the sessions with a server that keeps them. mu is held.
+func (n *network) endSessionsWith(s *server) {
+	for _, m := range n.mappings {
+		if s.KeepsSessions && n.byName[winpath.Fold(m.server)] == s {
 			m.idle = true
 		}
 	}
-}
-
-// SMBLogons returns the logon attempts at a server, oldest first.
-func (n *Node) SMBLogons(name string) []SMBLogon {
-	n.lock()
-	defer n.mu.Unlock()
-	if s := n.network.byName[winpath.Fold(name)]; s != nil {
-		return slices.Clone(s.logons)
-	}
-	return nil
 }

@@ -108,6 +108,55 @@ func (n *Node) MkdirOnShare(path string) error {
 	return nil
 }
 
+// EndSMBSessions ends all sessions, as Windows does with idle ones. Mappings are disconnected
+// until the next access.
+func (n *Node) EndSMBSessions() {
+	n.lock()
+	defer n.mu.Unlock()
+	n.changed()
+	for _, m := range n.network.mappings {
+		m.idle = true
+	}
+}
+
+// ChangeSMBServer changes a server while the node runs: whether it is down, its shares,
+// accounts and passwords. Its names stay. Existing shares keep their files; new shares start
+// with Files.
+func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
+	const op = "change SMB server"
+	n.lock()
+	defer n.mu.Unlock()
+	s := n.network.byName[winpath.Fold(name)]
+	if s == nil {
+		return winerr.New(winerr.NotFound, op, name, "server not found")
+	}
+	model := s.SMBServer
+	model.Shares, model.Accounts = slices.Clone(model.Shares), slices.Clone(model.Accounts)
+	change(&model)
+	model.Name, model.Aliases = s.Name, s.Aliases
+	if err := n.keepsPasswords(model); err != nil {
+		return winerr.New(winerr.InUse, op, name, "%w", err)
+	}
+	if err := s.configure(model); err != nil {
+		return winerr.New(winerr.Invalid, op, name, "%w", err)
+	}
+	if model.Down {
+		n.network.endSessionsWith(s)
+	}
+	n.changed()
+	return nil
+}
+
+// SMBLogons returns the logon attempts at a server, oldest first.
+func (n *Node) SMBLogons(name string) []SMBLogon {
+	n.lock()
+	defer n.mu.Unlock()
+	if s := n.network.byName[winpath.Fold(name)]; s != nil {
+		return slices.Clone(s.logons)
+	}
+	return nil
+}
+
 // keepsPasswords returns an error if a state file cannot keep the accounts of a server: it has
 // no passwords, so they must be those of the model. n.mu is held.
 func (n *Node) keepsPasswords(server SMBServer) error {

@@ -193,19 +193,19 @@ func (s *saver) save() (state, error) {
 	s.folders = s.mountedFolders()
 	saved := state{
 		Format: stateFormat, Version: stateVersion, Model: n.digest(),
-		Time:        n.clock.virtual,
-		Booted:      n.booted,
-		Attached:    s.disks.indexes(n.sortedDisks()),
-		Unseen:      s.disks.indexes(n.unseen),
-		Detached:    indexMap(&s.disks, n.detached),
-		SystemDisks: s.disks.indexes(n.systemDisks),
-		VolumesByID: indexMap(&s.volumes, n.volumes),
-		Letters:     indexMap(&s.volumes, n.letters),
-		Spanning:    s.volumes.indexes(n.spanning),
-		Departures:  n.departures, GUIDs: n.guids, OutOfDate: n.outOfDate,
+		Time:        n.virtual,
+		Booted:      n.services.booted,
+		Attached:    s.disks.indexes(n.disks.sorted()),
+		Unseen:      s.disks.indexes(n.disks.unseen),
+		Detached:    indexMap(&s.disks, n.disks.detached),
+		SystemDisks: s.disks.indexes(n.disks.system),
+		VolumesByID: indexMap(&s.volumes, n.volumes.byGUID),
+		Letters:     indexMap(&s.volumes, n.volumes.letters),
+		Spanning:    s.volumes.indexes(n.volumes.spanning),
+		Departures:  n.disks.departures, GUIDs: n.disks.guids, OutOfDate: n.volumes.outOfDate,
 		Services: saveServices(n.services.all),
 	}
-	for address, attributes := range n.persisted {
+	for address, attributes := range n.disks.persisted {
 		saved.Persisted = append(saved.Persisted, attributeState{address, attributes})
 	}
 	slices.SortFunc(saved.Persisted, func(a, b attributeState) int { return compareAddresses(a.Address, b.Address) })

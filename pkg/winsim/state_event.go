@@ -39,7 +39,7 @@ const (
 
 // events returns the pending events in order.
 func (s *saver) events() []eventState {
-	pending := slices.Clone(s.node.clock.events)
+	pending := slices.Clone(s.node.events)
 	slices.SortFunc(pending, func(a, b *event) int {
 		if c := a.due.Compare(b.due); c != 0 {
 			return c
@@ -63,7 +63,7 @@ func (s *saver) events() []eventState {
 		case offlineRelapse:
 			is = eventState{Kind: savedOfflineRelapse, Disk: s.disks.index(what.disk)}
 		case lunArrival:
-			at := slices.Index(s.node.iscsi.sessions, what.session)
+			at := slices.Index(s.node.initiator.sessions, what.session)
 			if at < 0 {
 				continue // the session has ended
 			}
@@ -96,19 +96,19 @@ func (l *loader) event(s eventState) (eventAction, error) {
 	case savedVolumeArrival, savedVolumeGrowth, savedFormatEnd:
 		v, err := pick(l.volumes, s.Volume)
 		return map[eventKind]eventAction{
-			savedVolumeArrival: volumeArrival{v, s.Absences}, savedVolumeGrowth: volumeGrowth{v}, savedFormatEnd: &formatEnd{volume: v, absences: s.Absences, options: s.Format},
+			savedVolumeArrival: volumeArrival{l.node.volumes, v, s.Absences}, savedVolumeGrowth: volumeGrowth{v}, savedFormatEnd: &formatEnd{m: l.node.volumes, volume: v, absences: s.Absences, options: s.Format},
 		}[s.Kind], err
 	case savedTableMove, savedMSRArrival, savedOfflineRelapse:
 		d, err := pick(l.disks, s.Disk)
 		return map[eventKind]eventAction{
-			savedTableMove: tableMove{d}, savedMSRArrival: msrArrival{d, s.Table}, savedOfflineRelapse: offlineRelapse{d},
+			savedTableMove: tableMove{d}, savedMSRArrival: msrArrival{l.node.disks, d, s.Table}, savedOfflineRelapse: offlineRelapse{l.node.disks, d},
 		}[s.Kind], err
 	case savedLUNArrival:
-		session, err := pick(l.node.iscsi.sessions, s.Session)
-		return lunArrival{session}, err
+		session, err := pick(l.node.initiator.sessions, s.Session)
+		return lunArrival{l.node.initiator, session}, err
 	case savedPendingEnd:
-		service, err := l.node.service(s.Service)
-		return pendingEnd{service, s.Changes}, err
+		service, err := l.node.services.service(s.Service)
+		return pendingEnd{l.node.services, service, s.Changes}, err
 	default:
 		return nil, errors.New("unknown event")
 	}

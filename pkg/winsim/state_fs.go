@@ -60,7 +60,7 @@ type folderState struct {
 // mountedFolders returns the folders that the mount manager knows.
 func (s *saver) mountedFolders() map[*entry]folderState {
 	folders := map[*entry]folderState{}
-	for _, f := range s.node.mountedFolders {
+	for _, f := range s.node.volumes.mountedFolders {
 		if !f.dismantled() {
 			folders[f.at] = folderState{Order: len(folders), On: s.volumes.index(f.on)}
 		}

@@ -57,7 +57,7 @@ func (m Model) chap(iqn string) *CHAP {
 }
 
 func (s *saver) initiator() (initiatorState, error) {
-	in := &s.node.iscsi
+	in := s.node.initiator
 	saved := initiatorState{Logins: in.logins, Begun: in.sessionCount, SecretSet: in.secret != ""}
 	targets, portals := indexList[*iscsiTarget]{at: map[*iscsiTarget]int{}}, indexList[*iscsiPortal]{at: map[*iscsiPortal]int{}}
 	targets.indexes(in.targets)
@@ -85,9 +85,10 @@ func (s *saver) initiator() (initiatorState, error) {
 }
 
 // initiator restores the saved state into the initiator of the model.
-func (l *loader) initiator(saved initiatorState, in initiator) (initiator, error) {
+func (l *loader) initiator(saved initiatorState) error {
+	in := l.node.initiator
 	if len(saved.Portals) != len(in.portals) {
-		return in, errors.New("the portals differ from the model")
+		return errors.New("the portals differ from the model")
 	}
 	in.logins, in.sessionCount, in.targets, in.sessions = saved.Logins, saved.Begun, nil, nil
 	if saved.SecretSet {
@@ -103,28 +104,28 @@ func (l *loader) initiator(saved initiatorState, in initiator) (initiator, error
 		}
 		var err error
 		if made.portals, err = pickAll(in.portals, t.Portals); err != nil {
-			return in, err
+			return err
 		}
 		if made.luns, err = pickAll(l.disks, t.LUNs); err != nil {
-			return in, err
+			return err
 		}
 		in.targets = append(in.targets, made)
 	}
 	for i, p := range saved.Portals {
 		known, err := pickAll(in.targets, p.Known)
 		if err != nil {
-			return in, err
+			return err
 		}
 		in.portals[i].down, in.portals[i].delay, in.portals[i].registered, in.portals[i].known = p.Down, p.Delay, p.Registered, known
 	}
 	for _, s := range saved.Sessions {
 		t, err := pick(in.targets, s.Target)
 		if err != nil {
-			return in, err
+			return err
 		}
 		p, err := pick(in.portals, s.Portal)
 		if err != nil {
-			return in, err
+			return err
 		}
 		in.sessions = append(in.sessions, &iscsiSession{id: s.ID, target: t, portal: p})
 	}
@@ -132,7 +133,7 @@ func (l *loader) initiator(saved initiatorState, in initiator) (initiator, error
 	if slices.ContainsFunc(in.logins, func(login win.PersistentLogin) bool {
 		return in.target(login.Target) == nil || in.portal(login.Portal) == nil
 	}) {
-		return in, errors.New("a persistent login names an unknown target or portal")
+		return errors.New("a persistent login names an unknown target or portal")
 	}
-	return in, nil
+	return nil
 }

@@ -54,27 +54,23 @@ func (n *Node) restore(saved state) error {
 	if err := l.storage(saved); err != nil {
 		return err
 	}
-	services, err := loadServices(saved.Services)
-	if err != nil {
+	if err := n.services.load(saved.Services); err != nil {
 		return err
 	}
-	network, err := l.network(saved)
-	if err != nil {
+	if err := l.network(saved); err != nil {
 		return err
 	}
-	initiator, err := l.initiator(saved.ISCSI, n.iscsi)
-	if err != nil {
+	if err := l.initiator(saved.ISCSI); err != nil {
 		return err
 	}
-	n.services, n.network, n.iscsi = services, network, initiator
-	n.departures, n.guids, n.outOfDate = saved.Departures, saved.GUIDs, saved.OutOfDate
-	n.persisted = map[SCSI]win.DiskAttributes{}
+	n.disks.departures, n.disks.guids, n.volumes.outOfDate = saved.Departures, saved.GUIDs, saved.OutOfDate
+	n.disks.persisted = map[SCSI]win.DiskAttributes{}
 	for _, p := range saved.Persisted {
-		n.persisted[p.Address] = p.Attributes
+		n.disks.persisted[p.Address] = p.Attributes
 	}
-	n.clock.virtual, n.clock.events = max(saved.Time, 0), nil
+	n.virtual, n.events = max(saved.Time, 0), nil
 	if !saved.Booted.IsZero() {
-		n.booted = saved.Booted
+		n.services.booted = saved.Booted
 	}
 	return l.events(saved.Events)
 }
@@ -105,28 +101,28 @@ func (l *loader) storage(saved state) (err error) {
 	if err != nil {
 		return err
 	}
-	n.disks, n.devices = map[uint32]*disk{}, map[string]*disk{}
-	if n.systemDisks, err = pickAll(l.disks, saved.SystemDisks); err != nil {
+	n.disks.byNumber, n.disks.devices = map[uint32]*disk{}, map[string]*disk{}
+	if n.disks.system, err = pickAll(l.disks, saved.SystemDisks); err != nil {
 		return err
 	}
 	for _, d := range attached {
-		n.register(d)
+		n.disks.register(d)
 	}
-	if n.unseen, err = pickAll(l.disks, saved.Unseen); err != nil {
+	if n.disks.unseen, err = pickAll(l.disks, saved.Unseen); err != nil {
 		return err
 	}
-	if n.detached, err = pickMap(l.disks, saved.Detached); err != nil {
+	if n.disks.detached, err = pickMap(l.disks, saved.Detached); err != nil {
 		return err
 	}
-	if n.volumes, err = pickMap(l.volumes, saved.VolumesByID); err != nil {
+	if n.volumes.byGUID, err = pickMap(l.volumes, saved.VolumesByID); err != nil {
 		return err
 	}
-	if n.letters, err = pickMap(l.volumes, saved.Letters); err != nil {
+	if n.volumes.letters, err = pickMap(l.volumes, saved.Letters); err != nil {
 		return err
 	}
-	if n.spanning, err = pickAll(l.volumes, saved.Spanning); err != nil {
+	if n.volumes.spanning, err = pickAll(l.volumes, saved.Spanning); err != nil {
 		return err
 	}
-	n.mountedFolders, err = l.mountedFolders()
+	n.volumes.mountedFolders, err = l.mountedFolders()
 	return err
 }

@@ -20,30 +20,30 @@ func saveServices(all []*service) []serviceState {
 	return saved
 }
 
-func loadServices(saved []serviceState) (services, error) {
-	loaded := services{byName: map[string]*service{}}
+func (m *services) load(saved []serviceState) error {
+	m.all, m.byName = nil, map[string]*service{}
 	for _, s := range saved {
 		made, problem := s.build()
 		if problem == nil {
 			problem = s.Now.check("state")
 		}
 		if problem == nil {
-			problem = loaded.register(made)
+			problem = m.register(made)
 		}
 		if problem != nil {
-			return loaded, fmt.Errorf("service %q: %w", s.Name, problem)
+			return fmt.Errorf("service %q: %w", s.Name, problem)
 		}
 		made.state, made.launched, made.exit, made.specific, made.changes = s.Now, s.Launched, s.Exit, s.Specific, s.Changes
 	}
-	for _, s := range loaded.all {
-		if problem := loaded.resolve(s); problem != nil {
-			return loaded, fmt.Errorf("service %q: %w", s.Name, problem)
+	for _, s := range m.all {
+		if problem := m.resolve(s); problem != nil {
+			return fmt.Errorf("service %q: %w", s.Name, problem)
 		}
 	}
-	for _, s := range loaded.all {
+	for _, s := range m.all {
 		if s.needsItself(map[*service]bool{}, s) {
-			return loaded, fmt.Errorf("service %q depends on itself", s.Name)
+			return fmt.Errorf("service %q depends on itself", s.Name)
 		}
 	}
-	return loaded, nil
+	return nil
 }

@@ -67,7 +67,7 @@ func (m Model) checkPasswords(server SMBServer) error {
 }
 
 func (s *saver) network() (servers []serverState, mappings []mappingState, err error) {
-	n := &s.node.network
+	n := s.node.network
 	for _, key := range slices.Sorted(maps.Keys(n.byName)) {
 		server := n.byName[key]
 		if key != winpath.Fold(server.Name) {
@@ -102,8 +102,9 @@ func (s *server) knows(user, password string) bool {
 	return ok && account.Password == password
 }
 
-func (l *loader) network(saved state) (network, error) {
-	n := network{byName: map[string]*server{}, mappings: map[string]*mapping{}}
+func (l *loader) network(saved state) error {
+	n := l.node.network
+	n.byName, n.mappings = map[string]*server{}, map[string]*mapping{}
 	for _, s := range saved.Servers {
 		made := &server{SMBServer: s.Server, shares: map[string]*share{}}
 		known := l.node.model.smbServer(s.Server.Name)
@@ -116,10 +117,10 @@ func (l *loader) network(saved state) (network, error) {
 			at, ok := s.Shares[key]
 			v, err := pick(l.volumes, at)
 			if err != nil || !ok {
-				return n, fmt.Errorf(`the share \\%s\%s has no files`, s.Server.Name, m.Name)
+				return fmt.Errorf(`the share \\%s\%s has no files`, s.Server.Name, m.Name)
 			}
 			if v.fileSystem() == nil {
-				return n, fmt.Errorf(`the share \\%s\%s has no file system`, s.Server.Name, m.Name)
+				return fmt.Errorf(`the share \\%s\%s has no file system`, s.Server.Name, m.Name)
 			}
 			made.shares[key] = &share{server: made, label: m.Name, volume: v}
 			v.share = made.shares[key]
@@ -133,7 +134,7 @@ func (l *loader) network(saved state) (network, error) {
 		m.server, _, _ = splitUNC(s.Remote)
 		from := n.byName[winpath.Fold(m.server)]
 		if from == nil {
-			return n, fmt.Errorf("%s is mapped, but its server is unknown", s.Remote)
+			return fmt.Errorf("%s is mapped, but its server is unknown", s.Remote)
 		}
 		if m.user != "" && !m.stale {
 			m.password = unsavedSecret
@@ -143,5 +144,5 @@ func (l *loader) network(saved state) (network, error) {
 		}
 		n.mappings[winpath.Fold(s.Remote)] = m
 	}
-	return n, nil
+	return nil
 }

@@ -30,6 +30,19 @@ type volume struct {
 	formatting bool
 }
 
+// volumes are the volumes of a node, and what the mount manager and the storage service know of them.
+type volumes struct {
+	*clock
+	storage Storage // of the model
+	disks   *disks
+
+	byGUID         map[string]*volume // including those that are away
+	letters        map[string]*volume
+	spanning       []*volume // those that are not a single partition
+	mountedFolders []mountedFolder
+	outOfDate      int // formats that the storage service still refuses
+}
+
 // extent is a part of a disk.
 type extent struct {
 	disk           *disk
@@ -107,15 +120,10 @@ func (v *volume) openError() error {
 	return nil
 }
 
-// mounted returns the file system for an access to the volume's files. n.mu is held.
-func (n *Node) mounted(v *volume) (*fileSystem, error) {
+// mounted returns the file system for an access to the volume's files. mu is held.
+func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 	if err := v.openError(); err != nil {
 		return nil, err
-	}
-	if v.share != nil {
-		if err := n.checkShare(v.share); err != nil {
-			return nil, err
-		}
 	}
 	fs := v.fileSystem()
 	switch {
@@ -123,87 +131,180 @@ func (n *Node) mounted(v *volume) (*fileSystem, error) {
 		return nil, winerr.FVELocked
 	case v.offline:
 		return nil, winerr.NotReady
-	case n.storage.ArrivalTrouble > 0 && n.clock.now().Before(v.arrived.Add(n.storage.ArrivalTrouble)):
-		return nil, n.arrivalError()
+	case m.storage.ArrivalTrouble > 0 && m.now().Before(v.arrived.Add(m.storage.ArrivalTrouble)):
+		return nil, m.arrivalError()
 	case v.state == Raw || fs == nil:
 		return nil, winerr.UnrecognizedVolume
 	}
 	return fs, nil
 }
 
-func (n *Node) arrivalError() winerr.Code {
-	if n.storage.ArrivalError != 0 {
-		return winerr.Code(n.storage.ArrivalError)
+func (m *volumes) arrivalError() winerr.Code {
+	if m.storage.ArrivalError != 0 {
+		return winerr.Code(m.storage.ArrivalError)
 	}
 	return winerr.UnrecognizedVolume
 }
 
-// bringUpVolumes makes the volumes of an attached, online disk arrive after a delay. n.mu is
-// held.
-func (n *Node) bringUpVolumes(d *disk, delay time.Duration) {
-	for _, v := range n.volumesOn(d) {
-		if v.present || v.expected || slices.ContainsFunc(v.extents, func(e extent) bool { return !n.online(e.disk) }) {
+// bringUp makes the volumes of an attached, online disk arrive later. mu is held.
+func (m *volumes) bringUp(d *disk) {
+	for _, v := range m.of(d) {
+		if v.present || v.expected || slices.ContainsFunc(v.extents, func(e extent) bool { return !m.disks.online(e.disk) }) {
 			continue
 		}
-		n.changed()
-		n.claimName(v)
+		m.changed()
+		m.claimName(v)
 		v.expected = true
-		n.after(delay, volumeArrival{v, v.absences})
+		m.after(m.storage.VolumeArrival, volumeArrival{m, v, v.absences})
 	}
 }
 
 // claimName gives a volume that arrives its name, or another one if a volume that is there has it:
-// copies of a disk have the same names. n.mu is held.
-func (n *Node) claimName(v *volume) {
-	if other := n.volumes[v.guid]; other != nil && other != v && (other.present || other.expected) {
-		v.guid = n.newGUID().String()
+// copies of a disk have the same names. mu is held.
+func (m *volumes) claimName(v *volume) {
+	if other := m.byGUID[v.guid]; other != nil && other != v && (other.present || other.expected) {
+		v.guid = m.disks.newGUID().String()
 	}
-	n.volumes[v.guid] = v
+	m.byGUID[v.guid] = v
 }
 
 // volumeArrival makes a volume appear, unless it has left meanwhile.
 type volumeArrival struct {
+	m        *volumes
 	volume   *volume
 	absences int // at the time of planning
 }
 
-func (a volumeArrival) run(n *Node) {
+func (a volumeArrival) run() {
 	if v := a.volume; v.absences == a.absences {
-		v.present, v.expected, v.arrived = true, false, n.clock.now()
+		v.present, v.expected, v.arrived = true, false, a.m.now()
 	}
 }
 
-// takeDownVolumes makes volumes leave.
-func takeDownVolumes(volumes ...*volume) {
-	for _, v := range volumes {
-		v.present, v.expected, v.inServiceCache = false, false, false
-		v.absences++
+// boot makes the volumes of online disks present.
+func (m *volumes) boot() {
+	for _, v := range m.byGUID {
+		if !slices.ContainsFunc(v.extents, func(e extent) bool { return !m.disks.online(e.disk) }) {
+			v.present, v.inServiceCache = true, true
+		}
+	}
+}
+
+// takeDown makes the volumes on a disk leave.
+func (m *volumes) takeDown(d *disk) {
+	for _, v := range m.of(d) {
+		v.leave()
+	}
+}
+
+func (v *volume) leave() {
+	v.present, v.expected, v.inServiceCache = false, false, false
+	v.absences++
+}
+
+// rename gives a volume another name.
+func (m *volumes) rename(v *volume, guid string) {
+	if m.byGUID[v.guid] == v {
+		delete(m.byGUID, v.guid)
+	}
+	v.guid = guid
+	m.byGUID[guid] = v
+}
+
+// claimNames gives the volumes of a disk that arrives their names and letters, or others if volumes that are there
+// have them, as those of a copied disk. mu is held.
+func (m *volumes) claimNames(d *disk) {
+	for _, v := range m.of(d) {
+		m.claimName(v)
+		if other := m.letters[v.letter]; other != nil && other != v && other.present {
+			v.letter = ""
+		}
+		if v.letter != "" {
+			m.letters[v.letter] = v
+		}
+	}
+}
+
+// isNew applies the automount policy to the volumes of a new disk.
+func (m *volumes) isNew(d *disk) {
+	for _, v := range m.of(d) {
+		m.applyAutomount(v)
 	}
 }
 
 // applyAutomount applies the automount policy to a new volume.
-func (n *Node) applyAutomount(v *volume) {
-	v.offline = n.storage.Automount == AutomountOffline || n.storage.Automount == AutomountNameless
-	v.nameless = n.storage.Automount == AutomountNameless
+func (m *volumes) applyAutomount(v *volume) {
+	v.offline = m.storage.Automount == AutomountOffline || m.storage.Automount == AutomountNameless
+	v.nameless = m.storage.Automount == AutomountNameless
 }
 
-// volumesOn returns the volumes on a disk, present or not.
-func (n *Node) volumesOn(d *disk) []*volume {
+// add adds a volume. The mount manager names it after its partition unless that
+// name is in use. mu is held.
+func (m *volumes) add(d *disk, p *partition) *volume {
+	guid := d.volumeGUID(p).String()
+	if taken := m.byGUID[guid]; m.storage.ForeignVolumeIDs || (taken != nil && taken.present) {
+		guid = m.disks.newGUID().String()
+	}
+	v := &volume{guid: guid, extents: []extent{{d, p.Offset, p.Length}}}
+	m.applyAutomount(v)
+	m.byGUID[guid] = v
+	if p.Attributes&win.NoDriveLetter == 0 && !v.offline {
+		m.assignLetter(v)
+	}
+	return v
+}
+
+// assignLetter gives a volume the first free letter, as automount does. mu is held.
+func (m *volumes) assignLetter(v *volume) {
+	for letter := 'D'; letter <= 'Z'; letter++ {
+		if m.letters[string(letter)] == nil {
+			v.letter = string(letter)
+			m.letters[v.letter] = v
+			return
+		}
+	}
+}
+
+// grow makes a volume as long as its partition after Storage.GrowDelay. mu is held.
+func (m *volumes) grow(v *volume) {
+	m.after(m.storage.GrowDelay, volumeGrowth{v})
+}
+
+// volumeGrowth makes a volume as long as its partition.
+type volumeGrowth struct{ volume *volume }
+
+func (s volumeGrowth) run() {
+	if p := s.volume.partition(); p != nil {
+		s.volume.extents[0].length = p.Length
+	}
+}
+
+func (m *volumes) volumeByID(id string) *volume {
+	if v := m.byGUID[normalGUID(id)]; v != nil && !v.nameless {
+		return v
+	}
+	return nil
+}
+
+func (m *volumes) volumeByLetter(letter string) *volume {
+	if v := m.letters[winpath.Fold(letter)]; v != nil && v.present {
+		return v
+	}
+	return nil
+}
+
+// of returns the volumes on a disk, present or not.
+func (m *volumes) of(d *disk) []*volume {
 	var volumes []*volume
 	for _, p := range d.table.partitions {
 		if p.volume != nil {
 			volumes = append(volumes, p.volume)
 		}
 	}
-	for _, v := range n.spanning {
+	for _, v := range m.spanning {
 		if v.on(d) {
 			volumes = append(volumes, v)
 		}
 	}
 	return volumes
-}
-
-// online reports whether Windows shows the volumes of a disk.
-func (n *Node) online(d *disk) bool {
-	return d.nameless || (n.disks[d.number] == d && !d.attributes.Offline)
 }

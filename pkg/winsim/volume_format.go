@@ -11,23 +11,20 @@ import (
 
 // Format is MSFT_Volume.Format: the storage service looks up the volume in its own cache.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
-func (n *Node) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
-	if err := n.beginCall(ctx, "Format", string(id), string(id.Device())); err != nil {
-		return err
-	}
-	return n.format(ctx, id, options, n.refuseFormat, winerr.StorageIOError)
+func (m *volumes) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
+	return m.format(ctx, id, options, m.refuseFormat, winerr.StorageIOError)
 }
 
-// refuseFormat returns why the storage service refuses to format. n.mu is held.
-func (n *Node) refuseFormat(v *volume, options win.FormatOptions) error {
-	switch known := v.openError() == nil && (v.inServiceCache || !n.clock.now().Before(v.arrived.Add(n.storage.ServiceDelay))); {
+// refuseFormat returns why the storage service refuses to format. mu is held.
+func (m *volumes) refuseFormat(v *volume, options win.FormatOptions) error {
+	switch known := v.openError() == nil && (v.inServiceCache || !m.now().Before(v.arrived.Add(m.storage.ServiceDelay))); {
 	case !known:
 		return winerr.WMINotFound
-	case n.outOfDate > 0:
-		n.outOfDate--
-		n.changed()
+	case m.outOfDate > 0:
+		m.outOfDate--
+		m.changed()
 		return winerr.StorageCacheOutOfDate
-	case n.isSystemVolume(v):
+	case m.isSystemVolume(v):
 		return winerr.StorageSystemPartition
 	case v.formatting:
 		return winerr.StorageInUse
@@ -47,19 +44,16 @@ func (n *Node) refuseFormat(v *volume, options win.FormatOptions) error {
 
 // FormatLegacy is Win32_Volume.Format, which has no cache.
 // https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
-func (n *Node) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
-	if err := n.beginCall(ctx, "FormatLegacy", string(id), string(id.Device())); err != nil {
-		return err
-	}
-	return n.format(ctx, id, options, n.refuseLegacyFormat, winerr.LegacyFormatIOError)
+func (m *volumes) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
+	return m.format(ctx, id, options, m.refuseLegacyFormat, winerr.LegacyFormatIOError)
 }
 
 // refuseLegacyFormat is refuseFormat with the codes of FormatLegacy.
-func (n *Node) refuseLegacyFormat(v *volume, options win.FormatOptions) error {
+func (m *volumes) refuseLegacyFormat(v *volume, options win.FormatOptions) error {
 	switch {
 	case v.openError() != nil:
 		return winerr.WMINotFound
-	case n.isSystemVolume(v):
+	case m.isSystemVolume(v):
 		return winerr.LegacyFormatAccessDenied
 	case v.formatting:
 		return winerr.LegacyFormatLockFailed
@@ -94,41 +88,42 @@ func (v *volume) tooManyClusters(size uint32) bool {
 }
 
 // isSystemVolume reports whether Windows needs the volume.
-func (n *Node) isSystemVolume(v *volume) bool {
-	return slices.Contains(n.systemVolumes(), v)
+func (m *volumes) isSystemVolume(v *volume) bool {
+	return slices.Contains(m.systemVolumes(), v)
 }
 
 // format formats a volume unless refuse returns an error. The provider continues even if its
 // caller goes away. It returns interrupted if the volume leaves meanwhile.
-func (n *Node) format(ctx context.Context, id win.VolumeID, options win.FormatOptions, refuse func(*volume, win.FormatOptions) error, interrupted error) error {
-	n.lock()
-	v := n.volumeByID(string(id))
+func (m *volumes) format(ctx context.Context, id win.VolumeID, options win.FormatOptions, refuse func(*volume, win.FormatOptions) error, interrupted error) error {
+	m.lock()
+	v := m.volumeByID(string(id))
 	if err := refuse(v, options); err != nil {
-		n.mu.Unlock()
+		m.mu.Unlock()
 		return err
 	}
 	v.formatting = true
-	end := &formatEnd{volume: v, absences: v.absences, options: options, result: interrupted}
-	n.after(n.storage.FormatTime, end)
-	n.changed()
-	n.mu.Unlock()
-	if err := n.Sleep(ctx, n.storage.FormatTime); err != nil {
+	end := &formatEnd{m: m, volume: v, absences: v.absences, options: options, result: interrupted}
+	m.after(m.storage.FormatTime, end)
+	m.changed()
+	m.mu.Unlock()
+	if err := m.Sleep(ctx, m.storage.FormatTime); err != nil {
 		return err
 	}
-	n.lock()
-	defer n.mu.Unlock()
+	m.lock()
+	defer m.mu.Unlock()
 	return end.result
 }
 
 // formatEnd completes a format, unless the volume has left.
 type formatEnd struct {
+	m        *volumes
 	volume   *volume
 	absences int // of the volume at the start
 	options  win.FormatOptions
-	result   error // guarded by n.mu
+	result   error // guarded by mu
 }
 
-func (f *formatEnd) run(n *Node) {
+func (f *formatEnd) run() {
 	v := f.volume
 	v.formatting = false
 	if v.absences != f.absences {
@@ -136,7 +131,7 @@ func (f *formatEnd) run(n *Node) {
 	}
 	v.makeNTFS(f.options)
 	for _, e := range v.extents {
-		n.grow(e.disk, e.disk.grows)
+		f.m.disks.grow(e.disk, e.disk.grows)
 	}
 	f.result = nil
 }
@@ -157,15 +152,12 @@ func (v *volume) makeNTFS(options win.FormatOptions) {
 }
 
 // RefreshStorageCache adds every volume to the storage service's cache.
-func (n *Node) RefreshStorageCache(ctx context.Context) error {
-	if err := n.beginCall(ctx, "RefreshStorageCache", ""); err != nil {
-		return err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	n.changed()
-	n.outOfDate = 0
-	for _, v := range n.volumes {
+func (m *volumes) RefreshStorageCache(_ context.Context) error {
+	m.lock()
+	defer m.mu.Unlock()
+	m.changed()
+	m.outOfDate = 0
+	for _, v := range m.byGUID {
 		v.inServiceCache = v.inServiceCache || v.present
 	}
 	return nil

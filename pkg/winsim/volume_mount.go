@@ -8,19 +8,15 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // VolumeIDs lists the volumes.
-func (n *Node) VolumeIDs(ctx context.Context) ([]win.VolumeID, error) {
-	if err := n.beginCall(ctx, "VolumeIDs", ""); err != nil {
-		return nil, err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	ids := make([]win.VolumeID, 0, len(n.volumes))
-	for _, v := range n.volumes {
+func (m *volumes) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	ids := make([]win.VolumeID, 0, len(m.byGUID))
+	for _, v := range m.byGUID {
 		if v.present && !v.nameless && v.state != Gone {
 			ids = append(ids, v.id())
 		}
@@ -30,90 +26,36 @@ func (n *Node) VolumeIDs(ctx context.Context) ([]win.VolumeID, error) {
 }
 
 // VolumeExtents lists the parts of disks that make up the volume.
-func (n *Node) VolumeExtents(ctx context.Context, id win.VolumeID) ([]win.Extent, error) {
-	v, unlock, err := n.openVolume(ctx, "VolumeExtents", id.Device())
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	if v.extents[0].disk.nameless {
-		return nil, winerr.InvalidFunction
-	}
-	extents := make([]win.Extent, 0, len(v.extents))
-	for _, e := range v.extents {
-		extents = append(extents, win.Extent{Disk: e.disk.number, Offset: e.offset, Length: e.length})
-	}
-	return extents, nil
+func (m *volumes) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent, error) {
+	return read(m.onVolume, id.Device(), func(v *volume) ([]win.Extent, error) {
+		if v.extents[0].disk.nameless {
+			return nil, winerr.InvalidFunction
+		}
+		extents := make([]win.Extent, 0, len(v.extents))
+		for _, e := range v.extents {
+			extents = append(extents, win.Extent{Disk: e.disk.number, Offset: e.offset, Length: e.length})
+		}
+		return extents, nil
+	})
 }
 
 // OnlineVolume brings a volume online that automount left offline.
-func (n *Node) OnlineVolume(ctx context.Context, id win.VolumeID) error {
-	v, unlock, err := n.openVolume(ctx, "OnlineVolume", id.Device())
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	n.changed()
-	v.offline, v.nameless = false, false
-	return nil
+func (m *volumes) OnlineVolume(_ context.Context, id win.VolumeID) error {
+	return m.onVolume(id.Device(), func(v *volume) error {
+		m.changed()
+		v.offline, v.nameless = false, false
+		return nil
+	})
 }
 
 // FlushVolume only checks the volume: nothing is cached.
-func (n *Node) FlushVolume(ctx context.Context, id win.VolumeID) error {
-	v, unlock, err := n.openVolume(ctx, "FlushVolume", id.Device())
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if v.offline {
-		return winerr.NotReady
-	}
-	return v.writable()
-}
-
-// SetMountPoint makes an empty directory a mounted folder. It stores only the name of the
-// volume, so it outlives the volume.
-// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-setvolumemountpointw
-func (d directory) SetMountPoint(ctx context.Context, name string, id win.VolumeID) error {
-	at, err := d.lookUp(ctx, "SetMountPoint", name, string(id))
-	if err != nil {
-		return err
-	}
-	defer d.node.mu.Unlock()
-	if _, ok := win.ParseVolumeID(string(id)); !ok {
-		return winerr.InvalidParameter
-	}
-	v := d.node.volumeByID(string(id))
-	if err := v.openError(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
-		return err
-	}
-	if at.entry != nil {
-		at.fs.refresh(at.entry)
-	}
-	switch err := at.volume.writable(); {
-	case at.entry == nil:
-		return winerr.FileNotFound
-	case err != nil:
-		return err
-	case at.entry.inUse():
-		return winerr.SharingViolation
-	case at.entry.file().link != nil:
-		return winerr.DirNotEmpty
-	case at.entry.children == nil:
-		return winerr.Directory
-	case len(at.entry.children) > 0:
-		return winerr.DirNotEmpty
-	}
-	mounted := &link{ReparsePoint: winlayout.MountedFolder(v.id()), announced: !d.node.storage.LoseMountNotices}
-	if err := mounted.checkFits(at.fs); err != nil {
-		return err
-	}
-	d.node.changed()
-	d.node.observe("SetMountPoint", at, true)
-	at.entry.link, at.entry.changedAt = mounted, d.node.clock.now()
-	at.fs.rewrite(at.entry)
-	d.node.announce(at)
-	return nil
+func (m *volumes) FlushVolume(_ context.Context, id win.VolumeID) error {
+	return m.onVolume(id.Device(), func(v *volume) error {
+		if v.offline {
+			return winerr.NotReady
+		}
+		return v.writable()
+	})
 }
 
 // mountedFolder is a mounted folder that the mount manager knows.
@@ -133,21 +75,18 @@ func newMountedFolder(on *volume, at *entry) mountedFolder {
 func (f mountedFolder) dismantled() bool { return f.at.removed || f.at.link != f.link }
 
 // announce registers a mounted folder with the mount manager, if its creator does so.
-func (n *Node) announce(at resolvedPath) {
+func (m *volumes) announce(at resolvedPath) {
 	if l := at.entry.link; l != nil && l.announced {
-		n.mountedFolders = append(n.mountedFolders, newMountedFolder(at.volume, at.entry))
+		m.mountedFolders = append(m.mountedFolders, newMountedFolder(at.volume, at.entry))
 	}
 }
 
 // VolumePaths lists the drive and the mounted folders of a volume.
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumepathnamesforvolumenamew
-func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, error) {
-	if err := n.beginCall(ctx, "VolumePaths", string(id)); err != nil {
-		return nil, err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	v := n.volumeByID(string(id))
+func (m *volumes) VolumePaths(_ context.Context, id win.VolumeID) ([]string, error) {
+	m.lock()
+	defer m.mu.Unlock()
+	v := m.volumeByID(string(id))
 	if v == nil || !v.present || v.state == Gone {
 		return nil, winerr.FileNotFound
 	}
@@ -155,9 +94,9 @@ func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, erro
 	if v.letter != "" {
 		paths = append(paths, v.letter+`:\`)
 	}
-	n.mountedFolders = slices.DeleteFunc(n.mountedFolders, mountedFolder.dismantled)
+	m.mountedFolders = slices.DeleteFunc(m.mountedFolders, mountedFolder.dismantled)
 	shown := winpath.Fold(string(v.id()))
-	for _, f := range n.mountedFolders {
+	for _, f := range m.mountedFolders {
 		if f.shows == shown {
 			paths = append(paths, displayPath(f.on, f.at)+`\`)
 		}
@@ -165,62 +104,12 @@ func (n *Node) VolumePaths(ctx context.Context, id win.VolumeID) ([]string, erro
 	return paths, nil
 }
 
-// DeleteMountPoint turns a mounted folder into an empty directory.
-func (d directory) DeleteMountPoint(ctx context.Context, name string) error {
-	at, err := d.lookUpExisting(ctx, "DeleteMountPoint", name)
-	if err != nil {
-		return err
-	}
-	defer d.node.mu.Unlock()
-	switch err := at.volume.writable(); {
-	case err != nil:
-		return err
-	case at.entry.inUse():
-		return winerr.SharingViolation
-	}
-	point, err := at.entry.file().link.read()
-	if err != nil {
-		return err
-	}
-	if _, mounted := point.MountedVolume(); !mounted {
-		return winerr.InvalidParameter
-	}
-	d.node.changed()
-	d.node.observe("DeleteMountPoint", at, true)
-	at.entry.file().link, at.entry.file().changedAt = nil, d.node.clock.now()
-	at.fs.rewrite(at.entry.file())
-	return nil
-}
-
-// VolumeOfDrive returns the volume of a drive.
-// https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-getvolumenameforvolumemountpointw
-func (n *Node) VolumeOfDrive(ctx context.Context, root string) (win.VolumeID, error) {
-	if err := n.beginCall(ctx, "VolumeOfDrive", root); err != nil {
-		return "", err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	v, _, names, err := n.startOf(root)
-	switch {
-	case winerr.CodeOf(err) == winerr.PathNotFound, err == nil && v.state == Gone:
-		return "", winerr.FileNotFound // Wine's dlls/kernel32/tests/volume.c
-	case err != nil:
-		return "", err
-	case names != "" || v.share != nil:
-		return "", winerr.NotAReparsePoint // not the root of a drive
-	}
-	return v.id(), nil
-}
-
 // SystemVolumes lists the volumes that Windows needs.
-func (n *Node) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
-	if err := n.beginCall(ctx, "SystemVolumes", ""); err != nil {
-		return nil, err
-	}
-	n.lock()
-	defer n.mu.Unlock()
+func (m *volumes) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
+	m.lock()
+	defer m.mu.Unlock()
 	var ids []win.VolumeID
-	for _, v := range n.systemVolumes() {
+	for _, v := range m.systemVolumes() {
 		ids = append(ids, v.id())
 	}
 	slices.SortFunc(ids, func(a, b win.VolumeID) int {
@@ -230,13 +119,13 @@ func (n *Node) SystemVolumes(ctx context.Context) ([]win.VolumeID, error) {
 }
 
 // systemVolumes are drive C:, and on each system disk the EFI partition, or else the first
-// volume. n.mu is held.
-func (n *Node) systemVolumes() []*volume {
+// volume. mu is held.
+func (m *volumes) systemVolumes() []*volume {
 	var volumes []*volume
-	if c := n.letters["C"]; c != nil && c.present {
+	if c := m.letters["C"]; c != nil && c.present {
 		volumes = append(volumes, c)
 	}
-	for _, d := range n.systemDisks {
+	for _, d := range m.disks.system {
 		var boot *volume
 		for _, p := range d.table.partitions {
 			if p.volume != nil && (boot == nil || p.Type == win.PartitionEFI) {
@@ -248,4 +137,9 @@ func (n *Node) systemVolumes() []*volume {
 		}
 	}
 	return volumes
+}
+
+// needs reports whether Windows needs a volume on the disk. mu is held.
+func (m *volumes) needs(d *disk) bool {
+	return slices.ContainsFunc(m.systemVolumes(), func(v *volume) bool { return v.on(d) })
 }

@@ -11,13 +11,10 @@ import (
 // ResizePartition is MSFT_Partition.Resize: the storage service extends the table to the end of
 // the disk, and then the partition and its file system.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/resize-msft-partition
-func (n *Node) ResizePartition(ctx context.Context, number uint32, id win.GUID, size int64) error {
-	if err := n.beginCall(ctx, "ResizePartition", string(win.PhysicalDrive(number))); err != nil {
-		return err
-	}
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks[number]
+func (m *disks) ResizePartition(_ context.Context, number uint32, id win.GUID, size int64) error {
+	m.lock()
+	defer m.mu.Unlock()
+	d := m.byNumber[number]
 	if d == nil {
 		return winerr.WMINotFound
 	}
@@ -34,10 +31,10 @@ func (n *Node) ResizePartition(ctx context.Context, number uint32, id win.GUID, 
 	case size <= d.table.partitions[i].Length:
 		return winerr.StorageInvalidParameter
 	}
-	n.changed()
+	m.changed()
 	d.visibleSize = d.size
-	tableMove{d}.run(n)
-	if !n.growPartition(d, i, size-d.table.partitions[i].Length) {
+	tableMove{d}.run()
+	if !m.growPartition(d, i, size-d.table.partitions[i].Length) {
 		return winerr.StorageNoSpace
 	}
 	if v := d.table.partitions[i].volume; v != nil {

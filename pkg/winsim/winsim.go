@@ -39,13 +39,9 @@ package winsim
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -59,12 +55,12 @@ import (
 
 // Node is one emulated Windows machine.
 type Node struct {
-	calls   calls
-	faults  faults
-	model   Model         // never changes; nor do storage and digest
-	storage Storage       // of the model
-	digest  func() string // of the model
-	hanging atomic.Int32  // how many disks hang; most calls need not look for them
+	seam
+
+	calls  calls
+	faults faults
+	model  Model         // never changes; nor does digest
+	digest func() string // of the model
 
 	diskHost   diskapi.HostAPI
 	iscsiHost  iscsiapi.HostAPI
@@ -72,68 +68,69 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	smbHost    smbapi.HostAPI // Reboot replaces it
 
-	mu    mutex // guards everything below
-	clock clock
-	inventory
-	unseen     []*disk                     // attached, but not found yet
-	detached   map[uint32]*disk            // by the number they had
-	departures uint32                      // how often a disk was detached
-	persisted  map[SCSI]win.DiskAttributes // stored attributes by address
-	guids      uint32                      // created so far
-	outOfDate  int                         // formats that the storage service still refuses
-	iscsi      initiator
-
-	started         bool      // the files of the model exist
-	booted          time.Time // the last start of Windows
-	openDirectories int
-	mountedFolders  []mountedFolder
-	observers       []func(Touch)
-	mirror          *mirror // nil if not mirrored
+	objects         // the mu of their clock guards them, and what follows
+	mirror  *mirror // nil if not mirrored
 }
 
-var _ win.Machine = (*Node)(nil)
+// objects is what a node is made of. Each has its state and the emulated calls that are about it, and reaches only
+// those below it.
+type objects struct {
+	files     *files
+	initiator *initiator
+	volumes   *volumes
+	disks     *disks
+	network   *network
+	services  *services
+	firmware  *firmware
+	*clock
+}
+
+// machine has the calls of all objects. They are neither counted nor fail here: that is what intercept does before.
+type machine struct {
+	*files
+	*initiator
+	*volumes
+	*disks
+	*network
+	*services
+	*firmware
+	*clock
+}
+
+var _ win.Machine = machine{}
+
+// read runs a call about an object that returns something: on finds the object, and holds mu meanwhile.
+func read[O, S, T any](on func(object O, do func(S) error) error, object O, ask func(S) (T, error)) (result T, err error) {
+	err = on(object, func(s S) (err error) {
+		result, err = ask(s)
+		return err
+	})
+	return result, err
+}
 
 // New creates the node that model describes. An error names the wrong field.
 func New(model Model) (*Node, error) {
-	inventory, err := model.validate()
+	built, err := model.validate()
 	if err != nil {
 		return nil, err
 	}
-	initiator, problem := model.ISCSI.build()
-	if problem != nil {
-		return nil, problem.in("iscsi")
-	}
-	node := &Node{
-		model:     model,
-		digest:    sync.OnceValue(model.digest),
-		storage:   model.Storage,
-		clock:     clock{real: model.RealTime},
-		inventory: inventory,
-		detached:  map[uint32]*disk{},
-		persisted: map[SCSI]win.DiskAttributes{},
-		outOfDate: model.Storage.ServiceOutOfDate,
-		iscsi:     initiator,
-	}
+	node := &Node{objects: built, model: model, digest: sync.OnceValue(model.digest)}
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
+	node.seam = win.Intercept(machine{built.files, built.initiator, built.volumes, built.disks, built.network, built.services, built.firmware, built.clock}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
 	node.boot()
-	node.bootISCSI()
+	node.initiator.boot()
 	for i, f := range model.Files {
 		if err := node.create(f); err != nil {
 			problem := err.Error()
-			if path := strings.TrimPrefix(f.Path, `\\?\`); isDrivePath(path) && node.letters[winpath.Fold(path[:1])] == nil {
+			if path := strings.TrimPrefix(f.Path, `\\?\`); isDrivePath(path) && node.volumes.letters[winpath.Fold(path[:1])] == nil {
 				problem = fmt.Sprintf("the node has no drive %s:", winpath.Fold(path[:1]))
 			}
 			return nil, &ModelError{Field: field("files", i, "path"), Problem: problem}
 		}
 	}
-	for _, d := range node.disks {
-		if d.hanging != nil {
-			node.hanging.Add(1)
-		}
-	}
-	node.started, node.booted = true, node.clock.now()
+	node.files.started, node.services.booted = true, node.now()
 	return node, nil
 }
 
@@ -171,30 +168,9 @@ func (n *Node) SMB() smbapi.HostAPI {
 
 // boot brings disks and services into their initial state, and volumes up.
 func (n *Node) boot() {
-	// The disks arrive one after the other, since a copy collides with the one before it.
-	inModel := map[*disk]win.DiskAttributes{}
-	for _, d := range n.disks {
-		inModel[d] = d.attributes
-		d.attributes.Offline = true
-	}
-	for _, number := range slices.Sorted(maps.Keys(n.disks)) {
-		d := n.disks[number]
-		d.attributes = inModel[d]
-		d.attributes = n.arrivalState(d)
-		d.offlineAgain = n.storage.OfflineAgain
-	}
-	for _, v := range n.volumes {
-		if !slices.ContainsFunc(v.extents, func(e extent) bool { return !n.online(e.disk) }) {
-			v.present, v.inServiceCache = true, true
-		}
-	}
+	n.disks.boot()
+	n.volumes.boot()
 	for _, s := range n.services.all {
-		n.leavePending(s)
+		n.services.leavePending(s)
 	}
-}
-
-// newGUID returns a unique GUID.
-func (n *Node) newGUID() win.GUID {
-	n.guids++
-	return win.MustGUID(fmt.Sprintf("a%07x-0000-4000-8000-000000000000", n.guids))
 }
