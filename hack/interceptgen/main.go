@@ -25,8 +25,8 @@ var receivers = []struct{ of, receiver, entry string }{
 	{"ISCSI", "*machine", ""},
 	{"System", "*machine", ""},
 	{"SMB", "*machine", ""},
-	{"Tree", "*tree", "in: m.opened, entry: name, "},
-	{"Directory", "*directory", "in: m.opened, entry: name, "},
+	{"Tree", "*tree", "in: &m.opened, entry: name, "},
+	{"Directory", "*directory", "in: &m.opened, entry: name, "},
 }
 
 // byHand are the methods that exchange directories, and the one that no interceptor sees. They are in intercept.go.

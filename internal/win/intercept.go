@@ -102,10 +102,13 @@ type machine struct {
 }
 
 func (m *machine) OpenDirectory(ctx context.Context, path Path) (Directory, error) {
-	d := &directory{tree: tree{f: m.f, opened: &opened{path: path}}}
+	d := &directory{tree: tree{f: m.f, opened: opened{path: path}}}
 	c := call[args1[Path], nothing]{args: args1[Path]{path}}
 	c.Call = Call{Method: "OpenDirectory", of: &c.args, names: "path"}
-	return d.open(ctx, &c.Call, func(ctx context.Context) (Directory, error) { return m.below.OpenDirectory(ctx, path) })
+	return d.unless(m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		d.below, err = m.below.OpenDirectory(ctx, c.args.a)
+		return err
+	}))
 }
 
 // opened is the way by which a directory was opened: by a path, or by a name in another directory. The whole path
@@ -133,14 +136,14 @@ func (o *opened) String() string {
 // tree is an intercepted Tree.
 type tree struct {
 	f      Interceptor
-	opened *opened
+	opened opened
 	below  Tree
 }
 
 func (m *tree) ListDirectory(ctx context.Context, name string, each func(dir Tree, entries []DirEntry) error) error {
 	c := call[args1[string], int]{args: args1[string]{name}}
-	c.Call = Call{Method: "ListDirectory", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
-	listed := &opened{above: m.opened, name: name}
+	c.Call = Call{Method: "ListDirectory", Result: &c.result, of: &c.args, names: "name", in: &m.opened, entry: name}
+	listed := opened{above: &m.opened, name: name}
 	return m.f(ctx, &c.Call, func(ctx context.Context) error {
 		return m.below.ListDirectory(ctx, name, func(dir Tree, entries []DirEntry) error {
 			c.result += len(entries)
@@ -156,20 +159,19 @@ type directory struct {
 }
 
 func (m *directory) Open(ctx context.Context, name string) (Directory, error) {
-	d := &directory{tree: tree{f: m.f, opened: &opened{above: m.opened, name: name}}}
+	d := &directory{tree: tree{f: m.f, opened: opened{above: &m.opened, name: name}}}
 	c := call[args1[string], nothing]{args: args1[string]{name}}
-	c.Call = Call{Method: "Open", of: &c.args, names: "name", in: m.opened, entry: name}
-	return d.open(ctx, &c.Call, func(ctx context.Context) (Directory, error) { return m.below.Open(ctx, name) })
+	c.Call = Call{Method: "Open", of: &c.args, names: "name", in: &m.opened, entry: name}
+	return d.unless(m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
+		d.below, err = m.below.Open(ctx, c.args.a)
+		return err
+	}))
 }
 
-// open makes a call that opens what becomes the directory.
-func (m *directory) open(ctx context.Context, c *Call, call func(context.Context) (Directory, error)) (Directory, error) {
-	err := m.f(ctx, c, func(ctx context.Context) (err error) {
-		m.below, err = call(ctx)
-		m.tree.below = m.below
-		return err
-	})
+// unless returns the directory that was opened, unless the call or its interceptor has failed.
+func (m *directory) unless(err error) (Directory, error) {
 	if err == nil {
+		m.tree.below = m.below
 		return m, nil
 	}
 	if m.below != nil { // f has failed after the call

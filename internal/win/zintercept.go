@@ -699,7 +699,7 @@ func (m *machine) RemoveSMBMapping(ctx context.Context, remote string, force boo
 
 func (m *tree) ReparsePoint(ctx context.Context, name string) (ReparsePoint, error) {
 	c := call[args1[string], ReparsePoint]{args: args1[string]{name}}
-	c.Call = Call{Method: "ReparsePoint", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
+	c.Call = Call{Method: "ReparsePoint", Result: &c.result, of: &c.args, names: "name", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		c.result, err = m.below.ReparsePoint(ctx, c.args.a)
 		return err
@@ -709,7 +709,7 @@ func (m *tree) ReparsePoint(ctx context.Context, name string) (ReparsePoint, err
 
 func (m *tree) Remove(ctx context.Context, name string) error {
 	c := call[args1[string], nothing]{args: args1[string]{name}}
-	c.Call = Call{Method: "Remove", of: &c.args, names: "name", in: m.opened, entry: name}
+	c.Call = Call{Method: "Remove", of: &c.args, names: "name", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		err = m.below.Remove(ctx, c.args.a)
 		return err
@@ -719,7 +719,7 @@ func (m *tree) Remove(ctx context.Context, name string) error {
 
 func (m *tree) DeleteMountPoint(ctx context.Context, name string) error {
 	c := call[args1[string], nothing]{args: args1[string]{name}}
-	c.Call = Call{Method: "DeleteMountPoint", of: &c.args, names: "name", in: m.opened, entry: name}
+	c.Call = Call{Method: "DeleteMountPoint", of: &c.args, names: "name", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		err = m.below.DeleteMountPoint(ctx, c.args.a)
 		return err
@@ -729,7 +729,7 @@ func (m *tree) DeleteMountPoint(ctx context.Context, name string) error {
 
 func (m *directory) FileInfo(ctx context.Context, name string) (FileInfo, error) {
 	c := call[args1[string], FileInfo]{args: args1[string]{name}}
-	c.Call = Call{Method: "FileInfo", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
+	c.Call = Call{Method: "FileInfo", Result: &c.result, of: &c.args, names: "name", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		c.result, err = m.below.FileInfo(ctx, c.args.a)
 		return err
@@ -739,7 +739,7 @@ func (m *directory) FileInfo(ctx context.Context, name string) (FileInfo, error)
 
 func (m *directory) Location(ctx context.Context, name string) (string, error) {
 	c := call[args1[string], string]{args: args1[string]{name}}
-	c.Call = Call{Method: "Location", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
+	c.Call = Call{Method: "Location", Result: &c.result, of: &c.args, names: "name", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		c.result, err = m.below.Location(ctx, c.args.a)
 		return err
@@ -749,7 +749,7 @@ func (m *directory) Location(ctx context.Context, name string) (string, error) {
 
 func (m *directory) CreateDirectory(ctx context.Context, name string) error {
 	c := call[args1[string], nothing]{args: args1[string]{name}}
-	c.Call = Call{Method: "CreateDirectory", of: &c.args, names: "name", in: m.opened, entry: name}
+	c.Call = Call{Method: "CreateDirectory", of: &c.args, names: "name", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		err = m.below.CreateDirectory(ctx, c.args.a)
 		return err
@@ -759,7 +759,7 @@ func (m *directory) CreateDirectory(ctx context.Context, name string) error {
 
 func (m *directory) CreateDirectoryLink(ctx context.Context, name string, target string) error {
 	c := call[args2[string, string], nothing]{args: args2[string, string]{name, target}}
-	c.Call = Call{Method: "CreateDirectoryLink", of: &c.args, names: "name target", in: m.opened, entry: name}
+	c.Call = Call{Method: "CreateDirectoryLink", of: &c.args, names: "name target", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		err = m.below.CreateDirectoryLink(ctx, c.args.a, c.args.b)
 		return err
@@ -769,7 +769,7 @@ func (m *directory) CreateDirectoryLink(ctx context.Context, name string, target
 
 func (m *directory) SetMountPoint(ctx context.Context, name string, volume VolumeID) error {
 	c := call[args2[string, VolumeID], nothing]{args: args2[string, VolumeID]{name, volume}}
-	c.Call = Call{Method: "SetMountPoint", of: &c.args, names: "name volume", in: m.opened, entry: name}
+	c.Call = Call{Method: "SetMountPoint", of: &c.args, names: "name volume", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		err = m.below.SetMountPoint(ctx, c.args.a, c.args.b)
 		return err
@@ -779,7 +779,7 @@ func (m *directory) SetMountPoint(ctx context.Context, name string, volume Volum
 
 func (m *directory) ChangedAt(ctx context.Context, name string) (time.Time, error) {
 	c := call[args1[string], time.Time]{args: args1[string]{name}}
-	c.Call = Call{Method: "ChangedAt", Result: &c.result, of: &c.args, names: "name", in: m.opened, entry: name}
+	c.Call = Call{Method: "ChangedAt", Result: &c.result, of: &c.args, names: "name", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		c.result, err = m.below.ChangedAt(ctx, c.args.a)
 		return err
@@ -789,7 +789,7 @@ func (m *directory) ChangedAt(ctx context.Context, name string) (time.Time, erro
 
 func (m *directory) RemoveLink(ctx context.Context, name string, link ReparsePoint, changedAt time.Time) (bool, error) {
 	c := call[args3[string, ReparsePoint, time.Time], bool]{args: args3[string, ReparsePoint, time.Time]{name, link, changedAt}}
-	c.Call = Call{Method: "RemoveLink", Result: &c.result, of: &c.args, names: "name link changedAt", in: m.opened, entry: name}
+	c.Call = Call{Method: "RemoveLink", Result: &c.result, of: &c.args, names: "name link changedAt", in: &m.opened, entry: name}
 	err := m.f(ctx, &c.Call, func(ctx context.Context) (err error) {
 		c.result, err = m.below.RemoveLink(ctx, c.args.a, c.args.b, c.args.c)
 		return err
