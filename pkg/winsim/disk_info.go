@@ -64,24 +64,24 @@ func (n *Node) DiskInfo(number uint32) (DiskInfo, error) {
 
 func (d *disk) info() DiskInfo {
 	info := DiskInfo{
-		Number:     d.number,
+		Number:     d.Number,
 		Size:       Size(d.size),
 		Visible:    Size(d.visibleSize),
 		SectorSize: uint32(d.sector),
-		Bus:        d.bus,
-		Vendor:     d.descriptor.Vendor,
-		Product:    d.descriptor.Product,
-		Serial:     d.descriptor.Serial,
-		Location:   d.location,
-		System:     d.system,
+		Bus:        d.Bus,
+		Vendor:     d.Vendor,
+		Product:    d.Product,
+		Serial:     d.Serial,
+		Location:   d.Location,
+		System:     d.System,
 		Offline:    d.attributes.Offline,
 		ReadOnly:   d.attributes.ReadOnly,
-		Failing:    d.dying,
+		Failing:    d.Dying,
 		Hanging:    d.hanging != nil,
 		Layout:     d.table.kind(),
 	}
-	if d.scsi != nil {
-		info.HasSCSI, info.SCSI = true, *d.scsi
+	if d.SCSI != nil {
+		info.HasSCSI, info.SCSI = true, *d.SCSI
 	}
 	for _, p := range d.table.partitions {
 		info.Partitions = append(info.Partitions, p.info(d.table.style))
@@ -124,6 +124,46 @@ func (p *partition) info(style win.PartitionStyle) PartitionInfo {
 		}
 	}
 	return info
+}
+
+// describe returns the disk without volumes, content and events.
+func (d *disk) describe() Disk {
+	m := d.Disk
+	m.Size, m.SectorSize, m.Hanging, m.Layout = Size(d.size), uint32(d.sector), d.hanging != nil, d.table.kind()
+	m.Offline, m.ReadOnly, m.Visible = d.attributes.Offline, d.attributes.ReadOnly, 0
+	m.TableSize = 0
+	if d.visibleSize != d.size {
+		m.Visible = Size(d.visibleSize)
+	}
+	switch {
+	case d.table.style == win.StyleGPT:
+		m.ID = d.table.id.String()
+	case d.table.signature != 0:
+		m.ID = fmt.Sprintf("%08x", d.table.signature)
+	default:
+		m.ID = ""
+	}
+	for _, p := range d.table.partitions {
+		m.Partitions = append(m.Partitions, p.describe(d.table.style))
+	}
+	return m
+}
+
+// describe returns the partition without its volume.
+func (p *partition) describe(style win.PartitionStyle) Partition {
+	m := Partition{Type: p.Type.String(), Offset: Size(p.Offset), Size: Size(p.Length), Attributes: p.Attributes, Name: p.Name, Boot: p.MBRBoot}
+	if p.ID != (win.GUID{}) {
+		m.ID = p.ID.String()
+	}
+	if style != win.StyleGPT {
+		m.Type = fmt.Sprintf("%#02x", p.MBRType)
+	}
+	for name, id := range partitionTypes {
+		if style == win.StyleGPT && id == p.Type {
+			m.Type = name
+		}
+	}
+	return m
 }
 
 // DiskFingerprint is a hash of the disk's content: partition table, raw bytes, and the files,
