@@ -12,7 +12,7 @@ func (n *Node) FailDisk(number uint32) error {
 }
 
 // HangDisk makes every request to a disk, its volumes and their files wait, until HealDisk or
-// the end of the request's context. A state file does not keep it.
+// the end of the request's context.
 func (n *Node) HangDisk(number uint32) error {
 	return n.disks.changeDisk("hang disk", number, func(d *disk) {
 		if d.hanging == nil {

@@ -162,6 +162,7 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 			if id, err := win.ParseGUID(e.Table); err == nil {
 				return msrArrival{r.disks, d, id}
 			}
+		default:
 		}
 		return nil
 	})
@@ -253,8 +254,9 @@ func (r *resumption) volume(v *volume, m Volume) *ModelError {
 				end.absences--
 			}
 			return end
+		default:
+			return nil
 		}
-		return nil
 	})
 }
 

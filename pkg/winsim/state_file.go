@@ -51,8 +51,11 @@ func resolve(path string) (string, error) {
 // Open returns a node that keeps its state in a file. It loads the state from the file, or
 // creates a new node if the file does not exist. When a call to the node returns, its change is
 // in the file. Open replaces the file instead of overwriting it, so that a killed process
-// leaves a complete one. One process can use the file at a time. See Load for the model and
-// Save for the content.
+// leaves a complete one. One process can use the file at a time. Its content is that of Model
+// as JSON, with secrets; only its user can read it.
+//
+// The model must be the one that the node in the file was created from, but may have another
+// Storage, Seed and RealTime.
 //
 // CloseFile releases the file; the node continues in memory. Open calls failed once if it
 // cannot write the file; later changes stay in memory. Failed must not call the node. Calls

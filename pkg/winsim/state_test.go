@@ -228,8 +228,10 @@ func TestOpen_Refused(t *testing.T) {
 		"a missing disk": {with(func(m *winsim.Model) {
 			m.Volumes = append(m.Volumes, winsim.Volume{ID: dataVolume, Extents: []winsim.Extent{{Disk: 99}}})
 		}), "there is no disk 99"},
-		"an event": {with(func(m *winsim.Model) { m.Disks[0].Pending = []winsim.Event{{Kind: "nova"}} }),
-			`damaged: disks[0].pending[0].kind: "nova" is not an event of it`},
+		"an event": {
+			with(func(m *winsim.Model) { m.Disks[0].Pending = []winsim.Event{{Kind: "nova"}} }),
+			`damaged: disks[0].pending[0].kind: "nova" is not an event of it`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "node.json")
@@ -435,6 +437,7 @@ func FuzzModel(f *testing.F) {
 		if err := json.Unmarshal(data, &model); err != nil {
 			return
 		}
+		model.RealTime = false
 		node, err := winsim.New(model)
 		if err != nil {
 			return
@@ -446,6 +449,7 @@ func FuzzModel(f *testing.F) {
 		node.Reboot()
 		for _, d := range []uint32{0, 1, 2, 3} {
 			_, _ = node.DiskInfo(d)
+			_ = node.HealDisk(d) // a hanging one would wait for it
 			_ = node.CreateDisk(ctx, win.PhysicalDrive(d), win.GUID{})
 		}
 		_ = node.Mkdir(`C:\x`)

@@ -27,8 +27,9 @@
 // A node has its own clock (Sleep, Now): waits for a slow volume or format return at once,
 // unless the model asks for real time.
 //
-// A node can be saved and loaded (Save, Load), or keep its state in a file (Open), so that a
-// test can kill the process that serves it at any moment and check what a retry does.
+// A running node can describe itself as a Model, of which New makes the same node, and keep that in
+// a file (Open), so that a test can kill the process that serves it at any moment and check what a
+// retry does.
 //
 // Storage behaves as Microsoft documents it and as published code relies on it. Where neither
 // says what Windows does, the model lets a test choose.
