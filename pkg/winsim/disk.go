@@ -126,6 +126,8 @@ func (m Disk) validate(running bool) *ModelError {
 		return oneOf("bus", m.Bus, BusATA, BusFibre, BusFileBacked, BusISCSI, BusNVMe, BusRAID, BusSAS, BusSATA, BusSCSI, BusSpaces, BusUSB, BusVirtual)
 	}
 	switch {
+	case !running && (m.Presence != "" || m.TableSize != 0 || len(m.FileSystems)+len(m.Pending) > 0):
+		return problem("presence", "presence, tableSize, fileSystems and pending need a model with running")
 	case m.SectorSize != 0 && m.SectorSize != 512 && m.SectorSize != 4096:
 		return problem("sectorSize", "%d is not 512 or 4096", m.SectorSize)
 	case !m.Size.plausible():

@@ -123,7 +123,7 @@ func (d *disk) addVolume(p *partition, m Partition) *ModelError {
 	}
 	if m.Volume != nil || p.hasVolume(d.table.style) {
 		guid := cmp.Or(normalGUID(volume.ID), d.volumeGUID(p).String())
-		if err := volume.validate(); err != nil {
+		if err := volume.validate(false); err != nil {
 			return err.in("volume")
 		}
 		switch {
@@ -161,7 +161,7 @@ func (m Volume) build(disks *disks, now *resumption) (*volume, *ModelError) {
 	if guid == "" {
 		return nil, problem("id", "%q is not a GUID", m.ID)
 	}
-	if err := m.validate(); err != nil {
+	if err := m.validate(now != nil); err != nil {
 		return nil, err
 	}
 	v := newVolume(m, guid)
@@ -213,11 +213,13 @@ func (v *volume) apply(m Volume, now *resumption) *ModelError {
 	return fs.addFiles(m.Files, now.folder(v.extents[0]))
 }
 
-func (m Volume) validate() *ModelError {
+func (m Volume) validate(running bool) *ModelError {
 	letter := winpath.Fold(m.Letter)
 	switch {
 	case letter != "" && (len(letter) != 1 || letter < "A" || letter > "Z"):
 		return problem("letter", "%q is not a drive letter", m.Letter)
+	case !running && (m.Absent || m.IDTaken || m.LetterTaken || len(m.Pending)+len(m.Bytes) > 0):
+		return problem("absent", "absent, idTaken, letterTaken, pending and bytes need a model with running")
 	case !m.State.known():
 		return problem("state", "%q is not one of %s", m.State, quoted([]VolumeState{Raw, NotReady, Gone, Locked}))
 	case m.Used < 0 && m.FileSystemSize == 0:

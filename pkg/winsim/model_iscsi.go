@@ -135,6 +135,9 @@ func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 	if now != nil {
 		return in, now.initiator(in, m)
 	}
+	if len(m.Sessions) > 0 {
+		return in, problem("sessions", "need a model with running; for sessions of a new node use logins")
+	}
 	return in, nil
 }
 

@@ -125,7 +125,7 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 		if p.Volume == nil || p.Offset < 0 || int64(p.Offset) >= d.size || p.Volume.FileSystemSize <= 0 {
 			return problem("volume", "is missing, has no fileSystemSize or begins behind the disk").at("fileSystems", i)
 		}
-		if err := p.Volume.validate(); err != nil {
+		if err := p.Volume.validate(true); err != nil {
 			return err.in("volume").at("fileSystems", i)
 		}
 		if err := (&volume{extents: []extent{{d, int64(p.Offset), 0}}}).apply(*p.Volume, r); err != nil {
@@ -213,7 +213,7 @@ func (r *resumption) partition(d *disk, m Disk) *ModelError {
 func (r *resumption) volumeOf(d *disk, p *partition, m Volume) (*volume, *ModelError) {
 	length := cmp.Or(int64(m.Size), p.Length)
 	m.Size = 0
-	switch err := m.validate(); {
+	switch err := m.validate(true); {
 	case err != nil:
 		return nil, err
 	case normalGUID(m.ID) == "":
