@@ -246,6 +246,36 @@ func TestOpen_Refused(t *testing.T) {
 	}
 }
 
+// TestModel_Left: what disks and volumes leave behind: places, names, letters and file systems.
+func TestModel_Left(t *testing.T) {
+	ctx := t.Context()
+	model := winsim.Default()
+	model.Storage.AttachByRescan = true
+	model.Disks = append(model.Disks,
+		winsim.Disk{Number: 7, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{
+			{Volume: &winsim.Volume{Letter: "L", Files: []winsim.File{{Path: `\left`, Content: "behind"}}}},
+		}},
+		winsim.Disk{Number: 8, Size: winsim.GiB}, winsim.Disk{Number: 9, Size: winsim.GiB})
+	model.Volumes = append(model.Volumes, winsim.Volume{ID: dataVolume, Letter: "S", Files: []winsim.File{{Path: `\spanning`}}, Extents: []winsim.Extent{
+		{Disk: 8, Offset: winsim.MiB, Size: 16 * winsim.MiB}, {Disk: 9, Offset: winsim.MiB, Size: 16 * winsim.MiB},
+	}})
+	node := newNode(t, model)
+	mustAll(t, node.CreateDisk(ctx, win.PhysicalDrive(7), win.GUID{}), node.DetachDisk(8))
+	_, err := node.AttachDisk(winsim.Disk{Number: 8, Size: winsim.GiB})
+	mustAll(t, err, node.MountFolder(`C:\gone`, dataVolume))
+	again := reload(t, node)
+	for _, n := range []*winsim.Node{node, again} {
+		number, err := n.ReattachDisk(8)
+		mustAll(t, err, n.RescanAdapter(ctx, ""), n.Sleep(ctx, time.Minute))
+		if tree := n.Tree(`S:\`); number == 8 || !strings.Contains(tree, "spanning") {
+			t.Errorf("disk %d came back, and its volume has\n%s", number, tree)
+		}
+	}
+	if diff := cmp.Diff(modelOf(t, node), modelOf(t, again)); diff != "" {
+		t.Errorf("they went different ways (-node +copy):\n%s", diff)
+	}
+}
+
 // TestModel_Secrets: they are those of a test, and a node without them would be another one.
 func TestModel_Secrets(t *testing.T) {
 	ctx := t.Context()
