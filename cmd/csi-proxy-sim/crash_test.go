@@ -3,8 +3,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -278,18 +278,25 @@ func (c *crashedNode) withNode(do func(*winsim.Node) error) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	node, err := winsim.Load(c.model, bytes.NewReader(saved))
+	var model winsim.Model
+	if err := json.Unmarshal(saved, &model); err != nil {
+		c.t.Fatal(err)
+	}
+	node, err := winsim.New(model)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	if err := do(node); err != nil {
 		c.t.Errorf("what is left: %v", err)
 	}
-	var next bytes.Buffer
-	if err := node.Save(&next); err != nil {
+	if model, err = node.Model(); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := os.WriteFile(c.state, next.Bytes(), 0o600); err != nil {
+	next, err := json.Marshal(model)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(c.state, next, 0o600); err != nil {
 		c.t.Fatal(err)
 	}
 }

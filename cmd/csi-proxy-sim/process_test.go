@@ -192,7 +192,7 @@ func TestProcess_Exits(t *testing.T) {
 		"files on drives":           {[]string{"-files", "drives"}, daemon.ExitUsage, []string{"-files", "Windows", "./drives"}},
 		"files of another user":     {[]string{"-files", filepath.Dir(file("thesis"))}, daemon.ExitUsage, []string{"-files", "not empty", "choose another"}},
 		"files and a state":         {[]string{"-files", t.TempDir(), "-state", filepath.Join(t.TempDir(), "x")}, daemon.ExitUsage, []string{"-state and -files cannot be combined"}},
-		"a state of something else": {[]string{"-state", file("{}")}, daemon.ExitUsage, []string{"-state", "file.yaml", "not the state of a node", "another file", "delete this one"}},
+		"a state of something else": {[]string{"-state", file("{}")}, daemon.ExitUsage, []string{"-state", "file.yaml", "not the model of a running node", "another file", "delete this one"}},
 		"a state below a file":      {[]string{"-state", "/dev/null/x"}, daemon.ExitUsage, []string{"-state", "/dev/null/x"}},
 		"an unknown crash":          {[]string{"-faults", file("faults:\n  - {nth: 1, crash: soon}\n")}, daemon.ExitUsage, []string{"faults[0].crash", `"before", "after"`}},
 		"files below a file":        {[]string{"-files", "/dev/null/x"}, daemon.ExitUsage, []string{"-files", "/dev/null"}},

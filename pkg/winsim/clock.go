@@ -117,7 +117,7 @@ func (m *mutex) Unlock() {
 	}
 }
 
-// changed marks a change of what Save writes. mu is held.
+// changed marks a change of what Model describes. mu is held.
 func (c *clock) changed() { c.mu.dirty = true }
 
 // runDueEvents runs the events that are due, in order. mu is held.
@@ -152,7 +152,7 @@ type event struct {
 }
 
 // eventAction is something that Windows will do later. It is data and not a function, because
-// Save writes pending events.
+// Model describes pending events.
 type eventAction interface {
 	// run does it. The clock's mu is held.
 	run()

@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -12,32 +13,19 @@ import (
 
 // disk is a disk: the data on the backend, and what Windows knows of it.
 type disk struct {
-	number      uint32
-	path        string // of its device interface
-	slot        string // the path that it always has; empty: differs each time
+	Disk // as described, without what follows
+
+	device      string // the path of its device interface
 	adapter     string
-	descriptor  win.DeviceDescriptor
 	identifiers []win.DeviceIdentifier
-	location    string
-	scsi        *SCSI
 	sector      int64
-	bus         Bus
-	system      bool
-	trusted     bool // exempt from the SAN policy
-	dying       bool
 	hanging     chan struct{} // closed by HealDisk; nil unless HangDisk
-	// The platform refuses writes, and Windows cannot change that.
-	writeProtected bool
-	nameless       bool // not visible; holds a volume of the model without a disk
+	nameless    bool          // not visible; holds a volume of the model without a disk
 
 	size        int64 // on the backend
-	grows       int64 // size after a format; 0: does not grow
 	visibleSize int64 // as Windows shows it
 	table       table
-
-	attributes   win.DiskAttributes
-	offlineAgain int // how many times it still goes offline again
-	looksRaw     int // how many more times it looks raw
+	attributes  win.DiskAttributes
 
 	// The content. The keys of file systems are offsets: a file system outlives its partition
 	// table and comes back with it.
@@ -52,8 +40,7 @@ type disks struct {
 	volumes volumeManager
 
 	byNumber   map[uint32]*disk
-	devices    map[string]*disk // by folded path, \\.\PhysicalDriveN and the interface
-	system     []*disk
+	devices    map[string]*disk            // by folded path, \\.\PhysicalDriveN and the interface
 	unseen     []*disk                     // attached, but not found yet
 	detached   map[uint32]*disk            // by the number they had
 	departures uint32                      // how often a disk was detached
@@ -90,38 +77,28 @@ type partition struct {
 }
 
 // build returns the disk that the model describes.
-func (m Disk) build(number uint32) (*disk, *ModelError) {
-	if err := m.validate(); err != nil {
+func (m Disk) build(number uint32, now *resumption) (*disk, *ModelError) {
+	if err := m.validate(now != nil); err != nil {
 		return nil, err
 	}
 	d := &disk{
-		number:         number,
-		descriptor:     win.DeviceDescriptor{BusType: busTypes[m.Bus], Vendor: m.Vendor, Product: m.Product, Serial: m.Serial},
-		slot:           m.Path,
-		location:       m.Location,
-		scsi:           m.SCSI,
-		sector:         512,
-		bus:            m.Bus,
-		system:         m.System,
-		trusted:        m.Online,
-		dying:          m.Dying,
-		writeProtected: m.WriteProtected,
-		size:           int64(m.Size),
-		grows:          int64(m.GrowsTo),
-		attributes:     win.DiskAttributes{Offline: m.Offline, ReadOnly: m.ReadOnly},
-		looksRaw:       m.LooksRaw,
-		table:          table{style: win.StyleRaw},
-		content:        sparse{},
-		fileSystems:    map[int64]*fileSystem{},
+		Disk:        m,
+		sector:      512,
+		size:        int64(m.Size),
+		attributes:  win.DiskAttributes{Offline: m.Offline, ReadOnly: m.ReadOnly},
+		table:       table{style: win.StyleRaw},
+		content:     sparse{},
+		fileSystems: map[int64]*fileSystem{},
 	}
+	d.Number, d.Partitions, d.Bytes, d.FileSystems, d.Pending = number, nil, nil, nil, nil
 	if m.Hanging {
 		d.hanging = make(chan struct{})
 	}
 	if m.SectorSize != 0 {
 		d.sector = int64(m.SectorSize)
 	}
-	d.visibleSize = d.size
-	d.path = d.interfacePath(0)
+	d.visibleSize = int64(cmp.Or(m.Visible, m.Size))
+	d.device = d.interfacePath()
 	d.adapter = adapterID(m.Bus, m.SCSI)
 	for i, identifier := range m.Page83 {
 		built, err := identifier.build()
@@ -130,7 +107,7 @@ func (m Disk) build(number uint32) (*disk, *ModelError) {
 		}
 		d.identifiers = append(d.identifiers, built)
 	}
-	if err := d.partition(m); err != nil {
+	if err := d.partition(m, now); err != nil {
 		return nil, err
 	}
 	for i, bytes := range m.Bytes {
@@ -138,19 +115,28 @@ func (m Disk) build(number uint32) (*disk, *ModelError) {
 			return nil, err.at("bytes", i)
 		}
 	}
+	if now != nil {
+		return d, now.disk(d, m)
+	}
 	return d, nil
 }
 
-func (m Disk) validate() *ModelError {
+func (m Disk) validate(running bool) *ModelError {
 	if _, ok := busTypes[m.Bus]; !ok {
 		return oneOf("bus", m.Bus, BusATA, BusFibre, BusFileBacked, BusISCSI, BusNVMe, BusRAID, BusSAS, BusSATA, BusSCSI, BusSpaces, BusUSB, BusVirtual)
 	}
 	switch {
+	case !running && (m.Presence != "" || m.TableSize != 0 || len(m.FileSystems)+len(m.Pending) > 0):
+		return problem("presence", "presence, tableSize, fileSystems and pending need a model with running")
 	case m.SectorSize != 0 && m.SectorSize != 512 && m.SectorSize != 4096:
 		return problem("sectorSize", "%d is not 512 or 4096", m.SectorSize)
 	case !m.Size.plausible():
 		return problem("size", "%s is not a valid disk size; use a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
-	case m.GrowsTo != 0 && (m.GrowsTo < m.Size || !m.GrowsTo.plausible()):
+	case m.Visible != 0 && !m.Visible.plausible():
+		return problem("visible", "%s is not a valid disk size", m.Visible)
+	case m.TableSize != 0 && !m.TableSize.plausible():
+		return problem("tableSize", "%s is not a valid disk size", m.TableSize)
+	case m.GrowsTo != 0 && (m.GrowsTo < m.Size && !running || !m.GrowsTo.plausible()):
 		return problem("growsTo", "%s is smaller than the disk or not a multiple of 4096 bytes", m.GrowsTo)
 	case m.Path != "" && (!strings.HasPrefix(m.Path, `\\?\`) || isVolume(win.Device(m.Path))):
 		return problem("path", `%q is not a device interface, which begins with \\?\`, m.Path)
@@ -158,25 +144,25 @@ func (m Disk) validate() *ModelError {
 		return problem("looksRaw", "must not be negative")
 	case m.ID != "" && m.Layout != LayoutGPT && m.Layout != LayoutMBR:
 		return problem("id", "only disks with a partition table have an id; set layout to %s or %s", LayoutGPT, LayoutMBR)
-	case m.Online && (m.Offline || m.ReadOnly):
+	case m.Online && !running && (m.Offline || m.ReadOnly):
 		return problem("online", "an online disk cannot be offline or read-only")
 	}
 	return oneOf("layout", m.Layout, LayoutRaw, LayoutGPT, LayoutMBR, LayoutSuperfloppy)
 }
 
 // interfacePath is the disk's device interface as SetupDi names it. Unlike a real path it
-// contains the disk number, to make logs readable. The generation distinguishes disks that used
+// contains the disk number, to make logs readable. Generation distinguishes disks that used
 // the same number one after another: an old path never opens a later disk. A path that the model
 // gives stays, because many real ones name a slot.
-func (d *disk) interfacePath(generation uint32) string {
-	if d.slot != "" {
-		return d.slot
+func (d *disk) interfacePath() string {
+	if d.Path != "" {
+		return d.Path
 	}
 	enumerator := "scsi"
-	if d.bus == BusNVMe {
+	if d.Bus == BusNVMe {
 		enumerator = "nvme"
 	}
-	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&%06x#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, d.number, generation)
+	return fmt.Sprintf(`\\?\%s#disk&ven_winsim&prod_disk#5&%07x&0&%06x#{53f56307-b6bf-11d0-94f2-00a0c91efb8b}`, enumerator, d.Number, d.Generation)
 }
 
 // diskOf finds a disk by its device. mu is held.

@@ -46,6 +46,7 @@ func (m *disks) RescanAdapter(_ context.Context, adapter string) error {
 		return winerr.NoSuchDevice
 	}
 	found := func(d *disk) bool { return adapter == "" || d.adapter == adapter }
+	slices.SortFunc(m.unseen, byNumber)
 	for _, d := range m.unseen {
 		if found(d) {
 			m.changed()

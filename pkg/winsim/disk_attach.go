@@ -30,12 +30,12 @@ func (m *disks) attach(op string, model Disk, fill func(*disk)) (number uint32, 
 	if m.attached(number) != nil {
 		return 0, winerr.New(winerr.Exists, op, fmt.Sprint(number), "the number is in use; choose another")
 	}
-	d, problem := model.build(number)
+	d, problem := model.build(number, nil)
 	if problem != nil {
 		return 0, winerr.As(winerr.Invalid, op, "", problem, "")
 	}
-	if m.devices[winpath.Fold(d.slot)] != nil {
-		return 0, winerr.New(winerr.Exists, op, d.slot, "the path is in use")
+	if m.devices[winpath.Fold(d.Path)] != nil {
+		return 0, winerr.New(winerr.Exists, op, d.Path, "the path is in use")
 	}
 	fill(d)
 	if d.hanging != nil {
@@ -57,7 +57,7 @@ func (m *disks) boot() {
 	for _, d := range m.sorted() {
 		d.attributes = inModel[d]
 		d.attributes = m.arrivalState(d)
-		d.offlineAgain = m.storage.OfflineAgain
+		d.OfflineAgain = m.storage.OfflineAgain
 		if d.hanging != nil {
 			m.hanging.Add(1)
 		}
@@ -67,9 +67,10 @@ func (m *disks) boot() {
 // plug attaches a disk. mu is held.
 func (m *disks) plug(d *disk) {
 	m.changed()
-	d.path = d.interfacePath(m.departures)
+	d.Generation = m.departures
+	d.device = d.interfacePath()
 	d.attributes = m.arrivalState(d)
-	d.offlineAgain = m.storage.OfflineAgain
+	d.OfflineAgain = m.storage.OfflineAgain
 	m.volumes.takeDown(d)
 	if m.storage.AttachByRescan {
 		m.unseen = append(m.unseen, d)
@@ -98,7 +99,7 @@ func (m *disks) unplug(d *disk) {
 	m.release(d)
 	m.unseen = slices.DeleteFunc(m.unseen, func(other *disk) bool { return other == d })
 	m.volumes.takeDown(d)
-	delete(m.byNumber, d.number)
+	delete(m.byNumber, d.Number)
 	for _, name := range d.names() {
 		delete(m.devices, name)
 	}
@@ -107,10 +108,11 @@ func (m *disks) unplug(d *disk) {
 
 // connect attaches the disk of an iSCSI session under the lowest free number, if it is not attached. mu is held.
 func (m *disks) connect(d *disk, first bool) {
-	if m.attached(d.number) == d {
+	if m.attached(d.Number) == d {
 		return
 	}
-	d.number = m.freeNumber()
+	maps.DeleteFunc(m.detached, func(_ uint32, other *disk) bool { return other == d })
+	d.Number = m.freeNumber()
 	if first {
 		m.volumes.isNew(d)
 	}
@@ -119,13 +121,13 @@ func (m *disks) connect(d *disk, first bool) {
 
 // disconnect removes a disk if it is attached. mu is held.
 func (m *disks) disconnect(d *disk) {
-	if m.attached(d.number) == d {
+	if m.attached(d.Number) == d {
 		m.unplug(d)
 	}
 }
 
 // shows reports whether Windows has found a disk. mu is held.
-func (m *disks) shows(d *disk) bool { return m.byNumber[d.number] == d }
+func (m *disks) shows(d *disk) bool { return m.byNumber[d.Number] == d }
 
 // ReattachDisk attaches the disk last detached with this number, with its content. It returns
 // the new number, the lowest free one.
@@ -136,16 +138,16 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 	if d == nil {
 		return 0, noDisk("reattach disk", number)
 	}
-	if n.disks.devices[winpath.Fold(d.slot)] != nil {
-		return 0, winerr.New(winerr.Exists, "reattach disk", d.slot, "the path is in use")
+	if n.disks.devices[winpath.Fold(d.Path)] != nil {
+		return 0, winerr.New(winerr.Exists, "reattach disk", d.Path, "the path is in use")
 	}
-	if other := n.disks.atAddress(d.scsi); other != nil {
-		return 0, winerr.New(winerr.Exists, "reattach disk", fmt.Sprint(number), "disk %d is at its SCSI address; detach that disk first", other.number)
+	if other := n.disks.atAddress(d.SCSI); other != nil {
+		return 0, winerr.New(winerr.Exists, "reattach disk", fmt.Sprint(number), "disk %d is at its SCSI address; detach that disk first", other.Number)
 	}
 	delete(n.disks.detached, number)
-	d.number = n.disks.freeNumber()
+	d.Number = n.disks.freeNumber()
 	n.disks.plug(d)
-	return d.number, nil
+	return d.Number, nil
 }
 
 // GrowDisk enlarges a disk. Storage.CapacityFollows says when Windows sees the new size.
@@ -178,7 +180,7 @@ func (m *disks) attached(number uint32) *disk {
 		return d
 	}
 	for _, d := range m.unseen {
-		if d.number == number {
+		if d.Number == number {
 			return d
 		}
 	}
@@ -191,7 +193,7 @@ func (m *disks) atAddress(address *SCSI) *disk {
 		return nil
 	}
 	for _, d := range slices.Concat(slices.Collect(maps.Values(m.byNumber)), m.unseen) {
-		if d.scsi != nil && *d.scsi == *address {
+		if d.SCSI != nil && *d.SCSI == *address {
 			return d
 		}
 	}

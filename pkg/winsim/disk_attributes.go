@@ -31,7 +31,7 @@ func (m *disks) SetDiskAttributes(_ context.Context, device win.Device, attribut
 		if mask.ReadOnly {
 			wanted.ReadOnly = attributes.ReadOnly
 		}
-		if d.writeProtected && mask.ReadOnly && !attributes.ReadOnly {
+		if d.WriteProtected && mask.ReadOnly && !attributes.ReadOnly {
 			// Which code Windows gives is not documented; it is that of a write to such a disk.
 			return winerr.WriteProtect
 		}
@@ -43,13 +43,13 @@ func (m *disks) SetDiskAttributes(_ context.Context, device win.Device, attribut
 		if d.attributes.Offline {
 			wanted = m.resolveCollision(d, wanted)
 		}
-		if d.scsi != nil {
-			m.persisted[*d.scsi] = wanted
+		if d.SCSI != nil {
+			m.persisted[*d.SCSI] = wanted
 		}
 		wasOffline := d.attributes.Offline
 		m.setAttributes(d, wanted)
-		if wasOffline && !wanted.Offline && d.offlineAgain > 0 {
-			d.offlineAgain--
+		if wasOffline && !wanted.Offline && d.OfflineAgain > 0 {
+			d.OfflineAgain--
 			m.after(offlineAgainAfter, offlineRelapse{m, d})
 		}
 		return nil
@@ -83,22 +83,22 @@ func (m *disks) setAttributes(d *disk, attributes win.DiskAttributes) {
 // its address.
 func (m *disks) arrivalState(d *disk) win.DiskAttributes {
 	attributes := m.policyState(d)
-	attributes.ReadOnly = attributes.ReadOnly || d.writeProtected
-	attributes.Offline = attributes.Offline || (!d.system && m.hasTwin(d))
+	attributes.ReadOnly = attributes.ReadOnly || d.WriteProtected
+	attributes.Offline = attributes.Offline || (!d.System && m.hasTwin(d))
 	return attributes
 }
 
 // policyState is the part of it that the SAN policy decides.
 func (m *disks) policyState(d *disk) win.DiskAttributes {
-	if d.system || d.trusted {
+	if d.System || d.Online {
 		return d.attributes
 	}
-	if d.scsi != nil {
-		if attributes, ok := m.persisted[*d.scsi]; ok {
+	if d.SCSI != nil {
+		if attributes, ok := m.persisted[*d.SCSI]; ok {
 			return attributes
 		}
 	}
-	if m.storage.SANPolicy == OfflineAll || (m.storage.SANPolicy == OfflineShared && d.bus.isShared()) {
+	if m.storage.SANPolicy == OfflineAll || (m.storage.SANPolicy == OfflineShared && d.Bus.isShared()) {
 		return win.DiskAttributes{Offline: true, ReadOnly: true}
 	}
 	return d.attributes
@@ -106,7 +106,7 @@ func (m *disks) policyState(d *disk) win.DiskAttributes {
 
 // isSystemDisk reports whether Windows needs the disk.
 func (m *disks) isSystemDisk(d *disk) bool {
-	return d.system || m.volumes.needs(d)
+	return d.System || m.volumes.needs(d)
 }
 
 // online reports whether Windows shows the volumes of a disk.

@@ -100,8 +100,8 @@ func (n *Node) FreeLUN(port uint8) (lun uint8, ok bool) {
 		}
 	}
 	for _, d := range n.disks.allDisks() {
-		if d.scsi != nil {
-			take(*d.scsi)
+		if d.SCSI != nil {
+			take(*d.SCSI)
 		}
 	}
 	for address := range n.disks.persisted {

@@ -16,7 +16,7 @@ func (m *disks) DiskDevices(_ context.Context) ([]win.Device, error) {
 	defer m.mu.Unlock()
 	devices := make([]win.Device, 0, len(m.byNumber))
 	for _, d := range m.sorted() {
-		devices = append(devices, win.Device(d.path))
+		devices = append(devices, win.Device(d.device))
 	}
 	return devices, nil
 }
@@ -24,7 +24,7 @@ func (m *disks) DiskDevices(_ context.Context) ([]win.Device, error) {
 // DeviceDescriptor returns bus and serial number.
 func (m *disks) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DeviceDescriptor, error) {
-		descriptor := d.descriptor
+		descriptor := win.DeviceDescriptor{BusType: busTypes[d.Bus], Vendor: d.Vendor, Product: d.Product, Serial: d.Serial}
 		for _, text := range []*string{&descriptor.Vendor, &descriptor.Product, &descriptor.Serial} {
 			*text = strings.Trim(*text, " ")
 		}
@@ -50,20 +50,20 @@ func (m *disks) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.D
 // DeviceLocation returns the location of the disk as text.
 func (m *disks) DeviceLocation(_ context.Context, device win.Device) (string, error) {
 	return read(m.onDisk, device, func(d *disk) (string, error) {
-		if d.location == "" {
+		if d.Location == "" {
 			return "", winerr.NotSupported
 		}
-		return d.location, nil
+		return d.Location, nil
 	})
 }
 
 // SCSIAddress returns the address of the disk.
 func (m *disks) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddress, error) {
 	return read(m.onDisk, device, func(d *disk) (win.SCSIAddress, error) {
-		if d.scsi == nil {
+		if d.SCSI == nil {
 			return win.SCSIAddress{}, winerr.NotSupported
 		}
-		a := d.scsi
+		a := d.SCSI
 		return win.SCSIAddress{Port: a.Port, Path: a.Path, Target: a.Target, LUN: a.LUN, BusNumber: a.BusNumber}, nil
 	})
 }
@@ -105,7 +105,7 @@ func (m *disks) onDisk(device win.Device, do func(*disk) error) error {
 	switch d := m.diskOf(device); {
 	case d == nil:
 		return winerr.FileNotFound
-	case d.dying:
+	case d.Dying:
 		return winerr.IODevice
 	default:
 		return do(d)

@@ -15,32 +15,15 @@ import (
 
 // DiskInfo is a snapshot of a disk.
 type DiskInfo struct {
-	Number     uint32
-	Size       Size // on the backend; Windows may still show less
-	Visible    Size // that Windows shows
-	SectorSize uint32
-	Bus        Bus
-	Vendor     string
-	Product    string
-	Serial     string
-	Location   string
-	HasSCSI    bool // SCSI is its address
-	SCSI       SCSI
-	System     bool
-	Offline    bool
-	ReadOnly   bool
-	Failing    bool // see FailDisk
-	Hanging    bool // see HangDisk
-	Layout     Layout
+	Disk // without content; Visible is always set
+
 	Partitions []PartitionInfo
 }
 
 // PartitionInfo is a partition and its volume, if any.
 type PartitionInfo struct {
-	Number       uint32
-	Type         string // as in a model
-	ID           string // the GUID of a GPT partition
-	Offset, Size Size
+	Partition
+	Number uint32
 
 	VolumeID   string     // \\?\Volume{guid}\; empty while Windows does not show it
 	Letter     string     // drive letter, if any
@@ -63,28 +46,10 @@ func (n *Node) DiskInfo(number uint32) (DiskInfo, error) {
 }
 
 func (d *disk) info() DiskInfo {
-	info := DiskInfo{
-		Number:     d.number,
-		Size:       Size(d.size),
-		Visible:    Size(d.visibleSize),
-		SectorSize: uint32(d.sector),
-		Bus:        d.bus,
-		Vendor:     d.descriptor.Vendor,
-		Product:    d.descriptor.Product,
-		Serial:     d.descriptor.Serial,
-		Location:   d.location,
-		System:     d.system,
-		Offline:    d.attributes.Offline,
-		ReadOnly:   d.attributes.ReadOnly,
-		Failing:    d.dying,
-		Hanging:    d.hanging != nil,
-		Layout:     d.table.kind(),
-	}
-	if d.scsi != nil {
-		info.HasSCSI, info.SCSI = true, *d.scsi
-	}
-	for _, p := range d.table.partitions {
-		info.Partitions = append(info.Partitions, p.info(d.table.style))
+	info := DiskInfo{Disk: d.describe()}
+	info.Visible = Size(d.visibleSize)
+	for i, p := range d.table.partitions {
+		info.Partitions = append(info.Partitions, p.info(info.Disk.Partitions[i]))
 	}
 	return info
 }
@@ -102,18 +67,8 @@ func (t table) kind() Layout {
 	}
 }
 
-func (p *partition) info(style win.PartitionStyle) PartitionInfo {
-	info := PartitionInfo{Number: p.Number, Offset: Size(p.Offset), Size: Size(p.Length), FileSystem: FileSystemNone}
-	if style == win.StyleGPT {
-		info.ID, info.Type = p.ID.String(), p.Type.String()
-		for name, id := range partitionTypes {
-			if id == p.Type {
-				info.Type = name
-			}
-		}
-	} else {
-		info.Type = fmt.Sprintf("%#02x", p.MBRType)
-	}
+func (p *partition) info(m Partition) PartitionInfo {
+	info := PartitionInfo{Partition: m, Number: p.Number, FileSystem: FileSystemNone}
 	if v := p.volume; v != nil {
 		if v.present && !v.nameless {
 			info.VolumeID, info.Letter = string(v.id()), v.letter
@@ -124,6 +79,49 @@ func (p *partition) info(style win.PartitionStyle) PartitionInfo {
 		}
 	}
 	return info
+}
+
+// describe returns the disk without volumes, content and events.
+func (d *disk) describe() Disk {
+	m := d.Disk
+	m.Size, m.SectorSize, m.Hanging, m.Layout = Size(d.size), uint32(d.sector), d.hanging != nil, d.table.kind()
+	m.Offline, m.ReadOnly, m.Visible = d.attributes.Offline, d.attributes.ReadOnly, 0
+	m.TableSize = 0
+	if m.SCSI != nil {
+		m.SCSI = new(*m.SCSI)
+	}
+	if d.visibleSize != d.size {
+		m.Visible = Size(d.visibleSize)
+	}
+	switch {
+	case d.table.style == win.StyleGPT:
+		m.ID = d.table.id.String()
+	case d.table.signature != 0:
+		m.ID = fmt.Sprintf("%08x", d.table.signature)
+	default:
+		m.ID = ""
+	}
+	for _, p := range d.table.partitions {
+		m.Partitions = append(m.Partitions, p.describe(d.table.style))
+	}
+	return m
+}
+
+// describe returns the partition without its volume.
+func (p *partition) describe(style win.PartitionStyle) Partition {
+	m := Partition{Type: p.Type.String(), Offset: Size(p.Offset), Size: Size(p.Length), Attributes: p.Attributes, Name: p.Name, Boot: p.MBRBoot}
+	if p.ID != (win.GUID{}) {
+		m.ID = p.ID.String()
+	}
+	if style != win.StyleGPT {
+		m.Type = fmt.Sprintf("%#02x", p.MBRType)
+	}
+	for name, id := range partitionTypes {
+		if style == win.StyleGPT && id == p.Type {
+			m.Type = name
+		}
+	}
+	return m
 }
 
 // DiskFingerprint is a hash of the disk's content: partition table, raw bytes, and the files,

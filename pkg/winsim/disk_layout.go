@@ -15,8 +15,8 @@ const lateMSR = 100 * time.Millisecond
 // DriveLayout returns the partition table.
 func (m *disks) DriveLayout(_ context.Context, device win.Device) (win.DriveLayout, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DriveLayout, error) {
-		if d.looksRaw > 0 {
-			d.looksRaw--
+		if d.LooksRaw > 0 {
+			d.LooksRaw--
 			m.changed()
 			return m.rawLayout(), nil
 		}

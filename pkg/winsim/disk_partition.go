@@ -66,7 +66,10 @@ func (t *table) number() {
 }
 
 // partition creates the table that the model describes.
-func (d *disk) partition(m Disk) *ModelError {
+func (d *disk) partition(m Disk, now *resumption) *ModelError {
+	if now != nil {
+		return now.partition(d, m)
+	}
 	switch m.Layout {
 	case "", LayoutRaw:
 		if len(m.Partitions) > 0 {
@@ -74,25 +77,14 @@ func (d *disk) partition(m Disk) *ModelError {
 		}
 		return nil
 	case LayoutGPT:
-		d.table = table{style: win.StyleGPT, id: diskGUID(d.number), size: d.size}
-		if m.ID != "" {
-			id, err := win.ParseGUID(m.ID)
-			if err != nil {
-				return problem("id", "%q is not a GUID", m.ID)
-			}
-			d.table.id = id
-		}
+		d.table = table{style: win.StyleGPT, id: diskGUID(d.Number), size: d.size}
 	case LayoutMBR:
-		d.table = table{style: win.StyleMBR, signature: 0xd0000000 + d.number}
-		if m.ID != "" {
-			signature, err := strconv.ParseUint(m.ID, 16, 32)
-			if err != nil || len(m.ID) != 8 {
-				return problem("id", "%q is not a signature of eight hexadecimal digits", m.ID)
-			}
-			d.table.signature = uint32(signature)
-		}
+		d.table = table{style: win.StyleMBR, signature: 0xd0000000 + d.Number}
 	case LayoutSuperfloppy:
 		return d.superfloppy(m)
+	}
+	if err := d.table.setID(m.ID); err != nil {
+		return err
 	}
 	at := int64(0)
 	for i, p := range m.Partitions {
@@ -117,6 +109,25 @@ func (d *disk) partition(m Disk) *ModelError {
 	return nil
 }
 
+// setID gives a table the id of the model, if it has one.
+func (t *table) setID(text string) *ModelError {
+	var err error
+	switch {
+	case text == "":
+	case t.style == win.StyleGPT:
+		if t.id, err = win.ParseGUID(text); err != nil {
+			return problem("id", "%q is not a GUID", text)
+		}
+	default:
+		signature, err := strconv.ParseUint(text, 16, 32)
+		if err != nil || len(text) != 8 {
+			return problem("id", "%q is not a signature of eight hexadecimal digits", text)
+		}
+		t.signature = uint32(signature)
+	}
+	return nil
+}
+
 // superfloppy makes the disk one file system without a table.
 func (d *disk) superfloppy(m Disk) *ModelError {
 	if len(m.Partitions) != 1 || m.Partitions[0].Volume == nil || m.Partitions[0].Offset != 0 || m.Partitions[0].Size != 0 {
@@ -134,8 +145,8 @@ func (d *disk) superfloppy(m Disk) *ModelError {
 
 // build returns a partition of the model. The previous partition ends at at.
 func (m Partition) build(d *disk, index int, at int64) (*partition, *ModelError) {
-	p := &partition{Partition: win.Partition{Offset: int64(m.Offset), Length: int64(m.Size), Attributes: m.Attributes, Name: m.Name}}
-	if err := m.setType(p, d.table.style); err != nil {
+	p := &partition{Partition: win.Partition{Offset: int64(m.Offset), Length: int64(m.Size), Attributes: m.Attributes, Name: m.Name, MBRBoot: m.Boot}}
+	if err := m.setType(p, d.table.style, false); err != nil {
 		return nil, err
 	}
 	from, to := d.bounds()
@@ -155,7 +166,7 @@ func (m Partition) build(d *disk, index int, at int64) (*partition, *ModelError)
 	if d.table.style != win.StyleGPT {
 		return p, nil
 	}
-	return p, m.setID(p, d.number, index)
+	return p, m.setID(p, d.Number, index)
 }
 
 // setID gives a GPT partition its GUID.
@@ -176,10 +187,10 @@ func (m Partition) setID(p *partition, disk uint32, index int) *ModelError {
 	return nil
 }
 
-func (m Partition) setType(p *partition, style win.PartitionStyle) *ModelError {
+func (m Partition) setType(p *partition, style win.PartitionStyle, running bool) *ModelError {
 	if style != win.StyleGPT {
 		number, err := strconv.ParseUint(cmp.Or(m.Type, "0x07"), 0, 8)
-		if err != nil || number == 0 {
+		if err != nil || number == 0 && !running {
 			return problem("type", "%q is not an MBR partition type such as 0x07", m.Type)
 		}
 		p.MBRType = uint8(number)
@@ -188,7 +199,7 @@ func (m Partition) setType(p *partition, style win.PartitionStyle) *ModelError {
 	known, ok := partitionTypes[cmp.Or(m.Type, "basic")]
 	if !ok {
 		var err error
-		if known, err = win.ParseGUID(m.Type); err != nil || known == (win.GUID{}) {
+		if known, err = win.ParseGUID(m.Type); err != nil || known == (win.GUID{}) && !running {
 			return problem("type", "%q is not a GUID or one of basic, msr, efi, recovery, ldm-metadata, ldm-data, linux", m.Type)
 		}
 	}

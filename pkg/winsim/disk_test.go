@@ -2,6 +2,7 @@ package winsim_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -111,7 +112,11 @@ func TestFault_EveryStorageCall(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text += fmt.Sprintf("%+v %s\n", info, content)
+			described, err := json.Marshal(info)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += fmt.Sprintf("%s %s\n", described, content)
 		}
 		return text
 	}

@@ -8,11 +8,11 @@ import (
 
 // FailDisk makes every request to a disk fail with ERROR_IO_DEVICE (1117), until HealDisk.
 func (n *Node) FailDisk(number uint32) error {
-	return n.disks.changeDisk("fail disk", number, func(d *disk) { d.dying = true })
+	return n.disks.changeDisk("fail disk", number, func(d *disk) { d.Dying = true })
 }
 
 // HangDisk makes every request to a disk, its volumes and their files wait, until HealDisk or
-// the end of the request's context. A state file does not keep it.
+// the end of the request's context.
 func (n *Node) HangDisk(number uint32) error {
 	return n.disks.changeDisk("hang disk", number, func(d *disk) {
 		if d.hanging == nil {
@@ -26,7 +26,7 @@ func (n *Node) HangDisk(number uint32) error {
 // is.
 func (n *Node) HealDisk(number uint32) error {
 	return n.disks.changeDisk("heal disk", number, func(d *disk) {
-		d.dying = false
+		d.Dying = false
 		n.disks.release(d)
 	})
 }

@@ -17,7 +17,7 @@ func (n *Node) MirrorDrivesAt(dirs []string, report func(error), locate func(str
 	return n.mirrorDrives(dirs, report, locate)
 }
 
-// ProveChanges reports accesses that change what Save writes without saying so: such a change
+// ProveChanges reports accesses that change what Model describes without saying so: such a change
 // would be lost with the process.
 func (n *Node) ProveChanges(report func(error)) {
 	n.lock()

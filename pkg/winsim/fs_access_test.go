@@ -1,7 +1,6 @@
 package winsim_test
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
@@ -47,10 +46,7 @@ func TestRootAccess(t *testing.T) {
 	if info, err := node.FileSystem(ctx, dataID); err != nil || info.Label != "other" {
 		t.Errorf("%+v, %v", info, err)
 	}
-	var saved bytes.Buffer
-	mustAll(t, node.Save(&saved))
-	again, err := winsim.Load(model, &saved)
-	mustAll(t, err)
+	again := reload(t, node)
 	if print(again) != print(node) {
 		t.Error("the saved state differs")
 	}

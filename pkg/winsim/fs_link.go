@@ -13,8 +13,9 @@ import (
 // link is a reparse point, of a link or of another kind.
 type link struct {
 	win.ReparsePoint
-	malformed bool // its data are malformed
-	announced bool // the mount manager knows it
+	malformed bool   // its data are malformed
+	tagData   string // of the model, in hexadecimal digits
+	announced bool   // the mount manager knows it
 
 	// toOlder is the answer to opens relative to handles that are older than the link. With 0 they succeed.
 	toOlder winerr.Code
@@ -159,6 +160,9 @@ func (l *link) checkFits(fs *fileSystem) error {
 	return nil
 }
 
+// reparseHeader is the size of tag and length before the data of a reparse point.
+const reparseHeader = 8
+
 // taggedLink is a reparse point with a tag, and data after the header in hexadecimal digits.
 // Only the two kinds of link use the data.
 func taggedLink(tag win.ReparseTag, data string) (*link, *ModelError) {
@@ -166,12 +170,11 @@ func taggedLink(tag win.ReparseTag, data string) (*link, *ModelError) {
 	if err != nil {
 		return nil, problem("tagData", "%q is not a string of hexadecimal bytes", data)
 	}
-	const header = 8
-	if len(body) > winlayout.MaxReparseData-header {
-		return nil, problem("tagData", "%d bytes exceed the limit of %d", len(body), winlayout.MaxReparseData-header)
+	if len(body) > winlayout.MaxReparseData-reparseHeader {
+		return nil, problem("tagData", "%d bytes exceed the limit of %d", len(body), winlayout.MaxReparseData-reparseHeader)
 	}
 	buffer := binary.LittleEndian.AppendUint32(nil, uint32(tag))
 	buffer = binary.LittleEndian.AppendUint32(buffer, uint32(len(body)))
 	point, err := winlayout.DecodeReparsePoint(append(buffer, body...))
-	return &link{ReparsePoint: point, malformed: err != nil}, nil
+	return &link{ReparsePoint: point, malformed: err != nil, tagData: data}, nil
 }

@@ -1,6 +1,7 @@
 package winsim
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -238,6 +239,9 @@ func (f File) entry() *entry {
 	case f.Volume != "":
 		made = newLink(winlayout.MountedFolder(win.VolumeID(`\\?\Volume{` + normalGUID(f.Volume) + `}\`)))
 		made.link.announced = true // as mountvol does, unlike a junction to a volume
+	case f.Hex != "":
+		content, _ := hex.DecodeString(f.Hex)
+		made = &entry{content: content}
 	case f.Content != "" || f.EmptyFile:
 		made = &entry{content: []byte(f.Content)}
 	default:
@@ -246,7 +250,7 @@ func (f File) entry() *entry {
 	if f.Tag != 0 {
 		made.link, _ = taggedLink(win.ReparseTag(f.Tag), f.TagData)
 	}
-	made.readOnly = f.ReadOnly
+	made.readOnly, made.changedAt = f.ReadOnly, f.Changed
 	return made
 }
 

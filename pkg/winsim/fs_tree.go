@@ -148,14 +148,64 @@ func (e *entry) markRemoved() {
 	e.aliases = nil
 }
 
+// addFiles adds the files of the model, and calls mounted for mounted folders that the mount manager knows.
+func (fs *fileSystem) addFiles(files []File, mounted func(place int, e *entry)) *ModelError {
+	added := make([]*entry, len(files))
+	for i, f := range files {
+		err := f.validate(nil)
+		if err != nil {
+			return err.at("files", i)
+		}
+		e := f.entry()
+		switch {
+		case f.In != 0:
+			if f.In < 0 || f.In > i {
+				err = problem("in", "%d is not the number of a file before it", f.In)
+			} else {
+				err = added[f.In-1].adopt(e, f)
+			}
+		case f.Path == `\` && e.children != nil:
+			fs.root = e
+		default:
+			err = fs.addFile(f, e)
+		}
+		if err != nil {
+			return err.at("files", i)
+		}
+		added[i] = e
+		if f.Mounted != 0 && e.link != nil && mounted != nil {
+			mounted(f.Mounted, e)
+		}
+	}
+	return nil
+}
+
+// adopt adds a file of the model to the file or directory that it names.
+func (e *entry) adopt(child *entry, f File) *ModelError {
+	child.name, child.parent, child.isStream = f.Path, e, f.Stream
+	key := winpath.Fold(f.Path)
+	switch {
+	case f.Stream && child.children == nil:
+		if e.streams == nil {
+			e.streams = map[string]*entry{}
+		}
+		e.streams[key] = child
+	case e.children == nil || e.isStream || f.Stream:
+		return problem("in", "%s cannot be in that file", f.Path)
+	case checkName(f.Path) != nil || e.children[key] != nil:
+		return problem("path", "%q is not a name, or is used twice", f.Path)
+	default:
+		e.children[key] = child
+		e.giveShortName(child, f.Short)
+	}
+	return nil
+}
+
 // addFile adds a file of the model, with missing parents. Its path starts at the root.
-func (fs *fileSystem) addFile(f File) *ModelError {
+func (fs *fileSystem) addFile(f File, e *entry) *ModelError {
 	clean, err := winpath.Clean(`C:\` + strings.TrimPrefix(f.Path, `\`))
 	if err != nil {
 		return problem("path", "%v", err)
-	}
-	if err := f.validate(nil); err != nil {
-		return err
 	}
 	at := resolvedPath{fs: fs, entry: fs.root}
 	for _, name := range winpath.Components(clean) {
@@ -174,6 +224,6 @@ func (fs *fileSystem) addFile(f File) *ModelError {
 	case at.entry != nil:
 		at.detach()
 	}
-	at.add(f.entry())
+	at.add(e)
 	return nil
 }

@@ -83,7 +83,7 @@ func (n *Node) deviceNames(device win.Device) []string {
 	n.lock()
 	defer n.mu.Unlock()
 	if d := n.disks.diskOf(device); d != nil {
-		names = append(names, string(win.PhysicalDrive(d.number)), d.path)
+		names = append(names, string(win.PhysicalDrive(d.Number)), d.device)
 	}
 	return names
 }

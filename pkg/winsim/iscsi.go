@@ -49,9 +49,13 @@ type iscsiTarget struct {
 }
 
 type iscsiSession struct {
-	id     win.SessionID
+	number uint64 // from 1
 	target *iscsiTarget
 	portal *iscsiPortal
+}
+
+func (s *iscsiSession) id() win.SessionID {
+	return win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + s.number}
 }
 
 func (in *initiator) portal(portal win.TargetPortal) *iscsiPortal {

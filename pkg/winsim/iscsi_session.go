@@ -22,7 +22,7 @@ func (in *initiator) Login(ctx context.Context, login win.Login) (id win.Session
 		if err := in.authenticate(t, login); err != nil {
 			return err
 		}
-		id = in.beginSession(t, p).id
+		id = in.beginSession(t, p).id()
 		return nil
 	})
 	return id, err
@@ -71,7 +71,7 @@ func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 // beginSession starts a session; its disks appear later. mu is held.
 func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
 	in.sessionCount++
-	s := &iscsiSession{id: win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + in.sessionCount}, target: t, portal: p}
+	s := &iscsiSession{number: in.sessionCount, target: t, portal: p}
 	in.sessions = append(in.sessions, s)
 	in.changed()
 	in.after(in.pnpDelay, lunArrival{in, s})
@@ -103,7 +103,7 @@ func (in *initiator) Sessions(_ context.Context) ([]win.Session, error) {
 	return readInitiator(in, func() ([]win.Session, error) {
 		var sessions []win.Session
 		for _, s := range in.sessions {
-			session := win.Session{ID: s.id, TargetNodeName: s.target.iqn, TargetName: s.target.iqn, Connections: 1}
+			session := win.Session{ID: s.id(), TargetNodeName: s.target.iqn, TargetName: s.target.iqn, Connections: 1}
 			if s.portal.down {
 				session.Connections = 0
 			}
@@ -120,7 +120,7 @@ func (in *initiator) DevicesForSession(_ context.Context, id win.SessionID) ([]w
 		for lun, d := range s.target.luns {
 			device := win.SessionDevice{LUN: uint8(lun), Device: win.DeviceNumber{Type: win.DeviceTypeDisk, Number: win.NoDeviceNumber}}
 			if in.disks.shows(d) {
-				device.Device.Number, device.LegacyName = d.number, string(win.PhysicalDrive(d.number))
+				device.Device.Number, device.LegacyName = d.Number, string(win.PhysicalDrive(d.Number))
 			}
 			devices = append(devices, device)
 		}
@@ -166,7 +166,7 @@ func (in *initiator) onSession(id win.SessionID, do func(*iscsiSession) error) e
 
 func (in *initiator) session(id win.SessionID) *iscsiSession {
 	for _, s := range in.sessions {
-		if s.id == id {
+		if s.id() == id {
 			return s
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func (n *Node) AddISCSITarget(target ISCSITarget) error {
 	n.lock()
 	defer n.mu.Unlock()
-	if err := n.initiator.addTarget(target); err != nil {
+	if err := n.initiator.addTarget(target, nil); err != nil {
 		return err
 	}
 	n.changed()
@@ -68,7 +68,7 @@ func (n *Node) ISCSISessions() []ISCSISessionInfo {
 		info := ISCSISessionInfo{Target: s.target.iqn, Portal: s.portal.String(), Connected: !s.portal.down}
 		for _, d := range s.target.luns {
 			if n.disks.shows(d) {
-				info.Disks = append(info.Disks, d.number)
+				info.Disks = append(info.Disks, d.Number)
 			}
 		}
 		sessions = append(sessions, info)
@@ -80,8 +80,11 @@ func (n *Node) ISCSISessions() []ISCSISessionInfo {
 func (n *Node) ISCSILogins() []ISCSILogin {
 	n.lock()
 	defer n.mu.Unlock()
-	var logins []ISCSILogin
-	for _, login := range n.initiator.logins {
+	return n.initiator.describeLogins()
+}
+
+func (in *initiator) describeLogins() (logins []ISCSILogin) {
+	for _, login := range in.logins {
 		logins = append(logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String()})
 	}
 	return logins

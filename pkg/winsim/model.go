@@ -1,9 +1,11 @@
 package winsim
 
 import (
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -12,52 +14,78 @@ import (
 // Model describes a node. The YAML form has the same fields; see LoadModel.
 type Model struct {
 	// Seed makes random faults reproducible.
-	Seed uint64 `yaml:"seed"`
+	Seed uint64 `yaml:"seed" json:"seed,omitzero"`
 	// RealTime makes the node wait in real time. Tests leave it off.
-	RealTime bool `yaml:"realTime"`
+	RealTime bool `yaml:"realTime" json:"realTime,omitzero"`
 	// Storage is the behaviour of disks and volumes.
-	Storage Storage `yaml:"storage"`
+	Storage Storage `yaml:"storage" json:"storage,omitzero"`
 	// Disks are the disks of the node, with their partitions and the volumes on them.
-	Disks []Disk `yaml:"disks"`
+	Disks []Disk `yaml:"disks" json:"disks,omitzero"`
 	// Volumes are the volumes that are not a single partition of a disk.
-	Volumes []Volume `yaml:"volumes"`
+	Volumes []Volume `yaml:"volumes" json:"volumes,omitzero"`
 	// ISCSI is the node's iSCSI initiator with its portals and targets.
-	ISCSI ISCSI `yaml:"iscsi"`
+	ISCSI ISCSI `yaml:"iscsi" json:"iscsi,omitzero"`
 	// Files are the directories, files and links at the start, created in this order with
 	// missing parents.
-	Files []File `yaml:"files"`
+	Files []File `yaml:"files" json:"files,omitzero"`
 	// Firmware identifies the machine.
-	Firmware Firmware `yaml:"firmware"`
+	Firmware Firmware `yaml:"firmware" json:"firmware,omitzero"`
 	// Services are the installed services.
-	Services []Service `yaml:"services"`
+	Services []Service `yaml:"services" json:"services,omitzero"`
 	// SMBServers are the SMB servers that the node can reach.
-	SMBServers []SMBServer `yaml:"smbServers"`
+	SMBServers []SMBServer `yaml:"smbServers" json:"smbServers,omitzero"`
+	// SMBMappings are the global mappings; see also SMBShare.MappedFor.
+	SMBMappings []SMBMapping `yaml:"smbMappings" json:"smbMappings,omitzero"`
+	// Running makes it the model of a node that runs already, see Node.Model: nothing starts, and
+	// every field says what is now. Many fields of other types are only for such a model.
+	Running *Running `yaml:"running" json:"running,omitzero"`
 }
 
 // Volume is a volume of the node.
 type Volume struct {
 	// ID is the GUID, alone or as \\?\Volume{GUID}\. The default is the GUID that Windows
 	// chooses for the partition. A volume without a partition needs an ID.
-	ID string `yaml:"id"`
+	ID string `yaml:"id" json:"id,omitzero"`
 	// Letter is the drive letter, or empty for a volume without one.
-	Letter string `yaml:"letter"`
+	Letter string `yaml:"letter" json:"letter,omitzero"`
 	// State is empty for a healthy volume.
-	State VolumeState `yaml:"state"`
+	State VolumeState `yaml:"state" json:"state,omitzero"`
 	// FileSystem is the file system; the default is NTFS.
-	FileSystem FileSystem `yaml:"fileSystem"`
+	FileSystem FileSystem `yaml:"fileSystem" json:"fileSystem,omitzero"`
 	// Used is used space in addition to the files.
-	Used Size `yaml:"used"`
+	Used Size `yaml:"used" json:"used,omitzero"`
 	// NoShortNames disables 8.3 names, as fsutil 8dot3name set does.
-	NoShortNames bool `yaml:"noShortNames"`
+	NoShortNames bool `yaml:"noShortNames" json:"noShortNames,omitzero"`
 	// Files are on the volume at the start. Paths start at its root.
-	Files []File `yaml:"files"`
+	Files []File `yaml:"files" json:"files,omitzero"`
 
 	// Size is the size of a volume without a disk, such as a RAM disk; the default is 10 GiB.
-	Size Size `yaml:"size"`
+	Size Size `yaml:"size" json:"size,omitzero"`
 	// Extents are the parts of disks of a volume that spans partitions.
-	Extents []Extent `yaml:"extents"`
+	Extents []Extent `yaml:"extents" json:"extents,omitzero"`
 	// CDROM makes the volume a CD-ROM. Its device number is 0, like that of the first disk.
-	CDROM bool `yaml:"cdrom"`
+	CDROM bool `yaml:"cdrom" json:"cdrom,omitzero"`
+
+	// Label, ClusterSize and RootAccess, in SDDL, are of the file system; the defaults are those of
+	// a new one. FileSystemSize is its size; the default is that of the volume.
+	Label          string `yaml:"label" json:"label,omitzero"`
+	ClusterSize    Size   `yaml:"clusterSize" json:"clusterSize,omitzero"`
+	RootAccess     string `yaml:"rootAccess" json:"rootAccess,omitzero"`
+	FileSystemSize Size   `yaml:"fileSystemSize" json:"fileSystemSize,omitzero"`
+
+	// The fields below are for a running node. The volume is Absent, or has Arrived at that time
+	// and may be in the cache of the storage service. Automount may have left it Offline, or
+	// Nameless too. Another volume may have its ID or letter while it is absent.
+	Absent         bool      `yaml:"absent" json:"absent,omitzero"`
+	Arrived        time.Time `yaml:"arrived" json:"arrived,omitzero"`
+	InServiceCache bool      `yaml:"inServiceCache" json:"inServiceCache,omitzero"`
+	Offline        bool      `yaml:"offline" json:"offline,omitzero"`
+	Nameless       bool      `yaml:"nameless" json:"nameless,omitzero"`
+	IDTaken        bool      `yaml:"idTaken" json:"idTaken,omitzero"`
+	LetterTaken    bool      `yaml:"letterTaken" json:"letterTaken,omitzero"`
+	Pending        []Event   `yaml:"pending" json:"pending,omitzero"`
+	// Bytes are the content of a volume without a disk.
+	Bytes []Bytes `yaml:"bytes" json:"bytes,omitzero"`
 }
 
 // FileSystem is the name of a file system.
@@ -95,20 +123,34 @@ func (s VolumeState) known() bool {
 
 // File is one entry of the file tree: a directory, unless another field says otherwise.
 type File struct {
-	Path        string `yaml:"path"`
-	Content     string `yaml:"content"`     // makes it a file with this content
-	EmptyFile   bool   `yaml:"emptyFile"`   // makes it a file without content
-	Symlink     string `yaml:"symlink"`     // makes it a directory symbolic link to this target
-	FileSymlink string `yaml:"fileSymlink"` // makes it a file symbolic link to this target
-	Junction    string `yaml:"junction"`    // makes it a junction to this directory
-	Volume      string `yaml:"volume"`      // makes it a mounted folder of the volume with this ID
-	ReadOnly    bool   `yaml:"readOnly"`    // sets the read-only attribute
+	Path        string `yaml:"path" json:"path,omitzero"`
+	Content     string `yaml:"content" json:"content,omitzero"`         // makes it a file with this content
+	EmptyFile   bool   `yaml:"emptyFile" json:"emptyFile,omitzero"`     // makes it a file without content
+	Symlink     string `yaml:"symlink" json:"symlink,omitzero"`         // makes it a directory symbolic link to this target
+	FileSymlink string `yaml:"fileSymlink" json:"fileSymlink,omitzero"` // makes it a file symbolic link to this target
+	Junction    string `yaml:"junction" json:"junction,omitzero"`       // makes it a junction to this directory
+	Volume      string `yaml:"volume" json:"volume,omitzero"`           // makes it a mounted folder of the volume with this ID
+	ReadOnly    bool   `yaml:"readOnly" json:"readOnly,omitzero"`       // sets the read-only attribute
 
 	// Tag sets a reparse point of another kind, such as 0x80000013 of a deduplicated file.
-	Tag uint32 `yaml:"tag"`
+	Tag uint32 `yaml:"tag" json:"tag,omitzero"`
 	// TagData is the content of that reparse point after its 8-byte header, in hexadecimal
 	// digits. Only links use it; it can be malformed.
-	TagData string `yaml:"tagData"`
+	TagData string `yaml:"tagData" json:"tagData,omitzero"`
+
+	// Hex is Content in hexadecimal digits.
+	Hex string `yaml:"hex" json:"hex,omitzero"`
+	// In makes Path a single name in the directory that is the In-th of this list, counted from 1,
+	// and Short its 8.3 name. The root of a volume is \.
+	In    int    `yaml:"in" json:"in,omitzero"`
+	Short string `yaml:"short" json:"short,omitzero"`
+	// Stream makes it a named stream of the file or directory In.
+	Stream bool `yaml:"stream" json:"stream,omitzero"`
+	// Changed is when it was created or last changed, if the node ran then.
+	Changed time.Time `yaml:"changed" json:"changed,omitzero"`
+	// Mounted is the place of a mounted folder in the mount manager's list, from 1; 0 if the
+	// manager does not know it.
+	Mounted int `yaml:"mounted" json:"mounted,omitzero"`
 }
 
 // ModelError names the wrong field of a model or list of faults.
@@ -170,9 +212,13 @@ func (m Model) validate() (objects, error) {
 	if err := m.Storage.validate(); err != nil {
 		return objects{}, err
 	}
-	built, err := m.build()
+	var now *resumption
+	if m.Running != nil {
+		now = &resumption{}
+	}
+	built, err := m.build(now)
 	if err == nil {
-		built.services, err = buildServices(built.clock, m.Services)
+		built.services, err = buildServices(built.clock, m.Services, now)
 	}
 	if err != nil {
 		return objects{}, err
@@ -188,13 +234,15 @@ func (m Model) validate() (objects, error) {
 			return objects{}, err.at("files", i)
 		}
 	}
-	if built.network, err = newNetwork(built.clock, m.SMBServers); err != nil {
+	if built.network, err = newNetwork(built.clock, m.SMBServers, m.SMBMappings, now); err != nil {
 		return objects{}, err
 	}
-	if built.initiator, err = m.ISCSI.build(); err != nil {
+	if built.initiator, err = m.ISCSI.build(built, now); err != nil {
 		return objects{}, err.in("iscsi")
 	}
-	built.initiator.clock, built.initiator.services, built.initiator.disks = built.clock, built.services, built.disks
+	if now != nil {
+		now.finish(built, *m.Running)
+	}
 	built.files = &files{clock: built.clock, volumes: built.volumes, network: built.network}
 	return built, nil
 }
@@ -210,18 +258,21 @@ func (f File) checkPath() error {
 // validate checks a file except for its path. HasVolume may be nil.
 func (f File) validate(hasVolume func(guid string) bool) *ModelError {
 	natures := 0
-	for _, given := range []bool{f.Content != "", f.EmptyFile, f.Symlink != "", f.FileSymlink != "", f.Junction != "", f.Volume != ""} {
+	for _, given := range []bool{f.Content != "", f.EmptyFile, f.Hex != "", f.Symlink != "", f.FileSymlink != "", f.Junction != "", f.Volume != ""} {
 		if given {
 			natures++
 		}
 	}
 	switch {
 	case natures > 1:
-		return problem("path", "%s cannot have more than one of content, emptyFile, symlink, fileSymlink, junction and volume", f.Path)
+		return problem("path", "%s cannot have more than one of content, emptyFile, hex, symlink, fileSymlink, junction and volume", f.Path)
 	case f.Tag != 0 && f.Symlink+f.FileSymlink+f.Junction+f.Volume != "":
 		return problem("tag", "a link has a fixed tag; remove tag")
 	case f.Tag == 0 && f.TagData != "":
 		return problem("tagData", "tag is missing")
+	}
+	if _, err := hex.DecodeString(f.Hex); err != nil {
+		return problem("hex", "%.40q is not a string of hexadecimal bytes", f.Hex)
 	}
 	if _, err := taggedLink(win.ReparseTag(f.Tag), f.TagData); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 )
 
 // build returns the disks and volumes that the model describes, or an error that names the wrong field.
-func (m Model) build() (objects, *ModelError) {
+func (m Model) build(now *resumption) (objects, *ModelError) {
 	c := &clock{real: m.RealTime}
 	all := &disks{
 		clock: c, storage: m.Storage, byNumber: map[uint32]*disk{}, devices: map[string]*disk{}, detached: map[uint32]*disk{}, persisted: map[SCSI]win.DiskAttributes{},
@@ -17,12 +17,15 @@ func (m Model) build() (objects, *ModelError) {
 	shown := &volumes{clock: c, storage: m.Storage, disks: all, byGUID: map[string]*volume{}, letters: map[string]*volume{}, outOfDate: m.Storage.ServiceOutOfDate}
 	all.volumes = shown
 	built := objects{clock: c, disks: all, volumes: shown}
+	if now != nil {
+		return built, now.storage(built, m)
+	}
 	numbers, err := diskNumbers(m.Disks)
 	if err != nil {
 		return built, err
 	}
 	for i, model := range m.Disks {
-		d, err := model.build(numbers[i])
+		d, err := model.build(numbers[i], nil)
 		if err == nil && all.devices[winpath.Fold(model.Path)] != nil {
 			err = problem("path", "%q is used twice", model.Path)
 		}
@@ -35,9 +38,9 @@ func (m Model) build() (objects, *ModelError) {
 		all.register(d)
 	}
 	for i, model := range m.Volumes {
-		v, err := model.build(all.byNumber)
+		v, err := model.build(all, nil)
 		if err == nil {
-			err = shown.addVolume(v)
+			err = shown.addVolume(v, model)
 		}
 		if err != nil {
 			return built, err.at("volumes", i)
@@ -75,7 +78,7 @@ func (m *volumes) addVolumes(d *disk) *ModelError {
 		if p.volume == nil {
 			continue
 		}
-		if err := m.addVolume(p.volume); err != nil {
+		if err := m.addVolume(p.volume, Volume{}); err != nil {
 			return err.in("volume").at("partitions", i)
 		}
 	}
@@ -84,10 +87,7 @@ func (m *volumes) addVolumes(d *disk) *ModelError {
 
 // register makes a disk visible.
 func (m *disks) register(d *disk) {
-	m.byNumber[d.number] = d
-	if d.system && !slices.Contains(m.system, d) {
-		m.system = append(m.system, d)
-	}
+	m.byNumber[d.Number] = d
 	for _, name := range d.names() {
 		m.devices[name] = d
 	}
@@ -95,18 +95,21 @@ func (m *disks) register(d *disk) {
 
 // names are the device names of the disk.
 func (d *disk) names() []string {
-	return []string{winpath.Fold(string(win.PhysicalDrive(d.number))), winpath.Fold(d.path)}
+	return []string{winpath.Fold(string(win.PhysicalDrive(d.Number))), winpath.Fold(d.device)}
 }
 
-func (m *volumes) addVolume(v *volume) *ModelError {
-	if m.byGUID[v.guid] != nil {
+// addVolume registers a volume under the names that the model does not give to another one.
+func (m *volumes) addVolume(v *volume, model Volume) *ModelError {
+	if m.byGUID[v.guid] != nil && !model.IDTaken {
 		return problem("id", "%q is used twice", v.guid)
 	}
-	if v.letter != "" && m.letters[v.letter] != nil {
+	if v.letter != "" && m.letters[v.letter] != nil && !model.LetterTaken {
 		return problem("letter", "%q is used twice", v.letter)
 	}
-	m.byGUID[v.guid] = v
-	if v.letter != "" {
+	if !model.IDTaken {
+		m.byGUID[v.guid] = v
+	}
+	if v.letter != "" && !model.LetterTaken {
 		m.letters[v.letter] = v
 	}
 	return nil
@@ -120,7 +123,7 @@ func (d *disk) addVolume(p *partition, m Partition) *ModelError {
 	}
 	if m.Volume != nil || p.hasVolume(d.table.style) {
 		guid := cmp.Or(normalGUID(volume.ID), d.volumeGUID(p).String())
-		if err := volume.validate(); err != nil {
+		if err := volume.validate(false); err != nil {
 			return err.in("volume")
 		}
 		switch {
@@ -131,7 +134,7 @@ func (d *disk) addVolume(p *partition, m Partition) *ModelError {
 		}
 		p.volume = newVolume(volume, guid)
 		p.volume.extents = []extent{{d, p.Offset, p.Length}}
-		if err := p.volume.apply(volume); err != nil {
+		if err := p.volume.apply(volume, nil); err != nil {
 			return err.in("volume")
 		}
 	}
@@ -149,21 +152,24 @@ func (d *disk) volumeGUID(p *partition) win.GUID {
 	if d.table.style == win.StyleGPT {
 		return p.ID
 	}
-	return mbrVolumeGUID(cmp.Or(d.table.signature, 0xf0000000+d.number), p.Offset)
+	return mbrVolumeGUID(cmp.Or(d.table.signature, 0xf0000000+d.Number), p.Offset)
 }
 
 // build returns a volume that is not a single partition.
-func (m Volume) build(disks map[uint32]*disk) (*volume, *ModelError) {
+func (m Volume) build(disks *disks, now *resumption) (*volume, *ModelError) {
 	guid := normalGUID(m.ID)
 	if guid == "" {
 		return nil, problem("id", "%q is not a GUID", m.ID)
 	}
-	if err := m.validate(); err != nil {
+	if err := m.validate(now != nil); err != nil {
 		return nil, err
 	}
 	v := newVolume(m, guid)
 	for i, e := range m.Extents {
-		d := disks[e.Disk]
+		d := disks.attached(e.Disk)
+		if e.Detached {
+			d = disks.detached[e.Disk]
+		}
 		switch {
 		case d == nil:
 			return nil, problem("disk", "there is no disk %d", e.Disk).at("extents", i)
@@ -172,7 +178,7 @@ func (m Volume) build(disks map[uint32]*disk) (*volume, *ModelError) {
 		}
 		v.extents = append(v.extents, extent{d, int64(e.Offset), int64(e.Size)})
 	}
-	if first := v.extents; len(first) > 0 && first[0].disk.fileSystems[first[0].offset] != nil {
+	if first := v.extents; len(first) > 0 && now == nil && first[0].disk.fileSystems[first[0].offset] != nil {
 		return nil, problem("offset", "another volume starts at this offset").at("extents", 0)
 	}
 	if len(v.extents) == 0 {
@@ -180,13 +186,16 @@ func (m Volume) build(disks map[uint32]*disk) (*volume, *ModelError) {
 		nameless := &disk{nameless: true, sector: 512, size: size, visibleSize: size, content: sparse{}, fileSystems: map[int64]*fileSystem{}}
 		v.extents = []extent{{nameless, 0, size}}
 	}
-	return v, v.apply(m)
+	if now != nil {
+		return v, now.volume(v, m)
+	}
+	return v, v.apply(m, nil)
 }
 
 // apply formats and fills the volume.
-func (v *volume) apply(m Volume) *ModelError {
+func (v *volume) apply(m Volume, now *resumption) *ModelError {
 	kind, sector := cmp.Or(m.FileSystem, NTFS), v.extents[0].disk.sector
-	if boot := bootSector(kind, m.State == Locked, sector); boot != nil {
+	if boot := bootSector(kind, m.State == Locked, sector); boot != nil && now == nil {
 		v.write(boot)
 	}
 	if kind == FileSystemNone {
@@ -195,27 +204,28 @@ func (v *volume) apply(m Volume) *ModelError {
 		}
 		return nil
 	}
-	fs := newFileSystem(kind, v.length(), sector)
+	fs := newFileSystem(kind, cmp.Or(int64(m.FileSystemSize), v.length()), sector)
 	fs.used += int64(m.Used)
+	fs.cluster = cmp.Or(int64(m.ClusterSize), fs.cluster)
+	fs.label, fs.rootAccess = m.Label, m.RootAccess
 	fs.shortNames = fs.shortNames && !m.NoShortNames
 	v.setFileSystem(fs)
-	for i, f := range m.Files {
-		if err := fs.addFile(f); err != nil {
-			return err.at("files", i)
-		}
-	}
-	return nil
+	return fs.addFiles(m.Files, now.folder(v.extents[0]))
 }
 
-func (m Volume) validate() *ModelError {
+func (m Volume) validate(running bool) *ModelError {
 	letter := winpath.Fold(m.Letter)
 	switch {
 	case letter != "" && (len(letter) != 1 || letter < "A" || letter > "Z"):
 		return problem("letter", "%q is not a drive letter", m.Letter)
+	case !running && (m.Absent || m.IDTaken || m.LetterTaken || len(m.Pending)+len(m.Bytes) > 0):
+		return problem("absent", "absent, idTaken, letterTaken, pending and bytes need a model with running")
 	case !m.State.known():
 		return problem("state", "%q is not one of %s", m.State, quoted([]VolumeState{Raw, NotReady, Gone, Locked}))
-	case m.Used < 0:
+	case m.Used < 0 && m.FileSystemSize == 0:
 		return problem("used", "must not be negative")
+	case m.FileSystemSize < 0 || m.ClusterSize < 0 || m.ClusterSize&(m.ClusterSize-1) != 0:
+		return problem("clusterSize", "%s is not a power of two", m.ClusterSize)
 	case m.Size != 0 && !m.Size.plausible():
 		return problem("size", "%s is not a valid volume size; use a multiple of 4096 bytes from 1MiB to 1024TiB", m.Size)
 	case m.Size != 0 && len(m.Extents) > 0:
@@ -232,6 +242,8 @@ func (m *disks) sorted() []*disk {
 	for _, d := range m.byNumber {
 		disks = append(disks, d)
 	}
-	slices.SortFunc(disks, func(a, b *disk) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(disks, byNumber)
 	return disks
 }
+
+func byNumber(a, b *disk) int { return cmp.Compare(a.Number, b.Number) }

@@ -12,62 +12,90 @@ import (
 type Disk struct {
 	// Number is the N of \\.\PhysicalDriveN. Disks without a number, or with 0, get the lowest
 	// free numbers in their order; the first gets 0.
-	Number uint32 `yaml:"number"`
-	Size   Size   `yaml:"size"`
+	Number uint32 `yaml:"number" json:"number,omitzero"`
+	Size   Size   `yaml:"size" json:"size,omitzero"`
 	// GrowsTo is the size of the disk after a format, as if its owner asked for more space
 	// then; 0 means that it does not grow. See also GrowDisk.
-	GrowsTo Size `yaml:"growsTo"`
+	GrowsTo Size `yaml:"growsTo" json:"growsTo,omitzero"`
 	// SectorSize is 512, the default, or 4096.
-	SectorSize uint32 `yaml:"sectorSize"`
+	SectorSize uint32 `yaml:"sectorSize" json:"sectorSize,omitzero"`
 	// Bus is the bus of the disk; the default is SCSI.
-	Bus Bus `yaml:"bus"`
+	Bus Bus `yaml:"bus" json:"bus,omitzero"`
 	// Serial is the serial number that the device reports, including spaces around it; may be
 	// empty.
-	Serial string `yaml:"serial"`
+	Serial string `yaml:"serial" json:"serial,omitzero"`
 	// Vendor and Product name the model, as the device reports them; may be empty. NVMe disks
 	// have the vendor "NVMe".
-	Vendor  string `yaml:"vendor"`
-	Product string `yaml:"product"`
+	Vendor  string `yaml:"vendor" json:"vendor,omitzero"`
+	Product string `yaml:"product" json:"product,omitzero"`
 	// Path is the device interface, such as \\?\scsi#disk&ven_nvme#6&ca10229&0&000001#{...}. A disk
 	// with a Path keeps it when it is attached again, as if it were in the same slot. The default
 	// contains the number, and differs each time.
-	Path string `yaml:"path"`
+	Path string `yaml:"path" json:"path,omitzero"`
 	// Page83 are the identifiers in the device's order. A disk without any does not support the
 	// request.
-	Page83 []Identifier `yaml:"page83"`
+	Page83 []Identifier `yaml:"page83" json:"page83,omitzero"`
 	// Location is the text of StorageDeviceLocationProperty, or for a file-backed disk the path
 	// of the file. A disk without it does not support the request.
-	Location string `yaml:"location"`
+	Location string `yaml:"location" json:"location,omitzero"`
 	// SCSI is the address. A disk without it does not support the request.
-	SCSI *SCSI `yaml:"scsi"`
+	SCSI *SCSI `yaml:"scsi" json:"scsi,omitzero"`
 
 	// Offline and ReadOnly are the state at the start; the SAN policy can add to it. Online
 	// exempts the disk from the policy, as if an operator had taken it online.
-	Offline  bool `yaml:"offline"`
-	ReadOnly bool `yaml:"readOnly"`
-	Online   bool `yaml:"online"`
+	Offline  bool `yaml:"offline" json:"offline,omitzero"`
+	ReadOnly bool `yaml:"readOnly" json:"readOnly,omitzero"`
+	Online   bool `yaml:"online" json:"online,omitzero"`
 	// WriteProtected makes the platform refuse writes: the disk is read-only, and stays so.
-	WriteProtected bool `yaml:"writeProtected"`
+	WriteProtected bool `yaml:"writeProtected" json:"writeProtected,omitzero"`
 	// System makes it the boot disk of Windows.
-	System bool `yaml:"system"`
+	System bool `yaml:"system" json:"system,omitzero"`
 	// Dying makes every request to the disk fail with ERROR_IO_DEVICE (1117).
-	Dying bool `yaml:"dying"`
+	Dying bool `yaml:"dying" json:"dying,omitzero"`
 	// Hanging makes every request to the disk, its volumes and their files wait, see HangDisk.
-	Hanging bool `yaml:"hanging"`
+	Hanging bool `yaml:"hanging" json:"hanging,omitzero"`
 	// LooksRaw is how many times Windows shows the disk as raw although it has a partition
 	// table, as if reading it took too long.
-	LooksRaw int `yaml:"looksRaw"`
+	LooksRaw int `yaml:"looksRaw" json:"looksRaw,omitzero"`
 
 	// Layout is the kind of partition table; the default is raw.
-	Layout Layout `yaml:"layout"`
+	Layout Layout `yaml:"layout" json:"layout,omitzero"`
 	// ID is the GUID of a GPT, or the eight hexadecimal digits of the signature in an MBR. The
 	// default depends on the disk's number. Two disks with the same id are a disk and its copy:
 	// Windows keeps the second one offline.
-	ID         string      `yaml:"id"`
-	Partitions []Partition `yaml:"partitions"`
+	ID         string      `yaml:"id" json:"id,omitzero"`
+	Partitions []Partition `yaml:"partitions" json:"partitions,omitzero"`
 	// Bytes are written to the disk last, over everything else.
-	Bytes []Bytes `yaml:"bytes"`
+	Bytes []Bytes `yaml:"bytes" json:"bytes,omitzero"`
+
+	// The fields below are for a running node, whose Bytes are the whole content of the disk.
+
+	// Presence is whether the node has the disk; the default is attached, and away for a LUN.
+	Presence Presence `yaml:"presence" json:"presence,omitzero"`
+	// Visible is the size that Windows shows; the default is Size.
+	Visible Size `yaml:"visible" json:"visible,omitzero"`
+	// TableSize is the size for which a GPT was written; the default is Visible.
+	TableSize Size `yaml:"tableSize" json:"tableSize,omitzero"`
+	// Generation is how many disks had left when it arrived, which is a part of its default Path.
+	Generation uint32 `yaml:"generation" json:"generation,omitzero"`
+	// OfflineAgain is how many times it still goes offline again.
+	OfflineAgain int `yaml:"offlineAgain" json:"offlineAgain,omitzero"`
+	// FileSystems are those that do not begin with a partition: of volumes that span disks, and
+	// those that a removed partition left. Only offset and volume are used.
+	FileSystems []Partition `yaml:"fileSystems" json:"fileSystems,omitzero"`
+	Pending     []Event     `yaml:"pending" json:"pending,omitzero"`
 }
+
+// Presence is whether a node has a disk.
+type Presence string
+
+// Whether a node has a disk. A detached one is what ReattachDisk attaches.
+const (
+	DiskAttached Presence = "attached"
+	DiskUnseen   Presence = "unseen" // attached, but Windows has not found it
+	DiskDetached Presence = "detached"
+	DiskAway     Presence = "away" // a LUN without a session
+)
 
 // Bus is the name of a STORAGE_BUS_TYPE.
 type Bus string
@@ -116,11 +144,11 @@ func (b Bus) isShared() bool {
 
 // Identifier is an identifier of SCSI page 83, as text or hexadecimal digits.
 type Identifier struct {
-	CodeSet     CodeSet        `yaml:"codeSet"` // the default is ASCII for Text and binary for Hex
-	Type        IdentifierType `yaml:"type"`    // the default follows from the code set
-	Association uint32         `yaml:"association"`
-	Text        string         `yaml:"text"`
-	Hex         string         `yaml:"hex"`
+	CodeSet     CodeSet        `yaml:"codeSet" json:"codeSet,omitzero"` // the default is ASCII for Text and binary for Hex
+	Type        IdentifierType `yaml:"type" json:"type,omitzero"`       // the default follows from the code set
+	Association uint32         `yaml:"association" json:"association,omitzero"`
+	Text        string         `yaml:"text" json:"text,omitzero"`
+	Hex         string         `yaml:"hex" json:"hex,omitzero"`
 }
 
 // IdentifierType says what an identifier is made of.
@@ -193,11 +221,11 @@ func textOrHex(text, digits string) ([]byte, *ModelError) {
 
 // SCSI is a SCSI address with the bus number of the controller.
 type SCSI struct {
-	Port      uint8  `yaml:"port"`
-	Path      uint8  `yaml:"path"`
-	Target    uint8  `yaml:"target"`
-	LUN       uint8  `yaml:"lun"`
-	BusNumber string `yaml:"busNumber"`
+	Port      uint8  `yaml:"port" json:"port,omitzero"`
+	Path      uint8  `yaml:"path" json:"path,omitzero"`
+	Target    uint8  `yaml:"target" json:"target,omitzero"`
+	LUN       uint8  `yaml:"lun" json:"lun,omitzero"`
+	BusNumber string `yaml:"busNumber" json:"busNumber,omitzero"`
 }
 
 // Layout is a kind of partition table.
@@ -216,20 +244,22 @@ const (
 type Partition struct {
 	// Type is basic (the default), msr, efi, recovery, ldm-metadata, ldm-data, linux or a GUID;
 	// on an MBR disk a number, by default 0x07.
-	Type string `yaml:"type"`
+	Type string `yaml:"type" json:"type,omitzero"`
 	// ID is the GUID of a GPT partition. The default is the GUID of its volume, else one that
 	// contains the disk and partition number.
-	ID string `yaml:"id"`
+	ID string `yaml:"id" json:"id,omitzero"`
 	// Offset is by default where Windows puts the partition, Size the remaining space.
-	Offset     Size   `yaml:"offset"`
-	Size       Size   `yaml:"size"`
-	Attributes uint64 `yaml:"attributes"`
-	Name       string `yaml:"name"`
+	Offset     Size   `yaml:"offset" json:"offset,omitzero"`
+	Size       Size   `yaml:"size" json:"size,omitzero"`
+	Attributes uint64 `yaml:"attributes" json:"attributes,omitzero"`
+	Name       string `yaml:"name" json:"name,omitzero"`
+	// Boot is the active flag of an MBR partition.
+	Boot bool `yaml:"boot" json:"boot,omitzero"`
 	// Volume is the volume of the partition. By default a basic partition has a volume without
 	// a file system, and others have no volume.
-	Volume *Volume `yaml:"volume"`
+	Volume *Volume `yaml:"volume" json:"volume,omitzero"`
 	// Bytes are written to the partition.
-	Bytes []Bytes `yaml:"bytes"`
+	Bytes []Bytes `yaml:"bytes" json:"bytes,omitzero"`
 }
 
 // partitionTypes are the names of partition types.
@@ -246,14 +276,16 @@ var partitionTypes = map[string]win.GUID{
 // Bytes is data at an offset, as text or hexadecimal digits. A negative offset counts from the
 // end.
 type Bytes struct {
-	Offset Size   `yaml:"offset"`
-	Text   string `yaml:"text"`
-	Hex    string `yaml:"hex"`
+	Offset Size   `yaml:"offset" json:"offset,omitzero"`
+	Text   string `yaml:"text" json:"text,omitzero"`
+	Hex    string `yaml:"hex" json:"hex,omitzero"`
 }
 
 // Extent is a part of the disk with that number.
 type Extent struct {
-	Disk   uint32 `yaml:"disk"`
-	Offset Size   `yaml:"offset"`
-	Size   Size   `yaml:"size"`
+	Disk   uint32 `yaml:"disk" json:"disk,omitzero"`
+	Offset Size   `yaml:"offset" json:"offset,omitzero"`
+	Size   Size   `yaml:"size" json:"size,omitzero"`
+	// Detached means that the number is the one that a detached disk had.
+	Detached bool `yaml:"detached" json:"detached,omitzero"`
 }

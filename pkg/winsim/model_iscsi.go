@@ -14,56 +14,74 @@ import (
 // ISCSI is the node's iSCSI initiator and the servers that it can reach.
 type ISCSI struct {
 	// Initiator is the node's name, and its default CHAP user.
-	Initiator string `yaml:"initiator"`
+	Initiator string `yaml:"initiator" json:"initiator,omitzero"`
 	// PnPDelay is the time from a login until its disks appear.
-	PnPDelay time.Duration `yaml:"pnpDelay"`
+	PnPDelay time.Duration `yaml:"pnpDelay" json:"pnpDelay,omitzero"`
 	// Portals are the addresses of the servers, Targets their targets.
-	Portals []ISCSIPortal `yaml:"portals"`
-	Targets []ISCSITarget `yaml:"targets"`
+	Portals []ISCSIPortal `yaml:"portals" json:"portals,omitzero"`
+	Targets []ISCSITarget `yaml:"targets" json:"targets,omitzero"`
 	// Logins are the persistent logins, active from the start.
-	Logins []ISCSILogin `yaml:"logins"`
+	Logins []ISCSILogin `yaml:"logins" json:"logins,omitzero"`
+
+	// Secret is the initiator's secret for mutual CHAP; empty while it has none.
+	Secret string `yaml:"secret" json:"secret,omitzero"`
+	// Sessions are those of a running node, oldest first, and SessionCount how many it has begun.
+	Sessions     []ISCSISession `yaml:"sessions" json:"sessions,omitzero"`
+	SessionCount uint64         `yaml:"sessionCount" json:"sessionCount,omitzero"`
+}
+
+// ISCSISession is a session of a running node.
+type ISCSISession struct {
+	Number  uint64  `yaml:"number" json:"number,omitzero"` // from 1, of all that the node has begun
+	Target  string  `yaml:"target" json:"target,omitzero"`
+	Portal  string  `yaml:"portal" json:"portal,omitzero"`
+	Pending []Event `yaml:"pending" json:"pending,omitzero"`
 }
 
 // ISCSIPortal is a server address that offers targets.
 type ISCSIPortal struct {
-	Address string `yaml:"address"`
-	Port    uint16 `yaml:"port"` // the default is 3260
+	Address string `yaml:"address" json:"address,omitzero"`
+	Port    uint16 `yaml:"port" json:"port,omitzero"` // the default is 3260
 	// Down makes the portal unreachable (ISDSC_CONNECTION_FAILED, 0xefff0003). Delay is the
 	// time it takes to answer.
-	Down  bool          `yaml:"down"`
-	Delay time.Duration `yaml:"delay"`
+	Down  bool          `yaml:"down" json:"down,omitzero"`
+	Delay time.Duration `yaml:"delay" json:"delay,omitzero"`
 	// Registered makes the node know the portal and its targets from the start.
-	Registered bool `yaml:"registered"`
+	Registered bool `yaml:"registered" json:"registered,omitzero"`
+	// Known are the targets that a portal of a running node has offered.
+	Known []string `yaml:"known" json:"known,omitzero"`
 }
 
 // ISCSITarget is a target. Its disks appear after a login and go with the logout, but keep
 // their content.
 type ISCSITarget struct {
-	IQN string `yaml:"iqn"`
+	IQN string `yaml:"iqn" json:"iqn,omitzero"`
 	// Portals are the portals that offer it, such as 10.0.0.10:3260; the default is all.
-	Portals []string `yaml:"portals"`
+	Portals []string `yaml:"portals" json:"portals,omitzero"`
 	// CHAP are the required credentials; without it everybody may log in.
-	CHAP *CHAP `yaml:"chap"`
+	CHAP *CHAP `yaml:"chap" json:"chap,omitzero"`
 	// LUNs are the disks, LUN 0 first. Their bus is iSCSI; they get a number when they appear.
-	LUNs []Disk `yaml:"luns"`
+	LUNs []Disk `yaml:"luns" json:"luns,omitzero"`
 	// BusyLogouts is how many logouts fail with ISDSC_DEVICE_BUSY_ON_SESSION (0xefff0040).
-	BusyLogouts int `yaml:"busyLogouts"`
+	BusyLogouts int `yaml:"busyLogouts" json:"busyLogouts,omitzero"`
+	// Met means that a running node has had its disks before.
+	Met bool `yaml:"met" json:"met,omitzero"`
 }
 
 // CHAP are the credentials of a target.
 type CHAP struct {
 	// User and Secret are the initiator's credentials. The default user is the initiator's
 	// name.
-	User   string `yaml:"user"`
-	Secret string `yaml:"secret"`
+	User   string `yaml:"user" json:"user,omitzero"`
+	Secret string `yaml:"secret" json:"secret,omitzero"`
 	// MutualSecret authenticates the target to the initiator; empty if it cannot.
-	MutualSecret string `yaml:"mutualSecret"`
+	MutualSecret string `yaml:"mutualSecret" json:"mutualSecret,omitzero"`
 }
 
 // ISCSILogin is a login to a target through a portal.
 type ISCSILogin struct {
-	Target string `yaml:"target"`
-	Portal string `yaml:"portal"`
+	Target string `yaml:"target" json:"target,omitzero"`
+	Portal string `yaml:"portal" json:"portal,omitzero"`
 }
 
 const (
@@ -78,8 +96,11 @@ const (
 )
 
 // build returns the initiator that the model describes, or an error that names the wrong field.
-func (m ISCSI) build() (*initiator, *ModelError) {
-	in := &initiator{name: cmp.Or(m.Initiator, defaultInitiator), pnpDelay: m.PnPDelay}
+func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
+	in := &initiator{
+		clock: below.clock, services: below.services, disks: below.disks,
+		name: cmp.Or(m.Initiator, defaultInitiator), pnpDelay: m.PnPDelay, secret: m.Secret, sessionCount: m.SessionCount,
+	}
 	if err := win.CheckTargetName(in.name); err != nil {
 		return in, problem("initiator", "%v", err)
 	}
@@ -97,7 +118,7 @@ func (m ISCSI) build() (*initiator, *ModelError) {
 		in.portals = append(in.portals, p)
 	}
 	for i, model := range m.Targets {
-		if err := in.addTarget(model); err != nil {
+		if err := in.addTarget(model, now); err != nil {
 			return in, err.at("targets", i)
 		}
 	}
@@ -111,11 +132,17 @@ func (m ISCSI) build() (*initiator, *ModelError) {
 			return in, err.at("logins", i)
 		}
 	}
+	if now != nil {
+		return in, now.initiator(in, m)
+	}
+	if len(m.Sessions) > 0 {
+		return in, problem("sessions", "need a model with running; for sessions of a new node use logins")
+	}
 	return in, nil
 }
 
-func (in *initiator) addTarget(m ISCSITarget) *ModelError {
-	t, err := m.build(in.portals, len(in.targets))
+func (in *initiator) addTarget(m ISCSITarget, now *resumption) *ModelError {
+	t, err := m.build(in.portals, len(in.targets), now)
 	if err == nil && in.target(t.iqn) != nil {
 		err = problem("iqn", "%q is used twice", t.iqn)
 	}
@@ -136,14 +163,14 @@ func (m ISCSIPortal) build() (*iscsiPortal, *ModelError) {
 }
 
 // build returns the target with that index in the model.
-func (m ISCSITarget) build(portals []*iscsiPortal, index int) (*iscsiTarget, *ModelError) {
+func (m ISCSITarget) build(portals []*iscsiPortal, index int, now *resumption) (*iscsiTarget, *ModelError) {
 	if err := win.CheckTargetName(m.IQN); err != nil {
 		return nil, problem("iqn", "%v", err)
 	}
 	if err := notNegative("busyLogouts", m.BusyLogouts); err != nil {
 		return nil, err
 	}
-	t := &iscsiTarget{iqn: m.IQN, chap: m.CHAP, busy: m.BusyLogouts, portals: portals}
+	t := &iscsiTarget{iqn: m.IQN, chap: m.CHAP, busy: m.BusyLogouts, portals: portals, attachedBefore: m.Met}
 	if len(m.Portals) > 0 {
 		t.portals = nil
 	}
@@ -163,7 +190,7 @@ func (m ISCSITarget) build(portals []*iscsiPortal, index int) (*iscsiTarget, *Mo
 		}
 	}
 	for lun, model := range m.LUNs {
-		d, err := model.buildLUN(index, lun)
+		d, err := model.buildLUN(index, lun, now)
 		if err != nil {
 			return nil, err.at("luns", lun)
 		}
@@ -186,12 +213,12 @@ func (m CHAP) validate() *ModelError {
 
 // buildLUN makes a disk of a target. Until it appears its number is one that no disk has, so
 // that what is derived from the number is its own.
-func (m Disk) buildLUN(target, lun int) (*disk, *ModelError) {
+func (m Disk) buildLUN(target, lun int, now *resumption) (*disk, *ModelError) {
 	const maxLUN = 255
 	switch {
 	case lun > maxLUN:
 		return nil, problem("size", "a target has at most %d disks", maxLUN+1)
-	case m.Number != 0:
+	case m.Number != 0 && now == nil:
 		return nil, problem("number", "remove number; the disk gets one when it appears")
 	case m.Bus != "" && m.Bus != BusISCSI:
 		return nil, problem("bus", "must be iscsi")
@@ -202,7 +229,12 @@ func (m Disk) buildLUN(target, lun int) (*disk, *ModelError) {
 	}
 	m.Bus, m.SCSI = BusISCSI, &SCSI{Port: iscsiAdapter, Target: uint8(target), LUN: uint8(lun)}
 	const beyondDisks = 1 << 20
-	return m.build(uint32(beyondDisks + target<<8 + lun))
+	if now != nil {
+		m.Presence = cmp.Or(m.Presence, DiskAway)
+	} else {
+		m.Number = uint32(beyondDisks + target<<8 + lun)
+	}
+	return m.build(m.Number, now)
 }
 
 func (in *initiator) addLogin(m ISCSILogin) *ModelError {

@@ -41,11 +41,14 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// MarshalText formats a size as UnmarshalText reads it.
+func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // String formats a size with the largest unit that fits.
 func (s Size) String() string {
 	for _, u := range slices.Backward(units) {
 		if s != 0 && s%u.size == 0 {
-			return fmt.Sprintf("%d%s", int64(s/u.size), u.name)
+			return strconv.FormatInt(int64(s/u.size), 10) + u.name
 		}
 	}
 	return strconv.FormatInt(int64(s), 10)

@@ -13,50 +13,63 @@ import (
 // SMBServer is a file server in the node's network. A reboot of the node does not affect it.
 type SMBServer struct {
 	// Name is the host name or address of the server.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" json:"name,omitzero"`
 	// Aliases are more names and addresses. Windows treats each as a separate server.
-	Aliases []string `yaml:"aliases"`
+	Aliases []string `yaml:"aliases" json:"aliases,omitzero"`
 	// Shares are its shares.
-	Shares []SMBShare `yaml:"shares"`
+	Shares []SMBShare `yaml:"shares" json:"shares,omitzero"`
 	// Accounts are the users of the server.
-	Accounts []SMBAccount `yaml:"accounts"`
+	Accounts []SMBAccount `yaml:"accounts" json:"accounts,omitzero"`
 	// Guest allows access without a user name.
-	Guest bool `yaml:"guest"`
+	Guest bool `yaml:"guest" json:"guest,omitzero"`
 	// NoEncryption makes the server refuse encrypted connections with
 	// ERROR_NETWORK_ACCESS_DENIED (65).
-	NoEncryption bool `yaml:"noEncryption"`
+	NoEncryption bool `yaml:"noEncryption" json:"noEncryption,omitzero"`
 	// DomainRequired makes Windows refuse user names without a domain with
 	// ERROR_NO_SUCH_LOGON_SESSION (1312), as in
 	// https://github.com/kubernetes-csi/csi-driver-smb/issues/161.
-	DomainRequired bool `yaml:"domainRequired"`
+	DomainRequired bool `yaml:"domainRequired" json:"domainRequired,omitzero"`
 	// KeepsSessions lets sessions go on after a password was changed, until they end, as
 	// servers do: they check a password when a session begins.
-	KeepsSessions bool `yaml:"keepsSessions"`
+	KeepsSessions bool `yaml:"keepsSessions" json:"keepsSessions,omitzero"`
 	// Down makes the server unreachable: ERROR_BAD_NETPATH (53).
-	Down bool `yaml:"down"`
+	Down bool `yaml:"down" json:"down,omitzero"`
 	// Delay is the server's response time on the node's clock, and the timeout while it is
 	// down.
-	Delay time.Duration `yaml:"delay"`
+	Delay time.Duration `yaml:"delay" json:"delay,omitzero"`
 }
 
 // SMBShare is a share of a server with its own file tree.
 type SMBShare struct {
-	Name string `yaml:"name"`
+	Name string `yaml:"name" json:"name,omitzero"`
 	// Files are on the share at the start. Paths start at its root.
-	Files []File `yaml:"files"`
+	Files []File `yaml:"files" json:"files,omitzero"`
 	// MappedFor is the account for which the node has mapped the share before the start, also if the
 	// server is down since; empty for none.
-	MappedFor string `yaml:"mappedFor"`
+	MappedFor string `yaml:"mappedFor" json:"mappedFor,omitzero"`
+}
+
+// SMBMapping is a global mapping of a share.
+type SMBMapping struct {
+	Remote   string `yaml:"remote" json:"remote,omitzero"` // \\server\share
+	User     string `yaml:"user" json:"user,omitzero"`     // empty for a guest
+	Password string `yaml:"password" json:"password,omitzero"`
+	// Plain means that it was created without required encryption.
+	Plain bool `yaml:"plain" json:"plain,omitzero"`
+	// Stale means that a restart of the node took its credentials.
+	Stale bool `yaml:"stale" json:"stale,omitzero"`
+	// Idle means that Windows has ended its session. The next access begins another.
+	Idle bool `yaml:"idle" json:"idle,omitzero"`
 }
 
 // SMBAccount is a user of a server.
 type SMBAccount struct {
 	// User is the name. A name with a domain, DOMAIN\user, matches only as a whole; a name
 	// without one matches any domain, as in Samba.
-	User     string `yaml:"user"`
-	Password string `yaml:"password"`
+	User     string `yaml:"user" json:"user,omitzero"`
+	Password string `yaml:"password" json:"password,omitzero"`
 	// State is empty for a usable account.
-	State SMBAccountState `yaml:"state"`
+	State SMBAccountState `yaml:"state" json:"state,omitzero"`
 }
 
 // SMBAccountState is the reason why an account cannot be used.
@@ -71,19 +84,26 @@ const (
 )
 
 // newNetwork returns the servers of a model.
-func newNetwork(c *clock, servers []SMBServer) (*network, *ModelError) {
+func newNetwork(c *clock, servers []SMBServer, mappings []SMBMapping, now *resumption) (*network, *ModelError) {
 	n := &network{clock: c, byName: map[string]*server{}, mappings: map[string]*mapping{}}
 	for i, model := range servers {
-		if err := n.add(model); err != nil {
+		if err := n.add(model, now); err != nil {
 			return n, err.at("smbServers", i)
 		}
+	}
+	for i, m := range mappings {
+		name, _, _ := splitUNC(m.Remote)
+		if n.byName[winpath.Fold(name)] == nil {
+			return n, problem("remote", "%q is not on a server of the model", m.Remote).at("smbMappings", i)
+		}
+		n.mappings[winpath.Fold(m.Remote)] = &mapping{m, name}
 	}
 	return n, nil
 }
 
-func (n *network) add(model SMBServer) *ModelError {
+func (n *network) add(model SMBServer, now *resumption) *ModelError {
 	s := &server{shares: map[string]*share{}}
-	if err := s.configure(model); err != nil {
+	if err := s.configure(model, now); err != nil {
 		return err
 	}
 	for i, name := range append([]string{model.Name}, model.Aliases...) {
@@ -104,13 +124,13 @@ func (n *network) add(model SMBServer) *ModelError {
 			return problem("mappedFor", "the server has no account %q", share.MappedFor).at("shares", i)
 		}
 		remote := `\\` + model.Name + `\` + share.Name
-		n.mappings[winpath.Fold(remote)] = &mapping{remote: remote, server: model.Name, user: share.MappedFor, password: account.Password}
+		n.mappings[winpath.Fold(remote)] = &mapping{SMBMapping{Remote: remote, User: share.MappedFor, Password: account.Password}, model.Name}
 	}
 	return nil
 }
 
 // configure applies the model to the server. Existing shares keep their files.
-func (s *server) configure(model SMBServer) *ModelError {
+func (s *server) configure(model SMBServer, now *resumption) *ModelError {
 	if err := model.validate(); err != nil {
 		return err
 	}
@@ -123,7 +143,7 @@ func (s *server) configure(model SMBServer) *ModelError {
 		if shares[key] = s.shares[key]; shares[key] != nil {
 			continue
 		}
-		made, err := newShare(s, m)
+		made, err := newShare(s, m, now)
 		if err != nil {
 			return err.at("shares", i)
 		}

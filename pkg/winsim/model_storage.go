@@ -11,51 +11,51 @@ import (
 // and without errors; the presets are more realistic.
 type Storage struct {
 	// SANPolicy is the state of new disks.
-	SANPolicy SANPolicy `yaml:"sanPolicy"`
+	SANPolicy SANPolicy `yaml:"sanPolicy" json:"sanPolicy,omitzero"`
 	// OfflineAgain is how many times the partition manager takes a disk offline again, shortly
 	// after it came online.
-	OfflineAgain int `yaml:"offlineAgain"`
+	OfflineAgain int `yaml:"offlineAgain" json:"offlineAgain,omitzero"`
 	// AttachByRescan hides an attached disk until a rescan of its adapter.
-	AttachByRescan bool `yaml:"attachByRescan"`
+	AttachByRescan bool `yaml:"attachByRescan" json:"attachByRescan,omitzero"`
 
 	// RawEntries makes disks without a partition table show four empty entries, as ReactOS
 	// does. By default they show none. Which one Windows does is not documented.
-	RawEntries bool `yaml:"rawEntries"`
+	RawEntries bool `yaml:"rawEntries" json:"rawEntries,omitzero"`
 	// CreateDiskMSR is when a new GPT gets a reserved partition automatically.
-	CreateDiskMSR MSRPolicy `yaml:"createDiskMSR"`
+	CreateDiskMSR MSRPolicy `yaml:"createDiskMSR" json:"createDiskMSR,omitzero"`
 	// CapacityFollows is what makes Windows see the new size of a disk.
-	CapacityFollows CapacityPolicy `yaml:"capacityFollows"`
+	CapacityFollows CapacityPolicy `yaml:"capacityFollows" json:"capacityFollows,omitzero"`
 	// CapacityDelay is the delay until the partition table covers the new space.
-	CapacityDelay time.Duration `yaml:"capacityDelay"`
+	CapacityDelay time.Duration `yaml:"capacityDelay" json:"capacityDelay,omitzero"`
 	// TableLags means that the partition table does not cover the new space of a disk until the
 	// storage service resizes a partition.
-	TableLags bool `yaml:"tableLags"`
+	TableLags bool `yaml:"tableLags" json:"tableLags,omitzero"`
 	// GrowDelay is the delay from the growth of a partition to that of its volume.
-	GrowDelay time.Duration `yaml:"growDelay"`
+	GrowDelay time.Duration `yaml:"growDelay" json:"growDelay,omitzero"`
 
 	// VolumeArrival is the delay until a volume appears, after a change of the partition table
 	// or after its disk came online.
-	VolumeArrival time.Duration `yaml:"volumeArrival"`
+	VolumeArrival time.Duration `yaml:"volumeArrival" json:"volumeArrival,omitzero"`
 	// ArrivalTrouble is how long after that its file system fails with ArrivalError, by default
 	// ERROR_UNRECOGNIZED_VOLUME (1005).
-	ArrivalTrouble time.Duration `yaml:"arrivalTrouble"`
-	ArrivalError   uint32        `yaml:"arrivalError"`
+	ArrivalTrouble time.Duration `yaml:"arrivalTrouble" json:"arrivalTrouble,omitzero"`
+	ArrivalError   uint32        `yaml:"arrivalError" json:"arrivalError,omitzero"`
 	// ForeignVolumeIDs gives new volumes other GUIDs than their partitions have.
-	ForeignVolumeIDs bool `yaml:"foreignVolumeIDs"`
+	ForeignVolumeIDs bool `yaml:"foreignVolumeIDs" json:"foreignVolumeIDs,omitzero"`
 	// Automount is the policy for new volumes.
-	Automount AutomountPolicy `yaml:"automount"`
+	Automount AutomountPolicy `yaml:"automount" json:"automount,omitzero"`
 	// LoseMountNotices means that the mount manager does not learn of folders at which volumes
 	// are mounted by SetMountPoint, and so does not list them.
-	LoseMountNotices bool `yaml:"loseMountNotices"`
+	LoseMountNotices bool `yaml:"loseMountNotices" json:"loseMountNotices,omitzero"`
 
 	// ServiceDelay is the delay until the storage service knows a new volume, unless its cache
 	// is refreshed.
-	ServiceDelay time.Duration `yaml:"serviceDelay"`
+	ServiceDelay time.Duration `yaml:"serviceDelay" json:"serviceDelay,omitzero"`
 	// ServiceOutOfDate is how many formats the storage service refuses with 40003 (cache out of
 	// date), unless its cache is refreshed.
-	ServiceOutOfDate int `yaml:"serviceOutOfDate"`
+	ServiceOutOfDate int `yaml:"serviceOutOfDate" json:"serviceOutOfDate,omitzero"`
 	// FormatTime is the duration of a format.
-	FormatTime time.Duration `yaml:"formatTime"`
+	FormatTime time.Duration `yaml:"formatTime" json:"formatTime,omitzero"`
 }
 
 // SANPolicy is DISK_SAN_POLICY.

@@ -13,15 +13,15 @@ import (
 
 // Firmware is what the firmware reports about the machine.
 type Firmware struct {
-	Manufacturer string `yaml:"manufacturer"`
-	Product      string `yaml:"product"`
+	Manufacturer string `yaml:"manufacturer" json:"manufacturer,omitzero"`
+	Product      string `yaml:"product" json:"product,omitzero"`
 	// Serial is the serial number, including trailing spaces; may be empty.
-	Serial string `yaml:"serial"`
+	Serial string `yaml:"serial" json:"serial,omitzero"`
 	// Table replaces the fields above by a whole table in hexadecimal digits, as
 	// GetSystemFirmwareTable returns it. It may be malformed.
-	Table string `yaml:"table"`
+	Table string `yaml:"table" json:"table,omitzero"`
 	// WMISerial is the serial number of Win32_BIOS; the default is the one in the table.
-	WMISerial string `yaml:"wmiSerial"`
+	WMISerial string `yaml:"wmiSerial" json:"wmiSerial,omitzero"`
 }
 
 func (f Firmware) build() (*firmware, *ModelError) {
@@ -54,31 +54,38 @@ func (f Firmware) build() (*firmware, *ModelError) {
 // Service is a service of the node.
 type Service struct {
 	// Name is the short name, unique ignoring case.
-	Name string `yaml:"name"`
+	Name string `yaml:"name" json:"name,omitzero"`
 	// DisplayName is the display name; the default is Name.
-	DisplayName string `yaml:"displayName"`
+	DisplayName string `yaml:"displayName" json:"displayName,omitzero"`
 	// StartType is the start type; the default is StartManual.
-	StartType StartType `yaml:"startType"`
+	StartType StartType `yaml:"startType" json:"startType,omitzero"`
 	// State is the initial state. By default, automatic services and their dependencies run,
 	// and others are stopped.
-	State ServiceState `yaml:"state"`
+	State ServiceState `yaml:"state" json:"state,omitzero"`
 	// DependsOn are the names of services that must run before this one.
-	DependsOn []string `yaml:"dependsOn"`
+	DependsOn []string `yaml:"dependsOn" json:"dependsOn,omitzero"`
 
 	// StartTime and StopTime are how long the service is pending.
-	StartTime time.Duration `yaml:"startTime"`
-	StopTime  time.Duration `yaml:"stopTime"`
+	StartTime time.Duration `yaml:"startTime" json:"startTime,omitzero"`
+	StopTime  time.Duration `yaml:"stopTime" json:"stopTime,omitzero"`
 	// ExitCode makes the service fail to start with this Windows code. With
 	// ERROR_SERVICE_SPECIFIC_ERROR (1066), SpecificExitCode is the service's own code.
-	ExitCode         uint32 `yaml:"exitCode"`
-	SpecificExitCode uint32 `yaml:"specificExitCode"`
+	ExitCode         uint32 `yaml:"exitCode" json:"exitCode,omitzero"`
+	SpecificExitCode uint32 `yaml:"specificExitCode" json:"specificExitCode,omitzero"`
 	// StartCode makes StartService itself fail with this Windows code, as ERROR_FILE_NOT_FOUND (2) if the
 	// program of the service is missing.
-	StartCode uint32 `yaml:"startCode"`
+	StartCode uint32 `yaml:"startCode" json:"startCode,omitzero"`
 	// RefusesStop makes the service refuse to stop, with ERROR_INVALID_SERVICE_CONTROL (1052).
-	RefusesStop bool `yaml:"refusesStop"`
+	RefusesStop bool `yaml:"refusesStop" json:"refusesStop,omitzero"`
 	// Proxy marks the service that runs CSI Proxy itself, under any name.
-	Proxy bool `yaml:"proxy"`
+	Proxy bool `yaml:"proxy" json:"proxy,omitzero"`
+
+	// The fields below are for a running node. Launched means that the process of a pending service
+	// has started. LastExit and LastSpecificExit are the codes of the last stop.
+	Launched         bool    `yaml:"launched" json:"launched,omitzero"`
+	LastExit         uint32  `yaml:"lastExit" json:"lastExit,omitzero"`
+	LastSpecificExit uint32  `yaml:"lastSpecificExit" json:"lastSpecificExit,omitzero"`
+	Pending          []Event `yaml:"pending" json:"pending,omitzero"`
 }
 
 // StartType is when Windows starts a service.
@@ -159,11 +166,11 @@ func (s Service) build() (*service, *ModelError) {
 	if s.StartType == "" {
 		s.StartType = StartManual
 	}
-	return &service{Service: s, state: s.State}, nil
+	return &service{Service: s, state: s.State, launched: s.Launched, exit: s.LastExit, specific: s.LastSpecificExit}, nil
 }
 
 // buildServices returns the services in their initial state.
-func buildServices(c *clock, models []Service) (*services, *ModelError) {
+func buildServices(c *clock, models []Service, now *resumption) (*services, *ModelError) {
 	built := &services{clock: c, byName: map[string]*service{}}
 	for i, model := range models {
 		s, err := model.build()
@@ -185,6 +192,9 @@ func buildServices(c *clock, models []Service) (*services, *ModelError) {
 		}
 	}
 	built.runAtStart()
+	if now != nil {
+		return built, now.services(built)
+	}
 	for i, s := range built.all {
 		if s.state == ServiceStopped || s.state == ServiceStartPending {
 			continue

@@ -112,7 +112,11 @@ func checkFields(node *yaml.Node, want reflect.Type, path string) *ModelError {
 	if want.Kind() == reflect.Pointer {
 		want = want.Elem()
 	}
-	switch want.Kind() {
+	kind := want.Kind()
+	if want == reflect.TypeFor[time.Time]() {
+		kind = reflect.String // how it is written
+	}
+	switch kind {
 	case reflect.Struct:
 		if node.Kind != yaml.MappingNode {
 			return problem("expected a mapping with the keys %s", strings.Join(keys(want), ", "))
@@ -131,6 +135,9 @@ func checkFields(node *yaml.Node, want reflect.Type, path string) *ModelError {
 				return &ModelError{Line: key.Line, Field: inner, Problem: "duplicate field"}
 			}
 			seen[key.Value] = true
+			if key.Style == yaml.DoubleQuotedStyle && fieldType == reflect.TypeFor[time.Duration]() && value.ShortTag() == "!!int" {
+				value.Tag, value.Value = "!!str", value.Value+"ns" // Go's JSON has no unit
+			}
 			if err := checkFields(value, fieldType, inner); err != nil {
 				return err
 			}

@@ -12,20 +12,13 @@ import (
 
 // mapping is a global SMB mapping.
 type mapping struct {
-	remote         string
-	server         string // as spelled in remote
-	user, password string
-	plain          bool // created without required encryption
-	// stale is set by a restart: the mapping is listed, but without its credentials, and
-	// conflicts with any user.
-	stale bool
-	// idle is set after Windows ended the session. The next access reconnects.
-	idle bool
+	SMBMapping        // a stale one is listed, but conflicts with any user
+	server     string // as spelled in Remote
 }
 
 // status is the status that Windows shows. It ignores changed passwords.
 func (n *network) status(m *mapping) win.SMBStatus {
-	if m.stale || m.idle || n.byName[winpath.Fold(m.server)].Down {
+	if m.Stale || m.Idle || n.byName[winpath.Fold(m.server)].Down {
 		return win.SMBDisconnected
 	}
 	return win.SMBOK
@@ -33,7 +26,7 @@ func (n *network) status(m *mapping) win.SMBStatus {
 
 // show is a mapping as Windows lists it.
 func (n *network) show(m *mapping) win.SMBMapping {
-	return win.SMBMapping{Remote: m.remote, Status: n.status(m), Plain: m.plain, Private: !m.plain}
+	return win.SMBMapping{Remote: m.Remote, Status: n.status(m), Plain: m.Plain, Private: !m.Plain}
 }
 
 // SMBMapping describes one mapping.
@@ -75,9 +68,9 @@ func (n *network) CreateSMBMapping(ctx context.Context, request win.SMBMappingRe
 
 func (n *network) connect(request win.SMBMappingRequest) error {
 	serverName, shareName, _ := splitUNC(request.Remote)
-	made := &mapping{remote: request.Remote, server: serverName, user: request.User, password: string(request.Password.Bytes()), plain: !request.RequirePrivacy}
-	if made.user == "" {
-		made.password = "" // a guest needs no password
+	made := &mapping{SMBMapping{Remote: request.Remote, User: request.User, Password: string(request.Password.Bytes()), Plain: !request.RequirePrivacy}, serverName}
+	if made.User == "" {
+		made.Password = "" // a guest needs no password
 	}
 	if err := n.conflict(made); err != nil {
 		return err
@@ -86,9 +79,9 @@ func (n *network) connect(request win.SMBMappingRequest) error {
 	if s == nil || s.Down {
 		return winerr.BadNetPath
 	}
-	err := s.check(made.user, made.password)
+	err := s.check(made.User, made.Password)
 	s.logons = append(s.logons, SMBLogon{
-		Share: shareName, User: made.user, Password: made.password, Encrypted: request.RequirePrivacy, Refused: err != nil,
+		Share: shareName, User: made.User, Password: made.Password, Encrypted: request.RequirePrivacy, Refused: err != nil,
 	})
 	switch {
 	case err != nil:
@@ -105,11 +98,11 @@ func (n *network) connect(request win.SMBMappingRequest) error {
 // conflict returns the error that Windows finds without asking a server: it allows one mapping
 // per share and one user per server. A stale mapping conflicts with every user.
 func (n *network) conflict(made *mapping) error {
-	if same := n.mappings[winpath.Fold(made.remote)]; same != nil && !same.stale {
+	if same := n.mappings[winpath.Fold(made.Remote)]; same != nil && !same.Stale {
 		return winerr.AlreadyAssigned
 	}
 	for _, other := range n.mappings {
-		if winpath.Equal(other.server, made.server) && (other.stale || !winpath.Equal(other.user, made.user)) {
+		if winpath.Equal(other.server, made.server) && (other.Stale || !winpath.Equal(other.User, made.User)) {
 			return winerr.CredentialConflict
 		}
 	}
@@ -131,6 +124,6 @@ func (n *network) RemoveSMBMapping(_ context.Context, remote string, _ bool) err
 // forgetPasswords makes all mappings stale, as a restart does.
 func (n *network) forgetPasswords() {
 	for _, m := range n.mappings {
-		m.stale, m.password = true, ""
+		m.Stale, m.Password = true, ""
 	}
 }

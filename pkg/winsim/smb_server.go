@@ -38,8 +38,8 @@ type SMBLogon struct {
 	Refused        bool
 }
 
-func newShare(s *server, m SMBShare) (*share, *ModelError) {
-	v, err := Volume{ID: "5ba4e000-0000-0000-0000-000000000000", Files: m.Files}.build(nil)
+func newShare(s *server, m SMBShare, now *resumption) (*share, *ModelError) {
+	v, err := Volume{ID: "5ba4e000-0000-0000-0000-000000000000", Files: m.Files}.build(nil, now)
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +47,16 @@ func newShare(s *server, m SMBShare) (*share, *ModelError) {
 	made := &share{server: s, label: m.Name, volume: v}
 	v.share = made
 	return made, nil
+}
+
+// volumes are the shares of all servers.
+func (n *network) volumes() (all []*volume) {
+	for _, s := range n.byName {
+		for _, share := range s.shares {
+			all = append(all, share.volume)
+		}
+	}
+	return all
 }
 
 // name is \\server\share.
@@ -99,17 +109,17 @@ func (n *network) startOnShare(path string) (v *volume, root, names string, err 
 // checkAccess returns the server's answer to the credentials that the node has for a share.
 func (n *network) checkAccess(root string) error {
 	m := n.mappings[winpath.Fold(root)]
-	if m == nil || m.stale {
+	if m == nil || m.Stale {
 		return winerr.LogonFailure
 	}
 	s := n.byName[winpath.Fold(m.server)]
-	if s.KeepsSessions && !m.idle {
+	if s.KeepsSessions && !m.Idle {
 		return nil
 	}
-	err := s.check(m.user, m.password)
-	if m.idle && err == nil {
+	err := s.check(m.User, m.Password)
+	if m.Idle && err == nil {
 		n.changed()
-		m.idle = false
+		m.Idle = false
 	}
 	return err
 }
@@ -141,7 +151,7 @@ func (n *network) canOpen(s *share) bool {
 	}
 	return slices.ContainsFunc(append([]string{s.server.Name}, s.server.Aliases...), func(name string) bool {
 		mapped := n.mappings[winpath.Fold(`\\`+name+`\`+s.label)]
-		return mapped != nil && !mapped.stale && s.server.check(mapped.user, mapped.password) == nil
+		return mapped != nil && !mapped.Stale && s.server.check(mapped.User, mapped.Password) == nil
 	})
 }
 
@@ -204,7 +214,7 @@ func (a SMBAccount) is(user string) bool {
 func (n *network) endSessionsWith(s *server) {
 	for _, m := range n.mappings {
 		if s.KeepsSessions && n.byName[winpath.Fold(m.server)] == s {
-			m.idle = true
+			m.Idle = true
 		}
 	}
 }

@@ -20,10 +20,7 @@ func (n *Node) AddSMBServer(model SMBServer) error {
 			return winerr.New(winerr.Exists, op, name, "the name is in use")
 		}
 	}
-	if err := n.keepsPasswords(model); err != nil {
-		return winerr.New(winerr.InUse, op, model.Name, "%w", err)
-	}
-	if err := n.network.add(model); err != nil {
+	if err := n.network.add(model, nil); err != nil {
 		return winerr.New(winerr.Invalid, op, model.Name, "%w", err)
 	}
 	n.changed()
@@ -40,14 +37,23 @@ func (n *Node) SMBServers() []SMBServer {
 		if key != winpath.Fold(s.Name) {
 			continue // an alias
 		}
-		described := s.withoutPasswords()
-		described.Aliases, described.Shares = slices.Clone(s.Aliases), slices.Clone(s.Shares)
-		for i := range described.Shares {
-			described.Shares[i].Files = nil
+		described := s.describe()
+		for i := range described.Accounts {
+			described.Accounts[i].Password = ""
 		}
 		all = append(all, described)
 	}
 	return all
+}
+
+// describe returns a copy of the server without files.
+func (s *server) describe() SMBServer {
+	m := s.SMBServer
+	m.Aliases, m.Accounts, m.Shares = slices.Clone(m.Aliases), slices.Clone(m.Accounts), slices.Clone(m.Shares)
+	for i := range m.Shares {
+		m.Shares[i].Files = nil
+	}
+	return m
 }
 
 // SMBMappingInfo is a snapshot of a global mapping.
@@ -63,7 +69,7 @@ func (n *Node) SMBMappingInfos() []SMBMappingInfo {
 	var all []SMBMappingInfo
 	for _, key := range slices.Sorted(maps.Keys(n.network.mappings)) {
 		m := n.network.mappings[key]
-		all = append(all, SMBMappingInfo{Remote: m.remote, Connected: n.network.status(m) == win.SMBOK})
+		all = append(all, SMBMappingInfo{Remote: m.Remote, Connected: n.network.status(m) == win.SMBOK})
 	}
 	return all
 }
@@ -115,7 +121,7 @@ func (n *Node) EndSMBSessions() {
 	defer n.mu.Unlock()
 	n.changed()
 	for _, m := range n.network.mappings {
-		m.idle = true
+		m.Idle = true
 	}
 }
 
@@ -134,10 +140,7 @@ func (n *Node) ChangeSMBServer(name string, change func(*SMBServer)) error {
 	model.Shares, model.Accounts = slices.Clone(model.Shares), slices.Clone(model.Accounts)
 	change(&model)
 	model.Name, model.Aliases = s.Name, s.Aliases
-	if err := n.keepsPasswords(model); err != nil {
-		return winerr.New(winerr.InUse, op, name, "%w", err)
-	}
-	if err := s.configure(model); err != nil {
+	if err := s.configure(model, nil); err != nil {
 		return winerr.New(winerr.Invalid, op, name, "%w", err)
 	}
 	if model.Down {
@@ -155,13 +158,4 @@ func (n *Node) SMBLogons(name string) []SMBLogon {
 		return slices.Clone(s.logons)
 	}
 	return nil
-}
-
-// keepsPasswords returns an error if a state file cannot keep the accounts of a server: it has
-// no passwords, so they must be those of the model. n.mu is held.
-func (n *Node) keepsPasswords(server SMBServer) error {
-	if n.mu.stateFile == nil {
-		return nil
-	}
-	return n.model.checkPasswords(server)
 }

@@ -2,6 +2,7 @@ package winsim
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,8 +51,11 @@ func resolve(path string) (string, error) {
 // Open returns a node that keeps its state in a file. It loads the state from the file, or
 // creates a new node if the file does not exist. When a call to the node returns, its change is
 // in the file. Open replaces the file instead of overwriting it, so that a killed process
-// leaves a complete one. One process can use the file at a time. See Load for the model and
-// Save for the content.
+// leaves a complete one. One process can use the file at a time. Its content is that of Model
+// as JSON, with secrets; only its user can read it.
+//
+// The model must be the one that the node in the file was created from, but may have another
+// Storage, Seed and RealTime.
 //
 // CloseFile releases the file; the node continues in memory. Open calls failed once if it
 // cannot write the file; later changes stay in memory. Failed must not call the node. Calls
@@ -84,7 +88,7 @@ func open(model Model, path string, failed func(error), readers time.Duration) (
 	case errors.Is(err, fs.ErrNotExist):
 		node, err = New(model)
 	case err == nil:
-		if node, err = Load(model, bytes.NewReader(saved)); err != nil {
+		if node, err = load(model, saved); err != nil {
 			err = fmt.Errorf("load %s: %w; use another file, or delete this one to start with a new node", path, err)
 		}
 	}
@@ -99,6 +103,42 @@ func open(model Model, path string, failed func(error), readers time.Duration) (
 	defer node.mu.Mutex.Unlock()
 	node.mu.stateFile = k
 	return node, sync.OnceFunc(k.close), nil
+}
+
+// load returns the node of a state file. The model must be the one that the node was created from, but can
+// have another behaviour.
+func load(model Model, saved []byte) (*Node, error) {
+	var now Model
+	decoder := json.NewDecoder(bytes.NewReader(saved))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&now)
+	switch {
+	case err == nil && decoder.More():
+		err = errors.New("unexpected data after the end")
+	case err == nil && now.Running == nil:
+		err = errors.New("running is missing")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("not the model of a running node, or damaged: %w", err)
+	}
+	if now.Running.Origin != model.origin() {
+		return nil, errors.New("the state belongs to a node of another model")
+	}
+	now.Seed, now.RealTime, now.Storage = model.Seed, model.RealTime, model.Storage
+	node, err := New(now)
+	if err != nil {
+		return nil, fmt.Errorf("damaged: %w", err)
+	}
+	return node, nil
+}
+
+// encode returns the content of the state file. n.mu is held.
+func (n *Node) encode() ([]byte, error) {
+	m, err := n.draw()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(m)
 }
 
 // wait returns once the file contains a change.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,31 +21,23 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-func save(t *testing.T, node *winsim.Node) string {
+// modelOf is the description of a node as it is now.
+func modelOf(t *testing.T, node *winsim.Node) winsim.Model {
 	t.Helper()
-	var saved bytes.Buffer
-	if err := node.Save(&saved); err != nil {
-		t.Fatal(err)
-	}
-	return saved.String()
-}
-
-func load(t *testing.T, model winsim.Model, saved string) *winsim.Node {
-	t.Helper()
-	node, err := winsim.Load(model, strings.NewReader(saved))
+	model, err := node.Model()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return node
+	return model
 }
 
 // reload is what a node is after the end of its process.
-func reload(t *testing.T, model winsim.Model, node *winsim.Node) *winsim.Node {
+func reload(t *testing.T, node *winsim.Node) *winsim.Node {
 	t.Helper()
-	saved := save(t, node)
-	again := load(t, model, saved)
-	if diff := cmp.Diff(saved, save(t, again)); diff != "" {
-		t.Fatalf("what was loaded is saved as something else (-saved +saved again):\n%s", diff)
+	model := modelOf(t, node)
+	again := newNode(t, model)
+	if diff := cmp.Diff(model, modelOf(t, again)); diff != "" {
+		t.Fatalf("what was described is described as something else (-node +new node):\n%s", diff)
 	}
 	return again
 }
@@ -59,7 +49,7 @@ func TestState_Transcripts(t *testing.T) {
 		model, reloads := modelFor(t, file), 0
 		got := replay(t, newNode(t, model), want, func(node *winsim.Node) *winsim.Node {
 			reloads++
-			return reload(t, model, node)
+			return reload(t, node)
 		})
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("differs (-want +got):\n%s", diff)
@@ -109,8 +99,7 @@ func TestState_Everything(t *testing.T) {
 	_, err := node.AttachDisk(winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutMBR, Partitions: []winsim.Partition{{Volume: &winsim.Volume{Letter: "X", Files: []winsim.File{{Path: `\file`, Content: "on an attached disk"}}}}}})
 	must(err)
 	must(node.DetachDisk(3))
-	// A share by its alias and a guest, and one whose password is wrong by now is not: that
-	// of the account cannot be saved.
+	// A share by its alias and a guest, and one whose password is wrong by now.
 	must(node.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: `\\files\data`, User: "csi", Password: win.NewSecret("csi-Pa55")}))
 	must(node.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: `\\10.0.0.5\data`}))
 	must(node.WriteFile(`\\files\data\shared`, "on the share"))
@@ -122,13 +111,7 @@ func TestState_Everything(t *testing.T) {
 	must(err)
 	must(node.StartService(ctx, "Slow"))
 
-	saved := save(t, node)
-	for _, secret := range []string{"csi-Pa55", "winsim-secret-1", "winsim-mutual-1"} {
-		if strings.Contains(saved, secret) {
-			t.Errorf("the secret %s is in the file", secret)
-		}
-	}
-	again := reload(t, model, node)
+	again := reload(t, node)
 	for what, look := range map[string]func(*winsim.Node) any{
 		"drive C":  func(n *winsim.Node) any { return n.Tree(`C:\var`) },
 		"volume":   func(n *winsim.Node) any { return n.Tree(`C:\var\lib\kubelet\folder\data`) },
@@ -172,7 +155,7 @@ func TestState_Everything(t *testing.T) {
 			t.Errorf("the detached disk does not come back: %v", err)
 		}
 	}
-	if diff := cmp.Diff(save(t, node), save(t, again)); diff != "" {
+	if diff := cmp.Diff(modelOf(t, node), modelOf(t, again)); diff != "" {
 		t.Errorf("they went different ways (-saved +loaded):\n%s", diff)
 	}
 }
@@ -204,8 +187,9 @@ func TestState_Format(t *testing.T) {
 	if err := node.Format(asking, id, win.FormatOptions{}); err == nil {
 		t.Fatal("an hour has passed")
 	}
-	model.RealTime = false // of which a day can pass
-	again := load(t, model, save(t, node))
+	saved := modelOf(t, node)
+	saved.RealTime = false // of which a day can pass
+	again := newNode(t, saved)
 	if err := again.Format(ctx, id, win.FormatOptions{}); err == nil {
 		t.Error("it is formatted twice at the same time")
 	}
@@ -217,17 +201,16 @@ func TestState_Format(t *testing.T) {
 	}
 }
 
-// TestState_Refused: each is one error that says what is wrong.
-func TestState_Refused(t *testing.T) {
-	good := save(t, newNode(t, winsim.Default()))
-	var fields map[string]any
-	if err := json.Unmarshal([]byte(good), &fields); err != nil {
+// TestOpen_Refused: each is one error that says what is wrong.
+func TestOpen_Refused(t *testing.T) {
+	text, err := json.Marshal(modelOf(t, newNode(t, winsim.Default())))
+	if err != nil {
 		t.Fatal(err)
 	}
-	with := func(field string, value any) string {
-		changed := map[string]any{}
-		maps.Copy(changed, fields)
-		changed[field] = value
+	good := string(text)
+	with := func(change func(*winsim.Model)) string {
+		changed := modelOf(t, newNode(t, winsim.Default()))
+		change(&changed)
 		text, err := json.Marshal(changed)
 		if err != nil {
 			t.Fatal(err)
@@ -235,62 +218,99 @@ func TestState_Refused(t *testing.T) {
 		return string(text)
 	}
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":           {"", "not the state of a node, or damaged"},
-		"half":            {good[:len(good)/2], "not the state of a node, or damaged"},
-		"another file":    {`{"name": "package.json"}`, "not the state of a node"},
-		"more behind it":  {good + `{"more": true}`, "unexpected data after the end"},
-		"an unknown key":  {with("nova", 1), "nova"},
-		"another version": {with("version", 2), "version 2"},
-		"another model":   {with("model", "0"), "another model"},
-		"a missing disk":  {with("attached", []int{99}), "damaged: index 99 is out of range"},
-		"an event":        {with("events", []map[string]any{{"Kind": "nova", "Due": time.Now()}}), "damaged: nova: unknown event"},
+		"empty":          {"", "not the model of a running node, or damaged"},
+		"half":           {good[:len(good)/2], "not the model of a running node, or damaged"},
+		"another file":   {`{"name": "package.json"}`, "not the model of a running node"},
+		"a new node":     {`{"seed": 1}`, "running is missing"},
+		"more behind it": {good + `{"more": true}`, "unexpected data after the end"},
+		"an older file":  {`{"format": "csi-proxy-sim node state", "version": 1}`, `unknown field "format"`},
+		"another model":  {with(func(m *winsim.Model) { m.Running.Origin = "0" }), "another model"},
+		"a missing disk": {with(func(m *winsim.Model) {
+			m.Volumes = append(m.Volumes, winsim.Volume{ID: dataVolume, Extents: []winsim.Extent{{Disk: 99}}})
+		}), "there is no disk 99"},
+		"an event": {
+			with(func(m *winsim.Model) { m.Disks[0].Pending = []winsim.Event{{Kind: "nova"}} }),
+			`damaged: disks[0].pending[0].kind: "nova" is not an event of it`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := winsim.Load(winsim.Default(), strings.NewReader(c.text))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want an error with %q", err, c.want)
+			path := filepath.Join(t.TempDir(), "node.json")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err := winsim.Open(winsim.Default(), path, nil)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "delete this one") {
+				t.Errorf("got %v, want an error with %q and the way out", err, c.want)
 			}
 		})
 	}
 }
 
-// TestState_Secrets: what only memory has cannot be saved, and says so.
-func TestState_Secrets(t *testing.T) {
-	t.Run("a changed password", func(t *testing.T) {
-		node := newNode(t, winsim.Default())
-		if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "another" }); err != nil {
-			t.Fatal(err)
+// TestModel_Left: what disks and volumes leave behind: places, names, letters and file systems.
+func TestModel_Left(t *testing.T) {
+	ctx := t.Context()
+	model := winsim.Default()
+	model.Storage.AttachByRescan = true
+	model.Disks = append(model.Disks,
+		winsim.Disk{Number: 7, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{
+			{Volume: &winsim.Volume{Letter: "L", Files: []winsim.File{{Path: `\left`, Content: "behind"}}}},
+		}},
+		winsim.Disk{Number: 8, Size: winsim.GiB}, winsim.Disk{Number: 9, Size: winsim.GiB})
+	model.Volumes = append(model.Volumes, winsim.Volume{ID: dataVolume, Letter: "S", Files: []winsim.File{{Path: `\spanning`}}, Extents: []winsim.Extent{
+		{Disk: 8, Offset: winsim.MiB, Size: 16 * winsim.MiB}, {Disk: 9, Offset: winsim.MiB, Size: 16 * winsim.MiB},
+	}})
+	node := newNode(t, model)
+	mustAll(t, node.CreateDisk(ctx, win.PhysicalDrive(7), win.GUID{}), node.DetachDisk(8))
+	_, err := node.AttachDisk(winsim.Disk{Number: 8, Size: winsim.GiB})
+	mustAll(t, err, node.MountFolder(`C:\gone`, dataVolume))
+	again := reload(t, node)
+	for _, n := range []*winsim.Node{node, again} {
+		number, err := n.ReattachDisk(8)
+		mustAll(t, err, n.RescanAdapter(ctx, ""), n.Sleep(ctx, time.Minute))
+		if tree := n.Tree(`S:\`); number == 8 || !strings.Contains(tree, "spanning") {
+			t.Errorf("disk %d came back, and its volume has\n%s", number, tree)
 		}
-		if err := node.Save(io.Discard); err == nil || !strings.Contains(err.Error(), "csi on files") {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("a new target", func(t *testing.T) {
-		node := newNode(t, winsim.Default())
-		if err := node.AddISCSITarget(winsim.ISCSITarget{IQN: "iqn.2025-01.com.example:new", CHAP: &winsim.CHAP{Secret: "twelve-bytes"}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := node.Save(io.Discard); err == nil || !strings.Contains(err.Error(), "example:new") {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("a wrong one stays wrong", func(t *testing.T) {
-		model, ctx := winsim.Default(), t.Context()
-		node := newNode(t, model)
-		if err := node.SetInitiatorCHAPSharedSecret(ctx, win.NewSecret("not-the-target")); err != nil {
-			t.Fatal(err)
-		}
-		portal := win.TargetPortal{Address: "10.0.0.10", Port: 3260}
-		if err := node.AddSendTargetPortal(ctx, portal); err != nil {
-			t.Fatal(err)
-		}
-		login := win.Login{Target: "iqn.2025-01.com.example:guarded", Portal: portal, Auth: win.MutualCHAP, User: "winsim", Secret: win.NewSecret("winsim-secret-1")}
-		_, before := node.Login(ctx, login)
-		_, after := reload(t, model, node).Login(ctx, login)
-		if before == nil || after == nil || before.Error() != after.Error() {
-			t.Errorf("%v before, %v after", before, after)
-		}
-	})
+	}
+	if diff := cmp.Diff(modelOf(t, node), modelOf(t, again)); diff != "" {
+		t.Errorf("they went different ways (-node +copy):\n%s", diff)
+	}
+}
+
+// TestModel_Secrets: they are those of a test, and a node without them would be another one.
+func TestModel_Secrets(t *testing.T) {
+	ctx := t.Context()
+	node := newNode(t, winsim.Default())
+	mapping := win.SMBMappingRequest{Remote: `\\files\data`, User: "csi", Password: win.NewSecret("another")}
+	portal := win.TargetPortal{Address: "10.0.0.10", Port: 3260}
+	login := win.Login{Target: "iqn.2025-01.com.example:guarded", Portal: portal, Auth: win.MutualCHAP, User: "winsim", Secret: win.NewSecret("winsim-secret-1")}
+	mustAll(t,
+		node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "another" }),
+		node.SetInitiatorCHAPSharedSecret(ctx, win.NewSecret("not-the-target")),
+		node.AddSendTargetPortal(ctx, portal),
+	)
+	again := reload(t, node)
+	mustAll(t, again.CreateSMBMapping(ctx, mapping))
+	_, before := node.Login(ctx, login)
+	_, after := again.Login(ctx, login)
+	if before == nil || after == nil || before.Error() != after.Error() {
+		t.Errorf("%v before, %v after", before, after)
+	}
+}
+
+// TestModel_YAML: the JSON of a state file is a model like any other.
+func TestModel_YAML(t *testing.T) {
+	model := modelOf(t, newNode(t, stateModel()))
+	text, err := json.Marshal(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := winsim.LoadModel(bytes.NewReader(text), "node.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(modelOf(t, newNode(t, model)), modelOf(t, newNode(t, read))); diff != "" {
+		t.Errorf("differs (-JSON +YAML):\n%s", diff)
+	}
 }
 
 // TestOpen: each change is in the file before its call returns, also with concurrent calls.
@@ -316,9 +336,11 @@ func TestOpen(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				kept, err := winsim.Load(model, strings.NewReader(readState(t, path)))
-				if err != nil || !kept.Exists(name) {
-					t.Errorf("%s is not in the file: %v", name, err)
+				var kept winsim.Model
+				if err := json.Unmarshal([]byte(readState(t, path)), &kept); err != nil {
+					t.Error(err)
+				} else if !newNode(t, kept).Exists(name) {
+					t.Errorf("%s is not in the file", name)
 				}
 			}
 		})
@@ -424,34 +446,43 @@ func TestOpen_Failed(t *testing.T) {
 	}
 }
 
-// FuzzLoad: no file brings the program down, nor does a node that came of it.
-func FuzzLoad(f *testing.F) {
+// FuzzModel: no model of a running node brings the program down, nor does a node that came of it.
+func FuzzModel(f *testing.F) {
 	node, err := winsim.New(stateModel())
 	if err != nil {
 		f.Fatal(err)
 	}
-	var saved bytes.Buffer
-	if err := node.Save(&saved); err != nil {
+	model, err := node.Model()
+	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(saved.Bytes())
-	f.Add([]byte(`{}`))
+	text, err := json.Marshal(model)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte(`{"running": {}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		node, err := winsim.Load(stateModel(), bytes.NewReader(data))
+		var model winsim.Model
+		if err := json.Unmarshal(data, &model); err != nil {
+			return
+		}
+		model.RealTime = false
+		node, err := winsim.New(model)
 		if err != nil {
 			return
 		}
 		ctx := t.Context()
+		reload(t, node)
 		_ = node.Sleep(ctx, time.Hour)
 		node.Tree(`C:\`)
 		node.Reboot()
 		for _, d := range []uint32{0, 1, 2, 3} {
 			_, _ = node.DiskInfo(d)
+			_ = node.HealDisk(d) // a hanging one would wait for it
 			_ = node.CreateDisk(ctx, win.PhysicalDrive(d), win.GUID{})
 		}
 		_ = node.Mkdir(`C:\x`)
-		if err := node.Save(io.Discard); err != nil {
-			t.Error(err)
-		}
+		reload(t, node)
 	})
 }

@@ -50,7 +50,7 @@ type extent struct {
 }
 
 func newVolume(m Volume, guid string) *volume {
-	return &volume{guid: guid, letter: winpath.Fold(m.Letter), state: m.State, cdrom: m.CDROM}
+	return &volume{guid: guid, letter: winpath.Fold(m.Letter), state: m.State, cdrom: m.CDROM, offline: m.Offline, nameless: m.Nameless, arrived: m.Arrived, inServiceCache: m.InServiceCache}
 }
 
 func (v *volume) id() win.VolumeID { return win.VolumeID(`\\?\Volume{` + v.guid + `}\`) }
@@ -112,7 +112,7 @@ func (v *volume) openError() error {
 	switch {
 	case v == nil || v.state == Gone || !v.present:
 		return winerr.FileNotFound
-	case slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk.dying }):
+	case slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk.Dying }):
 		return winerr.IODevice
 	case v.state == NotReady:
 		return winerr.NotReady

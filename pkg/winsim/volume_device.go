@@ -16,7 +16,7 @@ import (
 func (m *volumes) DeviceNumber(_ context.Context, device win.Device) (win.DeviceNumber, error) {
 	if !isVolume(device) {
 		return read(m.disks.onDisk, device, func(d *disk) (win.DeviceNumber, error) {
-			return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: d.number}, nil
+			return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: d.Number}, nil
 		})
 	}
 	return read(m.onVolume, device, func(v *volume) (win.DeviceNumber, error) {
@@ -27,7 +27,7 @@ func (m *volumes) DeviceNumber(_ context.Context, device win.Device) (win.Device
 		if p == nil {
 			return win.DeviceNumber{}, winerr.InvalidFunction
 		}
-		return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: v.extents[0].disk.number, Partition: p.Number}, nil
+		return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: v.extents[0].disk.Number, Partition: p.Number}, nil
 	})
 }
 

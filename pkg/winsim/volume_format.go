@@ -131,7 +131,7 @@ func (f *formatEnd) run() {
 	}
 	v.makeNTFS(f.options)
 	for _, e := range v.extents {
-		f.m.disks.grow(e.disk, e.disk.grows)
+		f.m.disks.grow(e.disk, int64(e.disk.GrowsTo))
 	}
 	f.result = nil
 }

@@ -33,7 +33,7 @@ func (m *volumes) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Exten
 		}
 		extents := make([]win.Extent, 0, len(v.extents))
 		for _, e := range v.extents {
-			extents = append(extents, win.Extent{Disk: e.disk.number, Offset: e.offset, Length: e.length})
+			extents = append(extents, win.Extent{Disk: e.disk.Number, Offset: e.offset, Length: e.length})
 		}
 		return extents, nil
 	})
@@ -125,7 +125,10 @@ func (m *volumes) systemVolumes() []*volume {
 	if c := m.letters["C"]; c != nil && c.present {
 		volumes = append(volumes, c)
 	}
-	for _, d := range m.disks.system {
+	for _, d := range m.disks.allDisks() {
+		if !d.System {
+			continue
+		}
 		var boot *volume
 		for _, p := range d.table.partitions {
 			if p.volume != nil && (boot == nil || p.Type == win.PartitionEFI) {

@@ -22,7 +22,7 @@ func (m *disks) ResizePartition(_ context.Context, number uint32, id win.GUID, s
 	switch {
 	case i < 0:
 		return winerr.WMINotFound
-	case d.dying:
+	case d.Dying:
 		return winerr.StorageIOError
 	case d.attributes.Offline:
 		return winerr.StorageDiskOffline

@@ -27,8 +27,9 @@
 // A node has its own clock (Sleep, Now): waits for a slow volume or format return at once,
 // unless the model asks for real time.
 //
-// A node can be saved and loaded (Save, Load), or keep its state in a file (Open), so that a
-// test can kill the process that serves it at any moment and check what a retry does.
+// A running node can describe itself as a Model, of which New makes the same node, and keep that in
+// a file (Open), so that a test can kill the process that serves it at any moment and check what a
+// retry does.
 //
 // Storage behaves as Microsoft documents it and as published code relies on it. Where neither
 // says what Windows does, the model lets a test choose.
@@ -59,8 +60,8 @@ type Node struct {
 
 	calls  calls
 	faults faults
-	model  Model         // never changes; nor does digest
-	digest func() string // of the model
+	model  Model         // never changes; nor does origin
+	origin func() string // see Running.Origin
 
 	diskHost   diskapi.HostAPI
 	iscsiHost  iscsiapi.HostAPI
@@ -114,24 +115,35 @@ func New(model Model) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := &Node{objects: built, model: model, digest: sync.OnceValue(model.digest)}
+	node := &Node{objects: built, model: model, origin: sync.OnceValue(model.origin)}
 	node.faults.random = rand.New(rand.NewPCG(model.Seed, model.Seed)) //nolint:gosec // faults must be reproducible, not secret
 	node.seam = win.Intercept(machine{built.files, built.initiator, built.volumes, built.disks, built.network, built.services, built.firmware, built.clock}, node.intercept)
 	node.diskHost, node.iscsiHost, node.volumeHost = diskapi.NewOn(node), iscsiapi.NewOn(node), volumeapi.NewOn(node)
 	node.smbHost, node.systemHost = smbapi.NewOn(node), systemapi.NewOn(node)
-	node.boot()
-	node.initiator.boot()
-	for i, f := range model.Files {
-		if err := node.create(f); err != nil {
-			problem := err.Error()
-			if path := strings.TrimPrefix(f.Path, `\\?\`); isDrivePath(path) && node.volumes.letters[winpath.Fold(path[:1])] == nil {
-				problem = fmt.Sprintf("the node has no drive %s:", winpath.Fold(path[:1]))
-			}
-			return nil, &ModelError{Field: field("files", i, "path"), Problem: problem}
+	if model.Running == nil {
+		if err := node.start(model.Files); err != nil {
+			return nil, err
 		}
 	}
-	node.files.started, node.services.booted = true, node.now()
+	node.files.started = true
 	return node, nil
+}
+
+// start brings a new node into its initial state, and adds its files.
+func (n *Node) start(files []File) error {
+	n.boot()
+	n.initiator.boot()
+	for i, f := range files {
+		if err := n.create(f); err != nil {
+			problem := err.Error()
+			if path := strings.TrimPrefix(f.Path, `\\?\`); isDrivePath(path) && n.volumes.letters[winpath.Fold(path[:1])] == nil {
+				problem = fmt.Sprintf("the node has no drive %s:", winpath.Fold(path[:1]))
+			}
+			return &ModelError{Field: field("files", i, "path"), Problem: problem}
+		}
+	}
+	n.services.booted = n.now()
+	return nil
 }
 
 // Filesystem returns the host of the filesystem group on this node, for

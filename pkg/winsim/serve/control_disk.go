@@ -59,7 +59,7 @@ func (c *control) newDisk(in *controlv1.AttachDiskRequest) (winsim.Disk, error) 
 		}
 		disk.Bus, disk.SectorSize = cmp.Or(disk.Bus, like.Bus), cmp.Or(disk.SectorSize, like.SectorSize)
 		disk.Vendor, disk.Product = like.Vendor, like.Product
-		if like.HasSCSI {
+		if like.SCSI != nil {
 			port, bus, location = like.SCSI.Port, like.SCSI.BusNumber, like.Location
 		}
 	}
@@ -126,7 +126,7 @@ func (c *control) freeLUN(port uint8, wanted *uint32) (uint8, error) {
 	}
 	lun := uint8(*wanted)
 	for _, d := range c.node.Disks() {
-		if d.HasSCSI && d.SCSI == (winsim.SCSI{Port: port, LUN: lun, BusNumber: d.SCSI.BusNumber}) {
+		if d.SCSI != nil && *d.SCSI == (winsim.SCSI{Port: port, LUN: lun, BusNumber: d.SCSI.BusNumber}) {
 			return 0, winerr.New(winerr.Exists, attachOp, "", "LUN %d of adapter %d is disk %d; choose another LUN or detach the disk", lun, port, d.Number)
 		}
 	}
@@ -273,9 +273,9 @@ func (c *control) DescribeNode(context.Context, *controlv1.DescribeNodeRequest) 
 func described(d winsim.DiskInfo) *controlv1.Disk {
 	disk := &controlv1.Disk{
 		DiskNumber: d.Number, SizeBytes: int64(d.Size), VisibleSizeBytes: int64(d.Visible), Serial: d.Serial, Layout: string(d.Layout),
-		IsSystem: d.System, IsOffline: d.Offline, IsReadOnly: d.ReadOnly, IsFailing: d.Failing, IsHanging: d.Hanging,
+		IsSystem: d.System, IsOffline: d.Offline, IsReadOnly: d.ReadOnly, IsFailing: d.Dying, IsHanging: d.Hanging,
 	}
-	if d.HasSCSI {
+	if d.SCSI != nil {
 		disk.Lun = new(uint32(d.SCSI.LUN))
 	}
 	for _, p := range d.Partitions {

@@ -1,0 +1,346 @@
+package winsim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// Running is what a running node has beside its parts. Only Node.Model makes it.
+type Running struct {
+	// Origin identifies the model that the node was created from.
+	Origin string `yaml:"origin" json:"origin,omitzero"`
+	// Time is the node's virtual time since its start, and Booted the last start of Windows.
+	Time   time.Duration `yaml:"time" json:"time,omitzero"`
+	Booted time.Time     `yaml:"booted" json:"booted,omitzero"`
+	// GUIDs is how many GUIDs the node has created, and Departures how many disks have left it: what is new
+	// gets names that depend on these.
+	GUIDs      uint32 `yaml:"guids" json:"guids,omitzero"`
+	Departures uint32 `yaml:"departures" json:"departures,omitzero"`
+	// OutOfDate is how many formats the storage service still refuses.
+	OutOfDate int `yaml:"outOfDate" json:"outOfDate,omitzero"`
+	// Attributes are those that Windows stores by the address of a disk.
+	Attributes []StoredAttributes `yaml:"attributes" json:"attributes,omitzero"`
+}
+
+// StoredAttributes are the attributes of the disks at an address.
+type StoredAttributes struct {
+	SCSI     SCSI `yaml:"scsi" json:"scsi"`
+	Offline  bool `yaml:"offline" json:"offline,omitzero"`
+	ReadOnly bool `yaml:"readOnly" json:"readOnly,omitzero"`
+}
+
+// Event is something that Windows will do with a disk, volume, service or session.
+type Event struct {
+	Due   time.Time `yaml:"due" json:"due"`
+	Order int       `yaml:"order" json:"order"` // among all events of the node
+	Kind  EventKind `yaml:"kind" json:"kind"`
+
+	// Table is the id of the partition table that gets a reserved partition.
+	Table string `yaml:"table" json:"table,omitzero"`
+	// ClusterSize and Label are the options of a format. It is Interrupted if the volume has left meanwhile.
+	ClusterSize uint32 `yaml:"clusterSize" json:"clusterSize,omitzero"`
+	Label       string `yaml:"label" json:"label,omitzero"`
+	Interrupted bool   `yaml:"interrupted" json:"interrupted,omitzero"`
+}
+
+// EventKind says what Windows will do.
+type EventKind string
+
+// The kinds of events.
+const (
+	VolumeArrives  EventKind = "volume-arrives"
+	VolumeGrows    EventKind = "volume-grows" // to the size of its partition
+	FormatEnds     EventKind = "format-ends"
+	TableMoves     EventKind = "table-moves" // to the end of a disk that has grown
+	MSRAppears     EventKind = "msr-appears"
+	DiskRelapses   EventKind = "disk-goes-offline"
+	LUNsArrive     EventKind = "luns-arrive"
+	ServiceChanges EventKind = "service-changes" // it leaves its pending state
+)
+
+// resumption makes the parts of a running node. It is nil while a new node is made.
+type resumption struct {
+	disks   *disks
+	volumes *volumes
+	events  []resumedEvent
+	folders []resumedFolder
+}
+
+type resumedEvent struct {
+	Event
+	action eventAction
+}
+
+// resumedFolder is a mounted folder on the volume that begins at an extent.
+type resumedFolder struct {
+	place int
+	begin extent
+	at    *entry
+}
+
+// plan keeps the events of an object. Action returns nil for one that it cannot have.
+func (r *resumption) plan(pending []Event, action func(Event) eventAction) *ModelError {
+	for i, e := range pending {
+		what := action(e)
+		if what == nil {
+			return problem("kind", "%q is not an event of it", e.Kind).at("pending", i)
+		}
+		r.events = append(r.events, resumedEvent{e, what})
+	}
+	return nil
+}
+
+// storage makes disks and volumes.
+func (r *resumption) storage(built objects, m Model) *ModelError {
+	r.disks, r.volumes = built.disks, built.volumes
+	for i, model := range m.Disks {
+		if _, err := model.build(model.Number, r); err != nil {
+			return err.at("disks", i)
+		}
+	}
+	for i, model := range m.Volumes {
+		v, err := model.build(r.disks, r)
+		if err == nil {
+			err = r.volumes.addVolume(v, model)
+		}
+		if err != nil {
+			return err.at("volumes", i)
+		}
+		if !model.isName() {
+			r.volumes.spanning = append(r.volumes.spanning, v)
+		}
+	}
+	return nil
+}
+
+// isName reports whether only the name of a removed volume is left.
+func (m Volume) isName() bool { return m.Absent && len(m.Extents) == 0 }
+
+// disk puts a disk where it belongs.
+func (r *resumption) disk(d *disk, m Disk) *ModelError {
+	for i, p := range m.FileSystems {
+		if p.Volume == nil || p.Offset < 0 || int64(p.Offset) >= d.size || p.Volume.FileSystemSize <= 0 {
+			return problem("volume", "is missing, has no fileSystemSize or begins behind the disk").at("fileSystems", i)
+		}
+		if err := p.Volume.validate(true); err != nil {
+			return err.in("volume").at("fileSystems", i)
+		}
+		if err := (&volume{extents: []extent{{d, int64(p.Offset), 0}}}).apply(*p.Volume, r); err != nil {
+			return err.in("volume").at("fileSystems", i)
+		}
+	}
+	other := r.disks.attached(d.Number)
+	switch m.Presence {
+	case DiskAttached, DiskUnseen, "":
+		if other != nil {
+			return problem("number", "%d is used twice", d.Number)
+		}
+		if m.Presence == DiskUnseen {
+			r.disks.unseen = append(r.disks.unseen, d)
+		} else {
+			r.disks.register(d)
+		}
+		if d.hanging != nil {
+			r.disks.hanging.Add(1)
+		}
+	case DiskDetached:
+		r.disks.detached[d.Number] = d
+	case DiskAway:
+	default:
+		return oneOf("presence", m.Presence, DiskAttached, DiskUnseen, DiskDetached, DiskAway)
+	}
+	return r.plan(m.Pending, func(e Event) eventAction {
+		switch e.Kind {
+		case TableMoves:
+			return tableMove{d}
+		case DiskRelapses:
+			return offlineRelapse{r.disks, d}
+		case MSRAppears:
+			if id, err := win.ParseGUID(e.Table); err == nil {
+				return msrArrival{r.disks, d, id}
+			}
+		default:
+		}
+		return nil
+	})
+}
+
+// partition makes the partition table of a disk. It is in the content already.
+func (r *resumption) partition(d *disk, m Disk) *ModelError {
+	limit := 0
+	switch m.Layout {
+	case LayoutGPT:
+		limit, d.table = maxPartitions, table{style: win.StyleGPT, size: int64(cmp.Or(m.TableSize, m.Visible, m.Size))}
+	case LayoutMBR, LayoutSuperfloppy:
+		limit, d.table = mbrEntries, table{style: win.StyleMBR}
+	case LayoutRaw, "":
+	}
+	if len(m.Partitions) > limit {
+		return problem("partitions", "the table has room for %d", limit)
+	}
+	if err := d.table.setID(m.ID); err != nil {
+		return err
+	}
+	for i, model := range m.Partitions {
+		p := &partition{Partition: win.Partition{
+			Offset: int64(model.Offset), Length: int64(model.Size), Attributes: model.Attributes, Name: model.Name, MBRBoot: model.Boot,
+		}}
+		err := model.setType(p, d.table.style, true)
+		if err == nil && model.ID != "" {
+			err = model.setID(p, 0, 0)
+		}
+		if err == nil && (p.Offset < 0 || p.Length <= 0 || p.Offset > d.size-p.Length) {
+			err = problem("offset", "%s at offset %s do not fit on the disk", model.Size, model.Offset)
+		}
+		if err == nil && model.Volume != nil {
+			if p.volume, err = r.volumeOf(d, p, *model.Volume); err != nil {
+				err = err.in("volume")
+			}
+		}
+		if err != nil {
+			return err.at("partitions", i)
+		}
+		d.table.partitions = append(d.table.partitions, p)
+	}
+	d.table.number()
+	return nil
+}
+
+// volumeOf makes the volume of a partition. It can be shorter than a partition that has grown.
+func (r *resumption) volumeOf(d *disk, p *partition, m Volume) (*volume, *ModelError) {
+	length := cmp.Or(int64(m.Size), p.Length)
+	m.Size = 0
+	switch err := m.validate(true); {
+	case err != nil:
+		return nil, err
+	case normalGUID(m.ID) == "":
+		return nil, problem("id", "%q is not a GUID", m.ID)
+	case length < 0 || p.Offset > d.size-length:
+		return nil, problem("size", "does not fit on the disk")
+	}
+	v := newVolume(m, normalGUID(m.ID))
+	v.extents = []extent{{d, p.Offset, length}}
+	if err := r.volume(v, m); err != nil {
+		return nil, err
+	}
+	return v, r.volumes.addVolume(v, m)
+}
+
+// volume brings a volume into its state.
+func (r *resumption) volume(v *volume, m Volume) *ModelError {
+	v.present = !m.Absent
+	if err := v.apply(m, r); err != nil {
+		return err
+	}
+	for i, bytes := range m.Bytes {
+		if err := bytes.put(v.extents[0].disk.content, 0, v.length()); err != nil {
+			return err.at("bytes", i)
+		}
+	}
+	return r.plan(m.Pending, func(e Event) eventAction {
+		switch e.Kind {
+		case VolumeArrives:
+			v.expected = true
+			return volumeArrival{r.volumes, v, v.absences}
+		case VolumeGrows:
+			return volumeGrowth{v}
+		case FormatEnds:
+			v.formatting = true
+			end := &formatEnd{m: r.volumes, volume: v, absences: v.absences, options: win.FormatOptions{ClusterSize: e.ClusterSize, Label: e.Label}}
+			if e.Interrupted {
+				end.absences--
+			}
+			return end
+		default:
+			return nil
+		}
+	})
+}
+
+// folder returns what keeps mounted folders on the volume that begins at an extent.
+func (r *resumption) folder(begin extent) func(place int, e *entry) {
+	if r == nil {
+		return nil
+	}
+	return func(place int, e *entry) { r.folders = append(r.folders, resumedFolder{place, begin, e}) }
+}
+
+// services plans what services will do.
+func (r *resumption) services(m *services) *ModelError {
+	for i, s := range m.all {
+		if err := r.plan(s.Pending, func(e Event) eventAction {
+			if e.Kind != ServiceChanges {
+				return nil
+			}
+			return pendingEnd{m, s, s.changes}
+		}); err != nil {
+			return err.at("services", i)
+		}
+		s.Pending = nil
+	}
+	return nil
+}
+
+// initiator brings what the initiator knows into its state.
+func (r *resumption) initiator(in *initiator, m ISCSI) *ModelError {
+	for i, portal := range m.Portals {
+		in.portals[i].known = nil
+		for _, iqn := range portal.Known {
+			t := in.target(iqn)
+			if t == nil {
+				return problem("known", "%q is not a target of the model", iqn).at("portals", i)
+			}
+			in.portals[i].known = append(in.portals[i].known, t)
+		}
+	}
+	for i, model := range m.Sessions {
+		s := &iscsiSession{number: model.Number, target: in.target(model.Target), portal: findPortal(in.portals, model.Portal)}
+		if s.target == nil || s.portal == nil {
+			return problem("target", "%q through %q is not a target and a portal of the model", model.Target, model.Portal).at("sessions", i)
+		}
+		in.sessions = append(in.sessions, s)
+		if err := r.plan(model.Pending, func(e Event) eventAction {
+			if e.Kind != LUNsArrive {
+				return nil
+			}
+			return lunArrival{in, s}
+		}); err != nil {
+			return err.at("sessions", i)
+		}
+	}
+	return nil
+}
+
+// finish does what needs all parts.
+func (r *resumption) finish(built objects, m Running) {
+	built.virtual, built.services.booted = max(m.Time, 0), m.Booted
+	built.disks.guids, built.disks.departures, built.volumes.outOfDate = m.GUIDs, m.Departures, m.OutOfDate
+	for _, stored := range m.Attributes {
+		built.disks.persisted[stored.SCSI] = win.DiskAttributes{Offline: stored.Offline, ReadOnly: stored.ReadOnly}
+	}
+	slices.SortStableFunc(r.events, func(a, b resumedEvent) int {
+		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Order, b.Order))
+	})
+	for _, e := range r.events {
+		built.plan(e.Due, e.action)
+	}
+	slices.SortStableFunc(r.folders, func(a, b resumedFolder) int { return cmp.Compare(a.place, b.place) })
+	for _, f := range r.folders {
+		if on := r.volumeAt(built, f.begin); on != nil {
+			built.volumes.mountedFolders = append(built.volumes.mountedFolders, newMountedFolder(on, f.at))
+		}
+	}
+}
+
+// volumeAt finds the volume that begins at an extent: of a partition, one that spans disks, or a share.
+func (r *resumption) volumeAt(built objects, begin extent) *volume {
+	for _, v := range slices.Concat(built.volumes.of(begin.disk), built.network.volumes()) {
+		if first := v.extents[0]; first.disk == begin.disk && first.offset == begin.offset {
+			return v
+		}
+	}
+	return nil
+}
