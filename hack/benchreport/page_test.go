@@ -112,3 +112,19 @@ func TestRun(t *testing.T) {
 		t.Error("a report of nothing is no error")
 	}
 }
+
+// output is what make bench prints.
+const output = `goos: linux
+I1115 09:44:18.747174   25246 serve.go:63] "Serving" version="devel"
+BenchmarkRPC/call=PathExists/connections=shared/callers=8-2         	       5	       134.7 echo-allocs	     20245 echo/s	         1.048 ratio	    277376 raw/s	       151.6 server-allocs	     21216 server/s
+BenchmarkGrowth/disks=10/call=ListDiskIDs-2         	     524	    240000 ns/op	        34.00 calls/op
+BenchmarkGrowth/disks=1000/call=ListDiskIDs-2         	     524	    99 ns/op	        99.00 calls/op
+BenchmarkGrowth/disks=1000/call=ListDiskIDs-2         	     524	    24000000 ns/op	        3004 calls/op
+BenchmarkGrowth/disks=10/call=New_and_Remove-2         	     1	    1000 ns/op	        2 calls/op
+BenchmarkDescribe/disks=1000/clients=10-2         	       3	 900000000 ns/op	     40000 calls/op
+BenchmarkLife/mode=daemon/volumes=1-2         	       1	      2400 all-ms	       830 calls/life	      1600 life-machine-ms	      2400 life-p50-ms	      2500 life-p99-ms	       100.0 expand-machine-ms	       150.0 expand-p50-ms	       151.2 expand-p99-ms	         0 waits-ms/life
+BenchmarkLife/mode=daemon/volumes=100-2         	       1	      3000 all-ms	       260 calls/life	      2900 life-p50-ms	      3001 life-p99-ms	       200.0 expand-p50-ms	       300.0 expand-p99-ms	         0.25 waits-ms/life
+BenchmarkWine/program=ours/Process	3	13.7 binary-MB	29.8 idle-MB
+BenchmarkWine/program=original/Process	3	17.4 binary-MB	47.2 idle-MB
+PASS
+`
