@@ -29,8 +29,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
 )
 
 // testCase is one test of a group.
@@ -79,14 +77,13 @@ func (r runner) atOnce(what string, call func() error) {
 	r.together(what, calls...)
 }
 
-// together makes calls at the same time. All must succeed. A panic of one is its error, so that a
-// program which runs the suite survives it.
+// together makes calls at the same time. All must succeed.
 func (r runner) together(what string, calls ...func() error) {
 	r.t.Helper()
 	var wg sync.WaitGroup
 	for _, call := range calls {
 		wg.Go(func() {
-			if err := guard.Run(r.ctx(), func(context.Context) error { return call() }); err != nil {
+			if err := call(); err != nil {
 				r.t.Errorf("%s: %v", what, err)
 			}
 		})

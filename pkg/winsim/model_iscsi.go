@@ -135,6 +135,11 @@ func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 	if now != nil {
 		return in, now.initiator(in, m)
 	}
+	for i, portal := range m.Portals {
+		if len(portal.Known) > 0 {
+			return in, problem("known", "needs a model with running; registered makes a new node know the targets").at("portals", i)
+		}
+	}
 	if len(m.Sessions) > 0 {
 		return in, problem("sessions", "need a model with running; for sessions of a new node use logins")
 	}

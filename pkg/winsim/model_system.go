@@ -196,6 +196,9 @@ func buildServices(c *clock, models []Service, now *resumption) (*services, *Mod
 		return built, now.services(built)
 	}
 	for i, s := range built.all {
+		if s.Launched || s.LastExit != 0 || s.LastSpecificExit != 0 || len(s.Pending) > 0 {
+			return nil, problem("pending", "launched, lastExit, lastSpecificExit and pending need a model with running").at("services", i)
+		}
 		if s.state == ServiceStopped || s.state == ServiceStartPending {
 			continue
 		}

@@ -273,6 +273,8 @@ func TestLoadModel_Refuses(t *testing.T) {
 		{"volume id of a partition", gptDisk + "      - {size: 1MiB, volume: {id: " + guid1 + ", letter: D}}\n" + volumes, `node.yaml: line 7: volumes[0].id: "` + guid1 + `" is used twice`},
 		{"letter of a partition", gptDisk + "      - {size: 1MiB, volume: {letter: C}}\n" + volumes, `node.yaml: line 7: volumes[0].letter: "C" is used twice`},
 		{"place of a new disk", gptDisk + "      - {}\n    presence: detached\n", "node.yaml: line 6: disks[0].presence: presence, tableSize, fileSystems and pending need a model with running"},
+		{"events of a new service", "services:\n  - {name: a, pending: [{kind: service-changes, order: 1}]}\n", "node.yaml: line 2: services[0].pending: launched, lastExit, lastSpecificExit and pending need a model with running"},
+		{"targets of a new portal", "iscsi: {portals: [{address: 10.0.0.1, known: [iqn.x]}]}\n", "node.yaml: line 1: iscsi.portals[0].known: needs a model with running; registered makes a new node know the targets"},
 		{"volume that has left", "volumes: [{id: 0c51a9e0-0000-0000-0000-100000000000, absent: true}]\n", "node.yaml: line 1: volumes[0].absent: absent, idTaken, letterTaken, pending and bytes need a model with running"},
 		{"size of a partition's volume", gptDisk + "      - volume: {size: 1MiB}\n", "node.yaml: line 5: disks[0].partitions[0].volume.size: the volume of a partition cannot have size, extents or cdrom"},
 		{"unknown file system", gptDisk + "      - volume:\n          fileSystem: ext4\n", `node.yaml: line 6: disks[0].partitions[0].volume.fileSystem: "ext4" is not one of "ntfs", `},

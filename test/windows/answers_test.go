@@ -99,7 +99,7 @@ func (a *answer) measured(name string, value any) {
 // must ends the question if err is one.
 func (a *answer) must(err error) {
 	a.Helper()
-	must(a.T, err)
+	mustFor(a.T, a.question, err)
 }
 
 // ask asks one question of a group. Whatever happens to it, the next one can be asked.
@@ -147,18 +147,21 @@ func cannotf(format string, args ...any) error { return cannotError{fmt.Sprintf(
 // must ends the test if err is one. A cannotError skips it.
 func must(t *testing.T, err error) {
 	t.Helper()
-	if cannot, ok := errors.AsType[cannotError](err); ok {
-		skip(t, t.Name(), cannot.reason)
-	}
+	mustFor(t, t.Name(), err)
+}
+
+func mustFor(t *testing.T, question string, err error) {
+	t.Helper()
+	skipIfCannot(t, question, err)
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
 // skipIfCannot ends the test if err is why the machine cannot be asked.
-func skipIfCannot(t *testing.T, err error) {
+func skipIfCannot(t *testing.T, question string, err error) {
 	t.Helper()
 	if cannot, ok := errors.AsType[cannotError](err); ok {
-		skip(t, t.Name(), cannot.reason)
+		skip(t, question, cannot.reason)
 	}
 }

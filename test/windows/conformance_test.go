@@ -136,7 +136,7 @@ func (n *node) volumeNode(t *testing.T, sectorSize uint32) hosttest.VolumeNode {
 				return err
 			}
 			err = d.Detach(ctx)
-			skipIfCannot(t, err)
+			skipIfCannot(t, t.Name(), err)
 			return err
 		},
 		// No Content: NTFS writes to its volumes when it likes.
@@ -169,7 +169,7 @@ func (n *node) filesystemNode(t *testing.T) hosttest.FilesystemNode {
 		},
 		LoseVolume: func() error {
 			err := d.Detach(ctx)
-			skipIfCannot(t, err)
+			skipIfCannot(t, t.Name(), err)
 			return err
 		},
 	}
@@ -187,7 +187,7 @@ func (n *node) grow(t *testing.T, number uint32, size int64) (uint32, error) {
 		return 0, err
 	}
 	how, err := d.Grow(t.Context(), size)
-	skipIfCannot(t, err)
+	skipIfCannot(t, t.Name(), err)
 	if err != nil {
 		return 0, err
 	}

@@ -403,9 +403,14 @@ func (d *namedDisk) Remove(ctx context.Context) error {
 	return nil
 }
 
-// identity tells a disk from others, also from one that is attached at its place later.
+// identity tells a disk from others: from one that is attached at its place later by what it reports, and from
+// another of its kind by its place.
 func identity(ctx context.Context, number uint32) (string, error) {
-	machine, device := local.Machine(), win.PhysicalDrive(number)
+	machine := local.Machine()
+	device, err := interfaceOf(ctx, number)
+	if err != nil {
+		return "", err
+	}
 	descriptor, err := machine.DeviceDescriptor(ctx, device)
 	if err != nil {
 		return "", fmt.Errorf("disk %d: %w", number, err)
@@ -415,13 +420,13 @@ func identity(ctx context.Context, number uint32) (string, error) {
 		return "", fmt.Errorf("disk %d: %w", number, err)
 	}
 	identifiers, _ := machine.DeviceIdentifiers(ctx, device) // not every disk has them
-	hash := sha256.Sum256(fmt.Appendf(nil, "%+v %+v %+v", descriptor, geometry, identifiers))
+	hash := sha256.Sum256(fmt.Appendf(nil, "%s %+v %+v %+v", device, descriptor, geometry, identifiers))
 	return fmt.Sprintf("%x", hash[:8]), nil
 }
 
 // wipeLeft wipes a disk on which a killed run has left something, if the operator names it again. It was empty before
 // that run. If someone uses it since, it is not touched.
-func (o options) wipeLeft(ctx context.Context, j *journal, e entry) (removed bool, err error) {
+func (o options) wipeLeft(ctx context.Context, j *journal, e entry, say io.Writer) (removed bool, err error) {
 	for _, number := range o.disks {
 		if detail, err := identity(ctx, number); err != nil || detail != e.Detail {
 			continue
@@ -444,7 +449,7 @@ func (o options) wipeLeft(ctx context.Context, j *journal, e entry) (removed boo
 		}
 		return true, wipe(ctx, number)
 	}
-	fmt.Printf("A run has left something on disk %s. To clear it, name it with -disk. If it is gone or cleared, delete %s\n", e.Name, filepath.Join(j.dir, journalName))
+	fmt.Fprintf(say, "A run has left something on disk %s. To clear it, name it with -disk. If it is gone or cleared, delete %s\n", e.Name, filepath.Join(j.dir, journalName))
 	return false, nil
 }
 

@@ -67,6 +67,9 @@ func (e entry) check() error {
 	return fmt.Errorf("%q is not what csi-proxy-verify makes", e)
 }
 
+// lineBegin begins each line.
+const lineBegin = `{"kind":"`
+
 // openJournal opens the journal of a folder, which it makes if it is missing.
 func openJournal(dir string) (*journal, error) {
 	made := mkdir(dir)
@@ -80,15 +83,20 @@ func openJournal(dir string) (*journal, error) {
 	}
 	j := &journal{file: file, dir: dir}
 	content, err := io.ReadAll(file)
-	// A last line that is incomplete does not count: what it announces was not made.
+	// A line that is incomplete does not count: what it announces was not made.
 	for text := range bytes.Lines(content[:bytes.LastIndexByte(content, '\n')+1]) {
 		var l struct {
 			entry
 			Gone bool `json:"gone"`
 		}
-		if err == nil && len(bytes.TrimSpace(text)) > 0 && json.Unmarshal(text, &l) == nil { // a line may be cut
+		text = bytes.TrimSpace(text)
+		switch {
+		case err != nil || strings.HasPrefix(lineBegin, string(text)): // empty, or cut
+		case json.Unmarshal(text, &l) == nil:
 			err = l.check()
 			j.apply(l.entry, l.Gone)
+		case !bytes.HasPrefix(text, []byte(lineBegin)):
+			err = fmt.Errorf("%.40q is not a line of a journal", text)
 		}
 	}
 	if err != nil {

@@ -121,14 +121,17 @@ func (o options) checkDir(ctx context.Context) error {
 		return fmt.Errorf("-dir: %s is a link or a mounted folder; name an ordinary folder", o.dir)
 	case err == nil && !info.Directory:
 		return fmt.Errorf("-dir: %s is a file; name a folder", o.dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("-dir: %w", err)
 	}
 	for dir, ok := o.dir, true; ok; dir, ok = winpath.Parent(dir) { // the nearest that exists
-		at, err := machine.Location(ctx, win.Following(dir))
-		if err == nil && winpath.Contains(windowsAt, at) {
+		switch at, err := machine.Location(ctx, win.Following(dir)); {
+		case err == nil && winpath.Contains(windowsAt, at):
 			return fmt.Errorf("-dir: %s belongs to Windows; name a folder of its own, such as C:\\verify", o.dir)
-		}
-		if err == nil {
+		case err == nil:
 			return nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("-dir: whether %s belongs to Windows is unknown: %w", dir, err)
 		}
 	}
 	return fmt.Errorf("-dir: %s is on a drive that does not exist", o.dir)
@@ -157,7 +160,7 @@ func (o options) sweep(ctx context.Context) (*journal, error) {
 func (o options) clean(ctx context.Context, j *journal, say io.Writer) (failed error) {
 	for _, k := range []kind{restartKind, diskKind, portalKind, mappingKind, serviceKind, folderKind} {
 		for _, e := range slices.Backward(j.find(k)) {
-			removed, err := o.remove(ctx, j, e)
+			removed, err := o.remove(ctx, j, e, say)
 			if err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s is left: %w", e, err))
 			}
@@ -174,10 +177,10 @@ func (o options) clean(ctx context.Context, j *journal, say io.Writer) (failed e
 }
 
 // remove removes one thing. removed is false for a disk that was not named again.
-func (o options) remove(ctx context.Context, j *journal, e entry) (removed bool, err error) {
+func (o options) remove(ctx context.Context, j *journal, e entry, say io.Writer) (removed bool, err error) {
 	switch e.Kind {
 	case folderKind:
-		err = o.removeFolder(ctx, filepath.Join(j.dir, e.Name))
+		err = o.removeFolder(ctx, filepath.Join(j.dir, e.Name), say)
 	case serviceKind:
 		err = removeService(ctx, e.Name)
 	case mappingKind:
@@ -185,20 +188,20 @@ func (o options) remove(ctx context.Context, j *journal, e entry) (removed bool,
 	case portalKind:
 		err = removePortal(ctx, e.Name)
 	case diskKind:
-		return o.wipeLeft(ctx, j, e)
+		return o.wipeLeft(ctx, j, e, say)
 	case dirKind, restartKind:
 	}
 	return err == nil, err
 }
 
 // removeFolder removes the folder of a run. It follows no link out of it.
-func (o options) removeFolder(ctx context.Context, path string) error {
+func (o options) removeFolder(ctx context.Context, path string, say io.Writer) error {
 	if inside := filepath.Join(path, insideFolder); isThere(filepath.Join(inside, journalName)) {
 		j, err := openJournal(inside)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(o.clean(ctx, j, os.Stdout), j.close()); err != nil {
+		if err := errors.Join(o.clean(ctx, j, say), j.close()); err != nil {
 			return err
 		}
 	}

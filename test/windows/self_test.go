@@ -164,12 +164,12 @@ func TestSelf_Journal(t *testing.T) {
 	}
 	for _, text := range []string{
 		`{"kind":"folder","name":""}`, `{"kind":"folder","name":"data"}`, `{"kind":"folder","name":"..\\run-1"}`,
-		`{"kind":"service","name":"kubelet"}`, `{"kind":"unknown","name":"x"}`,
+		`{"kind":"service","name":"kubelet"}`, `{"kind":"unknown","name":"x"}`, "\x00\x00\x00",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, journalName), []byte(text+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if j, err := openJournal(dir); err == nil || !strings.Contains(err.Error(), "is not what csi-proxy-verify makes") {
+		if j, err := openJournal(dir); err == nil || !strings.Contains(err.Error(), "then delete the journal") {
 			t.Errorf("%s: %v, %v", text, j, err)
 		}
 	}
