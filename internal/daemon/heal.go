@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
@@ -114,7 +114,7 @@ func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode, after fun
 	logger := klog.FromContext(ctx)
 	for range healRounds {
 		var found *node.Healing
-		err := guard.Run(ctx, func(ctx context.Context) (err error) {
+		err := tasks.Recover(ctx, func(ctx context.Context) (err error) {
 			found, err = h.Heal(ctx, node.HealOptions{Remove: mode == HealRemove})
 			return err
 		})

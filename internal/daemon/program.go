@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/service"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -65,7 +65,7 @@ func (e UsageError) Unwrap() error { return e.Err }
 func (p Program) Main(args []string, stdout, stderr io.Writer) (code int) {
 	e := execution{Program: p, args: args, stdout: stdout, stderr: stderr}
 	defer e.logs.close()
-	err := guard.Run(context.Background(), func(ctx context.Context) error { //nolint:forbidigo // the root of all contexts
+	err := tasks.Recover(context.Background(), func(ctx context.Context) error { //nolint:forbidigo // the root of all contexts
 		code = e.main(ctx)
 		return nil
 	})

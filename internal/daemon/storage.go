@@ -8,7 +8,7 @@ import (
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/node"
 )
 
@@ -52,7 +52,7 @@ func storageFor(cfg Config, endpoints []grpcapi.Endpoint) (*node.Node, []node.Pa
 func describe(ctx context.Context, observer StorageObserver, look func(context.Context) (*node.Description, error), after func(time.Duration) <-chan time.Time) {
 	for {
 		enough := after(describePause)
-		err := guard.Run(ctx, func(ctx context.Context) error {
+		err := tasks.Recover(ctx, func(ctx context.Context) error {
 			found, err := look(ctx)
 			if err == nil {
 				observer.Storage(grpcapi.WireNode(found))

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
@@ -110,7 +110,7 @@ type list struct {
 }
 
 func (l *look) makeAll(ctx context.Context, lists ...list) []error {
-	failures := parallel.Each(ctx, len(lists), portion(ctx, limit, 3), func(ctx context.Context, i int) error { return lists[i].make(ctx) })
+	failures := tasks.Each(ctx, len(lists), portion(ctx, limit, 3), func(ctx context.Context, i int) error { return lists[i].make(ctx) })
 	for i, err := range failures {
 		l.problems.add(lists[i].what, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -23,7 +23,7 @@ func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
 	found := make([]Disk, len(devices))
 	skip := make([]bool, len(devices))
 	unanswered := make([]questions, len(devices))
-	failures := parallel.Each(ctx, len(devices), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(devices), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
 		defer beginWait(ctx, "disk "+string(devices[i]))()
 		found[i], unanswered[i], skip[i] = l.disk(ctx, devices[i])
 		return nil

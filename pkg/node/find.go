@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/systemdisk"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/shared"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -129,7 +129,7 @@ func (l *look) findable(ctx context.Context, withLocations bool) ([]Disk, error)
 	var locations map[uint32]diskapi.DiskLocation
 	var system []uint32
 	askSystem := func(ctx context.Context) (err error) {
-		if system, err = systemdisk.All(ctx, l.m); err != nil {
+		if system, err = diskid.System(ctx, l.m); err != nil {
 			return winerr.As(winerr.Unavailable, opFind, "", err, "Windows did not say which disks it runs from")
 		}
 		return nil

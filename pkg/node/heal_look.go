@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
@@ -53,7 +53,7 @@ func (h *healing) look(ctx context.Context, links []*stagingLink) []seen {
 		f.mappings, f.noShares = h.mappings(ctx)
 	}
 	found := make([]seen, len(links))
-	failures := parallel.Each(ctx, len(links), portion(ctx, shareLimit, 2), func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(links), portion(ctx, shareLimit, 2), func(ctx context.Context, i int) error {
 		found[i] = h.see(ctx, links[i], f)
 		return nil
 	})

@@ -26,7 +26,7 @@ import (
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/shared"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
@@ -50,12 +50,12 @@ type Node struct {
 	disks    diskapi.DiskAPI
 	limits   *policy.Policy // nil: no links are searched
 	smb      smbapi.HostAPI // nil: only Windows tells about mappings
-	turns    *keylock.Locks[struct{}]
+	turns    *tasks.Locks[struct{}]
 	searches *searches
 
 	volumeHost volumeapi.HostAPI
 	onRemove   func(ctx context.Context, path string) // nil for nothing
-	heals      keylock.Locks[struct{}]
+	heals      tasks.Locks[struct{}]
 	began      time.Time // of this Node, by the machine's clock
 	used       usedShares
 }
@@ -95,7 +95,7 @@ func NewOn(m win.Machine, options ...Option) (*Node, error) {
 }
 
 func build(n *Node, options []Option) (*Node, error) {
-	n.turns = &keylock.Locks[struct{}]{Limit: atOnce}
+	n.turns = &tasks.Locks[struct{}]{Limit: atOnce}
 	n.searches = shared.New[bool, search](findGather, findPatience)
 	n.began = n.m.Now()
 	for _, option := range options {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
@@ -85,7 +85,7 @@ func (l *look) askAll(ctx context.Context, shares []Share) {
 		}
 		byServer[server] = append(byServer[server], &shares[i])
 	}
-	failures := parallel.Each(ctx, len(servers), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(servers), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
 		for _, share := range byServer[servers[i]] {
 			l.ask(ctx, share)
 		}

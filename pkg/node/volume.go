@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -72,7 +72,7 @@ func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, er
 // lookAt looks at the volumes with these ids that exist.
 func (l *look) lookAt(ctx context.Context, ids []win.VolumeID) []volumeReport {
 	volumes := make([]volumeReport, len(ids))
-	failures := parallel.Each(ctx, len(ids), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(ids), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
 		volumes[i].ID = string(ids[i])
 		l.volume(ctx, &volumes[i])
 		return nil

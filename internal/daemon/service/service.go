@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 )
 
 // Service is a program that the service manager starts and stops.
@@ -128,7 +128,7 @@ func (s Service) run(m manager, requests <-chan Request) (exitCode uint32) {
 		}
 	}
 	go func() {
-		done <- guard.Run(ctx, func(ctx context.Context) error { // so that the manager is told of a panic
+		done <- tasks.Recover(ctx, func(ctx context.Context) error { // so that the manager is told of a panic
 			return s.Serve(ctx, Notify{
 				Progress: func() { signal(steps) },
 				Ready:    func() { signal(ready) },

@@ -1,4 +1,5 @@
-// Package diskid reads what identifies a disk from what its driver reports.
+// Package diskid reads what identifies a disk from what its driver reports, and finds the disks that
+// Windows runs from.
 package diskid
 
 import (

@@ -3,7 +3,7 @@ package queue
 import (
 	"context"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 )
 
 // Work runs on its own goroutine. Any number of callers can wait for it.
@@ -13,12 +13,12 @@ type Work struct {
 }
 
 // Start runs f on its own goroutine. The context of f has the values of ctx but does not end
-// with it, so that the work outlives its caller. A panic in f becomes its error, see guard.Run.
+// with it, so that the work outlives its caller. A panic in f becomes its error, see tasks.Recover.
 func Start(ctx context.Context, f func(ctx context.Context) error) *Work {
 	w := &Work{done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
-		w.err = guard.Run(context.WithoutCancel(ctx), f)
+		w.err = tasks.Recover(context.WithoutCancel(ctx), f)
 	}()
 	return w
 }

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 )
 
 // Answers are answers of type V to questions of type K that are under way. Use New.
@@ -92,7 +92,7 @@ func (a *Answer[K, V]) make(ctx context.Context, before *Answer[K, V], find func
 	}
 	a.begin()
 	defer a.end()
-	a.err = guard.Run(ctx, func(ctx context.Context) error { return find(ctx, &a.Value) })
+	a.err = tasks.Recover(ctx, func(ctx context.Context) error { return find(ctx, &a.Value) })
 }
 
 // await waits until the answer is ready, but not longer than limit.

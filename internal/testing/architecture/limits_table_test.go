@@ -32,7 +32,7 @@ var limits = []limit{
 	{"A change to a disk without a caller", "{changeLimit}", "pkg/disk/hostapi/change.go"},
 	{"The volumes of a disk that comes online or is partitioned", "{arrivalTimeout}", "pkg/disk/hostapi/arrival.go"},
 	{"One adapter in a rescan", "{adapterLimit}; {rescanLimit} for all", "pkg/disk/hostapi/rescan.go"},
-	{"Objects asked at once", "{maxConcurrent}", "internal/tasks/parallel/parallel.go"},
+	{"Objects asked at once", "{maxConcurrent}", "internal/tasks/parallel.go"},
 	{"A change to a volume without a caller", "{workLimit}", "pkg/volume/hostapi/host.go"},
 	{"One volume in a scan", "{hangLimit}, {atOnce} at once", "pkg/volume/hostapi/scan.go"},
 	{"A change to an iSCSI portal or target without a caller", "{changeLimit}", "pkg/iscsi/hostapi/host.go"},

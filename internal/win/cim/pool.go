@@ -8,8 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/stuck"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -36,7 +35,7 @@ type pool struct {
 	maxUnproven      int
 	maxUnprovenStuck int
 
-	calls stuck.Calls[kind] // by kind, and by what they are about
+	calls tasks.Calls[kind] // by kind, and by what they are about
 
 	mu      sync.Mutex
 	work    sync.Cond // the queue is not empty, or the pool is closed
@@ -84,7 +83,7 @@ type request struct {
 	done      chan error                  // with room, because the caller may have left
 
 	// Guarded by the pool.
-	call  *stuck.Call[kind] // nil while it is queued
+	call  *tasks.Call[kind] // nil while it is queued
 	kind  kind              // of call
 	begun time.Time
 }
@@ -105,7 +104,7 @@ func (p *pool) wait(ctx context.Context, about string, f func(connection) error)
 	r := &request{
 		about: about, inspector: win.IsInspector(ctx), run: f, done: make(chan error, 1),
 		guard: func(do func() error) error {
-			return guard.Run(ctx, func(context.Context) error { return do() })
+			return tasks.Recover(ctx, func(context.Context) error { return do() })
 		},
 	}
 	if err := p.enqueue(r); err != nil {

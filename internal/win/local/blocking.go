@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/keylock"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/stuck"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/cim"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -53,9 +51,9 @@ type hangPoint struct {
 }
 
 var (
-	running       = keylock.Locks[hangPoint]{Limit: maxRunning}
-	runningOfKind = keylock.Locks[kind]{Limit: maxRunningOfKind}
-	calls         stuck.Calls[kind]
+	running       = tasks.Locks[hangPoint]{Limit: maxRunning}
+	runningOfKind = tasks.Locks[kind]{Limit: maxRunningOfKind}
+	calls         tasks.Calls[kind]
 )
 
 // Abandoned returns how many calls to Windows their callers have given up on since the
@@ -67,7 +65,7 @@ func Stuck() int { return calls.Stuck() + cim.Stuck() }
 
 // begin runs f on another goroutine, unless calls like it are stuck. The call is done when f
 // has returned.
-func begin(ctx context.Context, at hangPoint, f func()) (*stuck.Call[kind], error) {
+func begin(ctx context.Context, at hangPoint, f func()) (*tasks.Call[kind], error) {
 	if err := admit(ctx, at); err != nil {
 		return nil, err
 	}
@@ -139,7 +137,7 @@ func bounded[T any](ctx context.Context, at hangPoint, f func() (T, error)) (T, 
 		err   error
 	}
 	call, err := begin(ctx, at, func() {
-		result.err = guard.Run(ctx, func(context.Context) (err error) {
+		result.err = tasks.Recover(ctx, func(context.Context) (err error) {
 			result.value, err = f()
 			return err
 		})

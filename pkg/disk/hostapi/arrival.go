@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -46,7 +46,7 @@ func (h *host) awaitDynamicVolume(ctx context.Context, disk target) error {
 			return false, err
 		}
 		var found atomic.Bool
-		parallel.Each(ctx, len(volumes), diskTimeout, func(ctx context.Context, i int) error {
+		tasks.Each(ctx, len(volumes), diskTimeout, func(ctx context.Context, i int) error {
 			extents, err := h.m.VolumeExtents(ctx, volumes[i])
 			if slices.ContainsFunc(extents, func(e win.Extent) bool { return e.Disk == disk.number }) {
 				found.Store(true)
@@ -123,7 +123,7 @@ func (a *arrival) look(ctx context.Context, waited time.Duration) error {
 	}
 	volumes = slices.DeleteFunc(volumes, func(id win.VolumeID) bool { return a.onOtherDisks[id] })
 	extents := make([][]win.Extent, len(volumes))
-	failures := parallel.Each(ctx, len(volumes), diskTimeout, func(ctx context.Context, i int) (err error) {
+	failures := tasks.Each(ctx, len(volumes), diskTimeout, func(ctx context.Context, i int) (err error) {
 		extents[i], err = a.m.VolumeExtents(ctx, volumes[i])
 		return err
 	})

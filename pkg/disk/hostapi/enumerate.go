@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -33,7 +33,7 @@ func eachDisk[T any](ctx context.Context, h *host, op string, ask func(context.C
 		value  T
 		ok     bool
 	}, len(devices))
-	failures := parallel.Each(ctx, len(devices), diskTimeout, func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(devices), diskTimeout, func(ctx context.Context, i int) error {
 		number, err := h.m.DeviceNumber(ctx, devices[i])
 		if err != nil || number.Type != win.DeviceTypeDisk {
 			return err

@@ -10,7 +10,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/systemdisk"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -108,7 +107,7 @@ func (h *host) addAzureLUNs(ctx context.Context, found map[uint32]located, compl
 		klog.FromContext(ctx).Info("A disk did not answer, so NVMe disks have no LUN")
 		return nil
 	}
-	system, err := systemdisk.All(ctx, h.m)
+	system, err := diskid.System(ctx, h.m)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

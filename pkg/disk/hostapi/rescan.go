@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -86,7 +86,7 @@ func (h *host) scan(ctx context.Context) error {
 	if listErr != nil {
 		return errors.Join(err, listErr)
 	}
-	parallel.Each(ctx, len(devices), diskTimeout, func(ctx context.Context, i int) error {
+	tasks.Each(ctx, len(devices), diskTimeout, func(ctx context.Context, i int) error {
 		// Best effort: not all drivers know both calls, and a failing disk must not fail the
 		// rescan.
 		_ = h.m.UpdateDisk(ctx, devices[i])
@@ -106,7 +106,7 @@ func (h *host) scanAdapters(ctx context.Context) error {
 	if err != nil {
 		log.V(2).Info("Could not list the storage adapters; rescanning all devices", "err", err)
 	}
-	failures := parallel.Each(ctx, len(adapters), adapterLimit, func(ctx context.Context, i int) error {
+	failures := tasks.Each(ctx, len(adapters), adapterLimit, func(ctx context.Context, i int) error {
 		defer h.adapters.expect(adapters[i])()
 		return h.m.RescanAdapter(ctx, adapters[i])
 	})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/systemdisk"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -17,7 +17,7 @@ func (h *host) refuseSystemDisk(ctx context.Context, op string, disk uint32) err
 		return winerr.As(kindOfOther(err), op, diskName(disk), err, advice)
 	}
 	for _, volume := range volumes {
-		disks, err := systemdisk.Of(ctx, h.m, volume)
+		disks, err := diskid.OfVolume(ctx, h.m, volume)
 		if err != nil {
 			return winerr.As(kindOfOther(err), op, diskName(disk), err, advice)
 		}

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
@@ -46,7 +46,7 @@ func (h *host) pinned(ctx context.Context, op string, disk uint32) (target, erro
 	untilFound, found := context.WithCancel(ctx)
 	defer found()
 	var mu sync.Mutex
-	failures := parallel.Each(untilFound, len(devices), diskTimeout, func(ctx context.Context, i int) error {
+	failures := tasks.Each(untilFound, len(devices), diskTimeout, func(ctx context.Context, i int) error {
 		number, err := h.m.DeviceNumber(ctx, devices[i])
 		if err != nil || number.Type != win.DeviceTypeDisk || number.Number != disk {
 			return err

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -13,8 +13,8 @@ import (
 // host is a machine with services. Hosts of the same machine share the locks of its services.
 type host struct {
 	m        win.Machine
-	services *keylock.Locks[string] // by folded name
-	list     *servicelist.List      // nil if every service may be started and stopped
+	services *tasks.Locks[string] // by folded name
+	list     *servicelist.List    // nil if every service may be started and stopped
 }
 
 // change starts or stops a service while no other caller does. Unlike changes of disks it ends

@@ -14,7 +14,7 @@ import (
 	"context"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/servicelist"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/keylock"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 )
@@ -75,7 +75,7 @@ func New() HostAPI { return bind(host{m: local.Machine(), services: &servicesHer
 // NewOn returns the host of a given machine. Outside this module that is an emulated one:
 // NewOn(node) with a *winsim.Node. Two hosts made so for the same machine do not share their
 // locks.
-func NewOn(m win.Machine) HostAPI { return bind(host{m: m, services: &keylock.Locks[string]{}}) }
+func NewOn(m win.Machine) HostAPI { return bind(host{m: m, services: &tasks.Locks[string]{}}) }
 
 // servicesHere are the locks of the services of the machine we run on.
-var servicesHere keylock.Locks[string]
+var servicesHere tasks.Locks[string]

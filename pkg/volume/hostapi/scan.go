@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
@@ -96,7 +96,7 @@ func (s *volumeScan) ask(ctx context.Context, id win.VolumeID) {
 	defer cancel()
 	var at volumeOnDisk
 	var ok bool
-	err := guard.Run(limited, func(ctx context.Context) (err error) {
+	err := tasks.Recover(limited, func(ctx context.Context) (err error) {
 		at, ok, err = s.locate(ctx, id, s.disk)
 		return err
 	})

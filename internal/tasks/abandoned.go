@@ -1,7 +1,4 @@
-// Package stuck counts calls that their callers have given up on. Nothing can interrupt a call
-// to Windows: when the caller's context ends, the call keeps its OS thread until it returns.
-// The counts tell where to start no further calls.
-package stuck
+package tasks
 
 import (
 	"slices"
@@ -9,8 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// Calls keeps the abandoned calls that have not returned, by kind and by object. Calls of one
-// kind hang for the same reason. The zero value is ready to use.
+// Calls counts calls that their callers have given up on, by kind and by object. Calls of one
+// kind hang for the same reason. Nothing can interrupt a call to Windows: when the caller's context
+// ends, the call keeps its OS thread until it returns. The counts show where to start no further
+// calls. The zero value is ready to use.
 type Calls[K comparable] struct {
 	abandoned atomic.Int64
 	count     atomic.Int64 // of those in stuck

@@ -1,4 +1,4 @@
-package keylock
+package tasks
 
 import (
 	"context"

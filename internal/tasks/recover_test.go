@@ -1,4 +1,4 @@
-package guard_test
+package tasks_test
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 )
 
-func TestRun(t *testing.T) {
+func TestRecover(t *testing.T) {
 	failure := errors.New("disk 3 is gone")
 	for name, c := range map[string]struct {
 		do      func(context.Context) error
@@ -21,13 +21,13 @@ func TestRun(t *testing.T) {
 	}{
 		"success": {do: func(context.Context) error { return nil }},
 		"failure": {do: func(context.Context) error { return failure }, want: "disk 3 is gone"},
-		"panic":   {do: func(context.Context) error { panic("index 7\ngoroutine 1") }, want: "internal error; see the csi-proxy log: panic: index 7", wantLog: "guard_test.go"},
+		"panic":   {do: func(context.Context) error { panic("index 7\ngoroutine 1") }, want: "internal error; see the csi-proxy log: panic: index 7", wantLog: "recover_test.go"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log strings.Builder
 			ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
 			var got string
-			if err := guard.Run(ctx, c.do); err != nil {
+			if err := tasks.Recover(ctx, c.do); err != nil {
 				got = err.Error()
 			}
 			if got != c.want {

@@ -1,6 +1,4 @@
-// Package keylock locks objects by key: calls on one service wait for each other, calls on
-// different services do not. A caller whose context ends stops waiting at once.
-package keylock
+package tasks
 
 import (
 	"context"
@@ -8,7 +6,9 @@ import (
 	"sync"
 )
 
-// Locks is a set of locks, one per key. The zero value is ready for use.
+// Locks is a set of locks, one per key: calls on one service wait for each other, calls on
+// different services do not. A caller whose context ends stops waiting at once. The zero value is
+// ready for use.
 type Locks[K comparable] struct {
 	// Limit is how many may hold the lock of one key at once; 0 means one.
 	Limit int

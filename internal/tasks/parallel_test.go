@@ -1,4 +1,4 @@
-package parallel_test
+package tasks_test
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/klog/v2"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/parallel"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 )
 
 // TestEach: every object is asked, at most eight at once, and each error stays with its object.
 func TestEach(t *testing.T) {
 	odd := errors.New("odd")
 	var running, most, asked atomic.Int32
-	failures := parallel.Each(t.Context(), 100, time.Hour, func(ctx context.Context, i int) error {
+	failures := tasks.Each(t.Context(), 100, time.Hour, func(ctx context.Context, i int) error {
 		asked.Add(1)
 		now := running.Add(1)
 		defer running.Add(-1)
@@ -44,7 +44,7 @@ func TestEach(t *testing.T) {
 
 // TestEach_Limit: a call that hangs ends at its own limit.
 func TestEach_Limit(t *testing.T) {
-	failures := parallel.Each(t.Context(), 2, time.Millisecond, func(ctx context.Context, i int) error {
+	failures := tasks.Each(t.Context(), 2, time.Millisecond, func(ctx context.Context, i int) error {
 		if i == 0 {
 			return nil
 		}
@@ -60,7 +60,7 @@ func TestEach_Limit(t *testing.T) {
 func TestEach_Panic(t *testing.T) {
 	var log strings.Builder
 	ctx := klog.NewContext(t.Context(), funcr.New(func(_, args string) { log.WriteString(args) }, funcr.Options{}))
-	failures := parallel.Each(ctx, 2, time.Hour, func(_ context.Context, i int) error {
+	failures := tasks.Each(ctx, 2, time.Hour, func(_ context.Context, i int) error {
 		if i == 0 {
 			panic("boom")
 		}

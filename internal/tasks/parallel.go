@@ -1,13 +1,9 @@
-// Package parallel asks many objects at once, so that one that does not answer does not delay
-// the others.
-package parallel
+package tasks
 
 import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/guard"
 )
 
 // maxConcurrent is how many objects are asked at the same time. Healthy ones answer in
@@ -15,7 +11,8 @@ import (
 const maxConcurrent = 8
 
 // Each calls do for 0 to n-1, several at a time and each with its own time limit, and returns
-// their errors when all are done. A panic in do becomes the error of that call, see guard.Run.
+// their errors when all are done. So an object that does not answer does not delay the others. A
+// panic in do becomes the error of that call, see Recover.
 func Each(ctx context.Context, n int, limit time.Duration, do func(ctx context.Context, i int) error) []error {
 	failures := make([]error, n)
 	slots := make(chan struct{}, maxConcurrent)
@@ -26,7 +23,7 @@ func Each(ctx context.Context, n int, limit time.Duration, do func(ctx context.C
 			defer func() { <-slots }()
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
-			failures[i] = guard.Run(ctx, func(ctx context.Context) error { return do(ctx, i) })
+			failures[i] = Recover(ctx, func(ctx context.Context) error { return do(ctx, i) })
 		})
 	}
 	wg.Wait()

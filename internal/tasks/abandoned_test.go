@@ -1,14 +1,14 @@
-package stuck_test
+package tasks_test
 
 import (
 	"sync"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/stuck"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 )
 
 // check compares all counts of the kind "read".
-func check(t *testing.T, c *stuck.Calls[string], when string, abandoned int64, stuckCalls, calls, objects int) {
+func check(t *testing.T, c *tasks.Calls[string], when string, abandoned int64, stuckCalls, calls, objects int) {
 	t.Helper()
 	gotCalls, gotObjects := c.Count("read")
 	if c.Abandoned() != abandoned || c.Stuck() != stuckCalls || gotCalls != calls || gotObjects != objects {
@@ -18,11 +18,11 @@ func check(t *testing.T, c *stuck.Calls[string], when string, abandoned int64, s
 }
 
 func TestCalls_CountsWhatIsAbandoned(t *testing.T) {
-	var c stuck.Calls[string]
+	var c tasks.Calls[string]
 	first, second := c.Begin("read", "disk 1"), c.Begin("read", "disk 1")
 	other, flush := c.Begin("read", "disk 2"), c.Begin("flush", "disk 1")
 	check(t, &c, "before a caller leaves", 0, 0, 0, 0)
-	for _, call := range []*stuck.Call[string]{first, second, other, flush} {
+	for _, call := range []*tasks.Call[string]{first, second, other, flush} {
 		if !call.Abandon() {
 			t.Error("a call that runs was not abandoned")
 		}
@@ -50,7 +50,7 @@ func TestCalls_CountsWhatIsAbandoned(t *testing.T) {
 }
 
 func TestCalls_ReturnedIsNotAbandoned(t *testing.T) {
-	var c stuck.Calls[string]
+	var c tasks.Calls[string]
 	call := c.Begin("read", "disk 1")
 	if !call.Return() || call.Abandon() {
 		t.Error("a call that has returned was abandoned")
@@ -62,7 +62,7 @@ func TestCalls_ReturnedIsNotAbandoned(t *testing.T) {
 
 // TestCalls_Race: a call that returns while its caller leaves is either returned or counted.
 func TestCalls_Race(t *testing.T) {
-	var c stuck.Calls[string]
+	var c tasks.Calls[string]
 	for range 1000 {
 		call := c.Begin("read", "disk 1")
 		var left, attended bool

@@ -1,7 +1,6 @@
-// Package guard contains panics of work on goroutines of our own. The edge of the server
-// recovers only what happens on a request's goroutine; a panic on any other one would end the
-// process, and with it all mounts in progress.
-package guard
+// Package tasks has how work runs: many objects at once, locks by key, recovered panics, and
+// calls that their callers have given up on.
+package tasks
 
 import (
 	"context"
@@ -12,11 +11,13 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Run calls do and turns a panic into an error. It logs the panic with its stack, at the level
+// Recover calls do and turns a panic into an error. It is for goroutines of our own: the edge of
+// the server recovers only what happens on a request's goroutine, and a panic on any other one would
+// end the process, and with it all mounts in progress. It logs the panic with its stack, at the level
 // of errors, to the logger of ctx: the error alone may be dropped as "one object of many failed".
 //
 // The error reaches clients. So it has one line, the first of the panic's text, and no stack.
-func Run(ctx context.Context, do func(ctx context.Context) error) (err error) {
+func Recover(ctx context.Context, do func(ctx context.Context) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			text := fmt.Sprint(cause)

@@ -1,6 +1,4 @@
-// Package systemdisk finds the disks that Windows runs from, so that callers never change or return
-// one of them.
-package systemdisk
+package diskid
 
 import (
 	"context"
@@ -9,15 +7,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// Machine are the questions to Windows.
+// Machine answers which disks Windows runs from.
 type Machine interface {
 	SystemVolumes(ctx context.Context) ([]win.VolumeID, error)
 	VolumeExtents(ctx context.Context, volume win.VolumeID) ([]win.Extent, error)
 	DeviceNumber(ctx context.Context, device win.Device) (win.DeviceNumber, error)
 }
 
-// All returns the disks that Windows and its boot files are on, at least one.
-func All(ctx context.Context, m Machine) ([]uint32, error) {
+// System returns the disks that Windows and its boot files are on, at least one. Callers never change
+// or return one of them.
+func System(ctx context.Context, m Machine) ([]uint32, error) {
 	volumes, err := m.SystemVolumes(ctx)
 	if err != nil {
 		return nil, err
@@ -27,7 +26,7 @@ func All(ctx context.Context, m Machine) ([]uint32, error) {
 	}
 	var system []uint32
 	for _, volume := range volumes {
-		disks, err := Of(ctx, m, volume)
+		disks, err := OfVolume(ctx, m, volume)
 		if err != nil {
 			return nil, err
 		}
@@ -36,9 +35,9 @@ func All(ctx context.Context, m Machine) ([]uint32, error) {
 	return system, nil
 }
 
-// Of returns the disks that a volume lies on, at least one. A volume without extents tells its disk
-// by its device number.
-func Of(ctx context.Context, m Machine, volume win.VolumeID) ([]uint32, error) {
+// OfVolume returns the disks that a volume lies on, at least one. The device number of a volume
+// without extents is that of its disk.
+func OfVolume(ctx context.Context, m Machine, volume win.VolumeID) ([]uint32, error) {
 	extents, err := m.VolumeExtents(ctx, volume)
 	if err != nil {
 		return nil, err

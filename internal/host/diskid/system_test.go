@@ -1,4 +1,4 @@
-package systemdisk_test
+package diskid_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/systemdisk"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/diskid"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
@@ -41,7 +41,7 @@ func (m machine) DeviceNumber(context.Context, win.Device) (win.DeviceNumber, er
 	return win.DeviceNumber{Type: win.DeviceTypeDisk, Number: 7}, m.fail("DeviceNumber")
 }
 
-func TestAll(t *testing.T) {
+func TestSystem(t *testing.T) {
 	volumes := []win.VolumeID{"a", "b"}
 	for _, c := range []struct {
 		name string
@@ -55,7 +55,7 @@ func TestAll(t *testing.T) {
 		{"no extents", machine{volumes, nil, "VolumeExtents"}, nil},
 		{"no extents and no number", machine{volumes, nil, "DeviceNumber"}, nil},
 	} {
-		got, err := systemdisk.All(t.Context(), c.m)
+		got, err := diskid.System(t.Context(), c.m)
 		if !slices.Equal(got, c.want) || (err == nil) != (c.want != nil) {
 			t.Errorf("%s: %v, %v, want %v", c.name, got, err, c.want)
 		}
