@@ -128,7 +128,7 @@ func healAtStart(ctx context.Context, h grpcapi.Healer, mode HealMode, after fun
 			if !pending(found) {
 				return
 			}
-			pause = max(found.Again, healPause)
+			pause = max(found.RetryAfter, healPause)
 		}
 		select {
 		case <-ctx.Done():

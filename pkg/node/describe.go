@@ -43,7 +43,7 @@ func (n *Node) Describe(ctx context.Context, parts ...Part) (*Description, error
 	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 3))
 	defer cancel()
 
-	l := look{Node: n}
+	l := lookup{Node: n}
 	description := l.node(limited, parts)
 	if slices.Contains(parts, Links) && n.limits != nil {
 		description.Links, description.LinksSearched = l.allLinks(limited), true
@@ -86,8 +86,8 @@ func portion(ctx context.Context, limit time.Duration, quarters int) time.Durati
 	return min(limit, time.Until(deadline)/4*time.Duration(quarters))
 }
 
-// look is one description of a machine in progress.
-type look struct {
+// lookup is one description of a machine in progress.
+type lookup struct {
 	*Node
 	problems problems
 	// present are the existing volumes; nil if unknown.
@@ -109,7 +109,7 @@ type list struct {
 	make func(ctx context.Context) error
 }
 
-func (l *look) makeAll(ctx context.Context, lists ...list) []error {
+func (l *lookup) makeAll(ctx context.Context, lists ...list) []error {
 	failures := tasks.Each(ctx, len(lists), portion(ctx, limit, 3), func(ctx context.Context, i int) error { return lists[i].make(ctx) })
 	for i, err := range failures {
 		l.problems.add(lists[i].what, err)
@@ -118,7 +118,7 @@ func (l *look) makeAll(ctx context.Context, lists ...list) []error {
 }
 
 // node looks at everything except links.
-func (l *look) node(ctx context.Context, parts []Part) Description {
+func (l *lookup) node(ctx context.Context, parts []Part) Description {
 	answers := slices.Contains(parts, ShareAnswers)
 	shares := answers || slices.Contains(parts, Shares)
 	var node Description
@@ -148,7 +148,7 @@ func (l *look) node(ctx context.Context, parts []Part) Description {
 
 // diskLists are the lists of disks and their locations. With guess, a disk that does not tell its
 // number may get it, see numberLast.
-func (l *look) diskLists(disks *[]Disk, locations *map[uint32]diskapi.DiskLocation, guess bool) []list {
+func (l *lookup) diskLists(disks *[]Disk, locations *map[uint32]diskapi.DiskLocation, guess bool) []list {
 	return []list{
 		{"disks", func(ctx context.Context) (err error) {
 			*disks, err = l.allDisks(ctx)

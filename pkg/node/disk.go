@@ -15,7 +15,7 @@ import (
 )
 
 // allDisks looks at all disks that are present.
-func (l *look) allDisks(ctx context.Context) ([]Disk, error) {
+func (l *lookup) allDisks(ctx context.Context) ([]Disk, error) {
 	devices, err := l.m.DiskDevices(ctx)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func compareNumbers(a, b *uint32) int {
 
 // disk looks at one disk. Other devices can have the interface of a disk; skip is true for
 // those.
-func (l *look) disk(ctx context.Context, device win.Device) (d Disk, unanswered questions, skip bool) {
+func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswered questions, skip bool) {
 	d.Path = string(device)
 	var failed problems
 	number, err := l.m.DeviceNumber(ctx, device)
@@ -173,7 +173,7 @@ func (l *look) disk(ctx context.Context, device win.Device) (d Disk, unanswered 
 
 // numberLast finds the number of the one disk that does not tell it: the only number that no
 // other disk has and at which a disk exists but fails. With several such disks it gives up.
-func (l *look) numberLast(ctx context.Context, disks []Disk) {
+func (l *lookup) numberLast(ctx context.Context, disks []Disk) {
 	var silent *Disk
 	taken := map[uint32]bool{}
 	for i, disk := range disks {

@@ -105,7 +105,7 @@ func (n *Node) lookForKeys(ctx context.Context, locations bool) (search, error) 
 	find := func(ctx context.Context, s *search) (err error) {
 		limited, cancel := context.WithTimeout(ctx, portion(ctx, limit, 3))
 		defer cancel()
-		l := look{Node: n}
+		l := lookup{Node: n}
 		s.disks, err = l.findable(limited, locations)
 		s.unanswered = l.unanswered
 		return err
@@ -124,7 +124,7 @@ func (n *Node) lookForKeys(ctx context.Context, locations bool) (search, error) 
 }
 
 // findable returns the disks with their keys, and which are the system's.
-func (l *look) findable(ctx context.Context, withLocations bool) ([]Disk, error) {
+func (l *lookup) findable(ctx context.Context, withLocations bool) ([]Disk, error) {
 	var disks []Disk
 	var locations map[uint32]diskapi.DiskLocation
 	var system []uint32

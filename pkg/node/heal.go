@@ -52,8 +52,8 @@ type Healing struct {
 	Live int
 	// Problems say which directories could not be searched, each with the reason.
 	Problems []string
-	// Again is after what time links that are too young now are old enough; 0 if there are none.
-	Again time.Duration
+	// RetryAfter is when the youngest link is old enough to be removed; 0 if none is too young.
+	RetryAfter time.Duration
 }
 
 // StaleMount is the link at which kubelet has staged a volume that cannot be reached. Kubelet then
@@ -136,9 +136,9 @@ type healing struct {
 	options HealOptions
 	reach   policy.Reach
 
-	uptime   time.Duration
-	noUptime error // why it is unknown
-	again    time.Duration
+	uptime     time.Duration
+	noUptime   error // why it is unknown
+	retryAfter time.Duration
 }
 
 func (h *healing) run(ctx context.Context) (*Healing, error) {
@@ -147,12 +147,12 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 	h.uptime, h.noUptime = h.m.Uptime(ctx)
 	h.date(win.AsInspector(ctx), links)
 	var dead []*stagingLink
-	for i, seen := range h.look(ctx, links) {
-		if seen.verdict == live {
+	for i, checked := range h.checkAll(ctx, links) {
+		if checked.verdict == live {
 			result.Live++
 			continue
 		}
-		links[i].first = seen
+		links[i].first = checked
 		dead = append(dead, links[i])
 	}
 	if len(dead) == 0 {
@@ -162,27 +162,27 @@ func (h *healing) run(ctx context.Context) (*Healing, error) {
 	if err := h.m.Sleep(ctx, settleTime); err != nil {
 		return nil, err
 	}
-	for i, seen := range h.look(ctx, dead) {
+	for i, checked := range h.checkAll(ctx, dead) {
 		link := dead[i]
-		if seen.verdict == live {
+		if checked.verdict == live {
 			result.Live++
 			continue
 		}
-		link.second = seen
-		stale := StaleMount{Path: link.path, Driver: link.driver, Volume: link.volume, Target: link.target(), Cause: seen.cause, Changed: link.changed}
+		link.second = checked
+		stale := StaleMount{Path: link.path, Driver: link.driver, Volume: link.volume, Target: link.target(), Cause: checked.cause, Changed: link.changed}
 		stale.State, stale.Reason = h.judge(ctx, link, rescan)
 		result.Stale = append(result.Stale, stale)
 	}
-	result.Again = h.again
+	result.RetryAfter = h.retryAfter
 	return result, ctx.Err()
 }
 
-// judge decides after both looks, and removes the link if it is gone.
+// judge decides after both checks, and removes the link if it is gone.
 func (h *healing) judge(ctx context.Context, link *stagingLink, rescan error) (StaleState, string) {
 	switch {
-	case link.first.verdict != gone:
+	case link.first.verdict != remove:
 		return Kept, link.first.reason()
-	case link.second.verdict != gone:
+	case link.second.verdict != remove:
 		return Kept, link.second.reason()
 	case rescan != nil:
 		return Kept, "the disks could not be rescanned: " + reasonOf(rescan)
@@ -224,7 +224,7 @@ func (h *healing) tooYoung(link *stagingLink) string {
 	return ""
 }
 
-func (h *healing) wait(d time.Duration) { h.again = max(h.again, d) }
+func (h *healing) wait(d time.Duration) { h.retryAfter = max(h.retryAfter, d) }
 
 // words is a duration without zeros: 10m, not 10m0s.
 func words(d time.Duration) string {
@@ -285,15 +285,15 @@ func (h *healing) inTurnOfShare(ctx context.Context, link *stagingLink, do func(
 	return excluder.Exclusively(link.target(), link.path, do)
 }
 
-// removeNow is remove in its turn. Nothing happens between the last look and the removal.
+// removeNow is remove in its turn. Nothing happens between the last check and the removal.
 func (h *healing) removeNow(ctx context.Context, link *stagingLink) (kept string, err error) {
 	entry, err := h.reach.Open(ctx, opHeal, link.path, policy.Remove)
 	if err != nil {
 		return "", err
 	}
 	defer entry.Close()
-	if seen := h.lookAgain(ctx, link); seen.verdict != gone {
-		return "it changed meanwhile: " + seen.reason(), nil
+	if checked := h.checkAgain(ctx, link); checked.verdict != remove {
+		return "it changed meanwhile: " + checked.reason(), nil
 	}
 	switch removed, err := entry.Dir.RemoveLink(ctx, entry.Name, link.point, link.changed); {
 	case err != nil:

@@ -20,17 +20,17 @@ const (
 
 func (t target) String() string { return [...]string{"volume", "share"}[t] }
 
-// listing says whether Windows lists the volume, or a mapping of the share, and its status.
-type listing int
+// listStatus says whether Windows lists the volume, or a mapping of the share, and its status.
+type listStatus int
 
 const (
-	unknown  listing = iota // Windows did not list them
-	listed                  // the volume exists; the mapping is OK
-	broken                  // the mapping is not OK
-	unlisted                // there is none
+	unknown  listStatus = iota // Windows did not list them
+	listed                     // the volume exists; the mapping is OK
+	broken                     // the mapping is not OK
+	unlisted                   // there is none
 )
 
-func (l listing) String() string {
+func (l listStatus) String() string {
 	return [...]string{"unknown", "listed, OK", "listed, not OK", "not listed"}[l]
 }
 
@@ -73,15 +73,15 @@ func openingOf(t target, err error) opening {
 	return unclear
 }
 
-// doubt says whether something on the node that is not ready could hold the volume.
-type doubt int
+// readiness says whether something on the node that is not ready could hold the volume.
+type readiness int
 
 const (
-	noDoubt doubt = iota
-	inDoubt
+	allReady readiness = iota
+	notReady
 )
 
-func (d doubt) String() string { return [...]string{"no", "yes"}[d] }
+func (r readiness) String() string { return [...]string{"no", "yes"}[r] }
 
 // origin says whether a pod can have used the link since Windows started.
 type origin int
@@ -101,7 +101,7 @@ type verdict int
 const (
 	keep verdict = iota
 	live         // it is no stale mount
-	gone
+	remove
 )
 
 func (v verdict) String() string { return [...]string{"keep", "live", "remove"}[v] }
@@ -112,22 +112,22 @@ type decision struct {
 	why     string
 }
 
-// sight is what one look at a link has shown.
-type sight struct {
+// linkCheck is what one look at a link has shown.
+type linkCheck struct {
 	target  target
-	listing listing
+	status  listStatus
 	opening opening
-	doubt   doubt
+	ready   readiness
 	origin  origin
 }
 
 // rule is a row of the table. A nil list matches every value.
 type rule struct {
-	targets  []target
-	listings []listing
-	openings []opening
-	doubts   []doubt
-	origins  []origin
+	targets   []target
+	statuses  []listStatus
+	openings  []opening
+	readiness []readiness
+	origins   []origin
 	decision
 }
 
@@ -136,37 +136,37 @@ var (
 	shares  = []target{toShare}
 
 	notOpen      = []opening{missing, noShare, refused, unclear}
-	noCredential = []listing{broken, unlisted}
+	noCredential = []listStatus{broken, unlisted}
 	answered     = []opening{missing, noShare, refused}
 )
 
-// rules is the table. Every sight matches exactly one row, which a test verifies, and another one
+// rules is the table. Every check matches exactly one row, which a test verifies, and another one
 // prints it into docs/operations.md.
 var rules = []rule{
 	{nil, nil, []opening{opens}, nil, nil, decision{live, "it leads to a live object"}},
 
-	{volumes, []listing{unknown}, notOpen, nil, nil, decision{keep, "Windows does not list its volumes"}},
-	{volumes, []listing{listed, broken}, notOpen, nil, nil, decision{keep, "its volume exists"}},
-	{volumes, []listing{unlisted}, []opening{noShare, refused, unclear}, nil, nil, decision{keep, "the answer to opening it does not say that its volume is gone"}},
-	{volumes, []listing{unlisted}, []opening{missing}, []doubt{inDoubt}, nil, decision{keep, "something that is not ready could hold its volume"}},
-	{volumes, []listing{unlisted}, []opening{missing}, []doubt{noDoubt}, nil, decision{gone, "all disks and volumes answer, and its volume is not among them"}},
+	{volumes, []listStatus{unknown}, notOpen, nil, nil, decision{keep, "Windows does not list its volumes"}},
+	{volumes, []listStatus{listed, broken}, notOpen, nil, nil, decision{keep, "its volume exists"}},
+	{volumes, []listStatus{unlisted}, []opening{noShare, refused, unclear}, nil, nil, decision{keep, "the answer to opening it does not say that its volume is gone"}},
+	{volumes, []listStatus{unlisted}, []opening{missing}, []readiness{notReady}, nil, decision{keep, "something that is not ready could hold its volume"}},
+	{volumes, []listStatus{unlisted}, []opening{missing}, []readiness{allReady}, nil, decision{remove, "all disks and volumes answer, and its volume is not among them"}},
 
-	{shares, []listing{unknown}, notOpen, nil, nil, decision{keep, "Windows does not list its mappings"}},
-	{shares, []listing{listed}, notOpen, nil, nil, decision{keep, "it works again when its server, its account or its directory does"}},
+	{shares, []listStatus{unknown}, notOpen, nil, nil, decision{keep, "Windows does not list its mappings"}},
+	{shares, []listStatus{listed}, notOpen, nil, nil, decision{keep, "it works again when its server, its account or its directory does"}},
 	{shares, noCredential, []opening{unclear}, nil, nil, decision{keep, "its server may be slow to come back, or may let the link be used"}},
 	{shares, noCredential, answered, nil, []origin{sinceStart}, decision{keep, "pods may have used it since Windows started, and use it again when a driver maps its share"}},
-	{shares, noCredential, answered, nil, []origin{beforeStart}, decision{gone, "the start of Windows ended its mapping, it has not worked since, and its server refuses access without one"}},
+	{shares, noCredential, answered, nil, []origin{beforeStart}, decision{remove, "the start of Windows ended its mapping, it has not worked since, and its server refuses access without one"}},
 }
 
-func (r rule) matches(s sight) bool {
-	return oneOf(r.targets, s.target) && oneOf(r.listings, s.listing) && oneOf(r.openings, s.opening) &&
-		oneOf(r.doubts, s.doubt) && oneOf(r.origins, s.origin)
+func (r rule) matches(s linkCheck) bool {
+	return oneOf(r.targets, s.target) && oneOf(r.statuses, s.status) && oneOf(r.openings, s.opening) &&
+		oneOf(r.readiness, s.ready) && oneOf(r.origins, s.origin)
 }
 
 func oneOf[T comparable](list []T, value T) bool { return list == nil || slices.Contains(list, value) }
 
-// decide looks a sight up in the table.
-func decide(s sight) decision {
+// decide looks a check up in the table.
+func decide(s linkCheck) decision {
 	for _, r := range rules {
 		if r.matches(s) {
 			return r.decision

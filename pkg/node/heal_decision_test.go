@@ -14,20 +14,20 @@ import (
 var update = flag.Bool("update", false, "rewrite the table of decisions in the manual")
 
 var (
-	allTargets  = []target{toVolume, toShare}
-	allListings = []listing{unknown, listed, broken, unlisted}
-	allOpenings = []opening{opens, missing, noShare, refused, unclear}
-	allDoubts   = []doubt{noDoubt, inDoubt}
-	allOrigins  = []origin{beforeStart, sinceStart}
+	allTargets   = []target{toVolume, toShare}
+	allStatuses  = []listStatus{unknown, listed, broken, unlisted}
+	allOpenings  = []opening{opens, missing, noShare, refused, unclear}
+	allReadiness = []readiness{allReady, notReady}
+	allOrigins   = []origin{beforeStart, sinceStart}
 )
 
-func everySight(targets []target, listings []listing, openings []opening, doubts []doubt, origins []origin, each func(sight)) {
+func everyCheck(targets []target, statuses []listStatus, openings []opening, readiness []readiness, origins []origin, each func(linkCheck)) {
 	for _, t := range targets {
-		for _, l := range listings {
+		for _, l := range statuses {
 			for _, o := range openings {
-				for _, d := range doubts {
+				for _, d := range readiness {
 					for _, from := range origins {
-						each(sight{t, l, o, d, from})
+						each(linkCheck{t, l, o, d, from})
 					}
 				}
 			}
@@ -35,10 +35,10 @@ func everySight(targets []target, listings []listing, openings []opening, doubts
 	}
 }
 
-// TestHealRules_Complete: each sight matches exactly one rule, and each rule some sight.
+// TestHealRules_Complete: each check matches exactly one rule, and each rule some check.
 func TestHealRules_Complete(t *testing.T) {
 	used := make([]bool, len(rules))
-	everySight(allTargets, allListings, allOpenings, allDoubts, allOrigins, func(s sight) {
+	everyCheck(allTargets, allStatuses, allOpenings, allReadiness, allOrigins, func(s linkCheck) {
 		var matching []int
 		for i, r := range rules {
 			if r.matches(s) {
@@ -55,18 +55,18 @@ func TestHealRules_Complete(t *testing.T) {
 	}
 }
 
-// TestHealDecide pins every sight. Only these two kinds are gone, and only what opens is live.
+// TestHealDecide pins every check. Only these two kinds are gone, and only what opens is live.
 func TestHealDecide(t *testing.T) {
-	everySight(allTargets, allListings, allOpenings, allDoubts, allOrigins, func(s sight) {
+	everyCheck(allTargets, allStatuses, allOpenings, allReadiness, allOrigins, func(s linkCheck) {
 		want := keep
 		switch {
 		case s.opening == opens:
 			want = live
-		case s.target == toVolume && s.listing == unlisted && s.opening == missing && s.doubt == noDoubt:
-			want = gone
-		case s.target == toShare && (s.listing == broken || s.listing == unlisted) && s.origin == beforeStart &&
+		case s.target == toVolume && s.status == unlisted && s.opening == missing && s.ready == allReady:
+			want = remove
+		case s.target == toShare && (s.status == broken || s.status == unlisted) && s.origin == beforeStart &&
 			(s.opening == missing || s.opening == noShare || s.opening == refused):
-			want = gone
+			want = remove
 		}
 		if got := decide(s); got.verdict != want || got.why == "" {
 			t.Errorf("%+v: %+v, want %v", s, got, want)
@@ -144,7 +144,7 @@ func decisionTable() string {
 			openings = "anything else than that it opens"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | **%s** | %s |\n",
-			join(r.targets), join(r.listings), openings, join(r.doubts), join(r.origins), r.verdict, r.why)
+			join(r.targets), join(r.statuses), openings, join(r.readiness), join(r.origins), r.verdict, r.why)
 	}
 	return b.String()
 }

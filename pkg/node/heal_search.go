@@ -37,8 +37,8 @@ type stagingLink struct {
 
 	changed time.Time
 	noDate  error // why it is unknown
-	first   seen
-	second  seen
+	first   checkResult
+	second  checkResult
 }
 
 // target is what the link leads to, for people.
@@ -51,8 +51,8 @@ func (l *stagingLink) target() string {
 
 // search finds the staging links in the working directories. It enters no link.
 func (h *healing) search(ctx context.Context) (links []*stagingLink, failed problems) {
-	look := linkSearch{look: &look{Node: h.Node}, reach: h.reach}
-	locations := look.locateAll(ctx, h.limits.WorkingDirs())
+	found := linkSearch{lookup: &lookup{Node: h.Node}, reach: h.reach}
+	locations := found.locateAll(ctx, h.limits.WorkingDirs())
 	for _, dir := range slices.Sorted(maps.Keys(locations)) {
 		s := stagingSearch{m: h.m, path: winpath.Join(dir, stagingDir), at: locations[dir].Join(stagingDir)}
 		if err := s.drivers(ctx); err != nil && !errors.Is(err, winerr.NotFound) {
@@ -61,27 +61,27 @@ func (h *healing) search(ctx context.Context) (links []*stagingLink, failed prob
 		links = append(links, s.links...)
 		failed = append(failed, s.failed...)
 	}
-	failed = append(failed, look.problems...)
+	failed = append(failed, found.problems...)
 	slices.SortFunc(links, func(a, b *stagingLink) int { return strings.Compare(a.path, b.path) })
 	// Two working directories can be the same one, by a link or in another spelling.
 	known := map[string]bool{}
 	links = slices.DeleteFunc(links, func(l *stagingLink) bool {
 		at := winpath.Fold(winpath.Join(l.at.Base, l.at.Rest))
-		again := known[at]
+		duplicate := known[at]
 		known[at] = true
-		return again
+		return duplicate
 	})
 	return links, failed
 }
 
 // stagingSearch is a search in one directory.
 type stagingSearch struct {
-	m      win.Machine
-	path   string
-	at     win.Path
-	links  []*stagingLink
-	seen   int
-	failed problems
+	m       win.Machine
+	path    string
+	at      win.Path
+	links   []*stagingLink
+	entries int
+	failed  problems
 }
 
 var errTooMany = errors.New("it has too many entries")
@@ -105,7 +105,7 @@ func (s *stagingSearch) drivers(ctx context.Context) error {
 func (s *stagingSearch) each(ctx context.Context, above win.Tree, name string, visit func(dir win.Tree, name string) error) error {
 	err := above.ListDirectory(ctx, name, func(dir win.Tree, entries []win.DirEntry) error {
 		for _, entry := range entries {
-			if s.seen++; s.seen > maxEntries {
+			if s.entries++; s.entries > maxEntries {
 				return errTooMany
 			}
 			if !entry.Directory || entry.Tag.NameSurrogate() {

@@ -144,7 +144,7 @@ func TestHeal(t *testing.T) {
 	before := node.Tree(kubelet)
 
 	report := heal(t, n, false)
-	if report.Live != 2 || len(report.Stale) != 3 || len(report.Problems) != 0 || report.Again != 0 {
+	if report.Live != 2 || len(report.Stale) != 3 || len(report.Problems) != 0 || report.RetryAfter != 0 {
 		t.Errorf("%+v", report)
 	}
 	for _, path := range []string{ofDeadVolume, ofDeadShare, ofOldKubelet} {
@@ -265,8 +265,8 @@ func TestHeal_Kept(t *testing.T) {
 			if !node.Exists(c.path) {
 				t.Error("it was removed")
 			}
-			if young := strings.Contains(c.reason, "less than"); young != (result.Again > 0) {
-				t.Errorf("look again after %s", result.Again)
+			if young := strings.Contains(c.reason, "less than"); young != (result.RetryAfter > 0) {
+				t.Errorf("retry after %s", result.RetryAfter)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 
 // join combines what disks and volumes have answered: partitions get their volumes, volumes
 // whether they are read-only, and disks whether Windows runs from them.
-func (l *look) join(ctx context.Context, disks []Disk, found []volumeReport) []Volume {
+func (l *lookup) join(ctx context.Context, disks []Disk, found []volumeReport) []Volume {
 	system, err := l.m.SystemVolumes(ctx)
 	l.problems.add("the disk of Windows", err)
 	byNumber := map[uint32]*Disk{}

@@ -35,7 +35,7 @@ const (
 
 // linkSearch walks through the working directories and enters no link.
 type linkSearch struct {
-	*look
+	*lookup
 	reach     policy.Reach
 	entries   int
 	bytesLeft int // in the answer
@@ -46,8 +46,8 @@ type linkSearch struct {
 var errEnough = errors.New("the search has ended")
 
 // allLinks finds the links in the working directories that lead to a volume, or nowhere.
-func (l *look) allLinks(ctx context.Context) []Link {
-	s := linkSearch{look: l, reach: l.limits.Reach(l.m), bytesLeft: maxLinkBytes}
+func (l *lookup) allLinks(ctx context.Context) []Link {
+	s := linkSearch{lookup: l, reach: l.limits.Reach(l.m), bytesLeft: maxLinkBytes}
 	locations := s.locateAll(ctx, l.limits.WorkingDirs())
 	// Whole volumes are too large to search; the working directories in them are searched.
 	for _, dir := range slices.Sorted(maps.Keys(locations)) {

@@ -8,7 +8,7 @@ import (
 )
 
 // explainOffline says of each disk that is offline why.
-func (l *look) explainOffline(ctx context.Context, disks []Disk) {
+func (l *lookup) explainOffline(ctx context.Context, disks []Disk) {
 	var policy *win.SANPolicy
 	for i := range disks {
 		disk := &disks[i]

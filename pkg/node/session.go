@@ -13,7 +13,7 @@ import (
 
 // allSessions lists the sessions of the iSCSI initiator, and the persistent logins that have none. It
 // does not start the initiator: one that does not run has no sessions.
-func (l *look) allSessions(ctx context.Context) ([]Session, error) {
+func (l *lookup) allSessions(ctx context.Context) ([]Session, error) {
 	found, err := l.m.Sessions(ctx)
 	if err != nil {
 		if status, failed := l.m.ServiceStatus(ctx, initiatorService); winerr.CodeOf(failed) == winerr.ServiceDoesNotExist || failed == nil && status.State == win.ServiceStopped {
@@ -43,7 +43,7 @@ func (l *look) allSessions(ctx context.Context) ([]Session, error) {
 var errArriving = errors.New("it is still arriving")
 
 // session asks a session for its disks. A new session answers later.
-func (l *look) session(ctx context.Context, s win.Session) Session {
+func (l *lookup) session(ctx context.Context, s win.Session) Session {
 	session := Session{Target: s.TargetName, Connections: s.Connections}
 	limited, cancel := context.WithTimeout(ctx, portion(ctx, objectLimit, 2))
 	defer cancel()

@@ -34,7 +34,7 @@ func shareState(status win.SMBStatus) string {
 
 // allShares lists the global mappings by name. Windows answers from what it knows. Only with
 // answers does it open the shares.
-func (l *look) allShares(ctx context.Context, answers bool) ([]Share, error) {
+func (l *lookup) allShares(ctx context.Context, answers bool) ([]Share, error) {
 	mappings, err := l.m.SMBMappings(ctx)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (l *look) allShares(ctx context.Context, answers bool) ([]Share, error) {
 	return shares, nil
 }
 
-func (l *look) share(mapping win.SMBMapping) Share {
+func (l *lookup) share(mapping win.SMBMapping) Share {
 	share := Share{Remote: mapping.Remote, Status: shareState(mapping.Status)}
 	if mapping.Plain || mapping.Private {
 		share.Private = new(mapping.Private)
@@ -72,7 +72,7 @@ func (l *look) share(mapping win.SMBMapping) Share {
 
 // askAll finds out which shares answer. Those of one server have the time of one object together:
 // if one does not answer, the others do not either.
-func (l *look) askAll(ctx context.Context, shares []Share) {
+func (l *lookup) askAll(ctx context.Context, shares []Share) {
 	var servers []string
 	byServer := map[string][]*Share{}
 	for i := range shares {
@@ -103,7 +103,7 @@ var errOwnAccount = errors.New("the account of the node opens it, but the mappin
 
 // ask opens a share, as the pods that use its mapping do. An account that cannot list a share can
 // use what is in it, so ERROR_ACCESS_DENIED (5) is an answer.
-func (l *look) ask(ctx context.Context, share *Share) {
+func (l *lookup) ask(ctx context.Context, share *Share) {
 	_, err := l.m.FileInfo(ctx, win.Following(share.Remote))
 	if winerr.CodeOf(err) == winerr.AccessDenied {
 		err = nil
@@ -118,7 +118,7 @@ func (l *look) ask(ctx context.Context, share *Share) {
 }
 
 // connected looks whether opening a share has made Windows connect its mapping again.
-func (l *look) connected(ctx context.Context, share *Share) error {
+func (l *lookup) connected(ctx context.Context, share *Share) error {
 	mapping, err := l.m.SMBMapping(ctx, share.Remote)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (l *look) connected(ctx context.Context, share *Share) error {
 
 // addFoundLinks adds the links that the search has found to their shares. Those into shares that are
 // not mapped go to the other links.
-func (l *look) addFoundLinks(node *Description) {
+func (l *lookup) addFoundLinks(node *Description) {
 	for i := range node.Shares {
 		if remote, err := unc.Parse(op, node.Shares[i].Remote); err == nil {
 			node.Shares[i].Links = l.intoShares[remote.Share()]
@@ -151,7 +151,7 @@ func (l *look) addFoundLinks(node *Description) {
 }
 
 // addKnownLinks adds the links that the process has made, as far as they fit into an answer.
-func (l *look) addKnownLinks(ctx context.Context, shares []Share) {
+func (l *lookup) addKnownLinks(ctx context.Context, shares []Share) {
 	host := l.smb
 	if binder, ok := host.(smbapi.ContextBinder); ok {
 		host = binder.WithContext(ctx)

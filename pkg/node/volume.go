@@ -20,16 +20,16 @@ type volumeReport struct {
 	Volume
 	failed     problems
 	noLocation error // why it does not tell which disk it is on
-	gone       bool  // it left meanwhile
+	removed    bool  // meanwhile
 }
 
 // allVolumes looks at all volumes that have a name.
-func (l *look) allVolumes(ctx context.Context) ([]volumeReport, error) {
+func (l *lookup) allVolumes(ctx context.Context) ([]volumeReport, error) {
 	ids, err := l.m.VolumeIDs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	volumes := l.lookAt(ctx, ids)
+	volumes := l.reportEach(ctx, ids)
 	l.present = map[win.VolumeID]bool{}
 	for _, v := range volumes {
 		l.present[win.VolumeID(v.ID)] = true
@@ -59,9 +59,9 @@ func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, er
 	}
 	limited, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 3))
 	defer cancel()
-	l := look{Node: n}
+	l := lookup{Node: n}
 	volumes := make([]Volume, 0, len(ids))
-	for _, v := range l.lookAt(limited, parsed) {
+	for _, v := range l.reportEach(limited, parsed) {
 		v.failed.add("disk", v.noLocation)
 		v.Problems = v.failed.texts()
 		volumes = append(volumes, v.Volume)
@@ -69,8 +69,8 @@ func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, er
 	return volumes, winerr.Wrap(op, "", ctx.Err())
 }
 
-// lookAt looks at the volumes with these ids that exist.
-func (l *look) lookAt(ctx context.Context, ids []win.VolumeID) []volumeReport {
+// reportEach reports the volumes with these ids that exist.
+func (l *lookup) reportEach(ctx context.Context, ids []win.VolumeID) []volumeReport {
 	volumes := make([]volumeReport, len(ids))
 	failures := tasks.Each(ctx, len(ids), portion(ctx, objectLimit, 2), func(ctx context.Context, i int) error {
 		volumes[i].ID = string(ids[i])
@@ -85,10 +85,10 @@ func (l *look) lookAt(ctx context.Context, ids []win.VolumeID) []volumeReport {
 	}
 	var left []string
 	volumes = slices.DeleteFunc(volumes, func(v volumeReport) bool {
-		if v.gone {
+		if v.removed {
 			left = append(left, "the volume "+v.ID)
 		}
-		return v.gone
+		return v.removed
 	})
 	l.volumesLeft = left
 	boundMountPaths(volumes)
@@ -122,9 +122,9 @@ func boundMountPaths(volumes []volumeReport) {
 func isDrive(path string) bool { return len(path) <= len(`C:\`) }
 
 // volume looks at one volume.
-func (l *look) volume(ctx context.Context, v *volumeReport) {
+func (l *lookup) volume(ctx context.Context, v *volumeReport) {
 	id := win.VolumeID(v.ID)
-	if l.locate(ctx, id, v); v.gone {
+	if l.locate(ctx, id, v); v.removed {
 		return
 	}
 	l.content(ctx, id, v)
@@ -148,7 +148,7 @@ const maxRootAccess = 4096
 
 // format finds out how a volume was formatted. Other file systems have no clusters that can be
 // asked for, or no access lists.
-func (l *look) format(ctx context.Context, id win.VolumeID, v *volumeReport) {
+func (l *lookup) format(ctx context.Context, id win.VolumeID, v *volumeReport) {
 	isNTFS := winpath.Equal(v.FileSystem, "NTFS")
 	if isNTFS {
 		data, err := l.m.NTFSVolumeData(ctx, id)
@@ -180,7 +180,7 @@ func rootAccess(list string) string {
 
 // locate finds out which disks a volume is on. A volume that is not exactly one partition
 // tells by its extents. CD-ROMs and RAM disks are on no disk.
-func (l *look) locate(ctx context.Context, id win.VolumeID, v *volumeReport) {
+func (l *lookup) locate(ctx context.Context, id win.VolumeID, v *volumeReport) {
 	number, err := l.m.DeviceNumber(ctx, id.Device())
 	switch {
 	case err == nil && number.Type == win.DeviceTypeDisk:
@@ -189,7 +189,7 @@ func (l *look) locate(ctx context.Context, id win.VolumeID, v *volumeReport) {
 	case err == nil:
 		return
 	case errors.Is(err, winerr.NotFound):
-		v.gone = true
+		v.removed = true
 		return
 	}
 	extents, err := l.m.VolumeExtents(ctx, id)
@@ -206,7 +206,7 @@ func (l *look) locate(ctx context.Context, id win.VolumeID, v *volumeReport) {
 }
 
 // content finds out what is on a volume. It does not bring a volume online to see.
-func (l *look) content(ctx context.Context, id win.VolumeID, v *volumeReport) {
+func (l *lookup) content(ctx context.Context, id win.VolumeID, v *volumeReport) {
 	fileSystem, err := l.m.FileSystem(ctx, id)
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.UnrecognizedVolume, err == nil && winpath.Equal(fileSystem.Name, "RAW"):

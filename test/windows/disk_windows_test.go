@@ -525,8 +525,8 @@ func diskNumbers(ctx context.Context) ([]uint32, error) {
 
 // await calls do until it succeeds, and after 30 seconds returns its error.
 func await(ctx context.Context, do func() error) (err error) {
-	patience := win.Backoff{First: 20 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 30 * time.Second}
-	_, pollErr := win.Poll(ctx, local.Machine(), patience, func(time.Duration) (bool, error) {
+	backoff := win.Backoff{First: 20 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 30 * time.Second}
+	_, pollErr := win.Poll(ctx, local.Machine(), backoff, func(time.Duration) (bool, error) {
 		err = do()
 		return err == nil, nil
 	})

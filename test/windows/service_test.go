@@ -128,9 +128,9 @@ func (s service) end() error {
 
 // await waits for a state.
 func (s service) await(want win.ServiceState) error {
-	patience := win.Backoff{First: 10 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: time.Minute}
+	backoff := win.Backoff{First: 10 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: time.Minute}
 	status := win.ServiceStatus{}
-	done, err := win.Poll(s.ask.Context(), s.on, patience, func(time.Duration) (bool, error) {
+	done, err := win.Poll(s.ask.Context(), s.on, backoff, func(time.Duration) (bool, error) {
 		var err error
 		status, err = s.on.ServiceStatus(s.ask.Context(), s.name)
 		return status.State == want, err

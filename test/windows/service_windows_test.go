@@ -230,10 +230,10 @@ func (i idler) wait() error {
 func removeService(ctx context.Context, name string) error {
 	m := local.Machine()
 	_ = proceed(name) // one that waits cannot be stopped; others do not listen
-	patience := win.Backoff{First: 20 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 20 * time.Second}
+	backoff := win.Backoff{First: 20 * time.Millisecond, Longest: 200 * time.Millisecond, Limit: 20 * time.Second}
 	asked := false // once: Wine kills a service that is asked twice, and then takes it for stopping for ever
 	var refused error
-	stopped, err := win.Poll(ctx, m, patience, func(time.Duration) (bool, error) {
+	stopped, err := win.Poll(ctx, m, backoff, func(time.Duration) (bool, error) {
 		status, err := m.ServiceStatus(ctx, name)
 		if winerr.CodeOf(err) == winerr.ServiceDoesNotExist || status.State == win.ServiceStopped {
 			return true, nil

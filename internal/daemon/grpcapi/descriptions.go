@@ -31,7 +31,7 @@ type description struct {
 }
 
 func newDescriptions(inspector Inspector) *descriptions {
-	return &descriptions{inspector: inspector, underWay: shared.New[string, description](gather, patience)}
+	return &descriptions{inspector: inspector, underWay: shared.New[string, description](gather, waitsAfter)}
 }
 
 // describe returns a description that begins after the call.

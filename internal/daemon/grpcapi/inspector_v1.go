@@ -78,11 +78,11 @@ func (s inspectorV1) DescribeNode(ctx context.Context, in *extensionv1.DescribeN
 }
 
 const (
-	// waitsHeader is the header with the objects that the inspector still waits for after patience, so
+	// waitsHeader is the header with the objects that the inspector still waits for after waitsAfter, so
 	// that a caller can name them before the answer comes. csi-proxyctl shows them.
 	waitsHeader = "csi-proxy-waits-bin"
-	// patience is shorter than a person's, and much longer than a healthy node takes.
-	patience = 1500 * time.Millisecond
+	// waitsAfter is shorter than what a person would wait, and much longer than a healthy node takes.
+	waitsAfter = 1500 * time.Millisecond
 	// maxWaits is how many objects the header names.
 	maxWaits = 4
 )
@@ -92,7 +92,7 @@ func tellWaits(ctx context.Context, waits *node.Waits) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(waitsAfter)
 		defer timer.Stop()
 		select {
 		case <-done:

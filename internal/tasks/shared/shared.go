@@ -16,7 +16,7 @@ import (
 
 // Answers are answers of type V to questions of type K that are under way. Use New.
 type Answers[K comparable, V any] struct {
-	gather, patience time.Duration
+	gather, maxWait time.Duration
 
 	mu    sync.Mutex
 	next  map[K]*Answer[K, V] // that has not begun
@@ -24,9 +24,9 @@ type Answers[K comparable, V any] struct {
 }
 
 // New returns answers that begin when their callers had the time gather to join. If another answer has begun before,
-// the next one begins when that is ready, but at the latest after patience: it may wait for something that hangs.
-func New[K comparable, V any](gather, patience time.Duration) *Answers[K, V] {
-	return &Answers[K, V]{gather: gather, patience: patience, next: map[K]*Answer[K, V]{}, begun: map[K]*Answer[K, V]{}}
+// the next one begins when that is ready, but at the latest after maxWait: it may wait for something that hangs.
+func New[K comparable, V any](gather, maxWait time.Duration) *Answers[K, V] {
+	return &Answers[K, V]{gather: gather, maxWait: maxWait, next: map[K]*Answer[K, V]{}, begun: map[K]*Answer[K, V]{}}
 }
 
 // Answer is one that is under way.
@@ -86,7 +86,7 @@ func (a *Answer[K, V]) Leave() {
 func (a *Answer[K, V]) make(ctx context.Context, before *Answer[K, V], find func(ctx context.Context, value *V) error) {
 	defer close(a.done)
 	if before != nil {
-		before.await(ctx, a.all.patience)
+		before.await(ctx, a.all.maxWait)
 	} else {
 		a.await(ctx, a.all.gather)
 	}

@@ -122,8 +122,8 @@ func TestAnswers_Leave(t *testing.T) {
 	})
 }
 
-// TestAnswers_Patience: the next answer does not wait for long for one that hangs.
-func TestAnswers_Patience(t *testing.T) {
+// TestAnswers_MaxWait: the next answer does not wait for long for one that hangs.
+func TestAnswers_MaxWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNumbered()
 		ctx, cancel := context.WithCancel(t.Context())

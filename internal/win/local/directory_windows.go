@@ -112,20 +112,20 @@ func openedEntry[T any](d *directory, name string, ask func(windows.Handle) (T, 
 // lookAtEntry is lookAt for an entry.
 func lookAtEntry[T any](ctx context.Context, d *directory, name string, ordinary func(win.FileInfo) (T, error), ask func(windows.Handle) (T, error)) (T, error) {
 	return within(ctx, d.hangs.kind, d.hangs.object, func() (T, error) {
-		info, err := d.glance(name)
-		return glanced(info, err, ordinary, func() (T, error) { return openedEntry(d, name, ask) })
+		info, err := d.attributesByName(name)
+		return attributesOr(info, err, ordinary, func() (T, error) { return openedEntry(d, name, ask) })
 	})
 }
 
-func (d *directory) glance(name string) (info win.FileInfo, err error) {
-	if standing() != fromHandles {
+func (d *directory) attributesByName(name string) (info win.FileInfo, err error) {
+	if acceptedNames() != relativeNames {
 		return info, errUnsure
 	}
 	if strings.ContainsAny(name, `\/`) {
 		return info, winerr.InvalidName
 	}
 	err = d.use(func() error {
-		info, err = glanceAt(d.handle, name)
+		info, err = attributesByName(d.handle, name)
 		return err
 	})
 	return info, err
@@ -158,7 +158,7 @@ func (d *directory) Open(ctx context.Context, name string) (win.Directory, error
 func (d *directory) ListDirectory(ctx context.Context, name string, each func(win.Tree, []win.DirEntry) error) error {
 	dir, err := openDirectory(ctx, d.hangs, func() (windows.Handle, error) {
 		if name == "" {
-			return d.again(look | windows.FILE_LIST_DIRECTORY)
+			return d.openSelf(look | windows.FILE_LIST_DIRECTORY)
 		}
 		return d.at(name, opening{access: look | windows.FILE_LIST_DIRECTORY})
 	}, isListable)

@@ -19,18 +19,18 @@ func askPath[T any](ctx context.Context, path win.Path, ask func(windows.Handle)
 	return within(ctx, at.kind, at.object, func() (T, error) { return opened(path, ask) })
 }
 
-// lookAt is askPath for calls that a glance usually answers: ordinary makes the answer of what it
-// tells of an ordinary file or directory.
+// lookAt is askPath for calls that attributes usually answer: ordinary makes the answer from those of
+// an ordinary file or directory.
 func lookAt[T any](ctx context.Context, path win.Path, ordinary func(win.FileInfo) (T, error), ask func(windows.Handle) (T, error)) (T, error) {
 	at := hangsAt(path)
 	return within(ctx, at.kind, at.object, func() (T, error) {
-		info, err := glance(path)
-		return glanced(info, err, ordinary, func() (T, error) { return opened(path, ask) })
+		info, err := attributesByPath(path)
+		return attributesOr(info, err, ordinary, func() (T, error) { return opened(path, ask) })
 	})
 }
 
-// glanced makes an answer of a glance, or of what open tells if the glance was unsure.
-func glanced[T any](info win.FileInfo, err error, ordinary func(win.FileInfo) (T, error), open func() (T, error)) (T, error) {
+// attributesOr makes an answer from attributes, or from what open returns if they do not suffice.
+func attributesOr[T any](info win.FileInfo, err error, ordinary func(win.FileInfo) (T, error), open func() (T, error)) (T, error) {
 	switch {
 	case err == nil:
 		return ordinary(info)

@@ -23,7 +23,7 @@ type machine struct{}
 
 // Machine returns the machine we run on. It has no state.
 func Machine() win.Machine {
-	if m := instead.Load(); m != nil {
+	if m := replacement.Load(); m != nil {
 		return *m
 	}
 	return machine{}

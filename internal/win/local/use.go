@@ -6,15 +6,15 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// instead is what Machine returns; nil means the machine itself.
-var instead atomic.Pointer[win.Machine]
+// replacement is what Machine returns; nil means the machine itself.
+var replacement atomic.Pointer[win.Machine]
 
 // Use makes Machine return m, which passes calls on to what Machine has returned before, such as one whose calls
 // are recorded. Hosts that exist keep their machine. Nil ends it.
 func Use(m win.Machine) {
 	if m == nil {
-		instead.Store(nil)
+		replacement.Store(nil)
 		return
 	}
-	instead.Store(&m)
+	replacement.Store(&m)
 }

@@ -11,16 +11,16 @@ import (
 )
 
 // Where the machine's host gives its processors to others, times say nothing about a program. A measurement is
-// made again if more than the tolerated share was taken, until the patience of the whole test is over.
+// made again if more than the tolerated share was taken, until the time limit of the whole test.
 const (
 	tolerated = 0.1
-	patience  = 12 * time.Minute
+	calmLimit = 12 * time.Minute
 	pause     = time.Second // between attempts: a host is seldom busy for milliseconds only
 )
 
 // calm looks for moments in which the machine is left alone.
 type calm struct {
-	until    time.Time // when patience is over
+	until    time.Time // the time limit
 	worst    float64   // the largest share that was taken from a measurement that counts
 	repeated int       // the measurements that do not count
 }
@@ -62,7 +62,7 @@ func look(t *testing.T) processors {
 	return p
 }
 
-// attempt makes a measurement until the host leaves the machine alone. Once patience is over, the one that counts is
+// attempt makes a measurement until the host leaves the machine alone. After the time limit, the one that counts is
 // that which the host disturbed least.
 func (c *calm) attempt(measure func() measurement) measurement {
 	best := measure()

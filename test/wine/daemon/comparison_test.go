@@ -98,7 +98,7 @@ func TestComparison(t *testing.T) {
 	for _, path := range []string{echoPipe, rawPipe} {
 		echoes.awaitPath(path)
 	}
-	c := &calm{until: time.Now().Add(patience)}
+	c := &calm{until: time.Now().Add(calmLimit)}
 	servers := []*server{{name: "ours", path: *program, calm: c}, {name: "original", path: *original, calm: c}}
 	for _, s := range servers {
 		s.samples, s.codes = map[string][]float64{}, map[string]bool{}
@@ -283,7 +283,7 @@ func (s *server) measure(t *testing.T, callers int, call func(ctx context.Contex
 // measureOnce lets callers make calls for a while, after one call each to warm up.
 func measureOnce(t *testing.T, callers int, call func(ctx context.Context, caller int) error) measurement {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), calmLimit)
 	defer cancel()
 	var made atomic.Int64
 	all := func(until time.Time) {

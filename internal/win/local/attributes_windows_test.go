@@ -12,14 +12,14 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// TestGlance compares glances with what open handles tell, from each viewpoint that the system has.
-func TestGlance(t *testing.T) {
+// TestAttributesByName compares attributes by name with those of open handles.
+func TestAttributesByName(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.MkdirAll(filepath.Join(dir, `a\b`), 0o700), os.WriteFile(filepath.Join(dir, `a\file`), nil, 0o444)); err != nil {
 		t.Fatal(err)
 	}
-	if standing() == nowhere {
-		t.Error("there are no glances on this system")
+	if acceptedNames() == noNames {
+		t.Error("this system accepts no names")
 	}
 	for _, path := range []win.Path{
 		{Base: dir},
@@ -32,21 +32,21 @@ func TestGlance(t *testing.T) {
 		{Base: dir[:len(drive)], Rest: dir[len(drive):]},
 	} {
 		want, wantErr := opened(path, fileInfo)
-		got, err := glance(path)
+		got, err := attributesByPath(path)
 		if got != want || winerr.CodeOf(err) != winerr.CodeOf(wantErr) {
-			t.Errorf("%s: a glance sees %+v, %v; a handle %+v, %v", path, got, err, want, wantErr)
+			t.Errorf("%s: by name %+v, %v; a handle %+v, %v", path, got, err, want, wantErr)
 		}
 	}
 	for _, path := range []win.Path{{Base: dir[:len(drive)]}, {Base: `\\server\share`, Rest: "a"}, {Base: dir, Rest: "a\x00"}, {Base: dir, Rest: "a?"}} {
-		if info, err := glance(path); !errors.Is(err, errUnsure) {
-			t.Errorf("%q: %+v, %v, although only a handle can tell", path, info, err)
+		if info, err := attributesByPath(path); !errors.Is(err, errUnsure) {
+			t.Errorf("%q: %+v, %v, although only a handle can show it", path, info, err)
 		}
 	}
 }
 
-// TestGlance_FromHandles is about names below an open directory, which Wine looks up in the
+// TestAttributesByName_RelativeNames is about names below an open directory, which Wine looks up in the
 // directory where the process began.
-func TestGlance_FromHandles(t *testing.T) {
+func TestAttributesByName_RelativeNames(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, "inner"), 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o444)); err != nil {
 		t.Fatal(err)
@@ -56,23 +56,23 @@ func TestGlance_FromHandles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer windows.CloseHandle(handle)
-	if _, err := glanceAt(handle, "inner"); standing() == fromKernel && winerr.CodeOf(err) == winerr.FileNotFound {
+	if _, err := attributesByName(handle, "inner"); acceptedNames() == fullNames && winerr.CodeOf(err) == winerr.FileNotFound {
 		t.Skip("this system looks elsewhere, as Wine does")
 	}
 	for names, want := range map[string]win.FileInfo{"inner": {Directory: true}, "INNER": {Directory: true}, "file": {ReadOnly: true}} {
-		if info, err := glanceAt(handle, names); err != nil || info != want {
+		if info, err := attributesByName(handle, names); err != nil || info != want {
 			t.Errorf("%s: %+v, %v, want %+v", names, info, err, want)
 		}
 	}
 	for names, want := range map[string]error{"nothing": winerr.FileNotFound, `no\thing`: winerr.PathNotFound, `file\below`: winerr.PathNotFound, "": errUnsure} {
-		if _, err := glanceAt(handle, names); !errors.Is(err, want) {
+		if _, err := attributesByName(handle, names); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", names, err, want)
 		}
 	}
 }
 
-// TestGlance_Links: a glance never follows a link, and does not describe one.
-func TestGlance_Links(t *testing.T) {
+// TestAttributesByName_Links: attributes are never those of a link or of what it leads to.
+func TestAttributesByName_Links(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	if err := errors.Join(os.MkdirAll(filepath.Join(dir, `target\inner`), 0o700), os.Symlink(filepath.Join(dir, "target"), link)); err != nil {
@@ -89,7 +89,7 @@ func TestGlance_Links(t *testing.T) {
 		{Base: link, Rest: "inner"},
 		{Base: link, Rest: "nothing"},
 	} {
-		if info, err := glance(path); !errors.Is(err, errUnsure) {
+		if info, err := attributesByPath(path); !errors.Is(err, errUnsure) {
 			t.Errorf("%s: %+v, %v, although a link is on the way", path, info, err)
 		}
 	}

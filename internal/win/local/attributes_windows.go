@@ -13,17 +13,17 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// A glance asks for a file's attributes by name, without opening it. Its one system call follows no
-// link, just like openAt. It tells what most calls want to know: that there is an ordinary file or
+// This file asks for a file's attributes by name, without opening it. The one system call follows no
+// link, just like openAt. It answers what most calls want to know: that there is an ordinary file or
 // directory, or nothing. Everything else takes an open: links, whose tags attributes do not contain,
 // and all failures that may have another reason.
 
-// errUnsure means that a glance does not tell what a name stands for.
-var errUnsure = errors.New("only an open handle tells")
+// errUnsure means that attributes do not show what a name stands for.
+var errUnsure = errors.New("only an open handle shows what it is")
 
-// glanceAt describes an ordinary file or directory by its names below an open directory, or without
+// attributesByName describes an ordinary file or directory by its names below an open directory, or without
 // one by its name in the kernel.
-func glanceAt(dir windows.Handle, names string) (win.FileInfo, error) {
+func attributesByName(dir windows.Handle, names string) (win.FileInfo, error) {
 	name, err := objectName(dir, names)
 	if err != nil {
 		return win.FileInfo{}, errUnsure
@@ -38,37 +38,37 @@ func glanceAt(dir windows.Handle, names string) (win.FileInfo, error) {
 	return winlayout.FileInfo(attributes, 0), nil
 }
 
-// viewpoint is where the names of glances begin.
-type viewpoint int
+// nameForm is which names Windows accepts here.
+type nameForm int
 
 const (
-	// nowhere means that there are no glances.
-	nowhere viewpoint = iota
-	// fromHandles: a drive letter counts as a link, so names begin at an open directory, as
-	// Windows is expected to have it.
-	fromHandles
-	// fromKernel: a drive letter is no link, so that whole paths can be asked for. Wine has it
-	// so, and there names must not begin at a directory: it would look for them in another one.
-	fromKernel
+	// noNames: every call opens the file.
+	noNames nameForm = iota
+	// relativeNames: a drive letter counts as a link, so names begin at an open directory. We expect
+	// this of Windows.
+	relativeNames
+	// fullNames: a drive letter does not count as a link, and whole paths can be asked for. So it is
+	// in Wine, where names must not begin at a directory: it would look for them in another one.
+	fullNames
 )
 
-// standing asks about the root of the drive of Windows, which always exists.
-var standing = sync.OnceValue(func() viewpoint {
+// acceptedNames asks about the root of the drive of Windows, which always exists.
+var acceptedNames = sync.OnceValue(func() nameForm {
 	directory, err := winapi.WindowsDirectory()
 	if err != nil || len(directory) < len(drive) {
-		return nowhere
+		return noNames
 	}
 	name, err := objectName(0, kernelPrefix+directory[:len(drive)])
 	if err != nil {
-		return nowhere
+		return noNames
 	}
 	switch _, err := winapi.FileAttributes(name); {
 	case err == nil:
-		return fromKernel
+		return fullNames
 	case winerr.CodeOf(err) == winerr.ReparsePointEncounter:
-		return fromHandles
+		return relativeNames
 	default:
-		return nowhere
+		return noNames
 	}
 })
 
@@ -78,32 +78,32 @@ const (
 )
 
 // roots lends the roots of drives. Open, a root keeps no directory from being renamed or removed,
-// and the names below it are looked up again by each glance. So a directory that was replaced a
+// and the names below it are looked up again by each call. So a directory that was replaced a
 // moment ago is seen as what it is now, and as a link it is not followed.
 var roots = leases[windows.Handle]{
 	open:  func(root string) (windows.Handle, error) { return follow(root, look) },
 	close: func(root windows.Handle) { windows.CloseHandle(root) },
 }
 
-// glance describes what a path on a drive names, if that is an ordinary file or directory and no
+// attributesByPath describes what a path on a drive names, if that is an ordinary file or directory and no
 // link is on the way, the path's base included.
-func glance(path win.Path) (info win.FileInfo, err error) {
+func attributesByPath(path win.Path) (info win.FileInfo, err error) {
 	root, names, ok := cutRoot(path)
 	if !ok {
 		return info, errUnsure
 	}
-	switch standing() {
-	case fromKernel:
-		return glanceAt(0, kernelPrefix+root+names)
-	case fromHandles:
+	switch acceptedNames() {
+	case fullNames:
+		return attributesByName(0, kernelPrefix+root+names)
+	case relativeNames:
 		failure := roots.use(root, func(handle windows.Handle) error {
-			info, err = glanceAt(handle, names)
+			info, err = attributesByName(handle, names)
 			return nil
 		})
 		if failure == nil {
 			return info, err
 		}
-	case nowhere:
+	case noNames:
 	}
 	return info, errUnsure
 }
@@ -123,10 +123,10 @@ func cutRoot(path win.Path) (root, names string, ok bool) {
 	return path.Base[:len(drive)], names, names != ""
 }
 
-// itself is for calls that a glance answers in full.
+// itself is for calls that attributes answer in full.
 func itself(info win.FileInfo) (win.FileInfo, error) { return info, nil }
 
-// noLink is for calls that read a link: an ordinary file or directory is none.
+// noLink is for calls that read a link, at an ordinary file or directory.
 func noLink(win.FileInfo) (win.ReparsePoint, error) {
 	return win.ReparsePoint{}, winerr.NotAReparsePoint
 }

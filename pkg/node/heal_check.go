@@ -14,85 +14,85 @@ import (
 // shareLimit is how long a server may take to answer. Windows itself waits longer than callers do.
 const shareLimit = 10 * time.Second
 
-// seen is what one look at a link has shown, and what that means.
-type seen struct {
+// checkResult is what a check of a link has shown, and what that means.
+type checkResult struct {
 	decision
-	cause string // why it cannot be reached
-	doubt string // what could hold its volume
+	cause    string // why it cannot be reached
+	notReady string // what could hold its volume
 }
 
 // reason says why a link is kept.
-func (s seen) reason() string {
-	if s.doubt != "" {
-		return s.why + ": " + s.doubt
+func (r checkResult) reason() string {
+	if r.notReady != "" {
+		return r.why + ": " + r.notReady
 	}
-	return s.why
+	return r.why
 }
 
-// facts are what a look at the node has shown.
-type facts struct {
+// nodeState is what a check of the node has shown.
+type nodeState struct {
 	volumes  map[win.VolumeID]bool // nil if unknown
 	mappings map[string]win.SMBStatus
 	noShares error  // why the mappings are unknown
-	doubt    string // what could hold a volume that is not listed; empty if nothing could
+	notReady string // what could hold a volume that is not listed; empty if nothing could
 }
 
-// look looks at links, and at everything that could still bring their volumes.
-func (h *healing) look(ctx context.Context, links []*stagingLink) []seen {
+// checkAll checks links, and everything that could still bring their volumes.
+func (h *healing) checkAll(ctx context.Context, links []*stagingLink) []checkResult {
 	ctx, cancel := context.WithTimeout(win.AsInspector(ctx), portion(ctx, limit, 1))
 	defer cancel()
-	var f facts
+	var state nodeState
 	kinds := map[target]bool{}
 	for _, link := range links {
 		kinds[link.kind] = true
 	}
 	if kinds[toVolume] {
-		f.volumes, f.doubt = h.storage(ctx)
+		state.volumes, state.notReady = h.storage(ctx)
 	}
 	if kinds[toShare] {
-		f.mappings, f.noShares = h.mappings(ctx)
+		state.mappings, state.noShares = h.mappings(ctx)
 	}
-	found := make([]seen, len(links))
+	found := make([]checkResult, len(links))
 	failures := tasks.Each(ctx, len(links), portion(ctx, shareLimit, 2), func(ctx context.Context, i int) error {
-		found[i] = h.see(ctx, links[i], f)
+		found[i] = h.check(ctx, links[i], state)
 		return nil
 	})
 	for i, err := range failures {
 		if err != nil {
 			logMistake(ctx, links[i].path, err)
-			found[i] = seen{decision: decision{keep, "it could not be looked at"}}
+			found[i] = checkResult{decision: decision{keep, "it could not be checked"}}
 		}
 	}
 	return found
 }
 
-// lookAgain looks at one link right before it is removed.
-func (h *healing) lookAgain(ctx context.Context, link *stagingLink) seen {
+// checkAgain checks one link right before it is removed.
+func (h *healing) checkAgain(ctx context.Context, link *stagingLink) checkResult {
 	ctx, cancel := context.WithTimeout(ctx, shareLimit)
 	defer cancel()
-	var f facts
+	var state nodeState
 	switch link.kind {
 	case toVolume:
-		f.volumes, f.doubt = h.storage(ctx)
+		state.volumes, state.notReady = h.storage(ctx)
 	case toShare:
-		f.mappings, f.noShares = h.mappings(ctx)
+		state.mappings, state.noShares = h.mappings(ctx)
 	}
-	return h.see(ctx, link, f)
+	return h.check(ctx, link, state)
 }
 
-// see opens what a link leads to, and decides.
-func (h *healing) see(ctx context.Context, link *stagingLink, f facts) seen {
-	s := sight{target: link.kind}
+// check opens what a link leads to, and decides.
+func (h *healing) check(ctx context.Context, link *stagingLink, state nodeState) checkResult {
+	s := linkCheck{target: link.kind}
 	var err error
 	switch link.kind {
 	case toVolume:
-		s.listing = f.listingOf(link.id)
-		if f.doubt != "" {
-			s.doubt = inDoubt
+		s.status = state.volumeStatus(link.id)
+		if state.notReady != "" {
+			s.ready = notReady
 		}
 		_, err = h.m.TargetInfo(ctx, link.at)
 	case toShare:
-		s.listing = f.listingOfShare(link.remote.Share())
+		s.status = state.shareStatus(link.remote.Share())
 		s.origin = h.originOf(link)
 		path := link.remote.Inside()
 		if path == "" {
@@ -101,34 +101,34 @@ func (h *healing) see(ctx context.Context, link *stagingLink, f facts) seen {
 		_, err = h.m.FileInfo(ctx, win.Following(path))
 	}
 	s.opening = openingOf(link.kind, err)
-	if link.kind == toShare && (s.opening == opens || s.listing == listed) {
+	if link.kind == toShare && (s.opening == opens || s.status == listed) {
 		h.used.add(link.remote.Share())
 	}
-	result := seen{decision: decide(s)}
+	result := checkResult{decision: decide(s)}
 	if err != nil {
 		result.cause = reasonOf(err)
 	}
-	if s.doubt == inDoubt && result.verdict == keep && s.opening == missing && s.listing == unlisted {
-		result.doubt = f.doubt
+	if s.ready == notReady && result.verdict == keep && s.opening == missing && s.status == unlisted {
+		result.notReady = state.notReady
 	}
 	return result
 }
 
-func (f facts) listingOf(id win.VolumeID) listing {
+func (state nodeState) volumeStatus(id win.VolumeID) listStatus {
 	switch {
-	case f.volumes == nil:
+	case state.volumes == nil:
 		return unknown
-	case f.volumes[id]:
+	case state.volumes[id]:
 		return listed
 	default:
 		return unlisted
 	}
 }
 
-func (f facts) listingOfShare(share string) listing {
-	status, mapped := f.mappings[share]
+func (state nodeState) shareStatus(share string) listStatus {
+	status, mapped := state.mappings[share]
 	switch {
-	case f.noShares != nil:
+	case state.noShares != nil:
 		return unknown
 	case !mapped:
 		return unlisted
@@ -155,8 +155,8 @@ func (h *healing) mappings(ctx context.Context) (map[string]win.SMBStatus, error
 }
 
 // storage lists the volumes, and says what on the node is not ready and could hold another one.
-func (h *healing) storage(ctx context.Context) (volumes map[win.VolumeID]bool, doubt string) {
-	l := look{Node: h.Node}
+func (h *healing) storage(ctx context.Context) (volumes map[win.VolumeID]bool, notReady string) {
+	l := lookup{Node: h.Node}
 	var disks []Disk
 	var reports []volumeReport
 	l.makeAll(ctx,
@@ -171,20 +171,20 @@ func (h *healing) storage(ctx context.Context) (volumes map[win.VolumeID]bool, d
 		return l.present, name + " comes or goes"
 	}
 	for _, disk := range disks {
-		if text := disk.doubt(found); text != "" {
+		if text := disk.notReady(found); text != "" {
 			return l.present, text
 		}
 	}
 	for _, v := range found {
-		if text := v.doubt(); text != "" {
+		if text := v.notReady(); text != "" {
 			return l.present, text
 		}
 	}
-	return l.present, h.initiatorDoubt(ctx, disks)
+	return l.present, h.initiatorNotReady(ctx, disks)
 }
 
-// doubt says why a disk could hold a volume that Windows does not list.
-func (d *Disk) doubt(volumes []Volume) string {
+// notReady says why a disk could hold a volume that Windows does not list.
+func (d *Disk) notReady(volumes []Volume) string {
 	name := d.name()
 	switch {
 	case d.Number == nil || d.Online == nil || d.Size == nil || d.Style == "":
@@ -209,9 +209,9 @@ func (d *Disk) doubt(volumes []Volume) string {
 	return ""
 }
 
-// doubt says why a volume could be another one than it seems. Volumes on no disk, such as those of
+// notReady says why a volume could be another one than it seems. Volumes on no disk, such as those of
 // CD drives without a disc, say so little that they do not count.
-func (v *Volume) doubt() string {
+func (v *Volume) notReady() string {
 	switch {
 	case len(v.Disks) == 0 && len(v.Problems) > 0 && v.State != NotReady:
 		return "the volume " + v.ID + " does not answer"
@@ -228,12 +228,12 @@ func (v *Volume) doubt() string {
 // initiatorService is the iSCSI initiator.
 const initiatorService = "MSiSCSI"
 
-// initiatorDoubt says which iSCSI session could still bring a disk. Windows repeats persistent
+// initiatorNotReady says which iSCSI session could still bring a disk. Windows repeats persistent
 // logins after each start, for as long as it takes.
-func (h *healing) initiatorDoubt(ctx context.Context, disks []Disk) string {
+func (h *healing) initiatorNotReady(ctx context.Context, disks []Disk) string {
 	logins, err := h.m.PersistentLogins(ctx)
 	if err != nil {
-		return h.serviceDoubt(ctx, err)
+		return h.serviceNotReady(ctx, err)
 	}
 	sessions, err := h.m.Sessions(ctx)
 	if err != nil {
@@ -245,26 +245,26 @@ func (h *healing) initiatorDoubt(ctx context.Context, disks []Disk) string {
 		}
 	}
 	for _, session := range sessions {
-		if text := h.sessionDoubt(ctx, session, disks); text != "" {
+		if text := h.sessionNotReady(ctx, session, disks); text != "" {
 			return text
 		}
 	}
 	return ""
 }
 
-// serviceDoubt is initiatorDoubt if the initiator does not answer. It need not run where only
+// serviceNotReady is initiatorNotReady if the initiator does not answer. It need not run where only
 // drivers start it.
-func (h *healing) serviceDoubt(ctx context.Context, silent error) string {
-	doubt := "the iSCSI initiator does not answer: " + reasonOf(silent)
+func (h *healing) serviceNotReady(ctx context.Context, silent error) string {
+	silence := "the iSCSI initiator does not answer: " + reasonOf(silent)
 	status, err := h.m.ServiceStatus(ctx, initiatorService)
 	switch {
 	case winerr.CodeOf(err) == winerr.ServiceDoesNotExist:
 		return ""
 	case err != nil || status.State != win.ServiceStopped:
-		return doubt
+		return silence
 	}
 	if config, err := h.m.ServiceConfig(ctx, initiatorService); err != nil || config.StartType <= win.StartAutomatic {
-		return doubt
+		return silence
 	}
 	return ""
 }
@@ -278,8 +278,8 @@ func anySession(sessions []win.Session, target string) bool {
 	return false
 }
 
-// sessionDoubt says why a session could still bring a disk.
-func (h *healing) sessionDoubt(ctx context.Context, session win.Session, disks []Disk) string {
+// sessionNotReady says why a session could still bring a disk.
+func (h *healing) sessionNotReady(ctx context.Context, session win.Session, disks []Disk) string {
 	name := "the iSCSI session with " + session.TargetName
 	devices, err := h.m.DevicesForSession(ctx, session.ID)
 	switch {

@@ -8,9 +8,9 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
-// again opens the directory once more, with other access: NtCreateFile takes an empty name for the directory
+// openSelf opens the directory once more, with other access: NtCreateFile takes an empty name for the directory
 // itself. Only a caller that means it gets there; elsewhere an empty name is a mistake.
-func (d *directory) again(access uint32) (handle windows.Handle, err error) {
+func (d *directory) openSelf(access uint32) (handle windows.Handle, err error) {
 	name, err := windows.NewNTUnicodeString("")
 	if err != nil {
 		return 0, err
