@@ -205,7 +205,7 @@ report: ## Write the tables and plots of docs/performance.md from the results of
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
 # others still run; its testdata has what it found. Up to Go 1.26, the end of FUZZTIME by itself can
-# fail a test that has found nothing (golang/go#75804); that is no failure here.
+# fail a test that has found nothing (golang/go#75804); that is not a failure here.
 .PHONY: fuzz
 fuzz: ## Run all fuzz tests, each for FUZZTIME (20s), FUZZJOBS (2) at a time
 	@$(GREP_TESTS) -Ho '^func Fuzz[[:alnum:]_]*' . | sed 's|/[^/]*:func | |' | \

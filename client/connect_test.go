@@ -152,7 +152,7 @@ func TestConnect_WaitsForServer(t *testing.T) {
 		connected <- result{conn, err}
 	}()
 
-	for range 3 { // it looks, finds nothing, and looks again when told
+	for range 3 { // it looks, finds nothing, and looks again on a signal
 		<-missed
 		select {
 		case got := <-connected:
@@ -365,7 +365,7 @@ func TestConnect_LeaksNothing(t *testing.T) {
 	}
 	// The garbage collector closes what was forgotten; here it must not.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	once() // what is started once and kept is no leak
+	once() // what is started once and kept is not a leak
 	goroutines, files := runtime.NumGoroutine(), openFiles()
 	const rounds = 200
 	for range rounds {

@@ -113,7 +113,7 @@ func (m *Mounter) volumeAt(ctx context.Context, path string) (string, error) {
 // both ends, the reserved partition (128 MiB at most), and what is too little to grow by.
 const resizeSlack = 130 << 20
 
-// NeedsResize tells whether the disk of a volume has room for it to grow, as after a clone was made
+// NeedsResize reports whether the disk of a volume has room for it to grow, as after a clone was made
 // larger than its source. The path is where the volume is staged or published. It is false for a
 // share.
 func (m *Mounter) NeedsResize(ctx context.Context, volumePath string) (bool, error) {

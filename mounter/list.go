@@ -20,7 +20,7 @@ func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
 		return nil, err
 	}
 	if !found.LinksSearched || found.VolumesFailed || found.LinksFailed || found.SharesFailed {
-		return nil, newError(failure.Unavailable, "look for mounts", "", "%s", told(found.Problems))
+		return nil, newError(failure.Unavailable, "look for mounts", "", "%s", problemText(found.Problems))
 	}
 	for _, problem := range found.Problems {
 		klog.FromContext(ctx).Info("The list of mounts may lack some", "problem", problem)
@@ -57,7 +57,7 @@ func (m *Mounter) list(ctx context.Context) ([]mount.MountPoint, error) {
 	return points, nil
 }
 
-// mountPoint leaves out whether a volume is read-only if its disk does not tell.
+// mountPoint leaves out whether a volume is read-only if its disk does not report.
 func mountPoint(v nodeapi.Volume, id, path string) mount.MountPoint {
 	point := mount.MountPoint{Device: id, Path: strings.TrimSuffix(path, `\`), Type: v.FileSystem}
 	switch {
@@ -97,14 +97,14 @@ func (m *Mounter) mountPaths(ctx context.Context, volumes []string) ([]string, e
 
 // untold is the error if the mounts of a volume are unknown: a caller would take them for gone.
 func untold(id string, problems []string) error {
-	return newError(failure.Unavailable, "look for mounts of", id, "%s", told(problems))
+	return newError(failure.Unavailable, "look for mounts of", id, "%s", problemText(problems))
 }
 
-func told(problems []string) string {
+func problemText(problems []string) string {
 	if len(problems) == 0 {
-		return "the node does not tell; try again"
+		return "the node does not answer; try again"
 	}
-	return "the node does not tell: " + strings.Join(problems, "; ") + "; try again"
+	return "the node does not answer: " + strings.Join(problems, "; ") + "; try again"
 }
 
 // refs returns the other paths of what is at a path.

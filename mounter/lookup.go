@@ -37,7 +37,7 @@ func (m *Mounter) StagedAt(ctx context.Context, volumePath string) (Staged, erro
 	return Staged{DiskNumber: number, VolumeID: id}, during(op, path, err)
 }
 
-// Exists tells whether a path exists. A link or mounted folder exists even if it leads nowhere.
+// Exists reports whether a path exists. A link or mounted folder exists even if it leads nowhere.
 func (m *Mounter) Exists(ctx context.Context, path string) (bool, error) {
 	clean, err := Path(path)
 	if err != nil {

@@ -131,10 +131,10 @@ func (m *Mounter) unmount(ctx context.Context, path string) error {
 }
 
 // List implements mount.Interface. The Device of a mount is the id of its volume, or the share; pods'
-// links to it have the same. Opts has ro or rw, or neither if the disk does not tell. In the mode
+// links to it have the same. Opts has ro or rw, or neither if the disk does not report. In the mode
 // Daemon the list comes from the inspector, on the pipe of the group system.
 //
-// If Windows does not tell all mounts, List fails with the class Unavailable.
+// If Windows does not report all mounts, List fails with the class Unavailable.
 func (m *Mounter) List() ([]mount.MountPoint, error) {
 	points, err := m.list(m.ctx)
 	return points, during("list mounts", "", err)
@@ -153,7 +153,7 @@ func (m *Mounter) GetMountRefs(pathname string) ([]string, error) {
 }
 
 // IsLikelyNotMountPoint implements mount.Interface. It is false for a mounted folder and for a link
-// whose target exists. A mount or link that leads nowhere is no mount point: Stage and Publish
+// whose target exists. A mount or link that leads nowhere is not a mount point: Stage and Publish
 // replace it.
 func (m *Mounter) IsLikelyNotMountPoint(file string) (bool, error) {
 	const op = "look at"

@@ -63,7 +63,7 @@ func New(ctx context.Context, options ...Option) (*Mounter, error) {
 	return &Mounter{node: n, mode: mode, locks: &locks{}, ctx: context.WithoutCancel(ctx)}, nil
 }
 
-// Mode tells how the Mounter works: Library or Daemon.
+// Mode returns how the Mounter works: Library or Daemon.
 func (m *Mounter) Mode() Mode { return m.mode }
 
 // Close ends the connections to the daemon. A second call does nothing.

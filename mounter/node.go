@@ -36,7 +36,7 @@ type node interface {
 	// pathSpace measures the share that a path leads to.
 	pathSpace(ctx context.Context, path string) (Usage, error)
 	exists(ctx context.Context, path string) (bool, error)
-	// leads tells whether a path is a link or mounted folder whose target exists.
+	// leads reports whether a path is a link or mounted folder whose target exists.
 	leads(ctx context.Context, path string) (bool, error)
 	makeDir(ctx context.Context, path string) error
 	link(ctx context.Context, path, target string) error

@@ -82,16 +82,16 @@ func (m *Mounter) shareOf(ctx context.Context, path string) (string, error) {
 	}
 	switch {
 	case cannotTell(err):
-		klog.FromContext(ctx).Info("Share stays connected, because the daemon does not tell to which share the link leads", "path", path, "reason", err.Error())
+		klog.FromContext(ctx).Info("Share stays connected, because the daemon does not report where the link leads", "path", path, "reason", err.Error())
 		return "", nil
 	case err != nil:
 		return "", err
 	case found.SharesFailed:
-		return "", newError(failure.Unavailable, "look for the share of", path, "%s", told(found.Problems))
+		return "", newError(failure.Unavailable, "look for the share of", path, "%s", problemText(found.Problems))
 	}
 	remote := shareAt(found, path)
 	if remote == "" && (!found.SharesListed || !found.LinksSearched) { // or the daemon does not serve them
-		klog.FromContext(ctx).Info("Share stays connected, if the path is one, because the node does not tell", "path", path, "problems", found.Problems)
+		klog.FromContext(ctx).Info("Cannot find out whether the path is a share; keeping any connection", "path", path, "problems", found.Problems)
 	}
 	return remote, nil
 }

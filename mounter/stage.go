@@ -128,7 +128,7 @@ func (r StageRequest) check() error {
 	return nil
 }
 
-// isText tells whether the daemon can read the request as the library does: gRPC sends no other text.
+// isText reports whether the daemon can read the request as the library does: gRPC sends no other text.
 func (r StageRequest) isText() bool {
 	for _, text := range []string{
 		r.Share.Remote, r.Share.Username, r.Share.Password, r.FSType, r.Format.Label, r.Format.RootAccess,

@@ -2,7 +2,7 @@ package mounter
 
 import "context"
 
-// Usage tells how large and how full a volume is, in bytes.
+// Usage reports how large and how full a volume is, in bytes.
 type Usage struct {
 	TotalBytes, UsedBytes, AvailableBytes int64
 }

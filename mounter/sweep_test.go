@@ -64,7 +64,7 @@ type swept struct {
 	undo func(k *kit) error
 	// back is what a driver does after its disk was away; nil if the verb is not about disk 1.
 	back func(k *kit) error
-	// doubt tells that the mapping of a share stays while it is unknown whether another link needs it.
+	// doubt means that the mapping of a share stays while it is unknown whether another link needs it.
 	// A later removal takes it away.
 	doubt bool
 }
@@ -163,7 +163,7 @@ func unpublish(k *kit) error { return k.Unpublish(k.ctx, target) }
 
 func stats(ctx context.Context, k *kit) (any, error) { return k.Stats(ctx, target) }
 
-// list returns the mounts. What Windows does not tell about one is left out, so only a wrong access is an error.
+// list returns the mounts. What Windows does not report about one is left out, so only a wrong access is an error.
 func list(ctx context.Context, k *kit) (any, error) {
 	points, err := k.WithContext(ctx).List()
 	var paths []string

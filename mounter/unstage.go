@@ -67,7 +67,7 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 		return nil
 	case failure.ClassOf(err) == failure.InUse:
 		// A copy has the same keys. Nothing is mounted at the path, so the pod can end.
-		klog.FromContext(ctx).Info("Disk stays in its state, because it cannot be told from others", "path", path, "reason", err.Error())
+		klog.FromContext(ctx).Info("Disk stays in its state, because it cannot be distinguished from others", "path", path, "reason", err.Error())
 		return nil
 	case err != nil:
 		return err

@@ -53,8 +53,8 @@ func TestUnstage_Untold(t *testing.T) {
 	})
 }
 
-// TestFindDisk_Untold: a disk that does not tell its serial number may be the one that is meant, so
-// the other one is not taken for it. The published API, which lists only what answers, is no way around.
+// TestFindDisk_Untold: a disk that does not report its serial number may be the one that is meant, so
+// the other one is not taken for it. The published API, which lists only what answers, is not a way around.
 func TestFindDisk_Untold(t *testing.T) {
 	inBothModes(t, func(k *kit) {
 		_, err := k.node.AttachDisk(winsim.Disk{Size: winsim.GiB, Serial: "WINSIM0001"})

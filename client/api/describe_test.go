@@ -58,7 +58,7 @@ func describeTypes(w *strings.Builder, indent string, in scope) {
 		fmt.Fprintf(w, " }\n")
 	}
 	for i := range in.Messages().Len() {
-		// A map field brings a message of its own, which the field's type tells already.
+		// A map field brings a message of its own, which the field's type shows already.
 		if message := in.Messages().Get(i); !message.IsMapEntry() {
 			describeMessage(w, indent, message)
 		}

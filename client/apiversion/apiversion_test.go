@@ -62,7 +62,7 @@ func TestNewVersion_Valid(t *testing.T) {
 func TestNewVersion_Invalid(t *testing.T) {
 	tests := []struct {
 		name string
-		why  string // a part of the message that tells this mistake from others
+		why  string // a part of the message that distinguishes this mistake from others
 	}{
 		{"", "lower-case v"},
 		{"1", "lower-case v"},

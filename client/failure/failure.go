@@ -29,8 +29,8 @@ type withStatus interface {
 }
 
 // ClassOf returns the class of an error of the library, of the daemon's API, or of the standard
-// library. It looks at what err wraps; the outermost class counts. The class of nil is None, that
-// of an error that says nothing Internal.
+// library. It looks at what err wraps; the outermost class counts. nil has the class None,
+// and an error that says nothing has Internal.
 func ClassOf(err error) Class {
 	if err == nil {
 		return None

@@ -79,7 +79,7 @@ func TestFromStatus_RemainsAStatus(t *testing.T) {
 		t.Error("a second FromStatus wraps again")
 	}
 	if plain := errors.New("no status"); failure.FromStatus(plain) != plain || failure.FromStatus(nil) != nil { //nolint:errorlint // as above
-		t.Error("an error that is no status changed")
+		t.Error("an error that is not a status changed")
 	}
 }
 

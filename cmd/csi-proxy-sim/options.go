@@ -85,7 +85,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	return m.Run(ctx, flags.MetricsAddress, func(ctx context.Context) error { return serve.Run(ctx, node, cfg) })
 }
 
-// printReady tells a person at a terminal where the node is and what to type next.
+// printReady shows at a terminal where the node is and what to type next.
 func (o *options) printReady() {
 	ctl := filepath.Join(filepath.Dir(os.Args[0]), "csi-proxyctl")
 	dir := client.SocketDir()

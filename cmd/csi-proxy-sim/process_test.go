@@ -152,7 +152,7 @@ func TestProcess_StateCannotBeKept(t *testing.T) {
 	if _, err := c.Mkdir(t.Context(), &filesystemv1.MkdirRequest{Path: `C:\var\lib\kubelet\lost`}); err == nil {
 		t.Error("a change that is lost was answered")
 	}
-	_ = s.cmd.Wait() // the exit code tells
+	_ = s.cmd.Wait() // the exit code says it
 	if code := s.cmd.ProcessState.ExitCode(); code != daemon.ExitFailure || !strings.Contains(s.output.String(), "Saving the state") {
 		t.Errorf("exit code %d\n%s", code, s.output)
 	}
@@ -238,7 +238,7 @@ func TestProcess_Faults(t *testing.T) {
 	}
 }
 
-// TestProcess_Metrics: requests are counted, and the health is told.
+// TestProcess_Metrics: requests are counted, and the health is served.
 func TestProcess_Metrics(t *testing.T) {
 	probe, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -34,7 +34,7 @@ type terminal struct {
 // terminalSize is the size from some byte of the output on.
 type terminalSize struct{ from, rows, cols int }
 
-// startInTerminal runs the program in a terminal that does not tell its size.
+// startInTerminal runs the program in a terminal that does not report its size.
 func startInTerminal(t *testing.T, args ...string) *terminal {
 	t.Helper()
 	return startInSized(t, 0, 0, nil, args...)
@@ -136,7 +136,7 @@ func (term *terminal) await(text string) {
 	}
 }
 
-// resize changes the size of the terminal and tells the program, as a window does.
+// resize changes the size of the terminal and signals the program, as a window does.
 func (term *terminal) resize(rows, cols int) {
 	term.t.Helper()
 	term.mu.Lock()

@@ -243,7 +243,7 @@ func TestWatch_Count(t *testing.T) {
 }
 
 // TestWatch_PlainTerminals: without colours the view has none; a terminal that cannot do more than
-// print, or does not tell its size, gets plain text.
+// print, or does not report its size, gets plain text.
 func TestWatch_PlainTerminals(t *testing.T) {
 	serveNode(t, winsim.Busy())
 	term := startInSized(t, 24, 80, []string{"NO_COLOR=1"}, "watch", "--interval", "1h")

@@ -159,7 +159,7 @@ func decodeDocument(file string, document []byte, fields map[string]any) error {
 	return errors.New("unknown kind of document; write the whole object, or a pod's spec from its first level on")
 }
 
-// isKubernetes tells Kubernetes' own groups from those of others, which have a domain.
+// isKubernetes distinguishes Kubernetes' own groups from those of others, which have a domain.
 func isKubernetes(version string) bool {
 	group, _, _ := strings.Cut(version, "/")
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")

@@ -26,7 +26,7 @@ func TestFill(t *testing.T) {
 		"a block without a section": {"rpc": ""},
 	} {
 		if _, err := fill(page, sections); err == nil {
-			t.Errorf("%s is no error", name)
+			t.Errorf("%s is not an error", name)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	if err := run(root, nil); err == nil {
-		t.Error("a report of nothing is no error")
+		t.Error("a report of nothing is not an error")
 	}
 }
 

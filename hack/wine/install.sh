@@ -17,7 +17,7 @@ mkdir -p "$dir/bin"
 dir=$(cd "$dir" && pwd)
 
 # start NAME PROGRAM makes DIR/bin/NAME start a program. Wine finds its parts by the path it
-# was started under, so it is no symbolic link.
+# was started under, so it is not a symbolic link.
 start() {
   printf '#!/bin/sh\nexec "%s" "$@"\n' "$2" >"$dir/bin/$1.new"
   chmod +x "$dir/bin/$1.new"

@@ -51,13 +51,13 @@ type StaleObserver interface {
 	StaleMounts(found []node.StaleMount)
 }
 
-// healer is a Healer that logs each find when it is new or has changed, and tells an observer.
+// healer is a Healer that logs each find when it is new or has changed, and notifies an observer.
 type healer struct {
 	grpcapi.Healer
 	observer StaleObserver // may be nil
 
-	mu   sync.Mutex
-	told map[string]node.StaleMount
+	mu     sync.Mutex
+	logged map[string]node.StaleMount
 }
 
 // Heal implements grpcapi.Healer.
@@ -76,8 +76,8 @@ func (h *healer) Heal(ctx context.Context, o node.HealOptions) (*node.Healing, e
 func (h *healer) log(logger klog.Logger, found *node.Healing) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.told == nil {
-		h.told = map[string]node.StaleMount{}
+	if h.logged == nil {
+		h.logged = map[string]node.StaleMount{}
 	}
 	stale := map[string]node.StaleMount{}
 	for _, s := range found.Stale {
@@ -85,12 +85,12 @@ func (h *healer) log(logger klog.Logger, found *node.Healing) {
 			continue // the node logs removals
 		}
 		stale[s.Path] = s
-		if h.told[s.Path] != s {
+		if h.logged[s.Path] != s {
 			logger.Info("Found a stale mount", "path", s.Path, "target", s.Target, "driver", s.Driver, "volume", s.Volume,
 				"changed", s.Changed, "cause", s.Cause, "state", s.State, "reason", s.Reason)
 		}
 	}
-	h.told = stale
+	h.logged = stale
 	for _, problem := range found.Problems {
 		logger.Info("Could not look for all stale mounts", "problem", problem)
 	}

@@ -83,7 +83,7 @@ func reclaim(ctx context.Context) {
 			before := used
 			used = usedMemory()
 			// The first look after an attack still sees the buffers of pools. It may also be the first of all: then
-			// least is no measure.
+			// there is no baseline yet.
 			again = used+reclaimWorth < before
 		}
 		least = min(least, used)

@@ -189,7 +189,7 @@ func TestMain_ServiceWithoutLog(t *testing.T) {
 	}
 }
 
-// TestMain_LogFileFails: it is no reason not to serve.
+// TestMain_LogFileFails: it is not a reason not to serve.
 func TestMain_LogFileFails(t *testing.T) {
 	dir := t.TempDir()
 	for _, mode := range []string{"-windows-service=false", "-windows-service"} {

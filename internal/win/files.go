@@ -70,7 +70,7 @@ type Directory interface {
 	// target exists.
 	CreateDirectoryLink(ctx context.Context, name, target string) error
 
-	// SetMountPoint mounts a volume at an empty directory, and tells the mount manager. It
+	// SetMountPoint mounts a volume at an empty directory, and notifies the mount manager. It
 	// fails with ERROR_DIR_NOT_EMPTY (145) if it is not empty, or is a link already.
 	SetMountPoint(ctx context.Context, name string, volume VolumeID) error
 
@@ -80,8 +80,7 @@ type Directory interface {
 
 	// RemoveLink removes an entry if it is exactly this link and has not changed since, and
 	// reports whether it was. One handle serves the comparison and the removal, and keeps others
-	// from mounting there meanwhile: a link that was made since is never removed. It tells the
-	// mount manager of a mounted folder.
+	// from mounting there meanwhile: a link that was made since is never removed. It notifies the	// mount manager of a mounted folder.
 	RemoveLink(ctx context.Context, name string, link ReparsePoint, changedAt time.Time) (removed bool, err error)
 
 	// Close closes the directory. Calls that are still running when their callers have
@@ -105,7 +104,7 @@ type Tree interface {
 	Remove(ctx context.Context, name string) error
 
 	// DeleteMountPoint turns a mounted folder back into an empty directory and
-	// tells the mount manager.
+	// notifies the mount manager.
 	DeleteMountPoint(ctx context.Context, name string) error
 }
 

@@ -123,7 +123,7 @@ func TestTargetPortal_Same(t *testing.T) {
 		t.Errorf("a portal reads %s", got)
 	}
 	if !portal("fe80::1", 1).IsIP() || portal("storage", 1).IsIP() {
-		t.Error("addresses and names are not told apart")
+		t.Error("addresses and names are not distinguished")
 	}
 }
 

@@ -65,7 +65,7 @@ type Volumes interface {
 	VolumeOfDrive(ctx context.Context, root string) (VolumeID, error)
 
 	// VolumePaths returns the names under which a volume is known besides its id: roots of
-	// drives, and mounted folders of which the mount manager was told.
+	// drives, and mounted folders of which the mount manager was notified.
 	// GetVolumePathNamesForVolumeName. It fails with ERROR_FILE_NOT_FOUND (2) if the volume is
 	// gone.
 	VolumePaths(ctx context.Context, id VolumeID) ([]string, error)

@@ -36,10 +36,10 @@ import (
 // A call whose context ends returns at once. A change that has begun goes on. Ask for
 // it again to see how it ended.
 type Interface interface {
-	// GetDiskState tells whether a disk is online.
+	// GetDiskState reports whether a disk is online.
 	GetDiskState(context.Context, *GetDiskStateRequest) (*GetDiskStateResponse, error)
 
-	// GetDiskStats tells the size of a disk, offline or not. After the disk has
+	// GetDiskStats returns the size of a disk, offline or not. After the disk has
 	// grown the new size may take a Rescan to show.
 	GetDiskStats(context.Context, *GetDiskStatsRequest) (*GetDiskStatsResponse, error)
 
@@ -226,7 +226,7 @@ func (d *Disk) SetDiskState(ctx context.Context, request *SetDiskStateRequest) (
 
 // SetDiskReadOnly makes a disk read-only or writable, and returns when it is. A disk that already
 // is in the wanted state stays in it, and the call succeeds. It fails with errors.ErrUnsupported
-// on a host that is no diskapi.ReadOnlySetter.
+// on a host that is not a diskapi.ReadOnlySetter.
 //
 // It is not part of Interface, so that implementations of that which drivers have still compile.
 func (d *Disk) SetDiskReadOnly(ctx context.Context, request *SetDiskReadOnlyRequest) (*SetDiskReadOnlyResponse, error) {
@@ -245,7 +245,7 @@ func (d *Disk) SetDiskReadOnly(ctx context.Context, request *SetDiskReadOnlyRequ
 	return &SetDiskReadOnlyResponse{}, nil
 }
 
-// GetDiskReadOnly tells whether a disk is read-only, online or not. It is not part of Interface
+// GetDiskReadOnly reports whether a disk is read-only, online or not. It is not part of Interface
 // either.
 func (d *Disk) GetDiskReadOnly(ctx context.Context, request *GetDiskReadOnlyRequest) (*GetDiskReadOnlyResponse, error) {
 	const op = "get read-only state of"

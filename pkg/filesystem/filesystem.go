@@ -52,7 +52,7 @@ type Interface interface {
 // PathMeasurer measures volumes and shares by path. It is not part of Interface, so that
 // implementations of that which drivers have still compile. A Filesystem implements it.
 type PathMeasurer interface {
-	// GetPathStats tells how large and how full the volume or share is that a path leads to. It
+	// GetPathStats reports how large and how full the volume or share is that a path leads to. It
 	// follows links as PathValid does.
 	GetPathStats(context.Context, *GetPathStatsRequest) (*GetPathStatsResponse, error)
 }
@@ -248,9 +248,9 @@ func (f *Filesystem) PathValid(ctx context.Context, request *PathValidRequest) (
 	return &PathValidResponse{Valid: valid}, nil
 }
 
-// GetPathStats tells how large and how full the volume or share is that Path leads to: a volume at
+// GetPathStats reports how large and how full the volume or share is that Path leads to: a volume at
 // a mounted folder, a pod's link to one, a link to a share, or a directory in any of them. It fails
-// with errors.ErrUnsupported on a host that is no fsapi.SpaceMeasurer.
+// with errors.ErrUnsupported on a host that is not a fsapi.SpaceMeasurer.
 func (f *Filesystem) GetPathStats(ctx context.Context, request *GetPathStatsRequest) (*GetPathStatsResponse, error) {
 	const op = "measure"
 	host, err := hostctx.Begin(ctx, op, f.host, request)
@@ -273,7 +273,7 @@ func (f *Filesystem) GetPathStats(ctx context.Context, request *GetPathStatsRequ
 }
 
 // ListDirectory returns the names in a directory, and where its links lead. It opens nothing that it
-// lists. It fails with errors.ErrUnsupported on a host that is no fsapi.DirectoryLister.
+// lists. It fails with errors.ErrUnsupported on a host that is not a fsapi.DirectoryLister.
 func (f *Filesystem) ListDirectory(ctx context.Context, request *ListDirectoryRequest) (*ListDirectoryResponse, error) {
 	const op = "list"
 	host, err := hostctx.Begin(ctx, op, f.host, request)

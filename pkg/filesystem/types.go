@@ -7,7 +7,7 @@ type PathExistsRequest struct {
 	Path string
 }
 
-// PathExistsResponse tells whether anything has the name, a dangling link included.
+// PathExistsResponse reports whether anything has the name, a dangling link included.
 type PathExistsResponse struct {
 	Exists bool
 }
@@ -17,7 +17,7 @@ type PathValidRequest struct {
 	Path string
 }
 
-// PathValidResponse tells whether Path leads to something that can be opened.
+// PathValidResponse reports whether Path leads to something that can be opened.
 type PathValidResponse struct {
 	Valid bool
 }
@@ -39,7 +39,7 @@ type GetPathStatsRequest struct {
 	Path string
 }
 
-// GetPathStatsResponse tells how large and how full it is. The quotas of a server count.
+// GetPathStatsResponse reports how large and how full it is. The quotas of a server count.
 type GetPathStatsResponse struct {
 	TotalBytes, UsedBytes, AvailableBytes int64
 }
@@ -86,7 +86,7 @@ type IsSymlinkRequest struct {
 	Path string
 }
 
-// IsSymlinkResponse tells whether Path is a link or mounted folder whose target
+// IsSymlinkResponse reports whether Path is a link or mounted folder whose target
 // exists.
 type IsSymlinkResponse struct {
 	IsSymlink bool

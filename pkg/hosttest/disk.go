@@ -257,7 +257,7 @@ var diskCases = []testCase[*diskNode]{
 		n.wantOnline(*n.System, true)
 		twice(n.t, "SetDiskState to online", func() error { return n.setState(*n.System, true) })
 	}},
-	{name: "GetDiskStats tells the size of a disk, offline or not", uses: []string{"GetDiskStats"}, run: func(n *diskNode) {
+	{name: "GetDiskStats returns the size of a disk, offline or not", uses: []string{"GetDiskStats"}, run: func(n *diskNode) {
 		n.wantSize(n.Empty, n.EmptySize)
 		if !slices.Contains(n.Lacks, "SetDiskState") {
 			for _, online := range []bool{true, false} {

@@ -83,7 +83,7 @@ func (n *systemNode) want(status system.ServiceStatus, names ...string) {
 }
 
 var systemCases = []testCase[*systemNode]{
-	{name: "GetBIOSSerialNumber tells the serial number", run: func(n *systemNode) {
+	{name: "GetBIOSSerialNumber returns the serial number", run: func(n *systemNode) {
 		if n.Serial == nil {
 			n.t.Skip("the serial number of this node is not known")
 		}

@@ -53,7 +53,7 @@ type ConnectTargetRequest struct {
 	// IQN is the name of the target: iqn.2001-04.com.example:storage, or one that
 	// begins with eui. or naa. Case does not matter.
 	IQN string
-	// AuthType is NONE unless set.
+	// AuthType defaults to NONE.
 	AuthType AuthenticationType
 	// ChapUsername is the name the initiator gives with CHAP: up to 255 printable
 	// ASCII characters. Empty means the initiator's own name. It is ignored without

@@ -146,7 +146,7 @@ func (l *lookup) node(ctx context.Context, parts []Part) Description {
 	return node
 }
 
-// diskLists are the lists of disks and their locations. With guess, a disk that does not tell its
+// diskLists are the lists of disks and their locations. With guess, a disk that does not report its
 // number may get it, see numberLast.
 func (l *lookup) diskLists(disks *[]Disk, locations *map[uint32]diskapi.DiskLocation, guess bool) []list {
 	return []list{

@@ -227,7 +227,7 @@ func TestDescribe_Faults(t *testing.T) {
 	linked(t, node)
 	i := inspector(t, node)
 	healthy := describe(t, i)
-	// Calls whose failure costs nothing that others do not tell as well.
+	// Calls whose failure costs nothing that others do not report as well.
 	spared := map[string]bool{"DeviceLocation": true}
 	for _, call := range reads {
 		for _, code := range []uint32{1117, 5, 170} {
@@ -277,7 +277,7 @@ func TestDescribe_Faults(t *testing.T) {
 	}
 }
 
-// TestDescribe_DyingDisk: it is named, with its number if that can be told, and hides nothing.
+// TestDescribe_DyingDisk: it is named, with its number if that is known, and hides nothing.
 func TestDescribe_DyingDisk(t *testing.T) {
 	model := winsim.Default()
 	model.Disks[2].Dying = true
@@ -493,7 +493,7 @@ func TestDescribe_MarksItsCalls(t *testing.T) {
 	}
 }
 
-// TestDescribe_NumberInDoubt: a disk that does not tell its number gets none that another one
+// TestDescribe_NumberInDoubt: a disk that does not report its number gets none that another one
 // could have as well.
 func TestDescribe_NumberInDoubt(t *testing.T) {
 	model := winsim.Default()

@@ -171,7 +171,7 @@ func (l *lookup) disk(ctx context.Context, device win.Device) (d Disk, unanswere
 	return d, unanswered, false
 }
 
-// numberLast finds the number of the one disk that does not tell it: the only number that no
+// numberLast finds the number of the one disk that does not report it: the only number that no
 // other disk has and at which a disk exists but fails. With several such disks it gives up.
 func (l *lookup) numberLast(ctx context.Context, disks []Disk) {
 	var silent *Disk

@@ -38,7 +38,7 @@ func ExampleNode_FindDisk() {
 	// Output: disk 2 MSFT NVMe Accelerator v1.0
 }
 
-// The metadata server of Google Compute Engine tells the EUI-64 of a disk as a decimal number.
+// The metadata server of Google Compute Engine reports the EUI-64 of a disk as a decimal number.
 func ExampleQuery() {
 	emulated, err := winsim.New(winsim.GCENVMe())
 	if err != nil {

@@ -64,7 +64,7 @@ const opFind = "find disk with"
 //
 // If several disks match, the error is an *AmbiguousError. If none does, errors.Is(err,
 // fs.ErrNotExist) holds; a disk that was just attached may need Rescan of package disk first. If a
-// disk does not tell a key, so that it may match, the error is neither, even if another disk
+// disk does not report a key, so that it may match, the error is neither, even if another disk
 // matches: try again later, or add the Path or Number.
 //
 // The disk has no volumes in its partitions; Describe adds them.
@@ -282,7 +282,7 @@ func (q Query) mayMatch(d Disk, unanswered questions) bool {
 	})
 }
 
-// hasNumber reports whether the query asks for a number that a disk has told. No other disk has it.
+// hasNumber reports whether the query asks for a number that a disk has reported. No other disk has it.
 func (q Query) hasNumber(disks []Disk) bool {
 	return q.Number != nil && slices.ContainsFunc(disks, func(d Disk) bool { return d.Number != nil && *d.Number == *q.Number })
 }

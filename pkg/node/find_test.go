@@ -94,7 +94,7 @@ func TestFindDisk_Ambiguous(t *testing.T) {
 	}
 }
 
-// TestFindDisk_Unanswered: a key that a disk does not tell is no reason to say that there is no such
+// TestFindDisk_Unanswered: a key that a disk does not report is not a reason to say that there is no such
 // disk, and no disk is found while it is unknown which one Windows runs from.
 func TestFindDisk_Unanswered(t *testing.T) {
 	const disk1, disk2 = `\\.\PhysicalDrive1`, `\\.\PhysicalDrive2`
@@ -235,7 +235,7 @@ func TestFindDisk_Calls(t *testing.T) {
 	}
 }
 
-// TestDescribe_Keys: each disk has every key that it tells.
+// TestDescribe_Keys: each disk has every key that it reports.
 func TestDescribe_Keys(t *testing.T) {
 	type keys struct {
 		Path, Bus, Model, Serial, Page83, EUI64, NGUID string
@@ -274,7 +274,7 @@ func TestDescribe_Keys(t *testing.T) {
 	}
 }
 
-// TestDescribe_OfflineReason: policy, collision or unknown, as far as Windows tells.
+// TestDescribe_OfflineReason: policy, collision or unknown, as far as Windows reports.
 func TestDescribe_OfflineReason(t *testing.T) {
 	table := func(serial string) winsim.Disk {
 		return winsim.Disk{Size: winsim.GiB, Serial: serial, Layout: winsim.LayoutGPT, ID: "0b5a1a5e-0000-4000-8000-000000000001", Partitions: []winsim.Partition{{Type: "msr", Size: 16 * winsim.MiB}}}

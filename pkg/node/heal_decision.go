@@ -100,7 +100,7 @@ type verdict int
 
 const (
 	keep verdict = iota
-	live         // it is no stale mount
+	live         // it is not a stale mount
 	remove
 )
 
@@ -112,7 +112,7 @@ type decision struct {
 	why     string
 }
 
-// linkCheck is what one look at a link has shown.
+// linkCheck is what a check of a link has shown.
 type linkCheck struct {
 	target  target
 	status  listStatus

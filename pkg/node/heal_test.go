@@ -139,8 +139,8 @@ func wantState(t *testing.T, h *wholenode.Healing, path string, state wholenode.
 
 func TestHeal(t *testing.T) {
 	node := restarted(t, time.Hour)
-	var told []string
-	n := healer(t, node, wholenode.OnRemove(func(_ context.Context, path string) { told = append(told, path) }))
+	var removed []string
+	n := healer(t, node, wholenode.OnRemove(func(_ context.Context, path string) { removed = append(removed, path) }))
 	before := node.Tree(kubelet)
 
 	report := heal(t, n, false)
@@ -160,8 +160,8 @@ func TestHeal(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if want := []string{ofDeadVolume, ofOldKubelet, ofDeadShare}; !slices.Equal(told, want) {
-		t.Errorf("told of %q, want %q", told, want)
+	if want := []string{ofDeadVolume, ofOldKubelet, ofDeadShare}; !slices.Equal(removed, want) {
+		t.Errorf("removed %q, want %q", removed, want)
 	}
 	for _, path := range []string{ofLiveVolume + `\precious`, ofLiveShare, csi + `pv\data`} {
 		if !node.Exists(path) {
@@ -173,7 +173,7 @@ func TestHeal(t *testing.T) {
 	}
 }
 
-// TestHeal_Find checks what is told about a find.
+// TestHeal_Find checks what is reported about a find.
 func TestHeal_Find(t *testing.T) {
 	node := restarted(t, time.Hour)
 	got := heal(t, healer(t, node), false).Stale[0]

@@ -9,7 +9,7 @@ import (
 
 // A share whose mapping is lost looks the same after a start of Windows, when only a driver can bring
 // it back, and while its password is rotated under running pods, whose links must stay. Only time
-// tells them apart: the second share has worked since the start.
+// distinguishes them: the second share has worked since the start.
 
 // beginLimit is how long after Windows a Node may begin and still know that it has seen every use of a
 // share since. Windows starts services within minutes; containers follow.

@@ -49,7 +49,7 @@ type Node struct {
 	m        win.Machine
 	disks    diskapi.DiskAPI
 	limits   *policy.Policy // nil: no links are searched
-	smb      smbapi.HostAPI // nil: only Windows tells about mappings
+	smb      smbapi.HostAPI // nil: only Windows reports about mappings
 	turns    *tasks.Locks[struct{}]
 	searches *searches
 
@@ -144,7 +144,7 @@ type Description struct {
 
 // Disk is a disk that is present.
 type Disk struct {
-	// Number is the N of \\.\PhysicalDriveN. It is nil if the disk does not tell it.
+	// Number is the N of \\.\PhysicalDriveN. It is nil if the disk does not report it.
 	Number *uint32
 	// Path is the device interface, such as
 	// \\?\scsi#disk&ven_nvme&prod_msft_nvme_accele#6&ca10229&0&000001#{53f56307-...}. Many name a slot,
@@ -162,10 +162,10 @@ type Disk struct {
 	// SCSI is the SCSI address. The drivers of NVMe disks make one up.
 	SCSI *SCSIAddress
 	// NamespaceID is the NVMe namespace, where a rule for reading it is known: for Azure's remote
-	// disks. 0 is none.
+	// disks. 0 means that there is none.
 	NamespaceID uint32
 	// EUI64 and NGUID identify an NVMe namespace: 16 and 32 hexadecimal digits in lower case. The
-	// metadata server of Google Compute Engine tells the EUI-64 as a decimal number, under the name
+	// metadata server of Google Compute Engine reports the EUI-64 as a decimal number, under the name
 	// nvmeNamespaceIdentifier.
 	EUI64, NGUID string
 	Size         *int64 // bytes
@@ -273,19 +273,19 @@ type Share struct {
 	// connecting, reconnecting, unavailable, or a number. It stays ok when the server is gone or the
 	// password changed.
 	Status string
-	// User is for whom the mapping was created; empty means guest. Windows does not tell it, so it is
+	// User is for whom the mapping was created; empty means guest. Windows does not report it, so it is
 	// nil if another process created the mapping, or this one before it restarted.
 	User *string
-	// Private tells whether the mapping requires encryption. It is nil if Windows does not tell and
+	// Private reports whether the mapping requires encryption. It is nil if Windows does not report and
 	// another process created it.
 	Private *bool
-	// Answers tells whether the share can be opened with the mapping. It is nil without
+	// Answers reports whether the share can be opened with the mapping. It is nil without
 	// ShareAnswers. If it is false, a problem says why.
 	Answers *bool
 	// Links are the paths of links that lead into the share. With LinksSearched they are
 	// those in the working directories, otherwise those that this process has made.
 	Links []string
-	// RemovalWaits tells whether a driver has asked to remove the mapping, which goes with the last
+	// RemovalWaits reports whether a driver has asked to remove the mapping, which goes with the last
 	// of the links. It is nil if it is unknown, see SMBHost.
 	RemovalWaits *bool
 	Problems     []string

@@ -108,7 +108,7 @@ func TestShares(t *testing.T) {
 	wantShares(t, "after the last link", shareTexts(t, i, all...), "")
 }
 
-// TestShares_Privacy: Windows tells it also of the mapping of another process.
+// TestShares_Privacy: Windows reports it also of the mapping of another process.
 func TestShares_Privacy(t *testing.T) {
 	node := sharesNode(t)
 	host := smbapi.NewOn(node)
@@ -125,7 +125,7 @@ func TestShares_Privacy(t *testing.T) {
 	wantShares(t, "Windows says nothing about ours", got, fmt.Sprintf(want, "csi", "false"))
 }
 
-// silentPrivacy is a machine that does not tell whether mappings require encryption.
+// silentPrivacy is a machine that does not report whether mappings require encryption.
 type silentPrivacy struct{ *winsim.Node }
 
 func (m silentPrivacy) SMBMappings(ctx context.Context) ([]win.SMBMapping, error) {

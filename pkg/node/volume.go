@@ -19,7 +19,7 @@ import (
 type volumeReport struct {
 	Volume
 	failed     problems
-	noLocation error // why it does not tell which disk it is on
+	noLocation error // why it does not report which disk it is on
 	removed    bool  // meanwhile
 }
 
@@ -42,7 +42,7 @@ func (l *lookup) allVolumes(ctx context.Context) ([]volumeReport, error) {
 const maxVolumes = 128
 
 // DescribeVolumes looks at the volumes with these ids and at nothing else, so it is much quicker than Describe on
-// a node with many. Volumes that do not exist are left out. It does not tell what only disks know: whether a volume
+// a node with many. Volumes that do not exist are left out. It does not report what only disks know: whether a volume
 // is read-only, and where one is that does not answer.
 func (n *Node) DescribeVolumes(ctx context.Context, ids ...string) ([]Volume, error) {
 	const op = "describe volumes"
@@ -179,7 +179,7 @@ func rootAccess(list string) string {
 }
 
 // locate finds out which disks a volume is on. A volume that is not exactly one partition
-// tells by its extents. CD-ROMs and RAM disks are on no disk.
+// shows by its extents. CD-ROMs and RAM disks are on no disk.
 func (l *lookup) locate(ctx context.Context, id win.VolumeID, v *volumeReport) {
 	number, err := l.m.DeviceNumber(ctx, id.Device())
 	switch {

@@ -58,7 +58,7 @@ func TestVolumes_MountPaths(t *testing.T) {
 	}
 }
 
-// formatted is what Describe tells about how a volume was formatted.
+// formatted is what Describe reports about how a volume was formatted.
 func formatted(t *testing.T, description *wholenode.Description, id string) string {
 	t.Helper()
 	for _, v := range description.Volumes {
@@ -145,14 +145,14 @@ func TestVolumes_RootHangs(t *testing.T) {
 	})
 }
 
-// TestDescribeVolumes: it tells of a volume what Describe does, and asks nothing else.
+// TestDescribeVolumes: it reports of a volume what Describe does, and asks nothing else.
 func TestDescribeVolumes(t *testing.T) {
 	machine := newNode(t, zoo())
 	i := newOn(t, machine)
 	whole := describe(t, i)
 	for _, want := range whole.Volumes {
 		if want.State == wholenode.NotReady {
-			continue // its disk alone tells where it is
+			continue // its disk alone shows where it is
 		}
 		want.ReadOnly = nil
 		machine.ResetCalls()

@@ -127,7 +127,7 @@ func RefuseOtherUser(refuse bool) Option {
 func sameUser(host smbapi.HostAPI, required bool) (smbapi.HostAPI, error) {
 	checker, ok := host.(smbapi.UserChecker)
 	if !ok {
-		return host, fmt.Errorf("a host of type %T cannot be told to refuse another user", host)
+		return host, fmt.Errorf("a host of type %T cannot refuse another user", host)
 	}
 	return checker.WithSameUser(required), nil
 }
@@ -135,7 +135,7 @@ func sameUser(host smbapi.HostAPI, required bool) (smbapi.HostAPI, error) {
 func private(host smbapi.HostAPI, required bool) (smbapi.HostAPI, error) {
 	setter, ok := host.(smbapi.PrivacySetter)
 	if !ok {
-		return host, fmt.Errorf("a host of type %T cannot be told whether to require encryption", host)
+		return host, fmt.Errorf("a host of type %T cannot be set to require encryption", host)
 	}
 	return setter.WithPrivacy(required), nil
 }

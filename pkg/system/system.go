@@ -36,7 +36,7 @@ type Interface interface {
 	// if it has none.
 	GetBIOSSerialNumber(context.Context, *GetBIOSSerialNumberRequest) (*GetBIOSSerialNumberResponse, error)
 
-	// GetService tells how a service starts and what it does now.
+	// GetService returns how a service starts and what it does now.
 	GetService(context.Context, *GetServiceRequest) (*GetServiceResponse, error)
 
 	// StartService starts a service with what it depends on, and waits until it runs:

@@ -21,7 +21,7 @@ type GetServiceRequest struct {
 type GetServiceResponse struct {
 	// DisplayName is the name people see.
 	DisplayName string
-	// StartType tells when Windows starts the service.
+	// StartType is when Windows starts the service.
 	StartType StartType
 	// Status is what the service does now.
 	Status ServiceStatus
@@ -60,7 +60,7 @@ type StartServiceRequest struct {
 // StartServiceResponse is empty: the service runs.
 type StartServiceResponse struct{}
 
-// StartType tells when Windows starts a service.
+// StartType is when Windows starts a service.
 type StartType uint32
 
 // The ways a service starts, numbered as on the wire.

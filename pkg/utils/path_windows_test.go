@@ -21,6 +21,6 @@ func TestIsPathValid(t *testing.T) {
 		t.Errorf("a directory is a mounted folder: %t, %v", got, err)
 	}
 	if _, err := utils.IsMountedFolder(filepath.Join(dir, "x")); err == nil {
-		t.Error("a missing path is no error")
+		t.Error("a missing path is not an error")
 	}
 }

@@ -60,7 +60,7 @@ type GetVolumeStatsRequest struct {
 	VolumeID string
 }
 
-// GetVolumeStatsResponse tells how large and how full a volume is.
+// GetVolumeStatsResponse reports how large and how full a volume is.
 type GetVolumeStatsResponse struct {
 	// TotalBytes is the capacity of the file system in bytes.
 	TotalBytes int64
@@ -74,7 +74,7 @@ type IsVolumeFormattedRequest struct {
 	VolumeID string
 }
 
-// IsVolumeFormattedResponse tells whether a volume has a file system.
+// IsVolumeFormattedResponse reports whether a volume has a file system.
 type IsVolumeFormattedResponse struct {
 	// Formatted is false only if Windows found no file system it knows.
 	Formatted bool

@@ -63,10 +63,10 @@ type Interface interface {
 	// path leads to an ordinary folder, a share or nothing.
 	GetVolumeIDFromTargetPath(context.Context, *GetVolumeIDFromTargetPathRequest) (*GetVolumeIDFromTargetPathResponse, error)
 
-	// GetVolumeStats tells how large and how full the file system of a volume is.
+	// GetVolumeStats reports how large and how full the file system of a volume is.
 	GetVolumeStats(context.Context, *GetVolumeStatsRequest) (*GetVolumeStatsResponse, error)
 
-	// IsVolumeFormatted tells whether a volume has a file system. False means that it
+	// IsVolumeFormatted reports whether a volume has a file system. False means that it
 	// is empty and can be formatted; if that is not certain, the call fails.
 	IsVolumeFormatted(context.Context, *IsVolumeFormattedRequest) (*IsVolumeFormattedResponse, error)
 

@@ -75,7 +75,7 @@ func (m *disks) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeom
 	})
 }
 
-// SANPolicy tells what happens to new disks.
+// SANPolicy returns what happens to new disks.
 func (m *disks) SANPolicy(_ context.Context) (win.SANPolicy, error) {
 	m.lock()
 	defer m.mu.Unlock()

@@ -321,7 +321,7 @@ func TestDiskFingerprint(t *testing.T) {
 
 // TestAttachDisk_Copy: a snapshot that is attached beside its original has the same ids;
 // the mount manager finds another name for its volume.
-// TestWriteDisk wipes a disk with a volume: Windows sees that its table is gone when it is told to look.
+// TestWriteDisk wipes a disk with a volume: Windows sees that its table is gone when it is asked to look.
 func TestWriteDisk(t *testing.T) {
 	node := newProvenNode(t, storageModel())
 	ctx, data := t.Context(), win.PhysicalDrive(2)

@@ -233,7 +233,7 @@ func gceDisk(name string, target uint8) Disk {
 }
 
 // GCENVMe is a Compute Engine node with two hyperdisks, which are NVMe disks. Drivers find them by
-// the first 16 digits of the serial number, an EUI-64, which the metadata server tells in decimal
+// the first 16 digits of the serial number, an EUI-64, which the metadata server reports in decimal
 // (gcp-compute-persistent-disk-csi-driver#2114). Page 83 has the EUI-64, too.
 func GCENVMe() Model {
 	model := node(gceNVMeDisk("5D1F0A5FC6D9E0B2", 1))

@@ -414,7 +414,7 @@ func TestOpen_Link(t *testing.T) {
 	}
 }
 
-// TestOpen_Failed: a file that cannot be written is told, once, and not before it matters.
+// TestOpen_Failed: a file that cannot be written is reported, once, and not before it matters.
 func TestOpen_Failed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.json")
 	var failures []error
@@ -439,7 +439,7 @@ func TestOpen_Failed(t *testing.T) {
 		}
 	}
 	if len(failures) != 1 || !strings.Contains(failures[0].Error(), "node.json") {
-		t.Errorf("told %v, want one error that names the file", failures)
+		t.Errorf("reported %v, want one error that names the file", failures)
 	}
 	if _, _, err := winsim.Open(winsim.Default(), filepath.Join(t.TempDir(), "missing", "node.json"), nil); err == nil {
 		t.Error("a file in a missing directory was opened")

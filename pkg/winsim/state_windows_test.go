@@ -30,7 +30,7 @@ func hold(t *testing.T, path string, disposition uint32) func() {
 	}
 }
 
-// openState is a new node with a state file, and the errors that it tells.
+// openState is a new node with a state file, and the errors that it reports.
 func openState(t *testing.T, readers time.Duration) (node *winsim.Node, path string, failures chan error) {
 	t.Helper()
 	path, failures = filepath.Join(t.TempDir(), "node.json"), make(chan error, 1)

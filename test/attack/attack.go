@@ -39,7 +39,7 @@ func (a Attack) Run(ctx context.Context, dial Dial) int64 {
 	return count.Load()
 }
 
-// Attacks are what a faulty driver can do. The last one is none, for comparison.
+// Attacks are what a faulty driver can do. The last one attacks nothing, for comparison.
 var Attacks = []Attack{
 	{"1 connection, 1000 requests that declare 250 KiB and send 240 KiB", halfSent},
 	{"200 connections with 1000 headers without a message each", headersOnly},

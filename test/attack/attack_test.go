@@ -50,7 +50,7 @@ const (
 	warmUp = 3000
 )
 
-// attackVariable tells the test's own program which attack it is to be, driverVariable that it is a driver.
+// attackVariable says to the test's own program which attack it is to be, driverVariable that it is a driver.
 const (
 	attackVariable = "CSI_PROXY_ATTACK"
 	driverVariable = "CSI_PROXY_ATTACK_DRIVER"

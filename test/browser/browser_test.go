@@ -268,7 +268,7 @@ func (p *tab) click(selector string) {
 	}
 }
 
-// shot keeps a screenshot to look at, if the test was told where.
+// shot keeps a screenshot to look at, if the test knows where to.
 func (p *tab) shot(name string, whole bool) {
 	p.t.Helper()
 	png, err := p.Screenshot(p.ctx, whole)

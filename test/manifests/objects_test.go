@@ -175,7 +175,7 @@ func TestHostProcess(t *testing.T) {
 		for _, container := range pod.Containers {
 			for _, mount := range container.VolumeMounts {
 				if _, known := mounted[mount.Name]; !known {
-					t.Errorf("%s: container %s mounts %s, which is no volume", file, container.Name, mount.Name)
+					t.Errorf("%s: container %s mounts %s, which is not a volume", file, container.Name, mount.Name)
 				}
 				mounted[mount.Name] = mount.MountPath
 			}

@@ -49,7 +49,7 @@ const (
 	workDir     = `C:\var\lib\kubelet`
 )
 
-// TestMain keeps the log quiet: a call that fails is no news here.
+// TestMain keeps the log quiet: a call that fails is not news here.
 func TestMain(m *testing.M) {
 	klog.LogToStderr(false)
 	klog.SetOutput(io.Discard)

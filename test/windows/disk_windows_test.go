@@ -109,7 +109,7 @@ func prove(ctx context.Context, number uint32, want win.DiskGeometry) (device wi
 	case err != nil:
 		return "", fmt.Errorf("disk %d: %w", number, err)
 	case descriptor.BusType != win.BusTypeFileBackedVirtual:
-		return "", fmt.Errorf("disk %d is no file, but attached to a bus of type %d", number, descriptor.BusType)
+		return "", fmt.Errorf("disk %d is not a file, but attached to a bus of type %d", number, descriptor.BusType)
 	case geometry != want:
 		return "", fmt.Errorf("disk %d has %+v, and should have %+v", number, geometry, want)
 	}
@@ -131,7 +131,7 @@ func interfaceOf(ctx context.Context, number uint32) (win.Device, error) {
 	return "", fmt.Errorf("no disk has the number %d", number)
 }
 
-// checkNotSystem fails if a disk carries Windows, or if that cannot be told.
+// checkNotSystem fails if a disk carries Windows, or if that is unknown.
 func checkNotSystem(ctx context.Context, number uint32) error {
 	volumes, err := local.Machine().SystemVolumes(ctx)
 	if err != nil {
@@ -403,7 +403,7 @@ func (d *namedDisk) Remove(ctx context.Context) error {
 	return nil
 }
 
-// identity tells a disk from others: from one that is attached at its place later by what it reports, and from
+// identity distinguishes a disk from others: from one that is attached at its place later by what it reports, and from
 // another of its kind by its place.
 func identity(ctx context.Context, number uint32) (string, error) {
 	machine := local.Machine()

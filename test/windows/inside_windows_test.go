@@ -61,7 +61,7 @@ type inside struct {
 	args  []string // the file for the output, and flags
 }
 
-// Execute tells the service manager the exit code.
+// Execute passes the exit code to the service manager.
 func (i *inside) Execute(_ []string, requests <-chan svc.ChangeRequest, states chan<- svc.Status) (specific bool, exit uint32) {
 	states <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -31,7 +31,7 @@ const journalName = "csi-proxy-verify.journal"
 type entry struct {
 	Kind   kind   `json:"kind"`
 	Name   string `json:"name"`
-	Detail string `json:"detail,omitempty"` // of a disk, what tells it from others; of a restart, the flags
+	Detail string `json:"detail,omitempty"` // of a disk, what distinguishes it from others; of a restart, the flags
 }
 
 func (e entry) String() string { return fmt.Sprintf("%s %s", e.Kind, e.Name) }

@@ -123,7 +123,7 @@ func TestLocal_Location(t *testing.T) {
 		rest := directory[len(systemDrive(t)):]
 		location, err := machine.Location(ctx, win.Path{Base: string(systemVolume(t)), Rest: rest})
 		if want := string(systemVolume(t)) + rest; onWine() && winerr.CodeOf(err) == winerr.GenFailure {
-			t.Logf("from the volume on: Wine does not tell: %v", err)
+			t.Logf("from the volume on: Wine does not report: %v", err)
 		} else if err != nil || !strings.EqualFold(location, want) {
 			t.Errorf("from the volume on: %q, %v, want %q", location, err, want)
 		}

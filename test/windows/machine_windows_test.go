@@ -78,7 +78,7 @@ type thisMachine struct {
 	options
 
 	journal *journal
-	began   int64  // tells runs apart
+	began   int64  // differs between runs
 	folder  string // of this run
 
 	mu     sync.Mutex

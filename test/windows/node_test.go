@@ -120,7 +120,7 @@ type serviceMaker interface {
 	// install installs a service under a new name. It returns a cannotError if it may not.
 	install(model serviceModel) (name string, err error)
 	pause(name string) error
-	// proceed tells a service that starts when told.
+	// proceed signals a service that starts on command.
 	proceed(name string) error
 	// remove stops a service and deletes it.
 	remove(ctx context.Context, name string) error

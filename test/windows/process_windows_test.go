@@ -48,7 +48,7 @@ func askSession(a *answer) {
 	a.fact("an administrator connects", winapi.Error(err))
 	network, err := windows.CreateWellKnownSid(windows.WinNetworkSid)
 	a.must(err)
-	var token windows.Token // of this process, which is no client of another
+	var token windows.Token // of this process, which is not a client of another
 	is, err := token.IsMember(network)
 	a.must(err)
 	a.measured("the session is a network logon (S-1-5-2)", is)

@@ -21,13 +21,13 @@ import (
 // idleCommand is the first argument of this program as a service that does nothing; its name is the second.
 const idleCommand = "service"
 
-// whenTold is the third argument of a service that starts when it is told.
-const whenTold = "when-told"
+// onCommand is the third argument of a service that starts on command.
+const onCommand = "on-command"
 
 // services installs services whose program is this one, with the command idleCommand.
 type services struct {
 	journal *journal
-	run     int64  // tells the names of runs apart
+	run     int64  // makes the names of runs differ
 	missing string // a path at which nothing is
 
 	mu     sync.Mutex
@@ -48,7 +48,7 @@ func (s *services) install(model serviceModel) (name string, err error) {
 	arguments := []string{idleCommand, name}
 	switch model.program {
 	case startsWhenTold:
-		arguments = append(arguments, whenTold)
+		arguments = append(arguments, onCommand)
 		event, err := newEvent(name)
 		if err != nil {
 			return "", err
@@ -141,7 +141,7 @@ func newEvent(service string) (windows.Handle, error) {
 	return event, winapi.Error(err)
 }
 
-// proceed tells a service, also one that a killed run has left. It fails if none waits.
+// proceed signals a service, also one that a killed run has left. It fails if none waits.
 func proceed(service string) error {
 	name, err := eventName(service)
 	if err != nil {
@@ -160,13 +160,13 @@ func serveIdle(arguments []string) error {
 	if len(arguments) == 0 {
 		return errors.New("the name of the service is missing; only the service manager starts this")
 	}
-	return svc.Run(arguments[0], idler{arguments[0], len(arguments) > 1 && arguments[1] == whenTold})
+	return svc.Run(arguments[0], idler{arguments[0], len(arguments) > 1 && arguments[1] == onCommand})
 }
 
 // idler is a service that does nothing.
 type idler struct {
-	name     string
-	whenTold bool
+	name      string
+	onCommand bool
 }
 
 // idleLimit is how long a service waits, and how long it runs.
@@ -180,7 +180,7 @@ const answerTime = 200 * time.Millisecond
 // Execute reports the states of the service to the service manager.
 func (i idler) Execute(_ []string, requests <-chan svc.ChangeRequest, states chan<- svc.Status) (specific bool, exit uint32) {
 	states <- svc.Status{State: svc.StartPending, WaitHint: uint32(idleLimit.Milliseconds())}
-	if i.whenTold {
+	if i.onCommand {
 		if err := i.wait(); err != nil {
 			return false, uint32(winerr.CodeOf(winapi.Error(err)))
 		}
@@ -210,7 +210,7 @@ func (i idler) Execute(_ []string, requests <-chan svc.ChangeRequest, states cha
 	}
 }
 
-// wait waits until the service is told.
+// wait waits for the signal.
 func (i idler) wait() error {
 	name, err := eventName(i.name)
 	if err != nil {

@@ -46,23 +46,23 @@ func TestRig_Life(t *testing.T) {
 				}
 			}
 			step("TestRig_BeforeRestart")
-			if mounts := told(r.Requests(), mountPointCreated); mounts != 1 {
-				t.Errorf("the mount manager was told of %d mounts, want 1", mounts)
+			if mounts := countRequests(r.Requests(), mountPointCreated); mounts != 1 {
+				t.Errorf("the mount manager was notified of %d mounts, want 1", mounts)
 			}
 			if err := r.Reboot(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			step("TestRig_AfterRestart")
-			if requests := r.Requests(); told(requests, mountPointCreated) != 1 || told(requests, mountPointDeleted) != 2 { // since the restart
-				t.Errorf("the mount manager was told of %d mounts and %d unmounts, want 1 and 2", told(requests, mountPointCreated), told(requests, mountPointDeleted))
+			if requests := r.Requests(); countRequests(requests, mountPointCreated) != 1 || countRequests(requests, mountPointDeleted) != 2 { // since the restart
+				t.Errorf("the mount manager was notified of %d mounts and %d unmounts, want 1 and 2", countRequests(requests, mountPointCreated), countRequests(requests, mountPointDeleted))
 			}
 			step("TestRig_Share")
 		})
 	}
 }
 
-// told counts how often the mount manager was sent a control code.
-func told(requests, code string) int { return strings.Count(requests, "code "+code+" ") }
+// countRequests counts how often the mount manager was sent a control code.
+func countRequests(requests, code string) int { return strings.Count(requests, "code "+code+" ") }
 
 // IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_CREATED and IOCTL_MOUNTMGR_VOLUME_MOUNT_POINT_DELETED.
 const (

@@ -103,7 +103,7 @@ func (x *DescribeNodeRequest) GetOnlyVolumeIds() []string {
 // Node is a node's storage at one moment.
 type Node struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
-	Disks          []*Disk                `protobuf:"bytes,1,rep,name=disks,proto3" json:"disks,omitempty"`                                          // by number; those that do not tell theirs come last
+	Disks          []*Disk                `protobuf:"bytes,1,rep,name=disks,proto3" json:"disks,omitempty"`                                          // by number; those that do not report theirs come last
 	Volumes        []*Volume              `protobuf:"bytes,2,rep,name=volumes,proto3" json:"volumes,omitempty"`                                      // that have a name, by disk and partition
 	Links          []*Link                `protobuf:"bytes,3,rep,name=links,proto3" json:"links,omitempty"`                                          // to volumes, and those that lead nowhere, by path
 	Problems       []string               `protobuf:"bytes,4,rep,name=problems,proto3" json:"problems,omitempty"`                                    // of the node as a whole
@@ -308,7 +308,7 @@ func (x *FindDiskRequest) GetLunId() string {
 // Disk is a disk that is present.
 type Disk struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
-	Number          *uint32                `protobuf:"varint,1,opt,name=number,proto3,oneof" json:"number,omitempty"` // missing if the disk does not tell
+	Number          *uint32                `protobuf:"varint,1,opt,name=number,proto3,oneof" json:"number,omitempty"` // missing if the disk does not report
 	Device          string                 `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`        // the device interface
 	SizeBytes       *int64                 `protobuf:"varint,3,opt,name=size_bytes,json=sizeBytes,proto3,oneof" json:"size_bytes,omitempty"`
 	Online          *bool                  `protobuf:"varint,4,opt,name=online,proto3,oneof" json:"online,omitempty"`

@@ -563,7 +563,7 @@ const (
 // Paths, beside the group filesystem, answers what the published API does not: GetVolumeStats takes the id of a volume, and
 // a share has none. PathExists needs names that the caller knows.
 type PathsClient interface {
-	// GetPathStats tells how large and how full the volume or share is that a path leads to. It follows links as the
+	// GetPathStats reports how large and how full the volume or share is that a path leads to. It follows links as the
 	// published PathValid does: within the working directories, to volumes that are mounted there, and to shares.
 	GetPathStats(ctx context.Context, in *Path, opts ...grpc.CallOption) (*Space, error)
 	// ListDirectory reads names only, and follows links on the way as the published PathExists does. It returns
@@ -606,7 +606,7 @@ func (c *pathsClient) ListDirectory(ctx context.Context, in *Path, opts ...grpc.
 // Paths, beside the group filesystem, answers what the published API does not: GetVolumeStats takes the id of a volume, and
 // a share has none. PathExists needs names that the caller knows.
 type PathsServer interface {
-	// GetPathStats tells how large and how full the volume or share is that a path leads to. It follows links as the
+	// GetPathStats reports how large and how full the volume or share is that a path leads to. It follows links as the
 	// published PathValid does: within the working directories, to volumes that are mounted there, and to shares.
 	GetPathStats(context.Context, *Path) (*Space, error)
 	// ListDirectory reads names only, and follows links on the way as the published PathExists does. It returns

@@ -209,7 +209,7 @@ func TestNames_Hostile(t *testing.T) {
 	}
 }
 
-// TestNames_Addresses: addresses of all kinds are names, and the time is none.
+// TestNames_Addresses: addresses of all kinds are names, and the time is not.
 func TestNames_Addresses(t *testing.T) {
 	n := NewNames(nil)
 	for _, address := range []string{"10.1.2.3", "fd00:1::5", "2001:db8:0:1:1:1:1:1", "00:15:5d:01:02:03", "00-15-5D-01-02-03"} {

@@ -138,7 +138,7 @@ func plantedCalls(t *testing.T) (recording []byte, names planter) {
 }
 
 // TestClean_Calls: with hidden names, a recording has no name that is at any place of the seam, but those that stay,
-// also if no node has told its names; and never a secret. Its lines stay JSON.
+// also if no node has reported its names; and never a secret. Its lines stay JSON.
 func TestClean_Calls(t *testing.T) {
 	recording, names := plantedCalls(t)
 	if len(names) < 60 {
@@ -181,7 +181,7 @@ func TestClean_Calls(t *testing.T) {
 		}
 	}
 	if got := string(files[1].Content); !strings.HasPrefix(got, "disk serial-") {
-		t.Errorf("a name that the recording tells stays in the log: %s", got)
+		t.Errorf("a name of the recording stays in the log: %s", got)
 	}
 }
 

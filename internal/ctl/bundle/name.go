@@ -254,7 +254,7 @@ func (n *Names) replaceForms(text string) string {
 	return text
 }
 
-// unlessKept returns the pseudonym of a name, or a name that tells nothing.
+// unlessKept returns the pseudonym of a name, or a name that reveals nothing.
 func (n *Names) unlessKept(kind, name string) string {
 	if kept[lowerASCII(name)] || isPseudonym.MatchString(name) {
 		return name
@@ -262,7 +262,7 @@ func (n *Names) unlessKept(kind, name string) string {
 	return n.of(kind, name)
 }
 
-// replaceKnown replaces the names that the node has told.
+// replaceKnown replaces the names that the node has reported.
 func (n *Names) replaceKnown(text string) string {
 	var b strings.Builder
 	lower := lowerASCII(text)

@@ -33,7 +33,7 @@ func TestWithCommands(t *testing.T) {
 }
 
 // TestCommands_Methods: advice names methods of the published API and of the emulated node's control
-// service, which is no endpoint.
+// service, which is not an endpoint.
 func TestCommands_Methods(t *testing.T) {
 	control := controlv1.File_github_com_kubernetes_csi_csi_proxy_v2_internal_daemon_controlv1_api_proto.Services().ByName("Control").Methods()
 	for method := range Commands {

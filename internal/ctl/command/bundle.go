@@ -259,8 +259,8 @@ func (a *app) serviceCommand(serviceName string) (string, error) {
 	return config.Command, err
 }
 
-// printed runs another command and returns what it prints. Standard error is the problem of the part; a
-// finding of doctor is none.
+// printed runs another command and returns what it prints. Standard error is the problem of the part;
+// findings of doctor are not errors.
 func (a *app) printed(ctx context.Context, args ...string) ([]byte, error) {
 	var out, errs bytes.Buffer
 	env := a.env

@@ -306,7 +306,7 @@ func (r removal) effect(ctx context.Context, s *session, args []string) (effect,
 	return e, nil
 }
 
-// isDangling reports whether a path is a link, wherever it leads: IsSymlink tells only of links whose
+// isDangling reports whether a path is a link, wherever it leads: IsSymlink reports only links whose
 // target exists.
 func isDangling(ctx context.Context, s *session, path string) bool {
 	at := strings.LastIndexByte(path, '\\')

@@ -22,7 +22,7 @@ func (a *app) sim() *cobra.Command {
 		short: "Change the emulated node of csi-proxy-sim while it runs",
 		long: `Change the emulated node of csi-proxy-sim while it runs: its disks, the SMB servers in its
 network, and the machine. These commands act as the storage backend, a server's
-administrator, or a power button do. Windows is not told, as on a real node.
+administrator, or a power button do. Windows is not notified, as on a real node.
 
 They need 'csi-proxy-sim -control default'. The daemon has no such service.`,
 		example: `  csi-proxy-sim -control default &

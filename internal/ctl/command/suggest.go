@@ -30,7 +30,7 @@ var otherNames = map[string][]string{
 	"writable":  {"read-write", "rw"},
 }
 
-// suggestNames tells cobra the other names of a command and its subcommands.
+// suggestNames gives cobra the other names of a command and its subcommands.
 func suggestNames(c *cobra.Command) {
 	c.SuggestFor = otherNames[c.Name()]
 	c.SuggestionsMinimumDistance = 2

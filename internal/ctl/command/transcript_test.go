@@ -281,7 +281,7 @@ func replay(t *testing.T, services *scmtest.Manager, dir, transcript string, ran
 		typed, stdin, _ := strings.Cut(typed, " <<< ")
 		args := words(ids.real(strings.ReplaceAll(typed, "DIR/", dir+"/")))
 		if len(args) == 0 || args[0] != "csi-proxyctl" {
-			t.Fatalf("%q is no command of ours", line)
+			t.Fatalf("%q is not a command of ours", line)
 		}
 		if c, _, err := command.Root().Find(args[1:]); err == nil {
 			ran[c.CommandPath()] = true

@@ -84,7 +84,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// knowsServers is whether this system tells whose an endpoint is.
+// knowsServers is whether this system knows whose an endpoint is.
 const knowsServers = runtime.GOOS == "linux" || runtime.GOOS == "windows"
 
 // newNode is a node without endpoints.

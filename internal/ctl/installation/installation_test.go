@@ -114,15 +114,15 @@ func TestInstall_LeavesOutWhatIsNotSupported(t *testing.T) {
 		m := scmtest.New()
 		m.Fail[method] = fmt.Errorf("a setting: %w", scm.ErrUnsupported)
 		i := installer(m)
-		told := ""
-		i.Progress = func(text string) { told += text }
+		progress := ""
+		i.Progress = func(text string) { progress += text }
 		for _, options := range []installation.Options{{Binary: file(t, "csi-proxy.exe")}, {Flags: []string{"-v=3"}}} {
 			if _, err := i.Install(options); err != nil || m.Service == nil {
 				t.Errorf("%s: got %v", method, err)
 			}
 		}
-		if !strings.Contains(told, "skipped: a setting") {
-			t.Errorf("%s: told %q", method, told)
+		if !strings.Contains(progress, "skipped: a setting") {
+			t.Errorf("%s: progress %q", method, progress)
 		}
 	}
 	m := scmtest.New()

@@ -78,7 +78,7 @@ func (s Source) inspect(ctx context.Context, request *extensionv1.DescribeNodeRe
 // before its answer.
 const waitsHeader = "csi-proxy-waits-bin"
 
-// describeNode asks the inspector, and says what it waits for as soon as the server tells.
+// describeNode asks the inspector, and says what it waits for as soon as the server reports.
 func describeNode(ctx context.Context, conn *grpc.ClientConn, request *extensionv1.DescribeNodeRequest, waitsFor func(what string)) (*extensionv1.Node, error) {
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{}, extensionv1.Inspector_DescribeNode_FullMethodName) // a unary call hides headers until it ends
 	if err != nil {

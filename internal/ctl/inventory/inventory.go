@@ -290,7 +290,7 @@ func (n *Node) untold(what, group string) error {
 			return fmt.Errorf("the server does not tell %s: %s", what, w.Text)
 		}
 	}
-	return fmt.Errorf("the server does not tell %s: this needs the inspector of a csi-proxy of this project, and the groups system, disk, volume and %s", what, group)
+	return fmt.Errorf("the server does not report %s: it has no inspector, or does not serve the groups system, disk, volume and %s", what, group)
 }
 
 // LocatedVolume is a volume with its disk and partition.

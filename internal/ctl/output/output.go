@@ -56,7 +56,7 @@ type Printer struct {
 	Format    Format
 	NoHeaders bool
 	Colour    bool
-	// Note tells people what does not belong to the result, on standard error; may be nil.
+	// Note shows people what does not belong to the result, on standard error; may be nil.
 	Note func(text string)
 }
 

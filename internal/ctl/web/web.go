@@ -182,7 +182,7 @@ func (s *Server) watched() bool {
 	return s.viewers > 0
 }
 
-// publish tells the viewers about a description.
+// publish notifies the viewers about a description.
 func (s *Server) publish(node inventory.Node) error {
 	content := webpage.New(node)
 	var html bytes.Buffer
@@ -194,7 +194,7 @@ func (s *Server) publish(node inventory.Node) error {
 	return nil
 }
 
-// fail tells the viewers that there is no new description.
+// fail notifies the viewers that there is no new description.
 func (s *Server) fail(err error) {
 	_, last := s.current()
 	last.failure, last.tried = output.Printable(err.Error()), s.Now()
@@ -243,7 +243,7 @@ var headers = map[string]string{
 	"X-Frame-Options":              "DENY",
 }
 
-// ServeHTTP answers the two addresses that begin with the token, and tells nothing at others.
+// ServeHTTP answers the two addresses that begin with the token, and reveals nothing at others.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range headers {
 		w.Header().Set(name, value)

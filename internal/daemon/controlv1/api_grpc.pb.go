@@ -86,7 +86,7 @@ type ControlClient interface {
 	// EndSessions ends all SMB sessions of the node, as Windows does with idle ones.
 	EndSessions(ctx context.Context, in *EndSessionsRequest, opts ...grpc.CallOption) (*EndSessionsResponse, error)
 	// MakeDirectory creates a directory and its missing parents on a drive of the node or on a
-	// share. It needs no mapping. An existing directory is no error.
+	// share. It needs no mapping. An existing directory is not an error.
 	MakeDirectory(ctx context.Context, in *MakeDirectoryRequest, opts ...grpc.CallOption) (*MakeDirectoryResponse, error)
 	// Reboot restarts the node and returns when its endpoints listen again. Connections of
 	// clients end, and their running calls fail.
@@ -319,7 +319,7 @@ type ControlServer interface {
 	// EndSessions ends all SMB sessions of the node, as Windows does with idle ones.
 	EndSessions(context.Context, *EndSessionsRequest) (*EndSessionsResponse, error)
 	// MakeDirectory creates a directory and its missing parents on a drive of the node or on a
-	// share. It needs no mapping. An existing directory is no error.
+	// share. It needs no mapping. An existing directory is not an error.
 	MakeDirectory(context.Context, *MakeDirectoryRequest) (*MakeDirectoryResponse, error)
 	// Reboot restarts the node and returns when its endpoints listen again. Connections of
 	// clients end, and their running calls fail.

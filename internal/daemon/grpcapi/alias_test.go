@@ -68,7 +68,7 @@ func TestAlias_NewerMethodIsUnknown(t *testing.T) {
 	}
 }
 
-// methodLog is an interceptor that notes what it is told.
+// methodLog is an interceptor that notes its calls.
 type methodLog struct {
 	mu      sync.Mutex
 	methods []string
@@ -99,7 +99,7 @@ func TestAlias_InterceptorSeesCalledName(t *testing.T) {
 	}
 	for _, info := range log.infos {
 		if info.Server == nil {
-			t.Errorf("%s: the interceptor was told no server", info.FullMethod)
+			t.Errorf("%s: the interceptor got no server", info.FullMethod)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestStatus(t *testing.T) {
 		{"cancelled", context.Canceled, codes.Canceled, "context canceled"},
 		{"status", given, codes.DataLoss, "gone"},
 		{"wrapped status", fmt.Errorf("volume x: %w", given), codes.DataLoss, "volume x: rpc error: code = DataLoss desc = gone"},
-		{"bytes that are no text", errors.New("disk \xff\xfe?"), codes.Internal, "disk \uFFFD?"},
+		{"bytes that are not text", errors.New("disk \xff\xfe?"), codes.Internal, "disk \uFFFD?"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -153,7 +153,7 @@ func TestFile_KilledWhileItExchanged(t *testing.T) {
 	want(t, cfg, line(6), line(4)+line(5), line(2)+line(3))
 }
 
-// TestFile_RemovesOldBackups: also those behind a gap, and nothing that is no backup.
+// TestFile_RemovesOldBackups: also those behind a gap, and nothing that is not a backup.
 func TestFile_RemovesOldBackups(t *testing.T) {
 	cfg := newConfig(t)
 	f := open(t, cfg)

@@ -25,7 +25,7 @@ type connections struct {
 	processes map[string]*clientProcess // with connections, or with a series of their own
 	series    int                       // of processes
 	turn      int                       // counts what was left
-	told      map[string]struct{}       // names with a series in limits: the first ones
+	named     map[string]struct{}       // names with a series in limits: the first ones
 }
 
 // clientProcess is the connections of processes with the same name.
@@ -46,7 +46,7 @@ func newConnections() connections {
 			Help: "Connections, requests and watches that were refused or ended because of a limit.",
 		}, []string{"process", "reason"}),
 		processes: map[string]*clientProcess{},
-		told:      map[string]struct{}{},
+		named:     map[string]struct{}{},
 	}
 }
 
@@ -175,11 +175,11 @@ func (c *connections) tell(name string) string {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.told[name]; !known {
-		if len(c.told) >= maxProcesses {
+	if _, known := c.named[name]; !known {
+		if len(c.named) >= maxProcesses {
 			return otherProcess
 		}
-		c.told[name] = struct{}{}
+		c.named[name] = struct{}{}
 	}
 	return name
 }

@@ -244,7 +244,7 @@ func windowsCode(err error) string {
 	}
 }
 
-// Ready tells the metrics that every endpoint listens.
+// Ready notes in the metrics that every endpoint listens.
 func (m *Metrics) Ready() { m.ready.Store(true) }
 
 // mappings is the metric of the SMB mappings. It asks WMI, which may fail or hang; then the metric is

@@ -413,7 +413,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("Run returned %v, want what work returned", err)
 	}
 
-	// A port that is known to be free a moment ago, since Run does not tell.
+	// A port that is known to be free a moment ago, since Run does not report.
 	probe := httptest.NewServer(http.NotFoundHandler())
 	address := probe.Listener.Addr().String()
 	if err := m.Run(ctx, address, func(context.Context) error { t.Error("work has begun"); return nil }); err == nil || !strings.Contains(err.Error(), address) {

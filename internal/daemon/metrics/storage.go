@@ -18,7 +18,7 @@ type storage struct {
 	now    func() time.Time
 
 	mu     sync.Mutex
-	at     time.Time // of the last description; the start before the first, so that its age tells if all fail
+	at     time.Time // of the last description; the start before the first, so that its age grows if all fail
 	counts []storageCount
 }
 
@@ -37,7 +37,7 @@ var (
 	storageWarnings = storageDesc("warnings", "Problems of the node's storage, by kind; 'csi-proxyctl node' shows them.", "kind")
 	storageDisks    = storageDesc("disks", "Disks, by state: online, offline, read-only, or unknown if the disk does not answer.", "state")
 	storageVolumes  = storageDesc("volumes", "Volumes, by percent of their space that is used.", "fill")
-	storageMappings = storageDesc("mappings", "SMB mappings, by the status that Windows tells, which does not change when a server fails silently.", "status")
+	storageMappings = storageDesc("mappings", "SMB mappings, by the status that Windows reports, which does not change when a server fails silently.", "status")
 	storageStale    = storageDesc("stale_links", "Mounted folders and links in the working directories that lead nowhere.")
 	storageAge      = storageDesc("description_age_seconds", "Time since the other storage metrics were read, or since the start if they never were.")
 

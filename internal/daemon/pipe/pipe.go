@@ -63,7 +63,7 @@ func PeerPID(conn net.Conn) (pid int, ok bool) {
 }
 
 // Describe returns the name of a process's program, and its user: the SID on Windows, the number on other
-// systems. What the system does not tell is empty. Several processes can have the same name, and
+// systems. What the system does not report is empty. Several processes can have the same name, and
 // every process can choose its own.
 func Describe(pid int) (name, user string) {
 	if pid <= 0 {

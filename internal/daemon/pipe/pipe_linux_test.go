@@ -11,7 +11,7 @@ import (
 )
 
 // A server that is too busy to accept is not mistaken for a dead one. Only Linux
-// tells the two apart.
+// distinguishes the two.
 func TestListen_RefusesBusyServer(t *testing.T) {
 	path := newPath(t)
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

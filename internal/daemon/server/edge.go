@@ -143,7 +143,7 @@ func (r counted) RegisterService(desc *grpc.ServiceDesc, implementation any) {
 }
 
 // watch is the stream of a health watch. When the endpoint stops it ends, but not before the client has been
-// told. Otherwise it would keep the graceful stop waiting.
+// informed. Otherwise it would keep the graceful stop waiting.
 type watch struct {
 	grpc.ServerStream
 	ctx context.Context //nolint:containedctx // ends the handler

@@ -143,7 +143,7 @@ func (e *endpoint) stop(logger klog.Logger, timeout time.Duration) {
 		return
 	}
 
-	server.health.Shutdown() // tells the watchers
+	server.health.Shutdown() // notifies the watchers
 	server.endStreams()      // after that
 
 	done := make(chan struct{})

@@ -246,7 +246,7 @@ func memory() (used, live uint64) {
 	return samples[0].Value.Uint64() + samples[1].Value.Uint64(), samples[2].Value.Uint64()
 }
 
-// note tells the operator that a limit was reached: in the metrics, and once a minute in the log.
+// note reports to the operator that a limit was reached: in the metrics, and once a minute in the log.
 func (l *limits) note(c *connection, reason string) {
 	name, user := c.client.describe()
 	if l.observer != nil {
@@ -335,7 +335,7 @@ func (c *connection) end(reason string) {
 	}()
 }
 
-// goAway tells an idle client that its connection ends, and that the server has seen nothing of what it may have sent
+// goAway announces to an idle client that its connection ends, and that the server has seen nothing of what it may have sent
 // meanwhile: clients of gRPC repeat that by themselves. It gives up if gRPC may be in the middle of a frame.
 func (c *connection) goAway(reason string) {
 	const pause, timeout = 20 * time.Millisecond, 10 * time.Millisecond

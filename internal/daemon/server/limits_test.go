@@ -89,7 +89,7 @@ func until[F http2.Frame](c rawClient) (F, error) {
 	}
 }
 
-// TestLimits_Announced: the server tells well-behaved clients its limits of headers and streams.
+// TestLimits_Announced: the server reports well-behaved clients its limits of headers and streams.
 func TestLimits_Announced(t *testing.T) {
 	settings, err := until[*http2.SettingsFrame](start(t, always).greet())
 	if err != nil {
@@ -618,8 +618,8 @@ func TestLimits_Memory(t *testing.T) {
 		call()
 		_ = c.Close()
 		r.mustStop()
-		if told := strings.Contains(logged(r.logger), `reason="too much memory"`); told == enough {
-			t.Errorf("with enough memory %v, the log says that there is too much in use: %v", enough, told)
+		if said := strings.Contains(logged(r.logger), `reason="too much memory"`); said == enough {
+			t.Errorf("with enough memory %v, the log says that there is too much in use: %v", enough, said)
 		}
 	}
 }

@@ -194,7 +194,7 @@ func TestConnection_Unread(t *testing.T) {
 }
 
 // TestConnection_End: a client without calls learns that its connection ends and that it is not to blame. What it sent
-// meanwhile is not seen, as it is told.
+// meanwhile is not seen, as documented.
 func TestConnection_End(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := testLimits(1)

@@ -491,7 +491,7 @@ func (o *observations) RequestDone(method string, code codes.Code, elapsed time.
 	o.done[fmt.Sprintf("%s %s", method, code)]++
 }
 
-// TestRun_Observer also shows that an alias tells the version that was called.
+// TestRun_Observer also shows that an alias reports the version that was called.
 func TestRun_Observer(t *testing.T) {
 	seen := &observations{started: map[string]int{}, done: map[string]int{}}
 	r := start(t, func(_ context.Context, path string) (bool, error) {

@@ -91,7 +91,7 @@ const (
 
 // manager is the service control manager, and the event log.
 type manager interface {
-	// report tells the manager the status. It may be called by one goroutine only.
+	// report sends the status to the manager. It may be called by one goroutine only.
 	report(Status)
 	// The event log. Failures to write it are ignored.
 	info(id uint32, text string)
@@ -128,7 +128,7 @@ func (s Service) run(m manager, requests <-chan Request) (exitCode uint32) {
 		}
 	}
 	go func() {
-		done <- tasks.Recover(ctx, func(ctx context.Context) error { // so that the manager is told of a panic
+		done <- tasks.Recover(ctx, func(ctx context.Context) error { // so that the manager gets to know of a panic
 			return s.Serve(ctx, Notify{
 				Progress: func() { signal(steps) },
 				Ready:    func() { signal(ready) },
@@ -192,7 +192,7 @@ func (l *life) answer(request Request) {
 func (l *life) stopping() bool { return l.status.State == StopPending }
 
 // end writes the last event. If Serve returns without a stop request it has failed, even without an
-// error. After a stop request the error of its context is no failure.
+// error. After a stop request the error of its context is not a failure.
 func (l *life) end(err error) (exitCode uint32) {
 	switch {
 	case l.stopping() && (err == nil || errors.Is(err, context.Canceled)):

@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// fakeManager notes what it is told.
+// fakeManager notes what it gets.
 type fakeManager struct {
-	mu   sync.Mutex
-	told []string
+	mu  sync.Mutex
+	got []string
 }
 
 func (m *fakeManager) note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.told = append(m.told, fmt.Sprintf(format, args...))
+	m.got = append(m.got, fmt.Sprintf(format, args...))
 }
 
 func (m *fakeManager) all() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.told)
+	return slices.Clone(m.got)
 }
 
 func (m *fakeManager) report(s Status) {
@@ -61,7 +61,7 @@ func stopped(ctx context.Context, notify Notify) error {
 	return nil
 }
 
-// check compares the exit code, and everything the manager was told.
+// check compares the exit code, and everything the manager got.
 func check(t *testing.T, m *fakeManager, code <-chan uint32, wantCode uint32, want ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -74,7 +74,7 @@ func check(t *testing.T, m *fakeManager, code <-chan uint32, wantCode uint32, wa
 		t.Error("the service has not stopped")
 	}
 	if got := m.all(); !slices.Equal(got, want) {
-		t.Errorf("the manager was told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the manager got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -45,7 +45,7 @@ func IsAzure(d win.DeviceDescriptor) (disk, byAddress bool) {
 //     0 for all disks there. If the address has another LUN than the first rule gives, neither
 //     counts. Nor does an address that two disks have.
 //   - The system disk has none. Two disks with the same LUN have none. So the caller must pass every
-//     disk, and not call it while one of them does not tell its model or address.
+//     disk, and not call it while one of them does not report its model or address.
 //
 // Disks on other buses do not count. The driver compares the LUN and nothing else, so it finds a SCSI
 // or iSCSI disk with the same LUN anyway. If the NVMe disk had none, that would be the only match.

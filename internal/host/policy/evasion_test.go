@@ -17,7 +17,7 @@ import (
 )
 
 // TestLeadsTo_OnlyWhatIsCertain: targets that the kernel may understand otherwise than we do
-// are told apart, or refused.
+// are distinguished, or refused.
 func TestLeadsTo_OnlyWhatIsCertain(t *testing.T) {
 	at := win.Beneath(work, work+`\dir\link`)
 	symlink := func(substitute string, relative bool) win.ReparsePoint {

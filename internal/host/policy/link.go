@@ -281,7 +281,7 @@ func (r Reach) SameVolume(ctx context.Context, id win.VolumeID, others ...win.Vo
 	return false, nil
 }
 
-// deviceNumber returns disk and partition of a volume, or zero if Windows does not tell.
+// deviceNumber returns disk and partition of a volume, or zero if Windows does not report.
 func (r Reach) deviceNumber(ctx context.Context, id win.VolumeID) (win.DeviceNumber, error) {
 	at, err := r.m.DeviceNumber(ctx, id.Device())
 	if err != nil && winerr.CodeOf(err) == 0 {

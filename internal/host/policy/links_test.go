@@ -546,7 +546,7 @@ func TestLinks_NoneThere(t *testing.T) {
 			check(t, err)
 			before := w.node.Tree(`C:\`)
 			err = w.run(call, path)
-			if !errors.Is(err, winerr.InUse) || !strings.Contains(err.Error(), mount+`, which is no link`) {
+			if !errors.Is(err, winerr.InUse) || !strings.Contains(err.Error(), mount+`, but there is none`) {
 				t.Errorf("%s of %s: %v, want it to name %s", call, path, err, mount)
 			}
 			if calls := (calltable.Row{Calls: w.node.Calls()}).Total(); calls > 30 {

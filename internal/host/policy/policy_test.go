@@ -20,7 +20,7 @@ func newPolicy(t *testing.T, dirs ...string) *policy.Policy {
 
 var everyAccess = []policy.Access{policy.Read, policy.Enter, policy.Show, policy.Create, policy.Link, policy.Mount, policy.Unmount, policy.Remove}
 
-// keeps tells which accesses leave a working directory alone.
+// keeps says which accesses leave a working directory alone.
 func keeps(a policy.Access) bool {
 	return a == policy.Show || a == policy.Link || a == policy.Mount || a == policy.Unmount || a == policy.Remove
 }

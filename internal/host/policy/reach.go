@@ -74,7 +74,7 @@ func (m *missingLinks) add(at win.Path) error {
 		return nil
 	}
 	return winerr.As(winerr.InUse, m.call.op, m.call.path, winerr.ReparsePointEncounter,
-		fmt.Sprintf("Windows says so of %s, which is no link; a HostProcess container must not mount volumes in the working directories", at))
+		fmt.Sprintf("Windows reports a link at %s, but there is none; a HostProcess container must not mount volumes in the working directories", at))
 }
 
 func tooManyLinks(c call) error {

@@ -61,7 +61,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, part := range []string{found.Driver, found.Handle, found.PV, found.PodUID, found.Container} {
 			if strings.ContainsAny(part, `\/`) || !strings.Contains(path, part) {
-				t.Errorf("%q: %q is no directory of it", path, part)
+				t.Errorf("%q: %q is not a directory of it", path, part)
 			}
 		}
 		if moved, _ := kubelet.Parse(`D:\somewhere\` + path); moved != found {

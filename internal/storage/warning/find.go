@@ -333,7 +333,7 @@ func (f *finder) onReadOnlyDisk(v *extensionv1.Volume) bool {
 }
 
 // share warns of a mapping that does not work. Windows disconnects mappings that are idle and connects
-// them again, so that only Answers tells about those.
+// them again, so that only Answers reports those.
 func (f *finder) share(s *extensionv1.Share) {
 	object := Object{Share, s.GetRemote()}
 	dead := s.Answers != nil && !s.GetAnswers() || s.Answers == nil && (s.GetStatus() == "network error" || s.GetStatus() == "unavailable")

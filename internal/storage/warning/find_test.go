@@ -104,7 +104,7 @@ var cases = map[string]struct {
 			&extensionv1.Link{Path: pod, Stale: "where it leads: no answer in time"}),
 		"no-answer: disk 1: : " + id(1) + ", " + staging + ", " + pod + "\nno-answer: disk 2: : ",
 	},
-	// Which of the disks has the volume cannot be told.
+	// Which of the disks has the volume is unknown.
 	"two silent disks": {
 		node(disks{
 			{Number: new(uint32(1)), Problems: []string{"it does not answer: no answer in time"}},

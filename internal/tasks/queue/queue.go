@@ -29,7 +29,7 @@ type Change interface {
 //
 // A change of two objects stands in both queues at once, and begins when all changes before it
 // have ended. A caller joins a change only if it is the last one in all of its queues. So no
-// earlier caller undoes what a later caller was told: a mount that arrives after an unmount runs
+// earlier caller undoes what was reported to a later caller: a mount that arrives after an unmount runs
 // after it, even if the same mount still runs in front of the unmount.
 type Queues[C Change] struct {
 	mu       sync.Mutex

@@ -1,8 +1,8 @@
 // Package shared lets callers that ask the same question at the same time share the answer: one about a large
 // node takes thousands of calls to Windows.
 //
-// An answer that has begun can lack what a caller changed just before it asked. So no caller gets it that came
-// later: they wait for it, but not for long, and then share the next one. The first one begins a moment after it was
+// An answer that has begun can lack what a caller changed just before it asked. Later callers wait
+// for it, but not for long, and then share the next one. The first one begins a moment after it was
 // asked for, because callers hardly ever ask in the same microsecond.
 package shared
 

@@ -71,7 +71,7 @@ var rules = []rule{
 	{anyOfUs + " !v2/pkg/utils", transitive, "v2/pkg/utils", "it runs PowerShell, and exists for released drivers only"},
 	{anyOfUs + " !v2/cmd/csi-proxyctl/... !v2/internal/ctl/...", transitive, "github.com/spf13/... golang.org/x/term/... charm.land/... github.com/charmbracelet/... v2/internal/ctl/...", "drivers and the daemon do without what csi-proxyctl needs"},
 	{anyOfUs + " !v2/internal/ctl/live", direct, "charm.land/... github.com/charmbracelet/...", "only the live view draws on the whole terminal"},
-	{"v2/cmd/csi-proxyctl/... v2/internal/ctl/...", transitive, "v2/pkg/... v2/internal/daemon v2/internal/daemon/server v2/internal/daemon/grpcapi k8s.io/klog/...", "csi-proxyctl is a client: it knows what the API tells"},
+	{"v2/cmd/csi-proxyctl/... v2/internal/ctl/...", transitive, "v2/pkg/... v2/internal/daemon v2/internal/daemon/server v2/internal/daemon/grpcapi k8s.io/klog/...", "csi-proxyctl is a client: it knows what the API reports"},
 	{"v2/hack/demo", direct, "v2/...", "the demo is a driver, and has what drivers have"},
 }
 

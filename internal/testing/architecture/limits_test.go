@@ -148,7 +148,7 @@ func evaluate(file *ast.File, name string) (value int64, duration bool, err erro
 	}
 	value, exact := constant.Int64Val(constant.ToInt(computed))
 	if !exact {
-		return 0, false, fmt.Errorf("%s is no whole number", name)
+		return 0, false, fmt.Errorf("%s is not a whole number", name)
 	}
 	return value, duration, nil
 }
@@ -182,7 +182,7 @@ func TestEvaluate(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"a": "2 min", "b:B": "16 KiB", "b": "16,384", "c": "49,153", "Limit": "250 ms",
-		"d": "cannot compute d", "e": "e is no whole number", "x": "there is no constant x",
+		"d": "cannot compute d", "e": "e is not a whole number", "x": "there is no constant x",
 	} {
 		name, unit, _ := strings.Cut(name, ":")
 		value, duration, err := evaluate(file, name)

@@ -133,7 +133,7 @@ func TestCall_Exception(t *testing.T) {
 	w := &fakeWMI{fail: map[string][]error{"instance.ExecMethod_": {exception(0x80070005)}}}
 	on(t, w, func(p *pool) {
 		_, err := callOn(t.Context(), p, someVolume, "Format", nil)
-		if winerr.CodeOf(err) != winerr.AccessDenied || !strings.Contains(err.Error(), "as it was told") {
+		if winerr.CodeOf(err) != winerr.AccessDenied || !strings.Contains(err.Error(), "as described") {
 			t.Errorf("%v, want 5 with its text", err)
 		}
 	})

@@ -135,7 +135,7 @@ func invoke(this *fakeObject, id int32, _ uintptr, _ uint32, flags uint16, param
 	value, err := this.members[name](arguments)
 	if raised := exception(0); errors.As(err, &raised) {
 		info.scode = uint32(raised)
-		info.description = ole.SysAllocStringLen("as it was told")
+		info.description = ole.SysAllocStringLen("as described")
 		return raisedException
 	}
 	switch value := value.(type) {

@@ -22,7 +22,7 @@ func Observe(o Observer) {
 	observer.Store(&o)
 }
 
-// observed makes a call, and tells the observer. Without one it costs one nil check.
+// observed makes a call, and notifies the observer. Without one it costs one nil check.
 func observed(call func() error) error {
 	o := observer.Load()
 	if o == nil {

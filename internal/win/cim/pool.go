@@ -31,7 +31,7 @@ type pool struct {
 	connect    func() (connection, error) // called on the thread
 	maxThreads int
 	maxStuck   int
-	// The part of these that calls about something unproven may take; 0 is no limit.
+	// The part of these that calls about something unproven may take; 0 means no limit.
 	maxUnproven      int
 	maxUnprovenStuck int
 

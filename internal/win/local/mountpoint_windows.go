@@ -14,7 +14,7 @@ import (
 )
 
 // A mounted folder is an empty directory whose reparse point leads to the root of a volume.
-// SetVolumeMountPointW writes it and tells the mount manager, but takes a path, which may lead to
+// SetVolumeMountPointW writes it and notifies the mount manager, but takes a path, which may lead to
 // another directory than the one that was checked.
 
 // mounting opens a folder exclusively, because the file system silently replaces a mount point
@@ -49,7 +49,7 @@ func (d *directory) SetMountPoint(ctx context.Context, name string, volume win.V
 		if err != nil {
 			return winerr.InvalidParameter
 		}
-		folder := folderOf(handle) // while it is no link: Wine tells no path of those
+		folder := folderOf(handle) // before it is a link: Wine has no path for those
 		if err := control(handle, windows.FSCTL_SET_REPARSE_POINT, point); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func folderOf(handle windows.Handle) mountFolder {
 	return mountFolder{path, err}
 }
 
-// notifyMountManager tells the mount manager of a change to a mounted folder, as the Win32
+// notifyMountManager notifies the mount manager of a change to a mounted folder, as the Win32
 // functions do, so that it can list the folders of a volume and keep them when a disk moves
 // to another machine.
 //

@@ -26,7 +26,7 @@ func Observe(o Observer) {
 	cim.Observe(func(elapsed time.Duration, err error) { o("call WMI", elapsed, err) })
 }
 
-// observed makes a call, and tells the observer. Without one it costs one nil check.
+// observed makes a call, and notifies the observer. Without one it costs one nil check.
 func observed[T any](k kind, call func() (T, error)) (T, error) {
 	o := observer.Load()
 	if o == nil {

@@ -52,8 +52,8 @@ func smbMappings(ctx context.Context, object cim.Object) ([]win.SMBMapping, erro
 		if !isText || !isNumber {
 			return nil, fmt.Errorf("%w: a mapping of %v has the status %v", errInvalidData, instance[remotePath], instance[status])
 		}
-		private, told := instance[privacy].(bool)
-		mappings = append(mappings, win.SMBMapping{Remote: remote, Status: win.SMBStatus(number & math.MaxUint32), Plain: told && !private, Private: private})
+		private, known := instance[privacy].(bool)
+		mappings = append(mappings, win.SMBMapping{Remote: remote, Status: win.SMBStatus(number & math.MaxUint32), Plain: known && !private, Private: private})
 	}
 	return mappings, nil
 }

@@ -112,7 +112,7 @@ func Open(ctx context.Context, cfg Config) (*Recorder, error) {
 	return r, nil
 }
 
-// inspect refuses a file that has other content than a recording, and tells whether its last line is incomplete.
+// inspect refuses a file that has other content than a recording, and reports whether its last line is incomplete.
 func inspect(file *os.File) (size int64, torn bool, err error) {
 	first, last := make([]byte, len(marker)), make([]byte, 1)
 	n, err := file.ReadAt(first, 0)

@@ -313,7 +313,7 @@ func TestOpen_Again(t *testing.T) {
 	}
 }
 
-// TestOpen_Refused: a file that is no recording stays as it is.
+// TestOpen_Refused: a file that is not a recording stays as it is.
 func TestOpen_Refused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls.jsonl")
 	for _, other := range []string{"precious", `{"recording":"of music"}` + "\n", marker[:10] + "x", strings.Repeat("\x00", 100)} {

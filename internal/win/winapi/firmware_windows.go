@@ -13,7 +13,7 @@ func SMBIOS() ([]byte, error) {
 		switch {
 		case err != nil:
 			return 0, Error(err)
-		case int(n) > len(buffer): // it tells how much it needs, and that is no failure
+		case int(n) > len(buffer): // it returns how much it needs, which is not a failure
 			return 0, winerr.InsufficientBuffer
 		default:
 			return int(n), nil

@@ -107,7 +107,7 @@ func ISCSITargetPortals(target string, size int) (portals []byte, err error) {
 	})
 }
 
-// ISCSILogin is what LoginISCSITarget is told.
+// ISCSILogin has the parameters of LoginISCSITarget.
 type ISCSILogin struct {
 	Target        string
 	InitiatorPort uint32

@@ -78,7 +78,7 @@ func FuzzDecodeDriveLayout(f *testing.F) {
 	})
 }
 
-// beyondMBR tells whether a partition starts where 32 bits of 512 byte sectors do not reach.
+// beyondMBR reports whether a partition starts where 32 bits of 512 byte sectors do not reach.
 func beyondMBR(layout win.DriveLayout) bool {
 	return layout.Style == win.StyleMBR && slices.ContainsFunc(layout.Partitions, func(p win.Partition) bool {
 		return p.Offset/512 > math.MaxUint32

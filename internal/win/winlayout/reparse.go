@@ -166,7 +166,7 @@ func SymlinkTo(target string) win.ReparsePoint {
 
 // MountedFolder returns the mount point of a volume. Its print name, which nothing here reads, is empty. That
 // of SetVolumeMountPointW may equal the substitute name: so Wine's dlls/kernel32/tests/volume.c expects, in a
-// test that needs an administrator. Q-mount-handle of csi-proxy-verify tells.
+// test that needs an administrator. Q-mount-handle of csi-proxy-verify answers it.
 func MountedFolder(id win.VolumeID) win.ReparsePoint {
 	return win.ReparsePoint{Tag: win.TagMountPoint, Substitute: kernelPrefix + strings.TrimPrefix(string(id), win32Prefix)}
 }

@@ -24,7 +24,7 @@ const (
 	mountSize         = 8
 )
 
-// EncodeVolumeMountPoint tells the mount manager of a mounted folder. Both names are those of
+// EncodeVolumeMountPoint notifies the mount manager of a mounted folder. Both names are those of
 // the kernel and without a trailing backslash: \??\C:\dir and \??\Volume{guid}. The
 // documentation calls the first one the name of a volume, but describes and shows the path
 // of the folder.

@@ -145,7 +145,7 @@ func TestEncodeVolumeMountPoint_Longest(t *testing.T) {
 	}
 }
 
-// isName tells what Go decodes as it was encoded.
+// isName reports whether Go decodes a name as it was encoded.
 func isName(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // FuzzSymlinkTo: a link that can be stored reads as it was meant.

@@ -34,7 +34,7 @@ func Long(path string) string {
 func SameTarget(a, b string) bool { return Equal(plainTarget(a), plainTarget(b)) }
 
 // plainTarget removes what does not count. The prefix stays where it is part of
-// the name, as in \\?\Volume{guid}\, which is no relative path without it; so does
+// the name, as in \\?\Volume{guid}\, which is not a relative path without it; so does
 // the backslash that makes a root of C: and \\?\Volume{guid}.
 func plainTarget(target string) string {
 	if rest, ok := strings.CutPrefix(target, ntPrefix); ok {

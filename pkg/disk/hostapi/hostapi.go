@@ -39,7 +39,7 @@ type HostAPI interface {
 	// disk number. A disk that does not answer is left out.
 	ListDiskLocations() (map[uint32]DiskLocation, error)
 
-	// IsDiskInitialized tells whether the disk has a partition table, or a file
+	// IsDiskInitialized reports whether the disk has a partition table, or a file
 	// system where that would be. A disk that cannot be read is an error.
 	IsDiskInitialized(diskNumber uint32) (bool, error)
 
@@ -48,7 +48,7 @@ type HostAPI interface {
 	// but is not empty.
 	InitializeDisk(diskNumber uint32) error
 
-	// BasicPartitionsExist tells whether the disk has a partition that is not
+	// BasicPartitionsExist reports whether the disk has a partition that is not
 	// reserved for the system's own use.
 	BasicPartitionsExist(diskNumber uint32) (bool, error)
 
@@ -69,7 +69,7 @@ type HostAPI interface {
 	// SetDiskState brings the disk online or takes it offline, and returns when it has.
 	SetDiskState(diskNumber uint32, isOnline bool) error
 
-	// GetDiskState tells whether the disk is online.
+	// GetDiskState reports whether the disk is online.
 	GetDiskState(diskNumber uint32) (bool, error)
 }
 
@@ -97,6 +97,6 @@ type ReadOnlySetter interface {
 	// has it. The disk may be online or offline, and stays so. The disk of Windows is refused.
 	SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error
 
-	// GetDiskReadOnly tells whether the disk is read-only.
+	// GetDiskReadOnly reports whether the disk is read-only.
 	GetDiskReadOnly(diskNumber uint32) (bool, error)
 }

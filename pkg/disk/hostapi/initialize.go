@@ -27,7 +27,7 @@ func (h *host) isInitialized(ctx context.Context, disk uint32) (bool, error) {
 // inspect reads the partition table of a disk, and reports whether there is one, or else a
 // file system without one: Windows shows that as an MBR table with a partition at 0.
 //
-// Some drivers report MBR for a disk without any table. Only its first sector tells.
+// Some drivers report MBR for a disk without any table. Only its first sector shows it.
 func (h *host) inspect(ctx context.Context, op string, disk target) (layout win.DriveLayout, initialized bool, err error) {
 	layout, err = h.m.DriveLayout(ctx, disk.device)
 	switch {
@@ -49,7 +49,7 @@ func (h *host) inspect(ctx context.Context, op string, disk target) (layout win.
 	return layout, bootSignature(sector), nil
 }
 
-// used tells an entry of a table from a free entry of an MBR table.
+// used distinguishes an entry of a table from a free entry of an MBR table.
 func used(p win.Partition) bool {
 	return p.Type != win.GUID{} || p.MBRType != 0 || p.Length != 0
 }

@@ -71,7 +71,7 @@ var typeNames = map[win.GUID]string{
 	win.MustGUID("a19d880f-05fc-4d3b-a006-743f0f84911e"): "Linux RAID",
 }
 
-// typesOf tells people which types the partitions of a disk have.
+// typesOf lists for people which types the partitions of a disk have.
 func typesOf(layout win.DriveLayout) string {
 	var types []string
 	for _, p := range layout.Partitions {

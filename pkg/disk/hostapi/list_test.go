@@ -159,7 +159,7 @@ func TestListDiskLocations_Sources(t *testing.T) {
 var gone = []uint32{2, 55, 433, 1167, 1617}
 
 // TestLists_SickDisk: whatever one disk answers, the others are listed. The disk itself is missing
-// only if it is gone or does not tell its number; the log says why.
+// only if it is gone or does not report its number; the log says why.
 func TestLists_SickDisk(t *testing.T) {
 	all, others := []uint32{0, 1, 2, 3}, []uint32{0, 2, 3}
 	for _, call := range []string{"DeviceNumber", "DeviceDescriptor", "DeviceIdentifiers", "DeviceLocation"} {
@@ -223,8 +223,8 @@ func TestListDiskIDs_Unanswered(t *testing.T) {
 	}
 }
 
-// TestListDiskLocations_Unanswered: a disk without a text that does not tell its address is
-// listed without a location; one that does not tell its bus has no LUN, because it may be a local
+// TestListDiskLocations_Unanswered: a disk without a text that does not report its address is
+// listed without a location; one that does not report its bus has no LUN, because it may be a local
 // NVMe disk.
 func TestListDiskLocations_Unanswered(t *testing.T) {
 	for _, c := range []struct {

@@ -42,7 +42,7 @@ type located struct {
 }
 
 // locate says where a disk is attached. Disks that are files on another disk have no location.
-// A location that the disk does not tell is empty.
+// A location that the disk does not report is empty.
 func (h *host) locate(ctx context.Context, d win.Device) (at located, ok bool, err error) {
 	descriptor, noDescriptor := h.m.DeviceDescriptor(ctx, d)
 	if err := unanswered(ctx, d, "bus", noDescriptor); err != nil {
@@ -82,7 +82,7 @@ func (h *host) locate(ctx context.Context, d win.Device) (at located, ok bool, e
 	if descriptor.BusType == win.BusTypeNVMe || noDescriptor != nil {
 		// The driver makes up target 0 and LUN 0 for each local NVMe disk. A caller that
 		// looks for LUN 0 would mistake one for the disk it has attached
-		// (azuredisk-csi-driver#2661). A disk that does not tell its bus may be one.
+		// (azuredisk-csi-driver#2661). A disk that does not report its bus may be one.
 		at.Target, at.LUNID = "", ""
 	}
 	return at, true, nil

@@ -96,7 +96,7 @@ func (h *host) scan(ctx context.Context) error {
 	return err
 }
 
-// scanAdapters makes the storage adapters look for disks. An adapter that cannot is no reason to
+// scanAdapters makes the storage adapters look for disks. An adapter that cannot is not a reason to
 // fail: most often the caller waits for a disk of another one. An adapter that does not answer is
 // a failure, because it may still find the disk.
 // https://learn.microsoft.com/windows/win32/api/cfgmgr32/nf-cfgmgr32-cm_reenumerate_devnode

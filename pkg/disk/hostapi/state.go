@@ -83,7 +83,7 @@ func (h *host) onlineFrom(ctx context.Context, op string, disk target, now win.D
 	return false, err
 }
 
-// logReadOnly tells operators, at the default verbosity, why pods cannot write to a disk.
+// logReadOnly logs for operators, at the default verbosity, why pods cannot write to a disk.
 func logReadOnly(ctx context.Context, disk target, reason error) {
 	klog.FromContext(ctx).Info("A disk comes online read-only, because Windows does not make it writable", "disk", disk.number, "err", reason)
 }

@@ -18,7 +18,7 @@ type target struct {
 	identity
 }
 
-// identity tells a disk from another one in the same slot. A value that the disk does not report,
+// identity distinguishes a disk from another one in the same slot. A value that the disk does not report,
 // or not at the moment, is empty.
 type identity struct {
 	size           int64

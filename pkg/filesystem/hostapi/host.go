@@ -53,7 +53,7 @@ func (h host) isSymlink(ctx context.Context, path string) (bool, error) {
 	return err == nil, winerr.Wrap(op, path, err)
 }
 
-// pathStats follows links as pathValid does. What it tells of a volume that Windows needs, or of one
+// pathStats follows links as pathValid does. What it reports of a volume that Windows needs, or of one
 // that is mounted only outside the working directories, the policy refuses.
 func (h host) pathStats(ctx context.Context, path string) (total, available int64, err error) {
 	const op = "measure"

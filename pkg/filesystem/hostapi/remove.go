@@ -156,7 +156,7 @@ func (r removal) removeContents(ctx context.Context) error {
 	return r.fail("list directory", err)
 }
 
-// dismantleMount tells the mount manager that the folder no longer shows a
+// dismantleMount notifies the mount manager that the folder no longer shows a
 // volume, so that its database stays clean. If that fails, removing the folder
 // itself also ends the mount: a dead volume does not keep its folder.
 // https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-deletevolumemountpointw

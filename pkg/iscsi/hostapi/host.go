@@ -24,7 +24,7 @@ type host struct {
 type change struct {
 	op     string
 	object object
-	// as tells callers with different credentials apart: a login that fails because of its
+	// as distinguishes callers with different credentials: a login that fails because of its
 	// secret must not be the answer to a caller with the right one.
 	as fingerprint
 	// fresh is for questions: one that already runs may have its answer already.

@@ -48,7 +48,7 @@ type HostAPI interface {
 	RemoveTargetPortal(portal *TargetPortal) error
 
 	// ConnectTarget logs in to a target, unless there is a session. The type of
-	// authentication is NONE, ONEWAYCHAP or MUTUALCHAP; user and secret matter to
+	// authentication: NONE, ONEWAYCHAP or MUTUALCHAP; user and secret matter to
 	// the last two.
 	ConnectTarget(portal *TargetPortal, iqn string, authType string,
 		chapUser string, chapSecret string) error

@@ -28,7 +28,7 @@ type needs struct {
 	linked bool
 }
 
-// examine tells in which condition the mapping of a share is. The status alone says little: it
+// examine returns in which condition the mapping of a share is. The status alone says little: it
 // stays OK when the password is changed. So it opens the share, as users of the mapping do, by a
 // directory in it if one is given.
 func (h host) examine(ctx context.Context, share, dir string, need needs) (condition, error) {

@@ -24,7 +24,7 @@ import (
 //
 // A host can also implement the other interfaces of this package, as those made here do.
 type HostAPI interface {
-	// IsSMBMapped tells whether the share has a mapping whose status is OK.
+	// IsSMBMapped reports whether the share has a mapping whose status is OK.
 	IsSMBMapped(remotePath string) (bool, error)
 
 	// NewSMBLink makes a link at localPath to a path on a share.
@@ -62,7 +62,7 @@ type Limiter interface {
 	Within(p *policy.Policy) HostAPI
 }
 
-// PrivacySetter is a host that can be told whether servers must encrypt. The option
+// PrivacySetter is a host that can be set to make servers encrypt. The option
 // RequirePrivacy of package smb needs it.
 type PrivacySetter interface {
 	// WithPrivacy returns the same host, which maps shares of servers that do not encrypt only
@@ -88,7 +88,7 @@ type LinkWatcher interface {
 
 // Excluder is a host that can keep its own changes away from a server. Package node needs it to
 // remove the link to a share that is gone: a driver may map the share at the same time, and would
-// be told that the link exists.
+// get the answer that the link exists.
 type Excluder interface {
 	// Exclusively calls do while no call changes mappings of the server of a remote path, or
 	// links to it. The context of do goes on after that of the host has ended.

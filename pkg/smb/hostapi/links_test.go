@@ -71,7 +71,7 @@ func TestRemove_ScanFails(t *testing.T) {
 	must(t, node.Sleep(t.Context(), 11*60e9), mapTo(host, `\\files\more`, ""))
 	wantMapped(t, node, share, false)
 
-	// A directory that is closed to us is no reason to keep all mappings for ever.
+	// A directory that is closed to us is not a reason to keep all mappings for ever.
 	must(t, mapTo(limited(t, node), share, ""))
 	inject(t, node, winsim.Fault{Call: "ListDirectory", Object: work + `\plugins\*`, Error: 5})
 	must(t, limited(t, node).RemoveSMBGlobalMapping(share))
@@ -184,7 +184,7 @@ func TestRemove_LinkLeadsElsewhere(t *testing.T) {
 	}
 }
 
-// TestRemove_Unsure: if it cannot be told whether a link uses the share, the mapping stays.
+// TestRemove_Unsure: if it is unknown whether a link uses the share, the mapping stays.
 func TestRemove_Unsure(t *testing.T) {
 	t.Run("the link cannot be read", func(t *testing.T) {
 		node := newNode(t)

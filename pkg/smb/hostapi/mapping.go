@@ -114,7 +114,7 @@ func (h host) ownerOf(ctx context.Context, share string, r mapRequest) (o owner,
 	return ownerSameAccount, user
 }
 
-// usedBy tells what uses a mapping besides the link at a path. If that cannot be known it is
+// usedBy returns what uses a mapping besides the link at a path. If that cannot be known it is
 // used.
 func (h host) usedBy(ctx context.Context, share, except string) (user string, used bool) {
 	if _, ours := h.state.mappings.of(share); !ours && h.limits == nil {

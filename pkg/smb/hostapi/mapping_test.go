@@ -406,7 +406,7 @@ func TestMapping_Guest(t *testing.T) {
 	change(t, node, "files", func(s *winsim.SMBServer) { s.Guest = true })
 	must(t, host.MapSMBShare(share, stage, "", "ignored"))
 	if logons := node.SMBLogons("files"); len(logons) != 2 || logons[1].Password != "" {
-		t.Errorf("the server was told %+v", logons)
+		t.Errorf("the server got %+v", logons)
 	}
 }
 

@@ -6,10 +6,10 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
-// MappingTeller is a host that tells what it knows about mappings and Windows does not list. The
+// MappingTeller is a host that reports what it knows about mappings and Windows does not list. The
 // option SMBHost of package node needs it. It changes nothing and asks no file server.
 type MappingTeller interface {
-	// MappingFacts tells what this process knows about the mapping of a share, without a call to
+	// MappingFacts returns what this process knows about the mapping of a share, without a call to
 	// Windows.
 	MappingFacts(remotePath string) MappingFacts
 

@@ -130,7 +130,7 @@ func TestFormatVolume_BadOptions(t *testing.T) {
 			t.Errorf("the clusters have %v, want %d", got, size)
 		}
 	}
-	// What only the disk tells: sectors of 4096 bytes have no smaller clusters.
+	// What only the disk reports: sectors of 4096 bytes have no smaller clusters.
 	disk := gpt(winsim.GiB, unformatted())
 	disk.SectorSize = 4096
 	node := newNode(t, modelWith(disk))

@@ -35,7 +35,7 @@ const (
 	hasFileSystem
 )
 
-// content tells what is on a volume. It is empty only if that is certain, because drivers then
+// content returns what is on a volume. It is empty only if that is certain, because drivers then
 // format it: a damaged, foreign or locked volume is an error.
 func (h host) content(ctx context.Context, op string, id win.VolumeID) (content, error) {
 	fileSystem, err := h.fileSystem(ctx, op, id)
@@ -73,7 +73,7 @@ func (h host) fileSystem(ctx context.Context, op string, id win.VolumeID) (info 
 	_, err = win.Poll(ctx, h.m, win.Backoff{First: pause, Longest: pause, Limit: 2 * pause}, func(time.Duration) (done bool, err error) {
 		info, err = h.m.FileSystem(ctx, id)
 		if winerr.CodeOf(err) == winerr.NotReady && !onlined {
-			// With automount disabled, new volumes stay offline until told otherwise.
+			// With automount disabled, new volumes stay offline until they are brought online.
 			raw, onlined = 0, true
 			if err := h.m.OnlineVolume(ctx, id); err != nil && !answered(err) {
 				return false, err

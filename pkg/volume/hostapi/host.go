@@ -78,7 +78,7 @@ func (w work) object() string {
 }
 
 // settleBackoff is how long Windows gets to notice what happened to a disk or volume, or to
-// show what it was told to do. Usually it needs a fraction of a second.
+// show what it was asked to do. Usually it needs a fraction of a second.
 var settleBackoff = win.Backoff{First: 20 * time.Millisecond, Longest: 500 * time.Millisecond, Limit: 10 * time.Second, Quarter: true}
 
 // poll tries until it is done or Windows had its time; done is false then.

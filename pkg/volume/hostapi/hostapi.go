@@ -43,7 +43,7 @@ type HostAPI interface {
 	// UnmountVolume flushes the volume and takes it away from a folder.
 	UnmountVolume(volumeID, targetPath string) error
 
-	// IsVolumeFormatted tells whether the volume has a file system.
+	// IsVolumeFormatted reports whether the volume has a file system.
 	IsVolumeFormatted(volumeID string) (bool, error)
 
 	// FormatVolume puts an empty NTFS file system on the volume, unless it has a
@@ -95,7 +95,7 @@ type Limiter interface {
 
 // Excluder is a HostAPI that can keep its own changes away from a folder. Package node needs it to
 // remove the mounted folder of a volume that is gone: a driver may mount the volume there at the
-// same time, and would be told that it is mounted.
+// same time, and would get the answer that it is mounted.
 type Excluder interface {
 	// Exclusively calls do while no call changes the volume or the folder. The context of do goes
 	// on after that of the host has ended.

@@ -38,7 +38,7 @@ func TestNew_OtherSystems(t *testing.T) {
 	}
 }
 
-// TestVolumeID_Malformed sends what is no volume id to every method that takes one: the
+// TestVolumeID_Malformed sends what is not a volume id to every method that takes one: the
 // node is not even asked.
 func TestVolumeID_Malformed(t *testing.T) {
 	node := nodeWith(t, formatted())
@@ -86,6 +86,6 @@ func TestVolumeRegexp(t *testing.T) {
 		t.Errorf("found %q in a volume id, want %q", got, name)
 	}
 	if got := volumeapi.VolumeRegexp.FindString(`C:\Volume`); got != "" {
-		t.Errorf("found %q in a path that is no volume id", got)
+		t.Errorf("found %q in a path that is not a volume id", got)
 	}
 }

@@ -236,7 +236,7 @@ func volumeName(p win.Partition) win.VolumeID {
 }
 
 // expected returns the numbers of the partitions that should have one volume each, or nil if
-// the table does not tell.
+// the table does not report.
 func expected(layout win.DriveLayout, partition uint32) map[uint32]bool {
 	numbers := map[uint32]bool{}
 	for _, p := range layout.Partitions {

@@ -373,7 +373,7 @@ func TestListVolumesOnDisk_Offline(t *testing.T) {
 	}
 	inject(t, node, winsim.Fault{Call: "DiskAttributes", Error: uint32(winerr.NotSupported)})
 	_, err = volumeapi.NewOn(node).ListVolumesOnDisk(firstDisk, 0)
-	wantKind(t, "a disk that does not tell", err, winerr.Unavailable, "partition 2")
+	wantKind(t, "a disk that does not report", err, winerr.Unavailable, "partition 2")
 }
 
 // TestListVolumesOnDisk_SearchEnds lets the caller leave, and our own code fail.

@@ -47,7 +47,7 @@ type partitionSpace struct {
 
 // awaitSpace measures until there is space for size, or all of the disk can be used.
 //
-// Windows notices that a disk was enlarged only when told to look, and updates the partition
+// Windows notices that a disk was enlarged only when asked to look, and updates the partition
 // table only when it reads it again; moving the second table to the new end takes a while.
 // If Windows refuses to look, its sizes may be old, so they do not prove that the disk is
 // full.

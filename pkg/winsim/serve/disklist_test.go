@@ -13,7 +13,7 @@ import (
 )
 
 // TestDiskLists_Unanswered: virtual machines answer optional properties with 31. Drivers of all
-// versions still see each disk, with the keys that it tells.
+// versions still see each disk, with the keys that it reports.
 func TestDiskLists_Unanswered(t *testing.T) {
 	for _, d := range diskVersions {
 		t.Run(d.name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestDiskLists_AzureNVMe(t *testing.T) {
 }
 
 // TestDiskLists_GCENVMe does what gcp-compute-persistent-disk-csi-driver#2114 does: it looks for a
-// serial number of which the first 16 digits are the number that the metadata server tells.
+// serial number of which the first 16 digits are the number that the metadata server reports.
 func TestDiskLists_GCENVMe(t *testing.T) {
 	const namespaceIdentifier = 0x10CC9636B6E3CE3B
 	for _, d := range diskVersions {

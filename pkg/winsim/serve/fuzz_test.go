@@ -119,7 +119,7 @@ func attack(t *testing.T, m fuzzedMethod, message []byte) {
 	}
 }
 
-// strayed tells touches of what a request may not reach: on drive C: all but the working
+// strayed finds touches of what a request may not reach: on drive C: all but the working
 // directory, and of the directories on the way to it more than a look. Volumes without a letter
 // and shares are only reached through it.
 func strayed(touch winsim.Touch) bool {

@@ -25,7 +25,7 @@ func describeNode(t *testing.T, dir string, request *extensionv1.DescribeNodeReq
 }
 
 // TestInspector_Share: what the daemon knows about a mapping is on the wire, without the password.
-// After a restart it still tells what Windows and the links show.
+// After a restart it still reports what Windows and the links show.
 func TestInspector_Share(t *testing.T) {
 	const remote, link = `\\files\data`, `C:\var\lib\kubelet\plugins\share`
 	node := newNode(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim/serve"
 )
 
-// TestInspector_Groups: what is not served is not told by the inspector either.
+// TestInspector_Groups: what is not served is not reported by the inspector either.
 func TestInspector_Groups(t *testing.T) {
 	node := newNode(t)
 	for _, c := range []struct {
@@ -98,7 +98,7 @@ func TestInspector_BadKeys(t *testing.T) {
 	}
 }
 
-// TestInspector_Sessions: it tells iSCSI sessions only if their group is served.
+// TestInspector_Sessions: it reports iSCSI sessions only if their group is served.
 func TestInspector_Sessions(t *testing.T) {
 	for groups, listed := range map[string]bool{"disk,volume,system": false, "disk,volume,system,iscsi": true} {
 		t.Run(groups, func(t *testing.T) { // one server at a time: pipes have one name

@@ -190,7 +190,7 @@ func TestSMB_Passwords(t *testing.T) {
 			attempt()
 			logons := node.SMBLogons("files")
 			if len(logons) != 2 || logons[0].Password != password || !logons[0].Refused || logons[1].Password != password || logons[1].User != `AZURE\csi` || logons[1].Refused || !logons[1].Encrypted {
-				t.Errorf("the server was told %+v, want %q twice", logons, password)
+				t.Errorf("the server got %+v, want %q twice", logons, password)
 			}
 		})
 	}
@@ -525,7 +525,7 @@ func TestSMB_Rotation(t *testing.T) {
 			works("the mapping was recreated", true, first, second, third)
 			logons := node.SMBLogons("files")
 			if last := logons[len(logons)-1]; len(logons) != 2 || last.Password != "new" || last.Refused {
-				t.Errorf("the server was told %+v", logons)
+				t.Errorf("the server got %+v", logons)
 			}
 		})
 	}

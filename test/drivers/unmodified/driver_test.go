@@ -8,7 +8,7 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// TestModels: the emulator accepts the nodes of all drivers, and their disks can be told apart.
+// TestModels: the emulator accepts the nodes of all drivers, and their disks can be distinguished.
 func TestModels(t *testing.T) {
 	for _, d := range drivers() {
 		contents := []content{blank, linuxPartition, linuxDisk, moved}

@@ -317,7 +317,7 @@ func foreign(t *testing.T, d *driver, exe string, versions api) []string {
 		})
 		after := n.state(t)
 		for i := range after.Disks {
-			after.Disks[i].Online = before.Disks[i].Online // which is no change of its data
+			after.Disks[i].Online = before.Disks[i].Online // which is not a change of its data
 		}
 		if diff := cmp.Diff(before, after); diff != "" {
 			t.Errorf("the node is another afterwards (-before +after):\n%s", diff)

@@ -81,7 +81,7 @@ func launch(t *testing.T, name string, args ...string) *process {
 	}
 	go func() {
 		defer close(p.done)
-		_ = p.cmd.Wait() // the exit code tells it
+		_ = p.cmd.Wait() // the exit code says it
 	}()
 	t.Cleanup(p.kill)
 	return p

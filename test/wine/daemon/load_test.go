@@ -103,7 +103,7 @@ func (cs *callers) await(t *testing.T, n int64) {
 	eventually(t, "calls are answered", func() bool { return cs.answered.Load() >= n })
 }
 
-// TestLoad_ServerKilled: clients are told, and find the next daemon by themselves.
+// TestLoad_ServerKilled: clients notice it, and find the next daemon by themselves.
 func TestLoad_ServerKilled(t *testing.T) {
 	first := start(t)
 	cs := call(t.Context(), connect(t), 16, false)
@@ -176,7 +176,7 @@ func TestLoad_ClientKilled(t *testing.T) {
 	})
 }
 
-// TestLoad_GracefulStop: whatever is in flight when the service stops is answered, or told
+// TestLoad_GracefulStop: whatever is in flight when the service stops is answered, or refused
 // that the daemon is gone.
 func TestLoad_GracefulStop(t *testing.T) {
 	s, log := installDaemon(t)

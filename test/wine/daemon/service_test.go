@@ -166,7 +166,7 @@ func TestService_Crashes(t *testing.T) {
 // machine, with all that runs there. It waits for the line of the log.
 func metricsAddress(t *testing.T, log string) (address string) {
 	t.Helper()
-	eventually(t, "the log tells the address of the metrics", func() bool {
+	eventually(t, "the log has the address of the metrics", func() bool {
 		text, _ := os.ReadFile(log) // it may come later
 		found := servingMetrics.FindSubmatch(text)
 		if found != nil {
@@ -233,7 +233,7 @@ func TestService_SecondInstance(t *testing.T) {
 		t.Errorf("it has stopped as %+v, want service-specific code 3", status)
 	}
 	if text, err := os.ReadFile(log); !strings.Contains(string(text), "owns this pipe") {
-		t.Errorf("the log does not tell why: %v\n%s", err, text)
+		t.Errorf("the log does not report why: %v\n%s", err, text)
 	}
 }
 

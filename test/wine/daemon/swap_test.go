@@ -249,7 +249,7 @@ func attackedCalls(t *testing.T, api files, dir string) map[string]func(context.
 			// Only outside there is such a file.
 			answer, err := api.PathExists(ctx, &filesystem.PathExistsRequest{Path: dir + `\file`})
 			if err == nil && answer.Exists {
-				t.Error("PathExists tells of a file outside")
+				t.Error("PathExists reports a file outside")
 			}
 			return err
 		},

@@ -95,7 +95,7 @@ func (e exception) pattern() string {
 }
 
 // unneeded explains why an exception of a test that is said to fail is wrong, after the test was run alone. One that
-// passes, that skips itself or that does not exist needs none, and a crash is no failure of this test.
+// passes, that skips itself or that does not exist needs none, and a crash is not a failure of this test.
 func (e exception) unneeded(output string, err error) error {
 	switch {
 	case err == nil:

@@ -115,7 +115,7 @@ func copyFiles(t *testing.T, from, to string, names ...string) {
 }
 
 // countingCopies writes copies of our packages below the seam that count their calls to Windows, and
-// returns the file that tells go build to take them.
+// returns the file with which go build takes them.
 func countingCopies(t *testing.T) string {
 	t.Helper()
 	dir, functions := t.TempDir(), windowsFunctions(t)

@@ -44,7 +44,7 @@ const (
 // ready), PermissionDenied (Windows refuses access), Unimplemented (the device or the node
 // cannot do this), DeadlineExceeded or Canceled (the caller's time ran out) and Internal.
 type DiskClient interface {
-	// ListDiskLocations tells where each disk hangs: adapter, bus, target and LUN. A disk
+	// ListDiskLocations returns where each disk is: adapter, bus, target and LUN. A disk
 	// that fails to answer, a virtual disk backed by a file and a disk without an adapter
 	// are left out; they do not fail the call.
 	ListDiskLocations(ctx context.Context, in *ListDiskLocationsRequest, opts ...grpc.CallOption) (*ListDiskLocationsResponse, error)
@@ -75,7 +75,7 @@ type DiskClient interface {
 	// NotFound: no such disk. Aborted: something still uses the disk; repeat later.
 	// PermissionDenied: the disk holds the system volume and must stay online.
 	SetDiskState(ctx context.Context, in *SetDiskStateRequest, opts ...grpc.CallOption) (*SetDiskStateResponse, error)
-	// GetDiskState tells whether a disk is online. NotFound: no such disk.
+	// GetDiskState reports whether a disk is online. NotFound: no such disk.
 	GetDiskState(ctx context.Context, in *GetDiskStateRequest, opts ...grpc.CallOption) (*GetDiskStateResponse, error)
 }
 
@@ -173,7 +173,7 @@ func (c *diskClient) GetDiskState(ctx context.Context, in *GetDiskStateRequest, 
 // ready), PermissionDenied (Windows refuses access), Unimplemented (the device or the node
 // cannot do this), DeadlineExceeded or Canceled (the caller's time ran out) and Internal.
 type DiskServer interface {
-	// ListDiskLocations tells where each disk hangs: adapter, bus, target and LUN. A disk
+	// ListDiskLocations returns where each disk is: adapter, bus, target and LUN. A disk
 	// that fails to answer, a virtual disk backed by a file and a disk without an adapter
 	// are left out; they do not fail the call.
 	ListDiskLocations(context.Context, *ListDiskLocationsRequest) (*ListDiskLocationsResponse, error)
@@ -204,7 +204,7 @@ type DiskServer interface {
 	// NotFound: no such disk. Aborted: something still uses the disk; repeat later.
 	// PermissionDenied: the disk holds the system volume and must stay online.
 	SetDiskState(context.Context, *SetDiskStateRequest) (*SetDiskStateResponse, error)
-	// GetDiskState tells whether a disk is online. NotFound: no such disk.
+	// GetDiskState reports whether a disk is online. NotFound: no such disk.
 	GetDiskState(context.Context, *GetDiskStateRequest) (*GetDiskStateResponse, error)
 }
 

@@ -37,7 +37,7 @@ const (
 // A disk number is decimal text that fits 32 bits without a sign, "3" for
 // \\.\PhysicalDrive3. Anything else is answered with InvalidArgument.
 type DiskClient interface {
-	// ListDiskLocations tells where each disk hangs. Disks without a location are left out.
+	// ListDiskLocations returns where each disk is. Disks without a location are left out.
 	ListDiskLocations(ctx context.Context, in *ListDiskLocationsRequest, opts ...grpc.CallOption) (*ListDiskLocationsResponse, error)
 	// PartitionDisk makes an empty disk ready for a file system: online, writable, a GUID
 	// partition table and one basic data partition over all the space. A disk that already
@@ -126,7 +126,7 @@ func (c *diskClient) DiskStats(ctx context.Context, in *DiskStatsRequest, opts .
 // A disk number is decimal text that fits 32 bits without a sign, "3" for
 // \\.\PhysicalDrive3. Anything else is answered with InvalidArgument.
 type DiskServer interface {
-	// ListDiskLocations tells where each disk hangs. Disks without a location are left out.
+	// ListDiskLocations returns where each disk is. Disks without a location are left out.
 	ListDiskLocations(context.Context, *ListDiskLocationsRequest) (*ListDiskLocationsResponse, error)
 	// PartitionDisk makes an empty disk ready for a file system: online, writable, a GUID
 	// partition table and one basic data partition over all the space. A disk that already

@@ -33,9 +33,9 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Disk shows and changes the physical disks of the node. Its calls and messages are those
-// of v1, which new callers use; the codes that any call may answer are told there.
+// of v1, which new callers use; the codes that any call may answer are described there.
 type DiskClient interface {
-	// ListDiskLocations tells where each disk hangs: adapter, bus, target and LUN. A disk
+	// ListDiskLocations returns where each disk is: adapter, bus, target and LUN. A disk
 	// that fails to answer, a virtual disk backed by a file and a disk without an adapter
 	// are left out; they do not fail the call.
 	ListDiskLocations(ctx context.Context, in *ListDiskLocationsRequest, opts ...grpc.CallOption) (*ListDiskLocationsResponse, error)
@@ -66,7 +66,7 @@ type DiskClient interface {
 	// NotFound: no such disk. Aborted: something still uses the disk; repeat later.
 	// PermissionDenied: the disk holds the system volume and must stay online.
 	SetDiskState(ctx context.Context, in *SetDiskStateRequest, opts ...grpc.CallOption) (*SetDiskStateResponse, error)
-	// GetDiskState tells whether a disk is online. NotFound: no such disk.
+	// GetDiskState reports whether a disk is online. NotFound: no such disk.
 	GetDiskState(ctx context.Context, in *GetDiskStateRequest, opts ...grpc.CallOption) (*GetDiskStateResponse, error)
 }
 
@@ -153,9 +153,9 @@ func (c *diskClient) GetDiskState(ctx context.Context, in *GetDiskStateRequest, 
 // for forward compatibility.
 //
 // Disk shows and changes the physical disks of the node. Its calls and messages are those
-// of v1, which new callers use; the codes that any call may answer are told there.
+// of v1, which new callers use; the codes that any call may answer are described there.
 type DiskServer interface {
-	// ListDiskLocations tells where each disk hangs: adapter, bus, target and LUN. A disk
+	// ListDiskLocations returns where each disk is: adapter, bus, target and LUN. A disk
 	// that fails to answer, a virtual disk backed by a file and a disk without an adapter
 	// are left out; they do not fail the call.
 	ListDiskLocations(context.Context, *ListDiskLocationsRequest) (*ListDiskLocationsResponse, error)
@@ -186,7 +186,7 @@ type DiskServer interface {
 	// NotFound: no such disk. Aborted: something still uses the disk; repeat later.
 	// PermissionDenied: the disk holds the system volume and must stay online.
 	SetDiskState(context.Context, *SetDiskStateRequest) (*SetDiskStateResponse, error)
-	// GetDiskState tells whether a disk is online. NotFound: no such disk.
+	// GetDiskState reports whether a disk is online. NotFound: no such disk.
 	GetDiskState(context.Context, *GetDiskStateRequest) (*GetDiskStateResponse, error)
 }
 

@@ -32,9 +32,9 @@ const (
 //
 // Filesystem makes, removes and examines directories and links of the node. It is v1 with
 // older names and two fields that have lost their use: context, and error in the answers.
-// Which paths are allowed and which codes any call may answer is told in v1.
+// Which paths are allowed and which codes any call may answer is described in v1.
 type FilesystemClient interface {
-	// PathExists tells whether something is at the path. A link or mounted folder counts
+	// PathExists reports whether something is at the path. A link or mounted folder counts
 	// by itself, even if its target is gone.
 	PathExists(ctx context.Context, in *PathExistsRequest, opts ...grpc.CallOption) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is
@@ -122,9 +122,9 @@ func (c *filesystemClient) IsMountPoint(ctx context.Context, in *IsMountPointReq
 //
 // Filesystem makes, removes and examines directories and links of the node. It is v1 with
 // older names and two fields that have lost their use: context, and error in the answers.
-// Which paths are allowed and which codes any call may answer is told in v1.
+// Which paths are allowed and which codes any call may answer is described in v1.
 type FilesystemServer interface {
-	// PathExists tells whether something is at the path. A link or mounted folder counts
+	// PathExists reports whether something is at the path. A link or mounted folder counts
 	// by itself, even if its target is gone.
 	PathExists(context.Context, *PathExistsRequest) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is

@@ -32,9 +32,9 @@ const (
 //
 // Filesystem makes, removes and examines directories and links of the node. Its calls and
 // messages are those of v1, which new callers use; which paths are allowed and which codes
-// any call may answer is told there.
+// any call may answer is described there.
 type FilesystemClient interface {
-	// PathExists tells whether something is at the path. A link or mounted folder counts
+	// PathExists reports whether something is at the path. A link or mounted folder counts
 	// by itself, even if its target is gone.
 	PathExists(ctx context.Context, in *PathExistsRequest, opts ...grpc.CallOption) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is
@@ -53,7 +53,7 @@ type FilesystemClient interface {
 	// AlreadyExists: something else is at target_path. NotFound: its parent directory is
 	// missing.
 	CreateSymlink(ctx context.Context, in *CreateSymlinkRequest, opts ...grpc.CallOption) (*CreateSymlinkResponse, error)
-	// IsSymlink tells whether the path is a link or a mounted folder whose target exists.
+	// IsSymlink reports whether the path is a link or a mounted folder whose target exists.
 	// NotFound: nothing is at the path itself.
 	IsSymlink(ctx context.Context, in *IsSymlinkRequest, opts ...grpc.CallOption) (*IsSymlinkResponse, error)
 }
@@ -122,9 +122,9 @@ func (c *filesystemClient) IsSymlink(ctx context.Context, in *IsSymlinkRequest, 
 //
 // Filesystem makes, removes and examines directories and links of the node. Its calls and
 // messages are those of v1, which new callers use; which paths are allowed and which codes
-// any call may answer is told there.
+// any call may answer is described there.
 type FilesystemServer interface {
-	// PathExists tells whether something is at the path. A link or mounted folder counts
+	// PathExists reports whether something is at the path. A link or mounted folder counts
 	// by itself, even if its target is gone.
 	PathExists(context.Context, *PathExistsRequest) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is
@@ -143,7 +143,7 @@ type FilesystemServer interface {
 	// AlreadyExists: something else is at target_path. NotFound: its parent directory is
 	// missing.
 	CreateSymlink(context.Context, *CreateSymlinkRequest) (*CreateSymlinkResponse, error)
-	// IsSymlink tells whether the path is a link or a mounted folder whose target exists.
+	// IsSymlink reports whether the path is a link or a mounted folder whose target exists.
 	// NotFound: nothing is at the path itself.
 	IsSymlink(context.Context, *IsSymlinkRequest) (*IsSymlinkResponse, error)
 }

@@ -47,7 +47,7 @@ const (
 // server does not answer), DeadlineExceeded or Canceled (the caller's time ran out) and
 // Internal.
 type FilesystemClient interface {
-	// PathExists tells whether something is at the path. A link or mounted folder counts
+	// PathExists reports whether something is at the path. A link or mounted folder counts
 	// by itself, even if its target is gone.
 	PathExists(ctx context.Context, in *PathExistsRequest, opts ...grpc.CallOption) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is
@@ -73,7 +73,7 @@ type FilesystemClient interface {
 	// AlreadyExists: something else is at target_path. NotFound: its parent directory is
 	// missing.
 	CreateSymlink(ctx context.Context, in *CreateSymlinkRequest, opts ...grpc.CallOption) (*CreateSymlinkResponse, error)
-	// IsSymlink tells whether the path is a link or a mounted folder whose target exists.
+	// IsSymlink reports whether the path is a link or a mounted folder whose target exists.
 	// NotFound: nothing is at the path itself.
 	IsSymlink(ctx context.Context, in *IsSymlinkRequest, opts ...grpc.CallOption) (*IsSymlinkResponse, error)
 }
@@ -166,7 +166,7 @@ func (c *filesystemClient) IsSymlink(ctx context.Context, in *IsSymlinkRequest, 
 // server does not answer), DeadlineExceeded or Canceled (the caller's time ran out) and
 // Internal.
 type FilesystemServer interface {
-	// PathExists tells whether something is at the path. A link or mounted folder counts
+	// PathExists reports whether something is at the path. A link or mounted folder counts
 	// by itself, even if its target is gone.
 	PathExists(context.Context, *PathExistsRequest) (*PathExistsResponse, error)
 	// Mkdir creates a directory and the parents it lacks. An existing directory is
@@ -192,7 +192,7 @@ type FilesystemServer interface {
 	// AlreadyExists: something else is at target_path. NotFound: its parent directory is
 	// missing.
 	CreateSymlink(context.Context, *CreateSymlinkRequest) (*CreateSymlinkResponse, error)
-	// IsSymlink tells whether the path is a link or a mounted folder whose target exists.
+	// IsSymlink reports whether the path is a link or a mounted folder whose target exists.
 	// NotFound: nothing is at the path itself.
 	IsSymlink(context.Context, *IsSymlinkRequest) (*IsSymlinkResponse, error)
 }

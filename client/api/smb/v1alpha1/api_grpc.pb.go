@@ -29,7 +29,7 @@ const (
 //
 // Smb connects the node to SMB shares for all its users, containers included. It is v1 with
 // an error field in its answers that has lost its use; the codes that any call may answer
-// are told there.
+// are described there.
 type SmbClient interface {
 	// NewSmbGlobalMapping maps the share of remote_path and, with a local_path, links that
 	// directory to the remote one. A healthy mapping is kept; one that is stale,
@@ -82,7 +82,7 @@ func (c *smbClient) RemoveSmbGlobalMapping(ctx context.Context, in *RemoveSmbGlo
 //
 // Smb connects the node to SMB shares for all its users, containers included. It is v1 with
 // an error field in its answers that has lost its use; the codes that any call may answer
-// are told there.
+// are described there.
 type SmbServer interface {
 	// NewSmbGlobalMapping maps the share of remote_path and, with a local_path, links that
 	// directory to the remote one. A healthy mapping is kept; one that is stale,

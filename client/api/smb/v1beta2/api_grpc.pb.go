@@ -29,7 +29,7 @@ const (
 //
 // Smb connects the node to SMB shares for all its users, containers included. Its calls and
 // messages are those of v1, which new callers use; the codes that any call may answer are
-// told there.
+// described there.
 type SmbClient interface {
 	// NewSmbGlobalMapping maps the share of remote_path and, with a local_path, links that
 	// directory to the remote one. A healthy mapping is kept; one that is stale,
@@ -82,7 +82,7 @@ func (c *smbClient) RemoveSmbGlobalMapping(ctx context.Context, in *RemoveSmbGlo
 //
 // Smb connects the node to SMB shares for all its users, containers included. Its calls and
 // messages are those of v1, which new callers use; the codes that any call may answer are
-// told there.
+// described there.
 type SmbServer interface {
 	// NewSmbGlobalMapping maps the share of remote_path and, with a local_path, links that
 	// directory to the remote one. A healthy mapping is kept; one that is stale,

@@ -29,7 +29,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// System tells about the machine and its Windows services, and starts and stops those that
+// System describes the machine and its Windows services, and starts and stops those that
 // storage needs.
 //
 // Every call may be repeated: when the wanted state is already there, the call succeeds and
@@ -111,7 +111,7 @@ func (c *systemClient) GetService(ctx context.Context, in *GetServiceRequest, op
 // All implementations should embed UnimplementedSystemServer
 // for forward compatibility.
 //
-// System tells about the machine and its Windows services, and starts and stops those that
+// System describes the machine and its Windows services, and starts and stops those that
 // storage needs.
 //
 // Every call may be repeated: when the wanted state is already there, the call succeeds and

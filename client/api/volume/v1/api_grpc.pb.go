@@ -68,7 +68,7 @@ type VolumeClient interface {
 	// there, or no such folder, is success. FailedPrecondition: another volume is mounted
 	// there, and stays.
 	UnmountVolume(ctx context.Context, in *UnmountVolumeRequest, opts ...grpc.CallOption) (*UnmountVolumeResponse, error)
-	// IsVolumeFormatted tells whether a volume has a file system. Only a volume on which
+	// IsVolumeFormatted reports whether a volume has a file system. Only a volume on which
 	// Windows recognises none is not formatted: one that is locked, damaged or unreadable
 	// is an error, so that no driver formats it.
 	//
@@ -255,7 +255,7 @@ type VolumeServer interface {
 	// there, or no such folder, is success. FailedPrecondition: another volume is mounted
 	// there, and stays.
 	UnmountVolume(context.Context, *UnmountVolumeRequest) (*UnmountVolumeResponse, error)
-	// IsVolumeFormatted tells whether a volume has a file system. Only a volume on which
+	// IsVolumeFormatted reports whether a volume has a file system. Only a volume on which
 	// Windows recognises none is not formatted: one that is locked, damaged or unreadable
 	// is an error, so that no driver formats it.
 	//

@@ -37,7 +37,7 @@ const (
 //
 // Volume formats, mounts, measures and grows the volumes of the node. It is v1 with older
 // names and the disk number as text. The form of volume ids and target paths and the codes
-// that any call may answer are told in v1.
+// that any call may answer are described in v1.
 type VolumeClient interface {
 	// ListVolumesOnDisk gives the volumes on a disk, in the order of their place on it.
 	// Partitions without a volume are left out. NotFound: no such disk.
@@ -55,7 +55,7 @@ type VolumeClient interface {
 	// that. Nothing mounted there, or no such folder, is success. FailedPrecondition:
 	// another volume is mounted there, and stays.
 	DismountVolume(ctx context.Context, in *DismountVolumeRequest, opts ...grpc.CallOption) (*DismountVolumeResponse, error)
-	// IsVolumeFormatted tells whether a volume has a file system. Only a volume on which
+	// IsVolumeFormatted reports whether a volume has a file system. Only a volume on which
 	// Windows recognises none is not formatted: one that is locked, damaged or unreadable
 	// is an error, so that no driver formats it.
 	//
@@ -211,7 +211,7 @@ func (c *volumeClient) WriteVolumeCache(ctx context.Context, in *WriteVolumeCach
 //
 // Volume formats, mounts, measures and grows the volumes of the node. It is v1 with older
 // names and the disk number as text. The form of volume ids and target paths and the codes
-// that any call may answer are told in v1.
+// that any call may answer are described in v1.
 type VolumeServer interface {
 	// ListVolumesOnDisk gives the volumes on a disk, in the order of their place on it.
 	// Partitions without a volume are left out. NotFound: no such disk.
@@ -229,7 +229,7 @@ type VolumeServer interface {
 	// that. Nothing mounted there, or no such folder, is success. FailedPrecondition:
 	// another volume is mounted there, and stays.
 	DismountVolume(context.Context, *DismountVolumeRequest) (*DismountVolumeResponse, error)
-	// IsVolumeFormatted tells whether a volume has a file system. Only a volume on which
+	// IsVolumeFormatted reports whether a volume has a file system. Only a volume on which
 	// Windows recognises none is not formatted: one that is locked, damaged or unreadable
 	// is an error, so that no driver formats it.
 	//

@@ -37,7 +37,7 @@ const (
 //
 // Volume formats, mounts, measures and grows the volumes of the node. Its calls and
 // messages are those of v1, which new callers use; the form of volume ids and target paths
-// and the codes that any call may answer are told there.
+// and the codes that any call may answer are described there.
 type VolumeClient interface {
 	// ListVolumesOnDisk gives the volumes on a disk or on one of its partitions, in the
 	// order of their place on the disk. Partitions without a volume are left out.
@@ -55,7 +55,7 @@ type VolumeClient interface {
 	// there, or no such folder, is success. FailedPrecondition: another volume is mounted
 	// there, and stays.
 	UnmountVolume(ctx context.Context, in *UnmountVolumeRequest, opts ...grpc.CallOption) (*UnmountVolumeResponse, error)
-	// IsVolumeFormatted tells whether a volume has a file system. Only a volume on which
+	// IsVolumeFormatted reports whether a volume has a file system. Only a volume on which
 	// Windows recognises none is not formatted: one that is locked, damaged or unreadable
 	// is an error, so that no driver formats it.
 	//
@@ -211,7 +211,7 @@ func (c *volumeClient) WriteVolumeCache(ctx context.Context, in *WriteVolumeCach
 //
 // Volume formats, mounts, measures and grows the volumes of the node. Its calls and
 // messages are those of v1, which new callers use; the form of volume ids and target paths
-// and the codes that any call may answer are told there.
+// and the codes that any call may answer are described there.
 type VolumeServer interface {
 	// ListVolumesOnDisk gives the volumes on a disk or on one of its partitions, in the
 	// order of their place on the disk. Partitions without a volume are left out.
@@ -229,7 +229,7 @@ type VolumeServer interface {
 	// there, or no such folder, is success. FailedPrecondition: another volume is mounted
 	// there, and stays.
 	UnmountVolume(context.Context, *UnmountVolumeRequest) (*UnmountVolumeResponse, error)
-	// IsVolumeFormatted tells whether a volume has a file system. Only a volume on which
+	// IsVolumeFormatted reports whether a volume has a file system. Only a volume on which
 	// Windows recognises none is not formatted: one that is locked, damaged or unreadable
 	// is an error, so that no driver formats it.
 	//

@@ -297,7 +297,7 @@ func TestSecrets_Domain(t *testing.T) {
 		}
 		logons := d.node.SMBLogons("files")
 		if len(logons) != 1 || logons[0].User != `CORP\jane` || logons[0].Password != "p:a$s 'w\"ord" || !logons[0].Encrypted {
-			t.Errorf("the server was told %+v", logons)
+			t.Errorf("the server got %+v", logons)
 		}
 	})
 }

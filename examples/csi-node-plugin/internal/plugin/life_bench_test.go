@@ -106,7 +106,7 @@ func liveAtOnce(d *driver, first, count int) [][]span {
 }
 
 // BenchmarkLife takes volumes through their lives, 1, 10 and 100 at the same time, on a machine with 100 blank
-// disks. The times are those that kubelet sees. With one volume at a time it also tells how long the machine
+// disks. The times are those that kubelet sees. With one volume at a time it also reports how long the machine
 // worked. An operation is 20 lives or more.
 func BenchmarkLife(b *testing.B) {
 	const disks, least = 100, 20
@@ -175,7 +175,7 @@ var queues = []string{
 	"mounter.(*locks).lock", "mounter.(*endpoint).connect",
 }
 
-// noteWaits returns what tells how long goroutines have stood in queues and at locks since, all together. The
+// noteWaits returns a function that reports how long goroutines have stood in queues and at locks since, all together. The
 // runtime counts it.
 func noteWaits(b *testing.B) (waited func() time.Duration) {
 	b.Helper()

@@ -18,12 +18,12 @@ var node *winsim.Node
 // Use makes n the node of this process.
 func Use(n *winsim.Node) { node = n }
 
-// Lstat tells whether a path exists. Drivers do not look at more than the error.
+// Lstat reports whether a path exists. Drivers do not look at more than the error.
 func Lstat(path string) (fs.FileInfo, error) {
 	return nil, ask("lstat", path, node.Filesystem().PathExists)
 }
 
-// ReadDir tells whether a directory can be read, if need be behind a link. Drivers do not look at more
+// ReadDir reports whether a directory can be read, if need be behind a link. Drivers do not look at more
 // than the error.
 func ReadDir(path string) ([]fs.DirEntry, error) {
 	return nil, ask("open", path, node.Filesystem().PathValid)

@@ -208,7 +208,7 @@ func (s *Server) Answer(ctx context.Context, r exchange.Request) exchange.Reply 
 	return reply
 }
 
-// management answers for WMI, which is no device on Windows.
+// management answers for WMI, which is not a device on Windows.
 type management struct{ server *wmi.Server }
 
 func (m management) answer(ctx context.Context, r exchange.Request) ([]byte, error) {

@@ -96,7 +96,7 @@ func (d Device) encode() ([]byte, error) {
 	b = binary.LittleEndian.AppendUint32(b, d.Type)
 	for _, name := range append([]string{d.Name}, d.Links...) {
 		if name == "" || slices.Contains([]byte(name), 0) {
-			return nil, fmt.Errorf("%q is no name of a device", name)
+			return nil, fmt.Errorf("%q is not a name of a device", name)
 		}
 		for _, unit := range utf16.Encode([]rune(name + "\x00")) {
 			b = binary.LittleEndian.AppendUint16(b, unit)

@@ -35,7 +35,7 @@ func NewServer(namespaces Namespaces, log io.Writer) *Server {
 
 // object is an object of the scripting interface.
 type object interface {
-	// get reads a property, or calls a method: scripts do not tell these apart.
+	// get reads a property, or calls a method: scripts do not report these apart.
 	get(ctx context.Context, member string, args []any) (any, error)
 }
 

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/gcp-compute-persistent-disk-csi-driver/ported/machine"
 )
 
-// The disks as the metadata server tells them: pvc-data-1 is one of winsim.GCE, and hyperdisk-1 one of
+// The disks as the metadata server reports them: pvc-data-1 is one of winsim.GCE, and hyperdisk-1 one of
 // winsim.GCENVMe.
 const disks = `[
 	{"deviceName": "pvc-data-1", "interface": "SCSI"},

@@ -26,7 +26,7 @@ func NewSafeMounter(int, time.Duration) (*mount.SafeFormatAndMount, error) {
 func Kit(m *mount.SafeFormatAndMount) *kit.Mounter { return m.Interface.(*kit.Mounter) }
 
 // DiskKeys returns the keys by which Windows knows a disk: the EUI-64 of an NVMe disk, which the
-// metadata server tells as a number, or the name of a SCSI disk on page 83.
+// metadata server reports as a number, or the name of a SCSI disk on page 83.
 func DiskKeys(ctx context.Context, deviceName string) node.Query {
 	text, err := metadata.GetWithContext(ctx, "instance/disks/?recursive=true")
 	var disks []struct {
