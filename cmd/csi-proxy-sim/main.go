@@ -17,6 +17,10 @@ func program(options options) daemon.Program {
 		Name:     "csi-proxy-sim",
 		Summary:  "csi-proxy-sim serves the CSI Proxy API of an emulated Windows node.",
 		Register: options.register,
-		Serve:    options.serve,
+		Common: []string{
+			"api-groups", "control", "faults", "files", "kubelet-path", "metrics-bind-address", "model", "preset", "seed",
+			"socket-dir", "state", "v", "version", "working-dir",
+		},
+		Serve: options.serve,
 	}
 }

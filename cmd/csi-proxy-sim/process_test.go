@@ -172,7 +172,8 @@ func TestProcess_Exits(t *testing.T) {
 		code int
 		want []string
 	}{
-		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-files", "-state", "-require-privacy", "-v value", "default"}},
+		"help":                      {[]string{"--help"}, daemon.ExitOK, []string{"emulated Windows node", "-model", "-api-groups", "-socket-dir", "-files", "-state", "-v value", "default", "-help-all"}},
+		"all flags":                 {[]string{"-help-all"}, daemon.ExitOK, []string{"-require-privacy", "-vmodule"}},
 		"version":                   {[]string{"-version"}, daemon.ExitOK, []string{"csi-proxy-sim "}},
 		"unknown flag":              {[]string{"-nonsense"}, daemon.ExitUsage, []string{"-nonsense", "-help"}},
 		"argument":                  {[]string{"serve"}, daemon.ExitUsage, []string{`"serve"`}},

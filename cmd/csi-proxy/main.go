@@ -17,9 +17,15 @@ func main() {
 func program() daemon.Program {
 	var options options
 	return daemon.Program{
-		Name:       "csi-proxy",
-		Summary:    "csi-proxy performs privileged storage operations on this Windows node for CSI drivers.",
-		Register:   options.register,
+		Name:     "csi-proxy",
+		Summary:  "csi-proxy performs privileged storage operations on this Windows node for CSI drivers.",
+		Register: options.register,
+		Common: []string{
+			"allowed-services", "api-groups", "format-allocation-unit-size", "format-label", "format-root-access",
+			"heal-stale-mounts", "kubelet-path", "log_file", "logtostderr", "memory-limit", "metrics-bind-address",
+			"pipe-security-descriptor", "require-privacy", "smb-refuse-other-user", "stop-timeout", "v", "version",
+			"windows-service", "working-dir",
+		},
 		Refuse:     refuse,
 		Facts:      facts,
 		Serve:      options.serve,

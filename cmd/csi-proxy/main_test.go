@@ -17,16 +17,37 @@ import (
 	volumeapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/volume/hostapi"
 )
 
-func TestMain_Help(t *testing.T) {
+// help returns what -help or -help-all prints.
+func help(t *testing.T, flag string) string {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := program().Main([]string{"--help"}, &stdout, &stderr); code != daemon.ExitOK || stderr.Len() > 0 {
+	if code := program().Main([]string{flag}, &stdout, &stderr); code != daemon.ExitOK || stderr.Len() > 0 {
 		t.Errorf("exit code %d, stderr %q", code, &stderr)
+	}
+	return stdout.String()
+}
+
+func TestMain_Help(t *testing.T) {
+	lines := strings.Split(help(t, "--help"), "\n")
+	if len(lines) > 41 {
+		t.Errorf("the common flags take %d lines, more than a screen", len(lines)-1)
+	}
+	all := help(t, "-help-all")
+	for _, line := range lines {
+		if name, isFlag := strings.CutPrefix(line, "  -"); len(line) > 100 || isFlag && !strings.Contains(all, "  -"+name+"\n") {
+			t.Errorf("too long, or not in -help-all: %s", line)
+		}
+	}
+	for _, name := range program().Common {
+		if !strings.Contains(strings.Join(lines, "\n"), "\n  -"+name) {
+			t.Errorf("there is no flag -%s", name)
+		}
 	}
 	for _, flag := range []string{
 		"-kubelet-path", "-working-dir", "-api-groups", "-pipe-security-descriptor", "-mitigations", "-stop-timeout", "-memory-limit", "-format-existing", "-format-allocation-unit-size", "-format-label", "-format-root-access", "users-modify", "-allowed-services", "-version", "-windows-service",
 		"-metrics-bind-address", "127.0.0.1", "-v ", "-log_file ", "-log_file_max_size MiB", "(default 300)", "-log_file_max_backups", "-logtostderr", "-alsologtostderr", "-stderrthreshold", "-vmodule",
 	} {
-		if !strings.Contains(stdout.String(), flag) {
+		if !strings.Contains(all, flag) {
 			t.Errorf("the help does not mention %s", flag)
 		}
 	}
@@ -156,9 +177,7 @@ func TestManual(t *testing.T) {
 		return string(text)
 	}
 	manual := read("docs/operations.md")
-	var help, stderr bytes.Buffer
-	program().Main([]string{"-help"}, &help, &stderr)
-	for line := range strings.Lines(help.String()) {
+	for line := range strings.Lines(help(t, "-help-all")) {
 		if flag, found := strings.CutPrefix(line, "  -"); found {
 			if name := strings.Fields(flag)[0]; !strings.Contains(manual, "`-"+name+"`") {
 				t.Errorf("the flag -%s is missing", name)

@@ -44,13 +44,13 @@ type Flags struct {
 // Register adds the flags to a set, with their defaults.
 func (f *Flags) Register(fs *flag.FlagSet) {
 	fs.StringVar(&f.KubeletPath, "kubelet-path", `C:\var\lib\kubelet`,
-		"`directory` of the kubelet; requests can use paths below it")
+		"kubelet's `directory`, which requests can use")
 	fs.Func("working-dir", "another `directory` that requests can use (repeatable)", func(value string) error {
 		f.WorkingDirs = append(f.WorkingDirs, value)
 		return nil
 	})
 	f.AllowedServices = servicelist.Default()
-	fs.Func("allowed-services", fmt.Sprintf("comma-separated `list` of the services that requests can start and stop; %s allows all but those that the node depends on, an empty list allows none (default %s)",
+	fs.Func("allowed-services", fmt.Sprintf("comma-separated `list` of services that requests can start and stop; %s allows all but those that the node depends on (default %s)",
 		servicelist.All, strings.Join(f.AllowedServices, ",")), func(value string) error {
 		f.AllowedServices = nil
 		if value == "" {
@@ -62,7 +62,7 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		_, err := servicelist.New(f.AllowedServices)
 		return err
 	})
-	fs.Func("api-groups", "comma-separated `list` of the API groups to serve: disk (all its versions), disk/v1, ... (default all)", func(value string) error {
+	fs.Func("api-groups", "comma-separated `list` of groups to serve: disk,volume/v1 (default all)", func(value string) error {
 		for part := range strings.SplitSeq(value, ",") {
 			if part = strings.TrimSpace(part); part == "" {
 				return fmt.Errorf("%q has an empty entry", value)
@@ -75,19 +75,19 @@ func (f *Flags) Register(fs *flag.FlagSet) {
 		"`time` for calls in flight to finish on stop")
 	f.MemoryLimit = defaultMemoryLimit
 	fs.Var(&f.MemoryLimit, "memory-limit",
-		"`size` in memory that the program stays below if it can, such as 256MiB, or off")
+		"stay below this `size` if possible, such as 256MiB, or off")
 	fs.BoolVar(&f.FormatOver, "format-existing", false,
 		"let FormatVolume format volumes that already have a file system, which destroys it")
 	f.registerFormat(fs)
 	f.registerRecord(fs)
 	fs.StringVar(&f.MetricsAddress, "metrics-bind-address", "",
-		"`host:port` to serve /metrics, /healthz and /readyz on; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
+		"`host:port` of /metrics, /healthz and /readyz; there is no password, so use a loopback address such as 127.0.0.1:9761 (default off)")
 	fs.BoolVar(&f.StorageMetrics, "metrics-storage", true,
 		"look at disks, volumes and shares for the metrics, at most every 30 s and only while metrics are read")
 	fs.BoolVar(&f.Privacy, "require-privacy", true,
 		"map only shares of SMB servers that encrypt; set it to false for old servers")
 	fs.BoolVar(&f.RefuseOtherUser, "smb-refuse-other-user", false,
-		"refuse to map a share for one user while volumes of another user on this node use it")
+		"refuse a share for one user while volumes of another use it")
 	f.Heal = HealReport
 	fs.Var(&f.Heal, "heal-stale-mounts", "what to do at start about links at which kubelet staged a volume or share that is gone: `mode` off, report or remove")
 	fs.BoolVar(&f.Version, "version", false, "print the version and exit")
@@ -118,7 +118,7 @@ func (f *Flags) registerFormat(fs *flag.FlagSet) {
 	add("format-label", "`label` of new volumes, at most 32 characters (default none)",
 		func(value string) (volumeapi.FormatOptions, error) { return volumeapi.FormatOptions{Label: value}, nil },
 		func(o volumeapi.FormatOptions) { f.Format.Label = o.Label })
-	add("format-root-access", "`access` to the root directory of new volumes: "+volumeapi.UsersModify+", so that pods that run as ContainerUser can write there, or an access list in SDDL (default: Windows decides)",
+	add("format-root-access", "`access` to the root of new volumes: "+volumeapi.UsersModify+", so that ContainerUser can write there, or an access list in SDDL (default: Windows decides)",
 		func(value string) (volumeapi.FormatOptions, error) {
 			return volumeapi.FormatOptions{RootAccess: value}, nil
 		},

@@ -39,6 +39,8 @@ type Program struct {
 
 	// Register adds the program's own flags to the common ones.
 	Register func(*flag.FlagSet)
+	// Common names the flags that -help shows. -help-all shows all.
+	Common []string
 	// Refuse returns an error if the program cannot run on this system; it may be nil.
 	Refuse func() error
 	// Facts returns keys and values about the machine for the first line of the log; it may be
@@ -83,6 +85,7 @@ type execution struct {
 
 	flags   Flags
 	service bool
+	helpAll bool
 	logs    logs
 }
 
@@ -93,9 +96,12 @@ func (e *execution) main(ctx context.Context) int {
 	set, err := e.parse()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		e.usage(set)
+		e.usage(set, false)
 		return ExitOK
 	case err != nil: // handled below, because a service must tell the service manager
+	case e.helpAll:
+		e.usage(set, true)
+		return ExitOK
 	case e.flags.Version:
 		fmt.Fprintf(e.stdout, "%s %s\n", e.Name, version.Full())
 		return ExitOK
@@ -124,6 +130,7 @@ func (e *execution) parse() (*flag.FlagSet, error) {
 	e.flags.Register(set)
 	e.Register(set)
 	e.logs.register(set)
+	set.BoolVar(&e.helpAll, helpAllFlag, false, "show all flags and exit")
 	if e.RunService != nil {
 		set.BoolVar(&e.service, serviceFlag, false, "run as a Windows service; the service can have any name")
 	}
@@ -227,10 +234,4 @@ func (e *execution) fail(err error) int {
 	default:
 		return ExitFailure
 	}
-}
-
-func (e *execution) usage(set *flag.FlagSet) {
-	fmt.Fprintf(e.stdout, "%s\n\nUsage: %s [flags]\n\nFlags (with one dash or two):\n", e.Summary, e.Name)
-	set.SetOutput(e.stdout)
-	set.PrintDefaults()
 }

@@ -247,7 +247,7 @@ func TestMain_Refuses(t *testing.T) {
 	if got := run(t, p, "-windows-service", "-version"); got.code != daemon.ExitOK || !strings.HasPrefix(got.stdout, "program ") {
 		t.Errorf("-version: %+v", got)
 	}
-	if got := run(t, p, "-help"); got.code != daemon.ExitOK || !strings.Contains(got.stdout, "-windows-service") {
-		t.Errorf("-help: %+v", got)
+	if got := run(t, p, "-help-all"); got.code != daemon.ExitOK || !strings.Contains(got.stdout, "-windows-service") {
+		t.Errorf("-help-all: %+v", got)
 	}
 }

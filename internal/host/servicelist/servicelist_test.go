@@ -98,7 +98,7 @@ func TestCheck(t *testing.T) {
 		"too many units":             strings.Repeat("𝒳", 129),
 		"ten megabytes":              strings.Repeat("x", 10<<20),
 		"ten megabytes of no text":   strings.Repeat("\xff", 10<<20),
-		"bytes that are not text":     "a\xffb",
+		"bytes that are not text":    "a\xffb",
 		"half a surrogate, as bytes": "\xed\xa0\x80",
 	} {
 		if problem := servicelist.Check(name); problem == "" || len(problem) > 200 {
