@@ -1,15 +1,59 @@
 package winlayout_test
 
 import (
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
-// The structures as winioctl.h and ntddscsi.h declare them; Go lays these out as C does
-// on 64-bit Windows. Of a union only one member is declared per structure.
+// The structures as ntifs.h, winbase.h, mountmgr.h, winioctl.h and ntddscsi.h declare them; Go lays these
+// out as C does on 64-bit Windows. Of a union only one member is declared per structure.
 type (
+	symbolicLinkReparseBuffer struct {
+		ReparseTag           uint32
+		ReparseDataLength    uint16
+		Reserved             uint16
+		SubstituteNameOffset uint16
+		SubstituteNameLength uint16
+		PrintNameOffset      uint16
+		PrintNameLength      uint16
+		Flags                uint32
+		Buffer               [1]uint16
+	}
+	mountPointReparseBuffer struct {
+		ReparseTag           uint32
+		ReparseDataLength    uint16
+		Reserved             uint16
+		SubstituteNameOffset uint16
+		SubstituteNameLength uint16
+		PrintNameOffset      uint16
+		PrintNameLength      uint16
+		Buffer               [1]uint16
+	}
+	fileFullDirInfo struct {
+		NextEntryOffset uint32
+		FileIndex       uint32
+		CreationTime    int64
+		LastAccessTime  int64
+		LastWriteTime   int64
+		ChangeTime      int64
+		EndOfFile       int64
+		AllocationSize  int64
+		FileAttributes  uint32
+		FileNameLength  uint32
+		EaSize          uint32
+		FileName        [1]uint16
+	}
+	volumeMountPoint struct { // MOUNTMGR_VOLUME_MOUNT_POINT of mountmgr.h
+		SourceVolumeNameOffset uint16
+		SourceVolumeNameLength uint16
+		TargetVolumeNameOffset uint16
+		TargetVolumeNameLength uint16
+	}
 	guid struct {
 		Data1 uint32
 		Data2 uint16
@@ -173,128 +217,160 @@ type (
 	}
 )
 
-func TestOffsets_Devices(t *testing.T) {
-	var (
-		number      storageDeviceNumber
-		query       storagePropertyQuery
-		header      storageDescriptorHeader
-		device      storageDeviceDescriptor
-		ids         storageDeviceIDDescriptor
-		id          storageIdentifier
-		location    storageDeviceLocationDescriptor
-		scsi        scsiAddress
-		geometry    diskGeometryEx
-		get         getDiskAttributes
-		set         setDiskAttributes
-		create      createDisk
-		gpt         partitionInformationGPT
-		mbr         partitionInformationMBR
-		gptLayout   driveLayoutGPT
-		mbrLayout   driveLayoutMBR
-		grow        diskGrowPartition
-		extent      diskExtent
-		extents     volumeDiskExtents
-		ntfs        ntfsVolumeData
-		bytesPerSec = unsafe.Offsetof(geometry.Geometry) + unsafe.Offsetof(geometry.Geometry.BytesPerSector)
-	)
-	tested := map[string]bool{}
-	for _, want := range []struct {
-		field     string
-		offset    int     // written down from what a C compiler printed
-		structure uintptr // computed from the declaration
-	}{
-		{"STORAGE_DEVICE_NUMBER", 12, unsafe.Sizeof(number)},
-		{"STORAGE_DEVICE_NUMBER.DeviceType", 0, unsafe.Offsetof(number.DeviceType)},
-		{"STORAGE_DEVICE_NUMBER.DeviceNumber", 4, unsafe.Offsetof(number.DeviceNumber)},
-		{"STORAGE_DEVICE_NUMBER.PartitionNumber", 8, unsafe.Offsetof(number.PartitionNumber)},
-		{"STORAGE_PROPERTY_QUERY", 12, unsafe.Sizeof(query)},
-		{"STORAGE_PROPERTY_QUERY.PropertyId", 0, unsafe.Offsetof(query.PropertyID)},
-		{"STORAGE_DESCRIPTOR_HEADER", 8, unsafe.Sizeof(header)},
-		{"STORAGE_DESCRIPTOR_HEADER.Size", 4, unsafe.Offsetof(header.Size)},
-		{"STORAGE_DEVICE_DESCRIPTOR.VendorIdOffset", 12, unsafe.Offsetof(device.VendorIDOffset)},
-		{"STORAGE_DEVICE_DESCRIPTOR.ProductIdOffset", 16, unsafe.Offsetof(device.ProductIDOffset)},
-		{"STORAGE_DEVICE_DESCRIPTOR.SerialNumberOffset", 24, unsafe.Offsetof(device.SerialNumberOffset)},
-		{"STORAGE_DEVICE_DESCRIPTOR.BusType", 28, unsafe.Offsetof(device.BusType)},
-		{"STORAGE_DEVICE_DESCRIPTOR.RawDeviceProperties", 36, unsafe.Offsetof(device.RawDeviceProperties)},
-		{"STORAGE_DEVICE_ID_DESCRIPTOR.NumberOfIdentifiers", 8, unsafe.Offsetof(ids.NumberOfIdentifiers)},
-		{"STORAGE_DEVICE_ID_DESCRIPTOR.Identifiers", 12, unsafe.Offsetof(ids.Identifiers)},
-		{"STORAGE_IDENTIFIER.CodeSet", 0, unsafe.Offsetof(id.CodeSet)},
-		{"STORAGE_IDENTIFIER.Type", 4, unsafe.Offsetof(id.Type)},
-		{"STORAGE_IDENTIFIER.IdentifierSize", 8, unsafe.Offsetof(id.IdentifierSize)},
-		{"STORAGE_IDENTIFIER.NextOffset", 10, unsafe.Offsetof(id.NextOffset)},
-		{"STORAGE_IDENTIFIER.Association", 12, unsafe.Offsetof(id.Association)},
-		{"STORAGE_IDENTIFIER.Identifier", 16, unsafe.Offsetof(id.Identifier)},
-		{"STORAGE_DEVICE_LOCATION_DESCRIPTOR", 36, unsafe.Sizeof(location)},
-		{"STORAGE_DEVICE_LOCATION_DESCRIPTOR.StringOffset", 32, unsafe.Offsetof(location.StringOffset)},
-		{"SCSI_ADDRESS", 8, unsafe.Sizeof(scsi)},
-		{"SCSI_ADDRESS.PortNumber", 4, unsafe.Offsetof(scsi.PortNumber)},
-		{"SCSI_ADDRESS.PathId", 5, unsafe.Offsetof(scsi.PathID)},
-		{"SCSI_ADDRESS.TargetId", 6, unsafe.Offsetof(scsi.TargetID)},
-		{"SCSI_ADDRESS.Lun", 7, unsafe.Offsetof(scsi.Lun)},
-		{"DISK_GEOMETRY_EX.Geometry.BytesPerSector", 20, bytesPerSec},
-		{"DISK_GEOMETRY_EX.DiskSize", 24, unsafe.Offsetof(geometry.DiskSize)},
-		{"DISK_GEOMETRY_EX.Data", 32, unsafe.Offsetof(geometry.Data)},
-		{"GET_DISK_ATTRIBUTES", 16, unsafe.Sizeof(get)},
-		{"GET_DISK_ATTRIBUTES.Attributes", 8, unsafe.Offsetof(get.Attributes)},
-		{"SET_DISK_ATTRIBUTES", 40, unsafe.Sizeof(set)},
-		{"SET_DISK_ATTRIBUTES.Version", 0, unsafe.Offsetof(set.Version)},
-		{"SET_DISK_ATTRIBUTES.Persist", 4, unsafe.Offsetof(set.Persist)},
-		{"SET_DISK_ATTRIBUTES.Attributes", 8, unsafe.Offsetof(set.Attributes)},
-		{"SET_DISK_ATTRIBUTES.AttributesMask", 16, unsafe.Offsetof(set.AttributesMask)},
-		{"CREATE_DISK", 24, unsafe.Sizeof(create)},
-		{"CREATE_DISK.PartitionStyle", 0, unsafe.Offsetof(create.PartitionStyle)},
-		{"CREATE_DISK.Gpt.DiskId", 4, unsafe.Offsetof(create.DiskID)},
-		{"CREATE_DISK.Gpt.MaxPartitionCount", 20, unsafe.Offsetof(create.MaxPartitionCount)},
-		{"DRIVE_LAYOUT_INFORMATION_EX.PartitionStyle", 0, unsafe.Offsetof(gptLayout.PartitionStyle)},
-		{"DRIVE_LAYOUT_INFORMATION_EX.PartitionCount", 4, unsafe.Offsetof(gptLayout.PartitionCount)},
-		{"DRIVE_LAYOUT_INFORMATION_EX.Gpt.DiskId", 8, unsafe.Offsetof(gptLayout.DiskID)},
-		{"DRIVE_LAYOUT_INFORMATION_EX.Gpt.StartingUsableOffset", 24, unsafe.Offsetof(gptLayout.StartingUsableOffset)},
-		{"DRIVE_LAYOUT_INFORMATION_EX.Gpt.UsableLength", 32, unsafe.Offsetof(gptLayout.UsableLength)},
-		{"DRIVE_LAYOUT_INFORMATION_EX.Gpt.MaxPartitionCount", 40, unsafe.Offsetof(gptLayout.MaxPartitionCount)},
-		{"DRIVE_LAYOUT_INFORMATION_EX.Mbr.Signature", 8, unsafe.Offsetof(mbrLayout.Signature)},
-		{"DRIVE_LAYOUT_INFORMATION_EX.PartitionEntry", 48, unsafe.Offsetof(gptLayout.PartitionEntry)},
-		{"PARTITION_INFORMATION_EX", 144, unsafe.Sizeof(gpt)},
-		{"PARTITION_INFORMATION_EX.PartitionStyle", 0, unsafe.Offsetof(gpt.PartitionStyle)},
-		{"PARTITION_INFORMATION_EX.StartingOffset", 8, unsafe.Offsetof(gpt.StartingOffset)},
-		{"PARTITION_INFORMATION_EX.PartitionLength", 16, unsafe.Offsetof(gpt.PartitionLength)},
-		{"PARTITION_INFORMATION_EX.PartitionNumber", 24, unsafe.Offsetof(gpt.PartitionNumber)},
-		{"PARTITION_INFORMATION_EX.RewritePartition", 28, unsafe.Offsetof(gpt.RewritePartition)},
-		{"PARTITION_INFORMATION_EX.Gpt.PartitionType", 32, unsafe.Offsetof(gpt.PartitionType)},
-		{"PARTITION_INFORMATION_EX.Gpt.PartitionId", 48, unsafe.Offsetof(gpt.PartitionID)},
-		{"PARTITION_INFORMATION_EX.Gpt.Attributes", 64, unsafe.Offsetof(gpt.Attributes)},
-		{"PARTITION_INFORMATION_EX.Gpt.Name", 72, unsafe.Offsetof(gpt.Name)},
-		{"PARTITION_INFORMATION_EX.Mbr.PartitionType", 32, unsafe.Offsetof(mbr.PartitionType)},
-		{"PARTITION_INFORMATION_EX.Mbr.BootIndicator", 33, unsafe.Offsetof(mbr.BootIndicator)},
-		{"PARTITION_INFORMATION_EX.Mbr.RecognizedPartition", 34, unsafe.Offsetof(mbr.RecognizedPartition)},
-		{"PARTITION_INFORMATION_EX.Mbr.HiddenSectors", 36, unsafe.Offsetof(mbr.HiddenSectors)},
-		{"DISK_GROW_PARTITION", 16, unsafe.Sizeof(grow)},
-		{"DISK_GROW_PARTITION.PartitionNumber", 0, unsafe.Offsetof(grow.PartitionNumber)},
-		{"DISK_GROW_PARTITION.BytesToGrow", 8, unsafe.Offsetof(grow.BytesToGrow)},
-		{"VOLUME_DISK_EXTENTS.NumberOfDiskExtents", 0, unsafe.Offsetof(extents.NumberOfDiskExtents)},
-		{"VOLUME_DISK_EXTENTS.Extents", 8, unsafe.Offsetof(extents.Extents)},
-		{"DISK_EXTENT", 24, unsafe.Sizeof(extent)},
-		{"DISK_EXTENT.DiskNumber", 0, unsafe.Offsetof(extent.DiskNumber)},
-		{"DISK_EXTENT.StartingOffset", 8, unsafe.Offsetof(extent.StartingOffset)},
-		{"DISK_EXTENT.ExtentLength", 16, unsafe.Offsetof(extent.ExtentLength)},
-		{"NTFS_VOLUME_DATA_BUFFER", 96, unsafe.Sizeof(ntfs)},
-		{"NTFS_VOLUME_DATA_BUFFER.NumberSectors", 8, unsafe.Offsetof(ntfs.NumberSectors)},
-		{"NTFS_VOLUME_DATA_BUFFER.TotalClusters", 16, unsafe.Offsetof(ntfs.TotalClusters)},
-		{"NTFS_VOLUME_DATA_BUFFER.FreeClusters", 24, unsafe.Offsetof(ntfs.FreeClusters)},
-		{"NTFS_VOLUME_DATA_BUFFER.BytesPerSector", 40, unsafe.Offsetof(ntfs.BytesPerSector)},
-		{"NTFS_VOLUME_DATA_BUFFER.BytesPerCluster", 44, unsafe.Offsetof(ntfs.BytesPerCluster)},
-	} {
-		got, known := winlayout.Offsets[want.field]
-		if !known || got != want.offset || uintptr(got) != want.structure {
-			t.Errorf("%s at %d, want %d as written down and %d as declared", want.field, got, want.offset, want.structure)
-		}
-		tested[want.field] = true
+// The structures as iscsidsc.h declares them. Pointers are those of 64-bit Windows.
+type (
+	iscsiTargetPortal struct {
+		SymbolicName [256]uint16
+		Address      [256]uint16
+		Socket       uint16
 	}
-	for field := range winlayout.Offsets {
-		if !tested[field] && !testedElsewhere[field[:4]] {
-			t.Errorf("%s has no line in this test", field)
-		}
+	iscsiTargetPortalInfo struct {
+		InitiatorName       [256]uint16
+		InitiatorPortNumber uint32
+		SymbolicName        [256]uint16
+		Address             [256]uint16
+		Socket              uint16
 	}
+	iscsiLoginOptions struct {
+		Version              uint32
+		InformationSpecified uint32
+		LoginFlags           uint32
+		AuthType             uint32
+		HeaderDigest         uint32
+		DataDigest           uint32
+		MaximumConnections   uint32
+		DefaultTime2Wait     uint32
+		DefaultTime2Retain   uint32
+		UsernameLength       uint32
+		PasswordLength       uint32
+		Username             uint64
+		Password             uint64
+	}
+	iscsiUniqueSessionID struct {
+		AdapterUnique   uint64
+		AdapterSpecific uint64
+	}
+	iscsiSessionInfo struct {
+		SessionID       iscsiUniqueSessionID
+		InitiatorName   uint64
+		TargetNodeName  uint64
+		TargetName      uint64
+		ISID            [6]byte
+		TSID            [2]byte
+		ConnectionCount uint32
+		Connections     uint64
+	}
+	iscsiConnectionInfo struct {
+		ConnectionID     iscsiUniqueSessionID
+		InitiatorAddress uint64
+		TargetAddress    uint64
+		InitiatorSocket  uint16
+		TargetSocket     uint16
+		CID              [2]byte
+	}
+	iscsiDeviceOnSession struct {
+		InitiatorName       [256]uint16
+		TargetName          [224]uint16
+		ScsiAddress         scsiAddress
+		DeviceInterfaceType guid
+		DeviceInterfaceName [260]uint16
+		LegacyName          [260]uint16
+		StorageDeviceNumber storageDeviceNumber
+		DeviceInstance      uint32
+	}
+	persistentLoginInfo struct {
+		TargetName             [224]uint16
+		IsInformationalSession byte
+		InitiatorInstance      [256]uint16
+		InitiatorPortNumber    uint32
+		TargetPortal           iscsiTargetPortal
+		SecurityFlags          uint64
+		Mappings               uint64
+		LoginOptions           iscsiLoginOptions
+	}
+)
+
+// layouts are the offsets and sizes as written down from the documentation, or from what a C compiler printed.
+var layouts = []struct {
+	structure  string
+	declared   any
+	documented string
+}{
+	{"REPARSE_DATA_BUFFER", symbolicLinkReparseBuffer{}, "ReparseTag=0 ReparseDataLength=4 SubstituteNameOffset=8"},
+	{"REPARSE_DATA_BUFFER.SymbolicLinkReparseBuffer", symbolicLinkReparseBuffer{}, "Flags=16 Buffer=20"},
+	{"REPARSE_DATA_BUFFER.MountPointReparseBuffer", mountPointReparseBuffer{}, "Buffer=16"},
+	{"FILE_FULL_DIR_INFO", fileFullDirInfo{}, "NextEntryOffset=0 FileAttributes=56 FileNameLength=60 EaSize=64 FileName=68"},
+	{"STORAGE_DEVICE_NUMBER", storageDeviceNumber{}, "size=12 DeviceType=0 DeviceNumber=4 PartitionNumber=8"},
+	{"STORAGE_PROPERTY_QUERY", storagePropertyQuery{}, "size=12 PropertyId=0"},
+	{"STORAGE_DESCRIPTOR_HEADER", storageDescriptorHeader{}, "size=8 Size=4"},
+	{"STORAGE_DEVICE_DESCRIPTOR", storageDeviceDescriptor{}, "VendorIdOffset=12 ProductIdOffset=16 SerialNumberOffset=24 BusType=28 RawDeviceProperties=36"},
+	{"STORAGE_DEVICE_ID_DESCRIPTOR", storageDeviceIDDescriptor{}, "NumberOfIdentifiers=8 Identifiers=12"},
+	{"STORAGE_IDENTIFIER", storageIdentifier{}, "CodeSet=0 Type=4 IdentifierSize=8 NextOffset=10 Association=12 Identifier=16"},
+	{"STORAGE_DEVICE_LOCATION_DESCRIPTOR", storageDeviceLocationDescriptor{}, "size=36 StringOffset=32"},
+	{"SCSI_ADDRESS", scsiAddress{}, "size=8 PortNumber=4 PathId=5 TargetId=6 Lun=7"},
+	{"DISK_GEOMETRY_EX", diskGeometryEx{}, "Geometry.BytesPerSector=20 DiskSize=24 Data=32"},
+	{"GET_DISK_ATTRIBUTES", getDiskAttributes{}, "size=16 Attributes=8"},
+	{"SET_DISK_ATTRIBUTES", setDiskAttributes{}, "size=40 Version=0 Persist=4 Attributes=8 AttributesMask=16"},
+	{"CREATE_DISK", createDisk{}, "size=24 PartitionStyle=0"},
+	{"CREATE_DISK.Gpt", createDisk{}, "DiskId=4 MaxPartitionCount=20"},
+	{"DRIVE_LAYOUT_INFORMATION_EX", driveLayoutGPT{}, "PartitionStyle=0 PartitionCount=4 PartitionEntry=48"},
+	{"DRIVE_LAYOUT_INFORMATION_EX.Gpt", driveLayoutGPT{}, "DiskId=8 StartingUsableOffset=24 UsableLength=32 MaxPartitionCount=40"},
+	{"DRIVE_LAYOUT_INFORMATION_EX.Mbr", driveLayoutMBR{}, "Signature=8"},
+	{"PARTITION_INFORMATION_EX", partitionInformationGPT{}, "size=144 PartitionStyle=0 StartingOffset=8 PartitionLength=16 PartitionNumber=24 RewritePartition=28"},
+	{"PARTITION_INFORMATION_EX.Gpt", partitionInformationGPT{}, "PartitionType=32 PartitionId=48 Attributes=64 Name=72"},
+	{"PARTITION_INFORMATION_EX.Mbr", partitionInformationMBR{}, "PartitionType=32 BootIndicator=33 RecognizedPartition=34 HiddenSectors=36"},
+	{"DISK_GROW_PARTITION", diskGrowPartition{}, "size=16 PartitionNumber=0 BytesToGrow=8"},
+	{"VOLUME_DISK_EXTENTS", volumeDiskExtents{}, "NumberOfDiskExtents=0 Extents=8"},
+	{"DISK_EXTENT", diskExtent{}, "size=24 DiskNumber=0 StartingOffset=8 ExtentLength=16"},
+	{"NTFS_VOLUME_DATA_BUFFER", ntfsVolumeData{}, "size=96 NumberSectors=8 TotalClusters=16 FreeClusters=24 BytesPerSector=40 BytesPerCluster=44"},
+	{"ISCSI_TARGET_PORTALW", iscsiTargetPortal{}, "size=1026 SymbolicName=0 Address=512 Socket=1024"},
+	{"ISCSI_TARGET_PORTAL_INFOW", iscsiTargetPortalInfo{}, "size=1544 InitiatorName=0 InitiatorPortNumber=512 SymbolicName=516 Address=1028 Socket=1540"},
+	{"ISCSI_LOGIN_OPTIONS", iscsiLoginOptions{}, "size=64 Version=0 InformationSpecified=4 AuthType=12 UsernameLength=36 PasswordLength=40 Username=48 Password=56"},
+	{"ISCSI_UNIQUE_SESSION_ID", iscsiUniqueSessionID{}, "size=16 AdapterUnique=0 AdapterSpecific=8"},
+	{"ISCSI_SESSION_INFOW", iscsiSessionInfo{}, "size=64 SessionId=0 TargetNodeName=24 TargetName=32 ConnectionCount=48 Connections=56"},
+	{"ISCSI_CONNECTION_INFOW", iscsiConnectionInfo{}, "size=40"},
+	{"ISCSI_DEVICE_ON_SESSIONW", iscsiDeviceOnSession{}, "size=2040 ScsiAddress=960 LegacyName=1504 StorageDeviceNumber=2024"},
+	{"PERSISTENT_ISCSI_LOGIN_INFOW", persistentLoginInfo{}, "size=2080 TargetName=0 InitiatorInstance=450 InitiatorPortNumber=964 TargetPortal=968"},
+	{"MOUNTMGR_VOLUME_MOUNT_POINT", volumeMountPoint{}, "size=8 SourceVolumeNameOffset=0 SourceVolumeNameLength=2 TargetVolumeNameOffset=4 TargetVolumeNameLength=6"},
 }
 
-// testedElsewhere is how the structures begin that TestOffsets and reparse_test.go are about.
-var testedElsewhere = map[string]bool{"REPA": true, "FILE": true, "MOUN": true}
+// offsetOf computes what a field, or "size", is in a structure as declared. Names differ in case.
+func offsetOf(structure reflect.Type, field string) (offset uintptr) {
+	if field == "size" {
+		return structure.Size()
+	}
+	for name := range strings.SplitSeq(field, ".") {
+		found, ok := structure.FieldByNameFunc(func(other string) bool { return strings.EqualFold(other, name) })
+		if !ok {
+			panic("no field " + field)
+		}
+		offset += found.Offset
+		structure = found.Type
+	}
+	return offset
+}
+
+// TestOffsets compares what the codecs use with what is documented, and with what the compiler computes.
+func TestOffsets(t *testing.T) {
+	left := maps.Clone(winlayout.Offsets)
+	maps.Copy(left, winlayout.ISCSIOffsets)
+	for _, s := range layouts {
+		for entry := range strings.FieldsSeq(s.documented) {
+			field, want, _ := strings.Cut(entry, "=")
+			name := strings.TrimSuffix(s.structure+"."+field, ".size")
+			got, known := left[name]
+			declared := offsetOf(reflect.TypeOf(s.declared), field)
+			if !known || fmt.Sprint(got) != want || fmt.Sprint(declared) != want {
+				t.Errorf("%s at %d, want %s as documented and %d as declared", name, got, want, declared)
+			}
+			delete(left, name)
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("the table lacks %v", left)
+	}
+	// MAXIMUM_REPARSE_DATA_BUFFER_SIZE of ntifs.h
+	if winlayout.MaxReparseData != 16384 {
+		t.Errorf("MaxReparseData is %d, want 16384", winlayout.MaxReparseData)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"unicode/utf16"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -69,31 +68,6 @@ func TestMountedFolder_AsWindowsDoes(t *testing.T) {
 func TestEncodeReparseTag(t *testing.T) {
 	if got, want := winlayout.EncodeReparseTag(win.TagMountPoint), []byte{3, 0, 0, 0xA0, 0, 0, 0, 0}; !cmp.Equal(got, want) {
 		t.Errorf("% x, want % x", got, want)
-	}
-}
-
-func TestOffsets_VolumeMountPoint(t *testing.T) {
-	var s struct { // MOUNTMGR_VOLUME_MOUNT_POINT of mountmgr.h
-		SourceVolumeNameOffset uint16
-		SourceVolumeNameLength uint16
-		TargetVolumeNameOffset uint16
-		TargetVolumeNameLength uint16
-	}
-	for _, want := range []struct {
-		field     string
-		offset    int
-		structure uintptr
-	}{
-		{"MOUNTMGR_VOLUME_MOUNT_POINT", 8, unsafe.Sizeof(s)},
-		{"MOUNTMGR_VOLUME_MOUNT_POINT.SourceVolumeNameOffset", 0, unsafe.Offsetof(s.SourceVolumeNameOffset)},
-		{"MOUNTMGR_VOLUME_MOUNT_POINT.SourceVolumeNameLength", 2, unsafe.Offsetof(s.SourceVolumeNameLength)},
-		{"MOUNTMGR_VOLUME_MOUNT_POINT.TargetVolumeNameOffset", 4, unsafe.Offsetof(s.TargetVolumeNameOffset)},
-		{"MOUNTMGR_VOLUME_MOUNT_POINT.TargetVolumeNameLength", 6, unsafe.Offsetof(s.TargetVolumeNameLength)},
-	} {
-		got, known := winlayout.Offsets[want.field]
-		if !known || got != want.offset || uintptr(got) != want.structure {
-			t.Errorf("%s at %d, want %d as documented and %d as declared", want.field, got, want.offset, want.structure)
-		}
 	}
 }
 

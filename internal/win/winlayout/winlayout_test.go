@@ -9,87 +9,12 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
-
-// The structures as the C headers declare them; Go lays these out as C does on 64-bit
-// Windows.
-type (
-	symbolicLinkReparseBuffer struct {
-		ReparseTag           uint32
-		ReparseDataLength    uint16
-		Reserved             uint16
-		SubstituteNameOffset uint16
-		SubstituteNameLength uint16
-		PrintNameOffset      uint16
-		PrintNameLength      uint16
-		Flags                uint32
-		PathBuffer           [1]uint16
-	}
-	mountPointReparseBuffer struct {
-		ReparseTag           uint32
-		ReparseDataLength    uint16
-		Reserved             uint16
-		SubstituteNameOffset uint16
-		SubstituteNameLength uint16
-		PrintNameOffset      uint16
-		PrintNameLength      uint16
-		PathBuffer           [1]uint16
-	}
-	fileFullDirInfo struct {
-		NextEntryOffset uint32
-		FileIndex       uint32
-		CreationTime    int64
-		LastAccessTime  int64
-		LastWriteTime   int64
-		ChangeTime      int64
-		EndOfFile       int64
-		AllocationSize  int64
-		FileAttributes  uint32
-		FileNameLength  uint32
-		EaSize          uint32
-		FileName        [1]uint16
-	}
-)
-
-func TestOffsets(t *testing.T) {
-	var (
-		symlink symbolicLinkReparseBuffer
-		mount   mountPointReparseBuffer
-		dir     fileFullDirInfo
-	)
-	for _, want := range []struct {
-		field     string
-		offset    int     // written down from the documentation
-		structure uintptr // computed from the declaration
-	}{
-		{"REPARSE_DATA_BUFFER.ReparseTag", 0, unsafe.Offsetof(symlink.ReparseTag)},
-		{"REPARSE_DATA_BUFFER.ReparseDataLength", 4, unsafe.Offsetof(symlink.ReparseDataLength)},
-		{"REPARSE_DATA_BUFFER.SubstituteNameOffset", 8, unsafe.Offsetof(symlink.SubstituteNameOffset)},
-		{"REPARSE_DATA_BUFFER.SymbolicLinkReparseBuffer.Flags", 16, unsafe.Offsetof(symlink.Flags)},
-		{"REPARSE_DATA_BUFFER.SymbolicLinkReparseBuffer.Buffer", 20, unsafe.Offsetof(symlink.PathBuffer)},
-		{"REPARSE_DATA_BUFFER.MountPointReparseBuffer.Buffer", 16, unsafe.Offsetof(mount.PathBuffer)},
-		{"FILE_FULL_DIR_INFO.NextEntryOffset", 0, unsafe.Offsetof(dir.NextEntryOffset)},
-		{"FILE_FULL_DIR_INFO.FileAttributes", 56, unsafe.Offsetof(dir.FileAttributes)},
-		{"FILE_FULL_DIR_INFO.FileNameLength", 60, unsafe.Offsetof(dir.FileNameLength)},
-		{"FILE_FULL_DIR_INFO.EaSize", 64, unsafe.Offsetof(dir.EaSize)},
-		{"FILE_FULL_DIR_INFO.FileName", 68, unsafe.Offsetof(dir.FileName)},
-	} {
-		got, known := winlayout.Offsets[want.field]
-		if !known || got != want.offset || uintptr(got) != want.structure {
-			t.Errorf("%s at %d, want %d as documented and %d as declared", want.field, got, want.offset, want.structure)
-		}
-	}
-	// MAXIMUM_REPARSE_DATA_BUFFER_SIZE of ntifs.h
-	if winlayout.MaxReparseData != 16384 {
-		t.Errorf("MaxReparseData is %d, want 16384", winlayout.MaxReparseData)
-	}
-}
 
 // buffer reads a buffer written down in testdata as rows of hexadecimal bytes. The
 // buffers have the exact form that Windows gives them: mklink and CreateSymbolicLinkW
