@@ -49,7 +49,7 @@ type Node struct {
 	m        win.Machine
 	disks    diskapi.DiskAPI
 	limits   *policy.Policy // nil: no links are searched
-	smb      smbapi.HostAPI // nil: only Windows reports about mappings
+	smb      smbapi.HostAPI // nil: only Windows reports mappings
 	turns    *tasks.Locks[struct{}]
 	searches *searches
 

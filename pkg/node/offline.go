@@ -45,7 +45,7 @@ func onlineTwin(disk Disk, disks []Disk) (number uint32, ok bool) {
 	return 0, false
 }
 
-// tableID is the id by which Windows reports disks apart, or empty.
+// tableID is the id by which Windows distinguishes disks, or empty.
 func tableID(layout win.DriveLayout) string {
 	switch {
 	case layout.Style == win.StyleGPT && layout.DiskID != win.GUID{}:

@@ -9,31 +9,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/testing/protocmp"
 
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
-	diskv1beta3 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1beta3"
 	filesystemv1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v1"
 	filesystemv2alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/filesystem/v2alpha1"
 	iscsiv1alpha1 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha1"
 	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/grpcapi"
 )
-
-func TestAlias_OldClientReadsAnswer(t *testing.T) {
-	conn := dial(t, endpoint(t, "disk/v1beta3"), new(recorder).services())
-	got, err := diskv1beta3.NewDiskClient(conn).ListDiskLocations(t.Context(), &diskv1beta3.ListDiskLocationsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := &diskv1beta3.ListDiskLocationsResponse{DiskLocations: map[uint32]*diskv1beta3.DiskLocation{
-		0: {Adapter: "1", Bus: "2", Target: "3", LUNID: "4"},
-		7: {Adapter: "5"},
-	}}
-	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
 
 // A server answers one version only: its pipe is named after it.
 func TestAlias_NewerNameIsUnknown(t *testing.T) {

@@ -89,7 +89,7 @@ func until[F http2.Frame](c rawClient) (F, error) {
 	}
 }
 
-// TestLimits_Announced: the server reports well-behaved clients its limits of headers and streams.
+// TestLimits_Announced: the server announces its limits of headers and streams.
 func TestLimits_Announced(t *testing.T) {
 	settings, err := until[*http2.SettingsFrame](start(t, always).greet())
 	if err != nil {
@@ -223,42 +223,6 @@ func TestLimits_Connections(t *testing.T) {
 		if _, err := io.Copy(io.Discard, conn); os.IsTimeout(err) {
 			t.Fatalf("connection %d of 20 is still open, with 8 as the limit", i+1)
 		}
-	}
-}
-
-// TestLimits_ConnectionsAtWork: a client that waits for an answer keeps its connection, even if
-// others that never call open and close theirs.
-func TestLimits_ConnectionsAtWork(t *testing.T) {
-	begun, finish := make(chan struct{}), make(chan struct{})
-	r := start(t, func(_ context.Context, path string) (bool, error) {
-		if path == "slow" {
-			close(begun)
-			<-finish
-		}
-		return true, nil
-	}, func(cfg *server.Config) { cfg.MaxConnections = 4 })
-	slow, quick := filesystemv1.NewFilesystemClient(r.conn("v1")), filesystemv1.NewFilesystemClient(r.conn("v1"))
-	ask := func(client filesystemv1.FilesystemClient, path string) error {
-		_, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: path})
-		return err
-	}
-	answer := make(chan error, 1)
-	go func() { answer <- ask(slow, "slow") }()
-	<-begun
-	if err := ask(quick, "x"); err != nil {
-		t.Error(err)
-	}
-	for range 20 {
-		if _, err := until[*http2.SettingsFrame](r.greet()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := ask(quick, "x"); err != nil {
-		t.Errorf("a client that has been served lost its connection: %v", err)
-	}
-	close(finish)
-	if err := <-answer; err != nil {
-		t.Errorf("a call lost its connection: %v", err)
 	}
 }
 

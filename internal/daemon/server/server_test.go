@@ -401,17 +401,6 @@ func TestRun_ClientThatDisappears(t *testing.T) {
 	r.mustServe()
 }
 
-// TestRun_SilentConnections are what old clients leave behind. They disturb neither the
-// service nor the stop.
-func TestRun_SilentConnections(t *testing.T) {
-	r := start(t, always)
-	for range 50 {
-		r.rawConn()
-	}
-	r.mustServe()
-	r.mustStop()
-}
-
 // TestRun_SilentConnectionIsClosed: a client that never speaks does not keep its place.
 func TestRun_SilentConnectionIsClosed(t *testing.T) {
 	r := start(t, always, func(cfg *server.Config) { cfg.ConnectionTimeout = 2 * time.Second }) // enough for clients that speak

@@ -46,21 +46,13 @@ var reparseBuffers = []struct {
 		want:   win.ReparsePoint{Tag: win.TagSymlink, Substitute: `\??\C:\var\lib\kubelet\pods`, Print: `C:\var\lib\kubelet\pods`},
 		target: `C:\var\lib\kubelet\pods`,
 	},
-	{
-		name:   "symlink-relative",
-		want:   win.ReparsePoint{Tag: win.TagSymlink, Substitute: `..\plugins`, Print: `..\plugins`, Relative: true},
-		target: `..\plugins`,
-	},
+	{name: "symlink-relative", want: win.ReparsePoint{Tag: win.TagSymlink, Substitute: `..\plugins`, Print: `..\plugins`, Relative: true}, target: `..\plugins`},
 	{
 		name:   "symlink-unc",
 		want:   win.ReparsePoint{Tag: win.TagSymlink, Substitute: `\??\UNC\fileserver\share\`, Print: `\\fileserver\share\`},
 		target: `\\fileserver\share\`,
 	},
-	{
-		name:   "junction",
-		want:   win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\C:\Users`, Print: `C:\Users`},
-		target: `C:\Users`,
-	},
+	{name: "junction", want: win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\C:\Users`, Print: `C:\Users`}, target: `C:\Users`},
 	{
 		name:   "mounted-folder",
 		want:   win.ReparsePoint{Tag: win.TagMountPoint, Substitute: `\??\Volume{3a1c2b4d-0000-0000-0000-501f00000000}\`},

@@ -68,6 +68,9 @@ func checkPlain(t *testing.T, clean string) {
 func checkParts(t *testing.T, clean string) {
 	t.Helper()
 	rebuilt := clean[:3]
+	if parent, ok := Parent(rebuilt); ok {
+		t.Fatalf("the root has the parent %q", parent)
+	}
 	for _, name := range Components(clean) {
 		parent := rebuilt
 		rebuilt = Join(parent, name)

@@ -138,34 +138,6 @@ func TestClean_IsLinear(t *testing.T) {
 	}
 }
 
-func TestParts(t *testing.T) {
-	for path, want := range map[string]struct {
-		parent     string
-		components []string
-	}{
-		`C:\`:      {"", nil},
-		`C:\a`:     {`C:\`, []string{"a"}},
-		`C:\a\b`:   {`C:\a`, []string{"a", "b"}},
-		`C:\a\b c`: {`C:\a`, []string{"a", "b c"}},
-		kubelet:    {`C:\var\lib`, []string{"var", "lib", "kubelet"}},
-	} {
-		components := Components(path)
-		if strings.Join(components, "|") != strings.Join(want.components, "|") {
-			t.Errorf("Components(%q) = %q, want %q", path, components, want.components)
-		}
-		parent, ok := Parent(path)
-		if parent != want.parent || ok != (want.parent != "") {
-			t.Errorf("Parent(%q) = %q, %v, want %q", path, parent, ok, want.parent)
-		}
-		if !ok {
-			continue
-		}
-		if back := Join(parent, components[len(components)-1]); back != path {
-			t.Errorf("Join undoes Parent(%q) to %q", path, back)
-		}
-	}
-}
-
 func TestUTF16Len(t *testing.T) {
 	for s, want := range map[string]int{"": 0, "a": 1, "ä": 1, "日": 1, "😀": 2, "a\xff": 2} {
 		if got := UTF16Len(s); got != want {
