@@ -384,9 +384,9 @@ func TestDescribe_Cancelled(t *testing.T) {
 	}
 }
 
-// TestDescribe_Crowd: those who look at the same time wait for their turn, but not for long, or
+// TestDescribe_ManyCallers: those who look at the same time wait for their turn, but not for long, or
 // leave.
-func TestDescribe_Crowd(t *testing.T) {
+func TestDescribe_ManyCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t, winsim.Default())
 		entered := make(chan struct{}, 10)

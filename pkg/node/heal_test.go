@@ -477,9 +477,9 @@ func fingerprints(t *testing.T, node *winsim.Node, without ...string) string {
 	return b.String() + disk
 }
 
-// TestHeal_Doubts fails each kind of call for good, on nodes on which something is not ready. Then
+// TestHeal_NotReady fails each kind of call for good, on nodes on which something is not ready. Then
 // nothing at all may be removed.
-func TestHeal_Doubts(t *testing.T) {
+func TestHeal_NotReady(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, node *winsim.Node){
 		"the disk is back, but offline": func(t *testing.T, node *winsim.Node) {
 			t.Helper()

@@ -193,9 +193,9 @@ func TestWithin_Race(t *testing.T) {
 	}
 }
 
-// TestWithin_CrowdOnOneObject: a dead disk gets a few threads, however many callers it has, and
+// TestWithin_ManyCallsOnOneObject: a dead disk gets a few threads, however many callers it has, and
 // they can leave.
-func TestWithin_CrowdOnOneObject(t *testing.T) {
+func TestWithin_ManyCallsOnOneObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const callers = 500
 		release := make(chan struct{})
@@ -228,8 +228,8 @@ func TestWithin_CrowdOnOneObject(t *testing.T) {
 	})
 }
 
-// TestWithin_CrowdOnManyObjects: all dead disks together get a limited number of threads.
-func TestWithin_CrowdOnManyObjects(t *testing.T) {
+// TestWithin_CallsOnManyObjects: all dead disks together get a limited number of threads.
+func TestWithin_CallsOnManyObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const deadDisks kind = "dead disks in a test"
 		release := make(chan struct{})
@@ -271,8 +271,8 @@ func TestWithin_CrowdOnManyObjects(t *testing.T) {
 	})
 }
 
-// TestWithin_CrowdOnFewObjects: with all threads of a kind stuck, further calls fail at once.
-func TestWithin_CrowdOnFewObjects(t *testing.T) {
+// TestWithin_ManyCallsOnFewObjects: with all threads of a kind stuck, further calls fail at once.
+func TestWithin_ManyCallsOnFewObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		ctx := soon(t)

@@ -24,7 +24,7 @@ func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, erro
 	locations := make(map[uint32]DiskLocation, len(found))
 	for number, disk := range found {
 		locations[number] = disk.DiskLocation
-		complete = complete && !disk.inDoubt
+		complete = complete && !disk.unsure
 	}
 	if err := h.addAzureLUNs(ctx, found, complete, locations); err != nil {
 		return nil, winerr.Wrap(opListLocations, "", err)
@@ -36,9 +36,9 @@ func (h *host) listLocations(ctx context.Context) (map[uint32]DiskLocation, erro
 type located struct {
 	DiskLocation
 	azure *diskid.AzureDisk // nil if it is not an NVMe disk of Azure
-	// inDoubt says that the disk may be an NVMe disk of Azure with any LUN: it did not tell its bus
+	// unsure says that the disk may be an NVMe disk of Azure with any LUN: it did not tell its bus
 	// and model, or the address that its LUN is read from.
-	inDoubt bool
+	unsure bool
 }
 
 // locate says where a disk is attached. Disks that are files on another disk have no location.
@@ -51,7 +51,7 @@ func (h *host) locate(ctx context.Context, d win.Device) (at located, ok bool, e
 	if descriptor.BusType == win.BusTypeFileBackedVirtual {
 		return at, false, nil
 	}
-	at.inDoubt = noDescriptor != nil
+	at.unsure = noDescriptor != nil
 	if text, err := h.m.DeviceLocation(ctx, d); err == nil {
 		at.DiskLocation, ok = parseLocation(text)
 	}
@@ -70,7 +70,7 @@ func (h *host) locate(ctx context.Context, d win.Device) (at located, ok bool, e
 		case errors.Is(err, winerr.Unsupported) && !azure:
 			return at, false, nil
 		case err != nil && azure && byAddress && !errors.Is(err, winerr.Unsupported):
-			at.inDoubt = true
+			at.unsure = true
 		}
 		switch {
 		case !ok && err == nil:
