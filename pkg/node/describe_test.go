@@ -52,6 +52,20 @@ func zoo() winsim.Model {
 	return model
 }
 
+// prepare ends the test if a preparation failed.
+func prepare(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) {
+	t.Helper()
+	_, err := node.Inject(fault)
+	prepare(t, err)
+}
+
 func newNode(t *testing.T, model winsim.Model) *winsim.Node {
 	t.Helper()
 	node, err := winsim.New(model)
@@ -305,16 +319,12 @@ func TestDescribe_Hangs(t *testing.T) {
 		t.Run(within.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				node := newNode(t, winsim.Default())
-				if err := node.Symlink(kubelet+`\plugins\link`, kubelet+`\none`); err != nil {
-					t.Fatal(err)
-				}
+				prepare(t, node.Symlink(kubelet+`\plugins\link`, kubelet+`\none`))
 				for _, fault := range []winsim.Fault{
 					{Object: `\\?\scsi*000002*`, Delay: time.Hour},
 					{Call: "FileSystem", Object: `*0c51a9e0*`, Delay: time.Hour},
 				} {
-					if _, err := node.Inject(fault); err != nil {
-						t.Fatal(err)
-					}
+					inject(t, node, fault)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), within)
 				defer cancel()
@@ -356,9 +366,7 @@ func TestDescribe_Failed(t *testing.T) {
 		node := newNode(t, zoo())
 		linked(t, node)
 		if call != "" {
-			if _, err := node.Inject(winsim.Fault{Call: call, Error: uint32(winerr.AccessDenied)}); err != nil {
-				t.Fatal(err)
-			}
+			inject(t, node, winsim.Fault{Call: call, Error: uint32(winerr.AccessDenied)})
 		}
 		found, err := inspector(t, node).Describe(t.Context(), wholenode.Links, wholenode.Shares)
 		if err != nil {
@@ -374,9 +382,7 @@ func TestDescribe_Cancelled(t *testing.T) {
 	node := newNode(t, zoo())
 	linked(t, node)
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := node.Inject(winsim.Fault{Call: "ListDirectory", Nth: 3, Do: func(*winsim.Node) { cancel() }}); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, node, winsim.Fault{Call: "ListDirectory", Nth: 3, Do: func(*winsim.Node) { cancel() }})
 	for range 2 { // half-way, and before
 		if _, err := inspector(t, node).Describe(ctx, wholenode.Links); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, want that it was cancelled", err)
@@ -501,9 +507,7 @@ func TestDescribe_NumberInDoubt(t *testing.T) {
 	for object, want := range map[string]string{"none": "1", `\\.\PhysicalDrive2`: "?"} {
 		node := newNode(t, model)
 		// A disk that is not in the list of disks.
-		if _, err := node.Inject(winsim.Fault{Call: "DeviceNumber", Object: object, Error: 1117}); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, node, winsim.Fault{Call: "DeviceNumber", Object: object, Error: 1117})
 		got := describe(t, inspector(t, node))
 		var numbers []string
 		for _, d := range got.Disks {
@@ -529,9 +533,7 @@ func TestDescribe_CopiedDisk(t *testing.T) {
 		}
 		node := newNode(t, model)
 		for _, call := range []string{"DeviceNumber", "VolumeExtents"} {
-			if _, err := node.Inject(winsim.Fault{Call: call, Object: "*" + id + "*", Error: 1117}); err != nil {
-				t.Fatal(err)
-			}
+			inject(t, node, winsim.Fault{Call: call, Object: "*" + id + "*", Error: 1117})
 		}
 		got := describe(t, inspector(t, node))
 		i := slices.IndexFunc(got.Volumes, func(v wholenode.Volume) bool { return v.ID == data })
@@ -556,9 +558,7 @@ func TestDescribe_Panic(t *testing.T) {
 		{Call: "DiskGeometry", Object: "*PhysicalDrive2", Times: 1, Do: func(*winsim.Node) { panic("boom") }},
 		{Call: "VolumeSpace", Object: "*0c51a9e0*", Times: 1, Do: func(*winsim.Node) { panic("boom") }},
 	} {
-		if _, err := node.Inject(fault); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, node, fault)
 	}
 	got := describe(t, inspector(t, node))
 	var problems []string

@@ -125,9 +125,7 @@ func TestFindDisk_Unanswered(t *testing.T) {
 		{"no system disk", winsim.Fault{Call: "VolumeExtents", Error: 1117}, serial, "Windows did not say which disks it runs from"},
 	} {
 		node := newNode(t, winsim.Default())
-		if _, err := node.Inject(c.fault); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, node, c.fault)
 		got, err := newOn(t, node).FindDisk(t.Context(), c.query)
 		switch {
 		case c.want == "" && (err != nil || *got.Number != 1):
@@ -158,9 +156,7 @@ func TestFindDisk_Twin(t *testing.T) {
 		{"DiskGeometry", wholenode.Query{Size: 1 << 30}},
 	} {
 		node := newNode(t, model)
-		if _, err := node.Inject(winsim.Fault{Call: c.call, Object: `\\.\PhysicalDrive8`, Error: 31}); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, node, winsim.Fault{Call: c.call, Object: `\\.\PhysicalDrive8`, Error: 31})
 		got, err := newOn(t, node).FindDisk(t.Context(), c.query)
 		if got != nil || !errors.Is(err, winerr.Unavailable) || !strings.Contains(err.Error(), "may be it") {
 			t.Errorf("%s, %s: %+v, %v", c.call, c.query, got, err)
@@ -189,9 +185,7 @@ func (noExtents) VolumeExtents(context.Context, win.VolumeID) ([]win.Extent, err
 func TestFindDisk_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t, winsim.Default())
-		if _, err := node.Inject(winsim.Fault{Object: `\\?\scsi*0000002*`, Delay: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, node, winsim.Fault{Object: `\\?\scsi*0000002*`, Delay: time.Hour})
 		start := time.Now()
 		got, err := newOn(t, node).FindDisk(t.Context(), wholenode.Query{Serial: "WINSIM0001", Number: new(uint32(1))})
 		if took := time.Since(start); err != nil || *got.Number != 1 || took > 6*time.Second {
@@ -302,9 +296,7 @@ func TestDescribe_OfflineReason(t *testing.T) {
 		model.Disks = append(model.Disks[:1], c.disks...)
 		node := newNode(t, model)
 		if c.fault != "" {
-			if _, err := node.Inject(winsim.Fault{Call: c.fault, Error: 5}); err != nil {
-				t.Fatal(err)
-			}
+			inject(t, node, winsim.Fault{Call: c.fault, Error: 5})
 		}
 		var got []string
 		for _, d := range describe(t, newOn(t, node)).Disks[1:] {
@@ -320,9 +312,7 @@ func TestDescribe_OfflineReason(t *testing.T) {
 func TestDescribe_Shares(t *testing.T) {
 	node := newNode(t, winsim.Default())
 	ctx := t.Context()
-	if err := node.SMB().NewSMBGlobalMapping(`\\files\data`, "csi", "csi-Pa55"); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, node.SMB().NewSMBGlobalMapping(`\\files\data`, "csi", "csi-Pa55"))
 	i := newOn(t, node)
 	got, err := i.Describe(ctx, wholenode.Shares)
 	if diff := cmp.Diff([]wholenode.Share{{Remote: `\\files\data`, Status: "ok", Private: new(true)}}, got.Shares); err != nil || diff != "" || !got.SharesListed {
@@ -331,9 +321,7 @@ func TestDescribe_Shares(t *testing.T) {
 	if got, err := i.Describe(ctx); err != nil || got.Shares != nil || got.SharesListed {
 		t.Errorf("not asked for: %v, %v", got, err)
 	}
-	if _, err := node.Inject(winsim.Fault{Call: "SMBMappings", Error: 53}); err != nil {
-		t.Fatal(err)
-	}
+	inject(t, node, winsim.Fault{Call: "SMBMappings", Error: 53})
 	if got, err := i.Describe(ctx, wholenode.Shares); err != nil || got.SharesListed || len(got.Problems) != 1 || !strings.HasPrefix(got.Problems[0], "shares: ") {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -356,9 +344,7 @@ func TestFindDisk_AtOnce(t *testing.T) {
 			model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, Serial: fmt.Sprint("LIFE", i), SCSI: &winsim.SCSI{Port: 1, Target: uint8(i)}})
 		}
 		node := newNode(t, model)
-		if _, err := node.Inject(winsim.Fault{Call: "DeviceDescriptor", Delay: time.Millisecond}); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, node, winsim.Fault{Call: "DeviceDescriptor", Delay: time.Millisecond})
 		i := newOn(t, node)
 		var wg sync.WaitGroup
 		find := func(serial string, want uint32) {

@@ -65,9 +65,7 @@ func mapShare(t *testing.T, node *winsim.Node, remote, local string) {
 	if parent := local[:strings.LastIndexByte(local, '\\')]; node.Mkdir(parent) != nil {
 		t.Fatalf("%s cannot be made", parent)
 	}
-	if err := node.SMB().(smbapi.Mapper).MapSMBShare(remote, local, "csi", "csi-Pa55"); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, node.SMB().(smbapi.Mapper).MapSMBShare(remote, local, "csi", "csi-Pa55"))
 }
 
 // restarted is a node some time after a restart: disk 2 is gone, and mappings lost their
@@ -81,16 +79,12 @@ func restartedOf(t *testing.T, model winsim.Model, since time.Duration) *winsim.
 	t.Helper()
 	node := newNode(t, model)
 	for path, volume := range map[string]string{ofLiveVolume: liveVolume, ofDeadVolume: deadVolume, ofOldKubelet: deadVolume} {
-		if err := node.MountFolder(path, volume); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, node.MountFolder(path, volume))
 	}
 	mapShare(t, node, `\\gone\data`, ofDeadShare)
 	mapShare(t, node, `\\files\data`, ofLiveShare)
 	sleep(t, node, time.Hour)
-	if err := node.DetachDisk(deadDisk); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, node.DetachDisk(deadDisk))
 	node.Reboot()
 	mapShare(t, node, `\\files\data`, ofLiveShare)
 	sleep(t, node, since)
@@ -99,9 +93,7 @@ func restartedOf(t *testing.T, model winsim.Model, since time.Duration) *winsim.
 
 func sleep(t *testing.T, node *winsim.Node, d time.Duration) {
 	t.Helper()
-	if err := node.Sleep(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, node.Sleep(t.Context(), d))
 }
 
 // healer shares its locks with the node's hosts.
@@ -198,51 +190,35 @@ func TestHeal_Kept(t *testing.T) {
 		"Windows has just started": {since: 9 * time.Minute, path: ofDeadVolume, reason: "Windows started less than 10 minutes ago"},
 		"it has just been made": {path: staging("disk.csi", 9), reason: "less than 10 minutes ago", change: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.MountFolder(staging("disk.csi", 9), deadVolume); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.MountFolder(staging("disk.csi", 9), deadVolume))
 		}},
 		"a disk is offline": {path: ofDeadVolume, reason: "disk 1 is offline", change: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.SetDiskAttributes(t.Context(), win.PhysicalDrive(liveDisk), win.DiskAttributes{Offline: true}, win.DiskAttributes{Offline: true}); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.SetDiskAttributes(t.Context(), win.PhysicalDrive(liveDisk), win.DiskAttributes{Offline: true}, win.DiskAttributes{Offline: true}))
 		}},
 		"a volume is not ready": {path: ofDeadVolume, reason: "is not ready", change: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.SetVolumeState(liveVolume, winsim.NotReady); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.SetVolumeState(liveVolume, winsim.NotReady))
 		}},
 		"a partition has no volume": {path: ofDeadVolume, reason: "partition 2 of disk 1 has no volume yet", change: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.SetVolumeState(liveVolume, winsim.Gone); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.SetVolumeState(liveVolume, winsim.Gone))
 		}},
 		"the iSCSI service starts": {path: ofDeadVolume, reason: "the iSCSI initiator does not answer", change: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.SetServiceState("MSiSCSI", winsim.ServiceStopped); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.SetServiceState("MSiSCSI", winsim.ServiceStopped))
 		}},
 		"its server is down": {path: ofDeadShare, reason: "slow to come back", change: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.ChangeSMBServer("gone", func(s *winsim.SMBServer) { s.Down = true }); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.ChangeSMBServer("gone", func(s *winsim.SMBServer) { s.Down = true }))
 		}},
 		"its mapping works, its directory is gone": {path: staging("smb.csi", 9), reason: "it works again when", change: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.Symlink(staging("smb.csi", 9), `\\files\data\none\`); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.Symlink(staging("smb.csi", 9), `\\files\data\none\`))
 		}},
 		"its driver made it since the start": {path: staging("smb.csi", 9), reason: "since Windows started", change: func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.Symlink(staging("smb.csi", 9), `\\down\data\`); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.Symlink(staging("smb.csi", 9), `\\down\data\`))
 			sleep(t, node, time.Hour)
 		}},
 		"another process has it open": {path: ofDeadVolume, reason: "could not be removed", change: func(t *testing.T, node *winsim.Node) {
@@ -285,22 +261,16 @@ func TestHeal_NotOurs(t *testing.T) {
 		`C:\second\plugins\kubernetes.io\csi\disk.csi\` + hash + `\globalmount`,
 	}
 	for _, path := range others {
-		if err := node.MountFolder(path, deadVolume); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, node.MountFolder(path, deadVolume))
 	}
 	for path, target := range map[string]string{
 		staging("local", 1): `C:\nowhere`, staging("local", 2): `..\nowhere`, staging("local", 3): `\\?\Volume{dead0000-0000-0000-0000-000000000000}\dir`,
 	} {
-		if err := node.Symlink(path, target); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, node.Symlink(path, target))
 		others = append(others, path)
 	}
 	for _, path := range []string{staging("dir", 1) + `\precious`, staging("dir", 2)} {
-		if err := node.WriteFile(path, "data"); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, node.WriteFile(path, "data"))
 		others = append(others, path)
 	}
 	sleep(t, node, time.Hour)
@@ -319,9 +289,7 @@ func TestHeal_NotOurs(t *testing.T) {
 func TestHeal_Rotation(t *testing.T) {
 	lose := func(t *testing.T, node *winsim.Node) {
 		t.Helper()
-		if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }))
 		node.EndSMBSessions()
 	}
 	for name, begin := range map[string]func(*testing.T, *winsim.Node) *wholenode.Node{
@@ -366,15 +334,9 @@ func TestHeal_Directories(t *testing.T) {
 			if name == "drive" {
 				path = `C:\plugins\kubernetes.io\csi\disk.csi\h\globalmount`
 			}
-			if err := node.MountFolder(path, deadVolume); err != nil {
-				t.Fatal(err)
-			}
-			if err := node.Symlink(`C:\linked`, kubelet); err != nil {
-				t.Fatal(err)
-			}
-			if err := node.DetachDisk(deadDisk); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.MountFolder(path, deadVolume))
+			prepare(t, node.Symlink(`C:\linked`, kubelet))
+			prepare(t, node.DetachDisk(deadDisk))
 			sleep(t, node, time.Hour)
 			done := heal(t, newOn(t, node, wholenode.WorkingDirs(dirs...), wholenode.VolumeHost(node.Volume())), true)
 			if len(done.Stale) != 1 || done.Stale[0].State != wholenode.Removed || node.Exists(path) {
@@ -493,9 +455,7 @@ func TestHeal_NotReady(t *testing.T) {
 		},
 		"Windows has not logged in yet": func(t *testing.T, node *winsim.Node) {
 			t.Helper()
-			if err := node.SetISCSIPortalDown(portal, true); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.SetISCSIPortalDown(portal, true))
 			node.Reboot()
 			mapShare(t, node, `\\files\data`, ofLiveShare)
 			sleep(t, node, time.Hour)
@@ -514,9 +474,7 @@ func TestHeal_NotReady(t *testing.T) {
 					node := restartedOf(t, model, time.Hour)
 					prepare(t, node)
 					before := fingerprints(t, node, ofDeadShare)
-					if _, err := node.Inject(winsim.Fault{Call: call, Error: uint32(code)}); err != nil {
-						t.Fatal(err)
-					}
+					inject(t, node, winsim.Fault{Call: call, Error: uint32(code)})
 					_, _ = healer(t, node).Heal(t.Context(), wholenode.HealOptions{Remove: true})
 					if after := fingerprints(t, node, ofDeadShare); after != before {
 						t.Errorf("it changed the node from\n%s\nto\n%s", before, after)

@@ -30,9 +30,7 @@ link K\pods\1\volumes\kubernetes.io~csi\sub\mount to da7a0000-0000-0000-0000-000
 		t.Error(diff)
 	}
 	// The volume goes: its mount is stale, and so is the link to the mount.
-	if err := node.SetVolumeState(data, winsim.Gone); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, node.SetVolumeState(data, winsim.Gone))
 	const stale = ": its volume is gone, or on a disk that is offline\n"
 	got := linkText(describe(t, inspector(t, node)))
 	for _, path := range []string{`K\plugins\kubernetes.io\csi\d\1\globalmount`, `K\pods\1\volumes\kubernetes.io~csi\pv\mount`} {
@@ -125,9 +123,7 @@ func TestLinks_Unreadable(t *testing.T) {
 		{Call: "ListDirectory", Object: `*\pods\1`, Error: 5},
 		{Call: "ReparsePoint", Object: `*\globalmount`, Error: 32},
 	} {
-		if _, err := node.Inject(f); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, node, f)
 	}
 	got := linkText(describe(t, inspector(t, node)))
 	for _, want := range []string{
@@ -146,9 +142,7 @@ func TestLinks_Bounds(t *testing.T) {
 	deep := kubelet + `\plugins` + strings.Repeat(`\d`, 100)
 	t.Run("deep", func(t *testing.T) {
 		node := newNode(t, zoo())
-		if err := node.MountFolder(deep+`\m`, data); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, node.MountFolder(deep+`\m`, data))
 		node.ResetCalls()
 		got := describe(t, inspector(t, node))
 		if n := node.Calls()["ListDirectory"]; n > 20 || len(got.Links) != 0 {
@@ -158,9 +152,7 @@ func TestLinks_Bounds(t *testing.T) {
 	t.Run("wide", func(t *testing.T) {
 		node := newNode(t, zoo())
 		for i := range 30_100 {
-			if err := node.WriteFile(fmt.Sprintf(`%s\plugins\%d`, kubelet, i), ""); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.WriteFile(fmt.Sprintf(`%s\plugins\%d`, kubelet, i), ""))
 		}
 		got := describe(t, inspector(t, node))
 		if len(got.Problems) != 1 || got.Problems[0] != "links: only the first 30000 entries of the working directories were searched" {
@@ -170,9 +162,7 @@ func TestLinks_Bounds(t *testing.T) {
 	t.Run("many links with long names", func(t *testing.T) {
 		node := newNode(t, zoo())
 		for i := range 6000 {
-			if err := node.Symlink(fmt.Sprintf(`%s\plugins\%s%d`, kubelet, strings.Repeat("x", 200), i), kubelet+`\none`); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.Symlink(fmt.Sprintf(`%s\plugins\%s%d`, kubelet, strings.Repeat("x", 200), i), kubelet+`\none`))
 		}
 		got := describe(t, inspector(t, node))
 		bytes := 0
@@ -187,12 +177,8 @@ func TestLinks_Bounds(t *testing.T) {
 		node := newNode(t, zoo())
 		for i := range 500 {
 			link := fmt.Sprintf(`%s\plugins\%s%d`, kubelet, strings.Repeat("\x7f", 250), i)
-			if err := node.Junction(link, data); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := node.Inject(winsim.Fault{Call: "ReparsePoint", Object: link, Times: 1, Error: uint32(20_000 + i)}); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.Junction(link, data))
+			inject(t, node, winsim.Fault{Call: "ReparsePoint", Object: link, Times: 1, Error: uint32(20_000 + i)})
 		}
 		got := describe(t, inspector(t, node))
 		if last := got.Problems[len(got.Problems)-1]; len(got.Problems) > 450 || !strings.HasPrefix(last, "links: only the first ") {
@@ -202,13 +188,9 @@ func TestLinks_Bounds(t *testing.T) {
 	t.Run("many unreadable directories", func(t *testing.T) {
 		node := newNode(t, zoo())
 		for i := range 100 {
-			if err := node.Mkdir(fmt.Sprintf(`%s\plugins\%d`, kubelet, i)); err != nil {
-				t.Fatal(err)
-			}
+			prepare(t, node.Mkdir(fmt.Sprintf(`%s\plugins\%d`, kubelet, i)))
 		}
-		if _, err := node.Inject(winsim.Fault{Call: "ListDirectory", Object: `*\plugins\*`, Error: 5}); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, node, winsim.Fault{Call: "ListDirectory", Object: `*\plugins\*`, Error: 5})
 		got := describe(t, inspector(t, node))
 		if len(got.Problems) != 1 || !strings.Contains(got.Problems[0], " and 92 more: ") {
 			t.Errorf("problems: %q", got.Problems)

@@ -40,9 +40,7 @@ func sharesNode(t *testing.T) *winsim.Node {
 
 func mapTo(t *testing.T, host smbapi.HostAPI, remote, local, user string) {
 	t.Helper()
-	if err := host.(smbapi.Mapper).MapSMBShare(remote, local, user, password); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, host.(smbapi.Mapper).MapSMBShare(remote, local, user, password))
 }
 
 // shareTexts are the shares in lines, with "?" for what is unknown.
@@ -85,12 +83,8 @@ func TestShares(t *testing.T) {
 	mapTo(t, host, share, staged2, "other")
 	wantShares(t, "another user, of which nothing is used", shareTexts(t, i, all...), `\\files\data ok user csi private true answers ? links [0a1b 2c3d] removal waits false`)
 
-	if err := host.RemoveSMBGlobalMapping(share); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.RemoveAll(staged); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, host.RemoveSMBGlobalMapping(share))
+	prepare(t, node.RemoveAll(staged))
 	for name, parts := range map[string][]wholenode.Part{"searched": all, "not searched": {wholenode.Shares}} {
 		wantShares(t, "a removal waits for one link, "+name, shareTexts(t, i, parts...), `\\files\data ok user csi private true answers ? links [2c3d] removal waits true`)
 	}
@@ -101,9 +95,7 @@ func TestShares(t *testing.T) {
 	wantShares(t, "after a restart, links not searched", shareTexts(t, fresh, wholenode.Shares), `\\files\data ok user ? private true answers ? links [] removal waits false`)
 	wantShares(t, "without the host", shareTexts(t, inspector(t, node), all...), `\\files\data ok user ? private true answers ? links [2c3d] removal waits ?`)
 
-	if err := node.RemoveAll(staged2); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, node.RemoveAll(staged2))
 	host.(smbapi.LinkWatcher).LinksGone(staged2)
 	wantShares(t, "after the last link", shareTexts(t, i, all...), "")
 }
@@ -148,9 +140,7 @@ func TestShares_Answers(t *testing.T) {
 	}
 	change := func(f func(*winsim.SMBServer)) {
 		t.Helper()
-		if err := node.ChangeSMBServer("files", f); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, node.ChangeSMBServer("files", f))
 	}
 	check("healthy", "ok user csi private true answers true")
 
@@ -205,9 +195,7 @@ func TestShares_Hang(t *testing.T) {
 		host := smbapi.NewOn(node)
 		mapTo(t, host, share, "", "csi")
 		mapTo(t, host, `\\spare\data`, "", "csi")
-		if _, err := node.Inject(winsim.Fault{Call: "FileInfo", Object: `\\files*`, Delay: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		inject(t, node, winsim.Fault{Call: "FileInfo", Object: `\\files*`, Delay: time.Hour})
 		i := newOn(t, node, wholenode.SMBHost(host))
 		begin := time.Now()
 		wantShares(t, "asked", shareTexts(t, i, wholenode.ShareAnswers), `\\files\data ok user csi private true answers false links [] removal waits false ! it does not answer: no answer in time

@@ -86,9 +86,7 @@ func TestVolumes_Format(t *testing.T) {
 	check(data, `NTFS "" 4096 default`)
 	check(fat, `FAT32 "" 0 `)
 	ctx := t.Context()
-	if err := node.Format(ctx, data, win.FormatOptions{ClusterSize: 64 << 10, Label: "Größe 1"}); err != nil {
-		t.Fatal(err)
-	}
+	prepare(t, node.Format(ctx, data, win.FormatOptions{ClusterSize: 64 << 10, Label: "Größe 1"}))
 	check(data, `NTFS "Größe 1" 65536 default`)
 	for list, want := range map[string]string{
 		// As the daemon sets it, and as Windows may list it.
@@ -96,9 +94,7 @@ func TestVolumes_Format(t *testing.T) {
 		"D:PAI(A;OICIIO;FA;;;CO)(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;BU)":                                                  volumeapi.UsersModify,
 		"D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)": "D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)",
 	} {
-		if err := node.SetRootSecurity(ctx, data, list); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, node.SetRootSecurity(ctx, data, list))
 		check(data, `NTFS "Größe 1" 65536 `+want)
 	}
 }
@@ -123,12 +119,8 @@ func TestVolumes_LongRootAccess(t *testing.T) {
 func TestVolumes_RootHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := newNode(t, zoo())
-		if err := node.MountFolder(kubelet+`\plugins\x`, data); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := node.Inject(winsim.Fault{Call: "RootSecurity", Object: data, Delay: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		prepare(t, node.MountFolder(kubelet+`\plugins\x`, data))
+		inject(t, node, winsim.Fault{Call: "RootSecurity", Object: data, Delay: time.Hour})
 		begin := time.Now()
 		got := describe(t, inspector(t, node))
 		if text, want := formatted(t, &got, data), `NTFS "" 4096 ! root access: no answer in time`; text != want {
