@@ -184,8 +184,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code that our modules 
 		(cd $$module && GOWORK=off GOOS=$$os $(CURDIR)/bin/tools/govulncheck ./...) || exit; \
 	done; done
 
-# The results go to a file and to docs/performance.md. The benchmark binaries run one after the
-# other. Without Wine, its part is left out.
+# The benchmark binaries run one after the other. Without Wine, its part is left out.
 BENCH_OUTPUT := bin/bench
 .PHONY: bench
 bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/performance.md
@@ -200,8 +199,8 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/
 	$(MAKE) report
 
 .PHONY: report
-report: ## Write the tables and plots of docs/performance.md from the results of make bench
-	$(GO) run ./hack/benchreport -root . $(BENCH_OUTPUT)/native.txt $(BENCH_OUTPUT)/life.txt $(BENCH_OUTPUT)/wine.txt
+report: bin/tools/benchstat ## Write the tables of docs/performance.md from the results of make bench
+	$(GO) run ./hack/benchreport -benchstat bin/tools/benchstat $(wildcard $(BENCH_OUTPUT)/*.txt)
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
 # others still run; its testdata has what it found. Up to Go 1.26, the end of FUZZTIME by itself can
@@ -304,8 +303,10 @@ image: ## Build the HostProcess image from the archives in dist and push it to I
 clean: ## Remove everything that these targets build
 	rm -rf bin dist cmd/*/version_windows_*.syso
 
-bin/tools/golangci-lint: tools/go.mod tools/go.sum
-	$(GO_TOOLS) build -o ../bin/tools/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-
-bin/tools/actionlint: tools/go.mod tools/go.sum
-	$(GO_TOOLS) build -o ../bin/tools/ github.com/rhysd/actionlint/cmd/actionlint
+# Tools that are modules of others.
+bin/tools/golangci-lint: MODULE := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+bin/tools/actionlint:    MODULE := github.com/rhysd/actionlint/cmd/actionlint
+bin/tools/benchstat:     MODULE := golang.org/x/perf/cmd/benchstat
+bin/tools/crane:         MODULE := github.com/google/go-containerregistry/cmd/crane
+bin/tools/golangci-lint bin/tools/actionlint bin/tools/benchstat bin/tools/crane: tools/go.mod tools/go.sum
+	$(GO_TOOLS) build -o ../$@ $(MODULE)
