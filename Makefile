@@ -52,7 +52,7 @@ STATIC_GO  := CGO_ENABLED=0 $(GO)
 # separate modules, so that their dependencies do not mix with ours.
 PACKAGES     := ./... ./client/... ./mounter/...
 GO_TOOLS     := GOWORK=off $(GO) -C tools
-OUR_TOOLS    := ./protogen ./release ./versioninfo
+OUR_TOOLS    := ./image ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
 GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
 GO_DRIVERS   := GOWORK=off $(GO) -C test/drivers
@@ -251,11 +251,12 @@ verify: generate ## Check that generated code and go.mod files are up to date
 .PHONY: releasable
 releasable:
 	@echo "check names and source ($(VERSION))"
-	$(Q)$(GO_TOOLS) run ./release -check -source '$(CURDIR)' $(if $(UNRELEASED),-unreleased) -version '$(VERSION)' -image-repository '$(IMAGE_REPOSITORY)' -home '$(HOME_URL)'
+	$(Q)UNRELEASED='$(UNRELEASED)' SIGN_CERT='$(SIGN_CERT)' SIGN_KEY='$(SIGN_KEY)' \
+		tools/release/check.sh '$(VERSION)' '$(IMAGE_REPOSITORY)' '$(HOME_URL)'
 
 .PHONY: release-notes
 release-notes: ## Print what CHANGELOG.md says about VERSION=v2.0.0
-	@$(GO_TOOLS) run ./release -notes -source '$(CURDIR)' -version '$(VERSION)' -home '$(HOME_URL)'
+	@tools/release/notes.sh '$(VERSION)' '$(HOME_URL)'
 
 .PHONY: release
 release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in dist; see docs/releasing.md
@@ -269,10 +270,11 @@ release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in
 		case $$platform in windows/*) GOOS=windows GOARCH=$${platform#*/} $(STATIC_GO) test -c $(BUILDFLAGS) -o $$dir/csi-proxy-verify.exe ./test/windows || exit;; esac; \
 		packages=; \
 	done
+	$(Q)SIGN_CERT='$(SIGN_CERT)' SIGN_KEY='$(SIGN_KEY)' SIGN_TIMESTAMP='$(SIGN_TIMESTAMP)' HOME_URL='$(HOME_URL)' SOURCE_DATE_EPOCH=$(EPOCH) \
+		tools/release/sign.sh $(DIST)/build/windows_*/*.exe
 	@echo "pack $(DIST)"
 	$(Q)$(GO_TOOLS) run ./release -source '$(CURDIR)' -dist '$(abspath $(DIST))' -version '$(VERSION)' -date $(DATE) \
-		-image-repository '$(IMAGE_REPOSITORY)' -home '$(HOME_URL)' \
-		-sign-cert '$(SIGN_CERT)' -sign-key '$(SIGN_KEY)' -sign-timestamp '$(SIGN_TIMESTAMP)'
+		-image-repository '$(IMAGE_REPOSITORY)' -home '$(HOME_URL)'
 
 # Installs the tool that signs programs for Windows. To use it, set OSSLSIGNCODE to
 # bin/osslsigncode/bin/osslsigncode.
@@ -284,20 +286,17 @@ osslsigncode:
 verify-release: ## Make a release twice, in different directories, and compare the bytes
 	tools/release/verify.sh "$(or $(filter v%,$(VERSION)),v0.0.0-verify)" "$(RELEASE_PLATFORMS)"
 
-# The image has the programs of a release for Windows, and their licences. It needs unzip and docker
-# with buildx, and pushes, because an engine on Linux cannot store images of Windows. The base image is
-# for amd64.
-IMAGE           ?= $(IMAGE_REPOSITORY):$(VERSION)
-IMAGE_PLATFORMS ?= windows/amd64
+# The image has the programs of a release for Windows, and their licences. It needs no container engine. Without
+# IMAGE_BASE nothing is downloaded; such an image can be inspected, but a node refuses it. The base is for amd64.
+IMAGE_BASE ?= mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0
+IMAGE      ?= $(IMAGE_REPOSITORY):$(VERSION)
+IMAGE_FILE := csi-proxy_$(VERSION)_image.tar
 .PHONY: image
-image: ## Build the HostProcess image from the archives in dist and push it to IMAGE; it needs docker buildx
-	rm -rf $(DIST)/image
-	cd $(DIST) && sha256sum --check --ignore-missing SHA256SUMS
-	for archive in $(DIST)/csi-proxy_$(VERSION)_windows_*.zip; do unzip -q -d $(DIST)/image "$$archive" || exit; done
-	docker buildx build --platform $(IMAGE_PLATFORMS) --provenance=false --output type=registry \
-		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) \
-		$(if $(HOME_URL),--label org.opencontainers.image.source=$(HOME_URL)) \
-		--file deploy/image/Dockerfile --tag $(IMAGE) $(DIST)/image
+image: bin/tools/crane ## Make the HostProcess image from the archive in dist, as a file for bin/tools/crane push
+	$(Q)cd $(DIST) && sha256sum --quiet --check --ignore-missing SHA256SUMS
+	@echo "write $(DIST)/$(IMAGE_FILE)"
+	$(Q)$(GO_TOOLS) run ./image -archive '$(abspath $(DIST))/csi-proxy_$(VERSION)_windows_amd64.zip' -base '$(IMAGE_BASE)' -tag '$(IMAGE)' \
+		-output '$(abspath $(DIST))/$(IMAGE_FILE)' -commit '$(COMMIT)' -date $(DATE) -home '$(HOME_URL)'
 
 .PHONY: clean
 clean: ## Remove everything that these targets build
