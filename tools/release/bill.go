@@ -59,12 +59,12 @@ func (r *release) bill(programs []program, foreign map[string]component) ([]byte
 	return out.Bytes(), err
 }
 
-// modulePackage describes a Go module. The module with the programs has the version of the release. The other
-// modules of this repository have no version here: they are built from the same source, and their own tags differ.
+// modulePackage describes a Go module. The library and the programs have the version of the release. The other modules
+// of this repository have no version here: they are built from the same source, and their own tags differ.
 func (r *release) modulePackage(module *debug.Module, foreign map[string]component) *spdx.Package {
 	license, version, source := foreign[module.Path].license, module.Version, ""
 	switch {
-	case module.Path == ourModules+"v2":
+	case strings.HasPrefix(module.Path, ourModules+"v2"):
 		license, version = ourLicense, r.version
 	case strings.HasPrefix(module.Path, ourModules):
 		license, version, source = ourLicense, "(devel)", "from the source of csi-proxy "+r.version

@@ -29,32 +29,9 @@ func script(t *testing.T, dir, name string, args ...string) (string, error) {
 	return string(out), err
 }
 
-const changelog = `# Changelog
-
-## [Unreleased]
-
-- Not yet.
-
-## [9.8.7] - 2026-11-15
-
-### Added
-
-- A page, see [ADR 1](docs/adr/1.md#why) and [Go](https://go.dev/).
-
-## [9.8.7-rc.1] - 2026-11-01
-
-- A candidate.
-
-## 2.0.0
-
-## Where behaviour differs from the original
-
-- Everywhere.
-`
-
 func TestNotes(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "CHANGELOG.md"), []byte(changelog))
+	writeFile(t, filepath.Join(dir, "CHANGELOG.md"), readFile(t, "testdata/CHANGELOG.md"))
 	const added = "### Added\n\n- A page, see [ADR 1](docs/adr/1.md#why) and [Go](https://go.dev/).\n"
 	for args, want := range map[string]string{
 		"v9.8.7":                      added,
@@ -89,7 +66,7 @@ func TestCheck(t *testing.T) {
 	}
 	expect("no repository", "not a git repository")
 	git("init", "-q")
-	writeFile(t, filepath.Join(dir, "CHANGELOG.md"), []byte(changelog))
+	writeFile(t, filepath.Join(dir, "CHANGELOG.md"), readFile(t, "testdata/CHANGELOG.md"))
 	expect("a file that git does not know", "for example 'CHANGELOG.md'; commit them; to make files that are not published, run 'make release UNRELEASED=1'")
 	git("add", ".")
 	git("commit", "-q", "-m", "first")

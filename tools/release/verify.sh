@@ -24,6 +24,12 @@ make --no-print-directory -C "$work/source" image "${args[@]}" DIST="$work/again
 
 diff -r "$work/once" "$work/again"
 (cd "$work/again" && sha256sum --check SHA256SUMS)
+for dir in "$work"/again/build/linux_*; do
+  archive=csi-proxy_${version}_${dir##*/}
+  tar -xzf "$work/again/$archive.tar.gz" -C "$work"
+  for program in "$dir"/*; do cmp "$program" "$work/$archive/${program##*/}"; done
+  ls "$work/$archive"/{CHANGELOG.md,LICENSE,README.md,THIRD_PARTY_NOTICES}
+done
 
 # As Windows stores texts: two bytes each.
 wide=$(printf %s "$version" | sed 's/./[&]\\x00/g')
