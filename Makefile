@@ -23,7 +23,8 @@ SEED      ?= 1
 # SHUFFLE=on runs tests in another order each time, as CI does. The go command keeps no results of such runs.
 SHUFFLE   ?= off
 
-# The programs in cmd: those for Windows nodes, and those that also run here.
+# The programs: those for Windows nodes, and those that also run here.
+PROGRAMS         := ./cmd
 WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
 NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
@@ -82,20 +83,20 @@ help: ## Show this list
 .PHONY: build
 build: native resources ## Build the programs for Windows nodes, and those that run here, into bin
 	@echo "build $(WINDOWS_PROGRAMS:%=%.exe) csi-proxy-verify.exe (windows/amd64)"
-	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=./cmd/%)
+	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=$(PROGRAMS)/%)
 	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) test -c $(BUILDFLAGS) -o bin/csi-proxy-verify.exe ./test/windows
 
 .PHONY: native
 native:
 	@echo "build $(NATIVE_PROGRAMS)"
 	@[ -e bin/csi-proxy-sim ] || echo "compiling; the first run takes several minutes"
-	$(Q)$(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=./cmd/%)
+	$(Q)$(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=$(PROGRAMS)/%)
 
 # Windows shows these as a file's properties. The linker finds them in the program's directory.
 .PHONY: resources
 resources:
 	@echo "write version resources ($(VERSION))"
-	$(Q)$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" $(WINDOWS_PROGRAMS:%=../cmd/%)
+	$(Q)$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" $(WINDOWS_PROGRAMS:%=../$(PROGRAMS)/%)
 
 .PHONY: demo
 demo: native ## Show a driver's calls to an emulated Windows node, each answer checked
@@ -264,7 +265,7 @@ release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in
 	$(Q)for platform in $(RELEASE_PLATFORMS); do \
 		case $$platform in windows/*) programs="$(WINDOWS_PROGRAMS)";; *) programs="$(NATIVE_PROGRAMS)";; esac; \
 		dir=$(DIST)/build/$$(echo $$platform | tr / _); mkdir -p $$dir; \
-		for program in $$programs; do packages="$$packages ./cmd/$$program"; done; \
+		for program in $$programs; do packages="$$packages $(PROGRAMS)/$$program"; done; \
 		echo "build $$programs ($$platform)"; \
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
 		case $$platform in windows/*) GOOS=windows GOARCH=$${platform#*/} $(STATIC_GO) test -c $(BUILDFLAGS) -o $$dir/csi-proxy-verify.exe ./test/windows || exit;; esac; \
@@ -300,7 +301,7 @@ image: bin/tools/crane ## Make the HostProcess image from the archive in dist, a
 
 .PHONY: clean
 clean: ## Remove everything that these targets build
-	rm -rf bin dist cmd/*/version_windows_*.syso
+	rm -rf bin dist $(PROGRAMS)/*/version_windows_*.syso
 
 # Tools that are modules of others.
 bin/tools/golangci-lint: MODULE := github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -34,7 +34,7 @@ func main() {
 	r.fail(err)
 	text = r.fill(text)
 	if r.err == nil {
-		r.fail(os.WriteFile(*page, text, 0o644))
+		r.fail(os.WriteFile(*page, text, 0o644)) //nolint:gosec // a flag
 	}
 	if r.err != nil {
 		log.Fatal(r.err)
@@ -134,25 +134,26 @@ func (r *report) table(args []string) string {
 	if len(rows) == 0 {
 		return ""
 	}
+	var text strings.Builder
 	keys := regexp.MustCompile(`/|@\([^)]*\)`).ReplaceAllString(args[1], "")
-	text := "| " + strings.ReplaceAll(keys, ",", ", ") + " |"
+	fmt.Fprintf(&text, "| %s |", strings.ReplaceAll(keys, ",", ", "))
 	for _, c := range columns {
 		if args[2] == ".name" {
 			_, c.name, _ = strings.Cut(c.name, " ")
 		}
-		text += " " + c.name + " |"
+		fmt.Fprintf(&text, " %s |", c.name)
 	}
-	text += "\n|---|" + strings.Repeat("--:|", len(columns))
+	text.WriteString("\n|---|" + strings.Repeat("--:|", len(columns)))
 	for _, row := range rows {
-		text += "\n| " + strings.ReplaceAll(row, "_", " ") + " |"
+		fmt.Fprintf(&text, "\n| %s |", strings.ReplaceAll(row, "_", " "))
 		for _, c := range columns {
 			if value, ok := c.values[row]; ok {
-				text += " " + digits(value)
+				text.WriteString(" " + digits(value))
 			}
-			text += " |"
+			text.WriteString(" |")
 		}
 	}
-	return text + "\n"
+	return text.String() + "\n"
 }
 
 // digits writes at least three of them.

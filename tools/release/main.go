@@ -60,11 +60,11 @@ func (r *release) make() error {
 	if err := r.write(r.name(".spdx.json"))(r.bill(programs, foreign)); err != nil {
 		return err
 	}
-	sums := "" // in the format of sha256sum --check
+	var sums []byte // in the format of sha256sum --check
 	for _, name := range slices.Sorted(maps.Keys(r.sums)) {
-		sums += r.sums[name] + "  " + name + "\n"
+		sums = fmt.Appendf(sums, "%s  %s\n", r.sums[name], name)
 	}
-	return r.write("SHA256SUMS")([]byte(sums), nil)
+	return r.write("SHA256SUMS")(sums, nil)
 }
 
 func (r *release) name(suffix string) string { return "csi-proxy_" + r.version + suffix }
