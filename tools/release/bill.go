@@ -62,12 +62,12 @@ func (r *release) bill(programs []program, foreign map[string]component) ([]byte
 // modulePackage describes a Go module. The library and the programs have the version of the release. The other modules
 // of this repository have no version here: they are built from the same source, and their own tags differ.
 func (r *release) modulePackage(module *debug.Module, foreign map[string]component) *spdx.Package {
-	license, version, source := foreign[module.Path].license, module.Version, ""
+	concluded, license, version, source := noAssertion, foreign[module.Path].license, module.Version, ""
 	switch {
 	case strings.HasPrefix(module.Path, ourModules+"v2"):
-		license, version = ourLicense, r.version
+		concluded, license, version = ourLicense, ourLicense, r.version
 	case strings.HasPrefix(module.Path, ourModules):
-		license, version, source = ourLicense, "(devel)", "from the source of csi-proxy "+r.version
+		concluded, license, version, source = ourLicense, ourLicense, "(devel)", "from the source of csi-proxy "+r.version
 	case module.Sum != "":
 		source = "go.sum " + module.Sum
 	}
@@ -78,7 +78,7 @@ func (r *release) modulePackage(module *debug.Module, foreign map[string]compone
 	return &spdx.Package{
 		PackageSPDXIdentifier: elementID("Module", module.Path, version), PackageName: module.Path, PackageVersion: version,
 		PrimaryPackagePurpose: "LIBRARY", PackageSourceInfo: source, PackageDownloadLocation: noAssertion,
-		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: license, PackageCopyrightText: noAssertion,
+		PackageLicenseConcluded: concluded, PackageLicenseDeclared: license, PackageCopyrightText: noAssertion,
 		PackageExternalReferences: []*spdx.PackageExternalReference{{Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: locator}},
 	}
 }

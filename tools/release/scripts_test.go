@@ -31,7 +31,7 @@ func script(t *testing.T, dir, name string, args ...string) (string, error) {
 
 func TestNotes(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "CHANGELOG.md"), readFile(t, "testdata/CHANGELOG.md"))
+	writeFile(t, filepath.Join(dir, "CHANGELOG.md"), readFile(t, "testdata/changelog.txt"))
 	const added = "### Added\n\n- A page, see [ADR 1](docs/adr/1.md#why) and [Go](https://go.dev/).\n"
 	for args, want := range map[string]string{
 		"v9.8.7":                      added,
@@ -66,7 +66,7 @@ func TestCheck(t *testing.T) {
 	}
 	expect("no repository", "not a git repository")
 	git("init", "-q")
-	writeFile(t, filepath.Join(dir, "CHANGELOG.md"), readFile(t, "testdata/CHANGELOG.md"))
+	writeFile(t, filepath.Join(dir, "CHANGELOG.md"), readFile(t, "testdata/changelog.txt"))
 	expect("a file that git does not know", "for example 'CHANGELOG.md'; commit them; to make files that are not published, run 'make release UNRELEASED=1'")
 	git("add", ".")
 	git("commit", "-q", "-m", "first")
