@@ -1,5 +1,5 @@
 # Everything one does with this repository. Go and make are enough, nothing needs root,
-# and only test-wine, test-browser, test-clients, test-drivers and osslsigncode download anything but Go modules. `make`
+# and only test-wine, test-browser, test-clients, test-drivers, osslsigncode and image download anything but Go modules. `make`
 # alone lists the targets. Long commands are not printed; V=1 prints them.
 
 .DEFAULT_GOAL := help
