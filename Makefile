@@ -1,5 +1,5 @@
 # Everything one does with this repository. Go and make are enough, nothing needs root,
-# and only test-wine, test-browser, test-clients, test-drivers and osslsigncode download anything but Go modules. `make`
+# and only test-wine, test-browser, test-clients, test-drivers, osslsigncode and image download anything but Go modules. `make`
 # alone lists the targets. Long commands are not printed; V=1 prints them.
 
 .DEFAULT_GOAL := help
@@ -23,7 +23,8 @@ SEED      ?= 1
 # SHUFFLE=on runs tests in another order each time, as CI does. The go command keeps no results of such runs.
 SHUFFLE   ?= off
 
-# The programs in cmd: those for Windows nodes, and those that also run here.
+# The programs: those for Windows nodes, and those that also run here.
+PROGRAMS         := ./cmd
 WINDOWS_PROGRAMS := csi-proxy csi-proxyctl csi-proxy-sim
 NATIVE_PROGRAMS  := csi-proxyctl csi-proxy-sim
 
@@ -52,7 +53,7 @@ STATIC_GO  := CGO_ENABLED=0 $(GO)
 # separate modules, so that their dependencies do not mix with ours.
 PACKAGES     := ./... ./client/... ./mounter/...
 GO_TOOLS     := GOWORK=off $(GO) -C tools
-OUR_TOOLS    := ./protogen ./release ./versioninfo
+OUR_TOOLS    := ./image ./protogen ./release ./versioninfo
 GO_EXAMPLES  := GOWORK=off $(GO) -C examples
 GO_MANIFESTS := GOWORK=off $(GO) -C test/manifests
 GO_DRIVERS   := GOWORK=off $(GO) -C test/drivers
@@ -82,20 +83,20 @@ help: ## Show this list
 .PHONY: build
 build: native resources ## Build the programs for Windows nodes, and those that run here, into bin
 	@echo "build $(WINDOWS_PROGRAMS:%=%.exe) csi-proxy-verify.exe (windows/amd64)"
-	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=./cmd/%)
+	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(WINDOWS_PROGRAMS:%=$(PROGRAMS)/%)
 	$(Q)GOOS=windows GOARCH=amd64 $(STATIC_GO) test -c $(BUILDFLAGS) -o bin/csi-proxy-verify.exe ./test/windows
 
 .PHONY: native
 native:
 	@echo "build $(NATIVE_PROGRAMS)"
 	@[ -e bin/csi-proxy-sim ] || echo "compiling; the first run takes several minutes"
-	$(Q)$(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=./cmd/%)
+	$(Q)$(STATIC_GO) build $(BUILDFLAGS) -o bin/ $(NATIVE_PROGRAMS:%=$(PROGRAMS)/%)
 
 # Windows shows these as a file's properties. The linker finds them in the program's directory.
 .PHONY: resources
 resources:
 	@echo "write version resources ($(VERSION))"
-	$(Q)$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" $(WINDOWS_PROGRAMS:%=../cmd/%)
+	$(Q)$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" $(WINDOWS_PROGRAMS:%=../$(PROGRAMS)/%)
 
 .PHONY: demo
 demo: native ## Show a driver's calls to an emulated Windows node, each answer checked
@@ -184,8 +185,7 @@ vulnerabilities: ## Look for known vulnerabilities in the code that our modules 
 		(cd $$module && GOWORK=off GOOS=$$os $(CURDIR)/bin/tools/govulncheck ./...) || exit; \
 	done; done
 
-# The results go to a file and to docs/performance.md. The benchmark binaries run one after the
-# other. Without Wine, its part is left out.
+# The benchmark binaries run one after the other. Without Wine, its part is left out.
 BENCH_OUTPUT := bin/bench
 .PHONY: bench
 bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/performance.md
@@ -200,8 +200,8 @@ bench: build ## Run all benchmarks, each for BENCHTIME (0.5s), and rewrite docs/
 	$(MAKE) report
 
 .PHONY: report
-report: ## Write the tables and plots of docs/performance.md from the results of make bench
-	$(GO) run ./hack/benchreport -root . $(BENCH_OUTPUT)/native.txt $(BENCH_OUTPUT)/life.txt $(BENCH_OUTPUT)/wine.txt
+report: bin/tools/benchstat ## Write the tables of docs/performance.md from the results of make bench
+	$(GO) run ./hack/benchreport -benchstat bin/tools/benchstat $(wildcard $(BENCH_OUTPUT)/*.txt)
 
 # Several at a time, each with one worker: a short run mostly builds and starts. If one fails, the
 # others still run; its testdata has what it found. Up to Go 1.26, the end of FUZZTIME by itself can
@@ -252,11 +252,12 @@ verify: generate ## Check that generated code and go.mod files are up to date
 .PHONY: releasable
 releasable:
 	@echo "check names and source ($(VERSION))"
-	$(Q)$(GO_TOOLS) run ./release -check -source '$(CURDIR)' $(if $(UNRELEASED),-unreleased) -version '$(VERSION)' -image-repository '$(IMAGE_REPOSITORY)' -home '$(HOME_URL)'
+	$(Q)UNRELEASED='$(UNRELEASED)' SIGN_CERT='$(SIGN_CERT)' SIGN_KEY='$(SIGN_KEY)' \
+		tools/release/check.sh '$(VERSION)' '$(IMAGE_REPOSITORY)' '$(HOME_URL)'
 
 .PHONY: release-notes
 release-notes: ## Print what CHANGELOG.md says about VERSION=v2.0.0
-	@$(GO_TOOLS) run ./release -notes -source '$(CURDIR)' -version '$(VERSION)' -home '$(HOME_URL)'
+	@tools/release/notes.sh '$(VERSION)' '$(HOME_URL)'
 
 .PHONY: release
 release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in dist; see docs/releasing.md
@@ -264,16 +265,17 @@ release: releasable resources ## Make the files of a release, VERSION=v2.0.0, in
 	$(Q)for platform in $(RELEASE_PLATFORMS); do \
 		case $$platform in windows/*) programs="$(WINDOWS_PROGRAMS)";; *) programs="$(NATIVE_PROGRAMS)";; esac; \
 		dir=$(DIST)/build/$$(echo $$platform | tr / _); mkdir -p $$dir; \
-		for program in $$programs; do packages="$$packages ./cmd/$$program"; done; \
+		for program in $$programs; do packages="$$packages $(PROGRAMS)/$$program"; done; \
 		echo "build $$programs ($$platform)"; \
 		GOOS=$${platform%/*} GOARCH=$${platform#*/} $(STATIC_GO) build $(BUILDFLAGS) -o $$dir/ $$packages || exit; \
 		case $$platform in windows/*) GOOS=windows GOARCH=$${platform#*/} $(STATIC_GO) test -c $(BUILDFLAGS) -o $$dir/csi-proxy-verify.exe ./test/windows || exit;; esac; \
 		packages=; \
 	done
+	$(Q)SIGN_CERT='$(SIGN_CERT)' SIGN_KEY='$(SIGN_KEY)' SIGN_TIMESTAMP='$(SIGN_TIMESTAMP)' HOME_URL='$(HOME_URL)' SOURCE_DATE_EPOCH=$(EPOCH) \
+		tools/release/sign.sh $(DIST)/build/windows_*/*.exe
 	@echo "pack $(DIST)"
 	$(Q)$(GO_TOOLS) run ./release -source '$(CURDIR)' -dist '$(abspath $(DIST))' -version '$(VERSION)' -date $(DATE) \
-		-image-repository '$(IMAGE_REPOSITORY)' -home '$(HOME_URL)' \
-		-sign-cert '$(SIGN_CERT)' -sign-key '$(SIGN_KEY)' -sign-timestamp '$(SIGN_TIMESTAMP)'
+		-image-repository '$(IMAGE_REPOSITORY)' -home '$(HOME_URL)'
 
 # Installs the tool that signs programs for Windows. To use it, set OSSLSIGNCODE to
 # bin/osslsigncode/bin/osslsigncode.
@@ -285,27 +287,26 @@ osslsigncode:
 verify-release: ## Make a release twice, in different directories, and compare the bytes
 	tools/release/verify.sh "$(or $(filter v%,$(VERSION)),v0.0.0-verify)" "$(RELEASE_PLATFORMS)"
 
-# The image has the programs of a release for Windows, and their licences. It needs unzip and docker
-# with buildx, and pushes, because an engine on Linux cannot store images of Windows. The base image is
-# for amd64.
-IMAGE           ?= $(IMAGE_REPOSITORY):$(VERSION)
-IMAGE_PLATFORMS ?= windows/amd64
+# The image has the programs of a release for Windows, and their licences. It needs no container engine. Without
+# IMAGE_BASE nothing is downloaded; such an image can be inspected, but a node refuses it. The base is for amd64.
+IMAGE_BASE ?= mcr.microsoft.com/oss/kubernetes/windows-host-process-containers-base-image:v1.0.0
+IMAGE      ?= $(IMAGE_REPOSITORY):$(VERSION)
+IMAGE_FILE := csi-proxy_$(VERSION)_image.tar
 .PHONY: image
-image: ## Build the HostProcess image from the archives in dist and push it to IMAGE; it needs docker buildx
-	rm -rf $(DIST)/image
-	cd $(DIST) && sha256sum --check --ignore-missing SHA256SUMS
-	for archive in $(DIST)/csi-proxy_$(VERSION)_windows_*.zip; do unzip -q -d $(DIST)/image "$$archive" || exit; done
-	docker buildx build --platform $(IMAGE_PLATFORMS) --provenance=false --output type=registry \
-		--build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) \
-		$(if $(HOME_URL),--label org.opencontainers.image.source=$(HOME_URL)) \
-		--file deploy/image/Dockerfile --tag $(IMAGE) $(DIST)/image
+image: bin/tools/crane ## Make the HostProcess image from the archive in dist, as a file for bin/tools/crane push
+	$(Q)cd $(DIST) && sha256sum --quiet --check --ignore-missing SHA256SUMS
+	@echo "write $(DIST)/$(IMAGE_FILE)"
+	$(Q)$(GO_TOOLS) run ./image -archive '$(abspath $(DIST))/csi-proxy_$(VERSION)_windows_amd64.zip' -base '$(IMAGE_BASE)' -tag '$(IMAGE)' \
+		-output '$(abspath $(DIST))/$(IMAGE_FILE)' -commit '$(COMMIT)' -date $(DATE) -home '$(HOME_URL)'
 
 .PHONY: clean
 clean: ## Remove everything that these targets build
-	rm -rf bin dist cmd/*/version_windows_*.syso
+	rm -rf bin dist $(PROGRAMS)/*/version_windows_*.syso
 
-bin/tools/golangci-lint: tools/go.mod tools/go.sum
-	$(GO_TOOLS) build -o ../bin/tools/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-
-bin/tools/actionlint: tools/go.mod tools/go.sum
-	$(GO_TOOLS) build -o ../bin/tools/ github.com/rhysd/actionlint/cmd/actionlint
+# Tools that are modules of others.
+bin/tools/golangci-lint: MODULE := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+bin/tools/actionlint:    MODULE := github.com/rhysd/actionlint/cmd/actionlint
+bin/tools/benchstat:     MODULE := golang.org/x/perf/cmd/benchstat
+bin/tools/crane:         MODULE := github.com/google/go-containerregistry/cmd/crane
+bin/tools/golangci-lint bin/tools/actionlint bin/tools/benchstat bin/tools/crane: tools/go.mod tools/go.sum
+	$(GO_TOOLS) build -o ../$@ $(MODULE)

@@ -186,7 +186,7 @@ func BenchmarkGrowth(b *testing.B) {
 				g.prepare(b, l, count)
 			}
 			for _, c := range g.calls {
-				b.Run(fmt.Sprintf("%s=%d/call=%s", g.things, count, c.name), func(b *testing.B) {
+				b.Run(fmt.Sprintf("objects=%s/count=%d/call=%s", g.things, count, c.name), func(b *testing.B) {
 					mustAll(b, c.do(b.Context(), l, count)) // the first may look around
 					node.ResetCalls()
 					b.ReportAllocs()

@@ -54,7 +54,7 @@ func TestLint(t *testing.T) {
 // address that it is made with.
 func TestAddresses(t *testing.T) {
 	const original = "https://github.com/kubernetes-csi/csi-proxy"
-	files := []string{ChartDir + "/Chart.yaml", "deploy/image/Dockerfile", "tools/release/sign.go", "tools/release/bill.go", "Makefile"}
+	files := []string{ChartDir + "/Chart.yaml", "tools/image/main.go", "tools/release/sign.sh", "tools/release/bill.go", "Makefile"}
 	for _, dir := range []string{".github", ".github/ISSUE_TEMPLATE", ".github/workflows"} {
 		entries, err := os.ReadDir(filepath.Join(root, dir))
 		if err != nil {

@@ -48,7 +48,7 @@ func TestDependabot(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(got["gomod"])
-	want := map[string][]string{"gomod": modules, "github-actions": {"/"}, "docker": {"/deploy/image"}}
+	want := map[string][]string{"gomod": modules, "github-actions": {"/"}}
 	slices.Sort(want["gomod"])
 	if diff := cmp.Diff(want, got); diff != "" || config.Version != 2 {
 		t.Errorf("version %d, directories (-want +got):\n%s", config.Version, diff)

@@ -4,114 +4,116 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	_ "embed"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
-	"slices"
 	"strings"
+	"testing/fstest"
 	"time"
 )
-
-// entry is a file of an archive.
-type entry struct {
-	name    string // with slashes
-	mode    fs.FileMode
-	content []byte
-}
 
 // readme is the README of the archives. The repository's has links to files that are not in them.
 //
 //go:embed archive.md
 var readme []byte
 
-// archives writes an archive per platform: zip for Windows, tar.gz for others. Its files are in a
-// directory with the archive's name.
-func (r *release) archives(programs []program, notices []byte) error {
-	texts := []entry{
-		{noticesFile, 0o644, notices},
-		{"README.md", 0o644, bytes.ReplaceAll(readme, []byte("VERSION"), []byte(r.version))},
-	}
+// archives writes an archive per platform: zip for Windows, tar.gz for others. Its files are in a directory with
+// the archive's name.
+func (r *release) archives(programs []program, notices []byte) (err error) {
+	texts := map[string][]byte{"THIRD_PARTY_NOTICES": notices, "README.md": bytes.ReplaceAll(readme, []byte("VERSION"), []byte(r.version))}
 	for _, name := range []string{"LICENSE", "CHANGELOG.md"} {
-		content, err := os.ReadFile(filepath.Join(r.source, name))
-		if err != nil {
+		if texts[name], err = os.ReadFile(filepath.Join(r.source, name)); err != nil {
 			return err
 		}
-		texts = append(texts, entry{name, 0o644, content})
 	}
-	platforms := map[string][]entry{}
+	platforms := map[string]tree{}
 	for _, p := range programs {
-		content, err := os.ReadFile(p.path)
-		if err != nil {
-			return err
+		dir := r.name("_" + p.platform)
+		if platforms[dir] == nil {
+			platforms[dir] = tree{}
+			for name, content := range texts {
+				platforms[dir].add(path.Join(dir, name), 0o644, content, r.date)
+			}
 		}
-		platforms[p.platform] = append(platforms[p.platform], entry{p.name(), 0o755, content})
+		platforms[dir].add(path.Join(dir, p.name), 0o755, p.content, r.date)
 	}
-	for platform, entries := range platforms {
-		entries = append(entries, texts...)
-		for i := range entries {
-			entries[i].name = r.name("_"+platform) + "/" + entries[i].name
+	for dir, files := range platforms {
+		pack, suffix := files.tarGzip, ".tar.gz"
+		if strings.Contains(dir, "_windows_") {
+			pack, suffix = files.zip, ".zip"
 		}
-		pack, suffix := tarball, ".tar.gz"
-		if strings.HasPrefix(platform, "windows_") {
-			pack, suffix = zipball, ".zip"
-		}
-		packed, err := pack(entries, r.date)
-		if err != nil {
+		err = errors.Join(err, r.write(dir+suffix)(pack()))
+	}
+	return err
+}
+
+// chart packages the Helm chart as "helm package" would, with the release's version and image.
+func (r *release) chart() error {
+	const name = "csi-proxy"
+	source := os.DirFS(filepath.Join(r.source, "deploy", "charts", name))
+	files := tree{}
+	err := fs.WalkDir(source, ".", func(file string, found fs.DirEntry, err error) error {
+		if err != nil || found.IsDir() {
 			return err
 		}
-		if err := r.write(r.name("_"+platform+suffix), packed); err != nil {
+		content, err := fs.ReadFile(source, file)
+		content = r.stamped(content)
+		if file == "Chart.yaml" && r.home != "" {
+			content = fmt.Appendf(content, "home: %s\nsources:\n  - %[1]s\n", r.home)
+		}
+		files.add(path.Join(name, file), 0o644, content, r.date)
+		return err
+	})
+	return errors.Join(err, r.write(name+"-"+r.number()+".tgz")(files.tarGzip()))
+}
+
+// manifests writes the plain manifests, with the release's version and image.
+func (r *release) manifests() (err error) {
+	for _, name := range []string{"csi-proxy", "csi-proxy-monitored"} {
+		content, err := os.ReadFile(filepath.Join(r.source, "deploy", "manifests", name+".yaml"))
+		if err := r.write(name+"_"+r.version+".yaml")(r.stamped(content), err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// byName returns the entries sorted by name, so that the order does not depend on the file system.
-func byName(entries []entry) []entry {
-	return slices.SortedFunc(slices.Values(entries), func(a, b entry) int { return strings.Compare(a.name, b.name) })
+// The image in the source. The registry does not exist, so an unreleased manifest cannot pull a foreign image.
+const developmentImage = "registry.example/csi-proxy"
+
+// stamped returns a text with the version and the image of the release.
+func (r *release) stamped(text []byte) []byte {
+	return []byte(strings.NewReplacer("0.0.0-dev", r.number(), developmentImage, r.imageRepository).Replace(string(text)))
 }
 
-// zipball packs files, all with the same date and without an owner.
-func zipball(entries []entry, date time.Time) ([]byte, error) {
+// tree is the files of an archive. Nothing of them depends on the machine.
+type tree fstest.MapFS
+
+// add adds a file and its directories.
+func (t tree) add(name string, mode fs.FileMode, content []byte, date time.Time) {
+	t[name] = &fstest.MapFile{Data: content, Mode: mode, ModTime: date.UTC()}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		t[dir] = &fstest.MapFile{Mode: fs.ModeDir | 0o755, ModTime: date.UTC()}
+	}
+}
+
+func (t tree) zip() ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
-	for _, e := range byName(entries) {
-		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: date.UTC()}
-		header.SetMode(e.mode)
-		file, err := archive.CreateHeader(header)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := file.Write(e.content); err != nil {
-			return nil, err
-		}
-	}
-	err := archive.Close()
+	err := cmp.Or(archive.AddFS(fstest.MapFS(t)), archive.Close())
 	return out.Bytes(), err
 }
 
-// tarball packs files, all with the same date and owned by root.
-func tarball(entries []entry, date time.Time) ([]byte, error) {
+func (t tree) tarGzip() ([]byte, error) {
 	var out bytes.Buffer
 	compressed := gzip.NewWriter(&out) // without a name and a date
 	archive := tar.NewWriter(compressed)
-	for _, e := range byName(entries) {
-		err := archive.WriteHeader(&tar.Header{
-			Name: e.name, Mode: int64(e.mode), Size: int64(len(e.content)), ModTime: date.UTC().Truncate(time.Second),
-			Uname: "root", Gname: "root", Format: tar.FormatUSTAR,
-		})
-		if err != nil {
-			return nil, err
-		}
-		if _, err := archive.Write(e.content); err != nil {
-			return nil, err
-		}
-	}
-	if err := archive.Close(); err != nil {
-		return nil, err
-	}
-	err := compressed.Close()
+	err := cmp.Or(archive.AddFS(fstest.MapFS(t)), archive.Close(), compressed.Close())
 	return out.Bytes(), err
 }

@@ -1,21 +1,25 @@
 package main
 
 import (
-	"archive/tar"
 	"archive/zip"
-	"compress/gzip"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
 )
 
 var testDate = time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)
@@ -23,10 +27,12 @@ var testDate = time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)
 // newRelease returns a release of small programs for two platforms.
 func newRelease(t *testing.T) *release {
 	t.Helper()
-	r := &release{source: filepath.Join("..", ".."), dist: t.TempDir(), version: "v9.8.7", date: testDate, imageRepository: "registry.test/storage/csi-proxy"}
-	for _, file := range []string{"windows_amd64/csi-proxy.exe", "linux_arm64/csi-proxyctl"} {
-		buildSmall(t, filepath.Join(r.dist, "build", file))
+	r := &release{
+		source: filepath.Join("..", ".."), dist: t.TempDir(), version: "v9.8.7", date: testDate,
+		imageRepository: "registry.test/storage/csi-proxy", sums: map[string]string{},
 	}
+	buildSmall(t, filepath.Join(r.dist, "build", "windows_amd64", "csi-proxy.exe"))
+	buildSmall(t, filepath.Join(r.dist, "build", "linux_arm64", "csi-proxyctl"))
 	return r
 }
 
@@ -34,8 +40,12 @@ func newRelease(t *testing.T) *release {
 // puts it into the root module, because a release is made of programs of that module.
 func buildSmall(t *testing.T, file string) {
 	t.Helper()
-	root, small := absolute(t, filepath.Join("..", "..")), absolute(t, filepath.Join("testdata", "small.go"))
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
 	overlay := filepath.Join(t.TempDir(), "overlay.json")
+	small := filepath.Join(root, "tools", "release", "testdata", "small.go")
 	writeFile(t, overlay, fmt.Appendf(nil, `{"Replace": {%q: %q}}`, filepath.Join(root, "cmd", "small", "main.go"), small))
 	goos, goarch, _ := strings.Cut(filepath.Base(filepath.Dir(file)), "_")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-overlay", overlay, "-o", file, "./cmd/small")
@@ -46,86 +56,59 @@ func buildSmall(t *testing.T, file string) {
 	}
 }
 
-func absolute(t *testing.T, path string) string {
+func writeFile(t *testing.T, path string, content []byte) {
 	t.Helper()
-	path, err := filepath.Abs(path)
+	if err := os.WriteFile(path, content, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return content
 }
 
-// files returns the files of a release, without what it was built from.
+// files makes the release and returns its files, without what it was built from.
 func (r *release) files(t *testing.T) map[string]string {
 	t.Helper()
-	found, err := os.ReadDir(r.dist)
-	if err != nil {
+	if err := r.make(); err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]string{}
-	for _, file := range found {
-		if !file.IsDir() {
-			content, err := os.ReadFile(filepath.Join(r.dist, file.Name()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			all[file.Name()] = string(content)
-		}
+	for name := range r.sums {
+		all[name] = string(readFile(t, filepath.Join(r.dist, name)))
 	}
 	return all
 }
 
-// contents returns the programs of a release, and what they contain.
-func (r *release) contents(t *testing.T) ([]program, components) {
-	t.Helper()
-	programs, err := findPrograms(r.dist + "/build")
-	if err != nil {
-		t.Fatal(err)
-	}
-	foreign, err := r.findComponents(t.Context(), programs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return programs, foreign
-}
-
+// TestRelease: a second release has the same bytes, also of programs whose files are younger and have other rights.
 func TestRelease(t *testing.T) {
 	r := newRelease(t)
-	if err := r.make(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	first := r.files(t)
 	want := []string{
 		"SHA256SUMS", "csi-proxy-9.8.7.tgz", "csi-proxy-monitored_v9.8.7.yaml", "csi-proxy_v9.8.7.spdx.json", "csi-proxy_v9.8.7.yaml",
 		"csi-proxy_v9.8.7_linux_arm64.tar.gz", "csi-proxy_v9.8.7_windows_amd64.zip",
 	}
-	var got []string
-	for name := range first {
-		got = append(got, name)
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(first))); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	if sums := strings.Count(first["SHA256SUMS"], "\n"); sums != len(want)-1 {
 		t.Errorf("there are %d checksums", sums)
 	}
-	if text := first["csi-proxy_v9.8.7.yaml"]; !strings.Contains(text, `"registry.test/storage/csi-proxy:v9.8.7"`) || strings.Contains(text, development) || strings.Contains(text, developmentImage) {
+	if text := first["csi-proxy_v9.8.7.yaml"]; !strings.Contains(text, `"registry.test/storage/csi-proxy:v9.8.7"`) || strings.Contains(text, "0.0.0-dev") || strings.Contains(text, developmentImage) {
 		t.Error("the manifest is not for the image of this release")
 	}
-	// Again, over what is there, with programs whose files are younger and have other rights.
-	for _, p := range []string{"windows_amd64/csi-proxy.exe", "linux_arm64/csi-proxyctl"} {
-		path := filepath.Join(r.dist, "build", p)
-		if err := os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := r.make(t.Context()); err != nil {
+	checkArchives(t, first)
+	checkBill(t, first["csi-proxy_v9.8.7.spdx.json"])
+	younger := filepath.Join(r.dist, "build", "linux_arm64", "csi-proxyctl")
+	if err := errors.Join(os.Chtimes(younger, time.Time{}, time.Now().Add(time.Hour)), os.Chmod(younger, 0o700)); err != nil {
 		t.Fatal(err)
 	}
+	r.sums = map[string]string{}
 	for name, content := range r.files(t) {
 		if content != first[name] {
 			t.Errorf("%s is another one the second time", name)
@@ -133,12 +116,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-func TestArchives(t *testing.T) {
-	r := newRelease(t)
-	if err := r.make(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	files := r.files(t)
+func checkArchives(t *testing.T, files map[string]string) {
+	t.Helper()
 	packed := files["csi-proxy_v9.8.7_windows_amd64.zip"]
 	archive, err := zip.NewReader(strings.NewReader(packed), int64(len(packed)))
 	if err != nil {
@@ -146,79 +125,116 @@ func TestArchives(t *testing.T) {
 	}
 	var names []string
 	for _, file := range archive.File {
-		names = append(names, file.Name)
+		names = append(names, strings.TrimPrefix(file.Name, "csi-proxy_v9.8.7_windows_amd64/"))
 		if !file.Modified.Equal(testDate) {
 			t.Errorf("%s is of %v", file.Name, file.Modified)
 		}
 	}
-	want := below("csi-proxy_v9.8.7_windows_amd64/", "CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_NOTICES", "csi-proxy.exe")
-	if diff := cmp.Diff(want, names); diff != "" {
+	if diff := cmp.Diff([]string{"", "CHANGELOG.md", "LICENSE", "README.md", "THIRD_PARTY_NOTICES", "csi-proxy.exe"}, names); diff != "" {
 		t.Errorf("zip (-want +got):\n%s", diff)
 	}
-	want = below("csi-proxy_v9.8.7_linux_arm64/", "CHANGELOG.md 644", "LICENSE 644", "README.md 644", "THIRD_PARTY_NOTICES 644", "csi-proxyctl 755")
-	if diff := cmp.Diff(want, tarNames(t, files["csi-proxy_v9.8.7_linux_arm64.tar.gz"])); diff != "" {
-		t.Errorf("tar (-want +got):\n%s", diff)
-	}
-	chart := tarNames(t, files["csi-proxy-9.8.7.tgz"])
-	for _, name := range []string{"csi-proxy/.helmignore 644", "csi-proxy/Chart.yaml 644", "csi-proxy/templates/daemonset.yaml 644", "csi-proxy/values.schema.json 644"} {
-		if !slices.Contains(chart, name) {
-			t.Errorf("the chart lacks %s; it has %q", name, chart)
-		}
-	}
-}
-
-// below returns names in a directory.
-func below(dir string, names ...string) []string {
-	for i := range names {
-		names[i] = dir + names[i]
-	}
-	return names
-}
-
-// tarNames returns names and rights of the files of an archive, all of which have the right date.
-func tarNames(t *testing.T, packed string) (names []string) {
-	t.Helper()
-	unpacked, err := gzip.NewReader(strings.NewReader(packed))
+	notices, err := fs.ReadFile(archive, "csi-proxy_v9.8.7_windows_amd64/THIRD_PARTY_NOTICES")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for archive := tar.NewReader(unpacked); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			return names
+	for _, want := range []string{
+		"CSI Proxy v9.8.7", "  stdlib ", ": BSD-3-Clause\n", "  go.yaml.in/yaml/v3 ", ": Apache-2.0 AND MIT\n",
+		"Copyright 2009 The Go Authors", ": NOTICE\n", "Kirill Simonov",
+	} {
+		if !strings.Contains(string(notices), want) {
+			t.Errorf("the notices lack %q", want)
 		}
-		if err != nil {
-			t.Fatal(err)
+	}
+}
+
+// checkBill: every relationship is between existing elements, every element has a licence, and every program is
+// described and depends on Go's library.
+func checkBill(t *testing.T, bill string) {
+	t.Helper()
+	var document spdx.Document
+	if err := json.ReadInto(strings.NewReader(bill), &document); err != nil {
+		t.Fatal(err)
+	}
+	elements := map[common.ElementID]*spdx.Package{document.SPDXIdentifier: {}}
+	for _, p := range document.Packages {
+		elements[p.PackageSPDXIdentifier] = p
+		if p.PackageLicenseDeclared == "" || p.PackageLicenseDeclared == noAssertion {
+			t.Errorf("%s has no licence", p.PackageSPDXIdentifier)
 		}
-		names = append(names, fmt.Sprintf("%s %o", header.Name, header.Mode))
-		if !header.ModTime.Equal(testDate) || header.Uid != 0 {
-			t.Errorf("%s is of %v, and belongs to %d", header.Name, header.ModTime, header.Uid)
+	}
+	if len(elements) != 6 { // itself, two programs, their module, its module, Go's library
+		t.Errorf("the elements are %v", elements)
+	}
+	related := map[string]int{}
+	for _, relationship := range document.Relationships {
+		from, to := elements[relationship.RefA.ElementRefID], elements[relationship.RefB.ElementRefID]
+		if from == nil || to == nil {
+			t.Fatalf("%+v names a missing element", relationship)
+		}
+		related[relationship.Relationship+" "+to.PackageName]++
+	}
+	if related["DEPENDS_ON "+goLibrary] != 2 || related["DESCRIBES csi-proxy"] != 1 || related["DESCRIBES csi-proxyctl"] != 1 {
+		t.Errorf("the relationships are %v", related)
+	}
+	if !strings.HasPrefix(document.DocumentNamespace, "https://") || document.CreationInfo.Created != "2026-11-15T08:00:00Z" {
+		t.Errorf("namespace %s, created %s", document.DocumentNamespace, document.CreationInfo.Created)
+	}
+}
+
+func TestModulePackage(t *testing.T) {
+	r := &release{version: "v9.8.7"}
+	foreign := map[string]component{"github.com/Microsoft/go-winio": {license: "MIT"}, "github.com/kubernetes-csi/csi-proxy-of-another": {license: "BSD-2-Clause"}}
+	for _, test := range []struct {
+		module                                debug.Module
+		version, license, sourceInfo, locator string
+	}{
+		{debug.Module{Path: "github.com/Microsoft/go-winio", Version: "v0.6.4", Sum: "h1:abc="}, "v0.6.4", "MIT", "go.sum h1:abc=", "pkg:golang/github.com/microsoft/go-winio@v0.6.4"},
+		{debug.Module{Path: ourModules + "v2", Version: "(devel)"}, "v9.8.7", ourLicense, "", "pkg:golang/github.com/kubernetes-csi/csi-proxy/v2@v9.8.7"},
+		// Without a workspace: the version that others get, and the source beside it.
+		{debug.Module{Path: ourModules + "client", Version: "v1.3.0"}, "(devel)", ourLicense, "from the source of csi-proxy v9.8.7", "pkg:golang/github.com/kubernetes-csi/csi-proxy/client"},
+		{debug.Module{Path: ourModules + "v2/programs", Version: "(devel)"}, "v9.8.7", ourLicense, "", "pkg:golang/github.com/kubernetes-csi/csi-proxy/v2/programs@v9.8.7"},
+		{debug.Module{Path: "github.com/kubernetes-csi/csi-proxy-of-another", Version: "v0.1.0"}, "v0.1.0", "BSD-2-Clause", "", "pkg:golang/github.com/kubernetes-csi/csi-proxy-of-another@v0.1.0"},
+	} {
+		got := r.modulePackage(&test.module, foreign)
+		if got.PackageVersion != test.version || got.PackageLicenseDeclared != test.license || got.PackageSourceInfo != test.sourceInfo || got.PackageExternalReferences[0].Locator != test.locator {
+			t.Errorf("%s: %+v", test.module.Path, got)
+		}
+	}
+}
+
+// TestReadComponent: also the licences of what a module has taken from others count, and each must be known.
+func TestReadComponent(t *testing.T) {
+	file := func(text ...string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(strings.Join(text, ""))} }
+	mit, apache := string(readFile(t, "testdata/mit.txt")), string(readFile(t, "../../LICENSE"))
+	// With one more sentence MIT is another licence.
+	json := strings.Replace(mit, "THE SOFTWARE IS", "The Software shall be used for Good, not Evil.\n\nTHE SOFTWARE IS", 1)
+	got, err := readComponent("example.com/m", "v1.0.0", fstest.MapFS{
+		"LICENSE.txt": file(apache), "NOTICE": file("Made in Springfield."), "license.go": file("package m"),
+		"internal/taken/COPYING": file(mit), "testdata/LICENSE": file("All rights reserved."),
+	})
+	if err != nil || got.license != "Apache-2.0 AND MIT" || strings.Count(got.texts, "====\n") != 3 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for want, source := range map[string]fstest.MapFS{
+		"has no licence file":     {"NOTICE": file("Made in Springfield."), "README.md": file(mit)},
+		"internal/taken/LICENCE:": {"LICENSE": file(mit), "internal/taken/LICENCE": file(json)},
+		"its licence is JSON":     {"LICENSE": file(json)},
+		"begins with":             {"LICENSE": file(mit, strings.Repeat("You must also send the authors a postcard. ", 20))},
+		"cover 0%":                {"LICENSE": file("All rights reserved.")},
+	} {
+		if _, err := readComponent("example.com/m", "v1.0.0", source); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
 		}
 	}
 }
 
 func TestRelease_Refused(t *testing.T) {
-	for name, want := range map[string]struct {
-		change  func(*release)
-		message string
-	}{
-		"no version":         {func(r *release) { r.version = "" }, "version"},
-		"a commit's name":    {func(r *release) { r.version = "1f94e68-dirty" }, "version"},
-		"an image's tag":     {func(r *release) { r.imageRepository += ":v1" }, "without a tag"},
-		"no address":         {func(r *release) { r.home = "github.com/o/p" }, "want the form https://"},
-		"no image":           {func(r *release) { r.imageRepository = "" }, "image repository"},
-		"nothing is built":   {func(r *release) { r.dist = t.TempDir() }, "'make release' builds them"},
-		"a key only":         {func(r *release) { r.signer.key = "key.pem" }, "a key its certificate"},
-		"another source":     {func(r *release) { r.source = t.TempDir() }, "go.mod file not found"},
-		"a certificate only": {func(r *release) { r.signer.certificate = "cert.pem" }, "a certificate needs its key"},
-		"not a Go program": {func(r *release) {
-			writeFile(t, filepath.Join(r.dist, "build", "linux_arm64", "csi-proxyctl"), []byte("#!/bin/sh\n"))
-		}, "csi-proxyctl"},
-	} {
-		r := newRelease(t)
-		want.change(r)
-		if err := r.make(t.Context()); err == nil || !strings.Contains(err.Error(), want.message) {
-			t.Errorf("%s: %v, want an error with %q", name, err, want.message)
-		}
+	r := &release{dist: t.TempDir()}
+	if err := r.make(); err == nil || !strings.Contains(err.Error(), "'make release' builds them") {
+		t.Errorf("nothing is built: %v", err)
+	}
+	other := []program{{modules: []*debug.Module{{Path: goLibrary, Version: "1.0"}}}}
+	if _, err := findComponents(other); err == nil || !strings.Contains(err.Error(), "was built by Go 1.0") {
+		t.Errorf("another version of Go: %v", err)
 	}
 }

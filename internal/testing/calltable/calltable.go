@@ -1,6 +1,5 @@
 // Package calltable keeps how many calls to Windows an operation makes. The tests of each
-// group compare what their operations do on an emulated node with a table in their
-// testdata, and docs/performance.md is printed from the same tables.
+// group compare what their operations do on an emulated node with a table in their testdata.
 package calltable
 
 import (

@@ -116,7 +116,7 @@ func isText(name string) bool {
 		return true
 	}
 	switch path.Base(name) {
-	case "Makefile", "Dockerfile", "OWNERS", "run":
+	case "Makefile", "OWNERS", "run":
 		return true
 	}
 	return false

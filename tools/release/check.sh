@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Checks the names and the source of a release, before anything is built.
+#
+#   tools/release/check.sh VERSION IMAGE_REPOSITORY [HOME_URL]
+#
+# With UNRELEASED set, it checks only the names: the source may have changes, and needs no tag and no notes.
+set -euo pipefail
+
+fail() { echo "release: $*" >&2; exit 1; }
+[[ $1 =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || fail "version '$1': want the form v2.0.0 or v2.0.0-rc.1"
+# The same as in the schema of the chart's values.
+[[ $2 =~ ^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*$ ]] || fail "image repository '$2': want the form registry.example/csi-proxy, without a tag"
+[[ ${3:-https://x} =~ ^https://[A-Za-z0-9.-]+(/[A-Za-z0-9._~-]+)*$ ]] || fail "home '$3': want the form https://github.com/OWNER/csi-proxy"
+"$(dirname "$0")/sign.sh" # only whether it could
+[ -z "${UNRELEASED:-}" ] || exit 0
+
+# Otherwise the programs would name a commit that they were not built from.
+hint="; to make files that are not published, run 'make release UNRELEASED=1'"
+changed=$(git status --porcelain 2>&1) || fail "$changed$hint"
+[ -z "$changed" ] || fail "the source has uncommitted changes, for example '$(head -n 1 <<<"${changed:3}")'; commit them$hint"
+git tag --points-at HEAD | grep -qxF -- "$1" || fail "HEAD has no tag $1; tag it, or check out the tag$hint"
+"$(dirname "$0")/notes.sh" "$1" >/dev/null
