@@ -43,12 +43,12 @@ func Example_storage() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, p := range info.Partitions {
-		fmt.Println(p.Number, p.Type, p.FileSystem, p.Size)
-	}
+	msr, data := info.Partitions[0], info.Partitions[1]
+	fmt.Println(msr.Type, msr.Size)
+	fmt.Println(data.Type, data.Size, data.Volume.FileSystem)
 	// Output:
-	// 1 msr raw 16367KiB
-	// 2 basic ntfs 10223MiB
+	// msr 16367KiB
+	// basic 10223MiB ntfs
 }
 
 // A slow node: the volume is late, the storage service does not know it, and the first format

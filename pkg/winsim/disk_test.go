@@ -378,7 +378,7 @@ func TestAttachDisk_Copy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := info.Partitions[1].VolumeID
+	id := info.Partitions[1].Volume.ID
 	if id == "" || id == dataVolume {
 		t.Errorf("the copy's volume is %q", id)
 	}

@@ -1,7 +1,6 @@
 package winsim
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -33,7 +32,7 @@ func (n *Node) checkUserAccess(path string) error {
 	if err != nil || at.entry != nil || at.parent == nil || at.parent.parent != nil {
 		return err
 	}
-	list, err := sddl.Parse(cmp.Or(at.fs.rootAccess, sddl.NewRoot))
+	list, err := sddl.Parse(at.fs.rootAccess)
 	if err != nil || !list.Allows(sddl.AddFile, sddl.Users, sddl.Everyone, sddl.AuthenticatedUsers) {
 		return winerr.AccessDenied
 	}
@@ -71,7 +70,7 @@ func (m *volumes) RootSecurity(_ context.Context, id win.VolumeID) (string, erro
 		if !fs.hasAccessLists() {
 			return "D:(A;;FA;;;WD)", nil
 		}
-		return cmp.Or(fs.rootAccess, sddl.NewRoot), nil
+		return fs.rootAccess, nil
 	})
 }
 

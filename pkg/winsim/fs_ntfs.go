@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -27,8 +28,8 @@ type fileSystem struct {
 	used    int64 // bytes in addition to files
 	root    *entry
 	label   string
-	// rootAccess is the access list of the root; empty means that of a new volume.
-	rootAccess string
+
+	rootAccess string // the access list of the root
 
 	mirrored *realTree // where it is mirrored, or nil
 
@@ -47,6 +48,8 @@ func newFileSystem(kind FileSystem, length, sector int64) *fileSystem {
 		sectors: length / sector,
 		used:    min(formatOverhead, length/8),
 		root:    newDirectory(),
+
+		rootAccess: sddl.NewRoot,
 
 		shortNames: kind == NTFS || kind == FAT32,
 	}

@@ -266,3 +266,17 @@ func (in *initiator) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.
 		return nil
 	})
 }
+
+// SetISCSIPortalDown makes a portal such as 10.0.0.10:3260 unreachable or reachable. Its
+// sessions lose and regain their connection.
+func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
+	n.lock()
+	defer n.mu.Unlock()
+	p := findPortal(n.initiator.portals, portal)
+	if p == nil {
+		return winerr.New(winerr.NotFound, "set state of portal", portal, "portal not found")
+	}
+	n.changed()
+	p.down = down
+	return nil
+}

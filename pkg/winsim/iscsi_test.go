@@ -140,7 +140,7 @@ func TestFault_EveryISCSICall(t *testing.T) {
 		}
 		mustAll(t, node.SetServiceState("MSiSCSI", winsim.ServiceRunning))
 	}
-	if len(node.ISCSISessions()) != 0 {
+	if len(node.Describe().ISCSI.Sessions) != 0 {
 		t.Error("a session was begun by a call that failed")
 	}
 }
@@ -195,7 +195,7 @@ func TestLogin_Twice(t *testing.T) {
 		go func() { done <- login() }()
 	}
 	first, second := <-done, <-done
-	if (first == nil) == (second == nil) || len(node.ISCSISessions()) != 1 {
-		t.Errorf("%v and %v, and %d sessions", first, second, len(node.ISCSISessions()))
+	if (first == nil) == (second == nil) || len(node.Describe().ISCSI.Sessions) != 1 {
+		t.Errorf("%v and %v, and %d sessions", first, second, len(node.Describe().ISCSI.Sessions))
 	}
 }

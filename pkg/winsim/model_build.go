@@ -207,7 +207,7 @@ func (v *volume) apply(m Volume, now *resumption) *ModelError {
 	fs := newFileSystem(kind, cmp.Or(int64(m.FileSystemSize), v.length()), sector)
 	fs.used += int64(m.Used)
 	fs.cluster = cmp.Or(int64(m.ClusterSize), fs.cluster)
-	fs.label, fs.rootAccess = m.Label, m.RootAccess
+	fs.label, fs.rootAccess = m.Label, cmp.Or(m.RootAccess, fs.rootAccess)
 	fs.shortNames = fs.shortNames && !m.NoShortNames
 	v.setFileSystem(fs)
 	return fs.addFiles(m.Files, now.folder(v.extents[0]))

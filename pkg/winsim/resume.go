@@ -21,22 +21,15 @@ type Running struct {
 	Departures uint32 `yaml:"departures" json:"departures,omitzero"`
 	// OutOfDate is how many formats the storage service still refuses.
 	OutOfDate int `yaml:"outOfDate" json:"outOfDate,omitzero"`
-	// Attributes are those that Windows stores by the address of a disk.
-	Attributes []StoredAttributes `yaml:"attributes" json:"attributes,omitzero"`
-}
-
-// StoredAttributes are the attributes of the disks at an address.
-type StoredAttributes struct {
-	SCSI     SCSI `yaml:"scsi" json:"scsi"`
-	Offline  bool `yaml:"offline" json:"offline,omitzero"`
-	ReadOnly bool `yaml:"readOnly" json:"readOnly,omitzero"`
+	// Attributes are what Windows stores by the address of a disk: SCSI, Offline and ReadOnly.
+	Attributes []Disk `yaml:"attributes" json:"attributes,omitzero"`
 }
 
 // Event is something that Windows will do with a disk, volume, service or session.
 type Event struct {
 	Due   time.Time `yaml:"due" json:"due"`
 	Order int       `yaml:"order" json:"order"` // among all events of the node
-	Kind  EventKind `yaml:"kind" json:"kind"`
+	Kind  string    `yaml:"kind" json:"kind"`
 
 	// Table is the id of the partition table that gets a reserved partition.
 	Table string `yaml:"table" json:"table,omitzero"`
@@ -46,19 +39,16 @@ type Event struct {
 	Interrupted bool   `yaml:"interrupted" json:"interrupted,omitzero"`
 }
 
-// EventKind says what Windows will do.
-type EventKind string
-
 // The kinds of events.
 const (
-	VolumeArrives  EventKind = "volume-arrives"
-	VolumeGrows    EventKind = "volume-grows" // to the size of its partition
-	FormatEnds     EventKind = "format-ends"
-	TableMoves     EventKind = "table-moves" // to the end of a disk that has grown
-	MSRAppears     EventKind = "msr-appears"
-	DiskRelapses   EventKind = "disk-goes-offline"
-	LUNsArrive     EventKind = "luns-arrive"
-	ServiceChanges EventKind = "service-changes" // it leaves its pending state
+	volumeArrives  = "volume-arrives"
+	volumeGrows    = "volume-grows" // to the size of its partition
+	formatEnds     = "format-ends"
+	tableMoves     = "table-moves" // to the end of a disk that has grown
+	msrAppears     = "msr-appears"
+	diskRelapses   = "disk-goes-offline"
+	lunsArrive     = "luns-arrive"
+	serviceChanges = "service-changes" // it leaves its pending state
 )
 
 // resumption makes the parts of a running node. It is nil while a new node is made.
@@ -154,11 +144,11 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 	}
 	return r.plan(m.Pending, func(e Event) eventAction {
 		switch e.Kind {
-		case TableMoves:
+		case tableMoves:
 			return tableMove{d}
-		case DiskRelapses:
+		case diskRelapses:
 			return offlineRelapse{r.disks, d}
-		case MSRAppears:
+		case msrAppears:
 			if id, err := win.ParseGUID(e.Table); err == nil {
 				return msrArrival{r.disks, d, id}
 			}
@@ -242,12 +232,12 @@ func (r *resumption) volume(v *volume, m Volume) *ModelError {
 	}
 	return r.plan(m.Pending, func(e Event) eventAction {
 		switch e.Kind {
-		case VolumeArrives:
+		case volumeArrives:
 			v.expected = true
 			return volumeArrival{r.volumes, v, v.absences}
-		case VolumeGrows:
+		case volumeGrows:
 			return volumeGrowth{v}
-		case FormatEnds:
+		case formatEnds:
 			v.formatting = true
 			end := &formatEnd{m: r.volumes, volume: v, absences: v.absences, options: win.FormatOptions{ClusterSize: e.ClusterSize, Label: e.Label}}
 			if e.Interrupted {
@@ -272,7 +262,7 @@ func (r *resumption) folder(begin extent) func(place int, e *entry) {
 func (r *resumption) services(m *services) *ModelError {
 	for i, s := range m.all {
 		if err := r.plan(s.Pending, func(e Event) eventAction {
-			if e.Kind != ServiceChanges {
+			if e.Kind != serviceChanges {
 				return nil
 			}
 			return pendingEnd{m, s, s.changes}
@@ -303,7 +293,7 @@ func (r *resumption) initiator(in *initiator, m ISCSI) *ModelError {
 		}
 		in.sessions = append(in.sessions, s)
 		if err := r.plan(model.Pending, func(e Event) eventAction {
-			if e.Kind != LUNsArrive {
+			if e.Kind != lunsArrive {
 				return nil
 			}
 			return lunArrival{in, s}
@@ -315,11 +305,14 @@ func (r *resumption) initiator(in *initiator, m ISCSI) *ModelError {
 }
 
 // finish does what needs all parts.
-func (r *resumption) finish(built objects, m Running) {
+func (r *resumption) finish(built objects, m Running) *ModelError {
 	built.virtual, built.services.booted = max(m.Time, 0), m.Booted
 	built.disks.guids, built.disks.departures, built.volumes.outOfDate = m.GUIDs, m.Departures, m.OutOfDate
-	for _, stored := range m.Attributes {
-		built.disks.persisted[stored.SCSI] = win.DiskAttributes{Offline: stored.Offline, ReadOnly: stored.ReadOnly}
+	for i, stored := range m.Attributes {
+		if stored.SCSI == nil {
+			return problem("scsi", "is missing").at("running.attributes", i)
+		}
+		built.disks.persisted[*stored.SCSI] = win.DiskAttributes{Offline: stored.Offline, ReadOnly: stored.ReadOnly}
 	}
 	slices.SortStableFunc(r.events, func(a, b resumedEvent) int {
 		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Order, b.Order))
@@ -333,6 +326,7 @@ func (r *resumption) finish(built objects, m Running) {
 			built.volumes.mountedFolders = append(built.volumes.mountedFolders, newMountedFolder(on, f.at))
 		}
 	}
+	return nil
 }
 
 // volumeAt finds the volume that begins at an extent: of a partition, one that spans disks, or a share.

@@ -247,24 +247,15 @@ func (m *services) onService(name string, do func(*service) error) error {
 	return do(s)
 }
 
-// ServiceInfo is a snapshot of a service.
-type ServiceInfo struct {
-	Name        string
-	DisplayName string
-	StartType   StartType
-	State       ServiceState
-	ExitCode    uint32 // of the last stop
-}
-
-// ServiceInfo describes a service.
-func (n *Node) ServiceInfo(name string) (ServiceInfo, error) {
+// ServiceInfo describes a service as Model does.
+func (n *Node) ServiceInfo(name string) (Service, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	s, err := n.services.service(name)
 	if err != nil {
-		return ServiceInfo{}, winerr.Wrap("describe service", name, err)
+		return Service{}, winerr.Wrap("describe service", name, err)
 	}
-	return ServiceInfo{Name: s.Name, DisplayName: s.DisplayName, StartType: s.StartType, State: s.state, ExitCode: s.exit}, nil
+	return n.look(false).service(s), nil
 }
 
 // SetServiceState changes the state of a service at once, without regard to dependencies. From
@@ -286,24 +277,20 @@ func (n *Node) SetServiceState(name string, state ServiceState) error {
 	return nil
 }
 
-// AddService installs a service. Its dependencies must exist. The default state is stopped.
-func (n *Node) AddService(model Service) error {
+// add installs a service, stopped by default. Its dependencies must exist. mu is held.
+func (m *services) add(model Service) *ModelError {
 	if model.State == "" {
 		model.State = ServiceStopped
 	}
-	n.lock()
-	defer n.mu.Unlock()
 	s, err := model.build()
 	if err == nil {
-		err = n.services.resolve(s)
+		err = m.resolve(s)
 	}
 	if err == nil {
-		err = n.services.register(s)
+		err = m.register(s)
 	}
-	if err != nil {
-		return winerr.New(winerr.Invalid, "add service", "", "%v", err)
+	if err == nil {
+		m.leavePending(s)
 	}
-	n.changed()
-	n.services.leavePending(s)
-	return nil
+	return err
 }

@@ -134,7 +134,7 @@ func load(model Model, saved []byte) (*Node, error) {
 
 // encode returns the content of the state file. n.mu is held.
 func (n *Node) encode() ([]byte, error) {
-	m, err := n.draw()
+	m, err := n.save()
 	if err != nil {
 		return nil, err
 	}

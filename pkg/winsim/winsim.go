@@ -45,6 +45,7 @@ import (
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
@@ -134,7 +135,7 @@ func (n *Node) start(files []File) error {
 	n.boot()
 	n.initiator.boot()
 	for i, f := range files {
-		if err := n.create(f); err != nil {
+		if err := n.Create(f); err != nil {
 			problem := err.Error()
 			if path := strings.TrimPrefix(f.Path, `\\?\`); isDrivePath(path) && n.volumes.letters[winpath.Fold(path[:1])] == nil {
 				problem = fmt.Sprintf("the node has no drive %s:", winpath.Fold(path[:1]))
@@ -143,6 +144,35 @@ func (n *Node) start(files []File) error {
 		}
 	}
 	n.services.booted = n.now()
+	return nil
+}
+
+// Add adds the services, iSCSI targets and SMB servers of a model to a running node, up to the first that is
+// wrong. Windows sees targets at the next discovery.
+func (n *Node) Add(m Model) error {
+	n.lock()
+	defer n.mu.Unlock()
+	n.changed()
+	for _, s := range m.SMBServers {
+		for _, name := range append([]string{s.Name}, s.Aliases...) {
+			if n.network.byName[winpath.Fold(name)] != nil {
+				return winerr.New(winerr.Exists, "add SMB server", name, "the name is in use")
+			}
+		}
+		if err := n.network.add(s, nil); err != nil {
+			return winerr.New(winerr.Invalid, "add SMB server", s.Name, "%w", err)
+		}
+	}
+	for _, t := range m.ISCSI.Targets {
+		if err := n.initiator.addTarget(t, nil); err != nil {
+			return winerr.New(winerr.Invalid, "add iSCSI target", t.IQN, "%w", err)
+		}
+	}
+	for _, s := range m.Services {
+		if err := n.services.add(s); err != nil {
+			return winerr.New(winerr.Invalid, "add service", s.Name, "%w", err)
+		}
+	}
 	return nil
 }
 

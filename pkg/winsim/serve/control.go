@@ -125,6 +125,14 @@ type control struct {
 
 var _ controlv1.ControlServer = (*control)(nil)
 
+// answer is the empty answer of a call, or its error.
+func answer[T any](err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return new(T), nil
+}
+
 // Reboot restarts the node.
 func (c *control) Reboot(ctx context.Context, _ *controlv1.RebootRequest) (*controlv1.RebootResponse, error) {
 	c.reboot.Lock()
@@ -138,8 +146,5 @@ func (c *control) Reboot(ctx context.Context, _ *controlv1.RebootRequest) (*cont
 		return nil, winerr.New(winerr.Unavailable, "reboot", "", "the simulator stops")
 	}
 	// A restart that has begun is not canceled.
-	if err := <-done; err != nil {
-		return nil, winerr.Wrap("reboot", "", err)
-	}
-	return &controlv1.RebootResponse{}, nil
+	return answer[controlv1.RebootResponse](winerr.Wrap("reboot", "", <-done))
 }
