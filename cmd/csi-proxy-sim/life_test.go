@@ -259,7 +259,7 @@ func onTarget() life {
 			if err := node.Sleep(ctx, time.Minute); err != nil { // until its disk is there
 				return err
 			}
-			return checkDisk(ctx, node, node.Describe().ISCSI.Targets[1].LUNs[0].Number, winsim.GiB)
+			return checkDisk(ctx, node, node.Describe().ISCSI.Targets[0].LUNs[0].Number, winsim.GiB)
 		},
 	}
 }

@@ -48,7 +48,7 @@ func (d *disk) copyFrom(from *disk) {
 	for _, p := range from.table.partitions {
 		made := &partition{Partition: p.Partition}
 		if p.volume != nil {
-			made.volume = &volume{guid: p.volume.guid, state: p.volume.state, extents: []extent{{d, p.Offset, p.Length}}}
+			made.volume = &volume{guid: p.volume.guid, Volume: Volume{State: p.volume.State}, extents: []extent{{d, p.Offset, p.Length}}}
 		}
 		d.table.partitions = append(d.table.partitions, made)
 	}

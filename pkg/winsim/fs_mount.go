@@ -81,7 +81,7 @@ func (t *files) VolumeOfDrive(_ context.Context, root string) (win.VolumeID, err
 	defer t.mu.Unlock()
 	v, _, names, err := t.startOf(root)
 	switch {
-	case winerr.CodeOf(err) == winerr.PathNotFound, err == nil && v.state == Gone:
+	case winerr.CodeOf(err) == winerr.PathNotFound, err == nil && v.State == Gone:
 		return "", winerr.FileNotFound // Wine's dlls/kernel32/tests/volume.c
 	case err != nil:
 		return "", err

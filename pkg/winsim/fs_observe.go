@@ -42,8 +42,8 @@ func displayPath(v *volume, e *entry) string {
 	switch {
 	case v.share != nil:
 		return pathFrom(v.share.name()+`\`, e)
-	case v.letter != "":
-		return pathFrom(v.letter+`:\`, e)
+	case v.Letter != "":
+		return pathFrom(v.Letter+`:\`, e)
 	default:
 		return pathFrom(string(v.id()), e)
 	}

@@ -94,7 +94,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 		return winerr.New(winerr.NotFound, "set state of volume", volumeID, "volume not found")
 	}
 	n.changed()
-	v.state = state
+	v.State = state
 	return nil
 }
 

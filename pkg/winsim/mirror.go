@@ -198,7 +198,7 @@ func (m *mirror) update() {
 	for _, v := range m.node.volumes.byGUID {
 		if fs, err := m.node.volumes.mounted(v); err == nil {
 			wanted[fs] = v
-		} else if fs := v.fileSystem(); fs != nil && m.drives != nil && v.letter != "" {
+		} else if fs := v.fileSystem(); fs != nil && m.drives != nil && v.Letter != "" {
 			wanted[fs] = v // never move directories of other processes
 		}
 	}
@@ -292,8 +292,8 @@ func (m *mirror) basesOf(v *volume) []realDir {
 	switch {
 	case v.share != nil:
 		return []realDir{m.shareBase(v.share.server.Name, v.share.label)}
-	case v.letter != "":
-		return m.driveBases(v.letter)
+	case v.Letter != "":
+		return m.driveBases(v.Letter)
 	default:
 		return []realDir{m.volumeBase(v.guid)}
 	}

@@ -103,14 +103,14 @@ func (m *volumes) addVolume(v *volume, model Volume) *ModelError {
 	if m.byGUID[v.guid] != nil && !model.IDTaken {
 		return problem("id", "%q is used twice", v.guid)
 	}
-	if v.letter != "" && m.letters[v.letter] != nil && !model.LetterTaken {
-		return problem("letter", "%q is used twice", v.letter)
+	if v.Letter != "" && m.letters[v.Letter] != nil && !model.LetterTaken {
+		return problem("letter", "%q is used twice", v.Letter)
 	}
 	if !model.IDTaken {
 		m.byGUID[v.guid] = v
 	}
-	if v.letter != "" && !model.LetterTaken {
-		m.letters[v.letter] = v
+	if v.Letter != "" && !model.LetterTaken {
+		m.letters[v.Letter] = v
 	}
 	return nil
 }

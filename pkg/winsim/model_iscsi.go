@@ -98,10 +98,10 @@ const (
 // build returns the initiator that the model describes, or an error that names the wrong field.
 func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 	in := &initiator{
-		clock: below.clock, services: below.services, disks: below.disks,
-		name: cmp.Or(m.Initiator, defaultInitiator), pnpDelay: m.PnPDelay, secret: m.Secret, sessionCount: m.SessionCount,
+		clock: below.clock, services: below.services, disks: below.disks, ISCSI: m,
 	}
-	if err := win.CheckTargetName(in.name); err != nil {
+	in.Initiator = cmp.Or(m.Initiator, defaultInitiator)
+	if err := win.CheckTargetName(in.Initiator); err != nil {
 		return in, problem("initiator", "%v", err)
 	}
 	if err := notNegative("pnpDelay", m.PnPDelay); err != nil {
@@ -109,8 +109,8 @@ func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 	}
 	for i, portal := range m.Portals {
 		p, err := portal.build()
-		if err == nil && in.portal(p.TargetPortal) != nil {
-			err = problem("address", "%s is used twice", p)
+		if err == nil && in.portal(p.address()) != nil {
+			err = problem("address", "%s is used twice", p.address())
 		}
 		if err != nil {
 			return in, err.at("portals", i)
@@ -123,8 +123,8 @@ func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 		}
 	}
 	for _, p := range in.portals {
-		if p.registered {
-			p.known = in.offeredBy(p)
+		if p.Registered && now == nil {
+			p.Known = in.offeredBy(p)
 		}
 	}
 	for i, login := range m.Logins {
@@ -148,8 +148,8 @@ func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 
 func (in *initiator) addTarget(m ISCSITarget, now *resumption) *ModelError {
 	t, err := m.build(in.portals, len(in.targets), now)
-	if err == nil && in.target(t.iqn) != nil {
-		err = problem("iqn", "%q is used twice", t.iqn)
+	if err == nil && in.target(t.IQN) != nil {
+		err = problem("iqn", "%q is used twice", t.IQN)
 	}
 	if err != nil {
 		return err
@@ -163,8 +163,8 @@ func (m ISCSIPortal) build() (*iscsiPortal, *ModelError) {
 	if err != nil {
 		return nil, problem("address", "%v", err)
 	}
-	portal := win.TargetPortal{Address: address, Port: cmp.Or(m.Port, defaultPortalPort)}
-	return &iscsiPortal{TargetPortal: portal, down: m.Down, delay: m.Delay, registered: m.Registered}, notNegative("delay", m.Delay)
+	m.Address, m.Port = address, cmp.Or(m.Port, defaultPortalPort)
+	return &iscsiPortal{m}, notNegative("delay", m.Delay)
 }
 
 // build returns the target with that index in the model.
@@ -175,7 +175,7 @@ func (m ISCSITarget) build(portals []*iscsiPortal, index int, now *resumption) (
 	if err := notNegative("busyLogouts", m.BusyLogouts); err != nil {
 		return nil, err
 	}
-	t := &iscsiTarget{iqn: m.IQN, chap: m.CHAP, busy: m.BusyLogouts, portals: portals, attachedBefore: m.Met}
+	t := &iscsiTarget{ISCSITarget: m, portals: portals}
 	if len(m.Portals) > 0 {
 		t.portals = nil
 	}
@@ -252,7 +252,7 @@ func (in *initiator) addLogin(m ISCSILogin) *ModelError {
 		return problem("portal", "%q does not offer the target", m.Portal)
 	}
 	in.logins = append(in.logins, win.PersistentLogin{
-		Target: t.iqn, InitiatorInstance: initiatorInstance, InitiatorPort: win.AnyInitiatorPort, Portal: p.TargetPortal,
+		Target: t.IQN, InitiatorInstance: initiatorInstance, InitiatorPort: win.AnyInitiatorPort, Portal: p.address(),
 	})
 	return nil
 }
@@ -267,7 +267,7 @@ func findPortal(portals []*iscsiPortal, text string) *iscsiPortal {
 		}
 	}
 	wanted := win.TargetPortal{Address: address, Port: uint16(port)}
-	if i := slices.IndexFunc(portals, func(p *iscsiPortal) bool { return p.Same(wanted) }); i >= 0 {
+	if i := slices.IndexFunc(portals, func(p *iscsiPortal) bool { return p.address().Same(wanted) }); i >= 0 {
 		return portals[i]
 	}
 	return nil

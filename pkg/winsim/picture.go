@@ -130,12 +130,8 @@ func (p *picture) lives(v *volume) {
 
 // events describes the pending events that will do something.
 func (p *picture) events() {
-	pending := slices.Clone(p.clock.events)
-	slices.SortFunc(pending, func(a, b *event) int {
-		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.order, b.order))
-	})
 	order := 0
-	for _, e := range pending {
+	for _, e := range p.clock.events {
 		var of any
 		is := Event{Due: e.due.UTC()}
 		does := true
@@ -283,19 +279,17 @@ func (p *picture) volumes() (all []Volume) {
 
 // named adds the names of a volume.
 func (p *picture) named(v *volume, m Volume) Volume {
-	m.ID, m.Letter = string(v.id()), v.letter
+	m.ID, m.Letter = string(v.id()), v.Letter
 	m.IDTaken = p.objects.volumes.byGUID[v.guid] != v
-	m.LetterTaken = v.letter != "" && p.objects.volumes.letters[v.letter] != v
+	m.LetterTaken = v.Letter != "" && p.objects.volumes.letters[v.Letter] != v
 	return m
 }
 
 func (p *picture) volume(v *volume) Volume {
-	m := p.named(v, Volume{
-		State: v.state, CDROM: v.cdrom, FileSystem: FileSystemNone, Absent: !v.present, Arrived: v.arrived.UTC(),
-		InServiceCache: v.inServiceCache, Offline: v.offline, Nameless: v.nameless, Pending: p.pending[v],
-	})
-	if v.arrived.IsZero() {
-		m.Arrived = v.arrived
+	m := p.named(v, v.Volume)
+	m.FileSystem, m.Absent, m.Pending = FileSystemNone, !v.present, p.pending[v]
+	if !m.Arrived.IsZero() {
+		m.Arrived = m.Arrived.UTC()
 	}
 	if fs := v.extents[0].disk.fileSystems[v.extents[0].offset]; fs != nil && (len(v.extents) == 1 || v.extents[0].disk.nameless) {
 		p.fileSystem(&m, fs, v.length())
@@ -389,7 +383,7 @@ func (p *picture) services() (all []Service) {
 
 func (p *picture) service(s *service) Service {
 	m := s.Service
-	m.State, m.Launched, m.LastExit, m.LastSpecificExit, m.Pending = s.state, s.launched, s.exit, s.specific, p.pending[s]
+	m.Pending = p.pending[s]
 	return m
 }
 
@@ -416,18 +410,16 @@ func (p *picture) network() (servers []SMBServer, mappings []SMBMapping) {
 
 func (p *picture) initiator(m *ISCSI) {
 	in := p.objects.initiator
-	*m = ISCSI{Initiator: in.name, PnPDelay: in.pnpDelay, Secret: in.secret, SessionCount: in.sessionCount}
+	*m = in.ISCSI
+	m.Portals, m.Targets, m.Logins, m.Sessions = nil, nil, nil, nil
 	for _, portal := range in.portals {
-		described := ISCSIPortal{Address: portal.Address, Port: portal.Port, Down: portal.down, Delay: portal.delay, Registered: portal.registered}
-		for _, t := range portal.known {
-			described.Known = append(described.Known, t.iqn)
-		}
-		m.Portals = append(m.Portals, described)
+		m.Portals = append(m.Portals, portal.ISCSIPortal)
 	}
 	for _, t := range in.targets {
-		described := ISCSITarget{IQN: t.iqn, CHAP: t.chap, BusyLogouts: t.busy, Met: t.attachedBefore}
+		described := t.ISCSITarget
+		described.Portals, described.LUNs = nil, nil
 		for _, portal := range t.portals {
-			described.Portals = append(described.Portals, portal.String())
+			described.Portals = append(described.Portals, portal.address().String())
 		}
 		for _, d := range t.luns {
 			lun := p.disk(d)
@@ -440,6 +432,8 @@ func (p *picture) initiator(m *ISCSI) {
 		m.Logins = append(m.Logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String()})
 	}
 	for _, s := range in.sessions {
-		m.Sessions = append(m.Sessions, ISCSISession{Number: s.number, Target: s.target.iqn, Portal: s.portal.String(), Pending: p.pending[s]})
+		described := s.ISCSISession
+		described.Pending = p.pending[s]
+		m.Sessions = append(m.Sessions, described)
 	}
 }

@@ -276,18 +276,8 @@ func (r *resumption) services(m *services) *ModelError {
 
 // initiator brings what the initiator knows into its state.
 func (r *resumption) initiator(in *initiator, m ISCSI) *ModelError {
-	for i, portal := range m.Portals {
-		in.portals[i].known = nil
-		for _, iqn := range portal.Known {
-			t := in.target(iqn)
-			if t == nil {
-				return problem("known", "%q is not a target of the model", iqn).at("portals", i)
-			}
-			in.portals[i].known = append(in.portals[i].known, t)
-		}
-	}
 	for i, model := range m.Sessions {
-		s := &iscsiSession{number: model.Number, target: in.target(model.Target), portal: findPortal(in.portals, model.Portal)}
+		s := &iscsiSession{model, in.target(model.Target), findPortal(in.portals, model.Portal)}
 		if s.target == nil || s.portal == nil {
 			return problem("target", "%q through %q is not a target and a portal of the model", model.Target, model.Portal).at("sessions", i)
 		}

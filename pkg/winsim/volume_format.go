@@ -17,7 +17,7 @@ func (m *volumes) Format(ctx context.Context, id win.VolumeID, options win.Forma
 
 // refuseFormat returns why the storage service refuses to format. mu is held.
 func (m *volumes) refuseFormat(v *volume, options win.FormatOptions) error {
-	switch known := v.openError() == nil && (v.inServiceCache || !m.now().Before(v.arrived.Add(m.storage.ServiceDelay))); {
+	switch known := v.openError() == nil && (v.InServiceCache || !m.now().Before(v.Arrived.Add(m.storage.ServiceDelay))); {
 	case !known:
 		return winerr.WMINotFound
 	case m.outOfDate > 0:
@@ -28,7 +28,7 @@ func (m *volumes) refuseFormat(v *volume, options win.FormatOptions) error {
 		return winerr.StorageSystemPartition
 	case v.formatting:
 		return winerr.StorageInUse
-	case v.offline:
+	case v.Offline:
 		return winerr.StorageIOError
 	case v.writable() != nil:
 		return winerr.StorageReadOnly
@@ -57,7 +57,7 @@ func (m *volumes) refuseLegacyFormat(v *volume, options win.FormatOptions) error
 		return winerr.LegacyFormatAccessDenied
 	case v.formatting:
 		return winerr.LegacyFormatLockFailed
-	case v.offline:
+	case v.Offline:
 		return winerr.LegacyFormatNotMounted
 	case v.writable() != nil:
 		return winerr.LegacyFormatWriteProtected
@@ -146,8 +146,8 @@ func (v *volume) makeNTFS(options win.FormatOptions) {
 		fs.cluster = int64(options.ClusterSize)
 	}
 	v.setFileSystem(fs)
-	if v.state == Raw || v.state == Locked {
-		v.state = Healthy
+	if v.State == Raw || v.State == Locked {
+		v.State = Healthy
 	}
 }
 
@@ -158,7 +158,7 @@ func (m *volumes) RefreshStorageCache(_ context.Context) error {
 	m.changed()
 	m.outOfDate = 0
 	for _, v := range m.byGUID {
-		v.inServiceCache = v.inServiceCache || v.present
+		v.InServiceCache = v.InServiceCache || v.present
 	}
 	return nil
 }
