@@ -82,15 +82,10 @@ func (m *disks) plug(d *disk) {
 // DetachDisk removes a disk without telling Windows, as a backend does. ReattachDisk brings it
 // back with its content.
 func (n *Node) DetachDisk(number uint32) error {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	if d == nil {
-		return noDisk("detach disk", number)
-	}
-	n.disks.unplug(d)
-	n.disks.detached[number] = d
-	return nil
+	return n.disks.changeDisk("detach disk", number, func(d *disk) {
+		n.disks.unplug(d)
+		n.disks.detached[number] = d
+	})
 }
 
 // unplug removes a disk. mu is held.
@@ -152,17 +147,14 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 
 // GrowDisk enlarges a disk. Storage.CapacityFollows says when Windows sees the new size.
 func (n *Node) GrowDisk(number uint32, size Size) error {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	switch {
-	case d == nil:
-		return noDisk("grow disk", number)
-	case int64(size) < d.size || !size.plausible():
-		return winerr.New(winerr.Invalid, "grow disk", fmt.Sprint(number), "%s is smaller than the disk or not a multiple of 4096 bytes", size)
-	}
-	n.disks.grow(d, int64(size))
-	return nil
+	const op = "grow disk"
+	return n.disks.withDisk(op, number, func(d *disk) error {
+		if int64(size) < d.size || !size.plausible() {
+			return winerr.New(winerr.Invalid, op, fmt.Sprint(number), "%s is smaller than the disk or not a multiple of 4096 bytes", size)
+		}
+		n.disks.grow(d, int64(size))
+		return nil
+	})
 }
 
 // grow enlarges a disk unless it has that size. mu is held.

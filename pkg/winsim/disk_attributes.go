@@ -12,7 +12,6 @@ import (
 // disk and takes it offline again.
 const offlineAgainAfter = 20 * time.Millisecond
 
-// DiskAttributes tells whether the disk is offline or read-only.
 func (m *disks) DiskAttributes(_ context.Context, device win.Device) (win.DiskAttributes, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DiskAttributes, error) {
 		return d.attributes, nil

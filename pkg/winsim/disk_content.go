@@ -59,23 +59,19 @@ var zeros [blockSize]byte
 // begins in that part are lost. Windows sees at the next UpdateDisk that a partition table is gone, but not
 // what was written into one.
 func (n *Node) WriteDisk(number uint32, offset int64, b []byte) error {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	if d == nil {
-		return noDisk("write to disk", number)
-	}
-	if err := d.writable(); err != nil {
-		return err
-	}
-	size := int64(len(b))
-	if offset < 0 || offset > d.visibleSize-size || offset%d.sector != 0 || size%d.sector != 0 {
-		return winerr.InvalidParameter
-	}
-	n.changed()
-	d.content.write(offset, b)
-	maps.DeleteFunc(d.fileSystems, func(begin int64, _ *fileSystem) bool { return begin >= offset && begin < offset+size })
-	return nil
+	return n.disks.withDisk("write to disk", number, func(d *disk) error {
+		if err := d.writable(); err != nil {
+			return err
+		}
+		size := int64(len(b))
+		if offset < 0 || offset > d.visibleSize-size || offset%d.sector != 0 || size%d.sector != 0 {
+			return winerr.InvalidParameter
+		}
+		n.changed()
+		d.content.write(offset, b)
+		maps.DeleteFunc(d.fileSystems, func(begin int64, _ *fileSystem) bool { return begin >= offset && begin < offset+size })
+		return nil
+	})
 }
 
 // hasTable reports whether one of the places of a partition table still has one.

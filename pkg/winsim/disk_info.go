@@ -13,14 +13,12 @@ import (
 
 // DiskInfo describes a disk as Model does, but without the bytes and files on it. A volume that
 // Windows does not show is absent or nameless.
-func (n *Node) DiskInfo(number uint32) (Disk, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	if d == nil {
-		return Disk{}, noDisk("describe disk", number)
-	}
-	return n.look(false).disk(d), nil
+func (n *Node) DiskInfo(number uint32) (info Disk, err error) {
+	err = n.disks.withDisk("describe disk", number, func(d *disk) error {
+		info = n.look(false).disk(d)
+		return nil
+	})
+	return info, err
 }
 
 func (t table) kind() Layout {
@@ -77,13 +75,15 @@ func (p *partition) describe(style win.PartitionStyle) Partition {
 
 // DiskFingerprint is a hash of the disk's content: partition table, raw bytes, and the files,
 // labels and access lists of its volumes. It does not cover whether the disk is online or read-only.
-func (n *Node) DiskFingerprint(number uint32) (string, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	if d == nil {
-		return "", noDisk("read disk", number)
-	}
+func (n *Node) DiskFingerprint(number uint32) (fingerprint string, err error) {
+	err = n.disks.withDisk("read disk", number, func(d *disk) error {
+		fingerprint = d.fingerprint()
+		return nil
+	})
+	return fingerprint, err
+}
+
+func (d *disk) fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%+v\n", d.layout())
 	d.content.fill(h)
@@ -95,5 +95,5 @@ func (n *Node) DiskFingerprint(number uint32) (string, error) {
 		fs.root.describe(&tree, "")
 		h.Write([]byte(tree.String()))
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hex.EncodeToString(h.Sum(nil))
 }

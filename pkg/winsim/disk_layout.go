@@ -12,7 +12,6 @@ import (
 // lateMSR is the delay of MSRLate.
 const lateMSR = 100 * time.Millisecond
 
-// DriveLayout returns the partition table.
 func (m *disks) DriveLayout(_ context.Context, device win.Device) (win.DriveLayout, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DriveLayout, error) {
 		if d.LooksRaw > 0 {

@@ -39,7 +39,6 @@ func (n *Node) checkUserAccess(path string) error {
 	return nil
 }
 
-// SetVolumeLabel names the file system.
 func (m *volumes) SetVolumeLabel(_ context.Context, id win.VolumeID, label string) error {
 	return m.changeFileSystem(id, func(fs *fileSystem) error {
 		if winpath.UTF16Len(label) > maxLabel {
@@ -50,7 +49,6 @@ func (m *volumes) SetVolumeLabel(_ context.Context, id win.VolumeID, label strin
 	})
 }
 
-// RootEntries lists the root directory.
 func (m *volumes) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry, error) {
 	return read(m.onFileSystem, id, func(fs *fileSystem) ([]win.DirEntry, error) {
 		fs.refreshBelow(fs.root, false)
@@ -76,7 +74,6 @@ func (m *volumes) RootSecurity(_ context.Context, id win.VolumeID) (string, erro
 
 func (fs *fileSystem) hasAccessLists() bool { return fs.kind == NTFS || fs.kind == ReFS }
 
-// SetRootSecurity replaces the access list of the root directory.
 func (m *volumes) SetRootSecurity(_ context.Context, id win.VolumeID, accessList string) error {
 	return m.changeFileSystem(id, func(fs *fileSystem) error {
 		if _, err := sddl.Parse(accessList); err != nil || !fs.hasAccessLists() {

@@ -20,16 +20,13 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 		if err := v.openError(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
 			return err
 		}
-		if at.entry != nil {
-			at.fs.refresh(at.entry)
-		}
-		switch err := at.volume.writable(); {
-		case at.entry == nil:
+		if at.entry == nil {
 			return winerr.FileNotFound
+		}
+		at.fs.refresh(at.entry)
+		switch err := at.changeable(); {
 		case err != nil:
 			return err
-		case at.entry.inUse():
-			return winerr.SharingViolation
 		case at.entry.file().link != nil:
 			return winerr.DirNotEmpty
 		case at.entry.children == nil:
@@ -50,14 +47,10 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 	})
 }
 
-// DeleteMountPoint turns a mounted folder into an empty directory.
 func (d directory) DeleteMountPoint(_ context.Context, name string) error {
 	return d.onExisting(name, func(at resolvedPath) error {
-		switch err := at.volume.writable(); {
-		case err != nil:
+		if err := at.changeable(); err != nil {
 			return err
-		case at.entry.inUse():
-			return winerr.SharingViolation
 		}
 		point, err := at.entry.file().link.read()
 		if err != nil {

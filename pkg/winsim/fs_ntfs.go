@@ -91,7 +91,6 @@ func (m *volumes) FileSystem(_ context.Context, id win.VolumeID) (win.FileSystem
 	})
 }
 
-// VolumeSpace returns size and free space.
 func (m *volumes) VolumeSpace(_ context.Context, id win.VolumeID) (win.Space, error) {
 	return read(m.onFileSystem, id, func(fs *fileSystem) (win.Space, error) {
 		return fs.space(), nil
@@ -103,7 +102,6 @@ func (fs *fileSystem) space() win.Space {
 	return win.Space{Total: data.TotalClusters * fs.cluster, Free: data.FreeClusters * fs.cluster}
 }
 
-// NTFSVolumeData returns the sizes as NTFS counts them.
 func (m *volumes) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
 	return read(m.onFileSystem, id, func(fs *fileSystem) (win.NTFSVolumeData, error) {
 		if fs.kind != NTFS {

@@ -127,7 +127,6 @@ func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do f
 
 // The methods below implement the seam; internal/win documents them.
 
-// ReportSendTargetPortals lists the registered portals.
 func (in *initiator) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
 	return readInitiator(in, func() ([]win.SendTargetPortal, error) {
 		var portals []win.SendTargetPortal
@@ -185,7 +184,6 @@ func (in *initiator) RemoveSendTargetPortal(_ context.Context, portal win.SendTa
 	})
 }
 
-// ReportTargets lists the discovered targets.
 func (in *initiator) ReportTargets(_ context.Context) ([]string, error) {
 	return readInitiator(in, func() ([]string, error) {
 		var names []string
@@ -198,7 +196,6 @@ func (in *initiator) ReportTargets(_ context.Context) ([]string, error) {
 	})
 }
 
-// ReportTargetPortals lists the portals that offered a target.
 func (in *initiator) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
 	return readInitiator(in, func() ([]win.TargetPortal, error) {
 		t := in.target(target)
@@ -213,14 +210,12 @@ func (in *initiator) ReportTargetPortals(_ context.Context, target string) ([]wi
 	})
 }
 
-// PersistentLogins lists the logins that Windows repeats at each start.
 func (in *initiator) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
 	return readInitiator(in, func() ([]win.PersistentLogin, error) {
 		return slices.Clone(in.logins), nil
 	})
 }
 
-// RemovePersistentTarget removes a persistent login.
 func (in *initiator) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
 	return in.onInitiator(func() error {
 		at := slices.Index(in.logins, login)

@@ -258,7 +258,7 @@ func TestLoadModel_Refuses(t *testing.T) {
 		{"unknown layout", "disks:\n  - {size: 1GiB, layout: apm}\n", `node.yaml: line 2: disks[0].layout: "apm" is not one of "raw", "gpt", "mbr", "superfloppy"`},
 		{"partitions of a raw disk", "disks:\n  - size: 1GiB\n    partitions: [{size: 1MiB}]\n", "node.yaml: line 3: disks[0].partitions: a raw disk has no partitions; set layout"},
 		{"superfloppy without volume", "disks:\n  - {size: 1GiB, layout: superfloppy}\n", "node.yaml: line 2: disks[0].partitions: a superfloppy needs exactly one partition, "},
-		{"too many partitions", "disks:\n  - {size: 1GiB, layout: mbr, partitions: [{size: 1MiB}, {size: 1MiB}, {size: 1MiB}, {size: 1MiB}, {size: 1MiB}]}\n", "node.yaml: line 2: disks[0].partitions: an MBR has room for 4 partitions"},
+		{"too many partitions", "disks:\n  - {size: 1GiB, layout: mbr, partitions: [{size: 1MiB}, {size: 1MiB}, {size: 1MiB}, {size: 1MiB}, {size: 1MiB}]}\n", "node.yaml: line 2: disks[0].partitions: the table has room for 4 partitions"},
 		{"partition type", gptDisk + "      - type: data\n", `node.yaml: line 5: disks[0].partitions[0].type: "data" is not a GUID or one of basic, `},
 		{"MBR type", "disks:\n  - {size: 1GiB, layout: mbr, partitions: [{type: basic}]}\n", `node.yaml: line 2: disks[0].partitions[0].type: "basic" is not an MBR partition type such as 0x07`},
 		{"partition too large", gptDisk + "      - size: 1GiB\n", "node.yaml: line 5: disks[0].partitions[0].offset: 1073741824 bytes at offset 1048576 overlap"},

@@ -32,7 +32,7 @@ func (n *Node) Model() (Model, error) {
 
 // save is Model while n.mu is held.
 func (n *Node) save() (Model, error) {
-	if n.mirror != nil {
+	if n.files.mirror != nil {
 		return Model{}, errors.New("describe the node: a mirrored node cannot be saved")
 	}
 	return n.draw(true), nil
@@ -76,6 +76,7 @@ type picture struct {
 	contents bool               // with bytes and files
 	presence map[*disk]Presence // of the disks that exist
 	begins   map[extent]*volume // by disk and offset
+	left     map[extent]*volume // removed ones with mounted folders
 	living   map[*volume]bool   // those that can come back
 	pending  map[any][]Event    // by object
 	folders  map[*entry]int     // their places in the mount manager's list
@@ -84,7 +85,7 @@ type picture struct {
 // look finds what exists, and what is pending. mu is held.
 func (n *Node) look(contents bool) *picture {
 	p := &picture{
-		objects: n.objects, contents: contents, presence: map[*disk]Presence{}, begins: map[extent]*volume{}, living: map[*volume]bool{},
+		objects: n.objects, contents: contents, presence: map[*disk]Presence{}, begins: map[extent]*volume{}, left: map[extent]*volume{}, living: map[*volume]bool{},
 		pending: map[any][]Event{}, folders: map[*entry]int{},
 	}
 	for _, t := range p.objects.initiator.targets {
@@ -112,8 +113,12 @@ func (n *Node) look(contents bool) *picture {
 		}
 	}
 	for _, f := range p.objects.volumes.mountedFolders {
-		if begin := f.on.extents[0]; !f.dismantled() && p.begins[extent{begin.disk, begin.offset, 0}] == f.on {
-			p.folders[f.at] = len(p.folders) + 1
+		if f.dismantled() {
+			continue
+		}
+		p.folders[f.at] = len(p.folders) + 1
+		if p.begins[f.on.begins()] == nil {
+			p.left[f.on.begins()] = f.on
 		}
 	}
 	p.events()
@@ -125,7 +130,7 @@ func (p *picture) lives(v *volume) {
 		return
 	}
 	p.living[v] = true
-	p.begins[extent{v.extents[0].disk, v.extents[0].offset, 0}] = v
+	p.begins[v.begins()] = v
 }
 
 // events describes the pending events that will do something.
@@ -216,6 +221,9 @@ func (p *picture) disk(d *disk) Disk {
 	for _, offset := range slices.Sorted(maps.Keys(d.fileSystems)) {
 		if !begins[offset] && p.contents {
 			var v Volume
+			if left := p.left[extent{d, offset, 0}]; left != nil {
+				v.ID, v.Letter = string(left.id()), left.Letter
+			}
 			p.fileSystem(&v, d.fileSystems[offset], 0)
 			m.FileSystems = append(m.FileSystems, Partition{Offset: Size(offset), Volume: &v})
 		}

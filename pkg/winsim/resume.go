@@ -64,10 +64,10 @@ type resumedEvent struct {
 	action eventAction
 }
 
-// resumedFolder is a mounted folder on the volume that begins at an extent.
+// resumedFolder is a mounted folder on a volume, or on the one that begins where that does.
 type resumedFolder struct {
 	place int
-	begin extent
+	on    *volume
 	at    *entry
 }
 
@@ -83,32 +83,6 @@ func (r *resumption) plan(pending []Event, action func(Event) eventAction) *Mode
 	return nil
 }
 
-// storage makes disks and volumes.
-func (r *resumption) storage(built objects, m Model) *ModelError {
-	r.disks, r.volumes = built.disks, built.volumes
-	for i, model := range m.Disks {
-		if _, err := model.build(model.Number, r); err != nil {
-			return err.at("disks", i)
-		}
-	}
-	for i, model := range m.Volumes {
-		v, err := model.build(r.disks, r)
-		if err == nil {
-			err = r.volumes.addVolume(v, model)
-		}
-		if err != nil {
-			return err.at("volumes", i)
-		}
-		if !model.isName() {
-			r.volumes.spanning = append(r.volumes.spanning, v)
-		}
-	}
-	return nil
-}
-
-// isName reports whether only the name of a removed volume is left.
-func (m Volume) isName() bool { return m.Absent && len(m.Extents) == 0 }
-
 // disk puts a disk where it belongs.
 func (r *resumption) disk(d *disk, m Disk) *ModelError {
 	for i, p := range m.FileSystems {
@@ -118,7 +92,9 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 		if err := p.Volume.validate(true); err != nil {
 			return err.in("volume").at("fileSystems", i)
 		}
-		if err := (&volume{extents: []extent{{d, int64(p.Offset), 0}}}).apply(*p.Volume, r); err != nil {
+		left := newVolume(*p.Volume, normalGUID(p.Volume.ID))
+		left.extents = []extent{{d, int64(p.Offset), 0}}
+		if err := left.apply(*p.Volume, r); err != nil {
 			return err.in("volume").at("fileSystems", i)
 		}
 	}
@@ -158,73 +134,17 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 	})
 }
 
-// partition makes the partition table of a disk. It is in the content already.
-func (r *resumption) partition(d *disk, m Disk) *ModelError {
-	limit := 0
-	switch m.Layout {
-	case LayoutGPT:
-		limit, d.table = maxPartitions, table{style: win.StyleGPT, size: int64(cmp.Or(m.TableSize, m.Visible, m.Size))}
-	case LayoutMBR, LayoutSuperfloppy:
-		limit, d.table = mbrEntries, table{style: win.StyleMBR}
-	case LayoutRaw, "":
-	}
-	if len(m.Partitions) > limit {
-		return problem("partitions", "the table has room for %d", limit)
-	}
-	if err := d.table.setID(m.ID); err != nil {
-		return err
-	}
-	for i, model := range m.Partitions {
-		p := &partition{Partition: win.Partition{
-			Offset: int64(model.Offset), Length: int64(model.Size), Attributes: model.Attributes, Name: model.Name, MBRBoot: model.Boot,
-		}}
-		err := model.setType(p, d.table.style, true)
-		if err == nil && model.ID != "" {
-			err = model.setID(p, 0, 0)
-		}
-		if err == nil && (p.Offset < 0 || p.Length <= 0 || p.Offset > d.size-p.Length) {
-			err = problem("offset", "%s at offset %s do not fit on the disk", model.Size, model.Offset)
-		}
-		if err == nil && model.Volume != nil {
-			if p.volume, err = r.volumeOf(d, p, *model.Volume); err != nil {
-				err = err.in("volume")
-			}
-		}
-		if err != nil {
-			return err.at("partitions", i)
-		}
-		d.table.partitions = append(d.table.partitions, p)
-	}
-	d.table.number()
-	return nil
-}
-
-// volumeOf makes the volume of a partition. It can be shorter than a partition that has grown.
-func (r *resumption) volumeOf(d *disk, p *partition, m Volume) (*volume, *ModelError) {
-	length := cmp.Or(int64(m.Size), p.Length)
-	m.Size = 0
-	switch err := m.validate(true); {
-	case err != nil:
-		return nil, err
-	case normalGUID(m.ID) == "":
-		return nil, problem("id", "%q is not a GUID", m.ID)
-	case length < 0 || p.Offset > d.size-length:
-		return nil, problem("size", "does not fit on the disk")
-	}
-	v := newVolume(m, normalGUID(m.ID))
-	v.extents = []extent{{d, p.Offset, length}}
-	if err := r.volume(v, m); err != nil {
-		return nil, err
-	}
-	return v, r.volumes.addVolume(v, m)
-}
-
-// volume brings a volume into its state.
+// volume registers the volume of a partition, in its state.
 func (r *resumption) volume(v *volume, m Volume) *ModelError {
-	v.present = !m.Absent
-	if err := v.apply(m, r); err != nil {
+	if err := r.state(v, m); err != nil {
 		return err
 	}
+	return r.volumes.addVolume(v, m)
+}
+
+// state brings a volume into its state.
+func (r *resumption) state(v *volume, m Volume) *ModelError {
+	v.present = !m.Absent
 	for i, bytes := range m.Bytes {
 		if err := bytes.put(v.extents[0].disk.content, 0, v.length()); err != nil {
 			return err.at("bytes", i)
@@ -250,12 +170,12 @@ func (r *resumption) volume(v *volume, m Volume) *ModelError {
 	})
 }
 
-// folder returns what keeps mounted folders on the volume that begins at an extent.
-func (r *resumption) folder(begin extent) func(place int, e *entry) {
+// folder returns what keeps the mounted folders on a volume.
+func (r *resumption) folder(on *volume) func(place int, e *entry) {
 	if r == nil {
 		return nil
 	}
-	return func(place int, e *entry) { r.folders = append(r.folders, resumedFolder{place, begin, e}) }
+	return func(place int, e *entry) { r.folders = append(r.folders, resumedFolder{place, on, e}) }
 }
 
 // services plans what services will do.
@@ -312,19 +232,13 @@ func (r *resumption) finish(built objects, m Running) *ModelError {
 	}
 	slices.SortStableFunc(r.folders, func(a, b resumedFolder) int { return cmp.Compare(a.place, b.place) })
 	for _, f := range r.folders {
-		if on := r.volumeAt(built, f.begin); on != nil {
-			built.volumes.mountedFolders = append(built.volumes.mountedFolders, newMountedFolder(on, f.at))
+		on := f.on
+		for _, v := range slices.Concat(built.volumes.of(on.extents[0].disk), built.network.volumes()) {
+			if v.begins() == on.begins() {
+				on = v
+			}
 		}
-	}
-	return nil
-}
-
-// volumeAt finds the volume that begins at an extent: of a partition, one that spans disks, or a share.
-func (r *resumption) volumeAt(built objects, begin extent) *volume {
-	for _, v := range slices.Concat(built.volumes.of(begin.disk), built.network.volumes()) {
-		if first := v.extents[0]; first.disk == begin.disk && first.offset == begin.offset {
-			return v
-		}
+		built.volumes.mountedFolders = append(built.volumes.mountedFolders, newMountedFolder(on, f.at))
 	}
 	return nil
 }

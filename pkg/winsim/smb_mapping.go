@@ -29,7 +29,6 @@ func (n *network) show(m *mapping) win.SMBMapping {
 	return win.SMBMapping{Remote: m.Remote, Status: n.status(m), Plain: m.Plain, Private: !m.Plain}
 }
 
-// SMBMapping describes one mapping.
 func (n *network) SMBMapping(_ context.Context, remote string) (win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -40,7 +39,6 @@ func (n *network) SMBMapping(_ context.Context, remote string) (win.SMBMapping, 
 	return n.show(m), nil
 }
 
-// SMBMappings lists all mappings.
 func (n *network) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -52,7 +50,6 @@ func (n *network) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
 	return mappings, nil
 }
 
-// CreateSMBMapping connects the node to a share.
 func (n *network) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
 	if err := n.awaitServer(ctx, request.Remote); err != nil {
 		return err
@@ -109,7 +106,6 @@ func (n *network) conflict(made *mapping) error {
 	return nil
 }
 
-// RemoveSMBMapping disconnects the node from a share.
 func (n *network) RemoveSMBMapping(_ context.Context, remote string, _ bool) error {
 	n.lock()
 	defer n.mu.Unlock()

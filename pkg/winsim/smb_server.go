@@ -59,8 +59,13 @@ func (n *network) volumes() (all []*volume) {
 	return all
 }
 
-// name is \\server\share.
-func (s *share) name() string { return `\\` + s.server.Name + `\` + s.label }
+// names are \\server\share with each name of the server.
+func (s *share) names() (all []string) {
+	for _, server := range append([]string{s.server.Name}, s.server.Aliases...) {
+		all = append(all, `\\`+server+`\`+s.label)
+	}
+	return all
+}
 
 // splitUNC splits \\server\share\names.
 func splitUNC(path string) (server, share, names string) {
@@ -134,8 +139,8 @@ func (n *network) checkShare(s *share) error {
 		return winerr.BadNetName
 	}
 	var failure error = winerr.LogonFailure
-	for _, name := range append([]string{s.server.Name}, s.server.Aliases...) {
-		err := n.checkAccess(`\\` + name + `\` + s.label)
+	for _, name := range s.names() {
+		err := n.checkAccess(name)
 		if err == nil {
 			return nil
 		}
@@ -149,8 +154,8 @@ func (n *network) canOpen(s *share) bool {
 	if s.server.Down || s.server.shares[winpath.Fold(s.label)] != s {
 		return false
 	}
-	return slices.ContainsFunc(append([]string{s.server.Name}, s.server.Aliases...), func(name string) bool {
-		mapped := n.mappings[winpath.Fold(`\\`+name+`\`+s.label)]
+	return slices.ContainsFunc(s.names(), func(name string) bool {
+		mapped := n.mappings[winpath.Fold(name)]
 		return mapped != nil && !mapped.Stale && s.server.check(mapped.User, mapped.Password) == nil
 	})
 }

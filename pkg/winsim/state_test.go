@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -480,4 +481,21 @@ func FuzzModel(f *testing.F) {
 		_ = node.Mkdir(`C:\x`)
 		reload(t, node)
 	})
+}
+
+// TestState_FolderOnRemovedPartition: a mounted folder outlives the partition that it is on, and comes back with it.
+func TestState_FolderOnRemovedPartition(t *testing.T) {
+	node, ctx := newNode(t, storageModel()), t.Context()
+	device := win.PhysicalDrive(2)
+	mustAll(t, node.MountFolder(dataVolume+`folder`, dataVolume))
+	layout, err := node.DriveLayout(ctx, device)
+	mustAll(t, err, node.SetDriveLayout(ctx, device, win.DriveLayout{Style: win.StyleGPT}))
+	again := reload(t, node)
+	for name, n := range map[string]*winsim.Node{"saved": node, "loaded": again} {
+		mustAll(t, n.SetDriveLayout(ctx, device, layout), n.Sleep(ctx, time.Minute))
+		paths, err := n.VolumePaths(ctx, dataID)
+		if want := []string{`D:\`, dataVolume + `folder\`}; err != nil || !slices.Equal(paths, want) {
+			t.Errorf("the %s node has the paths %q, %v, want %q", name, paths, err, want)
+		}
+	}
 }

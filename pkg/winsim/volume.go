@@ -58,6 +58,9 @@ func (v *volume) length() (total int64) {
 	return total
 }
 
+// begins is where the volume begins.
+func (v *volume) begins() extent { return extent{v.extents[0].disk, v.extents[0].offset, 0} }
+
 // fileSystem returns the recognised file system, or nil.
 func (v *volume) fileSystem() *fileSystem {
 	first := v.extents[0]

@@ -11,7 +11,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// VolumeIDs lists the volumes.
 func (m *volumes) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
 	m.lock()
 	defer m.mu.Unlock()
@@ -25,7 +24,6 @@ func (m *volumes) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
 	return ids, nil
 }
 
-// VolumeExtents lists the parts of disks that make up the volume.
 func (m *volumes) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent, error) {
 	return read(m.onVolume, id.Device(), func(v *volume) ([]win.Extent, error) {
 		if v.extents[0].disk.nameless {
@@ -104,7 +102,6 @@ func (m *volumes) VolumePaths(_ context.Context, id win.VolumeID) ([]string, err
 	return paths, nil
 }
 
-// SystemVolumes lists the volumes that Windows needs.
 func (m *volumes) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
 	m.lock()
 	defer m.mu.Unlock()

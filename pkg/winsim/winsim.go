@@ -70,8 +70,7 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	smbHost    smbapi.HostAPI // Reboot replaces it
 
-	objects         // the mu of their clock guards them, and what follows
-	mirror  *mirror // nil if not mirrored
+	objects // the mu of their clock guards them
 }
 
 // objects is what a node is made of. Each has its state and the emulated calls that are about it, and reaches only
