@@ -40,7 +40,7 @@ type iscsiTarget struct {
 }
 
 type iscsiSession struct {
-	ISCSISession
+	ISCSILogin
 	target *iscsiTarget
 	portal *iscsiPortal
 }

@@ -71,7 +71,7 @@ func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 // beginSession starts a session; its disks appear later. mu is held.
 func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
 	in.SessionCount++
-	s := &iscsiSession{ISCSISession{Number: in.SessionCount, Target: t.IQN, Portal: p.address().String()}, t, p}
+	s := &iscsiSession{ISCSILogin{Number: in.SessionCount, Target: t.IQN, Portal: p.address().String()}, t, p}
 	in.sessions = append(in.sessions, s)
 	in.changed()
 	in.after(in.PnPDelay, lunArrival{in, s})

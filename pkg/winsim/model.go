@@ -3,7 +3,6 @@ package winsim
 import (
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -197,15 +196,17 @@ func (e *ModelError) at(list string, i int) *ModelError {
 	return e.in(fmt.Sprintf("%s[%d]", list, i))
 }
 
-var guid = regexp.MustCompile(`^(?i)(?:\\\\\?\\Volume)?\{?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\}?\\?$`)
-
-// normalGUID returns the bare GUID of a volume ID in lower case, or "".
+// normalGUID returns the bare GUID of a volume ID in lower case, or "". It runs in most calls about volumes.
 func normalGUID(id string) string {
-	match := guid.FindStringSubmatch(id)
-	if match == nil {
+	const prefix = `\\?\Volume`
+	id = strings.TrimSuffix(id, `\`)
+	if len(id) > len(prefix) && winpath.Equal(id[:len(prefix)], prefix) {
+		id = id[len(prefix):]
+	}
+	if _, err := win.ParseGUID(id); err != nil {
 		return ""
 	}
-	return strings.ToLower(match[1])
+	return strings.ToLower(strings.Trim(id, "{}"))
 }
 
 // validate builds what the model describes, or returns an error that names the wrong field.

@@ -26,16 +26,8 @@ type ISCSI struct {
 	// Secret is the initiator's secret for mutual CHAP; empty while it has none.
 	Secret string `yaml:"secret" json:"secret,omitzero"`
 	// Sessions are those of a running node, oldest first, and SessionCount how many it has begun.
-	Sessions     []ISCSISession `yaml:"sessions" json:"sessions,omitzero"`
-	SessionCount uint64         `yaml:"sessionCount" json:"sessionCount,omitzero"`
-}
-
-// ISCSISession is a session of a running node.
-type ISCSISession struct {
-	Number  uint64  `yaml:"number" json:"number,omitzero"` // from 1, of all that the node has begun
-	Target  string  `yaml:"target" json:"target,omitzero"`
-	Portal  string  `yaml:"portal" json:"portal,omitzero"`
-	Pending []Event `yaml:"pending" json:"pending,omitzero"`
+	Sessions     []ISCSILogin `yaml:"sessions" json:"sessions,omitzero"`
+	SessionCount uint64       `yaml:"sessionCount" json:"sessionCount,omitzero"`
 }
 
 // ISCSIPortal is a server address that offers targets.
@@ -78,10 +70,14 @@ type CHAP struct {
 	MutualSecret string `yaml:"mutualSecret" json:"mutualSecret,omitzero"`
 }
 
-// ISCSILogin is a login to a target through a portal.
+// ISCSILogin is a persistent login to a target through a portal, or a session of a running node.
 type ISCSILogin struct {
 	Target string `yaml:"target" json:"target,omitzero"`
 	Portal string `yaml:"portal" json:"portal,omitzero"`
+
+	// Number is that of a session, from 1, of all that the node has begun.
+	Number  uint64  `yaml:"number" json:"number,omitzero"`
+	Pending []Event `yaml:"pending" json:"pending,omitzero"`
 }
 
 const (
@@ -243,6 +239,9 @@ func (m Disk) buildLUN(target, lun int, now *resumption) (*disk, *ModelError) {
 }
 
 func (in *initiator) addLogin(m ISCSILogin) *ModelError {
+	if m.Number != 0 || len(m.Pending) > 0 {
+		return problem("number", "only sessions have number and pending")
+	}
 	t := in.target(m.Target)
 	if t == nil {
 		return problem("target", "%q is not a target of the model", m.Target)

@@ -440,7 +440,7 @@ func (p *picture) initiator(m *ISCSI) {
 		m.Logins = append(m.Logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String()})
 	}
 	for _, s := range in.sessions {
-		described := s.ISCSISession
+		described := s.ISCSILogin
 		described.Pending = p.pending[s]
 		m.Sessions = append(m.Sessions, described)
 	}

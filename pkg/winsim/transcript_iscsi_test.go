@@ -59,7 +59,9 @@ func (s *shell) askInitiator(command string, argument func(int) string, _ []stri
 			result += fmt.Sprintf("%s at %s disks %v\n", session.Target, session.Portal, disksOf(n, session.Target))
 		}
 	case "logins":
-		result = fmt.Sprint(n.Describe().ISCSI.Logins)
+		for _, login := range n.Describe().ISCSI.Logins {
+			result += fmt.Sprintf("%s at %s\n", login.Target, login.Portal)
+		}
 	default:
 		err = errUnknown
 	}
