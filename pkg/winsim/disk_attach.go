@@ -46,7 +46,6 @@ func (m *disks) attach(op string, model Disk, fill func(*disk)) (number uint32, 
 	return number, nil
 }
 
-// boot brings the disks into their initial state.
 func (m *disks) boot() {
 	// They arrive one after the other, since a copy collides with the one before it.
 	inModel := map[*disk]win.DiskAttributes{}
@@ -204,7 +203,6 @@ func noDisk(op string, number uint32) error {
 	return winerr.New(winerr.NotFound, op, fmt.Sprint(number), "disk not found")
 }
 
-// newGUID returns a unique GUID.
 func (m *disks) newGUID() win.GUID {
 	m.guids++
 	return win.MustGUID(fmt.Sprintf("a%07x-0000-4000-8000-000000000000", m.guids))

@@ -55,7 +55,6 @@ func (m *disks) SetDiskAttributes(_ context.Context, device win.Device, attribut
 	})
 }
 
-// offlineRelapse takes a disk offline again.
 type offlineRelapse struct {
 	m    *disks
 	disk *disk
@@ -103,7 +102,6 @@ func (m *disks) policyState(d *disk) win.DiskAttributes {
 	return d.attributes
 }
 
-// isSystemDisk reports whether Windows needs the disk.
 func (m *disks) isSystemDisk(d *disk) bool {
 	return d.System || m.volumes.needs(d)
 }

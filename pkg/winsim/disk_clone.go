@@ -35,7 +35,6 @@ func (n *Node) CloneDisk(original uint32, m Disk) (number uint32, err error) {
 	return n.disks.attach(op, m, func(d *disk) { d.copyFrom(from) })
 }
 
-// copyFrom copies the content of a disk.
 func (d *disk) copyFrom(from *disk) {
 	for block, data := range from.content {
 		d.content[block] = slices.Clone(data)

@@ -16,7 +16,6 @@ type sparse map[int64][]byte
 
 const blockSize = 4096
 
-// read fills b from offset.
 func (s sparse) read(offset int64, b []byte) {
 	for done := 0; done < len(b); {
 		block, from := (offset+int64(done))/blockSize, (offset+int64(done))%blockSize
@@ -30,7 +29,6 @@ func (s sparse) read(offset int64, b []byte) {
 	}
 }
 
-// write puts b at offset.
 func (s sparse) write(offset int64, b []byte) {
 	for len(b) > 0 {
 		block, from := offset/blockSize, offset%blockSize
@@ -90,7 +88,6 @@ func (d *disk) hasTable() bool {
 	return false
 }
 
-// fill adds the content to a hash.
 func (s sparse) fill(h hash.Hash) {
 	for _, block := range slices.Sorted(maps.Keys(s)) {
 		_ = binary.Write(h, binary.LittleEndian, block) // hashes never fail
@@ -98,7 +95,6 @@ func (s sparse) fill(h hash.Hash) {
 	}
 }
 
-// put writes the bytes of a model to a part of a disk.
 func (b Bytes) put(content sparse, base, length int64) *ModelError {
 	value, err := textOrHex(b.Text, b.Hex)
 	if err != nil {

@@ -168,7 +168,6 @@ func (m Partition) build(d *disk, index int, at int64, exact bool) (*partition, 
 	return p, nil
 }
 
-// setID gives a GPT partition its GUID.
 func (m Partition) setID(p *partition, disk uint32, index int) *ModelError {
 	p.ID = partitionGUID(disk, index)
 	field, text := "id", m.ID

@@ -31,7 +31,6 @@ func (d *disk) writeTable() {
 	}
 }
 
-// eraseTable clears the sectors of a GPT.
 func (d *disk) eraseTable() {
 	from, to := gptBounds(d.table.size, d.sector)
 	d.content.write(0, make([]byte, from))

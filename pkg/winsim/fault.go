@@ -71,7 +71,6 @@ type Injection struct {
 	matched, hit int           // guarded by faults.mu
 }
 
-// faults are the injections of a node.
 type faults struct {
 	mu     sync.Mutex
 	random *rand.Rand

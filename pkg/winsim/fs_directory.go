@@ -9,7 +9,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
-// directory is an open directory.
 type directory struct {
 	files  *files
 	opened resolvedPath
@@ -19,7 +18,6 @@ type directory struct {
 // String is the real path of the directory.
 func (d directory) String() string { return displayPath(d.opened.volume, d.opened.entry) }
 
-// openDirectory opens the entry.
 func (t *files) openDirectory(at resolvedPath) (win.Directory, error) {
 	switch {
 	case isLink(at.entry):
@@ -97,7 +95,6 @@ func (d directory) usable() error {
 	return err
 }
 
-// readName runs a call that only reads.
 func readName[T any](d directory, call, name string, ask func(resolvedPath) (T, error)) (T, error) {
 	return read(d.onExisting, name, func(at resolvedPath) (T, error) {
 		d.files.observe(call, at, false)

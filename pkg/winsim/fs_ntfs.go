@@ -19,7 +19,6 @@ const (
 	formatOverhead = 16 * mebibyte
 )
 
-// fileSystem is the file system of a volume.
 type fileSystem struct {
 	kind    FileSystem
 	sector  int64
@@ -131,7 +130,6 @@ func (m *volumes) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64
 	})
 }
 
-// onFileSystem runs a call to a volume's file system.
 func (m *volumes) onFileSystem(id win.VolumeID, do func(*fileSystem) error) error {
 	m.lock()
 	defer m.mu.Unlock()

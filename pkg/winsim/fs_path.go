@@ -101,7 +101,6 @@ func (t *files) OpenDirectory(ctx context.Context, path win.Path) (win.Directory
 	return readPath(ctx, t, "OpenDirectory", path, t.openDirectory)
 }
 
-// readPath runs a call that only reads.
 func readPath[T any](ctx context.Context, t *files, call string, path win.Path, ask func(resolvedPath) (T, error)) (result T, err error) {
 	err = t.onPath(ctx, call, path, func(at resolvedPath) (err error) {
 		if at.entry == nil {

@@ -201,7 +201,6 @@ func (l *link) describe() string {
 	}
 }
 
-// createLink is Create for a link.
 func (n *Node) createLink(f File, target string) error {
 	if target == "" {
 		return winerr.New(winerr.Invalid, "create", f.Path, "the target is empty")
@@ -286,7 +285,6 @@ func (t *files) insert(path string, e *entry, short string) error {
 	return winerr.Wrap(op, path, err)
 }
 
-// insert adds an entry.
 func (at resolvedPath) insert(e *entry) error {
 	isDirectory := e.children != nil
 	switch {

@@ -60,7 +60,6 @@ func (e *entry) newShortName(name string) string {
 	return ""
 }
 
-// numbered returns a short name with a number.
 func numbered(stem string, number int, extension string) string {
 	tail := "~" + strconv.Itoa(number)
 	return stem[:min(len(stem), shortStem-len(tail))] + tail + extension

@@ -104,7 +104,6 @@ func checkName(name string) error {
 	return nil
 }
 
-// add puts an entry at a free name.
 func (at resolvedPath) add(e *entry) {
 	at.attach(e)
 	at.fs.show(e)

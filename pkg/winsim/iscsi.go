@@ -67,7 +67,6 @@ func (in *initiator) target(iqn string) *iscsiTarget {
 	return nil
 }
 
-// offeredBy returns the names of the targets that a portal offers.
 func (in *initiator) offeredBy(p *iscsiPortal) (names []string) {
 	for _, t := range in.targets {
 		if slices.Contains(t.portals, p) {
@@ -87,7 +86,6 @@ func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 	return portals
 }
 
-// onInitiator runs a call, if the service runs.
 func (in *initiator) onInitiator(do func() error) error {
 	in.lock()
 	defer in.mu.Unlock()
@@ -97,7 +95,6 @@ func (in *initiator) onInitiator(do func() error) error {
 	return do()
 }
 
-// readInitiator is onInitiator for a call that returns something.
 func readInitiator[T any](in *initiator, read func() (T, error)) (result T, err error) {
 	err = in.onInitiator(func() (err error) {
 		result, err = read()

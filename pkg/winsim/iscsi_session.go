@@ -153,7 +153,6 @@ func (in *initiator) unplugLUNs(t *iscsiTarget) {
 	}
 }
 
-// onSession runs a call about a session.
 func (in *initiator) onSession(id win.SessionID, do func(*iscsiSession) error) error {
 	return in.onInitiator(func() error {
 		s := in.session(id)

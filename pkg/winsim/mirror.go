@@ -186,7 +186,6 @@ func (m *mirror) release() {
 	}
 }
 
-// reportOnce reports a problem the first time.
 func (m *mirror) reportOnce(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	if m.report != nil && !m.reported[err.Error()] {
@@ -245,7 +244,6 @@ func (m *mirror) show(fs *fileSystem, at *realTree) {
 	}
 }
 
-// moveBack moves a hidden directory back.
 func (b realDir) moveBack(from string) error {
 	if from == b.path {
 		return nil // moving it away failed
@@ -290,7 +288,6 @@ func (m *mirror) hide(fs *fileSystem) {
 	m.hiddenAt[fs] = to
 }
 
-// basesOf are the real directories of a volume.
 func (m *mirror) basesOf(v *volume) []realDir {
 	switch {
 	case v.share != nil:
@@ -332,7 +329,6 @@ func (t *realTree) repair() {
 	}
 }
 
-// empty removes the node's files from a directory.
 func (t *realTree) empty(b realDir) {
 	for _, name := range t.namesIn(b) {
 		if err := b.root.RemoveAll(path.Join(b.path, name)); err != nil {
@@ -366,7 +362,6 @@ func (t *realTree) pathOf(e *entry) (at realDir, home, ok bool) {
 	return realDir{}, false, false
 }
 
-// relative returns the names after the prefix.
 func (b realDir) relative(names []string) ([]string, bool) {
 	if len(names) < len(b.prefix) || !slices.EqualFunc(names[:len(b.prefix)], b.prefix, winpath.Equal) {
 		return nil, false

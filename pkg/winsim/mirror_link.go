@@ -56,7 +56,6 @@ func isUNC(path string) bool {
 	return strings.HasPrefix(path, `\\`) && !strings.HasPrefix(path, `\\?\`) && !strings.HasPrefix(path, `\\.\`)
 }
 
-// pathOf is the path of a claimed directory.
 func (m *mirror) pathOf(root *os.Root) string {
 	for _, c := range m.claims {
 		if c.Root == root {

@@ -90,7 +90,6 @@ func diskNumbers(disks []Disk, now *resumption) ([]uint32, *ModelError) {
 	return numbers, nil
 }
 
-// register makes a disk visible.
 func (m *disks) register(d *disk) {
 	m.byNumber[d.Number] = d
 	for _, name := range d.names() {
@@ -98,7 +97,6 @@ func (m *disks) register(d *disk) {
 	}
 }
 
-// names are the device names of the disk.
 func (d *disk) names() []string {
 	return []string{winpath.Fold(string(win.PhysicalDrive(d.Number))), winpath.Fold(d.device)}
 }
@@ -251,7 +249,6 @@ func (m Volume) validate(running bool) *ModelError {
 	return oneOf("fileSystem", m.FileSystem, NTFS, ReFS, FAT32, CDFS, FileSystemNone)
 }
 
-// sorted returns the disks by number.
 func (m *disks) sorted() []*disk {
 	disks := make([]*disk, 0, len(m.byNumber))
 	for _, d := range m.byNumber {

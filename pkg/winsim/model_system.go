@@ -142,7 +142,6 @@ func (s ServiceState) check(field string) *ModelError {
 		ServiceContinuePending, ServicePausePending, ServicePaused)
 }
 
-// build returns the service without its dependencies.
 func (s Service) build() (*service, *ModelError) {
 	if flaw := servicelist.Check(s.Name); flaw != "" {
 		return nil, problem("name", "%.100q is not the name of a service: %s", s.Name, flaw)
@@ -211,7 +210,6 @@ func buildServices(c *clock, models []Service, now *resumption) (*services, *Mod
 	return built, nil
 }
 
-// register adds a service under its name.
 func (m *services) register(s *service) *ModelError {
 	key := winpath.Fold(s.Name)
 	if m.byName[key] != nil {
@@ -222,7 +220,6 @@ func (m *services) register(s *service) *ModelError {
 	return nil
 }
 
-// resolve finds the dependencies of a service.
 func (m *services) resolve(s *service) *ModelError {
 	for _, name := range s.DependsOn {
 		needed := m.byName[winpath.Fold(name)]

@@ -70,7 +70,6 @@ func (m Model) origin() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// picture describes a node.
 type picture struct {
 	objects
 	contents bool               // with bytes and files
@@ -285,7 +284,6 @@ func (p *picture) volumes() (all []Volume) {
 	return append(all, names...)
 }
 
-// named adds the names of a volume.
 func (p *picture) named(v *volume, m Volume) Volume {
 	m.ID, m.Letter = string(v.id()), v.Letter
 	m.IDTaken = p.objects.volumes.byGUID[v.guid] != v

@@ -83,7 +83,6 @@ func (r *resumption) plan(pending []Event, action func(Event) eventAction) *Mode
 	return nil
 }
 
-// disk puts a disk where it belongs.
 func (r *resumption) disk(d *disk, m Disk) *ModelError {
 	for i, p := range m.FileSystems {
 		if p.Volume == nil || p.Offset < 0 || int64(p.Offset) >= d.size || p.Volume.FileSystemSize <= 0 {
@@ -142,7 +141,6 @@ func (r *resumption) volume(v *volume, m Volume) *ModelError {
 	return r.volumes.addVolume(v, m)
 }
 
-// state brings a volume into its state.
 func (r *resumption) state(v *volume, m Volume) *ModelError {
 	v.present = !m.Absent
 	for i, bytes := range m.Bytes {
@@ -178,7 +176,6 @@ func (r *resumption) folder(on *volume) func(place int, e *entry) {
 	return func(place int, e *entry) { r.folders = append(r.folders, resumedFolder{place, on, e}) }
 }
 
-// services plans what services will do.
 func (r *resumption) services(m *services) *ModelError {
 	for i, s := range m.all {
 		if err := r.plan(s.Pending, func(e Event) eventAction {

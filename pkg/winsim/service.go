@@ -17,7 +17,6 @@ type service struct {
 	changes int // of its state; a transition planned before the last one is void
 }
 
-// services is the service manager.
 type services struct {
 	*clock
 	byName map[string]*service // by folded name
@@ -55,7 +54,6 @@ func (m *services) endPending(s *service, after time.Duration) {
 	m.after(after, pendingEnd{m, s, s.changes})
 }
 
-// pendingEnd ends the pending state of a service.
 type pendingEnd struct {
 	manager *services
 	service *service
@@ -114,7 +112,6 @@ func (m *services) launch(s *service) {
 	m.endPending(s, s.StartTime)
 }
 
-// stopService stops a service with an exit code.
 func (m *services) stopService(s *service, exit, specific uint32) {
 	s.LastExit, s.LastSpecificExit = exit, specific
 	m.enterState(s, ServiceStopped)
@@ -232,7 +229,6 @@ func (m *services) ActiveDependents(_ context.Context, name string) (names []str
 	return names, err
 }
 
-// onService runs a call about a service.
 func (m *services) onService(name string, do func(*service) error) error {
 	m.lock()
 	defer m.mu.Unlock()

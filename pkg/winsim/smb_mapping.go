@@ -10,7 +10,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// mapping is a global SMB mapping.
 type mapping struct {
 	SMBMapping        // a stale one is listed, but conflicts with any user
 	server     string // as spelled in Remote
@@ -24,7 +23,6 @@ func (n *network) status(m *mapping) win.SMBStatus {
 	return win.SMBOK
 }
 
-// show is a mapping as Windows lists it.
 func (n *network) show(m *mapping) win.SMBMapping {
 	return win.SMBMapping{Remote: m.Remote, Status: n.status(m), Plain: m.Plain, Private: !m.Plain}
 }

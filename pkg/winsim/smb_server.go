@@ -16,7 +16,6 @@ type network struct {
 	mappings map[string]*mapping // by folded \\server\share
 }
 
-// server is a file server.
 type server struct {
 	SMBServer
 	shares map[string]*share // by folded name
@@ -67,7 +66,6 @@ func (s *share) names() (all []string) {
 	return all
 }
 
-// splitUNC splits \\server\share\names.
 func splitUNC(path string) (server, share, names string) {
 	server, rest, _ := strings.Cut(strings.TrimPrefix(path, `\\`), `\`)
 	share, names, _ = strings.Cut(rest, `\`)
@@ -194,7 +192,6 @@ func (s *server) check(user, password string) error {
 	return nil
 }
 
-// accountOf finds the account that a user name means.
 func (s *server) accountOf(user string) (SMBAccount, bool) {
 	for _, account := range s.Accounts {
 		if account.is(user) {
@@ -204,7 +201,6 @@ func (s *server) accountOf(user string) (SMBAccount, bool) {
 	return SMBAccount{}, false
 }
 
-// is reports whether a user name means this account.
 func (a SMBAccount) is(user string) bool {
 	if !strings.ContainsAny(a.User, `\@`) {
 		if i := strings.LastIndexByte(user, '\\'); i >= 0 {

@@ -141,7 +141,6 @@ func (n *Node) encode() ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// wait returns once the file contains a change.
 func (k *stateFile) wait(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

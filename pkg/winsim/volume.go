@@ -35,7 +35,6 @@ type volumes struct {
 	outOfDate      int // formats that the storage service still refuses
 }
 
-// extent is a part of a disk.
 type extent struct {
 	disk           *disk
 	offset, length int64
@@ -50,7 +49,6 @@ func newVolume(m Volume, guid string) *volume {
 
 func (v *volume) id() win.VolumeID { return win.VolumeID(`\\?\Volume{` + v.guid + `}\`) }
 
-// length is the size of the volume's device.
 func (v *volume) length() (total int64) {
 	for _, e := range v.extents {
 		total += e.length
@@ -58,7 +56,6 @@ func (v *volume) length() (total int64) {
 	return total
 }
 
-// begins is where the volume begins.
 func (v *volume) begins() extent { return extent{v.extents[0].disk, v.extents[0].offset, 0} }
 
 // fileSystem returns the recognised file system, or nil.
@@ -74,10 +71,8 @@ func (v *volume) setFileSystem(fs *fileSystem) {
 	v.extents[0].disk.fileSystems[v.extents[0].offset] = fs
 }
 
-// write writes to the start of the volume.
 func (v *volume) write(b []byte) { v.extents[0].disk.content.write(v.extents[0].offset, b) }
 
-// on reports whether a part of the volume is on the disk.
 func (v *volume) on(d *disk) bool {
 	return slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk == d })
 }
@@ -95,7 +90,6 @@ func (v *volume) writable() error {
 	return nil
 }
 
-// partition returns the partition of the volume, or nil.
 func (v *volume) partition() *partition {
 	for _, p := range v.extents[0].disk.table.partitions {
 		if p.volume == v {
@@ -188,7 +182,6 @@ func (m *volumes) boot() {
 	}
 }
 
-// takeDown makes the volumes on a disk leave.
 func (m *volumes) takeDown(d *disk) {
 	for _, v := range m.of(d) {
 		v.leave()
@@ -200,7 +193,6 @@ func (v *volume) leave() {
 	v.absences++
 }
 
-// rename gives a volume another name.
 func (m *volumes) rename(v *volume, guid string) {
 	if m.byGUID[v.guid] == v {
 		delete(m.byGUID, v.guid)
@@ -230,7 +222,6 @@ func (m *volumes) isNew(d *disk) {
 	}
 }
 
-// applyAutomount applies the automount policy to a new volume.
 func (m *volumes) applyAutomount(v *volume) {
 	v.Offline = m.storage.Automount == AutomountOffline || m.storage.Automount == AutomountNameless
 	v.Nameless = m.storage.Automount == AutomountNameless
@@ -268,7 +259,6 @@ func (m *volumes) grow(v *volume) {
 	m.after(m.storage.GrowDelay, volumeGrowth{v})
 }
 
-// volumeGrowth makes a volume as long as its partition.
 type volumeGrowth struct{ volume *volume }
 
 func (s volumeGrowth) run() {

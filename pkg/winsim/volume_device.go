@@ -67,7 +67,6 @@ func (m *volumes) volumeAt(device win.Device) *volume {
 	return nil
 }
 
-// onVolume runs a call to a volume's device.
 func (m *volumes) onVolume(device win.Device, do func(*volume) error) error {
 	m.lock()
 	defer m.mu.Unlock()

@@ -117,7 +117,6 @@ func (f *formatEnd) run() {
 	f.result = nil
 }
 
-// makeNTFS writes an empty NTFS file system.
 func (v *volume) makeNTFS(options win.FormatOptions) {
 	sector := v.extents[0].disk.sector
 	v.write(bootSector(NTFS, false, sector))

@@ -113,7 +113,7 @@ func runControlled(ctx context.Context, node *winsim.Node, machine win.Machine, 
 	}
 }
 
-// control serves a node's control service.
+// control implements the service of controlv1, whose api.proto documents the calls.
 type control struct {
 	node    *winsim.Node
 	reboots chan chan error // each gets the result of one reboot
@@ -133,7 +133,6 @@ func answer[T any](err error) (*T, error) {
 	return new(T), nil
 }
 
-// Reboot restarts the node.
 func (c *control) Reboot(ctx context.Context, _ *controlv1.RebootRequest) (*controlv1.RebootResponse, error) {
 	c.reboot.Lock()
 	defer c.reboot.Unlock()

@@ -20,7 +20,6 @@ const attachOp = "attach disk"
 // maxText limits texts of a new disk. Devices have far shorter ones.
 const maxText = 255
 
-// AttachDisk attaches a new disk.
 func (c *control) AttachDisk(_ context.Context, in *controlv1.AttachDiskRequest) (*controlv1.AttachDiskResponse, error) {
 	c.attaching.Lock() // or two disks get the same free LUN
 	defer c.attaching.Unlock()
@@ -42,7 +41,6 @@ func (c *control) AttachDisk(_ context.Context, in *controlv1.AttachDiskRequest)
 	return &controlv1.AttachDiskResponse{DiskNumber: number}, nil
 }
 
-// newDisk returns the disk that a request describes.
 func (c *control) newDisk(in *controlv1.AttachDiskRequest) (winsim.Disk, error) {
 	if err := checkAttach(in); err != nil {
 		return winsim.Disk{}, err
@@ -154,7 +152,6 @@ func attached(node winsim.Model) []winsim.Disk {
 	return all
 }
 
-// fill sets the content of a disk.
 func fill(disk *winsim.Disk, in *controlv1.AttachDiskRequest) {
 	volume := &winsim.Volume{}
 	if in.FilePath != "" {
@@ -181,7 +178,6 @@ func fill(disk *winsim.Disk, in *controlv1.AttachDiskRequest) {
 // https://docs.kernel.org/filesystems/ext4/globals.html#super-block
 var ext4 = []winsim.Bytes{{Offset: 1024 + 0x38, Hex: "53ef"}}
 
-// DetachDisk removes a disk.
 func (c *control) DetachDisk(_ context.Context, in *controlv1.DetachDiskRequest) (*controlv1.DetachDiskResponse, error) {
 	return answer[controlv1.DetachDiskResponse](c.onData("detach disk", in.DiskNumber, c.node.DetachDisk))
 }
@@ -207,7 +203,6 @@ func (c *control) onData(op string, number uint32, do func(uint32) error) error 
 	return do(number)
 }
 
-// ReattachDisk attaches a detached disk again.
 func (c *control) ReattachDisk(_ context.Context, in *controlv1.ReattachDiskRequest) (*controlv1.ReattachDiskResponse, error) {
 	number, err := c.node.ReattachDisk(in.DiskNumber)
 	if errors.Is(err, winerr.NotFound) {
@@ -219,7 +214,6 @@ func (c *control) ReattachDisk(_ context.Context, in *controlv1.ReattachDiskRequ
 	return &controlv1.ReattachDiskResponse{DiskNumber: number}, nil
 }
 
-// GrowDisk enlarges a disk.
 func (c *control) GrowDisk(_ context.Context, in *controlv1.GrowDiskRequest) (*controlv1.GrowDiskResponse, error) {
 	_, err := c.find("grow disk", in.DiskNumber)
 	if err == nil {
@@ -228,17 +222,14 @@ func (c *control) GrowDisk(_ context.Context, in *controlv1.GrowDiskRequest) (*c
 	return answer[controlv1.GrowDiskResponse](err)
 }
 
-// FailDisk makes a disk fail.
 func (c *control) FailDisk(_ context.Context, in *controlv1.FailDiskRequest) (*controlv1.FailDiskResponse, error) {
 	return answer[controlv1.FailDiskResponse](c.onData("fail disk", in.DiskNumber, c.node.FailDisk))
 }
 
-// HangDisk makes a disk hang.
 func (c *control) HangDisk(_ context.Context, in *controlv1.HangDiskRequest) (*controlv1.HangDiskResponse, error) {
 	return answer[controlv1.HangDiskResponse](c.onData("hang disk", in.DiskNumber, c.node.HangDisk))
 }
 
-// HealDisk ends a failure or a hang.
 func (c *control) HealDisk(_ context.Context, in *controlv1.HealDiskRequest) (*controlv1.HealDiskResponse, error) {
 	_, err := c.find("heal disk", in.DiskNumber)
 	if err == nil {
@@ -247,7 +238,6 @@ func (c *control) HealDisk(_ context.Context, in *controlv1.HealDiskRequest) (*c
 	return answer[controlv1.HealDiskResponse](err)
 }
 
-// DescribeNode describes the node.
 func (c *control) DescribeNode(context.Context, *controlv1.DescribeNodeRequest) (*controlv1.DescribeNodeResponse, error) {
 	node, out := c.node.Describe(), &controlv1.DescribeNodeResponse{}
 	for _, d := range node.Disks {

@@ -12,22 +12,18 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// AddServer adds an SMB server.
 func (c *control) AddServer(_ context.Context, in *controlv1.AddServerRequest) (*controlv1.AddServerResponse, error) {
 	return answer[controlv1.AddServerResponse](c.node.Add(winsim.Model{SMBServers: []winsim.SMBServer{{Name: in.Server}}}))
 }
 
-// StopServer makes a server unreachable.
 func (c *control) StopServer(_ context.Context, in *controlv1.StopServerRequest) (*controlv1.StopServerResponse, error) {
 	return answer[controlv1.StopServerResponse](c.change(in.Server, func(s *winsim.SMBServer) { s.Down = true }))
 }
 
-// StartServer makes a server reachable again.
 func (c *control) StartServer(_ context.Context, in *controlv1.StartServerRequest) (*controlv1.StartServerResponse, error) {
 	return answer[controlv1.StartServerResponse](c.change(in.Server, func(s *winsim.SMBServer) { s.Down = false }))
 }
 
-// change changes a server.
 func (c *control) change(name string, change func(*winsim.SMBServer)) error {
 	err := c.node.ChangeSMBServer(name, change)
 	if errors.Is(err, winerr.NotFound) {
@@ -36,7 +32,6 @@ func (c *control) change(name string, change func(*winsim.SMBServer)) error {
 	return err
 }
 
-// AddShare adds an empty share.
 func (c *control) AddShare(_ context.Context, in *controlv1.AddShareRequest) (*controlv1.AddShareResponse, error) {
 	exists := false
 	err := c.change(in.Server, func(s *winsim.SMBServer) {
@@ -51,7 +46,6 @@ func (c *control) AddShare(_ context.Context, in *controlv1.AddShareRequest) (*c
 	return answer[controlv1.AddShareResponse](err)
 }
 
-// AddAccount adds a user to a server.
 func (c *control) AddAccount(_ context.Context, in *controlv1.AddAccountRequest) (*controlv1.AddAccountResponse, error) {
 	const op = "add account"
 	if err := checkAccount(op, in.User, in.Password); err != nil {
@@ -70,7 +64,6 @@ func (c *control) AddAccount(_ context.Context, in *controlv1.AddAccountRequest)
 	return answer[controlv1.AddAccountResponse](err)
 }
 
-// SetPassword changes a password on the server.
 func (c *control) SetPassword(_ context.Context, in *controlv1.SetPasswordRequest) (*controlv1.SetPasswordResponse, error) {
 	const op = "set password of"
 	if err := checkAccount(op, in.User, in.Password); err != nil {
@@ -105,13 +98,11 @@ func checkAccount(op, user, password string) error {
 	return nil
 }
 
-// EndSessions ends all SMB sessions.
 func (c *control) EndSessions(context.Context, *controlv1.EndSessionsRequest) (*controlv1.EndSessionsResponse, error) {
 	c.node.EndSMBSessions()
 	return &controlv1.EndSessionsResponse{}, nil
 }
 
-// MakeDirectory creates a directory on a drive or a share.
 func (c *control) MakeDirectory(_ context.Context, in *controlv1.MakeDirectoryRequest) (*controlv1.MakeDirectoryResponse, error) {
 	path := strings.ReplaceAll(in.Path, "/", `\`)
 	if strings.HasPrefix(path, `\\?\`) || strings.HasPrefix(path, `\\.\`) {
