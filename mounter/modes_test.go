@@ -169,7 +169,7 @@ var cases = map[string]struct {
 		}))
 		info, err := k.node.DiskInfo(1)
 		k.must(err)
-		volume := info.Partitions[len(info.Partitions)-1]
+		volume := info.Partitions[len(info.Partitions)-1].Volume
 		return fmt.Sprint(volume.Label, volume.ClusterSize), k.node.WriteFileAsUser(staging+`\file`, "text")
 	}},
 	"a wrong format option": {run: func(k *kit) (any, error) {

@@ -269,26 +269,35 @@ func (v swept) prepared(t *testing.T, mode mounter.Mode) *kit {
 func (k *kit) state() string {
 	var b strings.Builder
 	b.WriteString(k.mounts())
-	for _, d := range k.node.Disks() {
+	for _, d := range k.node.Describe().Disks {
 		fmt.Fprintf(&b, "disk %d of %d: offline %t, read-only %t, %s\n", d.Number, d.Visible, d.Offline, d.ReadOnly, d.Layout)
 		for _, p := range d.Partitions {
-			fmt.Fprintf(&b, "  %s at %d of %d, %s %q %d %s\n", p.Type, p.Offset, p.Size, p.FileSystem, p.Label, p.ClusterSize, p.RootAccess)
+			fmt.Fprintf(&b, "  %s at %d of %d", p.Type, p.Offset, p.Size)
+			if v := p.Volume; v != nil {
+				fmt.Fprintf(&b, ", %s %q %d %s", v.FileSystem, v.Label, v.ClusterSize, v.RootAccess)
+			}
+			b.WriteString("\n")
 		}
 	}
 	return guid.ReplaceAllString(b.String(), "GUID")
 }
 
+// mapped is how the state shows a mapping.
+const mapped = "%s is mapped, disconnected %t\n"
+
 // mounts is the part of the state that undo restores: a disk keeps its partition and file system.
 func (k *kit) mounts() string {
 	var b strings.Builder
 	b.WriteString(k.node.Tree(`C:\var\lib\kubelet`))
-	fmt.Fprintf(&b, "mappings %v\n", k.node.SMBMappingInfos())
+	for _, m := range k.node.Describe().SMBMappings {
+		fmt.Fprintf(&b, mapped, m.Remote, m.Stale || m.Idle)
+	}
 	return guid.ReplaceAllString(b.String(), "GUID")
 }
 
 // inDoubt is the state as if the mapping of the share were gone.
 func (k *kit) inDoubt() string {
-	return strings.Replace(k.state(), fmt.Sprintf("mappings %v\n", []winsim.SMBMappingInfo{{Remote: `\\files\data`, Connected: true}}), "mappings []\n", 1)
+	return strings.Replace(k.state(), fmt.Sprintf(mapped, `\\files\data`, false), "", 1)
 }
 
 func answer(result any) string { return guid.ReplaceAllString(fmt.Sprint(result), "GUID") }

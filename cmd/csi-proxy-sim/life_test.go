@@ -180,7 +180,7 @@ func onDiskWithOptions() life {
 			if err != nil {
 				return err
 			}
-			if p := info.Partitions[len(info.Partitions)-1]; p.Label != "crash" || p.ClusterSize != 64*winsim.KiB {
+			if p := info.Partitions[len(info.Partitions)-1].Volume; p.Label != "crash" || p.ClusterSize != 64*winsim.KiB {
 				return fmt.Errorf("the volume has label %q and clusters of %v", p.Label, p.ClusterSize)
 			}
 			return checkDisk(ctx, node, number, winsim.GiB)
@@ -249,7 +249,7 @@ func onTarget() life {
 			}},
 		},
 		check: func(ctx context.Context, node *winsim.Node) error {
-			if left := node.ISCSISessions(); len(left) > 0 {
+			if left := node.Describe().ISCSI.Sessions; len(left) > 0 {
 				return fmt.Errorf("the sessions %+v are left", left)
 			}
 			at := win.TargetPortal{Address: "10.0.0.10", Port: 3260}
@@ -259,7 +259,7 @@ func onTarget() life {
 			if err := node.Sleep(ctx, time.Minute); err != nil { // until its disk is there
 				return err
 			}
-			return checkDisk(ctx, node, node.ISCSISessions()[0].Disks[0], winsim.GiB)
+			return checkDisk(ctx, node, node.Describe().ISCSI.Targets[0].LUNs[0].Number, winsim.GiB)
 		},
 	}
 }
@@ -358,7 +358,7 @@ func checkDisk(ctx context.Context, node *winsim.Node, number uint32, size winsi
 	if err != nil {
 		return err
 	}
-	var data []winsim.PartitionInfo
+	var data []winsim.Partition
 	for _, p := range info.Partitions {
 		if p.Type == "basic" {
 			data = append(data, p)
@@ -367,7 +367,7 @@ func checkDisk(ctx context.Context, node *winsim.Node, number uint32, size winsi
 	if len(data) != 1 || data[0].Size < size-64*winsim.MiB {
 		return fmt.Errorf("the disk has the data partitions %+v", data)
 	}
-	return checkFile(node, data[0].VolumeID+"file")
+	return checkFile(node, data[0].Volume.ID+"file")
 }
 
 func checkFile(node *winsim.Node, path string) error {

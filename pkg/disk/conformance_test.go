@@ -76,8 +76,8 @@ func conformanceNode(t *testing.T, change func(*winsim.Storage)) hosttest.DiskNo
 			info, err := node.DiskInfo(number)
 			var ids []string
 			for _, p := range info.Partitions {
-				if p.VolumeID != "" {
-					ids = append(ids, p.VolumeID)
+				if v := p.Volume; v != nil && !v.Absent && !v.Nameless {
+					ids = append(ids, v.ID)
 				}
 			}
 			return ids, err

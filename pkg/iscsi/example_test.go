@@ -49,7 +49,7 @@ func Example() {
 	}
 	fmt.Println("disks", disks.DiskIDs)
 	_, err = targets.DisconnectTarget(ctx, &iscsi.DisconnectTargetRequest{TargetPortal: portal, IQN: iqn})
-	fmt.Println(err, node.ISCSISessions())
+	fmt.Println(err, node.Describe().ISCSI.Sessions)
 	// Output:
 	// [iqn.2025-01.com.example:open iqn.2025-01.com.example:guarded]
 	// disks [4 5]

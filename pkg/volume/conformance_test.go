@@ -101,7 +101,7 @@ func conformanceNode(t *testing.T, change func(*winsim.Model)) hosttest.VolumeNo
 					continue
 				}
 				for _, p := range info.Partitions {
-					if p.VolumeID == id {
+					if p.Volume != nil && p.Volume.ID == id {
 						return node.DiskFingerprint(number)
 					}
 				}

@@ -1,8 +1,8 @@
 package winsim
 
 import (
-	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,8 +20,7 @@ type clock struct {
 	real    bool          // never changes; mu guards the others
 	virtual time.Duration // since epoch, if not real
 	instant time.Time     // of the running event, if any
-	events  events
-	planned int
+	events  []event       // the next one first
 }
 
 // Now is the node's time. Virtual time advances only in Sleep; the model can ask for real time.
@@ -53,7 +52,7 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	if c.real {
-		return sleep(ctx, d)
+		return sleep(ctx, d, nil)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,11 +62,14 @@ func (c *clock) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+// sleep waits in real time, at most until enough is closed.
+func sleep(ctx context.Context, d time.Duration, enough <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil
+	case <-enough:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -123,7 +125,8 @@ func (c *clock) changed() { c.mu.dirty = true }
 // runDueEvents runs the events that are due, in order. mu is held.
 func (c *clock) runDueEvents() {
 	for now := c.now(); len(c.events) > 0 && !c.events[0].due.After(now); {
-		e := heap.Pop(&c.events).(*event)
+		e := c.events[0]
+		c.events = slices.Delete(c.events, 0, 1)
 		c.instant = e.due
 		e.action.run()
 		c.instant = time.Time{}
@@ -140,14 +143,19 @@ func (c *clock) after(d time.Duration, what eventAction) {
 	c.plan(c.now().Add(d), what)
 }
 
+// plan adds an event after those that are due at the same time.
 func (c *clock) plan(due time.Time, what eventAction) {
-	c.planned++
-	heap.Push(&c.events, &event{due: due, order: c.planned, action: what})
+	at, _ := slices.BinarySearchFunc(c.events, due, func(e event, due time.Time) int {
+		if e.due.After(due) {
+			return 1
+		}
+		return -1
+	})
+	c.events = slices.Insert(c.events, at, event{due, what})
 }
 
 type event struct {
 	due    time.Time
-	order  int // breaks ties of due
 	action eventAction
 }
 
@@ -156,30 +164,4 @@ type event struct {
 type eventAction interface {
 	// run does it. The clock's mu is held.
 	run()
-}
-
-// events is a heap, the next event first.
-type events []*event
-
-func (e events) Len() int { return len(e) }
-
-func (e events) Less(i, j int) bool {
-	if e[i].due.Equal(e[j].due) {
-		return e[i].order < e[j].order
-	}
-	return e[i].due.Before(e[j].due)
-}
-
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-
-// Push implements heap.Interface.
-func (e *events) Push(x any) { *e = append(*e, x.(*event)) }
-
-// Pop implements heap.Interface.
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	(*e)[last] = nil
-	*e = (*e)[:last]
-	return x
 }

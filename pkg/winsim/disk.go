@@ -61,7 +61,6 @@ type volumeManager interface {
 	needs(d *disk) bool                // Windows needs one of its volumes
 }
 
-// table is the partition table of a disk.
 type table struct {
 	style      win.PartitionStyle
 	id         win.GUID // GPT
@@ -70,13 +69,11 @@ type table struct {
 	partitions []*partition
 }
 
-// partition is a partition and its volume, if any.
 type partition struct {
 	win.Partition
 	volume *volume
 }
 
-// build returns the disk that the model describes.
 func (m Disk) build(number uint32, now *resumption) (*disk, *ModelError) {
 	if err := m.validate(now != nil); err != nil {
 		return nil, err

@@ -20,7 +20,6 @@ func adapterID(bus Bus, scsi *SCSI) string {
 	return fmt.Sprintf(`PCI\VEN_WINSIM&DEV_%s\%d`, strings.ToUpper(string(cmp.Or(bus, BusSCSI))), port)
 }
 
-// StorageAdapters lists the adapters with disks, visible or not.
 func (m *disks) StorageAdapters(_ context.Context) ([]string, error) {
 	m.lock()
 	defer m.mu.Unlock()
@@ -38,7 +37,6 @@ func (m *disks) adapters() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// RescanAdapter finds attached disks and new sizes.
 func (m *disks) RescanAdapter(_ context.Context, adapter string) error {
 	m.lock()
 	defer m.mu.Unlock()

@@ -46,7 +46,6 @@ func (m *disks) attach(op string, model Disk, fill func(*disk)) (number uint32, 
 	return number, nil
 }
 
-// boot brings the disks into their initial state.
 func (m *disks) boot() {
 	// They arrive one after the other, since a copy collides with the one before it.
 	inModel := map[*disk]win.DiskAttributes{}
@@ -82,15 +81,10 @@ func (m *disks) plug(d *disk) {
 // DetachDisk removes a disk without telling Windows, as a backend does. ReattachDisk brings it
 // back with its content.
 func (n *Node) DetachDisk(number uint32) error {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	if d == nil {
-		return noDisk("detach disk", number)
-	}
-	n.disks.unplug(d)
-	n.disks.detached[number] = d
-	return nil
+	return n.disks.changeDisk("detach disk", number, func(d *disk) {
+		n.disks.unplug(d)
+		n.disks.detached[number] = d
+	})
 }
 
 // unplug removes a disk. mu is held.
@@ -152,17 +146,14 @@ func (n *Node) ReattachDisk(number uint32) (newNumber uint32, err error) {
 
 // GrowDisk enlarges a disk. Storage.CapacityFollows says when Windows sees the new size.
 func (n *Node) GrowDisk(number uint32, size Size) error {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	switch {
-	case d == nil:
-		return noDisk("grow disk", number)
-	case int64(size) < d.size || !size.plausible():
-		return winerr.New(winerr.Invalid, "grow disk", fmt.Sprint(number), "%s is smaller than the disk or not a multiple of 4096 bytes", size)
-	}
-	n.disks.grow(d, int64(size))
-	return nil
+	const op = "grow disk"
+	return n.disks.withDisk(op, number, func(d *disk) error {
+		if int64(size) < d.size || !size.plausible() {
+			return winerr.New(winerr.Invalid, op, fmt.Sprint(number), "%s is smaller than the disk or not a multiple of 4096 bytes", size)
+		}
+		n.disks.grow(d, int64(size))
+		return nil
+	})
 }
 
 // grow enlarges a disk unless it has that size. mu is held.
@@ -212,7 +203,6 @@ func noDisk(op string, number uint32) error {
 	return winerr.New(winerr.NotFound, op, fmt.Sprint(number), "disk not found")
 }
 
-// newGUID returns a unique GUID.
 func (m *disks) newGUID() win.GUID {
 	m.guids++
 	return win.MustGUID(fmt.Sprintf("a%07x-0000-4000-8000-000000000000", m.guids))

@@ -12,7 +12,6 @@ import (
 // disk and takes it offline again.
 const offlineAgainAfter = 20 * time.Millisecond
 
-// DiskAttributes reports whether the disk is offline or read-only.
 func (m *disks) DiskAttributes(_ context.Context, device win.Device) (win.DiskAttributes, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DiskAttributes, error) {
 		return d.attributes, nil
@@ -56,7 +55,6 @@ func (m *disks) SetDiskAttributes(_ context.Context, device win.Device, attribut
 	})
 }
 
-// offlineRelapse takes a disk offline again.
 type offlineRelapse struct {
 	m    *disks
 	disk *disk
@@ -104,7 +102,6 @@ func (m *disks) policyState(d *disk) win.DiskAttributes {
 	return d.attributes
 }
 
-// isSystemDisk reports whether Windows needs the disk.
 func (m *disks) isSystemDisk(d *disk) bool {
 	return d.System || m.volumes.needs(d)
 }

@@ -10,16 +10,6 @@ import (
 // says otherwise. On a disk that has grown, the backup GPT moves to the new end.
 // https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_properties
 func (m *disks) UpdateDisk(_ context.Context, device win.Device) error {
-	return m.update(device)
-}
-
-// UpdateDriveSize makes Windows read the size again.
-// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_drive_size
-func (m *disks) UpdateDriveSize(_ context.Context, device win.Device) error {
-	return m.update(device)
-}
-
-func (m *disks) update(device win.Device) error {
 	return m.onDisk(device, func(d *disk) error {
 		if d.table.style != win.StyleRaw && !d.hasTable() {
 			m.setTable(d, table{style: win.StyleRaw})
@@ -29,6 +19,12 @@ func (m *disks) update(device win.Device) error {
 		}
 		return nil
 	})
+}
+
+// UpdateDriveSize makes Windows read the size again.
+// https://learn.microsoft.com/windows/win32/api/winioctl/ni-winioctl-ioctl_disk_update_drive_size
+func (m *disks) UpdateDriveSize(ctx context.Context, device win.Device) error {
+	return m.UpdateDisk(ctx, device)
 }
 
 // noticeSize makes Windows see the size of a disk. mu is held.

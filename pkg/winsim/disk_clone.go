@@ -35,7 +35,6 @@ func (n *Node) CloneDisk(original uint32, m Disk) (number uint32, err error) {
 	return n.disks.attach(op, m, func(d *disk) { d.copyFrom(from) })
 }
 
-// copyFrom copies the content of a disk.
 func (d *disk) copyFrom(from *disk) {
 	for block, data := range from.content {
 		d.content[block] = slices.Clone(data)
@@ -48,7 +47,7 @@ func (d *disk) copyFrom(from *disk) {
 	for _, p := range from.table.partitions {
 		made := &partition{Partition: p.Partition}
 		if p.volume != nil {
-			made.volume = &volume{guid: p.volume.guid, state: p.volume.state, extents: []extent{{d, p.Offset, p.Length}}}
+			made.volume = &volume{guid: p.volume.guid, Volume: Volume{State: p.volume.State}, extents: []extent{{d, p.Offset, p.Length}}}
 		}
 		d.table.partitions = append(d.table.partitions, made)
 	}
@@ -86,55 +85,6 @@ func (e *entry) clone(parent *entry) *entry {
 		made.streams[name] = stream.clone(made)
 	}
 	return made
-}
-
-// FreeLUN returns the lowest LUN of an adapter that has neither a disk nor stored attributes of
-// an earlier one. ok is false if there is none.
-func (n *Node) FreeLUN(port uint8) (lun uint8, ok bool) {
-	n.lock()
-	defer n.mu.Unlock()
-	taken := map[uint8]bool{}
-	take := func(address SCSI) {
-		if address.Port == port && address.Path == 0 && address.Target == 0 {
-			taken[address.LUN] = true
-		}
-	}
-	for _, d := range n.disks.allDisks() {
-		if d.SCSI != nil {
-			take(*d.SCSI)
-		}
-	}
-	for address := range n.disks.persisted {
-		take(address)
-	}
-	for candidate := range 256 {
-		if !taken[uint8(candidate)] {
-			return uint8(candidate), true
-		}
-	}
-	return 0, false
-}
-
-// Disks describes all attached disks, by number, including those that Windows does not see yet.
-func (n *Node) Disks() []DiskInfo {
-	n.lock()
-	defer n.mu.Unlock()
-	var all []DiskInfo
-	for _, number := range slices.Sorted(maps.Keys(n.disks.byNumber)) {
-		all = append(all, n.disks.byNumber[number].info())
-	}
-	for _, d := range n.disks.unseen {
-		all = append(all, d.info())
-	}
-	slices.SortFunc(all, func(a, b DiskInfo) int { return int(a.Number) - int(b.Number) })
-	return all
-}
-
-// DetachedDisks returns the numbers that ReattachDisk takes.
-func (n *Node) DetachedDisks() []uint32 {
-	n.lock()
-	defer n.mu.Unlock()
-	return slices.Sorted(maps.Keys(n.disks.detached))
 }
 
 // allDisks are the disks that are attached, and those that were detached. mu is held.

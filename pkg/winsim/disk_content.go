@@ -16,7 +16,6 @@ type sparse map[int64][]byte
 
 const blockSize = 4096
 
-// read fills b from offset.
 func (s sparse) read(offset int64, b []byte) {
 	for done := 0; done < len(b); {
 		block, from := (offset+int64(done))/blockSize, (offset+int64(done))%blockSize
@@ -30,7 +29,6 @@ func (s sparse) read(offset int64, b []byte) {
 	}
 }
 
-// write puts b at offset.
 func (s sparse) write(offset int64, b []byte) {
 	for len(b) > 0 {
 		block, from := offset/blockSize, offset%blockSize
@@ -59,23 +57,19 @@ var zeros [blockSize]byte
 // begins in that part are lost. Windows sees at the next UpdateDisk that a partition table is gone, but not
 // what was written into one.
 func (n *Node) WriteDisk(number uint32, offset int64, b []byte) error {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	if d == nil {
-		return noDisk("write to disk", number)
-	}
-	if err := d.writable(); err != nil {
-		return err
-	}
-	size := int64(len(b))
-	if offset < 0 || offset > d.visibleSize-size || offset%d.sector != 0 || size%d.sector != 0 {
-		return winerr.InvalidParameter
-	}
-	n.changed()
-	d.content.write(offset, b)
-	maps.DeleteFunc(d.fileSystems, func(begin int64, _ *fileSystem) bool { return begin >= offset && begin < offset+size })
-	return nil
+	return n.disks.withDisk("write to disk", number, func(d *disk) error {
+		if err := d.writable(); err != nil {
+			return err
+		}
+		size := int64(len(b))
+		if offset < 0 || offset > d.visibleSize-size || offset%d.sector != 0 || size%d.sector != 0 {
+			return winerr.InvalidParameter
+		}
+		n.changed()
+		d.content.write(offset, b)
+		maps.DeleteFunc(d.fileSystems, func(begin int64, _ *fileSystem) bool { return begin >= offset && begin < offset+size })
+		return nil
+	})
 }
 
 // hasTable reports whether one of the places of a partition table still has one.
@@ -94,7 +88,6 @@ func (d *disk) hasTable() bool {
 	return false
 }
 
-// fill adds the content to a hash.
 func (s sparse) fill(h hash.Hash) {
 	for _, block := range slices.Sorted(maps.Keys(s)) {
 		_ = binary.Write(h, binary.LittleEndian, block) // hashes never fail
@@ -102,7 +95,6 @@ func (s sparse) fill(h hash.Hash) {
 	}
 }
 
-// put writes the bytes of a model to a part of a disk.
 func (b Bytes) put(content sparse, base, length int64) *ModelError {
 	value, err := textOrHex(b.Text, b.Hex)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 
 // The methods below implement the seam; internal/win documents them.
 
-// DiskDevices lists the disks.
 func (m *disks) DiskDevices(_ context.Context) ([]win.Device, error) {
 	m.lock()
 	defer m.mu.Unlock()
@@ -21,7 +20,6 @@ func (m *disks) DiskDevices(_ context.Context) ([]win.Device, error) {
 	return devices, nil
 }
 
-// DeviceDescriptor returns bus and serial number.
 func (m *disks) DeviceDescriptor(_ context.Context, device win.Device) (win.DeviceDescriptor, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DeviceDescriptor, error) {
 		descriptor := win.DeviceDescriptor{BusType: busTypes[d.Bus], Vendor: d.Vendor, Product: d.Product, Serial: d.Serial}
@@ -32,7 +30,6 @@ func (m *disks) DeviceDescriptor(_ context.Context, device win.Device) (win.Devi
 	})
 }
 
-// DeviceIdentifiers lists the identifiers of page 83.
 func (m *disks) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.DeviceIdentifier, error) {
 	return read(m.onDisk, device, func(d *disk) ([]win.DeviceIdentifier, error) {
 		if len(d.identifiers) == 0 {
@@ -47,7 +44,6 @@ func (m *disks) DeviceIdentifiers(_ context.Context, device win.Device) ([]win.D
 	})
 }
 
-// DeviceLocation returns the location of the disk as text.
 func (m *disks) DeviceLocation(_ context.Context, device win.Device) (string, error) {
 	return read(m.onDisk, device, func(d *disk) (string, error) {
 		if d.Location == "" {
@@ -57,7 +53,6 @@ func (m *disks) DeviceLocation(_ context.Context, device win.Device) (string, er
 	})
 }
 
-// SCSIAddress returns the address of the disk.
 func (m *disks) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddress, error) {
 	return read(m.onDisk, device, func(d *disk) (win.SCSIAddress, error) {
 		if d.SCSI == nil {
@@ -68,14 +63,12 @@ func (m *disks) SCSIAddress(_ context.Context, device win.Device) (win.SCSIAddre
 	})
 }
 
-// DiskGeometry returns the size that Windows sees.
 func (m *disks) DiskGeometry(_ context.Context, device win.Device) (win.DiskGeometry, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DiskGeometry, error) {
 		return win.DiskGeometry{Size: d.visibleSize, BytesPerSector: uint32(d.sector)}, nil
 	})
 }
 
-// SANPolicy returns what happens to new disks.
 func (m *disks) SANPolicy(_ context.Context) (win.SANPolicy, error) {
 	m.lock()
 	defer m.mu.Unlock()

@@ -43,46 +43,12 @@ func Example_storage() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, p := range info.Partitions {
-		fmt.Println(p.Number, p.Type, p.FileSystem, p.Size)
-	}
+	msr, data := info.Partitions[0], info.Partitions[1]
+	fmt.Println(msr.Type, msr.Size)
+	fmt.Println(data.Type, data.Size, data.Volume.FileSystem)
 	// Output:
-	// 1 msr raw 16367KiB
-	// 2 basic ntfs 10223MiB
-}
-
-// A slow node: the volume is late, the storage service does not know it, and the first format
-// fails.
-func ExampleNode_Inject_storage() {
-	model := winsim.Default()
-	model.Storage.VolumeArrival = 20e9
-	model.Storage.ServiceDelay = 60e9
-	node, err := winsim.New(model)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fault, err := node.Inject(winsim.Fault{Call: "Format", Times: 1, Error: 6})
-	if err != nil {
-		log.Fatal(err)
-	}
-	disks, volumes := node.Disk(), node.Volume()
-	for _, step := range []func() error{
-		func() error { return disks.InitializeDisk(1) },
-		func() error { return disks.CreateBasicPartition(1) },
-		func() error {
-			ids, err := volumes.ListVolumesOnDisk(1, 0)
-			if err != nil {
-				return err
-			}
-			return volumes.FormatVolume(ids[0])
-		},
-	} {
-		if err := step(); err != nil {
-			log.Fatal(err)
-		}
-	}
-	fmt.Println("formatted in spite of", fault.Hits(), "failure")
-	// Output: formatted in spite of 1 failure
+	// msr 16367KiB
+	// basic 10223MiB ntfs
 }
 
 // Changes to a node survive the end of its process.

@@ -1,7 +1,6 @@
 package winsim
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -10,48 +9,16 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 )
 
-// DiskInfo is a snapshot of a disk.
-type DiskInfo struct {
-	Disk // without content; Visible is always set
-
-	Partitions []PartitionInfo
-}
-
-// PartitionInfo is a partition and its volume, if any.
-type PartitionInfo struct {
-	Partition
-	Number uint32
-
-	VolumeID   string     // \\?\Volume{guid}\; empty while Windows does not show it
-	Letter     string     // drive letter, if any
-	FileSystem FileSystem // FileSystemNone without one
-
-	Label       string // of the file system
-	ClusterSize Size   // 0 without a file system
-	RootAccess  string // access list of the root directory in SDDL
-}
-
-// DiskInfo describes a disk.
-func (n *Node) DiskInfo(number uint32) (DiskInfo, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	if d == nil {
-		return DiskInfo{}, noDisk("describe disk", number)
-	}
-	return d.info(), nil
-}
-
-func (d *disk) info() DiskInfo {
-	info := DiskInfo{Disk: d.describe()}
-	info.Visible = Size(d.visibleSize)
-	for i, p := range d.table.partitions {
-		info.Partitions = append(info.Partitions, p.info(info.Disk.Partitions[i]))
-	}
-	return info
+// DiskInfo describes a disk as Model does, but without the bytes and files on it. A volume that
+// Windows does not show is absent or nameless.
+func (n *Node) DiskInfo(number uint32) (info Disk, err error) {
+	err = n.disks.withDisk("describe disk", number, func(d *disk) error {
+		info = n.look(false).disk(d)
+		return nil
+	})
+	return info, err
 }
 
 func (t table) kind() Layout {
@@ -67,31 +34,13 @@ func (t table) kind() Layout {
 	}
 }
 
-func (p *partition) info(m Partition) PartitionInfo {
-	info := PartitionInfo{Partition: m, Number: p.Number, FileSystem: FileSystemNone}
-	if v := p.volume; v != nil {
-		if v.present && !v.nameless {
-			info.VolumeID, info.Letter = string(v.id()), v.letter
-		}
-		if fs := v.fileSystem(); fs != nil {
-			info.FileSystem, info.Label, info.ClusterSize = fs.kind, fs.label, Size(fs.cluster)
-			info.RootAccess = cmp.Or(fs.rootAccess, sddl.NewRoot)
-		}
-	}
-	return info
-}
-
 // describe returns the disk without volumes, content and events.
 func (d *disk) describe() Disk {
 	m := d.Disk
 	m.Size, m.SectorSize, m.Hanging, m.Layout = Size(d.size), uint32(d.sector), d.hanging != nil, d.table.kind()
-	m.Offline, m.ReadOnly, m.Visible = d.attributes.Offline, d.attributes.ReadOnly, 0
-	m.TableSize = 0
+	m.Offline, m.ReadOnly, m.Visible, m.TableSize = d.attributes.Offline, d.attributes.ReadOnly, Size(d.visibleSize), 0
 	if m.SCSI != nil {
 		m.SCSI = new(*m.SCSI)
-	}
-	if d.visibleSize != d.size {
-		m.Visible = Size(d.visibleSize)
 	}
 	switch {
 	case d.table.style == win.StyleGPT:
@@ -126,13 +75,15 @@ func (p *partition) describe(style win.PartitionStyle) Partition {
 
 // DiskFingerprint is a hash of the disk's content: partition table, raw bytes, and the files,
 // labels and access lists of its volumes. It does not cover whether the disk is online or read-only.
-func (n *Node) DiskFingerprint(number uint32) (string, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	d := n.disks.attached(number)
-	if d == nil {
-		return "", noDisk("read disk", number)
-	}
+func (n *Node) DiskFingerprint(number uint32) (fingerprint string, err error) {
+	err = n.disks.withDisk("read disk", number, func(d *disk) error {
+		fingerprint = d.fingerprint()
+		return nil
+	})
+	return fingerprint, err
+}
+
+func (d *disk) fingerprint() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%+v\n", d.layout())
 	d.content.fill(h)
@@ -144,5 +95,5 @@ func (n *Node) DiskFingerprint(number uint32) (string, error) {
 		fs.root.describe(&tree, "")
 		h.Write([]byte(tree.String()))
 	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -9,10 +9,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
-// lateMSR is the delay of MSRLate.
 const lateMSR = 100 * time.Millisecond
 
-// DriveLayout returns the partition table.
 func (m *disks) DriveLayout(_ context.Context, device win.Device) (win.DriveLayout, error) {
 	return read(m.onDisk, device, func(d *disk) (win.DriveLayout, error) {
 		if d.LooksRaw > 0 {
@@ -27,7 +25,6 @@ func (m *disks) DriveLayout(_ context.Context, device win.Device) (win.DriveLayo
 	})
 }
 
-// rawLayout is what Windows shows of a disk without a table.
 func (m *disks) rawLayout() win.DriveLayout {
 	layout := win.DriveLayout{Style: win.StyleRaw}
 	if m.storage.RawEntries {
@@ -36,7 +33,6 @@ func (m *disks) rawLayout() win.DriveLayout {
 	return layout
 }
 
-// layout is the table as Windows shows it.
 func (d *disk) layout() win.DriveLayout {
 	layout := win.DriveLayout{Style: d.table.style}
 	for _, p := range d.table.partitions {

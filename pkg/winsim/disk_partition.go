@@ -65,47 +65,60 @@ func (t *table) number() {
 	}
 }
 
-// partition creates the table that the model describes.
+// partition creates the table that the model describes. That of a running node is in the content already.
 func (d *disk) partition(m Disk, now *resumption) *ModelError {
-	if now != nil {
-		return now.partition(d, m)
-	}
-	switch m.Layout {
-	case "", LayoutRaw:
-		if len(m.Partitions) > 0 {
-			return problem("partitions", "a raw disk has no partitions; set layout")
+	limit := mbrEntries
+	switch {
+	case m.Layout == LayoutGPT:
+		limit, d.table = maxPartitions, table{style: win.StyleGPT, id: diskGUID(d.Number), size: d.size}
+		if now != nil {
+			d.table.size = int64(cmp.Or(m.TableSize, m.Visible, m.Size))
 		}
-		return nil
-	case LayoutGPT:
-		d.table = table{style: win.StyleGPT, id: diskGUID(d.Number), size: d.size}
-	case LayoutMBR:
+	case m.Layout == LayoutMBR && now == nil:
 		d.table = table{style: win.StyleMBR, signature: 0xd0000000 + d.Number}
-	case LayoutSuperfloppy:
-		return d.superfloppy(m)
+	case m.Layout == LayoutMBR || m.Layout == LayoutSuperfloppy:
+		d.table = table{style: win.StyleMBR}
+	case len(m.Partitions) > 0:
+		return problem("partitions", "a raw disk has no partitions; set layout")
+	default:
+		return nil
+	}
+	floppy := m.Layout == LayoutSuperfloppy
+	if floppy && now == nil && (len(m.Partitions) != 1 || m.Partitions[0].Volume == nil || m.Partitions[0].Offset != 0 || m.Partitions[0].Size != 0) {
+		return problem("partitions", "a superfloppy needs exactly one partition, with a volume and without offset and size")
+	}
+	if len(m.Partitions) > limit {
+		return problem("partitions", "the table has room for %d partitions", limit)
 	}
 	if err := d.table.setID(m.ID); err != nil {
 		return err
 	}
 	at := int64(0)
 	for i, p := range m.Partitions {
-		built, err := p.build(d, i, at)
+		if floppy {
+			p.Size = cmp.Or(p.Size, m.Size)
+		}
+		built, err := p.build(d, i, at, floppy || now != nil)
 		if err != nil {
 			return err.at("partitions", i)
 		}
 		d.table.partitions = append(d.table.partitions, built)
-		if d.misfit(d.table.partitions) >= 0 || built.Offset < at {
+		fits := built.Offset >= 0 && built.Length > 0 && built.Offset <= d.size-built.Length
+		if now == nil && !floppy {
+			fits = d.misfit(d.table.partitions) < 0 && built.Offset >= at
+		}
+		if !fits {
 			return problem("offset", "%d bytes at offset %d overlap another partition, do not fit on the disk, are out of order, or are not whole sectors", built.Length, built.Offset).at("partitions", i)
 		}
-		if err := d.addVolume(built, p); err != nil {
+		if err := d.addVolume(built, p, now); err != nil {
 			return err.at("partitions", i)
 		}
 		at = built.End()
 	}
-	if d.table.style == win.StyleMBR && len(d.table.partitions) > mbrEntries {
-		return problem("partitions", "an MBR has room for %d partitions", mbrEntries)
-	}
 	d.table.number()
-	d.writeTable()
+	if now == nil && !floppy {
+		d.writeTable()
+	}
 	return nil
 }
 
@@ -128,26 +141,15 @@ func (t *table) setID(text string) *ModelError {
 	return nil
 }
 
-// superfloppy makes the disk one file system without a table.
-func (d *disk) superfloppy(m Disk) *ModelError {
-	if len(m.Partitions) != 1 || m.Partitions[0].Volume == nil || m.Partitions[0].Offset != 0 || m.Partitions[0].Size != 0 {
-		return problem("partitions", "a superfloppy needs exactly one partition, with a volume and without offset and size")
-	}
-	d.table = table{style: win.StyleMBR}
-	whole := &partition{Partition: win.Partition{Length: d.size, MBRType: mbrBasic}}
-	d.table.partitions = []*partition{whole}
-	d.table.number()
-	if err := d.addVolume(whole, m.Partitions[0]); err != nil {
-		return err.at("partitions", 0)
-	}
-	return nil
-}
-
-// build returns a partition of the model. The previous partition ends at at.
-func (m Partition) build(d *disk, index int, at int64) (*partition, *ModelError) {
+// build returns a partition of the model. The previous partition ends at at. An exact one has no defaults.
+func (m Partition) build(d *disk, index int, at int64, exact bool) (*partition, *ModelError) {
 	p := &partition{Partition: win.Partition{Offset: int64(m.Offset), Length: int64(m.Size), Attributes: m.Attributes, Name: m.Name, MBRBoot: m.Boot}}
-	if err := m.setType(p, d.table.style, false); err != nil {
-		return nil, err
+	err := m.setType(p, d.table.style, exact)
+	if err == nil && d.table.style == win.StyleGPT && (m.ID != "" || !exact) {
+		err = m.setID(p, d.Number, index)
+	}
+	if err != nil || exact {
+		return p, err
 	}
 	from, to := d.bounds()
 	msr := d.table.style == win.StyleGPT && p.Type == win.PartitionMSR
@@ -163,13 +165,9 @@ func (m Partition) build(d *disk, index int, at int64) (*partition, *ModelError)
 			p.Length = max(msrEnd-p.Offset, mebibyte)
 		}
 	}
-	if d.table.style != win.StyleGPT {
-		return p, nil
-	}
-	return p, m.setID(p, d.Number, index)
+	return p, nil
 }
 
-// setID gives a GPT partition its GUID.
 func (m Partition) setID(p *partition, disk uint32, index int) *ModelError {
 	p.ID = partitionGUID(disk, index)
 	field, text := "id", m.ID
@@ -187,10 +185,10 @@ func (m Partition) setID(p *partition, disk uint32, index int) *ModelError {
 	return nil
 }
 
-func (m Partition) setType(p *partition, style win.PartitionStyle, running bool) *ModelError {
+func (m Partition) setType(p *partition, style win.PartitionStyle, exact bool) *ModelError {
 	if style != win.StyleGPT {
 		number, err := strconv.ParseUint(cmp.Or(m.Type, "0x07"), 0, 8)
-		if err != nil || number == 0 && !running {
+		if err != nil || number == 0 && !exact {
 			return problem("type", "%q is not an MBR partition type such as 0x07", m.Type)
 		}
 		p.MBRType = uint8(number)
@@ -199,7 +197,7 @@ func (m Partition) setType(p *partition, style win.PartitionStyle, running bool)
 	known, ok := partitionTypes[cmp.Or(m.Type, "basic")]
 	if !ok {
 		var err error
-		if known, err = win.ParseGUID(m.Type); err != nil || known == (win.GUID{}) && !running {
+		if known, err = win.ParseGUID(m.Type); err != nil || known == (win.GUID{}) && !exact {
 			return problem("type", "%q is not a GUID or one of basic, msr, efi, recovery, ldm-metadata, ldm-data, linux", m.Type)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
 const (
@@ -30,7 +31,6 @@ func (d *disk) writeTable() {
 	}
 }
 
-// eraseTable clears the sectors of a GPT.
 func (d *disk) eraseTable() {
 	from, to := gptBounds(d.table.size, d.sector)
 	d.content.write(0, make([]byte, from))
@@ -61,8 +61,8 @@ func (d *disk) writeGPT() {
 	entries := make([]byte, alignUp(maxPartitions*128, d.sector))
 	for i, p := range d.table.partitions {
 		entry := entries[128*i:]
-		putGUID(entry, p.Type)
-		putGUID(entry[16:], p.ID)
+		winlayout.EncodeGUID(entry, p.Type)
+		winlayout.EncodeGUID(entry[16:], p.ID)
 		binary.LittleEndian.PutUint64(entry[32:], uint64(p.Offset/d.sector))
 		binary.LittleEndian.PutUint64(entry[40:], uint64(p.End()/d.sector-1))
 		binary.LittleEndian.PutUint64(entry[48:], p.Attributes)
@@ -83,12 +83,14 @@ func (d *disk) writeGPT() {
 func (d *disk) headerGPT(here, other, entriesAt, first, end int64, entries []byte) []byte {
 	sectors := func(offset int64) uint64 { return uint64(offset / d.sector) }
 	const headerSize = 92
+	var id [16]byte
+	winlayout.EncodeGUID(id[:], d.table.id)
 	var b bytes.Buffer
 	b.WriteString(gptSignature)
 	for _, field := range []any{
 		uint32(0x00010000), uint32(headerSize), uint32(0), uint32(0),
 		sectors(here), sectors(other), sectors(first), sectors(end) - 1,
-		memoryGUID(d.table.id),
+		id,
 		sectors(entriesAt), uint32(maxPartitions), uint32(128), crc32.ChecksumIEEE(entries[:maxPartitions*128]),
 	} {
 		_ = binary.Write(&b, binary.LittleEndian, field) // into memory
@@ -97,18 +99,4 @@ func (d *disk) headerGPT(here, other, entriesAt, first, end int64, entries []byt
 	copy(header, b.Bytes())
 	binary.LittleEndian.PutUint32(header[16:], crc32.ChecksumIEEE(header[:headerSize]))
 	return header
-}
-
-func putGUID(b []byte, id win.GUID) {
-	m := memoryGUID(id)
-	copy(b, m[:])
-}
-
-// memoryGUID is a GUID in memory layout: its first three parts are little-endian numbers.
-func memoryGUID(id win.GUID) (m [16]byte) {
-	binary.LittleEndian.PutUint32(m[:], binary.BigEndian.Uint32(id[:]))
-	binary.LittleEndian.PutUint16(m[4:], binary.BigEndian.Uint16(id[4:]))
-	binary.LittleEndian.PutUint16(m[6:], binary.BigEndian.Uint16(id[6:]))
-	copy(m[8:], id[8:])
-	return m
 }

@@ -2,18 +2,14 @@ package winsim_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -36,99 +32,6 @@ func storageModel() winsim.Model {
 
 const dataID = win.VolumeID(dataVolume)
 
-// storageCalls are all calls of the seam that concern disks and volumes, on objects that
-// let them succeed.
-func storageCalls(ctx context.Context, node *winsim.Node) map[string]func() error {
-	blank, data := win.PhysicalDrive(1), win.PhysicalDrive(2)
-	return map[string]func() error{
-		"DiskDevices":       func() error { _, err := node.DiskDevices(ctx); return err },
-		"DeviceNumber":      func() error { _, err := node.DeviceNumber(ctx, data); return err },
-		"DeviceDescriptor":  func() error { _, err := node.DeviceDescriptor(ctx, data); return err },
-		"DeviceIdentifiers": func() error { _, err := node.DeviceIdentifiers(ctx, blank); return err },
-		"DeviceLocation":    func() error { _, err := node.DeviceLocation(ctx, blank); return err },
-		"SCSIAddress":       func() error { _, err := node.SCSIAddress(ctx, data); return err },
-		"DiskGeometry":      func() error { _, err := node.DiskGeometry(ctx, data); return err },
-		"DiskAttributes":    func() error { _, err := node.DiskAttributes(ctx, data); return err },
-		"SANPolicy":         func() error { _, err := node.SANPolicy(ctx); return err },
-		"SetDiskAttributes": func() error {
-			return node.SetDiskAttributes(ctx, blank, win.DiskAttributes{Offline: true}, win.DiskAttributes{Offline: true})
-		},
-		"DriveLayout": func() error { _, err := node.DriveLayout(ctx, data); return err },
-		"SetDriveLayout": func() error {
-			return node.SetDriveLayout(ctx, data, win.DriveLayout{Style: win.StyleGPT})
-		},
-		"CreateDisk":    func() error { return node.CreateDisk(ctx, data, win.GUID{}) },
-		"GrowPartition": func() error { return node.GrowPartition(ctx, data, 2, 1<<20) },
-		"ResizePartition": func() error {
-			return node.ResizePartition(ctx, 2, win.MustGUID(string(dataID[len(`\\?\Volume`):len(dataID)-1])), 1<<30)
-		},
-		"UpdateDisk":      func() error { return node.UpdateDisk(ctx, data) },
-		"UpdateDriveSize": func() error { return node.UpdateDriveSize(ctx, data) },
-		"ReadDevice":      func() error { return node.ReadDevice(ctx, data, 0, make([]byte, 512)) },
-		"StorageAdapters": func() error { _, err := node.StorageAdapters(ctx); return err },
-		"RescanAdapter":   func() error { return node.RescanAdapter(ctx, "") },
-
-		"VolumeIDs":           func() error { _, err := node.VolumeIDs(ctx); return err },
-		"VolumeExtents":       func() error { _, err := node.VolumeExtents(ctx, dataID); return err },
-		"FileSystem":          func() error { _, err := node.FileSystem(ctx, dataID); return err },
-		"VolumeSpace":         func() error { _, err := node.VolumeSpace(ctx, dataID); return err },
-		"NTFSVolumeData":      func() error { _, err := node.NTFSVolumeData(ctx, dataID); return err },
-		"ExtendVolume":        func() error { return node.ExtendVolume(ctx, dataID, 1<<20) },
-		"OnlineVolume":        func() error { return node.OnlineVolume(ctx, dataID) },
-		"FlushVolume":         func() error { return node.FlushVolume(ctx, dataID) },
-		"VolumeOfDrive":       func() error { _, err := node.VolumeOfDrive(ctx, `C:\`); return err },
-		"VolumePaths":         func() error { _, err := node.VolumePaths(ctx, dataID); return err },
-		"SystemVolumes":       func() error { _, err := node.SystemVolumes(ctx); return err },
-		"Format":              func() error { return node.Format(ctx, dataID, win.FormatOptions{}) },
-		"FormatLegacy":        func() error { return node.FormatLegacy(ctx, dataID, win.FormatOptions{}) },
-		"SetVolumeLabel":      func() error { return node.SetVolumeLabel(ctx, dataID, "data") },
-		"RootEntries":         func() error { _, err := node.RootEntries(ctx, dataID); return err },
-		"RootSecurity":        func() error { _, err := node.RootSecurity(ctx, dataID); return err },
-		"SetRootSecurity":     func() error { return node.SetRootSecurity(ctx, dataID, "D:P(A;;FA;;;SY)") },
-		"RefreshStorageCache": func() error { return node.RefreshStorageCache(ctx) },
-	}
-}
-
-// TestFault_EveryStorageCall: each call can be failed, fails with the bare code, is counted
-// once, and does nothing then.
-func TestFault_EveryStorageCall(t *testing.T) {
-	node := newProvenNode(t, storageModel())
-	calls := storageCalls(t.Context(), node)
-	for _, part := range []reflect.Type{reflect.TypeFor[win.Disks](), reflect.TypeFor[win.Volumes]()} {
-		for method := range part.Methods() {
-			if calls[method.Name] == nil {
-				t.Errorf("there is no test of %s", method.Name)
-			}
-		}
-	}
-	state := func() string {
-		text := node.Tree(`C:\`)
-		for number := range uint32(3) {
-			info, err := node.DiskInfo(number)
-			if err != nil {
-				t.Fatal(err)
-			}
-			content, err := node.DiskFingerprint(number)
-			if err != nil {
-				t.Fatal(err)
-			}
-			described, err := json.Marshal(info)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text += fmt.Sprintf("%s %s\n", described, content)
-		}
-		return text
-	}
-	before := state()
-	for call, run := range calls {
-		checkFault(t, node, call, winerr.IODevice, run)
-		if after := state(); after != before {
-			t.Errorf("%s changed the node although it failed:\n%s", call, cmp.Diff(before, after))
-		}
-	}
-}
-
 // TestFault_CodesOfFormat: the two ways to format fail with numbers of their own.
 func TestFault_CodesOfFormat(t *testing.T) {
 	node := newProvenNode(t, storageModel())
@@ -148,7 +51,7 @@ func TestFault_CodesOfFormat(t *testing.T) {
 		{"FlushVolume", 6, winerr.Code(6)},
 	} {
 		inject(t, node, winsim.Fault{Call: c.call, Error: c.number, Times: 1})
-		if err := storageCalls(t.Context(), node)[c.call](); !bare(err, c.want) {
+		if err := callMethod(t, node, c.call); !bare(err, c.want) {
 			t.Errorf("%s with error %d: %v, want %v", c.call, c.number, err, c.want)
 		}
 	}
@@ -260,13 +163,17 @@ func TestClock_Real(t *testing.T) {
 // TestFormat_VolumeLeaves: the caller learns that it came to nothing.
 func TestFormat_VolumeLeaves(t *testing.T) {
 	for call, want := range map[string]error{"Format": winerr.StorageIOError, "FormatLegacy": winerr.LegacyFormatIOError} {
+		format := win.Machine.Format
+		if call == "FormatLegacy" {
+			format = win.Machine.FormatLegacy
+		}
 		synctest.Test(t, func(t *testing.T) {
 			model := storageModel()
 			model.RealTime = true
 			model.Storage.FormatTime = 10 * time.Second
 			node := newProvenNode(t, model)
 			done := make(chan error, 1)
-			go func() { done <- storageCalls(t.Context(), node)[call]() }()
+			go func() { done <- format(node, t.Context(), dataID, win.FormatOptions{}) }()
 			time.Sleep(time.Second)
 			if err := node.DetachDisk(2); err != nil {
 				t.Fatal(err)
@@ -378,7 +285,7 @@ func TestAttachDisk_Copy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := info.Partitions[1].VolumeID
+	id := info.Partitions[1].Volume.ID
 	if id == "" || id == dataVolume {
 		t.Errorf("the copy's volume is %q", id)
 	}

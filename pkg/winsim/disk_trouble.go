@@ -40,16 +40,23 @@ func (m *disks) release(d *disk) {
 	}
 }
 
-func (m *disks) changeDisk(op string, number uint32, change func(*disk)) error {
+// withDisk runs do for a disk that is attached, also if Windows does not see it yet.
+func (m *disks) withDisk(op string, number uint32, do func(*disk) error) error {
 	m.lock()
 	defer m.mu.Unlock()
 	d := m.attached(number)
 	if d == nil {
 		return noDisk(op, number)
 	}
-	m.changed()
-	change(d)
-	return nil
+	return do(d)
+}
+
+func (m *disks) changeDisk(op string, number uint32, change func(*disk)) error {
+	return m.withDisk(op, number, func(d *disk) error {
+		m.changed()
+		change(d)
+		return nil
+	})
 }
 
 // awaitDisk waits while the disk of a call's object hangs.

@@ -266,25 +266,6 @@ func ExampleNode_Swap() {
 	// C:\precious\file "precious"
 }
 
-// SwapForLink creates the link, too.
-func ExampleNode_SwapForLink() {
-	node, err := winsim.New(winsim.Default())
-	must(err)
-	must(node.Mkdir(`C:\stage\volume`))
-	old, err := node.SwapForLink(`C:\stage\volume`, `C:\Windows`)
-	must(err)
-	fmt.Print(node.Tree(`C:\stage`))
-	must(node.Swap(`C:\stage\volume`, old))
-	fmt.Print(node.Tree(`C:\stage`))
-	// Output:
-	// C:\stage
-	// C:\stage\volume -> C:\Windows
-	// C:\stage\volume.swapped
-	// C:\stage
-	// C:\stage\volume
-	// C:\stage\volume.swapped -> C:\Windows
-}
-
 // Observe reports the real path of every file that the operation accesses.
 func ExampleNode_Observe() {
 	ctx := context.Background()
@@ -304,15 +285,15 @@ func ExampleNode_Observe() {
 	// Output: Remove C:\data\dir
 }
 
-// A name that does not fit 8.3 has a short name, too.
-func ExampleNode_ShortName() {
+// A name that does not fit 8.3 has a short name, too. Another one can be chosen.
+func ExampleNode_Create() {
 	node, err := winsim.New(winsim.Default())
 	must(err)
 	must(node.WriteFile(`C:\Program Files\readme.txt:notes`, "hidden"))
-	short, err := node.ShortName(`C:\Program Files`)
-	must(err)
-	content, err := node.ReadFile(`C:\` + short + `\README.TXT:Notes:$DATA`)
-	must(err)
-	fmt.Println(short, content)
-	// Output: PROGRA~1 hidden
+	fmt.Println(node.ReadFile(`C:\PROGRA~1\README.TXT:Notes:$DATA`))
+	must(node.Create(winsim.File{Path: `C:\Program Data\readme.txt`, Short: "README.OLD", Content: "old"}))
+	fmt.Println(node.ReadFile(`C:\PROGRA~2\readme.old`))
+	// Output:
+	// hidden <nil>
+	// old <nil>
 }

@@ -36,3 +36,14 @@ func (n *Node) ProveChanges(report func(error)) {
 		before = after
 	}
 }
+
+// ShortName is the 8.3 name of a file; empty if it has none.
+func (n *Node) ShortName(path string) (string, error) {
+	n.lock()
+	defer n.mu.Unlock()
+	at, err := n.files.locate("read the short name of", path)
+	if err != nil {
+		return "", err
+	}
+	return at.entry.shortName, nil
+}

@@ -71,7 +71,6 @@ type Injection struct {
 	matched, hit int           // guarded by faults.mu
 }
 
-// faults are the injections of a node.
 type faults struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -120,7 +119,7 @@ func (n *Node) applyFaults(ctx context.Context, call string, c *win.Call) error 
 			fault.Do(n)
 		}
 		if fault.Delay > 0 {
-			if err := fault.hold(ctx); err != nil {
+			if err := sleep(ctx, fault.Delay, fault.removed); err != nil {
 				return err
 			}
 		}
@@ -130,20 +129,6 @@ func (n *Node) applyFaults(ctx context.Context, call string, c *win.Call) error 
 		}
 	}
 	return failure
-}
-
-// hold delays a call.
-func (i *Injection) hold(ctx context.Context) error {
-	timer := time.NewTimer(i.Delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-i.removed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // failureOf converts a code to the error of a call: the two format calls have their own codes.

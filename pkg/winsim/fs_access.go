@@ -1,7 +1,6 @@
 package winsim
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -33,14 +32,13 @@ func (n *Node) checkUserAccess(path string) error {
 	if err != nil || at.entry != nil || at.parent == nil || at.parent.parent != nil {
 		return err
 	}
-	list, err := sddl.Parse(cmp.Or(at.fs.rootAccess, sddl.NewRoot))
+	list, err := sddl.Parse(at.fs.rootAccess)
 	if err != nil || !list.Allows(sddl.AddFile, sddl.Users, sddl.Everyone, sddl.AuthenticatedUsers) {
 		return winerr.AccessDenied
 	}
 	return nil
 }
 
-// SetVolumeLabel names the file system.
 func (m *volumes) SetVolumeLabel(_ context.Context, id win.VolumeID, label string) error {
 	return m.changeFileSystem(id, func(fs *fileSystem) error {
 		if winpath.UTF16Len(label) > maxLabel {
@@ -51,7 +49,6 @@ func (m *volumes) SetVolumeLabel(_ context.Context, id win.VolumeID, label strin
 	})
 }
 
-// RootEntries lists the root directory.
 func (m *volumes) RootEntries(_ context.Context, id win.VolumeID) ([]win.DirEntry, error) {
 	return read(m.onFileSystem, id, func(fs *fileSystem) ([]win.DirEntry, error) {
 		fs.refreshBelow(fs.root, false)
@@ -71,13 +68,12 @@ func (m *volumes) RootSecurity(_ context.Context, id win.VolumeID) (string, erro
 		if !fs.hasAccessLists() {
 			return "D:(A;;FA;;;WD)", nil
 		}
-		return cmp.Or(fs.rootAccess, sddl.NewRoot), nil
+		return fs.rootAccess, nil
 	})
 }
 
 func (fs *fileSystem) hasAccessLists() bool { return fs.kind == NTFS || fs.kind == ReFS }
 
-// SetRootSecurity replaces the access list of the root directory.
 func (m *volumes) SetRootSecurity(_ context.Context, id win.VolumeID, accessList string) error {
 	return m.changeFileSystem(id, func(fs *fileSystem) error {
 		if _, err := sddl.Parse(accessList); err != nil || !fs.hasAccessLists() {

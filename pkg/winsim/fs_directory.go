@@ -9,7 +9,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winlayout"
 )
 
-// directory is an open directory.
 type directory struct {
 	files  *files
 	opened resolvedPath
@@ -19,7 +18,6 @@ type directory struct {
 // String is the real path of the directory.
 func (d directory) String() string { return displayPath(d.opened.volume, d.opened.entry) }
 
-// openDirectory opens the entry.
 func (t *files) openDirectory(at resolvedPath) (win.Directory, error) {
 	switch {
 	case isLink(at.entry):
@@ -97,7 +95,6 @@ func (d directory) usable() error {
 	return err
 }
 
-// readName runs a call that only reads.
 func readName[T any](d directory, call, name string, ask func(resolvedPath) (T, error)) (T, error) {
 	return read(d.onExisting, name, func(at resolvedPath) (T, error) {
 		d.files.observe(call, at, false)
@@ -121,12 +118,10 @@ func (d directory) Open(_ context.Context, name string) (win.Directory, error) {
 	return readName(d, "OpenDirectory", name, d.files.openDirectory)
 }
 
-// CreateDirectory creates one directory.
 func (d directory) CreateDirectory(_ context.Context, name string) error {
 	return d.create("CreateDirectory", name, newDirectory())
 }
 
-// CreateDirectoryLink creates a directory symbolic link.
 func (d directory) CreateDirectoryLink(_ context.Context, name, target string) error {
 	return d.create("CreateDirectoryLink", name, newLink(winlayout.SymlinkTo(target)))
 }
@@ -165,7 +160,6 @@ func (t *files) createEntry(call string, at resolvedPath, e *entry) error {
 // olderThanTheNode is when the files of a model were made.
 var olderThanTheNode = epoch.AddDate(0, 0, -1)
 
-// ChangedAt is when an entry was made or its reparse point changed.
 func (d directory) ChangedAt(_ context.Context, name string) (time.Time, error) {
 	return readName(d, "ChangedAt", name, func(at resolvedPath) (time.Time, error) { return at.changedAt(), nil })
 }
@@ -177,15 +171,22 @@ func (at resolvedPath) changedAt() time.Time {
 	return olderThanTheNode
 }
 
-// RemoveLink deletes one name if it is a given link.
+// changeable returns the error of a change of an entry that refuses it.
+func (at resolvedPath) changeable() error {
+	if err := at.volume.writable(); err != nil {
+		return err
+	}
+	if at.entry.inUse() {
+		return winerr.SharingViolation
+	}
+	return nil
+}
+
 func (d directory) RemoveLink(_ context.Context, name string, link win.ReparsePoint, changedAt time.Time) (bool, error) {
 	return read(d.onExisting, name, func(at resolvedPath) (bool, error) {
 		at.fs.refresh(at.entry)
-		switch err := at.volume.writable(); {
-		case err != nil:
+		if err := at.changeable(); err != nil {
 			return false, err
-		case at.entry.inUse():
-			return false, winerr.SharingViolation
 		}
 		if point, err := at.reparsePoint(); err != nil || point != link || !at.changedAt().Equal(changedAt) {
 			if winerr.CodeOf(err) == winerr.NotAReparsePoint {
@@ -199,15 +200,12 @@ func (d directory) RemoveLink(_ context.Context, name string, link win.ReparsePo
 	})
 }
 
-// Remove deletes one name.
 func (d directory) Remove(_ context.Context, name string) error {
 	return d.onExisting(name, func(at resolvedPath) error {
 		at.fs.refresh(at.entry)
-		switch err := at.volume.writable(); {
+		switch err := at.changeable(); {
 		case err != nil:
 			return err
-		case at.entry.inUse():
-			return winerr.SharingViolation
 		case !isLink(at.entry) && len(at.entry.children) > 0:
 			return winerr.DirNotEmpty
 		}

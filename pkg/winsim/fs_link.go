@@ -27,7 +27,6 @@ type link struct {
 // https://learn.microsoft.com/windows/win32/fileio/reparse-point-tags
 func isLink(e *entry) bool { return e.link != nil && e.link.Tag.NameSurrogate() }
 
-// newLink returns a directory that is a link.
 func newLink(point win.ReparsePoint) *entry {
 	e := newDirectory()
 	e.link = &link{ReparsePoint: point}

@@ -55,7 +55,6 @@ func (d directory) list(name string) (listed directory, keys []string, err error
 	return listed, keys, err
 }
 
-// describe describes the entries that still exist.
 func (d directory) describe(keys []string) ([]win.DirEntry, error) {
 	d.files.lock()
 	defer d.files.mu.Unlock()
@@ -71,7 +70,6 @@ func (d directory) describe(keys []string) ([]win.DirEntry, error) {
 	return entries, nil
 }
 
-// endList closes a directory that is open for listing.
 func (d directory) endList() {
 	d.files.lock()
 	defer d.files.mu.Unlock()

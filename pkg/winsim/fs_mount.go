@@ -20,16 +20,13 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 		if err := v.openError(); err != nil && winerr.CodeOf(err) == winerr.FileNotFound {
 			return err
 		}
-		if at.entry != nil {
-			at.fs.refresh(at.entry)
-		}
-		switch err := at.volume.writable(); {
-		case at.entry == nil:
+		if at.entry == nil {
 			return winerr.FileNotFound
+		}
+		at.fs.refresh(at.entry)
+		switch err := at.changeable(); {
 		case err != nil:
 			return err
-		case at.entry.inUse():
-			return winerr.SharingViolation
 		case at.entry.file().link != nil:
 			return winerr.DirNotEmpty
 		case at.entry.children == nil:
@@ -50,14 +47,10 @@ func (d directory) SetMountPoint(_ context.Context, name string, id win.VolumeID
 	})
 }
 
-// DeleteMountPoint turns a mounted folder into an empty directory.
 func (d directory) DeleteMountPoint(_ context.Context, name string) error {
 	return d.onExisting(name, func(at resolvedPath) error {
-		switch err := at.volume.writable(); {
-		case err != nil:
+		if err := at.changeable(); err != nil {
 			return err
-		case at.entry.inUse():
-			return winerr.SharingViolation
 		}
 		point, err := at.entry.file().link.read()
 		if err != nil {
@@ -81,7 +74,7 @@ func (t *files) VolumeOfDrive(_ context.Context, root string) (win.VolumeID, err
 	defer t.mu.Unlock()
 	v, _, names, err := t.startOf(root)
 	switch {
-	case winerr.CodeOf(err) == winerr.PathNotFound, err == nil && v.state == Gone:
+	case winerr.CodeOf(err) == winerr.PathNotFound, err == nil && v.State == Gone:
 		return "", winerr.FileNotFound // Wine's dlls/kernel32/tests/volume.c
 	case err != nil:
 		return "", err

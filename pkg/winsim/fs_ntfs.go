@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/sddl"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
@@ -18,7 +19,6 @@ const (
 	formatOverhead = 16 * mebibyte
 )
 
-// fileSystem is the file system of a volume.
 type fileSystem struct {
 	kind    FileSystem
 	sector  int64
@@ -27,8 +27,8 @@ type fileSystem struct {
 	used    int64 // bytes in addition to files
 	root    *entry
 	label   string
-	// rootAccess is the access list of the root; empty means that of a new volume.
-	rootAccess string
+
+	rootAccess string // the access list of the root
 
 	mirrored *realTree // where it is mirrored, or nil
 
@@ -47,6 +47,8 @@ func newFileSystem(kind FileSystem, length, sector int64) *fileSystem {
 		sectors: length / sector,
 		used:    min(formatOverhead, length/8),
 		root:    newDirectory(),
+
+		rootAccess: sddl.NewRoot,
 
 		shortNames: kind == NTFS || kind == FAT32,
 	}
@@ -88,7 +90,6 @@ func (m *volumes) FileSystem(_ context.Context, id win.VolumeID) (win.FileSystem
 	})
 }
 
-// VolumeSpace returns size and free space.
 func (m *volumes) VolumeSpace(_ context.Context, id win.VolumeID) (win.Space, error) {
 	return read(m.onFileSystem, id, func(fs *fileSystem) (win.Space, error) {
 		return fs.space(), nil
@@ -100,7 +101,6 @@ func (fs *fileSystem) space() win.Space {
 	return win.Space{Total: data.TotalClusters * fs.cluster, Free: data.FreeClusters * fs.cluster}
 }
 
-// NTFSVolumeData returns the sizes as NTFS counts them.
 func (m *volumes) NTFSVolumeData(_ context.Context, id win.VolumeID) (win.NTFSVolumeData, error) {
 	return read(m.onFileSystem, id, func(fs *fileSystem) (win.NTFSVolumeData, error) {
 		if fs.kind != NTFS {
@@ -130,7 +130,6 @@ func (m *volumes) ExtendVolume(_ context.Context, id win.VolumeID, sectors int64
 	})
 }
 
-// onFileSystem runs a call to a volume's file system.
 func (m *volumes) onFileSystem(id win.VolumeID, do func(*fileSystem) error) error {
 	m.lock()
 	defer m.mu.Unlock()

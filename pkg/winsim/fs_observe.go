@@ -41,9 +41,9 @@ func (t *files) observe(call string, at resolvedPath, changed bool) {
 func displayPath(v *volume, e *entry) string {
 	switch {
 	case v.share != nil:
-		return pathFrom(v.share.name()+`\`, e)
-	case v.letter != "":
-		return pathFrom(v.letter+`:\`, e)
+		return pathFrom(v.share.names()[0]+`\`, e)
+	case v.Letter != "":
+		return pathFrom(v.Letter+`:\`, e)
 	default:
 		return pathFrom(string(v.id()), e)
 	}

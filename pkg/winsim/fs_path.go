@@ -13,14 +13,14 @@ type files struct {
 	volumes *volumes
 	network *network
 
-	started         bool // the files of the model exist
+	started         bool    // the files of the model exist
+	mirror          *mirror // nil if not mirrored
 	openDirectories int
 	observers       []func(Touch)
 }
 
 // The methods below implement the seam; internal/win documents them.
 
-// FileInfo describes the entry at a path.
 func (t *files) FileInfo(ctx context.Context, path win.Path) (win.FileInfo, error) {
 	return readPath(ctx, t, "FileInfo", path, resolvedPath.info)
 }
@@ -67,12 +67,10 @@ func (t *files) PathSpace(ctx context.Context, path win.Path) (win.Space, error)
 	})
 }
 
-// ReparsePoint reads a link.
 func (t *files) ReparsePoint(ctx context.Context, path win.Path) (win.ReparsePoint, error) {
 	return readPath(ctx, t, "ReparsePoint", path, resolvedPath.reparsePoint)
 }
 
-// Location returns the real path of a file.
 func (t *files) Location(ctx context.Context, path win.Path) (string, error) {
 	return readPath(ctx, t, "Location", path, resolvedPath.location)
 }
@@ -88,7 +86,6 @@ func (at resolvedPath) location() (string, error) {
 	return pathFrom(string(at.volume.id()), at.entry), nil
 }
 
-// CreateDirectory creates one directory.
 func (t *files) CreateDirectory(ctx context.Context, path win.Path) error {
 	const call = "CreateDirectory"
 	return t.onPath(ctx, call, path, func(at resolvedPath) error {
@@ -104,7 +101,6 @@ func (t *files) OpenDirectory(ctx context.Context, path win.Path) (win.Directory
 	return readPath(ctx, t, "OpenDirectory", path, t.openDirectory)
 }
 
-// readPath runs a call that only reads.
 func readPath[T any](ctx context.Context, t *files, call string, path win.Path, ask func(resolvedPath) (T, error)) (result T, err error) {
 	err = t.onPath(ctx, call, path, func(at resolvedPath) (err error) {
 		if at.entry == nil {

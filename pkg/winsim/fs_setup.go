@@ -22,8 +22,9 @@ import (
 // dots and spaces. Device names such as NUL are refused. A path with the prefix \\?\ is used as
 // is; it can also start with a volume, \\?\Volume{guid}\dir. Names with a colon are streams.
 
-// Mkdir creates a directory and its missing parents. It follows links in the path.
-func (n *Node) Mkdir(path string) error { return n.create(File{Path: path}) }
+// Mkdir creates a directory and its missing parents. It follows links in the path. On a share,
+// \\server\share\dir, it acts as another client of the server: the node needs no mapping.
+func (n *Node) Mkdir(path string) error { return n.Create(File{Path: path}) }
 
 // WriteFile creates or replaces a file or stream, with missing parents.
 func (n *Node) WriteFile(path, content string) error {
@@ -40,7 +41,7 @@ func (n *Node) WriteFile(path, content string) error {
 		at.fs.rewrite(at.entry)
 		return nil
 	}
-	return n.files.insert(path, &entry{content: []byte(content)})
+	return n.files.insert(path, &entry{content: []byte(content)}, "")
 }
 
 // ReadFile returns the content of a file or stream.
@@ -70,11 +71,6 @@ func (n *Node) Symlink(path, target string) error {
 	return n.createLink(File{Path: path, Symlink: target}, target)
 }
 
-// FileSymlink creates a file symbolic link at path, as mklink without /D does.
-func (n *Node) FileSymlink(path, target string) error {
-	return n.createLink(File{Path: path, FileSymlink: target}, target)
-}
-
 // Junction creates a junction at path. The target is an absolute path on a local drive or
 // starts with \\?\.
 func (n *Node) Junction(path, target string) error {
@@ -98,7 +94,7 @@ func (n *Node) SetVolumeState(volumeID string, state VolumeState) error {
 		return winerr.New(winerr.NotFound, "set state of volume", volumeID, "volume not found")
 	}
 	n.changed()
-	v.state = state
+	v.State = state
 	return nil
 }
 
@@ -131,20 +127,24 @@ func (n *Node) RemoveAll(path string) error {
 
 // Hold keeps a file or directory open, as a virus scanner does. Until release is called,
 // deleting it, mounting a volume on it and unmounting fail with ERROR_SHARING_VIOLATION (32).
-// Releasing twice is harmless.
+// With the name of an iSCSI target, it keeps the disks of the target open: a logout fails with
+// ISDSC_DEVICE_BUSY_ON_SESSION (0xefff0040). Releasing twice is harmless.
 func (n *Node) Hold(path string) (release func(), err error) {
 	n.lock()
 	defer n.mu.Unlock()
-	at, err := n.files.locate("hold", path)
-	if err != nil {
+	var held *int
+	if t := n.initiator.target(path); t != nil {
+		held = &t.held
+	} else if at, err := n.files.locate("hold", path); err == nil {
+		held = &at.entry.held
+	} else {
 		return nil, err
 	}
-	held := at.entry
-	held.held++
+	*held++
 	return sync.OnceFunc(func() {
 		n.lock()
 		defer n.mu.Unlock()
-		held.held--
+		*held--
 	}), nil
 }
 
@@ -201,30 +201,31 @@ func (l *link) describe() string {
 	}
 }
 
-// createLink is create for a link.
 func (n *Node) createLink(f File, target string) error {
 	if target == "" {
-		return winerr.New(winerr.Invalid, "create link", f.Path, "the target is empty")
+		return winerr.New(winerr.Invalid, "create", f.Path, "the target is empty")
 	}
-	if err := f.validate(n.hasVolume); err != nil {
-		return winerr.New(winerr.Invalid, "create link", f.Path, "%s", err.Problem)
-	}
-	return n.create(f)
+	return n.Create(f)
 }
 
-func (n *Node) hasVolume(guid string) bool {
-	n.lock()
-	defer n.mu.Unlock()
-	return n.volumes.byGUID[guid] != nil
-}
-
-// create adds what f describes, with missing parents. It keeps an existing directory if f is a
+// Create adds what f describes, with missing parents. It keeps an existing directory if f is a
 // directory.
-func (n *Node) create(f File) error {
+func (n *Node) Create(f File) error {
+	const op = "create"
 	n.lock()
 	defer n.mu.Unlock()
-	return n.files.insert(f.Path, f.entry())
+	if err := f.validate(n.hasVolume); err != nil {
+		return winerr.New(winerr.Invalid, op, f.Path, "%s", err.Problem)
+	}
+	path := strings.ReplaceAll(f.Path, "/", winpath.Separator)
+	if isUNC(path) && f == (File{Path: f.Path}) {
+		return n.network.mkdir(path)
+	}
+	return n.files.insert(f.Path, f.entry(), f.Short)
 }
+
+// hasVolume reports whether the node has a volume. mu is held.
+func (n *Node) hasVolume(guid string) bool { return n.volumes.byGUID[guid] != nil }
 
 // entry returns what a valid f describes.
 func (f File) entry() *entry {
@@ -255,8 +256,8 @@ func (f File) entry() *entry {
 }
 
 // insert adds an entry at a Win32 path, with missing parents. It keeps an existing directory if
-// e is a directory. t.mu is held.
-func (t *files) insert(path string, e *entry) error {
+// e is a directory. A short name replaces the one that Windows would give. t.mu is held.
+func (t *files) insert(path string, e *entry, short string) error {
 	const op = "create"
 	name, err := win32Path(path)
 	if err != nil {
@@ -267,17 +268,23 @@ func (t *files) insert(path string, e *entry) error {
 		e.changedAt = t.now()
 	}
 	at, err := t.walkCreating(name)
-	if err == nil {
+	switch {
+	case err != nil:
+	case short != "" && at.parent != nil && at.parent.child(short) != nil:
+		err = winerr.AlreadyExists
+	default:
 		err = at.insert(e)
 	}
 	if err == nil {
 		at.entry = e
 		t.volumes.announce(at)
+		if short != "" && e.parent != nil {
+			e.parent.giveShortName(e, winpath.Fold(short))
+		}
 	}
 	return winerr.Wrap(op, path, err)
 }
 
-// insert adds an entry.
 func (at resolvedPath) insert(e *entry) error {
 	isDirectory := e.children != nil
 	switch {

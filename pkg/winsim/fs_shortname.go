@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
@@ -19,41 +18,6 @@ const (
 	shortStem      = 8
 	shortExtension = 3
 )
-
-// ShortName returns the generated 8.3 name of a file or directory, such as PROGRA~1. It is
-// empty if the name itself fits or the volume creates no short names.
-func (n *Node) ShortName(path string) (string, error) {
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.files.locate("read the short name of", path)
-	if err != nil {
-		return "", err
-	}
-	return at.entry.shortName, nil
-}
-
-// SetShortName sets the short name of a file or directory, as fsutil file setshortname does. An
-// empty name removes it.
-func (n *Node) SetShortName(path, short string) error {
-	const op = "set the short name of"
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.files.locate(op, path)
-	switch {
-	case err != nil:
-		return err
-	case at.parent == nil || at.entry.isStream:
-		return winerr.New(winerr.Invalid, op, path, "the root of a volume and a stream have no short name")
-	case short != "" && !fits8dot3(short):
-		return winerr.New(winerr.Invalid, op, path, "%q is not an 8.3 name", short)
-	}
-	if owner := at.parent.child(short); owner != nil && owner != at.entry {
-		return winerr.New(winerr.Exists, op, path, "%s already has that name", owner.name)
-	}
-	n.changed()
-	at.parent.giveShortName(at.entry, winpath.Fold(short))
-	return nil
-}
 
 // giveShortName sets or removes the short name of an entry of the directory.
 func (e *entry) giveShortName(child *entry, short string) {
@@ -96,7 +60,6 @@ func (e *entry) newShortName(name string) string {
 	return ""
 }
 
-// numbered returns a short name with a number.
 func numbered(stem string, number int, extension string) string {
 	tail := "~" + strconv.Itoa(number)
 	return stem[:min(len(stem), shortStem-len(tail))] + tail + extension

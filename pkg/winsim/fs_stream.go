@@ -71,7 +71,6 @@ func (at resolvedPath) lookUpStream(last bool) (resolvedPath, error) {
 	return at, nil
 }
 
-// parseSuffix parses the text after the first colon of a name.
 func parseSuffix(text string, last bool) (suffix, error) {
 	if !last {
 		if directorySuffixes[winpath.Fold(":"+text)] {
@@ -103,7 +102,6 @@ func parseSuffix(text string, last bool) (suffix, error) {
 // canBeDirectory reports whether a directory can be created with the suffix.
 func (s suffix) canBeDirectory() bool { return s.kind == noSuffix || s.kind == indexSuffix }
 
-// addStream adds a named stream to a file or directory.
 func (e *entry) addStream(name string, content []byte) {
 	if e.streams == nil {
 		e.streams = map[string]*entry{}

@@ -42,37 +42,6 @@ func (n *Node) Swap(path, other string) error {
 	return nil
 }
 
-// SwapForLink is Swap with a new symbolic link to target. It replaces what is at path, and
-// returns the new path of the old entry. For another kind of link, create it and call Swap.
-func (n *Node) SwapForLink(path, target string) (old string, err error) {
-	const op = "swap"
-	n.lock()
-	defer n.mu.Unlock()
-	at, err := n.files.locate(op, path)
-	switch {
-	case err != nil:
-		return "", err
-	case at.parent == nil || at.entry.isStream:
-		return "", winerr.Wrap(op, path, winerr.AccessDenied)
-	}
-	link := newLink(symlinkTo(target))
-	beside, err := at.lookUp(at.parent, at.entry.name+".swapped", true)
-	switch {
-	case err == nil && beside.entry != nil:
-		err = winerr.AlreadyExists
-	case err == nil:
-		err = link.link.checkFits(at.fs)
-	}
-	if err != nil {
-		return "", winerr.Wrap(op, path, err)
-	}
-	beside.entry = link
-	n.changed()
-	beside.add(link)
-	at.swap(beside)
-	return displayPath(at.volume, at.entry), nil
-}
-
 // TurnIntoJunction makes an empty directory a junction without replacing it: FSCTL_SET_REPARSE_POINT on a
 // handle to it. A mounted folder becomes one too. Handles that were open stay open, and are handles to the
 // junction then. An open relative to such a handle fails with answer. Windows has several answers: 2, 123,
@@ -80,12 +49,12 @@ func (n *Node) SwapForLink(path, target string) (old string, err error) {
 // path leads any more; Windows does that for some that may create.
 func (n *Node) TurnIntoJunction(path, target string, answer uint32) error {
 	const op = "turn into a junction"
+	n.lock()
+	defer n.mu.Unlock()
 	f := File{Path: path, Junction: target}
 	if err := f.validate(n.hasVolume); err != nil || target == "" {
 		return winerr.New(winerr.Invalid, op, path, "the target %q is not an absolute path", target)
 	}
-	n.lock()
-	defer n.mu.Unlock()
 	at, err := n.files.locate(op, path)
 	switch {
 	case err != nil:

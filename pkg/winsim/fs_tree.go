@@ -104,7 +104,6 @@ func checkName(name string) error {
 	return nil
 }
 
-// add puts an entry at a free name.
 func (at resolvedPath) add(e *entry) {
 	at.attach(e)
 	at.fs.show(e)
@@ -219,11 +218,17 @@ func (fs *fileSystem) addFile(f File, e *entry) *ModelError {
 		at = resolvedPath{fs: fs, parent: at.entry, name: name, entry: at.entry.child(name)}
 	}
 	switch {
+	case at.entry != nil && at.entry.children != nil && !isLink(at.entry) && e.children != nil && !isLink(e):
+		at.entry.readOnly = at.entry.readOnly || e.readOnly
+		return nil
 	case at.parent == nil || at.entry != nil && (len(at.entry.children) > 0 || at.entry.children == nil || isLink(at.entry)):
 		return problem("path", "%s already exists", f.Path)
 	case at.entry != nil:
 		at.detach()
 	}
 	at.add(e)
+	if f.Short != "" {
+		at.parent.giveShortName(e, winpath.Fold(f.Short))
+	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (n *Node) sessionNames(id win.SessionID) []string {
 	n.lock()
 	defer n.mu.Unlock()
 	if s := n.initiator.session(id); s != nil {
-		names = append(names, s.target.iqn)
+		names = append(names, s.target.IQN)
 	}
 	return names
 }

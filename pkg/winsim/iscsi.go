@@ -3,7 +3,6 @@ package winsim
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -15,14 +14,11 @@ type initiator struct {
 	services *services
 	disks    *disks
 
-	name         string
-	secret       string // mutual CHAP secret; empty while unset
-	pnpDelay     time.Duration
-	portals      []*iscsiPortal
-	targets      []*iscsiTarget
-	logins       []win.PersistentLogin
-	sessions     []*iscsiSession
-	sessionCount uint64 // sessions so far
+	ISCSI    // of the model
+	portals  []*iscsiPortal
+	targets  []*iscsiTarget
+	logins   []win.PersistentLogin
+	sessions []*iscsiSession
 }
 
 // iscsiService is the service that the initiator needs. On a node without services it counts as
@@ -30,37 +26,32 @@ type initiator struct {
 const iscsiService = "MSiSCSI"
 
 // iscsiPortal is a server's address and what the node knows of it.
-type iscsiPortal struct {
-	win.TargetPortal
-	down       bool
-	delay      time.Duration
-	registered bool
-	known      []*iscsiTarget // offered at the last discovery
+type iscsiPortal struct{ ISCSIPortal }
+
+func (p *iscsiPortal) address() win.TargetPortal {
+	return win.TargetPortal{Address: p.Address, Port: p.Port}
 }
 
 type iscsiTarget struct {
-	iqn            string
-	portals        []*iscsiPortal
-	chap           *CHAP
-	luns           []*disk
-	attachedBefore bool // Windows has seen its disks before
-	busy           int  // logouts that will fail
-	held           int  // open handles to its disks
+	ISCSITarget
+	portals []*iscsiPortal
+	luns    []*disk
+	held    int // open handles to its disks
 }
 
 type iscsiSession struct {
-	number uint64 // from 1
+	ISCSILogin
 	target *iscsiTarget
 	portal *iscsiPortal
 }
 
 func (s *iscsiSession) id() win.SessionID {
-	return win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + s.number}
+	return win.SessionID{AdapterUnique: 0xffffe00000000000, AdapterSpecific: 0x4000013700000000 + s.Number}
 }
 
 func (in *initiator) portal(portal win.TargetPortal) *iscsiPortal {
 	for _, p := range in.portals {
-		if p.Same(portal) {
+		if p.address().Same(portal) {
 			return p
 		}
 	}
@@ -69,44 +60,41 @@ func (in *initiator) portal(portal win.TargetPortal) *iscsiPortal {
 
 func (in *initiator) target(iqn string) *iscsiTarget {
 	for _, t := range in.targets {
-		if win.SameTarget(t.iqn, iqn) {
+		if win.SameTarget(t.IQN, iqn) {
 			return t
 		}
 	}
 	return nil
 }
 
-// offeredBy returns the targets that a portal offers.
-func (in *initiator) offeredBy(p *iscsiPortal) (targets []*iscsiTarget) {
+func (in *initiator) offeredBy(p *iscsiPortal) (names []string) {
 	for _, t := range in.targets {
 		if slices.Contains(t.portals, p) {
-			targets = append(targets, t)
+			names = append(names, t.IQN)
 		}
 	}
-	return targets
+	return names
 }
 
 // discovered returns the portals that offered a target, in the order of the model.
 func (in *initiator) discovered(t *iscsiTarget) (portals []*iscsiPortal) {
 	for _, p := range in.portals {
-		if p.registered && slices.Contains(p.known, t) {
+		if p.Registered && slices.Contains(p.Known, t.IQN) {
 			portals = append(portals, p)
 		}
 	}
 	return portals
 }
 
-// onInitiator runs a call, if the service runs.
 func (in *initiator) onInitiator(do func() error) error {
 	in.lock()
 	defer in.mu.Unlock()
-	if s, err := in.services.service(iscsiService); err == nil && s.state != ServiceRunning {
+	if s, err := in.services.service(iscsiService); err == nil && s.State != ServiceRunning {
 		return winerr.ISCSIServiceNotRunning
 	}
 	return do()
 }
 
-// readInitiator is onInitiator for a call that returns something.
 func readInitiator[T any](in *initiator, read func() (T, error)) (result T, err error) {
 	err = in.onInitiator(func() (err error) {
 		result, err = read()
@@ -123,12 +111,12 @@ func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do f
 	if p == nil {
 		return winerr.ISCSIConnectionFailed
 	}
-	if err := in.Sleep(ctx, p.delay); err != nil {
+	if err := in.Sleep(ctx, p.Delay); err != nil {
 		return err
 	}
 	in.lock()
 	defer in.mu.Unlock()
-	if p.down {
+	if p.Down {
 		return winerr.ISCSIConnectionFailed
 	}
 	return do(p)
@@ -136,12 +124,11 @@ func (in *initiator) onPortal(ctx context.Context, portal win.TargetPortal, do f
 
 // The methods below implement the seam; internal/win documents them.
 
-// ReportSendTargetPortals lists the registered portals.
 func (in *initiator) ReportSendTargetPortals(_ context.Context) ([]win.SendTargetPortal, error) {
 	return readInitiator(in, func() ([]win.SendTargetPortal, error) {
 		var portals []win.SendTargetPortal
 		for _, p := range in.portals {
-			if p.registered {
+			if p.Registered {
 				portals = append(portals, p.report())
 			}
 		}
@@ -150,46 +137,33 @@ func (in *initiator) ReportSendTargetPortals(_ context.Context) ([]win.SendTarge
 }
 
 func (p *iscsiPortal) report() win.SendTargetPortal {
-	return win.SendTargetPortal{Portal: p.TargetPortal, InitiatorInstance: initiatorInstance, InitiatorPort: win.AnyInitiatorPort}
+	return win.SendTargetPortal{Portal: p.address(), InitiatorInstance: initiatorInstance, InitiatorPort: win.AnyInitiatorPort}
 }
 
 // AddSendTargetPortal registers a portal that answers.
 func (in *initiator) AddSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	registered, err := in.isRegistered(portal)
-	switch {
-	case err != nil:
-		return err
-	case registered:
-		return winerr.ISCSIPortalAlreadyExists
-	}
-	return in.discover(ctx, portal)
+	return in.discover(ctx, portal, false, winerr.ISCSIPortalAlreadyExists)
 }
 
 // RefreshSendTargetPortal discovers the targets of a registered portal again.
 func (in *initiator) RefreshSendTargetPortal(ctx context.Context, portal win.TargetPortal) error {
-	registered, err := in.isRegistered(portal)
-	switch {
-	case err != nil:
+	return in.discover(ctx, portal, true, winerr.ISCSIPortalNotFound)
+}
+
+// discover asks a portal for its targets, or fails with otherwise if the node knows it and should not, or the
+// other way round.
+func (in *initiator) discover(ctx context.Context, portal win.TargetPortal, registered bool, otherwise error) error {
+	if err := in.onInitiator(func() error {
+		if p := in.portal(portal); registered != (p != nil && p.Registered) {
+			return otherwise
+		}
+		return nil
+	}); err != nil {
 		return err
-	case !registered:
-		return winerr.ISCSIPortalNotFound
 	}
-	return in.discover(ctx, portal)
-}
-
-// isRegistered reports whether the node knows a portal.
-func (in *initiator) isRegistered(portal win.TargetPortal) (bool, error) {
-	return readInitiator(in, func() (bool, error) {
-		p := in.portal(portal)
-		return p != nil && p.registered, nil
-	})
-}
-
-// discover asks a portal for its targets.
-func (in *initiator) discover(ctx context.Context, portal win.TargetPortal) error {
 	return in.onPortal(ctx, portal, func(p *iscsiPortal) error {
 		in.changed()
-		p.registered, p.known = true, in.offeredBy(p)
+		p.Registered, p.Known = true, in.offeredBy(p)
 		return nil
 	})
 }
@@ -198,29 +172,27 @@ func (in *initiator) discover(ctx context.Context, portal win.TargetPortal) erro
 func (in *initiator) RemoveSendTargetPortal(_ context.Context, portal win.SendTargetPortal) error {
 	return in.onInitiator(func() error {
 		p := in.portal(portal.Portal)
-		if p == nil || !p.registered || portal != p.report() {
+		if p == nil || !p.Registered || portal != p.report() {
 			return winerr.ISCSIPortalNotFound
 		}
 		in.changed()
-		p.registered, p.known = false, nil
+		p.Registered, p.Known = false, nil
 		return nil
 	})
 }
 
-// ReportTargets lists the discovered targets.
 func (in *initiator) ReportTargets(_ context.Context) ([]string, error) {
 	return readInitiator(in, func() ([]string, error) {
 		var names []string
 		for _, t := range in.targets {
 			if len(in.discovered(t)) > 0 {
-				names = append(names, t.iqn)
+				names = append(names, t.IQN)
 			}
 		}
 		return names, nil
 	})
 }
 
-// ReportTargetPortals lists the portals that offered a target.
 func (in *initiator) ReportTargetPortals(_ context.Context, target string) ([]win.TargetPortal, error) {
 	return readInitiator(in, func() ([]win.TargetPortal, error) {
 		t := in.target(target)
@@ -229,20 +201,18 @@ func (in *initiator) ReportTargetPortals(_ context.Context, target string) ([]wi
 		}
 		var portals []win.TargetPortal
 		for _, p := range in.discovered(t) {
-			portals = append(portals, p.TargetPortal)
+			portals = append(portals, p.address())
 		}
 		return portals, nil
 	})
 }
 
-// PersistentLogins lists the logins that Windows repeats at each start.
 func (in *initiator) PersistentLogins(_ context.Context) ([]win.PersistentLogin, error) {
 	return readInitiator(in, func() ([]win.PersistentLogin, error) {
 		return slices.Clone(in.logins), nil
 	})
 }
 
-// RemovePersistentTarget removes a persistent login.
 func (in *initiator) RemovePersistentTarget(_ context.Context, login win.PersistentLogin) error {
 	return in.onInitiator(func() error {
 		at := slices.Index(in.logins, login)
@@ -262,7 +232,21 @@ func (in *initiator) SetInitiatorCHAPSharedSecret(_ context.Context, secret win.
 			return winerr.ISCSIInvalidCHAPSecret
 		}
 		in.changed()
-		in.secret = string(secret.Bytes())
+		in.Secret = string(secret.Bytes())
 		return nil
 	})
+}
+
+// SetISCSIPortalDown makes a portal such as 10.0.0.10:3260 unreachable or reachable. Its
+// sessions lose and regain their connection.
+func (n *Node) SetISCSIPortalDown(portal string, down bool) error {
+	n.lock()
+	defer n.mu.Unlock()
+	p := findPortal(n.initiator.portals, portal)
+	if p == nil {
+		return winerr.New(winerr.NotFound, "set state of portal", portal, "portal not found")
+	}
+	n.changed()
+	p.Down = down
+	return nil
 }

@@ -47,22 +47,22 @@ func (in *initiator) checkLogin(login win.Login) error {
 func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 	user := login.User
 	if user == "" {
-		user = in.name
+		user = in.Initiator
 	}
 	expected := CHAP{}
-	if t.chap != nil {
-		if expected = *t.chap; expected.User == "" {
-			expected.User = in.name
+	if t.CHAP != nil {
+		if expected = *t.CHAP; expected.User == "" {
+			expected.User = in.Initiator
 		}
 	}
 	switch {
-	case (t.chap != nil) != (login.Auth != win.NoAuth):
+	case (t.CHAP != nil) != (login.Auth != win.NoAuth):
 		return winerr.ISCSIAuthenticationFailure
-	case t.chap != nil && (user != expected.User || string(login.Secret.Bytes()) != expected.Secret):
+	case t.CHAP != nil && (user != expected.User || string(login.Secret.Bytes()) != expected.Secret):
 		return winerr.ISCSIAuthenticationFailure
-	case login.Auth == win.MutualCHAP && in.secret == "":
+	case login.Auth == win.MutualCHAP && in.Secret == "":
 		return winerr.ISCSINoAuthInfo
-	case login.Auth == win.MutualCHAP && in.secret != expected.MutualSecret:
+	case login.Auth == win.MutualCHAP && in.Secret != expected.MutualSecret:
 		return winerr.ISCSIAuthenticationFailure
 	}
 	return nil
@@ -70,11 +70,11 @@ func (in *initiator) authenticate(t *iscsiTarget, login win.Login) error {
 
 // beginSession starts a session; its disks appear later. mu is held.
 func (in *initiator) beginSession(t *iscsiTarget, p *iscsiPortal) *iscsiSession {
-	in.sessionCount++
-	s := &iscsiSession{number: in.sessionCount, target: t, portal: p}
+	in.SessionCount++
+	s := &iscsiSession{ISCSILogin{Number: in.SessionCount, Target: t.IQN, Portal: p.address().String()}, t, p}
 	in.sessions = append(in.sessions, s)
 	in.changed()
-	in.after(in.pnpDelay, lunArrival{in, s})
+	in.after(in.PnPDelay, lunArrival{in, s})
 	return s
 }
 
@@ -93,9 +93,9 @@ func (a lunArrival) run() {
 // plugLUNs attaches the disks of a target that are not attached. mu is held.
 func (in *initiator) plugLUNs(t *iscsiTarget) {
 	for _, d := range t.luns {
-		in.disks.connect(d, !t.attachedBefore)
+		in.disks.connect(d, !t.Met)
 	}
-	t.attachedBefore = true
+	t.Met = true
 }
 
 // Sessions lists all sessions. One whose portal is down has no connection.
@@ -103,8 +103,8 @@ func (in *initiator) Sessions(_ context.Context) ([]win.Session, error) {
 	return readInitiator(in, func() ([]win.Session, error) {
 		var sessions []win.Session
 		for _, s := range in.sessions {
-			session := win.Session{ID: s.id(), TargetNodeName: s.target.iqn, TargetName: s.target.iqn, Connections: 1}
-			if s.portal.down {
+			session := win.Session{ID: s.id(), TargetNodeName: s.target.IQN, TargetName: s.target.IQN, Connections: 1}
+			if s.portal.Down {
 				session.Connections = 0
 			}
 			sessions = append(sessions, session)
@@ -133,8 +133,8 @@ func (in *initiator) Logout(_ context.Context, id win.SessionID) error {
 	return in.onSession(id, func(s *iscsiSession) error {
 		in.changed()
 		t := s.target
-		if t.busy > 0 || t.held > 0 {
-			t.busy = max(0, t.busy-1)
+		if t.BusyLogouts > 0 || t.held > 0 {
+			t.BusyLogouts = max(0, t.BusyLogouts-1)
 			return winerr.ISCSIDeviceBusy
 		}
 		in.sessions = slices.DeleteFunc(in.sessions, func(other *iscsiSession) bool { return other == s })
@@ -153,7 +153,6 @@ func (in *initiator) unplugLUNs(t *iscsiTarget) {
 	}
 }
 
-// onSession runs a call about a session.
 func (in *initiator) onSession(id win.SessionID, do func(*iscsiSession) error) error {
 	return in.onInitiator(func() error {
 		s := in.session(id)
@@ -185,7 +184,7 @@ func (in *initiator) endSessions() {
 func (in *initiator) boot() {
 	for _, login := range in.logins {
 		t, p := in.target(login.Target), in.portal(login.Portal)
-		if !p.down && slices.Contains(t.portals, p) {
+		if !p.Down && slices.Contains(t.portals, p) {
 			in.beginSession(t, p)
 		}
 	}

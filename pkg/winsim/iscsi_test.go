@@ -1,60 +1,16 @@
 package winsim_test
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
-
-func TestLoadModel_ISCSI(t *testing.T) {
-	text, err := os.Open("testdata/iscsi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer text.Close()
-	got, err := winsim.LoadModel(text, "iscsi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := winsim.ISCSI{
-		PnPDelay: time.Second,
-		Portals: []winsim.ISCSIPortal{
-			{Address: "10.0.0.10"},
-			{Address: "10.0.0.11", Port: 3261, Delay: 5 * time.Second},
-			{Address: "10.0.0.12", Down: true},
-			{Address: "fd00::1", Registered: true},
-		},
-		Targets: []winsim.ISCSITarget{
-			{
-				IQN: "iqn.2025-01.com.example:open", Portals: []string{"10.0.0.10", "10.0.0.11:3261"}, BusyLogouts: 1,
-				LUNs: []winsim.Disk{
-					{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{Files: []winsim.File{{Path: "file", Content: "data"}}}}}},
-					{Size: 2 * winsim.GiB},
-				},
-			},
-			{
-				IQN: "iqn.2025-01.com.example:guarded", Portals: []string{"10.0.0.10"},
-				CHAP: &winsim.CHAP{User: "me", Secret: "secret-of-me-12", MutualSecret: "secret-of-it-12"},
-				LUNs: []winsim.Disk{{Size: winsim.GiB}},
-			},
-			{IQN: "iqn.2025-01.com.example:stored", Portals: []string{"[fd00::1]:3260"}, LUNs: []winsim.Disk{{Size: 3 * winsim.GiB}}},
-		},
-		Logins: []winsim.ISCSILogin{{Target: "iqn.2025-01.com.example:stored", Portal: "fd00::1"}},
-	}
-	if diff := cmp.Diff(want, got.ISCSI); diff != "" {
-		t.Errorf("loaded (-want +got):\n%s", diff)
-	}
-}
 
 func TestLoadModel_RefusesISCSI(t *testing.T) {
 	const (
@@ -99,59 +55,29 @@ func TestLoadModel_RefusesISCSI(t *testing.T) {
 	}
 }
 
-// iscsiCalls makes every call of the initiator once, on the default node.
-func iscsiCalls(t *testing.T, node *winsim.Node) map[string]func() error {
-	t.Helper()
-	ctx := t.Context()
-	portal, target := win.TargetPortal{Address: "10.0.0.10", Port: 3260}, "iqn.2025-01.com.example:open"
-	id := win.SessionID{AdapterUnique: 1}
-	return map[string]func() error{
-		"ReportSendTargetPortals":      func() error { _, err := node.ReportSendTargetPortals(ctx); return err },
-		"AddSendTargetPortal":          func() error { return node.AddSendTargetPortal(ctx, portal) },
-		"RefreshSendTargetPortal":      func() error { return node.RefreshSendTargetPortal(ctx, portal) },
-		"RemoveSendTargetPortal":       func() error { return node.RemoveSendTargetPortal(ctx, win.SendTargetPortal{Portal: portal}) },
-		"ReportTargets":                func() error { _, err := node.ReportTargets(ctx); return err },
-		"ReportTargetPortals":          func() error { _, err := node.ReportTargetPortals(ctx, target); return err },
-		"Login":                        func() error { _, err := node.Login(ctx, win.Login{Target: target, Portal: portal}); return err },
-		"Sessions":                     func() error { _, err := node.Sessions(ctx); return err },
-		"DevicesForSession":            func() error { _, err := node.DevicesForSession(ctx, id); return err },
-		"Logout":                       func() error { return node.Logout(ctx, id) },
-		"PersistentLogins":             func() error { _, err := node.PersistentLogins(ctx); return err },
-		"RemovePersistentTarget":       func() error { return node.RemovePersistentTarget(ctx, win.PersistentLogin{Target: target}) },
-		"SetInitiatorCHAPSharedSecret": func() error { return node.SetInitiatorCHAPSharedSecret(ctx, win.NewSecret("xyzzy-xyzzy-xyz")) },
-	}
+// logIn begins a session with a target of the preset.
+func logIn(ctx context.Context, node *winsim.Node) error {
+	_, err := node.Login(ctx, win.Login{Target: "iqn.2025-01.com.example:open", Portal: win.TargetPortal{Address: "10.0.0.10", Port: 3260}})
+	return err
 }
 
-// TestFault_EveryISCSICall is TestFault_EveryStorageCall for the initiator; and each call says
-// when the service does not run.
-func TestFault_EveryISCSICall(t *testing.T) {
+// TestISCSI_ServiceStopped: each call says when the service does not run.
+func TestISCSI_ServiceStopped(t *testing.T) {
 	node := newProvenNode(t, winsim.Default())
-	calls := iscsiCalls(t, node)
+	mustAll(t, node.SetServiceState("MSiSCSI", winsim.ServiceStopped))
 	for method := range reflect.TypeFor[win.ISCSI]().Methods() {
-		if calls[method.Name] == nil {
-			t.Errorf("there is no test of %s", method.Name)
+		if err := callMethod(t, node, method.Name); !bare(err, winerr.ISCSIServiceNotRunning) {
+			t.Errorf("%s without the service: %v", method.Name, err)
 		}
-	}
-	for call, run := range calls {
-		checkFault(t, node, call, winerr.ISCSISessionBusy, run)
-		mustAll(t, node.SetServiceState("MSiSCSI", winsim.ServiceStopped))
-		if err := run(); !bare(err, winerr.ISCSIServiceNotRunning) {
-			t.Errorf("%s without the service: %v", call, err)
-		}
-		mustAll(t, node.SetServiceState("MSiSCSI", winsim.ServiceRunning))
-	}
-	if len(node.ISCSISessions()) != 0 {
-		t.Error("a session was begun by a call that failed")
 	}
 }
 
 // TestFault_SessionByTarget: calls about a session can be hit by the name of its target.
 func TestFault_SessionByTarget(t *testing.T) {
-	node := newProvenNode(t, winsim.Default())
-	calls := iscsiCalls(t, node)
-	if err := errors.Join(calls["AddSendTargetPortal"](), calls["Login"]()); err != nil {
-		t.Fatal(err)
-	}
+	model := winsim.Default()
+	model.ISCSI.Portals[0].Registered = true
+	node := newProvenNode(t, model)
+	mustAll(t, logIn(t.Context(), node))
 	sessions, err := node.Sessions(t.Context())
 	if err != nil || len(sessions) != 1 {
 		t.Fatalf("%v, %v", sessions, err)
@@ -162,40 +88,17 @@ func TestFault_SessionByTarget(t *testing.T) {
 	}
 }
 
-// TestDefault_NoDiskBeforeLogin: the targets of the preset show nothing by themselves.
-func TestDefault_NoDiskBeforeLogin(t *testing.T) {
-	with, without := winsim.Default(), winsim.Default()
-	without.ISCSI = winsim.ISCSI{}
-	var lists []string
-	for _, model := range []winsim.Model{with, without} {
-		node := newProvenNode(t, model)
-		devices, err := node.DiskDevices(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		adapters, err := node.StorageAdapters(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		lists = append(lists, fmt.Sprint(devices, adapters))
-	}
-	if diff := cmp.Diff(lists[1], lists[0]); diff != "" {
-		t.Errorf("the disks differ (-without +with):\n%s", diff)
-	}
-}
-
 // TestLogin_Twice: of two logins to a slow target at once, one comes too late.
 func TestLogin_Twice(t *testing.T) {
 	model := winsim.Default()
 	model.ISCSI.Portals[0].Registered = true
 	node := newProvenNode(t, model)
-	login := iscsiCalls(t, node)["Login"]
 	done := make(chan error)
 	for range 2 {
-		go func() { done <- login() }()
+		go func() { done <- logIn(t.Context(), node) }()
 	}
 	first, second := <-done, <-done
-	if (first == nil) == (second == nil) || len(node.ISCSISessions()) != 1 {
-		t.Errorf("%v and %v, and %d sessions", first, second, len(node.ISCSISessions()))
+	if (first == nil) == (second == nil) || len(node.Describe().ISCSI.Sessions) != 1 {
+		t.Errorf("%v and %v, and %d sessions", first, second, len(node.Describe().ISCSI.Sessions))
 	}
 }

@@ -20,10 +20,10 @@ import (
 //
 // Calls work on the tree in memory. Before a lookup, a call compares the name with the real
 // directory (mirror_read.go); it also writes its changes there (mirror_write.go). All this
-// happens while it holds n.mu. The last change wins, and nothing is merged. Nothing runs in the
+// happens while it holds mu. The last change wins, and nothing is merged. Nothing runs in the
 // background.
 type mirror struct {
-	node   *Node
+	files  *files
 	claims []*claim.Dir
 	// drives are the mirrored parts of drives by letter; nil if every drive is mirrored as a
 	// whole, in the directory of its letter.
@@ -74,7 +74,7 @@ func (n *Node) Mirror(dir string, report func(error)) (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("mirror the node's files: %w", err)
 	}
-	return n.startMirror(&mirror{
+	return n.files.startMirror(&mirror{
 		claims: []*claim.Dir{claimed},
 		store:  realDir{root: claimed.Root, path: "."},
 		report: report,
@@ -107,7 +107,7 @@ func (n *Node) mirrorDrives(dirs []string, report func(error), locate func(strin
 		return nil, errors.New("mirror the node's directories: none given")
 	}
 	m.store = realDir{root: m.claims[0].Root, path: claim.Mark}
-	return n.startMirror(m)
+	return n.files.startMirror(m)
 }
 
 // addDrive mirrors a directory of the node at a real path.
@@ -131,8 +131,8 @@ func (m *mirror) addDrive(dir, at string) error {
 	return nil
 }
 
-func (n *Node) startMirror(m *mirror) (func(), error) {
-	m.node, m.hiddenDir = n, path.Join(claim.Mark, "hidden")
+func (t *files) startMirror(m *mirror) (func(), error) {
+	m.files, m.hiddenDir = t, path.Join(claim.Mark, "hidden")
 	m.shown, m.hiddenAt, m.reported = map[*fileSystem]*realTree{}, map[*fileSystem]string{}, map[string]bool{}
 	for _, c := range m.claims {
 		if err := c.Root.Mkdir(m.hiddenDir, 0o700); err != nil {
@@ -140,24 +140,27 @@ func (n *Node) startMirror(m *mirror) (func(), error) {
 			return nil, err
 		}
 	}
-	n.lock()
-	defer n.mu.Unlock()
-	if n.mirror != nil {
-		m.release()
-		return nil, errors.New("mirror the node's files: already mirrored")
+	t.lock()
+	defer t.mu.Unlock()
+	var err error
+	switch {
+	case t.mirror != nil:
+		err = errors.New("mirror the node's files: already mirrored")
+	case t.mu.stateFile != nil:
+		err = errors.New("mirror the node's files: a node with a state file cannot be mirrored; its file would miss changes made in the directory")
 	}
-	if n.mu.stateFile != nil {
+	if err != nil {
 		m.release()
-		return nil, errors.New("mirror the node's files: a node with a state file cannot be mirrored; its file would miss changes made in the directory")
+		return nil, err
 	}
-	n.mirror, n.mu.afterLock, n.mu.beforeUnlock = m, m.update, m.update
+	t.mirror, t.mu.afterLock, t.mu.beforeUnlock = m, m.update, m.update
 	return sync.OnceFunc(m.stop), nil
 }
 
 // stop ends the mirroring. The node continues in memory.
 func (m *mirror) stop() {
-	m.node.lock()
-	defer m.node.mu.Unlock()
+	m.files.lock()
+	defer m.files.mu.Unlock()
 	for fs := range m.shown {
 		fs.refreshAll()
 		fs.mirrored = nil
@@ -166,7 +169,7 @@ func (m *mirror) stop() {
 	for fs := range m.hiddenAt {
 		fs.root.forgetStats()
 	}
-	m.node.mirror, m.node.mu.afterLock, m.node.mu.beforeUnlock = nil, nil, nil
+	m.files.mirror, m.files.mu.afterLock, m.files.mu.beforeUnlock = nil, nil, nil
 	m.release()
 }
 
@@ -183,7 +186,6 @@ func (m *mirror) release() {
 	}
 }
 
-// reportOnce reports a problem the first time.
 func (m *mirror) reportOnce(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	if m.report != nil && !m.reported[err.Error()] {
@@ -192,19 +194,19 @@ func (m *mirror) reportOnce(format string, args ...any) {
 	}
 }
 
-// update mirrors the file systems that are mounted, and no others. n.mu is held.
+// update mirrors the file systems that are mounted, and no others. mu is held.
 func (m *mirror) update() {
 	wanted := map[*fileSystem]*volume{}
-	for _, v := range m.node.volumes.byGUID {
-		if fs, err := m.node.volumes.mounted(v); err == nil {
+	for _, v := range m.files.volumes.byGUID {
+		if fs, err := m.files.volumes.mounted(v); err == nil {
 			wanted[fs] = v
-		} else if fs := v.fileSystem(); fs != nil && m.drives != nil && v.letter != "" {
+		} else if fs := v.fileSystem(); fs != nil && m.drives != nil && v.Letter != "" {
 			wanted[fs] = v // never move directories of other processes
 		}
 	}
-	for _, server := range m.node.network.byName {
+	for _, server := range m.files.network.byName {
 		for _, s := range server.shares {
-			if m.node.network.canOpen(s) {
+			if m.files.network.canOpen(s) {
 				wanted[s.volume.fileSystem()] = s.volume
 			}
 		}
@@ -242,7 +244,6 @@ func (m *mirror) show(fs *fileSystem, at *realTree) {
 	}
 }
 
-// moveBack moves a hidden directory back.
 func (b realDir) moveBack(from string) error {
 	if from == b.path {
 		return nil // moving it away failed
@@ -287,13 +288,12 @@ func (m *mirror) hide(fs *fileSystem) {
 	m.hiddenAt[fs] = to
 }
 
-// basesOf are the real directories of a volume.
 func (m *mirror) basesOf(v *volume) []realDir {
 	switch {
 	case v.share != nil:
 		return []realDir{m.shareBase(v.share.server.Name, v.share.label)}
-	case v.letter != "":
-		return m.driveBases(v.letter)
+	case v.Letter != "":
+		return m.driveBases(v.Letter)
 	default:
 		return []realDir{m.volumeBase(v.guid)}
 	}
@@ -329,7 +329,6 @@ func (t *realTree) repair() {
 	}
 }
 
-// empty removes the node's files from a directory.
 func (t *realTree) empty(b realDir) {
 	for _, name := range t.namesIn(b) {
 		if err := b.root.RemoveAll(path.Join(b.path, name)); err != nil {
@@ -363,7 +362,6 @@ func (t *realTree) pathOf(e *entry) (at realDir, home, ok bool) {
 	return realDir{}, false, false
 }
 
-// relative returns the names after the prefix.
 func (b realDir) relative(names []string) ([]string, bool) {
 	if len(names) < len(b.prefix) || !slices.EqualFunc(names[:len(b.prefix)], b.prefix, winpath.Equal) {
 		return nil, false

@@ -56,7 +56,6 @@ func isUNC(path string) bool {
 	return strings.HasPrefix(path, `\\`) && !strings.HasPrefix(path, `\\?\`) && !strings.HasPrefix(path, `\\.\`)
 }
 
-// pathOf is the path of a claimed directory.
 func (m *mirror) pathOf(root *os.Root) string {
 	for _, c := range m.claims {
 		if c.Root == root {
@@ -117,12 +116,11 @@ func (t *realTree) linkText(at realDir, e *entry) (text string, ok bool) {
 
 // realTarget is the real path of an absolute path of the node. It may be missing.
 func (m *mirror) realTarget(target string) (realDir, bool) {
-	n := m.node
 	switch {
 	case len(target) > 11 && winpath.Equal(target[:11], `\\?\Volume{`):
 		id, names, _ := strings.Cut(target[11:], "}")
 		guid := normalGUID(id)
-		if v := n.volumes.byGUID[guid]; v != nil {
+		if v := m.files.volumes.byGUID[guid]; v != nil {
 			return m.realPath(v, m.basesOf(v), names)
 		}
 		return m.realPath(nil, []realDir{m.volumeBase(guid)}, names)
@@ -130,7 +128,7 @@ func (m *mirror) realTarget(target string) (realDir, bool) {
 		return realDir{}, false
 	case strings.HasPrefix(target, `\\`):
 		server, share, names := splitUNC(target)
-		if s := n.network.byName[winpath.Fold(server)]; s != nil {
+		if s := m.files.network.byName[winpath.Fold(server)]; s != nil {
 			server = s.Name
 			if found := s.shares[winpath.Fold(share)]; found != nil {
 				return m.realPath(found.volume, []realDir{m.shareBase(server, share)}, names)
@@ -145,7 +143,7 @@ func (m *mirror) realTarget(target string) (realDir, bool) {
 		if letter < "A" || letter > "Z" {
 			return realDir{}, false
 		}
-		return m.realPath(n.volumes.letters[letter], m.driveBases(letter), target[2:])
+		return m.realPath(m.files.volumes.letters[letter], m.driveBases(letter), target[2:])
 	default:
 		return realDir{}, false
 	}

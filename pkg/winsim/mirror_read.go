@@ -171,7 +171,6 @@ func (fs *fileSystem) refreshEntry(e *entry) {
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// forget removes an entry from memory.
 func (fs *fileSystem) forget(e *entry) {
 	gone := resolvedPath{fs: fs, parent: e.parent, name: e.name, entry: e}
 	gone.detach()
@@ -204,7 +203,6 @@ func (fs *fileSystem) importReal(dir *entry, name string) {
 	resolvedPath{fs: fs, parent: dir, name: name}.attach(made)
 }
 
-// isWindowsName reports whether the node can have a name.
 func isWindowsName(name string) bool {
 	return utf8.ValidString(name) && !strings.Contains(name, winpath.Separator) && checkName(name) == nil
 }
@@ -251,7 +249,6 @@ func readReal(at realDir, size int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxContent))
 }
 
-// length is the size of a file or stream.
 func (e *entry) length() int64 {
 	if e.lastStat != nil && e.lastStat.kind == 0 && !e.lastStat.loaded {
 		return e.lastStat.size

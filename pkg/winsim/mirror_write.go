@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
@@ -135,26 +134,13 @@ func removeReal(at realDir, e *entry) error {
 	return at.root.Remove(at.path)
 }
 
-// swapReal exchanges two entries in the real directory, before they are exchanged in memory.
-// Call the result afterwards.
+// swapReal takes two entries out of the real directory, before they are exchanged in memory. Call the
+// result afterwards.
 func (fs *fileSystem) swapReal(a, b *entry) (renamed func()) {
-	if fs.mirrored == nil {
+	t := fs.mirrored
+	if t == nil {
 		return func() {}
 	}
-	t := fs.mirrored
-	first, _, okFirst := t.pathOf(a)
-	second, _, okSecond := t.pathOf(b)
-	if okFirst && okSecond && first.root == second.root && a.lastStat != nil && b.lastStat != nil {
-		aside := path.Join(t.m.hiddenDir, "swapped")
-		if t.m.rename(first, aside) && t.m.rename(second, first.path) {
-			t.m.rename(realDir{root: first.root, path: aside}, second.path)
-		}
-		return func() {
-			t.relink(a)
-			t.relink(b)
-		}
-	}
-	// One of them is not mirrored.
 	for _, e := range []*entry{a, b} {
 		if e.children != nil && !isLink(e) {
 			fs.refreshBelow(e, true)
@@ -166,31 +152,5 @@ func (fs *fileSystem) swapReal(a, b *entry) (renamed func()) {
 	return func() {
 		t.show(a)
 		t.show(b)
-	}
-}
-
-func (m *mirror) rename(from realDir, to string) bool {
-	err := from.root.Rename(from.path, to)
-	if err != nil {
-		m.reportOnce("rename %s: %w", from.path, err)
-	}
-	return err == nil
-}
-
-// relink rewrites real links whose text depends on where they are.
-func (t *realTree) relink(e *entry) {
-	if isLink(e) {
-		at, _, ok := t.pathOf(e)
-		if !ok || e.lastStat == nil || e.lastStat.kind != fs.ModeSymlink {
-			return
-		}
-		if text, ok := t.linkText(at, e); !ok || text != e.lastStat.text {
-			_ = at.root.Remove(at.path)
-			t.write(at, e)
-		}
-		return
-	}
-	for _, child := range e.children {
-		t.relink(child)
 	}
 }

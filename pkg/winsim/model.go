@@ -3,7 +3,6 @@ package winsim
 import (
 	"encoding/hex"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -140,10 +139,11 @@ type File struct {
 
 	// Hex is Content in hexadecimal digits.
 	Hex string `yaml:"hex" json:"hex,omitzero"`
-	// In makes Path a single name in the directory that is the In-th of this list, counted from 1,
-	// and Short its 8.3 name. The root of a volume is \.
-	In    int    `yaml:"in" json:"in,omitzero"`
+	// Short is the 8.3 name, instead of the one that Windows would give.
 	Short string `yaml:"short" json:"short,omitzero"`
+	// In makes Path a single name in the directory that is the In-th of this list, counted from 1.
+	// The root of a volume is \.
+	In int `yaml:"in" json:"in,omitzero"`
 	// Stream makes it a named stream of the file or directory In.
 	Stream bool `yaml:"stream" json:"stream,omitzero"`
 	// Changed is when it was created or last changed, if the node ran then.
@@ -196,15 +196,17 @@ func (e *ModelError) at(list string, i int) *ModelError {
 	return e.in(fmt.Sprintf("%s[%d]", list, i))
 }
 
-var guid = regexp.MustCompile(`^(?i)(?:\\\\\?\\Volume)?\{?([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\}?\\?$`)
-
-// normalGUID returns the bare GUID of a volume ID in lower case, or "".
+// normalGUID returns the bare GUID of a volume ID in lower case, or "". It runs in most calls about volumes.
 func normalGUID(id string) string {
-	match := guid.FindStringSubmatch(id)
-	if match == nil {
+	const prefix = `\\?\Volume`
+	id = strings.TrimSuffix(id, `\`)
+	if len(id) > len(prefix) && winpath.Equal(id[:len(prefix)], prefix) {
+		id = id[len(prefix):]
+	}
+	if _, err := win.ParseGUID(id); err != nil {
 		return ""
 	}
-	return strings.ToLower(match[1])
+	return strings.ToLower(strings.Trim(id, "{}"))
 }
 
 // validate builds what the model describes, or returns an error that names the wrong field.
@@ -241,7 +243,9 @@ func (m Model) validate() (objects, error) {
 		return objects{}, err.in("iscsi")
 	}
 	if now != nil {
-		now.finish(built, *m.Running)
+		if err := now.finish(built, *m.Running); err != nil {
+			return objects{}, err
+		}
 	}
 	built.files = &files{clock: built.clock, volumes: built.volumes, network: built.network}
 	return built, nil
@@ -268,6 +272,8 @@ func (f File) validate(hasVolume func(guid string) bool) *ModelError {
 		return problem("path", "%s cannot have more than one of content, emptyFile, hex, symlink, fileSymlink, junction and volume", f.Path)
 	case f.Tag != 0 && f.Symlink+f.FileSymlink+f.Junction+f.Volume != "":
 		return problem("tag", "a link has a fixed tag; remove tag")
+	case f.Short != "" && !fits8dot3(f.Short):
+		return problem("short", "%q is not an 8.3 name", f.Short)
 	case f.Tag == 0 && f.TagData != "":
 		return problem("tagData", "tag is missing")
 	}

@@ -18,50 +18,68 @@ func (m Model) build(now *resumption) (objects, *ModelError) {
 	all.volumes = shown
 	built := objects{clock: c, disks: all, volumes: shown}
 	if now != nil {
-		return built, now.storage(built, m)
+		now.disks, now.volumes = all, shown
 	}
-	numbers, err := diskNumbers(m.Disks)
+	numbers, err := diskNumbers(m.Disks, now)
 	if err != nil {
 		return built, err
 	}
 	for i, model := range m.Disks {
-		d, err := model.build(numbers[i], nil)
-		if err == nil && all.devices[winpath.Fold(model.Path)] != nil {
-			err = problem("path", "%q is used twice", model.Path)
-		}
-		if err == nil {
-			err = shown.addVolumes(d)
+		d, err := model.build(numbers[i], now)
+		if err == nil && now == nil {
+			err = all.install(d, shown)
 		}
 		if err != nil {
 			return built, err.at("disks", i)
 		}
-		all.register(d)
 	}
 	for i, model := range m.Volumes {
-		v, err := model.build(all, nil)
+		v, err := model.build(all, now)
 		if err == nil {
 			err = shown.addVolume(v, model)
 		}
 		if err != nil {
 			return built, err.at("volumes", i)
 		}
-		shown.spanning = append(shown.spanning, v)
+		if !model.isName() {
+			shown.spanning = append(shown.spanning, v)
+		}
 	}
 	return built, nil
 }
 
-// diskNumbers gives disks without a number the lowest free numbers.
-func diskNumbers(disks []Disk) ([]uint32, *ModelError) {
+// isName reports whether only the name of a removed volume is left.
+func (m Volume) isName() bool { return m.Absent && len(m.Extents) == 0 }
+
+// install makes the disk of a new node visible, with its volumes.
+func (m *disks) install(d *disk, shown *volumes) *ModelError {
+	if m.devices[winpath.Fold(d.Path)] != nil {
+		return problem("path", "%q is used twice", d.Path)
+	}
+	for i, p := range d.table.partitions {
+		if p.volume == nil {
+			continue
+		}
+		if err := shown.addVolume(p.volume, Volume{}); err != nil {
+			return err.in("volume").at("partitions", i)
+		}
+	}
+	m.register(d)
+	return nil
+}
+
+// diskNumbers gives disks of a new node without a number the lowest free numbers.
+func diskNumbers(disks []Disk, now *resumption) ([]uint32, *ModelError) {
 	taken := map[uint32]bool{}
 	for i, d := range disks {
-		if d.Number != 0 && taken[d.Number] {
+		if d.Number != 0 && taken[d.Number] && now == nil {
 			return nil, problem("number", "%d is used twice", d.Number).at("disks", i)
 		}
 		taken[d.Number] = d.Number != 0
 	}
 	numbers, next := make([]uint32, len(disks)), uint32(0)
 	for i, d := range disks {
-		if numbers[i] = d.Number; d.Number != 0 {
+		if numbers[i] = d.Number; d.Number != 0 || now != nil {
 			continue
 		}
 		for taken[next] {
@@ -72,20 +90,6 @@ func diskNumbers(disks []Disk) ([]uint32, *ModelError) {
 	return numbers, nil
 }
 
-// addVolumes registers the volumes on a disk.
-func (m *volumes) addVolumes(d *disk) *ModelError {
-	for i, p := range d.table.partitions {
-		if p.volume == nil {
-			continue
-		}
-		if err := m.addVolume(p.volume, Volume{}); err != nil {
-			return err.in("volume").at("partitions", i)
-		}
-	}
-	return nil
-}
-
-// register makes a disk visible.
 func (m *disks) register(d *disk) {
 	m.byNumber[d.Number] = d
 	for _, name := range d.names() {
@@ -93,7 +97,6 @@ func (m *disks) register(d *disk) {
 	}
 }
 
-// names are the device names of the disk.
 func (d *disk) names() []string {
 	return []string{winpath.Fold(string(win.PhysicalDrive(d.Number))), winpath.Fold(d.device)}
 }
@@ -103,38 +106,47 @@ func (m *volumes) addVolume(v *volume, model Volume) *ModelError {
 	if m.byGUID[v.guid] != nil && !model.IDTaken {
 		return problem("id", "%q is used twice", v.guid)
 	}
-	if v.letter != "" && m.letters[v.letter] != nil && !model.LetterTaken {
-		return problem("letter", "%q is used twice", v.letter)
+	if v.Letter != "" && m.letters[v.Letter] != nil && !model.LetterTaken {
+		return problem("letter", "%q is used twice", v.Letter)
 	}
 	if !model.IDTaken {
 		m.byGUID[v.guid] = v
 	}
-	if v.letter != "" && !model.LetterTaken {
-		m.letters[v.letter] = v
+	if v.Letter != "" && !model.LetterTaken {
+		m.letters[v.Letter] = v
 	}
 	return nil
 }
 
-// addVolume creates the volume of a partition with the content of the model.
-func (d *disk) addVolume(p *partition, m Partition) *ModelError {
+// addVolume creates the volume of a partition with the content of the model. On a running node it can be shorter
+// than the partition, which has grown then.
+func (d *disk) addVolume(p *partition, m Partition, now *resumption) *ModelError {
 	volume := Volume{FileSystem: FileSystemNone}
 	if m.Volume != nil {
 		volume = *m.Volume
 	}
-	if m.Volume != nil || p.hasVolume(d.table.style) {
-		guid := cmp.Or(normalGUID(volume.ID), d.volumeGUID(p).String())
-		if err := volume.validate(false); err != nil {
-			return err.in("volume")
+	if m.Volume != nil || p.hasVolume(d.table.style) && now == nil {
+		length, guid := p.Length, normalGUID(volume.ID)
+		if now != nil {
+			length, volume.Size = cmp.Or(int64(volume.Size), length), 0
+		} else if volume.ID == "" {
+			guid = d.volumeGUID(p).String()
 		}
+		err := volume.validate(now != nil)
 		switch {
-		case volume.ID != "" && normalGUID(volume.ID) == "":
+		case err != nil:
+			return err.in("volume")
+		case guid == "":
 			return problem("volume.id", "%q is not a GUID", volume.ID)
-		case volume.Size != 0 || len(volume.Extents) > 0 || volume.CDROM:
+		case volume.Size != 0 || len(volume.Extents) > 0 || volume.CDROM || length < 0 || p.Offset > d.size-length:
 			return problem("volume.size", "the volume of a partition cannot have size, extents or cdrom")
 		}
 		p.volume = newVolume(volume, guid)
-		p.volume.extents = []extent{{d, p.Offset, p.Length}}
-		if err := p.volume.apply(volume, nil); err != nil {
+		p.volume.extents = []extent{{d, p.Offset, length}}
+		if err = p.volume.apply(volume, now); err == nil && now != nil {
+			err = now.volume(p.volume, volume)
+		}
+		if err != nil {
 			return err.in("volume")
 		}
 	}
@@ -186,10 +198,11 @@ func (m Volume) build(disks *disks, now *resumption) (*volume, *ModelError) {
 		nameless := &disk{nameless: true, sector: 512, size: size, visibleSize: size, content: sparse{}, fileSystems: map[int64]*fileSystem{}}
 		v.extents = []extent{{nameless, 0, size}}
 	}
-	if now != nil {
-		return v, now.volume(v, m)
+	err := v.apply(m, now)
+	if err == nil && now != nil {
+		err = now.state(v, m)
 	}
-	return v, v.apply(m, nil)
+	return v, err
 }
 
 // apply formats and fills the volume.
@@ -207,10 +220,10 @@ func (v *volume) apply(m Volume, now *resumption) *ModelError {
 	fs := newFileSystem(kind, cmp.Or(int64(m.FileSystemSize), v.length()), sector)
 	fs.used += int64(m.Used)
 	fs.cluster = cmp.Or(int64(m.ClusterSize), fs.cluster)
-	fs.label, fs.rootAccess = m.Label, m.RootAccess
+	fs.label, fs.rootAccess = m.Label, cmp.Or(m.RootAccess, fs.rootAccess)
 	fs.shortNames = fs.shortNames && !m.NoShortNames
 	v.setFileSystem(fs)
-	return fs.addFiles(m.Files, now.folder(v.extents[0]))
+	return fs.addFiles(m.Files, now.folder(v))
 }
 
 func (m Volume) validate(running bool) *ModelError {
@@ -236,7 +249,6 @@ func (m Volume) validate(running bool) *ModelError {
 	return oneOf("fileSystem", m.FileSystem, NTFS, ReFS, FAT32, CDFS, FileSystemNone)
 }
 
-// sorted returns the disks by number.
 func (m *disks) sorted() []*disk {
 	disks := make([]*disk, 0, len(m.byNumber))
 	for _, d := range m.byNumber {

@@ -262,7 +262,6 @@ type Partition struct {
 	Bytes []Bytes `yaml:"bytes" json:"bytes,omitzero"`
 }
 
-// partitionTypes are the names of partition types.
 var partitionTypes = map[string]win.GUID{
 	"basic":        win.PartitionBasicData,
 	"msr":          win.PartitionMSR,

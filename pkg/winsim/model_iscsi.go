@@ -26,16 +26,8 @@ type ISCSI struct {
 	// Secret is the initiator's secret for mutual CHAP; empty while it has none.
 	Secret string `yaml:"secret" json:"secret,omitzero"`
 	// Sessions are those of a running node, oldest first, and SessionCount how many it has begun.
-	Sessions     []ISCSISession `yaml:"sessions" json:"sessions,omitzero"`
-	SessionCount uint64         `yaml:"sessionCount" json:"sessionCount,omitzero"`
-}
-
-// ISCSISession is a session of a running node.
-type ISCSISession struct {
-	Number  uint64  `yaml:"number" json:"number,omitzero"` // from 1, of all that the node has begun
-	Target  string  `yaml:"target" json:"target,omitzero"`
-	Portal  string  `yaml:"portal" json:"portal,omitzero"`
-	Pending []Event `yaml:"pending" json:"pending,omitzero"`
+	Sessions     []ISCSILogin `yaml:"sessions" json:"sessions,omitzero"`
+	SessionCount uint64       `yaml:"sessionCount" json:"sessionCount,omitzero"`
 }
 
 // ISCSIPortal is a server address that offers targets.
@@ -78,10 +70,14 @@ type CHAP struct {
 	MutualSecret string `yaml:"mutualSecret" json:"mutualSecret,omitzero"`
 }
 
-// ISCSILogin is a login to a target through a portal.
+// ISCSILogin is a persistent login to a target through a portal, or a session of a running node.
 type ISCSILogin struct {
 	Target string `yaml:"target" json:"target,omitzero"`
 	Portal string `yaml:"portal" json:"portal,omitzero"`
+
+	// Number is that of a session, from 1, of all that the node has begun.
+	Number  uint64  `yaml:"number" json:"number,omitzero"`
+	Pending []Event `yaml:"pending" json:"pending,omitzero"`
 }
 
 const (
@@ -98,10 +94,10 @@ const (
 // build returns the initiator that the model describes, or an error that names the wrong field.
 func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 	in := &initiator{
-		clock: below.clock, services: below.services, disks: below.disks,
-		name: cmp.Or(m.Initiator, defaultInitiator), pnpDelay: m.PnPDelay, secret: m.Secret, sessionCount: m.SessionCount,
+		clock: below.clock, services: below.services, disks: below.disks, ISCSI: m,
 	}
-	if err := win.CheckTargetName(in.name); err != nil {
+	in.Initiator = cmp.Or(m.Initiator, defaultInitiator)
+	if err := win.CheckTargetName(in.Initiator); err != nil {
 		return in, problem("initiator", "%v", err)
 	}
 	if err := notNegative("pnpDelay", m.PnPDelay); err != nil {
@@ -109,8 +105,8 @@ func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 	}
 	for i, portal := range m.Portals {
 		p, err := portal.build()
-		if err == nil && in.portal(p.TargetPortal) != nil {
-			err = problem("address", "%s is used twice", p)
+		if err == nil && in.portal(p.address()) != nil {
+			err = problem("address", "%s is used twice", p.address())
 		}
 		if err != nil {
 			return in, err.at("portals", i)
@@ -123,8 +119,8 @@ func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 		}
 	}
 	for _, p := range in.portals {
-		if p.registered {
-			p.known = in.offeredBy(p)
+		if p.Registered && now == nil {
+			p.Known = in.offeredBy(p)
 		}
 	}
 	for i, login := range m.Logins {
@@ -148,8 +144,8 @@ func (m ISCSI) build(below objects, now *resumption) (*initiator, *ModelError) {
 
 func (in *initiator) addTarget(m ISCSITarget, now *resumption) *ModelError {
 	t, err := m.build(in.portals, len(in.targets), now)
-	if err == nil && in.target(t.iqn) != nil {
-		err = problem("iqn", "%q is used twice", t.iqn)
+	if err == nil && in.target(t.IQN) != nil {
+		err = problem("iqn", "%q is used twice", t.IQN)
 	}
 	if err != nil {
 		return err
@@ -163,8 +159,8 @@ func (m ISCSIPortal) build() (*iscsiPortal, *ModelError) {
 	if err != nil {
 		return nil, problem("address", "%v", err)
 	}
-	portal := win.TargetPortal{Address: address, Port: cmp.Or(m.Port, defaultPortalPort)}
-	return &iscsiPortal{TargetPortal: portal, down: m.Down, delay: m.Delay, registered: m.Registered}, notNegative("delay", m.Delay)
+	m.Address, m.Port = address, cmp.Or(m.Port, defaultPortalPort)
+	return &iscsiPortal{m}, notNegative("delay", m.Delay)
 }
 
 // build returns the target with that index in the model.
@@ -175,7 +171,7 @@ func (m ISCSITarget) build(portals []*iscsiPortal, index int, now *resumption) (
 	if err := notNegative("busyLogouts", m.BusyLogouts); err != nil {
 		return nil, err
 	}
-	t := &iscsiTarget{iqn: m.IQN, chap: m.CHAP, busy: m.BusyLogouts, portals: portals, attachedBefore: m.Met}
+	t := &iscsiTarget{ISCSITarget: m, portals: portals}
 	if len(m.Portals) > 0 {
 		t.portals = nil
 	}
@@ -243,6 +239,9 @@ func (m Disk) buildLUN(target, lun int, now *resumption) (*disk, *ModelError) {
 }
 
 func (in *initiator) addLogin(m ISCSILogin) *ModelError {
+	if m.Number != 0 || len(m.Pending) > 0 {
+		return problem("number", "only sessions have number and pending")
+	}
 	t := in.target(m.Target)
 	if t == nil {
 		return problem("target", "%q is not a target of the model", m.Target)
@@ -252,7 +251,7 @@ func (in *initiator) addLogin(m ISCSILogin) *ModelError {
 		return problem("portal", "%q does not offer the target", m.Portal)
 	}
 	in.logins = append(in.logins, win.PersistentLogin{
-		Target: t.iqn, InitiatorInstance: initiatorInstance, InitiatorPort: win.AnyInitiatorPort, Portal: p.TargetPortal,
+		Target: t.IQN, InitiatorInstance: initiatorInstance, InitiatorPort: win.AnyInitiatorPort, Portal: p.address(),
 	})
 	return nil
 }
@@ -267,7 +266,7 @@ func findPortal(portals []*iscsiPortal, text string) *iscsiPortal {
 		}
 	}
 	wanted := win.TargetPortal{Address: address, Port: uint16(port)}
-	if i := slices.IndexFunc(portals, func(p *iscsiPortal) bool { return p.Same(wanted) }); i >= 0 {
+	if i := slices.IndexFunc(portals, func(p *iscsiPortal) bool { return p.address().Same(wanted) }); i >= 0 {
 		return portals[i]
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 // SystemVolume is the ID of drive C: in the presets.
 const SystemVolume = `\\?\Volume{0c51a9e0-0000-0000-0000-100000000000}\`
 
-// presets are the built-in models by name.
 var presets = map[string]func() Model{
 	"broken":     Broken,
 	"busy":       Busy,
@@ -32,13 +31,8 @@ var presets = map[string]func() Model{
 func Default() Model {
 	model := node(Disk{Vendor: "WINSIM", Product: "Disk", Serial: "SYSTEM", Page83: []Identifier{{Text: "WINSIM  system"}}, Location: scsiLocation(0, 0), SCSI: &SCSI{BusNumber: "0"}})
 	for i, data := range []Disk{{Size: 10 * GiB}, {Size: GiB}, {Size: 20 * GiB, SectorSize: 4096, GrowsTo: 24 * GiB}} {
-		lun := uint8(i)
-		data.Vendor, data.Product = "WINSIM", "Disk"
-		data.Serial = fmt.Sprintf("WINSIM%04d", i+1)
 		data.Page83 = []Identifier{{Text: fmt.Sprintf("WINSIM  disk-%d", i+1)}}
-		data.Location = scsiLocation(1, lun)
-		data.SCSI = &SCSI{Port: 1, LUN: lun, BusNumber: "0"}
-		model.Disks = append(model.Disks, data)
+		model.Disks = append(model.Disks, dataDisk(i+1, data))
 	}
 	model.Firmware = Firmware{Manufacturer: "winsim", Product: "Emulated node", Serial: "WINSIM-NODE-1"}
 	model.ISCSI = demoTargets()
@@ -50,6 +44,14 @@ func Default() Model {
 		Accounts: []SMBAccount{{User: "csi", Password: "csi-Pa55"}},
 	}}
 	return model
+}
+
+// dataDisk completes a disk of the backend, which counts from 1.
+func dataDisk(number int, d Disk) Disk {
+	lun := uint8(number - 1)
+	d.Vendor, d.Product, d.Serial = "WINSIM", "Disk", fmt.Sprintf("WINSIM%04d", number)
+	d.Location, d.SCSI = scsiLocation(1, lun), &SCSI{Port: 1, LUN: lun, BusNumber: "0"}
+	return d
 }
 
 // Busy is Default with two volumes in use by pods, on disks 4 and 5. Each is mounted in the
@@ -64,15 +66,13 @@ func Busy() Model {
 		{"web", "b0570000-0000-0000-0000-000000000004", 5 * GiB, 0, 2 * GiB},
 		{"db", "b0570000-0000-0000-0000-000000000005", 20 * GiB, 10 * GiB, 9500 * MiB},
 	} {
-		lun := uint8(3 + i)
-		model.Disks = append(model.Disks, Disk{
-			Size: volume.disk, Vendor: "WINSIM", Product: "Disk", Serial: fmt.Sprintf("WINSIM%04d", lun+1), Layout: LayoutGPT,
-			Location: scsiLocation(1, lun), SCSI: &SCSI{Port: 1, LUN: lun, BusNumber: "0"},
+		model.Disks = append(model.Disks, dataDisk(4+i, Disk{
+			Size: volume.disk, Layout: LayoutGPT,
 			Partitions: []Partition{
 				{Type: "msr", Size: 16 * MiB},
 				{Size: volume.size, Volume: &Volume{ID: volume.id, Used: volume.used}},
 			},
-		})
+		}))
 		staged := staging(volume.name)
 		model.Files = append(model.Files,
 			File{Path: staged, Volume: volume.id},
@@ -101,15 +101,12 @@ func Broken() Model {
 		{Size: 10 * GiB, Dying: true},
 	} {
 		number := i + 1
-		lun := uint8(i)
-		disk.Vendor, disk.Product, disk.Serial = "WINSIM", "Disk", fmt.Sprintf("WINSIM%04d", number)
-		disk.Location, disk.SCSI = scsiLocation(1, lun), &SCSI{Port: 1, LUN: lun, BusNumber: "0"}
 		if len(disk.Partitions) > 0 {
 			disk.Layout = LayoutGPT
 			disk.Partitions[0].Volume.ID = brokenVolume(number)
 			model.Files = append(model.Files, inUse("disk.csi.example.com", number, File{Volume: brokenVolume(number)})...)
 		}
-		model.Disks = append(model.Disks, disk)
+		model.Disks = append(model.Disks, dataDisk(number, disk))
 	}
 	model.Files = append(model.Files, inUse("disk.csi.example.com", 7, File{Junction: `\\?\Volume{` + brokenVolume(7) + `}\`})...)
 	model.Files = append(model.Files, inUse("smb.csi.example.com", 8, File{Symlink: `\\archive\media`})...)

@@ -83,7 +83,6 @@ const (
 	SMBAccountPasswordExpired SMBAccountState = "password-expired" // ERROR_PASSWORD_EXPIRED (1330)
 )
 
-// newNetwork returns the servers of a model.
 func newNetwork(c *clock, servers []SMBServer, mappings []SMBMapping, now *resumption) (*network, *ModelError) {
 	n := &network{clock: c, byName: map[string]*server{}, mappings: map[string]*mapping{}}
 	for i, model := range servers {

@@ -142,7 +142,6 @@ func (s ServiceState) check(field string) *ModelError {
 		ServiceContinuePending, ServicePausePending, ServicePaused)
 }
 
-// build returns the service without its dependencies.
 func (s Service) build() (*service, *ModelError) {
 	if flaw := servicelist.Check(s.Name); flaw != "" {
 		return nil, problem("name", "%.100q is not the name of a service: %s", s.Name, flaw)
@@ -166,7 +165,7 @@ func (s Service) build() (*service, *ModelError) {
 	if s.StartType == "" {
 		s.StartType = StartManual
 	}
-	return &service{Service: s, state: s.State, launched: s.Launched, exit: s.LastExit, specific: s.LastSpecificExit}, nil
+	return &service{Service: s}, nil
 }
 
 // buildServices returns the services in their initial state.
@@ -199,19 +198,18 @@ func buildServices(c *clock, models []Service, now *resumption) (*services, *Mod
 		if s.Launched || s.LastExit != 0 || s.LastSpecificExit != 0 || len(s.Pending) > 0 {
 			return nil, problem("pending", "launched, lastExit, lastSpecificExit and pending need a model with running").at("services", i)
 		}
-		if s.state == ServiceStopped || s.state == ServiceStartPending {
+		if s.State == ServiceStopped || s.State == ServiceStartPending {
 			continue
 		}
 		for _, needed := range s.needs {
-			if needed.state == ServiceStopped {
-				return nil, problem("state", "the service is %s, but its dependency %s is stopped", s.state, needed.Name).at("services", i)
+			if needed.State == ServiceStopped {
+				return nil, problem("state", "the service is %s, but its dependency %s is stopped", s.State, needed.Name).at("services", i)
 			}
 		}
 	}
 	return built, nil
 }
 
-// register adds a service under its name.
 func (m *services) register(s *service) *ModelError {
 	key := winpath.Fold(s.Name)
 	if m.byName[key] != nil {
@@ -222,7 +220,6 @@ func (m *services) register(s *service) *ModelError {
 	return nil
 }
 
-// resolve finds the dependencies of a service.
 func (m *services) resolve(s *service) *ModelError {
 	for _, name := range s.DependsOn {
 		needed := m.byName[winpath.Fold(name)]
@@ -253,22 +250,22 @@ func (s *service) needsItself(seen map[*service]bool, origin *service) bool {
 // runAtStart gives the services without a state their state after a start.
 func (m *services) runAtStart() {
 	for _, s := range m.all {
-		if s.state == "" && s.StartType.byItself() {
+		if s.State == "" && s.StartType.byItself() {
 			s.runAtStart()
 		}
 	}
 	for _, s := range m.all {
-		if s.state == "" {
-			s.state = ServiceStopped
+		if s.State == "" {
+			s.State = ServiceStopped
 		}
 	}
 }
 
 // runAtStart makes a service and its dependencies run, unless the model sets their state.
 func (s *service) runAtStart() {
-	s.state = ServiceRunning
+	s.State = ServiceRunning
 	for _, needed := range s.needs {
-		if needed.state == "" {
+		if needed.State == "" {
 			needed.runAtStart()
 		}
 	}

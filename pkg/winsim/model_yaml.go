@@ -118,19 +118,20 @@ func checkFields(node *yaml.Node, want reflect.Type, path string) *ModelError {
 	}
 	switch kind {
 	case reflect.Struct:
+		keys, types := fieldsOf(want)
 		if node.Kind != yaml.MappingNode {
-			return problem("expected a mapping with the keys %s", strings.Join(keys(want), ", "))
+			return problem("expected a mapping with the keys %s", keys)
 		}
 		seen := map[string]bool{}
 		for i := 0; i < len(node.Content); i += 2 {
 			key, value := node.Content[i], node.Content[i+1]
 			inner := strings.TrimPrefix(path+"."+key.Value, ".")
-			fieldType, known := fieldOf(want, key.Value)
+			fieldType, known := types[key.Value]
 			switch {
 			case key.Kind != yaml.ScalarNode:
 				return &ModelError{Line: key.Line, Field: path, Problem: "a key must be a single word"}
 			case !known:
-				return &ModelError{Line: key.Line, Field: inner, Problem: "unknown field; use one of " + strings.Join(keys(want), ", ")}
+				return &ModelError{Line: key.Line, Field: inner, Problem: "unknown field; use one of " + keys}
 			case seen[key.Value]:
 				return &ModelError{Line: key.Line, Field: inner, Problem: "duplicate field"}
 			}
@@ -219,22 +220,14 @@ func childNode(node *yaml.Node, step string) *yaml.Node {
 	return nil
 }
 
-// keys lists the YAML keys of a struct.
-func keys(t reflect.Type) []string {
+// fieldsOf are the YAML keys of a struct, and the types of their fields.
+func fieldsOf(t reflect.Type) (keys string, types map[string]reflect.Type) {
 	var names []string
+	types = map[string]reflect.Type{}
 	for field := range t.Fields() {
-		if tag := field.Tag.Get("yaml"); tag != "" && tag != "-" {
-			names = append(names, tag)
+		if tag := field.Tag.Get("yaml"); tag != "-" {
+			names, types[tag] = append(names, tag), field.Type
 		}
 	}
-	return names
-}
-
-func fieldOf(t reflect.Type, key string) (reflect.Type, bool) {
-	for field := range t.Fields() {
-		if tag := field.Tag.Get("yaml"); tag == key && tag != "-" {
-			return field.Type, true
-		}
-	}
-	return nil, false
+	return strings.Join(names, ", "), types
 }

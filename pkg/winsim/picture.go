@@ -27,26 +27,33 @@ import (
 func (n *Node) Model() (Model, error) {
 	n.lock()
 	defer n.mu.Unlock()
-	return n.draw()
+	return n.save()
 }
 
-// draw is Model while n.mu is held.
-func (n *Node) draw() (Model, error) {
-	if n.mirror != nil {
+// save is Model while n.mu is held.
+func (n *Node) save() (Model, error) {
+	if n.files.mirror != nil {
 		return Model{}, errors.New("describe the node: a mirrored node cannot be saved")
 	}
-	p := &picture{
-		objects: n.objects, presence: map[*disk]Presence{}, begins: map[extent]*volume{}, living: map[*volume]bool{},
-		pending: map[any][]Event{}, folders: map[*entry]int{},
-	}
-	p.look()
+	return n.draw(true), nil
+}
+
+// Describe is Model without the bytes and files on disks and shares. It works for mirrored nodes, too.
+func (n *Node) Describe() Model {
+	n.lock()
+	defer n.mu.Unlock()
+	return n.draw(false)
+}
+
+func (n *Node) draw(contents bool) Model {
+	p := n.look(contents)
 	m := n.model
 	m.Files = nil
 	m.Running = p.running(n.origin())
 	m.Disks, m.Volumes, m.Services = p.disks(), p.volumes(), p.services()
 	m.SMBServers, m.SMBMappings = p.network()
 	p.initiator(&m.ISCSI)
-	return m, nil
+	return m
 }
 
 // origin identifies the nodes that were created from a model. It ignores behaviour.
@@ -63,18 +70,23 @@ func (m Model) origin() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// picture describes a node.
 type picture struct {
 	objects
+	contents bool               // with bytes and files
 	presence map[*disk]Presence // of the disks that exist
 	begins   map[extent]*volume // by disk and offset
+	left     map[extent]*volume // removed ones with mounted folders
 	living   map[*volume]bool   // those that can come back
 	pending  map[any][]Event    // by object
 	folders  map[*entry]int     // their places in the mount manager's list
 }
 
-// look finds what exists, and what is pending.
-func (p *picture) look() {
+// look finds what exists, and what is pending. mu is held.
+func (n *Node) look(contents bool) *picture {
+	p := &picture{
+		objects: n.objects, contents: contents, presence: map[*disk]Presence{}, begins: map[extent]*volume{}, left: map[extent]*volume{}, living: map[*volume]bool{},
+		pending: map[any][]Event{}, folders: map[*entry]int{},
+	}
 	for _, t := range p.objects.initiator.targets {
 		for _, d := range t.luns {
 			p.presence[d] = DiskAway
@@ -100,11 +112,16 @@ func (p *picture) look() {
 		}
 	}
 	for _, f := range p.objects.volumes.mountedFolders {
-		if begin := f.on.extents[0]; !f.dismantled() && p.begins[extent{begin.disk, begin.offset, 0}] == f.on {
-			p.folders[f.at] = len(p.folders) + 1
+		if f.dismantled() {
+			continue
+		}
+		p.folders[f.at] = len(p.folders) + 1
+		if p.begins[f.on.begins()] == nil {
+			p.left[f.on.begins()] = f.on
 		}
 	}
 	p.events()
+	return p
 }
 
 func (p *picture) lives(v *volume) {
@@ -112,39 +129,35 @@ func (p *picture) lives(v *volume) {
 		return
 	}
 	p.living[v] = true
-	p.begins[extent{v.extents[0].disk, v.extents[0].offset, 0}] = v
+	p.begins[v.begins()] = v
 }
 
 // events describes the pending events that will do something.
 func (p *picture) events() {
-	pending := slices.Clone(p.clock.events)
-	slices.SortFunc(pending, func(a, b *event) int {
-		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.order, b.order))
-	})
 	order := 0
-	for _, e := range pending {
+	for _, e := range p.clock.events {
 		var of any
 		is := Event{Due: e.due.UTC()}
 		does := true
 		switch what := e.action.(type) {
 		case volumeArrival:
-			of, is.Kind, does = what.volume, VolumeArrives, p.living[what.volume] && what.absences == what.volume.absences
+			of, is.Kind, does = what.volume, volumeArrives, p.living[what.volume] && what.absences == what.volume.absences
 		case volumeGrowth:
-			of, is.Kind, does = what.volume, VolumeGrows, p.living[what.volume]
+			of, is.Kind, does = what.volume, volumeGrows, p.living[what.volume]
 		case *formatEnd:
-			of, is.Kind, does = what.volume, FormatEnds, p.living[what.volume]
+			of, is.Kind, does = what.volume, formatEnds, p.living[what.volume]
 			is.ClusterSize, is.Label, is.Interrupted = what.options.ClusterSize, what.options.Label, what.absences != what.volume.absences
 		case tableMove:
-			of, is.Kind, does = what.disk, TableMoves, p.presence[what.disk] != ""
+			of, is.Kind, does = what.disk, tableMoves, p.presence[what.disk] != ""
 		case msrArrival:
-			of, is.Kind, does = what.disk, MSRAppears, p.presence[what.disk] != ""
+			of, is.Kind, does = what.disk, msrAppears, p.presence[what.disk] != ""
 			is.Table = what.table.String()
 		case offlineRelapse:
-			of, is.Kind, does = what.disk, DiskRelapses, p.presence[what.disk] != ""
+			of, is.Kind, does = what.disk, diskRelapses, p.presence[what.disk] != ""
 		case lunArrival:
-			of, is.Kind, does = what.session, LUNsArrive, slices.Contains(p.objects.initiator.sessions, what.session)
+			of, is.Kind, does = what.session, lunsArrive, slices.Contains(p.objects.initiator.sessions, what.session)
 		case pendingEnd:
-			of, is.Kind, does = what.service, ServiceChanges, what.changes == what.service.changes
+			of, is.Kind, does = what.service, serviceChanges, what.changes == what.service.changes
 		default:
 			panic(fmt.Sprintf("winsim: no rule to describe %T", what))
 		}
@@ -162,12 +175,9 @@ func (p *picture) running(origin string) *Running {
 		GUIDs: p.objects.disks.guids, Departures: p.objects.disks.departures, OutOfDate: p.objects.volumes.outOfDate,
 	}
 	for address, stored := range p.objects.disks.persisted {
-		m.Attributes = append(m.Attributes, StoredAttributes{address, stored.Offline, stored.ReadOnly})
+		m.Attributes = append(m.Attributes, Disk{SCSI: &address, Offline: stored.Offline, ReadOnly: stored.ReadOnly})
 	}
-	slices.SortFunc(m.Attributes, func(a, b StoredAttributes) int {
-		x, y := a.SCSI, b.SCSI
-		return cmp.Or(cmp.Compare(x.Port, y.Port), cmp.Compare(x.Path, y.Path), cmp.Compare(x.Target, y.Target), cmp.Compare(x.LUN, y.LUN), cmp.Compare(x.BusNumber, y.BusNumber))
-	})
+	slices.SortFunc(m.Attributes, func(a, b Disk) int { return cmp.Compare(fmt.Sprint(*a.SCSI), fmt.Sprint(*b.SCSI)) })
 	return m
 }
 
@@ -208,18 +218,24 @@ func (p *picture) disk(d *disk) Disk {
 		}
 	}
 	for _, offset := range slices.Sorted(maps.Keys(d.fileSystems)) {
-		if !begins[offset] {
+		if !begins[offset] && p.contents {
 			var v Volume
+			if left := p.left[extent{d, offset, 0}]; left != nil {
+				v.ID, v.Letter = string(left.id()), left.Letter
+			}
 			p.fileSystem(&v, d.fileSystems[offset], 0)
 			m.FileSystems = append(m.FileSystems, Partition{Offset: Size(offset), Volume: &v})
 		}
 	}
-	m.Bytes, m.Pending = d.content.describe(), p.pending[d]
+	m.Bytes, m.Pending = p.bytes(d.content), p.pending[d]
 	return m
 }
 
-// describe is the content without zeros around it.
-func (s sparse) describe() (all []Bytes) {
+// bytes describes the content of a disk, without zeros around it.
+func (p *picture) bytes(s sparse) (all []Bytes) {
+	if !p.contents {
+		return nil
+	}
 	for _, block := range slices.Sorted(maps.Keys(s)) {
 		data := s[block]
 		from, to := 0, len(data)
@@ -244,7 +260,7 @@ func (p *picture) volumes() (all []Volume) {
 		for _, e := range v.extents {
 			switch {
 			case e.disk.nameless:
-				m.Size, m.Bytes = Size(e.length), e.disk.content.describe()
+				m.Size, m.Bytes = Size(e.length), p.bytes(e.disk.content)
 			default:
 				m.FileSystem = FileSystemNone // its disk has it
 				m.Extents = append(m.Extents, Extent{e.disk.Number, Size(e.offset), Size(e.length), p.presence[e.disk] == DiskDetached})
@@ -268,21 +284,18 @@ func (p *picture) volumes() (all []Volume) {
 	return append(all, names...)
 }
 
-// named adds the names of a volume.
 func (p *picture) named(v *volume, m Volume) Volume {
-	m.ID, m.Letter = v.guid, v.letter
+	m.ID, m.Letter = string(v.id()), v.Letter
 	m.IDTaken = p.objects.volumes.byGUID[v.guid] != v
-	m.LetterTaken = v.letter != "" && p.objects.volumes.letters[v.letter] != v
+	m.LetterTaken = v.Letter != "" && p.objects.volumes.letters[v.Letter] != v
 	return m
 }
 
 func (p *picture) volume(v *volume) Volume {
-	m := p.named(v, Volume{
-		State: v.state, CDROM: v.cdrom, FileSystem: FileSystemNone, Absent: !v.present, Arrived: v.arrived.UTC(),
-		InServiceCache: v.inServiceCache, Offline: v.offline, Nameless: v.nameless, Pending: p.pending[v],
-	})
-	if v.arrived.IsZero() {
-		m.Arrived = v.arrived
+	m := p.named(v, v.Volume)
+	m.FileSystem, m.Absent, m.Pending = FileSystemNone, !v.present, p.pending[v]
+	if !m.Arrived.IsZero() {
+		m.Arrived = m.Arrived.UTC()
 	}
 	if fs := v.extents[0].disk.fileSystems[v.extents[0].offset]; fs != nil && (len(v.extents) == 1 || v.extents[0].disk.nameless) {
 		p.fileSystem(&m, fs, v.length())
@@ -304,6 +317,9 @@ func (p *picture) fileSystem(m *Volume, fs *fileSystem, length int64) {
 // files lists the root, then each entry after its directory. They are not nested: trees can be deeper
 // than JSON allows.
 func (p *picture) files(root *entry) []File {
+	if !p.contents {
+		return nil
+	}
 	entries, files := []*entry{root}, []File{p.file(root, 0)}
 	files[0].Path = winpath.Separator
 	for at := 0; at < len(entries); at++ {
@@ -366,11 +382,15 @@ func (l *link) file(directory bool) File {
 
 func (p *picture) services() (all []Service) {
 	for _, s := range p.objects.services.all {
-		m := s.Service
-		m.State, m.Launched, m.LastExit, m.LastSpecificExit, m.Pending = s.state, s.launched, s.exit, s.specific, p.pending[s]
-		all = append(all, m)
+		all = append(all, p.service(s))
 	}
 	return all
+}
+
+func (p *picture) service(s *service) Service {
+	m := s.Service
+	m.Pending = p.pending[s]
+	return m
 }
 
 func (p *picture) network() (servers []SMBServer, mappings []SMBMapping) {
@@ -380,7 +400,8 @@ func (p *picture) network() (servers []SMBServer, mappings []SMBMapping) {
 		if key != winpath.Fold(s.Name) {
 			continue // an alias
 		}
-		m := s.describe()
+		m := s.SMBServer
+		m.Shares, m.Accounts = slices.Clone(m.Shares), slices.Clone(m.Accounts)
 		for i, share := range m.Shares {
 			m.Shares[i].MappedFor = "" // the mapping is described itself
 			m.Shares[i].Files = p.files(s.shares[winpath.Fold(share.Name)].volume.fileSystem().root)
@@ -395,18 +416,16 @@ func (p *picture) network() (servers []SMBServer, mappings []SMBMapping) {
 
 func (p *picture) initiator(m *ISCSI) {
 	in := p.objects.initiator
-	*m = ISCSI{Initiator: in.name, PnPDelay: in.pnpDelay, Secret: in.secret, SessionCount: in.sessionCount}
+	*m = in.ISCSI
+	m.Portals, m.Targets, m.Logins, m.Sessions = nil, nil, nil, nil
 	for _, portal := range in.portals {
-		described := ISCSIPortal{Address: portal.Address, Port: portal.Port, Down: portal.down, Delay: portal.delay, Registered: portal.registered}
-		for _, t := range portal.known {
-			described.Known = append(described.Known, t.iqn)
-		}
-		m.Portals = append(m.Portals, described)
+		m.Portals = append(m.Portals, portal.ISCSIPortal)
 	}
 	for _, t := range in.targets {
-		described := ISCSITarget{IQN: t.iqn, CHAP: t.chap, BusyLogouts: t.busy, Met: t.attachedBefore}
+		described := t.ISCSITarget
+		described.Portals, described.LUNs = nil, nil
 		for _, portal := range t.portals {
-			described.Portals = append(described.Portals, portal.String())
+			described.Portals = append(described.Portals, portal.address().String())
 		}
 		for _, d := range t.luns {
 			lun := p.disk(d)
@@ -415,8 +434,12 @@ func (p *picture) initiator(m *ISCSI) {
 		}
 		m.Targets = append(m.Targets, described)
 	}
-	m.Logins = in.describeLogins()
+	for _, login := range in.logins {
+		m.Logins = append(m.Logins, ISCSILogin{Target: login.Target, Portal: login.Portal.String()})
+	}
 	for _, s := range in.sessions {
-		m.Sessions = append(m.Sessions, ISCSISession{Number: s.number, Target: s.target.iqn, Portal: s.portal.String(), Pending: p.pending[s]})
+		described := s.ISCSILogin
+		described.Pending = p.pending[s]
+		m.Sessions = append(m.Sessions, described)
 	}
 }

@@ -50,7 +50,7 @@ func TestReboot_ISCSI(t *testing.T) {
 		t.Fatalf("%d disks", n)
 	}
 	node.Reboot()
-	if sessions := node.ISCSISessions(); len(sessions) != 0 {
+	if sessions := node.Describe().ISCSI.Sessions; len(sessions) != 0 {
 		t.Errorf("%v survived", sessions)
 	}
 	if n := connect(); n != 1 {

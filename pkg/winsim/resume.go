@@ -21,22 +21,15 @@ type Running struct {
 	Departures uint32 `yaml:"departures" json:"departures,omitzero"`
 	// OutOfDate is how many formats the storage service still refuses.
 	OutOfDate int `yaml:"outOfDate" json:"outOfDate,omitzero"`
-	// Attributes are those that Windows stores by the address of a disk.
-	Attributes []StoredAttributes `yaml:"attributes" json:"attributes,omitzero"`
-}
-
-// StoredAttributes are the attributes of the disks at an address.
-type StoredAttributes struct {
-	SCSI     SCSI `yaml:"scsi" json:"scsi"`
-	Offline  bool `yaml:"offline" json:"offline,omitzero"`
-	ReadOnly bool `yaml:"readOnly" json:"readOnly,omitzero"`
+	// Attributes are what Windows stores by the address of a disk: SCSI, Offline and ReadOnly.
+	Attributes []Disk `yaml:"attributes" json:"attributes,omitzero"`
 }
 
 // Event is something that Windows will do with a disk, volume, service or session.
 type Event struct {
 	Due   time.Time `yaml:"due" json:"due"`
 	Order int       `yaml:"order" json:"order"` // among all events of the node
-	Kind  EventKind `yaml:"kind" json:"kind"`
+	Kind  string    `yaml:"kind" json:"kind"`
 
 	// Table is the id of the partition table that gets a reserved partition.
 	Table string `yaml:"table" json:"table,omitzero"`
@@ -46,19 +39,16 @@ type Event struct {
 	Interrupted bool   `yaml:"interrupted" json:"interrupted,omitzero"`
 }
 
-// EventKind says what Windows will do.
-type EventKind string
-
 // The kinds of events.
 const (
-	VolumeArrives  EventKind = "volume-arrives"
-	VolumeGrows    EventKind = "volume-grows" // to the size of its partition
-	FormatEnds     EventKind = "format-ends"
-	TableMoves     EventKind = "table-moves" // to the end of a disk that has grown
-	MSRAppears     EventKind = "msr-appears"
-	DiskRelapses   EventKind = "disk-goes-offline"
-	LUNsArrive     EventKind = "luns-arrive"
-	ServiceChanges EventKind = "service-changes" // it leaves its pending state
+	volumeArrives  = "volume-arrives"
+	volumeGrows    = "volume-grows" // to the size of its partition
+	formatEnds     = "format-ends"
+	tableMoves     = "table-moves" // to the end of a disk that has grown
+	msrAppears     = "msr-appears"
+	diskRelapses   = "disk-goes-offline"
+	lunsArrive     = "luns-arrive"
+	serviceChanges = "service-changes" // it leaves its pending state
 )
 
 // resumption makes the parts of a running node. It is nil while a new node is made.
@@ -74,10 +64,10 @@ type resumedEvent struct {
 	action eventAction
 }
 
-// resumedFolder is a mounted folder on the volume that begins at an extent.
+// resumedFolder is a mounted folder on a volume, or on the one that begins where that does.
 type resumedFolder struct {
 	place int
-	begin extent
+	on    *volume
 	at    *entry
 }
 
@@ -93,33 +83,6 @@ func (r *resumption) plan(pending []Event, action func(Event) eventAction) *Mode
 	return nil
 }
 
-// storage makes disks and volumes.
-func (r *resumption) storage(built objects, m Model) *ModelError {
-	r.disks, r.volumes = built.disks, built.volumes
-	for i, model := range m.Disks {
-		if _, err := model.build(model.Number, r); err != nil {
-			return err.at("disks", i)
-		}
-	}
-	for i, model := range m.Volumes {
-		v, err := model.build(r.disks, r)
-		if err == nil {
-			err = r.volumes.addVolume(v, model)
-		}
-		if err != nil {
-			return err.at("volumes", i)
-		}
-		if !model.isName() {
-			r.volumes.spanning = append(r.volumes.spanning, v)
-		}
-	}
-	return nil
-}
-
-// isName reports whether only the name of a removed volume is left.
-func (m Volume) isName() bool { return m.Absent && len(m.Extents) == 0 }
-
-// disk puts a disk where it belongs.
 func (r *resumption) disk(d *disk, m Disk) *ModelError {
 	for i, p := range m.FileSystems {
 		if p.Volume == nil || p.Offset < 0 || int64(p.Offset) >= d.size || p.Volume.FileSystemSize <= 0 {
@@ -128,7 +91,9 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 		if err := p.Volume.validate(true); err != nil {
 			return err.in("volume").at("fileSystems", i)
 		}
-		if err := (&volume{extents: []extent{{d, int64(p.Offset), 0}}}).apply(*p.Volume, r); err != nil {
+		left := newVolume(*p.Volume, normalGUID(p.Volume.ID))
+		left.extents = []extent{{d, int64(p.Offset), 0}}
+		if err := left.apply(*p.Volume, r); err != nil {
 			return err.in("volume").at("fileSystems", i)
 		}
 	}
@@ -154,11 +119,11 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 	}
 	return r.plan(m.Pending, func(e Event) eventAction {
 		switch e.Kind {
-		case TableMoves:
+		case tableMoves:
 			return tableMove{d}
-		case DiskRelapses:
+		case diskRelapses:
 			return offlineRelapse{r.disks, d}
-		case MSRAppears:
+		case msrAppears:
 			if id, err := win.ParseGUID(e.Table); err == nil {
 				return msrArrival{r.disks, d, id}
 			}
@@ -168,73 +133,16 @@ func (r *resumption) disk(d *disk, m Disk) *ModelError {
 	})
 }
 
-// partition makes the partition table of a disk. It is in the content already.
-func (r *resumption) partition(d *disk, m Disk) *ModelError {
-	limit := 0
-	switch m.Layout {
-	case LayoutGPT:
-		limit, d.table = maxPartitions, table{style: win.StyleGPT, size: int64(cmp.Or(m.TableSize, m.Visible, m.Size))}
-	case LayoutMBR, LayoutSuperfloppy:
-		limit, d.table = mbrEntries, table{style: win.StyleMBR}
-	case LayoutRaw, "":
-	}
-	if len(m.Partitions) > limit {
-		return problem("partitions", "the table has room for %d", limit)
-	}
-	if err := d.table.setID(m.ID); err != nil {
-		return err
-	}
-	for i, model := range m.Partitions {
-		p := &partition{Partition: win.Partition{
-			Offset: int64(model.Offset), Length: int64(model.Size), Attributes: model.Attributes, Name: model.Name, MBRBoot: model.Boot,
-		}}
-		err := model.setType(p, d.table.style, true)
-		if err == nil && model.ID != "" {
-			err = model.setID(p, 0, 0)
-		}
-		if err == nil && (p.Offset < 0 || p.Length <= 0 || p.Offset > d.size-p.Length) {
-			err = problem("offset", "%s at offset %s do not fit on the disk", model.Size, model.Offset)
-		}
-		if err == nil && model.Volume != nil {
-			if p.volume, err = r.volumeOf(d, p, *model.Volume); err != nil {
-				err = err.in("volume")
-			}
-		}
-		if err != nil {
-			return err.at("partitions", i)
-		}
-		d.table.partitions = append(d.table.partitions, p)
-	}
-	d.table.number()
-	return nil
-}
-
-// volumeOf makes the volume of a partition. It can be shorter than a partition that has grown.
-func (r *resumption) volumeOf(d *disk, p *partition, m Volume) (*volume, *ModelError) {
-	length := cmp.Or(int64(m.Size), p.Length)
-	m.Size = 0
-	switch err := m.validate(true); {
-	case err != nil:
-		return nil, err
-	case normalGUID(m.ID) == "":
-		return nil, problem("id", "%q is not a GUID", m.ID)
-	case length < 0 || p.Offset > d.size-length:
-		return nil, problem("size", "does not fit on the disk")
-	}
-	v := newVolume(m, normalGUID(m.ID))
-	v.extents = []extent{{d, p.Offset, length}}
-	if err := r.volume(v, m); err != nil {
-		return nil, err
-	}
-	return v, r.volumes.addVolume(v, m)
-}
-
-// volume brings a volume into its state.
+// volume registers the volume of a partition, in its state.
 func (r *resumption) volume(v *volume, m Volume) *ModelError {
-	v.present = !m.Absent
-	if err := v.apply(m, r); err != nil {
+	if err := r.state(v, m); err != nil {
 		return err
 	}
+	return r.volumes.addVolume(v, m)
+}
+
+func (r *resumption) state(v *volume, m Volume) *ModelError {
+	v.present = !m.Absent
 	for i, bytes := range m.Bytes {
 		if err := bytes.put(v.extents[0].disk.content, 0, v.length()); err != nil {
 			return err.at("bytes", i)
@@ -242,12 +150,12 @@ func (r *resumption) volume(v *volume, m Volume) *ModelError {
 	}
 	return r.plan(m.Pending, func(e Event) eventAction {
 		switch e.Kind {
-		case VolumeArrives:
+		case volumeArrives:
 			v.expected = true
 			return volumeArrival{r.volumes, v, v.absences}
-		case VolumeGrows:
+		case volumeGrows:
 			return volumeGrowth{v}
-		case FormatEnds:
+		case formatEnds:
 			v.formatting = true
 			end := &formatEnd{m: r.volumes, volume: v, absences: v.absences, options: win.FormatOptions{ClusterSize: e.ClusterSize, Label: e.Label}}
 			if e.Interrupted {
@@ -260,19 +168,18 @@ func (r *resumption) volume(v *volume, m Volume) *ModelError {
 	})
 }
 
-// folder returns what keeps mounted folders on the volume that begins at an extent.
-func (r *resumption) folder(begin extent) func(place int, e *entry) {
+// folder returns what keeps the mounted folders on a volume.
+func (r *resumption) folder(on *volume) func(place int, e *entry) {
 	if r == nil {
 		return nil
 	}
-	return func(place int, e *entry) { r.folders = append(r.folders, resumedFolder{place, begin, e}) }
+	return func(place int, e *entry) { r.folders = append(r.folders, resumedFolder{place, on, e}) }
 }
 
-// services plans what services will do.
 func (r *resumption) services(m *services) *ModelError {
 	for i, s := range m.all {
 		if err := r.plan(s.Pending, func(e Event) eventAction {
-			if e.Kind != ServiceChanges {
+			if e.Kind != serviceChanges {
 				return nil
 			}
 			return pendingEnd{m, s, s.changes}
@@ -286,24 +193,14 @@ func (r *resumption) services(m *services) *ModelError {
 
 // initiator brings what the initiator knows into its state.
 func (r *resumption) initiator(in *initiator, m ISCSI) *ModelError {
-	for i, portal := range m.Portals {
-		in.portals[i].known = nil
-		for _, iqn := range portal.Known {
-			t := in.target(iqn)
-			if t == nil {
-				return problem("known", "%q is not a target of the model", iqn).at("portals", i)
-			}
-			in.portals[i].known = append(in.portals[i].known, t)
-		}
-	}
 	for i, model := range m.Sessions {
-		s := &iscsiSession{number: model.Number, target: in.target(model.Target), portal: findPortal(in.portals, model.Portal)}
+		s := &iscsiSession{model, in.target(model.Target), findPortal(in.portals, model.Portal)}
 		if s.target == nil || s.portal == nil {
 			return problem("target", "%q through %q is not a target and a portal of the model", model.Target, model.Portal).at("sessions", i)
 		}
 		in.sessions = append(in.sessions, s)
 		if err := r.plan(model.Pending, func(e Event) eventAction {
-			if e.Kind != LUNsArrive {
+			if e.Kind != lunsArrive {
 				return nil
 			}
 			return lunArrival{in, s}
@@ -315,11 +212,14 @@ func (r *resumption) initiator(in *initiator, m ISCSI) *ModelError {
 }
 
 // finish does what needs all parts.
-func (r *resumption) finish(built objects, m Running) {
+func (r *resumption) finish(built objects, m Running) *ModelError {
 	built.virtual, built.services.booted = max(m.Time, 0), m.Booted
 	built.disks.guids, built.disks.departures, built.volumes.outOfDate = m.GUIDs, m.Departures, m.OutOfDate
-	for _, stored := range m.Attributes {
-		built.disks.persisted[stored.SCSI] = win.DiskAttributes{Offline: stored.Offline, ReadOnly: stored.ReadOnly}
+	for i, stored := range m.Attributes {
+		if stored.SCSI == nil {
+			return problem("scsi", "is missing").at("running.attributes", i)
+		}
+		built.disks.persisted[*stored.SCSI] = win.DiskAttributes{Offline: stored.Offline, ReadOnly: stored.ReadOnly}
 	}
 	slices.SortStableFunc(r.events, func(a, b resumedEvent) int {
 		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Order, b.Order))
@@ -329,18 +229,13 @@ func (r *resumption) finish(built objects, m Running) {
 	}
 	slices.SortStableFunc(r.folders, func(a, b resumedFolder) int { return cmp.Compare(a.place, b.place) })
 	for _, f := range r.folders {
-		if on := r.volumeAt(built, f.begin); on != nil {
-			built.volumes.mountedFolders = append(built.volumes.mountedFolders, newMountedFolder(on, f.at))
+		on := f.on
+		for _, v := range slices.Concat(built.volumes.of(on.extents[0].disk), built.network.volumes()) {
+			if v.begins() == on.begins() {
+				on = v
+			}
 		}
-	}
-}
-
-// volumeAt finds the volume that begins at an extent: of a partition, one that spans disks, or a share.
-func (r *resumption) volumeAt(built objects, begin extent) *volume {
-	for _, v := range slices.Concat(built.volumes.of(begin.disk), built.network.volumes()) {
-		if first := v.extents[0]; first.disk == begin.disk && first.offset == begin.offset {
-			return v
-		}
+		built.volumes.mountedFolders = append(built.volumes.mountedFolders, newMountedFolder(on, f.at))
 	}
 	return nil
 }

@@ -12,16 +12,11 @@ import (
 
 // service is a service and its state. m.mu guards it.
 type service struct {
-	Service // as described
-	state   ServiceState
+	Service // as it is now, without Pending
 	needs   []*service
-
-	launched       bool   // its process has started
-	exit, specific uint32 // of the last stop
-	changes        int    // of its state; a transition planned before the last one is void
+	changes int // of its state; a transition planned before the last one is void
 }
 
-// services is the service manager.
 type services struct {
 	*clock
 	byName map[string]*service // by folded name
@@ -38,15 +33,15 @@ func (m *services) service(name string) (*service, error) {
 }
 
 // active reports whether the service manager counts the service as active.
-func (s *service) active() bool { return s.state != ServiceStopped }
+func (s *service) active() bool { return s.State != ServiceStopped }
 
 // enterState changes the state of a service and launches services that wait for it.
 func (m *services) enterState(s *service, state ServiceState) {
 	m.changed()
-	s.state, s.launched = state, false
+	s.State, s.Launched = state, false
 	s.changes++
 	for _, other := range m.all {
-		if other.state == ServiceStartPending && !other.launched && other.dependsOn(s) {
+		if other.State == ServiceStartPending && !other.Launched && other.dependsOn(s) {
 			m.launch(other)
 		}
 	}
@@ -59,7 +54,6 @@ func (m *services) endPending(s *service, after time.Duration) {
 	m.after(after, pendingEnd{m, s, s.changes})
 }
 
-// pendingEnd ends the pending state of a service.
 type pendingEnd struct {
 	manager *services
 	service *service
@@ -70,7 +64,7 @@ func (p pendingEnd) run() {
 	m, s := p.manager, p.service
 	switch {
 	case s.changes != p.changes:
-	case s.state == ServiceStopPending:
+	case s.State == ServiceStopPending:
 		m.stopService(s, 0, 0)
 	case s.ExitCode != 0:
 		m.stopService(s, s.ExitCode, s.SpecificExitCode)
@@ -89,14 +83,14 @@ func (m *services) beginStart(s *service) error {
 		return winerr.ServiceDisabled
 	}
 	for _, needed := range s.needs {
-		if needed.state == ServiceStopPending || (!needed.active() && m.beginStart(needed) != nil) {
+		if needed.State == ServiceStopPending || (!needed.active() && m.beginStart(needed) != nil) {
 			return winerr.ServiceDependencyFail
 		}
 	}
 	if s.StartCode != 0 {
 		return winerr.Code(s.StartCode)
 	}
-	s.exit, s.specific = 0, 0
+	s.LastExit, s.LastSpecificExit = 0, 0
 	m.enterState(s, ServiceStartPending)
 	m.launch(s)
 	return nil
@@ -105,7 +99,7 @@ func (m *services) beginStart(s *service) error {
 // launch starts a service once all its dependencies run.
 func (m *services) launch(s *service) {
 	for _, needed := range s.needs {
-		switch needed.state {
+		switch needed.State {
 		case ServiceStopped, ServiceStopPending:
 			m.stopService(s, uint32(winerr.ServiceDependencyFail), 0)
 			return
@@ -114,13 +108,12 @@ func (m *services) launch(s *service) {
 		case ServiceRunning, ServicePaused, ServicePausePending, ServiceContinuePending:
 		}
 	}
-	s.launched = true
+	s.Launched = true
 	m.endPending(s, s.StartTime)
 }
 
-// stopService stops a service with an exit code.
 func (m *services) stopService(s *service, exit, specific uint32) {
-	s.exit, s.specific = exit, specific
+	s.LastExit, s.LastSpecificExit = exit, specific
 	m.enterState(s, ServiceStopped)
 }
 
@@ -128,11 +121,11 @@ func (m *services) stopService(s *service, exit, specific uint32) {
 // https://learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice
 func (m *services) beginStop(s *service) error {
 	switch {
-	case s.state == ServiceStopped:
+	case s.State == ServiceStopped:
 		return winerr.ServiceNotActive
-	case s.state == ServiceStopPending:
+	case s.State == ServiceStopPending:
 		return winerr.ServiceCannotAcceptCtrl
-	case s.RefusesStop || s.state == ServiceStartPending: // it accepts nothing yet
+	case s.RefusesStop || s.State == ServiceStartPending: // it accepts nothing yet
 		return winerr.InvalidServiceControl
 	case len(m.activeDependents(s)) > 0:
 		return winerr.DependentServicesRunning
@@ -163,7 +156,7 @@ func (m *services) activeDependents(s *service) []*service {
 
 // leavePending plans the end of a service's pending state.
 func (m *services) leavePending(s *service) {
-	switch s.state {
+	switch s.State {
 	case ServiceStartPending:
 		m.launch(s)
 	case ServiceStopPending:
@@ -176,7 +169,7 @@ func (m *services) leavePending(s *service) {
 func (m *services) restart() {
 	m.booted = m.now()
 	for _, s := range m.all {
-		s.state, s.launched, s.exit, s.specific = "", false, 0, 0
+		s.State, s.Launched, s.LastExit, s.LastSpecificExit = "", false, 0, 0
 		s.changes++ // cancels planned transitions
 	}
 	m.runAtStart()
@@ -185,12 +178,12 @@ func (m *services) restart() {
 // status is the answer of QueryServiceStatusEx.
 func (s *service) status() win.ServiceStatus {
 	status := win.ServiceStatus{
-		State:            serviceStates[s.state],
-		ExitCode:         s.exit,
-		SpecificExitCode: s.specific,
+		State:            serviceStates[s.State],
+		ExitCode:         s.LastExit,
+		SpecificExitCode: s.LastSpecificExit,
 		OwnProcess:       s.Proxy && s.active(),
 	}
-	switch s.state {
+	switch s.State {
 	case ServiceStartPending:
 		status.WaitHint = s.StartTime
 	case ServiceStopPending:
@@ -236,7 +229,6 @@ func (m *services) ActiveDependents(_ context.Context, name string) (names []str
 	return names, err
 }
 
-// onService runs a call about a service.
 func (m *services) onService(name string, do func(*service) error) error {
 	m.lock()
 	defer m.mu.Unlock()
@@ -247,24 +239,15 @@ func (m *services) onService(name string, do func(*service) error) error {
 	return do(s)
 }
 
-// ServiceInfo is a snapshot of a service.
-type ServiceInfo struct {
-	Name        string
-	DisplayName string
-	StartType   StartType
-	State       ServiceState
-	ExitCode    uint32 // of the last stop
-}
-
-// ServiceInfo describes a service.
-func (n *Node) ServiceInfo(name string) (ServiceInfo, error) {
+// ServiceInfo describes a service as Model does.
+func (n *Node) ServiceInfo(name string) (Service, error) {
 	n.lock()
 	defer n.mu.Unlock()
 	s, err := n.services.service(name)
 	if err != nil {
-		return ServiceInfo{}, winerr.Wrap("describe service", name, err)
+		return Service{}, winerr.Wrap("describe service", name, err)
 	}
-	return ServiceInfo{Name: s.Name, DisplayName: s.DisplayName, StartType: s.StartType, State: s.state, ExitCode: s.exit}, nil
+	return n.look(false).service(s), nil
 }
 
 // SetServiceState changes the state of a service at once, without regard to dependencies. From
@@ -280,30 +263,26 @@ func (n *Node) SetServiceState(name string, state ServiceState) error {
 	if err != nil {
 		return winerr.Wrap(op, name, err)
 	}
-	s.exit, s.specific = 0, 0
+	s.LastExit, s.LastSpecificExit = 0, 0
 	n.services.enterState(s, state)
 	n.services.leavePending(s)
 	return nil
 }
 
-// AddService installs a service. Its dependencies must exist. The default state is stopped.
-func (n *Node) AddService(model Service) error {
+// add installs a service, stopped by default. Its dependencies must exist. mu is held.
+func (m *services) add(model Service) *ModelError {
 	if model.State == "" {
 		model.State = ServiceStopped
 	}
-	n.lock()
-	defer n.mu.Unlock()
 	s, err := model.build()
 	if err == nil {
-		err = n.services.resolve(s)
+		err = m.resolve(s)
 	}
 	if err == nil {
-		err = n.services.register(s)
+		err = m.register(s)
 	}
-	if err != nil {
-		return winerr.New(winerr.Invalid, "add service", "", "%v", err)
+	if err == nil {
+		m.leavePending(s)
 	}
-	n.changed()
-	n.services.leavePending(s)
-	return nil
+	return err
 }

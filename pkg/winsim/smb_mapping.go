@@ -10,7 +10,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// mapping is a global SMB mapping.
 type mapping struct {
 	SMBMapping        // a stale one is listed, but conflicts with any user
 	server     string // as spelled in Remote
@@ -24,12 +23,10 @@ func (n *network) status(m *mapping) win.SMBStatus {
 	return win.SMBOK
 }
 
-// show is a mapping as Windows lists it.
 func (n *network) show(m *mapping) win.SMBMapping {
 	return win.SMBMapping{Remote: m.Remote, Status: n.status(m), Plain: m.Plain, Private: !m.Plain}
 }
 
-// SMBMapping describes one mapping.
 func (n *network) SMBMapping(_ context.Context, remote string) (win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -40,7 +37,6 @@ func (n *network) SMBMapping(_ context.Context, remote string) (win.SMBMapping, 
 	return n.show(m), nil
 }
 
-// SMBMappings lists all mappings.
 func (n *network) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
 	n.lock()
 	defer n.mu.Unlock()
@@ -52,7 +48,6 @@ func (n *network) SMBMappings(_ context.Context) ([]win.SMBMapping, error) {
 	return mappings, nil
 }
 
-// CreateSMBMapping connects the node to a share.
 func (n *network) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
 	if err := n.awaitServer(ctx, request.Remote); err != nil {
 		return err
@@ -109,7 +104,6 @@ func (n *network) conflict(made *mapping) error {
 	return nil
 }
 
-// RemoveSMBMapping disconnects the node from a share.
 func (n *network) RemoveSMBMapping(_ context.Context, remote string, _ bool) error {
 	n.lock()
 	defer n.mu.Unlock()

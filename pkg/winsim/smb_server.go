@@ -16,7 +16,6 @@ type network struct {
 	mappings map[string]*mapping // by folded \\server\share
 }
 
-// server is a file server.
 type server struct {
 	SMBServer
 	shares map[string]*share // by folded name
@@ -59,10 +58,14 @@ func (n *network) volumes() (all []*volume) {
 	return all
 }
 
-// name is \\server\share.
-func (s *share) name() string { return `\\` + s.server.Name + `\` + s.label }
+// names are \\server\share with each name of the server.
+func (s *share) names() (all []string) {
+	for _, server := range append([]string{s.server.Name}, s.server.Aliases...) {
+		all = append(all, `\\`+server+`\`+s.label)
+	}
+	return all
+}
 
-// splitUNC splits \\server\share\names.
 func splitUNC(path string) (server, share, names string) {
 	server, rest, _ := strings.Cut(strings.TrimPrefix(path, `\\`), `\`)
 	share, names, _ = strings.Cut(rest, `\`)
@@ -134,8 +137,8 @@ func (n *network) checkShare(s *share) error {
 		return winerr.BadNetName
 	}
 	var failure error = winerr.LogonFailure
-	for _, name := range append([]string{s.server.Name}, s.server.Aliases...) {
-		err := n.checkAccess(`\\` + name + `\` + s.label)
+	for _, name := range s.names() {
+		err := n.checkAccess(name)
 		if err == nil {
 			return nil
 		}
@@ -149,8 +152,8 @@ func (n *network) canOpen(s *share) bool {
 	if s.server.Down || s.server.shares[winpath.Fold(s.label)] != s {
 		return false
 	}
-	return slices.ContainsFunc(append([]string{s.server.Name}, s.server.Aliases...), func(name string) bool {
-		mapped := n.mappings[winpath.Fold(`\\`+name+`\`+s.label)]
+	return slices.ContainsFunc(s.names(), func(name string) bool {
+		mapped := n.mappings[winpath.Fold(name)]
 		return mapped != nil && !mapped.Stale && s.server.check(mapped.User, mapped.Password) == nil
 	})
 }
@@ -189,7 +192,6 @@ func (s *server) check(user, password string) error {
 	return nil
 }
 
-// accountOf finds the account that a user name means.
 func (s *server) accountOf(user string) (SMBAccount, bool) {
 	for _, account := range s.Accounts {
 		if account.is(user) {
@@ -199,7 +201,6 @@ func (s *server) accountOf(user string) (SMBAccount, bool) {
 	return SMBAccount{}, false
 }
 
-// is reports whether a user name means this account.
 func (a SMBAccount) is(user string) bool {
 	if !strings.ContainsAny(a.User, `\@`) {
 		if i := strings.LastIndexByte(user, '\\'); i >= 0 {

@@ -137,7 +137,7 @@ func TestSMB_Mappings(t *testing.T) {
 	mustAll(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[1].State = "" }))
 	node.EndSMBSessions()
 	status(`\\10.0.0.5\more`, win.SMBDisconnected)
-	mustAll(t, node.Mkdir(`\\10.0.0.5\more\dir`))
+	mustAll(t, node.WriteFile(`\\10.0.0.5\more\file`, ""))
 	status(`\\10.0.0.5\more`, win.SMBOK)
 
 	node.Reboot()

@@ -134,14 +134,13 @@ func load(model Model, saved []byte) (*Node, error) {
 
 // encode returns the content of the state file. n.mu is held.
 func (n *Node) encode() ([]byte, error) {
-	m, err := n.draw()
+	m, err := n.save()
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(m)
 }
 
-// wait returns once the file contains a change.
 func (k *stateFile) wait(change uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

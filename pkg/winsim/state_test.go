@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -120,17 +121,12 @@ func TestState_Everything(t *testing.T) {
 		"guest":    func(n *winsim.Node) any { return n.Tree(`\\10.0.0.5\data`) },
 		"paths":    func(n *winsim.Node) any { return answers(n.VolumePaths(ctx, dataVolume)) },
 		"mappings": func(n *winsim.Node) any { return answers(n.SMBMappings(ctx)) },
-		"sessions": func(n *winsim.Node) any { return n.ISCSISessions() },
+		"rest":     func(n *winsim.Node) any { return n.Describe() },
 		"targets":  func(n *winsim.Node) any { return answers(n.ReportTargets(ctx)) },
 		"short": func(n *winsim.Node) any {
 			return answers(n.ShortName(`C:\var\lib\kubelet\a long name with spaces.txt`))
 		},
-		"service": func(n *winsim.Node) any { return answers(n.ServiceInfo("Slow")) },
-		"disk 0":  func(n *winsim.Node) any { return answers(n.DiskInfo(0)) },
-		"disk 1":  func(n *winsim.Node) any { return answers(n.DiskInfo(1)) },
-		"disk 2":  func(n *winsim.Node) any { return answers(n.DiskInfo(2)) },
-		"disk 3":  func(n *winsim.Node) any { return answers(n.DiskInfo(3)) },
-		"disk 4":  func(n *winsim.Node) any { return answers(n.DiskFingerprint(4)) },
+		"disk 4": func(n *winsim.Node) any { return answers(n.DiskFingerprint(4)) },
 	} {
 		if diff := cmp.Diff(look(node), look(again)); diff != "" {
 			t.Errorf("%s differs (-saved +loaded):\n%s", what, diff)
@@ -148,8 +144,8 @@ func TestState_Everything(t *testing.T) {
 		if s, err := n.ServiceInfo("Slow"); err != nil || s.State != winsim.ServiceRunning {
 			t.Errorf("the slow service is %+v, %v", s, err)
 		}
-		if sessions := n.ISCSISessions(); len(sessions) != 1 || len(sessions[0].Disks) != 2 {
-			t.Errorf("the session has %+v", sessions)
+		if luns := n.Describe().ISCSI.Targets[1].LUNs; luns[0].Presence != winsim.DiskAttached || luns[1].Presence != winsim.DiskAttached {
+			t.Errorf("the session has %+v", luns)
 		}
 		if _, err := n.ReattachDisk(3); err != nil {
 			t.Errorf("the detached disk does not come back: %v", err)
@@ -178,7 +174,7 @@ func TestState_Format(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := win.VolumeID(info.Partitions[0].VolumeID)
+	id := win.VolumeID(info.Partitions[0].Volume.ID)
 	// The caller leaves when the format has begun, as if it had been killed.
 	asking, leave := context.WithCancel(ctx)
 	if _, err := node.Inject(winsim.Fault{Call: "Format", Do: func(*winsim.Node) { time.AfterFunc(10*time.Millisecond, leave) }}); err != nil {
@@ -485,4 +481,21 @@ func FuzzModel(f *testing.F) {
 		_ = node.Mkdir(`C:\x`)
 		reload(t, node)
 	})
+}
+
+// TestState_FolderOnRemovedPartition: a mounted folder outlives the partition that it is on, and comes back with it.
+func TestState_FolderOnRemovedPartition(t *testing.T) {
+	node, ctx := newNode(t, storageModel()), t.Context()
+	device := win.PhysicalDrive(2)
+	mustAll(t, node.MountFolder(dataVolume+`folder`, dataVolume))
+	layout, err := node.DriveLayout(ctx, device)
+	mustAll(t, err, node.SetDriveLayout(ctx, device, win.DriveLayout{Style: win.StyleGPT}))
+	again := reload(t, node)
+	for name, n := range map[string]*winsim.Node{"saved": node, "loaded": again} {
+		mustAll(t, n.SetDriveLayout(ctx, device, layout), n.Sleep(ctx, time.Minute))
+		paths, err := n.VolumePaths(ctx, dataID)
+		if want := []string{`D:\`, dataVolume + `folder\`}; err != nil || !slices.Equal(paths, want) {
+			t.Errorf("the %s node has the paths %q, %v, want %q", name, paths, err, want)
+		}
+	}
 }

@@ -341,7 +341,7 @@ func (s *shell) backend(command string, argument func(int) string, _ []string) (
 	case "grow":
 		err = n.GrowDisk(number, winsim.Size(size(argument(1))))
 	case "info":
-		var info winsim.DiskInfo
+		var info winsim.Disk
 		if info, err = n.DiskInfo(number); err == nil {
 			result = showInfo(info)
 		}
@@ -362,7 +362,7 @@ func (s *shell) backend(command string, argument func(int) string, _ []string) (
 	return result, err
 }
 
-func showInfo(info winsim.DiskInfo) string {
+func showInfo(info winsim.Disk) string {
 	text := fmt.Sprintf("%s %s", info.Size, info.Layout)
 	if info.Offline {
 		text += " offline"
@@ -370,13 +370,13 @@ func showInfo(info winsim.DiskInfo) string {
 	if info.ReadOnly {
 		text += " read-only"
 	}
-	for _, p := range info.Partitions {
-		text += fmt.Sprintf("\n%d: %s at %s %s", p.Number, p.Size, p.Offset, p.Type)
-		if p.VolumeID != "" {
-			text += fmt.Sprintf(" %s %s", p.VolumeID, p.FileSystem)
-		}
-		if p.Letter != "" {
-			text += " " + p.Letter + ":"
+	for i, p := range info.Partitions {
+		text += fmt.Sprintf("\n%d: %s at %s %s", i+1, p.Size, p.Offset, p.Type)
+		if v := p.Volume; v != nil && !v.Absent && !v.Nameless {
+			text += fmt.Sprintf(" %s %s", v.ID, v.FileSystem)
+			if v.Letter != "" {
+				text += " " + v.Letter + ":"
+			}
 		}
 	}
 	return text

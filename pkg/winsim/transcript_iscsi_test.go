@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
 // portalOf reads a portal as transcripts write it.
@@ -54,11 +55,13 @@ func (s *shell) askInitiator(command string, argument func(int) string, _ []stri
 			result += fmt.Sprintf("%s at %s\n", login.Target, login.Portal)
 		}
 	case "sessions":
-		for _, info := range n.ISCSISessions() {
-			result += fmt.Sprintf("%s at %s connected %v disks %v\n", info.Target, info.Portal, info.Connected, info.Disks)
+		for _, session := range n.Describe().ISCSI.Sessions {
+			result += fmt.Sprintf("%s at %s disks %v\n", session.Target, session.Portal, disksOf(n, session.Target))
 		}
 	case "logins":
-		result = fmt.Sprint(n.ISCSILogins())
+		for _, login := range n.Describe().ISCSI.Logins {
+			result += fmt.Sprintf("%s at %s\n", login.Target, login.Portal)
+		}
 	default:
 		err = errUnknown
 	}
@@ -106,9 +109,21 @@ func (s *shell) changeInitiator(command string, argument func(int) string, _ []s
 	case "up":
 		err = n.SetISCSIPortalDown(argument(0), false)
 	case "open": // the disks of a target
-		s.held[argument(0)], err = n.HoldISCSITarget(argument(0))
+		s.held[argument(0)], err = n.Hold(argument(0))
 	default:
 		err = errUnknown
 	}
 	return result, err
+}
+
+// disksOf are the numbers of a target's disks that have appeared.
+func disksOf(n *winsim.Node, iqn string) (numbers []uint32) {
+	for _, t := range n.Describe().ISCSI.Targets {
+		for _, lun := range t.LUNs {
+			if t.IQN == iqn && lun.Presence == winsim.DiskAttached {
+				numbers = append(numbers, lun.Number)
+			}
+		}
+	}
+	return numbers
 }

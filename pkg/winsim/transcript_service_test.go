@@ -43,13 +43,13 @@ func (s *shell) services(command string, argument func(int) string, arguments []
 		names, err = n.ActiveDependents(ctx, name)
 		result = fmt.Sprint(names)
 	case "service":
-		var info winsim.ServiceInfo
+		var info winsim.Service
 		info, err = n.ServiceInfo(name)
-		result = fmt.Sprintf("%s, %q, %s, %s, %d", info.Name, info.DisplayName, info.StartType, info.State, info.ExitCode)
+		result = fmt.Sprintf("%s, %q, %s, %s, %d", info.Name, info.DisplayName, info.StartType, info.State, info.LastExit)
 	case "set-service":
 		err = n.SetServiceState(name, winsim.ServiceState(argument(1)))
 	case "add-service": // a name, and what it depends on
-		err = n.AddService(winsim.Service{Name: name, DependsOn: arguments[1:]})
+		err = n.Add(winsim.Model{Services: []winsim.Service{{Name: name, DependsOn: arguments[1:]}}})
 	case "states": // of some services
 		for _, name := range arguments {
 			info, _ := n.ServiceInfo(name)

@@ -213,7 +213,7 @@ func (s *shell) run(line string) string {
 	case "symlink":
 		err = n.Symlink(path, second)
 	case "filesymlink":
-		err = n.FileSymlink(path, second)
+		err = n.Create(winsim.File{Path: path, FileSymlink: second})
 	case "junction":
 		err = n.Junction(path, second)
 	case "mount":
@@ -235,8 +235,8 @@ func (s *shell) run(line string) string {
 	case "shortname":
 		result, err = n.ShortName(path)
 		result = strconv.Quote(result)
-	case "setshortname":
-		err = n.SetShortName(path, second)
+	case "mkdirshort":
+		err = n.Create(winsim.File{Path: path, Short: second})
 	case "swap":
 		err = n.Swap(path, second)
 	case "chain": // of n links, each to the one before: path\0 is a directory

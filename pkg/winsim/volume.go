@@ -2,7 +2,6 @@ package winsim
 
 import (
 	"slices"
-	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -12,21 +11,14 @@ import (
 // volume is a volume as the mount manager knows it. It remembers names and letters of volumes
 // that are away.
 type volume struct {
+	Volume         // as it is now: letter, state, and what automount and the storage service did
 	guid    string // lower case
-	letter  string // "C" or empty
-	state   VolumeState
-	cdrom   bool
 	extents []extent
 	share   *share // for a volume that is a share
 
-	present        bool // its device exists
-	expected       bool // will arrive
-	absences       int  // how often it has left; an arrival planned before is void
-	offline        bool // until IOCTL_VOLUME_ONLINE
-	nameless       bool // until then
-	arrived        time.Time
-	inServiceCache bool // regardless of Storage.ServiceDelay
-
+	present    bool // its device exists
+	expected   bool // will arrive
+	absences   int  // how often it has left; an arrival planned before is void
 	formatting bool
 }
 
@@ -43,25 +35,28 @@ type volumes struct {
 	outOfDate      int // formats that the storage service still refuses
 }
 
-// extent is a part of a disk.
 type extent struct {
 	disk           *disk
 	offset, length int64
 }
 
 func newVolume(m Volume, guid string) *volume {
-	return &volume{guid: guid, letter: winpath.Fold(m.Letter), state: m.State, cdrom: m.CDROM, offline: m.Offline, nameless: m.Nameless, arrived: m.Arrived, inServiceCache: m.InServiceCache}
+	return &volume{guid: guid, Volume: Volume{
+		Letter: winpath.Fold(m.Letter), State: m.State, CDROM: m.CDROM,
+		Offline: m.Offline, Nameless: m.Nameless, Arrived: m.Arrived, InServiceCache: m.InServiceCache,
+	}}
 }
 
 func (v *volume) id() win.VolumeID { return win.VolumeID(`\\?\Volume{` + v.guid + `}\`) }
 
-// length is the size of the volume's device.
 func (v *volume) length() (total int64) {
 	for _, e := range v.extents {
 		total += e.length
 	}
 	return total
 }
+
+func (v *volume) begins() extent { return extent{v.extents[0].disk, v.extents[0].offset, 0} }
 
 // fileSystem returns the recognised file system, or nil.
 func (v *volume) fileSystem() *fileSystem {
@@ -76,10 +71,8 @@ func (v *volume) setFileSystem(fs *fileSystem) {
 	v.extents[0].disk.fileSystems[v.extents[0].offset] = fs
 }
 
-// write writes to the start of the volume.
 func (v *volume) write(b []byte) { v.extents[0].disk.content.write(v.extents[0].offset, b) }
 
-// on reports whether a part of the volume is on the disk.
 func (v *volume) on(d *disk) bool {
 	return slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk == d })
 }
@@ -91,13 +84,12 @@ func (v *volume) writable() error {
 			return err
 		}
 	}
-	if p := v.partition(); v.cdrom || (p != nil && p.Attributes&win.ReadOnlyPartition != 0) {
+	if p := v.partition(); v.CDROM || (p != nil && p.Attributes&win.ReadOnlyPartition != 0) {
 		return winerr.WriteProtect
 	}
 	return nil
 }
 
-// partition returns the partition of the volume, or nil.
 func (v *volume) partition() *partition {
 	for _, p := range v.extents[0].disk.table.partitions {
 		if p.volume == v {
@@ -110,11 +102,11 @@ func (v *volume) partition() *partition {
 // openError returns the error of any access to the volume's device; v may be nil.
 func (v *volume) openError() error {
 	switch {
-	case v == nil || v.state == Gone || !v.present:
+	case v == nil || v.State == Gone || !v.present:
 		return winerr.FileNotFound
 	case slices.ContainsFunc(v.extents, func(e extent) bool { return e.disk.Dying }):
 		return winerr.IODevice
-	case v.state == NotReady:
+	case v.State == NotReady:
 		return winerr.NotReady
 	}
 	return nil
@@ -127,13 +119,13 @@ func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 	}
 	fs := v.fileSystem()
 	switch {
-	case v.state == Locked:
+	case v.State == Locked:
 		return nil, winerr.FVELocked
-	case v.offline:
+	case v.Offline:
 		return nil, winerr.NotReady
-	case m.storage.ArrivalTrouble > 0 && m.now().Before(v.arrived.Add(m.storage.ArrivalTrouble)):
+	case m.storage.ArrivalTrouble > 0 && m.now().Before(v.Arrived.Add(m.storage.ArrivalTrouble)):
 		return nil, m.arrivalError()
-	case v.state == Raw || fs == nil:
+	case v.State == Raw || fs == nil:
 		return nil, winerr.UnrecognizedVolume
 	}
 	return fs, nil
@@ -177,7 +169,7 @@ type volumeArrival struct {
 
 func (a volumeArrival) run() {
 	if v := a.volume; v.absences == a.absences {
-		v.present, v.expected, v.arrived = true, false, a.m.now()
+		v.present, v.expected, v.Arrived = true, false, a.m.now()
 	}
 }
 
@@ -185,12 +177,11 @@ func (a volumeArrival) run() {
 func (m *volumes) boot() {
 	for _, v := range m.byGUID {
 		if !slices.ContainsFunc(v.extents, func(e extent) bool { return !m.disks.online(e.disk) }) {
-			v.present, v.inServiceCache = true, true
+			v.present, v.InServiceCache = true, true
 		}
 	}
 }
 
-// takeDown makes the volumes on a disk leave.
 func (m *volumes) takeDown(d *disk) {
 	for _, v := range m.of(d) {
 		v.leave()
@@ -198,11 +189,10 @@ func (m *volumes) takeDown(d *disk) {
 }
 
 func (v *volume) leave() {
-	v.present, v.expected, v.inServiceCache = false, false, false
+	v.present, v.expected, v.InServiceCache = false, false, false
 	v.absences++
 }
 
-// rename gives a volume another name.
 func (m *volumes) rename(v *volume, guid string) {
 	if m.byGUID[v.guid] == v {
 		delete(m.byGUID, v.guid)
@@ -216,11 +206,11 @@ func (m *volumes) rename(v *volume, guid string) {
 func (m *volumes) claimNames(d *disk) {
 	for _, v := range m.of(d) {
 		m.claimName(v)
-		if other := m.letters[v.letter]; other != nil && other != v && other.present {
-			v.letter = ""
+		if other := m.letters[v.Letter]; other != nil && other != v && other.present {
+			v.Letter = ""
 		}
-		if v.letter != "" {
-			m.letters[v.letter] = v
+		if v.Letter != "" {
+			m.letters[v.Letter] = v
 		}
 	}
 }
@@ -232,10 +222,9 @@ func (m *volumes) isNew(d *disk) {
 	}
 }
 
-// applyAutomount applies the automount policy to a new volume.
 func (m *volumes) applyAutomount(v *volume) {
-	v.offline = m.storage.Automount == AutomountOffline || m.storage.Automount == AutomountNameless
-	v.nameless = m.storage.Automount == AutomountNameless
+	v.Offline = m.storage.Automount == AutomountOffline || m.storage.Automount == AutomountNameless
+	v.Nameless = m.storage.Automount == AutomountNameless
 }
 
 // add adds a volume. The mount manager names it after its partition unless that
@@ -248,7 +237,7 @@ func (m *volumes) add(d *disk, p *partition) *volume {
 	v := &volume{guid: guid, extents: []extent{{d, p.Offset, p.Length}}}
 	m.applyAutomount(v)
 	m.byGUID[guid] = v
-	if p.Attributes&win.NoDriveLetter == 0 && !v.offline {
+	if p.Attributes&win.NoDriveLetter == 0 && !v.Offline {
 		m.assignLetter(v)
 	}
 	return v
@@ -258,8 +247,8 @@ func (m *volumes) add(d *disk, p *partition) *volume {
 func (m *volumes) assignLetter(v *volume) {
 	for letter := 'D'; letter <= 'Z'; letter++ {
 		if m.letters[string(letter)] == nil {
-			v.letter = string(letter)
-			m.letters[v.letter] = v
+			v.Letter = string(letter)
+			m.letters[v.Letter] = v
 			return
 		}
 	}
@@ -270,7 +259,6 @@ func (m *volumes) grow(v *volume) {
 	m.after(m.storage.GrowDelay, volumeGrowth{v})
 }
 
-// volumeGrowth makes a volume as long as its partition.
 type volumeGrowth struct{ volume *volume }
 
 func (s volumeGrowth) run() {
@@ -280,7 +268,7 @@ func (s volumeGrowth) run() {
 }
 
 func (m *volumes) volumeByID(id string) *volume {
-	if v := m.byGUID[normalGUID(id)]; v != nil && !v.nameless {
+	if v := m.byGUID[normalGUID(id)]; v != nil && !v.Nameless {
 		return v
 	}
 	return nil

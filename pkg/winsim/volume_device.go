@@ -20,7 +20,7 @@ func (m *volumes) DeviceNumber(_ context.Context, device win.Device) (win.Device
 		})
 	}
 	return read(m.onVolume, device, func(v *volume) (win.DeviceNumber, error) {
-		if v.cdrom {
+		if v.CDROM {
 			return win.DeviceNumber{Type: win.DeviceTypeCDROM, Partition: 0xffffffff}, nil
 		}
 		p := v.partition()
@@ -38,7 +38,7 @@ func (m *volumes) ReadDevice(_ context.Context, device win.Device, offset int64,
 	}
 	return m.onVolume(device, func(v *volume) error {
 		first := v.extents[0]
-		if v.offline {
+		if v.Offline {
 			return winerr.NotReady
 		}
 		return first.disk.read(first.offset, first.length, offset, b)
@@ -67,7 +67,6 @@ func (m *volumes) volumeAt(device win.Device) *volume {
 	return nil
 }
 
-// onVolume runs a call to a volume's device.
 func (m *volumes) onVolume(device win.Device, do func(*volume) error) error {
 	m.lock()
 	defer m.mu.Unlock()

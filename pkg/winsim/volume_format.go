@@ -12,61 +12,52 @@ import (
 // Format is MSFT_Volume.Format: the storage service looks up the volume in its own cache.
 // https://learn.microsoft.com/windows-hardware/drivers/storage/format-msft-volume
 func (m *volumes) Format(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
-	return m.format(ctx, id, options, m.refuseFormat, winerr.StorageIOError)
-}
-
-// refuseFormat returns why the storage service refuses to format. mu is held.
-func (m *volumes) refuseFormat(v *volume, options win.FormatOptions) error {
-	switch known := v.openError() == nil && (v.inServiceCache || !m.now().Before(v.arrived.Add(m.storage.ServiceDelay))); {
-	case !known:
-		return winerr.WMINotFound
-	case m.outOfDate > 0:
-		m.outOfDate--
-		m.changed()
-		return winerr.StorageCacheOutOfDate
-	case m.isSystemVolume(v):
-		return winerr.StorageSystemPartition
-	case v.formatting:
-		return winerr.StorageInUse
-	case v.offline:
-		return winerr.StorageIOError
-	case v.writable() != nil:
-		return winerr.StorageReadOnly
-	case winpath.UTF16Len(options.Label) > maxLabel:
-		return winerr.StorageInvalidParameter
-	case !v.clusterFits(options.ClusterSize):
-		return winerr.StorageClusterSize
-	case v.tooManyClusters(options.ClusterSize):
-		return winerr.StorageTooManyClusters
-	}
-	return nil
+	return m.format(ctx, id, options, formatCodes{
+		system: winerr.StorageSystemPartition, busy: winerr.StorageInUse, offline: winerr.StorageIOError, readOnly: winerr.StorageReadOnly,
+		label: winerr.StorageInvalidParameter, clusters: winerr.StorageClusterSize, tooMany: winerr.StorageTooManyClusters, interrupted: winerr.StorageIOError,
+		cached: true,
+	})
 }
 
 // FormatLegacy is Win32_Volume.Format, which has no cache.
 // https://learn.microsoft.com/previous-versions/windows/desktop/legacy/aa390432(v=vs.85)
 func (m *volumes) FormatLegacy(ctx context.Context, id win.VolumeID, options win.FormatOptions) error {
-	return m.format(ctx, id, options, m.refuseLegacyFormat, winerr.LegacyFormatIOError)
+	return m.format(ctx, id, options, formatCodes{
+		system: winerr.LegacyFormatAccessDenied, busy: winerr.LegacyFormatLockFailed, offline: winerr.LegacyFormatNotMounted, readOnly: winerr.LegacyFormatWriteProtected,
+		label: winerr.LegacyFormatLabel, clusters: winerr.LegacyFormatClustersTooSmall, tooMany: winerr.LegacyFormatTooManyClusters, interrupted: winerr.LegacyFormatIOError,
+	})
 }
 
-// refuseLegacyFormat is refuseFormat with the codes of FormatLegacy.
-func (m *volumes) refuseLegacyFormat(v *volume, options win.FormatOptions) error {
+// formatCodes are the answers of one of the two calls.
+type formatCodes struct {
+	system, busy, offline, readOnly, label, clusters, tooMany, interrupted error
+	cached                                                                 bool // knows only the volumes in the cache
+}
+
+// refuseFormat returns why a volume cannot be formatted. mu is held.
+func (m *volumes) refuseFormat(v *volume, options win.FormatOptions, codes formatCodes) error {
+	known := v.openError() == nil && (!codes.cached || v.InServiceCache || !m.now().Before(v.Arrived.Add(m.storage.ServiceDelay)))
 	switch {
-	case v.openError() != nil:
+	case !known:
 		return winerr.WMINotFound
-	case m.isSystemVolume(v):
-		return winerr.LegacyFormatAccessDenied
+	case codes.cached && m.outOfDate > 0:
+		m.outOfDate--
+		m.changed()
+		return winerr.StorageCacheOutOfDate
+	case slices.Contains(m.systemVolumes(), v):
+		return codes.system
 	case v.formatting:
-		return winerr.LegacyFormatLockFailed
-	case v.offline:
-		return winerr.LegacyFormatNotMounted
+		return codes.busy
+	case v.Offline:
+		return codes.offline
 	case v.writable() != nil:
-		return winerr.LegacyFormatWriteProtected
+		return codes.readOnly
 	case winpath.UTF16Len(options.Label) > maxLabel:
-		return winerr.LegacyFormatLabel
+		return codes.label
 	case !v.clusterFits(options.ClusterSize):
-		return winerr.LegacyFormatClustersTooSmall
-	case v.tooManyClusters(options.ClusterSize):
-		return winerr.LegacyFormatTooManyClusters
+		return codes.clusters
+	case options.ClusterSize != 0 && v.length()/int64(options.ClusterSize) > maxClusters:
+		return codes.tooMany
 	}
 	return nil
 }
@@ -83,26 +74,16 @@ func (v *volume) clusterFits(size uint32) bool {
 	return size == 0 || size&(size-1) == 0 && int64(size) >= v.extents[0].disk.sector && int64(size) <= largestCluster
 }
 
-func (v *volume) tooManyClusters(size uint32) bool {
-	return size != 0 && v.length()/int64(size) > maxClusters
-}
-
-// isSystemVolume reports whether Windows needs the volume.
-func (m *volumes) isSystemVolume(v *volume) bool {
-	return slices.Contains(m.systemVolumes(), v)
-}
-
-// format formats a volume unless refuse returns an error. The provider continues even if its
-// caller goes away. It returns interrupted if the volume leaves meanwhile.
-func (m *volumes) format(ctx context.Context, id win.VolumeID, options win.FormatOptions, refuse func(*volume, win.FormatOptions) error, interrupted error) error {
+// format formats a volume. The provider continues even if its caller goes away.
+func (m *volumes) format(ctx context.Context, id win.VolumeID, options win.FormatOptions, codes formatCodes) error {
 	m.lock()
 	v := m.volumeByID(string(id))
-	if err := refuse(v, options); err != nil {
+	if err := m.refuseFormat(v, options, codes); err != nil {
 		m.mu.Unlock()
 		return err
 	}
 	v.formatting = true
-	end := &formatEnd{m: m, volume: v, absences: v.absences, options: options, result: interrupted}
+	end := &formatEnd{m: m, volume: v, absences: v.absences, options: options, result: codes.interrupted}
 	m.after(m.storage.FormatTime, end)
 	m.changed()
 	m.mu.Unlock()
@@ -136,7 +117,6 @@ func (f *formatEnd) run() {
 	f.result = nil
 }
 
-// makeNTFS writes an empty NTFS file system.
 func (v *volume) makeNTFS(options win.FormatOptions) {
 	sector := v.extents[0].disk.sector
 	v.write(bootSector(NTFS, false, sector))
@@ -146,8 +126,8 @@ func (v *volume) makeNTFS(options win.FormatOptions) {
 		fs.cluster = int64(options.ClusterSize)
 	}
 	v.setFileSystem(fs)
-	if v.state == Raw || v.state == Locked {
-		v.state = Healthy
+	if v.State == Raw || v.State == Locked {
+		v.State = Healthy
 	}
 }
 
@@ -158,7 +138,7 @@ func (m *volumes) RefreshStorageCache(_ context.Context) error {
 	m.changed()
 	m.outOfDate = 0
 	for _, v := range m.byGUID {
-		v.inServiceCache = v.inServiceCache || v.present
+		v.InServiceCache = v.InServiceCache || v.present
 	}
 	return nil
 }

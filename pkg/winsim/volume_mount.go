@@ -11,13 +11,12 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
-// VolumeIDs lists the volumes.
 func (m *volumes) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
 	m.lock()
 	defer m.mu.Unlock()
 	ids := make([]win.VolumeID, 0, len(m.byGUID))
 	for _, v := range m.byGUID {
-		if v.present && !v.nameless && v.state != Gone {
+		if v.present && !v.Nameless && v.State != Gone {
 			ids = append(ids, v.id())
 		}
 	}
@@ -25,7 +24,6 @@ func (m *volumes) VolumeIDs(_ context.Context) ([]win.VolumeID, error) {
 	return ids, nil
 }
 
-// VolumeExtents lists the parts of disks that make up the volume.
 func (m *volumes) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Extent, error) {
 	return read(m.onVolume, id.Device(), func(v *volume) ([]win.Extent, error) {
 		if v.extents[0].disk.nameless {
@@ -43,7 +41,7 @@ func (m *volumes) VolumeExtents(_ context.Context, id win.VolumeID) ([]win.Exten
 func (m *volumes) OnlineVolume(_ context.Context, id win.VolumeID) error {
 	return m.onVolume(id.Device(), func(v *volume) error {
 		m.changed()
-		v.offline, v.nameless = false, false
+		v.Offline, v.Nameless = false, false
 		return nil
 	})
 }
@@ -51,7 +49,7 @@ func (m *volumes) OnlineVolume(_ context.Context, id win.VolumeID) error {
 // FlushVolume only checks the volume: nothing is cached.
 func (m *volumes) FlushVolume(_ context.Context, id win.VolumeID) error {
 	return m.onVolume(id.Device(), func(v *volume) error {
-		if v.offline {
+		if v.Offline {
 			return winerr.NotReady
 		}
 		return v.writable()
@@ -87,12 +85,12 @@ func (m *volumes) VolumePaths(_ context.Context, id win.VolumeID) ([]string, err
 	m.lock()
 	defer m.mu.Unlock()
 	v := m.volumeByID(string(id))
-	if v == nil || !v.present || v.state == Gone {
+	if v == nil || !v.present || v.State == Gone {
 		return nil, winerr.FileNotFound
 	}
 	var paths []string
-	if v.letter != "" {
-		paths = append(paths, v.letter+`:\`)
+	if v.Letter != "" {
+		paths = append(paths, v.Letter+`:\`)
 	}
 	m.mountedFolders = slices.DeleteFunc(m.mountedFolders, mountedFolder.dismantled)
 	shown := winpath.Fold(string(v.id()))
@@ -104,7 +102,6 @@ func (m *volumes) VolumePaths(_ context.Context, id win.VolumeID) ([]string, err
 	return paths, nil
 }
 
-// SystemVolumes lists the volumes that Windows needs.
 func (m *volumes) SystemVolumes(_ context.Context) ([]win.VolumeID, error) {
 	m.lock()
 	defer m.mu.Unlock()

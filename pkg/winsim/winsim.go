@@ -7,35 +7,15 @@
 //	node, err := winsim.New(winsim.Default())
 //	if err != nil { ... }
 //	fs, err := filesystem.New(node.Filesystem())
-//	if err != nil { ... }
-//	_, err = fs.Mkdir(ctx, &filesystem.MkdirRequest{Path: `C:\var\lib\kubelet\pods\1`})
 //
-// Package serve serves the whole gRPC API of a node on Unix sockets, to test a driver's client
-// code on any OS. The program csi-proxy-sim does the same for drivers in other languages.
+// Package serve serves the gRPC API of a node to clients on any OS; csi-proxy-sim does the same
+// for drivers in other languages. A Model, in Go or YAML, describes a node; the presets are nodes
+// of common clouds. Tests change and inspect files (WriteFile, Tree), disks (AttachDisk, DiskInfo)
+// and all else (Add, Describe), count calls (Calls), and let them fail (Inject).
 //
-// A Model, in Go or YAML, describes a node: disks with partitions, volumes and files, the
-// delays and quirks of the machine (Storage), services, firmware, iSCSI targets and SMB
-// servers. Presets describe the nodes of common clouds. A Node counts calls (Calls) and fails
-// or delays them (Inject). Tests inspect and change a node directly: its files (WriteFile,
-// Symlink, MountFolder), disks (AttachDisk, GrowDisk, DiskInfo, DiskFingerprint), iSCSI
-// sessions (ISCSISessions, SetISCSIPortalDown) and services (ServiceInfo, SetServiceState,
-// AddService). A Node is safe for concurrent use.
-//
-// Files have every name that NTFS gives them, including 8.3 aliases and streams. Swap replaces
-// a file while an operation runs; Observe reports what the operation touched.
-//
-// A node has its own clock (Sleep, Now): waits for a slow volume or format return at once,
-// unless the model asks for real time.
-//
-// A running node can describe itself as a Model, of which New makes the same node, and keep that in
-// a file (Open), so that a test can kill the process that serves it at any moment and check what a
-// retry does.
-//
-// Storage behaves as Microsoft documents it and as published code relies on it. Where neither
+// A Node has a clock of its own, on which waits take no time, and is safe for concurrent use.
+// Storage behaves as Microsoft documents it and as published code relies on it; where neither
 // says what Windows does, the model lets a test choose.
-//
-// The package touches the machine it runs on only to mirror a node's files in a real directory
-// (Mirror, MirrorDrives) and to keep a state file. It imports nothing of Windows.
 package winsim
 
 import (
@@ -45,6 +25,7 @@ import (
 	"sync"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	fsapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/filesystem/hostapi"
@@ -69,8 +50,7 @@ type Node struct {
 	volumeHost volumeapi.HostAPI
 	smbHost    smbapi.HostAPI // Reboot replaces it
 
-	objects         // the mu of their clock guards them, and what follows
-	mirror  *mirror // nil if not mirrored
+	objects // the mu of their clock guards them
 }
 
 // objects is what a node is made of. Each has its state and the emulated calls that are about it, and reaches only
@@ -134,7 +114,7 @@ func (n *Node) start(files []File) error {
 	n.boot()
 	n.initiator.boot()
 	for i, f := range files {
-		if err := n.create(f); err != nil {
+		if err := n.Create(f); err != nil {
 			problem := err.Error()
 			if path := strings.TrimPrefix(f.Path, `\\?\`); isDrivePath(path) && n.volumes.letters[winpath.Fold(path[:1])] == nil {
 				problem = fmt.Sprintf("the node has no drive %s:", winpath.Fold(path[:1]))
@@ -143,6 +123,35 @@ func (n *Node) start(files []File) error {
 		}
 	}
 	n.services.booted = n.now()
+	return nil
+}
+
+// Add adds the services, iSCSI targets and SMB servers of a model to a running node, up to the first that is
+// wrong. Windows sees targets at the next discovery.
+func (n *Node) Add(m Model) error {
+	n.lock()
+	defer n.mu.Unlock()
+	n.changed()
+	for _, s := range m.SMBServers {
+		for _, name := range append([]string{s.Name}, s.Aliases...) {
+			if n.network.byName[winpath.Fold(name)] != nil {
+				return winerr.New(winerr.Exists, "add SMB server", name, "the name is in use")
+			}
+		}
+		if err := n.network.add(s, nil); err != nil {
+			return winerr.New(winerr.Invalid, "add SMB server", s.Name, "%w", err)
+		}
+	}
+	for _, t := range m.ISCSI.Targets {
+		if err := n.initiator.addTarget(t, nil); err != nil {
+			return winerr.New(winerr.Invalid, "add iSCSI target", t.IQN, "%w", err)
+		}
+	}
+	for _, s := range m.Services {
+		if err := n.services.add(s); err != nil {
+			return winerr.New(winerr.Invalid, "add service", s.Name, "%w", err)
+		}
+	}
 	return nil
 }
 

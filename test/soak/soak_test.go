@@ -239,7 +239,7 @@ func checkNode(t *testing.T, node *winsim.Node, clients []*worker) {
 	if open := node.OpenDirectories(); open != 0 {
 		t.Errorf("%d directories are open", open)
 	}
-	if sessions := node.ISCSISessions(); len(sessions) > 0 {
+	if sessions := node.Describe().ISCSI.Sessions; len(sessions) > 0 {
 		t.Errorf("sessions are left: %+v", sessions)
 	}
 	mappings, err := node.SMBMappings(t.Context())

@@ -71,7 +71,7 @@ func (s *emulatedServices) install(model serviceModel) (string, error) {
 	case folderMissing:
 		service.StartCode = uint32(winerr.PathNotFound)
 	}
-	return service.Name, s.node.AddService(service)
+	return service.Name, s.node.Add(winsim.Model{Services: []winsim.Service{service}})
 }
 
 func (s *emulatedServices) pause(name string) error {

@@ -130,7 +130,7 @@ func TestSecondNames(t *testing.T) {
 	})
 	t.Run("by a short name", func(t *testing.T) {
 		w := newWorld(t)
-		check(t, w.node.Mkdir(`C:\outer\plugins-of-all\foo`), w.node.SetShortName(`C:\outer\plugins-of-all`, "PLUG"))
+		check(t, w.node.Create(winsim.File{Path: `C:\outer\plugins-of-all`, Short: "PLUG"}), w.node.Mkdir(`C:\outer\plugins-of-all\foo`))
 		files, err := filesystem.New(w.node.Filesystem(), filesystem.WorkingDirs(`C:\outer`, `C:\outer\plugins-of-all\foo`))
 		check(t, err)
 		volumes, err := volume.New(w.node.Volume(), volume.WorkingDirs(`C:\outer`, `C:\outer\plugins-of-all\foo`))

@@ -36,7 +36,7 @@ const maxPartitions = 128
 func EncodeCreateDisk(id win.GUID) []byte {
 	b := make([]byte, createSize)
 	binary.LittleEndian.PutUint32(b[createStyle:], uint32(win.StyleGPT))
-	encodeGUID(b[createDiskID:], id)
+	EncodeGUID(b[createDiskID:], id)
 	binary.LittleEndian.PutUint32(b[createMaxPartitions:], maxPartitions)
 	return b
 }

@@ -96,7 +96,7 @@ func EncodeDriveLayout(layout win.DriveLayout) ([]byte, error) {
 	binary.LittleEndian.PutUint32(b[layoutCount:], uint32(count))
 	switch layout.Style {
 	case win.StyleGPT:
-		encodeGUID(b[layoutGPTDiskID:], layout.DiskID)
+		EncodeGUID(b[layoutGPTDiskID:], layout.DiskID)
 		putInt64(b, layoutGPTUsableOffset, layout.UsableOffset)
 		putInt64(b, layoutGPTUsableLength, layout.UsableLength)
 		binary.LittleEndian.PutUint32(b[layoutGPTMax:], layout.MaxPartitions)

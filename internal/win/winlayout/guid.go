@@ -27,7 +27,8 @@ func decodeGUID(b []byte) win.GUID {
 	return g
 }
 
-func encodeGUID(b []byte, g win.GUID) {
+// EncodeGUID writes a GUID in the layout of memory and disks.
+func EncodeGUID(b []byte, g win.GUID) {
 	binary.LittleEndian.PutUint32(b[0:], binary.BigEndian.Uint32(g[0:]))
 	binary.LittleEndian.PutUint16(b[4:], binary.BigEndian.Uint16(g[4:]))
 	binary.LittleEndian.PutUint16(b[6:], binary.BigEndian.Uint16(g[6:]))

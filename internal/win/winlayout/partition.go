@@ -128,8 +128,8 @@ func encodePartition(b []byte, style win.PartitionStyle, partition win.Partition
 	if len(name) > partitionNameLength || strings.Contains(partition.Name, "\x00") {
 		return fmt.Errorf("the name %q has more than %d characters, or a NUL", partition.Name, partitionNameUnits)
 	}
-	encodeGUID(b[partitionGPTType:], partition.Type)
-	encodeGUID(b[partitionGPTID:], partition.ID)
+	EncodeGUID(b[partitionGPTType:], partition.Type)
+	EncodeGUID(b[partitionGPTID:], partition.ID)
 	binary.LittleEndian.PutUint64(b[partitionGPTFlags:], partition.Attributes)
 	copy(b[partitionGPTName:], name)
 	return nil

@@ -17,7 +17,7 @@ func TestDisconnectTarget_EverySession(t *testing.T) {
 	must(t, disconnect(host))
 	wantSessions(t, node, 1)
 	wantCalls(t, node, "Logout", 2)
-	if logins := node.ISCSILogins(); len(logins) != 1 || logins[0].Target != guarded {
+	if logins := node.Describe().ISCSI.Logins; len(logins) != 1 || logins[0].Target != guarded {
 		t.Errorf("Windows will log in to %v, want the other target only", logins)
 	}
 	must(t, disconnect(host))
@@ -62,7 +62,7 @@ func TestDisconnectTarget_Busy(t *testing.T) {
 		}
 	}
 	node, host := connected(t, model())
-	release, err := node.HoldISCSITarget(target)
+	release, err := node.Hold(target)
 	must(t, err)
 	begin := node.Now()
 	wantKind(t, "for ever", disconnect(host), winerr.Busy, target, "0xefff0040", "unmount")
@@ -81,7 +81,7 @@ func TestDisconnectTarget_BusyUntilDeadline(t *testing.T) {
 		m := model()
 		m.RealTime = true
 		node, host := connected(t, m)
-		_, err := node.HoldISCSITarget(target)
+		_, err := node.Hold(target)
 		must(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

@@ -107,7 +107,7 @@ func wantCalls(t testing.TB, node *winsim.Node, call string, want int) {
 
 func wantSessions(t testing.TB, node *winsim.Node, want int) {
 	t.Helper()
-	if got := node.ISCSISessions(); len(got) != want {
+	if got := node.Describe().ISCSI.Sessions; len(got) != want {
 		t.Errorf("the sessions are %+v, want %d", got, want)
 	}
 }

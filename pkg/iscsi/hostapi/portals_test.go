@@ -55,7 +55,7 @@ func TestSecondVolume(t *testing.T) {
 			node, host := newNode(t, winsim.Default())
 			must(t, host.AddTargetPortal(portal()))
 			must(t, host.ConnectTarget(portal(), "iqn.2025-01.com.example:open", "NONE", "", ""))
-			must(t, node.AddISCSITarget(winsim.ISCSITarget{IQN: second, LUNs: []winsim.Disk{{Size: winsim.GiB}}}))
+			must(t, node.Add(winsim.Model{ISCSI: winsim.ISCSI{Targets: []winsim.ISCSITarget{{IQN: second, LUNs: []winsim.Disk{{Size: winsim.GiB}}}}}}))
 			if add {
 				must(t, host.AddTargetPortal(portal()))
 			}

@@ -26,7 +26,7 @@ type operation struct {
 
 func sessionsAre(want int) func(*winsim.Node) string {
 	return func(node *winsim.Node) string {
-		if got := node.ISCSISessions(); len(got) != want {
+		if got := node.Describe().ISCSI.Sessions; len(got) != want {
 			return fmt.Sprintf("the sessions are %+v, want %d", got, want)
 		}
 		return ""

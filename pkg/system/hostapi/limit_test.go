@@ -79,7 +79,7 @@ func TestLimit_Itself(t *testing.T) {
 func TestLimit_NewDependent(t *testing.T) {
 	node := newNode(t, family()...)
 	inject(t, node, winsim.Fault{Call: "StopService", Object: "middle", Times: 1, Do: func(n *winsim.Node) {
-		if err := n.AddService(winsim.Service{Name: "kubelet", DependsOn: []string{"middle"}, State: winsim.ServiceRunning}); err != nil {
+		if err := n.Add(winsim.Model{Services: []winsim.Service{{Name: "kubelet", DependsOn: []string{"middle"}, State: winsim.ServiceRunning}}}); err != nil {
 			t.Error(err)
 		}
 	}})

@@ -132,7 +132,7 @@ func TestStop_DependentsComeBack(t *testing.T) {
 func TestStop_NewDependent(t *testing.T) {
 	node := newNode(t, family()...)
 	inject(t, node, winsim.Fault{Call: "StopService", Object: "middle", Times: 1, Do: func(n *winsim.Node) {
-		if err := n.AddService(winsim.Service{Name: "new", DependsOn: []string{"middle"}, State: winsim.ServiceRunning}); err != nil {
+		if err := n.Add(winsim.Model{Services: []winsim.Service{{Name: "new", DependsOn: []string{"middle"}, State: winsim.ServiceRunning}}}); err != nil {
 			t.Error(err)
 		}
 	}})

@@ -22,17 +22,17 @@ func formatWith(host volumeapi.HostAPI, options volumeapi.FormatOptions) error {
 }
 
 // volumeInfo describes the data volume.
-func volumeInfo(t *testing.T, node *winsim.Node) winsim.PartitionInfo {
+func volumeInfo(t *testing.T, node *winsim.Node) winsim.Volume {
 	t.Helper()
 	info, err := node.DiskInfo(firstDisk)
 	must(t, err)
 	for _, p := range info.Partitions {
-		if p.VolumeID == id {
-			return p
+		if p.Volume != nil && p.Volume.ID == id {
+			return *p.Volume
 		}
 	}
 	t.Fatal("the volume is gone")
-	return winsim.PartitionInfo{}
+	return winsim.Volume{}
 }
 
 // wantChosen checks that the volume is as chosen says, and that a pod can use it.

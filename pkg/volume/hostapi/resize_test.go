@@ -32,7 +32,7 @@ func wantSize(t *testing.T, node *winsim.Node, want int64) {
 	t.Helper()
 	disk, err := node.DiskInfo(firstDisk)
 	must(t, err)
-	at := slices.IndexFunc(disk.Partitions, func(p winsim.PartitionInfo) bool { return p.VolumeID == id })
+	at := slices.IndexFunc(disk.Partitions, func(p winsim.Partition) bool { return p.Volume != nil && p.Volume.ID == id })
 	if at < 0 || int64(disk.Partitions[at].Size) != want {
 		t.Errorf("want a partition of %d bytes among %+v", want, disk.Partitions)
 	}

@@ -113,7 +113,7 @@ func runControlled(ctx context.Context, node *winsim.Node, machine win.Machine, 
 	}
 }
 
-// control serves a node's control service.
+// control implements the service of controlv1, whose api.proto documents the calls.
 type control struct {
 	node    *winsim.Node
 	reboots chan chan error // each gets the result of one reboot
@@ -125,7 +125,14 @@ type control struct {
 
 var _ controlv1.ControlServer = (*control)(nil)
 
-// Reboot restarts the node.
+// answer is the empty answer of a call, or its error.
+func answer[T any](err error) (*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	return new(T), nil
+}
+
 func (c *control) Reboot(ctx context.Context, _ *controlv1.RebootRequest) (*controlv1.RebootResponse, error) {
 	c.reboot.Lock()
 	defer c.reboot.Unlock()
@@ -138,8 +145,5 @@ func (c *control) Reboot(ctx context.Context, _ *controlv1.RebootRequest) (*cont
 		return nil, winerr.New(winerr.Unavailable, "reboot", "", "the simulator stops")
 	}
 	// A restart that has begun is not canceled.
-	if err := <-done; err != nil {
-		return nil, winerr.Wrap("reboot", "", err)
-	}
-	return &controlv1.RebootResponse{}, nil
+	return answer[controlv1.RebootResponse](winerr.Wrap("reboot", "", <-done))
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/controlv1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -18,7 +20,6 @@ const attachOp = "attach disk"
 // maxText limits texts of a new disk. Devices have far shorter ones.
 const maxText = 255
 
-// AttachDisk attaches a new disk.
 func (c *control) AttachDisk(_ context.Context, in *controlv1.AttachDiskRequest) (*controlv1.AttachDiskResponse, error) {
 	c.attaching.Lock() // or two disks get the same free LUN
 	defer c.attaching.Unlock()
@@ -40,7 +41,6 @@ func (c *control) AttachDisk(_ context.Context, in *controlv1.AttachDiskRequest)
 	return &controlv1.AttachDiskResponse{DiskNumber: number}, nil
 }
 
-// newDisk returns the disk that a request describes.
 func (c *control) newDisk(in *controlv1.AttachDiskRequest) (winsim.Disk, error) {
 	if err := checkAttach(in); err != nil {
 		return winsim.Disk{}, err
@@ -115,25 +115,43 @@ func checkAttach(in *controlv1.AttachDiskRequest) error {
 // maxDisk limits disk numbers. Windows gives low ones.
 const maxDisk = 1 << 16
 
-// freeLUN returns the wanted LUN, or a free one.
+// freeLUN returns the wanted LUN, or the lowest that has neither a disk nor stored attributes of an earlier one.
 func (c *control) freeLUN(port uint8, wanted *uint32) (uint8, error) {
-	if wanted == nil {
-		lun, ok := c.node.FreeLUN(port)
-		if !ok {
-			return 0, winerr.New(winerr.NoSpace, attachOp, "", "adapter %d has no free LUN; detach a disk", port)
+	node := c.node.Describe()
+	at := func(d winsim.Disk, lun uint8) bool {
+		return d.SCSI != nil && *d.SCSI == winsim.SCSI{Port: port, LUN: lun, BusNumber: d.SCSI.BusNumber}
+	}
+	if wanted != nil {
+		lun := uint8(*wanted)
+		for _, d := range attached(node) {
+			if at(d, lun) {
+				return 0, winerr.New(winerr.Exists, attachOp, "", "LUN %d of adapter %d is disk %d; choose another LUN or detach the disk", lun, port, d.Number)
+			}
 		}
 		return lun, nil
 	}
-	lun := uint8(*wanted)
-	for _, d := range c.node.Disks() {
-		if d.SCSI != nil && *d.SCSI == (winsim.SCSI{Port: port, LUN: lun, BusNumber: d.SCSI.BusNumber}) {
-			return 0, winerr.New(winerr.Exists, attachOp, "", "LUN %d of adapter %d is disk %d; choose another LUN or detach the disk", lun, port, d.Number)
+	known := append(node.Disks, node.Running.Attributes...)
+	for lun := range 256 {
+		if !slices.ContainsFunc(known, func(d winsim.Disk) bool { return at(d, uint8(lun)) }) {
+			return uint8(lun), nil
 		}
 	}
-	return lun, nil
+	return 0, winerr.New(winerr.NoSpace, attachOp, "", "adapter %d has no free LUN; detach a disk", port)
 }
 
-// fill sets the content of a disk.
+// attached are the attached disks, by number, including those that Windows does not see yet.
+func attached(node winsim.Model) []winsim.Disk {
+	all := node.Disks
+	for _, t := range node.ISCSI.Targets {
+		all = append(all, t.LUNs...)
+	}
+	all = slices.DeleteFunc(all, func(d winsim.Disk) bool {
+		return d.Presence == winsim.DiskDetached || d.Presence == winsim.DiskAway
+	})
+	slices.SortFunc(all, func(a, b winsim.Disk) int { return cmp.Compare(a.Number, b.Number) })
+	return all
+}
+
 func fill(disk *winsim.Disk, in *controlv1.AttachDiskRequest) {
 	volume := &winsim.Volume{}
 	if in.FilePath != "" {
@@ -160,36 +178,31 @@ func fill(disk *winsim.Disk, in *controlv1.AttachDiskRequest) {
 // https://docs.kernel.org/filesystems/ext4/globals.html#super-block
 var ext4 = []winsim.Bytes{{Offset: 1024 + 0x38, Hex: "53ef"}}
 
-// DetachDisk removes a disk.
 func (c *control) DetachDisk(_ context.Context, in *controlv1.DetachDiskRequest) (*controlv1.DetachDiskResponse, error) {
-	if err := c.findData("detach disk", in.DiskNumber); err != nil {
-		return nil, err
-	}
-	if err := c.node.DetachDisk(in.DiskNumber); err != nil {
-		return nil, err
-	}
-	return &controlv1.DetachDiskResponse{}, nil
+	return answer[controlv1.DetachDiskResponse](c.onData("detach disk", in.DiskNumber, c.node.DetachDisk))
 }
 
 // find describes a disk, or returns an error of the operation.
-func (c *control) find(op string, number uint32) (winsim.DiskInfo, error) {
-	info, err := c.node.DiskInfo(number)
+func (c *control) find(op string, number uint32) (winsim.Disk, error) {
+	disk, err := c.node.DiskInfo(number)
 	if err != nil {
-		return info, winerr.New(winerr.NotFound, op, fmt.Sprint(number), "disk not found; DescribeNode lists the disks")
+		return disk, winerr.New(winerr.NotFound, op, fmt.Sprint(number), "disk not found; DescribeNode lists the disks")
 	}
-	return info, nil
+	return disk, nil
 }
 
-// findData is find without the system disk, without which there is no node.
-func (c *control) findData(op string, number uint32) error {
-	info, err := c.find(op, number)
-	if err == nil && info.System {
-		err = winerr.New(winerr.InUse, op, fmt.Sprint(number), "it is the system disk of the node; choose a data disk")
+// onData does something to a disk other than the system disk, without which there is no node.
+func (c *control) onData(op string, number uint32, do func(uint32) error) error {
+	disk, err := c.find(op, number)
+	switch {
+	case err != nil:
+		return err
+	case disk.System:
+		return winerr.New(winerr.InUse, op, fmt.Sprint(number), "it is the system disk of the node; choose a data disk")
 	}
-	return err
+	return do(number)
 }
 
-// ReattachDisk attaches a detached disk again.
 func (c *control) ReattachDisk(_ context.Context, in *controlv1.ReattachDiskRequest) (*controlv1.ReattachDiskResponse, error) {
 	number, err := c.node.ReattachDisk(in.DiskNumber)
 	if errors.Is(err, winerr.NotFound) {
@@ -201,60 +214,45 @@ func (c *control) ReattachDisk(_ context.Context, in *controlv1.ReattachDiskRequ
 	return &controlv1.ReattachDiskResponse{DiskNumber: number}, nil
 }
 
-// GrowDisk enlarges a disk.
 func (c *control) GrowDisk(_ context.Context, in *controlv1.GrowDiskRequest) (*controlv1.GrowDiskResponse, error) {
-	if _, err := c.find("grow disk", in.DiskNumber); err != nil {
-		return nil, err
+	_, err := c.find("grow disk", in.DiskNumber)
+	if err == nil {
+		err = c.node.GrowDisk(in.DiskNumber, winsim.Size(in.SizeBytes))
 	}
-	if err := c.node.GrowDisk(in.DiskNumber, winsim.Size(in.SizeBytes)); err != nil {
-		return nil, err
-	}
-	return &controlv1.GrowDiskResponse{}, nil
+	return answer[controlv1.GrowDiskResponse](err)
 }
 
-// FailDisk makes a disk fail.
 func (c *control) FailDisk(_ context.Context, in *controlv1.FailDiskRequest) (*controlv1.FailDiskResponse, error) {
-	if err := c.findData("fail disk", in.DiskNumber); err != nil {
-		return nil, err
-	}
-	if err := c.node.FailDisk(in.DiskNumber); err != nil {
-		return nil, err
-	}
-	return &controlv1.FailDiskResponse{}, nil
+	return answer[controlv1.FailDiskResponse](c.onData("fail disk", in.DiskNumber, c.node.FailDisk))
 }
 
-// HangDisk makes a disk hang.
 func (c *control) HangDisk(_ context.Context, in *controlv1.HangDiskRequest) (*controlv1.HangDiskResponse, error) {
-	if err := c.findData("hang disk", in.DiskNumber); err != nil {
-		return nil, err
-	}
-	if err := c.node.HangDisk(in.DiskNumber); err != nil {
-		return nil, err
-	}
-	return &controlv1.HangDiskResponse{}, nil
+	return answer[controlv1.HangDiskResponse](c.onData("hang disk", in.DiskNumber, c.node.HangDisk))
 }
 
-// HealDisk ends a failure or a hang.
 func (c *control) HealDisk(_ context.Context, in *controlv1.HealDiskRequest) (*controlv1.HealDiskResponse, error) {
-	if _, err := c.find("heal disk", in.DiskNumber); err != nil {
-		return nil, err
+	_, err := c.find("heal disk", in.DiskNumber)
+	if err == nil {
+		err = c.node.HealDisk(in.DiskNumber)
 	}
-	if err := c.node.HealDisk(in.DiskNumber); err != nil {
-		return nil, err
-	}
-	return &controlv1.HealDiskResponse{}, nil
+	return answer[controlv1.HealDiskResponse](err)
 }
 
-// DescribeNode describes the node.
 func (c *control) DescribeNode(context.Context, *controlv1.DescribeNodeRequest) (*controlv1.DescribeNodeResponse, error) {
-	out := &controlv1.DescribeNodeResponse{DetachedDisks: c.node.DetachedDisks()}
-	for _, d := range c.node.Disks() {
+	node, out := c.node.Describe(), &controlv1.DescribeNodeResponse{}
+	for _, d := range node.Disks {
+		if d.Presence == winsim.DiskDetached {
+			out.DetachedDisks = append(out.DetachedDisks, d.Number)
+		}
+	}
+	for _, d := range attached(node) {
 		disk := described(d)
 		// A disk that was detached since is described without it.
 		disk.Fingerprint, _ = c.node.DiskFingerprint(d.Number)
 		out.Disks = append(out.Disks, disk)
 	}
-	for _, s := range c.node.SMBServers() {
+	down := map[string]bool{}
+	for _, s := range node.SMBServers {
 		server := &controlv1.Server{Name: s.Name, IsDown: s.Down}
 		for _, share := range s.Shares {
 			server.Shares = append(server.Shares, share.Name)
@@ -262,15 +260,19 @@ func (c *control) DescribeNode(context.Context, *controlv1.DescribeNodeRequest) 
 		for _, account := range s.Accounts {
 			server.Users = append(server.Users, account.User)
 		}
+		for _, name := range append([]string{s.Name}, s.Aliases...) {
+			down[winpath.Fold(name)] = s.Down
+		}
 		out.Servers = append(out.Servers, server)
 	}
-	for _, m := range c.node.SMBMappingInfos() {
-		out.Mappings = append(out.Mappings, &controlv1.Mapping{RemotePath: m.Remote, IsConnected: m.Connected})
+	for _, m := range node.SMBMappings {
+		server, _, _ := strings.Cut(strings.TrimPrefix(m.Remote, `\\`), `\`)
+		out.Mappings = append(out.Mappings, &controlv1.Mapping{RemotePath: m.Remote, IsConnected: !m.Stale && !m.Idle && !down[winpath.Fold(server)]})
 	}
 	return out, nil
 }
 
-func described(d winsim.DiskInfo) *controlv1.Disk {
+func described(d winsim.Disk) *controlv1.Disk {
 	disk := &controlv1.Disk{
 		DiskNumber: d.Number, SizeBytes: int64(d.Size), VisibleSizeBytes: int64(d.Visible), Serial: d.Serial, Layout: string(d.Layout),
 		IsSystem: d.System, IsOffline: d.Offline, IsReadOnly: d.ReadOnly, IsFailing: d.Dying, IsHanging: d.Hanging,
@@ -278,10 +280,15 @@ func described(d winsim.DiskInfo) *controlv1.Disk {
 	if d.SCSI != nil {
 		disk.Lun = new(uint32(d.SCSI.LUN))
 	}
-	for _, p := range d.Partitions {
-		disk.Partitions = append(disk.Partitions, &controlv1.Partition{
-			PartitionNumber: p.Number, Type: p.Type, SizeBytes: int64(p.Size), VolumeId: p.VolumeID, FileSystem: string(p.FileSystem), Label: p.Label,
-		})
+	for i, p := range d.Partitions {
+		partition := &controlv1.Partition{PartitionNumber: uint32(i) + 1, Type: p.Type, SizeBytes: int64(p.Size), FileSystem: string(winsim.FileSystemNone)}
+		if v := p.Volume; v != nil {
+			partition.FileSystem, partition.Label = string(v.FileSystem), v.Label
+			if !v.Absent && !v.Nameless {
+				partition.VolumeId = v.ID
+			}
+		}
+		disk.Partitions = append(disk.Partitions, partition)
 	}
 	return disk
 }

@@ -12,31 +12,18 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
-// AddServer adds an SMB server.
 func (c *control) AddServer(_ context.Context, in *controlv1.AddServerRequest) (*controlv1.AddServerResponse, error) {
-	if err := c.node.AddSMBServer(winsim.SMBServer{Name: in.Server}); err != nil {
-		return nil, err
-	}
-	return &controlv1.AddServerResponse{}, nil
+	return answer[controlv1.AddServerResponse](c.node.Add(winsim.Model{SMBServers: []winsim.SMBServer{{Name: in.Server}}}))
 }
 
-// StopServer makes a server unreachable.
 func (c *control) StopServer(_ context.Context, in *controlv1.StopServerRequest) (*controlv1.StopServerResponse, error) {
-	if err := c.change(in.Server, func(s *winsim.SMBServer) { s.Down = true }); err != nil {
-		return nil, err
-	}
-	return &controlv1.StopServerResponse{}, nil
+	return answer[controlv1.StopServerResponse](c.change(in.Server, func(s *winsim.SMBServer) { s.Down = true }))
 }
 
-// StartServer makes a server reachable again.
 func (c *control) StartServer(_ context.Context, in *controlv1.StartServerRequest) (*controlv1.StartServerResponse, error) {
-	if err := c.change(in.Server, func(s *winsim.SMBServer) { s.Down = false }); err != nil {
-		return nil, err
-	}
-	return &controlv1.StartServerResponse{}, nil
+	return answer[controlv1.StartServerResponse](c.change(in.Server, func(s *winsim.SMBServer) { s.Down = false }))
 }
 
-// change changes a server.
 func (c *control) change(name string, change func(*winsim.SMBServer)) error {
 	err := c.node.ChangeSMBServer(name, change)
 	if errors.Is(err, winerr.NotFound) {
@@ -45,7 +32,6 @@ func (c *control) change(name string, change func(*winsim.SMBServer)) error {
 	return err
 }
 
-// AddShare adds an empty share.
 func (c *control) AddShare(_ context.Context, in *controlv1.AddShareRequest) (*controlv1.AddShareResponse, error) {
 	exists := false
 	err := c.change(in.Server, func(s *winsim.SMBServer) {
@@ -54,16 +40,12 @@ func (c *control) AddShare(_ context.Context, in *controlv1.AddShareRequest) (*c
 			s.Shares = append(s.Shares, winsim.SMBShare{Name: in.Share})
 		}
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case exists:
-		return nil, winerr.New(winerr.Exists, "add share", `\\`+in.Server+`\`+in.Share, "the server has it; choose another name")
+	if err == nil && exists {
+		err = winerr.New(winerr.Exists, "add share", `\\`+in.Server+`\`+in.Share, "the server has it; choose another name")
 	}
-	return &controlv1.AddShareResponse{}, nil
+	return answer[controlv1.AddShareResponse](err)
 }
 
-// AddAccount adds a user to a server.
 func (c *control) AddAccount(_ context.Context, in *controlv1.AddAccountRequest) (*controlv1.AddAccountResponse, error) {
 	const op = "add account"
 	if err := checkAccount(op, in.User, in.Password); err != nil {
@@ -76,16 +58,12 @@ func (c *control) AddAccount(_ context.Context, in *controlv1.AddAccountRequest)
 			s.Accounts = append(s.Accounts, winsim.SMBAccount{User: in.User, Password: in.Password})
 		}
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case exists:
-		return nil, winerr.New(winerr.Exists, op, in.User, "server %s has it; to change its password, use SetPassword", in.Server)
+	if err == nil && exists {
+		err = winerr.New(winerr.Exists, op, in.User, "server %s has it; to change its password, use SetPassword", in.Server)
 	}
-	return &controlv1.AddAccountResponse{}, nil
+	return answer[controlv1.AddAccountResponse](err)
 }
 
-// SetPassword changes a password on the server.
 func (c *control) SetPassword(_ context.Context, in *controlv1.SetPasswordRequest) (*controlv1.SetPasswordResponse, error) {
 	const op = "set password of"
 	if err := checkAccount(op, in.User, in.Password); err != nil {
@@ -97,13 +75,10 @@ func (c *control) SetPassword(_ context.Context, in *controlv1.SetPasswordReques
 			s.Accounts[at].Password = in.Password
 		}
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case at < 0:
-		return nil, winerr.New(winerr.NotFound, op, in.User, "server %s has no such user; DescribeNode lists the users", in.Server)
+	if err == nil && at < 0 {
+		err = winerr.New(winerr.NotFound, op, in.User, "server %s has no such user; DescribeNode lists the users", in.Server)
 	}
-	return &controlv1.SetPasswordResponse{}, nil
+	return answer[controlv1.SetPasswordResponse](err)
 }
 
 func accountAt(s *winsim.SMBServer, user string) int {
@@ -123,24 +98,15 @@ func checkAccount(op, user, password string) error {
 	return nil
 }
 
-// EndSessions ends all SMB sessions.
 func (c *control) EndSessions(context.Context, *controlv1.EndSessionsRequest) (*controlv1.EndSessionsResponse, error) {
 	c.node.EndSMBSessions()
 	return &controlv1.EndSessionsResponse{}, nil
 }
 
-// MakeDirectory creates a directory on a drive or a share.
 func (c *control) MakeDirectory(_ context.Context, in *controlv1.MakeDirectoryRequest) (*controlv1.MakeDirectoryResponse, error) {
 	path := strings.ReplaceAll(in.Path, "/", `\`)
-	create := c.node.Mkdir
-	switch {
-	case strings.HasPrefix(path, `\\?\`), strings.HasPrefix(path, `\\.\`):
+	if strings.HasPrefix(path, `\\?\`) || strings.HasPrefix(path, `\\.\`) {
 		return nil, winerr.New(winerr.Invalid, "create", path, `use a path such as C:\dir or \\server\share\dir`)
-	case strings.HasPrefix(path, `\\`):
-		create = c.node.MkdirOnShare
 	}
-	if err := create(path); err != nil {
-		return nil, err
-	}
-	return &controlv1.MakeDirectoryResponse{}, nil
+	return answer[controlv1.MakeDirectoryResponse](c.node.Mkdir(path))
 }

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/kubernetes-csi/csi-proxy/client"
 	diskv1 "github.com/kubernetes-csi/csi-proxy/client/api/disk/v1"
@@ -378,96 +377,61 @@ func TestControl_Hostile(t *testing.T) {
 	c := startControlled(t)
 	tree, before := c.node.Tree(`C:\`), describe(t, c)
 	const gib = 1 << 30
-	attach := func(in *controlv1.AttachDiskRequest) func(context.Context) error {
-		return func(ctx context.Context) error { _, err := c.AttachDisk(ctx, in); return err }
-	}
+	attach := func(in *controlv1.AttachDiskRequest) func(context.Context) error { return calling(c.AttachDisk, in) }
 	mkdir := func(path string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			_, err := c.MakeDirectory(ctx, &controlv1.MakeDirectoryRequest{Path: path})
-			return err
-		}
+		return calling(c.MakeDirectory, &controlv1.MakeDirectoryRequest{Path: path})
 	}
 	long := strings.Repeat("x", 300)
 	for name, test := range map[string]struct {
 		call func(context.Context) error
 		want codes.Code
 	}{
-		"no size":             {attach(&controlv1.AttachDiskRequest{}), codes.InvalidArgument},
-		"negative size":       {attach(&controlv1.AttachDiskRequest{SizeBytes: -gib}), codes.InvalidArgument},
-		"huge size":           {attach(&controlv1.AttachDiskRequest{SizeBytes: 1<<63 - 4096}), codes.InvalidArgument},
-		"odd size":            {attach(&controlv1.AttachDiskRequest{SizeBytes: gib + 1}), codes.InvalidArgument},
-		"odd sectors":         {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, SectorSize: 513}), codes.InvalidArgument},
-		"huge number":         {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, DiskNumber: 1<<32 - 1}), codes.InvalidArgument},
-		"number in use":       {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, DiskNumber: 1}), codes.AlreadyExists},
-		"LUN in use":          {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Lun: new(uint32(0))}), codes.AlreadyExists},
-		"huge LUN":            {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Lun: new(uint32(256))}), codes.InvalidArgument},
-		"unknown bus":         {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Bus: "isa"}), codes.InvalidArgument},
-		"unknown content":     {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: 99}), codes.InvalidArgument},
-		"long serial":         {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Serial: long}), codes.InvalidArgument},
-		"serial with a line":  {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Serial: "a\nb"}), codes.InvalidArgument},
-		"wrong digits":        {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Page83Hex: "xyz"}), codes.InvalidArgument},
-		"two identifiers":     {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Page83Hex: "00", Page83Text: "a"}), codes.InvalidArgument},
-		"like no disk":        {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, LikeDisk: new(uint32(99))}), codes.NotFound},
-		"clone of nothing":    {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_CLONE}), codes.InvalidArgument},
-		"clone of no disk":    {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_CLONE, CloneOf: new(uint32(99))}), codes.NotFound},
-		"small clone":         {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_CLONE, CloneOf: new(uint32(1))}), codes.InvalidArgument},
-		"file on a blank":     {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, FilePath: "a"}), codes.InvalidArgument},
-		"file without a path": {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_NTFS, FileText: "a"}), codes.InvalidArgument},
-		"file above the root": {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_NTFS, FilePath: `..\..\a`}), codes.InvalidArgument},
-		"file with a stream":  {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_NTFS, FilePath: `a:b:c`}), codes.InvalidArgument},
-		"tiny for NTFS":       {attach(&controlv1.AttachDiskRequest{SizeBytes: 1 << 20, Content: controlv1.Content_CONTENT_NTFS}), codes.InvalidArgument},
-		"device as directory": {mkdir(`\\.\PhysicalDrive0`), codes.InvalidArgument},
-		"verbatim directory":  {mkdir(`\\?\C:\dir`), codes.InvalidArgument},
-		"relative directory":  {mkdir(`dir`), codes.InvalidArgument},
-		"no directory":        {mkdir(""), codes.InvalidArgument},
-		"bad name":            {mkdir(`C:\a|b`), codes.InvalidArgument},
-		"bad name on a share": {mkdir(`\\files\data\a|b`), codes.InvalidArgument},
-		"reserved name":       {mkdir(`\\files\data\NUL`), codes.InvalidArgument},
-		"no server":           {mkdir(`\\`), codes.NotFound},
-		"no such share":       {mkdir(`\\files\none\a`), codes.NotFound},
-		"system disk": {func(ctx context.Context) error {
-			_, err := c.DetachDisk(ctx, &controlv1.DetachDiskRequest{})
-			return err
-		}, codes.FailedPrecondition},
-		"failing system disk": {func(ctx context.Context) error { _, err := c.FailDisk(ctx, &controlv1.FailDiskRequest{}); return err }, codes.FailedPrecondition},
-		"hanging system disk": {func(ctx context.Context) error { _, err := c.HangDisk(ctx, &controlv1.HangDiskRequest{}); return err }, codes.FailedPrecondition},
-		"smaller": {func(ctx context.Context) error {
-			_, err := c.GrowDisk(ctx, &controlv1.GrowDiskRequest{DiskNumber: 1, SizeBytes: gib})
-			return err
-		}, codes.InvalidArgument},
-		"server without a name": {func(ctx context.Context) error { _, err := c.AddServer(ctx, &controlv1.AddServerRequest{}); return err }, codes.InvalidArgument},
-		"server with a slash": {func(ctx context.Context) error {
-			_, err := c.AddServer(ctx, &controlv1.AddServerRequest{Server: `a\b`})
-			return err
-		}, codes.InvalidArgument},
-		"known server": {func(ctx context.Context) error {
-			_, err := c.AddServer(ctx, &controlv1.AddServerRequest{Server: "FILES"})
-			return err
-		}, codes.AlreadyExists},
-		"known share": {func(ctx context.Context) error {
-			_, err := c.AddShare(ctx, &controlv1.AddShareRequest{Server: "files", Share: "DATA"})
-			return err
-		}, codes.AlreadyExists},
-		"wrong share": {func(ctx context.Context) error {
-			_, err := c.AddShare(ctx, &controlv1.AddShareRequest{Server: "files", Share: `a\b`})
-			return err
-		}, codes.InvalidArgument},
-		"known account": {func(ctx context.Context) error {
-			_, err := c.AddAccount(ctx, &controlv1.AddAccountRequest{Server: "files", User: "CSI", Password: "x"})
-			return err
-		}, codes.AlreadyExists},
-		"account without a name": {func(ctx context.Context) error {
-			_, err := c.AddAccount(ctx, &controlv1.AddAccountRequest{Server: "files", Password: "x"})
-			return err
-		}, codes.InvalidArgument},
-		"long password": {func(ctx context.Context) error {
-			_, err := c.SetPassword(ctx, &controlv1.SetPasswordRequest{Server: "files", User: "csi", Password: long})
-			return err
-		}, codes.InvalidArgument},
-		"password of no user": {func(ctx context.Context) error {
-			_, err := c.SetPassword(ctx, &controlv1.SetPasswordRequest{Server: "files", User: "none", Password: "s3cret"})
-			return err
-		}, codes.NotFound},
+		"no size":                {attach(&controlv1.AttachDiskRequest{}), codes.InvalidArgument},
+		"negative size":          {attach(&controlv1.AttachDiskRequest{SizeBytes: -gib}), codes.InvalidArgument},
+		"huge size":              {attach(&controlv1.AttachDiskRequest{SizeBytes: 1<<63 - 4096}), codes.InvalidArgument},
+		"odd size":               {attach(&controlv1.AttachDiskRequest{SizeBytes: gib + 1}), codes.InvalidArgument},
+		"odd sectors":            {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, SectorSize: 513}), codes.InvalidArgument},
+		"huge number":            {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, DiskNumber: 1<<32 - 1}), codes.InvalidArgument},
+		"number in use":          {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, DiskNumber: 1}), codes.AlreadyExists},
+		"LUN in use":             {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Lun: new(uint32(0))}), codes.AlreadyExists},
+		"huge LUN":               {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Lun: new(uint32(256))}), codes.InvalidArgument},
+		"unknown bus":            {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Bus: "isa"}), codes.InvalidArgument},
+		"unknown content":        {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: 99}), codes.InvalidArgument},
+		"long serial":            {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Serial: long}), codes.InvalidArgument},
+		"serial with a line":     {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Serial: "a\nb"}), codes.InvalidArgument},
+		"wrong digits":           {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Page83Hex: "xyz"}), codes.InvalidArgument},
+		"two identifiers":        {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Page83Hex: "00", Page83Text: "a"}), codes.InvalidArgument},
+		"like no disk":           {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, LikeDisk: new(uint32(99))}), codes.NotFound},
+		"clone of nothing":       {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_CLONE}), codes.InvalidArgument},
+		"clone of no disk":       {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_CLONE, CloneOf: new(uint32(99))}), codes.NotFound},
+		"small clone":            {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_CLONE, CloneOf: new(uint32(1))}), codes.InvalidArgument},
+		"file on a blank":        {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, FilePath: "a"}), codes.InvalidArgument},
+		"file without a path":    {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_NTFS, FileText: "a"}), codes.InvalidArgument},
+		"file above the root":    {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_NTFS, FilePath: `..\..\a`}), codes.InvalidArgument},
+		"file with a stream":     {attach(&controlv1.AttachDiskRequest{SizeBytes: gib, Content: controlv1.Content_CONTENT_NTFS, FilePath: `a:b:c`}), codes.InvalidArgument},
+		"tiny for NTFS":          {attach(&controlv1.AttachDiskRequest{SizeBytes: 1 << 20, Content: controlv1.Content_CONTENT_NTFS}), codes.InvalidArgument},
+		"device as directory":    {mkdir(`\\.\PhysicalDrive0`), codes.InvalidArgument},
+		"verbatim directory":     {mkdir(`\\?\C:\dir`), codes.InvalidArgument},
+		"relative directory":     {mkdir(`dir`), codes.InvalidArgument},
+		"no directory":           {mkdir(""), codes.InvalidArgument},
+		"bad name":               {mkdir(`C:\a|b`), codes.InvalidArgument},
+		"bad name on a share":    {mkdir(`\\files\data\a|b`), codes.InvalidArgument},
+		"reserved name":          {mkdir(`\\files\data\NUL`), codes.InvalidArgument},
+		"no server":              {mkdir(`\\`), codes.NotFound},
+		"no such share":          {mkdir(`\\files\none\a`), codes.NotFound},
+		"system disk":            {calling(c.DetachDisk, &controlv1.DetachDiskRequest{}), codes.FailedPrecondition},
+		"failing system disk":    {calling(c.FailDisk, &controlv1.FailDiskRequest{}), codes.FailedPrecondition},
+		"hanging system disk":    {calling(c.HangDisk, &controlv1.HangDiskRequest{}), codes.FailedPrecondition},
+		"smaller":                {calling(c.GrowDisk, &controlv1.GrowDiskRequest{DiskNumber: 1, SizeBytes: gib}), codes.InvalidArgument},
+		"server without a name":  {calling(c.AddServer, &controlv1.AddServerRequest{}), codes.InvalidArgument},
+		"server with a slash":    {calling(c.AddServer, &controlv1.AddServerRequest{Server: `a\b`}), codes.InvalidArgument},
+		"known server":           {calling(c.AddServer, &controlv1.AddServerRequest{Server: "FILES"}), codes.AlreadyExists},
+		"known share":            {calling(c.AddShare, &controlv1.AddShareRequest{Server: "files", Share: "DATA"}), codes.AlreadyExists},
+		"wrong share":            {calling(c.AddShare, &controlv1.AddShareRequest{Server: "files", Share: `a\b`}), codes.InvalidArgument},
+		"known account":          {calling(c.AddAccount, &controlv1.AddAccountRequest{Server: "files", User: "CSI", Password: "x"}), codes.AlreadyExists},
+		"account without a name": {calling(c.AddAccount, &controlv1.AddAccountRequest{Server: "files", Password: "x"}), codes.InvalidArgument},
+		"long password":          {calling(c.SetPassword, &controlv1.SetPasswordRequest{Server: "files", User: "csi", Password: long}), codes.InvalidArgument},
+		"password of no user":    {calling(c.SetPassword, &controlv1.SetPasswordRequest{Server: "files", User: "none", Password: "s3cret"}), codes.NotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.call(t.Context())
@@ -490,47 +454,29 @@ func describe(t *testing.T, c controlled) string {
 	return try[*controlv1.DescribeNodeResponse](t)(c.DescribeNode(t.Context(), &controlv1.DescribeNodeRequest{})).String()
 }
 
+// calling makes a call without its answer.
+func calling[I, O any](call func(context.Context, *I, ...grpc.CallOption) (*O, error), in *I) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := call(ctx, in); return err }
+}
+
 // TestControl_NoObject: each call says what is missing.
 func TestControl_NoObject(t *testing.T) {
 	c := startControlled(t)
-	for name, call := range map[string]func(context.Context) (proto.Message, error){
-		"detach": func(ctx context.Context) (proto.Message, error) {
-			return c.DetachDisk(ctx, &controlv1.DetachDiskRequest{DiskNumber: 99})
-		},
-		"reattach": func(ctx context.Context) (proto.Message, error) {
-			return c.ReattachDisk(ctx, &controlv1.ReattachDiskRequest{DiskNumber: 99})
-		},
-		"grow": func(ctx context.Context) (proto.Message, error) {
-			return c.GrowDisk(ctx, &controlv1.GrowDiskRequest{DiskNumber: 99, SizeBytes: 1 << 30})
-		},
-		"fail": func(ctx context.Context) (proto.Message, error) {
-			return c.FailDisk(ctx, &controlv1.FailDiskRequest{DiskNumber: 99})
-		},
-		"hang": func(ctx context.Context) (proto.Message, error) {
-			return c.HangDisk(ctx, &controlv1.HangDiskRequest{DiskNumber: 99})
-		},
-		"heal": func(ctx context.Context) (proto.Message, error) {
-			return c.HealDisk(ctx, &controlv1.HealDiskRequest{DiskNumber: 99})
-		},
-		"stop": func(ctx context.Context) (proto.Message, error) {
-			return c.StopServer(ctx, &controlv1.StopServerRequest{Server: "srv99"})
-		},
-		"start": func(ctx context.Context) (proto.Message, error) {
-			return c.StartServer(ctx, &controlv1.StartServerRequest{Server: "srv99"})
-		},
-		"share": func(ctx context.Context) (proto.Message, error) {
-			return c.AddShare(ctx, &controlv1.AddShareRequest{Server: "srv99", Share: "a"})
-		},
-		"account": func(ctx context.Context) (proto.Message, error) {
-			return c.AddAccount(ctx, &controlv1.AddAccountRequest{Server: "srv99", User: "a", Password: "b"})
-		},
-		"password": func(ctx context.Context) (proto.Message, error) {
-			return c.SetPassword(ctx, &controlv1.SetPasswordRequest{Server: "srv99", User: "a", Password: "b"})
-		},
+	for name, call := range map[string]func(context.Context) error{
+		"detach":   calling(c.DetachDisk, &controlv1.DetachDiskRequest{DiskNumber: 99}),
+		"reattach": calling(c.ReattachDisk, &controlv1.ReattachDiskRequest{DiskNumber: 99}),
+		"grow":     calling(c.GrowDisk, &controlv1.GrowDiskRequest{DiskNumber: 99, SizeBytes: 1 << 30}),
+		"fail":     calling(c.FailDisk, &controlv1.FailDiskRequest{DiskNumber: 99}),
+		"hang":     calling(c.HangDisk, &controlv1.HangDiskRequest{DiskNumber: 99}),
+		"heal":     calling(c.HealDisk, &controlv1.HealDiskRequest{DiskNumber: 99}),
+		"stop":     calling(c.StopServer, &controlv1.StopServerRequest{Server: "srv99"}),
+		"start":    calling(c.StartServer, &controlv1.StartServerRequest{Server: "srv99"}),
+		"share":    calling(c.AddShare, &controlv1.AddShareRequest{Server: "srv99", Share: "a"}),
+		"account":  calling(c.AddAccount, &controlv1.AddAccountRequest{Server: "srv99", User: "a", Password: "b"}),
+		"password": calling(c.SetPassword, &controlv1.SetPasswordRequest{Server: "srv99", User: "a", Password: "b"}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := call(t.Context())
-			wantCode(t, err, codes.NotFound, "99")
+			wantCode(t, call(t.Context()), codes.NotFound, "99")
 		})
 	}
 }

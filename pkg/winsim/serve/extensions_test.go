@@ -125,7 +125,7 @@ func TestFormatExtension(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p := info.Partitions[len(info.Partitions)-1]; p.Label != "pods" || p.ClusterSize != 64*winsim.KiB {
+	if p := info.Partitions[len(info.Partitions)-1].Volume; p.Label != "pods" || p.ClusterSize != 64*winsim.KiB {
 		t.Errorf("the volume is %+v", p)
 	}
 	if err := node.WriteFileAsUser(volume+`user`, "text"); err != nil {

@@ -54,7 +54,7 @@ func TestFormatOptions(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p := info.Partitions[len(info.Partitions)-1]
+				p := info.Partitions[len(info.Partitions)-1].Volume
 				if want := max(winsim.Size(c.format.AllocationUnitSize), 4*winsim.KiB); p.Label != c.format.Label || p.ClusterSize != want {
 					t.Errorf("the volume has label %q and clusters of %v", p.Label, p.ClusterSize)
 				}

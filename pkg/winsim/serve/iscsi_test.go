@@ -74,7 +74,7 @@ func TestConformance_ISCSI(t *testing.T) {
 					MutualSecret: "winsim-mutual-1",
 					Missing:      "iqn.2025-01.com.example:missing",
 					SetService:   func(state string) error { return node.SetServiceState("MSiSCSI", winsim.ServiceState(state)) },
-					Hold:         node.HoldISCSITarget,
+					Hold:         node.Hold,
 					Disks:        disks,
 					Volumes:      volumes,
 					Root:         `C:\var\lib\kubelet\plugins`,

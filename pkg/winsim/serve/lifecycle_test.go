@@ -245,28 +245,3 @@ func TestFormatOver(t *testing.T) {
 		})
 	}
 }
-
-// TestLifecycle_RawEntries: a disk whose missing table shows four empty entries is as blank as
-// one that shows none.
-func TestLifecycle_RawEntries(t *testing.T) {
-	for _, entries := range []bool{false, true} {
-		for _, d := range diskVersions {
-			t.Run(fmt.Sprintf("disk %s, entries %v", d.name, entries), func(t *testing.T) {
-				model := winsim.Default()
-				model.Storage.RawEntries = entries
-				node, err := winsim.New(model)
-				if err != nil {
-					t.Fatal(err)
-				}
-				dir := run(t, node, "disk/"+d.name, "volume/v1")
-				life := life{
-					t: t, node: node, number: 1,
-					disk:   dialRemote(t, d.newClient, dir, "disk", d.name),
-					volume: dialRemote(t, volumeVersions[4].newClient, dir, "volume", "v1"),
-				}
-				life.partition()
-				life.format()
-			})
-		}
-	}
-}

@@ -81,7 +81,7 @@ func (d *Dir) take() error {
 	if err := d.Root.Chmod(".", 0o700); err != nil {
 		return err
 	}
-	if d.lock, err = d.openLock(); err != nil {
+	if d.lock, err = Lock(filepath.Join(d.Path, Mark, lockName)); err != nil {
 		return fmt.Errorf("lock %s: %w; another csi-proxy-sim may be using it", d.Path, err)
 	}
 	return d.clear()

@@ -2,12 +2,8 @@ package claim
 
 import (
 	"os"
-	"path/filepath"
 	"syscall"
 )
-
-// openLock opens the lock file in the mark.
-func (d *Dir) openLock() (*os.File, error) { return Lock(filepath.Join(d.Path, Mark, lockName)) }
 
 // Lock opens or creates a file that only one process can have open.
 func Lock(path string) (*os.File, error) {

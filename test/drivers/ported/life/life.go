@@ -134,7 +134,7 @@ func (l *life) use(file string) {
 	l.twice("unpublish", l.unpublish)
 	l.twice("unstage", func() error { return l.unstage(l.Volume) })
 	if l.Disk == 0 {
-		if mappings := l.node.SMBMappingInfos(); len(mappings) > 0 {
+		if mappings := l.node.Describe().SMBMappings; len(mappings) > 0 {
 			l.Errorf("shares are still mapped: %+v", mappings)
 		}
 	} else if disk := l.disk(); disk.Offline != l.Offline {
@@ -160,7 +160,7 @@ func (l *life) expand() {
 	}
 }
 
-func (l *life) disk() winsim.DiskInfo {
+func (l *life) disk() winsim.Disk {
 	disk, err := l.node.DiskInfo(l.Disk)
 	if err != nil {
 		l.Fatal(err)

@@ -199,7 +199,7 @@ func TestStorage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := info.Partitions[0].VolumeID
+	data := info.Partitions[0].Volume.ID
 	storage := Storage(node)[`root\Microsoft\Windows\Storage`]
 	legacy := Storage(node)[`root\cimv2`]["Win32_Volume"]
 	formatted := Values{"FileSystem": "NTFS", "Full": false, "Force": true}
@@ -225,7 +225,7 @@ func TestStorage(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", test.name, out, err, want)
 		}
 	}
-	if info, err := node.DiskInfo(1); err != nil || info.Partitions[0].Label != "x" || info.Partitions[0].ClusterSize != 64*winsim.KiB {
+	if info, err := node.DiskInfo(1); err != nil || info.Partitions[0].Volume.Label != "x" || info.Partitions[0].Volume.ClusterSize != 64*winsim.KiB {
 		t.Errorf("the options did not arrive: %+v, %v", info, err)
 	}
 	if volumes, err := legacy.Instances(t.Context()); err != nil || !slices.ContainsFunc(volumes, func(v Values) bool { return v["DeviceID"] == data }) {
