@@ -271,6 +271,11 @@ func (s *session) warn(format string, args ...any) {
 	fmt.Fprintf(s.err, "%s: %s\n", name, fmt.Sprintf(format, args...))
 }
 
+// list prints a list, as a table or for scripts.
+func (s *session) list(v any, rows *output.Rows) error {
+	return s.Value(v, func() string { return s.Table(rows) })
+}
+
 // word prints a one-word answer.
 func (s *session) word(v any, word string) error {
 	return s.Value(v, func() string { return word + "\n" })

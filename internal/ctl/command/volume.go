@@ -142,11 +142,11 @@ standard error.`,
 		case onPartition && partition == 0:
 			return usagef("--partition must be at least 1")
 		case onDisk:
-			volumes, err := s.source.VolumesOn(ctx, disk, partition)
-			return listVolumes(s, volumes, err)
+			node, err := s.source.VolumesOn(ctx, disk, partition)
+			return listVolumes(s, node, err)
 		default:
-			volumes, err := s.source.Volumes(ctx)
-			return listVolumes(s, volumes, err)
+			node, err := s.source.Volumes(ctx)
+			return listVolumes(s, node, err)
 		}
 	})
 	c.Flags().Uint32Var(&disk, "disk", 0, "only volumes on this disk (default: all disks)")
@@ -154,55 +154,56 @@ standard error.`,
 	return c
 }
 
-func listVolumes(s *session, volumes []inventory.LocatedVolume, err error) error {
+func listVolumes(s *session, node inventory.Node, err error) error {
 	if err != nil {
 		return err
 	}
+	list := []output.Object{}
 	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USED", "USE", "FS", "PATH"}, Name: 2, Empty: "no volumes; a disk has none while it is blank or offline"}
-	for _, v := range volumes {
+	for _, v := range node.GetVolumes() {
+		list = append(list, node.LocatedVolume(v))
 		rows.Add(volumeCells(s, v)...)
 	}
-	if err := s.Value(append([]inventory.LocatedVolume{}, volumes...), func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
-	for _, v := range volumes {
-		s.warnOf("volume "+inventory.ShortID(v.ID), v.Warnings, warning.NoAnswer, warning.Locked, warning.Offline, warning.ReadOnly)
+	for _, v := range node.GetVolumes() {
+		s.warnOf(node.Warnings(v), warning.NoAnswer, warning.Locked, warning.Offline, warning.ReadOnly)
 	}
 	return nil
 }
 
-func volumeCells(s *session, v inventory.LocatedVolume) []output.Cell {
-	id, total, used, use, partition := v.ID, "", "", "", ""
+func volumeCells(s *session, v *extensionv1.Volume) []output.Cell {
+	id, disk, total, used, use, partition := v.GetId(), "", "", "", "", ""
 	if s.Format != output.Wide {
 		id = inventory.ShortID(id)
 	}
-	if v.Partition > 0 {
-		partition = strconv.FormatUint(uint64(v.Partition), 10)
+	if len(v.GetDisks()) == 1 {
+		disk = fmt.Sprint(v.GetDisks()[0])
 	}
-	state := output.Cell{Text: v.State, Style: output.Warning}
-	if v.State == extensionv1.VolumeFormatted {
+	if v.GetPartition() > 0 {
+		partition = fmt.Sprint(v.GetPartition())
+	}
+	state := output.Cell{Text: v.GetState(), Style: output.Warning}
+	if v.GetState() == extensionv1.VolumeFormatted {
 		state.Style = output.Good
 	}
 	if v.TotalBytes != nil {
-		total = output.Size(*v.TotalBytes)
+		total = output.Size(v.GetTotalBytes())
 	}
 	if v.UsedBytes != nil {
-		used = output.Size(*v.UsedBytes)
+		used = output.Size(v.GetUsedBytes())
 	}
-	if v.TotalBytes != nil && v.UsedBytes != nil && *v.TotalBytes > 0 {
-		use = fmt.Sprintf("%d%%", int(float64(*v.UsedBytes)/float64(*v.TotalBytes)*100))
+	if v.UsedBytes != nil && v.GetTotalBytes() > 0 {
+		use = fmt.Sprintf("%d%%", int(float64(v.GetUsedBytes())/float64(v.GetTotalBytes())*100))
 	}
-	disk := ""
-	if v.Disk != nil {
-		disk = strconv.FormatUint(uint64(*v.Disk), 10)
-	}
-	paths := strings.Join(v.MountPaths, " ")
-	if more := len(v.MountPaths) - 1; more > 0 && s.Format != output.Wide {
-		paths = fmt.Sprintf("%s +%d", v.MountPaths[0], more)
+	paths := strings.Join(v.GetMountPaths(), " ")
+	if more := len(v.GetMountPaths()) - 1; more > 0 && s.Format != output.Wide {
+		paths = fmt.Sprintf("%s +%d", v.GetMountPaths()[0], more)
 	}
 	return []output.Cell{
 		output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(total), output.Text(used), output.Text(use),
-		output.Text(v.FileSystem), output.Text(paths),
+		output.Text(v.GetFileSystem()), output.Text(paths),
 	}
 }
 
