@@ -1,0 +1,12 @@
+//go:build !windows
+
+package doctor
+
+import (
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
+)
+
+// SANPolicy and LongPaths are for Windows.
+func SANPolicy() (win.SANPolicy, error) { return 0, scm.ErrNotWindows }
+func LongPaths() (bool, error)          { return false, scm.ErrNotWindows }
