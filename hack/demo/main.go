@@ -71,7 +71,7 @@ func run(ctx context.Context, bin string) error {
 	simCtx, stopSim := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSim()
 	var log bytes.Buffer
-	sim := exec.CommandContext(simCtx, filepath.Join(bin, "csi-proxy-sim"))
+	sim := exec.CommandContext(simCtx, filepath.Join(bin, "csi-proxy-sim")) //nolint:gosec // the program that was built
 	sim.Stderr = &log
 	if runtime.GOOS != "windows" { // which cannot interrupt a single process, and kills it
 		sim.Cancel = func() error { return sim.Process.Signal(os.Interrupt) }
@@ -106,12 +106,12 @@ func takeSteps(ctx context.Context, ctl string) error {
 			continue
 		}
 		fmt.Printf("\n$ csi-proxyctl %s\n", step.command)
-		command := exec.CommandContext(ctx, ctl, strings.Fields(step.command)...)
+		command := exec.CommandContext(ctx, ctl, strings.Fields(step.command)...) //nolint:gosec // one of steps
 		command.Stdin = strings.NewReader(step.input)
 		answer, err := command.CombinedOutput()
 		fmt.Printf("%s", answer)
 		if ctx.Err() != nil || !strings.Contains(strings.ReplaceAll(string(answer), "\r", ""), step.want) {
-			return fmt.Errorf("%s: the answer has no %q (%v)", step.command, step.want, err)
+			return fmt.Errorf("%s: the answer has no %q: %w", step.command, step.want, errors.Join(err, ctx.Err()))
 		}
 	}
 	return nil

@@ -193,25 +193,13 @@ func diskLocations(ctx context.Context, s *session, _ []string) error {
 }
 
 func diskStats(ctx context.Context, s *session, disk uint32) error {
-	var response diskv1.GetDiskStatsResponse
-	if err := s.client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: disk}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		Disk      uint32 `json:"disk"`
-		SizeBytes int64  `json:"sizeBytes"`
-	}{disk, response.GetTotalBytes()}, output.Size(response.GetTotalBytes()))
+	request, response := &diskv1.GetDiskStatsRequest{DiskNumber: disk}, &diskv1.GetDiskStatsResponse{}
+	return s.ask(ctx, "disk", "GetDiskStats", request, response, "disk=diskNumber", "sizeBytes=totalBytes", func() string { return output.Size(response.GetTotalBytes()) })
 }
 
 func diskState(ctx context.Context, s *session, disk uint32) error {
-	var response diskv1.GetDiskStateResponse
-	if err := s.client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: disk}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		Disk   uint32 `json:"disk"`
-		Online bool   `json:"online"`
-	}{disk, response.GetIsOnline()}, inventory.StateCell(response.GetIsOnline()).Text)
+	request, response := &diskv1.GetDiskStateRequest{DiskNumber: disk}, &diskv1.GetDiskStateResponse{}
+	return s.ask(ctx, "disk", "GetDiskState", request, response, "disk=diskNumber", "online=isOnline", func() string { return inventory.StateCell(response.GetIsOnline()).Text })
 }
 
 func setDiskState(online bool) func(ctx context.Context, s *session, disk uint32) error {

@@ -208,26 +208,15 @@ func volumeCells(s *session, v *extensionv1.Volume) []output.Cell {
 }
 
 func volumeStats(ctx context.Context, s *session, id string) error {
-	var response volumev2alpha1.GetVolumeStatsResponse
-	if err := s.client.Do(ctx, "volume", "GetVolumeStats", &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		VolumeID   string `json:"volumeID"`
-		TotalBytes int64  `json:"totalBytes"`
-		UsedBytes  int64  `json:"usedBytes"`
-	}{id, response.GetTotalBytes(), response.GetUsedBytes()}, output.Size(response.GetUsedBytes())+" of "+output.Size(response.GetTotalBytes()))
+	request, response := &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &volumev2alpha1.GetVolumeStatsResponse{}
+	return s.ask(ctx, "volume", "GetVolumeStats", request, response, "volumeID", "totalBytes usedBytes", func() string {
+		return output.Size(response.GetUsedBytes()) + " of " + output.Size(response.GetTotalBytes())
+	})
 }
 
 func volumeFormatted(ctx context.Context, s *session, id string) error {
-	var response volumev2alpha1.IsVolumeFormattedResponse
-	if err := s.client.Do(ctx, "volume", "IsVolumeFormatted", &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		VolumeID  string `json:"volumeID"`
-		Formatted bool   `json:"formatted"`
-	}{id, response.GetFormatted()}, strconv.FormatBool(response.GetFormatted()))
+	request, response := &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &volumev2alpha1.IsVolumeFormattedResponse{}
+	return s.ask(ctx, "volume", "IsVolumeFormatted", request, response, "volumeID", "formatted", func() string { return strconv.FormatBool(response.GetFormatted()) })
 }
 
 func volumeFormat(ctx context.Context, s *session, id string) error {
@@ -266,37 +255,17 @@ func volumeFlush(ctx context.Context, s *session, id string) error {
 	return s.change(ctx, "volume", "WriteVolumeCache", request, &volumev2alpha1.WriteVolumeCacheResponse{}, "volume "+inventory.ShortID(id), "flushed")
 }
 
-// pathAnswer is the volume of a path.
-type pathAnswer struct {
-	Path     string `json:"path"`
-	VolumeID string `json:"volumeID"`
-}
-
 func volumeOfPath(ctx context.Context, s *session, args []string) error {
-	var response volumev2alpha1.GetVolumeIDFromTargetPathResponse
-	request := &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: args[0]}
-	if err := s.client.Do(ctx, "volume", "GetVolumeIDFromTargetPath", request, &response); err != nil {
-		return err
-	}
-	return s.word(pathAnswer{args[0], response.GetVolumeId()}, response.GetVolumeId())
+	request, response := &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetVolumeIDFromTargetPathResponse{}
+	return s.ask(ctx, "volume", "GetVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
 }
 
 func volumeClosest(ctx context.Context, s *session, args []string) error {
-	var response volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse
-	request := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: args[0]}
-	if err := s.client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &response); err != nil {
-		return err
-	}
-	return s.word(pathAnswer{args[0], response.GetVolumeId()}, response.GetVolumeId())
+	request, response := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse{}
+	return s.ask(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
 }
 
 func volumeDisk(ctx context.Context, s *session, id string) error {
-	var response volumev2alpha1.GetDiskNumberFromVolumeIDResponse
-	if err := s.client.Do(ctx, "volume", "GetDiskNumberFromVolumeID", &volumev2alpha1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		VolumeID string `json:"volumeID"`
-		Disk     uint32 `json:"disk"`
-	}{id, response.GetDiskNumber()}, strconv.FormatUint(uint64(response.GetDiskNumber()), 10))
+	request, response := &volumev2alpha1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}, &volumev2alpha1.GetDiskNumberFromVolumeIDResponse{}
+	return s.ask(ctx, "volume", "GetDiskNumberFromVolumeID", request, response, "volumeID", "disk=diskNumber", func() string { return fmt.Sprint(response.GetDiskNumber()) })
 }

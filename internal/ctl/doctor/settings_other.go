@@ -7,6 +7,8 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
-// SANPolicy and LongPaths are for Windows.
+// SANPolicy is for Windows.
 func SANPolicy() (win.SANPolicy, error) { return 0, scm.ErrNotWindows }
-func LongPaths() (bool, error)          { return false, scm.ErrNotWindows }
+
+// LongPaths is for Windows.
+func LongPaths() (bool, error) { return false, scm.ErrNotWindows }

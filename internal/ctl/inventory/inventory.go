@@ -297,7 +297,7 @@ func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) (Node, er
 		volumes = append(volumes, v)
 	}
 	node := newNode(sent)
-	node.Node.Volumes = volumes
+	node.Volumes = volumes
 	return node, nil
 }
 

@@ -40,7 +40,7 @@ func copyPrintable(to, from reflect.Value) {
 			copyPrintable(to.Index(i), from.Index(i))
 		}
 	case reflect.Pointer:
-		if message, ok := from.Interface().(proto.Message); ok && !from.IsNil() {
+		if message, ok := reflect.TypeAssert[proto.Message](from); ok && !from.IsNil() {
 			copied := proto.Clone(message)
 			makePrintable(copied.ProtoReflect())
 			to.Set(reflect.ValueOf(copied))
