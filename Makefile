@@ -99,8 +99,8 @@ resources:
 	$(Q)$(GO_TOOLS) run ./versioninfo -version "$(VERSION)" -commit "$(COMMIT)" -date "$(DATE)" $(WINDOWS_PROGRAMS:%=../$(PROGRAMS)/%)
 
 .PHONY: demo
-demo: native ## Show a driver's calls to an emulated Windows node, each answer checked
-	$(Q)$(STATIC_GO) run $(BUILDFLAGS) ./hack/demo -sim bin/csi-proxy-sim
+demo: native ## Show the life of volumes on an emulated Windows node, each answer checked
+	$(Q)$(STATIC_GO) run $(BUILDFLAGS) ./hack/demo
 
 .PHONY: run
 run: native ## Serve an emulated Windows node in use until interrupted; ARGS="-help" lists its flags

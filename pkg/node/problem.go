@@ -65,7 +65,7 @@ func (p problems) texts() []string {
 	return texts
 }
 
-// logMistake logs the device of a panic; guard.Run has logged the stack. Questions that fail are
+// logMistake logs the device of a panic; tasks.Recover has logged the stack. Questions that fail are
 // not errors of their caller, so there is nothing else to log.
 func logMistake(ctx context.Context, object string, err error) {
 	klog.FromContext(ctx).Error(err, "Looking at a device panicked", "device", object)

@@ -3,7 +3,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -82,7 +81,8 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 	}
 	defer file.discard()
 	command, commandErr := a.serviceCommand(o.serviceName)
-	files := bundle.Collect(ctx, a.bundleParts(o, command, commandErr, now), func(part bundle.Part) {
+	var node inventory.Node
+	files := bundle.Collect(ctx, a.bundleParts(o, &node, command, commandErr, now), func(part bundle.Part) {
 		if a.env.Terminal {
 			s.warn("collecting %s", part.What)
 		}
@@ -101,7 +101,13 @@ func (a *app) writeBundle(ctx context.Context, s *session, o bundleOptions) erro
 		remark += "Names are in it; --hide-names replaces them.\n"
 	}
 	bundle.Clean(files, hide)
-	files = addViews(files, now)
+	views := viewsOf(node, func(text []byte) []byte {
+		clean := []bundle.File{{Content: text}}
+		bundle.Clean(clean, hide)
+		return clean[0].Content
+	}, now)
+	at := slices.IndexFunc(files, func(file bundle.File) bool { return file.Name == nodeFile })
+	files = slices.Insert(files, at+1, views...)
 	size, err := file.save(files, remark, now)
 	if err != nil {
 		return err
@@ -180,7 +186,7 @@ const (
 
 // bundleParts are the files of the bundle. Those that other commands print come from these commands, so
 // that they are what support knows.
-func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now time.Time) []bundle.Part {
+func (a *app) bundleParts(o bundleOptions, node *inventory.Node, command string, commandErr error, now time.Time) []bundle.Part {
 	printed := func(name, what string, args ...string) bundle.Part {
 		return bundle.Part{Name: name, What: what, Make: func(ctx context.Context) ([]byte, error) { return a.printed(ctx, args...) }}
 	}
@@ -203,7 +209,14 @@ func (a *app) bundleParts(o bundleOptions, command string, commandErr error, now
 			return []byte(command + "\n"), nil
 		}},
 		printed("doctor.txt", "what doctor finds", "doctor", "--service-name", o.serviceName, "--log-file", logFile),
-		printed(nodeFile, "disks, volumes, mounts and shares, for programs", "node", "-o", "json"),
+		{Name: nodeFile, What: "disks, volumes, mounts and shares, for programs", Make: func(ctx context.Context) (_ []byte, err error) {
+			if *node, err = a.lookOnce(ctx, nil); err != nil {
+				return nil, errors.New(sentence(ctx, err))
+			}
+			var text bytes.Buffer
+			err = (&output.Printer{Out: &text, Format: output.JSON}).Value(node, nil)
+			return text.Bytes(), err
+		}},
 		{Name: "log.txt", What: "the end of the log file", Make: func(context.Context) ([]byte, error) { return tail(logFile) }},
 		{Name: "metrics.txt", What: "metrics", Make: func(ctx context.Context) ([]byte, error) { return scrape(ctx, metrics) }},
 		{Name: callsFile, What: "the last recorded calls", Make: func(context.Context) ([]byte, error) {
@@ -221,17 +234,13 @@ func recordedCalls(file string) ([]byte, error) {
 	return bundle.WholeLines(text), err
 }
 
-// addViews adds the node as text and as a page, after its JSON. They are made of the clean JSON: the page
-// does not work with other texts in its script. And a node that hangs is asked once.
-func addViews(files []bundle.File, now time.Time) []bundle.File {
-	at := slices.IndexFunc(files, func(file bundle.File) bool { return file.Name == nodeFile })
+// viewsOf returns the node as text and as a page. They are made of a clean node: the page does not work with other
+// texts in its script. And a node that hangs is asked once.
+func viewsOf(node inventory.Node, clean func(text []byte) []byte, now time.Time) []bundle.File {
 	views := []bundle.File{{Name: "node.txt", What: "the same as a tree"}, {Name: "node.html", What: "the same as a web page"}}
-	var node inventory.Node
-	if err := json.Unmarshal(files[at].Content, &node); err != nil {
-		for i := range views {
-			views[i].Problem = "there is no " + nodeFile
-		}
-		return slices.Insert(files, at+1, views...)
+	if node.Node == nil || node.Clean(clean) != nil {
+		views[0].Problem, views[1].Problem = "there is no "+nodeFile, "there is no "+nodeFile
+		return views
 	}
 	views[0].Content = []byte(node.Draw(&output.Printer{Format: output.Wide}, 0))
 	var page bytes.Buffer
@@ -240,7 +249,7 @@ func addViews(files []bundle.File, now time.Time) []bundle.File {
 	} else {
 		views[1].Content = page.Bytes()
 	}
-	return slices.Insert(files, at+1, views...)
+	return views
 }
 
 // serviceCommand returns the command line of the daemon's service.

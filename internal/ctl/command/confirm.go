@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -139,16 +140,13 @@ func describeFor(ctx context.Context, s *session, e *effect) (inventory.Node, er
 }
 
 // touch adds a volume with the paths and pods that use it.
-func (e *effect) touch(v inventory.Volume) {
-	line := "volume " + inventory.ShortID(v.ID) + ", " + v.State
-	if v.FileSystem != "" {
-		line = "volume " + inventory.ShortID(v.ID) + ", " + v.FileSystem
-	}
+func (e *effect) touch(node inventory.Node, v *extensionv1.Volume) {
+	line := "volume " + inventory.ShortID(v.GetId()) + ", " + cmp.Or(v.GetFileSystem(), v.GetState())
 	if v.UsedBytes != nil && v.TotalBytes != nil {
-		line += ", " + output.Size(*v.UsedBytes) + " of " + output.Size(*v.TotalBytes) + " used"
+		line += ", " + output.Size(v.GetUsedBytes()) + " of " + output.Size(v.GetTotalBytes()) + " used"
 	}
 	e.Touches = append(e.Touches, line)
-	for _, path := range append(append([]string{}, v.MountPaths...), v.Links...) {
+	for _, path := range slices.Concat(v.GetMountPaths(), node.LinksTo(v)) {
 		e.Touches = append(e.Touches, pathLine(path))
 	}
 }
@@ -167,7 +165,7 @@ func pathLine(path string) string {
 
 // onDiskEffect finds out what a change of a whole disk touches. unchanged says whether the disk is
 // already so.
-func onDiskEffect(action, question string, unchanged func(d inventory.Disk) bool) func(context.Context, *session, []string) (effect, error) {
+func onDiskEffect(action, question string, unchanged func(d *extensionv1.Disk) bool) func(context.Context, *session, []string) (effect, error) {
 	return func(ctx context.Context, s *session, args []string) (effect, error) {
 		number, err := parseDisk(args[0])
 		if err != nil {
@@ -179,38 +177,31 @@ func onDiskEffect(action, question string, unchanged func(d inventory.Disk) bool
 			return e, err
 		}
 		found := false
-		for _, d := range node.Disks {
-			if d.Number == nil || *d.Number != number {
+		for _, d := range node.GetDisks() {
+			if d.Number == nil || d.GetNumber() != number {
 				continue
 			}
 			found = true
 			e.Changes = !unchanged(d)
 			line := e.Object
 			if d.SizeBytes != nil {
-				line += ", " + output.Size(*d.SizeBytes)
+				line += ", " + output.Size(d.GetSizeBytes())
 			}
-			if d.SerialNumber != "" {
-				line += ", serial " + d.SerialNumber
+			if d.GetSerialNumber() != "" {
+				line += ", serial " + d.GetSerialNumber()
 			}
-			if d.System {
+			if d.GetSystem() {
 				e.fail("Windows runs from it")
 			}
 			e.Touches = append(e.Touches, line)
-			for _, p := range d.Partitions {
-				if p.Volume != nil {
-					e.touch(*p.Volume)
-				}
-			}
 		}
-		for _, v := range node.Volumes { // over several disks
-			for _, disk := range v.Disks {
-				if disk == number {
-					e.touch(v)
-				}
+		for _, v := range node.GetVolumes() {
+			if slices.Contains(v.GetDisks(), number) {
+				e.touch(node, v)
 			}
 		}
 		if !found && len(e.Unknown) == 0 {
-			hidden := slices.ContainsFunc(node.Disks, func(d inventory.Disk) bool { return d.Number == nil })
+			hidden := slices.ContainsFunc(node.GetDisks(), func(d *extensionv1.Disk) bool { return d.Number == nil })
 			e.notListed("the disk", hidden)
 		}
 		return e, nil
@@ -226,11 +217,11 @@ func formatEffect(ctx context.Context, s *session, args []string) (effect, error
 		return e, err
 	}
 	found := false
-	for _, v := range node.AllVolumes() {
-		if strings.EqualFold(v.ID, id) {
+	for _, v := range node.GetVolumes() {
+		if strings.EqualFold(v.GetId(), id) {
 			found = true
-			e.touch(v.Volume)
-			if v.State == extensionv1.VolumeFormatted {
+			e.touch(node, v)
+			if v.GetState() == extensionv1.VolumeFormatted {
 				e.Action = "keep the file system, or destroy it if the daemon runs with -format-existing or is the original"
 			}
 		}
@@ -360,14 +351,14 @@ func (e *effect) touchBelow(node inventory.Node, dir string) {
 			}
 		}
 	}
-	for _, v := range node.AllVolumes() {
-		add(": a mount of volume "+inventory.ShortID(v.ID)+", whose files stay", v.MountPaths...)
-		add(": a link to volume "+inventory.ShortID(v.ID)+", whose files stay", v.Links...)
+	for _, v := range node.GetVolumes() {
+		add(": a mount of volume "+inventory.ShortID(v.GetId())+", whose files stay", v.GetMountPaths()...)
+		add(": a link to volume "+inventory.ShortID(v.GetId())+", whose files stay", node.LinksTo(v)...)
 	}
-	for _, share := range node.Shares {
-		add(": a link to "+share.Remote+", whose files stay", share.Links...)
+	for _, share := range node.GetShares() {
+		add(": a link to "+share.GetRemote()+", whose files stay", share.GetLinks()...)
 	}
-	for _, stale := range node.StaleMounts {
-		add(": a stale mount", stale.Path)
+	for _, stale := range node.Stale() {
+		add(": a stale mount", stale.GetPath())
 	}
 }

@@ -118,39 +118,29 @@ func parseDisk(text string) (uint32, error) {
 const noDisks = "no disks"
 
 func diskList(ctx context.Context, s *session, _ []string) error {
-	disks, err := s.source.Disks(ctx)
+	node, err := s.source.Disks(ctx)
 	if err != nil {
 		return err
 	}
-	type row struct {
-		Number       *uint32             `json:"number"`
-		SizeBytes    *int64              `json:"sizeBytes"`
-		Online       *bool               `json:"online"`
-		ReadOnly     *bool               `json:"readOnly"`
-		SerialNumber string              `json:"serialNumber"`
-		Page83       string              `json:"page83"`
-		Location     string              `json:"location"`
-		Warnings     []inventory.Warning `json:"warnings"`
-	}
-	list := make([]row, 0, len(disks))
+	list := []output.Object{}
 	rows := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "SERIAL", "LOCATION", "PAGE83", "BYTES"}, Narrow: 5, Empty: noDisks}
-	for _, d := range disks {
-		list = append(list, row{d.Number, d.SizeBytes, d.Online, d.ReadOnly, d.SerialNumber, d.Page83, d.Location, d.Warnings})
+	for _, d := range node.GetDisks() {
+		list = append(list, append(output.Fields(d, "number sizeBytes online readOnly serialNumber page83 location"), output.Member{Name: "warnings", Value: node.Warnings(d)}))
 		state, size, bytes := output.Text(""), "", ""
 		if d.Online != nil {
-			state = d.State()
+			state = inventory.DiskState(d)
 		}
 		if d.SizeBytes != nil {
-			size, bytes = output.Size(*d.SizeBytes), strconv.FormatInt(*d.SizeBytes, 10)
+			size, bytes = output.Size(d.GetSizeBytes()), strconv.FormatInt(d.GetSizeBytes(), 10)
 		}
 		rows.Add(number(d.Number), output.Text(size), state,
-			output.Text(d.SerialNumber), output.Text(d.Location), output.Text(d.Page83), output.Text(bytes))
+			output.Text(d.GetSerialNumber()), output.Text(d.GetLocation()), output.Text(d.GetPage83()), output.Text(bytes))
 	}
-	if err := s.Value(list, func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
-	for _, d := range disks {
-		s.warnOf(d.Name(), d.Warnings, warning.NoAnswer)
+	for _, d := range node.GetDisks() {
+		s.warnOf(node.Warnings(d), warning.NoAnswer)
 	}
 	return nil
 }
@@ -163,12 +153,11 @@ func number(n *uint32) output.Cell {
 	return output.Text(strconv.FormatUint(uint64(*n), 10))
 }
 
-// warnOf prints an object's warnings of the given kinds to standard error; the table shows
-// the others.
-func (s *session) warnOf(object string, warnings []inventory.Warning, kinds ...warning.Kind) {
+// warnOf prints warnings of the given kinds to standard error; the table shows the others.
+func (s *session) warnOf(warnings []inventory.Warning, kinds ...warning.Kind) {
 	for _, w := range warnings {
 		if slices.Contains(kinds, w.Kind) {
-			s.warn("%s: %s", object, w.Text)
+			s.warn("%s: %s", w.Object.Name(), w.Text)
 		}
 	}
 }
@@ -178,19 +167,14 @@ func diskIDs(ctx context.Context, s *session, _ []string) error {
 	if err := s.client.Do(ctx, "disk", "ListDiskIDs", &diskv1.ListDiskIDsRequest{}, &response); err != nil {
 		return err
 	}
-	type row struct {
-		Disk         uint32 `json:"disk"`
-		Page83       string `json:"page83"`
-		SerialNumber string `json:"serialNumber"`
-	}
-	list := []row{}
+	list := []output.Object{}
 	rows := output.Rows{Header: []string{"DISK", "SERIAL", "PAGE83"}, Empty: noDisks}
 	for _, number := range slices.Sorted(maps.Keys(response.GetDiskIDs())) {
 		ids := response.GetDiskIDs()[number]
-		list = append(list, row{number, ids.GetPage83(), ids.GetSerialNumber()})
-		rows.Add(output.Text(strconv.FormatUint(uint64(number), 10)), output.Text(ids.GetSerialNumber()), output.Text(ids.GetPage83()))
+		list = append(list, append(output.Object{{Name: "disk", Value: number}}, output.Fields(ids, "page83 serialNumber")...))
+		rows.Add(output.Text(fmt.Sprint(number)), output.Text(ids.GetSerialNumber()), output.Text(ids.GetPage83()))
 	}
-	return s.Value(list, func() string { return s.Table(&rows) })
+	return s.list(list, &rows)
 }
 
 func diskLocations(ctx context.Context, s *session, _ []string) error {
@@ -198,43 +182,24 @@ func diskLocations(ctx context.Context, s *session, _ []string) error {
 	if err := s.client.Do(ctx, "disk", "ListDiskLocations", &diskv1.ListDiskLocationsRequest{}, &response); err != nil {
 		return err
 	}
-	type row struct {
-		Disk    uint32 `json:"disk"`
-		Adapter string `json:"adapter"`
-		Bus     string `json:"bus"`
-		Target  string `json:"target"`
-		LUN     string `json:"lun"`
-	}
-	list := []row{}
+	list := []output.Object{}
 	rows := output.Rows{Header: []string{"DISK", "ADAPTER", "BUS", "TARGET", "LUN"}, Empty: noDisks}
 	for _, number := range slices.Sorted(maps.Keys(response.GetDiskLocations())) {
 		l := response.GetDiskLocations()[number]
-		list = append(list, row{number, l.GetAdapter(), l.GetBus(), l.GetTarget(), l.GetLUNID()})
-		rows.Add(output.Text(strconv.FormatUint(uint64(number), 10)), output.Text(l.GetAdapter()), output.Text(l.GetBus()), output.Text(l.GetTarget()), output.Text(l.GetLUNID()))
+		list = append(list, append(output.Object{{Name: "disk", Value: number}}, output.Fields(l, "adapter bus target lun=LUNID")...))
+		rows.Add(output.Text(fmt.Sprint(number)), output.Text(l.GetAdapter()), output.Text(l.GetBus()), output.Text(l.GetTarget()), output.Text(l.GetLUNID()))
 	}
-	return s.Value(list, func() string { return s.Table(&rows) })
+	return s.list(list, &rows)
 }
 
 func diskStats(ctx context.Context, s *session, disk uint32) error {
-	var response diskv1.GetDiskStatsResponse
-	if err := s.client.Do(ctx, "disk", "GetDiskStats", &diskv1.GetDiskStatsRequest{DiskNumber: disk}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		Disk      uint32 `json:"disk"`
-		SizeBytes int64  `json:"sizeBytes"`
-	}{disk, response.GetTotalBytes()}, output.Size(response.GetTotalBytes()))
+	request, response := &diskv1.GetDiskStatsRequest{DiskNumber: disk}, &diskv1.GetDiskStatsResponse{}
+	return s.ask(ctx, "disk", "GetDiskStats", request, response, "disk=diskNumber", "sizeBytes=totalBytes", func() string { return output.Size(response.GetTotalBytes()) })
 }
 
 func diskState(ctx context.Context, s *session, disk uint32) error {
-	var response diskv1.GetDiskStateResponse
-	if err := s.client.Do(ctx, "disk", "GetDiskState", &diskv1.GetDiskStateRequest{DiskNumber: disk}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		Disk   uint32 `json:"disk"`
-		Online bool   `json:"online"`
-	}{disk, response.GetIsOnline()}, inventory.StateCell(response.GetIsOnline()).Text)
+	request, response := &diskv1.GetDiskStateRequest{DiskNumber: disk}, &diskv1.GetDiskStateResponse{}
+	return s.ask(ctx, "disk", "GetDiskState", request, response, "disk=diskNumber", "online=isOnline", func() string { return inventory.StateCell(response.GetIsOnline()).Text })
 }
 
 func setDiskState(online bool) func(ctx context.Context, s *session, disk uint32) error {
@@ -246,7 +211,7 @@ func setDiskState(online bool) func(ctx context.Context, s *session, disk uint32
 
 func (a *app) diskOffline() *cobra.Command {
 	find := onDiskEffect("take it offline", "Take disk %d offline? Its volumes are dismounted, and pods that use them fail.",
-		func(d inventory.Disk) bool { return d.Online != nil && !*d.Online })
+		func(d *extensionv1.Disk) bool { return d.Online != nil && !d.GetOnline() })
 	return a.dangerous(page{
 		use:   "offline DISK",
 		short: "Take a disk offline",
@@ -258,7 +223,7 @@ use --yes. Refuses the system disk. Does nothing if the disk is offline.`,
 
 func (a *app) diskReadOnly() *cobra.Command {
 	find := onDiskEffect("make it read-only", "Make disk %d read-only? Writes to its volumes will fail.",
-		func(d inventory.Disk) bool { return d.ReadOnly != nil && *d.ReadOnly })
+		(*extensionv1.Disk).GetReadOnly)
 	return a.dangerous(page{
 		use:   "read-only DISK",
 		short: "Make a disk read-only",

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/doctor"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/installation"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/machine"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/version"
 )
@@ -35,7 +34,7 @@ The exit code is 0 without problems, and 4 after a warning or an error.`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
 		found := doctor.Doctor{
 			Node: s.node, Client: s.client, WorkingDirs: dirs, KubeletPath: kubeletPath, LogFile: logFile, ServiceName: serviceName, Version: version.String(),
-			Services: a.env.Services, SANPolicy: machine.SANPolicy, LongPaths: machine.LongPaths,
+			Services: a.env.Services, SANPolicy: doctor.SANPolicy, LongPaths: doctor.LongPaths,
 		}.Examine(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()

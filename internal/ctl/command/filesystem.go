@@ -91,14 +91,8 @@ for confirmation; scripts use --yes.`,
 }
 
 func pathExists(ctx context.Context, s *session, args []string) error {
-	var response filesystemv2alpha1.PathExistsResponse
-	if err := s.client.Do(ctx, "filesystem", "PathExists", &filesystemv2alpha1.PathExistsRequest{Path: args[0]}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		Path   string `json:"path"`
-		Exists bool   `json:"exists"`
-	}{args[0], response.GetExists()}, strconv.FormatBool(response.GetExists()))
+	request, response := &filesystemv2alpha1.PathExistsRequest{Path: args[0]}, &filesystemv2alpha1.PathExistsResponse{}
+	return s.ask(ctx, "filesystem", "PathExists", request, response, "path", "exists", func() string { return strconv.FormatBool(response.GetExists()) })
 }
 
 // entriesOf lists a directory.
@@ -116,18 +110,13 @@ func listDir(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	type row struct {
-		Name   string `json:"name"`
-		Type   string `json:"type"` // file, directory, link, mount, other
-		Target string `json:"target"`
-	}
-	list := []row{}
+	list := []output.Object{}
 	rows := output.Rows{Header: []string{"TYPE", "NAME", "TARGET"}, Name: 1, Empty: "the directory is empty"}
 	for _, e := range response.GetEntries() {
-		list = append(list, row{e.GetName(), e.GetType(), e.GetTarget()})
+		list = append(list, output.Fields(e, "name type target"))
 		rows.Add(output.Text(e.GetType()), output.Text(e.GetName()), output.Text(e.GetTarget()))
 	}
-	if err := s.Value(list, func() string { return s.Table(&rows) }); err != nil {
+	if err := s.list(list, &rows); err != nil {
 		return err
 	}
 	if response.GetTruncated() {
@@ -152,12 +141,6 @@ func createLink(ctx context.Context, s *session, args []string) error {
 }
 
 func isLink(ctx context.Context, s *session, args []string) error {
-	var response filesystemv2alpha1.IsSymlinkResponse
-	if err := s.client.Do(ctx, "filesystem", "IsSymlink", &filesystemv2alpha1.IsSymlinkRequest{Path: args[0]}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		Path   string `json:"path"`
-		IsLink bool   `json:"isLink"`
-	}{args[0], response.GetIsSymlink()}, strconv.FormatBool(response.GetIsSymlink()))
+	request, response := &filesystemv2alpha1.IsSymlinkRequest{Path: args[0]}, &filesystemv2alpha1.IsSymlinkResponse{}
+	return s.ask(ctx, "filesystem", "IsSymlink", request, response, "path", "isLink=isSymlink", func() string { return strconv.FormatBool(response.GetIsSymlink()) })
 }

@@ -16,18 +16,6 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
 )
 
-// staleMount is a stale mount in the output.
-type staleMount struct {
-	Path    string `json:"path"`
-	Driver  string `json:"driver"`
-	Volume  string `json:"volume"`
-	Target  string `json:"target"`
-	Cause   string `json:"cause"`
-	Changed string `json:"changed"`
-	State   string `json:"state"` // kept, removable or removed
-	Reason  string `json:"reason"`
-}
-
 func (a *app) heal() *cobra.Command {
 	var dryRun, yes bool
 	c := a.interactive(page{
@@ -92,15 +80,14 @@ func (a *app) healNode(ctx context.Context, s *session, dryRun bool) (*extension
 
 // healed prints the result.
 func (a *app) healed(s *session, found *extensionv1.HealResponse) error {
-	list := []staleMount{}
+	list := []output.Object{}
 	left := len(found.GetProblems()) > 0
 	for _, stale := range found.GetStale() {
 		left = left || stale.GetState() != extensionv1.StaleRemoved
 		staged, _ := kubelet.Parse(stale.GetPath())
-		list = append(list, staleMount{
-			Path: stale.GetPath(), Driver: staged.Driver, Volume: cmp.Or(staged.Handle, staged.PV), Target: stale.GetTarget(), Cause: stale.GetStale(),
-			Changed: changedText(stale), State: stale.GetState(), Reason: stale.GetReason(),
-		})
+		o := output.Fields(stale, "path driver=path volume=path target cause=stale changed=path state reason")
+		o[1].Value, o[2].Value, o[5].Value = staged.Driver, cmp.Or(staged.Handle, staged.PV), changedText(stale)
+		list = append(list, o)
 	}
 	for _, problem := range found.GetProblems() {
 		s.warn("not searched: %s", problem)

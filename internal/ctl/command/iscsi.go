@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	iscsiv1alpha2 "github.com/kubernetes-csi/csi-proxy/client/api/iscsi/v1alpha2"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
@@ -137,41 +138,34 @@ func listPortals(ctx context.Context, s *session, _ []string) error {
 	if err := s.client.Do(ctx, "iscsi", "ListTargetPortals", &iscsiv1alpha2.ListTargetPortalsRequest{}, &response); err != nil {
 		return err
 	}
-	type row struct {
-		Address string `json:"address"`
-		Port    uint32 `json:"port"`
-	}
-	list := []row{}
+	list := []output.Object{}
 	rows := output.Rows{Header: []string{"ADDRESS", "PORT"}, Empty: "no portals; add one with 'csi-proxyctl iscsi portal add PORTAL'"}
 	for _, p := range response.GetTargetPortals() {
-		list = append(list, row{p.GetTargetAddress(), p.GetTargetPort()})
+		list = append(list, output.Fields(p, "address=targetAddress port=targetPort"))
 		rows.Add(output.Text(p.GetTargetAddress()), output.Text(strconv.FormatUint(uint64(p.GetTargetPort()), 10)))
 	}
-	return s.Value(list, func() string { return s.Table(&rows) })
+	return s.list(list, &rows)
 }
 
 func listSessions(ctx context.Context, s *session, _ []string) error {
-	sessions, err := s.source.Sessions(ctx)
+	node, err := s.source.Sessions(ctx)
 	if err != nil {
 		return err
 	}
 	rows := output.Rows{Header: []string{"TARGET", "STATE", "DISKS", "PERSISTENT"}, Empty: "no sessions"}
-	for _, session := range sessions {
+	for _, session := range node.GetSessions() {
 		state := output.Cell{Text: "connected", Style: output.Good}
-		if session.Connections == 0 {
+		if session.GetConnections() == 0 {
 			state = output.Cell{Text: "not-connected", Style: output.Bad}
 		}
-		disks := make([]string, 0, len(session.Disks))
-		for _, disk := range session.Disks {
-			disks = append(disks, strconv.FormatUint(uint64(disk), 10))
-		}
-		rows.Add(output.Text(session.Target), state, output.Text(strings.Join(disks, ",")), yesNo(&session.Persistent))
+		disks := strings.ReplaceAll(inventory.Numbers(session.GetDisks()), " ", "")
+		rows.Add(output.Text(session.GetTarget()), state, output.Text(disks), yesNo(&session.Persistent))
 	}
-	if err := s.Value(sessions, func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+	if err := s.list(inventory.Objects(node, node.GetSessions()), &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
-	for _, session := range sessions {
-		s.warnOf("session "+session.Target, session.Warnings, warning.DeadSession, warning.NoAnswer)
+	for _, session := range node.GetSessions() {
+		s.warnOf(node.Warnings(session), warning.DeadSession, warning.NoAnswer)
 	}
 	return nil
 }
@@ -185,7 +179,7 @@ func (s *session) words(header, empty string, words []string) error {
 	if words == nil {
 		words = []string{}
 	}
-	return s.Value(words, func() string { return s.Table(&rows) })
+	return s.list(words, &rows)
 }
 
 func discover(ctx context.Context, s *session, at *portal, _ string) error {

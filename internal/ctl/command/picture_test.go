@@ -46,12 +46,8 @@ func TestWatch_Picture(t *testing.T) {
 		t.Fatal(err)
 	}
 	printer := &output.Printer{Colour: true}
-	disks, volumes, warnings := node.Counts()
 	view := live.View{In: strings.NewReader(""), Printer: printer, Now: func() time.Time { return time.Date(2025, 1, 1, 12, 0, 0, 0, time.UTC) }}
-	frame := view.Frame(live.Picture{
-		Name: node.Serial, Disks: disks, Volumes: volumes, Warnings: warnings,
-		Draw: func(width int) output.Branch { return node.Tree(printer, width) },
-	}, 90, 24)
+	frame := view.Frame(node, 90, 24)
 	compare(t, "../../../docs/watch.svg", picture("csi-proxyctl watch", frame))
 }
 

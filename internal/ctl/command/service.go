@@ -177,5 +177,5 @@ func serviceStatus(ctx context.Context, s *session, i *installation.Installer) e
 	rows := output.Rows{Header: []string{"SERVICE", "STATE", "PID", "START", "RESTARTS", "PRIVILEGES", "ENDPOINTS", "COMMAND"}}
 	rows.Add(output.Text(state.Name), output.Text(state.State), output.Text(strconv.FormatUint(uint64(state.PID), 10)), output.Text(state.Start),
 		output.Text(strconv.FormatBool(state.Restarts)), output.Text(privileges), output.Text(strconv.Itoa(state.Endpoints)), output.Text(state.Command))
-	return s.Value(state, func() string { return s.Table(&rows) })
+	return s.list(state, &rows)
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -269,86 +268,49 @@ func simShow(ctx context.Context, s *session, _ []string) error {
 	if err := s.client.Control(ctx, controlv1.Control_DescribeNode_FullMethodName, &controlv1.DescribeNodeRequest{}, &node); err != nil {
 		return err
 	}
-	type partition struct {
-		Number     uint32 `json:"number"`
-		Type       string `json:"type"`
-		SizeBytes  int64  `json:"sizeBytes"`
-		VolumeID   string `json:"volumeID"`
-		FileSystem string `json:"fileSystem"`
-		Label      string `json:"label"`
-	}
-	type disk struct {
-		Number           uint32      `json:"number"`
-		SizeBytes        int64       `json:"sizeBytes"`
-		VisibleSizeBytes int64       `json:"visibleSizeBytes"`
-		Layout           string      `json:"layout"`
-		Serial           string      `json:"serial"`
-		LUN              *uint32     `json:"lun"`
-		System           bool        `json:"system"`
-		Offline          bool        `json:"offline"`
-		ReadOnly         bool        `json:"readOnly"`
-		Failing          bool        `json:"failing"`
-		Hanging          bool        `json:"hanging"`
-		Partitions       []partition `json:"partitions"`
-		Fingerprint      string      `json:"fingerprint"`
-	}
-	type server struct {
-		Name   string   `json:"name"`
-		Down   bool     `json:"down"`
-		Shares []string `json:"shares"`
-		Users  []string `json:"users"`
-	}
-	type mapping struct {
-		RemotePath string `json:"remotePath"`
-		Connected  bool   `json:"connected"`
-	}
-	all := struct {
-		Disks         []disk    `json:"disks"`
-		DetachedDisks []uint32  `json:"detachedDisks"`
-		Servers       []server  `json:"servers"`
-		Mappings      []mapping `json:"mappings"`
-	}{[]disk{}, append([]uint32{}, node.GetDetachedDisks()...), []server{}, []mapping{}}
+	members := []output.Object{}
 	disks := output.Rows{Header: []string{"DISK", "SIZE", "STATE", "LAYOUT", "LUN", "SERIAL", "FILE SYSTEMS"}}
 	for _, d := range node.GetDisks() {
-		described := disk{
-			d.GetDiskNumber(), d.GetSizeBytes(), d.GetVisibleSizeBytes(), d.GetLayout(), d.GetSerial(), d.Lun,
-			d.GetIsSystem(), d.GetIsOffline(), d.GetIsReadOnly(), d.GetIsFailing(), d.GetIsHanging(),
-			[]partition{},
-			d.GetFingerprint(),
-		}
-		var fileSystems []string
+		described := output.Fields(d, "number=diskNumber sizeBytes visibleSizeBytes layout serial lun system=isSystem offline=isOffline readOnly=isReadOnly failing=isFailing hanging=isHanging")
+		partitions, fileSystems := []output.Object{}, []string{}
 		for _, p := range d.GetPartitions() {
-			described.Partitions = append(described.Partitions, partition{p.GetPartitionNumber(), p.GetType(), p.GetSizeBytes(), p.GetVolumeId(), p.GetFileSystem(), p.GetLabel()})
+			partitions = append(partitions, output.Fields(p, "number=partitionNumber type sizeBytes volumeID fileSystem label"))
 			if p.GetFileSystem() != "raw" {
 				fileSystems = append(fileSystems, p.GetFileSystem())
 			}
 		}
-		all.Disks = append(all.Disks, described)
+		described = append(described, output.Member{Name: "partitions", Value: partitions})
+		members = append(members, append(described, output.Fields(d, "fingerprint")...))
 		lun := ""
 		if d.Lun != nil {
-			lun = strconv.FormatUint(uint64(d.GetLun()), 10)
+			lun = fmt.Sprint(d.GetLun())
 		}
-		disks.Add(output.Text(strconv.FormatUint(uint64(d.GetDiskNumber()), 10)), output.Text(output.Size(d.GetSizeBytes())), output.Text(simState(d)),
+		disks.Add(output.Text(fmt.Sprint(d.GetDiskNumber())), output.Text(output.Size(d.GetSizeBytes())), output.Text(simState(d)),
 			output.Text(d.GetLayout()), output.Text(lun), output.Text(d.GetSerial()), output.Text(strings.Join(fileSystems, ",")))
 	}
+	all := append(output.Object{{Name: "disks", Value: members}}, output.Fields(&node, "detachedDisks")...)
 	servers := output.Rows{Header: []string{"SERVER", "STATE", "SHARES", "USERS"}}
+	members = []output.Object{}
 	for _, v := range node.GetServers() {
-		all.Servers = append(all.Servers, server{v.GetName(), v.GetIsDown(), append([]string{}, v.GetShares()...), append([]string{}, v.GetUsers()...)})
+		members = append(members, output.Fields(v, "name down=isDown shares users"))
 		state := "up"
 		if v.GetIsDown() {
 			state = "down"
 		}
 		servers.Add(output.Text(v.GetName()), output.Text(state), output.Text(strings.Join(v.GetShares(), ",")), output.Text(strings.Join(v.GetUsers(), ",")))
 	}
+	all = append(all, output.Member{Name: "servers", Value: members})
 	mappings := output.Rows{Header: []string{"MAPPING", "STATE"}}
+	members = []output.Object{}
 	for _, m := range node.GetMappings() {
-		all.Mappings = append(all.Mappings, mapping{m.GetRemotePath(), m.GetIsConnected()})
+		members = append(members, output.Fields(m, "remotePath connected=isConnected"))
 		state := "disconnected"
 		if m.GetIsConnected() {
 			state = "connected"
 		}
 		mappings.Add(output.Text(m.GetRemotePath()), output.Text(state))
 	}
+	all = append(all, output.Member{Name: "mappings", Value: members})
 	return s.Value(all, func() string {
 		var text strings.Builder
 		text.WriteString(s.Table(&disks))

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	smbv1 "github.com/kubernetes-csi/csi-proxy/client/api/smb/v1"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
@@ -61,19 +63,19 @@ server opens every share, as pods do, and ANSWERS has the result. -o wide shows 
   csi-proxyctl smb list --ask
   csi-proxyctl smb list -o wide`,
 	}, 0, func(ctx context.Context, s *session, _ []string) error {
-		shares, err := s.source.Shares(ctx, ask)
+		node, err := s.source.Shares(ctx, ask)
 		if err != nil {
 			return err
 		}
 		rows := output.Rows{Header: []string{"SHARE", "SERVER", "USER", "STATUS", "ANSWERS", "LINKS", "WAITS", "ENCRYPTED", "PATHS"}, Narrow: 7, Empty: "no shares are mapped"}
-		for _, share := range shares {
+		for _, share := range node.GetShares() {
 			rows.Add(shareCells(share)...)
 		}
-		if err := s.Value(shares, func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+		if err := s.list(inventory.Objects(node, node.GetShares()), &rows); err != nil || s.Format.ForScripts() {
 			return err
 		}
-		for _, share := range shares {
-			s.warnOf("share "+share.Remote, share.Warnings, warning.DeadShare, warning.NoAnswer, warning.WaitingRemoval)
+		for _, share := range node.GetShares() {
+			s.warnOf(node.Warnings(share), warning.DeadShare, warning.NoAnswer, warning.WaitingRemoval)
 		}
 		return nil
 	})
@@ -81,27 +83,24 @@ server opens every share, as pods do, and ANSWERS has the result. -o wide shows 
 	return c
 }
 
-func shareCells(share inventory.Share) []output.Cell {
-	server := ""
-	if remote, err := unc.Parse("", share.Remote); err == nil {
+func shareCells(share *extensionv1.Share) []output.Cell {
+	server, user := "", "?"
+	if remote, err := unc.Parse("", share.GetRemote()); err == nil {
 		server = strings.TrimPrefix(remote.Server(), `\\`)
 	}
-	user := "?"
 	switch {
-	case !share.Mapped:
+	case !inventory.Mapped(share):
 		user = ""
-	case share.User != nil && *share.User == "":
-		user = "guest"
 	case share.User != nil:
-		user = *share.User
+		user = cmp.Or(share.GetUser(), "guest")
 	}
-	status := output.Cell{Text: share.Status, Style: output.Good}
-	if share.Status != "ok" {
+	status := output.Cell{Text: share.GetStatus(), Style: output.Good}
+	if share.GetStatus() != "ok" {
 		status.Style = output.Warning
 	}
 	return []output.Cell{
-		output.Text(share.Remote), output.Text(server), output.Text(user), status, yesNo(share.Answers),
-		output.Text(strconv.Itoa(len(share.Links))), yesNo(share.RemovalWaits), yesNo(share.Private), output.Text(strings.Join(share.Links, " ")),
+		output.Text(share.GetRemote()), output.Text(server), output.Text(user), status, yesNo(share.Answers),
+		output.Text(strconv.Itoa(len(share.GetLinks()))), yesNo(share.RemovalWaits), yesNo(share.Private), output.Text(strings.Join(share.GetLinks(), " ")),
 	}
 }
 
@@ -198,9 +197,9 @@ func (s *session) unmapped(ctx context.Context, remote string) error {
 	case unknown != "":
 		result.Done = "unknown"
 		text = "unmapped, unless a link uses it (not known: " + unknown + ")"
-	case after != nil && len(after.Links) > 0:
-		result.Done, result.UsedBy = "kept", after.Links
-		text = "kept: used by " + output.Printable(strings.Join(after.Links, ", ")) + ", and goes with the last of them"
+	case after != nil && len(after.GetLinks()) > 0:
+		result.Done, result.UsedBy = "kept", after.GetLinks()
+		text = "kept: used by " + output.Printable(strings.Join(after.GetLinks(), ", ")) + ", and goes with the last of them"
 	case after != nil:
 		result.Done = "kept"
 		text = "kept: the server does not know what uses it; see its log"

@@ -23,13 +23,8 @@ func (a *app) system() *cobra.Command {
 			long:    "Show the machine's serial number from its firmware (GetBIOSSerialNumber).",
 			example: "  csi-proxyctl system bios",
 		}, 0, func(ctx context.Context, s *session, _ []string) error {
-			var response systemv1alpha1.GetBIOSSerialNumberResponse
-			if err := s.client.Do(ctx, "system", "GetBIOSSerialNumber", &systemv1alpha1.GetBIOSSerialNumberRequest{}, &response); err != nil {
-				return err
-			}
-			return s.word(struct {
-				SerialNumber string `json:"serialNumber"`
-			}{response.GetSerialNumber()}, response.GetSerialNumber())
+			request, response := &systemv1alpha1.GetBIOSSerialNumberRequest{}, &systemv1alpha1.GetBIOSSerialNumberResponse{}
+			return s.ask(ctx, "system", "GetBIOSSerialNumber", request, response, "", "serialNumber", response.GetSerialNumber)
 		}),
 		a.group(page{
 			use:     "service",
@@ -80,12 +75,7 @@ func getService(ctx context.Context, s *session, args []string) error {
 	status, start := enumWords(response.GetStatus().String()), enumWords(response.GetStartType().String())
 	rows := output.Rows{Header: []string{"SERVICE", "STATE", "START", "DISPLAY NAME"}}
 	rows.Add(output.Text(args[0]), output.Text(status), output.Text(start), output.Text(response.GetDisplayName()))
-	return s.Value(struct {
-		Name        string `json:"name"`
-		DisplayName string `json:"displayName"`
-		Status      string `json:"status"`
-		StartType   string `json:"startType"`
-	}{args[0], response.GetDisplayName(), status, start}, func() string { return s.Table(&rows) })
+	return s.list(output.Object{{Name: "name", Value: args[0]}, {Name: "displayName", Value: response.GetDisplayName()}, {Name: "status", Value: status}, {Name: "startType", Value: start}}, &rows)
 }
 
 // enumWords turns START_PENDING into "start pending".

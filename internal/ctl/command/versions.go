@@ -60,7 +60,7 @@ func listVersions(ctx context.Context, s *session, _ []string) error {
 		}
 		rows.Add(output.Text(h.Name.Group), output.Text(h.Name.Version), healthCell(h.State), output.Text(latency), output.Text(h.Version), output.Text(pid), output.Text(h.Path))
 	}
-	if err := s.Value(list, func() string { return s.Table(&rows) }); err != nil || answers {
+	if err := s.list(list, &rows); err != nil || answers {
 		return err
 	}
 	if first == nil {

@@ -142,11 +142,11 @@ standard error.`,
 		case onPartition && partition == 0:
 			return usagef("--partition must be at least 1")
 		case onDisk:
-			volumes, err := s.source.VolumesOn(ctx, disk, partition)
-			return listVolumes(s, volumes, err)
+			node, err := s.source.VolumesOn(ctx, disk, partition)
+			return listVolumes(s, node, err)
 		default:
-			volumes, err := s.source.Volumes(ctx)
-			return listVolumes(s, volumes, err)
+			node, err := s.source.Volumes(ctx)
+			return listVolumes(s, node, err)
 		}
 	})
 	c.Flags().Uint32Var(&disk, "disk", 0, "only volumes on this disk (default: all disks)")
@@ -154,79 +154,69 @@ standard error.`,
 	return c
 }
 
-func listVolumes(s *session, volumes []inventory.LocatedVolume, err error) error {
+func listVolumes(s *session, node inventory.Node, err error) error {
 	if err != nil {
 		return err
 	}
+	list := []output.Object{}
 	rows := output.Rows{Header: []string{"DISK", "PART", "VOLUME", "STATE", "SIZE", "USED", "USE", "FS", "PATH"}, Name: 2, Empty: "no volumes; a disk has none while it is blank or offline"}
-	for _, v := range volumes {
+	for _, v := range node.GetVolumes() {
+		list = append(list, node.LocatedVolume(v))
 		rows.Add(volumeCells(s, v)...)
 	}
-	if err := s.Value(append([]inventory.LocatedVolume{}, volumes...), func() string { return s.Table(&rows) }); err != nil || s.Format.ForScripts() {
+	if err := s.list(list, &rows); err != nil || s.Format.ForScripts() {
 		return err
 	}
-	for _, v := range volumes {
-		s.warnOf("volume "+inventory.ShortID(v.ID), v.Warnings, warning.NoAnswer, warning.Locked, warning.Offline, warning.ReadOnly)
+	for _, v := range node.GetVolumes() {
+		s.warnOf(node.Warnings(v), warning.NoAnswer, warning.Locked, warning.Offline, warning.ReadOnly)
 	}
 	return nil
 }
 
-func volumeCells(s *session, v inventory.LocatedVolume) []output.Cell {
-	id, total, used, use, partition := v.ID, "", "", "", ""
+func volumeCells(s *session, v *extensionv1.Volume) []output.Cell {
+	id, disk, total, used, use, partition := v.GetId(), "", "", "", "", ""
 	if s.Format != output.Wide {
 		id = inventory.ShortID(id)
 	}
-	if v.Partition > 0 {
-		partition = strconv.FormatUint(uint64(v.Partition), 10)
+	if len(v.GetDisks()) == 1 {
+		disk = fmt.Sprint(v.GetDisks()[0])
 	}
-	state := output.Cell{Text: v.State, Style: output.Warning}
-	if v.State == extensionv1.VolumeFormatted {
+	if v.GetPartition() > 0 {
+		partition = fmt.Sprint(v.GetPartition())
+	}
+	state := output.Cell{Text: v.GetState(), Style: output.Warning}
+	if v.GetState() == extensionv1.VolumeFormatted {
 		state.Style = output.Good
 	}
 	if v.TotalBytes != nil {
-		total = output.Size(*v.TotalBytes)
+		total = output.Size(v.GetTotalBytes())
 	}
 	if v.UsedBytes != nil {
-		used = output.Size(*v.UsedBytes)
+		used = output.Size(v.GetUsedBytes())
 	}
-	if v.TotalBytes != nil && v.UsedBytes != nil && *v.TotalBytes > 0 {
-		use = fmt.Sprintf("%d%%", int(float64(*v.UsedBytes)/float64(*v.TotalBytes)*100))
+	if v.UsedBytes != nil && v.GetTotalBytes() > 0 {
+		use = fmt.Sprintf("%d%%", int(float64(v.GetUsedBytes())/float64(v.GetTotalBytes())*100))
 	}
-	disk := ""
-	if v.Disk != nil {
-		disk = strconv.FormatUint(uint64(*v.Disk), 10)
-	}
-	paths := strings.Join(v.MountPaths, " ")
-	if more := len(v.MountPaths) - 1; more > 0 && s.Format != output.Wide {
-		paths = fmt.Sprintf("%s +%d", v.MountPaths[0], more)
+	paths := strings.Join(v.GetMountPaths(), " ")
+	if more := len(v.GetMountPaths()) - 1; more > 0 && s.Format != output.Wide {
+		paths = fmt.Sprintf("%s +%d", v.GetMountPaths()[0], more)
 	}
 	return []output.Cell{
 		output.Text(disk), output.Text(partition), output.Text(id), state, output.Text(total), output.Text(used), output.Text(use),
-		output.Text(v.FileSystem), output.Text(paths),
+		output.Text(v.GetFileSystem()), output.Text(paths),
 	}
 }
 
 func volumeStats(ctx context.Context, s *session, id string) error {
-	var response volumev2alpha1.GetVolumeStatsResponse
-	if err := s.client.Do(ctx, "volume", "GetVolumeStats", &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		VolumeID   string `json:"volumeID"`
-		TotalBytes int64  `json:"totalBytes"`
-		UsedBytes  int64  `json:"usedBytes"`
-	}{id, response.GetTotalBytes(), response.GetUsedBytes()}, output.Size(response.GetUsedBytes())+" of "+output.Size(response.GetTotalBytes()))
+	request, response := &volumev2alpha1.GetVolumeStatsRequest{VolumeId: id}, &volumev2alpha1.GetVolumeStatsResponse{}
+	return s.ask(ctx, "volume", "GetVolumeStats", request, response, "volumeID", "totalBytes usedBytes", func() string {
+		return output.Size(response.GetUsedBytes()) + " of " + output.Size(response.GetTotalBytes())
+	})
 }
 
 func volumeFormatted(ctx context.Context, s *session, id string) error {
-	var response volumev2alpha1.IsVolumeFormattedResponse
-	if err := s.client.Do(ctx, "volume", "IsVolumeFormatted", &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		VolumeID  string `json:"volumeID"`
-		Formatted bool   `json:"formatted"`
-	}{id, response.GetFormatted()}, strconv.FormatBool(response.GetFormatted()))
+	request, response := &volumev2alpha1.IsVolumeFormattedRequest{VolumeId: id}, &volumev2alpha1.IsVolumeFormattedResponse{}
+	return s.ask(ctx, "volume", "IsVolumeFormatted", request, response, "volumeID", "formatted", func() string { return strconv.FormatBool(response.GetFormatted()) })
 }
 
 func volumeFormat(ctx context.Context, s *session, id string) error {
@@ -265,37 +255,17 @@ func volumeFlush(ctx context.Context, s *session, id string) error {
 	return s.change(ctx, "volume", "WriteVolumeCache", request, &volumev2alpha1.WriteVolumeCacheResponse{}, "volume "+inventory.ShortID(id), "flushed")
 }
 
-// pathAnswer is the volume of a path.
-type pathAnswer struct {
-	Path     string `json:"path"`
-	VolumeID string `json:"volumeID"`
-}
-
 func volumeOfPath(ctx context.Context, s *session, args []string) error {
-	var response volumev2alpha1.GetVolumeIDFromTargetPathResponse
-	request := &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: args[0]}
-	if err := s.client.Do(ctx, "volume", "GetVolumeIDFromTargetPath", request, &response); err != nil {
-		return err
-	}
-	return s.word(pathAnswer{args[0], response.GetVolumeId()}, response.GetVolumeId())
+	request, response := &volumev2alpha1.GetVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetVolumeIDFromTargetPathResponse{}
+	return s.ask(ctx, "volume", "GetVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
 }
 
 func volumeClosest(ctx context.Context, s *session, args []string) error {
-	var response volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse
-	request := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: args[0]}
-	if err := s.client.Do(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, &response); err != nil {
-		return err
-	}
-	return s.word(pathAnswer{args[0], response.GetVolumeId()}, response.GetVolumeId())
+	request, response := &volumev2alpha1.GetClosestVolumeIDFromTargetPathRequest{TargetPath: args[0]}, &volumev2alpha1.GetClosestVolumeIDFromTargetPathResponse{}
+	return s.ask(ctx, "volume", "GetClosestVolumeIDFromTargetPath", request, response, "path=targetPath", "volumeID", response.GetVolumeId)
 }
 
 func volumeDisk(ctx context.Context, s *session, id string) error {
-	var response volumev2alpha1.GetDiskNumberFromVolumeIDResponse
-	if err := s.client.Do(ctx, "volume", "GetDiskNumberFromVolumeID", &volumev2alpha1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}, &response); err != nil {
-		return err
-	}
-	return s.word(struct {
-		VolumeID string `json:"volumeID"`
-		Disk     uint32 `json:"disk"`
-	}{id, response.GetDiskNumber()}, strconv.FormatUint(uint64(response.GetDiskNumber()), 10))
+	request, response := &volumev2alpha1.GetDiskNumberFromVolumeIDRequest{VolumeId: id}, &volumev2alpha1.GetDiskNumberFromVolumeIDResponse{}
+	return s.ask(ctx, "volume", "GetDiskNumberFromVolumeID", request, response, "volumeID", "disk=diskNumber", func() string { return fmt.Sprint(response.GetDiskNumber()) })
 }

@@ -46,7 +46,7 @@ Without a terminal, and with -o json, it prints the node again and again.`,
 	return c
 }
 
-// watchLive shows the node on the whole terminal. If --count ends it, the last picture stays.
+// watchLive shows the node on the whole terminal. If --count ends it, the last description stays.
 func (a *app) watchLive(ctx context.Context, paths []string, interval time.Duration, count int) error {
 	a.meter = nil // the view has the screen
 	s := a.session()
@@ -54,16 +54,12 @@ func (a *app) watchLive(ctx context.Context, paths []string, interval time.Durat
 	printer := *s.Printer
 	view := live.View{
 		Out: a.env.Out, Printer: &printer, Interval: interval, Count: count, Now: time.Now, After: a.env.After,
-		Look: func(ctx context.Context) (live.Picture, error) {
+		Look: func(ctx context.Context) (inventory.Node, error) {
 			node, err := a.lookOnce(ctx, paths)
 			if err != nil {
-				return live.Picture{}, errors.New(sentence(ctx, err))
+				err = errors.New(sentence(ctx, err))
 			}
-			disks, volumes, warnings := node.Counts()
-			return live.Picture{
-				Name: node.Serial, Disks: disks, Volumes: volumes, Warnings: warnings,
-				Draw: func(width int) output.Branch { return node.Tree(&printer, width) },
-			}, nil
+			return node, err
 		},
 	}
 	if a.env.CanAsk {
@@ -73,7 +69,7 @@ func (a *app) watchLive(ctx context.Context, paths []string, interval time.Durat
 	if err != nil || last == nil || count == 0 {
 		return err
 	}
-	return s.Value(nil, func() string { return s.Tree(last.Draw(a.width())) })
+	return s.Value(nil, func() string { return last.Draw(s.Printer, a.width()) })
 }
 
 // lookOnce describes the node within --timeout, over connections of its own, because the server

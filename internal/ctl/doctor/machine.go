@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/installation"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/machine"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 )
 
@@ -16,7 +16,7 @@ import (
 func (d examination) settings(_ context.Context, f *findings) {
 	policy, err := d.SANPolicy()
 	switch {
-	case errors.Is(err, machine.ErrNotWindows):
+	case errors.Is(err, scm.ErrNotWindows):
 		f.skip("SAN policy", "skipped: not on Windows")
 	case err != nil:
 		f.skip("SAN policy", "not checked: %v", err)
@@ -27,7 +27,7 @@ func (d examination) settings(_ context.Context, f *findings) {
 	}
 	long, err := d.LongPaths()
 	switch {
-	case errors.Is(err, machine.ErrNotWindows):
+	case errors.Is(err, scm.ErrNotWindows):
 		f.skip("long paths", "skipped: not on Windows")
 	case err != nil:
 		f.skip("long paths", "not checked: %v", err)

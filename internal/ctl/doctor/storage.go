@@ -1,8 +1,8 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
@@ -35,11 +35,7 @@ func (d examination) storage(ctx context.Context, f *findings) {
 		if pods := inventory.UsersOf(w).Pods; len(pods) > 0 {
 			text += "; used by pod " + list(pods)
 		}
-		remedy := w.Run
-		if remedy == "" {
-			remedy = w.Advice
-		}
-		f.add(Warning, check, remedy, "%s", text)
+		f.add(Warning, check, cmp.Or(w.Run, w.Advice), "%s", text)
 	}
 	if bad == 0 {
 		f.add(OK, check, "", "%s", seen(node))
@@ -48,22 +44,15 @@ func (d examination) storage(ctx context.Context, f *findings) {
 
 // seen says what was looked at and is in order.
 func seen(node inventory.Node) string {
-	parts := []string{count(len(node.Disks), "disk")}
-	if node.LinksSearched {
+	parts := []string{inventory.Count(len(node.GetDisks()), "disk")}
+	if node.GetLinksSearched() {
 		parts = append(parts, "mounts and links")
 	}
-	if node.SharesListed {
-		parts = append(parts, count(len(node.Shares), "share"))
+	if node.GetSharesListed() {
+		parts = append(parts, inventory.Count(len(node.GetShares()), "share"))
 	}
-	if node.SessionsListed {
-		parts = append(parts, count(len(node.Sessions), "iSCSI session"))
+	if node.GetSessionsListed() {
+		parts = append(parts, inventory.Count(len(node.GetSessions()), "iSCSI session"))
 	}
 	return strings.Join(parts, ", ") + ": no warnings"
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

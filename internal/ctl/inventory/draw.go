@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,7 @@ import (
 type canvas struct {
 	*output.Printer
 	width int // 0: no limit
+	node  Node
 }
 
 // Draw returns the node as a tree of at most this width; 0 means no limit. -o wide ignores the
@@ -23,35 +25,34 @@ func (n Node) Draw(p *output.Printer, width int) string { return p.Tree(n.Tree(p
 
 // DrawProblems returns only the problems of a node.
 func (n Node) DrawProblems(p *output.Printer, width int) string {
-	c, n := newCanvas(p, width), output.PrintableCopy(n)
-	return p.Tree(c.problems(n))
+	return p.Tree(newCanvas(n, p, width).problems())
 }
 
-func newCanvas(p *output.Printer, width int) canvas {
+func newCanvas(n Node, p *output.Printer, width int) canvas {
 	if p.Format == output.Wide {
 		width = 0
 	}
-	return canvas{p, width}
+	return canvas{p, width, output.PrintableCopy(n)}
 }
 
 // Tree returns what Draw draws. The root is the line with the counts.
 func (n Node) Tree(p *output.Printer, width int) output.Branch {
-	c, n := newCanvas(p, width), output.PrintableCopy(n)
-	root := c.problems(n)
-	for _, disk := range n.Disks {
-		root.Branches = append(root.Branches, c.disk(disk, n.Paths))
+	c := newCanvas(n, p, width)
+	root := c.problems()
+	for _, disk := range c.node.GetDisks() {
+		root.Branches = append(root.Branches, c.disk(disk))
 	}
-	for _, volume := range n.Volumes {
-		root.Branches = append(root.Branches, c.volume(1, volume, n.Paths, true))
+	for _, volume := range c.node.Loose() {
+		root.Branches = append(root.Branches, c.volume(1, volume, true))
 	}
-	for _, share := range n.Shares {
+	for _, share := range c.node.GetShares() {
 		root.Branches = append(root.Branches, c.share(share))
 	}
-	for _, session := range n.Sessions {
+	for _, session := range c.node.GetSessions() {
 		root.Branches = append(root.Branches, c.session(session))
 	}
-	for _, path := range n.Paths {
-		if (path.VolumeID == "" || n.find(path.VolumeID) == nil) && (!n.isStale(path.Path) || len(path.Warnings) > 0) {
+	for _, path := range c.node.Paths {
+		if (path.VolumeID == "" || c.node.Volume(path.VolumeID) == nil) && (!c.node.isStale(path.Path) || len(path.Warnings) > 0) {
 			root.Branches = append(root.Branches, c.path(path))
 		}
 	}
@@ -59,11 +60,12 @@ func (n Node) Tree(p *output.Printer, width int) output.Branch {
 }
 
 // problems returns the line with the counts, and the problems below it.
-func (c canvas) problems(n Node) output.Branch {
+func (c canvas) problems() output.Branch {
+	n := c.node
 	title := c.Paint(output.Bold, strings.TrimSpace("node "+n.Serial))
-	summary := fmt.Sprintf("  %s, %s, ", count(len(n.Disks), "disk"), count(len(n.AllVolumes()), "volume"))
+	summary := fmt.Sprintf("  %s, %s, ", Count(len(n.GetDisks()), "disk"), Count(len(n.GetVolumes()), "volume"))
 	if warnings := len(n.Problems); warnings > 0 {
-		summary += c.Paint(output.Warning, count(warnings, "warning"))
+		summary += c.Paint(output.Warning, Count(warnings, "warning"))
 	} else {
 		summary += "no warnings"
 	}
@@ -74,12 +76,8 @@ func (c canvas) problems(n Node) output.Branch {
 	return root
 }
 
-// Counts returns how many disks, volumes and warnings the node has.
-func (n Node) Counts() (disks, volumes, warnings int) {
-	return len(n.Disks), len(n.AllVolumes()), len(n.Problems)
-}
-
-func count(n int, noun string) string {
+// Count returns a number of things.
+func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -89,53 +87,52 @@ func count(n int, noun string) string {
 // gap separates the parts of a line.
 const gap = "  "
 
-func (c canvas) disk(d Disk, paths []Path) output.Branch {
-	cell := d.State()
-	line := []output.Cell{{Text: "disk ?", Style: output.Bold}, {Text: size(d.SizeBytes)}, cell}
+func (c canvas) disk(d *extensionv1.Disk) output.Branch {
+	line := []output.Cell{{Text: "disk ?", Style: output.Bold}, {Text: size(d.SizeBytes)}, DiskState(d)}
 	if d.Number != nil {
-		line[0].Text = d.Name()
+		line[0].Text = objectOf(d).Name()
 	}
-	switch {
-	case d.Style == "RAW" && len(d.Partitions) == 0:
+	switch style := d.GetPartitionStyle(); {
+	case style == "RAW" && len(d.GetPartitions()) == 0:
 		line = append(line, output.Cell{Text: "blank", Style: output.Faint})
-	case d.Style != "":
-		line = append(line, output.Cell{Text: d.Style})
-	case d.Online != nil && len(d.Partitions) == 0: // from the API
+	case style != "":
+		line = append(line, output.Cell{Text: style})
+	case d.Online != nil && len(d.GetPartitions()) == 0: // from the API
 		line = append(line, output.Cell{Text: "no volume", Style: output.Faint})
 	}
-	if d.System {
+	if d.GetSystem() {
 		line = append(line, output.Cell{Text: "Windows"})
 	}
-	if d.SerialNumber != "" {
-		line = append(line, output.Cell{Text: "serial " + d.SerialNumber})
+	if d.GetSerialNumber() != "" {
+		line = append(line, output.Cell{Text: "serial " + d.GetSerialNumber()})
 	}
 	if d.Number == nil {
-		line = append(line, output.Cell{Text: d.Device})
+		line = append(line, output.Cell{Text: d.GetDevice()})
 	}
 	if c.Format == output.Wide {
-		line = append(line, output.Cell{Text: "page83 " + orDash(d.Page83), Style: output.Faint}, output.Cell{Text: "at " + orDash(d.Location), Style: output.Faint})
+		line = append(line, output.Cell{Text: "page83 " + cmp.Or(d.GetPage83(), "-"), Style: output.Faint}, output.Cell{Text: "at " + cmp.Or(d.GetLocation(), "-"), Style: output.Faint})
 	}
 	branch := output.Branch{Text: c.line(1, line)}
-	for i, text := range c.partitions(d.Partitions) {
+	for i, text := range c.partitions(d.GetPartitions()) {
 		b := output.Branch{Text: text}
-		if volume := d.Partitions[i].Volume; volume != nil {
-			b.Branches = []output.Branch{c.volume(3, *volume, paths, false)}
+		if volume := c.node.Volume(d.GetPartitions()[i].GetVolumeId()); volume != nil {
+			b.Branches = []output.Branch{c.volume(3, volume, false)}
 		}
 		branch.Branches = append(branch.Branches, b)
 	}
-	branch.Branches = append(branch.Branches, c.marks(d.Warnings)...)
+	branch.Branches = append(branch.Branches, c.marks(c.node.Warnings(d))...)
 	return branch
 }
 
-// State returns the state of a disk with its colour.
-func (d Disk) State() output.Cell {
+// DiskState returns the state of a disk with its colour.
+func DiskState(d *extensionv1.Disk) output.Cell {
 	switch {
 	case d.Online == nil:
 		return output.Cell{Text: "state ?", Style: output.Faint}
-	case *d.Online && d.ReadOnly != nil && *d.ReadOnly:
+	case d.GetOnline() && d.GetReadOnly():
 		return output.Cell{Text: "read-only", Style: output.Warning}
 	default:
-		return StateCell(*d.Online)
+		return StateCell(d.GetOnline())
 	}
 }
 
@@ -154,27 +151,20 @@ func size(bytes *int64) string {
 	return output.Size(*bytes)
 }
 
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
 // partitions returns a line per partition of a disk, in columns.
-func (c canvas) partitions(all []Partition) []string {
+func (c canvas) partitions(all []*extensionv1.Partition) []string {
 	rows := make([][]output.Cell, len(all))
 	var widths [4]int
 	for i, p := range all {
-		row := []output.Cell{{Text: "partition ?"}, {}, {Text: p.Type}, {}}
-		if p.Number > 0 {
-			row[0].Text = fmt.Sprintf("partition %d", p.Number)
+		row := []output.Cell{{Text: "partition ?"}, {}, {Text: p.GetType()}, {}}
+		if p.GetNumber() > 0 {
+			row[0].Text = fmt.Sprintf("partition %d", p.GetNumber())
 		}
-		if p.SizeBytes != nil {
-			row[1].Text = output.Size(*p.SizeBytes)
+		if p.GetSizeBytes() > 0 { // otherwise it is from the API
+			row[1].Text = output.Size(p.GetSizeBytes())
 		}
-		if p.Volume != nil {
-			row[3] = p.Volume.content()
+		if v := c.node.Volume(p.GetVolumeId()); v != nil {
+			row[3] = content(v)
 		}
 		for column, cell := range row {
 			widths[column] = max(widths[column], utf8.RuneCountInString(cell.Text))
@@ -195,8 +185,8 @@ func (c canvas) partitions(all []Partition) []string {
 				parts = append(parts, c.Paint(cell.Style, cell.Text)+padding)
 			}
 		}
-		if v := all[i].Volume; v != nil && v.TotalBytes != nil && v.UsedBytes != nil {
-			parts = append(parts, c.usage(*v.UsedBytes, *v.TotalBytes, all[i].SizeBytes == nil))
+		if v := c.node.Volume(all[i].GetVolumeId()); v != nil && v.TotalBytes != nil && v.UsedBytes != nil {
+			parts = append(parts, c.usage(v, all[i].GetSizeBytes() == 0))
 		}
 		lines[i] = strings.TrimRight(strings.Join(parts, gap), " ")
 	}
@@ -204,49 +194,48 @@ func (c canvas) partitions(all []Partition) []string {
 }
 
 // content returns the file system or state of a volume.
-func (v Volume) content() output.Cell {
+func content(v *extensionv1.Volume) output.Cell {
 	switch {
-	case v.State == extensionv1.VolumeFormatted && v.FileSystem != "":
-		return output.Cell{Text: v.FileSystem}
-	case v.State == extensionv1.VolumeFormatted:
-		return output.Cell{Text: "formatted"}
-	case v.State == Unknown:
+	case v.GetState() == extensionv1.VolumeFormatted:
+		return output.Cell{Text: cmp.Or(v.GetFileSystem(), "formatted")}
+	case v.GetState() == Unknown:
 		return output.Cell{Text: "?", Style: output.Faint}
 	default:
-		return output.Cell{Text: v.State, Style: output.Warning}
+		return output.Cell{Text: v.GetState(), Style: output.Warning}
 	}
 }
 
 // volume draws a volume with its paths, and with its content if it is not in a partition.
-func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Branch {
-	id := v.ID
+func (c canvas) volume(depth int, v *extensionv1.Volume, loose bool) output.Branch {
+	id := v.GetId()
 	if c.Format != output.Wide {
 		id = ShortID(id)
 	}
 	text := "volume " + id
 	branch := output.Branch{}
 	if loose {
-		content := v.content()
+		content := content(v)
 		text += gap + c.Paint(content.Style, content.Text)
-		if len(v.Disks) > 0 {
-			text += gap + "on disks " + numbers(v.Disks)
+		if len(v.GetDisks()) > 0 {
+			text += gap + "on disks " + Numbers(v.GetDisks())
 		}
 		if v.TotalBytes != nil && v.UsedBytes != nil {
-			branch.Branches = []output.Branch{{Text: c.usage(*v.UsedBytes, *v.TotalBytes, true)}}
+			branch.Branches = []output.Branch{{Text: c.usage(v, true)}}
 		}
 	}
 	branch.Text = text
-	if format := v.format(); len(format) > 0 {
+	if format := format(v); len(format) > 0 {
 		branch.Branches = append(branch.Branches, output.Branch{Text: c.line(depth+1, format)})
 	}
-	for _, path := range v.MountPaths {
+	for _, path := range v.GetMountPaths() {
 		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(depth+1, "", path)})
 	}
-	for _, path := range v.Links {
+	links := c.node.LinksTo(v)
+	for _, path := range links {
 		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(depth+1, "link ", path)})
 	}
-	for _, path := range paths {
-		if path.VolumeID != v.ID || (path.Leads && len(path.Warnings) == 0 && v.shows(path.Path)) {
+	for _, path := range c.node.Paths {
+		if path.VolumeID != v.GetId() || (path.Leads && len(path.Warnings) == 0 && (contains(links, path.Path) || contains(v.GetMountPaths(), path.Path))) {
 			continue
 		}
 		verb := "holds "
@@ -255,90 +244,75 @@ func (c canvas) volume(depth int, v Volume, paths []Path, loose bool) output.Bra
 		}
 		branch.Branches = append(branch.Branches, output.Branch{Text: c.labelled(depth+1, verb, path.Path), Branches: c.marks(path.Warnings)})
 	}
-	branch.Branches = append(branch.Branches, c.marks(v.Warnings)...)
+	branch.Branches = append(branch.Branches, c.marks(c.node.Warnings(v))...)
 	return branch
 }
 
 // format returns how a volume was formatted, as far as it is known.
-func (v Volume) format() (line []output.Cell) {
-	if v.Label != "" {
-		line = append(line, output.Cell{Text: "label " + v.Label})
+func format(v *extensionv1.Volume) (line []output.Cell) {
+	if v.GetLabel() != "" {
+		line = append(line, output.Cell{Text: "label " + v.GetLabel()})
 	}
-	if v.ClusterSizeBytes != 0 {
-		line = append(line, output.Cell{Text: "clusters of " + output.Size(int64(v.ClusterSizeBytes)), Style: output.Faint})
+	if v.GetClusterSizeBytes() != 0 {
+		line = append(line, output.Cell{Text: "clusters of " + output.Size(int64(v.GetClusterSizeBytes())), Style: output.Faint})
 	}
-	if v.RootAccess != "" {
-		line = append(line, output.Cell{Text: "root access " + v.RootAccess, Style: output.Faint})
+	if v.GetRootAccess() != "" {
+		line = append(line, output.Cell{Text: "root access " + v.GetRootAccess(), Style: output.Faint})
 	}
 	return line
 }
 
 // share draws the mapping of a share with its links.
-func (c canvas) share(s Share) output.Branch {
-	status := output.Cell{Text: s.Status, Style: output.Good}
-	if s.Status != "ok" {
+func (c canvas) share(s *extensionv1.Share) output.Branch {
+	status := output.Cell{Text: s.GetStatus(), Style: output.Good}
+	if s.GetStatus() != "ok" {
 		status.Style = output.Warning
 	}
-	line := []output.Cell{{Text: "share " + s.Remote, Style: output.Bold}, status}
-	if s.Mapped {
-		line = append(line, s.user(), s.encryption())
-	}
+	line := append([]output.Cell{{Text: "share " + s.GetRemote(), Style: output.Bold}, status}, access(s)...)
 	if s.Answers != nil {
 		cell := output.Cell{Text: "answers", Style: output.Good}
-		if !*s.Answers {
+		if !s.GetAnswers() {
 			cell = output.Cell{Text: "does not answer", Style: output.Bad}
 		}
 		line = append(line, cell)
 	}
-	if s.RemovalWaits != nil && *s.RemovalWaits {
+	if s.GetRemovalWaits() {
 		line = append(line, output.Cell{Text: "removal waits for its links", Style: output.Faint})
 	}
 	branch := output.Branch{Text: c.line(1, line)}
-	for _, path := range s.Links {
+	for _, path := range s.GetLinks() {
 		branch.Branches = append(branch.Branches, output.Branch{Text: c.use(2, "link ", path)})
 	}
-	branch.Branches = append(branch.Branches, c.marks(s.Warnings)...)
+	branch.Branches = append(branch.Branches, c.marks(c.node.Warnings(s))...)
 	return branch
 }
 
-func (s Share) user() output.Cell {
+// access returns the user and the encryption of a share that is mapped.
+func access(s *extensionv1.Share) []output.Cell {
+	user, encryption := output.Cell{Text: "user " + s.GetUser()}, output.Cell{Text: "not encrypted"}
 	switch {
+	case !Mapped(s):
+		return nil
 	case s.User == nil:
-		return output.Cell{Text: "user ?", Style: output.Faint}
-	case *s.User == "":
-		return output.Cell{Text: "guest"}
-	default:
-		return output.Cell{Text: "user " + *s.User}
+		user = output.Cell{Text: "user ?", Style: output.Faint}
+	case s.GetUser() == "":
+		user.Text = "guest"
 	}
-}
-
-func (s Share) encryption() output.Cell {
 	switch {
 	case s.Private == nil:
-		return output.Cell{Text: "encryption ?", Style: output.Faint}
-	case *s.Private:
-		return output.Cell{Text: "encrypted"}
-	default:
-		return output.Cell{Text: "not encrypted"}
+		encryption = output.Cell{Text: "encryption ?", Style: output.Faint}
+	case s.GetPrivate():
+		encryption.Text = "encrypted"
 	}
-}
-
-// shows reports whether the volume's mounts and links include a path.
-func (v *Volume) shows(path string) bool {
-	for _, link := range v.Links {
-		if strings.EqualFold(link, path) {
-			return true
-		}
-	}
-	return v.mountedAt(path)
+	return []output.Cell{user, encryption}
 }
 
 // barWidth is the width of a full bar.
 const barWidth = 10
 
-// usage draws a bar and the used space, and the total size if whole is set.
-func (c canvas) usage(used, total int64, whole bool) string {
-	share := 0.0
+// usage draws a bar and the used space of a volume, and the total size if whole is set.
+func (c canvas) usage(v *extensionv1.Volume, whole bool) string {
+	used, total, share := v.GetUsedBytes(), v.GetTotalBytes(), 0.0
 	if total > 0 {
 		share = float64(used) / float64(total)
 	}
@@ -357,23 +331,23 @@ func (c canvas) usage(used, total int64, whole bool) string {
 }
 
 // session draws an iSCSI session.
-func (c canvas) session(s Session) output.Branch {
+func (c canvas) session(s *extensionv1.Session) output.Branch {
 	state := output.Cell{Text: "connected", Style: output.Good}
-	if s.Connections == 0 {
+	if s.GetConnections() == 0 {
 		state = output.Cell{Text: "not connected", Style: output.Bad}
 	}
-	line := []output.Cell{{Text: "iSCSI session " + s.Target, Style: output.Bold}, state}
-	if len(s.Disks) > 0 {
-		line = append(line, output.Cell{Text: count(len(s.Disks), "disk") + ": " + numbers(s.Disks)})
+	line := []output.Cell{{Text: "iSCSI session " + s.GetTarget(), Style: output.Bold}, state}
+	if len(s.GetDisks()) > 0 {
+		line = append(line, output.Cell{Text: Count(len(s.GetDisks()), "disk") + ": " + Numbers(s.GetDisks())})
 	}
-	if s.Persistent {
+	if s.GetPersistent() {
 		line = append(line, output.Cell{Text: "persistent", Style: output.Faint})
 	}
-	return output.Branch{Text: c.line(1, line), Branches: c.marks(s.Warnings)}
+	return output.Branch{Text: c.line(1, line), Branches: c.marks(c.node.Warnings(s))}
 }
 
-// numbers returns the numbers of disks as a list.
-func numbers(disks []uint32) string {
+// Numbers returns the numbers of disks as a list.
+func Numbers(disks []uint32) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(disks), " ", ", "), "[]")
 }
 

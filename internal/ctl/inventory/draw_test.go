@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
@@ -14,7 +15,10 @@ import (
 func TestDraw_Paths(t *testing.T) {
 	const path = "C:\\var\\a\u202eb"
 	node := inventory.Node{
-		Volumes:  []inventory.Volume{{ID: "v", MountPaths: []string{path}, Links: []string{path}}},
+		Node: &extensionv1.Node{
+			Volumes: []*extensionv1.Volume{{Id: "v", MountPaths: []string{path}}},
+			Links:   []*extensionv1.Link{{Path: path + "c", VolumeId: "v"}},
+		},
 		Problems: []inventory.Warning{{Object: warning.Object{Type: warning.Mount, ID: path}}},
 	}
 	drawn := node.Draw(&output.Printer{}, 0)
@@ -29,7 +33,7 @@ func TestDraw_Paths(t *testing.T) {
 
 // TestDraw_Serials: the serial number of an iSCSI target cannot control the terminal.
 func TestDraw_Serials(t *testing.T) {
-	node := inventory.Node{Disks: []inventory.Disk{{SerialNumber: "\x1b[2J\n└─ disk 9 is well"}}}
+	node := inventory.Node{Node: &extensionv1.Node{Disks: []*extensionv1.Disk{{SerialNumber: "\x1b[2J\n└─ disk 9 is well"}}}}
 	drawn := node.Draw(&output.Printer{}, 0)
 	if lines := strings.Count(drawn, "\n"); lines != 2 || strings.Contains(drawn, "\x1b") {
 		t.Errorf("%d lines:\n%q", lines, drawn)

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
@@ -55,17 +58,29 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 			}
 		}
 	}
-	n.Disks = n.selectDisks(f, kept)
-	n.Volumes = slices.DeleteFunc(slices.Clone(n.Volumes), func(v Volume) bool {
-		return !kept[warning.Object{Type: warning.Volume, ID: v.ID}] && !f.volume(v)
+	n.Node = proto.CloneOf(n.Node)
+	loose := n.Loose()
+	n.Disks = slices.DeleteFunc(n.Disks, func(d *extensionv1.Disk) bool { return !n.selectDisk(f, kept, d) })
+	used := map[string]bool{}
+	for _, v := range loose {
+		used[v.GetId()] = kept[objectOf(v)] || n.selectVolume(f, v)
+	}
+	for _, d := range n.Disks {
+		for _, p := range d.GetPartitions() {
+			used[p.GetVolumeId()] = true
+		}
+	}
+	n.Shares = slices.DeleteFunc(n.Shares, func(s *extensionv1.Share) bool {
+		return len(f.Disks) > 0 || !f.users(usersOf(s.GetLinks())) || f.Problems && len(n.Warnings(s)) == 0
 	})
-	n.Shares = slices.DeleteFunc(slices.Clone(n.Shares), func(s Share) bool {
-		return len(f.Disks) > 0 || !f.users(s.Users) || f.Problems && len(s.Warnings) == 0
+	n.Sessions = slices.DeleteFunc(n.Sessions, func(s *extensionv1.Session) bool {
+		used := !f.byUser() || slices.ContainsFunc(n.Disks, func(d *extensionv1.Disk) bool {
+			return d.Number != nil && slices.Contains(s.GetDisks(), d.GetNumber())
+		})
+		return !used || !f.disks(s.GetDisks()...) || f.Problems && len(n.Warnings(s)) == 0
 	})
-	n.Sessions = slices.DeleteFunc(slices.Clone(n.Sessions), func(s Session) bool {
-		used := !f.byUser() || slices.ContainsFunc(n.Disks, func(d Disk) bool { return d.Number != nil && slices.Contains(s.Disks, *d.Number) })
-		return !used || !f.disks(s.Disks...) || f.Problems && len(s.Warnings) == 0
-	})
+	n.Volumes = slices.DeleteFunc(n.Volumes, func(v *extensionv1.Volume) bool { return !used[v.GetId()] })
+	there := n.objects()
 	n.Problems = slices.DeleteFunc(slices.Clone(n.Problems), func(w Warning) bool {
 		switch w.Object.Type {
 		case warning.Node:
@@ -73,60 +88,64 @@ func (n Node) Select(f Filter) (selected Node, found bool) {
 		case warning.Mount, warning.Path:
 			return len(f.Disks) > 0 || !f.users(UsersOf(w))
 		default:
-			return n.warningsOf(w.Object) == nil
+			return !slices.Contains(there, w.Object)
 		}
 	})
-	n.StaleMounts = slices.DeleteFunc(slices.Clone(n.StaleMounts), func(s StaleMount) bool {
-		return !slices.ContainsFunc(n.Problems, func(w Warning) bool { return w.Object.ID == s.Path || slices.Contains(w.Affects, s.Path) })
-	})
-	objects := len(n.Disks) + len(n.Volumes) + len(n.Shares) + len(n.Sessions) + len(n.StaleMounts)
-	return n, f.Problems || objects > 0
-}
-
-// selectDisks returns the disks that match, with the partitions whose volumes match.
-func (n *Node) selectDisks(f Filter, kept map[warning.Object]bool) []Disk {
-	disks := []Disk{}
-	for _, d := range n.Disks {
-		if len(f.Disks) > 0 && (d.Number == nil || !f.disks(*d.Number)) {
-			continue
-		}
-		if kept[d.object()] || f.Problems && !f.byUser() && len(d.Warnings) > 0 || !f.Problems && !f.byUser() {
-			disks = append(disks, d)
-			continue
-		}
-		d.Partitions = slices.DeleteFunc(slices.Clone(d.Partitions), func(p Partition) bool {
-			return p.Volume == nil || !kept[warning.Object{Type: warning.Volume, ID: p.Volume.ID}] && !f.volume(*p.Volume)
+	n.Links = slices.DeleteFunc(n.Links, func(l *extensionv1.Link) bool {
+		return l.GetStale() != "" && !slices.ContainsFunc(n.Problems, func(w Warning) bool {
+			return w.Object.ID == l.GetPath() || slices.Contains(w.Affects, l.GetPath())
 		})
-		if len(d.Partitions) > 0 {
-			disks = append(disks, d)
-		}
-	}
-	return disks
+	})
+	return n, f.Problems || len(there)+len(n.Stale()) > 0
 }
 
-// volume reports whether a volume matches, apart from its disk if that has it.
-func (f Filter) volume(v Volume) bool {
-	return f.disks(v.Disks...) && f.users(v.Users) && (!f.Problems || len(v.Warnings) > 0)
+// selectDisk reports whether a disk matches. It leaves only the partitions whose volumes match, unless the
+// disk matches as a whole.
+func (n Node) selectDisk(f Filter, kept map[warning.Object]bool, d *extensionv1.Disk) bool {
+	if len(f.Disks) > 0 && (d.Number == nil || !f.disks(d.GetNumber())) {
+		return false
+	}
+	if kept[objectOf(d)] || !f.byUser() && (!f.Problems || len(n.Warnings(d)) > 0) {
+		return true
+	}
+	d.Partitions = slices.DeleteFunc(d.Partitions, func(p *extensionv1.Partition) bool {
+		v := n.Volume(p.GetVolumeId())
+		return v == nil || !kept[objectOf(v)] && !n.selectVolume(f, v)
+	})
+	return len(d.Partitions) > 0
+}
+
+// selectVolume reports whether a volume matches, apart from its disk if that has it.
+func (n Node) selectVolume(f Filter, v *extensionv1.Volume) bool {
+	return f.disks(v.GetDisks()...) && f.users(n.users(v)) && (!f.Problems || len(n.Warnings(v)) > 0)
+}
+
+// objects returns the disks, volumes, shares and sessions.
+func (n Node) objects() (all []warning.Object) {
+	for _, d := range n.GetDisks() {
+		all = append(all, objectOf(d))
+	}
+	for _, v := range n.GetVolumes() {
+		all = append(all, objectOf(v))
+	}
+	for _, s := range n.GetShares() {
+		all = append(all, objectOf(s))
+	}
+	for _, s := range n.GetSessions() {
+		all = append(all, objectOf(s))
+	}
+	return all
 }
 
 // Names returns the disks, volumes, shares, sessions and stale mounts as TYPE/NAME, one of which a
 // command takes.
 func (n Node) Names() []string {
 	var names []string
-	for _, d := range n.Disks {
-		names = append(names, "disk/"+d.object().ID)
+	for _, object := range n.objects() {
+		names = append(names, string(object.Type)+"/"+ShortID(object.ID))
 	}
-	for _, v := range n.AllVolumes() {
-		names = append(names, "volume/"+ShortID(v.ID))
-	}
-	for _, s := range n.Shares {
-		names = append(names, "share/"+s.Remote)
-	}
-	for _, s := range n.Sessions {
-		names = append(names, "session/"+s.Target)
-	}
-	for _, m := range n.StaleMounts {
-		names = append(names, "mount/"+m.Path)
+	for _, l := range n.Stale() {
+		names = append(names, "mount/"+l.GetPath())
 	}
 	return names
 }

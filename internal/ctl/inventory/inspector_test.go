@@ -61,13 +61,13 @@ func inspectorWarning(t *testing.T, s inventory.Source) string {
 	if len(node.Disks) != 2 {
 		t.Errorf("%d disks", len(node.Disks))
 	}
-	for _, w := range node.Warnings {
+	for _, w := range node.Problems {
 		if w.Kind == warning.Unseen {
 			text, _, _ := strings.Cut(w.Text, ": disks that do not answer, ")
 			return text
 		}
 	}
-	t.Errorf("warnings %+v", node.Warnings)
+	t.Errorf("warnings %+v", node.Problems)
 	return ""
 }
 

@@ -6,9 +6,11 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -23,119 +25,22 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath/unc"
 )
 
-// Node is a node's storage. Unknown values are nil or empty, and a warning says why. The JSON
-// names are stable; docs/operations.md explains them.
+// Node is a node's storage: what the server sent, in which unknown values are missing, and what is wrong
+// with it. Volumes are in the order of their disks and partitions; those that are not one partition come
+// last. Shares include those that links lead into without a mapping.
 type Node struct {
-	Serial  string   `json:"serial"`
-	Disks   []Disk   `json:"disks"`
-	Volumes []Volume `json:"volumes"` // that are not one partition of one disk
-	Shares  []Share  `json:"shares"`
-	// SharesListed, SessionsListed and LinksSearched are false if the server does not tell.
-	SharesListed   bool         `json:"sharesListed"`
-	Sessions       []Session    `json:"sessions"`
-	SessionsListed bool         `json:"sessionsListed"`
-	StaleMounts    []StaleMount `json:"staleMounts"`
-	LinksSearched  bool         `json:"linksSearched"`
-	Paths          []Path       `json:"paths"`
-	Warnings       []Warning    `json:"warnings"` // of the node as a whole
+	*extensionv1.Node
+	Serial string
+	Paths  []Path
 	// Problems are all warnings, of the node and of its objects, the most urgent first.
-	Problems []Warning `json:"problems"`
-}
-
-// Disk is a disk with its partitions.
-type Disk struct {
-	Number       *uint32 `json:"number"` // nil: unknown
-	Device       string  `json:"device"` // only if Number is nil
-	SizeBytes    *int64  `json:"sizeBytes"`
-	Online       *bool   `json:"online"`
-	ReadOnly     *bool   `json:"readOnly"`
-	System       bool    `json:"system"`
-	Style        string  `json:"partitionStyle"` // GPT, MBR, RAW; empty: unknown
-	SerialNumber string  `json:"serialNumber"`
-	Page83       string  `json:"page83"`
-	Location     string  `json:"location"`
-	// Of servers with an inspector.
-	Bus             string `json:"bus"`
-	Model           string `json:"model"`
-	Path            string `json:"path"`        // the device interface
-	SCSIAddress     string `json:"scsiAddress"` // port:path:target:LUN
-	NVMeNamespaceID uint32 `json:"nvmeNamespaceID"`
-	EUI64           string `json:"eui64"`
-	NGUID           string `json:"nguid"`
-	OfflineReason   string `json:"offlineReason"` // policy, unknown, or collision with a disk
-
-	Partitions []Partition `json:"partitions"`
-	Warnings   []Warning   `json:"warnings"`
-}
-
-// Partition is a partition with its volume.
-type Partition struct {
-	Number      uint32  `json:"number"` // 0: unknown
-	OffsetBytes *int64  `json:"offsetBytes"`
-	SizeBytes   *int64  `json:"sizeBytes"`
-	Type        string  `json:"type"`
-	ID          string  `json:"id"` // the GUID of a GPT partition
-	ReadOnly    *bool   `json:"readOnly"`
-	Volume      *Volume `json:"volume"`
+	Problems []Warning
 }
 
 // Unknown is the state of a volume that does not tell one.
 const Unknown = "unknown"
 
-// Volume is a volume.
-type Volume struct {
-	ID         string `json:"id"`
-	State      string `json:"state"`      // formatted, RAW, locked, offline or Unknown
-	FileSystem string `json:"fileSystem"` // empty: unknown
-	// Of servers with an inspector.
-	Label            string `json:"label"`
-	ClusterSizeBytes uint32 `json:"clusterSizeBytes"` // 0: unknown
-	RootAccess       string `json:"rootAccess"`       // default, users-modify, or SDDL; empty: unknown
-
-	TotalBytes *int64   `json:"totalBytes"`
-	UsedBytes  *int64   `json:"usedBytes"`
-	ReadOnly   *bool    `json:"readOnly"`
-	Disks      []uint32 `json:"disks"`
-	MountPaths []string `json:"mountPaths"`
-	Links      []string `json:"links"` // paths of links to it, for example of pods
-	Users
-	Warnings []Warning `json:"warnings"`
-}
-
 // NotMapped is the status of a share that links lead into and that is not mapped.
 const NotMapped = "not mapped"
-
-// Share is the global mapping of an SMB share, or a share that links lead into without one.
-type Share struct {
-	Remote       string   `json:"remote"`
-	Status       string   `json:"status"`
-	Mapped       bool     `json:"mapped"`
-	User         *string  `json:"user"` // empty: guest
-	Private      *bool    `json:"private"`
-	Answers      *bool    `json:"answers"` // nil: not asked
-	Links        []string `json:"links"`   // that lead straight into it
-	RemovalWaits *bool    `json:"removalWaits"`
-	Users
-	Warnings []Warning `json:"warnings"`
-}
-
-// Session is a session of the iSCSI initiator, or a login that Windows repeats and that has none.
-type Session struct {
-	Target      string    `json:"target"`
-	Connections uint32    `json:"connections"`
-	Disks       []uint32  `json:"disks"`
-	Persistent  bool      `json:"persistent"`
-	Warnings    []Warning `json:"warnings"`
-}
-
-// StaleMount is a mounted folder or a link whose target is gone.
-type StaleMount struct {
-	Path     string `json:"path"`
-	VolumeID string `json:"volumeID"` // its target, if known
-	Target   string `json:"target"`   // its target, if that is a path
-	Reason   string `json:"reason"`
-	Users
-}
 
 // Path is a path of --path with its volume.
 type Path struct {
@@ -143,6 +48,84 @@ type Path struct {
 	VolumeID string    `json:"volumeID"`
 	Leads    bool      `json:"leads"` // to the volume itself, not only to files on it
 	Warnings []Warning `json:"warnings"`
+}
+
+// newNode finds out what is wrong with a node.
+func newNode(sent *extensionv1.Node) Node {
+	n := Node{Node: sent, Paths: []Path{}, Problems: append([]Warning{}, warning.Find(sent)...)}
+	for _, v := range sent.GetVolumes() {
+		v.State = cmp.Or(v.GetState(), Unknown)
+	}
+	unmapped := map[string][]string{}
+	for _, l := range sent.GetLinks() {
+		if l.GetStale() == "" && l.GetShare() != "" {
+			unmapped[l.GetShare()] = append(unmapped[l.GetShare()], l.GetPath())
+		}
+	}
+	for _, remote := range slices.Sorted(maps.Keys(unmapped)) {
+		sent.Shares = append(sent.Shares, &extensionv1.Share{Remote: remote, Status: NotMapped, Links: unmapped[remote]})
+	}
+	loose := n.Loose()
+	var inPartitions []*extensionv1.Volume
+	for _, d := range sent.GetDisks() {
+		for _, p := range d.GetPartitions() {
+			if v := n.Volume(p.GetVolumeId()); v != nil {
+				inPartitions = append(inPartitions, v)
+			}
+		}
+	}
+	sent.Volumes = append(inPartitions, loose...)
+	return n
+}
+
+// Volume returns the volume with an id, or nil.
+func (n Node) Volume(id string) *extensionv1.Volume {
+	for _, v := range n.GetVolumes() {
+		if v.GetId() == id {
+			return v
+		}
+	}
+	return nil
+}
+
+// Loose returns the volumes that are not one partition of one disk.
+func (n Node) Loose() []*extensionv1.Volume {
+	in := map[string]bool{}
+	for _, d := range n.GetDisks() {
+		for _, p := range d.GetPartitions() {
+			in[p.GetVolumeId()] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(n.GetVolumes()), func(v *extensionv1.Volume) bool { return in[v.GetId()] })
+}
+
+// LinksTo returns the paths of links to a volume, for example of pods, without those where it is mounted.
+func (n Node) LinksTo(v *extensionv1.Volume) []string {
+	paths := []string{}
+	for _, l := range n.GetLinks() {
+		if l.GetVolumeId() == v.GetId() && l.GetStale() == "" && l.GetShare() == "" && !contains(v.GetMountPaths(), l.GetPath()) {
+			paths = append(paths, l.GetPath())
+		}
+	}
+	return paths
+}
+
+// Stale returns the mounted folders and links whose target is gone.
+func (n Node) Stale() (stale []*extensionv1.Link) {
+	for _, l := range n.GetLinks() {
+		if l.GetStale() != "" {
+			stale = append(stale, l)
+		}
+	}
+	return stale
+}
+
+// Mapped reports whether a share is mapped, and not only needed by links.
+func Mapped(s *extensionv1.Share) bool { return s.GetStatus() != NotMapped }
+
+// contains reports whether a path is in a list.
+func contains(paths []string, path string) bool {
+	return slices.ContainsFunc(paths, func(known string) bool { return strings.EqualFold(known, path) })
 }
 
 // Source collects inventories.
@@ -180,36 +163,36 @@ func (s Source) Node(ctx context.Context, paths []string, askShares bool) (Node,
 
 // saysUnreachable reports whether a warning says already that a group does not answer.
 func (n *Node) saysUnreachable(err error) bool {
-	return errors.As(err, new(*endpoint.UnreachableError)) && slices.ContainsFunc(n.Warnings, func(w Warning) bool { return w.Kind == warning.Unseen })
+	return errors.As(err, new(*endpoint.UnreachableError)) && slices.ContainsFunc(n.Problems, func(w Warning) bool { return w.Kind == warning.Unseen })
 }
 
 // describe asks the inspector, or the API if there is none.
 func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeRequest) (Node, error) {
-	response, missing, err := s.inspect(ctx, request)
+	sent, missing, err := s.inspect(ctx, request)
 	if err != nil {
 		return Node{}, err
 	}
-	if response == nil {
-		if response, err = s.fromAPI(ctx); err != nil {
+	if sent == nil {
+		if sent, err = s.fromAPI(ctx); err != nil {
 			return Node{}, err
 		}
-		node := fromDescription(response)
+		node := newNode(sent)
 		if missing != "" {
 			node.unseen(missing + ": disks that do not answer, partitions without a volume, mount paths, stale mounts, shares, iSCSI sessions and read-only states are not visible")
 		}
 		return node, nil
 	}
-	node := fromDescription(response)
+	node := newNode(sent)
 	var groups, hidden []string
 	for _, part := range []struct {
 		asked, told bool
 		group, what string
 	}{
-		{request.GetLinks(), node.LinksSearched, "filesystem", "stale mounts and links"},
-		{request.GetShares(), node.SharesListed, "smb", "shares"},
-		{request.GetSessions(), node.SessionsListed, "iscsi", "iSCSI sessions"},
+		{request.GetLinks(), node.GetLinksSearched(), "filesystem", "stale mounts and links"},
+		{request.GetShares(), node.GetSharesListed(), "smb", "shares"},
+		{request.GetSessions(), node.GetSessionsListed(), "iscsi", "iSCSI sessions"},
 	} {
-		explained := slices.ContainsFunc(response.GetProblems(), func(text string) bool { return strings.Contains(text, part.what) })
+		explained := slices.ContainsFunc(sent.GetProblems(), func(text string) bool { return strings.Contains(text, part.what) })
 		if part.asked && !part.told && !explained {
 			groups, hidden = append(groups, part.group), append(hidden, part.what)
 		}
@@ -220,67 +203,58 @@ func (s Source) describe(ctx context.Context, request *extensionv1.DescribeNodeR
 	return node, nil
 }
 
-// Disks lists the disks by number. Their volumes may be missing.
-func (s Source) Disks(ctx context.Context) ([]Disk, error) {
-	response, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
+// Disks describes the disks. Their volumes may be missing.
+func (s Source) Disks(ctx context.Context) (Node, error) {
+	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
+	if err == nil && sent == nil {
+		sent = &extensionv1.Node{}
+		sent.Disks, err = s.disksFromAPI(ctx)
+	}
 	if err != nil {
-		return nil, err
+		return Node{}, err
 	}
-	if response == nil {
-		disks, err := s.disksFromAPI(ctx)
-		if err != nil {
-			return nil, err
-		}
-		response = &extensionv1.Node{Disks: disks}
-	}
-	return fromDescription(response).Disks, nil
+	return newNode(sent), nil
 }
 
 // Share returns the mapping of a share, nil if it is not mapped, and the links that lead into it. If
 // the server does not tell, unknown says why.
-func (s Source) Share(ctx context.Context, remotePath string) (share *Share, unknown string, err error) {
+func (s Source) Share(ctx context.Context, remotePath string) (share *extensionv1.Share, unknown string, err error) {
 	remote, err := unc.Parse("look for SMB mapping", remotePath)
 	if err != nil {
 		return nil, "", err
 	}
-	response, unknown, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true})
-	if err != nil || response == nil {
+	sent, unknown, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true})
+	if err != nil || sent == nil {
 		return nil, unknown, err
 	}
-	node := fromDescription(response)
-	i := slices.IndexFunc(node.Shares, func(s Share) bool { return s.Mapped && strings.EqualFold(s.Remote, remote.Share()) })
-	switch {
-	case i >= 0:
-		return &node.Shares[i], "", nil
-	case !node.SharesListed:
+	for _, share := range sent.GetShares() {
+		if strings.EqualFold(share.GetRemote(), remote.Share()) {
+			return share, "", nil
+		}
+	}
+	if !sent.GetSharesListed() {
 		return nil, "the server does not tell which shares are mapped", nil
 	}
 	return nil, "", nil
 }
 
-// Shares returns the shares that are mapped, and those that links need, with the warnings about them.
-// It fails if the server does not tell.
-func (s Source) Shares(ctx context.Context, ask bool) ([]Share, error) {
+// Shares describes the shares that are mapped, and those that links need. It fails if the server does not
+// tell.
+func (s Source) Shares(ctx context.Context, ask bool) (Node, error) {
 	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Links: true, Shares: true, ShareAnswers: ask})
-	switch {
-	case err != nil:
-		return nil, err
-	case !node.SharesListed:
-		return nil, node.untold("which shares are mapped", "smb")
+	if err == nil && !node.GetSharesListed() {
+		err = node.untold("which shares are mapped", "smb")
 	}
-	return node.Shares, nil
+	return node, err
 }
 
-// Sessions returns the iSCSI sessions. It fails if the server does not tell.
-func (s Source) Sessions(ctx context.Context) ([]Session, error) {
+// Sessions describes the iSCSI sessions. It fails if the server does not tell.
+func (s Source) Sessions(ctx context.Context) (Node, error) {
 	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{Sessions: true})
-	switch {
-	case err != nil:
-		return nil, err
-	case !node.SessionsListed:
-		return nil, node.untold("its iSCSI sessions", "iscsi")
+	if err == nil && !node.GetSessionsListed() {
+		err = node.untold("its iSCSI sessions", "iscsi")
 	}
-	return node.Sessions, nil
+	return node, err
 }
 
 // untold says why the server does not tell something that only the inspector knows.
@@ -293,66 +267,38 @@ func (n *Node) untold(what, group string) error {
 	return fmt.Errorf("the server does not report %s: it has no inspector, or does not serve the groups system, disk, volume and %s", what, group)
 }
 
-// LocatedVolume is a volume with its disk and partition.
-type LocatedVolume struct {
-	Disk      *uint32 `json:"disk"`      // nil: unknown, or not exactly one
-	Partition uint32  `json:"partition"` // 0: unknown, or not exactly one
-	Volume
+// Volumes describes the volumes of all disks.
+func (s Source) Volumes(ctx context.Context) (Node, error) {
+	return s.describe(ctx, &extensionv1.DescribeNodeRequest{})
 }
 
-// Volumes lists the volumes of all disks.
-func (s Source) Volumes(ctx context.Context) ([]LocatedVolume, error) {
-	node, err := s.describe(ctx, &extensionv1.DescribeNodeRequest{})
-	if err != nil {
-		return nil, err
-	}
-	return node.AllVolumes(), nil
-}
-
-// VolumesOn lists the volumes that ListVolumesOnDisk returns for a disk or a partition.
-func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) ([]LocatedVolume, error) {
+// VolumesOn describes the volumes that ListVolumesOnDisk returns for a disk or a partition.
+func (s Source) VolumesOn(ctx context.Context, disk, partition uint32) (Node, error) {
 	ids, err := s.VolumeIDs(ctx, disk, partition)
 	if err != nil {
-		return nil, err
+		return Node{}, err
 	}
-	response, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
-	switch {
-	case err != nil:
-		return nil, err
-	case response == nil:
+	sent, _, err := s.inspect(ctx, &extensionv1.DescribeNodeRequest{})
+	if err != nil {
+		return Node{}, err
+	}
+	if sent == nil {
 		found := &extensionv1.Disk{Number: &disk}
-		volumes := s.addVolumes(ctx, found, ids)
-		response = &extensionv1.Node{Disks: []*extensionv1.Disk{found}, Volumes: volumes}
+		sent = &extensionv1.Node{Disks: []*extensionv1.Disk{found}, Volumes: s.addVolumes(ctx, found, ids)}
 	}
-	node := fromDescription(response)
-	known := node.AllVolumes()
-	volumes := make([]LocatedVolume, 0, len(ids))
+	volumes := make([]*extensionv1.Volume, 0, len(ids))
 	for _, id := range ids {
-		i := slices.IndexFunc(known, func(v LocatedVolume) bool { return v.ID == id })
-		if i < 0 { // it is new
-			fresh := fromDescription(&extensionv1.Node{Volumes: []*extensionv1.Volume{s.volume(ctx, id)}})
-			volumes = append(volumes, LocatedVolume{Disk: &disk, Partition: partition, Volume: fresh.Volumes[0]})
-			continue
+		v := Node{Node: sent}.Volume(id)
+		if v == nil { // it is new
+			v = s.volume(ctx, id)
+			v.Disks, v.Partition = []uint32{disk}, partition
+			sent.Volumes = append(sent.Volumes, v)
 		}
-		volumes = append(volumes, known[i])
+		volumes = append(volumes, v)
 	}
-	return volumes, nil
-}
-
-// AllVolumes returns the volumes of all disks, and those that are not one partition of one disk.
-func (n *Node) AllVolumes() []LocatedVolume {
-	var all []LocatedVolume
-	for _, disk := range n.Disks {
-		for _, p := range disk.Partitions {
-			if p.Volume != nil {
-				all = append(all, LocatedVolume{disk.Number, p.Number, *p.Volume})
-			}
-		}
-	}
-	for _, v := range n.Volumes {
-		all = append(all, LocatedVolume{Volume: v})
-	}
-	return all
+	node := newNode(sent)
+	node.Volumes = volumes
+	return node, nil
 }
 
 // Reason returns the message and code of a gRPC error as one clause.
@@ -365,8 +311,3 @@ func Reason(err error) string {
 
 // ShortID returns the GUID of a volume id. Commands accept it, too.
 func ShortID(id string) string { return warning.ShortID(id) }
-
-// mountedAt reports whether the volume is mounted at a path.
-func (v *Volume) mountedAt(path string) bool {
-	return slices.ContainsFunc(v.MountPaths, func(known string) bool { return strings.EqualFold(known, path) })
-}

@@ -264,8 +264,8 @@ func TestNode_NoSystemGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(node.Disks) != 2 || len(node.Warnings) != 1 || node.Warnings[0].Kind != warning.Unseen || !strings.HasPrefix(node.Warnings[0].Text, "the group system does not answer: ") {
-		t.Errorf("%d disks, warnings %+v", len(node.Disks), node.Warnings)
+	if len(node.Disks) != 2 || len(node.Problems) != 2 || node.Problems[1].Kind != warning.Unseen || !strings.HasPrefix(node.Problems[1].Text, "the group system does not answer: ") {
+		t.Errorf("%d disks, warnings %+v", len(node.Disks), node.Problems)
 	}
 }
 
@@ -277,8 +277,8 @@ func TestNode_NoFilesystemGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(node.StaleMounts) != 0 || len(node.Warnings) != 1 || node.Warnings[0].Kind != warning.Unseen {
-		t.Errorf("stale mounts %+v, warnings %+v", node.StaleMounts, node.Warnings)
+	if len(node.Stale()) != 0 || len(node.Problems) != 1 || node.Problems[0].Kind != warning.Unseen {
+		t.Errorf("stale mounts %+v, warnings %+v", node.Stale(), node.Problems)
 	}
 }
 
@@ -316,8 +316,8 @@ func TestVolumes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(all) != 9 || len(one) != 1 || one[0].ID != `\\?\Volume{`+id(22)+`}\` || *one[0].Disk != 2 || one[0].Partition != 3 {
-				t.Errorf("%d volumes, and %+v", len(all), one)
+			if volumes := one.GetVolumes(); len(all.GetVolumes()) != 9 || len(volumes) != 1 || volumes[0].GetId() != `\\?\Volume{`+id(22)+`}\` || volumes[0].GetDisks()[0] != 2 || volumes[0].GetPartition() != 3 {
+				t.Errorf("%d volumes, and %+v", len(all.GetVolumes()), volumes)
 			}
 			if _, err := s.VolumesOn(t.Context(), 99, 0); err == nil {
 				t.Error("disk 99 has volumes")

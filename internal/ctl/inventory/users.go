@@ -3,15 +3,27 @@ package inventory
 import (
 	"slices"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/kubelet"
 )
 
 // Users are the pods, persistent volumes and drivers that use a volume or a share, as the paths of
 // kubelet name them.
 type Users struct {
-	Pods    []string `json:"pods"`              // UIDs
-	PVs     []string `json:"persistentVolumes"` // names
-	Drivers []string `json:"drivers"`           // names
+	Pods    []string // UIDs
+	PVs     []string // names
+	Drivers []string // names
+}
+
+// members returns the users for scripts.
+func (u Users) members() output.Object {
+	return output.Object{{Name: "pods", Value: u.Pods}, {Name: "persistentVolumes", Value: u.PVs}, {Name: "drivers", Value: u.Drivers}}
+}
+
+// users returns the users of a volume.
+func (n Node) users(v *extensionv1.Volume) Users {
+	return usersOf(append(n.LinksTo(v), v.GetMountPaths()...))
 }
 
 // usersOf reads them from paths.

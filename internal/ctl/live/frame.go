@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
@@ -38,12 +39,12 @@ func (m *model) View() tea.View {
 func (m *model) header() string {
 	clock := m.view.Now().Format("15:04:05")
 	counts := "looking at the node"
-	if p := m.picture; p != nil {
+	if n := m.node; n != nil {
 		warnings := output.Cell{Text: "no warnings", Style: output.Good}
-		if p.Warnings > 0 {
-			warnings = output.Cell{Text: plural(p.Warnings, "warning"), Style: output.Warning}
+		if len(n.Problems) > 0 {
+			warnings = output.Cell{Text: inventory.Count(len(n.Problems), "warning"), Style: output.Warning}
 		}
-		counts = fmt.Sprintf("%s, %s, %s", plural(p.Disks, "disk"), plural(p.Volumes, "volume"), m.paint(warnings.Style, warnings.Text))
+		counts = fmt.Sprintf("%s, %s, %s", inventory.Count(len(n.GetDisks()), "disk"), inventory.Count(len(n.GetVolumes()), "volume"), m.paint(warnings.Style, warnings.Text))
 	}
 	room := m.width - ansi.StringWidth(counts) - len(clock)
 	if name := m.name(); name != "" && room > ansi.StringWidth(name)+2*gutter {
@@ -58,22 +59,22 @@ func (m *model) header() string {
 }
 
 func (m *model) name() string {
-	if m.picture == nil {
+	if m.node == nil {
 		return ""
 	}
-	return output.Printable(m.picture.Name)
+	return output.Printable(m.node.Serial)
 }
 
 // status says what is wrong with the look itself, or what has changed.
 func (m *model) status() string {
 	switch {
-	case m.err != nil && m.picture != nil:
+	case m.err != nil && m.node != nil:
 		return m.paint(output.Bad, fmt.Sprintf("as of %s: %v", m.taken.Format("15:04:05"), m.err))
 	case m.err != nil:
 		return m.paint(output.Bad, m.err.Error())
 	case !m.latest.IsZero():
 		return m.paint(output.Faint, fmt.Sprintf("last change at %s: %s", m.latest.Format("15:04:05"), m.latestText))
-	case m.picture != nil:
+	case m.node != nil:
 		return m.paint(output.Faint, "no change so far")
 	}
 	return ""
@@ -95,7 +96,7 @@ func (m *model) body(all []output.Line) []string {
 		}
 		body[i] = mark + text
 	}
-	if len(all) == 0 && len(body) > 0 && m.picture != nil {
+	if len(all) == 0 && len(body) > 0 && m.node != nil {
 		body[0] = strings.Repeat(" ", gutter) + "nothing matches"
 		if m.filter == "" {
 			body[0] = strings.Repeat(" ", gutter) + "no problems; p shows everything"
@@ -129,11 +130,4 @@ func (m *model) footer(all int) string {
 
 func (m *model) paint(style output.Style, text string) string {
 	return m.view.Printer.Paint(style, text)
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

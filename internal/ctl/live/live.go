@@ -9,16 +9,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
-
-// Picture is a node at one moment.
-type Picture struct {
-	Name                     string // may be empty
-	Disks, Volumes, Warnings int
-	// Draw returns the node as a tree of at most this width.
-	Draw func(width int) output.Branch
-}
 
 // View is what to show, and where.
 type View struct {
@@ -26,7 +19,7 @@ type View struct {
 	Out     io.Writer // a terminal
 	Printer *output.Printer
 	// Look describes the node. Run shows its error in one line and goes on.
-	Look func(ctx context.Context) (Picture, error)
+	Look func(ctx context.Context) (inventory.Node, error)
 	// Interval is the pause between two looks.
 	Interval time.Duration
 	// Count is after how many looks Run ends; 0 means never.
@@ -40,14 +33,14 @@ type View struct {
 var ErrInterrupted = errors.New("interrupted")
 
 // Frame returns what a terminal of a size shows at first, as text with colours.
-func (v View) Frame(p Picture, width, height int) string {
+func (v View) Frame(node inventory.Node, width, height int) string {
 	m := &model{view: v, width: width, height: height}
-	m.learn(looked{picture: p})
+	m.learn(looked{node: node})
 	return m.View().Content
 }
 
-// Run shows the node until the user quits. It returns the last picture, or nil if there is none.
-func (v View) Run(ctx context.Context) (*Picture, error) {
+// Run shows the node until the user quits. It returns the last description, or nil if there is none.
+func (v View) Run(ctx context.Context) (*inventory.Node, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the look that is under way
 	options := []tea.ProgramOption{
@@ -63,7 +56,7 @@ func (v View) Run(ctx context.Context) (*Picture, error) {
 	}
 	m := final.(*model)
 	if m.interrupted {
-		return m.picture, ErrInterrupted
+		return m.node, ErrInterrupted
 	}
-	return m.picture, nil
+	return m.node, nil
 }

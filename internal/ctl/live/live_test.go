@@ -8,25 +8,27 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/live"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
 // TestFrame_FitsEverySize: a frame has as many lines as the terminal, and none is too wide, also with
 // characters of two columns.
 func TestFrame_FitsEverySize(t *testing.T) {
-	var branches []output.Branch
-	for i := range 30 {
-		branches = append(branches, output.Branch{
-			Text:     fmt.Sprintf("disk %d  盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤  \x1b[33mserial\x1b[0m", i),
-			Branches: []output.Branch{{Text: "! " + strings.Repeat("long ", 30) + "\nsecond line"}},
+	node := inventory.Node{Node: &extensionv1.Node{}, Serial: "NODE"}
+	for i := range uint32(30) {
+		node.Disks = append(node.Disks, &extensionv1.Disk{Number: &i, SerialNumber: "盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤盤"})
+		node.Problems = append(node.Problems, warning.Warning{
+			Object: warning.Object{Type: warning.Disk, ID: fmt.Sprint(i)}, Text: strings.Repeat("long ", 30), Advice: "second line",
 		})
 	}
-	picture := live.Picture{Name: "NODE", Disks: 30, Warnings: 30, Draw: func(int) output.Branch { return output.Branch{Branches: branches} }}
 	view := live.View{In: strings.NewReader(""), Printer: &output.Printer{Colour: true}, Now: func() time.Time { return time.Unix(0, 0).UTC() }}
 	for width := 1; width <= 100; width += 3 {
 		for height := 1; height <= 30; height++ {
-			lines := strings.Split(view.Frame(picture, width, height), "\n")
+			lines := strings.Split(view.Frame(node, width, height), "\n")
 			if len(lines) > height {
 				t.Fatalf("%d x %d: %d lines", width, height, len(lines))
 			}

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
 )
 
@@ -24,12 +25,12 @@ type model struct {
 	ctx  context.Context //nolint:containedctx // looks end with the view
 
 	width, height int
-	picture       *Picture
-	taken         time.Time // when the picture was
+	node          *inventory.Node
+	taken         time.Time // when the node was so
 	looks         int
 	err           error // of the last look
 
-	// Lines of the last picture, and since when those that changed are as they are.
+	// Lines of the last look, and since when those that changed are as they are.
 	known   map[string]bool
 	changed map[string]time.Time
 	// latest is when something changed last, and what.
@@ -47,8 +48,8 @@ type model struct {
 // Messages of our own commands.
 type (
 	looked struct {
-		picture Picture
-		err     error
+		node inventory.Node
+		err  error
 	}
 	lookNow struct{}
 	tick    struct{}
@@ -57,8 +58,8 @@ type (
 func (m *model) Init() tea.Cmd { return tea.Batch(m.look, m.wait(time.Second, tick{})) }
 
 func (m *model) look() tea.Msg {
-	picture, err := m.view.Look(m.ctx)
-	return looked{picture, err}
+	node, err := m.view.Look(m.ctx)
+	return looked{node, err}
 }
 
 func (m *model) wait(d time.Duration, then tea.Msg) tea.Cmd {
@@ -105,14 +106,14 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// learn takes a new picture and finds out what has changed.
+// learn takes a new description and finds out what has changed.
 func (m *model) learn(msg looked) {
 	m.err = msg.err
 	if msg.err != nil {
 		return
 	}
-	first := m.picture == nil
-	m.picture, m.taken = &msg.picture, m.view.Now()
+	first := m.node == nil
+	m.node, m.taken = &msg.node, m.view.Now()
 	before := m.known
 	m.relearn()
 	if first {
@@ -133,20 +134,20 @@ func (m *model) learn(msg looked) {
 	}
 	if added+gone > 0 {
 		m.latest = m.taken
-		m.latestText = plural(added, "new or changed line") + ", " + plural(gone, "line") + " gone"
+		m.latestText = inventory.Count(added, "new or changed line") + ", " + inventory.Count(gone, "line") + " gone"
 	}
 }
 
-// relearn takes the lines of the picture for known. The texts depend on the width.
+// relearn takes the lines of the node for known. The texts depend on the width.
 func (m *model) relearn() {
 	m.known = map[string]bool{}
 	if m.changed == nil {
 		m.changed = map[string]time.Time{}
 	}
-	if m.picture == nil {
+	if m.node == nil {
 		return
 	}
-	for _, line := range m.view.Printer.Lines(m.picture.Draw(m.bodyWidth()).Branches) {
+	for _, line := range m.view.Printer.Lines(m.node.Tree(m.view.Printer, m.bodyWidth()).Branches) {
 		m.known[key(line)] = true
 	}
 }
@@ -213,10 +214,10 @@ func (m *model) press(key string) tea.Cmd {
 
 // lines returns the lines of the body that are not filtered out.
 func (m *model) lines() []output.Line {
-	if m.picture == nil {
+	if m.node == nil {
 		return nil
 	}
-	branches := m.picture.Draw(m.bodyWidth()).Branches
+	branches := m.node.Tree(m.view.Printer, m.bodyWidth()).Branches
 	problems, healthy := []output.Branch{}, []output.Branch{}
 	for _, branch := range branches {
 		if hasProblem(branch) {

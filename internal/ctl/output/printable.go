@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/printable"
 )
 
@@ -37,13 +40,36 @@ func copyPrintable(to, from reflect.Value) {
 			copyPrintable(to.Index(i), from.Index(i))
 		}
 	case reflect.Pointer:
-		if !from.IsNil() {
+		if message, ok := reflect.TypeAssert[proto.Message](from); ok && !from.IsNil() {
+			copied := proto.Clone(message)
+			makePrintable(copied.ProtoReflect())
+			to.Set(reflect.ValueOf(copied))
+		} else if !from.IsNil() {
 			to.Set(reflect.New(from.Type().Elem()))
 			copyPrintable(to.Elem(), from.Elem())
 		}
 	default:
 		to.Set(from)
 	}
+}
+
+// makePrintable makes all strings of a message printable.
+func makePrintable(message protoreflect.Message) {
+	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case field.IsList() && field.Kind() == protoreflect.MessageKind:
+			for i := range value.List().Len() {
+				makePrintable(value.List().Get(i).Message())
+			}
+		case field.IsList() && field.Kind() == protoreflect.StringKind:
+			for i := range value.List().Len() {
+				value.List().Set(i, protoreflect.ValueOfString(Printable(value.List().Get(i).String())))
+			}
+		case field.Kind() == protoreflect.StringKind:
+			message.Set(field, protoreflect.ValueOfString(Printable(value.String())))
+		}
+		return true
+	})
 }
 
 // KeepColours escapes control characters except line breaks and our colours.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/web"
 )
@@ -48,7 +49,7 @@ func (c *clock) add(d time.Duration) {
 const interval = 2 * time.Second
 
 func node(serial string) inventory.Node {
-	return inventory.Node{Disks: []inventory.Disk{{SerialNumber: serial}}}
+	return inventory.Node{Node: &extensionv1.Node{Disks: []*extensionv1.Disk{{SerialNumber: serial}}}}
 }
 
 // start serves a node whose disk has the number first.

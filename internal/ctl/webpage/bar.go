@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
+	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/storage/warning"
 )
 
 // bar is a picture to scale. Its places and widths are attributes of SVG: the policy of the page
@@ -48,44 +49,40 @@ func (b *bar) add(x, width, class, title string) {
 }
 
 // diskBar draws the partitions of a disk, or nothing if their places are unknown.
-func diskBar(name string, d inventory.Disk) *bar {
-	if d.SizeBytes == nil || *d.SizeBytes <= 0 {
+func (b *builder) diskBar(name string, d *extensionv1.Disk) *bar {
+	if d.GetSizeBytes() <= 0 {
 		return nil
 	}
-	b, whole, words := &bar{}, scale(*d.SizeBytes), []string{}
-	offline := d.Online != nil && !*d.Online
-	for _, p := range d.Partitions {
-		if p.OffsetBytes == nil || p.SizeBytes == nil {
+	drawn, whole, words := &bar{}, scale(d.GetSizeBytes()), []string{}
+	for _, p := range d.GetPartitions() {
+		if p.GetSizeBytes() == 0 { // from the API
 			return nil
 		}
-		title := fmt.Sprintf("partition %d, %s", p.Number, output.Size(*p.SizeBytes))
-		if p.Type != "" {
-			title += " " + p.Type
-		}
-		x, width := whole.percent(*p.OffsetBytes), whole.percent(*p.SizeBytes)
-		switch v := p.Volume; {
-		case offline:
-			b.add(x, width, classOffline, title)
+		title := strings.TrimSpace(fmt.Sprintf("partition %d, %s %s", p.GetNumber(), output.Size(p.GetSizeBytes()), p.GetType()))
+		x, width := whole.percent(p.GetOffsetBytes()), whole.percent(p.GetSizeBytes())
+		switch v := b.node.Volume(p.GetVolumeId()); {
+		case d.Online != nil && !d.GetOnline():
+			drawn.add(x, width, classOffline, title)
 		case v == nil:
-			b.add(x, width, classReserved, title)
+			drawn.add(x, width, classReserved, title)
 		case v.UsedBytes == nil:
-			title += ", " + fileSystem(*v).Text
-			b.add(x, width, classUnknown, title)
+			title += ", " + fileSystem(v).Text
+			drawn.add(x, width, classUnknown, title)
 		default:
-			title += fmt.Sprintf(", %s used", output.Size(*v.UsedBytes))
-			b.add(x, width, classFree, title)
-			b.add(x, whole.percent(min(*v.UsedBytes, *p.SizeBytes)), used(*v), title)
+			title += fmt.Sprintf(", %s used", output.Size(v.GetUsedBytes()))
+			drawn.add(x, width, classFree, title)
+			drawn.add(x, whole.percent(min(v.GetUsedBytes(), p.GetSizeBytes())), used(v), title)
 		}
 		words = append(words, title)
 	}
 	if len(words) == 0 {
 		words = append(words, "no partitions")
 	}
-	b.Label = name + ", " + output.Size(*d.SizeBytes) + ": " + strings.Join(words, "; ")
-	return b
+	drawn.Label = name + ", " + output.Size(d.GetSizeBytes()) + ": " + strings.Join(words, "; ")
+	return drawn
 }
 
-func used(v inventory.Volume) string {
+func used(v *extensionv1.Volume) string {
 	if full(v) {
 		return classFull
 	}
@@ -93,52 +90,51 @@ func used(v inventory.Volume) string {
 }
 
 // volumeBar draws how full a volume is.
-func volumeBar(v inventory.Volume) *bar {
-	b := &bar{Label: percent(*v.UsedBytes, *v.TotalBytes) + " used"}
+func volumeBar(v *extensionv1.Volume) *bar {
+	b := &bar{Label: percent(v) + " used"}
 	b.add("0%", "100%", classFree, b.Label)
-	b.add("0%", scale(*v.TotalBytes).percent(*v.UsedBytes), used(v), b.Label)
+	b.add("0%", scale(v.GetTotalBytes()).percent(v.GetUsedBytes()), used(v), b.Label)
 	return b
 }
 
 // nodeMap draws all disks side by side, and how much of each its volumes use.
-func nodeMap(disks []inventory.Disk, shown []disk) *bar {
+func (b *builder) nodeMap() *bar {
 	var total, taken int64
-	for _, d := range disks {
-		if d.SizeBytes != nil {
-			total += *d.SizeBytes
-		}
+	for _, d := range b.node.GetDisks() {
+		total += d.GetSizeBytes()
 	}
 	if total <= 0 {
 		return nil
 	}
-	b, at := &bar{}, int64(0)
-	for i, d := range disks {
+	drawn, at := &bar{}, int64(0)
+	for i, d := range b.node.GetDisks() {
 		if d.SizeBytes == nil {
 			continue
 		}
 		usedBytes, class := int64(0), classUsed
-		for _, p := range d.Partitions {
-			if p.Volume != nil && p.Volume.UsedBytes != nil {
-				usedBytes += *p.Volume.UsedBytes
-				if full(*p.Volume) {
-					class = classFull
-				}
+		for _, p := range d.GetPartitions() {
+			v := b.node.Volume(p.GetVolumeId())
+			usedBytes += v.GetUsedBytes()
+			if v != nil && full(v) {
+				class = classFull
 			}
 		}
-		title, base := fmt.Sprintf("%s, %s, %s used", d.Name(), output.Size(*d.SizeBytes), output.Size(usedBytes)), classFree
+		title, base := fmt.Sprintf("%s, %s, ", warning.DiskObject(d).Name(), output.Size(d.GetSizeBytes())), classFree
 		switch {
-		case d.Online != nil && !*d.Online:
-			title, base = fmt.Sprintf("%s, %s, offline", d.Name(), output.Size(*d.SizeBytes)), classOffline
-		case len(d.Partitions) == 0:
-			title, base = fmt.Sprintf("%s, %s, nothing on it", d.Name(), output.Size(*d.SizeBytes)), classReserved
+		case d.Online != nil && !d.GetOnline():
+			title, base = title+"offline", classOffline
+		case len(d.GetPartitions()) == 0:
+			title, base = title+"nothing on it", classReserved
+		default:
+			title += output.Size(usedBytes) + " used"
 		}
 		x := scale(total).percent(at)
-		b.Segments = append(b.Segments, segment{x, scale(total).percent(*d.SizeBytes), base + " edge", title, shown[i].ID})
+		drawn.Segments = append(drawn.Segments, segment{x, scale(total).percent(d.GetSizeBytes()), base + " edge", title, b.Disks[i].ID})
 		if usedBytes > 0 {
-			b.Segments = append(b.Segments, segment{x, scale(total).percent(min(usedBytes, *d.SizeBytes)), class, title, shown[i].ID})
+			drawn.Segments = append(drawn.Segments, segment{x, scale(total).percent(min(usedBytes, d.GetSizeBytes())), class, title, b.Disks[i].ID})
 		}
-		at, taken = at+*d.SizeBytes, taken+usedBytes
+		at, taken = at+d.GetSizeBytes(), taken+usedBytes
 	}
-	b.Label = fmt.Sprintf("All disks to scale: %s, %s used", output.Size(total), output.Size(taken))
-	return b
+	drawn.Label = fmt.Sprintf("All disks to scale: %s, %s used", output.Size(total), output.Size(taken))
+	return drawn
 }

@@ -21,17 +21,38 @@ type content struct {
 	Tiles    []tile
 	Map      *bar
 	Problems []problem
-	Disks    []disk
-	Volumes  []volume // that are not on one disk
-	Shares   []share
-	Sessions []session
-	Stale    []stale
-	Paths    []path
+	Disks    []card
+	Volumes  []card // that are not on one disk
+	Shares   []card
+	Sessions []card
+	Stale    []card
+	Paths    []card
 }
 
 // Empty says that there is nothing to show.
 func (c content) Empty() bool {
 	return len(c.Problems)+len(c.Disks)+len(c.Volumes)+len(c.Shares)+len(c.Sessions)+len(c.Stale)+len(c.Paths) == 0
+}
+
+// card is an object as the page shows it. Each kind of object has some of it.
+type card struct {
+	ID, Name, Size string
+	Badges         []badge
+	Bar            *bar
+	Label          string // of a volume; the serial number of a disk, the target of a link, the path of --path
+	Usage          badge
+	Details        []string
+	Uses           []use
+	Disks          []link
+	Warnings       []string
+	Facts          []fact // of a disk
+	Volumes        []card // of a disk
+	Partition      string // of a volume that is in one
+}
+
+// Problem reports whether a warning is about the object or a volume on it.
+func (c card) Problem() bool {
+	return len(c.Warnings) > 0 || slices.ContainsFunc(c.Volumes, card.Problem)
 }
 
 // tone is the class of a thing that is as it should be, or not.
@@ -74,43 +95,6 @@ type problem struct {
 	Affects []string
 }
 
-type disk struct {
-	ID       string
-	Name     string
-	Size     string
-	Badges   []badge
-	Serial   string
-	Bar      *bar
-	Warnings []string
-	Parts    []part
-	Volumes  []volume
-	Facts    []fact
-}
-
-// Problem reports whether a warning is about the disk or a volume on it.
-func (d disk) Problem() bool {
-	return len(d.Warnings) > 0 || slices.ContainsFunc(d.Volumes, func(v volume) bool { return len(v.Warnings) > 0 })
-}
-
-// part is a partition without a volume.
-type part struct{ Name, Size, Type string }
-
-type volume struct {
-	ID         string
-	Name       string
-	Partition  string // its name, if it is in one
-	Size       string
-	FileSystem badge
-	Label      string
-	Usage      string
-	UsageTone  tone
-	Bar        *bar
-	Details    []string
-	Disks      string
-	Paths      []use
-	Warnings   []string
-}
-
 // use is a path of a volume or share, and who uses it.
 type use struct {
 	Kind  string // mount, link, staged, pod, subpath
@@ -118,43 +102,13 @@ type use struct {
 	Path  string
 }
 
-type share struct {
-	ID       string
-	Remote   string
-	Badges   []badge
-	Details  []string
-	Links    []use
-	Warnings []string
-}
-
-type session struct {
-	ID       string
-	Target   string
-	Badges   []badge
-	Details  []string
-	Disks    []link
-	Warnings []string
-}
-
 // link leads to something on the page, if it is there.
 type link struct{ Text, Target string }
-
-type stale struct {
-	ID     string
-	Use    use
-	Volume string
-	Target string
-	Reason string
-}
-
-type path struct {
-	ID, Path, Volume string
-	Warnings         []string
-}
 
 // builder collects the content of a page.
 type builder struct {
 	content
+	node    inventory.Node
 	ids     map[string]bool
 	objects map[warning.Object]string // ids
 	disks   map[string]string         // names of disks, by the id of a volume on them
@@ -163,32 +117,27 @@ type builder struct {
 
 func view(node inventory.Node) content {
 	node = output.PrintableCopy(node)
-	b := &builder{ids: map[string]bool{}, objects: map[warning.Object]string{}, disks: map[string]string{}, pods: map[string]bool{}}
+	b := &builder{node: node, ids: map[string]bool{}, objects: map[warning.Object]string{}, disks: map[string]string{}, pods: map[string]bool{}}
 	b.Serial = node.Serial
-	for _, d := range node.Disks {
-		b.addDisk(d)
-	}
-	for _, v := range node.Volumes {
-		b.Volumes = append(b.Volumes, b.volume(v))
-	}
-	for _, s := range node.Shares {
-		b.addShare(s)
-	}
-	for _, s := range node.Sessions {
-		b.addSession(s)
-	}
-	for _, s := range node.StaleMounts {
-		b.addStale(s)
-	}
-	for _, p := range node.Paths {
-		b.addPath(p)
-	}
+	b.Disks = cards(node.GetDisks(), b.disk)
+	b.Volumes = cards(node.Loose(), b.volume)
+	b.Shares = cards(node.GetShares(), b.share)
+	b.Sessions = cards(node.GetSessions(), b.session)
+	b.Stale = cards(node.Stale(), b.stale)
+	b.Paths = cards(node.Paths, b.path)
 	for _, w := range node.Problems {
 		b.addProblem(w)
 	}
-	b.Map = nodeMap(node.Disks, b.Disks)
+	b.Map = b.nodeMap()
 	b.tiles(node)
 	return b.content
+}
+
+func cards[T any](all []T, show func(T) card) (shown []card) {
+	for _, one := range all {
+		shown = append(shown, show(one))
+	}
+	return shown
 }
 
 // id returns an id that no other element has. It contains no character of the name, which may be
@@ -204,9 +153,8 @@ func (b *builder) id(kind, name string) string {
 }
 
 // object returns the id of an object that warnings can be about.
-func (b *builder) object(kind warning.Type, id string) string {
-	object := warning.Object{Type: kind, ID: id}
-	element := b.id(string(kind), id)
+func (b *builder) object(object warning.Object) string {
+	element := b.id(string(object.Type), object.ID)
 	if _, twice := b.objects[object]; !twice {
 		b.objects[object] = element
 	}
@@ -267,54 +215,57 @@ func (b *builder) use(kind, path string) use {
 	return u
 }
 
-func (b *builder) addDisk(d inventory.Disk) {
-	name := d.Name()
-	id := d.Device
-	if d.Number != nil {
-		id = fmt.Sprint(*d.Number)
+func (b *builder) disk(d *extensionv1.Disk) card {
+	object := warning.DiskObject(d)
+	name := object.Name()
+	c := card{
+		ID: b.object(object), Name: "Disk" + strings.TrimPrefix(name, "disk"), Size: size(d.SizeBytes), Label: d.GetSerialNumber(),
+		Badges: []badge{state(d)}, Warnings: texts(b.node.Warnings(d)), Bar: b.diskBar(name, d),
 	}
-	v := disk{ID: b.object(warning.Disk, id), Name: "Disk" + strings.TrimPrefix(name, "disk"), Size: size(d.SizeBytes), Serial: d.SerialNumber}
-	v.Badges = append(v.Badges, state(d))
-	switch {
-	case d.Style == "RAW" && len(d.Partitions) == 0:
-		v.Badges = append(v.Badges, badge{"blank", faint})
-	case d.Style != "":
-		v.Badges = append(v.Badges, badge{d.Style, faint})
+	style := d.GetPartitionStyle()
+	if style == "RAW" && len(d.GetPartitions()) == 0 {
+		style = "blank"
 	}
-	if d.System {
-		v.Badges = append(v.Badges, badge{"Windows", faint})
-	}
-	if d.Bus != "" {
-		v.Badges = append(v.Badges, badge{d.Bus, faint})
-	}
-	v.Warnings = texts(d.Warnings)
-	v.Bar = diskBar(name, d)
-	for _, p := range d.Partitions {
-		partition := "Partition ?"
-		if p.Number > 0 {
-			partition = fmt.Sprintf("Partition %d", p.Number)
+	for _, word := range []string{style, map[bool]string{true: "Windows"}[d.GetSystem()], d.GetBus()} {
+		if word != "" {
+			c.Badges = append(c.Badges, badge{word, faint})
 		}
-		if p.Volume == nil {
-			v.Parts = append(v.Parts, part{partition, size(p.SizeBytes), p.Type})
+	}
+	for _, p := range d.GetPartitions() {
+		partition := "Partition ?"
+		if p.GetNumber() > 0 {
+			partition = fmt.Sprintf("Partition %d", p.GetNumber())
+		}
+		v := b.node.Volume(p.GetVolumeId())
+		if v == nil {
+			c.Details = append(c.Details, strings.TrimSpace(partition+" "+size(sizeOf(p))+" "+p.GetType()))
 			continue
 		}
-		shown := b.volume(*p.Volume)
-		b.disks[p.Volume.ID] = name
-		shown.Partition, shown.Bar, shown.Disks = partition, nil, ""
-		if p.SizeBytes != nil {
-			shown.Size = output.Size(*p.SizeBytes)
+		shown := b.volume(v)
+		b.disks[v.GetId()] = name
+		shown.Partition, shown.Bar, shown.Disks = partition, nil, nil
+		if p.GetSizeBytes() > 0 {
+			shown.Size = output.Size(p.GetSizeBytes())
 		}
-		if p.Type != "" && p.Type != "data" {
-			shown.Details = append([]string{p.Type}, shown.Details...)
+		if p.GetType() != "" && p.GetType() != "data" {
+			shown.Details = append([]string{p.GetType()}, shown.Details...)
 		}
-		v.Volumes = append(v.Volumes, shown)
+		c.Volumes = append(c.Volumes, shown)
 	}
-	v.Facts = facts(
-		fact{"Model", d.Model}, fact{"Location", d.Location}, fact{"SCSI address", d.SCSIAddress}, fact{"Page 83", d.Page83},
-		fact{"NVMe namespace", number(d.NVMeNamespaceID)}, fact{"EUI-64", d.EUI64}, fact{"NGUID", d.NGUID},
-		fact{"Offline because", d.OfflineReason}, fact{"Device", cmp.Or(d.Path, d.Device)},
+	c.Facts = facts(
+		fact{"Model", d.GetModel()}, fact{"Location", d.GetLocation()}, fact{"SCSI address", d.GetScsiAddress()}, fact{"Page 83", d.GetPage83()},
+		fact{"NVMe namespace", number(d.GetNvmeNamespaceId())}, fact{"EUI-64", d.GetEui64()}, fact{"NGUID", d.GetNguid()},
+		fact{"Offline because", d.GetOfflineReason()}, fact{"Device", d.GetDevice()},
 	)
-	b.Disks = append(b.Disks, v)
+	return c
+}
+
+// sizeOf returns the size of a partition, or nil if it is not known.
+func sizeOf(p *extensionv1.Partition) *int64 {
+	if p.GetSizeBytes() == 0 { // from the API
+		return nil
+	}
+	return &p.SizeBytes
 }
 
 func facts(all ...fact) []fact {
@@ -328,13 +279,13 @@ func number(n uint32) string {
 	return fmt.Sprint(n)
 }
 
-func state(d inventory.Disk) badge {
+func state(d *extensionv1.Disk) badge {
 	switch {
 	case d.Online == nil:
 		return badge{"state unknown", faint}
-	case !*d.Online:
+	case !d.GetOnline():
 		return badge{"offline", bad}
-	case d.ReadOnly != nil && *d.ReadOnly:
+	case d.GetReadOnly():
 		return badge{"read-only", bad}
 	default:
 		return badge{"online", good}
@@ -348,127 +299,132 @@ func size(bytes *int64) string {
 	return output.Size(*bytes)
 }
 
-func (b *builder) volume(v inventory.Volume) volume {
-	shown := volume{ID: b.object(warning.Volume, v.ID), Name: warning.ShortID(v.ID), Label: v.Label, FileSystem: fileSystem(v)}
+func (b *builder) volume(v *extensionv1.Volume) card {
+	c := card{
+		ID: b.object(warning.Object{Type: warning.Volume, ID: v.GetId()}), Name: warning.ShortID(v.GetId()), Label: v.GetLabel(),
+		Badges: []badge{fileSystem(v)}, Warnings: texts(b.node.Warnings(v)),
+	}
 	if v.TotalBytes != nil && v.UsedBytes != nil {
-		shown.Usage = fmt.Sprintf("%s of %s used, %s", output.Size(*v.UsedBytes), output.Size(*v.TotalBytes), percent(*v.UsedBytes, *v.TotalBytes))
-		shown.Bar = volumeBar(v)
+		c.Usage.Text = fmt.Sprintf("%s of %s used, %s", output.Size(v.GetUsedBytes()), output.Size(v.GetTotalBytes()), percent(v))
+		c.Bar = volumeBar(v)
 		if full(v) {
-			shown.UsageTone = warn
+			c.Usage.Tone = warn
 		}
 	}
-	if v.ClusterSizeBytes != 0 {
-		shown.Details = append(shown.Details, "clusters of "+output.Size(int64(v.ClusterSizeBytes)))
+	if v.GetClusterSizeBytes() != 0 {
+		c.Details = append(c.Details, "clusters of "+output.Size(int64(v.GetClusterSizeBytes())))
 	}
-	if v.RootAccess != "" {
-		shown.Details = append(shown.Details, "root access "+v.RootAccess)
+	if v.GetRootAccess() != "" {
+		c.Details = append(c.Details, "root access "+v.GetRootAccess())
 	}
-	if len(v.Disks) > 0 {
-		shown.Disks = "on disks " + strings.Trim(strings.ReplaceAll(fmt.Sprint(v.Disks), " ", ", "), "[]")
+	if len(v.GetDisks()) > 0 {
+		c.Disks = []link{{Text: "on disks " + inventory.Numbers(v.GetDisks())}}
 	}
-	for _, p := range v.MountPaths {
-		shown.Paths = append(shown.Paths, b.use("mount", p))
+	for _, p := range v.GetMountPaths() {
+		c.Uses = append(c.Uses, b.use("mount", p))
 	}
-	for _, p := range v.Links {
-		shown.Paths = append(shown.Paths, b.use("link", p))
+	for _, p := range b.node.LinksTo(v) {
+		c.Uses = append(c.Uses, b.use("link", p))
 	}
-	shown.Warnings = texts(v.Warnings)
-	return shown
+	return c
 }
 
-func fileSystem(v inventory.Volume) badge {
-	switch v.State {
+func fileSystem(v *extensionv1.Volume) badge {
+	switch v.GetState() {
 	case extensionv1.VolumeFormatted:
-		return badge{cmp.Or(v.FileSystem, "formatted"), faint}
+		return badge{cmp.Or(v.GetFileSystem(), "formatted"), faint}
 	case inventory.Unknown:
 		return badge{"file system unknown", faint}
 	case extensionv1.VolumeRaw:
 		return badge{"no file system", bad}
 	default:
-		return badge{v.State, bad}
+		return badge{v.GetState(), bad}
 	}
 }
 
 // percent rounds down, as warnings do: only what has no room left is 100% full.
-func percent(part, whole int64) string {
-	if whole <= 0 {
+func percent(v *extensionv1.Volume) string {
+	if v.GetTotalBytes() <= 0 {
 		return "0%"
 	}
-	return fmt.Sprintf("%d%%", int64(float64(part)/float64(whole)*100))
+	return fmt.Sprintf("%d%%", int64(float64(v.GetUsedBytes())/float64(v.GetTotalBytes())*100))
 }
 
-func full(v inventory.Volume) bool {
-	return v.TotalBytes != nil && v.UsedBytes != nil && *v.UsedBytes > *v.TotalBytes/10*9
+func full(v *extensionv1.Volume) bool {
+	return v.TotalBytes != nil && v.UsedBytes != nil && v.GetUsedBytes() > v.GetTotalBytes()/10*9
 }
 
-func (b *builder) addShare(s inventory.Share) {
-	v := share{ID: b.object(warning.Share, s.Remote), Remote: s.Remote}
-	status := badge{s.Status, good}
+func (b *builder) share(s *extensionv1.Share) card {
+	c := card{ID: b.object(warning.Object{Type: warning.Share, ID: s.GetRemote()}), Name: s.GetRemote(), Warnings: texts(b.node.Warnings(s))}
+	status, mapped := badge{s.GetStatus(), good}, inventory.Mapped(s)
 	switch {
-	case !s.Mapped:
+	case !mapped:
 		status.Tone = bad
-	case s.Status != "ok":
+	case s.GetStatus() != "ok":
 		status.Tone = warn
 	}
-	v.Badges = append(v.Badges, status)
-	if s.Answers != nil {
-		if *s.Answers {
-			v.Badges = append(v.Badges, badge{"answers", good})
-		} else {
-			v.Badges = append(v.Badges, badge{"does not answer", bad})
-		}
+	c.Badges = []badge{status}
+	switch {
+	case s.Answers == nil:
+	case s.GetAnswers():
+		c.Badges = append(c.Badges, badge{"answers", good})
+	default:
+		c.Badges = append(c.Badges, badge{"does not answer", bad})
 	}
 	switch {
-	case !s.Mapped:
+	case !mapped:
 	case s.User == nil:
-		v.Details = append(v.Details, "user unknown")
-	case *s.User == "":
-		v.Details = append(v.Details, "guest")
+		c.Details = append(c.Details, "user unknown")
+	case s.GetUser() == "":
+		c.Details = append(c.Details, "guest")
 	default:
-		v.Details = append(v.Details, "user "+*s.User)
+		c.Details = append(c.Details, "user "+s.GetUser())
 	}
 	switch {
-	case !s.Mapped:
+	case !mapped:
 	case s.Private == nil:
-		v.Details = append(v.Details, "encryption unknown")
-	case *s.Private:
-		v.Details = append(v.Details, "encrypted")
+		c.Details = append(c.Details, "encryption unknown")
+	case s.GetPrivate():
+		c.Details = append(c.Details, "encrypted")
 	default:
-		v.Details = append(v.Details, "not encrypted")
+		c.Details = append(c.Details, "not encrypted")
 	}
-	if s.RemovalWaits != nil && *s.RemovalWaits {
-		v.Details = append(v.Details, "removal waits for its links")
+	if s.GetRemovalWaits() {
+		c.Details = append(c.Details, "removal waits for its links")
 	}
-	for _, p := range s.Links {
-		v.Links = append(v.Links, b.use("link", p))
+	for _, p := range s.GetLinks() {
+		c.Uses = append(c.Uses, b.use("link", p))
 	}
-	v.Warnings = texts(s.Warnings)
-	b.Shares = append(b.Shares, v)
+	return c
 }
 
-func (b *builder) addSession(s inventory.Session) {
-	v := session{ID: b.object(warning.Session, s.Target), Target: s.Target, Warnings: texts(s.Warnings)}
-	if s.Connections == 0 {
-		v.Badges = append(v.Badges, badge{"not connected", bad})
-	} else {
-		v.Badges = append(v.Badges, badge{"connected", good})
+func (b *builder) session(s *extensionv1.Session) card {
+	c := card{
+		ID: b.object(warning.Object{Type: warning.Session, ID: s.GetTarget()}), Name: s.GetTarget(), Badges: []badge{{"connected", good}},
+		Warnings: texts(b.node.Warnings(s)),
 	}
-	if s.Persistent {
-		v.Details = append(v.Details, "Windows connects it again after a restart")
+	if s.GetConnections() == 0 {
+		c.Badges = []badge{{"not connected", bad}}
 	}
-	for _, number := range s.Disks {
-		id := fmt.Sprint(number)
-		v.Disks = append(v.Disks, link{"disk " + id, b.objects[warning.Object{Type: warning.Disk, ID: id}]})
+	if s.GetPersistent() {
+		c.Details = []string{"Windows connects it again after a restart"}
 	}
-	b.Sessions = append(b.Sessions, v)
+	for _, number := range s.GetDisks() {
+		object := warning.DiskObject(&extensionv1.Disk{Number: &number})
+		c.Disks = append(c.Disks, link{object.Name(), b.objects[object]})
+	}
+	return c
 }
 
-func (b *builder) addStale(s inventory.StaleMount) {
-	b.Stale = append(b.Stale, stale{b.object(warning.Mount, s.Path), b.use("mount", s.Path), warning.ShortID(s.VolumeID), s.Target, s.Reason})
+func (b *builder) stale(l *extensionv1.Link) card {
+	return card{
+		ID: b.object(warning.Object{Type: warning.Mount, ID: l.GetPath()}), Uses: []use{b.use("mount", l.GetPath())}, Name: warning.ShortID(l.GetVolumeId()),
+		Label: l.GetTarget(), Details: []string{l.GetStale()},
+	}
 }
 
-func (b *builder) addPath(p inventory.Path) {
-	b.Paths = append(b.Paths, path{b.object(warning.Path, p.Path), p.Path, warning.ShortID(p.VolumeID), texts(p.Warnings)})
+func (b *builder) path(p inventory.Path) card {
+	return card{ID: b.object(warning.Object{Type: warning.Path, ID: p.Path}), Label: p.Path, Name: warning.ShortID(p.VolumeID), Warnings: texts(p.Warnings)}
 }
 
 // tiles adds the numbers at the top.
@@ -480,32 +436,21 @@ func (b *builder) tiles(node inventory.Node) {
 			problems.Tone, problems.Note = bad, fmt.Sprintf("%d urgent", urgent)
 		}
 	}
-	offline := count(node.Disks, func(d inventory.Disk) bool { return d.Online != nil && !*d.Online })
-	volumes, fullOnes := len(b.Volumes), count(node.Volumes, full)
-	for _, d := range node.Disks {
-		for _, p := range d.Partitions {
-			if p.Volume != nil {
-				volumes++
-				if full(*p.Volume) {
-					fullOnes++
-				}
-			}
-		}
-	}
+	offline := count(node.GetDisks(), func(d *extensionv1.Disk) bool { return d.Online != nil && !d.GetOnline() })
 	b.Tiles = []tile{
 		problems,
 		{Count: len(b.Disks), Name: "disks", Note: some(offline, "offline"), Target: "disks"},
-		{Count: volumes, Name: "volumes", Note: some(fullOnes, "more than 90% full"), Target: "disks"},
+		{Count: len(node.GetVolumes()), Name: "volumes", Note: some(count(node.GetVolumes(), full), "more than 90% full"), Target: "disks"},
 	}
 	if len(b.pods) > 0 {
 		b.Tiles = append(b.Tiles, tile{Count: len(b.pods), Name: "pods", Target: "disks"})
 	}
 	if len(b.Shares) > 0 {
-		unmapped := count(node.Shares, func(s inventory.Share) bool { return !s.Mapped })
+		unmapped := count(node.GetShares(), func(s *extensionv1.Share) bool { return !inventory.Mapped(s) })
 		b.Tiles = append(b.Tiles, tile{Count: len(b.Shares), Name: "SMB shares", Note: some(unmapped, "not mapped"), Target: "shares"})
 	}
 	if len(b.Sessions) > 0 {
-		dead := count(node.Sessions, func(s inventory.Session) bool { return s.Connections == 0 })
+		dead := count(node.GetSessions(), func(s *extensionv1.Session) bool { return s.GetConnections() == 0 })
 		b.Tiles = append(b.Tiles, tile{Count: len(b.Sessions), Name: "iSCSI sessions", Note: some(dead, "not connected"), Target: "sessions"})
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
+	"google.golang.org/protobuf/proto"
 
 	extensionv1 "github.com/kubernetes-csi/csi-proxy/client/extension/v1"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/inventory"
@@ -36,29 +37,30 @@ func named(name string) inventory.Node {
 		{Kind: warning.Offline, Object: warning.Object{Type: warning.Share, ID: name}, Text: name, Run: name, Advice: name, Affects: []string{name}},
 		{Kind: warning.Full, Object: warning.Object{Type: warning.Disk, ID: "1"}, Text: name, Advice: name, Affects: []string{pod}},
 	}
-	volume := inventory.Volume{
-		ID: name, State: extensionv1.VolumeFormatted, FileSystem: name, Label: name, ClusterSizeBytes: 4096, RootAccess: name,
-		TotalBytes: new(int64(10 * gib)), UsedBytes: new(int64(9.5 * gib)), Disks: []uint32{1, 2},
-		MountPaths: []string{name}, Links: []string{pod, name}, Warnings: warnings,
+	volume := &extensionv1.Volume{
+		Id: name, State: extensionv1.VolumeFormatted, FileSystem: name, Label: name, ClusterSizeBytes: 4096, RootAccess: name,
+		TotalBytes: new(int64(10 * gib)), UsedBytes: new(int64(9.5 * gib)), Disks: []uint32{1, 2}, MountPaths: []string{name},
 	}
-	disk := inventory.Disk{
-		SizeBytes: new(int64(20 * gib)), Online: new(true), ReadOnly: new(false), System: true, Style: name, SerialNumber: name, Page83: name, Location: name,
-		Bus: name, Model: name, Path: name, SCSIAddress: name, NVMeNamespaceID: 1, EUI64: name, NGUID: name, OfflineReason: name, Warnings: warnings,
-		Partitions: []inventory.Partition{
-			{Number: 1, OffsetBytes: new(int64(1 << 20)), SizeBytes: new(int64(16 << 20)), Type: name},
-			{Number: 2, OffsetBytes: new(int64(17 << 20)), SizeBytes: new(int64(10 * gib)), Type: name, Volume: &volume},
+	loose := proto.CloneOf(volume)
+	loose.Id += "2"
+	disk := &extensionv1.Disk{
+		Number: new(uint32(1)), Device: name, SizeBytes: new(int64(20 * gib)), Online: new(true), System: true, PartitionStyle: name, SerialNumber: name, Page83: name,
+		Location: name, Bus: name, Model: name, ScsiAddress: name, NvmeNamespaceId: 1, Eui64: name, Nguid: name, OfflineReason: name,
+		Partitions: []*extensionv1.Partition{
+			{Number: 1, OffsetBytes: 1 << 20, SizeBytes: 16 << 20, Type: name},
+			{Number: 2, OffsetBytes: 17 << 20, SizeBytes: 10 * gib, Type: name, VolumeId: name},
 		},
 	}
-	unnumbered := inventory.Disk{Device: name, Warnings: warnings}
-	disk.Number = new(uint32(1))
 	return inventory.Node{
-		Serial: name, Disks: []inventory.Disk{disk, unnumbered}, Volumes: []inventory.Volume{volume}, SharesListed: true,
-		Shares:      []inventory.Share{{Remote: name, Status: name, Mapped: true, User: &name, Private: new(true), Answers: new(false), Links: []string{name}, RemovalWaits: new(true), Warnings: warnings}},
-		Sessions:    []inventory.Session{{Target: name, Disks: []uint32{1, 7}, Persistent: true, Warnings: warnings}},
-		StaleMounts: []inventory.StaleMount{{Path: name, VolumeID: name, Target: name, Reason: name}},
-		Paths:       []inventory.Path{{Path: name, VolumeID: name, Warnings: warnings}},
-		Warnings:    warnings,
-		Problems:    warnings,
+		Serial: name,
+		Node: &extensionv1.Node{
+			Disks: []*extensionv1.Disk{disk, {Device: name}}, Volumes: []*extensionv1.Volume{volume, loose}, SharesListed: true,
+			Shares:   []*extensionv1.Share{{Remote: name, Status: name, User: &name, Private: new(true), Answers: new(false), Links: []string{name}, RemovalWaits: new(true)}},
+			Sessions: []*extensionv1.Session{{Target: name, Disks: []uint32{1, 7}, Persistent: true}},
+			Links:    []*extensionv1.Link{{Path: pod, VolumeId: name}, {Path: name, VolumeId: name, Target: name, Stale: name}},
+		},
+		Paths:    []inventory.Path{{Path: name, VolumeID: name, Warnings: warnings}},
+		Problems: warnings,
 	}
 }
 
@@ -191,7 +193,7 @@ func FuzzNames(f *testing.F) {
 	f.Add(`\\server\share\<svg/onload=alert(1)>`)
 	want := [][]string{skeleton(f, write(f, named("x"))), skeleton(f, writeLive(f, named("x")))}
 	f.Fuzz(func(t *testing.T, name string) {
-		if _, ofKubelet := kubelet.Parse(name); ofKubelet || strings.TrimSpace(name) == "" || name == "ok" || name == "RAW" || name == "data" {
+		if _, ofKubelet := kubelet.Parse(name); ofKubelet || strings.TrimSpace(name) == "" || name == "ok" || name == "RAW" || name == "data" || name == inventory.NotMapped || name == "1" {
 			return // which pages show otherwise
 		}
 		for i, page := range []string{write(t, named(name)), writeLive(t, named(name))} {

@@ -253,16 +253,19 @@ func (m *Metrics) Ready() { m.ready.Store(true) }
 // Concurrent scrapes share one query, which continues when they give up. If each scrape abandoned a
 // query of its own, each would count as a stuck call, and a few stuck calls block the drivers.
 type mappings struct {
-	count func(context.Context) (int, error)
-
-	mu      sync.Mutex
-	current *mappingsQuery
+	count   func(context.Context) (int, error)
+	running queue.Queues[mappingsQuery]
+	last    atomic.Int64 // answer
 }
 
-type mappingsQuery struct {
-	*queue.Work
-	n int // valid when the work is done
-}
+// mappingsQuery is a query. Scrapes join the one that runs.
+type mappingsQuery struct{}
+
+func (mappingsQuery) Objects() []string { return []string{"mappings"} }
+func (mappingsQuery) Fresh() bool       { return false }
+
+// queryLimit is how long a query may run: longer than scrapes wait, since the next one joins it.
+const queryLimit = 10 * time.Minute
 
 // mappingsTimeout is shorter than the ten seconds after which Prometheus gives up.
 const mappingsTimeout = 5 * time.Second
@@ -276,30 +279,14 @@ func (m *mappings) Describe(descs chan<- *prometheus.Desc) { descs <- mappingsDe
 func (m *mappings) Collect(metrics chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), mappingsTimeout) //nolint:forbidigo // Collect has no context
 	defer cancel()
-	query := m.ask(ctx)
-	if err := query.Wait(ctx); err != nil {
+	err := m.running.Do(ctx, mappingsQuery{}, queryLimit, func(ctx context.Context) error {
+		n, err := m.count(ctx)
+		m.last.Store(int64(n))
+		return err
+	})
+	if err != nil {
 		metrics <- prometheus.NewInvalidMetric(mappingsDesc, err)
 		return
 	}
-	metrics <- prometheus.MustNewConstMetric(mappingsDesc, prometheus.GaugeValue, float64(query.n))
-}
-
-// ask returns the running query, or starts one.
-func (m *mappings) ask(ctx context.Context) *mappingsQuery {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.current != nil {
-		select {
-		case <-m.current.Done():
-		default:
-			return m.current
-		}
-	}
-	query := &mappingsQuery{}
-	query.Work = queue.Start(ctx, func(ctx context.Context) (err error) {
-		query.n, err = m.count(ctx)
-		return err
-	})
-	m.current = query
-	return query
+	metrics <- prometheus.MustNewConstMetric(mappingsDesc, prometheus.GaugeValue, float64(m.last.Load()))
 }

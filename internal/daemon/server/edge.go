@@ -187,7 +187,7 @@ func (w *watch) endIfTold() {
 
 // recoverPanic is deferred. It logs the panic and its stack, which the caller must not see.
 //
-// It is not guard.Run: that returns the panic's text, and its closure costs every call an
+// It is not tasks.Recover: that returns the panic's text, and its closure costs every call an
 // allocation.
 func (e *edge) recoverPanic(method string, resp *any, err *error) {
 	panicked := recover()

@@ -90,7 +90,7 @@ func (f *finder) session(s *extensionv1.Session) {
 	w := Warning{Kind: DeadSession, Object: object, Text: text, Advice: noCommand + "check the target, its portal and the network"}
 	for _, d := range f.node.GetDisks() {
 		if d.Number != nil && slices.Contains(s.GetDisks(), d.GetNumber()) && silent(d) {
-			w.Affects = append(w.Affects, diskObject(d).Name())
+			w.Affects = append(w.Affects, DiskObject(d).Name())
 			w.Affects = append(w.Affects, f.behind(d)...)
 		}
 	}
@@ -102,7 +102,8 @@ func silent(d *extensionv1.Disk) bool {
 	return d.SizeBytes == nil && d.Online == nil && d.GetPartitionStyle() == ""
 }
 
-func diskObject(d *extensionv1.Disk) Object {
+// DiskObject is the object of a disk.
+func DiskObject(d *extensionv1.Disk) Object {
 	if d.Number == nil {
 		return Object{Disk, d.GetDevice()}
 	}
@@ -110,7 +111,7 @@ func diskObject(d *extensionv1.Disk) Object {
 }
 
 func (f *finder) disk(d *extensionv1.Disk) {
-	object := diskObject(d)
+	object := DiskObject(d)
 	if f.explained[object.Name()] {
 		return
 	}
@@ -229,7 +230,7 @@ func (f *finder) offline(d *extensionv1.Disk) {
 		}
 		return
 	}
-	w := Warning{Kind: Offline, Object: diskObject(d), Text: text, Affects: affected}
+	w := Warning{Kind: Offline, Object: DiskObject(d), Text: text, Affects: affected}
 	switch {
 	case d.Number == nil:
 		w.Advice = noCommand + "its number is unknown"

@@ -4,6 +4,9 @@
 //
 // A change that has begun goes on when its callers leave. Their retries join it instead of
 // starting it twice. A change that has not begun is dropped when its last caller leaves.
+//
+// Answers to questions are in package shared. No caller joins an answer that has begun, because it can
+// lack what the caller has just changed, and it ends with its last caller, because it changes nothing.
 package queue
 
 import (
@@ -12,6 +15,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 )
 
 // Change names something to do. Callers who ask for equal changes may share one run and its
@@ -40,7 +45,8 @@ type Queues[C Change] struct {
 type turn[C Change] struct {
 	change  C
 	objects []string
-	run     *Work
+	done    chan struct{} // closed when it has ended and err is there
+	err     error
 	quit    chan struct{} // closed to end its wait; nil if nothing was before it
 
 	// Guarded by the mutex of the queues.
@@ -61,7 +67,12 @@ func (q *Queues[C]) Do(ctx context.Context, change C, limit time.Duration, do fu
 	}
 	mine := q.enter(ctx, change, limit, do)
 	defer q.leave(mine)
-	return mine.run.Wait(ctx)
+	select {
+	case <-mine.done:
+		return mine.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Idle reports whether no change of an object runs or waits. A caller that then finds nothing to
@@ -84,7 +95,7 @@ func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do
 	if q.byObject == nil {
 		q.byObject = map[string][]*turn[C]{}
 	}
-	mine := &turn[C]{change: change, objects: objects, callers: 1}
+	mine := &turn[C]{change: change, objects: objects, done: make(chan struct{}), callers: 1}
 	var before []*turn[C]
 	for _, object := range objects {
 		before = append(before, q.byObject[object]...)
@@ -93,7 +104,7 @@ func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do
 	if len(before) > 0 {
 		mine.quit = make(chan struct{})
 	}
-	mine.run = Start(ctx, func(ctx context.Context) error {
+	run := func(ctx context.Context) error {
 		defer q.remove(mine)
 		for _, other := range before {
 			if !mine.awaits(other) {
@@ -106,7 +117,11 @@ func (q *Queues[C]) enter(ctx context.Context, change C, limit time.Duration, do
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		return do(ctx)
-	})
+	}
+	go func() {
+		defer close(mine.done)
+		mine.err = tasks.Recover(context.WithoutCancel(ctx), run) // it outlives its callers
+	}()
 	return mine
 }
 
@@ -129,7 +144,7 @@ func (q *Queues[C]) last(change C, objects []string) (last *turn[C]) {
 // callers leave first.
 func (t *turn[C]) awaits(other *turn[C]) bool {
 	select {
-	case <-other.run.Done():
+	case <-other.done:
 		return true
 	case <-t.quit:
 		return false

@@ -206,29 +206,27 @@ func TestDo_LimitEnds(t *testing.T) {
 	})
 }
 
-// TestStart: work outlives its caller, every caller that waits gets its result, and its context
-// has the values of the caller's.
-func TestStart(t *testing.T) {
+// TestDo_Outlives: a change outlives its caller, a later caller gets its result, and its context has the
+// values of the first caller's.
+func TestDo_Outlives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
+		var queues queue.Queues[change]
 		result := errors.New("result")
-		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-		work := queue.Start(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Second)
+		defer cancel()
+		do := func(ctx context.Context) error {
 			time.Sleep(time.Minute)
 			if ctx.Err() != nil || ctx.Value(key{}) != "value" {
 				t.Errorf("its context is %v", ctx)
 			}
 			return result
-		})
-		cancel()
-		if err := work.Wait(ctx); !errors.Is(err, context.Canceled) {
+		}
+		if err := queues.Do(ctx, change{name: "a"}, time.Hour, do); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v for the caller who left", err)
 		}
-		for range 2 {
-			if err := work.Wait(t.Context()); !errors.Is(err, result) {
-				t.Errorf("%v, want the result", err)
-			}
+		if err := queues.Do(t.Context(), change{name: "a"}, time.Hour, nil); !errors.Is(err, result) {
+			t.Errorf("%v, want the result", err)
 		}
-		<-work.Done()
 	})
 }

@@ -3,7 +3,8 @@
 //
 // An answer that has begun can lack what a caller changed just before it asked. Later callers wait
 // for it, but not for long, and then share the next one. The first one begins a moment after it was
-// asked for, because callers hardly ever ask in the same microsecond.
+// asked for, because callers hardly ever ask in the same microsecond. Package queue is
+// for changes, which callers join while they run.
 package shared
 
 import (

@@ -15,7 +15,7 @@ import (
 func TestSim(t *testing.T) {
 	notForLinks(t)
 	p := open(t)
-	install(t, p, "csi-proxy-sim.exe")
+	install(t, p, "csi-proxy-sim.exe", "csi-proxyctl.exe")
 	compile(t, p, "./pkg/winsim/serve", "./test/wine/daemon")
 	interrupt(t, p, `C:\csi-proxy-sim.exe`)
 	demo(t, p)
@@ -30,7 +30,7 @@ func demo(t *testing.T, p *machine) {
 	goTool(t, "build", "-buildvcs=false", "-tags=grpcnotrace", "-o", p.Path(binaries)+"/", "./hack/demo")
 	ctx, cancel := context.WithTimeout(t.Context(), timeLimit)
 	defer cancel()
-	if output, err := p.Run(ctx, binaries+`\demo.exe`, "-sim", `C:\csi-proxy-sim.exe`); err != nil {
+	if output, err := p.Run(ctx, binaries+`\demo.exe`, "-bin", `C:\`); err != nil {
 		t.Errorf("the demo: %v", err) // which contains the output
 	} else {
 		lines := strings.Split(strings.TrimSpace(output), "\n")

@@ -171,7 +171,7 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // queues are where a caller of ours waits for another one.
 var queues = []string{
-	"internal/tasks/queue.(*turn[...]).awaits", "internal/tasks/keylock.(*Locks[...]).Acquire", "internal/tasks/shared.(*Answer[...]).await",
+	"internal/tasks/queue.(*turn[...]).awaits", "internal/tasks.(*Locks[...]).Acquire", "internal/tasks/shared.(*Answer[...]).await",
 	"mounter.(*locks).lock", "mounter.(*endpoint).connect",
 }
 

@@ -1,4 +1,4 @@
-package machine
+package doctor
 
 import (
 	"errors"
@@ -9,12 +9,16 @@ import (
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
-func sanPolicy() (win.SANPolicy, error) {
+// SANPolicy returns the policy that decides whether new disks come online.
+// https://learn.microsoft.com/windows-hardware/customize/desktop/unattend/microsoft-windows-partitionmanager-sanpolicy
+func SANPolicy() (win.SANPolicy, error) {
 	policy, err := winapi.SANPolicy()
 	return win.SANPolicy(policy), err
 }
 
-func longPaths() (bool, error) {
+// LongPaths reports whether programs that ask for it may use paths of more than 260 characters without a prefix.
+// https://learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation
+func LongPaths() (bool, error) {
 	key, err := registry.OpenKey(registry.LOCAL_MACHINE, `SYSTEM\CurrentControlSet\Control\FileSystem`, registry.QUERY_VALUE)
 	if err != nil {
 		return false, err
