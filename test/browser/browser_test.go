@@ -290,28 +290,27 @@ const gib = 1 << 30
 
 // many returns a node with this many volumes, each used by a pod. Each tenth disk is offline.
 func many(volumes int) inventory.Node {
-	node := inventory.Node{Serial: "many", SharesListed: true, SessionsListed: true, LinksSearched: true}
+	node := inventory.Node{Serial: "many", Node: &extensionv1.Node{SharesListed: true, SessionsListed: true, LinksSearched: true}}
 	for i := range uint32(volumes) {
 		id := fmt.Sprintf(`\\?\Volume{00000000-0000-0000-0000-%012d}\`, i)
-		volume := &inventory.Volume{
-			ID: id, State: extensionv1.VolumeFormatted, FileSystem: "NTFS", Label: fmt.Sprintf("data %d", i), ClusterSizeBytes: 4096, RootAccess: "default",
-			TotalBytes: new(int64(10 * gib)), UsedBytes: new(int64(i%10) * gib), Disks: []uint32{i},
+		link := fmt.Sprintf(`C:\var\lib\kubelet\pods\00000000-0000-4000-a000-%012d\volumes\kubernetes.io~csi\pvc-%d\mount`, i, i)
+		node.Links = append(node.Links, &extensionv1.Link{Path: link, VolumeId: id})
+		node.Volumes = append(node.Volumes, &extensionv1.Volume{
+			Id: id, State: extensionv1.VolumeFormatted, FileSystem: "NTFS", Label: fmt.Sprintf("data %d", i), ClusterSizeBytes: 4096, RootAccess: "default",
+			TotalBytes: new(int64(10 * gib)), UsedBytes: new(int64(i%10) * gib), Disks: []uint32{i}, Partition: 2,
 			MountPaths: []string{fmt.Sprintf(`C:\var\lib\kubelet\plugins\kubernetes.io\csi\disk.csi.example.com\%064d\globalmount`, i)},
-			Links:      []string{fmt.Sprintf(`C:\var\lib\kubelet\pods\00000000-0000-4000-a000-%012d\volumes\kubernetes.io~csi\pvc-%d\mount`, i, i)},
-		}
-		disk := inventory.Disk{
-			Number: new(i), SizeBytes: new(int64(10 * gib)), Online: new(i%10 != 7), Style: "GPT", SerialNumber: fmt.Sprintf("SERIAL%04d", i),
-			Page83: "id", Location: "1:0:0:1", Bus: "scsi", Model: "Disk", Path: `\\?\scsi#disk`,
-			Partitions: []inventory.Partition{
-				{Number: 1, OffsetBytes: new(int64(1 << 20)), SizeBytes: new(int64(16 << 20)), Type: "reserved"},
-				{Number: 2, OffsetBytes: new(int64(17 << 20)), SizeBytes: new(int64(10*gib - 18<<20)), Type: "data", Volume: volume},
+		})
+		node.Disks = append(node.Disks, &extensionv1.Disk{
+			Number: new(i), SizeBytes: new(int64(10 * gib)), Online: new(i%10 != 7), PartitionStyle: "GPT", SerialNumber: fmt.Sprintf("SERIAL%04d", i),
+			Page83: "id", Location: "1:0:0:1", Bus: "scsi", Model: "Disk", Device: `\\?\scsi#disk`,
+			Partitions: []*extensionv1.Partition{
+				{Number: 1, OffsetBytes: 1 << 20, SizeBytes: 16 << 20, Type: "reserved"},
+				{Number: 2, OffsetBytes: 17 << 20, SizeBytes: 10*gib - 18<<20, Type: "data", VolumeId: id},
 			},
+		})
+		if i%10 == 7 {
+			node.Problems = append(node.Problems, warning.Warning{Kind: warning.Offline, Object: warning.Object{Type: warning.Disk, ID: fmt.Sprint(i)}, Text: "offline: 2 paths lead to it", Run: fmt.Sprintf("csi-proxyctl disk online %d", i), Affects: []string{link}})
 		}
-		if !*disk.Online {
-			w := warning.Warning{Kind: warning.Offline, Object: warning.Object{Type: warning.Disk, ID: fmt.Sprint(i)}, Text: "offline: 2 paths lead to it", Run: fmt.Sprintf("csi-proxyctl disk online %d", i), Affects: volume.Links}
-			disk.Warnings, node.Problems = append(disk.Warnings, w), append(node.Problems, w)
-		}
-		node.Disks = append(node.Disks, disk)
 	}
 	return node
 }
@@ -388,14 +387,14 @@ func TestHostileNames(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			p := open(t)
 			node := many(1)
-			disk := &node.Disks[0]
-			volume := disk.Partitions[1].Volume
-			node.Serial, disk.SerialNumber, disk.Model, disk.Page83, disk.Bus, disk.Style = name, name, name, name, name, name
-			volume.ID, volume.Label, volume.FileSystem, volume.MountPaths, volume.Links = name, name, name, []string{name}, []string{`C:\pods\` + name + `\volumes\kubernetes.io~csi\x\mount`}
+			disk, volume := node.Disks[0], node.Volumes[0]
+			node.Serial, disk.SerialNumber, disk.Model, disk.Page83, disk.Bus, disk.PartitionStyle = name, name, name, name, name, name
+			volume.Id, volume.Label, volume.FileSystem, volume.MountPaths, disk.Partitions[1].VolumeId = name, name, name, []string{name}, name
+			node.Links = []*extensionv1.Link{{Path: `C:\pods\` + name + `\volumes\kubernetes.io~csi\x\mount`, VolumeId: name}}
 			node.Problems = []warning.Warning{{Kind: warning.Offline, Object: warning.Object{Type: warning.Share, ID: name}, Text: name, Run: name, Advice: name, Affects: []string{name}}}
-			node.Shares = []inventory.Share{{Remote: name, Status: name, Mapped: true, User: &name, Links: []string{name}}}
-			node.Sessions = []inventory.Session{{Target: name}}
-			node.StaleMounts = []inventory.StaleMount{{Path: name, VolumeID: name, Target: name, Reason: name}}
+			node.Shares = []*extensionv1.Share{{Remote: name, Status: name, User: &name, Links: []string{name}}}
+			node.Sessions = []*extensionv1.Session{{Target: name}}
+			node.Links = append(node.Links, &extensionv1.Link{Path: name, VolumeId: name, Target: name, Stale: name})
 			address := p.show(node)
 			p.expect(1.0, `document.querySelectorAll("script").length`)
 			p.expect(0.0, `document.querySelectorAll("img, meta[http-equiv=refresh], base, iframe, [onerror], [onload]").length`)

@@ -81,7 +81,7 @@ func newNode(sent *extensionv1.Node) Node {
 // Volume returns the volume with an id, or nil.
 func (n Node) Volume(id string) *extensionv1.Volume {
 	for _, v := range n.GetVolumes() {
-		if v.GetId() == id {
+		if id != "" && v.GetId() == id {
 			return v
 		}
 	}
