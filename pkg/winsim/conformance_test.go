@@ -22,9 +22,7 @@ func withDataVolume() winsim.Model {
 func newNode(t *testing.T, model winsim.Model) *winsim.Node {
 	t.Helper()
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	return node
 }
 
@@ -41,9 +39,7 @@ func TestConformance_Filesystem(t *testing.T) {
 		t.Helper()
 		node := newProvenNode(t, withDataVolume())
 		api, err := filesystem.New(node.Filesystem())
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 		return hosttest.FilesystemNode{
 			API:         api,
 			Root:        `C:\var\lib\kubelet\pods`,
@@ -110,8 +106,6 @@ func TestConformance_System(t *testing.T) {
 func newSystem(t *testing.T, node *winsim.Node, options ...system.Option) system.Interface {
 	t.Helper()
 	api, err := system.New(node.System(), options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	return api
 }

@@ -62,9 +62,7 @@ func TestFault_CodesOfFormat(t *testing.T) {
 func TestFault_DevicesByAnyName(t *testing.T) {
 	node, ctx := newProvenNode(t, storageModel()), t.Context()
 	devices, err := node.DiskDevices(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	for _, c := range []struct {
 		object string
 		device win.Device
@@ -112,9 +110,7 @@ func TestClock_Virtual(t *testing.T) {
 	node, ctx := newProvenNode(t, winsim.Default()), t.Context()
 	start := node.Now()
 	for range 3 {
-		if err := node.Sleep(ctx, 20*time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, node.Sleep(ctx, 20*time.Minute))
 	}
 	if passed := node.Now().Sub(start); passed != time.Hour {
 		t.Errorf("%v passed, want 1h", passed)
@@ -148,9 +144,7 @@ func TestClock_Real(t *testing.T) {
 		if content, err := node.ReadFile(dataVolume + "file"); content != "data" {
 			t.Errorf("before the end: %q, %v", content, err)
 		}
-		if err := node.Sleep(t.Context(), 9*time.Second); err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, node.Sleep(t.Context(), 9*time.Second))
 		if node.Exists(dataVolume + "file") {
 			t.Error("the format did not go on when its caller had left")
 		}
@@ -175,9 +169,7 @@ func TestFormat_VolumeLeaves(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- format(node, t.Context(), dataID, win.FormatOptions{}) }()
 			time.Sleep(time.Second)
-			if err := node.DetachDisk(2); err != nil {
-				t.Fatal(err)
-			}
+			mustAll(t, node.DetachDisk(2))
 			if err := <-done; !bare(err, want) {
 				t.Errorf("%s: %v, want %v", call, err, want)
 			}
@@ -211,9 +203,7 @@ func TestDiskFingerprint(t *testing.T) {
 	} {
 		node := newProvenNode(t, storageModel())
 		before, err := node.DiskFingerprint(2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 		if err := c.run(node); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -234,25 +224,17 @@ func TestWriteDisk(t *testing.T) {
 	ctx, data := t.Context(), win.PhysicalDrive(2)
 	style := func() win.PartitionStyle {
 		t.Helper()
-		if err := node.UpdateDisk(ctx, data); err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, node.UpdateDisk(ctx, data))
 		layout, err := node.DriveLayout(ctx, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 		return layout.Style
 	}
 	zeros := make([]byte, winsim.MiB)
-	if err := node.WriteDisk(2, 0, zeros); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, node.WriteDisk(2, 0, zeros))
 	if got := style(); got != win.StyleGPT {
 		t.Errorf("with the table at its end, the disk is of style %v", got)
 	}
-	if err := node.WriteDisk(2, int64(winsim.GiB-winsim.MiB), zeros); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, node.WriteDisk(2, int64(winsim.GiB-winsim.MiB), zeros))
 	if got := style(); got != win.StyleRaw {
 		t.Errorf("without tables, the disk is of style %v", got)
 	}
@@ -282,9 +264,7 @@ func TestAttachDisk_Copy(t *testing.T) {
 		t.Fatalf("disk %d, %v, want 9", number, err)
 	}
 	info, err := node.DiskInfo(9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	id := info.Partitions[1].Volume.ID
 	if id == "" || id == dataVolume {
 		t.Errorf("the copy's volume is %q", id)
@@ -313,13 +293,9 @@ func TestPresets_Disks(t *testing.T) {
 		node := newProvenNode(t, model)
 		host := node.Disk()
 		ids, err := host.ListDiskIDs()
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 		locations, err := host.ListDiskLocations()
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 		if len(ids) != len(model.Disks) || len(locations) != len(model.Disks) || len(ids) < 3 {
 			t.Errorf("%s: %d disks, %d ids, %d locations", name, len(model.Disks), len(ids), len(locations))
 		}
@@ -413,17 +389,13 @@ func BenchmarkLookup(b *testing.B) {
 				model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: []winsim.Partition{{Volume: &winsim.Volume{}}}})
 			}
 			node, err := winsim.New(model)
-			if err != nil {
-				b.Fatal(err)
-			}
+			mustAll(b, err)
 			last := win.VolumeID(fmt.Sprintf(`\\?\Volume{d%07x-0000-4000-8000-000000000001}\`, count-1))
 			for b.Loop() {
 				_, diskErr := node.DiskGeometry(b.Context(), win.PhysicalDrive(uint32(count-1)))
 				_, volumeErr := node.DeviceNumber(b.Context(), last.Device())
 				_, fsErr := node.FileSystem(b.Context(), last)
-				if err := errors.Join(diskErr, volumeErr, fsErr); err != nil {
-					b.Fatal(err)
-				}
+				mustAll(b, errors.Join(diskErr, volumeErr, fsErr))
 			}
 		})
 	}

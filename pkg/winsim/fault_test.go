@@ -23,9 +23,7 @@ import (
 func inject(t *testing.T, node *winsim.Node, fault winsim.Fault) *winsim.Injection {
 	t.Helper()
 	injection, err := node.Inject(fault)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	return injection
 }
 
@@ -49,9 +47,7 @@ func checkFault(t *testing.T, node *winsim.Node, call string, code winerr.Code, 
 func open(t *testing.T, node *winsim.Node, path string) win.Directory {
 	t.Helper()
 	dir, err := node.OpenDirectory(t.Context(), win.Following(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	t.Cleanup(dir.Close)
 	return dir
 }
@@ -325,7 +321,7 @@ func callMethod(t *testing.T, on any, name string) error {
 		arguments = append(arguments, reflect.Zero(method.Type().In(i)))
 	}
 	results := method.Call(arguments)
-	err, _ := results[len(results)-1].Interface().(error)
+	err, _ := reflect.TypeAssert[error](results[len(results)-1])
 	return err
 }
 
@@ -359,9 +355,7 @@ func TestFault_EveryCall(t *testing.T) {
 func TestListDirectory_Batches(t *testing.T) {
 	node := newNode(t, winsim.Default())
 	for i := range 600 {
-		if err := node.Mkdir(fmt.Sprintf(`C:\many\%d`, i)); err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, node.Mkdir(fmt.Sprintf(`C:\many\%d`, i)))
 	}
 	var batches []int
 	seen := map[string]bool{}
@@ -372,9 +366,7 @@ func TestListDirectory_Batches(t *testing.T) {
 		}
 	}
 	root := open(t, node, `C:\`)
-	if err := root.ListDirectory(t.Context(), "many", func(_ win.Tree, entries []win.DirEntry) error { note(entries); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, root.ListDirectory(t.Context(), "many", func(_ win.Tree, entries []win.DirEntry) error { note(entries); return nil }))
 	if len(seen) != 600 || len(batches) < 2 {
 		t.Errorf("%d names in batches of %d, want 600 in more than one", len(seen), batches)
 	}
@@ -389,9 +381,7 @@ func TestListDirectory_Batches(t *testing.T) {
 	}); !bare(err, winerr.IODevice) || len(batches) != 1 {
 		t.Errorf("with a failing batch: %v after %d batches, want code 1117 after one", err, len(batches))
 	}
-	if err := node.HealDisk(0); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, node.HealDisk(0))
 	ctx, leave := context.WithCancel(t.Context())
 	if err := root.ListDirectory(ctx, "many", func(win.Tree, []win.DirEntry) error { leave(); return nil }); !bare(err, context.Canceled) {
 		t.Errorf("a caller that leaves: %v", err)
@@ -409,13 +399,9 @@ func TestCalls_CountAndReset(t *testing.T) {
 	}
 	look(t, node, `C:\`, 2)
 	look(t, node, `C:\missing`, 1)
-	if err := open(t, node, `C:\`).CreateDirectory(t.Context(), "new"); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, open(t, node, `C:\`).CreateDirectory(t.Context(), "new"))
 	// What a test does itself does not count.
-	if err := errors.Join(node.Mkdir(`C:\x`), node.WriteFile(`C:\x\y`, ""), node.RemoveAll(`C:\x`), node.Sleep(t.Context(), time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, errors.Join(node.Mkdir(`C:\x`), node.WriteFile(`C:\x\y`, ""), node.RemoveAll(`C:\x`), node.Sleep(t.Context(), time.Hour)))
 	counts := node.Calls()
 	if diff := cmp.Diff(map[string]int{"FileInfo": 3, "OpenDirectory": 1, "CreateDirectory": 1}, counts); diff != "" {
 		t.Errorf("Calls() (-want +got):\n%s", diff)
@@ -434,9 +420,7 @@ func TestCalls_CountAndReset(t *testing.T) {
 // node must be consistent.
 func TestNode_ConcurrentUse(t *testing.T) {
 	node := newNode(t, withDataVolume())
-	if err := node.MountFolder(`C:\mount`, dataVolume); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, node.MountFolder(`C:\mount`, dataVolume))
 	const workers, rounds = 8, 50
 	ctx, mount := t.Context(), open(t, node, `C:\mount`)
 	var made atomic.Int64

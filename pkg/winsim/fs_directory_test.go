@@ -311,14 +311,10 @@ func TestPathSpace(t *testing.T) {
 		node.MountFolder(`C:\mount`, dataVolume), node.WriteFile(`C:\file`, "text"),
 		node.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: `\\files\data`}),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 	}
 	want, err := node.VolumeSpace(ctx, dataVolume)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	for _, path := range []win.Path{win.Following(`C:\mount`), win.Following(dataVolume)} {
 		if got, err := node.PathSpace(ctx, path); err != nil || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", path, got, err, want)

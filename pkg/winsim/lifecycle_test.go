@@ -29,9 +29,7 @@ func TestLifecycle(t *testing.T) {
 				node := newNode(t, model)
 				id := lifecycle(t, node)
 				info, err := node.DiskInfo(1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				mustAll(t, err)
 				got := sizes{}
 				for _, p := range info.Partitions {
 					switch p.Type {
@@ -81,13 +79,9 @@ var quirks = map[string]winsim.Storage{
 func lifecycle(t *testing.T, node *winsim.Node) (id string) {
 	t.Helper()
 	disks, err := disk.New(node.Disk())
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	volumes, err := volume.New(node.Volume())
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	const path = `C:\var\lib\kubelet\plugins\stage`
 	ctx := t.Context()
 	must := func(what string, err error) {

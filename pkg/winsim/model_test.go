@@ -72,9 +72,7 @@ files:
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := winsim.LoadModel(strings.NewReader(c.yaml), "node.yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustAll(t, err)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("loaded (-want +got):\n%s", diff)
 			}
@@ -443,9 +441,7 @@ func FuzzLoadFaults(f *testing.F) {
 			t.Fatalf("%v is not a *ModelError", err)
 		}
 		node, err := winsim.New(winsim.Default())
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 		for _, fault := range faults {
 			if _, err := node.Inject(fault); err != nil {
 				t.Fatalf("%+v was loaded but not injected: %v", fault, err)

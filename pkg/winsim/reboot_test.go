@@ -35,9 +35,7 @@ func TestReboot_ISCSI(t *testing.T) {
 	connect := func() int {
 		t.Helper()
 		targets, err := iscsi.New(node.ISCSI())
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 		const iqn = "iqn.2025-01.com.example:open"
 		_, add := targets.AddTargetPortal(t.Context(), &iscsi.AddTargetPortalRequest{TargetPortal: portal})
 		_, discover := targets.DiscoverTargetPortal(t.Context(), &iscsi.DiscoverTargetPortalRequest{TargetPortal: portal})

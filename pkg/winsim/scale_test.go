@@ -39,27 +39,21 @@ func BenchmarkDeepPath(b *testing.B) {
 	for _, names := range []int{1000, 16000} {
 		path := deep[:2*names-1]
 		node, err := winsim.New(winsim.Default())
-		if err != nil {
-			b.Fatal(err)
-		}
+		mustAll(b, err)
 		perName := func(b *testing.B) {
 			b.Helper()
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*names), "ns/name")
 		}
 		b.Run(fmt.Sprintf("Mkdir/names=%d", names), func(b *testing.B) {
 			for b.Loop() {
-				if err := node.Mkdir(`C:\` + path); err != nil {
-					b.Fatal(err)
-				}
+				mustAll(b, node.Mkdir(`C:\`+path))
 				b.StopTimer()
 				_ = node.RemoveAll(`C:\x`)
 				b.StartTimer()
 			}
 			perName(b)
 		})
-		if err := node.Mkdir(`C:\` + path); err != nil {
-			b.Fatal(err)
-		}
+		mustAll(b, node.Mkdir(`C:\`+path))
 		b.Run(fmt.Sprintf("FileInfo/names=%d", names), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -112,20 +106,14 @@ func BenchmarkLargeDirectory(b *testing.B) {
 					Volumes: []winsim.Volume{{ID: guid1, Letter: "C", NoShortNames: !shortNames}},
 					Files:   []winsim.File{{Path: `C:\many`}},
 				})
-				if err != nil {
-					b.Fatal(err)
-				}
+				mustAll(b, err)
 				before := heap()
 				fill(b, node, count)
 				held = heap() - before
 				root, err := node.OpenDirectory(b.Context(), win.Following(`C:\`))
-				if err != nil {
-					b.Fatal(err)
-				}
+				mustAll(b, err)
 				start := allocated()
-				if err := empty(b.Context(), root, "many"); err != nil {
-					b.Fatal(err)
-				}
+				mustAll(b, empty(b.Context(), root, "many"))
 				listing = allocated() - start
 				root.Close()
 			}
@@ -182,14 +170,10 @@ func BenchmarkOpen(b *testing.B) {
 				}
 				path := filepath.Join(b.TempDir(), "node.json")
 				node, closeFile, err := winsim.Open(model, path, func(err error) { b.Error(err) })
-				if err != nil {
-					b.Fatal(err)
-				}
+				mustAll(b, err)
 				defer closeFile()
 				saved, err := os.Stat(path)
-				if err != nil {
-					b.Fatal(err)
-				}
+				mustAll(b, err)
 				b.ReportMetric(float64(saved.Size()), "bytes")
 				var all sync.WaitGroup
 				for caller := range callers {

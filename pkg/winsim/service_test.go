@@ -15,9 +15,7 @@ import (
 func serialOf(t *testing.T, model winsim.Model) string {
 	t.Helper()
 	got, err := newSystem(t, newProvenNode(t, model)).GetBIOSSerialNumber(t.Context(), &system.GetBIOSSerialNumberRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	return got.SerialNumber
 }
 

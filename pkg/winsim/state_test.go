@@ -26,9 +26,7 @@ import (
 func modelOf(t *testing.T, node *winsim.Node) winsim.Model {
 	t.Helper()
 	model, err := node.Model()
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	return model
 }
 
@@ -82,9 +80,7 @@ func TestState_Everything(t *testing.T) {
 	node := newNode(t, model)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 	}
 	// Files of all kinds.
 	must(node.WriteFile(`C:\var\lib\kubelet\a long name with spaces.txt`, "binary \x00\xff"))
@@ -171,9 +167,7 @@ func TestState_Format(t *testing.T) {
 	model.Disks[1].Layout, model.Disks[1].Partitions = winsim.LayoutGPT, []winsim.Partition{{}}
 	node := newNode(t, model)
 	info, err := node.DiskInfo(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	id := win.VolumeID(info.Partitions[0].Volume.ID)
 	// The caller leaves when the format has begun, as if it had been killed.
 	asking, leave := context.WithCancel(ctx)
@@ -189,9 +183,7 @@ func TestState_Format(t *testing.T) {
 	if err := again.Format(ctx, id, win.FormatOptions{}); err == nil {
 		t.Error("it is formatted twice at the same time")
 	}
-	if err := again.Sleep(ctx, time.Since(again.Now())+2*time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, again.Sleep(ctx, time.Since(again.Now())+2*time.Hour))
 	if fs, err := again.FileSystem(ctx, id); err != nil || fs.Name != "NTFS" {
 		t.Errorf("the file system is %+v, %v", fs, err)
 	}
@@ -200,17 +192,13 @@ func TestState_Format(t *testing.T) {
 // TestOpen_Refused: each is one error that says what is wrong.
 func TestOpen_Refused(t *testing.T) {
 	text, err := json.Marshal(modelOf(t, newNode(t, winsim.Default())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	good := string(text)
 	with := func(change func(*winsim.Model)) string {
 		changed := modelOf(t, newNode(t, winsim.Default()))
 		change(&changed)
 		text, err := json.Marshal(changed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustAll(t, err)
 		return string(text)
 	}
 	for name, c := range map[string]struct{ text, want string }{
@@ -231,9 +219,7 @@ func TestOpen_Refused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "node.json")
-			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			mustAll(t, os.WriteFile(path, []byte(c.text), 0o600))
 			_, _, err := winsim.Open(winsim.Default(), path, nil)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "delete this one") {
 				t.Errorf("got %v, want an error with %q and the way out", err, c.want)
@@ -297,13 +283,9 @@ func TestModel_Secrets(t *testing.T) {
 func TestModel_YAML(t *testing.T) {
 	model := modelOf(t, newNode(t, stateModel()))
 	text, err := json.Marshal(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	read, err := winsim.LoadModel(bytes.NewReader(text), "node.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	if diff := cmp.Diff(modelOf(t, newNode(t, model)), modelOf(t, newNode(t, read))); diff != "" {
 		t.Errorf("differs (-JSON +YAML):\n%s", diff)
 	}
@@ -314,9 +296,7 @@ func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.json")
 	model := winsim.Default()
 	node, closeFile, err := winsim.Open(model, path, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	if _, _, err := winsim.Open(model, path, nil); err == nil || !strings.Contains(err.Error(), "another csi-proxy-sim") {
 		t.Errorf("opened twice: %v", err)
 	}
@@ -348,9 +328,7 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	again, closeFile, err := winsim.Open(model, path, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	defer closeFile()
 	if diff := cmp.Diff(tree, again.Tree(`C:\`)); diff != "" {
 		t.Errorf("differs (-before +after):\n%s", diff)
@@ -388,9 +366,7 @@ func TestOpen_Link(t *testing.T) {
 		t.Errorf("a link that leads nowhere: %v", err)
 	}
 	_, closeFile, err := winsim.Open(winsim.Default(), path, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	for _, other := range []string{link, filepath.Join(linked, "node.json")} {
 		if _, _, err := winsim.Open(winsim.Default(), other, nil); err == nil || !strings.Contains(err.Error(), "another csi-proxy-sim") {
 			t.Errorf("opened again as %s: %v", other, err)
@@ -398,13 +374,9 @@ func TestOpen_Link(t *testing.T) {
 	}
 	closeFile()
 	node, closeFile, err := winsim.Open(winsim.Default(), link, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	defer closeFile()
-	if err := node.Mkdir(`C:\new`); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, node.Mkdir(`C:\new`))
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link was replaced: %v, %v", info, err)
 	}
@@ -415,13 +387,9 @@ func TestOpen_Failed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.json")
 	var failures []error
 	node, closeFile, err := winsim.Open(winsim.Default(), path, func(err error) { failures = append(failures, err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	defer closeFile()
-	if err := os.MkdirAll(filepath.Join(path+".new", "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, os.MkdirAll(filepath.Join(path+".new", "in the way"), 0o700))
 	node.Exists(`C:\var`)
 	if len(failures) > 0 {
 		t.Errorf("a call that changes nothing: %v", failures)

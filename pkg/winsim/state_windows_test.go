@@ -15,14 +15,10 @@ import (
 func hold(t *testing.T, path string, disposition uint32) func() {
 	t.Helper()
 	name, err := syscall.UTF16PtrFromString(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	const share = syscall.FILE_SHARE_READ | syscall.FILE_SHARE_WRITE
 	handle, err := syscall.CreateFile(name, syscall.GENERIC_READ, share, nil, disposition, syscall.FILE_ATTRIBUTE_NORMAL, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	return func() {
 		if err := syscall.CloseHandle(handle); err != nil {
 			t.Error(err)
@@ -35,9 +31,7 @@ func openState(t *testing.T, readers time.Duration) (node *winsim.Node, path str
 	t.Helper()
 	path, failures = filepath.Join(t.TempDir(), "node.json"), make(chan error, 1)
 	node, closeFile, err := winsim.OpenWithin(winsim.Default(), path, func(err error) { failures <- err }, readers)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	t.Cleanup(closeFile)
 	return node, path, failures
 }

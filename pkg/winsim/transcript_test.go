@@ -68,9 +68,7 @@ func TestTranscripts(t *testing.T) {
 		t.Helper()
 		got := replay(t, newProvenNode(t, modelFor(t, file)), want, same)
 		if *update && got != want {
-			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			mustAll(t, os.WriteFile(file, []byte(got), 0o600))
 			return
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -89,9 +87,7 @@ func eachTranscript(t *testing.T, test func(t *testing.T, file, transcript strin
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustAll(t, err)
 			test(t, file, strings.ReplaceAll(string(text), "\r\n", "\n"))
 		})
 	}
@@ -105,14 +101,10 @@ func modelFor(t *testing.T, file string) winsim.Model {
 	if errors.Is(err, fs.ErrNotExist) {
 		return transcriptModel
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	defer text.Close()
 	model, err := winsim.LoadModel(text, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustAll(t, err)
 	return model
 }
 

@@ -55,9 +55,7 @@ func TestArrival(t *testing.T) {
 				model.Storage.VolumeArrival = c.arrival
 			}
 			node, err := winsim.New(model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			disk := withData(number)
 			if c.change != nil {
 				c.change(&disk)
@@ -97,9 +95,7 @@ func TestArrival(t *testing.T) {
 // TestArrival_Copy: a restored snapshot is staged beside its original (csi-proxy#287).
 func TestArrival_Copy(t *testing.T) {
 	node, err := winsim.New(winsim.VSphere()) // with the default SAN policy of servers
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d := newDriver(t, node, 7)
 	for number, path := range map[uint32]string{7: `C:\var\lib\kubelet\plugins\one`, 8: `C:\var\lib\kubelet\plugins\two`} {
 		if _, err := node.AttachDisk(withData(number)); err != nil {
@@ -125,8 +121,6 @@ func TestArrival_Copy(t *testing.T) {
 func fingerprint(t *testing.T, node *winsim.Node, disk uint32) string {
 	t.Helper()
 	print, err := node.DiskFingerprint(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return print
 }

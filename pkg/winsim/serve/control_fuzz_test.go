@@ -50,14 +50,10 @@ func FuzzControl(f *testing.F) {
 		defer cancel()
 		node := newNode(t)
 		before, err := node.DiskInfo(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		dir, stop := runUntil(t, node, serve.Config{APIGroups: []string{"system"}, Control: serve.DefaultControl})
 		conn, err := client.Connect(ctx, "sim", apiversion.NewVersionOrPanic("v1"), client.WithPipePath(endpointPath(dir, "sim", "v1")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var answer []byte
 		err = conn.Invoke(ctx, fmt.Sprintf("/%s/%s", descriptor.FullName(), method.Name()), message, &answer, grpc.ForceCodec(bytesCodec{}))
 		switch status.Code(err) {

@@ -42,9 +42,7 @@ func startControlled(t *testing.T) controlled {
 	})
 	dial := func(group string) *grpc.ClientConn {
 		conn, err := client.Connect(t.Context(), group, apiversion.NewVersionOrPanic("v1"), client.WithPipePath(endpointPath(dir, group, "v1")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}
@@ -59,9 +57,7 @@ func try[T any](t *testing.T) func(T, error) T {
 	t.Helper()
 	return func(response T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return response
 	}
 }
@@ -235,9 +231,7 @@ func TestControl_Clone(t *testing.T) {
 	if list(original) == list(clone) {
 		t.Error("the clone's volume has the id of the original's")
 	}
-	if err := c.node.WriteFile(list(clone)+"a", "changed"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.node.WriteFile(list(clone)+"a", "changed"))
 	for number, want := range map[uint32]string{original: "x", clone: "changed"} {
 		if got, err := c.node.ReadFile(list(number) + "a"); err != nil || got != want {
 			t.Errorf("the file on disk %d: %q, %v", number, got, err)
@@ -273,9 +267,7 @@ func TestControl_SMB(t *testing.T) {
 		return err
 	}
 	exists := func() bool { return c.node.Exists(local + `\1`) } // as a pod that opens it
-	if err := mount("first"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, mount("first"))
 	if !exists() {
 		t.Error("the directory on the share is missing")
 	}
@@ -328,9 +320,7 @@ func TestControl_RebootHanging(t *testing.T) {
 	try[*controlv1.HangDiskResponse](t)(c.HangDisk(t.Context(), &controlv1.HangDiskRequest{DiskNumber: 2}))
 	entered := make(chan struct{}, 1)
 	_, err := c.node.Inject(winsim.Fault{Call: "DiskGeometry", Times: 1, Do: func(*winsim.Node) { entered <- struct{}{} }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	held := make(chan error, 1)
 	go func() {
 		_, err := c.disk.GetDiskStats(t.Context(), &diskv1.GetDiskStatsRequest{DiskNumber: 2})

@@ -64,14 +64,10 @@ func TestDiskLists_AzureNVMe(t *testing.T) {
 	for _, d := range diskVersions {
 		t.Run(d.name, func(t *testing.T) {
 			node, err := winsim.New(model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			client := dialRemote(t, d.newClient, run(t, node, "disk/"+d.name), "disk", d.name)
 			out, err := client.call(t.Context(), "ListDiskLocations", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			found := map[string]string{}
 			out.get(t, "disk_locations").(protoreflect.Map).Range(func(number protoreflect.MapKey, disk protoreflect.Value) bool {
 				if lun := texts(disk.Message())["LUNID"]; lun != "" {
@@ -96,17 +92,13 @@ func TestDiskLists_GCENVMe(t *testing.T) {
 	const namespaceIdentifier = 0x10CC9636B6E3CE3B
 	for _, d := range diskVersions {
 		node, err := winsim.New(winsim.GCENVMe())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		client := dialRemote(t, d.newClient, run(t, node, "disk/"+d.name), "disk", d.name)
 		if !client.has("ListDiskIDs") {
 			continue
 		}
 		out, err := client.call(t.Context(), "ListDiskIDs", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var found []string
 		out.get(t, "diskIDs").(protoreflect.Map).Range(func(number protoreflect.MapKey, disk protoreflect.Value) bool {
 			values := texts(disk.Message())

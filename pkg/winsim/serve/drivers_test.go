@@ -161,20 +161,14 @@ func TestDrivers_LateVolume(t *testing.T) {
 					model := winsim.Default()
 					model.Storage.VolumeArrival = arrival
 					node, err := winsim.New(model)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					number, err := node.AttachDisk(winsim.Disk{
 						Size: winsim.GiB, Offline: offline, Layout: winsim.LayoutGPT,
 						Partitions: []winsim.Partition{{Type: "msr"}, {Volume: &winsim.Volume{ID: dataVolume, Files: []winsim.File{{Path: `\precious`, Content: "data"}}}}},
 					})
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					before, err := node.DiskFingerprint(number)
-					if err != nil {
-						t.Fatal(err)
-					}
+					must(t, err)
 					d := newDriver(t, node, number)
 					for attempt := range attempts {
 						d.err = nil
@@ -224,9 +218,7 @@ func TestDrivers_DiskNumberAsVolume(t *testing.T) {
 			model := winsim.Default()
 			model.Disks = []winsim.Disk{system, disk(volume(1, winsim.GiB)), disk(volume(2, winsim.GiB/4), volume(3, winsim.GiB/4)), {Size: winsim.GiB}}
 			node, err := winsim.New(model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dir := run(t, node, "volume/"+v.name)
 			client := dialRemote(t, v.newClient, dir, "volume", v.name)
 			before := map[uint32]string{}
@@ -292,9 +284,7 @@ func TestDrivers_LostMountNotice(t *testing.T) {
 			model.Disks[1].Layout = winsim.LayoutGPT
 			model.Disks[1].Partitions = []winsim.Partition{{Volume: &winsim.Volume{ID: dataVolume, Letter: "F", Files: []winsim.File{{Path: `\precious`, Content: "data"}}}}}
 			node, err := winsim.New(model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			const published = `C:\var\lib\kubelet\pods\published`
 			d := newDriver(t, node, 1)
 			d.mountFirst(d.list())
@@ -321,9 +311,7 @@ func TestDrivers_TableLags(t *testing.T) {
 			model := winsim.Default()
 			model.Storage.TableLags = true
 			node, err := winsim.New(model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dir := run(t, node, "disk/v1", "volume/"+v.name)
 			life := life{
 				t: t, node: node, number: 1,

@@ -48,9 +48,7 @@ func TestExtensions_HostileFields(t *testing.T) {
 func blankVolume(t *testing.T, node *winsim.Node, dir string) (number uint32, volume string) {
 	t.Helper()
 	number, err := node.AttachDisk(winsim.Disk{Size: winsim.GiB})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	disks := diskv1.NewDiskClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"}))
 	if _, err := disks.PartitionDisk(t.Context(), &diskv1.PartitionDiskRequest{DiskNumber: number}); err != nil {
 		t.Fatal(err)
@@ -77,9 +75,7 @@ func TestFormatExtension(t *testing.T) {
 	}
 	format := extensionv1.NewVolumeFormatClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"})).FormatVolume
 	blank, err := node.DiskFingerprint(number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, request := range map[string]*extensionv1.Volume{
 		"no volume":           {Label: "pods"},
 		"a path below one":    {Id: volume + `..\x`},
@@ -102,13 +98,9 @@ func TestFormatExtension(t *testing.T) {
 	if _, err := format(t.Context(), &extensionv1.Volume{Id: volume, ClusterSizeBytes: 64 << 10, Label: "pods", RootAccess: "users-modify"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := node.WriteFile(volume+`file`, "precious"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, node.WriteFile(volume+`file`, "precious"))
 	formatted, err := node.DiskFingerprint(number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, request := range []*extensionv1.Volume{
 		{Id: volume, ClusterSizeBytes: 64 << 10, Label: "pods", RootAccess: "users-modify"},
 		{Id: volume, ClusterSizeBytes: 4 << 10, Label: "other"},
@@ -122,9 +114,7 @@ func TestFormatExtension(t *testing.T) {
 		t.Errorf("a repetition has changed the disk: %v", err)
 	}
 	info, err := node.DiskInfo(number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if p := info.Partitions[len(info.Partitions)-1].Volume; p.Label != "pods" || p.ClusterSize != 64*winsim.KiB {
 		t.Errorf("the volume is %+v", p)
 	}
@@ -145,9 +135,7 @@ func TestShareExtension(t *testing.T) {
 	model.SMBServers[0].NoEncryption = true
 	model.SMBServers[0].Accounts = append(model.SMBServers[0].Accounts, winsim.SMBAccount{User: "other", Password: password})
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := run(t, node)
 	var answers strings.Builder
 	mapShare := func(conn *grpc.ClientConn, request *extensionv1.NewSmbGlobalMappingRequest) codes.Code {

@@ -23,14 +23,10 @@ import (
 func TestFailure_SameFromLibraryAndDaemon(t *testing.T) {
 	node := newNode(t)
 	library, err := disk.New(diskapi.NewOn(node))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := run(t, node, "disk/v1")
 	daemon, err := diskclient.New(t.Context(), client.WithPipePath(endpointPath(dir, "disk", "v1")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = daemon.Close() }) // fails only if already closed
 
 	ended, cancel := context.WithCancel(t.Context())
@@ -65,9 +61,7 @@ func TestFailure_SameFromLibraryAndDaemon(t *testing.T) {
 			}
 			if tt.code != 0 {
 				fault, err := node.Inject(winsim.Fault{Error: uint32(tt.code)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer fault.Remove()
 			}
 			_, fromLibrary := library.GetDiskStats(ctx, &disk.GetDiskStatsRequest{DiskNumber: tt.disk})

@@ -27,9 +27,7 @@ func TestFormatOptions(t *testing.T) {
 			t.Run(name+"/"+driver, func(t *testing.T) {
 				node := newNode(t)
 				number, err := node.AttachDisk(winsim.Disk{Size: winsim.GiB})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				if c.fault != "" {
 					if _, err := node.Inject(winsim.Fault{Call: c.fault, Times: 1, Error: uint32(winerr.IODevice)}); err != nil {
 						t.Fatal(err)
@@ -51,9 +49,7 @@ func TestFormatOptions(t *testing.T) {
 					t.Errorf("the pod writes: %v", err)
 				}
 				info, err := node.DiskInfo(number)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				p := info.Partitions[len(info.Partitions)-1].Volume
 				if want := max(winsim.Size(c.format.AllocationUnitSize), 4*winsim.KiB); p.Label != c.format.Label || p.ClusterSize != want {
 					t.Errorf("the volume has label %q and clusters of %v", p.Label, p.ClusterSize)

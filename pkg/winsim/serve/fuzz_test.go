@@ -87,9 +87,7 @@ func attack(t *testing.T, m fuzzedMethod, message []byte) {
 	t.Helper()
 	node := newNode(t)
 	before, err := node.DiskInfo(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	node.Observe(func(touch winsim.Touch) {
 		if strayed(touch) {
 			t.Errorf("%s touched %s", touch.Call, touch.Path)
@@ -136,13 +134,9 @@ func strayed(touch winsim.Touch) bool {
 func serveOne(ctx context.Context, t *testing.T, node *winsim.Node, endpoint grpcapi.Endpoint) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "fuzz") // short, unlike t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	version, err := apiversion.NewVersion(endpoint.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	serving, cancel := context.WithCancel(ctx)
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {

@@ -51,9 +51,7 @@ func newHealStory(t *testing.T) *healStory {
 	model := winsim.Default()
 	model.Disks = model.Disks[:2]
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &healStory{t: t, node: node}
 	s.serve(serve.Config{})
 	s.disk.number = 1

@@ -43,9 +43,7 @@ func forEachMethod(t *testing.T, dir string, f func(conn *grpc.ClientConn, endpo
 	for _, endpoint := range grpcapi.Endpoints() {
 		conn := dial(t, dir, endpoint)
 		descriptor, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(endpoint.ServiceName()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		methods := descriptor.(protoreflect.ServiceDescriptor).Methods()
 		for i := range methods.Len() {
 			f(conn, endpoint, fmt.Sprintf("/%s/%s", endpoint.ServiceName(), methods.Get(i).Name()), methods.Get(i))
@@ -56,13 +54,9 @@ func forEachMethod(t *testing.T, dir string, f func(conn *grpc.ClientConn, endpo
 func dial(t *testing.T, dir string, endpoint grpcapi.Endpoint) *grpc.ClientConn {
 	t.Helper()
 	version, err := apiversion.NewVersion(endpoint.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	conn, err := client.Connect(t.Context(), endpoint.Group, version, client.WithPipePath(endpointPath(dir, endpoint.Group, endpoint.Version)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

@@ -18,9 +18,7 @@ func describeNode(t *testing.T, dir string, request *extensionv1.DescribeNodeReq
 	t.Helper()
 	conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
 	response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return response
 }
 
@@ -32,9 +30,7 @@ func TestInspector_Share(t *testing.T) {
 	dir, stop := runUntil(t, node, serve.Config{})
 	shares := smbv1.NewSmbClient(dial(t, dir, grpcapi.Endpoint{Group: "smb", Version: "v1"}))
 	_, err := shares.NewSmbGlobalMapping(t.Context(), &smbv1.NewSmbGlobalMappingRequest{RemotePath: remote, LocalPath: link, Username: "csi", Password: "csi-Pa55"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := shares.RemoveSmbGlobalMapping(t.Context(), &smbv1.RemoveSmbGlobalMappingRequest{RemotePath: remote}); err != nil {
 		t.Fatal(err)
 	}
@@ -53,9 +49,7 @@ func TestInspector_Share(t *testing.T) {
 	}
 
 	stop()
-	if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = true }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = true }))
 	// One after the other: on Windows a pipe has one owner.
 	t.Run("after a restart, with a dead server", func(t *testing.T) {
 		got := describeNode(t, run(t, node), request).GetShares()
@@ -76,9 +70,7 @@ func TestInspector_Share(t *testing.T) {
 func TestInspector_Format(t *testing.T) {
 	const id = win.VolumeID(dataVolume)
 	node := newNode(t)
-	if err := node.Format(t.Context(), id, win.FormatOptions{ClusterSize: 64 << 10, Label: "pods"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, node.Format(t.Context(), id, win.FormatOptions{ClusterSize: 64 << 10, Label: "pods"}))
 	for _, v := range describeNode(t, run(t, node), &extensionv1.DescribeNodeRequest{}).GetVolumes() {
 		if v.GetId() == string(id) {
 			if v.GetLabel() != "pods" || v.GetClusterSizeBytes() != 64<<10 || v.GetRootAccess() != "default" {

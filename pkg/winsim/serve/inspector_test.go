@@ -52,15 +52,11 @@ func TestInspector_Keys(t *testing.T) {
 	for groups, listed := range map[string]bool{"": true, "system disk volume": false, "system disk volume smb": true} {
 		t.Run("groups "+groups, func(t *testing.T) {
 			node, err := winsim.New(winsim.AzureNVMe())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dir := run(t, node, strings.Fields(groups)...)
 			conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
 			response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Shares: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if response.GetSharesListed() != listed {
 				t.Errorf("groups %q: shares listed: %v, want %v", groups, response.GetSharesListed(), listed)
 			}
@@ -151,15 +147,11 @@ func TestInspector_Fits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			node := newNode(t)
 			for i := range 3000 {
-				if err := node.Junction(fmt.Sprintf(`%s\plugins\%s%d`, kubelet, odd, i), target); err != nil {
-					t.Fatal(err)
-				}
+				must(t, node.Junction(fmt.Sprintf(`%s\plugins\%s%d`, kubelet, odd, i), target))
 			}
 			conn := dial(t, run(t, node), grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
 			response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Links: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if size := proto.Size(response); size > 2<<20 || len(response.GetLinks()) < 100 || len(response.GetProblems()) != 1 {
 				t.Errorf("%d bytes, %d links, problems %q", size, len(response.GetLinks()), response.GetProblems())
 			}
@@ -187,19 +179,13 @@ func TestInspector_Observed(t *testing.T) {
 	model := winsim.Default()
 	model.Disks[1].Serial = "\xff\xfe"
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := node.Symlink("C:\\var\\lib\\kubelet\\pods\\a\u202eb", `C:\var\lib\kubelet\none`); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, node.Symlink("C:\\var\\lib\\kubelet\\pods\\a\u202eb", `C:\var\lib\kubelet\none`))
 	var seen methods
 	dir := runWith(t, node, serve.Config{Observer: &seen})
 	conn := dial(t, dir, grpcapi.Endpoint{Group: "system", Version: "v1alpha1"})
 	response, err := extensionv1.NewInspectorClient(conn).DescribeNode(t.Context(), &extensionv1.DescribeNodeRequest{Links: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := response.GetDisks()[1].GetSerialNumber(); got != "\uFFFD" {
 		t.Errorf("serial number %q", got)
 	}

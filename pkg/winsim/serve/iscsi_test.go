@@ -51,14 +51,10 @@ func TestConformance_ISCSI(t *testing.T) {
 				model.ISCSI.Portals = append(model.ISCSI.Portals, winsim.ISCSIPortal{Address: "10.0.0.12", Down: true}, winsim.ISCSIPortal{Address: "fd00::1"})
 				model.ISCSI.Targets = append(model.ISCSI.Targets, winsim.ISCSITarget{IQN: "iqn.2025-01.com.example:other", Portals: []string{"fd00::1"}})
 				node, err := winsim.New(model)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				disks, diskErr := disk.New(node.Disk())
 				volumes, volumeErr := volume.New(node.Volume())
-				if err := errors.Join(diskErr, volumeErr); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(diskErr, volumeErr))
 				api := dialRemote(t, version.newClient, run(t, node, "iscsi/"+version.name), "iscsi", version.name)
 				n := hosttest.ISCSINode{
 					API:          remoteISCSI{api},
@@ -99,9 +95,7 @@ func TestLifecycle_ISCSI(t *testing.T) {
 			model.Disks = model.Disks[:1]
 			model.ISCSI.Targets[0].LUNs[0].Size = 10 * winsim.GiB
 			node, err := winsim.New(model)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			dir := run(t, node, "iscsi/"+version.name, "disk/v1", "volume/v1")
 			targets := dialRemote(t, version.newClient, dir, "iscsi", version.name)
 			life := life{
@@ -120,9 +114,7 @@ func TestLifecycle_ISCSI(t *testing.T) {
 				t.Fatalf("the target has %d disks, want 1", ids.Len())
 			}
 			number, err := strconv.ParseUint(ids.Get(0).String(), 10, 32)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			life.number = uint32(number)
 			life.partition()
 			life.format()
@@ -277,9 +269,7 @@ func TestSecrets_ISCSI(t *testing.T) {
 		ask()
 		for _, code := range []uint32{5, 0xEFFF0009, 0xEFFF003E} {
 			fault, err := node.Inject(winsim.Fault{Error: code})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			ask()
 			fault.Remove()
 		}
@@ -303,9 +293,7 @@ func captureLog(t *testing.T) func() string {
 	var flags flag.FlagSet
 	klog.InitFlags(&flags)
 	for name, value := range map[string]string{"v": "100", "logtostderr": "false", "stderrthreshold": "FATAL"} {
-		if err := flags.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		must(t, flags.Set(name, value))
 	}
 	var log syncBuffer
 	klog.SetOutput(&log)

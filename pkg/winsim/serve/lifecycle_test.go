@@ -210,9 +210,7 @@ func TestOldDiskNumbers(t *testing.T) {
 	node := newNode(t)
 	dir := run(t, node, "disk/v1beta2")
 	before, err := node.DiskFingerprint(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	disk := dialRemote(t, untyped(diskv1beta2.NewClientWithPipePath), dir, "disk", "v1beta2")
 	for _, text := range []string{"", "-1", "1x", " 1", "4294967296", "4294967297", "0x1", "1.0", "٣"} {
 		if _, err := disk.call(t.Context(), "PartitionDisk", fields{"disk_number": text}); err == nil {

@@ -26,14 +26,10 @@ func TestList(t *testing.T) {
 		node.Symlink(kubelet+`\dir\out`, `C:\Windows`), node.Symlink(kubelet+`\dir\share`, `\\files\data`), node.Symlink(kubelet+`\dir\gone`, kubelet+`\nothing`),
 		node.Mkdir(kubelet + `\empty`),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	for i := range filesystem.MaxListed + 1 {
-		if err := node.Mkdir(fmt.Sprintf(`%s\many\%d`, kubelet, i)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, node.Mkdir(fmt.Sprintf(`%s\many\%d`, kubelet, i)))
 	}
 	dir := run(t, node)
 	for _, endpoint := range grpcapi.Endpoints() {

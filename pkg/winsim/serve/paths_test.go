@@ -45,9 +45,7 @@ func TestHostilePaths(t *testing.T) {
 					continue // no link is wanted
 				}
 				checkVerdict(t, conn, endpoint.ServiceName(), method, field, c)
-				if err := errors.Join(node.RemoveAll(winpathtest.WorkingDir), node.Mkdir(winpathtest.WorkingDir)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(node.RemoveAll(winpathtest.WorkingDir), node.Mkdir(winpathtest.WorkingDir)))
 			}
 		}
 	})
@@ -92,9 +90,7 @@ func withPath(t *testing.T, method protoreflect.MethodDescriptor, field protoref
 		request.Clear(field)
 	}
 	raw, err := proto.Marshal(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !utf8.ValidString(path) {
 		raw = protowire.AppendTag(raw, field.Number(), protowire.BytesType)
 		raw = protowire.AppendString(raw, path)

@@ -17,9 +17,7 @@ import (
 func TestReadOnly_OneGroup(t *testing.T) {
 	node := newNode(t)
 	before, err := node.DiskFingerprint(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := run(t, node)
 	for _, endpoint := range grpcapi.Endpoints() {
 		client := extensionv1.NewDiskReadOnlyClient(dial(t, dir, endpoint))
@@ -51,9 +49,7 @@ func TestReadOnly_Codes(t *testing.T) {
 	model.Disks = append(model.Disks, winsim.Disk{Size: winsim.GiB, WriteProtected: true})
 	protected := uint32(len(model.Disks) - 1)
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := run(t, node, "disk/v1")
 	client := extensionv1.NewDiskReadOnlyClient(dial(t, dir, grpcapi.Endpoint{Group: "disk", Version: "v1"}))
 	for name, c := range map[string]struct {

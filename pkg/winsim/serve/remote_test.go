@@ -28,9 +28,7 @@ func dialRemote(t *testing.T, newClient func(pipePath string) (any, error), dir,
 	for end := time.Now().Add(time.Minute); errors.Is(err, context.DeadlineExceeded) && time.Now().Before(end); {
 		client, err = newClient(endpointPath(dir, group, version))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = client.(interface{ Close() error }).Close() })
 	return remote{client}
 }

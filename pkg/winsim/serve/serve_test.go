@@ -32,9 +32,7 @@ func newNode(t *testing.T) *winsim.Node {
 	model := winsim.Default()
 	model.Volumes = append(model.Volumes, winsim.Volume{ID: dataVolume})
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return node
 }
 
@@ -54,9 +52,7 @@ func runWith(t *testing.T, node *winsim.Node, cfg serve.Config) string {
 func runUntil(t *testing.T, node *winsim.Node, cfg serve.Config) (dir string, stop func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "serve") // short, unlike t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	cfg.SocketDir, cfg.StopTimeout, cfg.Ready = dir, cmp.Or(cfg.StopTimeout, 10*time.Second), func() { close(ready) }
@@ -96,16 +92,12 @@ func served(t *testing.T, dir string) []string {
 	var names []string
 	for _, e := range grpcapi.Endpoints() {
 		version, err := apiversion.NewVersion(e.Version)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		conn, err := client.Connect(t.Context(), e.Group, version, client.WithPipePath(endpointPath(dir, e.Group, e.Version)))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		_ = conn.Close() // unused
 		names = append(names, e.Name())
 	}
@@ -175,9 +167,7 @@ func TestRun_RefusesASecondInstance(t *testing.T) {
 func exists(t *testing.T, dir string) {
 	t.Helper()
 	client, err := fsv1.NewClientWithPipePath(endpointPath(dir, "filesystem", "v1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	response, err := client.PathExists(t.Context(), &filesystemv1.PathExistsRequest{Path: `C:\var\lib\kubelet\pods`})
 	if err != nil || !response.Exists {
@@ -202,14 +192,20 @@ func TestStart(t *testing.T) {
 	node := newNode(t)
 	serve.Start(t, node)
 	client, err := fsv1.NewClient()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer client.Close()
 	if _, err := client.Mkdir(t.Context(), &filesystemv1.MkdirRequest{Path: `C:\var\lib\kubelet\pods\1`}); err != nil {
 		t.Fatal(err)
 	}
 	if !node.Exists(`C:\var\lib\kubelet\pods\1`) {
 		t.Error("the directory is not on the node")
+	}
+}
+
+// must ends a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

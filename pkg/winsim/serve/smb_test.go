@@ -34,9 +34,7 @@ func newSMBNode(t *testing.T) *winsim.Node {
 	t.Helper()
 	node := newNode(t)
 	err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Shares = append(s.Shares, winsim.SMBShare{Name: "More"}) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return node
 }
 
@@ -132,9 +130,7 @@ func TestSMB_Codes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			node := newSMBNode(t)
-			if err := node.ChangeSMBServer("files", c.change); err != nil {
-				t.Fatal(err)
-			}
+			must(t, node.ChangeSMBServer("files", c.change))
 			dir := runWith(t, node, serve.Config{APIGroups: []string{"smb/v1"}, NoPrivacy: !c.privacy})
 			api := dialRemote(t, untyped(smbv1.NewClientWithPipePath), dir, "smb", "v1")
 			_, err := api.call(t.Context(), "NewSmbGlobalMapping", fields{"remote_path": c.remote, "local_path": link, "username": "csi", "password": "csi-Pa55"})
@@ -176,14 +172,10 @@ func TestSMB_Passwords(t *testing.T) {
 				}
 			}
 			attempt() // the password is wrong
-			if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = password }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = password }))
 			for _, code := range []uint32{5, 87, 1219, 31} {
 				fault, err := node.Inject(winsim.Fault{Call: "CreateSMBMapping", Error: code})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				attempt()
 				fault.Remove()
 			}
@@ -217,9 +209,7 @@ func TestSMB_Driver(t *testing.T) {
 		mounted = pod + `\mount`
 	)
 	node := newSMBNode(t)
-	if err := node.Mkdir(pod); err != nil {
-		t.Fatal(err)
-	}
+	must(t, node.Mkdir(pod))
 	// daemon is what a driver is connected to.
 	type daemon struct{ fs, smb remote }
 	stop := func() {}
@@ -271,9 +261,7 @@ func TestSMB_Driver(t *testing.T) {
 		t.Helper()
 		stage()
 		publish()
-		if err := node.WriteFile(mounted+`\file`, "data"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, node.WriteFile(mounted+`\file`, "data"))
 	}
 	use()
 	use()
@@ -349,9 +337,7 @@ func TestSMB_LastMapping(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := newSMBNode(t)
-			if err := errors.Join(node.Symlink(`C:\kubelet`, kubelet), node.Junction(`C:\joined`, kubelet)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(node.Symlink(`C:\kubelet`, kubelet), node.Junction(`C:\joined`, kubelet)))
 			cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}, WorkingDirs: []string{c.workingDir}}
 			csi := c.base + `\plugins\kubernetes.io\csi\smb.csi.k8s.io`
 			var staged []string
@@ -360,9 +346,7 @@ func TestSMB_LastMapping(t *testing.T) {
 			for _, hash := range []string{"1", "2"} {
 				before.must("Mkdir", fields{"path": csi + `\` + hash})
 				staged = append(staged, csi+`\`+hash+`\globalmount`)
-				if err := before.mapTo(share, staged[len(staged)-1], "csi", "csi-Pa55"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, before.mapTo(share, staged[len(staged)-1], "csi", "csi-Pa55"))
 			}
 			stop()
 			after := newSMBClients(t, runWith(t, node, cfg))
@@ -384,15 +368,11 @@ func TestSMB_LastMapping_Fails(t *testing.T) {
 	c := newSMBClients(t, run(t, node, "filesystem/v1", "smb/v1"))
 	stage := func(remotePath string) {
 		t.Helper()
-		if err := c.mapTo(remotePath, link, "csi", "csi-Pa55"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.mapTo(remotePath, link, "csi", "csi-Pa55"))
 	}
 	stage(share)
 	fault, err := node.Inject(winsim.Fault{Call: "RemoveSMBMapping", Error: 53})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.must("RemoveSmbGlobalMapping", fields{"remote_path": share})
 	c.must("Rmdir", fields{"path": link})
 	if wantMapped(t, node, true); fault.Hits() != 1 {
@@ -418,12 +398,8 @@ func TestSMB_LastMapping_TreeFails(t *testing.T) {
 	node := newSMBNode(t)
 	c := newSMBClients(t, run(t, node, "filesystem/v1", "smb/v1"))
 	c.must("Mkdir", fields{"path": tree})
-	if err := c.mapTo(share, tree+`\a-link`, "csi", "csi-Pa55"); err != nil {
-		t.Fatal(err)
-	}
-	if err := node.WriteFile(tree+`\z-file`, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.mapTo(share, tree+`\a-link`, "csi", "csi-Pa55"))
+	must(t, node.WriteFile(tree+`\z-file`, ""))
 	c.must("RemoveSmbGlobalMapping", fields{"remote_path": share})
 	wantMapped(t, node, true)
 	if _, err := node.Inject(winsim.Fault{Object: `*z-file`, Error: 32}); err != nil {
@@ -488,18 +464,14 @@ func TestSMB_Rotation(t *testing.T) {
 			node := newSMBNode(t)
 			password := func(password string) {
 				t.Helper()
-				if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.KeepsSessions, s.Accounts[0].Password = true, password }); err != nil {
-					t.Fatal(err)
-				}
+				must(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.KeepsSessions, s.Accounts[0].Password = true, password }))
 			}
 			cfg := serve.Config{APIGroups: []string{"filesystem/v1", "smb/v1"}}
 			dir, stop := runUntil(t, node, cfg)
 			c := newSMBClients(t, dir)
 			mapTo := func(link, password string) {
 				t.Helper()
-				if err := c.mapTo(share, link, "csi", password); err != nil {
-					t.Fatal(err)
-				}
+				must(t, c.mapTo(share, link, "csi", password))
 			}
 			works := func(what string, want bool, links ...string) {
 				t.Helper()

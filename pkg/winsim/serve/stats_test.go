@@ -24,25 +24,19 @@ func TestStats(t *testing.T) {
 	_, err := shares.NewSmbGlobalMapping(t.Context(), &smbv1.NewSmbGlobalMappingRequest{
 		RemotePath: `\\files\data`, LocalPath: kubelet + `share`, Username: "csi", Password: "csi-Pa55",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	volumes := volumev1.NewVolumeClient(dial(t, dir, grpcapi.Endpoint{Group: "volume", Version: "v1"}))
 	if _, err := volumes.MountVolume(t.Context(), &volumev1.MountVolumeRequest{VolumeId: dataVolume, TargetPath: kubelet + `staged`}); err != nil {
 		t.Fatal(err)
 	}
 	want, err := volumes.GetVolumeStats(t.Context(), &volumev1.GetVolumeStatsRequest{VolumeId: dataVolume})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, err := range []error{
 		node.Symlink(kubelet+`pod`, kubelet+`staged`), node.Symlink(kubelet+`out`, `C:\Windows`), node.Symlink(kubelet+`system`, winsim.SystemVolume),
 		node.Mkdir(kubelet + `staged\dir`), node.WriteFile(kubelet+`file`, "text"), node.Symlink(kubelet+`staged\steal`, `\\files\data`),
 		node.Symlink(kubelet+`gone`, kubelet+`nothing`),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	for _, endpoint := range grpcapi.Endpoints() {
 		measure := extensionv1.NewPathsClient(dial(t, dir, endpoint)).GetPathStats
@@ -64,16 +58,12 @@ func TestStats(t *testing.T) {
 	if err != nil || before.GetTotalBytes() == 0 || before.GetAvailableBytes() == 0 {
 		t.Fatalf("the share has %v, %v", before, err)
 	}
-	if err := node.WriteFile(kubelet+`share\file`, strings.Repeat("x", 1<<20)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, node.WriteFile(kubelet+`share\file`, strings.Repeat("x", 1<<20)))
 	after, err := measure(t.Context(), &extensionv1.Path{Path: kubelet + `share`})
 	if err != nil || after.GetAvailableBytes() != before.GetAvailableBytes()-1<<20 {
 		t.Errorf("with another MiB the share has %v, %v; it had %v", after, err, before)
 	}
-	if err := node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = true }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Down = true }))
 	for path, want := range map[string]codes.Code{
 		``:                                codes.InvalidArgument,
 		`kubelet`:                         codes.InvalidArgument,

@@ -52,9 +52,7 @@ func nodeWithServices(t *testing.T) *winsim.Node {
 		winsim.Service{Name: "Stubborn", StartType: winsim.StartAutomatic, RefusesStop: true},
 	)
 	node, err := winsim.New(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return node
 }
 
@@ -64,9 +62,7 @@ func dialSystem(t *testing.T, node *winsim.Node, allowed ...string) *systemclien
 	t.Helper()
 	dir := runWith(t, node, serve.Config{APIGroups: []string{"system"}, AllowedServices: allowed})
 	client, err := systemclient.NewClientWithPipePath(endpointPath(dir, "system", "v1alpha1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
