@@ -279,7 +279,7 @@ func (p *picture) named(v *volume, m Volume) Volume {
 func (p *picture) volume(v *volume) Volume {
 	m := p.named(v, Volume{
 		State: v.state, CDROM: v.cdrom, FileSystem: FileSystemNone, Absent: !v.present, Arrived: v.arrived.UTC(),
-		InServiceCache: v.inServiceCache, Offline: v.offline, Nameless: v.nameless, Pending: p.pending[v],
+		InServiceCache: v.inServiceCache, LogOpen: v.logOpen, Offline: v.offline, Nameless: v.nameless, Pending: p.pending[v],
 	})
 	if v.arrived.IsZero() {
 		m.Arrived = v.arrived

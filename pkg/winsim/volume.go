@@ -21,6 +21,7 @@ type volume struct {
 
 	present        bool // its device exists
 	expected       bool // will arrive
+	logOpen        bool // NTFS has mounted it for writing since it arrived
 	absences       int  // how often it has left; an arrival planned before is void
 	offline        bool // until IOCTL_VOLUME_ONLINE
 	nameless       bool // until then
@@ -50,7 +51,7 @@ type extent struct {
 }
 
 func newVolume(m Volume, guid string) *volume {
-	return &volume{guid: guid, letter: winpath.Fold(m.Letter), state: m.State, cdrom: m.CDROM, offline: m.Offline, nameless: m.Nameless, arrived: m.Arrived, inServiceCache: m.InServiceCache}
+	return &volume{guid: guid, letter: winpath.Fold(m.Letter), state: m.State, cdrom: m.CDROM, offline: m.Offline, nameless: m.Nameless, arrived: m.Arrived, inServiceCache: m.InServiceCache, logOpen: m.LogOpen}
 }
 
 func (v *volume) id() win.VolumeID { return win.VolumeID(`\\?\Volume{` + v.guid + `}\`) }
@@ -136,6 +137,11 @@ func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 	case v.state == Raw || fs == nil:
 		return nil, winerr.UnrecognizedVolume
 	}
+	if fs.kind == NTFS && v.share == nil && !v.logOpen && v.writable() == nil {
+		v.logOpen = true
+		v.extents[0].disk.LogOpened++
+		m.changed()
+	}
 	return fs, nil
 }
 
@@ -185,7 +191,7 @@ func (a volumeArrival) run() {
 func (m *volumes) boot() {
 	for _, v := range m.byGUID {
 		if !slices.ContainsFunc(v.extents, func(e extent) bool { return !m.disks.online(e.disk) }) {
-			v.present, v.inServiceCache = true, true
+			v.present, v.inServiceCache, v.logOpen = true, true, v.writable() == nil
 		}
 	}
 }
@@ -198,7 +204,7 @@ func (m *volumes) takeDown(d *disk) {
 }
 
 func (v *volume) leave() {
-	v.present, v.expected, v.inServiceCache = false, false, false
+	v.present, v.expected, v.inServiceCache, v.logOpen = false, false, false, false
 	v.absences++
 }
 
