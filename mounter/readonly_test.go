@@ -1,8 +1,10 @@
 package mounter_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/kubernetes-csi/csi-proxy/client/failure"
 	"github.com/kubernetes-csi/csi-proxy/mounter"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
@@ -94,4 +96,51 @@ func readOnlyLife(t *testing.T, mode mounter.Mode, policy winsim.SANPolicy, disk
 	}
 	k.must(k.stage(func(r *mounter.StageRequest) { r.Disk = number(8) }))
 	k.must(k.node.WriteFile(staging+`\file`, "text"))
+}
+
+// TestReadOnly_Refused: a disk that cannot be staged read-only stays writable, and is not taken from
+// under another folder.
+func TestReadOnly_Refused(t *testing.T) {
+	for name, c := range map[string]struct {
+		model   func() winsim.Model
+		prepare func(*kit) error
+		text    string
+	}{
+		"blank":      {blankNode, nothing, "no file system"},
+		"written to": {attachedNode, func(k *kit) error { return k.stage(func(r *mounter.StageRequest) { r.Path = staging + "2" }) }, staging + "2"},
+		"several volumes": {func() winsim.Model {
+			model := attachedNode()
+			model.Disks[1].Partitions = append(model.Disks[1].Partitions[:1], winsim.Partition{Size: winsim.GiB, Volume: &winsim.Volume{}}, winsim.Partition{Volume: &winsim.Volume{}})
+			return model
+		}, nothing, "2 volumes"},
+	} {
+		for _, mode := range []mounter.Mode{mounter.Library, mounter.Daemon} {
+			t.Run(name+"/"+mode.String(), func(t *testing.T) {
+				k := newKit(t, mode, c.model())
+				k.must(c.prepare(k))
+				if err := stageReadOnly(k); failure.ClassOf(err) != failure.InUse || !strings.Contains(err.Error(), c.text) {
+					t.Errorf("%v, want one that says %s", err, c.text)
+				}
+				if info, err := k.node.DiskInfo(1); err != nil || info.ReadOnly {
+					t.Errorf("the disk is read-only, %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestReadOnly_StaysMounted: a disk keeps its state while it is mounted at another folder.
+func TestReadOnly_StaysMounted(t *testing.T) {
+	k := newKit(t, mounter.Library, attachedNode())
+	k.must(stageReadOnly(k))
+	k.must(k.stage(func(r *mounter.StageRequest) { r.Path, r.ReadOnly = staging+"2", true }))
+	for _, path := range []string{staging, staging + "2"} {
+		if info, err := k.node.DiskInfo(1); err != nil || info.Offline || !info.ReadOnly {
+			t.Errorf("before %s is unstaged, the disk is offline %t, read-only %t, %v", path, info.Offline, info.ReadOnly, err)
+		}
+		k.must(k.Unstage(k.ctx, mounter.UnstageRequest{Path: path}))
+	}
+	if info, err := k.node.DiskInfo(1); err != nil || info.ReadOnly {
+		t.Errorf("in the end the disk is read-only, %v", err)
+	}
 }
