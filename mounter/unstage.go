@@ -41,6 +41,10 @@ const opUnstage = "unstage volume at"
 // it belongs to the Mounter, and what an operator or an earlier disk left there is cleared, too. A
 // disk stays as it is if it is mounted at another folder, or if the platform protects it.
 //
+// If the disk fails to take what is cached, Unstage fails, and the volume stays at the path. A
+// repetition that meets the same failure unmounts it, and logs what may be lost; with a daemon, the
+// daemon's log has it.
+//
 // Unstage removes no data: it fails if the path is a folder with content.
 func (m *Mounter) Unstage(ctx context.Context, request UnstageRequest) error {
 	path, err := Path(request.Path)
@@ -102,9 +106,6 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request Un
 			return err
 		}
 		defer unlock()
-		if err := m.node.flush(ctx, id); ignoreMissing(err) != nil {
-			return err
-		}
 	}
 	if err := m.node.unmount(ctx, id, path); err != nil {
 		return err
