@@ -118,7 +118,7 @@ func TestUnmountVolume_DyingDisk(t *testing.T) {
 		var losses []string
 		host := volumeapi.NewOn(node, volumeapi.OnLoss(func(text string) { losses = append(losses, text) }))
 		flushFails := winsim.Fault{Call: "FlushVolume", Error: uint32(code)}
-		for range 2 { // a success in between begins the count anew
+		for range 2 { // a success in between clears the count
 			fault := inject(t, node, flushFails)
 			err := host.UnmountVolume(id, target)
 			if wantMounted(t, host, target, id); err == nil || !strings.Contains(err.Error(), "stays mounted") {
@@ -128,7 +128,7 @@ func TestUnmountVolume_DyingDisk(t *testing.T) {
 			must(t, host.WriteVolumeCache(id))
 		}
 		inject(t, node, flushFails)
-		// A failed flush that nobody needed to unmount does not count.
+		// Only the flushes of UnmountVolume count.
 		if err := host.WriteVolumeCache(id); winerr.CodeOf(err) != code || !strings.Contains(err.Error(), "may be lost") {
 			t.Errorf("WriteVolumeCache: %v", err)
 		}
