@@ -120,8 +120,7 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request Un
 }
 
 // letGo takes a disk offline if it must be so or is read-only, and makes it writable. It leaves a disk
-// alone that is mounted somewhere: a pod may use it. Without a drive letter a read-only disk loses
-// nothing.
+// alone that is mounted somewhere: a pod may use it. A drive letter keeps only a writable disk online.
 func (m *Mounter) letGo(ctx context.Context, number uint32, offline bool) error {
 	readOnly, err := m.isReadOnly(ctx, number)
 	if err != nil {
