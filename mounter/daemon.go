@@ -154,11 +154,21 @@ func (d *daemon) isReadOnly(ctx context.Context, number uint32) (bool, error) {
 	return response.GetReadOnly(), err
 }
 
+func (d *daemon) onlineReadOnly(ctx context.Context, number uint32) error {
+	_, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.OnlineDiskReadOnly,
+		&extensionv1.Disk{Number: &number})
+	return d.lacksReadOnly(ctx, "bring online read-only", number, err)
+}
+
 func (d *daemon) setReadOnly(ctx context.Context, number uint32, readOnly bool) error {
 	_, err := call(ctx, d.disks, extensionv1.NewDiskReadOnlyClient, extensionv1.DiskReadOnlyClient.SetDiskReadOnly,
 		&extensionv1.Disk{Number: &number, ReadOnly: &readOnly})
+	return d.lacksReadOnly(ctx, "set read-only state of", number, err)
+}
+
+func (d *daemon) lacksReadOnly(ctx context.Context, op string, number uint32, err error) error {
 	probe := func() error { _, err := d.isReadOnly(ctx, number); return err }
-	return lacks(err, probe, "set read-only state of", diskName(number), "the option ReadOnly", omitOption)
+	return lacks(err, probe, op, diskName(number), "the option ReadOnly", omitOption)
 }
 
 func (d *daemon) volumes(ctx context.Context, number uint32) ([]string, error) {

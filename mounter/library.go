@@ -93,6 +93,11 @@ func (l *library) setOnline(ctx context.Context, number uint32, online bool) err
 	return err
 }
 
+func (l *library) onlineReadOnly(ctx context.Context, number uint32) error {
+	_, err := l.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: number})
+	return err
+}
+
 func (l *library) isReadOnly(ctx context.Context, number uint32) (bool, error) {
 	response, err := l.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: number})
 	if err != nil {

@@ -211,6 +211,15 @@ var cases = map[string]struct {
 		k.must(k.stage(func(r *mounter.StageRequest) { r.Disk = number(2) }))
 		return nil, k.node.WriteFile(staging+`\file`, "text")
 	}},
+	"the disk takes nothing at unstage": {run: func(k *kit) (any, error) {
+		k.must(k.stage())
+		_, err := k.node.Inject(winsim.Fault{Call: "FlushVolume", Error: 1117})
+		k.must(err)
+		first := k.unstage()
+		stays := k.node.Exists(staging + `\.`)
+		k.must(k.unstage())
+		return fmt.Sprint(stays, k.node.Exists(staging)), first
+	}, want: want{failure.Internal, "stays mounted"}},
 	"unstage takes the disk offline": {run: func(k *kit) (any, error) {
 		k.must(k.stage())
 		k.must(k.unstage())

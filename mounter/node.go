@@ -17,6 +17,8 @@ type node interface {
 	// partition gives a blank disk one partition, and waits for its volume.
 	partition(ctx context.Context, disk uint32) error
 	setOnline(ctx context.Context, disk uint32, online bool) error
+	// onlineReadOnly brings a disk online that is never online and writable meanwhile.
+	onlineReadOnly(ctx context.Context, disk uint32) error
 	isReadOnly(ctx context.Context, disk uint32) (bool, error)
 	setReadOnly(ctx context.Context, disk uint32, readOnly bool) error
 

@@ -26,8 +26,9 @@ type StageRequest struct {
 	FSType string
 	// Format is what a new file system is like. It has no effect on a disk that has one.
 	Format FormatOptions
-	// ReadOnly makes the disk read-only while it is staged. The disk must have a file system.
-	// A share cannot be read-only here: its server says who can write.
+	// ReadOnly makes the disk read-only while it is staged: Windows does not write to it, not even
+	// to mount its file system. The disk must have a file system, and must not be mounted for
+	// writing at another path. A share cannot be read-only here: its server says who can write.
 	ReadOnly bool
 }
 
@@ -156,7 +157,7 @@ func (m *Mounter) stageDisk(ctx context.Context, path string, request StageReque
 		return Staged{}, err
 	}
 	klog.FromContext(ctx).V(4).Info("Staging disk", "disk", number, "path", path, "readOnly", request.ReadOnly)
-	id, err := m.prepare(ctx, number, request)
+	id, err := m.prepare(ctx, number, path, request)
 	if err != nil {
 		return Staged{}, err
 	}
@@ -182,9 +183,9 @@ func (m *Mounter) find(ctx context.Context, query nodeapi.Query) (uint32, error)
 }
 
 // prepare brings a disk into the state in which its volume can be mounted, and returns the volume.
-func (m *Mounter) prepare(ctx context.Context, number uint32, request StageRequest) (string, error) {
+func (m *Mounter) prepare(ctx context.Context, number uint32, path string, request StageRequest) (string, error) {
 	if request.ReadOnly {
-		return m.prepareReadOnly(ctx, number)
+		return m.prepareReadOnly(ctx, number, path)
 	}
 	// It leaves a disk alone that has partitions. One that is blank but read-only can be written to
 	// only when it is writable; PartitionDisk sees to that.
@@ -212,22 +213,45 @@ func (m *Mounter) prepare(ctx context.Context, number uint32, request StageReque
 	return id, m.node.format(ctx, id, request.Format)
 }
 
-// prepareReadOnly writes nothing to the disk.
-func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32) (string, error) {
-	if err := m.node.setOnline(ctx, number, true); err != nil {
+// prepareReadOnly writes nothing to the disk, and gives Windows no moment to do so. A disk that is not
+// fit for it is released, because nothing will be unstaged.
+func (m *Mounter) prepareReadOnly(ctx context.Context, number uint32, path string) (string, error) {
+	if err := m.unmountWritable(ctx, number, path); err != nil {
+		return "", err
+	}
+	if err := m.node.onlineReadOnly(ctx, number); err != nil {
 		return "", err
 	}
 	id, err := m.onlyVolume(ctx, number)
+	if err == nil {
+		var formatted bool
+		if formatted, err = m.node.isFormatted(ctx, id); err == nil && !formatted {
+			err = errBlank(number)
+		}
+	}
+	if failure.ClassOf(err) == failure.InUse {
+		if releaseErr := m.letGo(ctx, number, false); releaseErr != nil {
+			klog.FromContext(ctx).Info("Disk stays read-only", "disk", number, "reason", releaseErr.Error())
+		}
+	}
+	return id, err
+}
+
+// unmountWritable takes a writable disk away from the staging path, where an earlier life may have left
+// it: to become read-only it goes offline, which is refused for a disk that is mounted.
+func (m *Mounter) unmountWritable(ctx context.Context, number uint32, path string) error {
+	readOnly, err := m.isReadOnly(ctx, number)
+	if err != nil || readOnly {
+		return err
+	}
+	id, err := m.node.mountedAt(ctx, path)
 	if err != nil {
-		return "", err
+		return ignoreMissing(err)
 	}
-	switch formatted, err := m.node.isFormatted(ctx, id); {
-	case err != nil:
-		return "", err
-	case !formatted:
-		return "", errBlank(number)
+	if on, err := m.node.diskOf(ctx, id); err != nil || on != number {
+		return ignoreMissing(err)
 	}
-	return id, m.node.setReadOnly(ctx, number, true)
+	return m.node.unmount(ctx, id, path)
 }
 
 func errBlank(number uint32) error {
@@ -237,14 +261,9 @@ func errBlank(number uint32) error {
 // makeWritable undoes an earlier staging with ReadOnly. A disk that the platform protects stays
 // read-only, and can be read.
 func (m *Mounter) makeWritable(ctx context.Context, number uint32) error {
-	readOnly, err := m.node.isReadOnly(ctx, number)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported): // the daemon cannot tell
-		return nil
-	case err != nil:
+	readOnly, err := m.isReadOnly(ctx, number)
+	if err != nil || !readOnly {
 		return err
-	case !readOnly:
-		return nil
 	}
 	err = m.node.setReadOnly(ctx, number, false)
 	if failure.ClassOf(err) == failure.InUse {
@@ -252,6 +271,15 @@ func (m *Mounter) makeWritable(ctx context.Context, number uint32) error {
 		return nil
 	}
 	return err
+}
+
+// isReadOnly is false for a daemon that cannot tell: it cannot make a disk read-only either.
+func (m *Mounter) isReadOnly(ctx context.Context, number uint32) (bool, error) {
+	readOnly, err := m.node.isReadOnly(ctx, number)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return false, nil
+	}
+	return readOnly, err
 }
 
 // onlyVolume returns the volume of a disk. A disk with several was not made for a driver, and the

@@ -204,6 +204,7 @@ var sweptVerbs = map[string]swept{
 
 	"unstage":                   {run: unstageWith(mounter.UnstageRequest{Offline: true, Disk: number(1)}), back: nothing},
 	"unstage, the disk stays":   {run: unstageWith(mounter.UnstageRequest{}), back: nothing},
+	"unstage what is read-only": {prepare: stageReadOnly, run: unstageWith(mounter.UnstageRequest{Disk: number(1)}), back: nothing},
 	"unstage, the disk is gone": {prepare: loseDisk, run: unstageWith(mounter.UnstageRequest{Offline: true, Disk: number(1)})},
 	"unstage a share":           {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{Remote: `\\files\data`}), doubt: true},
 	"unstage what is a share":   {model: blankNode, prepare: stageShare, run: unstageWith(mounter.UnstageRequest{}), doubt: true},

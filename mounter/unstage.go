@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"k8s.io/klog/v2"
 
@@ -17,10 +18,11 @@ type UnstageRequest struct {
 	// Path is the staging path.
 	Path string
 	// Offline takes the disk offline afterwards, so that it can be detached without loss. The disk
-	// stays online if its volume is mounted at another path.
+	// stays online if its volume is mounted at another path. A read-only disk goes offline in any
+	// case.
 	Offline bool
-	// Disk are the keys of the disk. With them, a repetition takes the disk offline even if an
-	// earlier call was interrupted after it had unmounted the volume.
+	// Disk are the keys of the disk. With them, a repetition takes the disk offline and makes it
+	// writable even if an earlier call was interrupted after it had unmounted the volume.
 	Disk nodeapi.Query
 	// Remote is the share that was staged. With it, a repetition disconnects the share even if an
 	// earlier call was interrupted after it had removed the link.
@@ -32,6 +34,16 @@ const opUnstage = "unstage volume at"
 // Unstage undoes Stage: it writes what is cached, takes the volume away from the path, and removes
 // the path. A volume whose disk is gone is unmounted, too. A share is disconnected unless another
 // link uses it. If nothing is there, Unstage succeeds.
+//
+// A disk that is read-only goes offline, and becomes writable there: Windows keeps the flag for the
+// place of a disk, and the next disk at that place would be read-only. This needs no memory of Stage,
+// and so works after a restart of the driver. The flag does not say who set it: from Stage to Unstage
+// it belongs to the Mounter, and what an operator or an earlier disk left there is cleared, too. A
+// disk stays as it is if it is mounted at another folder, or if the platform protects it.
+//
+// If the disk fails to take what is cached, Unstage fails, and the volume stays at the path. A
+// repetition that meets the same failure unmounts it, and logs what may be lost; with a daemon, the
+// daemon's log has it.
 //
 // Unstage removes no data: it fails if the path is a folder with content.
 func (m *Mounter) Unstage(ctx context.Context, request UnstageRequest) error {
@@ -58,7 +70,7 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 	if err := m.unstageShare(ctx, path, request.Remote); err != nil {
 		return err
 	}
-	if !request.Offline || request.Disk == (nodeapi.Query{}) {
+	if request.Disk == (nodeapi.Query{}) {
 		return nil
 	}
 	number, err := m.node.findDisk(ctx, request.Disk)
@@ -72,7 +84,12 @@ func (m *Mounter) unstage(ctx context.Context, path string, request UnstageReque
 	case err != nil:
 		return err
 	}
-	return m.release(ctx, number)
+	unlock, err := m.locks.disk(ctx, number)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return m.letGo(ctx, number, request.Offline)
 }
 
 // unstageVolume unmounts a volume, which may be gone.
@@ -89,9 +106,6 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request Un
 			return err
 		}
 		defer unlock()
-		if err := m.node.flush(ctx, id); ignoreMissing(err) != nil {
-			return err
-		}
 	}
 	if err := m.node.unmount(ctx, id, path); err != nil {
 		return err
@@ -99,40 +113,60 @@ func (m *Mounter) unstageVolume(ctx context.Context, path, id string, request Un
 	if err := m.remove(ctx, path); err != nil {
 		return err
 	}
-	if gone || !request.Offline {
+	if gone {
 		return nil
 	}
-	return m.takeOffline(ctx, number)
+	return m.letGo(ctx, number, request.Offline)
 }
 
-// release takes a disk offline.
-func (m *Mounter) release(ctx context.Context, number uint32) error {
-	unlock, err := m.locks.disk(ctx, number)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return m.takeOffline(ctx, number)
-}
-
-// takeOffline takes a disk offline unless a volume on it is mounted somewhere: a pod may use it.
-func (m *Mounter) takeOffline(ctx context.Context, number uint32) error {
-	volumes, err := m.node.volumes(ctx, number)
+// letGo takes a disk offline if it must be so or is read-only, and makes it writable. It leaves a disk
+// alone that is mounted somewhere: a pod may use it. A drive letter keeps only a writable disk online.
+func (m *Mounter) letGo(ctx context.Context, number uint32, offline bool) error {
+	readOnly, err := m.isReadOnly(ctx, number)
 	if err != nil {
 		return m.unlessGone(ctx, number, err)
 	}
-	if len(volumes) > 0 { // it is online
-		paths, err := m.mountPaths(ctx, volumes)
-		switch {
-		case cannotTell(err): // drivers that cannot ask take it offline, too
-		case err != nil:
-			return err
-		case len(paths) > 0:
-			klog.FromContext(ctx).Info("Disk stays online, because it is mounted at another path", "disk", number, "paths", paths)
-			return nil
-		}
+	if !offline && !readOnly {
+		return nil
 	}
-	return m.unlessGone(ctx, number, m.node.setOnline(ctx, number, false))
+	pathsOf := m.pathsOf
+	if readOnly {
+		pathsOf = m.foldersOf
+	}
+	paths, err := pathsOf(ctx, number)
+	if err != nil {
+		return m.unlessGone(ctx, number, err)
+	}
+	if len(paths) > 0 {
+		klog.FromContext(ctx).Info("Disk stays online, because it is mounted at another path", "disk", number, "paths", paths)
+		return nil
+	}
+	if err := m.node.setOnline(ctx, number, false); err != nil {
+		return m.unlessGone(ctx, number, err)
+	}
+	if !readOnly {
+		return nil
+	}
+	return m.unlessGone(ctx, number, m.makeWritable(ctx, number))
+}
+
+// pathsOf returns where the volumes of a disk are mounted. An offline disk has none.
+func (m *Mounter) pathsOf(ctx context.Context, number uint32) ([]string, error) {
+	volumes, err := m.node.volumes(ctx, number)
+	if err != nil || len(volumes) == 0 {
+		return nil, err
+	}
+	paths, err := m.mountPaths(ctx, volumes)
+	if cannotTell(err) { // drivers that cannot ask take it offline, too
+		return nil, nil
+	}
+	return paths, err
+}
+
+// foldersOf is pathsOf without drive letters.
+func (m *Mounter) foldersOf(ctx context.Context, number uint32) ([]string, error) {
+	paths, err := m.pathsOf(ctx, number)
+	return slices.DeleteFunc(paths, func(path string) bool { return len(pathKey(path)) == len("c:") }), err
 }
 
 // unlessGone forgives an error if the disk is gone. One question that a disk does not answer is no

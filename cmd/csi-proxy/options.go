@@ -76,9 +76,12 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	}
 	defer startRecording(ctx, flags.RecordCalls, flags.RecordMaxBytes)() // before any host is made
 	hosts := daemon.LocalHosts()
+	countLoss := func() {}
+	ofVolumes := []volumeapi.Option{volumeapi.OnLoss(func(text string) { countLoss(); notify.Warn(text) })}
 	if flags.FormatOver {
-		hosts.Volume = volumeapi.New(volumeapi.FormatOverExisting())
+		ofVolumes = append(ofVolumes, volumeapi.FormatOverExisting())
 	}
+	hosts.Volume = volumeapi.New(ofVolumes...)
 	cfg := daemon.Config{
 		Hosts:           hosts,
 		WorkingDirs:     flags.AllowedDirs(),
@@ -104,7 +107,7 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 		},
 	})
 	local.Observe(m.WindowsCall)
-	cfg.Observer, cfg.StaleMounts = m, m
+	cfg.Observer, cfg.StaleMounts, countLoss = m, m, m.VolumeLoss
 	if flags.StorageMetrics {
 		cfg.Storage = m
 	}

@@ -245,6 +245,25 @@ func (d *Disk) SetDiskReadOnly(ctx context.Context, request *SetDiskReadOnlyRequ
 	return &SetDiskReadOnlyResponse{}, nil
 }
 
+// OnlineDiskReadOnly brings a disk online so that no file system on it is ever mounted for writing,
+// and waits for its volumes. A writable disk that is online goes offline first, which takes its
+// volumes away for a moment. It is not part of Interface either.
+func (d *Disk) OnlineDiskReadOnly(ctx context.Context, request *OnlineDiskReadOnlyRequest) (*OnlineDiskReadOnlyResponse, error) {
+	const op = "bring online read-only"
+	h, err := hostctx.Begin(ctx, op+" a disk", d.host, request)
+	if err != nil {
+		return nil, err
+	}
+	setter, ok := h.(diskapi.ReadOnlySetter)
+	if !ok {
+		return nil, noReadOnlySetter(op, request.DiskNumber)
+	}
+	if err := setter.OnlineDiskReadOnly(request.DiskNumber); err != nil {
+		return nil, winerr.Wrap(op, object(request.DiskNumber), err)
+	}
+	return &OnlineDiskReadOnlyResponse{}, nil
+}
+
 // GetDiskReadOnly reports whether a disk is read-only, online or not. It is not part of Interface
 // either.
 func (d *Disk) GetDiskReadOnly(ctx context.Context, request *GetDiskReadOnlyRequest) (*GetDiskReadOnlyResponse, error) {

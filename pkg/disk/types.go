@@ -106,6 +106,15 @@ type SetDiskReadOnlyRequest struct {
 // SetDiskReadOnlyResponse is empty.
 type SetDiskReadOnlyResponse struct{}
 
+// OnlineDiskReadOnlyRequest names a disk.
+type OnlineDiskReadOnlyRequest struct {
+	// DiskNumber is the number Windows gave the disk.
+	DiskNumber uint32
+}
+
+// OnlineDiskReadOnlyResponse is empty: the disk is online and read-only.
+type OnlineDiskReadOnlyResponse struct{}
+
 // GetDiskReadOnlyRequest names a disk.
 type GetDiskReadOnlyRequest struct {
 	// DiskNumber is the number Windows gave the disk.

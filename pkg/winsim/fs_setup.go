@@ -36,6 +36,9 @@ func (n *Node) WriteFile(path, content string) error {
 	}
 	at, err := n.files.walk(name, true)
 	if err == nil && at.entry != nil && at.entry.children == nil {
+		if err := at.volume.writable(); err != nil {
+			return winerr.Wrap("write", path, err)
+		}
 		n.changed()
 		at.entry.content = []byte(content)
 		at.fs.rewrite(at.entry)

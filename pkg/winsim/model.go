@@ -78,6 +78,7 @@ type Volume struct {
 	Absent         bool      `yaml:"absent" json:"absent,omitzero"`
 	Arrived        time.Time `yaml:"arrived" json:"arrived,omitzero"`
 	InServiceCache bool      `yaml:"inServiceCache" json:"inServiceCache,omitzero"`
+	LogOpen        bool      `yaml:"logOpen" json:"logOpen,omitzero"` // see Disk.LogOpened
 	Offline        bool      `yaml:"offline" json:"offline,omitzero"`
 	Nameless       bool      `yaml:"nameless" json:"nameless,omitzero"`
 	IDTaken        bool      `yaml:"idTaken" json:"idTaken,omitzero"`

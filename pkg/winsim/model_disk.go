@@ -80,6 +80,9 @@ type Disk struct {
 	Generation uint32 `yaml:"generation" json:"generation,omitzero"`
 	// OfflineAgain is how many times it still goes offline again.
 	OfflineAgain int `yaml:"offlineAgain" json:"offlineAgain,omitzero"`
+	// LogOpened is how often NTFS has mounted a volume of the disk for writing since the node
+	// started. Each time it writes to its log on the disk.
+	LogOpened int `yaml:"logOpened" json:"logOpened,omitzero"`
 	// FileSystems are those that do not begin with a partition: of volumes that span disks, and
 	// those that a removed partition left. Only offset and volume are used.
 	FileSystems []Partition `yaml:"fileSystems" json:"fileSystems,omitzero"`

@@ -43,7 +43,7 @@ type extent struct {
 func newVolume(m Volume, guid string) *volume {
 	return &volume{guid: guid, Volume: Volume{
 		Letter: winpath.Fold(m.Letter), State: m.State, CDROM: m.CDROM,
-		Offline: m.Offline, Nameless: m.Nameless, Arrived: m.Arrived, InServiceCache: m.InServiceCache,
+		Offline: m.Offline, Nameless: m.Nameless, Arrived: m.Arrived, InServiceCache: m.InServiceCache, LogOpen: m.LogOpen,
 	}}
 }
 
@@ -128,6 +128,11 @@ func (m *volumes) mounted(v *volume) (*fileSystem, error) {
 	case v.State == Raw || fs == nil:
 		return nil, winerr.UnrecognizedVolume
 	}
+	if fs.kind == NTFS && v.share == nil && !v.LogOpen && v.writable() == nil {
+		v.LogOpen = true
+		v.extents[0].disk.LogOpened++
+		m.changed()
+	}
 	return fs, nil
 }
 
@@ -177,7 +182,7 @@ func (a volumeArrival) run() {
 func (m *volumes) boot() {
 	for _, v := range m.byGUID {
 		if !slices.ContainsFunc(v.extents, func(e extent) bool { return !m.disks.online(e.disk) }) {
-			v.present, v.InServiceCache = true, true
+			v.present, v.InServiceCache, v.LogOpen = true, true, v.writable() == nil
 		}
 	}
 }
@@ -189,7 +194,7 @@ func (m *volumes) takeDown(d *disk) {
 }
 
 func (v *volume) leave() {
-	v.present, v.expected, v.InServiceCache = false, false, false
+	v.present, v.expected, v.InServiceCache, v.LogOpen = false, false, false, false
 	v.absences++
 }
 

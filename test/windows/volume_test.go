@@ -3,6 +3,7 @@ package windows_test
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 	"time"
@@ -456,6 +457,45 @@ func TestReadOnlyOnline(t *testing.T) {
 		a.fact("what was written before that is there", err == nil)
 		a.must(g.makeWritable(a, d))
 	})
+}
+
+// TestOnlineReadOnly brings a disk with a file system online read-only.
+func TestOnlineReadOnly(t *testing.T) {
+	g := newGroup(t)
+	ctx, d := g.Context(), g.scratch(g.T, 512)
+	// Does Windows write to a disk that became read-only while it was offline? Expected: no byte changes while its
+	// volume appears, mounts and is flushed. If not: nodes that share a disk read-only see each other's writes.
+	g.ask("Q-online-read-only", func(a *answer) {
+		id := g.newFormatted(a.T, d)
+		offline := win.DiskAttributes{Offline: true}
+		a.must(g.machine.SetDiskAttributes(ctx, device(d), offline, offline))
+		before := g.checksum(a, d)
+		_, err := g.disks.(*disk.Disk).OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: d.Number()})
+		a.must(err)
+		attributes, err := g.machine.DiskAttributes(ctx, device(d))
+		a.must(err)
+		a.fact("the disk is", state(attributes))
+		a.must(g.awaitFileSystem(a, d, id))
+		info, err := g.machine.FileSystem(ctx, id)
+		a.must(err)
+		a.fact("FILE_READ_ONLY_VOLUME", info.ReadOnly)
+		a.fact("write cached data", g.machine.FlushVolume(ctx, id))
+		a.must(g.machine.SetDiskAttributes(ctx, device(d), offline, offline))
+		a.fact("a byte of the disk has changed", g.checksum(a, d) != before)
+		a.must(g.makeWritable(a, d))
+	})
+}
+
+// checksum is that of every byte of a disk.
+func (g *group) checksum(a *answer, d scratchDisk) uint32 {
+	a.Helper()
+	h, part := crc32.New(crc32.MakeTable(crc32.Castagnoli)), make([]byte, mib)
+	for offset := int64(0); offset < d.Size(); offset += int64(len(part)) {
+		part = part[:min(int64(len(part)), d.Size()-offset)]
+		a.must(g.machine.ReadDevice(g.Context(), device(d), offset, part))
+		h.Write(part)
+	}
+	return h.Sum32()
 }
 
 // TestReusedLUN attaches another disk where one was that is offline and read-only.

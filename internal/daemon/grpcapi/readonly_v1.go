@@ -13,6 +13,7 @@ import (
 // readOnlyDisks is what a disk.Disk has besides disk.Interface.
 type readOnlyDisks interface {
 	SetDiskReadOnly(context.Context, *disk.SetDiskReadOnlyRequest) (*disk.SetDiskReadOnlyResponse, error)
+	OnlineDiskReadOnly(context.Context, *disk.OnlineDiskReadOnlyRequest) (*disk.OnlineDiskReadOnlyResponse, error)
 	GetDiskReadOnly(context.Context, *disk.GetDiskReadOnlyRequest) (*disk.GetDiskReadOnlyResponse, error)
 }
 
@@ -41,17 +42,34 @@ func (s readOnlyV1) SetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (
 	return &emptypb.Empty{}, nil
 }
 
-func (s readOnlyV1) GetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*extensionv1.Disk, error) {
-	const op = "get read-only state of disk"
-	if err := onlyFields(op, in, "number"); err != nil {
+func (s readOnlyV1) OnlineDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*emptypb.Empty, error) {
+	if err := onlyNumber("bring disk online read-only", in); err != nil {
 		return nil, err
 	}
-	if in.Number == nil {
-		return nil, winerr.New(winerr.Invalid, op, "", "number is missing")
+	if _, err := s.disks.OnlineDiskReadOnly(ctx, &disk.OnlineDiskReadOnlyRequest{DiskNumber: *in.Number}); err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
+}
+
+func (s readOnlyV1) GetDiskReadOnly(ctx context.Context, in *extensionv1.Disk) (*extensionv1.Disk, error) {
+	if err := onlyNumber("get read-only state of disk", in); err != nil {
+		return nil, err
 	}
 	out, err := s.disks.GetDiskReadOnly(ctx, &disk.GetDiskReadOnlyRequest{DiskNumber: *in.Number})
 	if err != nil {
 		return nil, err
 	}
 	return &extensionv1.Disk{Number: in.Number, ReadOnly: &out.IsReadOnly}, nil
+}
+
+// onlyNumber checks a request that consists of the number of a disk.
+func onlyNumber(op string, in *extensionv1.Disk) error {
+	if err := onlyFields(op, in, "number"); err != nil {
+		return err
+	}
+	if in.Number == nil {
+		return winerr.New(winerr.Invalid, op, "", "number is missing")
+	}
+	return nil
 }

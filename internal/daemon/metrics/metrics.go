@@ -67,6 +67,7 @@ type Metrics struct {
 	staleMu      sync.Mutex
 	staleMounts  *prometheus.GaugeVec
 	staleRemoved *prometheus.CounterVec
+	volumeLosses prometheus.Counter
 
 	storage storage
 }
@@ -106,6 +107,10 @@ func New(cfg Config) *Metrics {
 			Namespace: namespace, Name: "stale_mounts_removed_total",
 			Help: "Such links that were removed.",
 		}, []string{"driver"}),
+		volumeLosses: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: namespace, Name: "volumes_unmounted_with_loss_total",
+			Help: "Volumes that were unmounted although their disk failed to take what was cached.",
+		}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info",
@@ -114,7 +119,7 @@ func New(cfg Config) *Metrics {
 	})
 	build.Set(1)
 	m.registry.MustRegister(
-		m.requests, m.requestDuration, m.inFlight, m.connections.open, m.connections.limits, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, build,
+		m.requests, m.requestDuration, m.inFlight, m.connections.open, m.connections.limits, original{m}, m.windowsCalls, m.windowsCallDuration, m.staleMounts, m.staleRemoved, m.volumeLosses, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -218,6 +223,9 @@ func (m *Metrics) StaleMounts(found []node.StaleMount) {
 		m.staleMounts.WithLabelValues(stale.Driver, string(stale.State)).Inc()
 	}
 }
+
+// VolumeLoss counts a volume that lost what was cached, see volumeapi.OnLoss.
+func (m *Metrics) VolumeLoss() { m.volumeLosses.Inc() }
 
 // WindowsCall counts a call to Windows, see local.Observer.
 func (m *Metrics) WindowsCall(kind string, elapsed time.Duration, err error) {

@@ -106,6 +106,12 @@ func (d DiskAPI) SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error {
 	})
 }
 
+// OnlineDiskReadOnly implements ReadOnlySetter.
+func (d DiskAPI) OnlineDiskReadOnly(diskNumber uint32) error {
+	ctx, h := d.bound()
+	return h.change(ctx, opOnlineReadOnly, diskNumber, h.takeOnlineReadOnly)
+}
+
 // GetDiskReadOnly implements ReadOnlySetter.
 func (d DiskAPI) GetDiskReadOnly(diskNumber uint32) (bool, error) {
 	ctx, h := d.bound()

@@ -97,6 +97,11 @@ type ReadOnlySetter interface {
 	// has it. The disk may be online or offline, and stays so. The disk of Windows is refused.
 	SetDiskReadOnly(diskNumber uint32, isReadOnly bool) error
 
+	// OnlineDiskReadOnly brings the disk online read-only, and waits for its volumes. The disk
+	// is never online and writable meanwhile: a writable disk that is online goes offline first.
+	// The disk of Windows is refused.
+	OnlineDiskReadOnly(diskNumber uint32) error
+
 	// GetDiskReadOnly reports whether the disk is read-only.
 	GetDiskReadOnly(diskNumber uint32) (bool, error)
 }

@@ -1,10 +1,13 @@
 package api_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	diskapi "github.com/kubernetes-csi/csi-proxy/v2/pkg/disk/hostapi"
 	"github.com/kubernetes-csi/csi-proxy/v2/pkg/winsim"
 )
 
@@ -44,5 +47,116 @@ func TestSetDiskReadOnly_Refused(t *testing.T) {
 	wantKind(t, "the system disk, which is writable already", h.SetDiskReadOnly(systemDisk, false), winerr.Denied)
 	if attributes(t, node, systemDisk).ReadOnly {
 		t.Error("the system disk is read-only")
+	}
+}
+
+// neverWritable reports a disk that is online and writable at any call, once it was not.
+func neverWritable(t *testing.T, node *winsim.Node, disk uint32) {
+	t.Helper()
+	seen := false
+	inject(t, node, winsim.Fault{Do: func(node *winsim.Node) {
+		info, err := node.DiskInfo(disk)
+		writable := err == nil && !info.Offline && !info.ReadOnly
+		if seen = seen || !writable; seen && writable || info.LogOpened > 0 {
+			t.Errorf("disk %d is online and writable, and NTFS has mounted it %d times", disk, info.LogOpened)
+		}
+	}})
+}
+
+func TestOnlineDiskReadOnly(t *testing.T) {
+	for name, change := range map[string]func(*winsim.Disk){
+		"offline":                       func(d *winsim.Disk) { d.Offline = true },
+		"offline and read-only":         func(d *winsim.Disk) { d.Offline, d.ReadOnly = true, true },
+		"online":                        func(*winsim.Disk) {},
+		"online and read-only":          func(d *winsim.Disk) { d.ReadOnly = true },
+		"protected by the platform":     func(d *winsim.Disk) { d.Offline, d.WriteProtected = true, true },
+		"goes offline again":            func(d *winsim.Disk) { d.Offline, d.OfflineAgain = true, 2 },
+		"goes offline again, read-only": func(d *winsim.Disk) { d.Offline, d.ReadOnly, d.OfflineAgain = true, true, 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, arrival := range []time.Duration{0, 6 * time.Second} {
+				model := withStorage(func(s *winsim.Storage) { s.VolumeArrival = arrival })
+				disk := used["NTFS"]
+				disk.Number, disk.Size = added, winsim.GiB
+				change(&disk)
+				model.Disks = append(model.Disks, disk)
+				node := newNode(t, model)
+				neverWritable(t, node, added)
+				unchanged(t, node, added, func() {
+					for range 2 {
+						if err := bound(t.Context(), node).OnlineDiskReadOnly(added); err != nil {
+							t.Fatal(err)
+						}
+						if got, want := attributes(t, node, added), (win.DiskAttributes{ReadOnly: true}); got != want || len(volumesOn(t, node, added)) != 1 {
+							t.Errorf("the disk is %+v with %d volumes, want %+v with one", got, len(volumesOn(t, node, added)), want)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestOnlineDiskReadOnly_OfflineLate: a disk that goes offline while its volume is awaited does not
+// come back writable, which SetDiskState makes it.
+func TestOnlineDiskReadOnly_OfflineLate(t *testing.T) {
+	disk := used["NTFS"]
+	disk.Offline = true
+	model := withDisk(disk)
+	model.Storage.VolumeArrival = 3 * time.Second
+	node := newNode(t, model)
+	neverWritable(t, node, added)
+	inject(t, node, winsim.Fault{Call: "DriveLayout", Nth: 1, Times: 1, Do: func(node *winsim.Node) {
+		both := win.DiskAttributes{Offline: true, ReadOnly: true}
+		if err := node.SetDiskAttributes(t.Context(), win.PhysicalDrive(added), both, both); err != nil {
+			t.Error(err)
+		}
+	}})
+	if err := bound(t.Context(), node).OnlineDiskReadOnly(added); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := attributes(t, node, added), (win.DiskAttributes{ReadOnly: true}); got != want {
+		t.Errorf("the disk is %+v, want %+v", got, want)
+	}
+}
+
+func TestOnlineDiskReadOnly_Refused(t *testing.T) {
+	node := newNode(t, withDisk(used["NTFS"]))
+	h := bound(t.Context(), node)
+	wantKind(t, "the system disk", h.OnlineDiskReadOnly(systemDisk), winerr.Denied)
+	wantKind(t, "a disk that is not there", h.OnlineDiskReadOnly(missing), winerr.NotFound)
+	folder := `C:\var\lib\kubelet\mount`
+	if err := node.MountFolder(folder, string(volumesOn(t, node, added)[0])); err != nil {
+		t.Fatal(err)
+	}
+	err := h.OnlineDiskReadOnly(added)
+	if wantKind(t, "a disk that is in use", err, winerr.InUse); !strings.Contains(err.Error(), folder) {
+		t.Errorf("%v does not name the folder", err)
+	}
+	if got := attributes(t, node, added); got != (win.DiskAttributes{}) {
+		t.Errorf("the refused disk is %+v", got)
+	}
+
+	// A copy would need new ids to be online beside its original.
+	node = newNode(t, winsim.Default())
+	attach(t, node, original7(winsim.LayoutGPT))
+	unchanged(t, node, attach(t, node, copyOf(original7(winsim.LayoutGPT))), func() {
+		wantKind(t, "a copy", bound(t.Context(), node).OnlineDiskReadOnly(restored), winerr.Busy)
+	})
+}
+
+func TestFaults_OnlineReadOnly(t *testing.T) {
+	t.Parallel()
+	for _, offline := range []bool{true, false} {
+		disk := used["NTFS"]
+		disk.Offline, disk.ReadOnly = offline, offline
+		operate := func(h diskapi.DiskAPI) error { return h.OnlineDiskReadOnly(added) }
+		sweep(t, withDisk(disk), operate, func(t *testing.T, node *winsim.Node, done bool) {
+			t.Helper()
+			got := attributes(t, node, added)
+			if info, err := node.DiskInfo(added); err != nil || info.LogOpened > 0 || done && (got.Offline || !got.ReadOnly) {
+				t.Errorf("the disk is %+v, NTFS has mounted it %d times, %v", got, info.LogOpened, err)
+			}
+		})
 	}
 }

@@ -3,19 +3,22 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
 )
 
 const (
-	opOnline       = "online"
-	opOffline      = "offline"
-	opMakeReadOnly = "make read-only"
-	opMakeWritable = "make writable"
+	opOnline         = "online"
+	opOnlineReadOnly = "bring online read-only"
+	opOffline        = "offline"
+	opMakeReadOnly   = "make read-only"
+	opMakeWritable   = "make writable"
 )
 
 // takeOnline switches a disk on and waits for its volumes. It waits only if the disk was
@@ -26,11 +29,87 @@ func (h *host) takeOnline(ctx context.Context, disk uint32) error {
 	if err != nil || !switched {
 		return err
 	}
-	layout, err := h.m.DriveLayout(ctx, win.PhysicalDrive(disk))
-	if err != nil {
-		return winerr.Wrap(opOnline, diskName(disk), err)
+	return h.awaitVolumesOf(ctx, opOnline, numbered(disk))
+}
+
+// refuseMounted fails if a volume of an online disk is mounted at a folder, where a pod may use it. It
+// looks at no file system, which would mount it.
+func (h *host) refuseMounted(ctx context.Context, op string, disk target, now win.DiskAttributes) error {
+	if now.Offline {
+		return nil
 	}
-	return h.awaitArrival(ctx, numbered(disk), layout)
+	volumes, err := h.m.VolumeIDs(ctx)
+	if err != nil {
+		return winerr.As(kindOfOther(err), op, disk.name(), err, "")
+	}
+	failures := tasks.Each(ctx, len(volumes), diskTimeout, func(ctx context.Context, i int) error {
+		extents, err := h.m.VolumeExtents(ctx, volumes[i])
+		if err != nil || !slices.ContainsFunc(extents, func(e win.Extent) bool { return e.Disk == disk.number }) {
+			return nil //nolint:nilerr // a volume of another disk that does not answer
+		}
+		paths, err := h.m.VolumePaths(ctx, volumes[i])
+		for _, path := range paths {
+			if len(path) > len(`C:\`) {
+				return winerr.New(winerr.InUse, op, disk.name(), "it is mounted for writing at %s; unmount it first", path)
+			}
+		}
+		return err
+	})
+	for _, err := range failures {
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return winerr.Wrap(op, disk.name(), err)
+		}
+	}
+	return ctx.Err()
+}
+
+// awaitVolumesOf waits for the volumes of a disk that has just come online.
+func (h *host) awaitVolumesOf(ctx context.Context, op string, disk target) error {
+	layout, err := h.m.DriveLayout(ctx, disk.device)
+	if err != nil {
+		return winerr.Wrap(op, disk.name(), err)
+	}
+	return h.awaitArrival(ctx, disk, layout)
+}
+
+// takeOnlineReadOnly switches a disk on for reading, and waits for its volumes.
+//
+// NTFS writes to its log when it mounts a volume of a writable disk, and anything that looks at the
+// volume makes it mount. So the disk becomes read-only while it is offline, and an online disk goes
+// offline first. If a step fails, the disk is not brought online.
+func (h *host) takeOnlineReadOnly(ctx context.Context, number uint32) error {
+	const op = opOnlineReadOnly
+	offline, readOnly := win.DiskAttributes{Offline: true}, win.DiskAttributes{ReadOnly: true}
+	if err := h.refuseSystemDisk(ctx, op, number); err != nil {
+		return err
+	}
+	// Another disk that gets the number meanwhile must not go offline.
+	disk, err := h.pinned(ctx, op, number)
+	if err != nil {
+		return err
+	}
+	disk.onlyRead = true
+	now, err := h.m.DiskAttributes(ctx, disk.device)
+	switch {
+	case err != nil:
+		return winerr.Wrap(op, disk.name(), err)
+	case !now.ReadOnly:
+		if err := h.refuseMounted(ctx, op, disk, now); err != nil {
+			return err
+		}
+		if err := h.switchTo(ctx, op, disk, now, offline, offline); err != nil {
+			return err
+		}
+		if err := h.switchTo(ctx, op, disk, offline, readOnly, readOnly); err != nil {
+			return err
+		}
+	case !now.Offline:
+		return nil
+	}
+	if err := h.switchTo(ctx, op, disk, offline, win.DiskAttributes{}, offline); err != nil {
+		return err
+	}
+	return h.awaitVolumesOf(ctx, op, disk)
 }
 
 // online switches a disk on, and reports whether it was off.
@@ -55,9 +134,9 @@ func (h *host) online(ctx context.Context, op string, disk target) (switched boo
 // onlineFrom is online for a disk that was as given a moment ago. The disk may be pinned.
 func (h *host) onlineFrom(ctx context.Context, op string, disk target, now win.DiskAttributes) (switched bool, err error) {
 	switch {
-	case !now.Offline:
+	case !now.Offline, disk.onlyRead && !now.ReadOnly:
 		return false, nil
-	case !now.ReadOnly:
+	case !now.ReadOnly, disk.onlyRead:
 		return true, h.switchTo(ctx, op, disk, now, win.DiskAttributes{}, win.DiskAttributes{Offline: true})
 	}
 	// Another disk that gets the number meanwhile must not become writable.

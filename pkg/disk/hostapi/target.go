@@ -16,6 +16,8 @@ type target struct {
 	number uint32
 	device win.Device
 	identity
+	// onlyRead is set while the disk must not be online and writable, not for a moment.
+	onlyRead bool
 }
 
 // identity distinguishes a disk from another one in the same slot. A value that the disk does not report,

@@ -17,11 +17,25 @@ func (h host) writeVolumeCache(ctx context.Context, volumeID string) error {
 		return err
 	}
 	return h.change(ctx, work{op: opFlush, volume: id, fresh: true}, func(ctx context.Context) error {
-		if err := h.flush(ctx, id); err != nil {
-			return failed(opFlush, id, err)
+		err := h.flush(ctx, id)
+		switch {
+		case err == nil:
+			return nil
+		case isDeviceError(err):
+			return winerr.As(winerr.KindOf(err), opFlush, string(id), err, "what was written last may be lost; check the disk")
 		}
-		return nil
+		return failed(opFlush, id, err)
 	})
+}
+
+// isDeviceError reports whether a disk, rather than Windows or a caller, failed.
+func isDeviceError(err error) bool {
+	switch winerr.CodeOf(err) {
+	case winerr.IODevice, winerr.SemTimeout, winerr.GenFailure, winerr.FileInvalid, winerr.FileCorrupt:
+		return true
+	default:
+		return false
+	}
 }
 
 // flush writes everything cached to a volume. A read-only volume has nothing to write, nor
@@ -29,6 +43,9 @@ func (h host) writeVolumeCache(ctx context.Context, volumeID string) error {
 // https://learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers
 func (h host) flush(ctx context.Context, id win.VolumeID) error {
 	err := h.m.FlushVolume(ctx, id)
+	if err == nil {
+		h.unflushed.Delete(id)
+	}
 	switch winerr.CodeOf(err) {
 	case winerr.WriteProtect, winerr.InvalidFunction:
 		return nil

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
@@ -14,10 +15,19 @@ import (
 
 // host is a machine with volumes. Its methods are those of HostAPI with a context.
 type host struct {
-	m          win.Machine
-	changes    *queue.Queues[work] // shared by all hosts of the machine
+	m win.Machine
+	*memory
 	formatOver bool
-	limits     *policy.Policy // what callers may touch
+	onLoss     func(text string) // may be nil
+	limits     *policy.Policy    // what callers may touch
+}
+
+// memory is what all hosts of a machine share.
+type memory struct {
+	changes queue.Queues[work]
+	// unflushed are the volumes that UnmountVolume left mounted because their disk failed to take
+	// what was cached. Each flush that succeeds, and each unmount, takes its volume out.
+	unflushed sync.Map // of win.VolumeID
 }
 
 // work names a change to a volume. Callers that want the same change can share one run of

@@ -16,7 +16,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/hostctx"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/host/policy"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/tasks/queue"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/local"
 )
@@ -116,6 +115,10 @@ type Option func(*host)
 // data. FormatVolume still refuses volumes of the system disk.
 func FormatOverExisting() Option { return func(h *host) { h.formatOver = true } }
 
+// OnLoss sets what is called, with a sentence for operators, when UnmountVolume has unmounted a volume
+// whose disk did not take what was cached. The log has the same sentence.
+func OnLoss(report func(text string)) Option { return func(h *host) { h.onLoss = report } }
+
 // New returns the host of the machine this program runs on. It is cheap, and all hosts it
 // returns share their locks: drivers make a new one for every call.
 func New(options ...Option) HostAPI { return newHost(local.Machine(), &thisMachine, options) }
@@ -124,14 +127,14 @@ func New(options ...Option) HostAPI { return newHost(local.Machine(), &thisMachi
 // emulated machines: NewOn(node) with a *winsim.Node. Two hosts that it returns for the
 // same machine do not share locks.
 func NewOn(m win.Machine, options ...Option) HostAPI {
-	return newHost(m, &queue.Queues[work]{}, options)
+	return newHost(m, &memory{}, options)
 }
 
 // thisMachine is shared by all hosts of the machine this program runs on.
-var thisMachine queue.Queues[work]
+var thisMachine memory
 
-func newHost(m win.Machine, changes *queue.Queues[work], options []Option) HostAPI {
-	h := host{m: m, changes: changes}
+func newHost(m win.Machine, of *memory, options []Option) HostAPI {
+	h := host{m: m, memory: of}
 	for _, option := range options {
 		option(&h)
 	}

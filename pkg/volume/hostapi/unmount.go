@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"k8s.io/klog/v2"
 
@@ -41,9 +42,22 @@ func (h host) unmount(ctx context.Context, w work) error {
 	if err := h.checkShown(ctx, w, at); err != nil {
 		return err
 	}
-	if err := h.flushToUnmount(ctx, w); err != nil {
+	loss, err := h.flushToUnmount(ctx, w)
+	if err != nil {
 		return err
 	}
+	if err := h.removeFrom(ctx, w, entry, at); err != nil {
+		return err
+	}
+	h.unflushed.Delete(w.volume)
+	if loss != nil {
+		h.report(ctx, w, loss)
+	}
+	return nil
+}
+
+// removeFrom takes a volume away from a folder that was as given a moment ago.
+func (h host) removeFrom(ctx context.Context, w work, entry policy.Entry, at pathState) error {
 	failure := entry.Dir.DeleteMountPoint(ctx, entry.Name)
 	if failure != nil && !answered(failure) {
 		return winerr.Wrap(w.op, w.object(), failure)
@@ -75,17 +89,37 @@ func (h host) checkShown(ctx context.Context, w work, at pathState) error {
 
 // flushToUnmount writes what is cached. It accepts that a volume is gone or cannot be
 // written: a dead disk must not keep its folder.
-func (h host) flushToUnmount(ctx context.Context, w work) error {
-	err := h.flush(ctx, w.volume)
+//
+// A disk that fails may recover, so the first failure keeps the volume mounted. The second one in a
+// row is the loss that it returns: a pod must not wait for ever for a dying disk. They are counted per
+// volume, since this program started.
+func (h host) flushToUnmount(ctx context.Context, w work) (loss, err error) {
+	err = h.flush(ctx, w.volume)
 	if err == nil {
-		return nil
+		return nil, nil
+	}
+	if isDeviceError(err) {
+		if _, again := h.unflushed.LoadOrStore(w.volume, true); again {
+			return err, nil
+		}
 	}
 	switch code := winerr.CodeOf(err); {
 	case code == winerr.NotReady, code == winerr.UnrecognizedVolume, code == winerr.FVELocked, errors.Is(err, winerr.NotFound):
 		klog.FromContext(ctx).Info("The volume cannot be flushed and is unmounted anyway", "volume", w.volume, "path", w.path, "error", err)
-		return nil
+		return nil, nil
 	default:
-		return winerr.As(winerr.KindOf(err), w.op, w.object(), err, "its cache could not be written, so it stays mounted")
+		return nil, winerr.As(winerr.KindOf(err), w.op, w.object(), err, "its cache could not be written, so it stays mounted")
+	}
+}
+
+// report says that what was written last may be lost. The response of UnmountVolume has no place for
+// it, and an error would keep the pod.
+func (h host) report(ctx context.Context, w work, loss error) {
+	klog.FromContext(ctx).Error(loss, "A volume was unmounted although its disk failed twice to take what was cached. What was written last may be lost; check the disk",
+		"volume", w.volume, "path", w.path)
+	if h.onLoss != nil {
+		h.onLoss(fmt.Sprintf("The volume %s was unmounted from %s although its disk failed twice to take what was cached. What was written last may be lost; check the disk. %v",
+			w.volume, w.path, loss))
 	}
 }
 

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
@@ -106,6 +107,50 @@ func TestUnmountVolume_CannotFlush(t *testing.T) {
 	fault.Remove()
 	must(t, host.UnmountVolume(id, target))
 	wantEmptyFolder(t, node)
+}
+
+// TestUnmountVolume_DyingDisk: a pod does not wait for ever for a disk that cannot be written to. The
+// first failed flush keeps the mount, because it may pass; the second one in a row does not.
+func TestUnmountVolume_DyingDisk(t *testing.T) {
+	for _, code := range []winerr.Code{winerr.IODevice, winerr.SemTimeout, winerr.GenFailure, winerr.FileInvalid, winerr.FileCorrupt} {
+		node := newNode(t, twoVolumes())
+		must(t, node.MountFolder(target, id))
+		var losses []string
+		host := volumeapi.NewOn(node, volumeapi.OnLoss(func(text string) { losses = append(losses, text) }))
+		flushFails := winsim.Fault{Call: "FlushVolume", Error: uint32(code)}
+		for range 2 { // a success in between clears the count
+			fault := inject(t, node, flushFails)
+			err := host.UnmountVolume(id, target)
+			if wantMounted(t, host, target, id); err == nil || !strings.Contains(err.Error(), "stays mounted") {
+				t.Errorf("%v: the first failed flush: %v", code, err)
+			}
+			fault.Remove()
+			must(t, host.WriteVolumeCache(id))
+		}
+		inject(t, node, flushFails)
+		// Only the flushes of UnmountVolume count.
+		if err := host.WriteVolumeCache(id); winerr.CodeOf(err) != code || !strings.Contains(err.Error(), "may be lost") {
+			t.Errorf("WriteVolumeCache: %v", err)
+		}
+		if err := host.UnmountVolume(id, target); err == nil || len(losses) > 0 {
+			t.Errorf("%v: unmounted at the first failure, %q", code, losses)
+		}
+		must(t, host.UnmountVolume(id, target))
+		wantEmptyFolder(t, node)
+		if len(losses) != 1 || !strings.Contains(losses[0], id) || !strings.Contains(losses[0], target) || !strings.Contains(losses[0], code.Error()) {
+			t.Errorf("%v: it says %q", code, losses)
+		}
+		must(t, host.MountVolume(id, target))
+		if err := host.UnmountVolume(id, target); err == nil {
+			t.Errorf("%v: the count of an earlier mount is remembered", code)
+		}
+	}
+	// Other failures are no property of the disk.
+	node, host := mounted(t)
+	inject(t, node, winsim.Fault{Call: "FlushVolume", Error: uint32(winerr.DiskFull)})
+	for range 3 {
+		wantKind(t, "a full disk", host.UnmountVolume(id, target), winerr.NoSpace, target)
+	}
 }
 
 // TestUnmountVolume_MountManagerRefuses takes away the way Windows means one to go.

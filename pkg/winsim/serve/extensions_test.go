@@ -23,7 +23,7 @@ import (
 func TestExtensions_HostileFields(t *testing.T) {
 	dir := run(t, newNode(t))
 	fields := map[protoreflect.Name][]protoreflect.Name{ // of methods that refuse the others
-		"GetDiskReadOnly": {"number"},
+		"GetDiskReadOnly": {"number"}, "OnlineDiskReadOnly": {"number"},
 		"SetDiskReadOnly": {"number", "read_only"},
 		"FormatVolume":    {"id", "cluster_size_bytes", "label", "root_access"},
 	}
