@@ -47,6 +47,9 @@ type SMBMappingRequest struct {
 	Password Secret // is not used after the call has ended, nor without a user
 	// RequirePrivacy refuses servers that do not encrypt.
 	RequirePrivacy bool
+	// Persistent lets Windows make the mapping again after a restart, without the credentials: it
+	// does not work then. A build that offers no choice does so anyway.
+	Persistent bool
 }
 
 // SMBStatus is what Windows last knew of the connection behind a mapping.

@@ -27,9 +27,17 @@ const (
 )
 
 // newNode is a node with the shares data and other on the server files, and data on spare.
-func newNode(t testing.TB) *winsim.Node {
+func newNode(t testing.TB) *winsim.Node { return newNodeWith(t, func(*winsim.Model) {}) }
+
+// newOldNode is one whose mappings a restart leaves, without their credentials.
+func newOldNode(t testing.TB) *winsim.Node {
+	return newNodeWith(t, func(model *winsim.Model) { model.SMBAlwaysPersistent = true })
+}
+
+func newNodeWith(t testing.TB, change func(*winsim.Model)) *winsim.Node {
 	t.Helper()
 	model := winsim.Default()
+	change(&model)
 	model.SMBServers[0].Shares = append(model.SMBServers[0].Shares, winsim.SMBShare{Name: "More"})
 	spare := model.SMBServers[0]
 	spare.Name, spare.Aliases = "spare", []string{"10.0.0.7"}
