@@ -58,8 +58,8 @@ func smbMappings(ctx context.Context, object cim.Object) ([]win.SMBMapping, erro
 	return mappings, nil
 }
 
-// CreateSMBMapping leaves all other parameters to Windows. It does not leave Persistent: users find mappings after a
-// restart that nobody asked to keep, and that do not work (csi-driver-smb#219, kubernetes#60624).
+// CreateSMBMapping leaves all other parameters to Windows. Persistent is given too: users find mappings
+// after a restart that do not work (csi-driver-smb#219, kubernetes#60624), so it seems to be the default.
 // https://learn.microsoft.com/powershell/module/smbshare/new-smbglobalmapping
 func (machine) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
 	parameters := map[string]any{

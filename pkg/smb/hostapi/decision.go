@@ -40,7 +40,7 @@ const (
 	causePassword
 	causeSessionLost
 	causeRefused
-	causeUnclear // a code that says nothing about the mapping, or that nobody has reported
+	causeUnclear // a code that says nothing about the mapping, or that is not known
 )
 
 func (c cause) String() string {

@@ -140,7 +140,7 @@ func TestMapping_Denied(t *testing.T) {
 		}
 		must(t, node.RemoveSMBMapping(t.Context(), share, true))
 		for _, remote := range []string{dir, share} {
-			wantKind(t, "map anew", mapTo(host, remote, stage), winerr.Denied, 5)
+			wantKind(t, "a new mapping", mapTo(host, remote, stage), winerr.Denied, 5)
 			wantMapped(t, node, share, false)
 		}
 	})
