@@ -19,7 +19,7 @@ import (
 // TestReboot is the oldest complaint of users: after a restart of the node no share can be
 // mapped, because stale mappings are left.
 func TestReboot(t *testing.T) {
-	node := newOldNode(t)
+	node := newNode(t, alwaysPersistent)
 	before := limited(t, node)
 	must(t, mapTo(before, share, ""), node.WriteFile(share+`\a\file`, "data"),
 		mapTo(before, share+`\a`, stage), mapTo(before, `\\files\more`, stage2))
@@ -64,7 +64,7 @@ func TestReboot_Temporary(t *testing.T) {
 // with any code, known (5, 53, 87 and 1312 are reported) or not.
 func TestReboot_LooksAway(t *testing.T) {
 	for _, code := range []winerr.Code{2, 3, 5, 51, 53, 87, 121, 1231, 1232, 1240, 1312, 1384, 1396, 1397, 1398, 1460, 1786, 1787, 1788, 1789, 2457, 4242} {
-		node := newOldNode(t)
+		node := newNode(t, alwaysPersistent)
 		must(t, mapTo(limited(t, node), share, stage), node.WriteFile(stage+`\file`, "data"))
 		node.Reboot()
 		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 1, Error: uint32(code)})
@@ -155,7 +155,7 @@ func TestMapping_Denied(t *testing.T) {
 
 // TestReboot_AllLookAway: also the other mappings of the server, whose server is not away.
 func TestReboot_AllLookAway(t *testing.T) {
-	node := newOldNode(t)
+	node := newNode(t, alwaysPersistent)
 	before := limited(t, node)
 	must(t, mapTo(before, share, stage), mapTo(before, `\\files\more`, stage2), node.WriteFile(stage+`\file`, "data"))
 	node.Reboot()
@@ -194,7 +194,7 @@ func TestConflict_OthersAway(t *testing.T) {
 
 // TestConflict_OtherServers: mappings of other servers are never in the way.
 func TestConflict_OtherServers(t *testing.T) {
-	node := newOldNode(t)
+	node := newNode(t, alwaysPersistent)
 	host := limited(t, node)
 	must(t, mapTo(host, `\\spare\data`, stage), mapTo(host, `\\files\more`, stage2))
 	node.Reboot()
