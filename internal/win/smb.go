@@ -22,7 +22,8 @@ type SMB interface {
 	// CreateSMBMapping connects to a share: MSFT_SmbGlobalMapping.Create. It fails with
 	// ERROR_ALREADY_ASSIGNED (85) or ERROR_DEVICE_ALREADY_REMEMBERED (1202) if the share has a
 	// mapping, and with ERROR_SESSION_CREDENTIAL_CONFLICT (1219) if a connection to the server
-	// has other credentials, or Windows has not kept them.
+	// has other credentials, or Windows has not kept them. ERROR_NOT_ENOUGH_MEMORY (8) and its like
+	// mean that there are too many mappings.
 	CreateSMBMapping(ctx context.Context, request SMBMappingRequest) error
 
 	// RemoveSMBMapping removes a mapping: MSFT_SmbGlobalMapping.Remove. With force also
@@ -43,10 +44,13 @@ type SMBMapping struct {
 // SMBMappingRequest is what a mapping is made of.
 type SMBMappingRequest struct {
 	Remote   string
-	User     string // DOMAIN\user, user@domain or user; empty means guest
+	User     string // DOMAIN\user, user@domain or user; empty means the machine itself, or a guest
 	Password Secret // is not used after the call has ended, nor without a user
 	// RequirePrivacy refuses servers that do not encrypt.
 	RequirePrivacy bool
+	// Persistent lets Windows make the mapping again after a restart, without the credentials: it
+	// does not work then. A build that offers no choice does so anyway.
+	Persistent bool
 }
 
 // SMBStatus is what Windows last knew of the connection behind a mapping.

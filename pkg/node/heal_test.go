@@ -45,6 +45,7 @@ func restartedModel() winsim.Model {
 	onDisk := func(id string) []winsim.Partition {
 		return []winsim.Partition{{Type: "msr", Size: 16 * winsim.MiB}, {Volume: &winsim.Volume{ID: id, Files: []winsim.File{{Path: `\precious`, Content: "data"}}}}}
 	}
+	model.SMBAlwaysPersistent = true
 	model.Disks = append(model.Disks[:1],
 		winsim.Disk{Number: liveDisk, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: onDisk(liveVolume)},
 		winsim.Disk{Number: deadDisk, Size: winsim.GiB, Layout: winsim.LayoutGPT, Partitions: onDisk(deadVolume)},

@@ -28,6 +28,7 @@ const (
 func sharesNode(t *testing.T) *winsim.Node {
 	t.Helper()
 	model := winsim.Default()
+	model.SMBAlwaysPersistent = true
 	model.SMBServers[0].Accounts = append(model.SMBServers[0].Accounts, winsim.SMBAccount{User: "other", Password: password})
 	spare := model.SMBServers[0]
 	spare.Name, spare.Aliases = "spare", nil

@@ -24,6 +24,7 @@ func TestConformance(t *testing.T) {
 				model := winsim.Default()
 				model.SMBServers[0].Shares = append(model.SMBServers[0].Shares, winsim.SMBShare{Name: "More"})
 				model.SMBServers[0].NoEncryption = name == "plain"
+				model.SMBAlwaysPersistent = name == "limited"
 				node, err := winsim.New(model)
 				if err != nil {
 					t.Fatal(err)

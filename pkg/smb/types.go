@@ -9,7 +9,8 @@ type NewSMBGlobalMappingRequest struct {
 	// means no link.
 	LocalPath string
 	// Username is the account, as DOMAIN\user or user@domain if it is in a domain. If it is
-	// empty, guest access is used and the password is ignored.
+	// empty, the password is ignored and Windows logs on as the machine: in a domain with the
+	// computer account, otherwise as a guest.
 	Username string
 	// Password is the account's password. It can contain any character except NUL, and is
 	// never logged.

@@ -33,6 +33,9 @@ type Model struct {
 	Services []Service `yaml:"services" json:"services,omitzero"`
 	// SMBServers are the SMB servers that the node can reach.
 	SMBServers []SMBServer `yaml:"smbServers" json:"smbServers,omitzero"`
+	// SMBAlwaysPersistent is a build of Windows whose MSFT_SmbGlobalMapping.Create has no parameter
+	// Persistent: a restart leaves every mapping, without its credentials.
+	SMBAlwaysPersistent bool `yaml:"smbAlwaysPersistent" json:"smbAlwaysPersistent,omitzero"`
 	// SMBMappings are the global mappings; see also SMBShare.MappedFor.
 	SMBMappings []SMBMapping `yaml:"smbMappings" json:"smbMappings,omitzero"`
 	// Running makes it the model of a node that runs already, see Node.Model: nothing starts, and
@@ -237,7 +240,7 @@ func (m Model) validate() (objects, error) {
 			return objects{}, err.at("files", i)
 		}
 	}
-	if built.network, err = newNetwork(built.clock, m.SMBServers, m.SMBMappings, now); err != nil {
+	if built.network, err = newNetwork(built.clock, m, now); err != nil {
 		return objects{}, err
 	}
 	if built.initiator, err = m.ISCSI.build(built, now); err != nil {

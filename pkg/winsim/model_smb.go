@@ -44,8 +44,8 @@ type SMBShare struct {
 	Name string `yaml:"name" json:"name,omitzero"`
 	// Files are on the share at the start. Paths start at its root.
 	Files []File `yaml:"files" json:"files,omitzero"`
-	// MappedFor is the account for which the node has mapped the share before the start, also if the
-	// server is down since; empty for none.
+	// MappedFor is the account for which the node has mapped the share before the start, persistently, also
+	// if the server is down since; empty for none.
 	MappedFor string `yaml:"mappedFor" json:"mappedFor,omitzero"`
 }
 
@@ -56,6 +56,8 @@ type SMBMapping struct {
 	Password string `yaml:"password" json:"password,omitzero"`
 	// Plain means that it was created without required encryption.
 	Plain bool `yaml:"plain" json:"plain,omitzero"`
+	// Persistent means that a restart of the node leaves it, without its credentials.
+	Persistent bool `yaml:"persistent" json:"persistent,omitzero"`
 	// Stale means that a restart of the node took its credentials.
 	Stale bool `yaml:"stale" json:"stale,omitzero"`
 	// Idle means that Windows has ended its session. The next access begins another.
@@ -83,14 +85,14 @@ const (
 	SMBAccountPasswordExpired SMBAccountState = "password-expired" // ERROR_PASSWORD_EXPIRED (1330)
 )
 
-func newNetwork(c *clock, servers []SMBServer, mappings []SMBMapping, now *resumption) (*network, *ModelError) {
-	n := &network{clock: c, byName: map[string]*server{}, mappings: map[string]*mapping{}}
-	for i, model := range servers {
+func newNetwork(c *clock, node Model, now *resumption) (*network, *ModelError) {
+	n := &network{clock: c, alwaysPersistent: node.SMBAlwaysPersistent, byName: map[string]*server{}, mappings: map[string]*mapping{}}
+	for i, model := range node.SMBServers {
 		if err := n.add(model, now); err != nil {
 			return n, err.at("smbServers", i)
 		}
 	}
-	for i, m := range mappings {
+	for i, m := range node.SMBMappings {
 		name, _, _ := splitUNC(m.Remote)
 		if n.byName[winpath.Fold(name)] == nil {
 			return n, problem("remote", "%q is not on a server of the model", m.Remote).at("smbMappings", i)
@@ -123,7 +125,7 @@ func (n *network) add(model SMBServer, now *resumption) *ModelError {
 			return problem("mappedFor", "the server has no account %q", share.MappedFor).at("shares", i)
 		}
 		remote := `\\` + model.Name + `\` + share.Name
-		n.mappings[winpath.Fold(remote)] = &mapping{SMBMapping{Remote: remote, User: share.MappedFor, Password: account.Password}, model.Name}
+		n.mappings[winpath.Fold(remote)] = &mapping{SMBMapping{Remote: remote, User: share.MappedFor, Password: account.Password, Persistent: true}, model.Name}
 	}
 	return nil
 }

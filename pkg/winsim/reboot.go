@@ -7,8 +7,8 @@ import (
 
 // Reboot restarts the node:
 //
-//   - SMB mappings are listed as disconnected and have lost their credentials: their shares
-//     cannot be opened, and mapping them again fails with
+//   - SMB mappings are gone. Persistent ones are listed as disconnected and have lost their
+//     credentials: their shares cannot be opened, and mapping them again fails with
 //     ERROR_SESSION_CREDENTIAL_CONFLICT (1219).
 //   - iSCSI sessions and their disks are gone, except for persistent logins. Their disks can
 //     have other numbers.
@@ -21,7 +21,7 @@ func (n *Node) Reboot() {
 	n.lock()
 	defer n.mu.Unlock()
 	n.changed()
-	n.network.forgetPasswords()
+	n.network.restart()
 	n.initiator.endSessions()
 	n.initiator.boot()
 	n.services.restart()

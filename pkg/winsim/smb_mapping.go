@@ -63,7 +63,10 @@ func (n *network) CreateSMBMapping(ctx context.Context, request win.SMBMappingRe
 
 func (n *network) connect(request win.SMBMappingRequest) error {
 	serverName, shareName, _ := splitUNC(request.Remote)
-	made := &mapping{SMBMapping{Remote: request.Remote, User: request.User, Password: string(request.Password.Bytes()), Plain: !request.RequirePrivacy}, serverName}
+	made := &mapping{SMBMapping{
+		Remote: request.Remote, User: request.User, Password: string(request.Password.Bytes()), Plain: !request.RequirePrivacy,
+		Persistent: request.Persistent || n.alwaysPersistent,
+	}, serverName}
 	if made.User == "" {
 		made.Password = "" // a guest needs no password
 	}
@@ -115,9 +118,12 @@ func (n *network) RemoveSMBMapping(_ context.Context, remote string, _ bool) err
 	return nil
 }
 
-// forgetPasswords makes all mappings stale, as a restart does.
-func (n *network) forgetPasswords() {
-	for _, m := range n.mappings {
+// restart leaves only persistent mappings, without their credentials.
+func (n *network) restart() {
+	for key, m := range n.mappings {
+		if !m.Persistent {
+			delete(n.mappings, key)
+		}
 		m.Stale, m.Password = true, ""
 	}
 }

@@ -14,6 +14,8 @@ type network struct {
 	*clock
 	byName   map[string]*server  // by folded name or alias
 	mappings map[string]*mapping // by folded \\server\share
+
+	alwaysPersistent bool
 }
 
 type server struct {

@@ -119,6 +119,17 @@ func TestSMB_Mappings(t *testing.T) {
 	create(asUser(`\\files\more`, `dom\ME`, "x"), winerr.CredentialConflict)
 	create(asUser(`\\10.0.0.5\more`, `dom\ME`, "x"), 0)
 	status(dataShare, win.SMBOK)
+	// A mapping ends with Windows, unless it is persistent.
+	node.Reboot()
+	if all, err := node.SMBMappings(ctx); err != nil || len(all) != 0 {
+		t.Errorf("the mappings are %+v, %v", all, err)
+	}
+	lasting := asUser(dataShare, `ANY\CSI`, "csi-Pa55")
+	lasting.Persistent = true
+	create(lasting, 0)
+	lasting = asUser(`\\10.0.0.5\more`, `dom\ME`, "x")
+	lasting.Persistent = true
+	create(lasting, 0)
 
 	// A password that was changed shows only when the share is opened.
 	mustAll(t, node.ChangeSMBServer("files", func(s *winsim.SMBServer) { s.Accounts[0].Password = "new" }))

@@ -260,6 +260,9 @@ func (o options) forRestart() string {
 	if o.share != nil {
 		flags = append(flags, "-share", o.share.remote)
 	}
+	if o.mappings > 0 {
+		flags = append(flags, "-mappings", strconv.Itoa(o.mappings))
+	}
 	return strings.Join(flags, " ")
 }
 

@@ -23,6 +23,9 @@ func TestRestart_Before(t *testing.T) {
 	ctx := t.Context()
 	if share := this.share; share != nil {
 		must(t, this.machine.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: share.remote, User: share.user, Password: share.password}))
+		if this.mappings > 0 {
+			must(t, this.machine.CreateSMBMapping(ctx, win.SMBMappingRequest{Remote: share.persistent(), User: share.user, Password: share.password, Persistent: true}))
+		}
 		_, err := this.machine.TargetInfo(ctx, win.Anywhere(share.remote))
 		begin(t, "Q-smb-restart").fact("before the restart: open the share", err)
 	}
@@ -33,6 +36,9 @@ func TestRestart_Before(t *testing.T) {
 	}
 	must(t, this.journal.add(entry{Kind: restartKind, Name: filepath.Base(this.folder), Detail: this.options.forRestart()}))
 }
+
+// persistent is the share whose mapping Windows makes again after the restart; see -mappings.
+func (s *share) persistent() string { return s.remote + "1" }
 
 // leaveMount mounts a folder for good.
 func leaveMount(t *testing.T) {
@@ -80,7 +86,7 @@ func TestRestart_After(t *testing.T) {
 	})
 }
 
-// askShareAfterRestart asks about the mapping that was made before.
+// askShareAfterRestart asks about the mappings that were made before.
 func (g *group) askShareAfterRestart(share *share) {
 	ctx := g.Context()
 	create := func(remote string) error {
@@ -91,15 +97,28 @@ func (g *group) askShareAfterRestart(share *share) {
 	g.ask("Q-stale-share", func(a *answer) {
 		_, err := g.machine.TargetInfo(ctx, win.Anywhere(share.remote))
 		a.fact("open the share", err)
+		if g.mappings > 0 {
+			_, err := g.machine.TargetInfo(ctx, win.Anywhere(share.persistent()))
+			a.fact("open the share of a persistent mapping", err)
+		}
 	})
-	// What does a restart leave? Expected: mappings listed as disconnected; opens fail with 5, 53 or 1326 and Create with
-	// 1219 until they are removed. If not: if opens fail with 53 and Create with 85, the mapping is kept as if the server
-	// were away, and mapping fails with Unavailable until an operator removes it.
+	// What does a restart leave? Expected: nothing of a mapping with Persistent=false. Persistent ones are listed as
+	// disconnected; opens fail with 5, 53, 87, 1312 or 1326 and Create with 1219 until they are removed. If not: what is
+	// left is judged like a persistent one; if opens fail with 53 and Create with 85, the mapping is kept as if the
+	// server were away, and mapping fails with Unavailable until an operator removes it.
 	g.ask("Q-smb-restart", func(a *answer) {
 		mapping, err := g.machine.SMBMapping(ctx, share.remote)
 		a.fact("the mapping is there", err)
 		if err == nil {
 			a.fact("its status", uint32(mapping.Status))
+		}
+		if g.mappings > 0 {
+			mapping, err := g.machine.SMBMapping(ctx, share.persistent())
+			a.fact("the persistent mapping is there", err)
+			if err == nil {
+				a.fact("the status of the persistent mapping", uint32(mapping.Status))
+			}
+			a.fact("Create the persistent mapping again", create(share.persistent()))
 		}
 		a.fact("Create again", create(share.remote))
 		a.fact("Remove", g.machine.RemoveSMBMapping(ctx, share.remote, true))
@@ -115,6 +134,7 @@ func (g *group) askShareAfterRestart(share *share) {
 		if g.mappings == 0 {
 			a.Skip("needs a second share of the server; see -mappings")
 		}
-		a.fact("Create of another share", create(share.remote+"1"))
+		_ = g.machine.RemoveSMBMapping(ctx, share.remote, true) // fails if it was not created
+		a.fact("Create of another share", create(share.remote))
 	})
 }

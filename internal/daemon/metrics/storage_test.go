@@ -56,7 +56,7 @@ func TestStorage(t *testing.T) {
 		`stale_links 2`,
 		`volumes{fill="0-50"} 2`, `volumes{fill="50-75"} 0`, `volumes{fill="75-90"} 1`, `volumes{fill="90-95"} 1`, `volumes{fill="95-100"} 1`, `volumes{fill="unknown"} 1`,
 		`warnings{kind="dead-session"} 0`, `warnings{kind="dead-share"} 1`, `warnings{kind="full"} 2`, `warnings{kind="lagging"} 0`,
-		`warnings{kind="locked"} 1`, `warnings{kind="no-answer"} 1`, `warnings{kind="offline"} 1`, `warnings{kind="raw"} 0`,
+		`warnings{kind="locked"} 1`, `warnings{kind="many-mappings"} 0`, `warnings{kind="no-answer"} 1`, `warnings{kind="offline"} 1`, `warnings{kind="raw"} 0`,
 		`warnings{kind="read-only"} 1`, `warnings{kind="stale-mount"} 1`, `warnings{kind="waiting-removal"} 0`,
 	}
 	if diff := cmp.Diff(want, storageLines(t, m)); diff != "" {

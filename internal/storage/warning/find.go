@@ -42,6 +42,13 @@ func Find(node *extensionv1.Node) []Warning {
 	for _, s := range node.GetShares() {
 		f.share(s)
 	}
+	if n := len(node.GetShares()); n >= manyMappings {
+		f.add(Warning{
+			Kind: ManyMappings, Object: Object{Type: Node},
+			Text:   fmt.Sprintf("%d SMB mappings: Windows is known to refuse more at some 700", n),
+			Advice: "unmap shares that no link uses with csi-proxyctl smb unmap SHARE, or move pods to another node",
+		})
+	}
 	f.unmappedShares()
 	f.staleMounts()
 	Sort(f.found)
@@ -361,6 +368,10 @@ func (f *finder) share(s *extensionv1.Share) {
 		f.add(w)
 	}
 }
+
+// manyMappings is how many mappings are many. Creating one fails for want of memory or quota at some 700
+// (github.com/kubernetes-sigs/azurefile-csi-driver/issues/1925).
+const manyMappings = 500
 
 // mapAgain is the command that maps a share again. Names that are not safe to copy stay out of it.
 func mapAgain(share, user string) string {

@@ -166,6 +166,8 @@ var cases = map[string]struct {
 			`dead-share: share \\a\unmapped: csi-proxyctl node heal: C:\k\b, C:\k\c` + "\n" +
 			`waiting-removal: share \\a\left: csi-proxyctl smb unmap '\\a\left': `,
 	},
+	"almost many mappings": {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 499)}, ""},
+	"many mappings":        {&extensionv1.Node{Shares: slices.Repeat([]*extensionv1.Share{{}}, 500)}, "many-mappings: node: : "},
 	"problems": {
 		&extensionv1.Node{Problems: []string{"links: x"}, Sessions: []*extensionv1.Session{{Target: "iqn.a", Connections: 1, Problems: []string{"disks: busy"}}}},
 		"no-answer: node: : \nno-answer: session iqn.a: : ",

@@ -28,12 +28,13 @@ const (
 	ReadOnly       Kind = "read-only"       // disk or volume
 	Lagging        Kind = "lagging"         // file system smaller than possible
 	WaitingRemoval Kind = "waiting-removal" // SMB mapping that a driver has unmapped and that stays
+	ManyMappings   Kind = "many-mappings"   // SMB mappings, of which Windows has few left
 	Unseen         Kind = "unseen"          // the server does not report something
 	Unsuitable     Kind = "path"            // a path of --path cannot be examined
 )
 
 // kinds are all, the most urgent first.
-var kinds = []Kind{NoAnswer, Offline, DeadSession, DeadShare, StaleMount, Locked, Full, Raw, ReadOnly, Lagging, WaitingRemoval, Unseen, Unsuitable}
+var kinds = []Kind{NoAnswer, Offline, DeadSession, DeadShare, StaleMount, Locked, Full, Raw, ReadOnly, Lagging, WaitingRemoval, ManyMappings, Unseen, Unsuitable}
 
 // Kinds returns the kinds that Find returns, the most urgent first.
 func Kinds() []Kind { return slices.Clone(kinds[:slices.Index(kinds, Unseen)]) }

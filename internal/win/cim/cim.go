@@ -43,7 +43,7 @@ type Object struct {
 // else in each class. The object must be a class, for static methods, or one instance; if
 // several match, the first is used.
 //
-// Parameters can be strings, booleans and unsigned numbers.
+// Parameters can be strings, booleans, also Optional ones, and unsigned numbers.
 //
 // For an instance that does not exist it returns winerr.WMINotFound. After any other error the
 // method may have done its work or not. While an abandoned call is stuck, others About the same

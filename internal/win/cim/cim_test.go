@@ -86,6 +86,7 @@ func TestFailure(t *testing.T) {
 		{"call not executed", 0x800706BF, 0, 1727, winerr.Unavailable},
 		{"server died", 0x80010007, 0, 0x80010007, winerr.Unavailable},
 		{"server died, in an exception", 0x80020009, 0x80010007, 0x80010007, winerr.Unavailable},
+		{"server died before it executed", 0x80010012, 0, 0x80010012, winerr.Unavailable},
 		{"disconnected", 0x80010108, 0, 0x80010108, winerr.Unavailable},
 		{"transport", 0x80020009, 0x80041015, 0x80041015, winerr.Unavailable},
 		{"shutting down", 0x80020009, 0x80041033, 0x80041033, winerr.Unavailable},
@@ -99,7 +100,7 @@ func TestFailure(t *testing.T) {
 		if got := failure(c.hresult, c.scode, "").disconnected(); got != (c.kind == winerr.Unavailable && c.code != winerr.BadNetPath) {
 			t.Errorf("%s: disconnected: %v", c.name, got)
 		}
-		if got, want := mayHaveRun(err), c.code != 1727; got != want {
+		if got, want := mayHaveRun(err), c.code != 1727 && c.code != 0x80010012; got != want {
 			t.Errorf("%s: may have run: %v", c.name, got)
 		}
 		wrapped := fmt.Errorf("format: %w", err)

@@ -118,6 +118,21 @@ func TestCall_NoMethod(t *testing.T) {
 	}
 }
 
+// TestCall_Optional: a parameter that the method does not declare is left out if it may be.
+func TestCall_Optional(t *testing.T) {
+	for declared, fail := range map[string][]error{"Persistent = false": nil, "": {exception(0x80041002)}} {
+		w := &fakeWMI{fail: map[string][]error{"Properties_.Item": fail}}
+		on(t, w, func(p *pool) {
+			if _, err := callOn(t.Context(), p, someClass, "Create", map[string]any{"Persistent": Optional(false), "RemotePath": "x"}); err != nil {
+				t.Error(err)
+			}
+		})
+		if got := strings.Contains(strings.Join(w.log, "\n"), "Persistent"); got != (declared != "") || !slices.Contains(w.log, "RemotePath = x") {
+			t.Errorf("the calls are %q, want %q among them", w.log, declared)
+		}
+	}
+}
+
 // TestCall_NoClass: WMI calls it "not found", as it does an instance.
 func TestCall_NoClass(t *testing.T) {
 	w := &fakeWMI{fail: map[string][]error{"Get": {exception(0x80041002)}}}

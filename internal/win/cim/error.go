@@ -42,6 +42,7 @@ const (
 	errRPCNotExecuted   winerr.Code = 1727       // RPC_S_CALL_FAILED_DNE: it did not execute
 	errNotImplemented   winerr.Code = 0x80004001 // E_NOTIMPL
 	errServerDied       winerr.Code = 0x80010007 // RPC_E_SERVER_DIED
+	errServerDiedDNE    winerr.Code = 0x80010012 // RPC_E_SERVER_DIED_DNE: it did not execute
 	errDisconnected     winerr.Code = 0x80010108 // RPC_E_DISCONNECTED
 	errClassNotReg      winerr.Code = 0x80040154 // REGDB_E_CLASSNOTREG
 	errClassString      winerr.Code = 0x800401F3 // CO_E_CLASSSTRING
@@ -63,6 +64,7 @@ var kinds = map[winerr.Code]winerr.Kind{
 	errRPCFailed:        winerr.Unavailable,
 	errRPCNotExecuted:   winerr.Unavailable,
 	errServerDied:       winerr.Unavailable,
+	errServerDiedDNE:    winerr.Unavailable,
 	errDisconnected:     winerr.Unavailable,
 	errTransport:        winerr.Unavailable,
 	errShuttingDown:     winerr.Unavailable,
@@ -83,7 +85,7 @@ var kinds = map[winerr.Code]winerr.Kind{
 // is about to be.
 func (e *Error) disconnected() bool {
 	switch e.Code {
-	case errRPCUnavailable, errRPCFailed, errRPCNotExecuted, errServerDied, errDisconnected, errTransport, errShuttingDown:
+	case errRPCUnavailable, errRPCFailed, errRPCNotExecuted, errServerDied, errServerDiedDNE, errDisconnected, errTransport, errShuttingDown:
 		return true
 	default:
 		return false
@@ -91,7 +93,9 @@ func (e *Error) disconnected() bool {
 }
 
 // mayHaveRun reports whether a method that was sent may have run in spite of this failure.
-func mayHaveRun(err error) bool { return !errors.Is(err, errRPCNotExecuted) }
+func mayHaveRun(err error) bool {
+	return !errors.Is(err, errRPCNotExecuted) && !errors.Is(err, errServerDiedDNE)
+}
 
 // Kind is the class of the failure.
 func (e *Error) Kind() winerr.Kind {

@@ -153,14 +153,22 @@ func (s *scope) parameters(class *ole.IDispatch, method string, in map[string]an
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(in)) {
+		value := in[name]
+		optional, isOptional := value.(Optional)
+		if isOptional {
+			value = bool(optional)
+		}
 		property, err := s.object(s.call(properties, "Item", name))
 		if errors.Is(err, winerr.WMINotFound) {
+			if isOptional {
+				continue
+			}
 			err = &Error{winerr.InvalidParameter, "parameter " + name + " of method " + method}
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := put(property, "Value", in[name]); err != nil {
+		if err := put(property, "Value", value); err != nil {
 			return nil, err
 		}
 	}

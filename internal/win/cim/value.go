@@ -12,7 +12,7 @@ func variants(parameters map[string]any) (map[string]any, error) {
 	in := make(map[string]any, len(parameters))
 	for name, value := range parameters {
 		switch value := value.(type) {
-		case string, bool:
+		case string, bool, Optional:
 			in[name] = value
 		case uint8:
 			in[name] = int32(value)
@@ -28,6 +28,10 @@ func variants(parameters map[string]any) (map[string]any, error) {
 	}
 	return in, nil
 }
+
+// Optional is a parameter that is left out where the method does not declare it: older versions of
+// Windows have fewer.
+type Optional bool
 
 // scalar converts a property to one of the few types that Query promises. What it does
 // not know, arrays for instance, is nil.

@@ -58,10 +58,13 @@ func smbMappings(ctx context.Context, object cim.Object) ([]win.SMBMapping, erro
 	return mappings, nil
 }
 
-// CreateSMBMapping leaves all other parameters to Windows, also whether a mapping survives a
-// restart: host logic handles what is left of it then.
+// CreateSMBMapping leaves all other parameters to Windows. Persistent is given too: users find mappings
+// after a restart that do not work (csi-driver-smb#219, kubernetes#60624), so it seems to be the default.
+// https://learn.microsoft.com/powershell/module/smbshare/new-smbglobalmapping
 func (machine) CreateSMBMapping(ctx context.Context, request win.SMBMappingRequest) error {
-	parameters := map[string]any{"RemotePath": request.Remote, "RequirePrivacy": request.RequirePrivacy}
+	parameters := map[string]any{
+		"RemotePath": request.Remote, "RequirePrivacy": request.RequirePrivacy, "Persistent": cim.Optional(request.Persistent),
+	}
 	if request.User != "" {
 		credential := credential(request.User, request.Password)
 		parameters["Credential"] = string(credential) // all that WMI takes; the copy cannot be wiped

@@ -18,6 +18,7 @@ const (
 	FileNotFound            Code = 2
 	PathNotFound            Code = 3
 	AccessDenied            Code = 5
+	NotEnoughMemory         Code = 8
 	NoMoreFiles             Code = 18
 	WriteProtect            Code = 19
 	NotReady                Code = 21
@@ -88,13 +89,17 @@ const (
 	WrongTargetName         Code = 1396
 	MutualAuthFailed        Code = 1397
 	TimeSkew                Code = 1398
+	NoSystemResources       Code = 1450
+	CommitmentLimit         Code = 1455
 	Timeout                 Code = 1460
 	SymlinkClassDisabled    Code = 1463
 	DeviceRemoved           Code = 1617
 	NoTrustSecret           Code = 1786
 	NoTrustAccount          Code = 1787
+	TrustedDomainFailure    Code = 1788
 	TrustFailure            Code = 1789
 	AccountExpired          Code = 1793
+	NotEnoughQuota          Code = 1816
 	PasswordMustChange      Code = 1907
 	AccountLockedOut        Code = 1909
 	CantResolveFilename     Code = 1921
@@ -142,6 +147,7 @@ var codes = map[Code]meaning{
 	FileNotFound:            {NotFound, "it does not exist"},
 	PathNotFound:            {NotFound, "a directory on the way to it does not exist"},
 	AccessDenied:            {Denied, "access is denied"},
+	NotEnoughMemory:         {NoSpace, "Windows has not enough memory"},
 	NoMoreFiles:             {NotFound, "there are no more files"},
 	WriteProtect:            {InUse, "the disk or volume is read-only"},
 	NotReady:                {Unavailable, "the device is not ready"},
@@ -212,13 +218,17 @@ var codes = map[Code]meaning{
 	WrongTargetName:         {Denied, "the server is not the one that the domain knows by this name"},
 	MutualAuthFailed:        {Denied, "the server could not prove who it is"},
 	TimeSkew:                {Denied, "the clocks of the node and of the server differ too much"},
+	NoSystemResources:       {NoSpace, "Windows has not enough system resources"},
+	CommitmentLimit:         {NoSpace, "the paging file is too small"},
 	Timeout:                 {Deadline, "Windows gave up waiting"},
 	SymlinkClassDisabled:    {InUse, "symbolic links of this type are disabled on this node"},
 	DeviceRemoved:           {NotFound, "the device was removed"},
 	NoTrustSecret:           {Denied, "the node has no trust secret for its domain"},
 	NoTrustAccount:          {Denied, "the domain has no account for the node"},
+	TrustedDomainFailure:    {Denied, "the trust between the node's domain and that of the user has failed"},
 	TrustFailure:            {Denied, "the trust between the node and its domain has failed"},
 	AccountExpired:          {Denied, "the account has expired"},
+	NotEnoughQuota:          {NoSpace, "a quota of Windows is used up"},
 	PasswordMustChange:      {Denied, "the password of the account must be changed before it can be used"},
 	AccountLockedOut:        {Denied, "the account is locked"},
 	CantResolveFilename:     {InUse, "its links are broken or form a loop"},

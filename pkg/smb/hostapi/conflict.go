@@ -62,7 +62,7 @@ func (h host) stale(ctx context.Context, r mapRequest, share string) (bool, erro
 	switch {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
-	case err != nil:
+	case err != nil, seen.state == stateConnected && seen.cause == causeDenied:
 		return false, nil //nolint:nilerr // what cannot be judged may be in use
 	}
 	switch decided, _ := h.judge(ctx, r, share, seen); decided.action {

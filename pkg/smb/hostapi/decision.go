@@ -33,60 +33,61 @@ const (
 	causeOpens       cause = iota
 	causeUnencrypted       // it opens, but encryption is required and the mapping lacks it
 	causeOtherUser         // it opens, but the request refuses the mapping's user
+	causeDenied            // so is the directory of the request, and no other link opens
 	causeUnreachable
 	causeNoAnswer
 	causeConflict
 	causePassword
 	causeSessionLost
 	causeRefused
+	causeUnclear // a code that says nothing about the mapping, or that is not known
 )
 
 func (c cause) String() string {
 	return [...]string{
-		"it opens", "it opens without the required encryption", "it opens for another or an unknown user, which the request refuses", "server unreachable", "no answer in time",
-		"user conflict", "password refused", "session lost", "account or share refused",
+		"it opens", "it opens without the required encryption", "it opens for another or an unknown user, which the request refuses", "access denied", "server unreachable", "no answer in time",
+		"credentials lost, or of another user", "password refused", "session lost", "account or share refused", "any other failure",
 	}[c]
 }
 
-// causeCodes are the codes of Windows for the causes that have some. ERROR_ACCESS_DENIED (5)
-// counts as open: an account that may not list a share can still use what is in it.
+// causeCodes are the codes of Windows for the causes that have some.
+// ERROR_INVALID_PARAMETER (87) is reported for mappings that have lapsed (github.com/moby/moby/issues/37863), but
+// also for containers that open anything, so it stays unclear. ERROR_FILE_NOT_FOUND (2) and ERROR_PATH_NOT_FOUND (3)
+// are those of the share itself, see open.
 var causeCodes = map[cause][]winerr.Code{
-	causeOpens: {winerr.AccessDenied},
+	causeDenied: {winerr.AccessDenied},
 	causeUnreachable: {
 		winerr.RemoteNotList, winerr.BadNetPath, winerr.NetworkBusy, winerr.SemTimeout, winerr.NoNetOrBadPath, winerr.NoNetwork, winerr.ConnectionRefused,
-		winerr.NetworkUnreachable, winerr.HostUnreachable, winerr.ProtocolUnreachable, winerr.PortUnreachable, winerr.NoLogonServers, winerr.WorkstationNotStarted,
+		winerr.NetworkUnreachable, winerr.HostUnreachable, winerr.ProtocolUnreachable, winerr.PortUnreachable, winerr.NoLogonServers, winerr.Timeout, winerr.WorkstationNotStarted,
 	},
-	causeConflict:    {winerr.CredentialConflict},
+	causeConflict:    {winerr.CredentialConflict, winerr.NoSuchLogonSession},
 	causePassword:    {winerr.InvalidPassword, winerr.LogonFailure, winerr.PasswordExpired, winerr.PasswordMustChange},
 	causeSessionLost: {winerr.DevNotExist, winerr.BadNetResp, winerr.UnexpectedNetErr, winerr.NetnameDeleted, winerr.ConnectionAborted, winerr.NotConnected},
 	causeRefused: {
-		winerr.NetworkAccessDenied, winerr.BadNetName, winerr.DowngradeDetected, winerr.GuestLogonBlocked,
-		winerr.AccountRestriction, winerr.InvalidLogonHours, winerr.InvalidWorkstation,
-		winerr.AccountDisabled, winerr.LogonTypeNotGranted, winerr.AccountExpired, winerr.AccountLockedOut,
+		winerr.FileNotFound, winerr.PathNotFound, winerr.NetworkAccessDenied, winerr.BadNetName, winerr.DowngradeDetected, winerr.GuestLogonBlocked,
+		winerr.LoginWorkstation, winerr.AccountRestriction, winerr.InvalidLogonHours, winerr.InvalidWorkstation,
+		winerr.AccountDisabled, winerr.TooManyContextIDs, winerr.LogonTypeNotGranted, winerr.AccountExpired, winerr.AccountLockedOut,
+		winerr.WrongTargetName, winerr.MutualAuthFailed, winerr.TimeSkew, winerr.NetTimeSkew,
+		winerr.NoTrustSecret, winerr.NoTrustAccount, winerr.TrustedDomainFailure, winerr.TrustFailure,
 	},
+	causeUnclear: {winerr.InvalidParameter},
 }
 
-// causeOf classifies the answer to opening a share. An error that is not known says nothing
-// about the mapping.
-func causeOf(err error) (c cause, known bool) {
+// causeOf classifies the answer to opening a share.
+func causeOf(err error) cause {
 	code := winerr.CodeOf(err)
 	switch {
 	case err == nil:
-		return causeOpens, true
-	case code == 0:
-		return causeNoAnswer, errors.Is(err, context.DeadlineExceeded) || errors.Is(err, winerr.Unavailable)
+		return causeOpens
+	case code == 0 && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, winerr.Unavailable)):
+		return causeNoAnswer
 	}
 	for c, codes := range causeCodes {
 		if slices.Contains(codes, code) {
-			return c, true
+			return c
 		}
 	}
-	return 0, false
-}
-
-func hasCause(err error, want cause) bool {
-	c, known := causeOf(err)
-	return known && c == want
+	return causeUnclear
 }
 
 // owner says who uses the mapping besides the link of the request, and for which account this
@@ -185,6 +186,10 @@ var rules = []rule{
 	{disconnected, on(causeUnreachable), nil, nil, decision{actionAsk, "a mapping that a restart left can look like this"}},
 	{mapped, on(causeNoAnswer), nil, nil, decision{actionFail, "it works again when the server answers"}},
 
+	{disconnected, on(causeDenied), nil, nil, decision{actionRecreate, "a restart leaves this"}},
+	{connected, on(causeDenied), unused, nil, decision{actionRecreate, "no other link uses it"}},
+	{connected, on(causeDenied), inUse, nil, decision{actionFail, "it works again when the account has the right"}},
+
 	{mapped, on(causeConflict), nil, nil, decision{actionRecreate, "Windows has lost its credentials"}},
 
 	{disconnected, on(causePassword), nil, nil, decision{actionRecreate, "a restart leaves this"}},
@@ -204,6 +209,11 @@ var rules = []rule{
 	{mapped, on(causeRefused), unused, nil, decision{actionRecreate, "no other link uses it"}},
 	{connected, on(causeRefused), inUse, nil, decision{actionFail, "it works again when the account or the share does"}},
 	{disconnected, on(causeRefused), inUse, nil, decision{actionAsk, "it works again when the account or the share does, or a restart left it"}},
+
+	{connected, on(causeUnclear), nil, nil, decision{actionFail, "this says nothing about the mapping"}},
+	{disconnected, on(causeUnclear), unused, nil, decision{actionRecreate, "no other link uses it"}},
+	{disconnected, on(causeUnclear), inUse, recent, decision{actionAsk, "a restart may have left it"}},
+	{disconnected, on(causeUnclear), inUse, lasting, decision{actionRecreate, "it has not come back by itself"}},
 }
 
 func (r rule) matches(s state, c cause, o owner, a age) bool {

@@ -11,7 +11,7 @@ import (
 
 var (
 	allStates = []state{stateAbsent, stateConnected, stateDisconnected}
-	allCauses = []cause{causeOpens, causeUnencrypted, causeOtherUser, causeUnreachable, causeNoAnswer, causeConflict, causePassword, causeSessionLost, causeRefused}
+	allCauses = []cause{causeOpens, causeUnencrypted, causeOtherUser, causeDenied, causeUnreachable, causeNoAnswer, causeConflict, causePassword, causeSessionLost, causeRefused, causeUnclear}
 	allOwners = []owner{ownerNone, ownerSameAccount, ownerNewPassword, ownerOtherUser, ownerUnknown}
 	allAges   = []age{ageRecent, ageLasting}
 )
@@ -66,6 +66,9 @@ func TestDecide(t *testing.T) {
 		{states{ok}, on(causeUnreachable), allOwners, allAges, actionFail},
 		{states{notOK}, on(causeUnreachable), allOwners, allAges, actionAsk},
 		{states{ok, notOK}, on(causeNoAnswer), allOwners, allAges, actionFail},
+		{states{notOK}, on(causeDenied), allOwners, allAges, actionRecreate},
+		{states{ok}, on(causeDenied), owners{no}, allAges, actionRecreate},
+		{states{ok}, on(causeDenied), owners{same, password, other, unknown}, allAges, actionFail},
 		{states{ok, notOK}, on(causeConflict), allOwners, allAges, actionRecreate},
 		{states{notOK}, on(causePassword), allOwners, allAges, actionRecreate},
 		{states{ok}, on(causePassword), owners{no}, allAges, actionRecreate},
@@ -82,6 +85,10 @@ func TestDecide(t *testing.T) {
 		{states{ok, notOK}, on(causeRefused), owners{no}, allAges, actionRecreate},
 		{states{ok}, on(causeRefused), owners{same, password, other, unknown}, allAges, actionFail},
 		{states{notOK}, on(causeRefused), owners{same, password, other, unknown}, allAges, actionAsk},
+		{states{ok}, on(causeUnclear), allOwners, allAges, actionFail},
+		{states{notOK}, on(causeUnclear), owners{no}, allAges, actionRecreate},
+		{states{notOK}, on(causeUnclear), owners{same, password, other, unknown}, ages{early}, actionAsk},
+		{states{notOK}, on(causeUnclear), owners{same, password, other, unknown}, ages{late}, actionRecreate},
 	}
 	if len(cases) != len(rules) {
 		t.Fatalf("%d cases for %d rules", len(cases), len(rules))
@@ -139,13 +146,13 @@ func TestCauseOf(t *testing.T) {
 				t.Errorf("code %d is both %v and %v", code, c, other)
 			}
 			seen[code] = c
-			if got, known := causeOf(code); got != c || !known {
-				t.Errorf("code %d is %v, %v, want %v", code, got, known, c)
+			if got := causeOf(code); got != c {
+				t.Errorf("code %d is %v, want %v", code, got, c)
 			}
 		}
 	}
-	if c, known := causeOf(winerr.Code(8)); known {
-		t.Errorf("code 8 is %v", c)
+	if c := causeOf(winerr.Code(4242)); c != causeUnclear {
+		t.Errorf("code 4242 is %v", c)
 	}
 }
 

@@ -3,10 +3,12 @@ package api
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winerr"
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winpath"
 )
 
 // condition is what examine has found out about a mapping.
@@ -26,6 +28,7 @@ type needs struct {
 	// linked means that the link of the request exists. An unknown user is then accepted: the
 	// pods of the volume use the mapping already.
 	linked bool
+	local  string // where that link is or will be, if any
 }
 
 // examine returns in which condition the mapping of a share is. The status alone says little: it
@@ -36,21 +39,24 @@ func (h host) examine(ctx context.Context, share, dir string, need needs) (condi
 	if state == stateAbsent || err != nil {
 		return condition{}, err
 	}
-	missing, err := h.probe(ctx, share, dir)
+	missing, answer := h.probe(ctx, share, dir)
 	if ctx.Err() != nil { // the caller's, or ours: it says nothing about the share
 		return condition{}, ctx.Err()
 	}
-	c, known := causeOf(err)
-	switch {
-	case !known:
-		return condition{}, winerr.Wrap(opMap, share, err)
-	case c != causeOpens:
-		return condition{state: state, cause: c, err: err}, nil
-	case state == stateDisconnected:
+	c := causeOf(answer)
+	switch c {
+	case causeOpens, causeDenied, causeUnclear:
+		if state == stateConnected {
+			break
+		}
 		// Opening the share makes Windows connect an idle mapping again.
 		if state, mapping, err = h.mappingState(ctx, share); state != stateConnected || err != nil {
-			return condition{state: state}, err
+			return condition{state: state, cause: c, err: answer}, err
 		}
+	default:
+	}
+	if c != causeOpens && (c != causeDenied || !h.anotherOpens(ctx, share, need.local)) {
+		return condition{state: state, cause: c, err: answer}, nil
 	}
 	h.state.mappings.works(share)
 	switch by, ours := h.state.mappings.of(share); {
@@ -88,7 +94,7 @@ var probeRetry = win.Backoff{First: 400 * time.Millisecond, Longest: time.Second
 func (h host) probe(ctx context.Context, share, dir string) (missing, answer error) {
 	_, err := win.Poll(ctx, h.m, probeRetry, func(time.Duration) (bool, error) {
 		missing, answer = h.open(ctx, share, dir)
-		return !hasCause(answer, causeSessionLost), nil
+		return causeOf(answer) != causeSessionLost, nil
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +104,8 @@ func (h host) probe(ctx context.Context, share, dir string) (missing, answer err
 
 // open opens a directory in a share, or the share if there is none or if the answer says nothing
 // about the share. ERROR_FILE_NOT_FOUND (2) and ERROR_PATH_NOT_FOUND (3) show that the share opens
-// without the directory. ERROR_ACCESS_DENIED (5) does not: the account can lack the right to look.
+// without the directory. ERROR_ACCESS_DENIED (5) does not: the account can lack the right to look at a
+// directory of a share that opens, and still use what is in it.
 func (h host) open(ctx context.Context, share, dir string) (missing, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -113,8 +120,23 @@ func (h host) open(ctx context.Context, share, dir string) (missing, err error) 
 	case code == winerr.FileNotFound || code == winerr.PathNotFound:
 		return err, nil
 	}
-	if _, known := causeOf(err); !known && ctx.Err() == nil {
+	if c := causeOf(err); (c == causeDenied || c == causeUnclear) && ctx.Err() == nil {
 		_, err = h.m.FileInfo(ctx, win.Following(share))
 	}
 	return nil, err
+}
+
+// anotherOpens reports whether a link into a share opens that is not at a given path: an account that may
+// not look at a share can have rights below it.
+func (h host) anotherOpens(ctx context.Context, share, except string) bool {
+	_ = h.learnLinks(ctx) // the known ones will do
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	return slices.ContainsFunc(h.state.links.of(share), func(known link) bool {
+		if winpath.Equal(known.path, except) || !h.leadsInto(ctx, known, share) {
+			return false
+		}
+		_, err := h.m.FileInfo(ctx, win.Following(known.path))
+		return err == nil
+	})
 }

@@ -27,9 +27,12 @@ const (
 )
 
 // newNode is a node with the shares data and other on the server files, and data on spare.
-func newNode(t testing.TB) *winsim.Node {
+func newNode(t testing.TB, changes ...func(*winsim.Model)) *winsim.Node {
 	t.Helper()
 	model := winsim.Default()
+	for _, change := range changes {
+		change(&model)
+	}
 	model.SMBServers[0].Shares = append(model.SMBServers[0].Shares, winsim.SMBShare{Name: "More"})
 	spare := model.SMBServers[0]
 	spare.Name, spare.Aliases = "spare", []string{"10.0.0.7"}
@@ -48,6 +51,9 @@ func newNode(t testing.TB) *winsim.Node {
 	})
 	return node
 }
+
+// alwaysPersistent makes a restart leave mappings, without their credentials.
+func alwaysPersistent(model *winsim.Model) { model.SMBAlwaysPersistent = true }
 
 // limited is a new host, as of a daemon that has just started.
 func limited(t testing.TB, node *winsim.Node) smbapi.HostAPI {

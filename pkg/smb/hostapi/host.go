@@ -110,7 +110,7 @@ func (h host) mapShare(ctx context.Context, remotePath, localPath, username, pas
 		defer secret.Wipe()
 		request := win.SMBMappingRequest{Remote: remote.Share(), User: username, Password: secret, RequirePrivacy: h.privacy}
 		r := mapRequest{SMBMappingRequest: request, server: remote.Server(), local: local, account: by}
-		r.needs = needs{privacy: h.privacy, sameUser: h.sameUser, user: by.user, linked: folder.linked}
+		r.needs = needs{privacy: h.privacy, sameUser: h.sameUser, user: by.user, linked: folder.linked, local: local}
 		if local != "" {
 			r.dir = remote.Inside()
 		}

@@ -31,7 +31,7 @@ type HostAPI interface {
 	NewSMBLink(remotePath, localPath string) error
 
 	// NewSMBGlobalMapping connects the machine to a share. An empty user name
-	// means guest.
+	// means the computer account in a domain, and a guest elsewhere.
 	NewSMBGlobalMapping(remotePath, username, password string) error
 
 	// RemoveSMBGlobalMapping disconnects the machine from a share.

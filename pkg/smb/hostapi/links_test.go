@@ -308,7 +308,7 @@ func TestCosts(t *testing.T) {
 // mapped, but for the removal of what a restart has left.
 func TestCosts_OneServer(t *testing.T) {
 	costs := func(n int) (costs [4]string) {
-		node := newNode(t)
+		node := newNode(t, alwaysPersistent)
 		change(t, node, "files", func(s *winsim.SMBServer) {
 			for i := range n {
 				s.Shares = append(s.Shares, winsim.SMBShare{Name: many("s", i)})
@@ -429,7 +429,7 @@ func TestSweep(t *testing.T) {
 		for _, code := range []uint32{2, 5, 21, 31, 53, 64, 67, 85, 1219, 1326, 4395} {
 			for _, times := range []int{1, 0} {
 				for nth := 1; ; nth++ {
-					node := newNode(t)
+					node := newNode(t, alwaysPersistent)
 					if o.prepare != nil {
 						must(t, o.prepare(node, limited(t, node)))
 					}

@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -33,14 +35,15 @@ func (h host) connect(ctx context.Context, r mapRequest) error {
 		return missing(r, seen.missing)
 	}
 	made, err := h.act(ctx, r, seen, decided, user)
-	if err != nil || r.dir == "" {
+	if err != nil || r.local == "" {
 		return err
 	}
-	absent, _ := h.open(ctx, r.Remote, r.dir) // another failure says nothing about the directory
-	if absent != nil && made && seen.state == stateAbsent {
+	absent, answer := h.open(ctx, r.Remote, r.dir)
+	err = cmp.Or(missing(r, absent), denied(r, answer))
+	if err != nil && made && seen.state == stateAbsent {
 		h.undo(ctx, r)
 	}
-	return missing(r, absent)
+	return err
 }
 
 // act does what was decided about a mapping that cannot be used as it is. It reports whether it made
@@ -59,7 +62,7 @@ func (h host) act(ctx context.Context, r mapRequest, seen condition, decided dec
 		case mappingExists(err):
 			return false, kept(r.Remote, seen, user)
 		}
-		return err == nil, h.created(r, err)
+		return err == nil, h.created(ctx, r, err)
 	case actionUse, actionFail:
 	}
 	return false, kept(r.Remote, seen, user)
@@ -85,7 +88,7 @@ func (h host) judge(ctx context.Context, r mapRequest, share string, seen condit
 		if seen.cause != causeUnencrypted && seen.cause != causeOtherUser { // those work
 			since = h.state.mappings.brokenSince(share, since)
 		}
-		o, user = h.ownerOf(ctx, share, r)
+		o, user = h.ownerOf(ctx, share, seen.cause, r)
 		if h.m.Now().Sub(since) >= brokenLimit {
 			a = ageLasting
 		}
@@ -97,9 +100,14 @@ func (h host) judge(ctx context.Context, r mapRequest, share string, seen condit
 const brokenLimit = time.Minute
 
 // ownerOf finds out what uses a mapping besides the link of a request, and for whom it was
-// created.
-func (h host) ownerOf(ctx context.Context, share string, r mapRequest) (o owner, user string) {
-	user, used := h.usedBy(ctx, share, r.local)
+// created. Where access is denied that link counts too: pods can use what is below a directory
+// that they may not look at, until the mapping goes.
+func (h host) ownerOf(ctx context.Context, share string, c cause, r mapRequest) (o owner, user string) {
+	except := r.local
+	if c == causeDenied {
+		except = ""
+	}
+	user, used := h.usedBy(ctx, share, except)
 	if !used {
 		return ownerNone, ""
 	}
@@ -137,7 +145,7 @@ func (h host) create(ctx context.Context, r mapRequest) (made bool, err error) {
 		err = h.removeStale(ctx, r, err)
 		made = err == nil
 	}
-	return made, h.created(r, err)
+	return made, h.created(ctx, r, err)
 }
 
 // recreate removes a mapping and creates it again.
@@ -176,9 +184,13 @@ func (h host) replace(ctx context.Context, r mapRequest, failure error) (made bo
 }
 
 // created is the end of an attempt to create a mapping.
-func (h host) created(r mapRequest, err error) error {
+func (h host) created(ctx context.Context, r mapRequest, err error) error {
 	if err == nil {
 		h.state.mappings.made(r.Remote, r.account)
+	}
+	if errors.Is(err, winerr.NoSpace) {
+		mappings, _ := h.m.SMBMappings(ctx)
+		return tooMany(r.Remote, err, len(mappings))
 	}
 	return refused(r.SMBMappingRequest, err)
 }

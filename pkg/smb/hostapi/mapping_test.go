@@ -19,7 +19,7 @@ import (
 // TestReboot is the oldest complaint of users: after a restart of the node no share can be
 // mapped, because stale mappings are left.
 func TestReboot(t *testing.T) {
-	node := newNode(t)
+	node := newNode(t, alwaysPersistent)
 	before := limited(t, node)
 	must(t, mapTo(before, share, ""), node.WriteFile(share+`\a\file`, "data"),
 		mapTo(before, share+`\a`, stage), mapTo(before, `\\files\more`, stage2))
@@ -46,11 +46,25 @@ func TestReboot(t *testing.T) {
 	wantContent(t, node, stage2+`\file`, "more")
 }
 
-// TestReboot_LooksAway: after a restart of the node a stale mapping can look like an unreachable
-// server, with any of these codes.
+// TestReboot_Temporary: a mapping that is not persistent is gone after a restart.
+func TestReboot_Temporary(t *testing.T) {
+	node := newNode(t)
+	must(t, mapTo(limited(t, node), share, stage), node.WriteFile(stage+`\file`, "data"))
+	node.Reboot()
+	wantMapped(t, node, share, false)
+	node.ResetCalls()
+	must(t, mapTo(limited(t, node), share, stage))
+	if made(node, "RemoveSMBMapping") != 0 {
+		t.Errorf("the calls are %v", node.Calls())
+	}
+	wantContent(t, node, stage+`\file`, "data")
+}
+
+// TestReboot_LooksAway: after a restart of the node, opening a share whose mapping is stale can fail
+// with any code, known (5, 53, 87 and 1312 are reported) or not.
 func TestReboot_LooksAway(t *testing.T) {
-	for _, code := range []winerr.Code{5, 51, 53, 121, 1231, 1232} {
-		node := newNode(t)
+	for _, code := range []winerr.Code{2, 3, 5, 51, 53, 87, 121, 1231, 1232, 1240, 1312, 1384, 1396, 1397, 1398, 1460, 1786, 1787, 1788, 1789, 2457, 4242} {
+		node := newNode(t, alwaysPersistent)
 		must(t, mapTo(limited(t, node), share, stage), node.WriteFile(stage+`\file`, "data"))
 		node.Reboot()
 		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 1, Error: uint32(code)})
@@ -65,9 +79,8 @@ func TestReboot_LooksAway(t *testing.T) {
 // TestMapping_KeepsWhatWorks: a mapping that works is kept, with any status and for any user.
 func TestMapping_KeepsWhatWorks(t *testing.T) {
 	for name, prepare := range map[string]func(*winsim.Node){
-		"connected":  func(*winsim.Node) {},
-		"idle":       func(n *winsim.Node) { n.EndSMBSessions() },
-		"no listing": func(n *winsim.Node) { _, _ = n.Inject(winsim.Fault{Call: "FileInfo", Object: share, Error: 5}) },
+		"connected": func(*winsim.Node) {},
+		"idle":      func(n *winsim.Node) { n.EndSMBSessions() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := newNode(t)
@@ -83,9 +96,66 @@ func TestMapping_KeepsWhatWorks(t *testing.T) {
 	}
 }
 
+// TestMapping_Denied: a share that the account may not open (5) is not one that opens, unless what the
+// request needs of it does, or another link.
+func TestMapping_Denied(t *testing.T) {
+	const dir = share + `\a`
+	setUp := func(t *testing.T, paths ...string) (*winsim.Node, smbapi.HostAPI) {
+		t.Helper()
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, ""), node.Mkdir(dir))
+		for _, path := range paths {
+			inject(t, node, winsim.Fault{Call: "FileInfo", Object: path, Error: 5})
+		}
+		node.ResetCalls()
+		return node, host
+	}
+	wantKept := func(t *testing.T, node *winsim.Node) {
+		t.Helper()
+		if made(node, "RemoveSMBMapping") != 0 {
+			t.Errorf("the calls are %v, want the mapping to be kept", node.Calls())
+		}
+	}
+	t.Run("the directory opens", func(t *testing.T) {
+		node, host := setUp(t, share)
+		must(t, mapTo(host, dir, stage), mapTo(host, dir, stage))
+		wantKept(t, node)
+	})
+	t.Run("the share opens", func(t *testing.T) {
+		node, host := setUp(t, dir)
+		must(t, mapTo(host, dir, stage), mapTo(host, dir, stage))
+		wantKept(t, node)
+	})
+	t.Run("another link opens", func(t *testing.T) {
+		node, host := setUp(t, share, dir)
+		must(t, node.Mkdir(share+`\b`), mapTo(host, share+`\b`, stage2), mapTo(host, dir, stage))
+		wantKept(t, node)
+	})
+	t.Run("nothing opens, and no link uses it", func(t *testing.T) {
+		node, host := setUp(t, share, dir)
+		wantKind(t, "map", mapTo(host, dir, stage), winerr.Denied, 5) // also with a new mapping
+		if made(node, "CreateSMBMapping") != 1 {
+			t.Errorf("the calls are %v, want it to be recreated: the request may have another account", node.Calls())
+		}
+		must(t, node.RemoveSMBMapping(t.Context(), share, true))
+		for _, remote := range []string{dir, share} {
+			wantKind(t, "a new mapping", mapTo(host, remote, stage), winerr.Denied, 5)
+			wantMapped(t, node, share, false)
+		}
+	})
+	t.Run("nothing opens any more", func(t *testing.T) {
+		node, host := setUp(t)
+		must(t, mapTo(host, dir, stage), mapTo(host, share, stage2))
+		inject(t, node, winsim.Fault{Call: "FileInfo", Error: 5})
+		wantKind(t, "map", mapTo(host, dir, stage), winerr.Denied, 5)
+		wantKept(t, node)
+	})
+}
+
 // TestReboot_AllLookAway: also the other mappings of the server, whose server is not away.
 func TestReboot_AllLookAway(t *testing.T) {
-	node := newNode(t)
+	node := newNode(t, alwaysPersistent)
 	before := limited(t, node)
 	must(t, mapTo(before, share, stage), mapTo(before, `\\files\more`, stage2), node.WriteFile(stage+`\file`, "data"))
 	node.Reboot()
@@ -124,7 +194,7 @@ func TestConflict_OthersAway(t *testing.T) {
 
 // TestConflict_OtherServers: mappings of other servers are never in the way.
 func TestConflict_OtherServers(t *testing.T) {
-	node := newNode(t)
+	node := newNode(t, alwaysPersistent)
 	host := limited(t, node)
 	must(t, mapTo(host, `\\spare\data`, stage), mapTo(host, `\\files\more`, stage2))
 	node.Reboot()
@@ -347,9 +417,27 @@ func TestMapping_ServerAway(t *testing.T) {
 	change(t, node, "files", func(s *winsim.SMBServer) { s.Down = false })
 	wantContent(t, node, stage+`\file`, "data")
 	// An unknown code does not remove the mapping either.
-	inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 1, Error: 8})
-	wantKind(t, "map", mapTo(host, share, stage), winerr.Internal, 8)
-	wantMapped(t, node, share, true)
+	for _, code := range []winerr.Code{87, 4242} {
+		inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 1, Error: uint32(code)})
+		wantKind(t, "map", mapTo(host, share, stage), winerr.Internal, code)
+		wantMapped(t, node, share, true)
+	}
+}
+
+// TestMapping_NeverStuck: a mapping that is not OK, that others use, and that opens with an unknown code
+// is kept while Windows says that it has its credentials, but not for ever.
+func TestMapping_NeverStuck(t *testing.T) {
+	node := newNode(t)
+	host := limited(t, node)
+	must(t, mapTo(host, share, stage), node.WriteFile(stage+`\file`, "data"))
+	node.EndSMBSessions()
+	inject(t, node, winsim.Fault{Call: "FileInfo", Object: share, Times: 2, Error: 4242})
+	wantKind(t, "at first", mapTo(host, share, stage2), winerr.Internal, 4242)
+	must(t, node.Sleep(t.Context(), time.Minute), mapTo(host, share, stage2))
+	if made(node, "RemoveSMBMapping") != 1 {
+		t.Errorf("the calls are %v", node.Calls())
+	}
+	wantContent(t, node, stage+`\file`, "data")
 }
 
 // TestMapping_Hidden: a mapping that Windows did not list is replaced, unless it works.
@@ -501,7 +589,7 @@ func TestCodes(t *testing.T) {
 		52: {winerr.Unavailable, ""}, 54: {winerr.Unavailable, "445"}, 56: {winerr.Unavailable, ""}, 71: {winerr.Unavailable, "limit"},
 		1203: {winerr.Unavailable, "445"}, 1233: {winerr.Unavailable, "445"}, 1234: {winerr.Unavailable, "445"},
 		1240: {winerr.Denied, ""}, 1384: {winerr.Denied, "groups"}, 1396: {winerr.Denied, "setspn"}, 1397: {winerr.Denied, "alias"},
-		1398: {winerr.Denied, "clock"}, 2457: {winerr.Denied, "clock"}, 1786: {winerr.Denied, "domain"}, 1787: {winerr.Denied, "domain"}, 1789: {winerr.Denied, "domain"},
+		1398: {winerr.Denied, "clock"}, 2457: {winerr.Denied, "clock"}, 1786: {winerr.Denied, "domain"}, 1787: {winerr.Denied, "domain"}, 1788: {winerr.Denied, "domain"}, 1789: {winerr.Denied, "domain"},
 	} {
 		node := newNode(t)
 		inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Error: uint32(code)})
@@ -509,6 +597,22 @@ func TestCodes(t *testing.T) {
 		if wantKind(t, "map", err, want.kind, code); err != nil && !strings.Contains(err.Error(), want.text) {
 			t.Errorf("%v does not say %q", err, want.text)
 		}
+	}
+}
+
+// TestMapping_TooMany: the error of a node with too many mappings has their number.
+func TestMapping_TooMany(t *testing.T) {
+	for _, code := range []winerr.Code{8, 1450, 1455, 1816} {
+		node := newNode(t)
+		host := limited(t, node)
+		must(t, mapTo(host, share, ""), mapTo(host, `\\spare\data`, ""))
+		fault := inject(t, node, winsim.Fault{Call: "CreateSMBMapping", Error: uint32(code)})
+		err := mapTo(host, `\\files\more`, "")
+		if wantKind(t, "map", err, winerr.NoSpace, code); err != nil && !strings.Contains(err.Error(), "this node has 2 SMB mappings") {
+			t.Errorf("%v does not say how many there are", err)
+		}
+		fault.Remove()
+		must(t, mapTo(host, `\\files\more`, ""))
 	}
 }
 

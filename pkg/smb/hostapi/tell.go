@@ -23,7 +23,7 @@ type MappingFacts struct {
 	// Created means that this process has created the mapping. Otherwise, user and privacy are
 	// unknown.
 	Created bool
-	User    string // empty means guest
+	User    string // empty means the machine itself, or a guest
 	Private bool   // it requires encryption
 	// RemovalWaits means that the mapping goes when no link uses it any more.
 	RemovalWaits bool

@@ -303,7 +303,7 @@ func TestControl_Reboot(t *testing.T) {
 	for range 2 {
 		try[*controlv1.RebootResponse](t)(c.Reboot(t.Context(), &controlv1.RebootRequest{}))
 		response := try[*controlv1.DescribeNodeResponse](t)(c.DescribeNode(t.Context(), &controlv1.DescribeNodeRequest{}))
-		if len(response.Mappings) != 1 || response.Mappings[0].IsConnected {
+		if len(response.Mappings) != 0 {
 			t.Errorf("mappings after a restart: %v", response.Mappings)
 		}
 		// WaitForReady, as the connection of before is gone.

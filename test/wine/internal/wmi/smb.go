@@ -49,6 +49,7 @@ func SMB(machine win.Machine) Namespaces {
 func mappingRequest(in Values) win.SMBMappingRequest {
 	remote, _ := in["RemotePath"].(string)
 	request := win.SMBMappingRequest{Remote: remote, RequirePrivacy: in["RequirePrivacy"] == true}
+	request.Persistent = in["Persistent"] != false // Windows is taken to keep mappings unless asked not to
 	if credential, ok := in["Credential"].(string); ok {
 		user, password := splitCredential(credential)
 		request.User, request.Password = user, win.NewSecret(password)
