@@ -77,7 +77,7 @@ func openCrashFile(files [2]string) (file *os.File, earlier string, err error) {
 	case err != nil:
 		return nil, "", err
 	case info.Size() > 0:
-		if earlier = files[1]; os.Rename(files[0], files[1]) != nil { // perhaps somebody reads it
+		if earlier = files[1]; os.Rename(files[0], files[1]) != nil { // perhaps another program reads it
 			mode, earlier = mode|os.O_TRUNC, ""
 		}
 	}
