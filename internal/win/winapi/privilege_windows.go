@@ -100,13 +100,13 @@ func KeepPrivileges() (missing []string, err error) {
 		}
 		keep = append(keep, value)
 	}
-	removed := held[:0] // in the same memory
+	privileges.PrivilegeCount = 0 // those to remove come to the front
 	for _, p := range held {
 		if !slices.Contains(keep, p.Luid) {
-			removed = append(removed, windows.LUIDAndAttributes{Luid: p.Luid, Attributes: windows.SE_PRIVILEGE_REMOVED})
+			held[privileges.PrivilegeCount] = windows.LUIDAndAttributes{Luid: p.Luid, Attributes: windows.SE_PRIVILEGE_REMOVED}
+			privileges.PrivilegeCount++
 		}
 	}
-	privileges.PrivilegeCount = uint32(len(removed))
 	if success, err := adjustTokenPrivileges(token, false, privileges, 0, nil, nil); !success {
 		return missing, Error(err)
 	}
