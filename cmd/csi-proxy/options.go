@@ -23,13 +23,16 @@ import (
 type options struct {
 	securityDescriptor string
 	mitigations        bool
+	strictHandles      bool
 }
 
 func (o *options) register(set *flag.FlagSet) {
 	set.StringVar(&o.securityDescriptor, "pipe-security-descriptor", pipe.DefaultSecurityDescriptor,
 		"who may connect to the named pipes, in `SDDL`")
 	set.BoolVar(&o.mitigations, "mitigations", true,
-		"restrict the process before it serves; set it to false if a restriction ends it")
+		"restrict the process before it serves; set it to false if a restriction ends it or a call lacks a privilege")
+	set.BoolVar(&o.strictHandles, "strict-handle-checks", false,
+		"one more restriction: end the process if it, or a library in it, uses a closed handle; off until it has run on more versions of Windows")
 }
 
 // refuse fails on other systems than Windows.
@@ -71,8 +74,11 @@ func (o *options) serve(ctx context.Context, flags *daemon.Flags, notify service
 	if err := pipe.ValidateSecurityDescriptor(o.securityDescriptor); err != nil {
 		return daemon.UsageError{Err: err}
 	}
+	if o.strictHandles && !o.mitigations {
+		return daemon.UsageError{Err: errors.New("-strict-handle-checks is one of the mitigations; remove -mitigations=false")}
+	}
 	if o.mitigations {
-		daemon.Mitigate(ctx)
+		daemon.Mitigate(ctx, o.strictHandles)
 	}
 	defer startRecording(ctx, flags.RecordCalls, flags.RecordMaxBytes)() // before any host is made
 	hosts := daemon.LocalHosts()

@@ -5,4 +5,4 @@ package daemon
 import "context"
 
 // Mitigate does nothing here. On Windows it restricts the process until it ends.
-func Mitigate(context.Context) {}
+func Mitigate(context.Context, bool) {}

@@ -115,6 +115,7 @@ func (e *execution) main(ctx context.Context) int {
 		if err != nil {
 			return UsageError{err}
 		}
+		defer e.catchCrash(ctx, notify.Warn)()
 		return e.serve(ctx, notify)
 	}
 	if e.service {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +27,8 @@ const (
 	// insideCommand is the first argument of this program as a service that repeats the tests; its name is the second,
 	// and flags follow.
 	insideCommand = "inside"
+	// strictCommand is the same with strict handle checks, which csi-proxy.exe does not have by default.
+	strictCommand = "inside-strict"
 	// insideFolder is where that service works, in the folder of the run, and insideLog its output.
 	insideFolder = "service"
 	insideLog    = "service.log"
@@ -39,12 +40,12 @@ func runService(m *testing.M, args []string) bool {
 	switch args[0] {
 	case idleCommand:
 		err = serveIdle(args[1:])
-	case insideCommand:
+	case insideCommand, strictCommand:
 		if len(args) < 3 {
 			err = errors.New("only the service manager starts this")
 			break
 		}
-		err = svc.Run(args[1], &inside{m.Run, args[2:]})
+		err = svc.Run(args[1], &inside{m.Run, args[0] == strictCommand, args[2:]})
 	default:
 		return false
 	}
@@ -57,8 +58,9 @@ func runService(m *testing.M, args []string) bool {
 
 // inside runs the tests in a service, restricted as csi-proxy.exe is.
 type inside struct {
-	tests func() int
-	args  []string // the file for the output, and flags
+	tests  func() int
+	strict bool
+	args   []string // the file for the output, and flags
 }
 
 // Execute passes the exit code to the service manager.
@@ -91,13 +93,19 @@ func (i *inside) run(ctx context.Context) (code int) {
 		return exitRefused
 	}
 	os.Stdout, os.Stderr = log, log
-	if err := debug.SetCrashOutput(log, debug.CrashOptions{}); err != nil { // of the runtime, such as a bad handle
+	if _, err := winapi.SetStandardHandle(winapi.StandardError, log.Fd()); err != nil { // of the runtime, such as a bad handle
 		return exitRefused
 	}
 	if err := winapi.SystemLibrariesOnly(); err != nil {
 		fmt.Println("The search for libraries is not restricted:", err)
 	}
-	for _, mitigation := range winapi.Mitigations() {
+	missing, err := winapi.KeepPrivileges()
+	fmt.Println("The process keeps the privileges of csi-proxy.exe, without", missing, err)
+	mitigations := winapi.Mitigations()
+	if i.strict {
+		mitigations = append(mitigations, winapi.StrictHandleChecks())
+	}
+	for _, mitigation := range mitigations {
 		if err := mitigation.TurnOn(); err != nil {
 			fmt.Printf("Windows lacks the mitigation %s: %v\n", mitigation.Name, err)
 		}
@@ -115,38 +123,45 @@ func TestInService(t *testing.T) {
 		t.Skip("this is the service")
 	}
 	g := newGroup(t)
-	name := fmt.Sprintf(servicePrefix+"%d-%s", time.Now().Unix(), insideFolder)
-	g.must(g.journal.add(entry{Kind: serviceKind, Name: name}))
-	exitCode, restricted := g.runInside(name)
-	g.journal.remove(entry{Kind: serviceKind, Name: name})
-	output, err := os.ReadFile(filepath.Join(g.folder, insideLog))
-	g.must(err)
-	failed := passOn(t, filepath.Join(g.folder, insideFolder+".jsonl"))
-	t.Logf("the service said:\n%s", output)
+	exitCode, _ := g.repeatInside(insideCommand)
+	answered := filepath.Join(g.folder, insideFolder+".jsonl")
+	failed := passOn(t, answered)
 	if exitCode != 0 {
 		t.Errorf("the service ended with exit code %d (%#x)", exitCode, exitCode)
 	}
-	// The process has the four privileges of service install. Then through the service: create a link, rescan, format by
+	// The process has the privileges that csi-proxy.exe keeps. Then through the service: create a link, rescan, format by
 	// MSFT_Volume and Win32_Volume, resize, map and unmap a share.
-	g.ask("Q-privileges", func(a *answer) {
-		a.fact("the service manager restricts it", restricted)
-		a.fact("tests that failed in it", failed)
-	})
+	g.ask("Q-privileges", func(a *answer) { a.fact("tests that failed in it", failed) })
 	// With the mitigations, WMI and iSCSI calls work, smphost starts on demand, and formatting succeeds.
 	g.ask("Q-mitigations-com", func(a *answer) { a.fact("tests that failed in it", failed) })
 	// WMI works although libraries are loaded from the directory of Windows only: format a volume.
 	g.ask("Q-dll-search", func(a *answer) { a.fact("tests that failed in it", failed) })
-	// The conformance suite does not make Windows end the process with STATUS_INVALID_HANDLE (0xC0000008), of which the
-	// service manager says ERROR_PROCESS_ABORTED (1067).
+	// With -strict-handle-checks, the conformance suite does not make Windows end the process with STATUS_INVALID_HANDLE
+	// (0xC0000008), of which the service manager says ERROR_PROCESS_ABORTED (1067).
 	g.ask("Q-strict-handles", func(a *answer) {
+		a.must(os.Remove(answered))
+		exitCode, output := g.repeatInside(strictCommand, "-test.run=^TestConformance$")
 		a.fact("Windows ended the process", exitCode == uint32(windows.ERROR_PROCESS_ABORTED))
-		a.fact("its log has 0xc0000008", strings.Contains(strings.ToLower(string(output)), "0xc0000008"))
+		a.fact("its log has 0xc0000008", strings.Contains(strings.ToLower(output), "0xc0000008"))
 		a.measured("exit code", exitCode)
 	})
 }
 
+// repeatInside runs tests in a service, and returns how it ended and what it said.
+func (g *group) repeatInside(command string, flags ...string) (exitCode uint32, output string) {
+	g.Helper()
+	name := fmt.Sprintf(servicePrefix+"%d-%s", time.Now().Unix(), command)
+	g.must(g.journal.add(entry{Kind: serviceKind, Name: name}))
+	exitCode = g.runInside(name, command, flags)
+	g.journal.remove(entry{Kind: serviceKind, Name: name})
+	log, err := os.ReadFile(filepath.Join(g.folder, insideLog))
+	g.must(err)
+	g.Logf("the service said:\n%s", log)
+	return exitCode, string(log)
+}
+
 // runInside installs this program as a service, as csi-proxyctl service install does, and waits until it ends.
-func (g *group) runInside(name string) (exitCode uint32, restricted error) {
+func (g *group) runInside(name, command string, flags []string) (exitCode uint32) {
 	g.Helper()
 	manager, err := scm.Connect()
 	g.must(err)
@@ -154,7 +169,7 @@ func (g *group) runInside(name string) (exitCode uint32, restricted error) {
 	program, err := os.Executable()
 	g.must(err)
 	dir := filepath.Join(g.folder, insideFolder)
-	args := append([]string{program, insideCommand, name, filepath.Join(g.folder, insideLog)}, g.options.repeated(dir)...)
+	args := slices.Concat([]string{program, command, name, filepath.Join(g.folder, insideLog)}, g.options.repeated(dir), flags)
 	for i, arg := range args {
 		args[i] = windows.EscapeArg(arg)
 	}
@@ -168,12 +183,8 @@ func (g *group) runInside(name string) (exitCode uint32, restricted error) {
 			g.Errorf("service %s is left behind: %v", name, err)
 		}
 	}()
-	restriction := scm.Restriction{ServiceSID: true}
-	for _, privilege := range winapi.RequiredPrivileges() {
-		restriction.Privileges = append(restriction.Privileges, privilege.Name)
-	}
-	if restricted = installed.SetRestriction(restriction); restricted != nil && !errors.Is(restricted, scm.ErrUnsupported) {
-		g.Fatal(restricted)
+	if err := installed.SetServiceSID(true); err != nil && !errors.Is(err, scm.ErrUnsupported) {
+		g.Fatal(err)
 	}
 	g.must(installed.Start())
 	limit := win.Backoff{First: 100 * time.Millisecond, Longest: time.Second, Limit: 2 * time.Hour}
@@ -186,7 +197,7 @@ func (g *group) runInside(name string) (exitCode uint32, restricted error) {
 	if !ended {
 		g.Fatalf("the service does not end")
 	}
-	return exitCode, restricted
+	return exitCode
 }
 
 // repeated are the flags of the service that repeats a run: the same, with files of its own.

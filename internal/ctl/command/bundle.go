@@ -39,10 +39,10 @@ func (a *app) supportBundle() *cobra.Command {
 		use:   "support-bundle",
 		short: "Write a zip file with everything that support asks for",
 		long: `Write one zip file with versions, the daemon's command line, what doctor finds, the node's
-storage (text, JSON and a web page), the end of the log file, the metrics and the last calls
-that were recorded with -record-calls. Of the log and of the calls it has the last 4 MiB.
-Print what is in it and what is not. A part that fails does not stop the others, and the file
-is written even if the daemon does not answer.
+storage (text, JSON and a web page), the end of the log file, the trace of the last crash, the
+metrics and the last calls that were recorded with -record-calls. Of the log, the trace and
+the calls it has the last 4 MiB. Print what is in it and what is not. A part that fails does
+not stop the others, and the file is written even if the daemon does not answer.
 
 What looks like a password, key or token is removed. --hide-names also replaces the names of
 machines, servers, shares, users, pods and volumes, serial numbers, ids and addresses by
@@ -218,11 +218,24 @@ func (a *app) bundleParts(o bundleOptions, node *inventory.Node, command string,
 			return text.Bytes(), err
 		}},
 		{Name: "log.txt", What: "the end of the log file", Make: func(context.Context) ([]byte, error) { return tail(logFile) }},
+		{Name: "crash.txt", What: "the last crash of the daemon", Make: func(context.Context) ([]byte, error) {
+			return lastCrash(installation.CrashFiles(logFile, command))
+		}},
 		{Name: "metrics.txt", What: "metrics", Make: func(ctx context.Context) ([]byte, error) { return scrape(ctx, metrics) }},
 		{Name: callsFile, What: "the last recorded calls", Make: func(context.Context) ([]byte, error) {
 			return recordedCalls(installation.RecordedCalls(command))
 		}},
 	}
+}
+
+// lastCrash returns the trace of the last crash.
+func lastCrash(files []string) ([]byte, error) {
+	for _, file := range files {
+		if text, err := tail(file); err != nil && !errors.Is(err, fs.ErrNotExist) || len(text) > 0 {
+			return text, err
+		}
+	}
+	return nil, errors.New("there is no trace of one")
 }
 
 // recordedCalls returns the last calls of a recording.

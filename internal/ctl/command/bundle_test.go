@@ -6,6 +6,7 @@ import (
 	"archive/zip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -56,7 +57,7 @@ func brokenWithSecrets(t *testing.T) (n *node, services *scmtest.Manager) {
 	log := strings.Repeat("I1115 an old line that does not fit\n", bundle.MaxPart/30) +
 		`I1115 12:00:00.000000    1 edge.go:80] "Request" remotePath="\\\\archive\\media" user="CORP\\alice" password="hunter2" request="{\"token\":\"hunter2\"}"` + "\n" +
 		`I1115 12:00:01.000000    1 edge.go:80] "Request" path="C:\\var\\lib\\kubelet\\pods\\acme-pod\\volumes\\kubernetes.io~csi\\pvc-payroll\\mount"` + "\n"
-	if err := os.WriteFile(logFile, []byte(log), 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(logFile, []byte(log), 0o600), os.WriteFile(logFile+".crash.1", []byte("panic: password=hunter2\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	calls := strings.Repeat(`{"method":"FlushVolume","args":{"id":"an old line that does not fit"}}`+"\n", bundle.MaxPart/60) +
@@ -97,6 +98,7 @@ func TestSupportBundle(t *testing.T) {
 		"node.json":    `"kind": "offline"`,
 		"node.html":    "<!doctype html>",
 		"log.txt":      `password="[removed]"`,
+		"crash.txt":    "panic: password=[removed]",
 		"metrics.txt":  "csi_proxy_connections",
 		"calls.txt":    `"method":"smbmapping"`,
 	} {

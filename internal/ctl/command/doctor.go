@@ -22,8 +22,8 @@ func (a *app) doctor() *cobra.Command {
 		short: "Diagnose problems of the daemon and of the storage, and suggest remedies",
 		long: `Check the endpoints (missing, owned by another process, unhealthy, split between
 processes), versions, the service (installed, start type, recovery), working directories,
-the iSCSI initiator, the SAN policy, long paths and the log file; and the storage of the
-node: disks, volumes, mounts, links, shares and iSCSI sessions, with the warnings of
+the iSCSI initiator, the SAN policy, long paths, the log file and crashes; and the storage
+of the node: disks, volumes, mounts, links, shares and iSCSI sessions, with the warnings of
 'csi-proxyctl node --ask-shares'. Findings come with a remedy. The last line says what was
 not checked.
 

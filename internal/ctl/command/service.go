@@ -64,7 +64,7 @@ an elevated prompt. Each of them is safe to repeat.`,
 		a.onService(page{
 			use:     "status",
 			short:   "Show the state, start type and command line of the service",
-			long:    "Show the state, start type, recovery, privileges and command line of the service, and how many endpoints answer.",
+			long:    "Show the state, start type, recovery and command line of the service, and how many endpoints answer.",
 			example: "  csi-proxyctl service status -o json",
 		}, serviceStatus),
 		a.upgrade(),
@@ -95,17 +95,14 @@ func (a *app) install() *cobra.Command {
 	c := a.onService(page{
 		use:   "install",
 		short: "Install the service, or correct its settings",
-		long: `Install the service: delayed automatic start, restart ten seconds after a failure, a
-description, an event-log source, and 30 seconds to stop when the machine shuts down. The
-service keeps only the privileges that its calls need, has a SID of its own, and cannot use
-the desktop.
+		long: `Install the service: automatic start, restart ten seconds after a failure, a description and
+an event-log source. The service has a SID of its own, and cannot use the desktop.
 
-If the service is installed, correct these settings. Keep its program and flags unless
---binary or flags after -- replace them. The default flags of a new service are
--windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2.
+If the service is installed, correct these settings, but never its start type. Keep its
+program and flags unless --binary or flags after -- replace them. The default flags of a
+new service are -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2.
 
-Install does not start the service, and a running service keeps its old command line
-and privileges.
+Install does not start the service, and a running service keeps its old command line.
 Settings that this version of Windows does not support are reported and skipped.`,
 		example: `  csi-proxyctl service install --binary C:\k\csi-proxy.exe
   csi-proxyctl service install --binary C:\k\csi-proxy.exe -- -log_file=D:\log\csi-proxy.log -logtostderr=false -v=4`,
@@ -148,8 +145,6 @@ endpoint that answered before answers again. If any of this fails, or after an i
 put the old program back and start it. A program that hangs while it starts or stops is
 killed after 30 seconds. The old program stays as FILE.old.
 
-The service gets the privileges that the new program needs, and keeps those that you added.
-
 A stopped service stays stopped.` + dependents,
 		example: `  csi-proxyctl service upgrade --binary C:\tmp\csi-proxy.exe`,
 	}, func(ctx context.Context, s *session, i *installation.Installer) error {
@@ -170,12 +165,8 @@ func serviceStatus(ctx context.Context, s *session, i *installation.Installer) e
 	if err != nil {
 		return err
 	}
-	privileges := "all"
-	if len(state.Privileges) > 0 {
-		privileges = strconv.Itoa(len(state.Privileges))
-	}
-	rows := output.Rows{Header: []string{"SERVICE", "STATE", "PID", "START", "RESTARTS", "PRIVILEGES", "ENDPOINTS", "COMMAND"}}
+	rows := output.Rows{Header: []string{"SERVICE", "STATE", "PID", "START", "RESTARTS", "ENDPOINTS", "COMMAND"}}
 	rows.Add(output.Text(state.Name), output.Text(state.State), output.Text(strconv.FormatUint(uint64(state.PID), 10)), output.Text(state.Start),
-		output.Text(strconv.FormatBool(state.Restarts)), output.Text(privileges), output.Text(strconv.Itoa(state.Endpoints)), output.Text(state.Command))
+		output.Text(strconv.FormatBool(state.Restarts)), output.Text(strconv.Itoa(state.Endpoints)), output.Text(state.Command))
 	return s.list(state, &rows)
 }

@@ -67,7 +67,7 @@ func (f *findings) skip(check, format string, args ...any) {
 // Examine runs all checks concurrently and returns their findings in a fixed order.
 func (d Doctor) Examine(ctx context.Context) []Finding {
 	e := examination{Doctor: d, health: d.Node.CheckAll(ctx), daemon: d.serviceState()}
-	topics := []func(context.Context, *findings){e.endpoints, e.service, e.directories, e.initiator, e.settings, e.logFile, e.storage}
+	topics := []func(context.Context, *findings){e.endpoints, e.service, e.directories, e.initiator, e.settings, e.logFile, e.crash, e.storage}
 	results := make([]findings, len(topics))
 	var wg sync.WaitGroup
 	for i, topic := range topics {

@@ -153,6 +153,12 @@ func TestExamine_Machine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	crashed := filepath.Join(t.TempDir(), "crashed.log")
+	for name, content := range map[string]string{crashed: "log", crashed + ".crash": "", crashed + ".crash.1": "panic: on purpose"} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, test := range map[string]struct {
 		change func(*doctor.Doctor)
 		want   string
@@ -175,6 +181,7 @@ func TestExamine_Machine(t *testing.T) {
 		"no log file":       {func(d *doctor.Doctor) { d.LogFile = "/none/x.log" }, "warning log file: /none/x.log does not exist", true},
 		"service without":   {func(d *doctor.Doctor) { d.LogFile = "" }, "warning log file: the service does not write a log", true},
 		"large log":         {func(d *doctor.Doctor) { d.LogFile = big }, "warning log file: " + big + " and its backups use 3.0 GiB", true},
+		"crashed before":    {func(d *doctor.Doctor) { d.LogFile = crashed }, "Z, and left " + crashed + ".crash.1", true},
 		"directory refused": {func(d *doctor.Doctor) { d.WorkingDirs = []string{`D:\x`} }, `error working directories: D:\x: the daemon does not allow`, true},
 		"other version":     {func(d *doctor.Doctor) { d.Version = "v9" }, "info version skew: the server is devel, csi-proxyctl is v9", false},
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/installation"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/output"
@@ -76,5 +77,17 @@ func (d examination) logFile(_ context.Context, f *findings) {
 		f.add(Warning, check, "lower the daemon's -v, -log_file_max_size or -log_file_max_backups", "%s and its backups use %s", path, output.Size(size))
 	default:
 		f.add(OK, check, "", "%s and its backups use %s", path, output.Size(size))
+	}
+}
+
+// crash finds the trace of a crash.
+func (d examination) crash(_ context.Context, f *findings) {
+	command, _ := d.daemon.command() // without a service, there may be a log file
+	for _, file := range installation.CrashFiles(d.LogFile, command) {
+		if info, err := os.Stat(file); err == nil && info.Size() > 0 {
+			f.add(Warning, "crash", "report it, with the file that csi-proxyctl support-bundle writes; then remove "+file,
+				"the daemon crashed at %s, and left %s", info.ModTime().UTC().Format(time.RFC3339), file)
+			return
+		}
 	}
 }

@@ -50,7 +50,7 @@ func (d examination) service(_ context.Context, f *findings) {
 	switch err := d.daemon.err; {
 	case err == nil:
 		d.state(check, f)
-		d.start(check, remedy, f)
+		d.start(check, f)
 		d.recovery(check, remedy, f)
 	case errors.Is(err, scm.ErrNotWindows):
 		f.skip(check, "skipped: not on Windows")
@@ -86,14 +86,14 @@ func (d examination) state(check string, f *findings) {
 	}
 }
 
-func (d examination) start(check, remedy string, f *findings) {
+func (d examination) start(check string, f *findings) {
 	start := d.daemon.config.Start
 	switch {
 	case f.failed(check, d.daemon.configErr):
 	case start == scm.Automatic, start == scm.Delayed:
 		f.add(OK, check, "", "start type is %s", start)
 	default:
-		f.add(Warning, check, remedy+", unless an operator of the cluster starts it", "start type is %s: it does not start with the machine", start)
+		f.add(Warning, check, "sc.exe config "+d.ServiceName+" start= auto, unless an operator of the cluster starts it", "start type is %s: it does not start with the machine", start)
 	}
 }
 

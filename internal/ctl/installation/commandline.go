@@ -1,8 +1,11 @@
 package installation
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/kubernetes-csi/csi-proxy/v2/internal/daemon/logfile"
 )
 
 // serviceFlag makes the daemon run as a service.
@@ -138,6 +141,18 @@ func asService(flags string) string {
 
 // LogFile returns the log file in the command line of a service, or "".
 func LogFile(command string) string { return last(command, "log_file") }
+
+// CrashFiles returns where the last crash of the daemon is, and the one before: beside the log file, or that in the
+// command line of a service, or else beside its program. It returns nothing if none is known.
+func CrashFiles(logFile, command string) []string {
+	binary, _ := split(command)
+	beside := cmp.Or(logFile, LogFile(command), binary)
+	if beside == "" {
+		return nil
+	}
+	files := logfile.CrashFiles(beside)
+	return files[:]
+}
 
 // MetricsAddress returns the address of the metrics in the command line of a service, or "".
 func MetricsAddress(command string) string { return last(command, "metrics-bind-address") }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
 // DefaultName is the name of the service on most nodes.
@@ -26,16 +25,14 @@ const (
 	// restartAfter gives another owner of a pipe time to end. sc.exe lines in use have it too.
 	restartAfter = 10 * time.Second
 	forgetAfter  = 24 * time.Hour
-	// preshutdown is more than the daemon's default -stop-timeout and its margin of 5 s.
-	preshutdown = 30 * time.Second
 
 	// pollInterval is the pause between two checks of the service or its endpoints.
 	pollInterval = 200 * time.Millisecond
 	// healthTimeout limits how long a new program takes to answer.
 	healthTimeout = 30 * time.Second
 	// killAfter is how long a rollback waits for a service to start or stop before it kills
-	// the process: as long as Windows waits at a shutdown.
-	killAfter = preshutdown
+	// the process: more than the daemon's default -stop-timeout and its margin of 5 s.
+	killAfter = 30 * time.Second
 )
 
 // Installer manages the service of one name.
@@ -59,12 +56,12 @@ type Options struct {
 // Outcome is the result of Install.
 type Outcome struct {
 	Created bool
-	// Outdated says that the service still runs with its old command line or privileges.
+	// Outdated says that the service still runs with its old command line or without its SID.
 	Outdated bool
 }
 
-// Install creates the service or corrects its settings. It is idempotent. It reports and
-// skips settings that this version of Windows does not support.
+// Install creates the service or corrects its settings, but not when it starts, which is the operator's. It is
+// idempotent. It reports and skips settings that this version of Windows does not support.
 func (i *Installer) Install(options Options) (Outcome, error) {
 	if options.Binary != "" {
 		if err := checkProgram(options.Binary); err != nil {
@@ -86,11 +83,11 @@ func (i *Installer) Install(options Options) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	restricted, err := i.restrict(service, needed())
+	added, err := i.addSID(service)
 	if err != nil {
 		return outcome, err
 	}
-	if restricted {
+	if added {
 		status, err := service.Status()
 		if err != nil {
 			return outcome, err
@@ -100,35 +97,20 @@ func (i *Installer) Install(options Options) (Outcome, error) {
 	if err := i.tolerate("skipped", service.SetRecovery(scm.Recovery{Restart: restartAfter, Reset: forgetAfter, OnErrors: true})); err != nil {
 		return outcome, err
 	}
-	if err := i.tolerate("skipped", service.SetPreshutdown(preshutdown)); err != nil {
-		return outcome, err
-	}
 	if err := i.Manager.RegisterEvents(i.Name); err != nil {
 		return outcome, fmt.Errorf("register %s in the event log: %w", i.Name, err)
 	}
 	return outcome, nil
 }
 
-// needed leaves the service the privileges that the daemon's calls need. Its SID lets operators
-// give it access to files that other services do not have.
-func needed() scm.Restriction {
-	r := scm.Restriction{ServiceSID: true}
-	for _, privilege := range winapi.RequiredPrivileges() {
-		r.Privileges = append(r.Privileges, privilege.Name)
-	}
-	return r
-}
-
-// restrict applies a restriction, and reports whether that may change what the next start has.
-func (i *Installer) restrict(service scm.Service, want scm.Restriction) (changed bool, err error) {
-	have, err := service.Restriction()
-	if err == nil && have.Equal(want) {
-		return false, nil
-	}
-	if err != nil && !errors.Is(err, scm.ErrUnsupported) {
+// addSID gives the service its SID, so that operators can give it access to files that other services do not have. It
+// reports whether the next start has more than now.
+func (i *Installer) addSID(service scm.Service) (added bool, err error) {
+	have, err := service.ServiceSID()
+	if err != nil && !errors.Is(err, scm.ErrUnsupported) || have {
 		return false, err
 	}
-	err = service.SetRestriction(want)
+	err = service.SetServiceSID(true)
 	return !errors.Is(err, scm.ErrUnsupported), i.tolerate("skipped", err)
 }
 
@@ -165,15 +147,17 @@ func (i *Installer) create(options Options) (scm.Service, error) {
 	if flags == nil {
 		flags = defaultFlags
 	}
-	service, err := i.Manager.Create(i.Name, i.config(join(options.Binary, asService(quote(flags)))))
+	service, err := i.Manager.Create(i.Name, config(scm.Automatic, join(options.Binary, asService(quote(flags)))))
 	return service, i.tolerate("skipped", err)
 }
 
-func (i *Installer) config(command string) scm.Config {
-	return scm.Config{Command: command, Start: scm.Delayed, DisplayName: displayName, Description: description}
+// config is the configuration of the service. A new one starts with the machine, as the kubelet does, and not later:
+// Windows starts delayed services two minutes after the others.
+func config(start scm.StartType, command string) scm.Config {
+	return scm.Config{Command: command, Start: start, DisplayName: displayName, Description: description}
 }
 
-// correct updates an installed service and keeps the operator's flags.
+// correct updates an installed service. It keeps the operator's flags and start type.
 func (i *Installer) correct(service scm.Service, options Options) (outdated bool, err error) {
 	have, err := service.Config()
 	if err != nil {
@@ -186,7 +170,7 @@ func (i *Installer) correct(service scm.Service, options Options) (outdated bool
 	if options.Flags != nil {
 		flags = quote(options.Flags)
 	}
-	want := i.config(join(binary, asService(flags)))
+	want := config(have.Start, join(binary, asService(flags)))
 	if have == want {
 		return false, nil
 	}
@@ -327,18 +311,16 @@ func (i *Installer) pause(ctx context.Context, what string) error {
 
 // State is the result of Status.
 type State struct {
-	Name      string `json:"name"`
-	State     string `json:"state"`
-	PID       uint32 `json:"pid"`
-	ExitCode  uint32 `json:"exitCode"`
-	Start     string `json:"start"`
-	Command   string `json:"command"`
-	Restarts  bool   `json:"restarts"`
-	Endpoints int    `json:"endpoints"`
-	// Privileges are the only ones the process keeps; without any, it keeps all of its account.
-	Privileges  []string `json:"privileges"`
-	ServiceSID  bool     `json:"serviceSid"`
-	Interactive bool     `json:"interactive"`
+	Name        string `json:"name"`
+	State       string `json:"state"`
+	PID         uint32 `json:"pid"`
+	ExitCode    uint32 `json:"exitCode"`
+	Start       string `json:"start"`
+	Command     string `json:"command"`
+	Restarts    bool   `json:"restarts"`
+	Endpoints   int    `json:"endpoints"`
+	ServiceSID  bool   `json:"serviceSid"`
+	Interactive bool   `json:"interactive"`
 }
 
 // Status returns the state of the service, and how many endpoints answer.
@@ -360,7 +342,7 @@ func (i *Installer) Status(ctx context.Context) (State, error) {
 	if err := i.tolerate("unknown", err); err != nil {
 		return State{}, err
 	}
-	restriction, err := service.Restriction()
+	sid, err := service.ServiceSID()
 	if err := i.tolerate("unknown", err); err != nil {
 		return State{}, err
 	}
@@ -371,8 +353,7 @@ func (i *Installer) Status(ctx context.Context) (State, error) {
 	return State{
 		Name: i.Name, State: string(status.State), PID: status.PID, ExitCode: status.ExitCode,
 		Start: string(config.Start), Command: config.Command, Restarts: recovery.Restart > 0,
-		Endpoints: len(answering(health)), Privileges: restriction.Privileges, ServiceSID: restriction.ServiceSID,
-		Interactive: config.Interactive,
+		Endpoints: len(answering(health)), ServiceSID: sid, Interactive: config.Interactive,
 	}, nil
 }
 

@@ -51,7 +51,7 @@ func TestInstall_Twice(t *testing.T) {
 	}
 	want := scm.Config{
 		Command:     `"` + binary + `" -windows-service -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -v=2`,
-		Start:       scm.Delayed,
+		Start:       scm.Automatic,
 		DisplayName: "CSI Proxy",
 		Description: "Performs privileged storage operations for CSI drivers on this node.",
 	}
@@ -61,14 +61,8 @@ func TestInstall_Twice(t *testing.T) {
 	if r := m.Service.Restarts; r.Restart != 10*time.Second || r.Reset != 24*time.Hour || !r.OnErrors {
 		t.Errorf("got recovery %+v", r)
 	}
-	wantRestriction := scm.Restriction{ServiceSID: true, Privileges: []string{
-		"SeChangeNotifyPrivilege", "SeCreateSymbolicLinkPrivilege", "SeLoadDriverPrivilege", "SeManageVolumePrivilege",
-	}}
-	if !m.Service.Restricted.Equal(wantRestriction) {
-		t.Errorf("got restriction %+v, want %+v", m.Service.Restricted, wantRestriction)
-	}
-	if m.Service.Preshutdown != 30*time.Second || !m.Events["csi-proxy"] {
-		t.Errorf("got preshutdown %s, events %v", m.Service.Preshutdown, m.Events)
+	if !m.Service.SID || !m.Events["csi-proxy"] {
+		t.Errorf("got service SID %v, events %v", m.Service.SID, m.Events)
 	}
 	outcome, err = installer(m).Install(installation.Options{})
 	if err != nil || outcome != (installation.Outcome{}) || m.Service.Configured != 0 {
@@ -76,41 +70,37 @@ func TestInstall_Twice(t *testing.T) {
 	}
 }
 
-// TestInstall_SaysThatARestartIsNeeded: only if the command line or the privileges of a running
-// service change.
+// TestInstall_SaysThatARestartIsNeeded: only if the command line or the SID of a running service changes.
 func TestInstall_SaysThatARestartIsNeeded(t *testing.T) {
 	m := scmtest.New()
 	_, _ = m.Create("csi-proxy", scm.Config{Command: `"C:\k\csi-proxy.exe" -windows-service`, Start: scm.Manual})
 	for _, test := range []struct {
-		state  scm.State
-		rights []string // nil: as the last installation set them
-		flags  []string
-		want   bool
+		state scm.State
+		sid   bool
+		flags []string
+		want  bool
 	}{
-		{scm.Stopped, []string{"SeTcbPrivilege"}, nil, false},
-		{scm.Running, nil, nil, false},
-		{scm.Running, nil, []string{"-v=4"}, true},
-		{scm.Stopped, nil, []string{"-v=5"}, false},
-		{scm.Running, []string{"SeTcbPrivilege"}, nil, true},
-		{scm.Running, []string{}, nil, true},
+		{scm.Stopped, false, nil, false},
+		{scm.Running, true, nil, false},
+		{scm.Running, true, []string{"-v=4"}, true},
+		{scm.Stopped, true, []string{"-v=5"}, false},
+		{scm.Running, false, nil, true},
 	} {
 		m.Service.Now.State = test.state
-		if test.rights != nil {
-			m.Service.Restricted.Privileges = test.rights
-		}
+		m.Service.SID = test.sid
 		outcome, err := installer(m).Install(installation.Options{Flags: test.flags})
 		if err != nil || outcome.Created || outcome.Outdated != test.want {
-			t.Errorf("%s, %v, %v: got %+v, %v", test.state, test.rights, test.flags, outcome, err)
+			t.Errorf("%s, %v, %v: got %+v, %v", test.state, test.sid, test.flags, outcome, err)
 		}
-		if got := m.Service.Restricted.Privileges; len(got) != 4 {
-			t.Errorf("it keeps %q", got)
+		if !m.Service.SID {
+			t.Error("it has no SID")
 		}
 	}
 }
 
 // TestInstall_LeavesOutWhatIsNotSupported: it reports and skips the setting.
 func TestInstall_LeavesOutWhatIsNotSupported(t *testing.T) {
-	for _, method := range []string{"Create", "SetConfig", "SetRecovery", "SetPreshutdown", "SetRestriction"} {
+	for _, method := range []string{"Create", "SetConfig", "SetRecovery", "SetServiceSID"} {
 		m := scmtest.New()
 		m.Fail[method] = fmt.Errorf("a setting: %w", scm.ErrUnsupported)
 		i := installer(m)
@@ -127,27 +117,29 @@ func TestInstall_LeavesOutWhatIsNotSupported(t *testing.T) {
 	}
 	m := scmtest.New()
 	_, _ = m.Create("csi-proxy", scm.Config{})
-	m.Fail["Recovery"], m.Fail["Restriction"] = scm.ErrUnsupported, scm.ErrUnsupported
+	m.Fail["Recovery"], m.Fail["ServiceSID"] = scm.ErrUnsupported, scm.ErrUnsupported
 	if _, err := installer(m).Status(t.Context()); err != nil {
 		t.Errorf("status: %v", err)
 	}
 }
 
-// TestInstall_KeepsFlags: the flags of command lines in use stay.
-func TestInstall_KeepsFlags(t *testing.T) {
+// TestInstall_KeepsFlagsAndStart: the flags of command lines in use stay, and so does the operator's start type.
+func TestInstall_KeepsFlagsAndStart(t *testing.T) {
 	for before, want := range map[string]string{
 		`C:\k\csi-proxy.exe -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=4`: `"C:\k\csi-proxy.exe" -log_file=C:\var\log\csi-proxy\csi-proxy.log -logtostderr=false -windows-service --v=4`,
 		`"C:\my dir\csi-proxy.exe" --windows-service=true -v=2`:                                                     `"C:\my dir\csi-proxy.exe" --windows-service=true -v=2`,
 		`C:\my dir\csi-proxy.exe -v=2`: `"C:\my dir\csi-proxy.exe" -windows-service -v=2`,
 		`csi-proxy`:                    `"csi-proxy" -windows-service`,
 	} {
-		m := scmtest.New()
-		_, _ = m.Create("csi-proxy", scm.Config{Command: before, Start: scm.Manual})
-		if _, err := installer(m).Install(installation.Options{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := m.Service.Settings; got.Command != want || got.Start != scm.Delayed {
-			t.Errorf("%s: got %+v, want %s", before, got, want)
+		for _, start := range []scm.StartType{scm.Manual, scm.Automatic, scm.Delayed, scm.Disabled} {
+			m := scmtest.New()
+			_, _ = m.Create("csi-proxy", scm.Config{Command: before, Start: start})
+			if _, err := installer(m).Install(installation.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if got := m.Service.Settings; got.Command != want || got.Start != start {
+				t.Errorf("%s, %s: got %+v, want %s", before, start, got, want)
+			}
 		}
 	}
 }
@@ -160,7 +152,7 @@ func TestInstall_NotInteractive(t *testing.T) {
 		t.Fatalf("%+v, %v", m.Service.Settings, err)
 	}
 	m.Service.Settings.Interactive = true
-	if state, err := i.Status(t.Context()); err != nil || !state.Interactive || !state.ServiceSID || len(state.Privileges) != 4 {
+	if state, err := i.Status(t.Context()); err != nil || !state.Interactive || !state.ServiceSID {
 		t.Errorf("got %+v, %v", state, err)
 	}
 	if _, err := i.Install(installation.Options{}); err != nil || m.Service.Settings.Interactive {
@@ -196,7 +188,7 @@ func TestInstall_Fails(t *testing.T) {
 			t.Errorf("installed %s as the program: %v", binary, err)
 		}
 	}
-	for _, method := range []string{"Open", "Config", "SetConfig", "SetRecovery", "SetPreshutdown", "Restriction", "SetRestriction", "RegisterEvents"} {
+	for _, method := range []string{"Open", "Config", "SetConfig", "SetRecovery", "ServiceSID", "SetServiceSID", "RegisterEvents"} {
 		m := scmtest.New()
 		_, _ = m.Create("csi-proxy", scm.Config{Command: "old"})
 		m.Fail[method] = errors.New("failed")

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/endpoint"
@@ -16,8 +15,8 @@ import (
 
 // Upgrade replaces the service's program: copy the new file beside the old one, stop, wait
 // until all endpoints are free, swap, start, and wait until every endpoint that answered
-// before answers again. The new program starts with the privileges that it needs. If any of this
-// fails, Upgrade puts the old program and its privileges back, starts it, and returns the cause.
+// before answers again. If any of this fails, Upgrade puts the old program back, starts it, and
+// returns the cause.
 //
 // A stopped service stays stopped, and Upgrade does not test its new program.
 func (i *Installer) Upgrade(ctx context.Context, file string) error {
@@ -34,11 +33,6 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	old, err := service.Restriction()
-	if err != nil && !errors.Is(err, scm.ErrUnsupported) {
-		return err
-	}
-	rights := rights{old: old, new: widen(old)}
 	running := status.State != scm.Stopped
 	if running {
 		if err := i.checkDependents(service); err != nil {
@@ -54,7 +48,7 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	defer swap.removeNew()
 	before := answering(i.Check(ctx))
 	if err = i.stop(ctx, service, neverKill); err == nil {
-		err = i.exchange(ctx, service, &swap, &rights, before, running)
+		err = i.exchange(ctx, service, &swap, before, running)
 	}
 	if err == nil {
 		return nil
@@ -63,7 +57,7 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 	i.Progress("rolling back to the old program")
 	rollback, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	if rollbackErr := i.rollBack(rollback, service, &swap, &rights, running); rollbackErr != nil {
+	if rollbackErr := i.rollBack(rollback, service, &swap, running); rollbackErr != nil {
 		return fmt.Errorf("the upgrade failed (%w), and the rollback failed too: %w", err, rollbackErr)
 	}
 	if running {
@@ -78,7 +72,7 @@ func (i *Installer) Upgrade(ctx context.Context, file string) error {
 const rollbackTimeout = killAfter + 2*healthTimeout
 
 // exchange is the part of an upgrade that rollBack undoes.
-func (i *Installer) exchange(ctx context.Context, service scm.Service, swap *swap, rights *rights, before map[endpoint.Name]bool, start bool) error {
+func (i *Installer) exchange(ctx context.Context, service scm.Service, swap *swap, before map[endpoint.Name]bool, start bool) error {
 	if err := i.free(ctx); err != nil {
 		return err
 	}
@@ -86,9 +80,8 @@ func (i *Installer) exchange(ctx context.Context, service scm.Service, swap *swa
 	if err := swap.do(ctx, i.After); err != nil {
 		return err
 	}
-	var err error
-	if rights.changed, err = i.restrict(service, rights.new); err != nil || !start {
-		return err
+	if !start {
+		return nil
 	}
 	if err := i.start(ctx, service); err != nil {
 		return err
@@ -97,7 +90,7 @@ func (i *Installer) exchange(ctx context.Context, service scm.Service, swap *swa
 }
 
 // rollBack puts the old program back, and starts it if it was running.
-func (i *Installer) rollBack(ctx context.Context, service scm.Service, swap *swap, rights *rights, start bool) error {
+func (i *Installer) rollBack(ctx context.Context, service scm.Service, swap *swap, start bool) error {
 	status, err := service.Status()
 	if err != nil {
 		return err
@@ -110,33 +103,10 @@ func (i *Installer) rollBack(ctx context.Context, service scm.Service, swap *swa
 	if err := swap.undo(ctx, i.After); err != nil {
 		return err
 	}
-	if rights.changed {
-		if err := i.tolerate("skipped", service.SetRestriction(rights.old)); err != nil {
-			return err
-		}
-	}
 	if !start {
 		return nil
 	}
 	return i.start(ctx, service)
-}
-
-// rights are the privileges of the service before and after an upgrade.
-type rights struct {
-	old, new scm.Restriction
-	changed  bool
-}
-
-// widen adds what the new program needs to the privileges of a service, and keeps those that an
-// operator has added.
-func widen(r scm.Restriction) scm.Restriction {
-	wide := needed()
-	for _, name := range r.Privileges {
-		if !slices.Contains(wide.Privileges, name) {
-			wide.Privileges = append(wide.Privileges, name)
-		}
-	}
-	return wide
 }
 
 // free waits until no process owns an endpoint. A socket without a server is free.

@@ -98,36 +98,6 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestUpgrade_Privileges: the new program gets what it needs and keeps what an operator has added.
-// After a rollback the old program has what it had.
-func TestUpgrade_Privileges(t *testing.T) {
-	for _, test := range []struct {
-		next   string
-		before []string
-		after  int
-	}{
-		{"healthy new", nil, 4},
-		{"healthy new", []string{"SeDebugPrivilege", "SeLoadDriverPrivilege"}, 5},
-		{"ill", nil, 0},
-		{"ill", []string{"SeDebugPrivilege"}, 1},
-	} {
-		m := newMachine(t, test.next)
-		m.Service.Restricted.Privileges = test.before
-		if err := m.upgrade(t.Context()); (err == nil) != strings.HasPrefix(test.next, "healthy") {
-			t.Errorf("%s: got %v", test.next, err)
-		}
-		got := m.Service.Restricted.Privileges
-		if len(got) != test.after || !slices.Contains(got, "SeDebugPrivilege") && slices.Contains(test.before, "SeDebugPrivilege") {
-			t.Errorf("%s, from %q: got %q, want %d of them", test.next, test.before, got, test.after)
-		}
-	}
-	m := newMachine(t, "healthy new")
-	m.Fail["Restriction"], m.Fail["SetRestriction"] = scm.ErrUnsupported, scm.ErrUnsupported
-	if err := m.upgrade(t.Context()); err != nil || !slices.Contains(m.steps, "skipped:") {
-		t.Errorf("where Windows has no such setting: %v, steps %v", err, m.steps)
-	}
-}
-
 // TestUpgrade_RollsBack: if the new program has any problem, the old one runs again.
 func TestUpgrade_RollsBack(t *testing.T) {
 	tests := map[string]struct {

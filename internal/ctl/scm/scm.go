@@ -4,7 +4,6 @@ package scm
 
 import (
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -39,12 +38,11 @@ type Service interface {
 	SetConfig(Config) error
 	Recovery() (Recovery, error)
 	SetRecovery(Recovery) error
-	// Restriction and SetRestriction may return ErrUnsupported for a part of it.
-	Restriction() (Restriction, error)
-	// SetRestriction takes effect with the next start.
-	SetRestriction(Restriction) error
-	// SetPreshutdown sets how long Windows waits for the service when it shuts down.
-	SetPreshutdown(time.Duration) error
+	// ServiceSID says that the process has the SID of the service, NT SERVICE\name, among its groups, by which others
+	// can tell it from other services of its account. SetServiceSID takes effect with the next start. Both may return
+	// ErrUnsupported.
+	ServiceSID() (bool, error)
+	SetServiceSID(bool) error
 	Status() (Status, error)
 	Start() error // does not wait
 	// Stop does not wait, and may return ErrBusy.
@@ -77,22 +75,6 @@ type Config struct {
 	Description string
 	// Interactive says that the service may use the desktop of a user. SetConfig ends it.
 	Interactive bool
-}
-
-// Restriction is what Windows takes from the process of a service, and by what others can tell it
-// from other services of its account.
-type Restriction struct {
-	// Privileges are the only ones the process keeps. Without any, it keeps all of its account.
-	Privileges []string
-	// ServiceSID says that the process has the SID of the service, NT SERVICE\name, among its
-	// groups.
-	ServiceSID bool
-}
-
-// Equal reports whether two restrictions are the same, in any order.
-func (r Restriction) Equal(other Restriction) bool {
-	mine, theirs := slices.Sorted(slices.Values(r.Privileges)), slices.Sorted(slices.Values(other.Privileges))
-	return r.ServiceSID == other.ServiceSID && slices.Equal(mine, theirs)
 }
 
 // Recovery is what Windows does when a service fails.

@@ -233,53 +233,20 @@ func (s service) SetRecovery(r Recovery) error {
 	return s.settingError("recovery", err)
 }
 
-// requiredPrivileges is SERVICE_REQUIRED_PRIVILEGES_INFO: strings that end with NUL, and another NUL.
-// https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_required_privileges_infow
-type requiredPrivileges struct{ names *uint16 }
-
-func (s service) Restriction() (Restriction, error) {
-	var r Restriction
-	privileges, err := s.query2(windows.SERVICE_CONFIG_REQUIRED_PRIVILEGES_INFO)
-	if err == nil {
-		for p := (*requiredPrivileges)(unsafe.Pointer(&privileges[0])).names; p != nil && *p != 0; {
-			name := windows.UTF16PtrToString(p)
-			r.Privileges = append(r.Privileges, name)
-			p = (*uint16)(unsafe.Add(unsafe.Pointer(p), 2*(len(name)+1))) // names are ASCII
-		}
+func (s service) ServiceSID() (bool, error) {
+	sid, err := s.query2(windows.SERVICE_CONFIG_SERVICE_SID_INFO)
+	if err != nil {
+		return false, s.settingError("service SID", err)
 	}
-	sid, sidErr := s.query2(windows.SERVICE_CONFIG_SERVICE_SID_INFO)
-	if sidErr == nil {
-		r.ServiceSID = *(*uint32)(unsafe.Pointer(&sid[0])) != windows.SERVICE_SID_TYPE_NONE
-	}
-	return r, settingErrors(s.settingError("required privileges", err), s.settingError("service SID", sidErr))
+	return *(*uint32)(unsafe.Pointer(&sid[0])) != windows.SERVICE_SID_TYPE_NONE, nil
 }
 
-func (s service) SetRestriction(r Restriction) error {
-	var names []uint16
-	for _, name := range r.Privileges {
-		text, err := windows.UTF16FromString(name)
-		if err != nil {
-			return fmt.Errorf("required privileges of service %s: %q: %w", s.Name, name, err)
-		}
-		names = append(names, text...)
-	}
-	names = append(names, 0, 0) // the second ends an empty list
-	privileges := requiredPrivileges{&names[0]}
+func (s service) SetServiceSID(on bool) error {
 	sid := uint32(windows.SERVICE_SID_TYPE_NONE)
-	if r.ServiceSID {
+	if on {
 		sid = windows.SERVICE_SID_TYPE_UNRESTRICTED
 	}
-	return settingErrors(
-		s.set("required privileges", windows.SERVICE_CONFIG_REQUIRED_PRIVILEGES_INFO, unsafe.Pointer(&privileges)),
-		s.set("service SID", windows.SERVICE_CONFIG_SERVICE_SID_INFO, unsafe.Pointer(&sid)),
-	)
-}
-
-// SetPreshutdown fills SERVICE_PRESHUTDOWN_INFO, one DWORD of milliseconds.
-// https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_preshutdown_info
-func (s service) SetPreshutdown(timeout time.Duration) error {
-	milliseconds := uint32(timeout / time.Millisecond)
-	return s.set("shutdown time", windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, unsafe.Pointer(&milliseconds))
+	return s.set("service SID", windows.SERVICE_CONFIG_SERVICE_SID_INFO, unsafe.Pointer(&sid))
 }
 
 var states = map[svc.State]State{

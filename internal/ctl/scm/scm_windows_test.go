@@ -68,18 +68,15 @@ func TestService(t *testing.T) {
 	if got, err := service.Recovery(); set == nil && (err != nil || got != recovery) {
 		t.Errorf("got recovery %+v, %v", got, err)
 	}
-	for _, restriction := range []scm.Restriction{
-		{Privileges: []string{"SeChangeNotifyPrivilege", "SeManageVolumePrivilege"}, ServiceSID: true}, {},
-	} {
-		set := service.SetRestriction(restriction)
-		tolerate(t, "set restriction", set)
-		got, err := service.Restriction()
-		tolerate(t, "restriction", err)
-		if set == nil && err == nil && !got.Equal(restriction) {
-			t.Errorf("got restriction %+v, want %+v", got, restriction)
+	for _, sid := range []bool{true, false} {
+		set := service.SetServiceSID(sid)
+		tolerate(t, "set service SID", set)
+		got, err := service.ServiceSID()
+		tolerate(t, "service SID", err)
+		if set == nil && err == nil && got != sid {
+			t.Errorf("got service SID %v, want %v", got, sid)
 		}
 	}
-	tolerate(t, "set preshutdown", service.SetPreshutdown(30*time.Second))
 	if status, err := service.Status(); err != nil || status.State != scm.Stopped || status.PID != 0 {
 		t.Errorf("got %+v, %v", status, err)
 	}

@@ -55,6 +55,10 @@ type File struct {
 	retry   time.Time // the earliest next attempt
 }
 
+// CrashFiles returns where the daemon's last crash is, and the one before, beside its log; or, for a service without a
+// log, beside its program.
+func CrashFiles(beside string) [2]string { return [2]string{beside + ".crash", beside + ".crash.1"} }
+
 // Open opens the log and creates its directory. It appends to an existing file. It never fails: a
 // file that cannot be opened is opened again later.
 func Open(cfg Config) *File {

@@ -8,8 +8,6 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 	"golang.org/x/sys/windows/svc/eventlog"
-
-	"github.com/kubernetes-csi/csi-proxy/v2/internal/win/winapi"
 )
 
 // Run hands the process to the service manager, and returns when the service has stopped. The caller
@@ -49,9 +47,6 @@ func (h *handler) Execute(args []string, changes <-chan svc.ChangeRequest, statu
 			defer log.Close()
 			events = log
 		}
-		if err := ensureShutdownTime(args[0], h.service.StopTimeout+stopMargin); err != nil && events != nil {
-			_ = events.Warning(EventWarning, fmt.Sprintf("When the machine shuts down, Windows may not wait for calls in flight: %v", err))
-		}
 	}
 	requests, over := make(chan Request), make(chan struct{})
 	defer close(over)
@@ -73,23 +68,6 @@ func (h *handler) Execute(args []string, changes <-chan svc.ChangeRequest, statu
 	return true, h.exitCode
 }
 
-// ensureShutdownTime makes Windows wait for a service at Preshutdown at least as long as its stop takes.
-func ensureShutdownTime(name string, stop time.Duration) error {
-	service, err := winapi.OpenService(name, winapi.ServiceQueryConfig|winapi.ServiceChangeConfig)
-	if err != nil {
-		return fmt.Errorf("open service %s: %w", name, err)
-	}
-	defer service.Close()
-	now, err := service.ShutdownTime()
-	if err == nil && now < stop {
-		err = service.SetShutdownTime(stop)
-	}
-	if err != nil {
-		return fmt.Errorf("shutdown time of service %s: %w", name, err)
-	}
-	return nil
-}
-
 // scm is the manager of a service that Execute runs.
 type scm struct {
 	statuses chan<- svc.Status
@@ -100,7 +78,7 @@ func (m *scm) report(status Status) {
 	s := svc.Status{State: svc.State(status.State), CheckPoint: status.CheckPoint, WaitHint: uint32(status.WaitHint / time.Millisecond)}
 	if status.State == Running {
 		// A pending service accepts nothing; the manager would not send it anyway.
-		s.Accepts = svc.AcceptStop | svc.AcceptShutdown | svc.AcceptPreShutdown
+		s.Accepts = svc.AcceptStop | svc.AcceptShutdown
 	}
 	m.statuses <- s
 }

@@ -57,13 +57,12 @@ type Status struct {
 // https://learn.microsoft.com/windows/win32/services/service-control-handler-function
 type Request uint32
 
-// The requests that we accept. Preshutdown arrives before other services stop, and gives more time
-// than Shutdown, which Windows ends after a few seconds.
+// The requests that we accept. Preshutdown, which comes before Shutdown and gives more time, is not one of them: the
+// kubelet unmounts the volumes of pods when it gets it, and needs us until it has stopped.
 const (
 	Stop        Request = 1
 	Interrogate Request = 4
 	Shutdown    Request = 5
-	Preshutdown Request = 15
 )
 
 // Events of the event log. The viewer has texts for 1 to 1000 if the source was registered with the
@@ -175,7 +174,7 @@ func (l *life) ready() {
 
 func (l *life) answer(request Request) {
 	switch request {
-	case Stop, Shutdown, Preshutdown:
+	case Stop, Shutdown:
 		if l.stopping() { // a repeated request gets the current status
 			l.report(l.status)
 			return

@@ -79,7 +79,7 @@ func check(t *testing.T, m *fakeManager, code <-chan uint32, wantCode uint32, wa
 }
 
 func TestRun_StartsAndStops(t *testing.T) {
-	for _, request := range []Request{Stop, Shutdown, Preshutdown} {
+	for _, request := range []Request{Stop, Shutdown} {
 		synctest.Test(t, func(t *testing.T) {
 			m, requests := &fakeManager{}, make(chan Request)
 			code := start(m, requests, func(ctx context.Context, notify Notify) error {
@@ -149,7 +149,8 @@ func TestRun_Interrogate(t *testing.T) {
 		code := start(m, requests, stopped)
 		synctest.Wait()
 		requests <- Interrogate
-		requests <- Request(2) // pause, which is not accepted
+		requests <- Request(2)  // pause, which is not accepted
+		requests <- Request(15) // Preshutdown, neither: it serves on
 		requests <- Stop
 		check(
 			t, m, code, 0,

@@ -43,9 +43,9 @@ func TestPage(t *testing.T) {
 	page := read(t, "../../../docs/attack-surface.md")
 	var privileges, mitigations strings.Builder
 	for _, p := range winapi.RequiredPrivileges() {
-		fmt.Fprintf(&privileges, "| `%s` | %s | %s |\n", p.Name, p.Requests, p.Call)
+		fmt.Fprintf(&privileges, "| `%s` | %s | %s |\n", p.Name, p.Requests, p.Reason)
 	}
-	for _, m := range winapi.Mitigations() {
+	for _, m := range append(winapi.Mitigations(), winapi.StrictHandleChecks()) {
 		fmt.Fprintf(&mitigations, "| %s | %s | `%s` |\n", m.Name, m.Stops, m.Setting)
 	}
 	for _, table := range []string{privileges.String(), mitigations.String()} {

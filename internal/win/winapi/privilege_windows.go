@@ -1,7 +1,9 @@
 package winapi
 
 import (
+	"slices"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 
@@ -39,14 +41,11 @@ func (p Privilege) Enable() error { return p.enable() }
 
 // https://learn.microsoft.com/windows/win32/api/securitybaseapi/nf-securitybaseapi-adjusttokenprivileges
 func enablePrivilege(name string) error {
-	p, err := utf16Ptr(name)
-	if err != nil {
-		return err
-	}
 	privileges := windows.Tokenprivileges{PrivilegeCount: 1}
 	privileges.Privileges[0].Attributes = windows.SE_PRIVILEGE_ENABLED
-	if err := windows.LookupPrivilegeValue(nil, p, &privileges.Privileges[0].Luid); err != nil {
-		return Error(err)
+	var err error
+	if privileges.Privileges[0].Luid, err = privilegeValue(name); err != nil {
+		return err
 	}
 	var token windows.Token
 	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES|windows.TOKEN_QUERY, &token); err != nil {
@@ -63,4 +62,53 @@ func enablePrivilege(name string) error {
 	default:
 		return nil
 	}
+}
+
+// https://learn.microsoft.com/windows/win32/api/winbase/nf-winbase-lookupprivilegevaluew
+func privilegeValue(name string) (value windows.LUID, err error) {
+	p, err := utf16Ptr(name)
+	if err == nil {
+		err = Error(windows.LookupPrivilegeValue(nil, p, &value))
+	}
+	return value, err
+}
+
+// KeepPrivileges takes all privileges from the process but RequiredPrivileges, until it ends. It returns those of them
+// that the process does not have.
+func KeepPrivileges() (missing []string, err error) {
+	var token windows.Token
+	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES|windows.TOKEN_QUERY, &token); err != nil {
+		return nil, Error(err)
+	}
+	defer token.Close()
+	const enough = 1 << 10 // Windows has less than forty privileges of 12 bytes
+	buffer, err := grow(enough, nil, func(buffer []byte) (int, error) {
+		var needed uint32
+		return len(buffer), Error(windows.GetTokenInformation(token, windows.TokenPrivileges, &buffer[0], Length(buffer), &needed))
+	})
+	if err != nil {
+		return nil, err
+	}
+	privileges := (*windows.Tokenprivileges)(unsafe.Pointer(&buffer[0]))
+	held := privileges.AllPrivileges()
+	var keep []windows.LUID
+	for _, required := range RequiredPrivileges() {
+		value, err := privilegeValue(required.Name)
+		if err != nil || !slices.ContainsFunc(held, func(p windows.LUIDAndAttributes) bool { return p.Luid == value }) {
+			missing = append(missing, required.Name)
+			continue
+		}
+		keep = append(keep, value)
+	}
+	privileges.PrivilegeCount = 0 // those to remove come to the front
+	for _, p := range held {
+		if !slices.Contains(keep, p.Luid) {
+			held[privileges.PrivilegeCount] = windows.LUIDAndAttributes{Luid: p.Luid, Attributes: windows.SE_PRIVILEGE_REMOVED}
+			privileges.PrivilegeCount++
+		}
+	}
+	if success, err := adjustTokenPrivileges(token, false, privileges, 0, nil, nil); !success {
+		return missing, Error(err)
+	}
+	return missing, nil
 }

@@ -1,8 +1,6 @@
 package winapi
 
 import (
-	"math"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -15,7 +13,6 @@ type ServiceRight uint32
 // The rights our calls need.
 const (
 	ServiceQueryConfig         ServiceRight = windows.SERVICE_QUERY_CONFIG
-	ServiceChangeConfig        ServiceRight = windows.SERVICE_CHANGE_CONFIG
 	ServiceQueryStatus         ServiceRight = windows.SERVICE_QUERY_STATUS
 	ServiceEnumerateDependents ServiceRight = windows.SERVICE_ENUMERATE_DEPENDENTS
 	ServiceStart               ServiceRight = windows.SERVICE_START
@@ -64,23 +61,6 @@ func (s Service) Config() (displayName string, startType uint32, err error) {
 	}
 	config := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&answer[0]))
 	return windows.UTF16PtrToString(config.DisplayName), config.StartType, nil
-}
-
-// ShutdownTime returns how long Windows waits for the service at Preshutdown. Since Windows 10 1709 that
-// is 10 s for a service that did not ask for more, as Wine's tests on Windows show
-// (dlls/advapi32/tests/service.c).
-// https://learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_preshutdown_info
-func (s Service) ShutdownTime() (time.Duration, error) {
-	var milliseconds, needed uint32
-	err := windows.QueryServiceConfig2(s.handle, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO,
-		(*byte)(unsafe.Pointer(&milliseconds)), uint32(unsafe.Sizeof(milliseconds)), &needed)
-	return time.Duration(milliseconds) * time.Millisecond, Error(err)
-}
-
-// SetShutdownTime sets what ShutdownTime returns.
-func (s Service) SetShutdownTime(d time.Duration) error {
-	milliseconds := uint32(min(max(d/time.Millisecond, 0), math.MaxInt32))
-	return Error(windows.ChangeServiceConfig2(s.handle, windows.SERVICE_CONFIG_PRESHUTDOWN_INFO, (*byte)(unsafe.Pointer(&milliseconds))))
 }
 
 // Status returns what the service does now, and in which process.

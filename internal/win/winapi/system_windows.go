@@ -46,6 +46,24 @@ func ignoreNotSet(err error) error {
 	return Error(err)
 }
 
+// The standard streams of a process, for SetStandardHandle.
+const (
+	StandardInput  = windows.STD_INPUT_HANDLE
+	StandardOutput = windows.STD_OUTPUT_HANDLE
+	StandardError  = windows.STD_ERROR_HANDLE
+)
+
+// SetStandardHandle makes an open file a standard stream of the process, for libraries and for Go's runtime, which
+// asks Windows for its standard error when it crashes. It returns the handle that was there, for the next call.
+// https://learn.microsoft.com/windows/console/setstdhandle
+func SetStandardHandle(stream uint32, handle uintptr) (before uintptr, err error) {
+	old, err := windows.GetStdHandle(stream)
+	if err != nil {
+		return 0, Error(err)
+	}
+	return uintptr(old), Error(windows.SetStdHandle(stream, windows.Handle(handle)))
+}
+
 // SystemLibrariesOnly makes Windows load libraries from its own directory only, never from the
 // program's directory, the current one or the path.
 // https://learn.microsoft.com/windows/win32/api/libloaderapi/nf-libloaderapi-setdefaultdlldirectories

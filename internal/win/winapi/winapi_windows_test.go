@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -196,4 +198,48 @@ func TestSystemLibrariesOnly(t *testing.T) {
 		t.Fatalf("a library of Windows: %v", err)
 	}
 	_ = windows.FreeLibrary(handle)
+}
+
+// TestKeepPrivileges: the process keeps what the daemon needs and has, and cannot get anything else back. It is another
+// one, because that is for good.
+func TestKeepPrivileges(t *testing.T) {
+	const another = "CSI_PROXY_TEST_PRIVILEGES"
+	if os.Getenv(another) == "" {
+		process := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKeepPrivileges$", "-test.v")
+		process.Env = append(os.Environ(), another+"=1")
+		output, err := process.CombinedOutput()
+		if err != nil || !bytes.Contains(output, []byte("it keeps")) {
+			t.Errorf("%v\n%s", err, output)
+		}
+		return
+	}
+	before := privileges(t)
+	missing, err := winapi.KeepPrivileges()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := privileges(t)
+	t.Logf("of %d privileges it keeps %d; %q are missing", len(before), len(after), missing)
+	if want := len(winapi.RequiredPrivileges()) - len(missing); len(after) != want || len(before) < len(after) {
+		t.Errorf("it has %d privileges, want %d", len(after), want)
+	}
+	for _, p := range after {
+		if !slices.ContainsFunc(before, func(b windows.LUIDAndAttributes) bool { return p == b }) {
+			t.Errorf("%+v has changed", p)
+		}
+	}
+	if err := winapi.LoadDriverPrivilege.Enable(); (err != nil) != slices.Contains(missing, "SeLoadDriverPrivilege") {
+		t.Errorf("enable what it keeps: %v", err)
+	}
+}
+
+// privileges returns those of this process.
+func privileges(t *testing.T) []windows.LUIDAndAttributes {
+	t.Helper()
+	buffer := make([]byte, 1<<12)
+	var needed uint32
+	if err := windows.GetTokenInformation(windows.GetCurrentProcessToken(), windows.TokenPrivileges, &buffer[0], uint32(len(buffer)), &needed); err != nil {
+		t.Fatal(err)
+	}
+	return (*windows.Tokenprivileges)(unsafe.Pointer(&buffer[0])).AllPrivileges()
 }

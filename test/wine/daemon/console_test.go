@@ -70,6 +70,16 @@ func TestConsole_Mitigations(t *testing.T) {
 			t.Errorf("%s is not accepted:\n%s", m.Name, output)
 		}
 	}
+	if strings.Contains(output, winapi.StrictHandleChecks().Name) {
+		t.Errorf("handle checks are on without their flag:\n%s", output)
+	}
+}
+
+// TestConsole_StrictHandles: an operator can have one more.
+func TestConsole_StrictHandles(t *testing.T) {
+	if output := start(t, "-strict-handle-checks").output(); !strings.Contains(output, `"`+winapi.StrictHandleChecks().Name+`"`) {
+		t.Errorf("it does not check handles:\n%s", output)
+	}
 }
 
 // TestConsole_NoMitigations: an operator can do without.
@@ -89,13 +99,14 @@ func TestConsole_Killed(t *testing.T) {
 
 func TestConsole_Refuses(t *testing.T) {
 	for args, want := range map[string]string{
-		"-pipe-security-descriptor=nonsense": "nonsense",
-		"-pipe-security-descriptor=O:SY":     "it has no access list",
-		"-api-groups=nonsense":               "nonsense",
-		"-kubelet-path=relative":             "relative",
-		"-nonsense":                          "-nonsense",
+		"-pipe-security-descriptor=nonsense":       "nonsense",
+		"-pipe-security-descriptor=O:SY":           "it has no access list",
+		"-api-groups=nonsense":                     "nonsense",
+		"-kubelet-path=relative":                   "relative",
+		"-nonsense":                                "-nonsense",
+		"-strict-handle-checks -mitigations=false": "remove -mitigations=false",
 	} {
-		if code, output := launch(t, *program, args).exit(); code != 2 || !strings.Contains(output, want) {
+		if code, output := launch(t, *program, strings.Fields(args)...).exit(); code != 2 || !strings.Contains(output, want) {
 			t.Errorf("%s: exit code %d and %s, want 2 and %q", args, code, oneLine(output), want)
 		}
 	}

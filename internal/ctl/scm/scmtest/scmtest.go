@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/kubernetes-csi/csi-proxy/v2/internal/ctl/scm"
 )
@@ -60,17 +59,16 @@ func (*Manager) Close() {}
 // Service changes its state at the second Status after a request. Its process is the test,
 // which serves the endpoints.
 type Service struct {
-	manager     *Manager
-	Settings    scm.Config
-	Restarts    scm.Recovery
-	Restricted  scm.Restriction
-	Preshutdown time.Duration
-	Now         scm.Status
-	Configured  int    // number of SetConfig calls
-	OnStart     func() // runs when the process starts; may change the state
-	OnStop      func()
-	Depending   []string // running services that depend on it
-	Killed      int      // number of Kill calls
+	manager    *Manager
+	Settings   scm.Config
+	Restarts   scm.Recovery
+	SID        bool
+	Now        scm.Status
+	Configured int    // number of SetConfig calls
+	OnStart    func() // runs when the process starts; may change the state
+	OnStop     func()
+	Depending  []string // running services that depend on it
+	Killed     int      // number of Kill calls
 }
 
 // Config returns the settings.
@@ -93,21 +91,13 @@ func (s *Service) SetRecovery(r scm.Recovery) error {
 	return s.manager.Fail["SetRecovery"]
 }
 
-// Restriction returns the restriction.
-func (s *Service) Restriction() (scm.Restriction, error) {
-	return s.Restricted, s.manager.Fail["Restriction"]
-}
+// ServiceSID returns SID.
+func (s *Service) ServiceSID() (bool, error) { return s.SID, s.manager.Fail["ServiceSID"] }
 
-// SetRestriction replaces the restriction.
-func (s *Service) SetRestriction(r scm.Restriction) error {
-	s.Restricted = r
-	return s.manager.Fail["SetRestriction"]
-}
-
-// SetPreshutdown replaces the shutdown time.
-func (s *Service) SetPreshutdown(d time.Duration) error {
-	s.Preshutdown = d
-	return s.manager.Fail["SetPreshutdown"]
+// SetServiceSID replaces SID.
+func (s *Service) SetServiceSID(on bool) error {
+	s.SID = on
+	return s.manager.Fail["SetServiceSID"]
 }
 
 // Status returns the state and completes a pending change.
